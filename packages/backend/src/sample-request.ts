@@ -47,6 +47,8 @@ export interface SampleRequest extends PlainParams<'tokens'> {
    * skipSpecialTokens and logprobs; all else that shapes a reply is ignored. null = off.
    */
   readonly beamSearch: { readonly lengthPenalty: number } | null;
+  /** The span that sampling is a part of, as the header `traceparent` of W3C Trace Context says it, for servers elsewhere; null = none. */
+  readonly traceParent: string | null;
 }
 
 /** The parameters of a request that asks for nothing. */
@@ -60,4 +62,5 @@ export const DEFAULT_SAMPLE: Omit<SampleRequest, 'requestId' | 'tenant'> = Objec
   promptLogprobsFirst: false,
   tracesSampling: false,
   beamSearch: null,
+  traceParent: null,
 });

@@ -187,6 +187,7 @@ function tokenFields(request: SampleRequest): Omit<SampleParams, 'bannedSequence
     allowedTokenIds: request.allowedTokenIds,
     repetitionDetection: request.repetitionDetection,
     beamSearch: request.beamSearch,
+    traceParent: request.traceParent,
   };
 }
 

@@ -184,7 +184,8 @@ export class VllmBackend implements TokenBackend {
         poolKey(tokenIds, params),
         { ...params, numChoices: params.n },
         ended,
-        (server, model, life) => streamed(server, { ...requestTo(model, tokenIds), ...stream, ...fields }, asked, life),
+        (server, model, life) =>
+          streamed(server, { ...requestTo(model, tokenIds), ...stream, ...fields }, asked, life, params.traceParent),
       );
       let completionTokens = 0;
       let cachedTokens = 0;
@@ -345,8 +346,10 @@ async function* streamed(
   body: object,
   asked: LogprobsAsked,
   life: AbortSignal,
+  traceParent: string | null,
 ): AsyncGenerator<CompletionEvent, void, undefined> {
-  for await (const data of server.line.events('/v1/completions', JSON.stringify(body), life)) {
+  const headers: Record<string, string> = traceParent === null ? {} : { traceparent: traceParent };
+  for await (const data of server.line.events('/v1/completions', JSON.stringify(body), life, headers)) {
     const event = readCompletionEvent(data, asked);
     if (event.kind === 'done') continue;
     if (event.kind === 'error')

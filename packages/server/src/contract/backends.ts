@@ -26,9 +26,9 @@ export interface ServedAdapter {
 }
 
 /** A request whose adapter can be found on any machine of the service. */
-export interface InferenceRequest extends Omit<GenerateRequest, 'adapter'> {
+export interface InferenceRequest extends Omit<GenerateRequest, 'adapter' | 'traceParent'> {
   readonly adapter: ServedAdapter | null;
-  /** The client's request, for the log and the traces of an engine on another machine; absent for one of this. */
+  /** The client's request, for the log of an engine on another machine and the traces of whoever samples; absent where neither is wanted. */
   readonly origin?: RequestOrigin;
 }
 

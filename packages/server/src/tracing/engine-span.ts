@@ -1,6 +1,7 @@
 import { type Span, SpanKind, SpanStatusCode } from '@opentelemetry/api';
 
 import type { RequestOrigin } from '../contract/backends.ts';
+import { toTraceParent } from './trace-parent.ts';
 import type { Tracing } from './tracing.ts';
 
 /**
@@ -21,6 +22,11 @@ export function startEngineSpan(
     },
     tracing.contextOf({ traceparent: origin.traceParent }),
   );
+}
+
+/** The request for whoever samples behind the engine: a part of its span, where it has one. */
+export function originBelow(span: Span | null, origin: RequestOrigin): RequestOrigin {
+  return span === null ? origin : { ...origin, traceParent: toTraceParent(span.spanContext()) };
 }
 
 /** It ended by a refusal or a failure of the engine. */

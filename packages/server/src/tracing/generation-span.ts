@@ -19,8 +19,8 @@ export interface GenerationAbout {
   /** The answer's id. */
   readonly responseId: string;
   readonly isStream: boolean;
-  /** The request's id, for an engine on another machine; null: this one samples. */
-  readonly tellsRequestId: string | null;
+  /** Its `X-Request-Id`. */
+  readonly requestId: string;
 }
 
 /**
@@ -43,11 +43,10 @@ async function* tracedEvents(
     { kind: SpanKind.INTERNAL, attributes: { ...aboutAttributes(about), ...requestAttributes(request) } },
     trace.setSpan(ROOT_CONTEXT, about.parent),
   );
-  const { tellsRequestId: requestId } = about;
-  const told = requestId === null ? {} : { origin: { requestId, traceParent: toTraceParent(span.spanContext()) } };
+  const origin = { requestId: about.requestId, traceParent: toTraceParent(span.spanContext()) };
   const generation = new GenerationSpan(span, request.n);
   try {
-    for await (const event of inference.generate({ ...request, ...told }, signal)) {
+    for await (const event of inference.generate({ ...request, origin }, signal)) {
       generation.see(event);
       yield event;
     }

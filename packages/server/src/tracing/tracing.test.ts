@@ -308,11 +308,13 @@ describe('an engine on another machine', () => {
     const tracing = await open();
     const { inference, server } = await behind(tracing);
     expect((await server.chat(body, headers)).statusCode).toBe(200);
-    expect(inference.lastRequest).not.toHaveProperty('origin');
     await sent(tracing);
     const chat = receiver.only('chat tiny/base');
     const engine = receiver.only('engine');
     expect(engine).toMatchObject({ traceId: CLIENT.trace, parentSpanId: chat.spanId, kind: 2, status: 0 });
+    // Whoever samples behind it works for its span.
+    const traceParent = `00-${CLIENT.trace}-${engine.spanId}-01`;
+    expect(inference.lastRequest.origin).toEqual({ requestId: 'r-3', traceParent });
     expect(engine.attributes).toEqual({ 'trainyard.base_model': 'tiny/base', 'trainyard.request.id': 'r-3' });
   });
 

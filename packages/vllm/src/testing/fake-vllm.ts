@@ -48,6 +48,7 @@ export interface FakeCall {
   readonly path: string;
   readonly body: Readonly<Record<string, unknown>> | null;
   readonly authorization: string | null;
+  readonly traceParent: string | null;
 }
 
 const ROUTES_WITHOUT_KEY = ['/health', '/version', '/openapi.json', '/metrics', '/server_info'];
@@ -122,8 +123,14 @@ export class FakeVllm implements AsyncDisposable {
     const [path = ''] = url.split('?');
     const text = await textOf(request);
     const body = text === '' ? null : (JSON.parse(text) as Record<string, unknown>);
-    const { authorization = null } = request.headers;
-    this.calls.push({ method, path, body, authorization });
+    const { authorization = null, traceparent } = request.headers;
+    this.calls.push({
+      method,
+      path,
+      body,
+      authorization,
+      traceParent: traceparent === undefined ? null : String(traceparent),
+    });
     const { apiKey = null } = this.#options;
     const fault = this.#faults.get(path)?.shift() ?? null;
     try {

@@ -81,12 +81,18 @@ export class HttpLine {
 
   /**
    * The events of a streamed answer of 200, by their data.
+   * @param headers besides those of every request
    * @throws {ServerFailure} also in the middle; the signal's reason
    */
-  async *events(path: string, body: string, signal: AbortSignal): AsyncGenerator<string, void, undefined> {
+  async *events(
+    path: string,
+    body: string,
+    signal: AbortSignal,
+    headers: Readonly<Record<string, string>> = {},
+  ): AsyncGenerator<string, void, undefined> {
     let answer: IncomingMessage | null = null;
     try {
-      answer = await this.#open('POST', path, body, signal);
+      answer = await this.#open('POST', path, body, signal, headers);
       yield* sseData(answer);
       if (!answer.complete) throw new ServerFailure('lost', `${this.name} broke off an answer`);
     } catch (error) {
@@ -99,7 +105,13 @@ export class HttpLine {
   }
 
   /** Resolves with the head of an answer of 200. @throws {ServerFailure}; the signal's reason */
-  async #open(method: string, path: string, body: string | null, signal: AbortSignal): Promise<IncomingMessage> {
+  async #open(
+    method: string,
+    path: string,
+    body: string | null,
+    signal: AbortSignal,
+    headers: Readonly<Record<string, string>> = {},
+  ): Promise<IncomingMessage> {
     signal.throwIfAborted();
     const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
     const url = `${this.#address.base}${path}`;
@@ -108,7 +120,7 @@ export class HttpLine {
     const open = url.startsWith('https:') ? httpsRequest : httpRequest;
     const request = open(
       url,
-      { method, agent: this.#agent, signal, headers: { ...this.#headers, ...content } },
+      { method, agent: this.#agent, signal, headers: { ...headers, ...this.#headers, ...content } },
       resolve,
     );
     request.once('error', reject);

@@ -185,6 +185,7 @@ export const REQUEST_FIELDS: { readonly [Name in ParamName]: FieldMapping } = {
   adapter: { kind: 'elsewhere', where: 'the name of the model: a loaded adapter is called by its digest' },
   includeStopString: { kind: 'elsewhere', where: 'whoever makes text of the tokens: all of them are told' },
   tracesSampling: { kind: 'elsewhere', where: 'the capabilities: vLLM tells of no draw' },
+  traceParent: { kind: 'elsewhere', where: 'the header `traceparent`' },
   text: { kind: 'elsewhere', where: 'whoever reads along: vLLM asks for no text' },
 };
 

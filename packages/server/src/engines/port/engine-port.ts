@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 
 import type { InferenceBackend, ModelInference } from '../../contract/backends.ts';
 import type { Log, LogFields } from '../../logging/log.ts';
-import { startEngineSpan, tellEngineFault } from '../../tracing/engine-span.ts';
+import { originBelow, startEngineSpan, tellEngineFault } from '../../tracing/engine-span.ts';
 import { readTraceParent } from '../../tracing/trace-parent.ts';
 import type { Tracing } from '../../tracing/tracing.ts';
 import { ServerError } from '../../faults/server-error.ts';
@@ -211,7 +211,9 @@ export class EnginePort {
     const span = startEngineSpan(this.#options.tracing ?? null, model, origin);
     this.#numStreams += 1;
     try {
-      const events = inference.generate(await this.#options.adapters.find(plain), signal)[Symbol.asyncIterator]();
+      const found = await this.#options.adapters.find(plain);
+      const asked = origin === undefined ? found : { ...found, origin: originBelow(span, origin) };
+      const events = inference.generate(asked, signal)[Symbol.asyncIterator]();
       try {
         // What is refused before its first event is no stream.
         let next = await events.next();

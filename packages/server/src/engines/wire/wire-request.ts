@@ -24,7 +24,9 @@ export function generateText({ model, request }: GenerateCall): string {
 }
 
 /** Fields of every request, and how JSON shows each of them. */
-const FIELDS = Object.entries(DEFAULT_GENERATE as Readonly<Record<string, unknown>>);
+// The span is in the origin.
+const { traceParent: _inOrigin, ...CARRIED } = DEFAULT_GENERATE;
+const FIELDS = Object.entries(CARRIED as Readonly<Record<string, unknown>>);
 const TEXT_FIELDS = ['requestId', 'tenant'] as const;
 const PROMPT_KINDS: ReadonlySet<unknown> = new Set(['chat', 'text', 'tokens']);
 

@@ -4,13 +4,15 @@ import { EmbeddedTokenBackend, TokenEngine } from '@trainyard/engine';
 import { ScriptedRunner } from '@trainyard/engine/testing';
 import type { ChatCompletion, ErrorBody, HostsObject } from '@trainyard/protocol';
 import { FakeVllm } from '@trainyard/vllm/testing';
-import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test, vi } from 'vitest';
 
 import { ComputeArbiter } from '../../computing/compute-arbiter.ts';
 import { EmbeddedInference } from '../../inference/embedded-inference.ts';
 import { InferencePool } from '../../inference/inference-pool.ts';
 import { RequestRoom } from '../../inference/request-room.ts';
+import { OtlpReceiver } from '../../testing/otlp-receiver.ts';
 import { readEvents, TestServer } from '../../testing/test-server.ts';
+import { openTracing } from '../../tracing/open-tracing.ts';
 import { VLLM_KEY_VARIABLE, type VllmDriverSettings } from './vllm-driver.ts';
 
 const MODEL = 'tiny/base';
@@ -105,6 +107,37 @@ test('chats are sampled there, and their text is made here', async () => {
   expect(isDone).toBe(true);
   expect(events.map((event) => event.choices?.[0]?.delta.content ?? '').join('')).toBe('Hello to you.');
   expect(fakes.flatMap(({ unknownFields }) => [...unknownFields])).toEqual([]);
+});
+
+test('requests carry the span of their generation while traces are made, and nothing of the client otherwise', async () => {
+  const sampled = () => fakes.flatMap(({ samples }) => samples);
+  const receiver = await OtlpReceiver.start();
+  vi.stubEnv('OTEL_EXPORTER_OTLP_ENDPOINT', receiver.endpoint);
+  const tracing = await openTracing({ serviceVersion: '1', role: 'all', instance: 'one', log: () => {} });
+  vi.unstubAllEnvs();
+  const traced = await TestServer.startOn(inference, {}, null, { tracing });
+  const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
+  const ask = { messages: [{ role: 'user', content: 'hi' }], max_tokens: 3 };
+  const before = sampled().length;
+  await says();
+  await server.chat(ask, { traceparent });
+  expect(
+    sampled()
+      .slice(before)
+      .map((call) => call.traceParent),
+  ).toEqual([null, null]);
+  await traced.chat(ask, { traceparent });
+  await traced.chat({ ...ask, stream: true });
+  await traced.close();
+  await tracing?.close();
+  const spans = receiver.named('chat tiny/base');
+  const carried = sampled()
+    .map((call) => call.traceParent)
+    .filter((parent) => parent !== null);
+  expect(carried.toSorted()).toEqual(spans.map(({ traceId, spanId }) => `00-${traceId}-${spanId}-01`).toSorted());
+  expect(carried).toHaveLength(2);
+  expect(carried.some((parent) => parent.includes('0af7651916cd43dd8448eb211c80319c'))).toBe(true);
+  await receiver.close();
 });
 
 test('a checkpoint is loaded on every server before it is sampled from', async () => {

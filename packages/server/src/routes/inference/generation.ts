@@ -76,11 +76,18 @@ function tracedInference(
 ): ModelInference {
   const { span, routeOptions } = request;
   const ofModel = inference.of(model.base.id);
-  const tellsRequestId = inference.isElsewhere === true ? request.id : null;
-  if (tracing === null || span === null) return tellsRequestId === null ? ofModel : toldModel(ofModel, request);
+  if (tracing === null || span === null) return inference.isElsewhere === true ? toldModel(ofModel, request) : ofModel;
   const { genAiOperation: operation = 'chat' } = routeOptions.config;
   const requested = asked ?? model.base.id;
-  const about = { parent: span, operation, requested, model: model.name, responseId: id, isStream, tellsRequestId };
+  const about = {
+    parent: span,
+    operation,
+    requested,
+    model: model.name,
+    responseId: id,
+    isStream,
+    requestId: request.id,
+  };
   return tracedModel(ofModel, tracing, about);
 }
 
