@@ -2,6 +2,7 @@ import { execFile } from 'node:child_process';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 
+import { Trainyard } from '@trainyard/sdk';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 import { hasPythonEnvironment, pythonEnvironment } from '../../scripts/lib/python-environment.mjs';
@@ -20,6 +21,7 @@ interface Report {
   errors: unknown;
   abort: number;
   cancel: string;
+  limits: { refused: unknown; wait_ms: number; went_through: boolean };
   sample: { ship: { kind: string; name: string; year: number; ports: string[] } };
 }
 
@@ -36,6 +38,9 @@ describe.skipIf(!hasPython)('the unmodified openai client (Python)', () => {
 
   beforeAll(async () => {
     [scripted, real] = await Promise.all([scriptedService(), ownService()]);
+    const admin = new Trainyard({ baseUrl: real.url, apiKey: real.apiKey });
+    const limits = { requests_per_minute: 20 };
+    const { secret } = await admin.keys.create({ name: 'limited', scopes: ['inference'], limits });
     const { stdout } = await promisify(execFile)(
       pythonEnvironment(ROOT).python,
       [
@@ -46,6 +51,7 @@ describe.skipIf(!hasPython)('the unmodified openai client (Python)', () => {
         real.url,
         real.apiKey,
         'HuggingFaceTB/SmolLM2-135M-Instruct',
+        secret ?? '',
       ],
       { timeout: TIMEOUT_MS, maxBuffer: 64e6 },
     );
@@ -94,6 +100,14 @@ describe.skipIf(!hasPython)('the unmodified openai client (Python)', () => {
       ['BadRequestError', 400, 'context_length_exceeded', 'input_tokens', true],
       ['AuthenticationError', 401, 'request.unauthenticated', null, true],
     ]);
+  });
+
+  it('raises RateLimitError above the limit of its key, and goes through when it waits as it is told', () => {
+    expect(report.limits).toMatchObject({
+      refused: [429, 'rate_limit_exceeded', 'rate_limit_error', '0'],
+      went_through: true,
+    });
+    expect(report.limits.wait_ms).toBeLessThanOrEqual(3_000);
   });
 
   it('ends requests when it leaves them', () => {

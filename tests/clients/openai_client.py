@@ -171,7 +171,25 @@ def sample(client: OpenAI, model: str) -> dict:
     }
 
 
-def main(scripted: tuple, real: tuple) -> dict:
+def limits(url: str, key: str, model: str) -> dict:
+    """A key with a limit of requests: the error of a client that does not wait, and one that waits as it is told."""
+    ask = {"model": model, "messages": [{"role": "user", "content": "hi"}], "max_tokens": 1}
+    impatient = OpenAI(base_url=url, api_key=key, max_retries=0, timeout=300)
+    report = {"refused": None, "went_through": False}
+    for _ in range(1000):
+        try:
+            impatient.chat.completions.create(**ask)
+        except openai.RateLimitError as error:
+            headers = error.response.headers
+            report["refused"] = [error.status_code, error.code, error.type, headers["x-ratelimit-remaining-requests"]]
+            report["wait_ms"] = int(headers["retry-after-ms"])
+            break
+    patient = OpenAI(base_url=url, api_key=key, max_retries=5, timeout=300)
+    report["went_through"] = len(patient.chat.completions.create(**ask).choices) == 1
+    return report
+
+
+def main(scripted: tuple, real: tuple, limited_key: str) -> dict:
     url, key, model = scripted
     client = OpenAI(base_url=url, api_key=key, max_retries=0)
     report = {"openai": openai.__version__}
@@ -179,8 +197,9 @@ def main(scripted: tuple, real: tuple) -> dict:
         report[part.__name__] = part(client, model)
     report["cancel"] = asyncio.run(cancel(*scripted))
     report["sample"] = sample(OpenAI(base_url=real[0], api_key=real[1], max_retries=0, timeout=300), real[2])
+    report["limits"] = limits(real[0], limited_key, real[2])
     return report
 
 
 if __name__ == "__main__":
-    print("REPORT " + json.dumps(main(tuple(sys.argv[1:4]), tuple(sys.argv[4:7]))))
+    print("REPORT " + json.dumps(main(tuple(sys.argv[1:4]), tuple(sys.argv[4:7]), sys.argv[7])))

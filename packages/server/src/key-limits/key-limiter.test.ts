@@ -1,5 +1,6 @@
 import { type KeyAnswer, type KeyLimits, type KeySpending, NO_LIMITS, SqlStore, StoreError } from '@trainyard/store';
 import { MemoryDatabase, MemorySql } from '@trainyard/store/testing';
+import fc from 'fast-check';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 
 import { RequestError } from '../faults/request-error.ts';
@@ -15,10 +16,12 @@ const IN_FLIGHT: KeyLimits = { ...NO_LIMITS, maxRequestsInFlight: 4 };
 let database: MemoryDatabase;
 let keyId: string;
 let closing: (() => Promise<void>)[];
+let stores: SqlStore[];
 beforeEach(async () => {
   vi.useFakeTimers({ now: Date.UTC(2026, 0, 1) });
   database = new MemoryDatabase();
   closing = [];
+  stores = [];
   const store = openStore('admin');
   const { id: entityId } = await store.ensureEntity('acme');
   ({ id: keyId } = await store.createKey({ entityId, name: 'ci', scopes: ['inference'] }));
@@ -31,6 +34,7 @@ afterEach(async () => {
 function openStore(instanceId: string): SqlStore {
   const store = new SqlStore(new MemorySql(database), { clock: () => Date.now(), instanceId });
   closing.push(() => store.close());
+  stores.push(store);
   return store;
 }
 
@@ -244,6 +248,22 @@ test('while the store cannot be written each process goes by what it knew, and t
   ]);
 });
 
+test('tokens that could not be told are told when the store is there again, once, and count here meanwhile', async () => {
+  const [one, two] = [new Process('one'), new Process('two')];
+  const admission = await one.sample(TOKENS);
+  admission.watch([{ promptTokens: 900, completionTokens: 0 }]);
+  one.fault = new StoreError('store.busy', 'another keeps it');
+  admission.settle();
+  one.end(admission);
+  await vi.advanceTimersByTimeAsync(3_000);
+  await one.refusal(TOKENS);
+  await two.sample(TOKENS);
+  one.fault = null;
+  await vi.advanceTimersByTimeAsync(1_000);
+  expect((await two.refusal(TOKENS)).message).toContain('and has used 900;');
+  expect(one.told.reduce((sum, { numTokens }) => sum + numTokens, 0)).toBe(900);
+});
+
 test('places of others do not count for longer than their leases while the store is away', async () => {
   const [one, two] = [new Process('one'), new Process('two')];
   await Promise.all([one.sample(IN_FLIGHT), one.sample(IN_FLIGHT), one.sample(IN_FLIGHT)]);
@@ -275,6 +295,59 @@ test('a close frees the places for others and tells the tokens', async () => {
   await one.limiter.close();
   expect((await two.refusal()).message).toContain('tokens_per_minute');
   expect(await two.count(5, IN_FLIGHT)).toBe(4);
+});
+
+/** Anything that may happen to three processes of one service. */
+const happening = fc.oneof(
+  {
+    weight: 6,
+    arbitrary: fc.record({ kind: fc.constant('ask' as const), at: fc.nat(2), count: fc.integer({ min: 1, max: 9 }) }),
+  },
+  {
+    weight: 3,
+    arbitrary: fc.record({ kind: fc.constant('end' as const), at: fc.nat(2), count: fc.integer({ min: 1, max: 9 }) }),
+  },
+  { weight: 2, arbitrary: fc.record({ kind: fc.constant('pass' as const), ms: fc.integer({ min: 1, max: 20_000 }) }) },
+);
+
+test('however three processes are asked, no more begins than the bucket has had, and no more is in flight than may be', async () => {
+  const limits: KeyLimits = { requestsPerMinute: 30, tokensPerMinute: null, maxRequestsInFlight: 6 };
+  let numRuns = 0;
+  let numGranted = 0;
+  await fc.assert(
+    fc.asyncProperty(fc.array(happening, { maxLength: 40 }), async (happenings) => {
+      numRuns += 1;
+      const { id: entityId } = await stores[0]!.ensureEntity('acme');
+      ({ id: keyId } = await stores[0]!.createKey({ entityId, name: 'ci', scopes: ['inference'] }));
+      const processes = [0, 1, 2].map((index) => new Process(`${numRuns}-${index}`));
+      const held: { admission: Admission; at: number }[] = [];
+      const begunAt = Date.now();
+      let numBegun = 0;
+      for (const what of happenings) {
+        if (what.kind === 'pass') await vi.advanceTimersByTimeAsync(what.ms);
+        else if (what.kind === 'end')
+          for (const { admission, at } of held.splice(0, what.count)) processes[at]!.end(admission);
+        else {
+          // All at once, at this process and the next.
+          const asked = Array.from({ length: what.count }, (_, index) => (what.at + (index % 2)) % 3);
+          const outcomes = await Promise.allSettled(asked.map((at) => processes[at]!.sample(limits)));
+          for (const [index, outcome] of outcomes.entries())
+            if (outcome.status === 'fulfilled') held.push({ admission: outcome.value, at: asked[index]! });
+          numBegun += outcomes.filter(({ status }) => status === 'fulfilled').length;
+        }
+        expect(held.length).toBeLessThanOrEqual(6);
+        expect(numBegun).toBeLessThanOrEqual(30 + ((Date.now() - begunAt) / 60_000) * 30);
+      }
+      for (const { admission, at } of held) processes[at]!.end(admission);
+      // Nothing is kept back: after a minute all of it is there again.
+      await vi.advanceTimersByTimeAsync(60_100);
+      expect(await processes[numRuns % 3]!.count(9, limits)).toBe(6);
+      numGranted += numBegun;
+    }),
+    { numRuns: 60 },
+  );
+  // It has not tested refusals alone.
+  expect(numGranted).toBeGreaterThan(60);
 });
 
 test.each([
