@@ -250,9 +250,12 @@ describe('on a fresh service', { timeout: 300_000 }, () => {
     expect([empty.code, empty.stderr]).toEqual([2, expect.stringContaining('adapter_config.json cannot be read')]);
   });
 
-  it('keys are made, listed and revoked', async () => {
+  it('keys are made, listed, limited and revoked', async () => {
     const made = await parsed<{ id: string; secret: string }>('keys', 'create', 'ci', '--scopes', 'inference');
     expect(await printed('keys', 'list')).toMatch(new RegExp(`^${made.id.slice(0, 8)} +ci `, 'm'));
+    expect(await parsed('keys', 'limit', made.id, '--requests-per-minute', '60')).toMatchObject({
+      limits: { requests_per_minute: 60, tokens_per_minute: null },
+    });
     const limited = { TRAINYARD_API_KEY: made.secret };
     const forbidden = await trainyard(['models', 'list', '--url', service.url], '', limited);
     expect([forbidden.code, forbidden.stderr]).toEqual([

@@ -212,7 +212,7 @@ export class EnginePort {
     this.#numStreams += 1;
     try {
       const found = await this.#options.adapters.find(plain);
-      const asked = origin === undefined ? found : { ...found, origin: originBelow(span, origin) };
+      const asked = origin?.traceParent == null ? found : { ...found, origin: originBelow(span, origin) };
       const events = inference.generate(asked, signal)[Symbol.asyncIterator]();
       try {
         // What is refused before its first event is no stream.
