@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { connect, createServer, Socket } from 'node:net';
+import { type AddressInfo, connect, createServer, Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
@@ -165,16 +165,11 @@ test('an engine that goes in the middle of a stream ends it; the next request go
 });
 
 test('an engine that stands still is lost when it has not answered for long, and what it has in hand with it', async () => {
-  const { inference, url } = await engine();
-  inference.script = async function* (_request, signal) {
-    yield { kind: 'started', promptTokenIds: [], cachedTokens: 0 };
-    await once(signal, 'abort');
-  };
   // Between the two stands what a network may do: from some moment on it swallows everything.
   const sockets = new Set<Socket>();
   let isSwallowing = false;
   const network = createServer((near) => {
-    const far = new Socket().connect(Number(new URL(url).port), '127.0.0.1');
+    const far = new Socket().connect(port.port, '127.0.0.1');
     for (const [from, to] of [
       [near, far],
       [far, near],
@@ -190,8 +185,13 @@ test('an engine that stands still is lost when it has not answered for long, and
     for (const socket of sockets) socket.destroy();
     network.close();
   });
-  const { port } = network.address() as { port: number };
-  const { engines } = await asking([`http://127.0.0.1:${port}`], { times: QUICK });
+  const url = `http://127.0.0.1:${(network.address() as AddressInfo).port}`;
+  const { inference, port } = await engine({ url });
+  inference.script = async function* (_request, signal) {
+    yield { kind: 'started', promptTokenIds: [], cachedTokens: 0 };
+    await once(signal, 'abort');
+  };
+  const { engines } = await asking([url], { times: QUICK });
   const events = engines.of(BASE).generate(request(), NEVER)[Symbol.asyncIterator]();
   await events.next();
   isSwallowing = true;
@@ -409,7 +409,7 @@ async function post(url: string, path: string, body: string, headers: Record<str
 
 async function session(url: string): Promise<string> {
   const random = `${Math.random()}`.replace('.', '').padEnd(16, 'r');
-  const headers = { [SIGNATURE_HEADER]: signHello(TEST_SECRET, random), [PROTOCOL_HEADER]: ENGINE_PROTOCOL };
+  const headers = { [SIGNATURE_HEADER]: signHello(TEST_SECRET, url, random), [PROTOCOL_HEADER]: ENGINE_PROTOCOL };
   const { text } = await post(url, ENGINE_PATHS.hello, '{}', headers);
   return (JSON.parse(text) as { session: string }).session;
 }
@@ -439,7 +439,7 @@ test('what was heard cannot be said again, nor with another body, and not for an
 
 test('a peer of another release is told which, in one line', async () => {
   const { url } = await engine();
-  const headers = { [SIGNATURE_HEADER]: signHello(TEST_SECRET, 'r'.repeat(24)), [PROTOCOL_HEADER]: '0-other' };
+  const headers = { [SIGNATURE_HEADER]: signHello(TEST_SECRET, url, 'r'.repeat(24)), [PROTOCOL_HEADER]: '0-other' };
   const { status, text } = await post(url, ENGINE_PATHS.hello, '{}', headers);
   expect(status).toBe(426);
   expect(JSON.parse(text)).toEqual({ protocol: ENGINE_PROTOCOL, version: expect.any(String) });

@@ -66,7 +66,7 @@ const NO_FILES: EnginePortOptions['adapters'] = {
 /** A port of the loopback interface with that back end behind it. */
 export async function openPort(
   inference: InferenceBackend,
-  options: Partial<Pick<EnginePortOptions, 'adapters' | 'secret' | 'log' | 'port' | 'tracing'>> = {},
+  options: Partial<Pick<EnginePortOptions, 'adapters' | 'secret' | 'log' | 'port' | 'url' | 'headMs' | 'tracing'>> = {},
 ): Promise<{ port: EnginePort; url: string }> {
   const {
     adapters = NO_FILES,
@@ -74,9 +74,12 @@ export async function openPort(
     port: number = 0,
     log = () => undefined,
     tracing = null,
+    url = null,
+    ...others
   } = options;
-  const port = await EnginePort.listen({ inference, adapters, secret, host: '127.0.0.1', port: number, tracing, log });
-  return { port, url: `http://127.0.0.1:${port.port}` };
+  const own = { adapters, secret, host: '127.0.0.1', port: number, url, tracing, log, ...others };
+  const port = await EnginePort.listen({ inference, ...own });
+  return { port, url: port.url };
 }
 
 /** The same back end, asked over a port of its own. */

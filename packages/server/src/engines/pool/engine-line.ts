@@ -10,14 +10,15 @@ import {
   ENGINE_PROTOCOL,
   type EnginePath,
   type HelloAnswer,
-  MAX_EVENT_BYTES,
+  MAX_HELLO_BYTES,
+  MAX_TEXT_CHARACTERS,
   PROTOCOL_HEADER,
   SIGNATURE_HEADER,
   STATUS,
 } from '../wire/engine-wire.ts';
-import { jsonLines } from '../wire/json-lines.ts';
-import { isProof, sign, signHello } from '../wire/signature.ts';
-import { readEvent } from '../wire/wire-events.ts';
+import { type Asked, ForgedFrame, readFrames } from '../wire/frames.ts';
+import { isProof, nameOfEngine, sign, signHello } from '../wire/signature.ts';
+import { readEvents } from '../wire/wire-events.ts';
 import { fromWireFault, type WireFault } from '../wire/wire-fault.ts';
 import { deadlineAfter } from './deadline.ts';
 import { EngineFault } from './engine-fault.ts';
@@ -27,7 +28,8 @@ const CONNECT_MS = 3_000;
 /** An idle connection is left before the engine leaves it, after 65 s. */
 const IDLE_MS = 30_000;
 const MAX_IDLE_CONNECTIONS = 256;
-const MAX_ANSWER_BYTES = 256_000_000;
+/** How long the end of an answer may stay behind its last text. */
+const END_MS = 250;
 /** No connection was made. */
 const NOT_CONNECTED: ReadonlySet<string> = new Set([
   'ECONNREFUSED',
@@ -40,6 +42,12 @@ const NOT_CONNECTED: ReadonlySet<string> = new Set([
 interface Session {
   readonly id: string;
   count: number;
+}
+
+/** The head of an answer to a signed request, and that request. */
+interface Answered {
+  readonly answer: IncomingMessage;
+  readonly asked: Asked;
 }
 
 /**
@@ -57,7 +65,7 @@ export class EngineLine {
 
   /** @param url an origin; what requests ask for stands below it */
   constructor(url: string, secret: EngineSecret) {
-    this.name = url.replace(/\/+$/, '');
+    this.name = nameOfEngine(url);
     this.#secret = secret;
     const options = {
       keepAlive: true,
@@ -78,8 +86,7 @@ export class EngineLine {
   /** The answer to one call. */
   async call<Answer>(path: EnginePath, body: object, signal: AbortSignal): Promise<Answer> {
     try {
-      const answer = await this.#ask(path, JSON.stringify(body), signal);
-      return await this.#readAnswer<Answer>(answer);
+      return JSON.parse(await this.#readText(await this.#ask(path, JSON.stringify(body), signal))) as Answer;
     } catch (error) {
       signal.throwIfAborted();
       throw this.#faultOf(error);
@@ -91,14 +98,21 @@ export class EngineLine {
     let answer: IncomingMessage | null = null;
     let isEnded = false;
     try {
-      answer = await this.#ask(ENGINE_PATHS.generate, text, signal);
-      for await (const line of jsonLines(answer, MAX_EVENT_BYTES)) {
-        const event = readEvent(line);
-        isEnded = event.kind === 'completed' || event.kind === 'failed';
-        yield event;
+      const answered = await this.#ask(ENGINE_PATHS.generate, text, signal);
+      ({ answer } = answered);
+      for await (const frame of this.#framesOf(answered)) {
+        if (isEnded) break;
+        for (const event of readEvents(frame)) {
+          isEnded = event.kind === 'completed' || event.kind === 'failed';
+          if (isEnded) expectEnd(answer);
+          yield event;
+          if (isEnded) break;
+        }
       }
       if (!isEnded) throw new EngineFault('lost', `${this.name} broke off a stream`);
     } catch (error) {
+      // Whatever came behind the end.
+      if (isEnded) return;
       signal.throwIfAborted();
       throw this.#faultOf(error);
     } finally {
@@ -109,7 +123,7 @@ export class EngineLine {
   }
 
   /** The head of an answer of 200. A session that the engine does not know any more is begun anew, once. */
-  async #ask(path: EnginePath, body: string, signal: AbortSignal): Promise<IncomingMessage> {
+  async #ask(path: EnginePath, body: string, signal: AbortSignal): Promise<Answered> {
     for (let isAgain = false; ; isAgain = true) {
       const session = (this.#session ??= this.#hello());
       let opened: Session;
@@ -120,27 +134,34 @@ export class EngineLine {
         throw error;
       }
       opened.count += 1;
-      const signature = sign(this.#secret, { path, session: opened.id, count: opened.count, body });
+      const asked = { session: opened.id, count: opened.count };
+      const signature = sign(this.#secret, { path, ...asked, body });
       const answer = await this.#send(path, body, { [SIGNATURE_HEADER]: signature }, signal);
-      if (answer.statusCode === 200) return answer;
+      if (answer.statusCode === 200) return { answer, asked };
+      if (answer.statusCode === STATUS.unauthorised) throw this.#unauthorised(answer);
+      const text = await this.#readText({ answer, asked });
       if (answer.statusCode === STATUS.unknownSession && !isAgain) {
-        answer.resume();
         if (this.#session === session) this.#session = null;
         continue;
       }
-      throw await this.#refusalOf(answer);
+      throw this.#refusalOf(answer, text);
     }
   }
 
   /** One for all who wait: whose signal ends it must not end it for the others, so it has none. */
   async #hello(): Promise<Session> {
     const random = nonce();
-    const headers = { [SIGNATURE_HEADER]: signHello(this.#secret, random), [PROTOCOL_HEADER]: ENGINE_PROTOCOL };
+    const headers = {
+      [SIGNATURE_HEADER]: signHello(this.#secret, this.name, random),
+      [PROTOCOL_HEADER]: ENGINE_PROTOCOL,
+    };
     const limit = deadlineAfter(CONNECT_MS);
     try {
       const answer = await this.#send(ENGINE_PATHS.hello, '{}', headers, limit.signal);
-      if (answer.statusCode !== 200) throw await this.#refusalOf(answer);
-      const { session, proof } = await this.#readAnswer<HelloAnswer>(answer);
+      if (answer.statusCode === STATUS.unauthorised) throw this.#unauthorised(answer);
+      const text = await readHello(answer);
+      if (answer.statusCode !== 200) throw this.#refusalOf(answer, text);
+      const { session, proof } = JSON.parse(text) as HelloAnswer;
       if (isProof(this.#secret, proof, random, session)) return { id: session, count: 0 };
       throw new EngineFault('unfit', `${this.name} does not show that it has the secret (TRAINYARD_ENGINE_SECRET)`);
     } catch (error) {
@@ -170,9 +191,11 @@ export class EngineLine {
       },
       resolve,
     );
-    request.once('error', reject);
+    // One that breaks a second time, or after its answer, has nobody left to tell.
+    request.on('error', reject);
     request.once('socket', (socket) => {
       if (!socket.connecting) return;
+      socket.on('error', () => undefined);
       const late = () =>
         request.destroy(new EngineFault('unreachable', `${this.name} took no connection within ${CONNECT_MS} ms`));
       const timer = setTimeout(late, CONNECT_MS);
@@ -183,38 +206,58 @@ export class EngineLine {
     return await promise;
   }
 
-  async #refusalOf(answer: IncomingMessage): Promise<Error> {
+  #unauthorised(answer: IncomingMessage): EngineFault {
+    answer.destroy();
+    return new EngineFault(
+      'unfit',
+      `${this.name} does not take the secret: give both processes the same TRAINYARD_ENGINE_SECRET, and the engine this address as --engine-url`,
+    );
+  }
+
+  #refusalOf(answer: IncomingMessage, text: string): Error {
     const status = answer.statusCode ?? 0;
-    const text = await readText(answer);
     switch (status) {
       case STATUS.refused:
         return fromWireFault(JSON.parse(text) as WireFault);
       case STATUS.draining:
         return new EngineFault('draining', `${this.name} takes no new requests`);
-      case STATUS.unauthorised:
-        return new EngineFault(
-          'unfit',
-          `${this.name} does not take the secret: give both processes the same TRAINYARD_ENGINE_SECRET`,
-        );
       case STATUS.otherProtocol: {
         const { protocol, version } = JSON.parse(text) as HelloAnswer;
         return new EngineFault(
           'unfit',
-          `${this.name} is release ${version} and speaks protocol ${protocol}, this is ${SERVICE_VERSION} with ${ENGINE_PROTOCOL}: run the same release everywhere`,
+          `${this.name} is release ${shown(version)} and speaks protocol ${shown(protocol)}, this is ${SERVICE_VERSION} with ${ENGINE_PROTOCOL}: run the same release everywhere`,
         );
       }
       default:
-        return new EngineFault('failed', `${this.name} answered ${status} ${text.slice(0, 200)}`);
+        return new EngineFault('failed', `${this.name} answered ${status} ${shown(text)}`);
     }
   }
 
-  async #readAnswer<Answer>(answer: IncomingMessage): Promise<Answer> {
-    return JSON.parse(await readText(answer)) as Answer;
+  /** The one text of an answer. */
+  async #readText(answered: Answered): Promise<string> {
+    let found: string | null = null;
+    try {
+      for await (const text of this.#framesOf(answered)) {
+        if (found === null) expectEnd(answered.answer);
+        found ??= text;
+      }
+    } catch (error) {
+      // Whatever came behind the end.
+      if (found === null) throw error;
+    }
+    if (found === null) throw new EngineFault('lost', `${this.name} broke off an answer`);
+    return found;
+  }
+
+  #framesOf({ answer, asked }: Answered): AsyncGenerator<string, void, undefined> {
+    return readFrames(answer, { secret: this.#secret, asked, status: answer.statusCode ?? 0 }, MAX_TEXT_CHARACTERS);
   }
 
   #faultOf(error: unknown): Error {
     if (error instanceof SyntaxError || error instanceof RangeError)
       return new EngineFault('unfit', `${this.name} makes no sense: ${error.message}`, { cause: error });
+    if (error instanceof ForgedFrame)
+      return new EngineFault('unfit', `${this.name}, or somebody between here and there: ${error.message}`);
     const code = (error as NodeJS.ErrnoException).code;
     // Errors of ours have codes too, which are none of the system.
     if (!(error instanceof Error) || error instanceof EngineFault || 'param' in error) return error as Error;
@@ -225,13 +268,25 @@ export class EngineLine {
   }
 }
 
-async function readText(answer: IncomingMessage): Promise<string> {
+/** The last text of an answer was read: its end comes now, or its connection goes. */
+function expectEnd(answer: IncomingMessage): void {
+  const timer = setTimeout(() => answer.destroy(), END_MS).unref();
+  answer.once('close', () => clearTimeout(timer));
+}
+
+/** The text of an answer that nobody has signed. */
+async function readHello(answer: IncomingMessage): Promise<string> {
   const pieces: Buffer[] = [];
   let numBytes = 0;
   for await (const piece of answer as AsyncIterable<Buffer>) {
     numBytes += piece.length;
-    if (numBytes > MAX_ANSWER_BYTES) throw new RangeError(`an answer has more than ${MAX_ANSWER_BYTES} bytes`);
+    if (numBytes > MAX_HELLO_BYTES) throw new RangeError(`a hello has more than ${MAX_HELLO_BYTES} bytes`);
     pieces.push(piece);
   }
   return Buffer.concat(pieces).toString();
+}
+
+/** Makes what others sent into a part of a line of the log. */
+function shown(text: unknown): string {
+  return JSON.stringify(String(text).slice(0, 200));
 }

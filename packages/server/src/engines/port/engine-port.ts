@@ -21,17 +21,21 @@ import {
   type TokenizeCall,
   type TokensCall,
 } from '../wire/engine-wire.ts';
-import { proofOf, readHello, readSignature } from '../wire/signature.ts';
+import { type Asked, FrameWriter } from '../wire/frames.ts';
+import { nameOfEngine, proofOf, readHello, readSignature } from '../wire/signature.ts';
 import { toWireFault } from '../wire/wire-fault.ts';
 import { readGenerate, recordOf } from '../wire/wire-request.ts';
 import type { AdapterFiles } from './adapter-files.ts';
 import { EventWriter } from './event-writer.ts';
 import { readBody, Refusal } from './read-body.ts';
 import { Sessions } from './sessions.ts';
+import { Strangers } from './strangers.ts';
 
 /** A head comes at once, a body within a minute: whoever needs longer holds connections. */
-const HEADERS_TIMEOUT_MS = 10_000;
-const REQUEST_TIMEOUT_MS = 60_000;
+const HEAD_MS = 10_000;
+const BODY_MS = 60_000;
+/** How often that is looked at. Node's own standard is half a minute. */
+const CHECK_MS = 1_000;
 /** Longer than who asks keeps an idle connection: a request must not cross with its end. */
 const KEEP_ALIVE_MS = 65_000;
 const DRAIN_POLL_MS = 25;
@@ -44,6 +48,10 @@ export interface EnginePortOptions {
   readonly host: string;
   /** 0 = any free one */
   readonly port: number;
+  /** where others reach it; null: by the address that it listens on */
+  readonly url: string | null;
+  /** how long the head of a request may take, ms, default 10 s */
+  readonly headMs?: number;
   /** Makes a span of each request to sample. Default null: nobody asked for traces. */
   readonly tracing?: Tracing | null;
   readonly log: Log;
@@ -59,6 +67,9 @@ export class EnginePort {
   readonly #options: EnginePortOptions;
   readonly #server: Server;
   readonly #sessions = new Sessions();
+  readonly #strangers = new Strangers();
+  /** The requests that answers are signed for. */
+  readonly #asked = new WeakMap<ServerResponse, Asked>();
   readonly #answers: ReadonlyMap<string, Answer>;
   /** Fields of the log's lines about a request to sample. */
   readonly #about = new WeakMap<ServerResponse, LogFields>();
@@ -103,14 +114,26 @@ export class EnginePort {
       ],
     ]);
     this.#server = createServer(
-      { headersTimeout: HEADERS_TIMEOUT_MS, requestTimeout: REQUEST_TIMEOUT_MS, keepAliveTimeout: KEEP_ALIVE_MS },
+      {
+        headersTimeout: options.headMs ?? HEAD_MS,
+        requestTimeout: BODY_MS,
+        keepAliveTimeout: KEEP_ALIVE_MS,
+        connectionsCheckingInterval: CHECK_MS,
+      },
       (request, response) => void this.#onRequest(request, response),
     );
+    this.#server.on('connection', (socket) => this.#strangers.add(socket));
   }
 
   /** The port it listens on. */
   get port(): number {
     return (this.#server.address() as AddressInfo).port;
+  }
+
+  /** Where others reach it; they say hello to this name. */
+  get url(): string {
+    const { host, url } = this.#options;
+    return nameOfEngine(url ?? `http://${host.includes(':') ? `[${host}]` : host}:${this.port}`);
   }
 
   get isDraining(): boolean {
@@ -159,7 +182,7 @@ export class EnginePort {
     response.once('close', () => left.abort(new Error('the connection was closed')));
     try {
       const answer = await this.#answer(request, response, left.signal);
-      if (answer !== null) sendJson(response, 200, answer);
+      if (answer !== null) this.#send(response, 200, answer);
     } catch (error) {
       this.#refuse(response, error, left.signal);
     }
@@ -170,10 +193,16 @@ export class EnginePort {
     const path = request.url ?? '';
     const header = request.headers[SIGNATURE_HEADER];
     if (typeof header !== 'string') throw new Refusal(STATUS.unauthorised, 'no signature');
-    if (path === ENGINE_PATHS.hello) return this.#hello(readHello(secret, header), request.headers[PROTOCOL_HEADER]);
+    if (path === ENGINE_PATHS.hello) {
+      // A hello may be somebody's who only heard it: its connection is kept for nobody.
+      response.setHeader('connection', 'close');
+      return this.#hello(readHello(secret, this.url, header), request.headers[PROTOCOL_HEADER]);
+    }
     const signature = readSignature(secret, path, header);
     if (signature === null) throw new Refusal(STATUS.unauthorised, 'no signature of this secret');
+    this.#asked.set(response, signature);
     if (!this.#sessions.use(signature)) throw new Refusal(STATUS.unknownSession, 'the session is unknown');
+    this.#strangers.remove(request.socket);
     const body = recordOf(await readBody(request, signature.digest), 'the body');
     const answer = this.#answers.get(path);
     if (answer === undefined) throw new Refusal(STATUS.unknownPath, 'there is no such path');
@@ -218,7 +247,7 @@ export class EnginePort {
         // What is refused before its first event is no stream.
         let next = await events.next();
         response.writeHead(200, { 'content-type': 'application/x-ndjson' });
-        const writer = new EventWriter(response);
+        const writer = new EventWriter(response, this.#framesOf(response, 200));
         for (; next.done !== true; next = await events.next()) await writer.push(next.value);
         writer.end();
       } finally {
@@ -252,33 +281,41 @@ export class EnginePort {
       response.destroy();
       return;
     }
-    if (error instanceof Refusal) return sendRefusal(response, error);
-    if (error instanceof TypeError) return sendRefusal(response, new Refusal(STATUS.malformed, error.message));
+    if (error instanceof Refusal) return this.#sendRefusal(response, error);
+    if (error instanceof TypeError) return this.#sendRefusal(response, new Refusal(STATUS.malformed, error.message));
     const fault = toWireFault(error);
     // Of a client's fault the client is told; of this machine's the log.
     if (fault === null || fault.code === 'engine.adapter_unreadable')
       this.#options.log(`a request to this engine failed: ${describe(error)}`, about);
-    if (fault === null) sendJson(response, STATUS.failed, {});
-    else sendJson(response, STATUS.refused, fault);
+    if (fault === null) this.#send(response, STATUS.failed, {});
+    else this.#send(response, STATUS.refused, fault);
   }
-}
 
-function sendRefusal(response: ServerResponse, { status, message }: Refusal): void {
-  // Whatever else the connection has to say is not read.
-  response.setHeader('connection', 'close');
-  if (status === STATUS.unauthorised) return sendText(response, status, '');
-  if (status === STATUS.otherProtocol)
-    return sendJson(response, status, { protocol: ENGINE_PROTOCOL, version: SERVICE_VERSION });
-  sendJson(response, status, { message });
-}
+  #sendRefusal(response: ServerResponse, { status, message }: Refusal): void {
+    // Whatever else the connection has to say is not read.
+    response.setHeader('connection', 'close');
+    if (status === STATUS.unauthorised) {
+      response.writeHead(status, { 'content-length': 0 });
+      response.end();
+      return;
+    }
+    const isOther = status === STATUS.otherProtocol;
+    this.#send(response, status, isOther ? { protocol: ENGINE_PROTOCOL, version: SERVICE_VERSION } : { message });
+  }
 
-function sendJson(response: ServerResponse, status: number, body: object): void {
-  sendText(response, status, JSON.stringify(body));
-}
+  /** In frames where the request was signed; an answer to a hello shows by its proof who made it. */
+  #send(response: ServerResponse, status: number, body: object): void {
+    const json = JSON.stringify(body);
+    const text = this.#asked.has(response) ? this.#framesOf(response, status).frame(json) : json;
+    response.writeHead(status, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) });
+    response.end(text);
+  }
 
-function sendText(response: ServerResponse, status: number, text: string): void {
-  response.writeHead(status, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) });
-  response.end(text);
+  #framesOf(response: ServerResponse, status: number): FrameWriter {
+    const asked = this.#asked.get(response);
+    if (asked === undefined) throw new Error('only what was signed has an answer in frames');
+    return new FrameWriter(this.#options.secret, asked, status);
+  }
 }
 
 function describe(error: unknown): string {

@@ -3,7 +3,8 @@ import type { ServerResponse } from 'node:http';
 
 import type { EngineEvent } from '@trainyard/generation';
 
-import { eventLine } from '../wire/wire-events.ts';
+import type { FrameWriter } from '../wire/frames.ts';
+import { eventsText, eventText } from '../wire/wire-events.ts';
 
 /** Text that goes out without waiting for what else comes in the same turn. */
 const FULL_CHARACTERS = 64 * 1024;
@@ -14,25 +15,28 @@ const FULL_CHARACTERS = 64 * 1024;
  */
 export class EventWriter {
   readonly #response: ServerResponse;
-  #text = '';
+  readonly #frames: FrameWriter;
+  #texts: string[] = [];
+  #numCharacters = 0;
   #isPlanned = false;
 
-  constructor(response: ServerResponse) {
+  constructor(response: ServerResponse, frames: FrameWriter) {
     this.#response = response;
+    this.#frames = frames;
   }
 
   /** Settles when more may come. @throws when the reader has left */
   async push(event: EngineEvent): Promise<void> {
-    this.#text += eventLine(event);
-    if (this.#text.length >= FULL_CHARACTERS) this.#flush();
+    const text = eventText(event);
+    this.#texts.push(text);
+    this.#numCharacters += text.length;
+    if (this.#numCharacters >= FULL_CHARACTERS) this.#flush();
     else this.#planFlush();
     if (this.#response.writableNeedDrain) await this.#drained();
   }
 
   end(): void {
-    const text = this.#text;
-    this.#text = '';
-    this.#response.end(text);
+    this.#response.end(this.#takeFrame());
   }
 
   #planFlush(): void {
@@ -45,9 +49,15 @@ export class EventWriter {
   }
 
   #flush(): void {
-    if (this.#text === '' || this.#response.destroyed) return;
-    this.#response.write(this.#text);
-    this.#text = '';
+    if (this.#texts.length > 0 && !this.#response.destroyed) this.#response.write(this.#takeFrame());
+  }
+
+  #takeFrame(): string {
+    if (this.#texts.length === 0) return '';
+    const text = eventsText(this.#texts);
+    this.#texts = [];
+    this.#numCharacters = 0;
+    return this.#frames.frame(text);
   }
 
   async #drained(): Promise<void> {

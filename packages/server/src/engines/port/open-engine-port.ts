@@ -72,8 +72,9 @@ export async function openEnginePort(settings: EnginePortSettings, parts: Engine
     secret: new EngineSecret(engineSecret),
     host,
     port: settings.port,
+    url: engineUrl,
   });
-  const url = engineUrl ?? `http://${host.includes(':') ? `[${host}]` : host}:${port.port}`;
+  const { url } = port;
   try {
     const membership = await registerEngine({ ...parts, adapters, port, url, capacity });
     return {

@@ -6,7 +6,7 @@ import { DEFAULT_CHAT_PROMPT, DEFAULT_GENERATE, type TokenizeInput, type Tokeniz
 import type { BaseModel } from '../../contract/base-models.ts';
 
 /** Raised when something of the wire below changes its meaning. */
-const WIRE_NUMBER = 1;
+const WIRE_NUMBER = 2;
 
 /**
  * Both ends must say the same. Fields of requests are those within this service, which releases add to: a release that knows others speaks
@@ -21,7 +21,10 @@ function namesOf(record: object): string[] {
   return Object.keys(record).toSorted();
 }
 
-/** Everything is a POST below this path, with a body of JSON; every answer is JSON, that of `generate` a line for each event. */
+/**
+ * Everything is a POST below this path, with a body of JSON. Every answer to a signed request is in frames (`frames.ts`): of one JSON value, that of `generate` of
+ * a list of events for each turn.
+ */
 export const ENGINE_PATHS = {
   hello: '/engine/v1/hello',
   state: '/engine/v1/state',
@@ -39,14 +42,16 @@ export const PROTOCOL_HEADER = 'x-trainyard-protocol';
 
 /** Largest body of a request, bytes: a chat of 8 MB with what its defaults add, and text that grows in JSON. */
 export const MAX_REQUEST_BYTES = 64_000_000;
-/** Largest event of an answer, bytes: log-probabilities over a whole vocabulary for a long prompt stay below it. */
-export const MAX_EVENT_BYTES = 256_000_000;
+/** Largest text of an answer, characters: log-probabilities over a whole vocabulary for a long prompt stay below it. */
+export const MAX_TEXT_CHARACTERS = 256_000_000;
+/** Largest answer to a hello, bytes: whoever sends it has shown nothing yet. */
+export const MAX_HELLO_BYTES = 16_384;
 
 /** Statuses besides 200, none of which means that anything was sampled. */
 export const STATUS = {
   /** The body is no request of this protocol. */
   malformed: 400,
-  /** No signature that counts. Nothing is said. */
+  /** No signature that counts. Nothing is said, and nothing signed. */
   unauthorised: 401,
   /** The session is unknown: say hello again. */
   unknownSession: 440,

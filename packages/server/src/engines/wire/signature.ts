@@ -11,15 +11,23 @@ export interface Signature {
   readonly code: string;
 }
 
-/** The first request of a session: `NONCE.CODE`. It asks for nothing but the session, so that it does no harm when somebody repeats it. */
-export function signHello(secret: EngineSecret, random: string): string {
-  return `${random}.${secret.codeOf('hello', random)}`;
+/** How an engine is called, whoever writes its address. */
+export function nameOfEngine(url: string): string {
+  return url.replace(/\/+$/, '');
+}
+
+/**
+ * The first request of a session: `NONCE.CODE`. It asks for nothing but the session, so that it does no harm when somebody repeats it, and counts at the
+ * engine that is meant, so that nobody in between leads it to another.
+ */
+export function signHello(secret: EngineSecret, engine: string, random: string): string {
+  return `${random}.${secret.codeOf('hello', engine, random)}`;
 }
 
 /** @returns the nonce of a hello that counts, or null */
-export function readHello(secret: EngineSecret, header: string): string | null {
+export function readHello(secret: EngineSecret, engine: string, header: string): string | null {
   const [random = '', code = '', ...rest] = header.split('.');
-  return rest.length === 0 && random.length >= 16 && secret.isCodeOf(code, 'hello', random) ? random : null;
+  return rest.length === 0 && random.length >= 16 && secret.isCodeOf(code, 'hello', engine, random) ? random : null;
 }
 
 /** The code that an engine answers a hello with: it has the secret as well. */

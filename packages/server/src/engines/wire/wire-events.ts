@@ -3,19 +3,29 @@ import type { EngineEvent } from '@trainyard/generation';
 type Finished = Extract<EngineEvent, { kind: 'finished' }>;
 type Trace = NonNullable<NonNullable<Finished['sampling']>['trace']>;
 
-/** One event as a line of JSON. The arrays of a trace are bytes there; all numbers come back to the bit, but −0 as 0, as in every answer. */
-export function eventLine(event: EngineEvent): string {
+/** One event as JSON. The arrays of a trace are bytes there; all numbers come back to the bit, but −0 as 0, as in every answer. */
+export function eventText(event: EngineEvent): string {
   const trace = event.kind === 'finished' ? event.sampling?.trace : null;
-  if (trace === null || trace === undefined) return `${JSON.stringify(event)}\n`;
+  if (trace === null || trace === undefined) return JSON.stringify(event);
   const { logprobs, kept } = trace;
   const asText = { logprobs: base64(logprobs), kept: base64(kept) };
-  return `${JSON.stringify({ ...event, sampling: { ...(event as Finished).sampling, trace: asText } })}\n`;
+  return JSON.stringify({ ...event, sampling: { ...(event as Finished).sampling, trace: asText } });
 }
 
-/** @throws {SyntaxError} for what is no event */
-export function readEvent(line: string): EngineEvent {
-  const event: unknown = JSON.parse(line);
-  if (typeof event !== 'object' || event === null || !('kind' in event)) throw new SyntaxError('a line is no event');
+/** Events that go out at once. @param texts of them */
+export function eventsText(texts: readonly string[]): string {
+  return `[${texts.join(',')}]`;
+}
+
+/** @throws {SyntaxError} for what is no list of events */
+export function readEvents(text: string): EngineEvent[] {
+  const events: unknown = JSON.parse(text);
+  if (!Array.isArray(events)) throw new SyntaxError('a line is no list of events');
+  return events.map((event) => readEvent(event));
+}
+
+function readEvent(event: unknown): EngineEvent {
+  if (typeof event !== 'object' || event === null || !('kind' in event)) throw new SyntaxError('that is no event');
   const read = event as EngineEvent;
   if (read.kind !== 'finished' || read.sampling === null || read.sampling === undefined) return read;
   const { trace } = read.sampling as unknown as { trace: { logprobs: string; kept: string } | null };

@@ -6,7 +6,7 @@ import type { InferenceRequest } from '../../contract/backends.ts';
 import { EngineSecret } from './engine-secret.ts';
 import { jsonLines } from './json-lines.ts';
 import { isProof, proofOf, readHello, readSignature, sign, signHello } from './signature.ts';
-import { eventLine, readEvent } from './wire-events.ts';
+import { eventsText, eventText, readEvents } from './wire-events.ts';
 import { generateText, readGenerate } from './wire-request.ts';
 
 const REQUEST: InferenceRequest = {
@@ -67,10 +67,11 @@ test('events come back to the bit, the arrays of a trace too', () => {
     finishReason: 'stop',
     stopReason: null,
   };
-  expect(readEvent(eventLine(finished).slice(0, -1))).toEqual(finished);
+  expect(readEvents(eventsText([eventText(finished), eventText(finished)]))).toEqual([finished, finished]);
   for (const sampling of [null, { settings, trace: null, lost: 'greedy' as const }])
-    expect(readEvent(eventLine({ ...finished, sampling }))).toEqual({ ...finished, sampling });
-  for (const wrong of ['', '{', 'null', '[]', '7', '{}']) expect(() => readEvent(wrong)).toThrow(SyntaxError);
+    expect(readEvents(eventsText([eventText({ ...finished, sampling })]))).toEqual([{ ...finished, sampling }]);
+  for (const wrong of ['', '{', 'null', '{}', '7', '[null]', '[7]', '[{}]', '[[]]'])
+    expect(() => readEvents(wrong)).toThrow(SyntaxError);
 });
 
 describe('lines', () => {
@@ -136,9 +137,11 @@ describe('a signature', () => {
 
   test('a hello is answered by who has the secret too', () => {
     const random = 'r'.repeat(24);
-    expect(readHello(secret, signHello(secret, random))).toBe(random);
-    expect(readHello(other, signHello(secret, random))).toBeNull();
-    expect(readHello(secret, signHello(secret, 'short'))).toBeNull();
+    const engine = 'http://10.0.0.7:8420';
+    expect(readHello(secret, engine, signHello(secret, engine, random))).toBe(random);
+    expect(readHello(other, engine, signHello(secret, engine, random))).toBeNull();
+    expect(readHello(secret, 'http://10.0.0.8:8420', signHello(secret, engine, random))).toBeNull();
+    expect(readHello(secret, engine, signHello(secret, engine, 'short'))).toBeNull();
     const proof = proofOf(secret, random, 'session');
     expect(isProof(secret, proof, random, 'session')).toBe(true);
     expect(isProof(secret, proof, random, 'another')).toBe(false);
