@@ -44,7 +44,8 @@ export function requireKeys(app: FastifyInstance, store: Store, watch: KeyWatch)
     const { scope } = request.routeOptions.config;
     // No scope: the request matches no route and will be answered 404 or 405.
     if (scope === undefined || scope === 'public') return;
-    const caller = (await sessionCaller(request, store)) ?? (await authenticate(request, store));
+    const signedIn = await sessionCaller(request, store);
+    const caller = signedIn?.caller ?? (await authenticate(request, store));
     if (scope !== 'any' && !caller.scopes.includes(scope) && !caller.scopes.includes('admin')) {
       throw new RequestError(
         'request.forbidden',
@@ -52,12 +53,15 @@ export function requireKeys(app: FastifyInstance, store: Store, watch: KeyWatch)
       );
     }
     request.caller = caller;
-    watch.add(caller.keyId, request);
+    watch.add(signedIn === null ? { keyId: caller.keyId } : { session: signedIn.session }, request);
   });
 }
 
-/** The key that a signed-in browser speaks for. Null when a key was sent, which comes first, and when nobody is signed in. */
-async function sessionCaller(request: FastifyRequest, store: Store): Promise<Caller | null> {
+/** The key that a signed-in browser speaks for, and its session. Null when a key was sent, which comes first, and when nobody is signed in. */
+async function sessionCaller(
+  request: FastifyRequest,
+  store: Store,
+): Promise<{ readonly caller: Caller; readonly session: string } | null> {
   const { authorization, 'x-api-key': named } = request.headers;
   const token = authorization === undefined && named === undefined ? sessionTokenOf(request) : null;
   if (token === null) return null;
@@ -65,7 +69,7 @@ async function sessionCaller(request: FastifyRequest, store: Store): Promise<Cal
   const key = (await store.findSession(token))?.key;
   if (key === undefined) return null;
   const { id: keyId, entityId, entity, scopes, limits } = key;
-  return { keyId, entityId, entity, scopes, limits: limitsIfAny(limits) };
+  return { caller: { keyId, entityId, entity, scopes, limits: limitsIfAny(limits) }, session: token };
 }
 
 const BEARER = /^bearer +(\S+)$/i;

@@ -1,32 +1,43 @@
 import type { FastifyRequest } from 'fastify';
 import type { Store } from '@trainyard/store';
 
-/** How long an answer may go on after its key was revoked or has expired. */
+/** How long an answer may go on after its key was revoked or has expired, or its browser was signed out. */
 const INTERVAL_MS = 500;
 
+/** By what a request was let in: a key, or the session of a browser, whose secret it is. */
+export type Admission = { readonly keyId: string } | { readonly session: string };
+
+interface Watched {
+  readonly admission: Admission;
+  readonly requests: Set<FastifyRequest>;
+}
+
 /**
- * Ends answers whose key is not valid any more. A request is checked when it begins; a stream may last for minutes after that, and a key
- * can also be revoked by another process.
+ * Ends answers whose key or session is not valid any more. A request is checked when it begins; a stream may last for minutes after that, and a key
+ * can be revoked, and a browser signed out, by another process too.
  */
 export class KeyWatch {
-  readonly #store: Pick<Store, 'getKey'>;
+  readonly #store: Pick<Store, 'getKey' | 'findSession'>;
   readonly #clock: () => number;
-  readonly #requestsOf = new Map<string, Set<FastifyRequest>>();
+  /** By key or session. */
+  readonly #watched = new Map<string, Watched>();
   #isWatching = false;
 
-  constructor(store: Pick<Store, 'getKey'>, clock: () => number) {
+  constructor(store: Pick<Store, 'getKey' | 'findSession'>, clock: () => number) {
     this.#store = store;
     this.#clock = clock;
   }
 
   /** Watches a request until it is over. */
-  add(keyId: string, request: FastifyRequest): void {
-    const requests = this.#requestsOf.get(keyId) ?? new Set();
+  add(admission: Admission, request: FastifyRequest): void {
+    const name = 'keyId' in admission ? `key ${admission.keyId}` : `session ${admission.session}`;
+    const watched = this.#watched.get(name) ?? { admission, requests: new Set() };
+    const { requests } = watched;
     requests.add(request);
-    this.#requestsOf.set(keyId, requests);
+    this.#watched.set(name, watched);
     request.end.onEnd(() => {
       requests.delete(request);
-      if (requests.size === 0 && this.#requestsOf.get(keyId) === requests) this.#requestsOf.delete(keyId);
+      if (requests.size === 0 && this.#watched.get(name) === watched) this.#watched.delete(name);
     });
     if (!this.#isWatching) this.#lookLater();
   }
@@ -37,17 +48,19 @@ export class KeyWatch {
   }
 
   async #look(): Promise<void> {
-    for (const [keyId, requests] of this.#requestsOf) {
-      if (await this.#isValid(keyId)) continue;
+    for (const { admission, requests } of this.#watched.values()) {
+      if (await this.#isValid(admission)) continue;
       for (const { raw } of requests) raw.socket.destroy();
     }
-    if (this.#requestsOf.size > 0) this.#lookLater();
+    if (this.#watched.size > 0) this.#lookLater();
     else this.#isWatching = false;
   }
 
-  async #isValid(keyId: string): Promise<boolean> {
+  async #isValid(admission: Admission): Promise<boolean> {
     try {
-      const key = await this.#store.getKey(keyId);
+      // A session ends with its key.
+      if ('session' in admission) return (await this.#store.findSession(admission.session)) !== null;
+      const key = await this.#store.getKey(admission.keyId);
       return key !== null && key.revokedAt === null && (key.expiresAt === null || key.expiresAt > this.#clock());
     } catch {
       // The store is busy or closing: it is asked again.

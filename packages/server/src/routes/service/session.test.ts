@@ -1,3 +1,5 @@
+import type { AddressInfo } from 'node:net';
+
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { SessionLinkObject, SessionObject } from '@trainyard/protocol';
 
@@ -114,6 +116,30 @@ describe('a session', () => {
     expect(await whoIs(cookie)).toBeNull();
     expect((await send('GET', '/v1/preview/models', { ...OWN, cookie })).statusCode).toBe(401);
     expect(await whoIs(other)).not.toBeNull();
+  });
+
+  test('takes its streams with it when it ends, within a second; those of others stay', async () => {
+    const other = await TestServer.start();
+    await other.app.listen({ host: '127.0.0.1', port: 0 });
+    const origin = `http://127.0.0.1:${(other.app.server.address() as AddressInfo).port}`;
+    const own = { origin, 'sec-fetch-site': 'same-origin', 'content-type': 'application/json' };
+    const begin = async (): Promise<string> => {
+      const body = JSON.stringify({ key: other.key });
+      const answer = await fetch(`${origin}/v1/session`, { method: 'POST', headers: own, body });
+      return answer.headers.get('set-cookie')!.split(';')[0]!;
+    };
+    const open = (headers: Record<string, string>) =>
+      fetch(`${origin}/v1/preview/events`, { headers: { accept: 'text/event-stream', ...headers } });
+    const [cookie, lastingCookie] = [await begin(), await begin()];
+    const streams = [await open({ ...own, cookie }), await open({ ...own, cookie })];
+    const lasting = [
+      await open({ ...own, cookie: lastingCookie }),
+      await open({ authorization: `Bearer ${other.key}` }),
+    ].map((answer) => answer.text());
+    await fetch(`${origin}/v1/session`, { method: 'DELETE', headers: { origin, cookie } });
+    for (const stream of streams) await expect(stream.text()).rejects.toThrow('terminated');
+    await other.close();
+    for (const text of lasting) expect(await text).toContain('retry: ');
   });
 
   test('begun anew leaves none of the one before', async () => {
