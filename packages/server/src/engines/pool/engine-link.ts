@@ -9,6 +9,7 @@ import { ENGINE_PATHS, type EngineModelFacts, type EngineModelState, type Engine
 import { deadlineAfter } from './deadline.ts';
 import { EngineFault } from './engine-fault.ts';
 import { EngineLine } from './engine-line.ts';
+import { type AnswerBounds, EventCheck } from './event-check.ts';
 
 export interface EngineTimes {
   /** between two looks at an engine, ms */
@@ -148,17 +149,33 @@ export class EngineLink implements RingMember {
   }
 
   /** Its events of one request; see `EngineLine.generate`. */
-  async *generate(text: string, numChoices: number, signal: AbortSignal): AsyncGenerator<EngineEvent, void, undefined> {
+  async *generate(
+    text: string,
+    bounds: AnswerBounds,
+    signal: AbortSignal,
+  ): AsyncGenerator<EngineEvent, void, undefined> {
+    const { numChoices } = bounds;
+    const check = new EventCheck(bounds);
     this.numChoices += numChoices;
     this.counts.requests += 1;
     const { life } = this;
     try {
       for await (const event of this.line.generate(text, AbortSignal.any([signal, life]))) {
+        this.#check(check, event);
         if (event.kind === 'delta' || event.kind === 'finished') this.counts.tokens += event.tokenIds.length;
         yield event;
       }
     } finally {
       this.numChoices -= numChoices;
+    }
+  }
+
+  /** @throws {EngineFault} */
+  #check(check: EventCheck, event: EngineEvent): void {
+    try {
+      check.check(event);
+    } catch (error) {
+      throw new EngineFault('unfit', `${this.name} makes no sense: ${(error as Error).message}`, { cause: error });
     }
   }
 

@@ -18,6 +18,7 @@ import {
 import { generateText } from '../wire/wire-request.ts';
 import { EngineDirectory } from './engine-directory.ts';
 import { EngineFault } from './engine-fault.ts';
+import type { AnswerBounds } from './event-check.ts';
 import { ENGINE_TIMES, type EngineLink, type EngineTimes } from './engine-link.ts';
 import { routeKey } from './route-key.ts';
 
@@ -161,7 +162,7 @@ export class EnginesElsewhere implements InferenceBackend {
       tried.add(link);
       let hasBegun = false;
       try {
-        for await (const event of link.generate(text, request.n, signal)) {
+        for await (const event of link.generate(text, this.#boundsOf(id, request), signal)) {
           // Another engine may have room, or stand.
           if (!hasBegun && isRefusalOfEngine(event)) {
             last = event;
@@ -185,6 +186,11 @@ export class EnginesElsewhere implements InferenceBackend {
       }
     }
     if (last !== null) yield last;
+  }
+
+  #boundsOf(id: string, { n, maxTokens }: InferenceRequest): AnswerBounds {
+    const { vocabSize, contextLength } = this.#engines.factsOf(id) ?? { vocabSize: 0, contextLength: 0 };
+    return { numChoices: n, maxTokens: maxTokens ?? contextLength, vocabSize };
   }
 
   /** On one engine, and on another where that is gone: nothing of it is said twice. */

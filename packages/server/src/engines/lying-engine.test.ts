@@ -1,0 +1,77 @@
+/** Engines that have the secret and say what no request is answered with: broken memory, another build, a bug. */
+import { DEFAULT_GENERATE, type EngineEvent } from '@trainyard/generation';
+import { expect, onTestFinished, test } from 'vitest';
+
+import { engineMember, MemberList, openEngines, openPort } from '../testing/behind-port.ts';
+import { ScriptedInference } from '../testing/scripted-inference.ts';
+
+const REQUEST = {
+  ...DEFAULT_GENERATE,
+  requestId: 'r',
+  tenant: 't',
+  prompt: { kind: 'text', text: 'hello', addSpecialTokens: false },
+  adapter: null,
+  maxTokens: 4,
+} as const;
+
+const STARTED: EngineEvent = { kind: 'started', promptTokenIds: [1], cachedTokens: 0 };
+const COMPLETED: EngineEvent = { kind: 'completed', usage: { promptTokens: 1, completionTokens: 1, cachedTokens: 0 } };
+const delta = (tokenIds: number[], index = 0): EngineEvent => ({
+  kind: 'delta',
+  index,
+  text: 'x',
+  tokenIds,
+  logprobs: null,
+});
+const finished = (tokenIds: number[], index = 0): EngineEvent => ({
+  kind: 'finished',
+  index,
+  text: '',
+  tokenIds,
+  logprobs: null,
+  finishReason: 'stop',
+  stopReason: null,
+});
+
+async function answer(events: readonly unknown[]): Promise<{ read: EngineEvent[]; logged: string }> {
+  const inference = new ScriptedInference();
+  inference.script = () => events as EngineEvent[];
+  const { port, url } = await openPort(inference);
+  onTestFinished(() => port.close());
+  const lines: string[] = [];
+  const engines = await openEngines(new MemberList([engineMember(url)]), { log: (line) => lines.push(line) });
+  onTestFinished(() => engines.close());
+  const read: EngineEvent[] = [];
+  for await (const event of engines.of('tiny/base').generate(REQUEST, new AbortController().signal)) read.push(event);
+  return { read, logged: lines.join('\n') };
+}
+
+test.each<[string, unknown[]]>([
+  ['before the start', [delta([1])]],
+  ['started twice', [STARTED, STARTED]],
+  ['none that goes on', [STARTED, delta([1], 1)]],
+  ['none that goes on', [STARTED, delta([1], -1)]],
+  ['none that goes on', [STARTED, delta([1], 'x' as never)]],
+  ['none that goes on', [STARTED, finished([1]), delta([1])]],
+  ['the token 1000 is none', [STARTED, delta([1_000])]],
+  ['the token -1 is none', [STARTED, finished([-1])]],
+  ['the token 0.5 is none', [STARTED, delta([0.5])]],
+  ['the token null is none', [STARTED, delta([Number.NaN])]],
+  ['the token -7 is none', [{ ...STARTED, promptTokenIds: [-7] }]],
+  ['token ids are no list', [STARTED, delta({ length: 3 } as never)]],
+  ['more than 4 tokens', [STARTED, ...Array.from({ length: 100 }, () => delta([1]))]],
+  ['completed before its choices', [STARTED, delta([1]), COMPLETED]],
+  ['there is no event "other"', [STARTED, { kind: 'other' }]],
+])('it is asked no more, and no client reads it: %s', async (words, events) => {
+  const { read, logged } = await answer(events);
+  expect(read.at(-1)).toMatchObject({ kind: 'failed', code: 'engine.host_lost' });
+  expect(logged).toContain(`makes no sense`);
+  expect(logged).toContain(words);
+  expect(read.filter(({ kind }) => kind === 'delta').length).toBeLessThan(5);
+});
+
+test('what comes behind the end is not read', async () => {
+  const events = [STARTED, delta([1]), finished([2]), COMPLETED];
+  const { read } = await answer([...events, delta([3]), { kind: 'failed', code: 'engine.internal' }]);
+  expect(read).toEqual(events);
+});

@@ -1,0 +1,73 @@
+import type { EngineEvent } from '@trainyard/generation';
+
+/** Bounds of what a request may be answered with. */
+export interface AnswerBounds {
+  readonly numChoices: number;
+  /** tokens of one choice */
+  readonly maxTokens: number;
+  readonly vocabSize: number;
+}
+
+/**
+ * Holds the events of an engine elsewhere to what any request is answered with: in order, for its choices, with tokens of its vocabulary, and with an end. A process
+ * of another build or with broken memory shows up here, and not in somebody's training data.
+ *
+ * @throws {RangeError} in words for the log, in place of the event that makes no sense
+ */
+export class EventCheck {
+  readonly #bounds: AnswerBounds;
+  /** Tokens of each choice that goes on. */
+  readonly #numTokens: Map<number, number>;
+  #hasStarted = false;
+
+  constructor(bounds: AnswerBounds) {
+    this.#bounds = bounds;
+    this.#numTokens = new Map(Array.from({ length: bounds.numChoices }, (_, index) => [index, 0]));
+  }
+
+  check(event: EngineEvent): void {
+    if (event.kind === 'failed') return;
+    if (event.kind === 'started') {
+      if (this.#hasStarted) throw new RangeError('a request started twice');
+      this.#checkTokens(event.promptTokenIds);
+      this.#hasStarted = true;
+      return;
+    }
+    if (!this.#hasStarted) throw new RangeError(`the event ${shown(event.kind)} came before the start`);
+    switch (event.kind) {
+      case 'prompt_scored':
+        return;
+      case 'delta':
+      case 'finished':
+        return this.#checkOutput(event);
+      case 'completed':
+        if (this.#numTokens.size > 0) throw new RangeError('a request was completed before its choices');
+        return;
+      default:
+        throw new RangeError(`there is no event ${shown((event satisfies never as EngineEvent).kind)}`);
+    }
+  }
+
+  #checkOutput({ kind, index, tokenIds }: Extract<EngineEvent, { kind: 'delta' | 'finished' }>): void {
+    const { maxTokens } = this.#bounds;
+    const before = this.#numTokens.get(index);
+    if (before === undefined) throw new RangeError(`the choice ${shown(index)} is none that goes on`);
+    this.#checkTokens(tokenIds);
+    const numTokens = before + tokenIds.length;
+    if (numTokens > maxTokens) throw new RangeError(`the choice ${index} has more than ${maxTokens} tokens`);
+    if (kind === 'finished') this.#numTokens.delete(index);
+    else this.#numTokens.set(index, numTokens);
+  }
+
+  #checkTokens(ids: readonly number[]): void {
+    const { vocabSize } = this.#bounds;
+    if (!Array.isArray(ids)) throw new RangeError('token ids are no list');
+    for (const id of ids)
+      if (!Number.isInteger(id) || id < 0 || id >= vocabSize)
+        throw new RangeError(`the token ${shown(id)} is none of ${vocabSize}`);
+  }
+}
+
+function shown(value: unknown): string {
+  return String(JSON.stringify(value)).slice(0, 100);
+}
