@@ -390,6 +390,20 @@ test('an adapter is found by its key and compared with its digest', async () => 
   await expect(ask({ digest, directoryKey: 'checkpoints/2' })).rejects.toMatchObject(wrong);
   expect(inference.requests).toHaveLength(1);
   expect(logged).toHaveLength(2);
+  // Keys are no paths, and whoever asks is told of none.
+  for (const directoryKey of ['../checkpoints/1', '/etc', 'checkpoints/../checkpoints/1', 'checkpoints/1/', ''])
+    expect(await ask({ digest, directoryKey })).toEqual([
+      { kind: 'failed', code: 'engine.internal', message: 'the engine failed; its log says why', param: null },
+    ]);
+  const bare = await blobs.stageDirectory();
+  await writeFile(join(bare, 'adapter.gguf'), 'the same');
+  await blobs.commitDirectory(bare, 'checkpoints/3');
+  const failed = await ask({ digest, directoryKey: 'checkpoints/3' }).then(String, String);
+  expect(failed).toContain('cannot be read');
+  expect(failed).not.toContain(directory);
+  expect(inference.requests).toHaveLength(1);
+  const many = await Promise.all(Array.from({ length: 20 }, () => ask({ digest, directoryKey: 'checkpoints/1' })));
+  expect(many.map((events) => last(events)?.kind)).toEqual(Array.from({ length: 20 }, () => 'completed'));
 });
 
 test('whoever has another secret is told nothing, and what to do stands in the log of who asks', async () => {

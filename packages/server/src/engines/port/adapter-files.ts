@@ -73,7 +73,9 @@ async function digestOfFile(path: string): Promise<string> {
   try {
     return (await hashOf(path)).sha256;
   } catch (error) {
-    throw unreadable(`the weights of an adapter cannot be read: ${(error as Error).message}`);
+    // A client reads it: paths of this machine are none of its business.
+    const { code = 'unknown' } = error as NodeJS.ErrnoException;
+    throw unreadable(`the weights of an adapter cannot be read (${code})`);
   }
 }
 
