@@ -21,5 +21,6 @@ const schedules = spawn(process.execPath, ['--conditions=@trainyard/source', mai
   stdio: 'inherit',
   env: { ...process.env, TRAINYARD_POSTGRES: programs },
 });
+for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => schedules.kill('SIGINT'));
 const [code] = await once(schedules, 'exit');
 process.exitCode = code ?? 1;

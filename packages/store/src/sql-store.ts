@@ -101,6 +101,9 @@ import { type DatabaseCall, MeasuredSql } from './drivers/measured-sql.ts';
 import { openTables, type Tables } from './tables/tables.ts';
 import { UsageBuffer } from './buffers/usage-buffer.ts';
 
+/** A claim is tried in a transaction at least this often: before it the database's clock is an estimate, which the sleep of a machine sets back. */
+const CLAIM_IN_TURN_MS = 10_000;
+
 /** Written with the end of a job, and by nothing else. */
 const TERMINAL_EVENT_TYPES: ReadonlySet<string> = new Set<TerminalEventType>([
   'training_ended',
@@ -138,6 +141,8 @@ export class SqlStore implements Store {
   readonly #clock: () => number;
   /** For single statements; a transaction has tables of its own. */
   readonly #tables: Tables;
+  /** On the clock of `performance.now()`: the last claim in a transaction. */
+  #claimedAt = -Infinity;
   readonly #usage: UsageBuffer;
   readonly #choiceRecords: ChoiceRecordBuffer;
   readonly #requests: RequestsInProgress;
@@ -380,9 +385,14 @@ export class SqlStore implements Store {
     kinds: readonly Kind[] = TRAINING_JOB_KINDS as readonly JobKind[] as readonly Kind[],
     baseModels: readonly string[] | null = null,
   ): Promise<ClaimedJob<JobOfKind<Kind>> | null> {
+    const wanted = { kinds, baseModels };
+    // Whoever finds nothing to do keeps no writer waiting, in however many processes that is.
+    const isFresh = performance.now() < this.#claimedAt + CLAIM_IN_TURN_MS;
+    if (isFresh && !(await this.#tables.jobs.hasClaimable(wanted, this.#clock()))) return null;
+    this.#claimedAt = performance.now();
     // What time it is is known in the transaction: the wait for it may be long, and the clock that of another machine.
     const claimed = await this.#write((tables) =>
-      claimNextJob(tables, workerId, leaseMs, { kinds, baseModels }, this.#clock()),
+      claimNextJob(tables, workerId, leaseMs, wanted, this.#clock()),
     );
     return claimed as ClaimedJob<JobOfKind<Kind>> | null;
   }
@@ -446,16 +456,26 @@ export class SqlStore implements Store {
     return this.#write((tables) => finishJobFailed(tables, jobId, fencingToken, failure, this.#clock()));
   }
 
-  async cancelJob(jobId: string, reason: string): Promise<CancelJobResult | null> {
-    return this.#write((tables) => cancelJob(tables, jobId, reason, this.#clock()));
+  async cancelJob(
+    jobId: string,
+    reason: string,
+    completes?: CompletesWith<CancelJobResult>,
+  ): Promise<CancelJobResult | null> {
+    return this.#write(async (tables) =>
+      this.#completeWith(tables, await cancelJob(tables, jobId, reason, this.#clock()), completes),
+    );
   }
 
-  async pauseJob(jobId: string): Promise<JobControlResult | null> {
-    return this.#write((tables) => pauseJob(tables, jobId, this.#clock()));
+  async pauseJob(jobId: string, completes?: CompletesWith<JobControlResult>): Promise<JobControlResult | null> {
+    return this.#write(async (tables) =>
+      this.#completeWith(tables, await pauseJob(tables, jobId, this.#clock()), completes),
+    );
   }
 
-  async resumeJob(jobId: string): Promise<JobControlResult | null> {
-    return this.#write((tables) => resumeJob(tables, jobId, this.#clock()));
+  async resumeJob(jobId: string, completes?: CompletesWith<JobControlResult>): Promise<JobControlResult | null> {
+    return this.#write(async (tables) =>
+      this.#completeWith(tables, await resumeJob(tables, jobId, this.#clock()), completes),
+    );
   }
 
   async keepReference(

@@ -1,6 +1,7 @@
-import { ProgressFiles, runSftJob, runTrainingJob, TraceFiles, type TrainingParts } from '@trainyard/trainer';
+import { ProgressFiles, runSftJob, runTrainingJob, TraceFiles, TrainerError, type TrainingParts } from '@trainyard/trainer';
 import type { Blobs } from '@trainyard/store';
 
+import { isPassing } from '../faults/passing-fault.ts';
 import { readSftExamples } from '../training-data/sft-blob.ts';
 import { readTrajectoryGroups } from '../training-data/trajectory-blob.ts';
 import type { JobLearners } from './job-learners.ts';
@@ -18,7 +19,11 @@ export interface TrainJobParts extends Pick<TrainingParts, 'signal' | 'emit'> {
   readonly log?: (line: string) => void;
 }
 
-/** Runs one job, from its blobs to the blobs of its version, with the loop of training over a learner that is opened for it. */
+/**
+ * Runs one job, from its blobs to the blobs of its version, with the loop of training over a learner that is opened for it.
+ *
+ * @throws {TrainerError} and {StoreError}, also where the loop met it: one that passes must not end the job
+ */
 export async function trainJob(job: TrainingJobRequest, parts: TrainJobParts) {
   const { blobs, workDirectory, learners, remoteKey, signal, emit, log } = parts;
   signal.throwIfAborted();
@@ -39,9 +44,17 @@ export async function trainJob(job: TrainingJobRequest, parts: TrainJobParts) {
       signal,
       emit,
     });
+  } catch (error) {
+    throw passingCause(error) ?? error;
   } finally {
     await opened.end();
   }
+}
+
+/** The loop knows of no blobs: what they throw is `trainer.internal` to it. */
+function passingCause(error: unknown): unknown {
+  if (!(error instanceof TrainerError) || error.code !== 'trainer.internal') return null;
+  return isPassing(error.cause) ? error.cause : null;
 }
 
 async function train(job: TrainingJobRequest, blobs: Blobs, parts: TrainingParts) {

@@ -218,6 +218,18 @@ test.each(['named', 'not named'])(
   },
 );
 
+test.each(['stageDirectory', 'commitDirectory'] as const)(
+  'blobs that are away for a moment make an export wait: %s',
+  async (method) => {
+    const away = new StoreError('store.unavailable', 'the file system does not answer');
+    const call = vi.spyOn(blobs, method).mockRejectedValueOnce(away);
+    const done = await end((await queue()).id);
+    expect(done).toMatchObject({ status: 'succeeded', errorMessage: null });
+    expect(call.mock.calls.length).toBeGreaterThan(1);
+    expect(await leftovers()).toEqual([done.directoryKey]);
+  },
+);
+
 test('a commit that the disk has no room for fails the export, whose files go', async () => {
   vi.spyOn(store, 'finishExport').mockRejectedValueOnce(new StoreError('store.disk_full', 'no room'));
   const done = await end((await queue()).id);

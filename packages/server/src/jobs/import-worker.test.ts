@@ -130,6 +130,17 @@ test('a commit that failed on the disk and reached it all the same is told as do
   expect((await kept()).directories).toEqual([committed.content?.directoryKey]);
 });
 
+test.each(['stageDirectory', 'commitDirectory'] as const)(
+  'blobs that are away for a moment make an import wait: %s',
+  async (method) => {
+    const call = vi.spyOn(blobs, method);
+    call.mockRejectedValueOnce(new StoreError('store.unavailable', 'the file system does not answer'));
+    const committed = await imports.commit(adapter);
+    expect(call.mock.calls.length).toBeGreaterThan(1);
+    expect((await kept()).directories).toEqual([committed.content?.directoryKey]);
+  },
+);
+
 test('more imports than may wait are refused at once, and there is room again when some are done', async () => {
   const opened = Promise.withResolvers<void>();
   transfers.behave = () => opened.promise;

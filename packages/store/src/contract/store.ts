@@ -181,11 +181,15 @@ export interface Store {
    */
   finishJobFailed(jobId: string, fencingToken: number, errorMessage: string, data?: object): Promise<FinishedJob>;
   /** Ends a queued or running job as failed; a worker that has it loses its lease. Null when unknown. */
-  cancelJob(jobId: string, reason: string): Promise<CancelJobResult | null>;
+  cancelJob(
+    jobId: string,
+    reason: string,
+    completes?: CompletesWith<CancelJobResult>,
+  ): Promise<CancelJobResult | null>;
   /** Holds a queued or running job; a worker that has it loses its lease, and the attempt does not count. Its place stays. Null when unknown. */
-  pauseJob(jobId: string): Promise<JobControlResult | null>;
+  pauseJob(jobId: string, completes?: CompletesWith<JobControlResult>): Promise<JobControlResult | null>;
   /** Lets a paused job be claimed again. Null when unknown. */
-  resumeJob(jobId: string): Promise<JobControlResult | null>;
+  resumeJob(jobId: string, completes?: CompletesWith<JobControlResult>): Promise<JobControlResult | null>;
   /**
    * Keeps the weights of a step of the job's own model until the job ends, whatever is deleted meanwhile.
    * @returns what the job kept before, when there is such; else the checkpoint of `step`; null when that does not exist

@@ -6,7 +6,7 @@ import type { MemberModel, NewMember } from '../contract/member.ts';
 import { openPostgresStore } from '../open-postgres-store.ts';
 import { addJob, addModel } from '../testing/harness.ts';
 import { PostgresCluster } from '../testing/postgres-cluster.ts';
-import { PostgresProxy } from '../testing/postgres-proxy.ts';
+import { PostgresProxy, withoutNotifications } from '../testing/postgres-proxy.ts';
 import { clusterFindings, type AskEngine, type Finding } from './cluster-findings.ts';
 
 let cluster: PostgresCluster;
@@ -125,7 +125,7 @@ test('clocks that are a minute apart are told', async () => {
 
 test('a pooler that shares connections by transaction is found out by its silence', async () => {
   const url = await cluster.createSchema();
-  const proxy = await PostgresProxy.start([url], { dropsNotifications: true });
+  const proxy = await PostgresProxy.start([url], { relay: withoutNotifications });
   onTestFinished(() => proxy.stop());
   expect(problemsOf(await look(proxy.addressOf(url)))).toEqual([
     ['database_notifications', expect.stringContaining('pooler in session mode')],

@@ -11,7 +11,7 @@ import type {
   NewJob,
 } from '../contract/store.ts';
 import type { FeedType } from '../contract/run.ts';
-import type { JobInput } from '../tables/job-table.ts';
+import type { JobInput, WantedJobs } from '../tables/job-table.ts';
 import type { Tables } from '../tables/tables.ts';
 
 /** Keys of snapshots of all jobs begin with it. */
@@ -70,7 +70,7 @@ export async function claimNextJob(
   tables: Tables,
   workerId: string,
   leaseMs: number,
-  wanted: { kinds: readonly JobKind[]; baseModels: readonly string[] | null },
+  wanted: WantedJobs,
   now: number,
 ): Promise<ClaimedJob<Job> | null> {
   const job = await tables.jobs.claim(workerId, now + leaseMs, wanted, now);

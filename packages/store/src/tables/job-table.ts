@@ -70,6 +70,13 @@ export interface JobInput {
   start?: JobStart;
 }
 
+/** The jobs that a worker takes. */
+export interface WantedJobs {
+  readonly kinds: readonly JobKind[];
+  /** Null: of any. */
+  readonly baseModels: readonly string[] | null;
+}
+
 /** Jobs of every kind and who holds them. Methods that take a fencing token refuse a stale one. */
 export class JobTable {
   readonly #sql: Statements;
@@ -191,26 +198,14 @@ export class JobTable {
     return row?.count ?? 0;
   }
 
-  /** Takes the next job that may run; the caller sets its start when it has none. @param baseModels null: of any */
-  async claim(
-    workerId: string,
-    expiresAt: number,
-    { kinds, baseModels }: { kinds: readonly JobKind[]; baseModels: readonly string[] | null },
-    now: number,
-  ): Promise<ClaimedJob<Job> | null> {
-    if (baseModels?.length === 0) return null;
-    const next = await this.#sql.get<{ id: string; created_at: number }>(
-      `select j.id, j.created_at from jobs j
-       where j.kind in (${marks(kinds)})${baseModels === null ? '' : ` and j.base_model in (${marks(baseModels)})`}
-         and ((j.status = 'queued' and j.paused_at is null) or (j.status = 'running' and j.lease_expires_at <= ?))
-         and not exists (
-           select 1 from jobs earlier
-           where earlier.turn = j.turn and earlier.position < j.position and earlier.status in ('queued', 'running'))
-       order by j.position limit 1`,
-      ...kinds,
-      ...(baseModels ?? []),
-      now,
-    );
+  /** Whether a claim would find one. */
+  async hasClaimable(wanted: WantedJobs, now: number): Promise<boolean> {
+    return (await this.#nextClaimable(wanted, now)) !== undefined;
+  }
+
+  /** Takes the next job that may run; the caller sets its start when it has none. */
+  async claim(workerId: string, expiresAt: number, wanted: WantedJobs, now: number): Promise<ClaimedJob<Job> | null> {
+    const next = await this.#nextClaimable(wanted, now);
     if (next === undefined) return null;
     await this.#sql.run(
       `update jobs set status = 'running', lease_owner = ?, lease_expires_at = ?, fencing_token = fencing_token + 1,
@@ -225,6 +220,25 @@ export class JobTable {
     const job = await this.#existing(next.id);
     if (job.lease === null) throw new Error(`job ${job.id} was claimed but has no lease`);
     return { ...job, status: 'running', lease: job.lease, fencingToken: job.lease.fencingToken };
+  }
+
+  async #nextClaimable(
+    { kinds, baseModels }: WantedJobs,
+    now: number,
+  ): Promise<{ id: string; created_at: number } | undefined> {
+    if (baseModels?.length === 0) return undefined;
+    return await this.#sql.get(
+      `select j.id, j.created_at from jobs j
+       where j.kind in (${marks(kinds)})${baseModels === null ? '' : ` and j.base_model in (${marks(baseModels)})`}
+         and ((j.status = 'queued' and j.paused_at is null) or (j.status = 'running' and j.lease_expires_at <= ?))
+         and not exists (
+           select 1 from jobs earlier
+           where earlier.turn = j.turn and earlier.position < j.position and earlier.status in ('queued', 'running'))
+       order by j.position limit 1`,
+      ...kinds,
+      ...(baseModels ?? []),
+      now,
+    );
   }
 
   async setStart(jobId: string, start: JobStart): Promise<void> {

@@ -7,11 +7,7 @@ export { MemoryDatabase, MemorySql } from './memory-sql.ts';
 export { CREDENTIALS, REGION, S3Server } from './s3-server.ts';
 export { type SqlHarness, sqlSuite } from './sql.suite.ts';
 export { storeSuite } from './store.suite.ts';
-export {
-  createSchema,
-  emptyTables,
-  PostgresCluster,
-  queryServer,
-  SERVER_VARIABLE,
-  type ServedNetwork,
-} from './postgres-cluster.ts';
+export { createSchema, PostgresCluster, SERVER_VARIABLE, type ServedNetwork } from './postgres-cluster.ts';
+export { kindOf, makeMessage, PostgresMessages } from './postgres-messages.ts';
+export { connectTo, PostgresProxy } from './postgres-proxy.ts';
+export { queryServer, SchemaConnection } from './schema-connection.ts';

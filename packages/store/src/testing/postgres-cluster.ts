@@ -15,7 +15,7 @@ export const SERVER_VARIABLE = 'TRAINYARD_TEST_DATABASE';
 
 const USER = 'trainyard';
 
-const SERVER_SETTINGS = { shared_buffers: '32MB', max_connections: '60', fsync: 'off' };
+const SERVER_SETTINGS = { shared_buffers: '32MB', max_connections: '60', fsync: 'off', full_page_writes: 'off' };
 
 /** A server that other machines reach. */
 export interface ServedNetwork {
@@ -149,23 +149,7 @@ export async function createSchema(url: string): Promise<string> {
   return `${url}&options=${encodeURIComponent(`-c search_path=${name}`)}`;
 }
 
-/** Rows of a statement, read with a connection of its own. */
-export async function queryServer<Row extends Record<string, unknown>>(url: string, statement: string): Promise<Row[]> {
-  let rows: Row[] = [];
-  await administrate(url, async (client) => void ({ rows } = await client.query<Row>(statement)));
-  return rows;
-}
-
-/** Every table of a schema that is up to date is empty again. */
-export async function emptyTables(url: string): Promise<void> {
-  await administrate(url, async (client) => {
-    const { rows } = await client.query<{ name: string }>(
-      `select tablename as name from pg_tables where schemaname = current_schema() and tablename <> 'schema_version'`,
-    );
-    await client.query(`truncate ${rows.map(({ name }) => name).join(', ')} restart identity`);
-  });
-}
-
+/** With a connection of its own. @param url of a `PostgresCluster` or a schema */
 async function administrate(url: string, work: (client: pg.Client) => Promise<void>): Promise<void> {
   const client = new pg.Client({ connectionString: url, types: { getTypeParser: typeParser } });
   // `disconnectAll` of another test file's cluster cannot reach it; its own end is awaited.

@@ -4,38 +4,41 @@ import { connect, createServer, type Server, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
+import { kindOf, PostgresMessages } from './postgres-messages.ts';
+
 const SOCKET_NAME = '.s.PGSQL.5432';
 const NOTIFICATION = 'A';
 
-/** Stands between a client and servers of PostgreSQL, as a pooler or a balancer does that was set up wrongly. */
+/** Passes on what the two ends of a connection send, and ends it. */
+export type Relay = (client: Socket, server: Socket) => void;
+
+export interface PostgresProxyOptions {
+  /** where its socket is made, with a short path; default: a new temporary folder */
+  readonly directory?: string;
+  /** default {@link passAll} */
+  readonly relay?: Relay;
+}
+
+/** Stands between a client and servers of PostgreSQL: a pooler or a balancer that was set up wrongly, or a network that is bad. */
 export class PostgresProxy {
   readonly #server: Server;
   readonly #directory: string;
   readonly #sockets = new Set<Socket>();
   #isSilent = false;
 
-  /**
-   * @param urls of `PostgresCluster`s or their schemas; connections go to one after the other
-   * @param options.dropsNotifications no connection hears of another, as behind a pooler that shares them by transaction
-   */
-  static async start(
-    urls: readonly string[],
-    { dropsNotifications = false }: { dropsNotifications?: boolean } = {},
-  ): Promise<PostgresProxy> {
-    const directory = await mkdtemp(join(tmpdir(), 'trainyard-proxy-'));
+  /** @param urls of `PostgresCluster`s or their schemas; connections go to one after the other */
+  static async start(urls: readonly string[], options: PostgresProxyOptions = {}): Promise<PostgresProxy> {
+    const { directory = await mkdtemp(join(tmpdir(), 'trainyard-proxy-')), relay = passAll } = options;
     const server = createServer();
     const proxy = new PostgresProxy(server, directory);
     let numConnections = 0;
     server.on('connection', (client) => {
-      const folder = new URL(urls[numConnections++ % urls.length] ?? '').searchParams.get('host') ?? '';
-      const behind = connect(join(folder, SOCKET_NAME));
+      const behind = connectTo(urls[numConnections++ % urls.length] ?? '');
       for (const socket of [client, behind]) {
         proxy.#sockets.add(socket);
-        socket.on('error', () => undefined).on('close', () => [client, behind].forEach((end) => end.destroy()));
+        socket.on('error', () => undefined).on('close', () => proxy.#sockets.delete(socket));
       }
-      client.on('data', (bytes) => proxy.#isSilent || behind.write(bytes));
-      const answer = (bytes: Buffer) => proxy.#isSilent || client.write(bytes);
-      behind.on('data', dropsNotifications ? withoutNotifications(answer) : answer);
+      if (!proxy.#isSilent) relay(client, behind);
     });
     server.listen(join(directory, SOCKET_NAME));
     await once(server, 'listening');
@@ -57,24 +60,36 @@ export class PostgresProxy {
   /** From now on nothing comes through, and nobody is told. */
   fallSilent(): void {
     this.#isSilent = true;
+    for (const socket of this.#sockets) socket.unpipe().pause();
   }
 
   async stop(): Promise<void> {
-    for (const socket of this.#sockets) socket.destroy();
     this.#server.close();
+    for (const socket of this.#sockets) socket.destroy();
     await rm(this.#directory, { recursive: true, force: true });
   }
 }
 
-/** Messages of a server are a letter, a length that counts itself, and what it says. */
-function withoutNotifications(pass: (bytes: Buffer) => unknown): (bytes: Buffer) => void {
-  let rest: Buffer = Buffer.alloc(0);
-  return (bytes) => {
-    rest = Buffer.concat([rest, bytes]);
-    while (rest.length >= 5 && rest.length >= 1 + rest.readUInt32BE(1)) {
-      const size = 1 + rest.readUInt32BE(1);
-      if (String.fromCharCode(rest[0] ?? 0) !== NOTIFICATION) pass(rest.subarray(0, size));
-      rest = rest.subarray(size);
-    }
-  };
+/** A connection to the server itself. @param url of a `PostgresCluster` or a schema */
+export function connectTo(url: string): Socket {
+  return connect(join(new URL(url).searchParams.get('host') ?? '', SOCKET_NAME));
+}
+
+export const passAll: Relay = (client, server) => {
+  endTogether(client, server);
+  client.pipe(server).pipe(client);
+};
+
+/** No connection hears of another, as behind a pooler that shares them by transaction. */
+export const withoutNotifications: Relay = (client, server) => {
+  endTogether(client, server);
+  client.pipe(server);
+  const messages = new PostgresMessages();
+  server.on('data', (bytes: Buffer) => {
+    for (const message of messages.take(bytes)) if (kindOf(message) !== NOTIFICATION) client.write(message);
+  });
+};
+
+function endTogether(...ends: readonly Socket[]): void {
+  for (const end of ends) end.on('close', () => ends.forEach((other) => other.destroy()));
 }

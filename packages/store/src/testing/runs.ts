@@ -44,6 +44,25 @@ export function runSuite(makeHarness: MakeHarness): void {
     const read = async (modelId: string, name: string, axis: 'step' | 'gradient_step', maxPoints = 100) =>
       (await store.readSeries({ modelId, names: [name], axis, maxPoints }))[0];
 
+    it('a step has a point in each of many series, and names that are kept alike are one series', async () => {
+      const { id: modelId } = await addModel(store);
+      const { step } = await begin(modelId);
+      const names = Array.from({ length: 250 }, (_, index) => `m/${String(index).padStart(3, '0')}`);
+      await step(0, Object.fromEntries(names.map((name, index) => [name, index])));
+      await step(1, { ...Object.fromEntries(names.map((name, index) => [name, -1 - index])), 'z/\0': 1, 'z/\uFFFD': 2 });
+      await step(2, {});
+      expect(await store.listSeries(modelId)).toEqual([
+        ...names.map((name, index) => ({ name, numPoints: 2, last: { value: -1 - index, step: 1 } })),
+        { name: 'z/\uFFFD', numPoints: 2, last: { value: 2, step: 1 } },
+      ]);
+      expect(await read(modelId, 'm/249', 'gradient_step')).toMatchObject({
+        points: [
+          { first: 1, mean: 249 },
+          { first: 2, mean: -250 },
+        ],
+      });
+    });
+
     it('each new gradient step has a point, a repeated one none, and logs lie at the step they are of', async () => {
       const { id: modelId } = await addModel(store);
       await log(modelId, 'val', 0.1);

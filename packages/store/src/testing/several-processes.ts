@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { FolderBlobs } from '../blobs/folder-blobs.ts';
 import { removeOrphans } from '../blobs/orphans.ts';
-import type { Store } from '../contract/store.ts';
+import type { IdempotentAnswer, Store } from '../contract/store.ts';
 import { addJob, addModel, claim, claimExport, type MakeHarness, ManualClock, type StoreHarness } from './harness.ts';
 
 const MINUTE_MS = 60_000;
@@ -90,6 +90,29 @@ export function severalProcessesSuite(makeHarness: MakeHarness): void {
       await expect(enqueue(one)).rejects.toMatchObject({ code: 'store.busy' });
       expect((await one.beginIdempotent(request)).kind).toBe('completed');
       expect((await one.listJobs({ modelId: model.id })).items).toHaveLength(1);
+    });
+
+    it('what holds a job and lets it go has an effect for whoever answers the request, and for nobody else', async () => {
+      const model = await addModel(one);
+      const acts = {
+        pause: (store: Store, id: string, completes: () => IdempotentAnswer) => store.pauseJob(id, completes),
+        resume: (store: Store, id: string, completes: () => IdempotentAnswer) => store.resumeJob(id, completes),
+        cancel: (store: Store, id: string, completes: () => IdempotentAnswer) => store.cancelJob(id, 'enough', completes),
+      };
+      for (const [name, act] of Object.entries(acts)) {
+        const { id } = await addJob(one, model.id);
+        if (name === 'resume') await one.pauseJob(id);
+        const answer = { keyId: 'k', key: name, status: 200, body: '{}' };
+        const begin = (store: Store) => store.beginIdempotent({ keyId: 'k', key: name, requestHash: 'h' });
+        await begin(one);
+        clock.advance(MINUTE_MS);
+        expect((await begin(two)).kind, name).toBe('started');
+        await expect(act(one, id, () => answer), name).rejects.toMatchObject({ code: 'store.busy' });
+        expect(await one.getJob(id), name).toMatchObject({ status: 'queued', pausedAt: name === 'resume' ? expect.any(Number) : null });
+        await act(two, id, () => answer);
+        expect(await begin(one), name).toMatchObject({ kind: 'completed' });
+        await one.cancelJob(id, 'over');
+      }
     });
 
     it('what one is about to name is no orphan to the other; what nobody names is, and what one left behind', async () => {

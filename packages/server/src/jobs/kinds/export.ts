@@ -1,5 +1,3 @@
-import { randomUUID } from 'node:crypto';
-
 import { type Blobs, type ClaimedJob, type ExportJob, type Store, StoreError } from '@trainyard/store';
 import type { ExportFormat, ExportRequest, ExportResult, LoraConfig, MergedType } from '@trainyard/trainer';
 
@@ -12,6 +10,7 @@ import { baseModelPath, type BaseModelPaths } from '../base-model-path.ts';
 import { isPassingButFull } from '../../faults/passing-fault.ts';
 import type { JobLease } from '../job-lease.ts';
 import type { JobWork } from '../job-machine.ts';
+import { keepDirectory } from '../keep-directory.ts';
 
 type HeldExport = ClaimedJob<ExportJob>;
 
@@ -46,7 +45,7 @@ export class ExportJobs implements JobWork<'export'> {
 
   async run(job: HeldExport, lease: JobLease): Promise<void> {
     const { blobs, backend } = this.#options;
-    const staged = await blobs.stageDirectory();
+    const staged = await lease.insist(() => blobs.stageDirectory(), isPassingButFull);
     try {
       const request = await lease.insist(() => this.#requestFor(job, staged), isPassingButFull);
       await this.#finish(job, await backend.exportCheckpoint(request, { signal: lease.signal }), staged, lease);
@@ -96,9 +95,7 @@ export class ExportJobs implements JobWork<'export'> {
 
   async #finish(job: HeldExport, result: ExportResult, staged: string, lease: JobLease): Promise<void> {
     const { store, blobs, log } = this.#options;
-    const directoryKey = `exports/${randomUUID()}`;
-    await lease.insist(() => store.announceKey(directoryKey), isPassingButFull);
-    await blobs.commitDirectory(staged, directoryKey);
+    const directoryKey = await keepDirectory({ store, blobs, lease }, staged, 'exports/');
     const { files, parity } = result;
     const write = () => store.finishExport(job.id, job.fencingToken, { directoryKey, files, parity });
     const file = { key: directoryKey, kind: 'directory' } as const;

@@ -1,5 +1,3 @@
-import { randomUUID } from 'node:crypto';
-
 import { type Adapter, type Blobs, type ClaimedJob, type ImportJob, type Store, StoreError } from '@trainyard/store';
 
 import { nameFile } from '../../data/remove-unless-named.ts';
@@ -12,6 +10,7 @@ import { baseModelPath, type BaseModelPaths } from '../base-model-path.ts';
 import { isPassingButFull } from '../../faults/passing-fault.ts';
 import type { JobLease } from '../job-lease.ts';
 import type { JobWork } from '../job-machine.ts';
+import { keepDirectory } from '../keep-directory.ts';
 
 type HeldImport = ClaimedJob<ImportJob>;
 
@@ -53,10 +52,10 @@ export class ImportJobs implements JobWork<'import'> {
     const { store, blobs, backend, modelPaths } = this.#options;
     const adapter = await lease.insist(() => store.getAdapter(job.turn), isPassingButFull);
     if (adapter?.upload == null) throw new StoreError('store.lease_lost', 'the adapter was deleted');
-    const { config, weightsPath } = await uploadedFiles(blobs, adapter);
+    const { config, weightsPath } = await lease.insist(() => uploadedFiles(blobs, adapter), isPassingButFull);
     refuseOtherBase(config, adapter.baseModel, modelPaths);
     const modelPath = baseModelPath(modelPaths, adapter.baseModel, 'the adapter');
-    const staged = await blobs.stageDirectory();
+    const staged = await lease.insist(() => blobs.stageDirectory(), isPassingButFull);
     try {
       const request = { modelPath, config, weightsPath, outputDirectory: staged };
       await this.#finish(job, await backend.importAdapter(request, { signal: lease.signal }), staged, lease);
@@ -93,9 +92,7 @@ export class ImportJobs implements JobWork<'import'> {
     lease: JobLease,
   ): Promise<void> {
     const { store, blobs, log } = this.#options;
-    const directoryKey = `adapters/${randomUUID()}`;
-    await lease.insist(() => store.announceKey(directoryKey), isPassingButFull);
-    await blobs.commitDirectory(staged, directoryKey);
+    const directoryKey = await keepDirectory({ store, blobs, lease }, staged, 'adapters/');
     const write = () => store.finishImport(job.id, job.fencingToken, { lora, directoryKey, digest });
     const file = { key: directoryKey, kind: 'directory' } as const;
     const committed = await nameFile({ store, blobs, log }, file, write, (work) =>

@@ -1,17 +1,30 @@
 import type { FastifyInstance } from 'fastify';
 
-import { makePage, sendPage } from '../../pages/send-page.ts';
+import { makePage, type Page, sendPage } from '../../pages/send-page.ts';
 import { apiDocument } from '../../reference-page/api-document.ts';
 import { renderReferencePage } from '../../reference-page/render-page.ts';
 
-/** GET /openapi.json and /docs: the API described by itself, for tools and for people. Both are made once, at start. */
-export function referenceRoutes(app: FastifyInstance): void {
-  const document = apiDocument();
-  const json = JSON.stringify(document);
-  const page = makePage(renderReferencePage(document));
+/** The API of this version, described; made when somebody first asks, as a start has no time for it. */
+class Reference {
+  #json: string | null = null;
+  #page: Page | null = null;
 
+  get json(): string {
+    this.#json ??= JSON.stringify(apiDocument());
+    return this.#json;
+  }
+
+  get page(): Page {
+    this.#page ??= makePage(renderReferencePage(apiDocument()));
+    return this.#page;
+  }
+}
+
+/** GET /openapi.json and /docs: the API described by itself, for tools and for people. */
+export function referenceRoutes(app: FastifyInstance): void {
+  const reference = new Reference();
   app.get('/openapi.json', { config: { scope: 'public' } }, (_request, reply) =>
-    reply.type('application/json; charset=utf-8').send(json),
+    reply.type('application/json; charset=utf-8').send(reference.json),
   );
-  app.get('/docs', { config: { scope: 'public' } }, (_request, reply) => sendPage(reply, page));
+  app.get('/docs', { config: { scope: 'public' } }, (_request, reply) => sendPage(reply, reference.page));
 }

@@ -1,5 +1,6 @@
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { ErrorBody, ListPage, TrainingJobObject } from '@trainyard/protocol';
+import { StoreError } from '@trainyard/store';
 
 import { TestServer } from '../../testing/test-server.ts';
 
@@ -218,6 +219,20 @@ describe('a training job', () => {
     await act(id, 'resume');
     expect((await act(id, 'pause', headers)).body).toBe(first.body);
     expect((await get(id)).is_paused).toBe(false);
+    await act(id, 'cancel');
+  });
+
+  test.each(['pause', 'resume', 'cancel'])('keeps the answer to %s with its effect, whatever happens behind it', async (action) => {
+    const { id } = await submit(await newModel());
+    if (action === 'resume') await act(id, 'pause');
+    const headers = { 'idempotency-key': `${action}-lost` };
+    const lost = new StoreError('store.unavailable', 'the connection was lost');
+    const completing = vi.spyOn(server.store, 'completeIdempotent').mockRejectedValueOnce(lost);
+    expect((await act(id, action, headers)).statusCode).toBe(503);
+    completing.mockRestore();
+    const done = await get(id);
+    const again = await act(id, action, headers);
+    expect([again.statusCode, again.headers['idempotent-replayed'], again.json()]).toEqual([200, 'true', done]);
     await act(id, 'cancel');
   });
 });

@@ -8,7 +8,7 @@ import {
   type TrainingJobPageQuery,
   TrainingJobPageQuerySchema,
 } from '@trainyard/protocol';
-import { isTrainingJob, type Job, type TrainingJob } from '@trainyard/store';
+import { type IdempotentAnswer, isTrainingJob, type Job, type TrainingJob } from '@trainyard/store';
 
 import { callerOf } from '../../edge/auth.ts';
 import { answerOnce } from '../../answers/idempotency.ts';
@@ -73,9 +73,10 @@ export function trainingJobControlRoutes(app: FastifyInstance, parts: RouteParts
     training.stopJob(jobId).catch((error: unknown) => parts.log(`job ${jobId}: ${String(error)}`));
   }
 
-  const actions: Record<string, (job: TrainingJob) => Promise<TrainingJob>> = {
-    cancel: async (job) => {
-      const result = existing(await store.cancelJob(job.id, CANCELLED), job.id);
+  type Keeps = (result: { kind: string; job: Job }) => IdempotentAnswer | undefined;
+  const actions: Record<string, (job: TrainingJob, keeps: Keeps) => Promise<TrainingJob>> = {
+    cancel: async (job, keeps) => {
+      const result = existing(await store.cancelJob(job.id, CANCELLED, keeps), job.id);
       if (result.kind === 'finished') {
         if (result.job.status === 'cancelled') return result.job;
         throw ended(result.job, 'cancelled');
@@ -86,14 +87,14 @@ export function trainingJobControlRoutes(app: FastifyInstance, parts: RouteParts
       await removeFiles(parts, result);
       return result.job;
     },
-    pause: async (job) => {
-      const result = existing(await store.pauseJob(job.id), job.id);
+    pause: async (job, keeps) => {
+      const result = existing(await store.pauseJob(job.id, keeps), job.id);
       if (result.kind === 'finished') throw ended(result.job, 'paused');
       letGo(job.id);
       return result.job;
     },
-    resume: async (job) => {
-      const result = existing(await store.resumeJob(job.id), job.id);
+    resume: async (job, keeps) => {
+      const result = existing(await store.resumeJob(job.id, keeps), job.id);
       if (result.kind === 'finished') throw ended(result.job, 'resumed');
       training.notify();
       return result.job;
@@ -104,13 +105,16 @@ export function trainingJobControlRoutes(app: FastifyInstance, parts: RouteParts
       `/v1/preview/training-jobs/:job_id/${name}`,
       { config: { scope: 'training' } },
       (request: FastifyRequest<JobRoute>, reply) =>
-        answerOnce(store, request, reply, async () =>
-          describe(
-            parts,
-            await act(await ownedJob(request, parts, request.params.job_id)),
-            await trainedBaseModels(store, training.baseModels),
-          ),
-        ),
+        answerOnce(store, request, reply, async (completes) => {
+          const job = await ownedJob(request, parts, request.params.job_id);
+          // First: the answer is kept with the effect, or a pause that was sent again would hold a job that was resumed since.
+          const toAnswer = await describer(parts, job, await trainedBaseModels(store, training.baseModels));
+          return toAnswer(
+            await act(job, (result) =>
+              result.kind === 'finished' || !isTrainingJob(result.job) ? undefined : completes(toAnswer(result.job)),
+            ),
+          );
+        }),
     );
   }
 }
@@ -121,17 +125,26 @@ async function describe(
   job: TrainingJob,
   trained: TrainedBaseModels,
 ): Promise<TrainingJobObject> {
-  const { store } = parts;
+  return (await describer(parts, job, trained))(job);
+}
+
+/** Describes a job, as it is then, with what its events add now. */
+async function describer(
+  { store }: Pick<RouteParts, 'store'>,
+  job: TrainingJob,
+  trained: TrainedBaseModels,
+): Promise<(job: TrainingJob) => TrainingJobObject> {
   const first = job.startedAt === null ? null : await store.listEvents({ jobId: job.id, limit: 1 });
   const started = first?.items.find((event) => event.type === 'training_started')?.data ?? null;
   const numGradientSteps = started === null ? 0 : await store.countEvents(job.id, 'gradient_step');
   const warnings = started === null ? null : await store.listEvents({ jobId: job.id, type: 'warning', limit: 100 });
-  return toJobObject(job, {
-    started,
-    numGradientSteps,
-    waitingFor: waitingFor(job, trained),
-    warnings: warnings?.items.map(({ data }) => data as JobWarningObject) ?? [],
-  });
+  return (then) =>
+    toJobObject(then, {
+      started,
+      numGradientSteps,
+      waitingFor: waitingFor(then, trained),
+      warnings: warnings?.items.map(({ data }) => data as JobWarningObject) ?? [],
+    });
 }
 
 function existing<Result extends { job: Job }>(result: Result | null, jobId: string): Result & { job: TrainingJob } {

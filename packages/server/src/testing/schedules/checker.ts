@@ -27,6 +27,7 @@ interface EventRow extends Record<string, unknown> {
   job_id: string;
   type: string;
   dedupe_key: string | null;
+  data: string;
 }
 
 interface CheckpointRow extends Record<string, unknown> {
@@ -38,6 +39,7 @@ interface CheckpointRow extends Record<string, unknown> {
   deleted_at: number | null;
 }
 
+const MINUTE_MS = 60_000;
 const TERMINAL = ['training_ended', 'training_failed', 'job_ended', 'job_failed'];
 /** As often may a job go down with a service. */
 const MAX_ATTEMPTS: Readonly<Record<string, number>> = { rl: 5, sft: 5, export: 3, import: 3 };
@@ -48,10 +50,13 @@ export class Checker {
   /** Jobs that ended as failed since they went down with too many services, which they may. */
   numGivenUp = 0;
   readonly #query: Query;
+  /** the time of the database, ms since the epoch */
+  readonly #now: () => number;
   readonly #submitted: Submitted;
   readonly #oracle: Oracle;
 
-  constructor(parts: { query: Query; submitted: Submitted; oracle: Oracle }) {
+  constructor(parts: { query: Query; submitted: Submitted; oracle: Oracle; now: () => number }) {
+    this.#now = parts.now;
     this.#query = parts.query;
     this.#submitted = parts.submitted;
     this.#oracle = parts.oracle;
@@ -61,7 +66,7 @@ export class Checker {
   async checkRows(): Promise<void> {
     const jobs = await this.#query<JobRow>('select * from jobs order by position');
     const events = await this.#query<EventRow>(
-      'select id, job_id, type, dedupe_key from job_events order by job_id, seq',
+      'select id, job_id, type, dedupe_key, data from job_events order by job_id, seq',
     );
     const checkpoints = await this.#query<CheckpointRow>('select * from checkpoints order by model_id, step');
     const eventsOf = Map.groupBy(events, ({ job_id: id }) => id);
@@ -78,8 +83,13 @@ export class Checker {
     await this.#checkFeed(jobs, events);
     await this.#checkRuns(jobs, eventsOf);
     await this.#checkAdapters();
-    for (const row of await this.#query<{ key: string }>('select key from idempotency_records where status is null'))
-      this.#found(`the request ${row.key} is in progress, and nobody is at it`);
+    await this.#checkTrainedTokens(events);
+    for (const { what } of await this.#query<{ what: string }>('select what from ledger_intrusions')) this.#found(what);
+    // One whose begin or end was not answered ends by itself: nobody renews it.
+    for (const { key } of await this.#query<{ key: string }>(
+      `select key from idempotency_records where status is null and expires_at > ${this.#now() + MINUTE_MS}`,
+    ))
+      this.#found(`the request ${key} is in progress, and nobody is at it`);
   }
 
   /**
@@ -190,7 +200,8 @@ export class Checker {
       const { digest, numGradientSteps } = await this.#oracle.train(names);
       const checkpoint = checkpoints.find(({ step }) => step === index + 1);
       if (checkpoint?.job_id !== row.id) this.#found(`step ${index + 1} of model ${model.id} is not of job ${row.id}`);
-      if (checkpoint?.digest !== digest)
+      const kept = checkpoint?.deleted_at == null ? digest : null;
+      if (checkpoint?.digest !== kept)
         this.#found(`step ${index + 1} of model ${model.id} has other weights than undisturbed (${names.join(', ')})`);
       const told = (eventsOf.get(row.id) ?? []).filter(({ type }) => type === 'gradient_step').length;
       if (told !== numGradientSteps) this.#found(`job ${row.id} told ${told} gradient steps of ${numGradientSteps}`);
@@ -263,6 +274,24 @@ export class Checker {
           `the run of model ${model.id} has ${numOf(points, model.id)} points for ${numSteps} gradient steps`,
         );
     }
+  }
+
+  /** Each gradient step is charged for once. */
+  async #checkTrainedTokens(events: readonly EventRow[]): Promise<void> {
+    const rows = await this.#query<{ num_requests: number | null; num_tokens: number | null }>(
+      `select cast(sum(num_requests) as bigint) as num_requests, cast(sum(completion_tokens) as bigint) as num_tokens
+       from usage where kind = 'training'`,
+    );
+    const steps = events.filter(({ type }) => type === 'gradient_step');
+    const numJobs = steps.filter(({ dedupe_key: key }) => key === 'gradient_step:0').length;
+    const numTokens = steps
+      .map(({ data }) => (JSON.parse(data) as { num_trainable_tokens: number }).num_trainable_tokens)
+      .reduce((sum, num) => sum + num, 0);
+    const [charged] = rows;
+    if ((charged?.num_requests ?? 0) !== numJobs || (charged?.num_tokens ?? 0) !== numTokens)
+      this.#found(
+        `${charged?.num_tokens} tokens of ${charged?.num_requests} jobs are charged for training, and ${numTokens} of ${numJobs} were trained`,
+      );
   }
 
   async #checkAdapters(): Promise<void> {

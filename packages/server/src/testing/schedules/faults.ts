@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 
 import { seededRandom } from '@trainyard/trainer/testing';
 
-import type { SimulatedProcess } from './simulated-process.ts';
+import { SimulatedProcess } from './simulated-process.ts';
 import type { VirtualTime } from './virtual-time.ts';
 
 /** Faults of a message to the database. `cut`: the connection ends before the message arrives, or when it was carried out and before its answer does. */
@@ -136,7 +136,8 @@ export class Faults {
 
   #stop(process: SimulatedProcess, ms: number): void {
     process.freeze();
-    setTimeout(() => process.thaw(), ms);
+    // Not a timer of its own, which would stand still too.
+    SimulatedProcess.outside(() => setTimeout(() => process.thaw(), ms));
   }
 
   #draw<Fault extends string>(process: SimulatedProcess, faults: readonly Fault[], share: number): Fault | null {

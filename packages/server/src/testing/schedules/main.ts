@@ -9,9 +9,10 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 
 import { openStore } from '@trainyard/store';
-import { createSchema, emptyTables, PostgresCluster, queryServer } from '@trainyard/store/testing';
+import { createSchema, PostgresCluster, SchemaConnection } from '@trainyard/store/testing';
 
-import type { Query } from './checker.ts';
+import { LEDGER } from './ledger.ts';
+import { processorSeconds } from './processor-time.ts';
 import { playSchedule } from './schedule.ts';
 import { learnUndisturbed } from './undisturbed.ts';
 
@@ -40,6 +41,8 @@ interface Report {
   broken: Record<string, string[]>;
 }
 
+// Of the one that started it: without that one there is no server.
+if (values.server !== undefined) process.once('disconnect', () => process.exit(1));
 const report = values.server === undefined ? await playOnOwnServer() : await playOn(values.server);
 // Killed processes have cleaned nothing up: what they hold keeps this one alive.
 if (values.server === undefined) {
@@ -51,6 +54,7 @@ async function playOnOwnServer(): Promise<Report> {
   const programs = process.env[PROGRAMS_VARIABLE];
   if (programs === undefined) throw new Error(`${PROGRAMS_VARIABLE} does not name the folder of initdb and postgres`);
   const cluster = await PostgresCluster.start(programs, MEMORY);
+  process.once('SIGINT', () => void cluster.stop().finally(() => process.exit(130)));
   try {
     const numJobs = Number(values.jobs);
     if (numJobs === 1) return await playOn(cluster.url);
@@ -83,19 +87,19 @@ async function playElsewhere(server: string, seeds: readonly number[]): Promise<
 async function playOn(server: string): Promise<Report> {
   const directory = mkdtempSync(join(MEMORY, 'ty-'));
   const sum: Report = { numSchedules: 0, numJobs: 0, numGivenUp: 0, virtualMs: 0, faults: {}, broken: {} };
+  let connection: SchemaConnection | null = null;
   try {
     const url = await createSchema(server);
-    const schema = /search_path=(\w+)/.exec(decodeURIComponent(url))?.[1] ?? '';
-    const serverDirectory = new URL(url).searchParams.get('host') ?? '';
     await (await openStore({ kind: 'postgres', url })).close();
-    const query: Query = (statement) => queryServer(url, statement);
-    const oracle = await learnUndisturbed({ directory: join(directory, 'calm'), serverDirectory, schema });
+    connection = await SchemaConnection.open(url);
+    await connection.query(LEDGER);
+    const oracle = await learnUndisturbed({ directory: join(directory, 'calm'), database: url });
     for (const seed of seedsOf()) {
-      await emptyTables(url);
+      await connection.emptyTables();
       const folder = join(directory, String(seed));
       const started = performance.now();
       const log = values.verbose ? { log: (line: string) => console.log(line) } : {};
-      const played = await playSchedule({ seed, directory: folder, serverDirectory, schema, query, oracle, ...log });
+      const played = await playSchedule({ seed, directory: folder, database: url, connection, oracle, ...log });
       rmSync(folder, { recursive: true, force: true });
       const seconds = (performance.now() - started) / 1000;
       sum.numSchedules += 1;
@@ -112,6 +116,7 @@ async function playOn(server: string): Promise<Report> {
       if (played.violations.length > 0 && values['stop-at-first']) break;
     }
   } finally {
+    await connection?.close();
     rmSync(directory, { recursive: true, force: true });
   }
   return sum;
@@ -143,6 +148,12 @@ function tell(sum: Report): void {
   console.log(`faults: ${faults.map(([name, count]) => `${name} ${count}`).join(', ')}`);
   console.log(
     `${sum.numSchedules} schedules, ${sum.numJobs} jobs, ${Math.round(sum.virtualMs / 3_600_000)} hours of the service; ${sum.numGivenUp} jobs given up after too many attempts`,
+  );
+  const perSchedule = (seconds: number) => (seconds / sum.numSchedules).toFixed(2);
+  const processor = processorSeconds();
+  console.log(
+    `a schedule: ${perSchedule(performance.now() / 1000)} s` +
+      (processor === null ? '' : `, ${perSchedule(processor)} s of a processor with the database server's`),
   );
   console.log(seeds.length === 0 ? '0 lost, 0 doubled' : `broken: seeds ${seeds.join(', ')}`);
   process.exitCode = seeds.length === 0 ? 0 : 1;

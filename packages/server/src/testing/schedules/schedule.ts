@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 
+import type { SchemaConnection } from '@trainyard/store/testing';
 import { seededRandom } from '@trainyard/trainer/testing';
 
 import { Checker, type Query } from './checker.ts';
@@ -12,22 +13,23 @@ import { type ProcessSettings, ServiceProcess, type World } from './service-proc
 import { SimulatedProcess } from './simulated-process.ts';
 import { StubBucket } from './stub-bucket.ts';
 import { VirtualTime } from './virtual-time.ts';
+import { WriterTurns } from './writer-turns.ts';
 import { importAdapter, Submitted, trainModel } from './workload.ts';
 
 /** A schedule that lasts so long by the clock of the machine does not end. */
-const HANGS_AFTER_MS = 120_000;
+const HANGS_AFTER_MS = 600_000;
 const MINUTE_MS = 60_000;
+const CALLS_AT_A_TIME = 3;
 const DAY_MS = 24 * 60 * MINUTE_MS;
 
 export interface ScheduleOptions {
   readonly seed: number;
   /** an empty folder; short, as it is part of the paths of sockets */
   readonly directory: string;
-  /** of the database server's socket */
-  readonly serverDirectory: string;
-  /** a schema that is up to date and empty */
-  readonly schema: string;
-  readonly query: Query;
+  /** address of a schema that is up to date and empty */
+  readonly database: string;
+  /** to that schema */
+  readonly connection: SchemaConnection;
   readonly oracle: Oracle;
   /** Default true. */
   readonly hasFaults?: boolean;
@@ -69,7 +71,6 @@ class Schedule {
   readonly #world: World;
   readonly #slots: Slot[] = [];
   readonly #submitted = new Submitted();
-  readonly #gone: ServiceProcess[] = [];
   readonly #usage = new Map<string, { numCalls: number; isWhole: boolean }>();
   /** Settles with a violation that does not wait for the end. */
   readonly #broken = Promise.withResolvers<never>();
@@ -78,36 +79,49 @@ class Schedule {
 
   constructor(options: ScheduleOptions) {
     this.#options = options;
-    const { seed, directory, serverDirectory, schema, log = () => undefined } = options;
+    const { seed, directory, database, log = () => undefined } = options;
     this.#random = randomOf(`${seed} schedule`);
     this.#faults = new Faults({ seed: String(seed), time: this.#time, kill: (process) => this.#kill(process) });
     this.#bucket = new StubBucket(this.#faults, this.#time);
     const bucket = this.#random() < 0.75 ? this.#bucket.url : null;
     const logged = (line: string) =>
       log(`${(this.#time.now / 1000).toFixed(2)} ${SimulatedProcess.current?.name ?? ''}: ${line}`);
-    this.#world = { time: this.#time, faults: this.#faults, directory, serverDirectory, schema, bucket, log: logged };
+    this.#world = {
+      time: this.#time,
+      faults: this.#faults,
+      turns: new WriterTurns(),
+      networks: new Set(),
+      directory,
+      database,
+      bucket,
+      log: logged,
+    };
     this.#broken.promise.catch(() => undefined);
   }
 
   async play(): Promise<ScheduleResult> {
     const hang = setTimeout(
-      () => this.#broken.reject(new Violation(`it does not end: ${this.#numLive()} processes live`)),
+      () => this.#broken.reject(new Violation('it does not end')),
       HANGS_AFTER_MS,
     );
     this.#time.begin();
     this.#bucket.begin();
-    const checker = new Checker({ query: this.#query, submitted: this.#submitted, oracle: this.#options.oracle });
+    const checker = new Checker({
+      query: this.#query,
+      submitted: this.#submitted,
+      oracle: this.#options.oracle,
+      now: () => this.#time.date,
+    });
     try {
       await Promise.race([this.#work(checker), this.#broken.promise]);
     } catch (error) {
-      checker.violations.push(error instanceof Violation ? error.message : String((error as Error).stack));
+      checker.violations.push(error instanceof Violation ? `${error.message}; ${this.#state()}` : String((error as Error).stack));
     } finally {
       this.#isOver = true;
-      for (const process of this.#gone) process.vanish();
-      for (const { service } of this.#slots) service?.vanish();
       this.#time.end();
       this.#bucket.end();
       clearTimeout(hang);
+      await Promise.all([...this.#world.networks].map(async (network) => await network.close()));
     }
     return {
       violations: checker.violations,
@@ -141,7 +155,7 @@ class Schedule {
   readonly #query: Query = async (statement) => {
     const over = this.#time.underWay();
     try {
-      return await this.#options.query(statement);
+      return await this.#options.connection.query(statement);
     } finally {
       over();
     }
@@ -211,10 +225,7 @@ class Schedule {
     slot.service = null;
     const usage = this.#usage.get(process.name);
     if (usage !== undefined) usage.isWhole = false;
-    if (service !== null) {
-      service.kill(slot.random() < 0.7);
-      this.#gone.push(service);
-    }
+    service?.kill(slot.random() < 0.7);
     // Another folder is another machine: nobody takes up what the dead one held.
     if (slot.random() < 0.5) slot.dataDirectory = this.#newFolder(`${slot.name}-${slot.numLives}`);
     const pauseMs = slot.random() < 0.5 ? 1_000 : 45_000 * slot.random();
@@ -262,18 +273,21 @@ class Schedule {
     }
   }
 
-  /** Every process with HTTP counts what it serves. */
+  /** Every process with HTTP counts what it serves, a few calls at a time. */
   async #countUsage(): Promise<void> {
     while (!this.#isOver) {
-      await this.#time.sleep(700);
+      await this.#time.sleep(CALLS_AT_A_TIME * 700);
       for (const { service } of this.#slots) {
         if (service?.servesHttp !== true || service.process.isFrozen) continue;
         const { name } = service.settings;
         const calls = this.#usage.get(name) ?? { numCalls: 0, isWhole: true };
         this.#usage.set(name, calls);
-        calls.numCalls += 1;
         const usage = { keyId: 'key', entityId: 'local', project: name, model: 'm', kind: 'chat' } as const;
-        service.process.run(() => void service.store.recordUsage({ ...usage, promptTokens: 1, completionTokens: 1 }));
+        calls.numCalls += CALLS_AT_A_TIME;
+        service.process.run(() => {
+          for (let call = 0; call < CALLS_AT_A_TIME; call++)
+            service.store.recordUsage({ ...usage, promptTokens: 1, completionTokens: 1 });
+        });
       }
     }
   }
@@ -312,8 +326,13 @@ class Schedule {
     await last.close();
   }
 
-  #numLive(): number {
-    return this.#slots.filter(({ service }) => service !== null).length;
+  /** What the processes are at, for whoever looks for a reason. */
+  #state(): string {
+    const states = this.#slots.map(({ name, numLives, process, service }) => {
+      const state = process === null ? 'is dead' : process.isFrozen ? 'stands still' : service === null ? 'starts' : 'runs';
+      return `${name}.${numLives} ${state}`;
+    });
+    return `at ${(this.#time.now / 1000).toFixed(1)} s ${states.join(', ')}`;
   }
 }
 

@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 
 import type { FastifyInstance, LightMyRequestResponse } from 'fastify';
-import type { Blobs, SqlStore, StoreLocation } from '@trainyard/store';
+import type { Blobs, SqlStore } from '@trainyard/store';
 
 import { dataPaths } from '../../data/data-directory.ts';
 import { createServer } from '../../create-server.ts';
@@ -14,12 +14,13 @@ import { type JobWorkers, jobWorkersElsewhere, workersTogether } from '../../ser
 import type { ServiceConfig } from '../../service/config.ts';
 import { openData } from '../../service/open-data.ts';
 import { ScriptedInference } from '../scripted-inference.ts';
+import { DisturbedNetwork } from './disturbed-network.ts';
 import type { Faults } from './faults.ts';
 import { gatedBlobs } from './gated-blobs.ts';
-import { PostgresProxy } from './postgres-proxy.ts';
 import { BigramTraining, DigestTransfers } from './scripted-hosts.ts';
 import { SimulatedProcess } from './simulated-process.ts';
 import type { VirtualTime } from './virtual-time.ts';
+import type { WriterTurns } from './writer-turns.ts';
 
 /** The base model of a schedule: `BigramPolicy`, one token a byte. */
 export const BASE_MODEL = { id: 'tiny/bigram', contextLength: 512, vocabSize: 259 };
@@ -31,9 +32,11 @@ export interface World {
   readonly faults: Faults;
   /** folder of everything that is on disk */
   readonly directory: string;
-  /** of the database server's socket */
-  readonly serverDirectory: string;
-  readonly schema: string;
+  /** address of a schema */
+  readonly database: string;
+  readonly turns: WriterTurns;
+  /** of all processes, also of those that were killed while they started */
+  readonly networks: Set<DisturbedNetwork>;
   /** address of the bucket; null: blobs are in a folder that all share */
   readonly bucket: string | null;
   readonly log: (line: string) => void;
@@ -54,28 +57,23 @@ export class ServiceProcess {
   readonly store: SqlStore;
   readonly blobs: Blobs;
   readonly #app: FastifyInstance | null;
-  readonly #proxy: PostgresProxy;
+  readonly #network: DisturbedNetwork;
   readonly #cleanups: (() => unknown)[];
 
   /** @throws {StoreError} when the database or the blobs are not to be had */
   static async start(world: World, settings: ProcessSettings, process: SimulatedProcess): Promise<ServiceProcess> {
-    const { time, faults, directory, serverDirectory } = world;
-    const proxy = await PostgresProxy.open({
-      serverDirectory,
-      directory: join(directory, settings.name),
-      process,
-      faults,
-      time,
-    });
+    const directory = join(world.directory, settings.name);
+    const network = await DisturbedNetwork.open({ ...world, directory, process });
+    world.networks.add(network);
     const cleanups: (() => unknown)[] = [];
     try {
       return await process.run(async () => {
-        const parts = await openParts(world, settings, { process, proxy, cleanups });
-        return new ServiceProcess({ settings, process, proxy, cleanups, ...parts });
+        const parts = await openParts(world, settings, { process, network, cleanups });
+        return new ServiceProcess({ settings, process, network, cleanups, ...parts });
       });
     } catch (error) {
       for (const cleanup of cleanups.toReversed()) await cleanup();
-      proxy.close();
+      await network.close();
       throw error;
     }
   }
@@ -86,7 +84,7 @@ export class ServiceProcess {
     store: SqlStore;
     blobs: Blobs;
     app: FastifyInstance | null;
-    proxy: PostgresProxy;
+    network: DisturbedNetwork;
     cleanups: (() => unknown)[];
   }) {
     this.settings = parts.settings;
@@ -94,7 +92,7 @@ export class ServiceProcess {
     this.store = parts.store;
     this.blobs = parts.blobs;
     this.#app = parts.app;
-    this.#proxy = parts.proxy;
+    this.#network = parts.network;
     this.#cleanups = parts.cleanups;
   }
 
@@ -122,7 +120,7 @@ export class ServiceProcess {
   /** @param isTold whether the database server hears of it at once, as from a machine that goes on without the process */
   kill(isTold: boolean): void {
     this.process.kill();
-    this.#proxy.abandon(isTold);
+    this.#network.abandon(isTold);
   }
 
   /** Ends it as an operator does. */
@@ -130,27 +128,22 @@ export class ServiceProcess {
     await this.process.run(async () => {
       for (const cleanup of this.#cleanups.toReversed()) await cleanup();
     });
-    this.#proxy.close();
-  }
-
-  /** The machine of a process that was killed is gone too. */
-  vanish(): void {
-    this.#proxy.close();
+    await this.#network.close();
   }
 }
 
 async function openParts(
   world: World,
   { role, dataDirectory }: ProcessSettings,
-  { process, proxy, cleanups }: { process: SimulatedProcess; proxy: PostgresProxy; cleanups: (() => unknown)[] },
+  { process, network, cleanups }: { process: SimulatedProcess; network: DisturbedNetwork; cleanups: (() => unknown)[] },
 ): Promise<{ store: SqlStore; blobs: Blobs; app: FastifyInstance | null }> {
-  const { bucket, directory, faults, schema, log } = world;
+  const { bucket, directory, faults, log } = world;
   const { work: workDirectory, blobs: blobsDirectory } = dataPaths(dataDirectory);
   mkdirSync(workDirectory, { recursive: true });
   const shared = join(directory, 'blobs');
   mkdirSync(shared, { recursive: true });
   if (bucket === null && !existsSync(blobsDirectory)) symlinkSync(shared, blobsDirectory);
-  const database = databaseAt(proxy.host, schema);
+  const database = { kind: 'postgres', url: network.database, maxConnections: 4 } as const;
   const config = {
     dataDirectory,
     database,
@@ -196,12 +189,6 @@ function workersHere(parts: {
   const exports = new ExportWorker({ ...parts, backend });
   const imports = new ImportWorker({ ...parts, backend });
   return { ...workersTogether({ training, exports, imports }), close: async () => undefined };
-}
-
-/** @param host folder of a socket */
-function databaseAt(host: string, schema: string): StoreLocation & { kind: 'postgres' } {
-  const query = `host=${encodeURIComponent(host)}&options=${encodeURIComponent(`-c search_path=${schema}`)}`;
-  return { kind: 'postgres', url: `postgresql://trainyard@localhost/postgres?${query}`, maxConnections: 4 };
 }
 
 function bucketOf(url: string | null, directory: string): ServiceConfig['bucket'] {

@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import { BUCKET_KEY_VARIABLES } from '@trainyard/store';
 
 import type { Faults } from './faults.ts';
+import { beginPromptCrypto, endPromptCrypto } from './prompt-crypto.ts';
 import { SimulatedProcess } from './simulated-process.ts';
 import type { VirtualTime } from './virtual-time.ts';
 
@@ -35,11 +36,13 @@ export class StubBucket {
   begin(): void {
     // It takes any key.
     for (const name of BUCKET_KEY_VARIABLES.slice(0, 2)) process.env[name] ??= 'a key of these schedules';
+    beginPromptCrypto();
     globalThis.fetch = async (input, init) => await this.#fetch(input as Request, init?.signal ?? null);
   }
 
   end(): void {
     globalThis.fetch = realFetch;
+    endPromptCrypto();
   }
 
   async #fetch(request: Request, signal: AbortSignal | null): Promise<Response> {

@@ -11,13 +11,14 @@ import { Oracle } from './oracle.ts';
 import { BASE_MODEL, ServiceProcess } from './service-process.ts';
 import { SimulatedProcess } from './simulated-process.ts';
 import { VirtualTime } from './virtual-time.ts';
+import { WriterTurns } from './writer-turns.ts';
 import { LORA } from './workload.ts';
 
 /** Gives every job of a workload to a service that nothing happens to, and keeps what that makes of it: an oracle of what jobs train. */
 export async function learnUndisturbed(place: {
   readonly directory: string;
-  readonly serverDirectory: string;
-  readonly schema: string;
+  /** address of a schema */
+  readonly database: string;
 }): Promise<Oracle> {
   const time = new VirtualTime();
   const faults = new Faults({ seed: 'undisturbed', time, kill: () => undefined });
@@ -28,7 +29,7 @@ export async function learnUndisturbed(place: {
   const oracle = await Oracle.open(join(place.directory, 'oracle'));
   time.begin();
   try {
-    const world = { ...place, time, faults, bucket: null, log };
+    const world = { ...place, time, faults, turns: new WriterTurns(), networks: new Set<never>(), bucket: null, log };
     const settings = { name: 'calm', role: 'api', dataDirectory } as const;
     const service = await ServiceProcess.start(world, settings, new SimulatedProcess('calm', 0));
     const { id: entityId } = await service.store.ensureEntity('local');

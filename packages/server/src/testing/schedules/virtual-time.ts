@@ -38,6 +38,8 @@ export class VirtualTime {
   #quietTurns = 0;
   #numUnderWay = 0;
   #isTicking = false;
+  /** The next tick waits for the machine. */
+  #waits: NodeJS.Timeout | null = null;
   #isRunning = false;
   #nextId = 1;
 
@@ -146,16 +148,25 @@ export class VirtualTime {
 
   #tickSoon(): void {
     this.#quietTurns = 0;
-    if (this.#isTicking || !this.#isRunning) return;
+    if (!this.#isRunning) return;
+    if (this.#waits !== null && this.#numUnderWay === 0) {
+      real.clearTimeout(this.#waits);
+      this.#waits = null;
+      real.setImmediate(() => this.#tick());
+    }
+    if (this.#isTicking) return;
     this.#isTicking = true;
     real.setImmediate(() => this.#tick());
   }
 
   /** One after the other, for as long as it runs. */
   #tick(): void {
+    this.#waits = null;
     if (!this.#isRunning) return;
     this.#fireDue();
-    if (this.#numUnderWay > 0 || isComputing()) this.#quietTurns = 0;
+    // Asked for as late as possible: it takes longer than anything else here.
+    const isBusy = this.#numUnderWay > 0 || (this.#quietTurns + 1 >= QUIET_TURNS && isComputing());
+    if (isBusy) this.#quietTurns = 0;
     else this.#quietTurns++;
     const [next] = this.#timers;
     if (this.#quietTurns > QUIET_TURNS && next !== undefined) {
@@ -163,8 +174,7 @@ export class VirtualTime {
       this.#fireDue();
     }
     // A while for what the event loop does not tell of: bytes that are packed or signed. The machine has the cores meanwhile where others are at work.
-    const waits = this.#numUnderWay > 0 || this.#quietTurns === QUIET_TURNS;
-    if (waits) real.setTimeout(() => this.#tick(), 1);
+    if (isBusy || this.#quietTurns === QUIET_TURNS) this.#waits = real.setTimeout(() => this.#tick(), 1);
     else real.setImmediate(() => this.#tick());
   }
 

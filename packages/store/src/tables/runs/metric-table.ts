@@ -2,9 +2,12 @@ import assert from 'node:assert/strict';
 import type { Metrics } from '../../contract/records.ts';
 import type { MetricSeries, Series, SeriesAxis, SeriesPoint, SeriesQuery } from '../../contract/run.ts';
 import type { Statements } from '../../contract/sql.ts';
+import { rowsOf } from '../rows-of.ts';
 
 const MAX_POINTS = 10_000;
 const LIVE_MODEL = 'select id from models where id = ? and deleted_at is null';
+/** One statement a number is kept prepared. */
+const SERIES_AT_A_TIME = 100;
 const DELETED_MODELS = 'select id from models where deleted_at is not null';
 
 /** Where on its axes a point lies. */
@@ -33,27 +36,45 @@ export class MetricTable {
     this.#sql = sql;
   }
 
-  /** Adds a point to each of these series. */
-  async append(modelId: string, metrics: Metrics, { step, gradientStep }: MetricPlace, now: number): Promise<void> {
-    for (const [name, value] of Object.entries(metrics)) {
+  /** Adds a point to each of these series. All writers wait meanwhile, so many series are two statements. */
+  async append(modelId: string, metrics: Metrics, place: MetricPlace, now: number): Promise<void> {
+    for (const [name, value] of Object.entries(metrics))
       assert(Number.isFinite(value), `metric ${name} must be a finite number, got ${value}`);
-      const series = await this.#sql.get<{ id: number; num_points: number }>(
-        `insert into metric_series (model_id, name, num_points) values (?, ?, 1)
-         on conflict (model_id, name) do update set num_points = metric_series.num_points + 1 returning id, num_points`,
-        modelId,
-        name,
-      );
-      if (series === undefined) throw new Error(`the series ${name} vanished`);
-      await this.#sql.run(
-        'insert into metric_points (series_id, position, step, gradient_step, value, recorded_at) values (?, ?, ?, ?, ?, ?)',
-        series.id,
-        series.num_points - 1,
-        step,
-        gradientStep,
-        value,
-        now,
-      );
+    let left = Object.entries(metrics);
+    while (left.length > 0) {
+      const some = new Map<string, number>();
+      const later: typeof left = [];
+      for (const [name, value] of left) {
+        const kept = asKept(name);
+        if (some.size === SERIES_AT_A_TIME || some.has(kept)) later.push([name, value]);
+        else some.set(kept, value);
+      }
+      await this.#appendSome(modelId, some, place, now);
+      left = later;
     }
+  }
+
+  async #appendSome(
+    modelId: string,
+    metrics: ReadonlyMap<string, number>,
+    { step, gradientStep }: MetricPlace,
+    now: number,
+  ): Promise<void> {
+    const series = await this.#sql.all<{ id: number; name: string; num_points: number }>(
+      `insert into metric_series (model_id, name, num_points) values ${rowsOf(metrics.size, '(?, ?, 1)')}
+       on conflict (model_id, name) do update set num_points = metric_series.num_points + 1 returning id, name, num_points`,
+      ...[...metrics.keys()].flatMap((name) => [modelId, name]),
+    );
+    const points = series.flatMap(({ id, name, num_points: numPoints }) => {
+      const value = metrics.get(name);
+      if (value === undefined) throw new Error(`the series ${name} was not asked for`);
+      return [id, numPoints - 1, step, gradientStep, value, now];
+    });
+    await this.#sql.run(
+      `insert into metric_points (series_id, position, step, gradient_step, value, recorded_at)
+       values ${rowsOf(metrics.size, '(?, ?, ?, ?, ?, ?)')}`,
+      ...points,
+    );
   }
 
   /** By name. */
@@ -121,6 +142,11 @@ export class MetricTable {
     const ids = `select id from metric_series where model_id in (${DELETED_MODELS}) limit ?`;
     return numPoints + (await this.#sql.run(`delete from metric_series where id in (${ids})`, limit - numPoints));
   }
+}
+
+/** A name as every database keeps it: two that differ in the rest are one series. */
+function asKept(name: string): string {
+  return name.toWellFormed().replaceAll('\0', '\uFFFD');
 }
 
 const OF_A_RANGE = (column: SeriesAxis) =>

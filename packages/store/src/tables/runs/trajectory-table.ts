@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { StoreError } from '../../contract/errors.ts';
+import { rowsOf } from '../rows-of.ts';
 import type { Page } from '../../contract/page.ts';
 import type { SqlParameter, Statements } from '../../contract/sql.ts';
 import type {
@@ -77,10 +78,10 @@ export class TrajectoryTable {
         return [position, modelPosition, groupIndex, index, finite(reward), digest];
       }),
     );
-    const whole = rows.length - (rows.length % ROWS_AT_A_TIME);
-    for (let first = 0; first < whole; first += ROWS_AT_A_TIME)
-      await this.#sql.run(MANY, ...rows.slice(first, first + ROWS_AT_A_TIME).flat());
-    for (const row of rows.slice(whole)) await this.#sql.run(`${INSERT} ${ROW}`, ...row);
+    for (let first = 0; first < rows.length; first += ROWS_AT_A_TIME) {
+      const some = rows.slice(first, first + ROWS_AT_A_TIME);
+      await this.#sql.run(`${INSERT} ${rowsOf(some.length, ROW)}`, ...some.flat());
+    }
   }
 
   /** The job starts from that step. */
@@ -260,8 +261,6 @@ export class TrajectoryTable {
     return row?.position;
   }
 }
-
-const MANY = `${INSERT} ${Array.from({ length: ROWS_AT_A_TIME }, () => ROW).join(', ')}`;
 
 function filterOf(query: TrajectoryQuery): { conditions: string[]; parameters: SqlParameter[] } {
   const ofSets: [string, SqlParameter | undefined][] = [

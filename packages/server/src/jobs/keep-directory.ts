@@ -1,0 +1,28 @@
+import { randomUUID } from 'node:crypto';
+
+import type { Blobs, Store } from '@trainyard/store';
+
+import { isPassingButFull } from '../faults/passing-fault.ts';
+import type { JobLease } from './job-lease.ts';
+
+interface Parts {
+  readonly store: Pick<Store, 'announceKey'>;
+  readonly blobs: Pick<Blobs, 'commitDirectory'>;
+  readonly lease: JobLease;
+}
+
+/**
+ * Commits a staged directory, as often as blobs that are away for a moment make it necessary; under another key each time, as a try whose answer was lost may
+ * have taken the one before. What such a try left is removed at the next start.
+ *
+ * @param prefix such as `exports/`
+ * @returns its key, which no row names yet
+ */
+export async function keepDirectory({ store, blobs, lease }: Parts, staged: string, prefix: string): Promise<string> {
+  return await lease.insist(async () => {
+    const key = `${prefix}${randomUUID()}`;
+    await store.announceKey(key);
+    await blobs.commitDirectory(staged, key);
+    return key;
+  }, isPassingButFull);
+}

@@ -1,0 +1,236 @@
+/**
+ * Faults of the kind that a service of several processes must not have, each of which random schedules have to find. `npm run prove:mutants` puts them into a copy
+ * of the sources one at a time.
+ *
+ * @typedef {object} ScheduleMutant
+ * @property {string} name in the words of what is broken
+ * @property {readonly { readonly file: string, readonly from: string, readonly to: string }[]} edits `from` is there once
+ * @property {number} within so many schedules at most, from seed 1 on
+ */
+
+const JOB_TABLE = 'packages/store/src/tables/job-table.ts';
+const JOB_LIFECYCLE = 'packages/store/src/lifecycles/job-lifecycle.ts';
+const SQL_STORE = 'packages/store/src/sql-store.ts';
+const IDEMPOTENCY_TABLE = 'packages/store/src/tables/idempotency-table.ts';
+const S3_BLOBS = 'packages/store/src/blobs/s3/s3-blobs.ts';
+
+/** @type {readonly ScheduleMutant[]} */
+export const SCHEDULE_MUTANTS = [
+  {
+    name: 'fencing tokens are not compared',
+    edits: [{ file: JOB_TABLE, from: 'if (job.lease.fencingToken !== fencingToken) {', to: 'if (job.lease === null) {' }],
+    within: 20,
+  },
+  {
+    name: 'a snapshot is kept for whoever has one',
+    edits: [
+      {
+        file: JOB_LIFECYCLE,
+        from: "  const held = await tables.jobs.held(jobId, fencingToken);\n  assert(isTrainingJob(held), 'only training has snapshots');",
+        to: "  const held = await tables.jobs.get(jobId);\n  assert(held !== null && isTrainingJob(held) && fencingToken > 0, 'only training has snapshots');",
+      },
+    ],
+    within: 40,
+  },
+  {
+    name: 'a job that nobody holds is written to',
+    edits: [
+      {
+        file: JOB_TABLE,
+        from: "    if (job.lease === null) throw new StoreError('store.lease_lost', `job ${jobId} is ${job.status}: nobody holds it`);\n    if (job.lease.fencingToken !== fencingToken) {",
+        to: '    if (job.lease !== null && job.lease.fencingToken !== fencingToken) {',
+      },
+    ],
+    within: 20,
+  },
+  {
+    name: 'a lease is not renewed',
+    edits: [{ file: 'packages/server/src/jobs/job-lease.ts', from: 'this.#renewIn(options.heartbeatMs);', to: '' }],
+    within: 20,
+  },
+  {
+    name: 'a lease that has not ended is taken over',
+    edits: [
+      {
+        file: JOB_TABLE,
+        from: "or (j.status = 'running' and j.lease_expires_at <= ?))",
+        to: "or (j.status = 'running' and j.lease_expires_at <= ? + 28000))",
+      },
+    ],
+    within: 20,
+  },
+  {
+    name: 'leases go by the clock of each process',
+    edits: [
+      {
+        file: 'packages/store/src/drivers/postgres/postgres-sql.ts',
+        from: 'return this.#clock === null ? Date.now() : Math.round(this.#clock.now + performance.now() - this.#clock.at);',
+        to: 'return this.#clock === null ? 0 : Date.now();',
+      },
+    ],
+    within: 20,
+  },
+  {
+    name: 'the keys of events that are told twice are ignored',
+    edits: [
+      { file: 'packages/store/src/tables/event-table.ts', from: 'if (dedupeKey !== null) {', to: 'if (dedupeKey === jobId) {' },
+      { file: 'packages/store/src/tables/event-table.ts', from: '      dedupeKey,\n      now,', to: '      null,\n      now,' },
+    ],
+    within: 20,
+  },
+  {
+    name: 'the end of a job is told in a transaction of its own',
+    edits: [
+      {
+        file: JOB_LIFECYCLE,
+        from: "  await tables.events.append(jobId, 'training_ended', outcome.data ?? {}, null, now);\n",
+        to: '',
+      },
+      {
+        file: SQL_STORE,
+        from: '    return this.#write((tables) => finishJobSucceeded(tables, jobId, fencingToken, outcome, this.#clock()));',
+        to: `    const done = await this.#write((tables) => finishJobSucceeded(tables, jobId, fencingToken, outcome, this.#clock()));
+    await this.#write((tables) => tables.events.append(jobId, 'training_ended', outcome.data ?? {}, null, this.#clock()));
+    return done;`,
+      },
+    ],
+    within: 20,
+  },
+  {
+    name: 'answers are not kept in the transaction of their effect',
+    edits: [
+      {
+        file: SQL_STORE,
+        from: 'if (answer !== undefined) await this.#requests.completeIn(tables, answer);',
+        to: 'if (answer !== undefined && answer.status === 0) await this.#requests.completeIn(tables, answer);',
+      },
+    ],
+    within: 20,
+  },
+  {
+    name: 'a pause keeps no answer with its effect',
+    edits: [
+      {
+        file: SQL_STORE,
+        from: 'this.#completeWith(tables, await pauseJob(tables, jobId, this.#clock()), completes),',
+        to: 'this.#completeWith(tables, await pauseJob(tables, jobId, this.#clock()), completes && (() => undefined)),',
+      },
+      {
+        file: SQL_STORE,
+        from: 'this.#completeWith(tables, await resumeJob(tables, jobId, this.#clock()), completes),',
+        to: 'this.#completeWith(tables, await resumeJob(tables, jobId, this.#clock()), completes && (() => undefined)),',
+      },
+    ],
+    within: 300,
+  },
+  {
+    name: 'whoever is at a request is not compared when it is answered',
+    edits: [
+      {
+        file: IDEMPOTENCY_TABLE,
+        from: "where key_id = ? and key = ? and owner = ? and status is null',\n      answer.status,",
+        to: "where key_id = ? and key = ? and (owner = ? or true)',\n      answer.status,",
+      },
+    ],
+    within: 100,
+  },
+  {
+    name: 'a request in progress is taken over at once',
+    edits: [{ file: IDEMPOTENCY_TABLE, from: 'const IN_PROGRESS_MS = 60_000;', to: 'const IN_PROGRESS_MS = -1;' }],
+    within: 20,
+  },
+  {
+    name: 'a request of a process that died stays in progress',
+    edits: [{ file: IDEMPOTENCY_TABLE, from: 'const IN_PROGRESS_MS = 60_000;', to: 'const IN_PROGRESS_MS = 86_400_000;' }],
+    within: 40,
+  },
+  {
+    name: 'usage is added to what is there',
+    edits: [
+      {
+        file: 'packages/store/src/buffers/usage-buffer.ts',
+        from: '          this.#rows.set(group, { ...(this.#rows.get(group) ?? newRow(sum)), isCertain: false });',
+        to: '          this.#rows.delete(group);',
+      },
+    ],
+    within: 40,
+  },
+  {
+    name: 'a step is charged again when it is told again',
+    edits: [
+      {
+        file: SQL_STORE,
+        from: "if (event.type === 'gradient_step' && !appended.isDuplicate)",
+        to: "if (event.type === 'gradient_step')",
+      },
+    ],
+    within: 20,
+  },
+  {
+    name: 'a manifest that is there is not known as its own',
+    edits: [
+      {
+        file: S3_BLOBS,
+        from: 'if (!isMine && (await this.#manifest(key))?.commit !== commit) throw directoryTaken(key);',
+        to: 'if (!isMine) throw directoryTaken(key);',
+      },
+    ],
+    within: 100,
+  },
+  {
+    name: 'a manifest is written before its files',
+    edits: [
+      {
+        file: S3_BLOBS,
+        from: '    if ((await this.#manifest(key)) !== null) throw directoryTaken(key);\n',
+        to: '    if ((await this.#manifest(key)) !== null) throw directoryTaken(key);\n    await this.#bucket.put(manifestName(key), Buffer.from(JSON.stringify({ commit, files: [] })));\n',
+      },
+      {
+        file: S3_BLOBS,
+        from: 'const isMine = await this.#bucket.put(manifestName(key), bytes, { isNew: true });',
+        to: 'const isMine = await this.#bucket.put(manifestName(key), bytes);',
+      },
+    ],
+    within: 100,
+  },
+  {
+    name: 'files go although a row may name them',
+    edits: [
+      {
+        file: 'packages/server/src/data/remove-unless-named.ts',
+        from: 'if (error instanceof StoreError && (await store.isNamed(key))) return true;\n    if (isUncertain(error))',
+        to: 'if (error instanceof StoreError && key === null) return true;\n    if (error === null)',
+      },
+    ],
+    within: 100,
+  },
+  {
+    name: 'notifications are all that wakes a worker',
+    edits: [
+      {
+        file: 'packages/server/src/jobs/work-loop.ts',
+        from: 'if (!(await workOnce())) await this.#sleep(pollMs);',
+        to: 'if (!(await workOnce())) await this.#sleep(pollMs * 1_000_000);',
+      },
+    ],
+    within: 20,
+  },
+  {
+    name: 'writers do not take turns',
+    edits: [
+      {
+        file: 'packages/store/src/drivers/postgres/postgres-sql.ts',
+        from: '`select pg_advisory_xact_lock(${WRITER_LOCK})`,',
+        to: '`select 1 from (select ${WRITER_LOCK}) unlocked`,',
+      },
+    ],
+    within: 20,
+  },
+  {
+    name: 'blobs that are away fail a training job',
+    edits: [
+      { file: 'packages/server/src/hosts/train-job.ts', from: 'throw passingCause(error) ?? error;', to: 'throw (passingCause(error), error);' },
+    ],
+    within: 40,
+  },
+];
