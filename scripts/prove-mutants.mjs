@@ -62,17 +62,21 @@ async function play({ edits }, numSchedules) {
     const text = readFileSync(path, 'utf8');
     if (text.split(from).length !== 2) throw new Error(`${file} does not have this once: ${from}`);
     if (!originals.has(path)) originals.set(path, text);
-    writeFileSync(path, text.replace(from, () => to));
+    writeFileSync(
+      path,
+      text.replace(from, () => to),
+    );
   }
   const main = join(scratch.root, 'packages/server/src/testing/schedules/main.ts');
   const options = ['--first', values.seed, '--schedules', String(numSchedules), '--stop-at-first'];
-  running = spawn(process.execPath, ['--conditions=@trainyard/source', main, ...options], {
+  const schedules = spawn(process.execPath, ['--conditions=@trainyard/source', main, ...options], {
     stdio: ['ignore', 'pipe', 'pipe'],
-    env: { ...process.env, TRAINYARD_POSTGRES: programs },
+    env: { ...process.env, TRAINYARD_POSTGRES: programs ?? '' },
   });
+  running = schedules;
   let output = '';
-  for (const stream of [running.stdout, running.stderr]) stream?.on('data', (bytes) => (output += String(bytes)));
-  await once(running, 'close');
+  for (const stream of [schedules.stdout, schedules.stderr]) stream.on('data', (bytes) => (output += String(bytes)));
+  await once(schedules, 'close');
   for (const [path, text] of originals) writeFileSync(path, text);
   return output;
 }

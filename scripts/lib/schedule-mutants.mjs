@@ -18,7 +18,9 @@ const S3_BLOBS = 'packages/store/src/blobs/s3/s3-blobs.ts';
 export const SCHEDULE_MUTANTS = [
   {
     name: 'fencing tokens are not compared',
-    edits: [{ file: JOB_TABLE, from: 'if (job.lease.fencingToken !== fencingToken) {', to: 'if (job.lease === null) {' }],
+    edits: [
+      { file: JOB_TABLE, from: 'if (job.lease.fencingToken !== fencingToken) {', to: 'if (job.lease === null) {' },
+    ],
     within: 20,
   },
   {
@@ -73,8 +75,16 @@ export const SCHEDULE_MUTANTS = [
   {
     name: 'the keys of events that are told twice are ignored',
     edits: [
-      { file: 'packages/store/src/tables/event-table.ts', from: 'if (dedupeKey !== null) {', to: 'if (dedupeKey === jobId) {' },
-      { file: 'packages/store/src/tables/event-table.ts', from: '      dedupeKey,\n      now,', to: '      null,\n      now,' },
+      {
+        file: 'packages/store/src/tables/event-table.ts',
+        from: 'if (dedupeKey !== null) {',
+        to: 'if (dedupeKey === jobId) {',
+      },
+      {
+        file: 'packages/store/src/tables/event-table.ts',
+        from: '      dedupeKey,\n      now,',
+        to: '      null,\n      now,',
+      },
     ],
     within: 20,
   },
@@ -141,7 +151,9 @@ export const SCHEDULE_MUTANTS = [
   },
   {
     name: 'a request of a process that died stays in progress',
-    edits: [{ file: IDEMPOTENCY_TABLE, from: 'const IN_PROGRESS_MS = 60_000;', to: 'const IN_PROGRESS_MS = 86_400_000;' }],
+    edits: [
+      { file: IDEMPOTENCY_TABLE, from: 'const IN_PROGRESS_MS = 60_000;', to: 'const IN_PROGRESS_MS = 86_400_000;' },
+    ],
     within: 40,
   },
   {
@@ -229,7 +241,11 @@ export const SCHEDULE_MUTANTS = [
   {
     name: 'blobs that are away fail a training job',
     edits: [
-      { file: 'packages/server/src/hosts/train-job.ts', from: 'throw passingCause(error) ?? error;', to: 'throw (passingCause(error), error);' },
+      {
+        file: 'packages/server/src/hosts/train-job.ts',
+        from: 'throw passingCause(error) ?? error;',
+        to: 'throw (passingCause(error), error);',
+      },
     ],
     within: 40,
   },

@@ -391,9 +391,7 @@ export class SqlStore implements Store {
     if (isFresh && !(await this.#tables.jobs.hasClaimable(wanted, this.#clock()))) return null;
     this.#claimedAt = performance.now();
     // What time it is is known in the transaction: the wait for it may be long, and the clock that of another machine.
-    const claimed = await this.#write((tables) =>
-      claimNextJob(tables, workerId, leaseMs, wanted, this.#clock()),
-    );
+    const claimed = await this.#write((tables) => claimNextJob(tables, workerId, leaseMs, wanted, this.#clock()));
     return claimed as ClaimedJob<JobOfKind<Kind>> | null;
   }
 

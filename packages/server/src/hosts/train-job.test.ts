@@ -17,8 +17,18 @@ beforeEach(async () => {
   root = await mkdtemp(join(tmpdir(), 'job-'));
   blobs = await FolderBlobs.open(join(root, 'blobs'));
   await blobs.putJsonLines('sft/data', [
-    { messages: [{ role: 'user', content: 'well?' }, { role: 'assistant', content: 'yes' }] },
-    { messages: [{ role: 'user', content: 'so?' }, { role: 'assistant', content: 'no' }] },
+    {
+      messages: [
+        { role: 'user', content: 'well?' },
+        { role: 'assistant', content: 'yes' },
+      ],
+    },
+    {
+      messages: [
+        { role: 'user', content: 'so?' },
+        { role: 'assistant', content: 'no' },
+      ],
+    },
   ]);
   training = new BigramTraining({ blobs, workDirectory: join(root, 'work'), pass: async () => undefined });
 });

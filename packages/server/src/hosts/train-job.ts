@@ -1,4 +1,11 @@
-import { ProgressFiles, runSftJob, runTrainingJob, TraceFiles, TrainerError, type TrainingParts } from '@trainyard/trainer';
+import {
+  ProgressFiles,
+  runSftJob,
+  runTrainingJob,
+  TraceFiles,
+  TrainerError,
+  type TrainingParts,
+} from '@trainyard/trainer';
 import type { Blobs } from '@trainyard/store';
 
 import { isPassing } from '../faults/passing-fault.ts';

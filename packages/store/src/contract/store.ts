@@ -181,11 +181,7 @@ export interface Store {
    */
   finishJobFailed(jobId: string, fencingToken: number, errorMessage: string, data?: object): Promise<FinishedJob>;
   /** Ends a queued or running job as failed; a worker that has it loses its lease. Null when unknown. */
-  cancelJob(
-    jobId: string,
-    reason: string,
-    completes?: CompletesWith<CancelJobResult>,
-  ): Promise<CancelJobResult | null>;
+  cancelJob(jobId: string, reason: string, completes?: CompletesWith<CancelJobResult>): Promise<CancelJobResult | null>;
   /** Holds a queued or running job; a worker that has it loses its lease, and the attempt does not count. Its place stays. Null when unknown. */
   pauseJob(jobId: string, completes?: CompletesWith<JobControlResult>): Promise<JobControlResult | null>;
   /** Lets a paused job be claimed again. Null when unknown. */

@@ -15,7 +15,7 @@ export type Relay = (client: Socket, server: Socket) => void;
 export interface PostgresProxyOptions {
   /** where its socket is made, with a short path; default: a new temporary folder */
   readonly directory?: string;
-  /** default {@link passAll} */
+  /** default: all of it as it is */
   readonly relay?: Relay;
 }
 
@@ -75,7 +75,7 @@ export function connectTo(url: string): Socket {
   return connect(join(new URL(url).searchParams.get('host') ?? '', SOCKET_NAME));
 }
 
-export const passAll: Relay = (client, server) => {
+const passAll: Relay = (client, server) => {
   endTogether(client, server);
   client.pipe(server).pipe(client);
 };

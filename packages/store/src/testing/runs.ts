@@ -49,7 +49,11 @@ export function runSuite(makeHarness: MakeHarness): void {
       const { step } = await begin(modelId);
       const names = Array.from({ length: 250 }, (_, index) => `m/${String(index).padStart(3, '0')}`);
       await step(0, Object.fromEntries(names.map((name, index) => [name, index])));
-      await step(1, { ...Object.fromEntries(names.map((name, index) => [name, -1 - index])), 'z/\0': 1, 'z/\uFFFD': 2 });
+      await step(1, {
+        ...Object.fromEntries(names.map((name, index) => [name, -1 - index])),
+        'z/\0': 1,
+        'z/\uFFFD': 2,
+      });
       await step(2, {});
       expect(await store.listSeries(modelId)).toEqual([
         ...names.map((name, index) => ({ name, numPoints: 2, last: { value: -1 - index, step: 1 } })),
@@ -57,8 +61,8 @@ export function runSuite(makeHarness: MakeHarness): void {
       ]);
       expect(await read(modelId, 'm/249', 'gradient_step')).toMatchObject({
         points: [
-          { first: 1, mean: 249 },
-          { first: 2, mean: -250 },
+          { first: 0, mean: 249 },
+          { first: 1, mean: -250 },
         ],
       });
     });

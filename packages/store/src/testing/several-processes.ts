@@ -97,7 +97,8 @@ export function severalProcessesSuite(makeHarness: MakeHarness): void {
       const acts = {
         pause: (store: Store, id: string, completes: () => IdempotentAnswer) => store.pauseJob(id, completes),
         resume: (store: Store, id: string, completes: () => IdempotentAnswer) => store.resumeJob(id, completes),
-        cancel: (store: Store, id: string, completes: () => IdempotentAnswer) => store.cancelJob(id, 'enough', completes),
+        cancel: (store: Store, id: string, completes: () => IdempotentAnswer) =>
+          store.cancelJob(id, 'enough', completes),
       };
       for (const [name, act] of Object.entries(acts)) {
         const { id } = await addJob(one, model.id);
@@ -107,8 +108,14 @@ export function severalProcessesSuite(makeHarness: MakeHarness): void {
         await begin(one);
         clock.advance(MINUTE_MS);
         expect((await begin(two)).kind, name).toBe('started');
-        await expect(act(one, id, () => answer), name).rejects.toMatchObject({ code: 'store.busy' });
-        expect(await one.getJob(id), name).toMatchObject({ status: 'queued', pausedAt: name === 'resume' ? expect.any(Number) : null });
+        await expect(
+          act(one, id, () => answer),
+          name,
+        ).rejects.toMatchObject({ code: 'store.busy' });
+        expect(await one.getJob(id), name).toMatchObject({
+          status: 'queued',
+          pausedAt: name === 'resume' ? expect.any(Number) : null,
+        });
         await act(two, id, () => answer);
         expect(await begin(one), name).toMatchObject({ kind: 'completed' });
         await one.cancelJob(id, 'over');

@@ -222,19 +222,22 @@ describe('a training job', () => {
     await act(id, 'cancel');
   });
 
-  test.each(['pause', 'resume', 'cancel'])('keeps the answer to %s with its effect, whatever happens behind it', async (action) => {
-    const { id } = await submit(await newModel());
-    if (action === 'resume') await act(id, 'pause');
-    const headers = { 'idempotency-key': `${action}-lost` };
-    const lost = new StoreError('store.unavailable', 'the connection was lost');
-    const completing = vi.spyOn(server.store, 'completeIdempotent').mockRejectedValueOnce(lost);
-    expect((await act(id, action, headers)).statusCode).toBe(503);
-    completing.mockRestore();
-    const done = await get(id);
-    const again = await act(id, action, headers);
-    expect([again.statusCode, again.headers['idempotent-replayed'], again.json()]).toEqual([200, 'true', done]);
-    await act(id, 'cancel');
-  });
+  test.each(['pause', 'resume', 'cancel'])(
+    'keeps the answer to %s with its effect, whatever happens behind it',
+    async (action) => {
+      const { id } = await submit(await newModel());
+      if (action === 'resume') await act(id, 'pause');
+      const headers = { 'idempotency-key': `${action}-lost` };
+      const lost = new StoreError('store.unavailable', 'the connection was lost');
+      const completing = vi.spyOn(server.store, 'completeIdempotent').mockRejectedValueOnce(lost);
+      expect((await act(id, action, headers)).statusCode).toBe(503);
+      completing.mockRestore();
+      const done = await get(id);
+      const again = await act(id, action, headers);
+      expect([again.statusCode, again.headers['idempotent-replayed'], again.json()]).toEqual([200, 'true', done]);
+      await act(id, 'cancel');
+    },
+  );
 });
 
 describe('the reference step of a job', () => {

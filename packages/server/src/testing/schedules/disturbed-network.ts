@@ -87,7 +87,7 @@ class DisturbedConnection implements Writer {
   #underWay: (() => void) | null = null;
   #cutsAnswer = false;
   #afterAnswer: (() => Promise<void>) | null = null;
-  /** What is carried out begins a transaction. */
+  /** Whether the batch under way begins a transaction. */
   #begins = false;
   /** How long the server lets it stand still in a transaction, ms. */
   #idleMs = FOREVER_MS;
@@ -236,7 +236,7 @@ class DisturbedConnection implements Writer {
     this.leaveServer();
   }
 
-  /** What the client gets in place of the server's answer. */
+  /** The server's answer as the client gets it. */
   #asSeen(message: Buffer, kind: string): Buffer {
     if (kind === 'D' && this.#begins) return withTime(message, this.#options.time.date);
     if (kind === 'E' && this.#givesUp !== null && CANCELLED.test(message.toString('latin1')))

@@ -7,7 +7,10 @@ type Bytes = ArrayBuffer | ArrayBufferView;
  * ten a request, and the event loop does not tell of them.
  */
 const PROMPT: PropertyDescriptorMap = {
-  digest: { configurable: true, value: async (_: 'SHA-256', bytes: Bytes) => own(createHash('sha256').update(view(bytes))) },
+  digest: {
+    configurable: true,
+    value: async (_: 'SHA-256', bytes: Bytes) => own(createHash('sha256').update(view(bytes))),
+  },
   importKey: { configurable: true, value: async (_: 'raw', bytes: Bytes) => bytes },
   sign: {
     configurable: true,
@@ -24,7 +27,9 @@ export function endPromptCrypto(): void {
 }
 
 function view(bytes: Bytes): Uint8Array {
-  return bytes instanceof ArrayBuffer ? new Uint8Array(bytes) : new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  return bytes instanceof ArrayBuffer
+    ? new Uint8Array(bytes)
+    : new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }
 
 function own(hash: { digest: () => Buffer }): ArrayBuffer {

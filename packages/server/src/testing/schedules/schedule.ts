@@ -100,10 +100,7 @@ class Schedule {
   }
 
   async play(): Promise<ScheduleResult> {
-    const hang = setTimeout(
-      () => this.#broken.reject(new Violation('it does not end')),
-      HANGS_AFTER_MS,
-    );
+    const hang = setTimeout(() => this.#broken.reject(new Violation('it does not end')), HANGS_AFTER_MS);
     this.#time.begin();
     this.#bucket.begin();
     const checker = new Checker({
@@ -115,7 +112,9 @@ class Schedule {
     try {
       await Promise.race([this.#work(checker), this.#broken.promise]);
     } catch (error) {
-      checker.violations.push(error instanceof Violation ? `${error.message}; ${this.#state()}` : String((error as Error).stack));
+      checker.violations.push(
+        error instanceof Violation ? `${error.message}; ${this.#state()}` : String((error as Error).stack),
+      );
     } finally {
       this.#isOver = true;
       this.#time.end();
@@ -286,7 +285,7 @@ class Schedule {
         calls.numCalls += CALLS_AT_A_TIME;
         service.process.run(() => {
           for (let call = 0; call < CALLS_AT_A_TIME; call++)
-            service.store.recordUsage({ ...usage, promptTokens: 1, completionTokens: 1 });
+            void service.store.recordUsage({ ...usage, promptTokens: 1, completionTokens: 1 });
         });
       }
     }
@@ -326,10 +325,11 @@ class Schedule {
     await last.close();
   }
 
-  /** What the processes are at, for whoever looks for a reason. */
+  /** The processes and what they are at, for whoever looks for a reason. */
   #state(): string {
     const states = this.#slots.map(({ name, numLives, process, service }) => {
-      const state = process === null ? 'is dead' : process.isFrozen ? 'stands still' : service === null ? 'starts' : 'runs';
+      const state =
+        process === null ? 'is dead' : process.isFrozen ? 'stands still' : service === null ? 'starts' : 'runs';
       return `${name}.${numLives} ${state}`;
     });
     return `at ${(this.#time.now / 1000).toFixed(1)} s ${states.join(', ')}`;

@@ -1,0 +1,88 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+import { openStore, type SqlStore } from '@trainyard/store';
+import { PostgresCluster } from '@trainyard/store/testing';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
+
+import { DisturbedNetwork } from './disturbed-network.ts';
+import type { Faults } from './faults.ts';
+import { SimulatedProcess } from './simulated-process.ts';
+import { VirtualTime } from './virtual-time.ts';
+import { WriterTurns } from './writer-turns.ts';
+
+let cluster: PostgresCluster;
+beforeAll(async () => {
+  cluster = await PostgresCluster.start(process.env['TRAINYARD_POSTGRES_PROGRAMS'] ?? '');
+});
+afterAll(() => cluster.stop());
+
+let directory: string;
+let time: VirtualTime;
+let networks: DisturbedNetwork[];
+let open: (name: string) => Promise<{ process: SimulatedProcess; store: SqlStore }>;
+/** The process that stands still behind the next answer that it gets. */
+let stopped: SimulatedProcess | null;
+beforeEach(async () => {
+  directory = mkdtempSync(join(tmpdir(), 'ty-'));
+  const url = await cluster.createSchema();
+  await (await openStore({ kind: 'postgres', url })).close();
+  time = new VirtualTime();
+  const turns = new WriterTurns();
+  networks = [];
+  stopped = null;
+  const after = (process: SimulatedProcess) => async () => {
+    if (process === stopped) process.freeze();
+    await process.pass();
+  };
+  const faults = {
+    before: async (process: SimulatedProcess) => {
+      await process.pass();
+      return after(process);
+    },
+    ofMessage: () => null,
+    ofNotification: () => null,
+  } as unknown as Faults;
+  open = async (name) => {
+    const process = new SimulatedProcess(name, 0);
+    const network = await DisturbedNetwork.open({
+      database: url,
+      directory: join(directory, name),
+      process,
+      faults,
+      time,
+      turns,
+    });
+    networks.push(network);
+    return { process, store: await process.run(() => openStore({ kind: 'postgres', url: network.database })) };
+  };
+  time.begin();
+});
+afterEach(async () => {
+  time.end();
+  for (const network of networks) await network.close();
+  rmSync(directory, { recursive: true, force: true });
+});
+
+test('who waits for a process that stands still gives up by virtual time, and the server ends that one', async () => {
+  const [one, two] = [await open('one'), await open('two')];
+  stopped = one.process;
+  const written = one.process.run(() => one.store.ensureEntity('one')).catch((error: unknown) => error);
+  // Until its transaction has begun.
+  while (!one.process.isFrozen) await time.sleep(10);
+  const since = time.now;
+  const refused = await two.process.run(() => two.store.ensureEntity('two')).catch((error: unknown) => error);
+  expect(refused).toMatchObject({ code: 'store.busy' });
+  expect(time.now - since).toBeGreaterThanOrEqual(5_000);
+  expect(time.now - since).toBeLessThan(6_000);
+  await time.sleep(2_000);
+  expect(await two.process.run(() => two.store.ensureEntity('two'))).toMatchObject({ name: 'two' });
+  // It waited for its turn, which came with the end of the other's connection.
+  expect(time.now - since).toBeGreaterThanOrEqual(10_000);
+  expect(time.now - since).toBeLessThan(11_000);
+  stopped = null;
+  one.process.thaw();
+  expect(await written).toMatchObject({ code: 'store.unavailable' });
+  expect(await one.process.run(() => one.store.ensureEntity('one'))).toMatchObject({ name: 'one' });
+});

@@ -1,0 +1,15 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+import { expect, test } from 'vitest';
+
+import { SCHEDULE_MUTANTS } from '../../scripts/lib/schedule-mutants.mjs';
+
+const ROOT = join(import.meta.dirname, '../..');
+
+test.each(SCHEDULE_MUTANTS)('the sources have what is to be broken: $name', ({ edits }) => {
+  for (const { file, from, to } of edits) {
+    expect(readFileSync(join(ROOT, file), 'utf8').split(from), from).toHaveLength(2);
+    expect(to).not.toBe(from);
+  }
+});
