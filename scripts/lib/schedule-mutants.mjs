@@ -21,7 +21,7 @@ export const SCHEDULE_MUTANTS = [
     edits: [
       { file: JOB_TABLE, from: 'if (job.lease.fencingToken !== fencingToken) {', to: 'if (job.lease === null) {' },
     ],
-    within: 20,
+    within: 100,
   },
   {
     name: 'a snapshot is kept for whoever has one',
@@ -32,7 +32,7 @@ export const SCHEDULE_MUTANTS = [
         to: "  const held = await tables.jobs.get(jobId);\n  assert(held !== null && isTrainingJob(held) && fencingToken > 0, 'only training has snapshots');",
       },
     ],
-    within: 40,
+    within: 100,
   },
   {
     name: 'a job that nobody holds is written to',
@@ -43,12 +43,12 @@ export const SCHEDULE_MUTANTS = [
         to: '    if (job.lease !== null && job.lease.fencingToken !== fencingToken) {',
       },
     ],
-    within: 20,
+    within: 100,
   },
   {
     name: 'a lease is not renewed',
     edits: [{ file: 'packages/server/src/jobs/job-lease.ts', from: 'this.#renewIn(options.heartbeatMs);', to: '' }],
-    within: 20,
+    within: 100,
   },
   {
     name: 'a lease that has not ended is taken over',
@@ -59,7 +59,7 @@ export const SCHEDULE_MUTANTS = [
         to: "or (j.status = 'running' and j.lease_expires_at <= ? + 28000))",
       },
     ],
-    within: 20,
+    within: 100,
   },
   {
     name: 'leases go by the clock of each process',
@@ -70,7 +70,7 @@ export const SCHEDULE_MUTANTS = [
         to: 'return this.#clock === null ? 0 : Date.now();',
       },
     ],
-    within: 20,
+    within: 100,
   },
   {
     name: 'the keys of events that are told twice are ignored',
@@ -86,7 +86,7 @@ export const SCHEDULE_MUTANTS = [
         to: '      null,\n      now,',
       },
     ],
-    within: 20,
+    within: 100,
   },
   {
     name: 'the end of a job is told in a transaction of its own',
@@ -104,7 +104,7 @@ export const SCHEDULE_MUTANTS = [
     return done;`,
       },
     ],
-    within: 20,
+    within: 100,
   },
   {
     name: 'answers are not kept in the transaction of their effect',
@@ -115,7 +115,7 @@ export const SCHEDULE_MUTANTS = [
         to: 'if (answer !== undefined && answer.status === 0) await this.#requests.completeIn(tables, answer);',
       },
     ],
-    within: 20,
+    within: 100,
   },
   {
     name: 'a pause keeps no answer with its effect',
@@ -131,7 +131,7 @@ export const SCHEDULE_MUTANTS = [
         to: 'this.#completeWith(tables, await resumeJob(tables, jobId, this.#clock()), completes && (() => undefined)),',
       },
     ],
-    within: 300,
+    within: 100,
   },
   {
     name: 'whoever is at a request is not compared when it is answered',
@@ -147,14 +147,14 @@ export const SCHEDULE_MUTANTS = [
   {
     name: 'a request in progress is taken over at once',
     edits: [{ file: IDEMPOTENCY_TABLE, from: 'const IN_PROGRESS_MS = 60_000;', to: 'const IN_PROGRESS_MS = -1;' }],
-    within: 20,
+    within: 100,
   },
   {
     name: 'a request of a process that died stays in progress',
     edits: [
       { file: IDEMPOTENCY_TABLE, from: 'const IN_PROGRESS_MS = 60_000;', to: 'const IN_PROGRESS_MS = 86_400_000;' },
     ],
-    within: 40,
+    within: 100,
   },
   {
     name: 'usage is added to what is there',
@@ -165,7 +165,7 @@ export const SCHEDULE_MUTANTS = [
         to: '          this.#rows.delete(group);',
       },
     ],
-    within: 40,
+    within: 100,
   },
   {
     name: 'a step is charged again when it is told again',
@@ -176,7 +176,7 @@ export const SCHEDULE_MUTANTS = [
         to: "if (event.type === 'gradient_step')",
       },
     ],
-    within: 20,
+    within: 100,
   },
   {
     name: 'a manifest that is there is not known as its own',
@@ -225,7 +225,7 @@ export const SCHEDULE_MUTANTS = [
         to: 'if (!(await workOnce())) await this.#sleep(pollMs * 1_000_000);',
       },
     ],
-    within: 20,
+    within: 100,
   },
   {
     name: 'writers do not take turns',
@@ -236,7 +236,7 @@ export const SCHEDULE_MUTANTS = [
         to: '`select 1 from (select ${WRITER_LOCK}) unlocked`,',
       },
     ],
-    within: 20,
+    within: 100,
   },
   {
     name: 'blobs that are away fail a training job',
@@ -247,6 +247,6 @@ export const SCHEDULE_MUTANTS = [
         to: 'throw (passingCause(error), error);',
       },
     ],
-    within: 40,
+    within: 100,
   },
 ];

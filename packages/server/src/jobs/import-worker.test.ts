@@ -4,7 +4,7 @@ import { join } from 'node:path';
 
 import { type Adapter, FolderBlobs, type SqlStore, StoreError } from '@trainyard/store';
 import type { ExportResult, ImportedAdapter, ImportRequest } from '@trainyard/trainer';
-import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, expect, type Mock, test, vi } from 'vitest';
 
 import type { TransferBackend } from '../hosts/embedded-transfers.ts';
 import { TransferError } from '../hosts/transfer-error.ts';
@@ -138,6 +138,18 @@ test.each(['stageDirectory', 'commitDirectory'] as const)(
     const committed = await imports.commit(adapter);
     expect(call.mock.calls.length).toBeGreaterThan(1);
     expect((await kept()).directories).toEqual([committed.content?.directoryKey]);
+  },
+);
+
+test.each(['localFile', 'get'] as const)(
+  'what another has committed while its files were looked for is committed: %s',
+  async (method) => {
+    const look = vi.spyOn(blobs, method) as Mock<(key: string) => Promise<unknown>>;
+    look.mockImplementationOnce(async (key) => {
+      await imports.commit(adapter);
+      return await blobs[method](key);
+    });
+    expect((await imports.commit(adapter)).content?.digest).toBe('d');
   },
 );
 

@@ -78,8 +78,9 @@ export class ImportWorker implements AdapterImporter {
       try {
         await uploadedFiles(blobs, current);
       } catch (error) {
-        // Deleted while its files were looked for, whatever that looked like.
-        if ((await store.getAdapter(adapter.id)) === null) return gone(adapter);
+        // Deleted while its files were looked for, whatever that looked like, or committed by another, who takes them away.
+        const now = await store.getAdapter(adapter.id);
+        if (now?.upload == null) return now ?? gone(adapter);
         throw error;
       }
       const job = await store.enqueueImport(adapter.id, {

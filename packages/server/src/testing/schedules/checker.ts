@@ -40,9 +40,21 @@ interface CheckpointRow extends Record<string, unknown> {
 }
 
 const MINUTE_MS = 60_000;
+/** Whatever happened so long before a renewal has no consequences for the next one: a network that is silent is noticed sooner. */
+const BEFORE_RENEWAL_MS = 25_000;
 const TERMINAL = ['training_ended', 'training_failed', 'job_ended', 'job_failed'];
 /** As often may a job go down with a service. */
 const MAX_ATTEMPTS: Readonly<Record<string, number>> = { rl: 5, sft: 5, export: 3, import: 3 };
+
+export interface CheckerParts {
+  readonly query: Query;
+  readonly submitted: Submitted;
+  readonly oracle: Oracle;
+  /** the time of the database, ms since the epoch */
+  readonly now: () => number;
+  /** Whether anything happened then that the process may have lost a claim for. */
+  readonly mayLoseClaim: (process: string, from: number, to: number) => boolean;
+}
 
 /** Findings in the end, one sentence for each thing that must not be. */
 export class Checker {
@@ -50,13 +62,14 @@ export class Checker {
   /** Jobs that ended as failed since they went down with too many services, which they may. */
   numGivenUp = 0;
   readonly #query: Query;
-  /** the time of the database, ms since the epoch */
-  readonly #now: () => number;
+  readonly #now: CheckerParts['now'];
+  readonly #mayLoseClaim: CheckerParts['mayLoseClaim'];
   readonly #submitted: Submitted;
   readonly #oracle: Oracle;
 
-  constructor(parts: { query: Query; submitted: Submitted; oracle: Oracle; now: () => number }) {
+  constructor(parts: CheckerParts) {
     this.#now = parts.now;
+    this.#mayLoseClaim = parts.mayLoseClaim;
     this.#query = parts.query;
     this.#submitted = parts.submitted;
     this.#oracle = parts.oracle;
@@ -84,7 +97,7 @@ export class Checker {
     await this.#checkRuns(jobs, eventsOf);
     await this.#checkAdapters();
     await this.#checkTrainedTokens(events);
-    for (const { what } of await this.#query<{ what: string }>('select what from ledger_intrusions')) this.#found(what);
+    await this.#checkLedger();
     // One whose begin or end was not answered ends by itself: nobody renews it.
     for (const { key } of await this.#query<{ key: string }>(
       `select key from idempotency_records where status is null and expires_at > ${this.#now() + MINUTE_MS}`,
@@ -274,6 +287,17 @@ export class Checker {
           `the run of model ${model.id} has ${numOf(points, model.id)} points for ${numSteps} gradient steps`,
         );
     }
+  }
+
+  /** Nobody writes to a job of another, and who is not disturbed loses none. */
+  async #checkLedger(): Promise<void> {
+    for (const { what } of await this.#query<{ what: string }>('select what from ledger_intrusions')) this.#found(what);
+    const takeovers = await this.#query<{ job_id: string; process: string; renewed_at: number; at: number }>(
+      'select * from ledger_takeovers',
+    );
+    for (const { job_id: id, process, renewed_at: renewedAt, at } of takeovers)
+      if (!this.#mayLoseClaim(process, renewedAt - BEFORE_RENEWAL_MS, at))
+        this.#found(`${process} lost job ${id} to another, and nothing had happened to it`);
   }
 
   /** Each gradient step is charged for once. */

@@ -4,6 +4,7 @@ import type { Socket } from 'node:net';
 import { connectTo, kindOf, makeMessage, PostgresMessages, PostgresProxy } from '@trainyard/store/testing';
 
 import type { Faults } from './faults.ts';
+import { LEDGER_CLOCK } from './ledger.ts';
 import { SimulatedProcess } from './simulated-process.ts';
 import type { VirtualTime } from './virtual-time.ts';
 import type { Writer, WriterTurns } from './writer-turns.ts';
@@ -198,7 +199,8 @@ class DisturbedConnection implements Writer {
     const limits = Object.fromEntries([...text.matchAll(SERVER_LIMITS)].map(([, name, ms]) => [name, Number(ms)]));
     this.#idleMs = limits['idle_in_transaction_session_timeout'] ?? FOREVER_MS;
     const endless = text.replaceAll(SERVER_LIMITS, 'set local $1 = 0');
-    this.#server.write(makeMessage('Q', Buffer.from(`${endless}\0`)));
+    const timed = endless.replace('; ', `; set local ${LEDGER_CLOCK} = ${Math.round(time.date)}; `);
+    this.#server.write(makeMessage('Q', Buffer.from(`${timed}\0`)));
     turns.ask(this, limits['lock_timeout'] ?? FOREVER_MS);
   }
 

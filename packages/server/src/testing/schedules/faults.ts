@@ -36,6 +36,11 @@ const PROCESS_FAULTS: readonly ProcessFault[] = [
   'stopped shortly',
 ];
 
+/** Faults that a process may lose its claims for, when it meets them. */
+const DISTURBING: ReadonlySet<string> = new Set([...MESSAGE_FAULTS, ...PROCESS_FAULTS]);
+/** Those that others may lose theirs for, too: it may have been in the middle of a transaction. */
+const BLOCKING: ReadonlySet<string> = new Set(['silence', ...PROCESS_FAULTS]);
+
 /** Exports and imports are given up when they went down with three services; so many kills, stops beyond a lease and leases taken away make two at most. */
 const MAX_LOST_ATTEMPTS = 2;
 const LEASE_MS = 30_000;
@@ -58,6 +63,12 @@ export class Faults {
   readonly #randoms = new Map<string, () => number>();
   readonly #kinds: ReadonlySet<string>;
   readonly #often: number;
+  /** No notification gets through at all, as behind a pooler that shares connections. */
+  readonly #isDeaf: boolean;
+  /** How often a layer takes longer than a lease without a renewal lasts. */
+  readonly #longLayers: number;
+  /** Faults that a claim may be lost for, with when they were met, ms since the epoch. */
+  readonly #met: { readonly fault: string; readonly name: string; readonly at: number }[] = [];
   #numLostAttempts = 0;
 
   constructor(options: FaultsOptions) {
@@ -73,6 +84,8 @@ export class Faults {
     ];
     this.#kinds = new Set(all.filter(() => random() < 0.6));
     this.#often = [0.5, 1, 2][Math.floor(3 * random())]!;
+    this.#isDeaf = random() < 0.15;
+    this.#longLayers = random() < 0.3 ? 0.03 : 0;
   }
 
   /** @param isCommit half of all faults of messages meet those */
@@ -91,6 +104,7 @@ export class Faults {
   }
 
   ofNotification(process: SimulatedProcess): NotificationFault | null {
+    if (this.#isDeaf && this.isOn) return this.#count('dropped', process.name);
     return this.#draw(process, NOTIFICATION_FAULTS, 0.2);
   }
 
@@ -115,6 +129,19 @@ export class Faults {
       if (fault === 'stopped shortly') this.#stop(process, LEASE_MS / 3);
       await process.pass();
     };
+  }
+
+  /** How long a layer of a model is computed: no time, or longer than a lease, by this process's draw. */
+  computingMs(process: SimulatedProcess): number {
+    return this.#longLayers > 0 && this.#randomOf(process.name)() < this.#longLayers ? LEASE_MS * 1.2 : 0;
+  }
+
+  /**
+   * Whether that process may have lost a claim for something that happened then.
+   * @param from, to ms since the epoch
+   */
+  mayLoseClaim(name: string, from: number, to: number): boolean {
+    return this.#met.some((met) => met.at >= from && met.at <= to && (met.name === name || BLOCKING.has(met.fault)));
   }
 
   /** How long something slow takes, by this process's draw: half a second at most, and now and then longer than others wait. */
@@ -150,7 +177,12 @@ export class Faults {
     if (!isFault || !this.isOn) return null;
     const fault = faults[Math.floor(which * faults.length)]!;
     if (!this.#kinds.has(fault)) return null;
+    return this.#count(fault, name);
+  }
+
+  #count<Fault extends string>(fault: Fault, name: string): Fault {
     this.counts.set(fault, (this.counts.get(fault) ?? 0) + 1);
+    if (DISTURBING.has(fault)) this.#met.push({ fault, name, at: this.#options.time.date });
     return fault;
   }
 

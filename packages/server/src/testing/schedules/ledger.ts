@@ -1,34 +1,60 @@
+/** A setting of a transaction: what time it was when it was asked for, ms since the epoch. */
+export const LEDGER_CLOCK = 'ledger.now';
+
+/** How long a claim lasts that nobody renews. */
+const LEASE_MS = 30_000;
+/** A transaction may wait so long for its turn, and a little besides. */
+const TURN_MS = 7_000;
+
 /**
  * Makes a schema note who writes to a job without its claim. A worker that has lost a job does as a rule what the next one does too, so that what it writes looks
- * like an event that was told twice: only the database knows whose connection it came from, by the `application_name` of each process.
+ * like an event that was told twice: only the database knows whose connection it came from, by the `application_name` of each process. And it notes each claim that another one lost by time.
  */
 export const LEDGER = `
-  create table ledger_claims (job_id text primary key, slot text not null);
+  create table ledger_claims (job_id text primary key, process text not null, renewed_at bigint not null);
+  create table ledger_takeovers (job_id text not null, process text not null, renewed_at bigint not null, at bigint not null);
   create table ledger_intrusions (what text not null);
 
+  create function ledger_now() returns bigint language sql stable as $$ select current_setting('${LEDGER_CLOCK}')::bigint $$;
+  create function ledger_process() returns text language sql stable as $$ select current_setting('application_name') $$;
   -- Processes of one slot follow one another: the next one may take up what the one before it held.
-  create function ledger_slot() returns text language sql stable as
-    $$ select split_part(current_setting('application_name'), '.', 1) $$;
+  create function ledger_slot(process text) returns text language sql immutable as $$ select split_part(process, '.', 1) $$;
 
   create function ledger_check(job text, what text) returns void language plpgsql as $$
-  declare holder text := (select slot from ledger_claims where job_id = job);
+  declare holder text := (select process from ledger_claims where job_id = job);
   begin
-    if holder is distinct from ledger_slot() then
-      insert into ledger_intrusions values (format('%s: %s of job %s, which %s holds', ledger_slot(), what, job, coalesce(holder, 'nobody')));
+    if ledger_slot(holder) is distinct from ledger_slot(ledger_process()) then
+      insert into ledger_intrusions values (format('%s: %s of job %s, which %s holds', ledger_process(), what, job, coalesce(holder, 'nobody')));
+    end if;
+  end $$;
+
+  create function ledger_take_over(job text) returns void language plpgsql as $$
+  declare claim ledger_claims := (select c from ledger_claims c where job_id = job);
+  begin
+    insert into ledger_takeovers values (job, claim.process, claim.renewed_at, ledger_now());
+    if ledger_now() + ${TURN_MS} < claim.renewed_at + ${LEASE_MS} then
+      insert into ledger_intrusions values
+        (format('%s: takes over job %s %s ms after %s renewed it', ledger_process(), job, ledger_now() - claim.renewed_at, claim.process));
     end if;
   end $$;
 
   create function ledger_of_jobs() returns trigger language plpgsql as $$
   begin
     if new.fencing_token > old.fencing_token then
-      insert into ledger_claims values (new.id, ledger_slot()) on conflict (job_id) do update set slot = excluded.slot;
+      -- An operator has taken it away before where it ended at 0.
+      if old.status = 'running' and old.lease_expires_at > 0 then perform ledger_take_over(new.id); end if;
+      insert into ledger_claims values (new.id, ledger_process(), ledger_now())
+        on conflict (job_id) do update set process = excluded.process, renewed_at = excluded.renewed_at;
       return null;
     end if;
     if new.snapshot_key is distinct from old.snapshot_key then perform ledger_check(new.id, 'a snapshot'); end if;
     if new.status = 'succeeded' then perform ledger_check(new.id, 'the end'); end if;
-    if old.status = 'running' and new.lease_expires_at > old.lease_expires_at then perform ledger_check(new.id, 'a renewal'); end if;
+    if old.status = 'running' and new.lease_expires_at > old.lease_expires_at then
+      perform ledger_check(new.id, 'a renewal');
+      update ledger_claims set renewed_at = ledger_now() where job_id = new.id;
+    end if;
     -- What has HTTP pauses jobs of others.
-    if old.status = 'running' and new.status = 'queued' and ledger_slot() like 'trainer%' then perform ledger_check(new.id, 'the release'); end if;
+    if old.status = 'running' and new.status = 'queued' and ledger_process() like 'trainer%' then perform ledger_check(new.id, 'the release'); end if;
     if new.status <> 'running' then delete from ledger_claims where job_id = new.id; end if;
     return null;
   end $$;

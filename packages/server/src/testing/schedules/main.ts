@@ -86,6 +86,7 @@ async function playElsewhere(server: string, seeds: readonly number[]): Promise<
 
 async function playOn(server: string): Promise<Report> {
   const directory = mkdtempSync(join(MEMORY, 'ty-'));
+  process.once('exit', () => rmSync(directory, { recursive: true, force: true }));
   const sum: Report = { numSchedules: 0, numJobs: 0, numGivenUp: 0, virtualMs: 0, faults: {}, broken: {} };
   let connection: SchemaConnection | null = null;
   try {
@@ -117,7 +118,6 @@ async function playOn(server: string): Promise<Report> {
     }
   } finally {
     await connection?.close();
-    rmSync(directory, { recursive: true, force: true });
   }
   return sum;
 }

@@ -20,6 +20,7 @@ import { importAdapter, Submitted, trainModel } from './workload.ts';
 const HANGS_AFTER_MS = 600_000;
 const MINUTE_MS = 60_000;
 const CALLS_AT_A_TIME = 3;
+const LAST_TRANSACTIONS_MS = 20_000;
 const DAY_MS = 24 * 60 * MINUTE_MS;
 
 export interface ScheduleOptions {
@@ -108,6 +109,7 @@ class Schedule {
       submitted: this.#submitted,
       oracle: this.#options.oracle,
       now: () => this.#time.date,
+      mayLoseClaim: (process, from, to) => this.#faults.mayLoseClaim(process, from, to),
     });
     try {
       await Promise.race([this.#work(checker), this.#broken.promise]);
@@ -143,6 +145,8 @@ class Schedule {
     this.#faults.isOn = false;
     for (const { process } of this.#slots) process?.thaw();
     await this.#untilDrained();
+    // Until then the server has ended the transactions of those that are silent or dead.
+    await this.#time.sleep(LAST_TRANSACTIONS_MS);
     this.#isOver = true;
     await Promise.all(chaos);
     await this.#closeAll();

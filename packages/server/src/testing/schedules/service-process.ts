@@ -137,7 +137,7 @@ async function openParts(
   { role, dataDirectory }: ProcessSettings,
   { process, network, cleanups }: { process: SimulatedProcess; network: DisturbedNetwork; cleanups: (() => unknown)[] },
 ): Promise<{ store: SqlStore; blobs: Blobs; app: FastifyInstance | null }> {
-  const { bucket, directory, faults, log } = world;
+  const { bucket, directory, faults, time, log } = world;
   const { work: workDirectory, blobs: blobsDirectory } = dataPaths(dataDirectory);
   mkdirSync(workDirectory, { recursive: true });
   const shared = join(directory, 'blobs');
@@ -154,7 +154,12 @@ async function openParts(
   // A start asks for no more of them.
   const opened = await openData(config as unknown as ServiceConfig, cleanups);
   const { store } = opened;
-  const pass = async () => await process.pass();
+  const pass = async () => {
+    const after = await faults.before(process);
+    const ms = faults.computingMs(process);
+    if (ms > 0) await time.sleep(ms);
+    await after();
+  };
   const blobs = bucket === null ? gatedBlobs(opened.blobs, process, faults) : opened.blobs;
   const parts = { store, blobs, modelPaths: (id: string) => (id === BASE_MODEL.id ? `/${id}.gguf` : null), log };
   const workers = role === 'api' ? jobWorkersElsewhere(parts) : workersHere({ ...parts, workDirectory, pass });
