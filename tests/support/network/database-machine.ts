@@ -1,5 +1,9 @@
-/** PostgreSQL on a machine of its own: with a password, and over TLS where the address wants it. */
+/** PostgreSQL on a machine of its own: with a password, over TLS where the address wants it, and behind a pooler at another port. */
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 
 import { PostgresCluster, queryServer } from '@trainyard/store/testing';
 
@@ -8,35 +12,53 @@ import { postgresPrograms } from './network-parts.ts';
 
 /** The user has to give it over the network. */
 export const PASSWORD = 'not-for-logs';
+const USER = 'yard';
 const PORT = 5432;
+const POOLER_PORT = 6432;
+/** The server's account, which Debian's package made. */
+const ACCOUNT = 'postgres';
 
 export class DatabaseMachine {
   readonly machine: Machine;
   readonly cluster: PostgresCluster;
+  readonly #folder: string;
+  #pooler: ChildProcess | null = null;
   #numDatabases = 0;
 
-  /** @param settings of the server, besides */
-  static async start(machine: Machine, settings: Readonly<Record<string, string>> = {}): Promise<DatabaseMachine> {
+  static async start(machine: Machine): Promise<DatabaseMachine> {
+    const folder = makeCertificates(machine.address);
     const cluster = await PostgresCluster.start(postgresPrograms(), tmpdir(), {
       command: (account) => machine.command(account),
       listen: '*',
       access: ['host all all all scram-sha-256'],
-      settings: { port: String(PORT), ...settings },
+      settings: {
+        ssl: 'on',
+        ssl_cert_file: join(folder, 'server.crt'),
+        ssl_key_file: join(folder, 'server.key'),
+      },
     });
-    await queryServer(cluster.url, `alter role trainyard password '${PASSWORD}'`);
-    return new DatabaseMachine(machine, cluster);
+    // No superuser: those have connections kept for them, and no limits.
+    await queryServer(cluster.url, `create role ${USER} login password '${PASSWORD}'`);
+    return new DatabaseMachine(machine, cluster, folder);
   }
 
-  private constructor(machine: Machine, cluster: PostgresCluster) {
+  private constructor(machine: Machine, cluster: PostgresCluster, folder: string) {
     this.machine = machine;
     this.cluster = cluster;
+    this.#folder = folder;
+  }
+
+  /** The certificate of those who signed the server's. */
+  get authority(): string {
+    return join(this.#folder, 'authority.crt');
   }
 
   /** A fresh empty database. @returns its address for other machines, without the password */
   async createDatabase(): Promise<string> {
     const name = `yard${this.#numDatabases++}`;
     await this.cluster.createDatabase(name);
-    return `postgres://trainyard@${this.machine.address}:${PORT}/${name}`;
+    await queryServer(this.cluster.url, `alter database ${name} owner to ${USER}`);
+    return `postgres://${USER}@${this.machine.address}:${PORT}/${name}`;
   }
 
   /** The same database, for this process: by its socket, whatever becomes of the network. */
@@ -46,7 +68,59 @@ export class DatabaseMachine {
     return near.href;
   }
 
-  async stop(): Promise<void> {
-    await this.cluster.stop();
+  /** How many connections the user may have at a time; -1: as many as there are. Whoever has one keeps it. */
+  async limitConnections(most: number): Promise<void> {
+    await queryServer(this.cluster.url, `alter role ${USER} connection limit ${most}`);
   }
+
+  /** Starts pgbouncer, which shares connections by transaction. @returns the same database through it */
+  async pooled(url: string): Promise<string> {
+    const file = (name: string, lines: readonly string[]): string => {
+      const path = join(this.#folder, name);
+      writeFileSync(path, `${lines.join('\n')}\n`);
+      return path;
+    };
+    const users = file('users.txt', [`"${USER}" "${PASSWORD}"`]);
+    const settings = file('pgbouncer.ini', [
+      '[databases]',
+      `* = host=${this.machine.address} port=${PORT}`,
+      '[pgbouncer]',
+      `listen_addr = ${this.machine.address}`,
+      `listen_port = ${POOLER_PORT}`,
+      'unix_socket_dir =',
+      'auth_type = scram-sha-256',
+      `auth_file = ${users}`,
+      'pool_mode = transaction',
+      'default_pool_size = 4',
+    ]);
+    const [program, ...args] = this.machine.command();
+    this.#pooler = spawn(program, [...args, 'pgbouncer', '--user', ACCOUNT, settings], { stdio: 'ignore' });
+    const pooled = new URL(url);
+    pooled.port = String(POOLER_PORT);
+    return pooled.href;
+  }
+
+  async stop(): Promise<void> {
+    if (this.#pooler !== null) {
+      this.#pooler.kill('SIGTERM');
+      if (this.#pooler.exitCode === null && this.#pooler.signalCode === null) await once(this.#pooler, 'exit');
+    }
+    await this.cluster.stop();
+    rmSync(this.#folder, { recursive: true });
+  }
+}
+
+/** @returns a folder with the certificate of an authority and that of a server at the address, which the server can read */
+function makeCertificates(address: string): string {
+  const folder = mkdtempSync(join(tmpdir(), 'trainyard-certificates-'));
+  // Since yesterday: some machine's clock is behind.
+  const openssl = (...args: string[]) =>
+    execFileSync('faketime', ['-f', '-1d', 'openssl', ...args], { cwd: folder, stdio: 'pipe' });
+  const fresh = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '2'];
+  openssl('req', '-x509', ...fresh, '-subj', '/CN=authority', '-keyout', 'authority.key', '-out', 'authority.crt');
+  const signed = ['-CA', 'authority.crt', '-CAkey', 'authority.key', '-addext', `subjectAltName=IP:${address}`];
+  openssl('req', '-x509', ...fresh, '-subj', '/CN=server', ...signed, '-keyout', 'server.key', '-out', 'server.crt');
+  execFileSync('chown', ['-R', ACCOUNT, folder]);
+  chmodSync(folder, 0o755);
+  return folder;
 }

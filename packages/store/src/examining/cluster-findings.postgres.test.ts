@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
 import type { MemberModel, NewMember } from '../contract/member.ts';
 import { openPostgresStore } from '../open-postgres-store.ts';
 import { addJob, addModel } from '../testing/harness.ts';
-import { PostgresCluster } from '../testing/postgres-cluster.ts';
+import { PostgresCluster, queryServer } from '../testing/postgres-cluster.ts';
 import { PostgresProxy, withoutNotifications } from '../testing/postgres-proxy.ts';
 import { clusterFindings, type AskEngine, type Finding } from './cluster-findings.ts';
 
@@ -53,12 +53,28 @@ test('a database before its first start is well, and is not made one', async () 
   expect(problemsOf(findings)).toEqual([]);
   expect(findings.map(({ name }) => name)).toEqual([
     'database_server',
+    'database_connections',
     'database_clock',
     'database_locks',
     'database_notifications',
   ]);
   expect(findings[0]?.subject).toMatch(/^PostgreSQL [\d.]+.*, round trip [\d.]+ ms, no schema yet$/);
   expect((await look(url))[0]?.subject).toContain('no schema yet');
+});
+
+test('connections are counted, and that another process finds no room for its own is told', async () => {
+  const url = new URL(await cluster.createSchema());
+  await queryServer(url.href, 'create role few login connection limit 4; grant create on database postgres to few');
+  const connections = async () => (await look(url.href)).find(({ name }) => name === 'database_connections');
+  expect(await connections()).toMatchObject({
+    subject: expect.stringMatching(/^\d+ of \d+ connections are in use, 0 of them Trainyard's$/),
+    problem: null,
+  });
+  url.username = 'few';
+  expect(await connections()).toMatchObject({
+    subject: expect.stringMatching(/; of this user 2 of 4$/),
+    problem: expect.stringContaining('--database-connections'),
+  });
 });
 
 test('members are told one by one, with what they have and how long they are still counted on', async () => {

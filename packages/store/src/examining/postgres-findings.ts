@@ -2,6 +2,7 @@ import { randomInt } from 'node:crypto';
 
 import pg from 'pg';
 
+import { connectionString } from '../drivers/postgres/connection-string.ts';
 import { PostgresSql } from '../drivers/postgres/postgres-sql.ts';
 import { MIGRATIONS } from '../migrations/index.ts';
 import type { Finding } from './finding.ts';
@@ -10,6 +11,8 @@ import type { Finding } from './finding.ts';
 const TIMEOUT_MS = 5_000;
 /** A notification takes a round trip. */
 const NOTIFICATION_MS = 3_000;
+/** A process has one for each call at a time, up to `--database-connections`, and one that hears of others. */
+const MIN_FREE_CONNECTIONS = 3;
 /** Questions of which the quickest tells the round trip. */
 const NUM_ROUND_TRIPS = 5;
 /** Leases go by the database's clock; a bucket refuses signatures that are a quarter of an hour off, and logs of several machines are read side by side. */
@@ -23,6 +26,7 @@ export async function* postgresFindings(url: string): AsyncGenerator<Finding> {
   const [one, two] = [await connect(url), await connect(url)];
   try {
     yield await aboutServer(one, url);
+    yield await aboutConnections(one);
     yield await aboutClock(one);
     yield await aboutLocks(one, two);
     yield await aboutNotifications(one, two);
@@ -33,7 +37,7 @@ export async function* postgresFindings(url: string): AsyncGenerator<Finding> {
 
 async function connect(url: string): Promise<pg.Client> {
   const client = new pg.Client({
-    connectionString: url,
+    connectionString: connectionString(url),
     application_name: 'trainyard doctor',
     connectionTimeoutMillis: TIMEOUT_MS,
     query_timeout: TIMEOUT_MS,
@@ -62,6 +66,31 @@ async function aboutServer(client: pg.Client, url: string): Promise<Finding> {
     name: 'database_server',
     subject: `PostgreSQL ${rows[0]?.version}, round trip ${Math.min(...times).toFixed(1)} ms, ${schemaWords}`,
     problem: major >= 13 ? null : 'PostgreSQL 13 or newer is needed: upgrade the server',
+  };
+}
+
+/** Whether one more process finds room: the server's limit, or that of the user where it is lower. */
+async function aboutConnections(client: pg.Client): Promise<Finding> {
+  const { rows } = await client.query<{ used: number; own: number; most: number }>(
+    `select count(*)::int as used, (count(*) filter (where application_name = 'trainyard'))::int as own,
+       (current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int) as most
+     from pg_stat_activity where backend_type = 'client backend'`,
+  );
+  const { rows: limits } = await client.query<{ used: number; most: number }>(
+    `select (select count(*) from pg_stat_activity where usename = current_user)::int as used, rolconnlimit as most
+     from pg_roles where rolname = current_user and rolconnlimit >= 0 and not rolsuper`,
+  );
+  const { used = 0, own = 0, most = 0 } = rows[0] ?? {};
+  const limit = limits[0];
+  const words = limit === undefined ? '' : `; of this user ${limit.used} of ${limit.most}`;
+  const numFree = Math.min(most - used, limit === undefined ? Infinity : limit.most - limit.used);
+  return {
+    name: 'database_connections',
+    subject: `${used} of ${most} connections are in use, ${own} of them Trainyard's${words}`,
+    problem:
+      numFree >= MIN_FREE_CONNECTIONS
+        ? null
+        : 'another process finds no room: raise max_connections (or the limit of the user), lower --database-connections, or put a pooler in between',
   };
 }
 

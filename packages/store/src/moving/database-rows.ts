@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import pg from 'pg';
+import { connectionString } from '../drivers/postgres/connection-string.ts';
 import { StoreError } from '../contract/errors.ts';
 import type { SqlRow } from '../contract/sql.ts';
 import type { StoreLocation } from '../contract/store-location.ts';
@@ -115,7 +116,7 @@ class PostgresRows implements DatabaseRows {
   private constructor(url: string) {
     this.name = databaseName(url);
     this.#client = new pg.Client({
-      connectionString: url,
+      connectionString: connectionString(url),
       application_name: APPLICATION,
       connectionTimeoutMillis: 10_000,
       types: { getTypeParser: typeParser },

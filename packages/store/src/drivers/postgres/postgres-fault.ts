@@ -48,6 +48,22 @@ export function postgresFault(error: unknown, database: string): unknown {
     : new StoreError(known.code, `database ${database}: ${known.what} (${error.message})`, { cause: error });
 }
 
+/** By words of the driver and of TLS, what an operator can do. */
+const REMEDIES: readonly (readonly [string, string])[] = [
+  ['client password must be', 'it asks for a password: set PGPASSWORD or PGPASSFILE'],
+  ['certificate', 'name the certificate of its authority by sslrootcert=PATH in the address'],
+  ['does not support SSL', 'leave sslmode out of the address, or switch TLS on there'],
+];
+
+/** Translates what a connection failed with: whatever it is, there is none. */
+export function connectionFault(error: unknown, database: string): unknown {
+  const fault = postgresFault(error, database);
+  if (fault !== error || !(error instanceof Error)) return fault;
+  const remedy = REMEDIES.find(([words]) => error.message.includes(words))?.[1];
+  const message = `database ${database}: no connection can be made (${error.message})${remedy === undefined ? '' : `; ${remedy}`}`;
+  return new StoreError('store.unavailable', message, { cause: error });
+}
+
 function knownFault(error: Error): Known | null {
   if (error.message.startsWith('timeout exceeded when trying to connect')) return FULL;
   if (error.message === 'Query read timeout' || error.message === 'timeout expired') return SILENT;

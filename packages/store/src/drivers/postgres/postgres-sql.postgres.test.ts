@@ -13,7 +13,7 @@ import { addJob, addModel, claim } from '../../testing/harness.ts';
 import { openPostgresStore } from '../../open-postgres-store.ts';
 import { PostgresCluster } from '../../testing/postgres-cluster.ts';
 import { PostgresProxy } from '../../testing/postgres-proxy.ts';
-import { postgresFault } from './postgres-fault.ts';
+import { connectionFault, postgresFault } from './postgres-fault.ts';
 import { PostgresSql } from './postgres-sql.ts';
 
 let cluster: PostgresCluster;
@@ -325,6 +325,23 @@ it.each([
   ['23505', 'store.constraint_violated'],
 ])('SQLSTATE %s is %s', (code, expected) => {
   expect(postgresFault(Object.assign(new Error('x'), { code }), 'd')).toMatchObject({ code: expected });
+});
+
+it.each([
+  [
+    'self-signed certificate in certificate chain',
+    '; name the certificate of its authority by sslrootcert=PATH in the address',
+  ],
+  ['SASL: client password must be a string', '; it asks for a password: set PGPASSWORD or PGPASSFILE'],
+  ['something new', ''],
+])('whatever keeps a connection from being made, the database is unavailable: %s', (message, remedy) => {
+  expect(connectionFault(new Error(message), 'd')).toMatchObject({
+    code: 'store.unavailable',
+    message: `database d: no connection can be made (${message})${remedy}`,
+  });
+  expect(connectionFault(Object.assign(new Error(message), { code: '53300' }), 'd')).toMatchObject({
+    message: expect.stringContaining('too many connections'),
+  });
 });
 
 it('what PostgreSQL did not say stays as it is', () => {

@@ -1,11 +1,12 @@
 import pg from 'pg';
+import { connectionString } from './connection-string.ts';
 import { StoreError } from '../../contract/errors.ts';
 import type { Migration } from '../../migrations/migration.ts';
 import { pendingStatements } from '../pending-statements.ts';
 import type { Queries, Sql, SqlParameter, SqlResult, SqlRow, TransactionOptions } from '../../contract/sql.ts';
 import { FeedListener } from './feed-listener.ts';
 import { FORGET_SILENT_CLIENTS, KEEP_ALIVE_MS } from './silent-ends.ts';
-import { postgresFault } from './postgres-fault.ts';
+import { connectionFault, postgresFault } from './postgres-fault.ts';
 import { POSTGRES_WORDS } from './postgres-words.ts';
 
 const INT8_OID = 20;
@@ -134,7 +135,7 @@ export class PostgresSql implements Sql {
     this.#busyTimeoutMs = busyTimeoutMs;
     this.#idleTransactionMs = idleTransactionMs;
     const connection: pg.ClientConfig = {
-      connectionString: url,
+      connectionString: connectionString(url),
       application_name: 'trainyard',
       connectionTimeoutMillis: Math.max(busyTimeoutMs, MIN_CONNECT_MS),
       query_timeout: answerTimeoutMs,
@@ -154,10 +155,16 @@ export class PostgresSql implements Sql {
 
   async query<Row extends SqlRow>(statement: string, parameters: readonly SqlParameter[]): Promise<SqlResult<Row>> {
     this.#refuseWhenClosed();
+    let client: pg.PoolClient | null = null;
+    let isSpent = false;
     try {
-      return this.#answered(await this.#run<Row>(this.#pool, statement, parameters));
+      client = await this.#connect();
+      return this.#answered(await this.#run<Row>(client, statement, parameters));
     } catch (error) {
+      isSpent = isSilence(error);
       throw this.#faultOf(error);
+    } finally {
+      client?.off('error', ignore).release(isSpent);
     }
   }
 
@@ -218,9 +225,8 @@ export class PostgresSql implements Sql {
     let client: pg.PoolClient | null = null;
     let isWhole = false;
     try {
-      client = await this.#pool.connect();
+      client = await this.#connect();
       const connection = client;
-      connection.on('error', ignore); // the query in hand rejects too, and between queries nobody else would listen
       await this.#begin(connection, { isDurable, timeoutMs, waitMs });
       const result = await body({
         query: (statement, parameters) => this.#run(connection, statement, parameters, timeoutMs),
@@ -235,6 +241,16 @@ export class PostgresSql implements Sql {
     } finally {
       // A connection that could not even roll back is not used again.
       client?.off('error', ignore).release(!isWhole);
+    }
+  }
+
+  /** A connection of the pool. Whatever keeps it from being made (names, certificates, passwords) may be mended while the process runs. */
+  async #connect(): Promise<pg.PoolClient> {
+    try {
+      // The query in hand rejects too, and between queries nobody else would listen.
+      return (await this.#pool.connect()).on('error', ignore);
+    } catch (error) {
+      throw connectionFault(error, this.name);
     }
   }
 
@@ -269,7 +285,7 @@ export class PostgresSql implements Sql {
   }
 
   async #run<Row extends SqlRow>(
-    connection: pg.Pool | pg.PoolClient,
+    connection: pg.PoolClient,
     statement: string,
     parameters: readonly SqlParameter[],
     timeoutMs: number = STATEMENT_TIMEOUT_MS,
@@ -330,7 +346,7 @@ export class PostgresSql implements Sql {
   }
 
   #faultOf(error: unknown): unknown {
-    if (isSilence(error)) this.#numSilences += 1;
+    if (isSilence(error) || (error instanceof StoreError && isSilence(error.cause))) this.#numSilences += 1;
     const fault = postgresFault(error, this.name);
     if (fault instanceof StoreError && fault.code === 'store.unavailable') this.#lostSince ??= performance.now();
     return fault;
