@@ -11,6 +11,7 @@ import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 import { withFileLock } from './lib/file-lock.mjs';
+import { findPostgres } from './lib/postgres.mjs';
 
 const ROOT = resolve(fileURLToPath(import.meta.url), '../..');
 const VERSION = 'v1.8.0';
@@ -28,9 +29,11 @@ await withFileLock(join(ROOT, '.cache/s3.lock'), async () => {
   if (error) throw new Error(`go is missing (${error.message}): install Go, or put versitygw at ${program}`);
   if (status !== 0) throw new Error(`go install ended with ${status}`);
 });
-const tests = spawn(process.execPath, [join(ROOT, 'scripts/test.mjs'), '--project', 's3'], {
+const postgres = findPostgres(process.env);
+if (postgres === null) throw new Error('PostgreSQL is missing: "node scripts/bootstrap.mjs --postgres" installs it');
+const tests = spawn(process.execPath, [join(ROOT, 'scripts/test.mjs'), '--project', 's3', ...process.argv.slice(2)], {
   stdio: 'inherit',
-  env: { ...process.env, TRAINYARD_S3_SERVER: program },
+  env: { ...process.env, TRAINYARD_S3_SERVER: program, TRAINYARD_POSTGRES: postgres },
 });
 const [code] = await once(tests, 'exit');
 process.exitCode = code ?? 1;

@@ -61,7 +61,7 @@ interface Finding {
   readonly problem: string | null;
 }
 
-/** What `trainyard doctor` finds from the operator's machine, by name. */
+/** Findings of `trainyard doctor` on the operator's machine, by name. */
 async function doctor(address: string, before: readonly string[]): Promise<Map<string, Finding>> {
   const words = [process.execPath, '--conditions=@trainyard/source', MAIN, 'doctor', '--role', 'trainer', '--json'];
   const [program, ...args] = operator.command();
@@ -73,7 +73,7 @@ async function doctor(address: string, before: readonly string[]): Promise<Map<s
   return new Map(checks.map((check) => [check.name, check]));
 }
 
-/** What keeps this process from the database, in the words of a start. */
+/** The reason why this process has no connection, in the words of a start; null when it has one. */
 async function problemOf(address: string, password: string = PASSWORD): Promise<string | null> {
   const named = new URL(address);
   named.password = password;

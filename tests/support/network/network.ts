@@ -70,7 +70,7 @@ export class Network {
     });
     while (networkNamespace(holder.pid!) === networkNamespace(process.pid)) await sleep(5);
     const machine = new Machine(name, `${PREFIX}.${number}`, holder);
-    const cable = `yard${number}`;
+    const cable = cableOf(number);
     execFileSync('ip', ['link', 'add', cable, 'type', 'veth', 'peer', 'name', 'eth0', 'netns', String(holder.pid)]);
     execFileSync('ip', ['link', 'set', cable, 'master', BRIDGE, 'up']);
     machine.run(['ip', 'link', 'set', 'lo', 'up']);
@@ -96,7 +96,11 @@ export class Network {
   }
 
   close(): void {
-    for (const machine of this.#machines) machine.remove();
+    for (const [index, machine] of this.#machines.entries()) {
+      // It would go with the last process there, some time later.
+      execFileSync('ip', ['link', 'delete', cableOf(index + 1)]);
+      machine.remove();
+    }
     execFileSync('ip', ['link', 'delete', BRIDGE]);
   }
 
@@ -105,4 +109,8 @@ export class Network {
     this.#cuts.set(at, cut.add(from.address));
     at.run(['nft', 'add', 'element', 'inet', 'yard', 'cut', `{ ${from.address} }`]);
   }
+}
+
+function cableOf(number: number): string {
+  return `yard${number}`;
 }

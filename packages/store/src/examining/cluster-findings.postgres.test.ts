@@ -5,8 +5,9 @@ import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
 import type { MemberModel, NewMember } from '../contract/member.ts';
 import { openPostgresStore } from '../open-postgres-store.ts';
 import { addJob, addModel } from '../testing/harness.ts';
-import { PostgresCluster, queryServer } from '../testing/postgres-cluster.ts';
+import { PostgresCluster } from '../testing/postgres-cluster.ts';
 import { PostgresProxy, withoutNotifications } from '../testing/postgres-proxy.ts';
+import { queryServer } from '../testing/schema-connection.ts';
 import { clusterFindings, type AskEngine, type Finding } from './cluster-findings.ts';
 
 let cluster: PostgresCluster;

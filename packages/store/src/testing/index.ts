@@ -11,3 +11,4 @@ export { createSchema, PostgresCluster, SERVER_VARIABLE, type ServedNetwork } fr
 export { kindOf, makeMessage, PostgresMessages } from './postgres-messages.ts';
 export { connectTo, PostgresProxy } from './postgres-proxy.ts';
 export { queryServer, SchemaConnection } from './schema-connection.ts';
+export { unreliableNetwork } from './unreliable-network.ts';

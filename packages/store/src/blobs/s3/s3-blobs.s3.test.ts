@@ -8,7 +8,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { blobsSuite } from '../../testing/blobs.suite.ts';
 import { S3Blobs, type S3Location } from './s3-blobs.ts';
 import { CREDENTIALS, REGION, S3Server } from '../../testing/s3-server.ts';
-import { type UnreliableNetwork, unreliableNetwork } from './unreliable-network.fixture.ts';
+import { type UnreliableNetwork, unreliableNetwork } from '../../testing/unreliable-network.ts';
 
 let server: S3Server;
 let network: UnreliableNetwork;

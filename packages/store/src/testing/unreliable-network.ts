@@ -9,17 +9,18 @@ export interface UnreliableNetwork {
 }
 
 /**
- * A way to a server on which every fifth request meets a fault: the connection ends before the server hears of it, or in the middle of the answer, or the server
- * does what it is asked and its answer is lost, or it is busy.
+ * A way to a server on which one request of so many meets a fault: the connection ends before the server hears of it, or in the middle of the answer, or the
+ * server does what it is asked and its answer is lost, or it is busy; in turn.
+ * @param every so many requests, default 5
  */
-export async function unreliableNetwork(to: string): Promise<UnreliableNetwork> {
+export async function unreliableNetwork(to: string, every = 5): Promise<UnreliableNetwork> {
   const faults = { refused: 0, cut: 0, lost: 0, busy: 0 };
   const kinds = Object.keys(faults) as (keyof typeof faults)[];
   const { hostname, port } = new URL(to);
   let count = 0;
   const server: Server = createServer((incoming, outgoing) => {
     const number = count++;
-    const fault = number % 5 === 4 ? kinds[Math.floor(number / 5) % kinds.length]! : null;
+    const fault = number % every === every - 1 ? kinds[Math.floor(number / every) % kinds.length]! : null;
     if (fault !== null) faults[fault]++;
     if (fault === 'refused') return void incoming.socket.destroy();
     if (fault === 'busy') {
