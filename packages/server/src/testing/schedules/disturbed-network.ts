@@ -138,11 +138,15 @@ class DisturbedConnection implements Writer {
     this.stir();
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#givesUp = promise;
+    const over = this.#options.time.underWay();
     const request = Buffer.alloc(8);
     request.writeUInt32BE(8 + this.#serverKey.length);
     request.writeUInt32BE(CANCEL_REQUEST, 4);
     const canceller = connectTo(this.#options.database);
-    canceller.on('error', ignore).on('close', () => resolve());
+    canceller.on('error', ignore).on('close', () => {
+      over();
+      resolve();
+    });
     canceller.write(Buffer.concat([request, this.#serverKey]));
     canceller.resume();
   }
@@ -176,9 +180,16 @@ class DisturbedConnection implements Writer {
       const [batch, text] = [Buffer.concat(this.#batch), this.#batchText];
       this.#batch = [];
       this.#batchText = '';
-      if (kind === 'X') this.#server.write(batch);
+      if (kind === 'X') this.#leave(batch);
       else this.#sent = this.#sent.then(() => this.#send(batch, text)).catch(ignore);
     }
+  }
+
+  /** The client goes: the server ends the connection, too. */
+  #leave(farewell: Buffer): void {
+    if (this.#server.destroyed) return;
+    this.stir();
+    this.#server.write(farewell);
   }
 
   async #send(batch: Buffer, text: string): Promise<void> {

@@ -1,6 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { createRequire, syncBuiltinESMExports } from 'node:module';
 
+import { beginTellingOfPacking, endTellingOfPacking } from './packing.ts';
 import { SimulatedProcess } from './simulated-process.ts';
 
 type Callback = (...values: unknown[]) => void;
@@ -23,12 +24,15 @@ const EPOCH_MS = Date.UTC(2026, 0, 1);
 const RATE = 4;
 /** Longer than this nobody looked at the clock since others had the cores: that is no time of a schedule, or leases would end on a busy machine. */
 const MAX_GAP_MS = 4;
+/** Longer than this nothing under way takes, however long the machine does: a server whose cores others have is no slow server of a schedule. */
+const MAX_UNDER_WAY_MS = 100;
 /** Turns of the event loop without anything to do after which nothing is under way. */
 const QUIET_TURNS = 3;
 
 /**
  * Time of a schedule, for all code of this thread: timers, `performance.now` and `Date.now`. It goes on by the clock of the machine, faster, and where nothing is
- * under way it goes on at once to the next timer, so that leases of half a minute cost nothing. Timers of a process that was killed never fire, those of one that
+ * under way it goes on at once to the next timer, so that leases of half a minute cost nothing. It stands still where what is under way takes long, so that a
+ * busy machine makes nobody wait. Timers of a process that was killed never fire, those of one that
  * is stopped fire when it goes on, and its `Date.now` is off by its own error.
  */
 export class VirtualTime {
@@ -36,7 +40,12 @@ export class VirtualTime {
   #passed = 0;
   #seenAt = real.now();
   #quietTurns = 0;
-  #numUnderWay = 0;
+  /** When each was begun, the oldest first. */
+  readonly #underWay = new Set<{ readonly since: number }>();
+  /** Time goes no further until something under way is over. */
+  #limit = Infinity;
+  /** Files are read or written. */
+  #files: (() => void) | null = null;
   #isTicking = false;
   /** The next tick waits for the machine. */
   #waits: NodeJS.Timeout | null = null;
@@ -46,7 +55,8 @@ export class VirtualTime {
   /** Milliseconds since the schedule began. */
   get now(): number {
     const at = real.now();
-    this.#passed += Math.min(at - this.#seenAt, MAX_GAP_MS) * RATE;
+    const passed = this.#passed + Math.min(at - this.#seenAt, MAX_GAP_MS) * RATE;
+    this.#passed = Math.max(this.#passed, Math.min(passed, this.#limit));
     this.#seenAt = at;
     return this.#passed;
   }
@@ -60,6 +70,7 @@ export class VirtualTime {
   begin(): void {
     this.#seenAt = real.now();
     this.#isRunning = true;
+    beginTellingOfPacking(() => this.underWay());
     const later = (callback: Callback, ms = 0, ...values: unknown[]) => this.#later(callback, ms, values, null);
     const again = (callback: Callback, ms = 0, ...values: unknown[]) => this.#later(callback, ms, values, ms);
     const clear = (timer: unknown) => this.#clear(timer);
@@ -76,6 +87,7 @@ export class VirtualTime {
     this.#isRunning = false;
     this.#isTicking = false;
     this.#timers = [];
+    endTellingOfPacking();
     const { setTimeout, clearTimeout, setInterval, clearInterval } = real;
     Object.assign(globalThis, { setTimeout, clearTimeout, setInterval, clearInterval });
     performance.now = real.now;
@@ -84,14 +96,17 @@ export class VirtualTime {
     syncBuiltinESMExports();
   }
 
-  /** Time goes on by the clock alone until what is returned was called. */
+  /** Time goes on by the clock alone, and not for long, until what is returned was called. */
   underWay(): () => void {
-    this.#numUnderWay++;
-    let isOver = false;
+    const begun = { since: this.now };
+    this.#underWay.add(begun);
+    this.#limit = Math.min(this.#limit, begun.since + MAX_UNDER_WAY_MS);
     return () => {
-      if (isOver) return;
-      isOver = true;
-      this.#numUnderWay--;
+      // What it took is counted before it is over.
+      void this.now;
+      if (!this.#underWay.delete(begun)) return;
+      const [oldest] = this.#underWay;
+      this.#limit = oldest === undefined ? Infinity : oldest.since + MAX_UNDER_WAY_MS;
       this.#tickSoon();
     };
   }
@@ -149,7 +164,7 @@ export class VirtualTime {
   #tickSoon(): void {
     this.#quietTurns = 0;
     if (!this.#isRunning) return;
-    if (this.#waits !== null && this.#numUnderWay === 0) {
+    if (this.#waits !== null && this.#underWay.size === 0) {
       real.clearTimeout(this.#waits);
       this.#waits = null;
       real.setImmediate(() => this.#tick());
@@ -165,7 +180,8 @@ export class VirtualTime {
     if (!this.#isRunning) return;
     this.#fireDue();
     // Asked for as late as possible: it takes longer than anything else here.
-    const isBusy = this.#numUnderWay > 0 || (this.#quietTurns + 1 >= QUIET_TURNS && isComputing());
+    if (this.#files !== null || (this.#underWay.size === 0 && this.#quietTurns + 1 >= QUIET_TURNS)) this.#lookAtFiles();
+    const isBusy = this.#underWay.size > 0;
     if (isBusy) this.#quietTurns = 0;
     else this.#quietTurns++;
     const [next] = this.#timers;
@@ -173,9 +189,17 @@ export class VirtualTime {
       this.#passed += Math.max(0, next.due - this.now);
       this.#fireDue();
     }
-    // A while for what the event loop does not tell of: bytes that are packed or signed. The machine has the cores meanwhile where others are at work.
+    // The machine has the cores meanwhile where others are at work.
     if (isBusy || this.#quietTurns === QUIET_TURNS) this.#waits = real.setTimeout(() => this.#tick(), 1);
     else real.setImmediate(() => this.#tick());
+  }
+
+  #lookAtFiles(): void {
+    if (isAtFiles()) this.#files ??= this.underWay();
+    else if (this.#files !== null) {
+      this.#files();
+      this.#files = null;
+    }
   }
 
   #fireDue(): void {
@@ -188,9 +212,8 @@ export class VirtualTime {
   }
 }
 
-/** Files are read or written. */
-function isComputing(): boolean {
-  return process.getActiveResourcesInfo().some((name) => name.startsWith('FSReq'));
+function isAtFiles(): boolean {
+  return process.getActiveResourcesInfo().some((name) => name.startsWith('FSReq') || name === 'FileHandleCloseReq');
 }
 
 class VirtualTimer {
