@@ -1,16 +1,17 @@
 /**
  * Runs the processes of a service on several machines, which are network namespaces of this one, and cuts them off from each other: `*.networks.test.ts`.
- * Needs Linux and root. What of Debian it needs besides (PostgreSQL, pgbouncer, nftables, faketime) it installs.
+ * Needs Linux and root. What of Debian it needs besides (PostgreSQL, pgbouncer, nftables, faketime) it installs;
+ * nginx it only unpacks.
  *
  *   npm run test:networks
- *   npm run test:networks -- partitions    what Vitest takes
+ *   npm run test:networks -- jobs    what Vitest takes
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-import { prepareNetworks } from './lib/networks.mjs';
+import { NGINX_FOLDER, prepareNetworks } from './lib/networks.mjs';
 
 const ROOT = resolve(fileURLToPath(import.meta.url), '../..');
 const log = (/** @type {string} */ line) => console.error(`networks-suite: ${line}`);
@@ -25,7 +26,7 @@ const inside = `ip link set lo up && exec "$@"`;
 const command = [process.execPath, join(ROOT, 'scripts/test.mjs'), '--project', 'networks', ...process.argv.slice(2)];
 const tests = spawn('unshare', ['--net', '--', 'sh', '-c', inside, 'sh', ...command], {
   stdio: 'inherit',
-  env: { ...process.env, TRAINYARD_NETWORKS: 'own' },
+  env: { ...process.env, PATH: `${process.env['PATH']}:${NGINX_FOLDER}`, TRAINYARD_NETWORKS: 'own' },
 });
 const [code] = await once(tests, 'exit');
 process.exitCode = code ?? 1;

@@ -1,4 +1,7 @@
 import { execFile, spawn } from 'node:child_process';
+import { mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { promisify } from 'node:util';
 
 /** The lock of another installation is waited for. */
@@ -10,12 +13,37 @@ const APT = ['-o', 'DPkg::Lock::Timeout=300', '-qq'];
  * @throws {Error} that says what is missing
  */
 export async function installPackage({ name, packageName, how }) {
+  await withLists({ name, how }, () => apt(['install', '--yes', '--no-install-recommends', packageName]));
+}
+
+/**
+ * Unpacks the files of a package into a folder and installs nothing: a package with a server starts it, for everybody on the machine's network.
+ * @param {{ name: string, packageName: string, how: string, folder: string }} what as for {@link installPackage}; `folder` is made
+ * @throws {Error} that says what is missing
+ */
+export async function unpackPackage({ name, packageName, how, folder }) {
+  await withLists({ name, how }, async () => {
+    const downloads = await mkdtemp(join(tmpdir(), 'trainyard-apt-'));
+    try {
+      // As root: the account of apt may not write there.
+      await apt(['-o', 'APT::Sandbox::User=root', 'download', packageName], downloads);
+      const [file = ''] = await readdir(downloads);
+      await mkdir(folder, { recursive: true });
+      await promisify(execFile)('dpkg-deb', ['--extract', join(downloads, file), folder]);
+    } finally {
+      await rm(downloads, { recursive: true });
+    }
+  });
+}
+
+/** @param {{ name: string, how: string }} what @param {() => Promise<void>} work */
+async function withLists({ name, how }, work) {
   if (!(await isCommand('apt-get'))) throw new Error(`no ${name} was found, and there is no apt-get: ${how}`);
   if (process.getuid?.() !== 0) throw new Error(`no ${name} was found, and only root can run apt-get: ${how}`);
   try {
     // The lists of a fresh machine are empty or old.
-    await apt('update');
-    await apt('install', '--yes', '--no-install-recommends', packageName);
+    await apt(['update']);
+    await work();
   } catch (error) {
     throw new Error(`${error instanceof Error ? error.message : String(error)}: ${how}`, { cause: error });
   }
@@ -31,10 +59,10 @@ async function isCommand(name) {
   }
 }
 
-/** @param {string} action @param {string[]} args */
-async function apt(action, ...args) {
+/** @param {string[]} args @param {string} [cwd] */
+async function apt(args, cwd) {
   const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' };
-  const child = spawn('apt-get', [...APT, action, ...args], { env, stdio: ['ignore', 'ignore', 'pipe'] });
+  const child = spawn('apt-get', [...APT, ...args], { env, cwd, stdio: ['ignore', 'ignore', 'pipe'] });
   let errors = '';
   child.stderr.on('data', (chunk) => (errors = (errors + chunk).slice(-2_000)));
   /** @type {number | null} */
@@ -42,5 +70,5 @@ async function apt(action, ...args) {
     child.on('error', fail);
     child.on('close', settle);
   });
-  if (code !== 0) throw new Error(`apt-get ${action} failed (${errors.trim().split('\n').at(-1)})`);
+  if (code !== 0) throw new Error(`apt-get ${args.join(' ')} failed (${errors.trim().split('\n').at(-1)})`);
 }

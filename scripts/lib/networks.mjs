@@ -1,6 +1,9 @@
 import { spawnSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
 
-import { installPackage } from './apt.mjs';
+import { installPackage, unpackPackage } from './apt.mjs';
 import { findPostgres, installPostgres } from './postgres.mjs';
 
 /** Programs that the tests run, by the package of Debian that has them. */
@@ -11,6 +14,10 @@ const PROGRAMS = [
   ['faketime', 'faketime'],
   ['openssl', 'openssl'],
 ];
+
+const UNPACKED = resolve(fileURLToPath(import.meta.url), '../../../.cache/nginx');
+/** Where nginx is, if the machine has none of its own: for the end of `PATH`. */
+export const NGINX_FOLDER = join(UNPACKED, 'usr/sbin');
 
 /**
  * Makes this machine ready for tests in network namespaces, as far as that can be done without asking anybody.
@@ -26,6 +33,11 @@ export async function prepareNetworks(log) {
       if (isThere(program)) continue;
       log(`installing ${program} (apt-get install ${packageName})`);
       await installPackage({ name: program, packageName, how: `install ${program} by hand` });
+    }
+    if (!isThere('nginx') && !existsSync(join(NGINX_FOLDER, 'nginx'))) {
+      log(`unpacking nginx into ${UNPACKED} (apt-get download nginx)`);
+      const how = 'install nginx by hand';
+      await unpackPackage({ name: 'nginx', packageName: 'nginx', how, folder: UNPACKED });
     }
     if (findPostgres(process.env) === null) await installPostgres(log);
   } catch (fault) {

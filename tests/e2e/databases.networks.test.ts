@@ -12,7 +12,7 @@ import { queryServer } from '@trainyard/store/testing';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
 import { eventTypes } from '../support/event-types.ts';
-import { scoredGroup } from '../support/groups.ts';
+import { tenLongGroups, WITH_LOGPROBS } from '../support/groups.ts';
 import { DatabaseMachine, PASSWORD } from '../support/network/database-machine.ts';
 import { type Machine, Network } from '../support/network/network.ts';
 import { BASE, type NetworkPart, NetworkParts } from '../support/network/network-parts.ts';
@@ -43,11 +43,11 @@ beforeAll(async () => {
   pooled = await database.pooled(url);
   secure = `${url}?sslmode=verify-full&sslrootcert=${database.authority}`;
   parts = new NetworkParts(ENVIRONMENT);
-  const through = { TRAINYARD_DATABASE: pooled };
-  await parts.start(await machine('engine'), 'engine', through);
-  ahead = await parts.start(await machine('ahead'), 'api', through, MINUTE_AHEAD);
-  behind = await parts.start(await machine('behind'), 'trainer', { TRAINYARD_DATABASE: secure }, MINUTE_BEHIND);
-  right = await parts.start(await machine('right'), 'api', { TRAINYARD_DATABASE: url });
+  const through = (address: string) => ({ environment: { TRAINYARD_DATABASE: address } });
+  await parts.start(await machine('engine'), 'engine', through(pooled));
+  ahead = await parts.start(await machine('ahead'), 'api', { ...through(pooled), before: MINUTE_AHEAD });
+  behind = await parts.start(await machine('behind'), 'trainer', { ...through(secure), before: MINUTE_BEHIND });
+  right = await parts.start(await machine('right'), 'api', through(url));
 }, 300_000);
 afterAll(async () => {
   await parts?.close();
@@ -84,15 +84,7 @@ async function problemOf(address: string, password: string = PASSWORD): Promise<
 
 const longJob = async (gateway: NetworkPart, name: string, numSteps: number) => {
   const model = await gateway.client.models.register({ project: 'ways', name, base_model: BASE });
-  const groups = await Promise.all(
-    Array.from({ length: 10 }, (_, index) =>
-      scoredGroup(ahead.client, BASE, {
-        prompt: `Say something about ${index}. ${'Please. '.repeat(100)}`,
-        seed: index * 10,
-        fields: { logprobs: true, return_token_ids: true },
-      }),
-    ),
-  );
+  const groups = await tenLongGroups(ahead.client, BASE, WITH_LOGPROBS);
   return await gateway.client.trainingJobs.create({
     model_id: model.id,
     trajectory_groups: groups,

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { queryServer } from '@trainyard/store/testing';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
-import { scoredGroup } from '../support/groups.ts';
+import { tenLongGroups, WITH_LOGPROBS } from '../support/groups.ts';
 import { DatabaseMachine, PASSWORD } from '../support/network/database-machine.ts';
 import { type Machine, Network } from '../support/network/network.ts';
 import { BASE, type NetworkPart, NetworkParts } from '../support/network/network-parts.ts';
@@ -18,7 +18,7 @@ let parts: NetworkParts;
 let gateway: NetworkPart;
 let trainers: NetworkPart[];
 let trainerMachines: Machine[];
-let groups: Awaited<ReturnType<typeof scoredGroup>>[];
+let groups: Awaited<ReturnType<typeof tenLongGroups>>;
 let undisturbed: Outcome;
 let counted: Awaited<ReturnType<typeof countedOf>>;
 
@@ -35,15 +35,7 @@ beforeAll(async () => {
   trainerMachines = [await machine('trainer one'), await machine('trainer two')];
   gateway = await parts.start(await machine('gateway'), 'api,engine');
   trainers = [await parts.start(trainerMachines[0]!, 'trainer')];
-  groups = await Promise.all(
-    Array.from({ length: 10 }, (_, index) =>
-      scoredGroup(gateway.client, BASE, {
-        prompt: `Say something about ${index}. ${'Please. '.repeat(100)}`,
-        seed: index * 10,
-        fields: { logprobs: true, return_token_ids: true },
-      }),
-    ),
-  );
+  groups = await tenLongGroups(gateway.client, BASE, WITH_LOGPROBS);
   undisturbed = await outcomeOf(await submit('undisturbed'));
   counted = await countedOf('undisturbed');
   assert(undisturbed.status === 'succeeded' && undisturbed.digest !== undefined);

@@ -7,7 +7,7 @@ import { CREDENTIALS, PostgresCluster, REGION, S3Server, unreliableNetwork } fro
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
 import { eventTypes } from '../support/event-types.ts';
-import { scoredGroup } from '../support/groups.ts';
+import { tenLongGroups, WITH_LOGPROBS } from '../support/groups.ts';
 import { ServiceParts } from '../support/service-parts.ts';
 
 const BASE = 'HuggingFaceTB/SmolLM2-135M-Instruct';
@@ -51,15 +51,7 @@ test('it goes on elsewhere from its snapshot, and ends with the weights of a run
   const first = await parts.part('trainer');
   const { url, apiKey } = await parts.api();
   const client = new Trainyard({ baseUrl: url, apiKey });
-  const groups = await Promise.all(
-    Array.from({ length: 10 }, (_, index) =>
-      scoredGroup(client, BASE, {
-        prompt: `Say something about ${index}. ${'Please. '.repeat(100)}`,
-        seed: index * 10,
-        fields: { logprobs: true, return_token_ids: true },
-      }),
-    ),
-  );
+  const groups = await tenLongGroups(client, BASE, WITH_LOGPROBS);
   const submit = async (name: string) => {
     const model = await client.models.register({ project: 'bucket', name, base_model: BASE });
     const { id } = await client.trainingJobs.create({

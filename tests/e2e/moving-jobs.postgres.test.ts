@@ -12,7 +12,7 @@ import { openStore, type SqlStore } from '@trainyard/store';
 import { PostgresCluster } from '@trainyard/store/testing';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
-import { scoredGroup } from '../support/groups.ts';
+import { tenLongGroups, WITH_LOGPROBS } from '../support/groups.ts';
 import { testModel } from '../support/model.ts';
 import { smallService } from '../support/small-service.ts';
 
@@ -118,15 +118,7 @@ test('jobs of both kinds go on elsewhere without the disk of who began them, and
   store = await openStore({ kind: 'postgres', url: database, maxConnections: 2 }, { instanceId: 'watcher' });
   try {
     const client = new Trainyard({ baseUrl: api.url, apiKey: api.apiKey, maxRetries: 0 });
-    const groups = await Promise.all(
-      Array.from({ length: 10 }, (_, index) =>
-        scoredGroup(client, BASE, {
-          prompt: `Say something about ${index}. ${'Please. '.repeat(100)}`,
-          seed: index * 10,
-          fields: { logprobs: true, return_token_ids: true },
-        }),
-      ),
-    );
+    const groups = await tenLongGroups(client, BASE, WITH_LOGPROBS);
     const uploaded = await client.artifacts.upload(
       { entity: 'local', project: 'moving', name: 'facts' },
       ['tea', 'wool', 'iron']

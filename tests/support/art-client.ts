@@ -28,18 +28,19 @@ export async function installedArtReleases(): Promise<ArtRelease[]> {
   return releases.filter((_, index) => isInstalled[index]);
 }
 
-/** Runs a script of tests/clients against the service. @returns the object that it reports */
+/** Runs a script of tests/clients against the service. @param environment of it besides @returns the object that it reports */
 export async function runArtClient<Report>(
   script: string,
-  service: OwnService,
+  service: Pick<OwnService, 'url' | 'apiKey'>,
   release: ArtRelease = 'art',
+  environment: Readonly<Record<string, string>> = {},
 ): Promise<Report> {
   const { stdout } = await promisify(execFile)(
     pythonEnvironment(ROOT, release).python,
     [resolve(ROOT, 'tests/clients', script), service.url, service.apiKey, 'HuggingFaceTB/SmolLM2-135M-Instruct'],
     // litellm, a dependency of the client, would fetch a price list at import.
     {
-      env: { ...process.env, LITELLM_LOCAL_MODEL_COST_MAP: 'True', WANDB_API_KEY: '' },
+      env: { ...process.env, LITELLM_LOCAL_MODEL_COST_MAP: 'True', WANDB_API_KEY: '', ...environment },
       timeout: ART_TIMEOUT_MS,
       maxBuffer: 64e6,
     },

@@ -17,13 +17,21 @@ export async function scoredGroup(
   return group;
 }
 
+/** Fields for answers of a base model, of which there are no records, that a job can train on. */
+export const WITH_LOGPROBS: Partial<ChatBody> = { logprobs: true, return_token_ids: true };
+
 /** Ten groups behind prompts of some 300 tokens each: enough for several rows and gradient steps. */
-export async function tenLongGroups(client: Trainyard, model: string): Promise<WireTrajectoryGroup[]> {
+export async function tenLongGroups(
+  client: Trainyard,
+  model: string,
+  fields: Partial<ChatBody> = {},
+): Promise<WireTrajectoryGroup[]> {
   return await Promise.all(
     Array.from({ length: 10 }, (_, index) =>
       scoredGroup(client, model, {
         prompt: `Say something about ${index}. ${'Please. '.repeat(100)}`,
         seed: index * 10,
+        fields,
       }),
     ),
   );

@@ -1,12 +1,13 @@
 /** PostgreSQL on a machine of its own: with a password, over TLS where the address wants it, and behind a pooler at another port. */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 import { PostgresCluster, queryServer } from '@trainyard/store/testing';
 
+import { Authority } from './authority.ts';
 import type { Machine } from './network.ts';
 import { postgresPrograms } from './network-parts.ts';
 
@@ -21,36 +22,38 @@ const ACCOUNT = 'postgres';
 export class DatabaseMachine {
   readonly machine: Machine;
   readonly cluster: PostgresCluster;
-  readonly #folder: string;
+  readonly #authority: Authority;
   #pooler: ChildProcess | null = null;
   #numDatabases = 0;
 
   static async start(machine: Machine): Promise<DatabaseMachine> {
-    const folder = makeCertificates(machine.address);
+    const authority = new Authority();
+    const { certificate, key } = authority.issue('server', machine.address);
+    execFileSync('chown', ['-R', ACCOUNT, authority.folder]);
     const cluster = await PostgresCluster.start(postgresPrograms(), tmpdir(), {
       command: (account) => machine.command(account),
       listen: '*',
       access: ['host all all all scram-sha-256'],
       settings: {
         ssl: 'on',
-        ssl_cert_file: join(folder, 'server.crt'),
-        ssl_key_file: join(folder, 'server.key'),
+        ssl_cert_file: certificate,
+        ssl_key_file: key,
       },
     });
     // No superuser: those have connections kept for them, and no limits.
     await queryServer(cluster.url, `create role ${USER} login password '${PASSWORD}'`);
-    return new DatabaseMachine(machine, cluster, folder);
+    return new DatabaseMachine(machine, cluster, authority);
   }
 
-  private constructor(machine: Machine, cluster: PostgresCluster, folder: string) {
+  private constructor(machine: Machine, cluster: PostgresCluster, authority: Authority) {
     this.machine = machine;
     this.cluster = cluster;
-    this.#folder = folder;
+    this.#authority = authority;
   }
 
   /** The certificate of those who signed the server's. */
   get authority(): string {
-    return join(this.#folder, 'authority.crt');
+    return this.#authority.certificate;
   }
 
   /** A fresh empty database. @returns its address for other machines, without the password */
@@ -76,7 +79,7 @@ export class DatabaseMachine {
   /** Starts pgbouncer, which shares connections by transaction. @returns the same database through it */
   async pooled(url: string): Promise<string> {
     const file = (name: string, lines: readonly string[]): string => {
-      const path = join(this.#folder, name);
+      const path = join(this.#authority.folder, name);
       writeFileSync(path, `${lines.join('\n')}\n`);
       return path;
     };
@@ -106,21 +109,6 @@ export class DatabaseMachine {
       if (this.#pooler.exitCode === null && this.#pooler.signalCode === null) await once(this.#pooler, 'exit');
     }
     await this.cluster.stop();
-    rmSync(this.#folder, { recursive: true });
+    this.#authority.remove();
   }
-}
-
-/** @returns a folder with the certificate of an authority and that of a server at the address, which the server can read */
-function makeCertificates(address: string): string {
-  const folder = mkdtempSync(join(tmpdir(), 'trainyard-certificates-'));
-  // Since yesterday: some machine's clock is behind.
-  const openssl = (...args: string[]) =>
-    execFileSync('faketime', ['-f', '-1d', 'openssl', ...args], { cwd: folder, stdio: 'pipe' });
-  const fresh = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '2'];
-  openssl('req', '-x509', ...fresh, '-subj', '/CN=authority', '-keyout', 'authority.key', '-out', 'authority.crt');
-  const signed = ['-CA', 'authority.crt', '-CAkey', 'authority.key', '-addext', `subjectAltName=IP:${address}`];
-  openssl('req', '-x509', ...fresh, '-subj', '/CN=server', ...signed, '-keyout', 'server.key', '-out', 'server.crt');
-  execFileSync('chown', ['-R', ACCOUNT, folder]);
-  chmodSync(folder, 0o755);
-  return folder;
 }

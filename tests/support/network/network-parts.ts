@@ -14,10 +14,19 @@ import type { Machine } from './network.ts';
 
 const MAIN = resolve(import.meta.dirname, '../../../packages/cli/src/main.ts');
 export const BASE = 'HuggingFaceTB/SmolLM2-135M-Instruct';
-const API_KEY = 'the-key-of-all-processes-of-these-tests';
-const SECRET = 'a secret for these tests, which is long enough';
+export const API_KEY = 'the-key-of-all-processes-of-these-tests';
+export const SECRET = 'a secret for these tests, which is long enough';
 
 export type PartRole = 'api' | 'api,engine' | 'engine' | 'trainer';
+
+export interface StartOptions {
+  /** of this part alone */
+  readonly environment?: Readonly<Record<string, string>>;
+  /** the words of a command in front of it */
+  readonly before?: readonly string[];
+  /** where it listens for a proxy on its own machine; default: at any port for the others, in the clear */
+  readonly loopbackPort?: number | null;
+}
 
 export class NetworkPart {
   readonly machine: Machine;
@@ -74,23 +83,19 @@ export class NetworkParts {
     this.#environment = { TRAINYARD_ENGINE_SECRET: SECRET, TRAINYARD_API_KEY: API_KEY, ...environment };
   }
 
-  /**
-   * Starts a process there. An `api` has no model file.
-   * @param environment of this part alone
-   * @param before the words of a command in front of it
-   */
-  async start(
-    machine: Machine,
-    role: PartRole,
-    environment: Readonly<Record<string, string>> = {},
-    before: readonly string[] = [],
-  ): Promise<NetworkPart> {
-    const flags = ['--json', '--role', role, '--port', '0', '--host', machine.address, '--allow-network'];
+  /** Starts a process there. An `api` has no model file. */
+  async start(machine: Machine, role: PartRole, options: StartOptions = {}): Promise<NetworkPart> {
+    const { environment = {}, before = [], loopbackPort = null } = options;
+    const address =
+      loopbackPort === null
+        ? ['--port', '0', '--host', machine.address, '--allow-network']
+        : ['--port', String(loopbackPort), '--host', '127.0.0.1'];
+    const flags = ['--json', '--role', role, ...address];
     const words = [process.execPath, '--conditions=@trainyard/source', MAIN, 'serve', ...flags];
     const child = machine.spawn([...before, ...words, '--data-dir', this.#dataFolder()], {
       env: {
         ...process.env,
-        TRAINYARD_MODEL: role === 'api' ? '/nowhere.gguf' : testModel().small,
+        TRAINYARD_MODEL: role === 'api' ? `${BASE}=/nowhere.gguf` : testModel().small,
         TRAINYARD_MODEL_ID: BASE,
         ...this.#environment,
         ...environment,

@@ -9,6 +9,6 @@ export { type SqlHarness, sqlSuite } from './sql.suite.ts';
 export { storeSuite } from './store.suite.ts';
 export { createSchema, PostgresCluster, SERVER_VARIABLE, type ServedNetwork } from './postgres-cluster.ts';
 export { kindOf, makeMessage, PostgresMessages } from './postgres-messages.ts';
-export { connectTo, PostgresProxy } from './postgres-proxy.ts';
+export { connectTo, doublingNotifications, PostgresProxy } from './postgres-proxy.ts';
 export { queryServer, SchemaConnection } from './schema-connection.ts';
 export { unreliableNetwork } from './unreliable-network.ts';

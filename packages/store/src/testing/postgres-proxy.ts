@@ -90,6 +90,23 @@ export const withoutNotifications: Relay = (client, server) => {
   });
 };
 
+/** Each notification comes twice. @param onDoubled is told of every one */
+export function doublingNotifications(onDoubled: () => void): Relay {
+  return (client, server) => {
+    endTogether(client, server);
+    client.pipe(server);
+    const messages = new PostgresMessages();
+    server.on('data', (bytes: Buffer) => {
+      for (const message of messages.take(bytes)) {
+        client.write(message);
+        if (kindOf(message) !== NOTIFICATION) continue;
+        onDoubled();
+        client.write(message);
+      }
+    });
+  };
+}
+
 function endTogether(...ends: readonly Socket[]): void {
   for (const end of ends) end.on('close', () => ends.forEach((other) => other.destroy()));
 }

@@ -30,14 +30,17 @@ const IDLE_MS = 30_000;
 const MAX_IDLE_CONNECTIONS = 256;
 /** How long the end of an answer may stay behind its last text. */
 const END_MS = 250;
-/** No connection was made. */
-const NOT_CONNECTED: ReadonlySet<string> = new Set([
-  'ECONNREFUSED',
-  'EHOSTUNREACH',
-  'ENETUNREACH',
-  'ENOTFOUND',
-  'EAI_AGAIN',
-]);
+/** By words of TLS, what an operator can do. */
+const REMEDIES: readonly (readonly [RegExp, string])[] = [
+  [
+    /certificate/,
+    'it has to be for this name, valid by the clock here, and of an authority that Node.js knows: NODE_EXTRA_CA_CERTS=FILE names one of your own',
+  ],
+  [/wrong version number|packet length too long/, 'what answers there does not speak TLS'],
+];
+
+/** Statuses of a proxy that does not reach the engine behind it; a 503 of the engine itself is signed. */
+const OF_PROXIES: ReadonlySet<number> = new Set([502, 503, 504]);
 
 interface Session {
   readonly id: string;
@@ -60,6 +63,8 @@ export class EngineLine {
   readonly #secret: EngineSecret;
   readonly #agent: HttpAgent;
   readonly #open: typeof httpRequest;
+  /** The event of a socket on which requests can be sent. */
+  readonly #connected: 'connect' | 'secureConnect';
   /** Null until it has said hello, and again when the engine does not know it any more. */
   #session: Promise<Session> | null = null;
 
@@ -76,6 +81,7 @@ export class EngineLine {
     const isSecure = url.startsWith('https:');
     this.#agent = isSecure ? new HttpsAgent(options) : new HttpAgent(options);
     this.#open = isSecure ? httpsRequest : httpRequest;
+    this.#connected = isSecure ? 'secureConnect' : 'connect';
   }
 
   /** Drops what is open. */
@@ -139,7 +145,7 @@ export class EngineLine {
       const answer = await this.#send(path, body, { [SIGNATURE_HEADER]: signature }, signal);
       if (answer.statusCode === 200) return { answer, asked };
       if (answer.statusCode === STATUS.unauthorised) throw this.#unauthorised(answer);
-      const text = await this.#readText({ answer, asked });
+      const text = await this.#readRefusal({ answer, asked });
       if (answer.statusCode === STATUS.unknownSession && !isAgain) {
         if (this.#session === session) this.#session = null;
         continue;
@@ -191,19 +197,33 @@ export class EngineLine {
       },
       resolve,
     );
+    let isConnected = true;
     // One that breaks a second time, or after its answer, has nobody left to tell.
-    request.on('error', reject);
+    request.on('error', (error) => reject(isConnected ? error : this.#unreachable(error)));
     request.once('socket', (socket) => {
       if (!socket.connecting) return;
+      isConnected = false;
       socket.on('error', () => undefined);
       const late = () =>
         request.destroy(new EngineFault('unreachable', `${this.name} took no connection within ${CONNECT_MS} ms`));
       const timer = setTimeout(late, CONNECT_MS);
-      const settle = (): void => clearTimeout(timer);
-      socket.once('connect', settle).once('close', settle);
+      socket.once('close', () => clearTimeout(timer));
+      socket.once(this.#connected, () => {
+        isConnected = true;
+        clearTimeout(timer);
+      });
     });
     request.end(body);
     return await promise;
+  }
+
+  /** Nothing of the request was taken. */
+  #unreachable(error: Error): EngineFault {
+    if (error instanceof EngineFault) return error;
+    const { code = error.message } = error as NodeJS.ErrnoException;
+    const remedy = REMEDIES.find(([words]) => words.test(error.message))?.[1];
+    const why = remedy === undefined ? code : `${code}; ${remedy}`;
+    return new EngineFault('unreachable', `${this.name} cannot be reached (${why})`, { cause: error });
   }
 
   #unauthorised(answer: IncomingMessage): EngineFault {
@@ -212,6 +232,21 @@ export class EngineLine {
       'unfit',
       `${this.name} does not take the secret: give both processes the same TRAINYARD_ENGINE_SECRET, and the engine this address as --engine-url`,
     );
+  }
+
+  /** The text of an answer that is not 200. @throws {EngineFault} when it is none of the engine's */
+  async #readRefusal(answered: Answered): Promise<string> {
+    try {
+      return await this.#readText(answered);
+    } catch (error) {
+      const status = answered.answer.statusCode ?? 0;
+      throw OF_PROXIES.has(status) ? this.#notThere(status) : error;
+    }
+  }
+
+  /** It may have been there, and have taken the request. */
+  #notThere(status: number): EngineFault {
+    return new EngineFault('lost', `${this.name} is not reached by the proxy in front of it (${status})`);
   }
 
   #refusalOf(answer: IncomingMessage, text: string): Error {
@@ -229,6 +264,7 @@ export class EngineLine {
         );
       }
       default:
+        if (OF_PROXIES.has(status)) return this.#notThere(status);
         return new EngineFault('failed', `${this.name} answered ${status} ${shown(text)}`);
     }
   }
@@ -261,10 +297,7 @@ export class EngineLine {
     const code = (error as NodeJS.ErrnoException).code;
     // Errors of ours have codes too, which are none of the system.
     if (!(error instanceof Error) || error instanceof EngineFault || 'param' in error) return error as Error;
-    const why = code ?? error.message;
-    return NOT_CONNECTED.has(why)
-      ? new EngineFault('unreachable', `${this.name} cannot be reached (${why})`, { cause: error })
-      : new EngineFault('lost', `${this.name} broke off (${why})`, { cause: error });
+    return new EngineFault('lost', `${this.name} broke off (${code ?? error.message})`, { cause: error });
   }
 }
 

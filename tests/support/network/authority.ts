@@ -1,0 +1,56 @@
+import { execFileSync } from 'node:child_process';
+import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+const FRESH = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '2'];
+
+/** Files that a server with TLS reads. */
+export interface ServerCertificate {
+  readonly certificate: string;
+  readonly key: string;
+}
+
+/** An authority of the tests' own, which nobody knows who is not told. */
+export class Authority {
+  /** where its files lie, and those of whoever needs a folder beside them */
+  readonly folder: string;
+
+  constructor() {
+    this.folder = mkdtempSync(join(tmpdir(), 'trainyard-certificates-'));
+    chmodSync(this.folder, 0o755);
+    this.#openssl(
+      'req',
+      '-x509',
+      ...FRESH,
+      '-subj',
+      '/CN=authority',
+      '-keyout',
+      'authority.key',
+      '-out',
+      'authority.crt',
+    );
+  }
+
+  /** The path of its own certificate. */
+  get certificate(): string {
+    return join(this.folder, 'authority.crt');
+  }
+
+  /** @param address of the server, an IPv4 address */
+  issue(name: string, address: string): ServerCertificate {
+    const signed = ['-CA', 'authority.crt', '-CAkey', 'authority.key', '-addext', `subjectAltName=IP:${address}`];
+    const [key, certificate] = [`${name}.key`, `${name}.crt`];
+    this.#openssl('req', '-x509', ...FRESH, '-subj', `/CN=${name}`, ...signed, '-keyout', key, '-out', certificate);
+    return { certificate: join(this.folder, certificate), key: join(this.folder, key) };
+  }
+
+  remove(): void {
+    rmSync(this.folder, { recursive: true });
+  }
+
+  /** Since yesterday: some machine's clock is behind. */
+  #openssl(...args: string[]): void {
+    execFileSync('faketime', ['-f', '-1d', 'openssl', ...args], { cwd: this.folder, stdio: 'pipe' });
+  }
+}
