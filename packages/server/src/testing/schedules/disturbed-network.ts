@@ -10,11 +10,12 @@ import type { VirtualTime } from './virtual-time.ts';
 import type { Writer, WriterTurns } from './writer-turns.ts';
 
 /** The server's own clock knows no virtual time: how long it waits is kept here. */
-const SERVER_LIMITS = /set local (lock_timeout|idle_in_transaction_session_timeout) = (\d+)/g;
+const SERVER_LIMITS = /set local (lock_timeout|statement_timeout|idle_in_transaction_session_timeout) = (\d+)/g;
 /** The clock that `PostgresSql` asks for behind the writers' lock: milliseconds since the epoch. */
 const NOW = /^\d{13}$/;
 const CANCELLED = /\0C57014\0/;
-const CANCEL_REQUEST = 80_877_102;
+/** The protocol's number of who asks the server to end what another connection is at. */
+export const CANCEL_REQUEST = 80_877_102;
 /** The longest that timers know. */
 const FOREVER_MS = 2 ** 31 - 1;
 
@@ -95,7 +96,9 @@ class DisturbedConnection implements Writer {
   #idleTimer: NodeJS.Timeout | null = null;
   /** Names the connection to the server, for whoever cancels what it is at. */
   #serverKey: Buffer = Buffer.alloc(0);
-  /** Settles when the server has heard that it is to give up. */
+  /** Has got a message, and not answered it. */
+  #isAsked = false;
+  /** Settles when the server has given up, and nothing is on the way to it that says so. */
   #givesUp: Promise<void> | null = null;
 
   constructor({ client, server }: { client: Socket; server: Socket }, options: NetworkOptions) {
@@ -120,6 +123,7 @@ class DisturbedConnection implements Writer {
   /** The server hears of it, and rolls back. */
   leaveServer(): void {
     this.#server.destroy();
+    this.#isAsked = false;
     this.rest();
     clearTimeout(this.#idleTimer ?? undefined);
     this.#options.turns.leave(this);
@@ -135,20 +139,26 @@ class DisturbedConnection implements Writer {
   }
 
   giveUp(): void {
-    this.stir();
-    const { promise, resolve } = Promise.withResolvers<void>();
-    this.#givesUp = promise;
+    this.#givesUp = this.#cancelUntilAnswered();
+  }
+
+  /** One that reaches the server before the message that it is to end ends nothing. */
+  async #cancelUntilAnswered(): Promise<void> {
     const over = this.#options.time.underWay();
+    while (this.#isAsked) await this.#cancel();
+    over();
+  }
+
+  async #cancel(): Promise<void> {
     const request = Buffer.alloc(8);
     request.writeUInt32BE(8 + this.#serverKey.length);
     request.writeUInt32BE(CANCEL_REQUEST, 4);
     const canceller = connectTo(this.#options.database);
-    canceller.on('error', ignore).on('close', () => {
-      over();
-      resolve();
-    });
+    const { promise, resolve } = Promise.withResolvers<void>();
+    canceller.on('error', ignore).on('close', () => resolve());
     canceller.write(Buffer.concat([request, this.#serverKey]));
     canceller.resume();
+    await promise;
   }
 
   #clientLeft(): void {
@@ -205,6 +215,7 @@ class DisturbedConnection implements Writer {
     this.#afterAnswer = after;
     this.#begins = text.startsWith('begin ');
     this.#givesUp = null;
+    this.#isAsked = true;
     this.stir();
     if (!this.#begins) return void this.#server.write(batch);
     const limits = Object.fromEntries([...text.matchAll(SERVER_LIMITS)].map(([, name, ms]) => [name, Number(ms)]));
@@ -234,6 +245,7 @@ class DisturbedConnection implements Writer {
   /** @param status `I` outside of a transaction, else `T`, or `E` in one that has failed */
   #carriedOut(status: string): void {
     const { turns } = this.#options;
+    this.#isAsked = false;
     this.rest();
     this.#afterAnswer = null;
     if (status === 'T' && this.#begins) turns.take(this);

@@ -3,6 +3,7 @@
  * twice, and the weights of an undisturbed service. `npm run prove` says how it is called.
  */
 import { fork } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -41,14 +42,19 @@ interface Report {
   broken: Record<string, string[]>;
 }
 
+type FromPlayer = { readonly report: Report } | { readonly asks: 'seed' };
+interface ToPlayer {
+  readonly seed: number | null;
+}
+
 // Of the one that started it: without that one there is no server.
 if (values.server !== undefined) process.once('disconnect', () => process.exit(1));
-const report = values.server === undefined ? await playOnOwnServer() : await playOn(values.server);
+const report = values.server === undefined ? await playOnOwnServer() : await playOn(values.server, givenSeeds());
 // Killed processes have cleaned nothing up: what they hold keeps this one alive.
 if (values.server === undefined) {
   tell(report);
   process.exit();
-} else process.send?.(report, undefined, undefined, () => process.exit());
+} else process.send?.({ report } satisfies FromPlayer, undefined, undefined, () => process.exit());
 
 async function playOnOwnServer(): Promise<Report> {
   const programs = process.env[PROGRAMS_VARIABLE];
@@ -57,34 +63,41 @@ async function playOnOwnServer(): Promise<Report> {
   process.once('SIGINT', () => void cluster.stop().finally(() => process.exit(130)));
   try {
     const numJobs = Number(values.jobs);
-    if (numJobs === 1) return await playOn(cluster.url);
-    const reports = await Promise.all(
-      Array.from({ length: numJobs }, (_, index) =>
-        playElsewhere(
-          cluster.url,
-          seedsOf().filter((seed) => seed % numJobs === index),
-        ),
-      ),
-    );
+    if (numJobs === 1) return await playOn(cluster.url, ownSeeds());
+    const seeds = ownSeeds().values();
+    const reports = await Promise.all(Array.from({ length: numJobs }, () => playElsewhere(cluster.url, seeds)));
     return reports.reduce(sumOf);
   } finally {
     await cluster.stop();
   }
 }
 
-/** In a process of its own, which has one virtual time. */
-async function playElsewhere(server: string, seeds: readonly number[]): Promise<Report> {
-  const child = fork(fileURLToPath(import.meta.url), ['--server', server], {
+/** In a process of its own, which has one virtual time, and takes the next of the seeds whenever it has played one. */
+async function playElsewhere(server: string, seeds: Iterator<number>): Promise<Report> {
+  const child = fork(fileURLToPath(import.meta.url), [...process.argv.slice(2), '--server', server], {
     execArgv: ['--conditions=@trainyard/source'],
-    env: { ...process.env, TRAINYARD_SEEDS: seeds.join(',') },
   });
   const told = Promise.withResolvers<Report>();
-  child.once('message', (message) => told.resolve(message as Report));
+  child.on('message', (message: FromPlayer) => {
+    if ('report' in message) told.resolve(message.report);
+    else child.send({ seed: seeds.next().value ?? null } satisfies ToPlayer);
+  });
   child.once('exit', (code) => told.reject(new Error(`schedules ended with ${code}`)));
   return await told.promise;
 }
 
-async function playOn(server: string): Promise<Report> {
+/** Those that the process that started this one gives it. */
+async function* givenSeeds(): AsyncGenerator<number> {
+  for (;;) {
+    const answered = once(process, 'message');
+    process.send?.({ asks: 'seed' } satisfies FromPlayer);
+    const [{ seed }] = (await answered) as [ToPlayer];
+    if (seed === null) return;
+    yield seed;
+  }
+}
+
+async function playOn(server: string, seeds: Iterable<number> | AsyncIterable<number>): Promise<Report> {
   const directory = mkdtempSync(join(MEMORY, 'ty-'));
   process.once('exit', () => rmSync(directory, { recursive: true, force: true }));
   const sum: Report = { numSchedules: 0, numJobs: 0, numGivenUp: 0, virtualMs: 0, faults: {}, broken: {} };
@@ -95,7 +108,7 @@ async function playOn(server: string): Promise<Report> {
     connection = await SchemaConnection.open(url);
     await connection.query(LEDGER);
     const oracle = await learnUndisturbed({ directory: join(directory, 'calm'), database: url });
-    for (const seed of seedsOf()) {
+    for await (const seed of seeds) {
       await connection.emptyTables();
       const folder = join(directory, String(seed));
       const started = performance.now();
@@ -122,9 +135,7 @@ async function playOn(server: string): Promise<Report> {
   return sum;
 }
 
-function seedsOf(): number[] {
-  const given = process.env['TRAINYARD_SEEDS'];
-  if (given !== undefined) return given.split(',').map(Number);
+function ownSeeds(): number[] {
   if (values.seed !== undefined) return [Number(values.seed)];
   return Array.from({ length: Number(values.schedules) }, (_, index) => Number(values.first) + index);
 }
