@@ -54,16 +54,28 @@ describe('a request', () => {
 
   test('whose reader is slower than a server may be silent goes on to its end', async () => {
     await using pool = await FakePool.start();
-    pool.times.stallMs = 30;
+    pool.times.stallMs = 200;
     const tokenIds: number[] = [];
     // More than the connection holds: the rest is read behind the pause.
     for await (const output of pool.sample({ maxTokens: 3000 })) {
       if (output.kind !== 'tokens') continue;
-      if (tokenIds.length === 0) await new Promise((resume) => setTimeout(resume, 150));
+      if (tokenIds.length === 0) await new Promise((resume) => setTimeout(resume, 600));
       tokenIds.push(...output.tokenIds);
     }
     expect(tokenIds).toHaveLength(3000);
     expect((await pool.members())[0]).toMatchObject({ state: 'up', numFailures: 0 });
+  });
+
+  test('of a process that stood still itself for longer than a server may be silent goes on', async () => {
+    await using pool = await FakePool.start();
+    pool.times.stallMs = 50;
+    let numTokens = 0;
+    for await (const output of pool.sample({ maxTokens: 3000 })) {
+      if (output.kind !== 'tokens') continue;
+      if (numTokens === 0) setImmediate(() => standStill(200));
+      numTokens += output.tokenIds.length;
+    }
+    expect(numTokens).toBe(3000);
   });
 
   test('that is given up ends there, too', async () => {
@@ -417,3 +429,8 @@ describe('a pool', () => {
     expect(members[0]).toMatchObject({ version: '0.32.0', state: 'up', numChoices: 0 });
   });
 });
+
+function standStill(ms: number): void {
+  const until = performance.now() + ms;
+  while (performance.now() < until);
+}

@@ -183,16 +183,21 @@ async function* watched<Item>(
   const { stallMs } = server.times;
   const hangs = (): void =>
     stall.abort(new ServerFailure('hangs', `${server.name} said nothing for ${stallMs} ms in the middle of a request`));
-  let timer = setTimeout(hangs, stallMs);
+  let unread: NodeJS.Immediate | undefined;
+  // Where this process itself stood still, what the server said meanwhile is read first.
+  const wait = () => setTimeout(() => (unread = setImmediate(hangs)), stallMs);
+  let timer = wait();
   try {
     for await (const item of use(server, model, AbortSignal.any([ended, server.life, stall.signal]))) {
       // A slow reader is no silent server.
       clearTimeout(timer);
+      clearImmediate(unread);
       yield item;
-      timer = setTimeout(hangs, stallMs);
+      timer = wait();
     }
   } finally {
     clearTimeout(timer);
+    clearImmediate(unread);
   }
 }
 
