@@ -1,8 +1,13 @@
 import type { Primitive } from './primitive.ts';
 
-/** Numbers of rows are rounded up to multiples, so that few primitives are ever compiled: each takes about a millisecond, and is kept. */
+/**
+ * Numbers of rows are rounded up to multiples, so that few primitives are ever compiled: each takes about a millisecond, and is kept. A product takes as long as the
+ * rows that it computes; the multiples are such that at most an eighth of them, and beyond a hundred a tenth, is nobody's.
+ */
 const ROW_STEPS = [
-  { above: 64, step: 32 },
+  { above: 512, step: 32 },
+  { above: 256, step: 16 },
+  { above: 64, step: 8 },
   { above: 16, step: 8 },
   { above: 4, step: 4 },
 ] as const;

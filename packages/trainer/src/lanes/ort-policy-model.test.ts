@@ -325,6 +325,38 @@ test.each([1, 2, 3])('the same row gives the same bits again on %d threads', asy
   expect(await passes(tinyModel({ numThreads }), [row], weights)).toEqual(first);
 });
 
+test.each([1, 2])('%d threads: a policy that begins anew computes what another one would', async (numThreads) => {
+  const [row, longer] = [packTrie(branchingGroups()), packTrie([[continued(tokens(9), 30)], ...branchingGroups()])];
+  const used = tinyModel({ numThreads });
+  await passes(used, [row], lossWeights(row.targets.length));
+  // In the middle of a row.
+  await used.forward(longer, { keepForBackward: true });
+  expect(used.beginAnew({ ...LORA })).toBe(true);
+  const fresh = new OrtPolicyModel(TINY_ARCHITECTURE, tinyWeights(TINY_ARCHITECTURE, randomSource(11)), {
+    lora: LORA,
+    numThreads,
+  });
+  open.push(fresh);
+  const all = (model: OrtPolicyModel) => model.lora.tensors.flatMap(({ value, gradient }) => [...value, ...gradient]);
+  expect(all(used)).toEqual(all(fresh));
+  for (const model of [used, fresh]) randomizeAdapter(model.lora, randomSource(12));
+  const weights = lossWeights(longer.targets.length);
+  expect(await passes(used, [longer], weights)).toEqual(await passes(fresh, [longer], weights));
+});
+
+test('only the same adapter begins anew, and nothing that was cancelled or closed', async () => {
+  const model = tinyModel();
+  expect(model.beginAnew({ ...LORA, rank: 4 })).toBe(false);
+  expect(model.beginAnew({ ...LORA, targets: ['q'] })).toBe(false);
+  expect(model.beginAnew(LORA)).toBe(true);
+  const row = packTrie(branchingGroups());
+  await expect(model.forward(row, { signal: AbortSignal.abort() })).rejects.toMatchObject({ code: 'trainer.cancelled' });
+  expect(model.beginAnew(LORA)).toBe(false);
+  const other = tinyModel();
+  other.close();
+  expect(other.beginAnew(LORA)).toBe(false);
+});
+
 test('a row with fewer tokens than there are threads is computed', async () => {
   const row = packTrie([[{ tokenIds: [3, 1], numPrompt: 1 }]]);
   const one = await passes(tinyModel(), [row], Float32Array.of(1));

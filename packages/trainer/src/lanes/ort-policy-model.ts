@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { isDeepStrictEqual } from 'node:util';
 import { GgufFile } from '@trainyard/native';
 import {
   type Architecture,
@@ -88,6 +89,8 @@ export class OrtPolicyModel implements PolicyModel {
   readonly #ownsWorkspace: boolean;
   #kept: KeptForward | null = null;
   #isClosed = false;
+  /** A pass was cancelled or failed: nobody knows what its threads were in the middle of. */
+  #isInterrupted = false;
 
   constructor(architecture: Architecture, weights: ModelWeights, options: OrtPolicyModelOptions = {}) {
     const lora = initialLoraParameters(architecture, options.lora ?? DEFAULT_LORA_CONFIG);
@@ -215,6 +218,22 @@ export class OrtPolicyModel implements PolicyModel {
     for (const lane of adapterGradients) this.#adapters.forEach((adapter, layer) => adapter.addGradients(lane[layer]!));
   }
 
+  /**
+   * Begins anew with a fresh adapter, as another policy would, with the threads and all that they have compiled.
+   *
+   * @returns whether it did: only for the adapter that it was made with, and while no pass was cancelled or failed
+   */
+  beginAnew(lora: LoraConfig): boolean {
+    if (this.#isClosed || this.#isInterrupted || !isDeepStrictEqual(lora, this.lora.config)) return false;
+    this.#kept = null;
+    const fresh = initialLoraParameters(this.architecture, lora);
+    this.lora.tensors.forEach(({ value, gradient }, i) => {
+      value.set(fresh.tensors[i]!.value);
+      gradient.fill(0);
+    });
+    return true;
+  }
+
   /** Bytes of activation buffers now held. */
   get activationBytes(): number {
     return this.#workspace.sizeBytes;
@@ -229,7 +248,9 @@ export class OrtPolicyModel implements PolicyModel {
   }
 
   async #run(steps: readonly LaneStep[], options: ComputeOptions): Promise<void> {
+    this.#isInterrupted = true;
     const timings = await this.#lanes.run(steps, options);
+    this.#isInterrupted = false;
     timings.forEach(this.#onRun);
   }
 

@@ -23,7 +23,7 @@ import { trainableArchitecture } from '../model/trainable-architecture.ts';
 export interface Trainer {
   readonly modelPath: string;
   readonly template: ChatTemplate;
-  /** A policy with a fresh adapter; closes the one handed out before. */
+  /** A policy with a fresh adapter; the one handed out before must not be used any more. */
   policy(lora: LoraConfig): Promise<TrainablePolicy>;
   /** The same as a session of its own. */
   learner(
@@ -53,12 +53,15 @@ export async function openTrainer(options: {
   const opened = openTemplate(options);
   const { template, architecture } = opened;
   let current: TrainablePolicy | null = null;
+  // Its threads, graphs and vocabulary in bf16 are half a second's work.
+  let own: OrtPolicyModel | null = null;
   let graphs: DecoderGraphs | null = null;
   const workspace = new Workspace();
   const policy = async (lora: LoraConfig): Promise<TrainablePolicy> => {
+    if (current !== null && current === own && own.beginAnew(lora)) return current;
     current?.close();
     const matrices = bf16 === null ? {} : { bf16 };
-    const own = new OrtPolicyModel(architecture, weights, { lora, numThreads, workspace, ...matrices });
+    own = new OrtPolicyModel(architecture, weights, { lora, numThreads, workspace, ...matrices });
     if (isDeterministic) graphs ??= decoderGraphs(modelPath, architecture, numThreads);
     current = graphs === null ? own : new DeterministicPolicy(own, graphs, numThreads);
     return current;
@@ -80,7 +83,6 @@ export async function openTrainer(options: {
   };
 }
 
-/** First of all: what cannot be trained is refused before anything else is read. */
 /**
  * For a process that will train in bf16: before the first model is read.
  *
@@ -90,6 +92,7 @@ export function requireBf16(oneDnnPath: string): void {
   openBf16Library(oneDnnPath, 1);
 }
 
+/** First of all: what cannot be trained is refused before anything else is read. */
 function readModel(
   modelPath: string,
   oneDnnPath: string | null,

@@ -36,7 +36,11 @@ export class SqliteSql implements Sql {
   readonly #connection: DatabaseSync;
   readonly #statements = new Map<string, Prepared>();
   readonly #queue: LockQueue;
+  readonly #wakes = new Set<() => void>();
   #synchronous: 'full' | 'normal' = 'full';
+  /** Something was added to the feed since the last commit. */
+  #hasNews = false;
+  #willWake = false;
   readonly #inTransaction: Queries = {
     query: <Row extends SqlRow>(statement: string, parameters: readonly SqlParameter[]) => {
       try {
@@ -67,6 +71,7 @@ export class SqliteSql implements Sql {
       this.#connection.exec('pragma synchronous = full; pragma journal_mode = wal; pragma trusted_schema = off;');
       this.#check();
       this.#migrate(options.migrations);
+      this.#hearOfFeed();
       // From here on the queue waits, not SQLite.
       this.#connection.exec('pragma busy_timeout = 0');
     } catch (error) {
@@ -79,7 +84,9 @@ export class SqliteSql implements Sql {
   query<Row extends SqlRow>(statement: string, parameters: readonly SqlParameter[]): Promise<SqlResult<Row>> {
     return this.#queue.runNext(() => {
       try {
-        return this.#run<Row>(statement, parameters);
+        const result = this.#run<Row>(statement, parameters);
+        this.#committed();
+        return result;
       } catch (error) {
         throw sqliteFault(error, this.path);
       }
@@ -102,9 +109,12 @@ export class SqliteSql implements Sql {
     return Date.now();
   }
 
-  /** SQLite tells nobody: the feed has to be looked at. */
-  watchFeed(): () => void {
-    return () => undefined;
+  /** Wakes for what this process adds; SQLite tells of no other's, which have to be looked for. */
+  watchFeed(wake: () => void): () => void {
+    // Each its own, also where two are the same function.
+    const own = () => wake();
+    this.#wakes.add(own);
+    return () => void this.#wakes.delete(own);
   }
 
   /** See `Store.trouble`. */
@@ -116,6 +126,7 @@ export class SqliteSql implements Sql {
 
   async close(): Promise<void> {
     await this.#queue.settle();
+    this.#wakes.clear();
     if (this.#connection.isOpen) this.#connection.close();
   }
 
@@ -134,8 +145,10 @@ export class SqliteSql implements Sql {
     try {
       const result = await body(this.#inTransaction);
       this.#run('commit');
+      this.#committed();
       return result;
     } catch (error) {
+      this.#hasNews = false;
       this.#rollBack();
       throw sqliteFault(error, this.path);
     }
@@ -145,6 +158,30 @@ export class SqliteSql implements Sql {
     if (this.#synchronous === level) return;
     this.#run(`pragma synchronous = ${level}`);
     this.#synchronous = level;
+  }
+
+  /** A trigger of this connection alone, which no other process has and which is gone with it. */
+  #hearOfFeed(): void {
+    if (this.#run("select 1 from sqlite_schema where name = 'feed'").rows.length === 0) return;
+    this.#connection.function('trainyard_tell', () => {
+      this.#hasNews = true;
+      return null;
+    });
+    this.#connection.exec(
+      'create temp trigger feed_told after insert on main.feed begin select trainyard_tell(); end',
+    );
+  }
+
+  #committed(): void {
+    if (!this.#hasNews) return;
+    this.#hasNews = false;
+    if (this.#willWake || this.#wakes.size === 0) return;
+    this.#willWake = true;
+    // Behind whoever waits for the commit.
+    setImmediate(() => {
+      this.#willWake = false;
+      for (const wake of this.#wakes) wake();
+    });
   }
 
   #rollBack(): void {

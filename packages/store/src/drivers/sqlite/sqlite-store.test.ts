@@ -2,8 +2,10 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
+import type { Queries } from '../../contract/sql.ts';
 import { sqlSuite } from '../../testing/sql.suite.ts';
 import { storeSuite } from '../../testing/store.suite.ts';
+import { addJob, addModel } from '../../testing/harness.ts';
 import { openSqliteStore } from '../../open-sqlite-store.ts';
 import type { SqlStore } from '../../sql-store.ts';
 import { SqliteSql } from './sqlite-sql.ts';
@@ -40,6 +42,58 @@ storeSuite('SQLite', async () => {
   };
 });
 
+it('whoever watches the feed is woken behind the commit of what this process adds, and of nothing else', async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'trainyard-feed-'));
+  const path = join(directory, 'store.sqlite');
+  const [store, other] = [await openSqliteStore(path), await openSqliteStore(path)];
+  const seen: number[] = [];
+  const end = store.watchFeed(() => void store.lastFeedPosition().then((position) => seen.push(position)));
+  const { id } = await addModel(store);
+  await nextTurns();
+  expect(seen).toEqual([await store.lastFeedPosition()]);
+  await store.ensureEntity('somebody');
+  await expect(addModel(store)).rejects.toThrow();
+  await addModel(other, 'other');
+  await nextTurns();
+  expect(seen).toHaveLength(1);
+  await addJob(store, id);
+  await nextTurns();
+  expect(seen).toHaveLength(2);
+  end();
+  await addJob(store, id);
+  await nextTurns();
+  expect(seen).toHaveLength(2);
+  for (const one of [store, other]) await one.close();
+  await rm(directory, { recursive: true });
+});
+
+it('what is rolled back wakes nobody, also behind the next commit', async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'trainyard-feed-'));
+  const path = join(directory, 'store.sqlite');
+  const store = await openSqliteStore(path);
+  const { entityId } = await addModel(store);
+  await store.close();
+  const sql = new SqliteSql(path);
+  let numWakes = 0;
+  sql.watchFeed(() => (numWakes += 1));
+  const add = async (queries: Queries) =>
+    await queries.query(`insert into feed (entity_id, type, data, created_at) values (?, 'made', '{}', 1)`, [entityId]);
+  const failed = sql.transaction(async (queries) => {
+    await add(queries);
+    throw new Error('no');
+  });
+  await expect(failed).rejects.toThrow('no');
+  await sql.transaction(async (queries) => await queries.query('select 1', []));
+  await nextTurns();
+  expect(numWakes).toBe(0);
+  await add(sql);
+  await sql.transaction(add);
+  await nextTurns();
+  expect(numWakes).toBe(1);
+  await sql.close();
+  await rm(directory, { recursive: true });
+});
+
 it('a sign-in that somebody made up is refused without a turn among those who write', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'trainyard-sign-ins-'));
   const path = join(directory, 'store.sqlite');
@@ -54,3 +108,5 @@ it('a sign-in that somebody made up is refused without a turn among those who wr
   await store.close();
   await rm(directory, { recursive: true });
 });
+
+const nextTurns = async () => await new Promise<void>((resolve) => setImmediate(() => setImmediate(resolve)));
