@@ -22,6 +22,7 @@ export type { OnnxSessionOptions, OnnxTensor } from './onnx/onnx-session.ts';
 export { openBf16Library } from './onednn/bf16-library.ts';
 export type { Bf16Library } from './onednn/bf16-library.ts';
 export { Bf16Product } from './onednn/bf16-product.ts';
+export { addressOf } from './binding/address-of.ts';
 export { Bf16Rounding } from './onednn/bf16-rounding.ts';
 export { Bf16Weights, BorrowedBf16Weights } from './onednn/bf16-weights.ts';
 export type { Bf16Matrix, Bf16Place } from './onednn/bf16-weights.ts';

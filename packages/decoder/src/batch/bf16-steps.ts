@@ -1,38 +1,43 @@
-import { Bf16Product, computedRows } from '@trainyard/native';
-import type { Bf16Ending, Bf16Weights } from '@trainyard/native';
-import type { Architecture } from '@trainyard/transformer';
+import { computedRows } from '@trainyard/native';
+import type { Bf16Ending } from '@trainyard/native';
+import type { Architecture, ProjectionName } from '@trainyard/transformer';
 import type { Feeds } from '../graphs/constant-graph.ts';
 import { vectorsOfHeads } from '../graphs/decoder-parts.ts';
 import type { DecoderMemory } from '../memory/decoder-memory.ts';
 import type { Bf16Matrices } from '../products/bf16-matrices.ts';
+import { Bf16Products } from '../products/bf16-products.ts';
 import { RoundedRows } from '../products/rounded-rows.ts';
+import type { ThreadTeam } from '../team/thread-team.ts';
 import type { BlockRows, Rows } from './block-rows.ts';
 import type { Attended, BlockSteps } from './block-steps.ts';
+
+/** The projections of a layer in the order of their products' numbers, and what becomes of each product. */
+const ENDINGS: Readonly<Record<ProjectionName, Bf16Ending>> = {
+  qkv: 'added',
+  o: 'added',
+  gate: 'silu',
+  up: 'times',
+  down: 'added',
+};
+const NAMES = Object.keys(ENDINGS) as ProjectionName[];
 
 /** With matrices, and what they are multiplied by, in bf16; all else in single precision. */
 export class Bf16Steps implements BlockSteps {
   readonly takesPlainSums = false;
+  readonly keepsTeamAlert = true;
   readonly #matrices: Bf16Matrices;
-  readonly #products: Readonly<Record<'qkv' | 'o' | 'gate' | 'up' | 'down' | 'head', Bf16Product>>;
+  readonly #products: Bf16Products;
   /** [rows, width] of whatever is multiplied next. */
   readonly #rounded: RoundedRows;
   /** [rows, H] */
   readonly #hidden: Float32Array;
 
   /** @param maxRows of a batch @param memory of its rows, too */
-  constructor(matrices: Bf16Matrices, maxRows: number, memory: DecoderMemory) {
+  constructor(matrices: Bf16Matrices, maxRows: number, memory: DecoderMemory, team: ThreadTeam) {
     this.#matrices = matrices;
     const { library, layers, head } = matrices;
-    const first = layers[0]!;
-    const product = (weights: Bf16Weights, ending: Bf16Ending) => new Bf16Product(library, weights, ending);
-    this.#products = {
-      qkv: product(first.qkv, 'added'),
-      o: product(first.o, 'added'),
-      gate: product(first.gate, 'silu'),
-      up: product(first.up, 'times'),
-      down: product(first.down, 'added'),
-      head: product(head, 'plain'),
-    };
+    const blocks = layers.flatMap((layer) => NAMES.map((name) => ({ weights: layer[name], ending: ENDINGS[name] })));
+    this.#products = new Bf16Products(library, [...blocks, { weights: head, ending: 'plain' }], team);
     const rows = computedRows(maxRows);
     this.#rounded = new RoundedRows(memory, rows * widestInput(matrices.parts.architecture));
     this.#hidden = memory.take(rows * head.dims.in);
@@ -91,11 +96,11 @@ export class Bf16Steps implements BlockSteps {
     parts.between.normalise({ data: hidden, dims }, parts.outputNorm, h);
     this.#round(h);
     const result = withRoom({ data: logits, dims: [dims[0], head.dims.out] });
-    this.#products.head.run(head, this.#rounded.data, result, dims[0]);
+    this.#products.multiply(NAMES.length * this.#matrices.layers.length, this.#rounded.data, result, dims[0]);
   }
 
   close(): void {
-    for (const product of Object.values(this.#products)) product.close();
+    this.#products.close();
   }
 
   #round(rows: Rows): void {
@@ -103,10 +108,10 @@ export class Bf16Steps implements BlockSteps {
   }
 
   /** The rounded rows by the weights of a layer. */
-  #multiply(name: 'qkv' | 'o' | 'gate' | 'up' | 'down', layer: number, y: Rows, factor: Rows | null = null): void {
-    const weights = this.#matrices.layers[layer]![name];
+  #multiply(name: ProjectionName, layer: number, y: Rows, factor: Rows | null = null): void {
+    const matrix = NAMES.length * layer + NAMES.indexOf(name);
     const factors = factor === null ? null : withRoom(factor);
-    this.#products[name].run(weights, this.#rounded.data, withRoom(y), y.dims[0], factors);
+    this.#products.multiply(matrix, this.#rounded.data, withRoom(y), y.dims[0], factors);
   }
 }
 

@@ -16,6 +16,8 @@ export interface Attended {
 export interface BlockSteps {
   /** Sums that begin with a residual or with 0 need not be written anew. */
   readonly takesPlainSums: boolean;
+  /** Its products are the team's, and follow each other so fast that threads look out for the next one. */
+  readonly keepsTeamAlert: boolean;
   /** Rows that are computed where so many are wanted: memory behind the rows is written up to there. */
   computedRows(numRows: number): number;
   /** Before the first block: x → h. */
@@ -37,6 +39,7 @@ export interface BlockSteps {
 /** By the whole graphs. */
 export class GraphSteps implements BlockSteps {
   readonly takesPlainSums = true;
+  readonly keepsTeamAlert = false;
   readonly #graphs: DecoderGraphs;
 
   constructor(graphs: DecoderGraphs) {

@@ -154,7 +154,7 @@ export class PagedDecoder {
     const spare = readsQuantised ? room - quantisedBytes : room;
     const memory = new DecoderMemory(DecoderMemory.maxBytes - spare + Math.min(spare, adapterBytes));
     this.#room = new BlockRoom(architecture, roomRows, memory);
-    this.#steps = isWhole ? new GraphSteps(weights) : new Bf16Steps(weights, batchTokens, memory);
+    this.#steps = isWhole ? new GraphSteps(weights) : new Bf16Steps(weights, batchTokens, memory, team);
     this.#team = team;
     const products = new QuantisedProducts(memory.shared, team);
     const few = readsQuantised
@@ -215,7 +215,7 @@ export class PagedDecoder {
     const k = this.#k.subarray(0, length * keyWidth);
     const v = this.#v.subarray(0, length * keyWidth);
     embedTokens(batch.tokens.subarray(0, length), this.#parts.embedding, x.data);
-    this.#team.isAlert = steps !== this.#steps;
+    this.#team.isAlert = steps.keepsTeamAlert;
     try {
       steps.begin(rows);
       for (let layer = 0; layer < numLayers; layer++) {

@@ -19,6 +19,7 @@ export const MAX_QUANTISED_ROWS = 4;
  */
 export class QuantisedSteps implements BlockSteps {
   readonly takesPlainSums = false;
+  readonly keepsTeamAlert = true;
   readonly #parts: DecoderParts;
   readonly #between: BetweenProducts;
   readonly #weights: QuantisedWeights;

@@ -2,13 +2,15 @@
 import { workerData } from 'node:worker_threads';
 import { AdapterWork, type AdapterWorkData } from '../adapters/adapter-work.ts';
 import { AttentionWork, type AttentionWorkData } from '../attention/attention-work.ts';
+import { Bf16ProductWork, type Bf16ProductWorkData } from '../products/bf16-product-work.ts';
 import { ProductWork, type ProductWorkData } from '../products/product-work.ts';
-import { takeUnits, TEAM_CELL, type TeamThreadData, type TeamWork } from '../team/thread-team.ts';
+import { helpWith, TEAM_CELL, type TeamThreadData, type TeamWork } from '../team/thread-team.ts';
 
 /** Some products of a lone row: longer than what lies between two of them. */
 const ALERT_MS = 0.3;
 
-const { cells, works, thread } = workerData as TeamThreadData;
+const data = workerData as TeamThreadData;
+const { cells, works, thread } = data;
 const own = works.map(open);
 const compute = (unit: number) => own[Atomics.load(cells, TEAM_CELL.work)]!.compute(unit);
 let seen = 0;
@@ -17,17 +19,20 @@ for (;;) {
   Atomics.wait(cells, TEAM_CELL.generation, seen);
   seen = Atomics.load(cells, TEAM_CELL.generation);
   if (Atomics.load(cells, TEAM_CELL.isClosed) === 1) break;
-  takeUnits(cells, compute);
+  helpWith(data, compute);
 }
+for (const work of own) work.close?.();
 
-function open({ kind, data }: TeamWork): { compute(unit: number): void } {
+function open({ kind, data: ofWork }: TeamWork): { compute(unit: number): void; close?(): void } {
   switch (kind) {
     case 'attention':
-      return new AttentionWork(data as AttentionWorkData, thread);
+      return new AttentionWork(ofWork as AttentionWorkData, thread);
     case 'adapter':
-      return new AdapterWork(data as AdapterWorkData, thread);
+      return new AdapterWork(ofWork as AdapterWorkData, thread);
+    case 'bf16-product':
+      return new Bf16ProductWork(ofWork as Bf16ProductWorkData);
     default:
-      return new ProductWork(data as ProductWorkData);
+      return new ProductWork(ofWork as ProductWorkData);
   }
 }
 

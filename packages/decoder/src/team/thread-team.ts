@@ -12,7 +12,11 @@ export const TEAM_CELL = {
   /** Whether threads look out for the next piece for a while before they sleep. */
   isAlert: 4,
   isClosed: 5,
+  /** Units of the work that failed, of any thread but the calling one. */
+  failed: 6,
 } as const;
+/** Most that is told of a failure, bytes. */
+const MAX_REASON = 1000;
 
 /** Enough for a thread of the team to take part in a work: `kind` says what to make of `data`, which threads can be sent. */
 export interface TeamWork {
@@ -22,6 +26,8 @@ export interface TeamWork {
 
 export interface TeamThreadData {
   readonly cells: Int32Array;
+  /** The reason of the last failure, its length in front, as the calling thread hears no message meanwhile. */
+  readonly reason: Uint8Array;
   readonly works: readonly TeamWork[];
   readonly thread: number;
 }
@@ -33,6 +39,7 @@ export interface TeamThreadData {
 export class ThreadTeam {
   readonly numThreads: number;
   readonly #cells = new Int32Array(new SharedArrayBuffer(4 * Object.keys(TEAM_CELL).length));
+  readonly #reason = new Uint8Array(new SharedArrayBuffer(2 + MAX_REASON));
   readonly #works: TeamWork[] = [];
   #hasHelpers = false;
 
@@ -51,6 +58,7 @@ export class ThreadTeam {
    *
    * @param isShared false: it is over before another thread is awake
    * @param compute of this thread; the others have theirs
+   * @throws {Error} when a unit failed: those that were begun are over then, and no other begins
    */
   run(work: number, numUnits: number, isShared: boolean, compute: (unit: number) => void): void {
     const cells = this.#cells;
@@ -62,9 +70,13 @@ export class ThreadTeam {
       Atomics.add(cells, TEAM_CELL.generation, 1);
       Atomics.notify(cells, TEAM_CELL.generation);
     }
-    takeUnits(cells, compute);
-    // The others are in the middle of their last unit.
-    while (Atomics.load(cells, TEAM_CELL.done) < numUnits);
+    try {
+      takeUnits(cells, compute);
+    } finally {
+      // The others are in the middle of their last unit.
+      while (Atomics.load(cells, TEAM_CELL.done) < numUnits);
+    }
+    if (Atomics.exchange(cells, TEAM_CELL.failed, 0) > 0) throw new Error(`a thread failed: ${readReason(this.#reason)}`);
   }
 
   /** Between pieces of work that follow each other within microseconds, waking up would take longer than the work. */
@@ -82,7 +94,7 @@ export class ThreadTeam {
     if (this.#hasHelpers) return;
     this.#hasHelpers = true;
     for (let thread = 1; thread < this.numThreads; thread++) {
-      const workerData: TeamThreadData = { cells: this.#cells, works: this.#works, thread };
+      const workerData: TeamThreadData = { cells: this.#cells, reason: this.#reason, works: this.#works, thread };
       const worker = new Worker(new URL('../batch/team-thread.ts', import.meta.url), {
         workerData,
         execArgv: ['--conditions=@trainyard/source'],
@@ -93,14 +105,42 @@ export class ThreadTeam {
   }
 }
 
-/** Computes until no unit is left to begin. */
+/** Computes until no unit is left to begin. @throws what `compute` throws: no unit is left then, and all are done but those of other threads */
 export function takeUnits(cells: Int32Array, compute: (unit: number) => void): void {
   for (;;) {
     const remaining = Atomics.load(cells, TEAM_CELL.remaining);
     if (remaining === 0) return;
     // While one unit is not done the cells stay as they are: who has taken one may read them.
     if (Atomics.compareExchange(cells, TEAM_CELL.remaining, remaining, remaining - 1) !== remaining) continue;
-    compute(remaining - 1);
+    try {
+      compute(remaining - 1);
+    } catch (error) {
+      Atomics.add(cells, TEAM_CELL.done, Atomics.exchange(cells, TEAM_CELL.remaining, 0) + 1);
+      throw error;
+    }
     Atomics.add(cells, TEAM_CELL.done, 1);
   }
+}
+
+/** As {@link takeUnits}, for a thread that helps: the calling one is told of a failure, before it counts as done. */
+export function helpWith({ cells, reason }: Pick<TeamThreadData, 'cells' | 'reason'>, compute: (unit: number) => void): void {
+  const told = (unit: number) => {
+    try {
+      compute(unit);
+    } catch (error) {
+      const { written } = new TextEncoder().encodeInto(String(error), reason.subarray(2));
+      reason.set([written >> 8, written & 255]);
+      Atomics.add(cells, TEAM_CELL.failed, 1);
+      throw error;
+    }
+  };
+  try {
+    takeUnits(cells, told);
+  } catch {
+    // Told.
+  }
+}
+
+function readReason(reason: Uint8Array): string {
+  return Buffer.from(reason.slice(2, 2 + (reason[0]! << 8) + reason[1]!)).toString();
 }

@@ -6,7 +6,16 @@ import type { Bf16Ending, MatrixDims } from './matmul.ts';
 import { ARGUMENT, DATA_TYPE, describeMatrix, oneDnnLibrary, postOperand } from './onednn-library.ts';
 import type { Address, OneDnnLibrary } from './onednn-library.ts';
 import { Primitive } from './primitive.ts';
+import type { DataAt } from './primitive.ts';
 import { computedRows, RowPrimitives } from './row-primitives.ts';
+
+/** Addresses of the matrices of a product, which have room for what is computed besides. */
+export interface ProductPlaces {
+  readonly x: Address;
+  readonly y: Address;
+  /** For the ending `times`, and for no other. */
+  readonly factor: Address | null;
+}
 
 /** y ← ending(y, x · Wᵀ) for any number of rows. Blocks the calling thread, which the library's threads help. */
 export class Bf16Product {
@@ -31,16 +40,33 @@ export class Bf16Product {
   run(weights: Bf16Matrix, x: Uint16Array, y: Float32Array, numRows: number, factor: Float32Array | null = null): void {
     const rows = computedRows(numRows);
     const { out, in: inner } = this.#dims;
-    assert(weights.dims.out === out && weights.dims.in === inner, 'weights of another shape');
     assert(x.length >= rows * inner && y.length >= rows * out, `no room for ${rows} rows`);
-    assert.equal(factor !== null, this.#ending === 'times', 'a factor is for `times` alone');
     assert(factor === null || factor.length >= rows * out, `no factors for ${rows} rows`);
-    const data = [x, weights.memory, y];
-    this.#primitives.of(rows).run(factor === null ? data : [...data, factor]);
+    this.#run(weights, rows, x, y, factor);
+  }
+
+  /** The same for matrices of other threads. */
+  runAt(weights: Bf16Matrix, { x, y, factor }: ProductPlaces, numRows: number): void {
+    const factors = factor === null ? null : { address: factor };
+    this.#run(weights, computedRows(numRows), { address: x }, { address: y }, factors);
   }
 
   close(): void {
     this.#primitives.close();
+  }
+
+  #run(
+    weights: Bf16Matrix,
+    rows: number,
+    x: ArrayBufferView | DataAt,
+    y: ArrayBufferView | DataAt,
+    factor: ArrayBufferView | DataAt | null,
+  ): void {
+    const { out, in: inner } = this.#dims;
+    assert(weights.dims.out === out && weights.dims.in === inner, 'weights of another shape');
+    assert.equal(factor !== null, this.#ending === 'times', 'a factor is for `times` alone');
+    const data = [x, weights.memory, y];
+    this.#primitives.of(rows).run(factor === null ? data : [...data, factor]);
   }
 
   #compile(library: OneDnnLibrary, rows: number): Primitive {

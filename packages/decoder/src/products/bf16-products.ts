@@ -1,0 +1,112 @@
+import assert from 'node:assert';
+import { addressOf, Bf16Product, computedRows, openBf16Library } from '@trainyard/native';
+import type { Bf16Ending, Bf16Library, Bf16Weights } from '@trainyard/native';
+import type { ThreadTeam } from '../team/thread-team.ts';
+import { BF16_CELL, Bf16ProductWork, type Bf16ProductWorkData } from './bf16-product-work.ts';
+
+/** Fewer rows of a thread leave it waiting for the weights, which each thread reads all of. */
+const MIN_UNIT_ROWS = 16;
+/** More gain nothing, and leave nothing to share where a thread is held up. */
+const MAX_UNIT_ROWS = 128;
+/** Of a unit but the last: what is computed behind its rows would be another unit's. */
+const ROW_STEP = 8;
+/** Results above which the library shares the columns out: threads would read as many weights each. */
+const MAX_SHARED_WIDTH = 16_384;
+
+/** A matrix, and what becomes of a product by it. */
+export interface Bf16Factor {
+  readonly weights: Bf16Weights;
+  readonly ending: Bf16Ending;
+}
+
+/**
+ * Products by matrices in bf16. The threads of a team share the rows; few rows, and the vocabulary, are the library's own threads'.
+ *
+ * Those sleep between two products, of which a step has 150: at 64 rows two of them were as fast as one.
+ */
+export class Bf16Products {
+  readonly #library: Bf16Library;
+  readonly #matrices: readonly Bf16Factor[];
+  readonly #cells = new BigUint64Array(new SharedArrayBuffer(8 * Object.keys(BF16_CELL).length));
+  readonly #own: Bf16ProductWork;
+  readonly #compute: (unit: number) => void;
+  readonly #team: ThreadTeam;
+  readonly #work: number;
+  /** By all threads of the library, by shape and ending. */
+  readonly #whole = new Map<string, Bf16Product>();
+  /** Starts of the memory of what was multiplied lately. */
+  readonly #addresses = new WeakMap<ArrayBufferLike, bigint>();
+
+  /** @param matrices open as long as this is */
+  constructor(library: Bf16Library, matrices: readonly Bf16Factor[], team: ThreadTeam) {
+    this.#library = library;
+    this.#matrices = matrices;
+    const data: Bf16ProductWorkData = {
+      libraryPath: library.path,
+      matrices: matrices.map(({ weights, ending }) => ({ ending, place: weights.place })),
+      cells: this.#cells,
+    };
+    this.#own = new Bf16ProductWork(data);
+    this.#compute = (unit) => this.#own.compute(unit);
+    this.#team = team;
+    this.#work = team.add({ kind: 'bf16-product', data });
+  }
+
+  /**
+   * y ← ending(y, x · Wᵀ). Blocks until it is done.
+   *
+   * @param matrix its number among those that this was made with
+   * @param x [numRows, in] and @param y [numRows, out], with room for `computedRows`: what lies behind the rows is computed too, and means nothing
+   * @param factor as y; for the ending `times`, and for no other
+   */
+  multiply(matrix: number, x: Uint16Array, y: Float32Array, numRows: number, factor: Float32Array | null = null): void {
+    const { weights, ending } = this.#matrices[matrix]!;
+    const { out, in: inner } = weights.dims;
+    const { numThreads } = this.#team;
+    const unitRows = ROW_STEP * Math.ceil(Math.min(MAX_UNIT_ROWS, numRows / numThreads) / ROW_STEP);
+    if (numThreads === 1 || unitRows < MIN_UNIT_ROWS || out > MAX_SHARED_WIDTH)
+      return this.#wholeOf(matrix).run(weights, x, y, numRows, factor);
+    const rows = computedRows(numRows);
+    assert(x.length >= rows * inner && y.length >= rows * out, `no room for ${rows} rows`);
+    assert.equal(factor !== null, ending === 'times', 'a factor is for `times` alone');
+    assert(factor === null || factor.length >= rows * out, `no factors for ${rows} rows`);
+    assert.equal(computedRows(unitRows), unitRows, 'a unit would write rows of the next one');
+    const cells = this.#cells;
+    cells[BF16_CELL.matrix] = BigInt(matrix);
+    cells[BF16_CELL.numRows] = BigInt(numRows);
+    cells[BF16_CELL.rowsPerUnit] = BigInt(unitRows);
+    cells[BF16_CELL.x] = this.#addressOf(x);
+    cells[BF16_CELL.y] = this.#addressOf(y);
+    cells[BF16_CELL.factor] = factor === null ? 0n : this.#addressOf(factor);
+    openBf16Library(this.#library.path, 1);
+    this.#team.run(this.#work, Math.ceil(numRows / unitRows), true, this.#compute);
+  }
+
+  /** No product may follow. */
+  close(): void {
+    for (const product of this.#whole.values()) product.close();
+    this.#own.close();
+  }
+
+  /** Of the library's threads, as many as the team's. */
+  #wholeOf(matrix: number): Bf16Product {
+    const { weights, ending } = this.#matrices[matrix]!;
+    openBf16Library(this.#library.path, this.#team.numThreads);
+    const shape = `${weights.dims.out} ${weights.dims.in} ${ending}`;
+    let product = this.#whole.get(shape);
+    if (product === undefined) {
+      product = new Bf16Product(this.#library, weights, ending);
+      this.#whole.set(shape, product);
+    }
+    return product;
+  }
+
+  #addressOf({ buffer, byteOffset }: ArrayBufferView): bigint {
+    let start = this.#addresses.get(buffer);
+    if (start === undefined) {
+      start = addressOf(new Uint8Array(buffer));
+      this.#addresses.set(buffer, start);
+    }
+    return start + BigInt(byteOffset);
+  }
+}
