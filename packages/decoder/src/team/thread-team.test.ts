@@ -23,7 +23,9 @@ test('a unit that fails ends the work of a helper: the rest counts as done, and 
     computed.push(unit);
   });
   expect(computed).toEqual([4]);
-  expect([data.cells[TEAM_CELL.done], data.cells[TEAM_CELL.remaining], data.cells[TEAM_CELL.failed]]).toEqual([5, 0, 1]);
+  expect([data.cells[TEAM_CELL.done], data.cells[TEAM_CELL.remaining], data.cells[TEAM_CELL.failed]]).toEqual([
+    5, 0, 1,
+  ]);
   const length = (data.reason[0]! << 8) + data.reason[1]!;
   expect(Buffer.from(data.reason.slice(2, 2 + length)).toString()).toBe('RangeError: no such room, ä');
 });

@@ -76,7 +76,8 @@ export class ThreadTeam {
       // The others are in the middle of their last unit.
       while (Atomics.load(cells, TEAM_CELL.done) < numUnits);
     }
-    if (Atomics.exchange(cells, TEAM_CELL.failed, 0) > 0) throw new Error(`a thread failed: ${readReason(this.#reason)}`);
+    if (Atomics.exchange(cells, TEAM_CELL.failed, 0) > 0)
+      throw new Error(`a thread failed: ${readReason(this.#reason)}`);
   }
 
   /** Between pieces of work that follow each other within microseconds, waking up would take longer than the work. */
@@ -123,7 +124,10 @@ export function takeUnits(cells: Int32Array, compute: (unit: number) => void): v
 }
 
 /** As {@link takeUnits}, for a thread that helps: the calling one is told of a failure, before it counts as done. */
-export function helpWith({ cells, reason }: Pick<TeamThreadData, 'cells' | 'reason'>, compute: (unit: number) => void): void {
+export function helpWith(
+  { cells, reason }: Pick<TeamThreadData, 'cells' | 'reason'>,
+  compute: (unit: number) => void,
+): void {
   const told = (unit: number) => {
     try {
       compute(unit);

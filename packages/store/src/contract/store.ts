@@ -385,8 +385,8 @@ export interface Store {
   /** The reason why the store cannot write, in words that name no file; null when nothing waits for long. */
   trouble(): string | null;
   /**
-   * Calls `wake` soon after any process has added to the feed or registered, where the database tells of it. It may come late, twice or never: it says when to look, and
-   * the feed says what there is. @returns ends it
+   * Calls `wake` soon after this process has added to the feed; after any has, or has registered, where the database tells of it. It may come late, twice or never: it says
+   * when to look, and the feed says what there is. @returns ends it
    */
   watchFeed(wake: () => void): () => void;
   /** Milliseconds since the epoch by the clock that everything here is written by: the database's, where that has one. */

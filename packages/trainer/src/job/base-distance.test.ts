@@ -33,25 +33,32 @@ function row(promptLength: number, ids: readonly number[], logprobs = ids.map(()
 
 it('is the mean difference to the base model, of tokens with a log-probability', async () => {
   const { parts, asked } = scripted();
-  const result = await baseDistance(row(3, [1, 2, 3, 4], [-0.5, NaN, -1, -0.5]), parts);
+  const result = await baseDistance(row(3, [1, 2, 3, 4], [-0.5, NaN, -1, -0.5]), 7, parts);
   expect(result['kl_base']).toBeCloseTo((0.5 + 2 + 3.5) / 3, 6);
   expect(asked[0]!.options).toMatchObject({ under: 'base' });
-  expect(await baseDistance(row(3, [1], [NaN]), parts)).toEqual({});
+  expect(await baseDistance(row(3, [1], [NaN]), 4, parts)).toEqual({});
 });
 
 it('looks at a bounded part of a row, as much of it as it takes to find something that was sampled', async () => {
   const { parts, asked } = scripted();
   const ids = Array.from({ length: 4000 }, (_, i) => 1 + (i % 5));
-  await baseDistance(row(10, ids), parts);
-  await baseDistance(row(2000, ids), parts);
+  await baseDistance(row(10, ids), 4096, parts);
+  await baseDistance(row(2000, ids), 1_000_000, parts);
+  // Of a small job no more than an eighth, and 64 tokens at least.
+  await baseDistance(row(10, ids), 1600, parts);
+  await baseDistance(row(10, ids), 100, parts);
+  await baseDistance(row(150, ids), 100, parts);
   expect(asked.map((one) => [one.row.tokenIds.length, one.row.targets.length])).toEqual([
     [265, 256],
     [2255, 256],
+    [109, 100],
+    [41, 32],
+    [181, 32],
   ]);
 });
 
 it('is left out where the learner cannot compute the base model', async () => {
   const { parts, asked } = scripted('none');
-  expect(await baseDistance(row(3, [1, 2]), parts)).toEqual({});
+  expect(await baseDistance(row(3, [1, 2]), 5, parts)).toEqual({});
   expect(asked).toEqual([]);
 });

@@ -67,7 +67,8 @@ async function train(job: TrainingJob, parts: TrainingParts): Promise<TrainingRe
   const { startFrom, withFreshOptimizer = false } = job;
   await learner.load(startFrom, { jobKind: 'rl', withFreshOptimizer });
   // A fresh adapter is the base model.
-  const distance = startFrom === null ? { kl_base: 0 } : await baseDistance(rows[0]!, parts);
+  const numTokens = rows.reduce((sum, { row }) => sum + row.tokenIds.length, 0);
+  const distance = startFrom === null ? { kl_base: 0 } : await baseDistance(rows[0]!, numTokens, parts);
   Object.assign(ofTheJob, distance);
   const prepared = performance.now();
   const precalculated = config.precalculateLogprobs ? await logprobsOf(rows, parts) : null;

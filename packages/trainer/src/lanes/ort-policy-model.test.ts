@@ -350,7 +350,9 @@ test('only the same adapter begins anew, and nothing that was cancelled or close
   expect(model.beginAnew({ ...LORA, targets: ['q'] })).toBe(false);
   expect(model.beginAnew(LORA)).toBe(true);
   const row = packTrie(branchingGroups());
-  await expect(model.forward(row, { signal: AbortSignal.abort() })).rejects.toMatchObject({ code: 'trainer.cancelled' });
+  await expect(model.forward(row, { signal: AbortSignal.abort() })).rejects.toMatchObject({
+    code: 'trainer.cancelled',
+  });
   expect(model.beginAnew(LORA)).toBe(false);
   const other = tinyModel();
   other.close();

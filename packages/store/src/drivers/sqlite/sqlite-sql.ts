@@ -167,9 +167,7 @@ export class SqliteSql implements Sql {
       this.#hasNews = true;
       return null;
     });
-    this.#connection.exec(
-      'create temp trigger feed_told after insert on main.feed begin select trainyard_tell(); end',
-    );
+    this.#connection.exec('create temp trigger feed_told after insert on main.feed begin select trainyard_tell(); end');
   }
 
   #committed(): void {
