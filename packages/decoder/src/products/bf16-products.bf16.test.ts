@@ -17,7 +17,7 @@ const kept = <T extends { close(): void }>(one: T): T => {
 };
 const random = randomSource(3);
 const floats = (length: number) => Float32Array.from({ length }, random);
-/** Of numbers between 1/2 and 2, with either sign. */
+/** Numbers between 1/2 and 2, with either sign. */
 const bf16 = (length: number) =>
   Uint16Array.from({ length }, () => (random() < 0 ? 0xbf00 : 0x3f00) + Math.floor(127 * Math.abs(random())));
 

@@ -8,7 +8,7 @@ import { BF16_CELL, Bf16ProductWork, type Bf16ProductWorkData } from './bf16-pro
 const MIN_UNIT_ROWS = 16;
 /** More gain nothing, and leave nothing to share where a thread is held up. */
 const MAX_UNIT_ROWS = 128;
-/** Of a unit but the last: what is computed behind its rows would be another unit's. */
+/** Units but the last have a multiple of rows: what is computed behind them would be another unit's. */
 const ROW_STEP = 8;
 /** Results above which the library shares the columns out: threads would read as many weights each. */
 const MAX_SHARED_WIDTH = 16_384;
@@ -88,7 +88,7 @@ export class Bf16Products {
     this.#own.close();
   }
 
-  /** Of the library's threads, as many as the team's. */
+  /** Computed by the library's threads, as many as the team's. */
   #wholeOf(matrix: number): Bf16Product {
     const { weights, ending } = this.#matrices[matrix]!;
     openBf16Library(this.#library.path, this.#team.numThreads);

@@ -52,7 +52,7 @@ it('whoever watches the feed is woken behind the commit of what this process add
   await nextTurns();
   expect(seen).toEqual([await store.lastFeedPosition()]);
   await store.ensureEntity('somebody');
-  await expect(addModel(store)).rejects.toThrow();
+  await expect(addModel(store)).rejects.toThrow('model agent exists already');
   await addModel(other, 'other');
   await nextTurns();
   expect(seen).toHaveLength(1);
