@@ -130,6 +130,14 @@ test('through either proxy a seed says the same, streams come as they are made, 
     const end = await stream.end;
     expect(end).toMatchObject({ isDone: true, error: null, broken: null, numTokens: 300 });
     expect(end.numChunks).toBeGreaterThan(50);
+    // Its first token is here while it is under way: a proxy that collects a few kilobytes would show it at its end.
+    const isLive = async (): Promise<boolean> => {
+      const short = await openedStream(api, chat('tokens', { max_tokens: 12 }));
+      const isUnderWay = (await numRequests()) === 1;
+      await short.end;
+      return isUnderWay;
+    };
+    await expect.poll(isLive, { timeout: 20_000 }).toBe(true);
     // Who leaves ends the request at the engine, whose proxy has to let go too.
     const left = await openedStream(api, chat('leaving', { max_tokens: 4_000 }));
     await expect.poll(numRequests).toBe(1);
