@@ -289,9 +289,13 @@ export class Checker {
     }
   }
 
-  /** Nobody writes to a job of another, and who is not disturbed loses none. */
+  /** Nobody writes to a job of another, who is not disturbed loses none, and what a command does is kept with its answer. */
   async #checkLedger(): Promise<void> {
     for (const { what } of await this.#query<{ what: string }>('select what from ledger_intrusions')) this.#found(what);
+    const unanswered = await this.#query<{ what: string }>(
+      'select what from ledger_effects where transaction not in (select transaction from ledger_answers)',
+    );
+    for (const { what } of unanswered) this.#found(`${what} is in a transaction that keeps no answer`);
     const takeovers = await this.#query<{ job_id: string; process: string; renewed_at: number; at: number }>(
       'select * from ledger_takeovers',
     );

@@ -8,12 +8,15 @@ const TURN_MS = 7_000;
 
 /**
  * Makes a schema note who writes to a job without its claim. A worker that has lost a job does as a rule what the next one does too, so that what it writes looks
- * like an event that was told twice: only the database knows whose connection it came from, by the `application_name` of each process. And it notes each claim that another one lost by time.
+ * like an event that was told twice: only the database knows whose connection it came from, by the `application_name` of each process. And it notes each claim that another one lost by time, and each transaction that has a command's effect, with those
+ * that keep an answer: a process that dies between two of them is rare, and a command that is done twice shows only where something else came in between.
  */
 export const LEDGER = `
   create table ledger_claims (job_id text primary key, process text not null, renewed_at bigint not null);
   create table ledger_takeovers (job_id text not null, process text not null, renewed_at bigint not null, at bigint not null);
   create table ledger_intrusions (what text not null);
+  create table ledger_effects (what text not null, transaction bigint not null);
+  create table ledger_answers (transaction bigint not null);
 
   create function ledger_now() returns bigint language sql stable as $$ select current_setting('${LEDGER_CLOCK}')::bigint $$;
   create function ledger_process() returns text language sql stable as $$ select current_setting('application_name') $$;
@@ -59,6 +62,23 @@ export const LEDGER = `
     return null;
   end $$;
   create trigger ledger_of_jobs after update on jobs for each row execute function ledger_of_jobs();
+
+  create function ledger_of_commands() returns trigger language plpgsql as $$
+  begin
+    insert into ledger_effects values
+      (format('%s of job %s', case when new.paused_at is null then 'a resume' else 'a pause' end, new.id), txid_current());
+    return null;
+  end $$;
+  create trigger ledger_of_commands after update on jobs for each row
+    when (new.finished_at is null and old.paused_at is distinct from new.paused_at) execute function ledger_of_commands();
+
+  create function ledger_of_answers() returns trigger language plpgsql as $$
+  begin
+    insert into ledger_answers values (txid_current());
+    return null;
+  end $$;
+  create trigger ledger_of_answers after update on idempotency_records for each row
+    when (old.status is null and new.status is not null) execute function ledger_of_answers();
 
   create function ledger_of_events() returns trigger language plpgsql as $$
   begin

@@ -24,14 +24,16 @@ const EPOCH_MS = Date.UTC(2026, 0, 1);
 const RATE = 4;
 /** Longer than this nobody looked at the clock since others had the cores: that is no time of a schedule, or leases would end on a busy machine. */
 const MAX_GAP_MS = 4;
-/** Longer than this nothing under way takes, however long the machine does: a server whose cores others have is no slow server of a schedule. */
+/** After so long of something that is under way time goes on slowly: a server whose cores others have is no slow server of a schedule. */
 const MAX_UNDER_WAY_MS = 100;
+/** So many times more slowly; not never, or whatever waits for a timer without telling would wait for good. */
+const SLOWER = 16;
 /** Turns of the event loop without anything to do after which nothing is under way. */
 const QUIET_TURNS = 3;
 
 /**
  * Time of a schedule, for all code of this thread: timers, `performance.now` and `Date.now`. It goes on by the clock of the machine, faster, and where nothing is
- * under way it goes on at once to the next timer, so that leases of half a minute cost nothing. It stands still where what is under way takes long, so that a
+ * under way it goes on at once to the next timer, so that leases of half a minute cost nothing. It hardly goes on where what is under way takes long, so that a
  * busy machine makes nobody wait. Timers of a process that was killed never fire, those of one that
  * is stopped fire when it goes on, and its `Date.now` is off by its own error.
  */
@@ -42,7 +44,7 @@ export class VirtualTime {
   #quietTurns = 0;
   /** When each was begun, the oldest first. */
   readonly #underWay = new Set<{ readonly since: number }>();
-  /** Time goes no further until something under way is over. */
+  /** Behind this time goes on slowly until something under way is over. */
   #limit = Infinity;
   /** Files are read or written. */
   #files: (() => void) | null = null;
@@ -55,8 +57,9 @@ export class VirtualTime {
   /** Milliseconds since the schedule began. */
   get now(): number {
     const at = real.now();
-    const passed = this.#passed + Math.min(at - this.#seenAt, MAX_GAP_MS) * RATE;
-    this.#passed = Math.max(this.#passed, Math.min(passed, this.#limit));
+    const gap = Math.min(at - this.#seenAt, MAX_GAP_MS) * RATE;
+    const free = Math.min(gap, Math.max(0, this.#limit - this.#passed));
+    this.#passed += free + (gap - free) / SLOWER;
     this.#seenAt = at;
     return this.#passed;
   }
