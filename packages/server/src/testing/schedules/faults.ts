@@ -44,6 +44,8 @@ const BLOCKING: ReadonlySet<string> = new Set(['silence', ...PROCESS_FAULTS]);
 /** Exports and imports are given up when they went down with three services; so many kills, stops beyond a lease and leases taken away make two at most. */
 const MAX_LOST_ATTEMPTS = 2;
 const LEASE_MS = 30_000;
+/** After so long without a renewal another process may start a request under the same `Idempotency-Key`. */
+const REQUEST_MS = 60_000;
 
 export interface FaultsOptions {
   readonly seed: string;
@@ -121,11 +123,11 @@ export class Faults {
     await process.pass();
     const fault = this.#ofProcess(process);
     if (fault === 'killed before') this.#options.kill(process);
-    if (fault === 'stopped before') this.#stop(process, LEASE_MS * 1.5);
+    if (fault === 'stopped before') this.#stop(process, this.#stopMs(process));
     await process.pass();
     return async () => {
       if (fault === 'killed after') this.#options.kill(process);
-      if (fault === 'stopped after') this.#stop(process, LEASE_MS * 1.5);
+      if (fault === 'stopped after') this.#stop(process, this.#stopMs(process));
       if (fault === 'stopped shortly') this.#stop(process, LEASE_MS / 3);
       await process.pass();
     };
@@ -159,6 +161,11 @@ export class Faults {
 
   #mayLoseAttempt(): boolean {
     return this.#numLostAttempts < MAX_LOST_ATTEMPTS;
+  }
+
+  /** Longer than a lease, and every other time longer than a request stays with the process that has begun it, too. */
+  #stopMs(process: SimulatedProcess): number {
+    return this.#randomOf(process.name)() < 0.5 ? LEASE_MS * 1.5 : REQUEST_MS * 1.25;
   }
 
   #stop(process: SimulatedProcess, ms: number): void {
