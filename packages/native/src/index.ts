@@ -21,6 +21,8 @@ export { OnnxSession } from './onnx/onnx-session.ts';
 export type { OnnxSessionOptions, OnnxTensor } from './onnx/onnx-session.ts';
 export { openBf16Library } from './onednn/bf16-library.ts';
 export type { Bf16Library } from './onednn/bf16-library.ts';
+export { Bf16Columns } from './onednn/bf16-columns.ts';
+export type { ColumnPlace } from './onednn/bf16-columns.ts';
 export { Bf16Product } from './onednn/bf16-product.ts';
 export { addressOf } from './binding/address-of.ts';
 export { Bf16Rounding } from './onednn/bf16-rounding.ts';

@@ -36,8 +36,15 @@ export class Bf16Steps implements BlockSteps {
   constructor(matrices: Bf16Matrices, maxRows: number, memory: DecoderMemory, team: ThreadTeam) {
     this.#matrices = matrices;
     const { library, layers, head } = matrices;
-    const blocks = layers.flatMap((layer) => NAMES.map((name) => ({ weights: layer[name], ending: ENDINGS[name] })));
-    this.#products = new Bf16Products(library, [...blocks, { weights: head, ending: 'plain' }], team);
+    const blocks = layers.flatMap((layer) =>
+      NAMES.map((name) => ({
+        weights: layer[name],
+        ending: ENDINGS[name],
+        columns: matrices.columnsOf(layer[name]),
+      })),
+    );
+    const factors = [...blocks, { weights: head, ending: 'plain' as const, columns: [] }];
+    this.#products = new Bf16Products(library, factors, memory, team);
     const rows = computedRows(maxRows);
     this.#rounded = new RoundedRows(memory, rows * widestInput(matrices.parts.architecture));
     this.#hidden = memory.take(rows * head.dims.in);

@@ -87,7 +87,9 @@ export class PagedDecoder {
     const contextLength = Math.min(trainedLength, options.capacityTokens);
     const { bf16 = null, numThreads } = options;
     const weights =
-      bf16 === null ? new DecoderGraphs(file, architecture, numThreads) : new Bf16Matrices(file, architecture, bf16);
+      bf16 === null
+        ? new DecoderGraphs(file, architecture, numThreads)
+        : new Bf16Matrices(file, architecture, bf16, numThreads);
     try {
       const quantised = bf16 === null ? file : null;
       return new PagedDecoder(weights, { ...options, contextLength, ownsWeights: true, quantised });

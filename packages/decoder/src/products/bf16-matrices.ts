@@ -1,5 +1,5 @@
-import { Bf16Weights, returnFreeMemory } from '@trainyard/native';
-import type { Bf16Library, GgufFile } from '@trainyard/native';
+import { Bf16Columns, Bf16Weights, returnFreeMemory } from '@trainyard/native';
+import type { Bf16Library, ColumnPlace, GgufFile } from '@trainyard/native';
 import { MatrixReader } from '@trainyard/transformer';
 import type { Architecture, ProjectionName } from '@trainyard/transformer';
 import { DecoderParts } from '../graphs/decoder-parts.ts';
@@ -10,26 +10,46 @@ export class Bf16Matrices {
   readonly library: Bf16Library;
   readonly layers: readonly Readonly<Record<ProjectionName, Bf16Weights>>[];
   readonly head: Bf16Weights;
+  /** By shape: how the matrices of blocks are cut for threads that share the columns of a product; null where they cannot be. */
+  readonly #columns = new Map<string, Bf16Columns | null>();
 
-  constructor(file: Pick<GgufFile, 'tensors' | 'readF32'>, architecture: Architecture, library: Bf16Library) {
+  /** @param numThreads that share products */
+  constructor(
+    file: Pick<GgufFile, 'tensors' | 'readF32'>,
+    architecture: Architecture,
+    library: Bf16Library,
+    numThreads: number,
+  ) {
     this.parts = new DecoderParts(file, architecture);
     this.library = library;
     const { vocabSize, hiddenSize, numLayers } = architecture;
     // They are rounded into memory of the library's.
     const reader = new MatrixReader(file, architecture);
     this.layers = Array.from({ length: numLayers }, (_, layer) => {
-      const weights = reader
-        .read(layer)
-        .map(({ projection, dims, data }) => [projection, new Bf16Weights(library, data, dims)] as const);
+      const weights = reader.read(layer).map(({ projection, dims, data }) => {
+        const own = new Bf16Weights(library, data, dims);
+        const shape = shapeOf(own);
+        if (!this.#columns.has(shape)) this.#columns.set(shape, Bf16Columns.of(library, own, data, numThreads));
+        return [projection, own] as const;
+      });
       return Object.fromEntries(weights) as Record<ProjectionName, Bf16Weights>;
     });
     this.head = new Bf16Weights(library, this.parts.readHead(file), { out: vocabSize, in: hiddenSize });
     returnFreeMemory();
   }
 
+  /** Ranges of columns of a block's matrix; none where it cannot be cut. */
+  columnsOf(weights: Bf16Weights): readonly ColumnPlace[] {
+    return this.#columns.get(shapeOf(weights))?.placesIn(weights) ?? [];
+  }
+
   close(): void {
+    for (const columns of this.#columns.values()) columns?.close();
+    this.#columns.clear();
     for (const layer of this.layers) for (const weights of Object.values(layer)) weights.close();
     this.head.close();
     this.parts.close();
   }
 }
+
+const shapeOf = ({ dims }: Bf16Weights): string => `${dims.out} ${dims.in}`;

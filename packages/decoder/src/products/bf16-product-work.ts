@@ -1,23 +1,32 @@
-import { Bf16Product, BorrowedBf16Weights, openBf16Library } from '@trainyard/native';
-import type { Bf16Ending, Bf16Library, Bf16Place } from '@trainyard/native';
+import { Bf16Product, BorrowedBf16Weights, computedRows, openBf16Library } from '@trainyard/native';
+import type { Bf16Ending, Bf16Library, Bf16Place, ColumnPlace } from '@trainyard/native';
+import type { SharedWasmMemory } from '../wasm/web-assembly.ts';
 
 /** A matrix as threads are sent it. */
 export interface Bf16MatrixData {
   readonly ending: Bf16Ending;
   readonly place: Bf16Place;
+  /** Ranges of columns that threads may share; none: they share rows alone. */
+  readonly columns: readonly ColumnPlace[];
 }
 
 /** Products as threads are sent them: valid as long as the weights are open. */
 export interface Bf16ProductWorkData {
   readonly libraryPath: string;
   readonly matrices: readonly Bf16MatrixData[];
+  /** Of what is multiplied where columns are shared. */
+  readonly memory: SharedWasmMemory;
   readonly cells: BigUint64Array;
 }
 
-/** Places of what changes from product to product. Addresses are those of the process. */
+/** Most rows of a product whose columns are shared: it waits for the weights. At 16 the library's threads are as fast, for two thirds of the processor time. */
+export const MAX_COLUMN_ROWS = 8;
+
+/** Places of what changes from product to product. Addresses are those of the process where rows are shared, and of the memory where columns are. */
 export const BF16_CELL = {
   matrix: 0,
   numRows: 1,
+  /** 0: units are ranges of columns. */
   rowsPerUnit: 2,
   x: 3,
   y: 4,
@@ -25,26 +34,69 @@ export const BF16_CELL = {
   factor: 5,
 } as const;
 
-/** One thread's part of a product: a unit is some rows. Each thread computes by itself, by what it has compiled. */
+/** One thread's part of a product: a unit is some rows, or some columns. Each thread computes by itself, by what it has compiled. */
 export class Bf16ProductWork {
   readonly #library: Bf16Library;
   readonly #matrices: readonly Bf16MatrixData[];
   readonly #cells: BigUint64Array;
-  /** By matrix, at first use. */
+  readonly #memory: SharedArrayBuffer;
+  /** By matrix, and by matrix and range of columns; at first use. */
   readonly #weights: (BorrowedBf16Weights | undefined)[];
+  readonly #columns: (BorrowedBf16Weights | undefined)[][];
+  /** Columns of y and of factors side by side, as the library writes no rows with gaps between them. */
+  readonly #y: Float32Array;
+  readonly #factor: Float32Array;
   /** By shape and ending. */
   readonly #products = new Map<string, Bf16Product>();
 
-  constructor({ libraryPath, matrices, cells }: Bf16ProductWorkData) {
+  constructor({ libraryPath, matrices, memory, cells }: Bf16ProductWorkData) {
     this.#library = openBf16Library(libraryPath, 1);
     this.#matrices = matrices;
     this.#cells = cells;
+    this.#memory = memory.buffer;
     this.#weights = matrices.map(() => undefined);
+    this.#columns = matrices.map(() => []);
+    const widest = Math.max(0, ...matrices.flatMap(({ columns }) => columns.map(({ place }) => place.dims.out)));
+    // Native code writes into them: memory that does not move.
+    this.#y = new Float32Array(new ArrayBuffer(4 * MAX_COLUMN_ROWS * widest));
+    this.#factor = new Float32Array(new ArrayBuffer(4 * MAX_COLUMN_ROWS * widest));
   }
 
   compute(unit: number): void {
+    if (this.#cells[BF16_CELL.rowsPerUnit] === 0n) this.#computeColumns(unit);
+    else this.#computeRows(unit);
+  }
+
+  close(): void {
+    for (const product of this.#products.values()) product.close();
+    this.#products.clear();
+    for (const weights of [...this.#weights.splice(0), ...this.#columns.splice(0).flat()]) weights?.close();
+  }
+
+  #computeColumns(unit: number): void {
+    const index = this.#value('matrix');
+    const { ending, place: whole, columns } = this.#matrices[index]!;
+    const { firstColumn, place } = columns[unit]!;
+    const weights = (this.#columns[index]![unit] ??= new BorrowedBf16Weights(this.#library, place));
+    const [numRows, { out, in: inner }] = [this.#value('numRows'), place.dims];
+    const rowsAt = (start: number) => new Float32Array(this.#memory, start, numRows * whole.dims.out);
+    const y = rowsAt(this.#value('y'));
+    if (ending !== 'plain') gather(y, whole.dims.out, firstColumn, this.#y, out, numRows);
+    const factor = ending === 'times' ? this.#factor : null;
+    if (factor !== null) gather(rowsAt(this.#value('factor')), whole.dims.out, firstColumn, factor, out, numRows);
+    const x = new Uint16Array(this.#memory, this.#value('x'), computedRows(numRows) * inner);
+    this.#productOf(weights, ending).run(weights, x, this.#y, numRows, factor);
+    for (let row = 0; row < numRows; row++)
+      y.set(this.#y.subarray(row * out, (row + 1) * out), row * whole.dims.out + firstColumn);
+  }
+
+  #value(name: keyof typeof BF16_CELL): number {
+    return Number(this.#cells[BF16_CELL[name]]!);
+  }
+
+  #computeRows(unit: number): void {
     const cells = this.#cells;
-    const value = (name: keyof typeof BF16_CELL): number => Number(cells[BF16_CELL[name]]!);
+    const value = (name: keyof typeof BF16_CELL): number => this.#value(name);
     const index = value('matrix');
     const { ending, place } = this.#matrices[index]!;
     const weights = (this.#weights[index] ??= new BorrowedBf16Weights(this.#library, place));
@@ -61,12 +113,6 @@ export class Bf16ProductWork {
     this.#productOf(weights, ending).runAt(weights, places, numRows);
   }
 
-  close(): void {
-    for (const product of this.#products.values()) product.close();
-    this.#products.clear();
-    for (const weights of this.#weights.splice(0)) weights?.close();
-  }
-
   #productOf(weights: BorrowedBf16Weights, ending: Bf16Ending): Bf16Product {
     const shape = `${weights.dims.out} ${weights.dims.in} ${ending}`;
     let product = this.#products.get(shape);
@@ -75,5 +121,20 @@ export class Bf16ProductWork {
       this.#products.set(shape, product);
     }
     return product;
+  }
+}
+
+/** Some columns of rows, side by side. */
+function gather(
+  from: Float32Array,
+  width: number,
+  firstColumn: number,
+  into: Float32Array,
+  numColumns: number,
+  numRows: number,
+): void {
+  for (let row = 0; row < numRows; row++) {
+    const start = row * width + firstColumn;
+    into.set(from.subarray(start, start + numColumns), row * numColumns);
   }
 }

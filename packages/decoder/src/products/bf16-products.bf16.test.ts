@@ -1,8 +1,9 @@
-/** Rows that threads share, against the library's product of all of them. */
-import { Bf16Product, Bf16Weights, computedRows, openBf16Library } from '@trainyard/native';
+/** Rows and columns that threads share, against the library's product of all of them. */
+import { Bf16Columns, Bf16Product, Bf16Weights, computedRows, openBf16Library } from '@trainyard/native';
 import type { Bf16Ending } from '@trainyard/native';
 import { randomSource } from '@trainyard/transformer/testing';
 import { afterAll, expect, test } from 'vitest';
+import { DecoderMemory } from '../memory/decoder-memory.ts';
 import { ThreadTeam } from '../team/thread-team.ts';
 import { Bf16Products } from './bf16-products.ts';
 
@@ -31,16 +32,29 @@ const FACTORS: readonly [Bf16Ending, { in: number; out: number }][] = [
 
 test.each([1, 2, 3])('%d threads', (numThreads) => {
   const team = kept(new ThreadTeam(numThreads));
+  const memory = new DecoderMemory(40_000_000);
   const factors = FACTORS.map(([ending, dims]) => {
-    return { ending, weights: kept(new Bf16Weights(library, floats(dims.out * dims.in), dims)) };
+    const data = floats(dims.out * dims.in);
+    const weights = kept(new Bf16Weights(library, data, dims));
+    const cut = Bf16Columns.of(library, weights, data, numThreads);
+    if (cut !== null) kept(cut);
+    return { ending, weights, columns: cut?.placesIn(weights) ?? [] };
   });
-  const products = kept(new Bf16Products(library, factors, team));
+  // Columns of 64 and more, and not those of a matrix that is narrower.
+  expect(factors.map(({ columns }) => columns.length)).toEqual([numThreads, 1, Math.min(2, numThreads), numThreads]);
+  const products = kept(new Bf16Products(library, factors, memory, team));
+  const inMemory = <Data extends Uint16Array | Float32Array>(data: Data): Data => {
+    const room = memory.take(Math.ceil(data.byteLength / 4));
+    const copy = data instanceof Float32Array ? room : new Uint16Array(room.buffer, room.byteOffset, data.length);
+    copy.set(data);
+    return copy as Data;
+  };
   let largest = 0;
   for (const [index, { ending, weights }] of factors.entries()) {
     const { dims } = weights;
     const whole = kept(new Bf16Product(library, weights, ending));
-    for (const numRows of [1, 8, 31, 32, 33, 64, 100, 300, 520]) {
-      if (dims.out > 10_000 && numRows > 64) continue;
+    for (const numRows of [1, 3, 8, 9, 31, 32, 33, 100, 300]) {
+      if (dims.out > 10_000 && numRows > 9) continue;
       const rows = computedRows(numRows);
       const x = bf16(rows * dims.in);
       const before = floats(rows * dims.out);
@@ -48,6 +62,10 @@ test.each([1, 2, 3])('%d threads', (numThreads) => {
       const [expected, found] = [before.slice(), before.slice()];
       whole.run(weights, x, expected, numRows, factor);
       products.multiply(index, x, found, numRows, factor);
+      // Columns are shared in the decoder's memory alone.
+      const [own, factors] = [inMemory(before), factor === null ? null : inMemory(factor)];
+      products.multiply(index, inMemory(x), own, numRows, factors);
+      for (let i = 0; i < numRows * dims.out; i++) expect(own[i]).toBeCloseTo(found[i]!, 4);
       for (let i = 0; i < numRows * dims.out; i++)
         largest = Math.max(largest, Math.abs(found[i]! - expected[i]!) / Math.max(1, Math.abs(expected[i]!)));
     }

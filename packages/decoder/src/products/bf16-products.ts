@@ -1,8 +1,9 @@
 import assert from 'node:assert';
 import { addressOf, Bf16Product, computedRows, openBf16Library } from '@trainyard/native';
-import type { Bf16Ending, Bf16Library, Bf16Weights } from '@trainyard/native';
+import type { Bf16Ending, Bf16Library, Bf16Weights, ColumnPlace } from '@trainyard/native';
+import type { DecoderMemory } from '../memory/decoder-memory.ts';
 import type { ThreadTeam } from '../team/thread-team.ts';
-import { BF16_CELL, Bf16ProductWork, type Bf16ProductWorkData } from './bf16-product-work.ts';
+import { BF16_CELL, Bf16ProductWork, type Bf16ProductWorkData, MAX_COLUMN_ROWS } from './bf16-product-work.ts';
 
 /** Fewer rows of a thread leave it waiting for the weights, which each thread reads all of. */
 const MIN_UNIT_ROWS = 16;
@@ -17,10 +18,13 @@ const MAX_SHARED_WIDTH = 16_384;
 export interface Bf16Factor {
   readonly weights: Bf16Weights;
   readonly ending: Bf16Ending;
+  /** Ranges of columns that threads may share. */
+  readonly columns: readonly ColumnPlace[];
 }
 
 /**
- * Products by matrices in bf16. The threads of a team share the rows; few rows, and the vocabulary, are the library's own threads'.
+ * Products by matrices in bf16. The threads of a team share the columns of few rows, which wait for the weights, so that each reads its part of them; and the rows of
+ * many, which need no copies. What is in between, the vocabulary, and matrices that cannot be cut, are the library's own threads'.
  *
  * Those sleep between two products, of which a step has 150: at 64 rows two of them were as fast as one.
  */
@@ -30,6 +34,7 @@ export class Bf16Products {
   readonly #cells = new BigUint64Array(new SharedArrayBuffer(8 * Object.keys(BF16_CELL).length));
   readonly #own: Bf16ProductWork;
   readonly #compute: (unit: number) => void;
+  readonly #memory: DecoderMemory;
   readonly #team: ThreadTeam;
   readonly #work: number;
   /** By all threads of the library, by shape and ending. */
@@ -37,13 +42,15 @@ export class Bf16Products {
   /** Starts of the memory of what was multiplied lately. */
   readonly #addresses = new WeakMap<ArrayBufferLike, bigint>();
 
-  /** @param matrices open as long as this is */
-  constructor(library: Bf16Library, matrices: readonly Bf16Factor[], team: ThreadTeam) {
+  /** @param matrices open as long as this is @param memory of what they are multiplied by, and of products, where columns are shared */
+  constructor(library: Bf16Library, matrices: readonly Bf16Factor[], memory: DecoderMemory, team: ThreadTeam) {
     this.#library = library;
     this.#matrices = matrices;
+    this.#memory = memory;
     const data: Bf16ProductWorkData = {
       libraryPath: library.path,
-      matrices: matrices.map(({ weights, ending }) => ({ ending, place: weights.place })),
+      matrices: matrices.map(({ weights, ending, columns }) => ({ ending, place: weights.place, columns })),
+      memory: memory.shared,
       cells: this.#cells,
     };
     this.#own = new Bf16ProductWork(data);
@@ -60,26 +67,33 @@ export class Bf16Products {
    * @param factor as y; for the ending `times`, and for no other
    */
   multiply(matrix: number, x: Uint16Array, y: Float32Array, numRows: number, factor: Float32Array | null = null): void {
-    const { weights, ending } = this.#matrices[matrix]!;
+    const { weights, ending, columns } = this.#matrices[matrix]!;
     const { out, in: inner } = weights.dims;
     const { numThreads } = this.#team;
     const unitRows = ROW_STEP * Math.ceil(Math.min(MAX_UNIT_ROWS, numRows / numThreads) / ROW_STEP);
-    if (numThreads === 1 || unitRows < MIN_UNIT_ROWS || out > MAX_SHARED_WIDTH)
-      return this.#wholeOf(matrix).run(weights, x, y, numRows, factor);
+    const sharesColumns = numRows <= MAX_COLUMN_ROWS && columns.length > 1 && this.#has(x, y, factor);
+    const sharesRows = numThreads > 1 && unitRows >= MIN_UNIT_ROWS && out <= MAX_SHARED_WIDTH;
+    if (!sharesColumns && !sharesRows) return this.#wholeOf(matrix).run(weights, x, y, numRows, factor);
     const rows = computedRows(numRows);
     assert(x.length >= rows * inner && y.length >= rows * out, `no room for ${rows} rows`);
     assert.equal(factor !== null, ending === 'times', 'a factor is for `times` alone');
     assert(factor === null || factor.length >= rows * out, `no factors for ${rows} rows`);
     assert.equal(computedRows(unitRows), unitRows, 'a unit would write rows of the next one');
+    const placeOf = (data: ArrayBufferView) => (sharesColumns ? BigInt(data.byteOffset) : this.#addressOf(data));
     const cells = this.#cells;
     cells[BF16_CELL.matrix] = BigInt(matrix);
     cells[BF16_CELL.numRows] = BigInt(numRows);
-    cells[BF16_CELL.rowsPerUnit] = BigInt(unitRows);
-    cells[BF16_CELL.x] = this.#addressOf(x);
-    cells[BF16_CELL.y] = this.#addressOf(y);
-    cells[BF16_CELL.factor] = factor === null ? 0n : this.#addressOf(factor);
+    cells[BF16_CELL.rowsPerUnit] = sharesColumns ? 0n : BigInt(unitRows);
+    cells[BF16_CELL.x] = placeOf(x);
+    cells[BF16_CELL.y] = placeOf(y);
+    cells[BF16_CELL.factor] = factor === null ? 0n : placeOf(factor);
     openBf16Library(this.#library.path, 1);
-    this.#team.run(this.#work, Math.ceil(numRows / unitRows), true, this.#compute);
+    const numUnits = sharesColumns ? columns.length : Math.ceil(numRows / unitRows);
+    this.#team.run(this.#work, numUnits, true, this.#compute);
+  }
+
+  #has(...all: readonly (ArrayBufferView | null)[]): boolean {
+    return all.every((data) => data === null || data.buffer === this.#memory.shared.buffer);
   }
 
   /** No product may follow. */

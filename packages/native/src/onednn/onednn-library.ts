@@ -60,6 +60,7 @@ function bindOneDnn(path: string) {
       'void *',
       address,
     ]),
+    descriptionSize: bind<(description: Address) => bigint | number>('dnnl_memory_desc_get_size', 'size_t', [address]),
     descriptionDestroy: bind<(description: Address) => number>('dnnl_memory_desc_destroy', 'int', [address]),
     matmulCreate: bind<
       (
