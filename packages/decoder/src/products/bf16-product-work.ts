@@ -14,7 +14,7 @@ export interface Bf16MatrixData {
 export interface Bf16ProductWorkData {
   readonly libraryPath: string;
   readonly matrices: readonly Bf16MatrixData[];
-  /** Of what is multiplied where columns are shared. */
+  /** Holds whatever is multiplied where columns are shared. */
   readonly memory: SharedWasmMemory;
   readonly cells: BigUint64Array;
 }
