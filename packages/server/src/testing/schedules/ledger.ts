@@ -3,17 +3,21 @@ export const LEDGER_CLOCK = 'ledger.now';
 
 /** How long a claim lasts that nobody renews. */
 const LEASE_MS = 30_000;
+/** How long a request in progress is its process's that does not renew it. */
+const REQUEST_MS = 60_000;
 /** A transaction may wait so long for its turn, and a little besides. */
 const TURN_MS = 7_000;
 
 /**
  * Makes a schema note who writes to a job without its claim. A worker that has lost a job does as a rule what the next one does too, so that what it writes looks
  * like an event that was told twice: only the database knows whose connection it came from, by the `application_name` of each process. And it notes each claim that another one lost by time, and each transaction that has a command's effect, with those
- * that keep an answer: a process that dies between two of them is rare, and a command that is done twice shows only where something else came in between.
+ * that keep an answer: a process that dies between two of them is rare, and a command that is done twice shows only where something else came in between. And whoever
+ * takes a request from a process that is at it, or answers it in its place, whose answer is as a rule the same.
  */
 export const LEDGER = `
   create table ledger_claims (job_id text primary key, process text not null, renewed_at bigint not null);
   create table ledger_takeovers (job_id text not null, process text not null, renewed_at bigint not null, at bigint not null);
+  create table ledger_requests (key_id text not null, key text not null, process text not null, renewed_at bigint not null, primary key (key_id, key));
   create table ledger_intrusions (what text not null);
   create table ledger_effects (what text not null, transaction bigint not null);
   create table ledger_answers (transaction bigint not null);
@@ -79,6 +83,38 @@ export const LEDGER = `
   end $$;
   create trigger ledger_of_answers after update on idempotency_records for each row
     when (old.status is null and new.status is not null) execute function ledger_of_answers();
+
+  create function ledger_take_request(held ledger_requests, what text) returns void language plpgsql as $$
+  begin
+    if ledger_slot(held.process) is distinct from ledger_slot(ledger_process()) and ledger_now() + ${TURN_MS} < held.renewed_at + ${REQUEST_MS} then
+      insert into ledger_intrusions values
+        (format('%s: %s the request %s %s ms after %s was at it', ledger_process(), what, held.key, ledger_now() - held.renewed_at, held.process));
+    end if;
+  end $$;
+
+  create function ledger_of_requests() returns trigger language plpgsql as $$
+  declare held ledger_requests;
+  begin
+    if tg_op <> 'INSERT' then held := (select r from ledger_requests r where r.key_id = old.key_id and r.key = old.key); end if;
+    if tg_op = 'DELETE' then
+      if old.status is null then perform ledger_take_request(held, 'drops'); end if;
+      return null;
+    end if;
+    if tg_op = 'UPDATE' and new.status is not null then
+      if old.status is not null or ledger_slot(held.process) is distinct from ledger_slot(ledger_process()) then
+        insert into ledger_intrusions values (format('%s: answers the request %s, which %s %s', ledger_process(), new.key, held.process,
+          case when old.status is null then 'is at' else 'has answered' end));
+      end if;
+      return null;
+    end if;
+    if tg_op = 'UPDATE' and old.status is null and new.owner is distinct from old.owner then perform ledger_take_request(held, 'takes over'); end if;
+    if new.status is null then
+      insert into ledger_requests values (new.key_id, new.key, ledger_process(), ledger_now())
+        on conflict (key_id, key) do update set process = excluded.process, renewed_at = excluded.renewed_at;
+    end if;
+    return null;
+  end $$;
+  create trigger ledger_of_requests after insert or update or delete on idempotency_records for each row execute function ledger_of_requests();
 
   create function ledger_of_events() returns trigger language plpgsql as $$
   begin
