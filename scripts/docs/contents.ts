@@ -60,7 +60,15 @@ export function siteContents(root: string): readonly SiteSection[] {
       label: 'Examples',
       pages: [
         { slug: 'examples', file: 'examples/README.md' },
-        ...['shaped-words', 'extraction', 'calculator', 'tic-tac-toe', 'sft-then-rl', 'verifiers'].map((name) => ({
+        ...[
+          'shaped-words',
+          'extraction',
+          'calculator',
+          'tic-tac-toe',
+          'sft-then-rl',
+          'verifiers',
+          'several-machines',
+        ].map((name) => ({
           slug: `examples/${name}`,
           file: `examples/${name}/README.md`,
         })),
