@@ -87,11 +87,17 @@ export class Bf16Products {
     cells[BF16_CELL.x] = placeOf(x);
     cells[BF16_CELL.y] = placeOf(y);
     cells[BF16_CELL.factor] = factor === null ? 0n : placeOf(factor);
-    openBf16Library(this.#library.path, 1);
+    this.#useThreads(1);
     const numUnits = sharesColumns ? columns.length : Math.ceil(numRows / unitRows);
     this.#team.run(this.#work, numUnits, true, this.#compute);
   }
 
+  /** The library's, for the next product that this thread asks for. */
+  #useThreads(count: number): void {
+    openBf16Library(this.#library.path, count);
+  }
+
+  /** Whether all lie in the memory of the decoder. */
   #has(...all: readonly (ArrayBufferView | null)[]): boolean {
     return all.every((data) => data === null || data.buffer === this.#memory.shared.buffer);
   }
@@ -105,7 +111,7 @@ export class Bf16Products {
   /** Computed by the library's threads, as many as the team's. */
   #wholeOf(matrix: number): Bf16Product {
     const { weights, ending } = this.#matrices[matrix]!;
-    openBf16Library(this.#library.path, this.#team.numThreads);
+    this.#useThreads(this.#team.numThreads);
     const shape = `${weights.dims.out} ${weights.dims.in} ${ending}`;
     let product = this.#whole.get(shape);
     if (product === undefined) {
