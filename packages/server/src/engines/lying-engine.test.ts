@@ -23,6 +23,19 @@ const delta = (tokenIds: number[], index = 0): EngineEvent => ({
   tokenIds,
   logprobs: null,
 });
+const likely = (logprob: unknown, top: unknown = []) => ({
+  ...delta([1]),
+  logprobs: [{ id: 1, bytes: [120], text: 'x', logprob, top }],
+});
+const scored = (logprob: unknown) => ({
+  kind: 'prompt_scored',
+  first: { id: 1, bytes: [120], text: 'x' },
+  promptLogprobs: [null, [{ id: 1, bytes: [120], text: 'x', logprob, rank: 1 }]],
+});
+const traced = (logprobs: Float32Array) => ({
+  ...finished([1]),
+  sampling: { settings: {}, trace: { logprobs, kept: new Uint8Array(0) }, lost: null },
+});
 const finished = (tokenIds: number[], index = 0): EngineEvent => ({
   kind: 'finished',
   index,
@@ -60,6 +73,14 @@ test.each<[string, unknown[]]>([
   ['the token -7 is none', [{ ...STARTED, promptTokenIds: [-7] }]],
   ['token ids are no list', [STARTED, delta({ length: 3 } as never)]],
   ['more than 4 tokens', [STARTED, ...Array.from({ length: 100 }, () => delta([1]))]],
+  ['the log-probability null is no number', [STARTED, likely(Number.NaN)]],
+  ['the log-probability null is no number', [STARTED, likely(Number.NEGATIVE_INFINITY)]],
+  ['the log-probability "-1" is no number', [STARTED, likely('-1')]],
+  ['the log-probability null is no number', [STARTED, likely(-1, [{ id: 2, logprob: Number.NaN }])]],
+  ['log-probabilities are no list', [STARTED, likely(-1, 'none')]],
+  ['log-probabilities are no list', [STARTED, { ...delta([1]), logprobs: 3 }]],
+  ['the log-probability null is no number', [STARTED, scored(Number.NaN)]],
+  ['the log-probability null is no number', [STARTED, traced(Float32Array.of(-1, Number.NaN))]],
   ['completed before its choices', [STARTED, delta([1]), COMPLETED]],
   ['there is no event "other"', [STARTED, { kind: 'other' }]],
 ])('it is asked no more, and no client reads it: %s', async (words, events) => {

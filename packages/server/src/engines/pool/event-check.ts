@@ -1,3 +1,4 @@
+import type { PromptLogprobs, TokenLogprob } from '@trainyard/backend';
 import type { EngineEvent } from '@trainyard/generation';
 
 /** Bounds of what a request may be answered with. */
@@ -36,27 +37,31 @@ export class EventCheck {
     if (!this.#hasStarted) throw new RangeError(`the event ${shown(event.kind)} came before the start`);
     switch (event.kind) {
       case 'prompt_scored':
-        return;
+        return checkPrompt(event.promptLogprobs);
       case 'delta':
       case 'finished':
         return this.#checkOutput(event);
       case 'completed':
         if (this.#numTokens.size > 0) throw new RangeError('a request was completed before its choices');
-        return;
+        return checkPrompt(event.promptLogprobs);
       default:
         throw new RangeError(`there is no event ${shown((event satisfies never as EngineEvent).kind)}`);
     }
   }
 
-  #checkOutput({ kind, index, tokenIds }: Extract<EngineEvent, { kind: 'delta' | 'finished' }>): void {
+  #checkOutput(event: Extract<EngineEvent, { kind: 'delta' | 'finished' }>): void {
+    const { kind, index, tokenIds, logprobs } = event;
     const { maxTokens } = this.#bounds;
     const before = this.#numTokens.get(index);
     if (before === undefined) throw new RangeError(`the choice ${shown(index)} is none that goes on`);
     this.#checkTokens(tokenIds);
     const numTokens = before + tokenIds.length;
     if (numTokens > maxTokens) throw new RangeError(`the choice ${index} has more than ${maxTokens} tokens`);
-    if (kind === 'finished') this.#numTokens.delete(index);
-    else this.#numTokens.set(index, numTokens);
+    checkSampled(logprobs);
+    if (kind === 'finished') {
+      checkNumbers(event.sampling?.trace?.logprobs ?? []);
+      this.#numTokens.delete(index);
+    } else this.#numTokens.set(index, numTokens);
   }
 
   #checkTokens(ids: readonly number[]): void {
@@ -66,6 +71,27 @@ export class EventCheck {
       if (!Number.isInteger(id) || id < 0 || id >= vocabSize)
         throw new RangeError(`the token ${shown(id)} is none of ${vocabSize}`);
   }
+}
+
+function checkPrompt(scored: PromptLogprobs | undefined): void {
+  for (const entries of listOf(scored)) checkNumbers(listOf(entries).map(({ logprob }) => logprob));
+}
+
+function checkSampled(tokens: readonly TokenLogprob[] | null): void {
+  for (const { logprob, top } of listOf(tokens)) checkNumbers([logprob, ...listOf(top).map((other) => other.logprob)]);
+}
+
+/** Of whatever scale: logits may be asked for in their place. */
+function checkNumbers(logprobs: Iterable<number>): void {
+  for (const logprob of logprobs)
+    if (!Number.isFinite(logprob)) throw new RangeError(`the log-probability ${shown(logprob)} is no number`);
+}
+
+/** Without items for what may be left out. */
+function listOf<Item>(items: readonly Item[] | null | undefined): readonly Item[] {
+  if (items === null || items === undefined) return [];
+  if (!Array.isArray(items)) throw new RangeError('log-probabilities are no list');
+  return items;
 }
 
 function shown(value: unknown): string {
