@@ -1,15 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import {
-  chmodSync,
-  closeSync,
-  mkdirSync,
-  openSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  writeFileSync,
-  writeSync,
-} from 'node:fs';
+import { chmodSync, closeSync, mkdirSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { ServerError } from '../faults/server-error.ts';
@@ -45,7 +35,7 @@ export function claimDataDirectory(dataDirectory: string): () => void {
     removeStaleLock(lockPath, dataDirectory);
     const file = openSync(lockPath, 'wx', 0o600);
     const owner: LockOwner = { pid: process.pid, startedAt: processStart(process.pid), url: null };
-    writeSync(file, JSON.stringify(owner));
+    writeFileSync(file, JSON.stringify(owner));
     closeSync(file);
   } catch (error) {
     if (error instanceof ServerError) throw error;

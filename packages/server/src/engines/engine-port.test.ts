@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 import { DEFAULT_GENERATE, type EngineEvent } from '@trainyard/generation';
-import { FolderBlobs } from '@trainyard/store';
+import { FolderBlobs, StoreError, type StoreErrorCode } from '@trainyard/store';
 import { expect, onTestFinished, test, vi } from 'vitest';
 
 import type { InferenceRequest } from '../contract/backends.ts';
@@ -405,6 +405,52 @@ test('an adapter is found by its key and compared with its digest', async () => 
   const many = await Promise.all(Array.from({ length: 20 }, () => ask({ digest, directoryKey: 'checkpoints/1' })));
   expect(many.map((events) => last(events)?.kind)).toEqual(Array.from({ length: 20 }, () => 'completed'));
 });
+
+test.each(['store.unavailable', 'store.disk_full'] as const)(
+  'an engine that does not get at an adapter (%s) leaves the request to one that does, and says so where none does',
+  async (code) => {
+    const directory = await mkdtemp(join(tmpdir(), 'trainyard-adapters-'));
+    const blobs = await FolderBlobs.open(directory);
+    onTestFinished(async () => {
+      await blobs.close();
+      await rm(directory, { recursive: true });
+    });
+    const staged = await blobs.stageDirectory();
+    await writeFile(join(staged, 'adapter_model.safetensors'), 'weights');
+    await writeFile(join(staged, 'adapter.gguf'), 'the same');
+    await blobs.commitDirectory(staged, 'checkpoints/1');
+    const digest = createHash('sha256').update('weights').digest('hex');
+    const adapter = { digest, directoryKey: 'checkpoints/1', path: null };
+    const logged: string[] = [];
+    const log = (line: string) => logged.push(line);
+    const bad = await engine({ adapters: new AdapterFiles(failing(blobs, code)), log });
+    const good = await engine({ adapters: new AdapterFiles(blobs) });
+
+    const { engines } = await asking([bad.url, good.url]);
+    // Whichever of the two a prompt belongs to.
+    for (let i = 0; i < 20; i++) {
+      const prompt = { kind: 'text', text: `prompt ${i}`, addSpecialTokens: false } as const;
+      const events = await all(engines.of(BASE).generate(request({ prompt, adapter }), NEVER));
+      expect(last(events)?.kind).toBe('completed');
+    }
+    expect(good.inference.requests).toHaveLength(20);
+    expect(logged.length).toBeGreaterThan(0);
+    expect(logged[0]).toContain('of this machine alone');
+
+    const { engines: alone } = await asking([bad.url]);
+    const failed = all(alone.of(BASE).generate(request({ adapter }), NEVER));
+    await expect(failed).rejects.toMatchObject({ name: 'StoreError', code });
+    // It is well otherwise.
+    expect(last(await all(alone.of(BASE).generate(request(), NEVER)))?.kind).toBe('completed');
+  },
+);
+
+/** Blobs that cannot be had on one machine. */
+function failing(blobs: FolderBlobs, code: StoreErrorCode): FolderBlobs {
+  return Object.assign(Object.create(blobs) as FolderBlobs, {
+    localDirectory: () => Promise.reject(new StoreError(code, 'of this machine alone')),
+  });
+}
 
 test('whoever has another secret is told nothing, and what to do stands in the log of who asks', async () => {
   const { inference, url } = await engine();

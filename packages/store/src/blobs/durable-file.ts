@@ -35,7 +35,8 @@ export async function syncTree(directory: string): Promise<void> {
   await syncPath(directory);
 }
 
-async function writeWhole(file: FileHandle, chunk: Uint8Array): Promise<void> {
+/** At the end of what was written: a disk that fills up takes a part of a write before it refuses one. */
+export async function writeWhole(file: FileHandle, chunk: Uint8Array): Promise<void> {
   let offset = 0;
   while (offset < chunk.byteLength) offset += (await file.write(chunk, offset)).bytesWritten;
 }

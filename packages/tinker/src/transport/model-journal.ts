@@ -1,4 +1,13 @@
-import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, readFileSync, renameSync, writeSync } from 'node:fs';
+import {
+  closeSync,
+  existsSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  writeFileSync,
+} from 'node:fs';
 import { dirname } from 'node:path';
 
 /** A model of ours on a server. */
@@ -55,8 +64,15 @@ export class ModelJournal {
   #append(entry: Entry): void {
     this.#file ??= this.#begin();
     this.#apply(entry);
-    writeSync(this.#file, `${JSON.stringify(entry)}\n`);
-    fsyncSync(this.#file);
+    try {
+      // The whole line: a disk that fills up takes a part of a write before it refuses one.
+      writeFileSync(this.#file, `${JSON.stringify(entry)}\n`);
+      fsyncSync(this.#file);
+    } catch (error) {
+      // No line may follow half of one: the next begins a new file.
+      this.close();
+      throw error;
+    }
   }
 
   /** A new file with what is open, in place of the old one: it does not grow over the lives of the service. */
@@ -64,10 +80,15 @@ export class ModelJournal {
     mkdirSync(dirname(this.#path), { recursive: true });
     const temporary = `${this.#path}.new`;
     const file = openSync(temporary, 'w', 0o600);
-    for (const entry of this.#open.values()) writeSync(file, `${JSON.stringify(entry)}\n`);
-    fsyncSync(file);
-    renameSync(temporary, this.#path);
-    return file;
+    try {
+      for (const entry of this.#open.values()) writeFileSync(file, `${JSON.stringify(entry)}\n`);
+      fsyncSync(file);
+      renameSync(temporary, this.#path);
+      return file;
+    } catch (error) {
+      closeSync(file);
+      throw error;
+    }
   }
 
   #apply(entry: Entry): void {

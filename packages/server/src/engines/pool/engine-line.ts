@@ -2,6 +2,7 @@ import { Agent as HttpAgent, type IncomingMessage, request as httpRequest } from
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
 
 import type { EngineEvent } from '@trainyard/generation';
+import { StoreError } from '@trainyard/store';
 
 import { SERVICE_VERSION } from '../../service/service-version.ts';
 import { type EngineSecret, nonce } from '../wire/engine-secret.ts';
@@ -55,7 +56,8 @@ interface Answered {
 
 /**
  * Requests to one engine, each signed. They have no time limits but those of their signals: a request may wait in the engine's queue for as long as it takes. What is
- * thrown is an {@link EngineFault}; what the back end there threw (`BackendFailure`, `RequestError`); or the signal's reason.
+ * thrown is an {@link EngineFault}; what the back end there threw (`BackendFailure`, `RequestError`); a `StoreError` when that machine
+ * does not get at an adapter; or the signal's reason.
  */
 export class EngineLine {
   /** Its address, for messages. */
@@ -296,7 +298,8 @@ export class EngineLine {
       return new EngineFault('unfit', `${this.name}, or somebody between here and there: ${error.message}`);
     const code = (error as NodeJS.ErrnoException).code;
     // Errors of ours have codes too, which are none of the system.
-    if (!(error instanceof Error) || error instanceof EngineFault || 'param' in error) return error as Error;
+    const isOurs = error instanceof EngineFault || error instanceof StoreError;
+    if (!(error instanceof Error) || isOurs || 'param' in error) return error as Error;
     return new EngineFault('lost', `${this.name} broke off (${code ?? error.message})`, { cause: error });
   }
 }

@@ -1,6 +1,6 @@
 import type { BackendMember, EngineStats } from '@trainyard/backend';
 import type { EngineEvent, TokenizeInput, TokenizerFacts } from '@trainyard/generation';
-import type { Store } from '@trainyard/store';
+import { type Store, StoreError } from '@trainyard/store';
 
 import type { InferenceBackend, InferenceRequest, ModelInference, Tokenized } from '../../contract/backends.ts';
 import type { BaseModel } from '../../contract/base-models.ts';
@@ -153,12 +153,14 @@ export class EnginesElsewhere implements InferenceBackend {
     const text = generateText({ model: id, request });
     const key = routeKey(request);
     const tried = new Set<EngineLink>();
-    let last: EngineEvent | null = null;
+    let last: EngineEvent | StoreError | null = null;
     for (let numLosses = 0; numLosses < MAX_LOSSES;) {
       if (signal.aborted) return yield failed('engine.aborted', 'the request was given up');
       const link = await this.#pick(id, key, request.n, tried);
-      if (link === null)
-        return yield last ?? failed('engine.host_lost', `no engine takes requests for ${id} now; try again`);
+      if (link === null) {
+        last ??= failed('engine.host_lost', `no engine takes requests for ${id} now; try again`);
+        break;
+      }
       tried.add(link);
       let hasBegun = false;
       try {
@@ -174,6 +176,12 @@ export class EnginesElsewhere implements InferenceBackend {
         if (hasBegun) return;
       } catch (error) {
         if (signal.aborted) return yield failed('engine.aborted', 'the request was given up');
+        if (error instanceof StoreError) {
+          // Another machine may have the adapter already, or room for it.
+          link.counts.failures += 1;
+          last = error;
+          continue;
+        }
         if (!(error instanceof EngineFault)) throw error;
         // It said so itself; what is wrong is with this request, and would be so elsewhere.
         if (error.kind === 'failed') return yield this.#onFailed(link, error);
@@ -185,6 +193,7 @@ export class EnginesElsewhere implements InferenceBackend {
         if (hasBegun) break;
       }
     }
+    if (last instanceof StoreError) throw last;
     if (last !== null) yield last;
   }
 

@@ -285,7 +285,7 @@ export class EnginePort {
     if (error instanceof TypeError) return this.#sendRefusal(response, new Refusal(STATUS.malformed, error.message));
     const fault = toWireFault(error);
     // Of a client's fault the client is told; of this machine's the log.
-    if (fault === null || fault.code === 'engine.adapter_unreadable')
+    if (fault === null || fault.kind === 'blobs' || fault.code === 'engine.adapter_unreadable')
       this.#options.log(`a request to this engine failed: ${describe(error)}`, about);
     if (fault === null) this.#send(response, STATUS.failed, {});
     else this.#send(response, STATUS.refused, fault);

@@ -1,8 +1,12 @@
 import type { EngineErrorCode } from '@trainyard/backend';
 import type { FieldText, RequestErrorCode } from '@trainyard/protocol';
+import { StoreError, type StoreErrorCode } from '@trainyard/store';
 
 import { BackendFailure } from '../../faults/backend-failure.ts';
 import { RequestError } from '../../faults/request-error.ts';
+
+/** Faults of the blobs as one machine has them: another may reach the bucket, or have room. */
+const OF_ONE_MACHINE = ['store.unavailable', 'store.disk_full'] as const satisfies readonly StoreErrorCode[];
 
 /** An error that a back end threw for whoever asked, as data. */
 export type WireFault =
@@ -18,7 +22,8 @@ export type WireFault =
       readonly message: string;
       readonly param: string | null;
       readonly headers: Readonly<Record<string, string>>;
-    };
+    }
+  | { readonly kind: 'blobs'; readonly code: (typeof OF_ONE_MACHINE)[number] };
 
 /** Null for an error that is told to nobody outside. */
 export function toWireFault(error: unknown): WireFault | null {
@@ -30,11 +35,13 @@ export function toWireFault(error: unknown): WireFault | null {
     const { code, message, param, headers } = error;
     return { kind: 'request', code, message, param, headers };
   }
-  return null;
+  const code = error instanceof StoreError ? OF_ONE_MACHINE.find((one) => one === error.code) : undefined;
+  return code === undefined ? null : { kind: 'blobs', code };
 }
 
-export function fromWireFault(fault: WireFault): BackendFailure | RequestError {
+export function fromWireFault(fault: WireFault): BackendFailure | RequestError | StoreError {
   if (fault.kind === 'backend') return new BackendFailure(fault.code, fault.text, fault.param);
+  if (fault.kind === 'blobs') return new StoreError(fault.code, 'an engine cannot read an adapter; its log says why');
   const { code, message, param, headers } = fault;
   return new RequestError(code, message, { param, headers });
 }

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
-import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rm, statfs, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { GetObjectCommand, ListObjectsV2Command, PutObjectCommand, S3Client } from '@aws-sdk/client-s3';
@@ -144,6 +145,37 @@ describe('S3Blobs in a bucket', () => {
     expect(await names()).toEqual([]);
   });
 
+  // A small file system takes root's rights to mount.
+  it.runIf(process.platform === 'linux' && process.getuid?.() === 0)(
+    'a machine whose disk is full says so, keeps nothing of what came, and has it once there is room',
+    async () => {
+      const weights = randomBytes(3 * 2 ** 20);
+      const blobs = await open();
+      await blobs.commitDirectory(await stagedFolder(blobs, weights), 'checkpoints/1');
+      await blobs.put('large', weights);
+      const small = join(folder, 'small');
+      await mkdir(small);
+      mount('-t', 'tmpfs', '-o', 'size=1m', 'small', small);
+      try {
+        const other = await open({ cacheDirectory: small });
+        const full = { code: 'store.disk_full' };
+        await expect(other.localDirectory('checkpoints/1')).rejects.toMatchObject(full);
+        await expect(other.get('large')).rejects.toMatchObject(full);
+        const files = (await readdir(small, { recursive: true, withFileTypes: true })).filter((one) => one.isFile());
+        expect(files.filter(({ name }) => /weights|empty/.test(name))).toEqual([]);
+        expect((await statfs(small)).bfree).toBeGreaterThan((2 ** 20 / 4096) * 0.9);
+        mount('-o', 'remount,size=16m', small);
+        const path = (await other.localDirectory('checkpoints/1'))!;
+        expect(Buffer.compare(await readFile(join(path, 'nested/weights')), weights)).toBe(0);
+        expect(Buffer.compare(Buffer.from(await other.get('large')), weights)).toBe(0);
+        await other.close();
+        handles.splice(handles.indexOf(other), 1);
+      } finally {
+        execFileSync('umount', ['--lazy', small]);
+      }
+    },
+  );
+
   it('lists more names than a page has', async () => {
     const blobs = await open();
     const keys = Array.from({ length: 1_100 }, (_, i) => `logs/${i}`);
@@ -197,3 +229,7 @@ it('the network did fail in every way', () => {
   console.log(`faults: ${JSON.stringify(network.faults)}`);
   expect(Object.values(network.faults).every((count) => count > 5)).toBe(true);
 });
+
+function mount(...args: readonly string[]): void {
+  execFileSync('mount', args);
+}

@@ -4,6 +4,7 @@ import { dirname, join } from 'node:path';
 import type { BlobLocation, Blobs } from '../../contract/blobs.ts';
 import { StoreError } from '../../contract/errors.ts';
 import { checkBlobKey } from '../blob-key.ts';
+import { writeWhole } from '../durable-file.ts';
 import { EncodedBlobs, keyOfFile } from '../encoded-blobs.ts';
 import { filesBelow, hashOf } from '../file-hash.ts';
 import { directoryTaken, fileFault } from '../file-fault.ts';
@@ -277,7 +278,7 @@ async function writeHashed(
   for await (const chunk of chunks) {
     signal?.throwIfAborted();
     hash.update(chunk);
-    for (let at = 0; at < chunk.byteLength;) at += (await file.write(chunk, at)).bytesWritten;
+    await writeWhole(file, chunk);
     sizeBytes += chunk.byteLength;
   }
   signal?.throwIfAborted();

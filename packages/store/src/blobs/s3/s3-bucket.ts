@@ -3,6 +3,7 @@ import { open } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import { AwsClient } from 'aws4fetch';
 import { StoreError } from '../../contract/errors.ts';
+import { writeWhole } from '../durable-file.ts';
 import { childrenOf, textOf } from './s3-xml.ts';
 
 export interface S3BucketOptions {
@@ -177,7 +178,7 @@ export class S3Bucket {
         const bytes = await this.#body({ method: 'GET', name, headers: { range, 'if-match': etag }, also: [404, 412] });
         if (bytes === null || bytes.length === 0) break;
         hash.update(bytes);
-        await file.write(bytes, 0, bytes.length, at);
+        await writeWhole(file, bytes);
         at += bytes.length;
       }
       if (at < sizeBytes) continue;
