@@ -81,7 +81,7 @@ function checkSampled(tokens: readonly TokenLogprob[] | null): void {
   for (const { logprob, top } of listOf(tokens)) checkNumbers([logprob, ...listOf(top).map((other) => other.logprob)]);
 }
 
-/** Of whatever scale: logits may be asked for in their place. */
+/** Any scale will do: logits may be asked for in their place. */
 function checkNumbers(logprobs: Iterable<number>): void {
   for (const logprob of logprobs)
     if (!Number.isFinite(logprob)) throw new RangeError(`the log-probability ${shown(logprob)} is no number`);
