@@ -190,22 +190,6 @@ export const SCHEDULE_MUTANTS = [
     within: 100,
   },
   {
-    name: 'a manifest is written before its files',
-    edits: [
-      {
-        file: S3_BLOBS,
-        from: '    if ((await this.#manifest(key)) !== null) throw directoryTaken(key);\n',
-        to: '    if ((await this.#manifest(key)) !== null) throw directoryTaken(key);\n    await this.#bucket.put(manifestName(key), Buffer.from(JSON.stringify({ commit, files: [] })));\n',
-      },
-      {
-        file: S3_BLOBS,
-        from: 'const isMine = await this.#bucket.put(manifestName(key), bytes, { isNew: true });',
-        to: 'const isMine = await this.#bucket.put(manifestName(key), bytes);',
-      },
-    ],
-    within: 100,
-  },
-  {
     name: 'files go although a row may name them',
     edits: [
       {

@@ -5,6 +5,8 @@ import { TokenizerError } from '../contract/tokenizer-error.ts';
 const PLANES = [0xf0000, 0x100000] as const;
 const PLANE_SIZE = 0xfffe;
 const PRIVATE_USE = /[\u{F0000}-\u{10FFFF}]/gu;
+/** Such a character, or as tojson(ensure_ascii=true) writes it: an escaped surrogate pair. Compiled once, as it would take longer than its use for each chat. */
+const RESTORABLE = /[\u{F0000}-\u{10FFFF}]|\\u(db[89a-f][0-9a-f])\\u(d[c-f][0-9a-f]{2})/gu;
 
 /**
  * Keeps text from outside from becoming control tokens on its way through a chat template.
@@ -24,7 +26,6 @@ export class ControlShield {
   readonly #first: number;
   readonly #characters = new Map<string, string>(); // literal text → private-use character
   readonly #literals = new Map<string, string>(); // and back
-  readonly #restorable: RegExp;
 
   /** @param values everything that will be protected; strings inside arrays and objects, keys included, are found */
   constructor(control: SpecialTokens, values: readonly unknown[]) {
@@ -33,10 +34,6 @@ export class ControlShield {
     const needed = 1 + control.texts.length + borderCharacters.size;
     this.#first = freeRange(needed, privateCharacters(values));
     this.sentinel = String.fromCodePoint(this.#first);
-    const last = this.#first + needed - 1;
-    // tojson(ensure_ascii=true) writes the characters as escaped surrogate pairs
-    const escaped = String.raw`\\u(db[89a-f][0-9a-f])\\u(d[c-f][0-9a-f]{2})`;
-    this.#restorable = new RegExp(`[\\u{${this.#first.toString(16)}}-\\u{${last.toString(16)}}]|${escaped}`, 'gu');
   }
 
   /**
@@ -54,7 +51,7 @@ export class ControlShield {
 
   /** The inverse of `protect` for text; a sentinel vanishes. */
   restore(text: string): string {
-    return text.replace(this.#restorable, (found: string, high: string | undefined, low: string | undefined) => {
+    return text.replace(RESTORABLE, (found: string, high: string | undefined, low: string | undefined) => {
       if (found === this.sentinel) return '';
       if (high === undefined || low === undefined) return this.#literals.get(found) ?? found;
       const literal = this.#literals.get(String.fromCharCode(Number.parseInt(high, 16), Number.parseInt(low, 16)));
@@ -101,7 +98,7 @@ function escapeNonAscii(text: string): string {
 function privateCharacters(values: readonly unknown[], found = new Set<number>()): Set<number> {
   for (const value of values) {
     if (typeof value === 'string')
-      for (const [character] of value.matchAll(PRIVATE_USE)) found.add(character.codePointAt(0) ?? 0);
+      for (const character of value.match(PRIVATE_USE) ?? []) found.add(character.codePointAt(0) ?? 0);
     else if (Array.isArray(value)) privateCharacters(value, found);
     else if (typeof value === 'object' && value !== null) {
       privateCharacters(Object.keys(value), found);

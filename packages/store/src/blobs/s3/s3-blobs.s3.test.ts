@@ -145,6 +145,23 @@ describe('S3Blobs in a bucket', () => {
     expect(await names()).toEqual([]);
   });
 
+  it('who looks on while a directory is committed finds nothing, or all of it', async () => {
+    const [writer, reader] = [await open(), await open()];
+    const staged = await writer.stageDirectory();
+    const expected = Array.from({ length: 40 }, (_, i) => `part-${String(i).padStart(2, '0')}`);
+    for (const name of expected) await writeFile(join(staged, name), name);
+    let isOver = false;
+    const committing = writer.commitDirectory(staged, 'checkpoints/1').finally(() => (isOver = true));
+    let numLooks = 0;
+    for (; !isOver; numLooks++) {
+      const path = await reader.localDirectory('checkpoints/1');
+      if (path !== null) expect((await readdir(path)).toSorted()).toEqual(expected);
+    }
+    await committing;
+    expect(numLooks).toBeGreaterThan(1);
+    expect((await readdir((await reader.localDirectory('checkpoints/1'))!)).toSorted()).toEqual(expected);
+  });
+
   // A small file system takes root's rights to mount.
   it.runIf(process.platform === 'linux' && process.getuid?.() === 0)(
     'a machine whose disk is full says so, keeps nothing of what came, and has it once there is room',
