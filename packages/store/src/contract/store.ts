@@ -382,7 +382,7 @@ export interface Store {
   listReferencedKeys(): Promise<{ directoryKeys: string[]; blobKeys: string[] }>;
   /** Whether a row names this blob or artifact key; decides what becomes of a file whose row was written or not. */
   isNamed(key: string): Promise<boolean>;
-  /** The reason why the store cannot write, in words that name no file; null when nothing waits for long. */
+  /** The reason why the store cannot write, in words that name no file: others have its lock for long, it does not answer, its disk is full. Null: none is known. */
   trouble(): string | null;
   /**
    * Calls `wake` soon after this process has added to the feed; after any has, or has registered, where the database tells of it. It may come late, twice or never: it says

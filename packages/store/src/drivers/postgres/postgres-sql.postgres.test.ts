@@ -68,6 +68,18 @@ describe('a PostgreSQL database', () => {
     await sql.close();
   });
 
+  it('a disk that is full is told until something is written again', async () => {
+    const sql = await PostgresSql.open(url);
+    const full = "do $$ begin raise exception 'No space left on device' using errcode = '53100'; end $$";
+    await expect(sql.transaction((queries) => queries.query(full, []))).rejects.toMatchObject({
+      code: 'store.disk_full',
+    });
+    expect(sql.trouble).toBe('the disk of the database is full: nothing is written until there is room');
+    await sql.transaction(async () => {});
+    expect(sql.trouble).toBeNull();
+    await sql.close();
+  });
+
   it('writers take turns, over handles and within one; readers wait for nobody', async () => {
     const [one, two] = [await PostgresSql.open(url), await PostgresSql.open(url)];
     const order: string[] = [];

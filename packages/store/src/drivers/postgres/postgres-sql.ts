@@ -2,6 +2,7 @@ import pg from 'pg';
 import { connectionString } from './connection-string.ts';
 import { StoreError } from '../../contract/errors.ts';
 import type { Migration } from '../../migrations/migration.ts';
+import { FullDisk } from '../full-disk.ts';
 import { pendingStatements } from '../pending-statements.ts';
 import type { Queries, Sql, SqlParameter, SqlResult, SqlRow, TransactionOptions } from '../../contract/sql.ts';
 import { FeedListener } from './feed-listener.ts';
@@ -63,6 +64,7 @@ export class PostgresSql implements Sql {
   readonly #idleTransactionMs: number;
   readonly #answerTimeoutMs: number;
   readonly #texts = new Map<string, string>();
+  readonly #fullDisk = new FullDisk();
   /** Settles with the last transaction of this process: they wait for one another here rather than each with a connection. */
   #last: Promise<unknown> = Promise.resolve();
   /** How often no answer came. */
@@ -186,7 +188,7 @@ export class PostgresSql implements Sql {
     const lost = seconds(this.#lostSince);
     if (lost > 0) return `the database has not answered for ${Math.floor(lost)} s`;
     const waited = seconds(this.#waitsSince);
-    if (waited * 1000 < NOTICEABLE_WAIT_MS) return null;
+    if (waited * 1000 < NOTICEABLE_WAIT_MS) return this.#fullDisk.trouble;
     return `another process has kept others from writing to the database for ${Math.floor(waited)} s`;
   }
 
@@ -233,6 +235,7 @@ export class PostgresSql implements Sql {
       });
       await connection.query('commit');
       isWhole = true;
+      this.#fullDisk.written();
       return this.#answered(result);
     } catch (error) {
       // A connection that did not answer would not answer this either.
@@ -349,6 +352,7 @@ export class PostgresSql implements Sql {
     if (isSilence(error) || (error instanceof StoreError && isSilence(error.cause))) this.#numSilences += 1;
     const fault = postgresFault(error, this.name);
     if (fault instanceof StoreError && fault.code === 'store.unavailable') this.#lostSince ??= performance.now();
+    this.#fullDisk.failed(fault);
     return fault;
   }
 

@@ -2,6 +2,7 @@ import { chmodSync, closeSync, existsSync, mkdirSync, openSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync, type StatementSync } from 'node:sqlite';
 import { StoreError } from '../../contract/errors.ts';
+import { FullDisk } from '../full-disk.ts';
 import { LockQueue } from './lock-queue.ts';
 import type { Migration } from '../../migrations/migration.ts';
 import { pendingStatements } from '../pending-statements.ts';
@@ -37,6 +38,7 @@ export class SqliteSql implements Sql {
   readonly #statements = new Map<string, Prepared>();
   readonly #queue: LockQueue;
   readonly #wakes = new Set<() => void>();
+  readonly #fullDisk = new FullDisk();
   #synchronous: 'full' | 'normal' = 'full';
   /** Something was added to the feed since the last commit. */
   #hasNews = false;
@@ -88,7 +90,7 @@ export class SqliteSql implements Sql {
         this.#committed();
         return result;
       } catch (error) {
-        throw sqliteFault(error, this.path);
+        throw this.#faultOf(error);
       }
     });
   }
@@ -120,7 +122,7 @@ export class SqliteSql implements Sql {
   /** See `Store.trouble`. */
   get trouble(): string | null {
     const waitedMs = this.#queue.waitedMs;
-    if (waitedMs < NOTICEABLE_WAIT_MS) return null;
+    if (waitedMs < NOTICEABLE_WAIT_MS) return this.#fullDisk.trouble;
     return `another process has had the lock of the database for ${Math.floor(waitedMs / 1000)} s`;
   }
 
@@ -137,7 +139,7 @@ export class SqliteSql implements Sql {
       this.#setSynchronous(isDurable ? 'full' : 'normal');
       this.#run('begin immediate');
     } catch (error) {
-      throw sqliteFault(error, this.path);
+      throw this.#faultOf(error);
     }
   }
 
@@ -145,13 +147,20 @@ export class SqliteSql implements Sql {
     try {
       const result = await body(this.#inTransaction);
       this.#run('commit');
+      this.#fullDisk.written();
       this.#committed();
       return result;
     } catch (error) {
       this.#hasNews = false;
       this.#rollBack();
-      throw sqliteFault(error, this.path);
+      throw this.#faultOf(error);
     }
+  }
+
+  #faultOf(error: unknown): unknown {
+    const fault = sqliteFault(error, this.path);
+    this.#fullDisk.failed(fault);
+    return fault;
   }
 
   #setSynchronous(level: 'full' | 'normal'): void {

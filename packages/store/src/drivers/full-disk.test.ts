@@ -1,0 +1,21 @@
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { StoreError } from '../contract/errors.ts';
+import { FullDisk } from './full-disk.ts';
+
+beforeEach(() => vi.useFakeTimers());
+afterEach(() => vi.useRealTimers());
+
+it('a full disk is told until something is written, or for a minute where nothing is', () => {
+  const disk = new FullDisk();
+  disk.failed(new StoreError('store.busy', 'another fault'));
+  expect(disk.trouble).toBeNull();
+  disk.failed(new StoreError('store.disk_full', 'full'));
+  expect(disk.trouble).toContain('the disk of the database is full');
+  disk.written();
+  expect(disk.trouble).toBeNull();
+  disk.failed(new StoreError('store.disk_full', 'full again'));
+  vi.advanceTimersByTime(59_000);
+  expect(disk.trouble).not.toBeNull();
+  vi.advanceTimersByTime(2_000);
+  expect(disk.trouble).toBeNull();
+});
