@@ -43,7 +43,7 @@ export const FULL: Sizes = {
   numTurns: 4,
   numAdapters: [1, 4, 16],
   numSequences: [1, 8, 32, 64, 128],
-  promptLengths: [500, 2_000, 7_500],
+  promptLengths: [500, 2_000, 7_000],
   numInFlight: 500,
 };
 
