@@ -46,35 +46,35 @@ test('what was unloaded is forgotten, and the file does not grow over lives', ()
   expect(readFileSync(path(), 'utf8').trim().split('\n')).toHaveLength(52);
 });
 
-// A small file system takes root's rights to mount.
-test.runIf(process.platform === 'linux' && process.getuid?.() === 0)(
-  'a disk that fills up in the middle of a line loses no number, and gives none out twice',
-  () => {
-    const small = join(folder, 'state');
-    mkdirSync(small);
-    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=8k', 'small', small]);
-    try {
-      const journal = new ModelJournal(path());
-      journal.opened(ONE);
-      let given = 0;
-      const fill = () => {
-        for (;;) given = journal.nextSeqId(ONE);
-      };
-      expect(fill).toThrow('ENOSPC');
-      expect(readFileSync(path(), 'utf8')).not.toMatch(/\n$/);
-      const [before] = new ModelJournal(path()).openModels();
-      expect(before).toEqual({ ...ONE, lastSeqId: given });
-      execFileSync('mount', ['-o', 'remount,size=1m', small]);
-      const next = journal.nextSeqId(ONE);
-      expect(next).toBeGreaterThan(given);
-      journal.opened(TWO);
-      journal.close();
-      expect(new ModelJournal(path()).openModels()).toEqual([
-        { ...ONE, lastSeqId: next },
-        { ...TWO, lastSeqId: 0 },
-      ]);
-    } finally {
-      execFileSync('umount', ['--lazy', small]);
-    }
-  },
-);
+test('a disk that fills up in the middle of a line loses no number, and gives none out twice', (context) => {
+  const small = join(folder, 'state');
+  mkdirSync(small);
+  try {
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=8k', 'small', small], { stdio: 'ignore' });
+  } catch {
+    context.skip('a small file system takes the right to mount');
+  }
+  try {
+    const journal = new ModelJournal(path());
+    journal.opened(ONE);
+    let given = 0;
+    const fill = () => {
+      for (;;) given = journal.nextSeqId(ONE);
+    };
+    expect(fill).toThrow('ENOSPC');
+    expect(readFileSync(path(), 'utf8')).not.toMatch(/\n$/);
+    const [before] = new ModelJournal(path()).openModels();
+    expect(before).toEqual({ ...ONE, lastSeqId: given });
+    execFileSync('mount', ['-o', 'remount,size=1m', small]);
+    const next = journal.nextSeqId(ONE);
+    expect(next).toBeGreaterThan(given);
+    journal.opened(TWO);
+    journal.close();
+    expect(new ModelJournal(path()).openModels()).toEqual([
+      { ...ONE, lastSeqId: next },
+      { ...TWO, lastSeqId: 0 },
+    ]);
+  } finally {
+    execFileSync('umount', ['--lazy', small]);
+  }
+});

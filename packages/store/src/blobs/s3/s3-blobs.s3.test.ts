@@ -162,36 +162,36 @@ describe('S3Blobs in a bucket', () => {
     expect((await readdir((await reader.localDirectory('checkpoints/1'))!)).toSorted()).toEqual(expected);
   });
 
-  // A small file system takes root's rights to mount.
-  it.runIf(process.platform === 'linux' && process.getuid?.() === 0)(
-    'a machine whose disk is full says so, keeps nothing of what came, and has it once there is room',
-    async () => {
-      const weights = randomBytes(3 * 2 ** 20);
-      const blobs = await open();
-      await blobs.commitDirectory(await stagedFolder(blobs, weights), 'checkpoints/1');
-      await blobs.put('large', weights);
-      const small = join(folder, 'small');
-      await mkdir(small);
+  it('a machine whose disk is full says so, keeps nothing of what came, and has it once there is room', async (context) => {
+    const weights = randomBytes(3 * 2 ** 20);
+    const blobs = await open();
+    await blobs.commitDirectory(await stagedFolder(blobs, weights), 'checkpoints/1');
+    await blobs.put('large', weights);
+    const small = join(folder, 'small');
+    await mkdir(small);
+    try {
       mount('-t', 'tmpfs', '-o', 'size=1m', 'small', small);
-      try {
-        const other = await open({ cacheDirectory: small });
-        const full = { code: 'store.disk_full' };
-        await expect(other.localDirectory('checkpoints/1')).rejects.toMatchObject(full);
-        await expect(other.get('large')).rejects.toMatchObject(full);
-        const files = (await readdir(small, { recursive: true, withFileTypes: true })).filter((one) => one.isFile());
-        expect(files.filter(({ name }) => /weights|empty/.test(name))).toEqual([]);
-        expect((await statfs(small)).bfree).toBeGreaterThan((2 ** 20 / 4096) * 0.9);
-        mount('-o', 'remount,size=16m', small);
-        const path = (await other.localDirectory('checkpoints/1'))!;
-        expect(Buffer.compare(await readFile(join(path, 'nested/weights')), weights)).toBe(0);
-        expect(Buffer.compare(Buffer.from(await other.get('large')), weights)).toBe(0);
-        await other.close();
-        handles.splice(handles.indexOf(other), 1);
-      } finally {
-        execFileSync('umount', ['--lazy', small]);
-      }
-    },
-  );
+    } catch {
+      context.skip('a small file system takes the right to mount');
+    }
+    try {
+      const other = await open({ cacheDirectory: small });
+      const full = { code: 'store.disk_full' };
+      await expect(other.localDirectory('checkpoints/1')).rejects.toMatchObject(full);
+      await expect(other.get('large')).rejects.toMatchObject(full);
+      const files = (await readdir(small, { recursive: true, withFileTypes: true })).filter((one) => one.isFile());
+      expect(files.filter(({ name }) => /weights|empty/.test(name))).toEqual([]);
+      expect((await statfs(small)).bfree).toBeGreaterThan((2 ** 20 / 4096) * 0.9);
+      mount('-o', 'remount,size=16m', small);
+      const path = (await other.localDirectory('checkpoints/1'))!;
+      expect(Buffer.compare(await readFile(join(path, 'nested/weights')), weights)).toBe(0);
+      expect(Buffer.compare(Buffer.from(await other.get('large')), weights)).toBe(0);
+      await other.close();
+      handles.splice(handles.indexOf(other), 1);
+    } finally {
+      execFileSync('umount', ['--lazy', small]);
+    }
+  });
 
   it('lists more names than a page has', async () => {
     const blobs = await open();
@@ -248,5 +248,5 @@ it('the network did fail in every way', () => {
 });
 
 function mount(...args: readonly string[]): void {
-  execFileSync('mount', args);
+  execFileSync('mount', args, { stdio: 'ignore' });
 }
