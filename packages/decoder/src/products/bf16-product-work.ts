@@ -96,13 +96,13 @@ export class Bf16ProductWork {
 
   #computeRows(unit: number): void {
     const cells = this.#cells;
-    const value = (name: keyof typeof BF16_CELL): number => this.#value(name);
-    const index = value('matrix');
+    const index = this.#value('matrix');
     const { ending, place } = this.#matrices[index]!;
     const weights = (this.#weights[index] ??= new BorrowedBf16Weights(this.#library, place));
     const { out, in: inner } = place.dims;
-    const first = unit * value('rowsPerUnit');
-    const numRows = Math.min(value('numRows') - first, value('rowsPerUnit'));
+    const rowsPerUnit = this.#value('rowsPerUnit');
+    const first = unit * rowsPerUnit;
+    const numRows = Math.min(this.#value('numRows') - first, rowsPerUnit);
     const ofResult = BigInt(4 * first * out);
     const factor = cells[BF16_CELL.factor]!;
     const places = {

@@ -366,17 +366,7 @@ test('limits of requests in flight hold on this side too', async () => {
 });
 
 test('an adapter is found by its key and compared with its digest', async () => {
-  const directory = await mkdtemp(join(tmpdir(), 'trainyard-adapters-'));
-  const blobs = await FolderBlobs.open(directory);
-  onTestFinished(async () => {
-    await blobs.close();
-    await rm(directory, { recursive: true });
-  });
-  const staged = await blobs.stageDirectory();
-  await writeFile(join(staged, 'adapter_model.safetensors'), 'weights');
-  await writeFile(join(staged, 'adapter.gguf'), 'the same');
-  await blobs.commitDirectory(staged, 'checkpoints/1');
-  const digest = createHash('sha256').update('weights').digest('hex');
+  const { directory, blobs, digest } = await adapterBlobs();
   const logged: string[] = [];
   const { inference, url } = await engine({ adapters: new AdapterFiles(blobs), log: (line) => logged.push(line) });
   const { engines } = await asking([url]);
@@ -409,17 +399,7 @@ test('an adapter is found by its key and compared with its digest', async () => 
 test.each(['store.unavailable', 'store.disk_full'] as const)(
   'an engine that does not get at an adapter (%s) leaves the request to one that does, and says so where none does',
   async (code) => {
-    const directory = await mkdtemp(join(tmpdir(), 'trainyard-adapters-'));
-    const blobs = await FolderBlobs.open(directory);
-    onTestFinished(async () => {
-      await blobs.close();
-      await rm(directory, { recursive: true });
-    });
-    const staged = await blobs.stageDirectory();
-    await writeFile(join(staged, 'adapter_model.safetensors'), 'weights');
-    await writeFile(join(staged, 'adapter.gguf'), 'the same');
-    await blobs.commitDirectory(staged, 'checkpoints/1');
-    const digest = createHash('sha256').update('weights').digest('hex');
+    const { blobs, digest } = await adapterBlobs();
     const adapter = { digest, directoryKey: 'checkpoints/1', path: null };
     const logged: string[] = [];
     const log = (line: string) => logged.push(line);
@@ -444,6 +424,22 @@ test.each(['store.unavailable', 'store.disk_full'] as const)(
     expect(last(await all(alone.of(BASE).generate(request(), NEVER)))?.kind).toBe('completed');
   },
 );
+
+/** Blobs with the adapter `checkpoints/1`, which has that digest. */
+async function adapterBlobs() {
+  const directory = await mkdtemp(join(tmpdir(), 'trainyard-adapters-'));
+  const blobs = await FolderBlobs.open(directory);
+  onTestFinished(async () => {
+    await blobs.close();
+    await rm(directory, { recursive: true });
+  });
+  const staged = await blobs.stageDirectory();
+  await writeFile(join(staged, 'adapter_model.safetensors'), 'weights');
+  await writeFile(join(staged, 'adapter.gguf'), 'the same');
+  await blobs.commitDirectory(staged, 'checkpoints/1');
+  const digest = createHash('sha256').update('weights').digest('hex');
+  return { directory, blobs, digest };
+}
 
 /** Blobs that cannot be had on one machine. */
 function failing(blobs: FolderBlobs, code: StoreErrorCode): FolderBlobs {

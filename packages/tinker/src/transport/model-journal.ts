@@ -65,8 +65,7 @@ export class ModelJournal {
     this.#file ??= this.#begin();
     this.#apply(entry);
     try {
-      // The whole line: a disk that fills up takes a part of a write before it refuses one.
-      writeFileSync(this.#file, `${JSON.stringify(entry)}\n`);
+      writeLine(this.#file, entry);
       fsyncSync(this.#file);
     } catch (error) {
       // No line may follow half of one: the next begins a new file.
@@ -81,7 +80,7 @@ export class ModelJournal {
     const temporary = `${this.#path}.new`;
     const file = openSync(temporary, 'w', 0o600);
     try {
-      for (const entry of this.#open.values()) writeFileSync(file, `${JSON.stringify(entry)}\n`);
+      for (const entry of this.#open.values()) writeLine(file, entry);
       fsyncSync(file);
       renameSync(temporary, this.#path);
       return file;
@@ -121,6 +120,11 @@ function isEntry(value: unknown): value is Entry {
   return (
     typeof url === 'string' && typeof modelId === 'string' && (lastSeqId === null || Number.isSafeInteger(lastSeqId))
   );
+}
+
+/** The whole of it: a disk that fills up takes a part of a write before it refuses one. */
+function writeLine(file: number, entry: Entry): void {
+  writeFileSync(file, `${JSON.stringify(entry)}\n`);
 }
 
 function keyOf({ url, modelId }: Pick<OpenModel, 'url' | 'modelId'>): string {

@@ -43,9 +43,10 @@ const BLOCKING: ReadonlySet<string> = new Set(['silence', ...PROCESS_FAULTS]);
 
 /** Exports and imports are given up when they went down with three services; so many kills, stops beyond a lease and leases taken away make two at most. */
 const MAX_LOST_ATTEMPTS = 2;
-const LEASE_MS = 30_000;
+/** How long a claim lasts that nobody renews. */
+export const LEASE_MS = 30_000;
 /** After so long without a renewal another process may start a request under the same `Idempotency-Key`. */
-const REQUEST_MS = 60_000;
+export const REQUEST_MS = 60_000;
 
 export interface FaultsOptions {
   readonly seed: string;

@@ -1,10 +1,8 @@
+import { LEASE_MS, REQUEST_MS } from './faults.ts';
+
 /** A setting of a transaction: what time it was when it was asked for, ms since the epoch. */
 export const LEDGER_CLOCK = 'ledger.now';
 
-/** How long a claim lasts that nobody renews. */
-const LEASE_MS = 30_000;
-/** How long a request in progress is its process's that does not renew it. */
-const REQUEST_MS = 60_000;
 /** A transaction may wait so long for its turn, and a little besides. */
 const TURN_MS = 7_000;
 
