@@ -7,6 +7,8 @@ export interface ScriptResult {
   exitCode: number | null;
   /** stdout and stderr in the order of arrival */
   output: string;
+  /** stdout alone: what a program's own children say on its stderr is not in it */
+  stdout: string;
   durationMs: number;
 }
 
@@ -23,13 +25,17 @@ export async function runProgram(
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   let output = '';
-  child.stdout.setEncoding('utf8').on('data', (text: string) => (output += text));
+  let stdout = '';
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    output += text;
+    stdout += text;
+  });
   child.stderr.setEncoding('utf8').on('data', (text: string) => (output += text));
   const exitCode = await new Promise<number | null>((settle, fail) => {
     child.on('error', fail);
     child.on('close', settle);
   });
-  return { exitCode, output, durationMs: performance.now() - startedMs };
+  return { exitCode, output, stdout, durationMs: performance.now() - startedMs };
 }
 
 /** Runs one of the repository's scripts on the Node.js that runs the tests. */
