@@ -99,6 +99,7 @@ import { spendKeyLimits } from './lifecycles/key-budget.ts';
 import { createModel, deleteModel, sweepDeleted } from './lifecycles/model-lifecycle.ts';
 import { type DatabaseCall, MeasuredSql } from './drivers/measured-sql.ts';
 import { openTables, type Tables } from './tables/tables.ts';
+import { KnownKeys } from './buffers/known-keys.ts';
 import { UsageBuffer } from './buffers/usage-buffer.ts';
 
 /** A claim is tried in a transaction at least this often: before it the database's clock is an estimate, which the sleep of a machine sets back. */
@@ -143,6 +144,7 @@ export class SqlStore implements Store {
   readonly #tables: Tables;
   /** On the clock of `performance.now()`: the last claim in a transaction. */
   #claimedAt = -Infinity;
+  readonly #knownKeys: KnownKeys;
   readonly #usage: UsageBuffer;
   readonly #choiceRecords: ChoiceRecordBuffer;
   readonly #requests: RequestsInProgress;
@@ -155,6 +157,7 @@ export class SqlStore implements Store {
     this.#sql = sql;
     this.#clock = clock;
     this.#tables = openTables(sql);
+    this.#knownKeys = new KnownKeys((digest, now) => this.#tables.keys.find(digest, now));
     this.#usage = new UsageBuffer(sql, clock);
     this.#choiceRecords = new ChoiceRecordBuffer(sql, clock, choiceRecords);
     this.#requests = new RequestsInProgress(sql, clock, instanceId);
@@ -174,7 +177,7 @@ export class SqlStore implements Store {
   }
 
   async ensureKey(input: NewKey & { secret: string }): Promise<ApiKey & { numReplaced: number }> {
-    return this.#write(async (tables) => {
+    return this.#changeKeys(async (tables) => {
       const { keys } = tables;
       const key = await keys.ensure(input, this.#clock());
       const numReplaced = key.isServiceKey ? await keys.revokeServiceKeysBut(key.id, this.#clock()) : 0;
@@ -184,7 +187,7 @@ export class SqlStore implements Store {
   }
 
   async verifyKey(secret: string): Promise<Caller | null> {
-    return await this.#tables.keys.verify(secret, this.#clock());
+    return await this.#knownKeys.verify(secret, this.#clock());
   }
 
   async getKey(keyId: string): Promise<ApiKey | null> {
@@ -196,7 +199,7 @@ export class SqlStore implements Store {
   }
 
   async setKeyLimits(keyId: string, limits: Partial<KeyLimits>): Promise<ApiKey | null> {
-    return this.#write(async ({ keys }) => {
+    return this.#changeKeys(async ({ keys }) => {
       const key = await keys.get(keyId);
       if (key === null) return null;
       const changed = { ...key, limits: { ...key.limits, ...limits } };
@@ -206,7 +209,7 @@ export class SqlStore implements Store {
   }
 
   async revokeKey(keyId: string): Promise<boolean> {
-    return this.#write(async (tables) => {
+    return this.#changeKeys(async (tables) => {
       const isRevoked = await tables.keys.revoke(keyId, this.#clock());
       if (isRevoked) await tables.signIns.removeOfRevokedKeys();
       return isRevoked;
@@ -840,6 +843,15 @@ export class SqlStore implements Store {
       await this.#choiceRecords.flush();
     } finally {
       await this.#sql.close();
+    }
+  }
+
+  /** Also when it failed: its commit may have happened. */
+  async #changeKeys<Result>(body: (tables: Tables) => Promise<Result>): Promise<Result> {
+    try {
+      return await this.#write(body);
+    } finally {
+      this.#knownKeys.changed();
     }
   }
 

@@ -8,7 +8,7 @@ export type EngineTemplate = Pick<ChatTemplate, 'render' | 'source' | 'toolForma
 
 /** A conversation as a prompt. */
 export interface RenderedChat {
-  readonly tokenIds: Iterable<number>;
+  readonly tokenIds: ArrayLike<number>;
   readonly text: string;
   /** Jinja that it was rendered with. */
   readonly source: string;

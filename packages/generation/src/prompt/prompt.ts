@@ -39,8 +39,7 @@ export function encodePrompt(
   parts: PromptParts,
   signal: AbortSignal,
 ): EncodedPrompt | Promise<EncodedPrompt> {
-  const within = (ids: Iterable<number>, hasBorders: boolean): readonly number[] =>
-    hasBorders ? [...parts.borders.before, ...ids, ...parts.borders.after] : Array.from(ids);
+  const within = (ids: ArrayLike<number>, hasBorders: boolean) => promptIds(ids, hasBorders ? parts.borders : null);
   switch (prompt.kind) {
     case 'tokens':
       return { ids: Array.from(prompt.tokenIds), replyTraits: null };
@@ -57,6 +56,14 @@ export function encodePrompt(
     default:
       return prompt satisfies never;
   }
+}
+
+/** The ids of a prompt, within its borders unless those are null. By index: iterators take ten times as long for a few hundred. */
+export function promptIds(ids: ArrayLike<number>, borders: PromptBorders | null): number[] {
+  const all: number[] = [];
+  for (const part of [borders?.before ?? [], ids, borders?.after ?? []])
+    for (let at = 0; at < part.length; at++) all.push(part[at]!);
+  return all;
 }
 
 function encodeText(text: string, tokenizer: TextTokenizer): Int32Array {

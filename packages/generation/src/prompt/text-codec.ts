@@ -3,7 +3,7 @@ import type { Tokenizer } from '@trainyard/tokenizer';
 import { type EngineTemplate, renderChat, type TemplateSandbox } from './chat.ts';
 import { checkVocabulary, EngineError } from '@trainyard/backend';
 import type { Prompt } from '../contract/generate-request.ts';
-import type { PromptBorders } from './prompt.ts';
+import { type PromptBorders, promptIds } from './prompt.ts';
 
 /** Input that can be tokenised: plain text or a conversation. */
 export type TokenizeInput = ({ kind: 'text'; text: string } | Extract<Prompt, { kind: 'chat' }>) & {
@@ -39,7 +39,7 @@ export class TextCodec {
   async tokenize(input: TokenizeInput, signal: AbortSignal): Promise<number[]> {
     const ids =
       input.kind === 'text' ? this.#encode(input.text) : (await renderChat(input, this.#parts, signal)).tokenIds;
-    return input.addSpecialTokens ? [...this.#borders.before, ...ids, ...this.#borders.after] : Array.from(ids);
+    return promptIds(ids, input.addSpecialTokens ? this.#borders : null);
   }
 
   /** The text of each id by itself; pieces of a character read as U+FFFD. @throws {EngineError} engine.invalid_request */
@@ -54,9 +54,9 @@ export class TextCodec {
     return this.#tokenizer.decode(ids);
   }
 
-  #encode(text: string): number[] {
+  #encode(text: string): Int32Array {
     try {
-      return Array.from(this.#tokenizer.encodeWithSpecial(text));
+      return this.#tokenizer.encodeWithSpecial(text);
     } catch (cause) {
       if (!(cause instanceof TokenizerError) || cause.code !== 'tokenizer.text_too_long') throw cause;
       throw new EngineError('context_length_exceeded', cause.message, { param: 'prompt', cause });

@@ -32,16 +32,54 @@ export async function sendEventStream(
   options: { signal: AbortSignal; toErrorEvent: (error: unknown) => object; isNamed?: boolean },
 ): Promise<void> {
   const { signal, toErrorEvent, isNamed = false } = options;
-  const response = beginEventStream(reply);
+  const writer = new GatheringWriter(beginEventStream(reply), signal);
   try {
     for await (const value of values) {
-      await writeWhole(response, toEvent(value, isNamed), signal);
+      const isTaken = writer.write(toEvent(value, isNamed));
+      if (isTaken !== null) await isTaken;
     }
   } catch (error) {
     if (signal.aborted) return;
-    response.write(toEvent(toErrorEvent(error), isNamed));
+    void writer.write(toEvent(toErrorEvent(error), isNamed));
   }
-  if (!signal.aborted) response.end(isNamed ? '' : 'data: [DONE]\n\n');
+  if (!signal.aborted) writer.end(isNamed ? '' : 'data: [DONE]\n\n');
+}
+
+/** More goes out at once, so that a source that never waits is held up by its reader. */
+const MAX_GATHERED_CHARACTERS = 65_536;
+
+/** Writes what comes in one turn of the event loop in one piece: a step of the engine has events of a request, which would each be a write of their own. */
+class GatheringWriter {
+  readonly #response: ServerResponse;
+  readonly #signal: AbortSignal;
+  #gathered = '';
+
+  constructor(response: ServerResponse, signal: AbortSignal) {
+    this.#response = response;
+    this.#signal = signal;
+  }
+
+  /** @returns what to wait for before more is written; null: nothing @throws the signal's reason */
+  write(text: string): Promise<unknown> | null {
+    this.#signal.throwIfAborted();
+    // Behind all promises that can go on now, whose writes come along.
+    if (this.#gathered === '') process.nextTick(this.#flush);
+    this.#gathered += text;
+    if (this.#gathered.length >= MAX_GATHERED_CHARACTERS) this.#flush();
+    return this.#response.writableNeedDrain ? once(this.#response, 'drain', { signal: this.#signal }) : null;
+  }
+
+  end(text: string): void {
+    const last = this.#gathered + text;
+    this.#gathered = '';
+    this.#response.end(last);
+  }
+
+  readonly #flush = (): void => {
+    const text = this.#gathered;
+    this.#gathered = '';
+    if (text !== '' && !this.#signal.aborted) this.#response.write(text);
+  };
 }
 
 function toEvent(value: object, isNamed: boolean): string {

@@ -1,5 +1,5 @@
 import type { BackendMember, EngineFailure, EngineStats, FixedScores } from '@trainyard/backend';
-import type { EngineEvent, GenerateRequest, TokenizeInput } from '@trainyard/generation';
+import type { TokenizeInput } from '@trainyard/generation';
 import type {
   ExportRequest,
   ExportResult,
@@ -81,7 +81,8 @@ export interface RunFailure extends HostFailure {
 }
 
 export type EngineHostCommand =
-  | { kind: 'generate'; request: GenerateRequest }
+  /** `request`: see `requestText`. */
+  | { kind: 'generate'; request: string }
   | { kind: 'abort'; requestId: string }
   | { kind: 'pause'; requestId: string; isPaused: boolean }
   | { kind: 'retire'; digest: string }
@@ -110,8 +111,8 @@ export type EngineHostMessage =
   | { kind: 'pong'; stats: EngineStats; trouble: string | null; members: readonly BackendMember[] }
   /** for the log of the service */
   | { kind: 'log'; line: string }
-  /** everything one engine step produced, in order */
-  | { kind: 'engine-events'; events: [requestId: string, event: EngineEvent][]; stats: EngineStats };
+  /** everything one engine step produced, in order: see `requestEventsText` */
+  | { kind: 'engine-events'; events: string; stats: EngineStats };
 
 /** The newest snapshot of a job is to become a directory of the blobs. */
 export interface SnapshotCopyOrder {

@@ -5,6 +5,8 @@ import type { BackendMember, EngineStats } from '@trainyard/backend';
 import type { EngineEvent, TokenizeInput, TokenizerFacts } from '@trainyard/generation';
 
 import { withAdapterFile } from '../contract/adapter-file.ts';
+import { readRequestEvents } from '../contract/event-texts.ts';
+import { requestText } from '../contract/request-texts.ts';
 import type { InferenceRequest, Tokenized } from '../contract/backends.ts';
 import type { ComputeShares } from '../computing/compute-arbiter.ts';
 import { BackendFailure } from '../faults/backend-failure.ts';
@@ -135,32 +137,21 @@ export class EmbeddedInference implements ModelHost {
   }
 
   /** Every stream ends in exactly one `completed` or `failed` event; leaving the loop early aborts the request. */
-  async *generate(request: InferenceRequest, signal: AbortSignal): AsyncGenerator<EngineEvent> {
-    this.#numGenerating += 1;
-    try {
-      const opened = await this.#open(request, signal);
-      if (!(opened instanceof OpenStream)) {
-        yield opened;
-        return;
-      }
-      try {
-        for (;;) {
-          const event = await opened.events.next();
-          yield event;
-          if (event.kind === 'completed' || event.kind === 'failed') return;
-        }
-      } finally {
-        signal.removeEventListener('abort', opened.leave);
-        opened.leave();
-      }
-    } finally {
-      this.#numGenerating -= 1;
-      if (this.#numGenerating === 0) this.#onIdle();
-    }
+  generate(request: InferenceRequest, signal: AbortSignal): AsyncIterableIterator<EngineEvent, void> {
+    return new HostGeneration({
+      begin: () => {
+        this.#numGenerating += 1;
+        return this.#open(request, signal);
+      },
+      onEnd: () => {
+        this.#numGenerating -= 1;
+        if (this.#numGenerating === 0) this.#onIdle();
+      },
+    });
   }
 
   /** Hands the request to the host. @returns why it could not be, as its only event */
-  async #open(request: InferenceRequest, signal: AbortSignal): Promise<OpenStream | EngineEvent> {
+  async #open(request: InferenceRequest, signal: AbortSignal): Promise<EventStream | EngineEvent> {
     // Ids that clients choose may collide; inside, each request has its own.
     const requestId = randomUUID();
     try {
@@ -170,16 +161,23 @@ export class EmbeddedInference implements ModelHost {
     }
     const { refusal } = this.#room;
     if (refusal !== null) return failed('engine.overloaded', refusal);
-    const events = new EventStream((isPaused) => this.#host.send({ kind: 'pause', requestId, isPaused }));
-    const leave = () => this.#leave(requestId, events);
-    if (signal.aborted || !this.#host.send({ kind: 'generate', request: { ...withAdapterFile(request), requestId } })) {
+    const leave = () => {
+      signal.removeEventListener('abort', leave);
+      this.#leave(requestId, events);
+    };
+    const events = new EventStream({
+      setPaused: (isPaused) => this.#host.send({ kind: 'pause', requestId, isPaused }),
+      leave,
+    });
+    const text = requestText({ ...withAdapterFile(request), requestId });
+    if (signal.aborted || !this.#host.send({ kind: 'generate', request: text })) {
       const code = signal.aborted ? 'engine.aborted' : 'engine.host_lost';
       return failed(code, 'the request did not reach the inference engine');
     }
     this.#streams.set(requestId, events);
     this.#room.numInFlight += 1;
     signal.addEventListener('abort', leave, { once: true });
-    return new OpenStream(events, leave);
+    return events;
   }
 
   #leave(requestId: string, events: EventStream): void {
@@ -247,7 +245,7 @@ export class EmbeddedInference implements ModelHost {
       case 'engine-events':
         this.#stats = message.stats;
         // A stream that is gone was aborted; its last events have no reader.
-        for (const [requestId, event] of message.events) this.#receive(requestId, event);
+        for (const [requestId, event] of readRequestEvents(message.events)) this.#receive(requestId, event);
         break;
       case 'pong':
         this.#stats = message.stats;
@@ -289,29 +287,85 @@ function failed(code: 'engine.host_lost' | 'engine.aborted' | 'engine.overloaded
   return { kind: 'failed', code, message, param: null };
 }
 
-/** A request that the host has. */
-class OpenStream {
-  readonly events: EventStream;
-  /** Ends it there, wherever it is. */
-  readonly leave: () => void;
+/**
+ * The events of one request from its beginning, which is when the first is asked for. By hand, as every token of every stream passes here: a generator takes
+ * three promises for each of them. One reader, who asks for one event at a time.
+ */
+class HostGeneration implements AsyncIterableIterator<EngineEvent, void> {
+  readonly #begin: () => Promise<EventStream | EngineEvent>;
+  readonly #onEnd: () => void;
+  #state: 'new' | 'begun' | 'over' = 'new';
+  #stream: EventStream | null = null;
 
-  constructor(events: EventStream, leave: () => void) {
-    this.events = events;
-    this.leave = leave;
+  constructor({ begin, onEnd }: { begin: () => Promise<EventStream | EngineEvent>; onEnd: () => void }) {
+    this.#begin = begin;
+    this.#onEnd = onEnd;
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  next(): Promise<IteratorResult<EngineEvent, void>> {
+    if (this.#state === 'new') return this.#first();
+    if (this.#stream === null || this.#stream.isTaken) {
+      this.#end();
+      return Promise.resolve(OVER);
+    }
+    return this.#stream.next();
+  }
+
+  return(): Promise<IteratorResult<EngineEvent, void>> {
+    this.#end();
+    return Promise.resolve(OVER);
+  }
+
+  async #first(): Promise<IteratorResult<EngineEvent, void>> {
+    this.#state = 'begun';
+    let opened: EventStream | EngineEvent;
+    try {
+      opened = await this.#begin();
+    } catch (error) {
+      this.#end();
+      throw error;
+    }
+    if (!(opened instanceof EventStream)) return { done: false, value: opened };
+    this.#stream = opened;
+    return await opened.next();
+  }
+
+  #end(): void {
+    const wasBegun = this.#state === 'begun';
+    this.#state = 'over';
+    if (!wasBegun) return;
+    this.#stream?.leave();
+    this.#stream = null;
+    this.#onEnd();
   }
 }
 
+const OVER = { done: true, value: undefined } as const;
+
 /** Events between the host's messages and one reader. */
 class EventStream {
+  /** Its last event has come. */
   isEnded = false;
+  /** Ends the request in the host, wherever it is; once it has ended there, nothing. */
+  readonly leave: () => void;
   #events: EngineEvent[] = [];
   #firstIndex = 0;
-  #waiter: ((event: EngineEvent) => void) | null = null;
+  #waiter: ((result: IteratorYieldResult<EngineEvent>) => void) | null = null;
   #isPaused = false;
   readonly #setPaused: (isPaused: boolean) => void;
 
-  constructor(setPaused: (isPaused: boolean) => void) {
+  constructor({ setPaused, leave }: { setPaused: (isPaused: boolean) => void; leave: () => void }) {
     this.#setPaused = setPaused;
+    this.leave = leave;
+  }
+
+  /** And its reader has it. */
+  get isTaken(): boolean {
+    return this.isEnded && this.#length === 0;
   }
 
   push(event: EngineEvent): void {
@@ -320,14 +374,14 @@ class EventStream {
     if (this.#waiter !== null) {
       const resolve = this.#waiter;
       this.#waiter = null;
-      resolve(event);
+      resolve({ done: false, value: event });
       return;
     }
     this.#events.push(event);
     if (!this.#isPaused && this.#length > PAUSE_ABOVE_EVENTS) this.#pause(true);
   }
 
-  next(): Promise<EngineEvent> {
+  next(): Promise<IteratorYieldResult<EngineEvent>> {
     const event = this.#events[this.#firstIndex];
     if (event === undefined) return new Promise((resolve) => (this.#waiter = resolve));
     this.#firstIndex += 1;
@@ -336,7 +390,7 @@ class EventStream {
       this.#firstIndex = 0;
     }
     if (this.#isPaused && this.#length < RESUME_BELOW_EVENTS) this.#pause(false);
-    return Promise.resolve(event);
+    return Promise.resolve({ done: false, value: event });
   }
 
   get #length(): number {

@@ -1,10 +1,12 @@
 import type { BucketRequest, DatabaseCall } from '@trainyard/store';
-import { Counter, Histogram, type Registry } from 'prom-client';
+import { Counter, type Registry } from 'prom-client';
+
+import { Counts, Spreads } from './metric-series.ts';
 
 /** Calls of the database and requests to the bucket, as this process and its hosts make them. */
 export class DataMetrics {
-  readonly #calls: Counter<'kind' | 'outcome'>;
-  readonly #callSeconds: Histogram<'kind'>;
+  readonly #calls: Counts<'kind' | 'outcome'>;
+  readonly #callSeconds: Spreads<'kind'>;
   readonly #roundTrips: Counter;
   readonly #requests: Counter<'method' | 'outcome'>;
   readonly #retries: Counter<'method'>;
@@ -14,16 +16,18 @@ export class DataMetrics {
     const registers = [registry];
     const counter = <Label extends string>(name: string, help: string, labelNames: Label[] = []) =>
       new Counter<Label>({ name: `trainyard_${name}`, help, labelNames, registers });
-    this.#calls = counter('database_calls_total', 'Statements and transactions, by how they ended.', [
-      'kind',
-      'outcome',
-    ]);
-    this.#callSeconds = new Histogram({
+    this.#calls = new Counts({
+      name: 'trainyard_database_calls_total',
+      help: 'Statements and transactions, by how they ended.',
+      labelNames: ['kind', 'outcome'],
+      registry,
+    });
+    this.#callSeconds = new Spreads({
       name: 'trainyard_database_call_seconds',
       help: 'Of those that ended well, the wait for other writers included.',
       labelNames: ['kind'],
-      buckets: [0.0005, 0.002, 0.01, 0.05, 0.2, 1, 5, 20],
-      registers,
+      bounds: [0.0005, 0.002, 0.01, 0.05, 0.2, 1, 5, 20],
+      registry,
     });
     this.#roundTrips = counter('database_round_trips_total', 'Messages to the database and back.');
     this.#requests = counter('bucket_requests_total', 'Requests to the bucket, by how they ended.', [
@@ -36,13 +40,13 @@ export class DataMetrics {
     ]);
     // An increase is seen from a zero on, and not from nothing.
     for (const kind of ['query', 'transaction'])
-      for (const outcome of ['ok', 'store.busy', 'store.unavailable']) this.#calls.inc({ kind, outcome }, 0);
+      for (const outcome of ['ok', 'store.busy', 'store.unavailable']) this.#calls.of(kind, outcome);
   }
 
   readonly sawCall = ({ kind, outcome, seconds, roundTrips }: DatabaseCall): void => {
-    this.#calls.inc({ kind, outcome });
+    this.#calls.of(kind, outcome).add();
     this.#roundTrips.inc(roundTrips);
-    if (outcome === 'ok') this.#callSeconds.observe({ kind }, seconds);
+    if (outcome === 'ok') this.#callSeconds.of(kind).add(seconds);
   };
 
   readonly sawRequest = ({ method, outcome, isRetry, bytesSent, bytesReceived }: BucketRequest): void => {

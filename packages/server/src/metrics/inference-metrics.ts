@@ -1,7 +1,9 @@
 import type { EngineEvent } from '@trainyard/generation';
-import { Counter, Histogram, type Registry } from 'prom-client';
+import type { Registry } from 'prom-client';
 
 import type { InferenceRequest } from '../contract/backends.ts';
+import { SeenEvents } from '../streams/seen-events.ts';
+import { Counts, type Spread, Spreads } from './metric-series.ts';
 
 /** The label that vLLM gives the name of the served model. */
 const MODEL = 'model_name';
@@ -9,78 +11,61 @@ const SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60
 const TOKENS = [1, 8, 32, 128, 512, 2048, 8192, 32_768];
 
 type Label = typeof MODEL;
-type Labels = Record<Label, string>;
 
-/** When one request did what, seconds of a monotonic clock. */
-interface Progress {
-  begun: number;
-  /** Its prompt was admitted. */
-  started: number | null;
-  /** Its first and its latest token. */
-  first: number | null;
-  latest: number;
-  promptTokens: number;
-  completionTokens: number;
+/** Of one base model. */
+interface ModelTimings {
+  readonly model: string;
+  readonly timeToFirstToken: Spread;
+  readonly interToken: Spread;
+  readonly perToken: Spread;
+  readonly endToEnd: Spread;
+  readonly queue: Spread;
+  readonly prefill: Spread;
+  readonly decode: Spread;
+  readonly inference: Spread;
+  readonly promptTokens: Spread;
+  readonly generationTokens: Spread;
+  readonly paramsN: Spread;
+  readonly paramsMaxTokens: Spread;
 }
 
 /** Timings of requests by base model, under vLLM's names. One a request, over all its choices. */
 export class InferenceMetrics {
-  readonly #registry: Registry;
-  readonly #ends: Counter<Label | 'finished_reason'>;
-  readonly #timeToFirstToken: Histogram<Label>;
-  readonly #interToken: Histogram<Label>;
-  readonly #perToken: Histogram<Label>;
-  readonly #endToEnd: Histogram<Label>;
-  readonly #queue: Histogram<Label>;
-  readonly #prefill: Histogram<Label>;
-  readonly #decode: Histogram<Label>;
-  readonly #inference: Histogram<Label>;
-  readonly #promptTokens: Histogram<Label>;
-  readonly #generationTokens: Histogram<Label>;
-  readonly #paramsN: Histogram<Label>;
-  readonly #paramsMaxTokens: Histogram<Label>;
+  readonly #ends: Counts<Label | 'finished_reason'>;
+  readonly #spreads: Readonly<Record<keyof Omit<ModelTimings, 'model'>, Spreads<Label>>>;
+  readonly #ofModels = new Map<string, ModelTimings>();
   readonly #now: () => number;
 
   constructor(registry: Registry, now: () => number = () => performance.now() / 1000) {
-    this.#registry = registry;
     this.#now = now;
-    this.#ends = new Counter({
+    this.#ends = new Counts({
       name: 'vllm:request_success_total',
       help: 'Choices that ended, by reason; those of requests that were left or failed: abort, error.',
       labelNames: [MODEL, 'finished_reason'],
-      registers: [registry],
+      registry,
     });
-    this.#timeToFirstToken = this.#seconds('time_to_first_token_seconds', 'From the arrival to the first token.');
-    this.#interToken = this.#seconds('inter_token_latency_seconds', 'Between tokens of a request of one choice.');
-    this.#perToken = this.#seconds('request_time_per_output_token_seconds', 'Decoding by token, mean of a request.');
-    this.#endToEnd = this.#seconds('e2e_request_latency_seconds', 'From the arrival to the end.');
-    this.#queue = this.#seconds('request_queue_time_seconds', 'From the arrival to the admission.');
-    this.#prefill = this.#seconds('request_prefill_time_seconds', 'From the admission to the first token.');
-    this.#decode = this.#seconds('request_decode_time_seconds', 'From the first token to the end.');
-    this.#inference = this.#seconds('request_inference_time_seconds', 'From the admission to the end.');
-    this.#promptTokens = this.#tokens('request_prompt_tokens', 'Tokens of the prompt.');
-    this.#generationTokens = this.#tokens('request_generation_tokens', 'Tokens sampled, over all choices.');
-    this.#paramsN = this.#tokens('request_params_n', 'Choices asked for.');
-    this.#paramsMaxTokens = this.#tokens('request_params_max_tokens', 'Tokens of a reply asked for.');
+    const spread = (bounds: readonly number[]) => (name: string, help: string) =>
+      new Spreads({ name: `vllm:${name}`, help, labelNames: [MODEL], bounds, registry });
+    const [seconds, tokens] = [spread(SECONDS), spread(TOKENS)];
+    this.#spreads = {
+      timeToFirstToken: seconds('time_to_first_token_seconds', 'From the arrival to the first token.'),
+      interToken: seconds('inter_token_latency_seconds', 'Between tokens of a request of one choice.'),
+      perToken: seconds('request_time_per_output_token_seconds', 'Decoding by token, mean of a request.'),
+      endToEnd: seconds('e2e_request_latency_seconds', 'From the arrival to the end.'),
+      queue: seconds('request_queue_time_seconds', 'From the arrival to the admission.'),
+      prefill: seconds('request_prefill_time_seconds', 'From the admission to the first token.'),
+      decode: seconds('request_decode_time_seconds', 'From the first token to the end.'),
+      inference: seconds('request_inference_time_seconds', 'From the admission to the end.'),
+      promptTokens: tokens('request_prompt_tokens', 'Tokens of the prompt.'),
+      generationTokens: tokens('request_generation_tokens', 'Tokens sampled, over all choices.'),
+      paramsN: tokens('request_params_n', 'Choices asked for.'),
+      paramsMaxTokens: tokens('request_params_max_tokens', 'Tokens of a reply asked for.'),
+    };
   }
 
   /** Timings of this model are told from now on, also while there is none. */
   add(model: string): void {
-    const timings = [
-      this.#timeToFirstToken,
-      this.#interToken,
-      this.#perToken,
-      this.#endToEnd,
-      this.#queue,
-      this.#prefill,
-      this.#decode,
-      this.#inference,
-      this.#promptTokens,
-      this.#generationTokens,
-      this.#paramsN,
-      this.#paramsMaxTokens,
-    ];
-    for (const timing of timings) timing.zero({ [MODEL]: model });
+    this.#of(model);
   }
 
   /**
@@ -88,81 +73,85 @@ export class InferenceMetrics {
    *
    * @param model id of the base model
    */
-  async *measure(
-    model: string,
-    request: InferenceRequest,
-    events: AsyncIterable<EngineEvent>,
-  ): AsyncGenerator<EngineEvent> {
-    const labels = { [MODEL]: model };
-    const progress: Progress = {
-      begun: this.#now(),
-      started: null,
-      first: null,
-      latest: 0,
-      promptTokens: 0,
-      completionTokens: 0,
-    };
-    let numOpen = request.n;
-    let hasFailed = false;
-    this.#paramsN.observe(labels, request.n);
-    if (request.maxTokens !== null) this.#paramsMaxTokens.observe(labels, request.maxTokens);
-    try {
-      for await (const event of events) {
-        if (event.kind === 'finished') {
-          numOpen -= 1;
-          this.#ends.inc({ ...labels, finished_reason: event.finishReason });
-        }
-        hasFailed = event.kind === 'failed';
-        this.#observe(event, progress, labels, request.n);
-        yield event;
-      }
-    } finally {
-      // What was refused before it began is no request that the engine ended.
-      if (progress.started !== null) {
-        if (numOpen > 0) this.#ends.inc({ ...labels, finished_reason: hasFailed ? 'error' : 'abort' }, numOpen);
-        this.#end(progress, labels, progress.started);
-      }
-    }
+  measure(model: string, request: InferenceRequest, events: AsyncIterable<EngineEvent>): AsyncIterable<EngineEvent> {
+    const timings = this.#of(model);
+    timings.paramsN.add(request.n);
+    if (request.maxTokens !== null) timings.paramsMaxTokens.add(request.maxTokens);
+    const timed = new TimedRequest(request.n, timings, this.#ends, this.#now);
+    return new SeenEvents(events, { see: (event) => timed.see(event), onEnd: () => timed.end() });
   }
 
-  #observe(event: EngineEvent, progress: Progress, labels: Labels, numChoices: number): void {
+  #of(model: string): ModelTimings {
+    const known = this.#ofModels.get(model);
+    if (known !== undefined) return known;
+    const spreads = Object.entries(this.#spreads).map(([name, spread]) => [name, spread.of(model)]);
+    const timings = { model, ...Object.fromEntries(spreads) } as ModelTimings;
+    this.#ofModels.set(model, timings);
+    return timings;
+  }
+}
+
+/** When one request did what, seconds of a monotonic clock. */
+class TimedRequest {
+  readonly #timings: ModelTimings;
+  readonly #ends: Counts<Label | 'finished_reason'>;
+  readonly #now: () => number;
+  readonly #numChoices: number;
+  readonly #begun: number;
+  #numOpen: number;
+  #hasFailed = false;
+  /** Its prompt was admitted. */
+  #started: number | null = null;
+  /** Its first and its latest token. */
+  #first: number | null = null;
+  #latest = 0;
+  #promptTokens = 0;
+  #completionTokens = 0;
+
+  constructor(numChoices: number, timings: ModelTimings, ends: Counts<Label | 'finished_reason'>, now: () => number) {
+    this.#timings = timings;
+    this.#ends = ends;
+    this.#now = now;
+    this.#numChoices = numChoices;
+    this.#numOpen = numChoices;
+    this.#begun = now();
+  }
+
+  see(event: EngineEvent): void {
     const now = this.#now();
+    const timings = this.#timings;
+    this.#hasFailed = event.kind === 'failed';
     if (event.kind === 'started') {
-      progress.started = now;
-      progress.promptTokens = event.promptTokenIds.length;
-      this.#queue.observe(labels, now - progress.begun);
+      this.#started = now;
+      this.#promptTokens = event.promptTokenIds.length;
+      timings.queue.add(now - this.#begun);
+    }
+    if (event.kind === 'finished') {
+      this.#numOpen -= 1;
+      this.#ends.of(timings.model, event.finishReason).add();
     }
     if ((event.kind !== 'delta' && event.kind !== 'finished') || event.tokenIds.length === 0) return;
-    if (progress.first === null) {
-      progress.first = now;
-      this.#timeToFirstToken.observe(labels, now - progress.begun);
-      if (progress.started !== null) this.#prefill.observe(labels, now - progress.started);
-    } else if (numChoices === 1) this.#interToken.observe(labels, (now - progress.latest) / event.tokenIds.length);
-    progress.latest = now;
-    progress.completionTokens += event.tokenIds.length;
+    if (this.#first === null) {
+      this.#first = now;
+      timings.timeToFirstToken.add(now - this.#begun);
+      if (this.#started !== null) timings.prefill.add(now - this.#started);
+    } else if (this.#numChoices === 1) timings.interToken.add((now - this.#latest) / event.tokenIds.length);
+    this.#latest = now;
+    this.#completionTokens += event.tokenIds.length;
   }
 
-  #end({ begun, first, promptTokens, completionTokens }: Progress, labels: Labels, started: number): void {
+  end(): void {
+    // What was refused before it began is no request that the engine ended.
+    if (this.#started === null) return;
+    const timings = this.#timings;
     const now = this.#now();
-    this.#endToEnd.observe(labels, now - begun);
-    this.#inference.observe(labels, now - started);
-    this.#promptTokens.observe(labels, promptTokens);
-    this.#generationTokens.observe(labels, completionTokens);
-    if (first === null) return;
-    this.#decode.observe(labels, now - first);
-    if (completionTokens > 1) this.#perToken.observe(labels, (now - first) / (completionTokens - 1));
-  }
-
-  #seconds(name: string, help: string): Histogram<Label> {
-    return this.#histogram(name, help, SECONDS);
-  }
-
-  #tokens(name: string, help: string): Histogram<Label> {
-    return this.#histogram(name, help, TOKENS);
-  }
-
-  #histogram(name: string, help: string, buckets: number[]): Histogram<Label> {
-    const registers = [this.#registry];
-    return new Histogram({ name: `vllm:${name}`, help, labelNames: [MODEL], buckets, registers });
+    if (this.#numOpen > 0) this.#ends.of(timings.model, this.#hasFailed ? 'error' : 'abort').add(this.#numOpen);
+    timings.endToEnd.add(now - this.#begun);
+    timings.inference.add(now - this.#started);
+    timings.promptTokens.add(this.#promptTokens);
+    timings.generationTokens.add(this.#completionTokens);
+    if (this.#first === null) return;
+    timings.decode.add(now - this.#first);
+    if (this.#completionTokens > 1) timings.perToken.add((now - this.#first) / (this.#completionTokens - 1));
   }
 }

@@ -1,6 +1,6 @@
 import type { BackendMember, EngineStats } from '@trainyard/backend';
 import type { KeyLimits } from '@trainyard/store';
-import { Counter, Gauge, Histogram, Registry } from 'prom-client';
+import { Counter, Gauge, Registry } from 'prom-client';
 
 import type { InferenceBackend, TrainingQueue, Trouble } from '../contract/backends.ts';
 import { does, type Role } from '../contract/role.ts';
@@ -9,6 +9,7 @@ import { InferenceMetrics } from './inference-metrics.ts';
 import { DataMetrics } from './data-metrics.ts';
 import { JobMetrics } from './job-metrics.ts';
 import type { QueueFigures } from './queue-figures.ts';
+import { Counts, Spreads } from './metric-series.ts';
 
 /** Sources that are read on each scrape. */
 export interface MetricSources {
@@ -29,8 +30,8 @@ export class ServiceMetrics {
   readonly jobs: JobMetrics;
   readonly data: DataMetrics;
   readonly #registry = new Registry();
-  readonly #requests: Counter<'handler' | 'method' | 'status'>;
-  readonly #durations: Histogram<'handler' | 'method'>;
+  readonly #requests: Counts<'handler' | 'method' | 'status'>;
+  readonly #durations: Spreads<'handler' | 'method'>;
   readonly #refusals: Counter<'limit'>;
   #sources: MetricSources | null = null;
   #looking: Promise<QueueFigures | null> | null = null;
@@ -44,18 +45,18 @@ export class ServiceMetrics {
     this.inference = new InferenceMetrics(ofSampling);
     this.jobs = new JobMetrics(ofTraining);
     this.data = new DataMetrics(this.#registry);
-    this.#requests = new Counter({
+    this.#requests = new Counts({
       name: 'http_requests_total',
       help: 'Requests by route, method and status.',
       labelNames: ['handler', 'method', 'status'],
-      registers,
+      registry: ofSampling,
     });
-    this.#durations = new Histogram({
+    this.#durations = new Spreads({
       name: 'http_request_duration_seconds',
       help: 'From the head of a request to the end of its answer.',
       labelNames: ['handler', 'method'],
-      buckets: [0.005, 0.02, 0.1, 0.5, 1, 2.5, 10, 60, 600],
-      registers,
+      bounds: [0.005, 0.02, 0.1, 0.5, 1, 2.5, 10, 60, 600],
+      registry: ofSampling,
     });
     this.#refusals = new Counter({
       name: 'trainyard_key_limit_refusals_total',
@@ -84,8 +85,8 @@ export class ServiceMetrics {
 
   /** @param handler the route's pattern, never the path: paths hold names and ids */
   countRequest(handler: string, method: string, status: number, seconds: number): void {
-    this.#requests.inc({ handler, method, status: `${Math.floor(status / 100)}xx` });
-    this.#durations.observe({ handler, method }, seconds);
+    this.#requests.of(handler, method, `${Math.floor(status / 100)}xx`).add();
+    this.#durations.of(handler, method).add(seconds);
   }
 
   /** By the limit, and by no key. */

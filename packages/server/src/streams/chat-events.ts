@@ -30,7 +30,7 @@ export interface OpenedGeneration {
   /** Null unless the request wants them first. */
   scores: PromptScoredEvent | null;
   /** Deltas and finishes of all choices, then `completed`. Read it once; leaving the loop ends the request. */
-  events: AsyncGenerator<OutputEvent | CompletedEvent, void>;
+  events: AsyncIterableIterator<OutputEvent | CompletedEvent, void>;
   /** Ends the request wherever it is, also before any of its events was read. */
   end(): Promise<void>;
 }
@@ -81,14 +81,9 @@ export async function openGeneration(
     const next = accept(await source.next(), signal, origins);
     const scores = next.kind === 'prompt_scored' ? next : null;
     const first = scores === null ? next : accept(await source.next(), signal, origins);
-    const recorder = options.recorder ?? null;
-    recorder?.begin(started.promptTokenIds);
-    const events = outputs(source, first, { signal, meter, origins, recorder });
-    const end = async (): Promise<void> => {
-      await events.return();
-      // A generator that was left before its first step runs no `finally`.
-      await source.return?.();
-    };
+    options.recorder?.begin(started.promptTokenIds);
+    const events = new Outputs(source, first, { signal, meter, origins, recorder: options.recorder ?? null });
+    const end = async (): Promise<void> => void (await events.return());
     return { started, promptText, scores, events, end };
   } catch (error) {
     await source.return?.();
@@ -96,35 +91,95 @@ export async function openGeneration(
   }
 }
 
-async function* outputs(
-  source: AsyncIterator<EngineEvent>,
-  first: EngineEvent,
-  {
-    signal,
-    meter,
-    origins,
-    recorder,
-  }: { signal: AbortSignal; meter: TokenMeter; origins: ParamOrigins; recorder: OutputRecorder | null },
-): AsyncGenerator<OutputEvent | CompletedEvent, void> {
-  try {
-    for (let event = first; ; event = accept(await source.next(), signal, origins)) {
-      switch (event.kind) {
-        case 'delta':
-        case 'finished':
-          meter.completionTokens += event.tokenIds.length;
-          yield recorder === null ? event : await recorder.record(event);
-          break;
-        case 'completed':
-          meter.completionTokens = event.usage.completionTokens;
-          yield event;
-          return;
-        default:
-          throw new Error(`the event ${event.kind} came in the middle of a generation`);
-      }
-    }
-  } finally {
-    await source.return?.();
+/** What follows the first output. By hand, as every token of every stream passes here: a generator takes three promises for each of them. */
+class Outputs implements AsyncIterableIterator<OutputEvent | CompletedEvent, void> {
+  readonly #source: AsyncIterator<EngineEvent>;
+  readonly #signal: AbortSignal;
+  readonly #meter: TokenMeter;
+  readonly #origins: ParamOrigins;
+  readonly #recorder: OutputRecorder | null;
+  /** Null once it is taken. */
+  #first: EngineEvent | null;
+  #isOver = false;
+
+  constructor(
+    source: AsyncIterator<EngineEvent>,
+    first: EngineEvent,
+    { signal, meter, origins, recorder }: OutputContext,
+  ) {
+    this.#source = source;
+    this.#first = first;
+    this.#signal = signal;
+    this.#meter = meter;
+    this.#origins = origins;
+    this.#recorder = recorder;
   }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  next(): Promise<IteratorResult<OutputEvent | CompletedEvent, void>> {
+    if (this.#isOver) return this.return();
+    const first = this.#first;
+    if (first === null) return this.#source.next().then(this.#took, this.#failed);
+    this.#first = null;
+    return Promise.resolve(first).then(this.#told).catch(this.#failed);
+  }
+
+  /** A request that has ended has nothing left to be ended. */
+  async return(): Promise<IteratorReturnResult<void>> {
+    this.#isOver = true;
+    await this.#source.return?.();
+    return { done: true, value: undefined };
+  }
+
+  readonly #took = (
+    result: IteratorResult<EngineEvent>,
+  ): MaybePromise<IteratorResult<OutputEvent | CompletedEvent>> => {
+    try {
+      return this.#told(accept(result, this.#signal, this.#origins));
+    } catch (error) {
+      return this.#failed(error);
+    }
+  };
+
+  readonly #told = (event: EngineEvent): MaybePromise<IteratorYieldResult<OutputEvent | CompletedEvent>> => {
+    switch (event.kind) {
+      case 'delta':
+      case 'finished':
+        this.#meter.completionTokens += event.tokenIds.length;
+        return this.#recorder === null ? { done: false, value: event } : this.#recorded(event, this.#recorder);
+      case 'completed':
+        this.#meter.completionTokens = event.usage.completionTokens;
+        this.#isOver = true;
+        return { done: false, value: event };
+      default:
+        throw new Error(`the event ${event.kind} came in the middle of a generation`);
+    }
+  };
+
+  async #recorded(event: OutputEvent, recorder: OutputRecorder): Promise<IteratorYieldResult<OutputEvent>> {
+    try {
+      return { done: false, value: await recorder.record(event) };
+    } catch (error) {
+      return await this.#failed(error);
+    }
+  }
+
+  readonly #failed = async (error: unknown): Promise<never> => {
+    await this.return();
+    throw error;
+  };
+}
+
+type MaybePromise<Value> = Value | Promise<Value>;
+
+interface OutputContext {
+  readonly signal: AbortSignal;
+  readonly meter: TokenMeter;
+  readonly origins: ParamOrigins;
+  readonly recorder: OutputRecorder | null;
 }
 
 function accept(result: IteratorResult<EngineEvent>, signal: AbortSignal, origins: ParamOrigins): EngineEvent {

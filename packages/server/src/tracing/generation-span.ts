@@ -2,6 +2,7 @@ import { type Attributes, ROOT_CONTEXT, type Span, SpanKind, SpanStatusCode, tra
 import type { EngineEvent } from '@trainyard/generation';
 
 import { type InferenceRequest, type ModelInference, withGenerate } from '../contract/backends.ts';
+import { SeenEvents } from '../streams/seen-events.ts';
 import { toTraceParent } from './trace-parent.ts';
 import type { Tracing } from './tracing.ts';
 
@@ -33,11 +34,11 @@ export function tracedModel(inference: ModelInference, tracing: Tracing, about: 
   return withGenerate(inference, (request, signal) => tracedEvents(inference, request, { signal, tracing, about }));
 }
 
-async function* tracedEvents(
+function tracedEvents(
   inference: ModelInference,
   request: InferenceRequest,
   { signal, tracing, about }: { signal: AbortSignal; tracing: Tracing; about: GenerationAbout },
-): AsyncGenerator<EngineEvent> {
+): AsyncIterable<EngineEvent> {
   const span = tracing.tracer.startSpan(
     `${about.operation} ${about.requested}`,
     { kind: SpanKind.INTERNAL, attributes: { ...aboutAttributes(about), ...requestAttributes(request) } },
@@ -45,14 +46,10 @@ async function* tracedEvents(
   );
   const origin = { requestId: about.requestId, traceParent: toTraceParent(span.spanContext()) };
   const generation = new GenerationSpan(span, request.n);
-  try {
-    for await (const event of inference.generate({ ...request, origin }, signal)) {
-      generation.see(event);
-      yield event;
-    }
-  } finally {
-    generation.end();
-  }
+  return new SeenEvents(inference.generate({ ...request, origin }, signal), {
+    see: (event) => generation.see(event),
+    onEnd: () => generation.end(),
+  });
 }
 
 function aboutAttributes({ operation, requested, model, responseId, isStream }: GenerationAbout): Attributes {

@@ -30,8 +30,8 @@ export class ControlShield {
   /** @param values everything that will be protected; strings inside arrays and objects, keys included, are found */
   constructor(control: SpecialTokens, values: readonly unknown[]) {
     this.#control = control;
-    const borderCharacters = new Set(control.texts.join(''));
-    const needed = 1 + control.texts.length + borderCharacters.size;
+    // The sentinel, the tokens, and the characters that a border may be.
+    const needed = 1 + control.texts.length + control.numCharacters;
     this.#first = freeRange(needed, privateCharacters(values));
     this.sentinel = String.fromCodePoint(this.#first);
   }

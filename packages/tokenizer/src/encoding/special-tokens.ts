@@ -5,6 +5,8 @@ export type Fragment = { kind: 'plain'; text: string } | { kind: 'special'; id: 
 export class SpecialTokens {
   /** Distinct texts, longest first, so that an alternation prefers `<|im_end|>` to a shorter token it begins with. */
   readonly texts: readonly string[];
+  /** How many different characters they are made of. */
+  readonly numCharacters: number;
   readonly #ids: ReadonlyMap<string, number>;
   readonly #pattern: RegExp | null; // null: there are no such tokens
   readonly #beginnings = new Set<string>();
@@ -15,6 +17,7 @@ export class SpecialTokens {
     for (const { id, text } of tokens) if (text !== '' && !ids.has(text)) ids.set(text, id);
     this.#ids = ids;
     this.texts = [...ids.keys()].sort((a, b) => b.length - a.length);
+    this.numCharacters = new Set(this.texts.join('')).size;
     this.#pattern = this.texts.length === 0 ? null : new RegExp(this.texts.map(escapeRegExp).join('|'), 'g');
     for (const text of this.texts) {
       for (let length = 1; length < text.length; length++) {
@@ -45,16 +48,20 @@ export class SpecialTokens {
 
   /** True when the text ends with a beginning of such a token (`… <|im_`), so that other text could complete it. */
   endsWithBeginning(text: string): boolean {
-    return this.#lengths(text).some((length) => this.#beginnings.has(text.slice(-length)));
+    for (let length = this.#longestBorder(text); length > 0; length--)
+      if (this.#beginnings.has(text.slice(-length))) return true;
+    return false;
   }
 
   /** True when the text starts with an ending of one (`end|> …`). */
   startsWithEnding(text: string): boolean {
-    return this.#lengths(text).some((length) => this.#endings.has(text.slice(0, length)));
+    for (let length = this.#longestBorder(text); length > 0; length--)
+      if (this.#endings.has(text.slice(0, length))) return true;
+    return false;
   }
 
-  #lengths(text: string): number[] {
-    return Array.from({ length: Math.min(text.length, (this.texts[0]?.length ?? 1) - 1) }, (_, index) => index + 1);
+  #longestBorder(text: string): number {
+    return Math.min(text.length, (this.texts[0]?.length ?? 1) - 1);
   }
 }
 

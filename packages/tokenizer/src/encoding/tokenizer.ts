@@ -19,6 +19,9 @@ export interface TokenizerOptions {
 // Where the context length is not known (a model loaded for its vocabulary alone) a bound is still needed: 16 MiB take some seconds.
 const DEFAULT_MAX_TEXT_BYTES = 16 * 1024 * 1024;
 
+/** Keeps nothing from one text to the next. Once, as it takes longer to make than to use. */
+const UTF8 = new TextDecoder('utf-8', { ignoreBOM: true });
+
 /** Text ↔ token ids of one vocabulary. Stateless after construction; safe to share. */
 export class Tokenizer {
   readonly vocabSize: number;
@@ -123,7 +126,7 @@ export class Tokenizer {
 
   /** The token as text; bytes that are no whole character read as U+FFFD. */
   tokenText(id: number): string {
-    return new TextDecoder('utf-8', { ignoreBOM: true }).decode(this.tokenBytes(id));
+    return UTF8.decode(this.tokenBytes(id));
   }
 
   /** @param options `skipSpecial` leaves control tokens out (default false) */

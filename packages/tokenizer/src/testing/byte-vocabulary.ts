@@ -44,24 +44,37 @@ export class ByteVocabulary implements Vocabulary {
   }
 
   tokenize(text: string, options: { addSpecial: boolean; parseSpecial: boolean }): Int32Array {
-    const ids: number[] = [];
+    const pieces: ArrayLike<number>[] = [];
     let plainFrom = 0;
-    for (let at = 0; at < text.length;) {
-      const index = this.#specials.findIndex(
-        (special) => (options.parseSpecial || special.kind === 'user_defined') && text.startsWith(special.text, at),
-      );
-      const special = this.#specials[index];
-      if (special === undefined) {
-        at++;
-        continue;
-      }
-      for (const byte of Buffer.from(text.slice(plainFrom, at))) ids.push(byte);
-      ids.push(BYTE_TOKENS + index);
-      at += special.text.length;
-      plainFrom = at;
+    for (const { index, at, length } of this.#found(text, options.parseSpecial)) {
+      pieces.push(Buffer.from(text.slice(plainFrom, at)), [BYTE_TOKENS + index]);
+      plainFrom = at + length;
     }
-    for (const byte of Buffer.from(text.slice(plainFrom))) ids.push(byte);
-    return Int32Array.from(ids);
+    pieces.push(Buffer.from(text.slice(plainFrom)));
+    const ids = new Int32Array(pieces.reduce((sum, { length }) => sum + length, 0));
+    let filled = 0;
+    for (const piece of pieces) {
+      ids.set(piece, filled);
+      filled += piece.length;
+    }
+    return ids;
+  }
+
+  /** Special tokens in a text, left to right; of those that begin at one place the first of the vocabulary. */
+  *#found(text: string, parsesControl: boolean): Generator<{ index: number; at: number; length: number }> {
+    const ahead = this.#specials
+      .map(({ text: own, kind }, index) => ({ index, own, kind, at: text.indexOf(own) }))
+      .filter(({ kind, at }) => at >= 0 && (parsesControl || kind === 'user_defined'));
+    for (let from = 0; ;) {
+      let next: (typeof ahead)[number] | null = null;
+      for (const one of ahead) {
+        if (one.at >= 0 && one.at < from) one.at = text.indexOf(one.own, from);
+        if (one.at >= 0 && (next === null || one.at < next.at)) next = one;
+      }
+      if (next === null) return;
+      yield { index: next.index, at: next.at, length: next.own.length };
+      from = next.at + next.own.length;
+    }
   }
 
   tokenBytes(id: number): Uint8Array {

@@ -19,7 +19,7 @@ import {
 } from '../wire/engine-wire.ts';
 import { type Asked, ForgedFrame, readFrames } from '../wire/frames.ts';
 import { isProof, nameOfEngine, sign, signHello } from '../wire/signature.ts';
-import { readEvents } from '../wire/wire-events.ts';
+import { readEvents } from '../../contract/event-texts.ts';
 import { fromWireFault, type WireFault } from '../wire/wire-fault.ts';
 import { deadlineAfter } from './deadline.ts';
 import { EngineFault } from './engine-fault.ts';

@@ -6,7 +6,7 @@ import type { InferenceRequest } from '../../contract/backends.ts';
 import { EngineSecret } from './engine-secret.ts';
 import { jsonLines } from './json-lines.ts';
 import { isProof, proofOf, readHello, readSignature, sign, signHello } from './signature.ts';
-import { eventsText, eventText, readEvents } from './wire-events.ts';
+import { eventsText, eventText, readEvents } from '../../contract/event-texts.ts';
 import { generateText, readGenerate } from './wire-request.ts';
 
 const REQUEST: InferenceRequest = {

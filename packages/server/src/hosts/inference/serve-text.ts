@@ -3,6 +3,8 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type ComputeTurns, toFailure } from '@trainyard/backend';
 import type { EngineEvent, TextEngine } from '@trainyard/generation';
 
+import { requestEventsText } from '../../contract/event-texts.ts';
+import { readRequest } from '../../contract/request-texts.ts';
 import { connectHost, openOrRefuse, type HostLine } from '../host-main.ts';
 import type { CodecCommand, CodecReply, EngineHostCommand, EngineHostMessage } from '../messages.ts';
 import type { OpenedText } from './opened-text.ts';
@@ -55,8 +57,9 @@ class TextHost {
     const engine = this.#engine;
     switch (command.kind) {
       case 'generate': {
-        const { requestId } = command.request;
-        engine.submit(command.request, (event) => this.#receive(requestId, event));
+        const request = readRequest(command.request);
+        const { requestId } = request;
+        engine.submit(request, (event) => this.#receive(requestId, event));
         break;
       }
       case 'abort':
@@ -141,7 +144,7 @@ class TextHost {
     if (this.#outbox.length === 0) return;
     const events = this.#outbox;
     this.#outbox = [];
-    this.#line.send({ kind: 'engine-events', events, stats: this.#engine.stats() });
+    this.#line.send({ kind: 'engine-events', events: requestEventsText(events), stats: this.#engine.stats() });
   }
 
   /** A back end elsewhere may never answer: then this is not answered either. */

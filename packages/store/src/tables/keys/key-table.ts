@@ -22,6 +22,12 @@ type KeyRow = {
   max_requests_in_flight: number | null;
 };
 
+/** A key that may be used, and until when: null is without end. */
+export interface FoundKey {
+  readonly caller: Caller;
+  readonly expiresAt: number | null;
+}
+
 const SELECT = 'select k.*, e.name as entity from api_keys k join entities e on e.id = k.entity_id';
 
 /** Entities and their API keys. A secret has 256 random bits, so one plain SHA-256 is enough: there is nothing to guess. */
@@ -77,8 +83,8 @@ export class KeyTable {
     );
   }
 
-  async verify(secret: string, now: number): Promise<Caller | null> {
-    const digest = digestOf(secret);
+  /** The key with this digest of its secret, unless it is revoked or has expired. */
+  async find(digest: Buffer, now: number): Promise<FoundKey | null> {
     const row = await this.#sql.get<KeyRow>(
       `${SELECT} where k.secret_sha256 = ? and k.revoked_at is null and (k.expires_at is null or k.expires_at > ?)`,
       digest,
@@ -86,8 +92,8 @@ export class KeyTable {
     );
     // The index look-up compares hashes, whose timing says nothing about a secret; the final comparison takes constant time all the same.
     if (row === undefined || !timingSafeEqual(row.secret_sha256, digest)) return null;
-    const { entityId, entity, scopes, limits } = toKey(row);
-    return { keyId: row.id, entityId, entity, scopes, limits: limitsIfAny(limits) };
+    const { entityId, entity, scopes, limits, expiresAt } = toKey(row);
+    return { caller: { keyId: row.id, entityId, entity, scopes, limits: limitsIfAny(limits) }, expiresAt };
   }
 
   async get(keyId: string): Promise<ApiKey | null> {

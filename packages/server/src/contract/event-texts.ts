@@ -17,6 +17,17 @@ export function eventsText(texts: readonly string[]): string {
   return `[${texts.join(',')}]`;
 }
 
+/** Events of several requests that go out at once, each behind the id of its own. @param events their ids are no client's and hold no quotes */
+export function requestEventsText(events: readonly (readonly [requestId: string, event: EngineEvent])[]): string {
+  return `[${events.map(([requestId, event]) => `["${requestId}",${eventText(event)}]`).join(',')}]`;
+}
+
+/** The other way round. @param text is trusted: a host of this service wrote it */
+export function readRequestEvents(text: string): (readonly [requestId: string, event: EngineEvent])[] {
+  const events = JSON.parse(text) as [string, unknown][];
+  return events.map(([requestId, event]) => [requestId, readEvent(event)]);
+}
+
 /** @throws {SyntaxError} for what is no list of events */
 export function readEvents(text: string): EngineEvent[] {
   const events: unknown = JSON.parse(text);

@@ -1,0 +1,125 @@
+import type { Metric, MetricValue, Registry } from 'prom-client';
+
+interface SeriesOptions<Label extends string> {
+  readonly name: string;
+  readonly help: string;
+  readonly labelNames: readonly Label[];
+  readonly registry: Registry;
+}
+
+/**
+ * Counters and histograms of what happens for every request, as metrics of prom-client's registry. Its own take their labels as an object with each value, check and
+ * hash it, which for the dozen values of a request is more than the rest of their counting; here a series is found once, by the values of its labels, and kept.
+ */
+abstract class Series<Label extends string, Kept> {
+  readonly name: string;
+  protected readonly labelNames: readonly Label[];
+  readonly #help: string;
+  readonly #kept = new Map<string, { readonly labels: Partial<Record<Label, string>>; readonly kept: Kept }>();
+
+  constructor({ name, help, labelNames, registry }: SeriesOptions<Label>) {
+    this.name = name;
+    this.labelNames = labelNames;
+    this.#help = help;
+    // A metric as the registry reads it; its type has what only the library's own classes do.
+    registry.registerMetric(this as unknown as Metric<Label>);
+  }
+
+  /** The series with these values of the labels, in their order; told from now on, also while nothing is in it. */
+  of(...values: readonly string[]): Kept {
+    const key = values.length === 1 ? values[0]! : values.join('\n');
+    const known = this.#kept.get(key);
+    if (known !== undefined) return known.kept;
+    const labels = Object.fromEntries(this.labelNames.map((name, at) => [name, values[at]]));
+    const kept = this.begin();
+    this.#kept.set(key, { labels: labels as Partial<Record<Label, string>>, kept });
+    return kept;
+  }
+
+  /** As the registry asks for it. */
+  get(): Promise<{ name: string; help: string; type: string; values: MetricValue<string>[] }> {
+    const values = [...this.#kept.values()].flatMap(({ labels, kept }) => this.tell(labels, kept));
+    return Promise.resolve({ name: this.name, help: this.#help, type: this.type, values });
+  }
+
+  protected abstract readonly type: 'counter' | 'histogram';
+  protected abstract begin(): Kept;
+  protected abstract tell(labels: Partial<Record<string, string>>, kept: Kept): MetricValue<string>[];
+}
+
+/** The count of one series. */
+export class Count {
+  value = 0;
+
+  add(number = 1): void {
+    this.value += number;
+  }
+}
+
+export class Counts<Label extends string> extends Series<Label, Count> {
+  protected readonly type = 'counter';
+
+  protected begin(): Count {
+    return new Count();
+  }
+
+  protected tell(labels: Partial<Record<string, string>>, { value }: Count): MetricValue<string>[] {
+    return [{ labels: labels as Record<string, string>, value }];
+  }
+}
+
+/** The values of one series, by how large they were. */
+export class Spread {
+  readonly #bounds: readonly number[];
+  /** One more than there are bounds: of what is larger than all. */
+  readonly #counts: number[];
+  #sum = 0;
+
+  /** @param bounds from small to large, each in its bucket */
+  constructor(bounds: readonly number[]) {
+    this.#bounds = bounds;
+    this.#counts = Array.from({ length: bounds.length + 1 }, () => 0);
+  }
+
+  add(value: number): void {
+    const bounds = this.#bounds;
+    let at = 0;
+    while (at < bounds.length && value > bounds[at]!) at += 1;
+    this.#counts[at]! += 1;
+    this.#sum += value;
+  }
+
+  /** Of each bound those that are no larger, and of all. */
+  get totals(): { readonly upTo: readonly (readonly [bound: number | '+Inf', count: number])[]; readonly sum: number } {
+    let count = 0;
+    const upTo = this.#counts.map((number, at) => [this.#bounds[at] ?? '+Inf', (count += number)] as const);
+    return { upTo, sum: this.#sum };
+  }
+}
+
+export class Spreads<Label extends string> extends Series<Label, Spread> {
+  protected readonly type = 'histogram';
+  readonly #bounds: readonly number[];
+
+  constructor(options: SeriesOptions<Label> & { readonly bounds: readonly number[] }) {
+    super(options);
+    this.#bounds = options.bounds;
+  }
+
+  protected begin(): Spread {
+    return new Spread(this.#bounds);
+  }
+
+  protected tell(labels: Partial<Record<string, string>>, spread: Spread): MetricValue<string>[] {
+    const { upTo, sum } = spread.totals;
+    const told = (name: string, value: number, own: object = {}) => ({
+      metricName: `${this.name}_${name}`,
+      labels: own,
+      // Written behind the bound, and in the order that they have there.
+      sharedLabels: labels,
+      value,
+    });
+    const buckets = upTo.map(([le, count]) => told('bucket', count, { le }));
+    return [...buckets, told('sum', sum), told('count', upTo.at(-1)![1])];
+  }
+}

@@ -1,0 +1,76 @@
+import { beforeEach, expect, test } from 'vitest';
+
+import { digestOf } from '../tables/keys/key-secret.ts';
+import type { FoundKey } from '../tables/keys/key-table.ts';
+import { KnownKeys } from './known-keys.ts';
+
+const CALLER = { keyId: 'k', entityId: 'e', entity: 'acme', scopes: ['inference' as const], limits: null };
+const FOUND: FoundKey = { caller: CALLER, expiresAt: null };
+
+/** Of the database: what it has under a digest now, and how often it was asked. */
+const rows = new Map<string, FoundKey>();
+let numLooks = 0;
+let known: KnownKeys;
+
+beforeEach(() => {
+  rows.clear();
+  numLooks = 0;
+  known = new KnownKeys(async (digest) => {
+    numLooks += 1;
+    return rows.get(digest.toString('hex')) ?? null;
+  });
+});
+
+const put = (secret: string, found: FoundKey = FOUND) => rows.set(digestOf(secret).toString('hex'), found);
+const remove = (secret: string) => rows.delete(digestOf(secret).toString('hex'));
+
+test('a key is looked for once in half a second', async () => {
+  put('a');
+  for (const now of [1_000, 1_250, 1_499]) expect(await known.verify('a', now)).toEqual(CALLER);
+  expect(numLooks).toBe(1);
+  remove('a');
+  expect(await known.verify('a', 1_499)).toEqual(CALLER);
+  expect(await known.verify('a', 1_500)).toBeNull();
+});
+
+test('what this process changes counts at once, also for a look that is under way', async () => {
+  put('a');
+  await known.verify('a', 0);
+  remove('a');
+  known.changed();
+  expect(await known.verify('a', 1)).toBeNull();
+  put('b');
+  const looking = known.verify('b', 2);
+  remove('b');
+  known.changed();
+  expect(await looking).toEqual(CALLER);
+  expect(await known.verify('b', 2)).toBeNull();
+});
+
+test('a key ends at its time, and one that is not there is looked for each time', async () => {
+  put('a', { caller: CALLER, expiresAt: 100 });
+  expect(await known.verify('a', 99)).toEqual(CALLER);
+  expect(await known.verify('a', 100)).toBeNull();
+  expect(await known.verify('b', 100)).toBeNull();
+  put('b');
+  expect(await known.verify('b', 100)).toEqual(CALLER);
+});
+
+test('a clock that is set back keeps no key', async () => {
+  put('a');
+  await known.verify('a', 10_000);
+  remove('a');
+  expect(await known.verify('a', 1_000)).toBeNull();
+});
+
+test('a thousand and one keys take the room of a thousand', async () => {
+  for (let at = 0; at <= 1_000; at++) {
+    put(`${at}`);
+    await known.verify(`${at}`, 0);
+  }
+  expect(numLooks).toBe(1_001);
+  await known.verify('1', 0);
+  expect(numLooks).toBe(1_001);
+  await known.verify('0', 0);
+  expect(numLooks).toBe(1_002);
+});
