@@ -36,7 +36,7 @@ const numRounds = values.short ? 1 : Number(values.rounds);
 const seconds = values.short ? 1 : Number(values.seconds);
 const OURS = 'packages/server/src/testing/instant-main.ts';
 /** Until code is compiled and connections are open. */
-const WARMUP_REQUESTS = 1500;
+const WARMUP_REQUESTS = 6000;
 const WARMUP_SECONDS = 30;
 /** A target with less to do is done with what it was sent, answered or not; cores. */
 const IDLE_CORES = 0.1;

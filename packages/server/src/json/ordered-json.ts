@@ -17,7 +17,10 @@ export function toOrderedJson(value: unknown): string {
 function holdsMap(value: unknown): value is object {
   if (typeof value !== 'object' || value === null) return false;
   if (value instanceof Map) return true;
-  return Array.isArray(value) ? value.some(holdsMap) : Object.values(value).some(holdsMap);
+  if (Array.isArray(value)) return value.some(holdsMap);
+  // Every chunk of every stream is looked through: a list of its members would be made for that alone.
+  for (const key in value) if (holdsMap(value[key as keyof typeof value])) return true;
+  return false;
 }
 
 function entriesOf(value: object): Iterable<[string, unknown]> {
