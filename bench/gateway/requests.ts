@@ -77,6 +77,9 @@ export async function load(target: Target, options: { rate: number; seconds: num
   };
 }
 
+/** As many as come together in a burst of a measurement, which would otherwise be the first to open as many connections. */
+const WARMUP_CLIENTS = 16;
+
 /**
  * One request after the other of a few clients, which overloads nobody: until so many are answered or the time is over.
  * @throws {Error} at an answer that is not what it should be
@@ -93,7 +96,7 @@ export async function warmUp(target: Target, numRequests: number, maxSeconds: nu
       if (exchange.fault !== null) throw new Error(`${target.name}: ${exchange.fault}`);
     }
   };
-  await Promise.all([one(), one(), one(), one()]);
+  await Promise.all(Array.from({ length: WARMUP_CLIENTS }, one));
   client.close();
 }
 
