@@ -157,7 +157,10 @@ export class SqlStore implements Store {
     this.#sql = sql;
     this.#clock = clock;
     this.#tables = openTables(sql);
-    this.#knownKeys = new KnownKeys((digest, now) => this.#tables.keys.find(digest, now));
+    this.#knownKeys = new KnownKeys({
+      find: (digest, now) => this.#tables.keys.find(digest, now),
+      version: () => sql.foreignVersion,
+    });
     this.#usage = new UsageBuffer(sql, clock);
     this.#choiceRecords = new ChoiceRecordBuffer(sql, clock, choiceRecords);
     this.#requests = new RequestsInProgress(sql, clock, instanceId);

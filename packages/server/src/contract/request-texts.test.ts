@@ -16,10 +16,13 @@ const REQUEST: GenerateRequest = {
   adapter: { digest: 'a'.repeat(64), path: '/somewhere/adapter.gguf' },
 };
 
-test.each([null, 0n, -1n, 2n ** 63n - 1n, -(2n ** 63n)])('a request comes out as it went in, with the seed %s', (seed) => {
-  const request = { ...REQUEST, sampling: { ...REQUEST.sampling, seed } };
-  expect(readRequest(requestText(request))).toEqual(request);
-});
+test.each([null, 0n, -1n, 2n ** 63n - 1n, -(2n ** 63n)])(
+  'a request comes out as it went in, with the seed %s',
+  (seed) => {
+    const request = { ...REQUEST, sampling: { ...REQUEST.sampling, seed } };
+    expect(readRequest(requestText(request))).toEqual(request);
+  },
+);
 
 test('events of several requests come out behind their ids, in order, to the bit', () => {
   const delta: EngineEvent = {

@@ -47,6 +47,11 @@ export interface Sql extends Queries {
    * last transaction and what has passed since, so it can be read at any time.
    */
   readonly now: number;
+  /**
+   * Another one each time somebody else has committed, of whom this connection hears: what was read before is as it was while it stays the same and nothing was
+   * written here. Null where the database does not tell, or cannot now.
+   */
+  readonly foreignVersion: number | null;
   /** See `Store.watchFeed`. */
   watchFeed(wake: () => void): () => void;
   /** See `Store.trouble`. */

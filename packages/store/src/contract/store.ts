@@ -72,10 +72,7 @@ export interface Store {
    * and it is valid again. As the service's key it takes the place of the one before, which is revoked in the same transaction.
    */
   ensureKey(input: NewKey & { secret: string }): Promise<ApiKey & { numReplaced: number }>;
-  /**
-   * Null when the secret is unknown or revoked, or has expired. What another process has changed of a key counts half a second later at most; what this one has,
-   * at once.
-   */
+  /** Null when the secret is unknown or revoked, or has expired. */
   verifyKey(secret: string): Promise<Caller | null>;
   /** Oldest first, revoked ones included; of one entity, or of all. */
   listKeys(entityId?: string): Promise<ApiKey[]>;

@@ -51,6 +51,10 @@ export class MeasuredSql implements Sql {
     return this.#sql.now;
   }
 
+  get foreignVersion(): number | null {
+    return this.#sql.foreignVersion;
+  }
+
   watchFeed(wake: () => void): () => void {
     return this.#sql.watchFeed(wake);
   }

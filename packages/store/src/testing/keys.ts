@@ -35,6 +35,24 @@ export function keySuite(makeHarness: MakeHarness): void {
         expect(await store.verifyKey(wrong)).toBeNull();
     });
 
+    it('what anybody changes of a key counts from the next look on', async () => {
+      const other = await harness.open();
+      const { id: entityId } = await store.ensureEntity('acme');
+      const key = await store.createKey({ entityId, name: 'laptop', scopes: ['inference'] });
+      const limits = { requestsPerMinute: 7, tokensPerMinute: null, maxRequestsInFlight: null };
+      for (const changing of [store, other]) {
+        expect(await store.verifyKey(key.secret)).toMatchObject({ scopes: ['inference'], limits: null });
+        await changing.setKeyLimits(key.id, limits);
+        expect(await store.verifyKey(key.secret)).toMatchObject({ limits });
+        await changing.ensureKey({ entityId, name: 'laptop', scopes: ['admin'], secret: key.secret });
+        expect(await store.verifyKey(key.secret)).toMatchObject({ scopes: ['admin'] });
+        await changing.revokeKey(key.id);
+        expect(await store.verifyKey(key.secret)).toBeNull();
+        await changing.setKeyLimits(key.id, { requestsPerMinute: null });
+        await changing.ensureKey({ entityId, name: 'laptop', scopes: ['inference'], secret: key.secret });
+      }
+    });
+
     it('a key ends when its time has come, and says so', async () => {
       const clock = new ManualClock();
       store = await harness.open({ clock: clock.read });

@@ -85,6 +85,8 @@ export class MemorySql implements Sql {
     return Date.now();
   }
 
+  readonly foreignVersion = null;
+
   watchFeed(): () => void {
     return () => undefined;
   }

@@ -178,6 +178,9 @@ export class PostgresSql implements Sql {
     return this.#clock === null ? Date.now() : Math.round(this.#clock.now + performance.now() - this.#clock.at);
   }
 
+  /** A message there and back, which a read is as well. */
+  readonly foreignVersion = null;
+
   watchFeed(wake: () => void): () => void {
     return this.#listener.add(wake);
   }

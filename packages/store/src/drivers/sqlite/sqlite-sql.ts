@@ -111,6 +111,15 @@ export class SqliteSql implements Sql {
     return Date.now();
   }
 
+  /** A look at the head of the log: a quarter of what the shortest statement takes. */
+  get foreignVersion(): number | null {
+    try {
+      return this.#run<{ data_version: number }>('pragma data_version').rows[0]!.data_version;
+    } catch {
+      return null;
+    }
+  }
+
   /** Wakes for what this process adds; SQLite tells of no other's, which have to be looked for. */
   watchFeed(wake: () => void): () => void {
     // Each its own, also where two are the same function.
