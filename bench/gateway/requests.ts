@@ -122,7 +122,7 @@ class Exchange {
   /** @returns whether that was the last of it */
   take(piece: Buffer): boolean {
     this.#pieces.push(piece);
-    this.firstAt ??= FIRST_TOKEN.test(piece.latin1Slice()) ? performance.now() : null;
+    this.firstAt ??= FIRST_TOKEN.test(piece.toString('latin1')) ? performance.now() : null;
     const tail = piece.length >= LAST_PIECE.length ? piece : Buffer.concat(this.#pieces.slice(-LAST_PIECE.length));
     if (!tail.subarray(-LAST_PIECE.length).equals(LAST_PIECE)) return false;
     this.endedAt = performance.now();
@@ -136,10 +136,10 @@ class Exchange {
 
   get isRefused(): boolean {
     const [head] = this.#pieces;
-    return head !== undefined && !head.latin1Slice(0, ACCEPTED.length).startsWith(ACCEPTED);
+    return head !== undefined && !head.toString('latin1', 0, ACCEPTED.length).startsWith(ACCEPTED);
   }
 
-  /** What is wrong with the answer; null: nothing. */
+  /** The answer where something is wrong with it; null: nothing is. */
   get fault(): string | null {
     const answer = Buffer.concat(this.#pieces).toString();
     if (this.endedAt === null || this.firstAt === null) return `no whole answer: ${answer}`;

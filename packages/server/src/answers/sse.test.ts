@@ -9,7 +9,7 @@ import { abortOnDisconnect, sendEventStream } from './sse.ts';
 
 let app: FastifyInstance;
 let port: number;
-/** What the stream says. */
+/** The values of the stream. */
 let values: () => AsyncIterable<object>;
 let numWrites = 0;
 
@@ -104,5 +104,5 @@ test('a client that leaves ends the source', async () => {
   const response = await fetch(`http://127.0.0.1:${port}/`, { signal: leaving.signal });
   await response.body!.getReader().read();
   leaving.abort();
-  await ended.promise;
+  await expect(ended.promise).resolves.toBeUndefined();
 });

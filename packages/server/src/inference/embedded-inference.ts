@@ -330,6 +330,11 @@ class HostGeneration implements AsyncIterableIterator<EngineEvent, void> {
       throw error;
     }
     if (!(opened instanceof EventStream)) return { done: false, value: opened };
+    // Its reader left meanwhile.
+    if (this.#state !== 'begun') {
+      opened.leave();
+      return OVER;
+    }
     this.#stream = opened;
     return await opened.next();
   }

@@ -12,7 +12,7 @@ const TOKENS = [1, 8, 32, 128, 512, 2048, 8192, 32_768];
 
 type Label = typeof MODEL;
 
-/** Of one base model. */
+/** Timings of one base model. */
 interface ModelTimings {
   readonly model: string;
   readonly timeToFirstToken: Spread;

@@ -89,7 +89,7 @@ export class Spread {
     this.#sum += value;
   }
 
-  /** Of each bound those that are no larger, and of all. */
+  /** The numbers of values up to each bound, and the sum of all. */
   get totals(): { readonly upTo: readonly (readonly [bound: number | '+Inf', count: number])[]; readonly sum: number } {
     let count = 0;
     const upTo = this.#counts.map((number, at) => [this.#bounds[at] ?? '+Inf', (count += number)] as const);

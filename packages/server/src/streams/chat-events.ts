@@ -91,7 +91,7 @@ export async function openGeneration(
   }
 }
 
-/** What follows the first output. By hand, as every token of every stream passes here: a generator takes three promises for each of them. */
+/** All outputs from the first one on. By hand, as every token of every stream passes here: a generator takes three promises for each of them. */
 class Outputs implements AsyncIterableIterator<OutputEvent | CompletedEvent, void> {
   readonly #source: AsyncIterator<EngineEvent>;
   readonly #signal: AbortSignal;

@@ -7,7 +7,7 @@ import { KnownKeys } from './known-keys.ts';
 const CALLER = { keyId: 'k', entityId: 'e', entity: 'acme', scopes: ['inference' as const], limits: null };
 const FOUND: FoundKey = { caller: CALLER, expiresAt: null };
 
-/** Of the database: what it has under a digest now, and how often it was asked. */
+/** The database: its rows by digest as they are now, and how often it was asked. */
 const rows = new Map<string, FoundKey>();
 let numLooks = 0;
 let version: number | null = 1;

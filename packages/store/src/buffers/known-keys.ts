@@ -6,7 +6,7 @@ import type { FoundKey } from '../tables/keys/key-table.ts';
 const MAX_KEYS = 1_000;
 
 interface KnownKey extends FoundKey {
-  /** Of the database, before it was read. */
+  /** The database's, before it was read. */
   readonly version: number;
 }
 
