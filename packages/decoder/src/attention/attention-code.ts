@@ -1,288 +1,385 @@
-import { exponential4 } from '../wasm/exponential.ts';
+import { exponentials4 } from '../wasm/exponential.ts';
 import * as wasm from '../wasm/wasm-code.ts';
 import type { Code, WasmFunction } from '../wasm/wasm-code.ts';
 
 /** Tokens of a page. Four vectors of keys, so that a score is a lane and no sum goes across lanes. */
 export const PAGE_TOKENS = 16;
-/** Most query heads that one call takes. */
-export const MAX_QUERY_HEADS = 3;
-
-const VECTORS = PAGE_TOKENS / 4;
-/** Vectors of each head that are summed at once. The registers hold eight sums beside what is multiplied: three heads of four vectors measured half as fast. */
-const atOnce = (numHeads: number): number => (numHeads === 3 ? 2 : VECTORS);
-const ROW_BYTES = PAGE_TOKENS * 4;
-
-/**
- * Attention of one token, for the query heads that share a key head, over pages of keys and values.
- *
- * A page holds for each key head the keys as [D, 16] and the values as [16, D], float32. Scores and outputs are summed in the order of the positions, in the
- * same lanes wherever a page lies and whatever else is computed: equal tokens behind equal tokens have equal outputs to the bit.
- */
-export interface AttentionKernel {
-  /**
-   * @param q address of [heads, D]
-   * @param o address of [heads, D]
-   * @param pages address of the pages' offsets, one i32 each
-   * @param numKeys at least 1
-   * @param keys address that a page's offset is added to for its keys of this key head
-   * @param values the same for its values
-   * @param scores address of room for [pages, heads, 16]
-   * @param scale of the scores
-   */
-  (
-    q: number,
-    o: number,
-    pages: number,
-    numKeys: number,
-    keys: number,
-    values: number,
-    scores: number,
-    scale: number,
-  ): void;
-}
-
-export const kernelName = (numHeads: number): string => `attend${numHeads}`;
-
+/** Most queries of a tile: their scores of a page lie behind each other, whether all are in use or not. */
+export const TILE_QUERIES = 12;
+/** Most queries that one call multiplies with keys or values: two vectors of sums of each are twelve, and V8 has registers for three more. */
+export const MAX_QUERIES = 6;
 /** D must be a multiple of it. */
 export const HEAD_GRANULARITY = 4;
 
-/** A module with a kernel for 1 to {@link MAX_QUERY_HEADS} query heads. @param headSize D */
+const VECTORS = PAGE_TOKENS / 4;
+/** Scores of one query in a page. */
+export const SCORE_BYTES = PAGE_TOKENS * 4;
+/** Scores of a tile in a page. */
+export const PAGE_SCORE_BYTES = TILE_QUERIES * SCORE_BYTES;
+
+/**
+ * The steps of attention over pages. Addresses and sizes are in bytes.
+ *
+ * A page holds for each key head the keys as [D, 16] and the values as [16, D], float32. Scores are [pages, {@link TILE_QUERIES}, 16]. Every sum goes in the order
+ * of the positions or of the features, in the same lanes whatever the step computes beside it and wherever it was interrupted: equal tokens behind equal tokens
+ * have equal outputs to the bit, in whatever tile.
+ */
+export interface AttentionSteps {
+  /** to = from · factor, [n] float32 up to `toEnd`, n a multiple of 4. */
+  scale(from: number, to: number, toEnd: number, factor: number): void;
+  /** Scores of all keys of the pages; functions by the number of queries, less 1. `queries` is [n, D]. */
+  readonly scores: readonly PageStep[];
+  /** scores = exp(score - the largest), for one query; its weight, a float32, becomes 1 / their sum. */
+  softmax(scores: number, scoresEnd: number, weight: number, constants: number): void;
+  /** [n] float32 up to `end` become 0. n is a multiple of 4. */
+  clear(from: number, end: number): void;
+  /** sums += Σ scores · values over all keys of the pages; `sums` is [n, D]. */
+  readonly values: readonly PageStep[];
+  /** The same over the first keys of one page; `scoresEnd` is where those of the first query end. */
+  readonly someValues: readonly ((sums: number, values: number, scores: number, scoresEnd: number) => void)[];
+  /** to = sums · weight of each query, [n, D] up to `toEnd`. */
+  weigh(sums: number, to: number, toEnd: number, weights: number): void;
+}
+
+/**
+ * @param rows queries or sums
+ * @param pages address of the pages' offsets, one i32 each
+ * @param base address that a page's offset is added to for its keys, or values, of this key head
+ * @param scores of the first query in the first page
+ */
+type PageStep = (rows: number, pages: number, pagesEnd: number, base: number, scores: number) => void;
+
+const { code, get, set, i32, addI32, advance, repeatWhileBelow } = wasm;
+const { I32, F32, V128 } = wasm;
+const repeat = (count: number, each: (index: number) => Code): Code =>
+  code(...Array.from({ length: count }, (_, index) => each(index)));
+const COUNTS = Array.from({ length: MAX_QUERIES }, (_, index) => index + 1);
+/** Vectors that are summed at once for each query. A sum waits for itself: eight sums keep the processor busy, and twelve are as many as stay in registers. */
+const atOnce = (numQueries: number): number => (numQueries <= 2 ? VECTORS : 2);
+
+/** A module with the steps, by the names that {@link stepsOf} looks for. @param headSize D */
 export function attentionModule(headSize: number): Uint8Array<ArrayBuffer> {
   if (headSize % HEAD_GRANULARITY !== 0)
     throw new RangeError(`heads of ${headSize} are not a multiple of ${HEAD_GRANULARITY}`);
-  const functions = Array.from({ length: MAX_QUERY_HEADS }, (_, index) => attentionFunction(headSize, index + 1));
+  const functions = [
+    scaleFunction,
+    ...COUNTS.map((count) => scoresFunction(headSize, count)),
+    softmaxFunction,
+    clearFunction,
+    ...COUNTS.flatMap((count) => [valuesFunction(headSize, count), someValuesFunction(headSize, count)]),
+    weighFunction(headSize),
+  ];
   return wasm.encodeModule(functions, { isShared: true });
 }
 
-// Parameters and locals of the kernel, in their order.
-const [Q, O, PAGES, NUM_KEYS, KEYS, VALUES, SCORES, SCALE] = [0, 1, 2, 3, 4, 5, 6, 7];
-const [PAGES_END, SCORES_END, PAGE, SCORE, A, B, A_END, COUNT] = [8, 9, 10, 11, 12, 13, 14, 15];
-/** Once scores are computed: where those of the last page end, and the last page itself. */
-const [KEYS_END, LAST_PAGE] = [COUNT, PAGES_END];
-const FIRST_VECTOR = 16;
-
-function attentionFunction(headSize: number, numHeads: number): WasmFunction {
-  const { I32, F32, V128 } = wasm;
+/** @param exported by a module of {@link attentionModule} */
+export function stepsOf(exported: Readonly<Record<string, (...addresses: number[]) => void>>): AttentionSteps {
+  const { scale, softmax, clear, weigh } = exported;
+  const byCount = (name: string) => COUNTS.map((count) => exported[`${name}${count}`]!);
   return {
-    name: kernelName(numHeads),
-    parameters: [I32, I32, I32, I32, I32, I32, I32, F32],
+    scale: scale!,
+    softmax: softmax!,
+    clear: clear!,
+    weigh: weigh!,
+    scores: byCount('scores'),
+    values: byCount('values'),
+    someValues: byCount('someValues'),
+  };
+}
+
+const scaleFunction: WasmFunction = (() => {
+  const [from, to, toEnd, factor, factors] = [0, 1, 2, 3, 4];
+  return {
+    name: 'scale',
+    parameters: [I32, I32, I32, F32],
+    locals: [[1, V128]],
+    code: code(
+      code(get(factor), wasm.splat4, set(factors)),
+      repeatWhileBelow(
+        to,
+        toEnd,
+        code(
+          code(get(to), get(from), wasm.load4(0), get(factors), wasm.multiply4, wasm.store4(0)),
+          advance(from, 16),
+          advance(to, 16),
+        ),
+      ),
+    ),
+  };
+})();
+
+const clearFunction: WasmFunction = (() => {
+  const [from, end] = [0, 1];
+  return {
+    name: 'clear',
+    parameters: [I32, I32],
+    locals: [],
+    code: repeatWhileBelow(from, end, code(get(from), wasm.fill4(0), wasm.store4(0), advance(from, 16))),
+  };
+})();
+
+function weighFunction(headSize: number): WasmFunction {
+  const [sums, to, toEnd, weights, headEnd, weight] = [0, 1, 2, 3, 4, 5];
+  return {
+    name: 'weigh',
+    parameters: [I32, I32, I32, I32],
     locals: [
-      [8, I32],
-      [numHeads * VECTORS + 2 * numHeads + 1, V128],
+      [1, I32],
+      [1, V128],
     ],
-    code: wasm.code(
-      prepare(numHeads),
-      scoresCode(headSize, numHeads),
-      softmaxCode(numHeads),
-      outputCode(headSize, numHeads),
+    code: repeatWhileBelow(
+      to,
+      toEnd,
+      code(
+        code(get(weights), wasm.loadSplat4(0), set(weight)),
+        code(get(to), i32(4 * headSize), addI32, set(headEnd)),
+        repeatWhileBelow(
+          to,
+          headEnd,
+          code(
+            code(get(to), get(sums), wasm.load4(0), get(weight), wasm.multiply4, wasm.store4(0)),
+            advance(sums, 16),
+            advance(to, 16),
+          ),
+        ),
+        advance(weights, 4),
+      ),
     ),
   };
 }
 
-/** Vector locals: sums by head and vector, then one a head that is read in every lane, then the vector that all heads share. */
-const places = (numHeads: number) => ({
-  sum: (head: number, vector: number) => FIRST_VECTOR + head * VECTORS + vector,
-  splat: (head: number) => FIRST_VECTOR + numHeads * VECTORS + head,
-  /** 1 / Σ exp of a head. */
-  weight: (head: number) => FIRST_VECTOR + numHeads * VECTORS + numHeads + head,
-  shared: FIRST_VECTOR + numHeads * VECTORS + 2 * numHeads,
-});
+/** Vector locals of a function: its sums by query and vector, then the vectors that all queries share, then a number of one query in all lanes. */
+class Sums {
+  readonly numLocals: number;
+  readonly #first: number;
+  readonly #numQueries: number;
+  /** Vectors of each query. */
+  readonly #count: number;
 
-const { code, get, set, i32, addI32, advance, repeatWhileBelow } = wasm;
-const heads = (numHeads: number, each: (head: number) => Code): Code =>
-  code(...Array.from({ length: numHeads }, (_, head) => each(head)));
-const vectors = (each: (vector: number) => Code, count = VECTORS): Code => heads(count, each);
+  constructor(first: number, numQueries: number, count: number) {
+    this.#first = first;
+    this.#numQueries = numQueries;
+    this.#count = count;
+    this.numLocals = (numQueries + 1) * count + 1;
+  }
 
-/** Where pages and scores end. */
-function prepare(numHeads: number): Code {
-  const numPages = code(get(NUM_KEYS), i32(PAGE_TOKENS - 1), addI32, i32(4), wasm.shiftRightI32);
-  return code(
-    code(numPages, set(COUNT)),
-    code(get(COUNT), i32(4), wasm.multiplyI32, get(PAGES), addI32, set(PAGES_END)),
-    code(get(COUNT), i32(numHeads * ROW_BYTES), wasm.multiplyI32, get(SCORES), addI32, set(SCORES_END)),
-  );
-}
+  each(one: (sum: number, query: number, vector: number) => Code): Code {
+    return repeat(this.#numQueries, (query) =>
+      repeat(this.#count, (vector) => one(this.#first + query * this.#count + vector, query, vector)),
+    );
+  }
 
-/** Adds `lane · vector` of every head to its first `count` sums; the vectors lie at local `at` and `offset`. */
-function multiplyAdd(numHeads: number, count: number, lane: (head: number) => Code, at: number, offset: number): Code {
-  const { sum, splat, shared } = places(numHeads);
-  return code(
-    heads(numHeads, (head) => code(lane(head), set(splat(head)))),
-    vectors(
-      (vector) =>
+  /** sum += number · vector. @param number leaves a query's in all lanes @param vector leaves one that all queries share */
+  multiplyAdd(number: (query: number) => Code, vector: (index: number) => Code): Code {
+    const shared = (index: number): number => this.#first + this.#numQueries * this.#count + index;
+    const splat = shared(this.#count);
+    return code(
+      repeat(this.#count, (index) => code(vector(index), set(shared(index)))),
+      this.each((sum, query, index) =>
         code(
-          code(get(at), wasm.load4(offset + 16 * vector), set(shared)),
-          heads(numHeads, (head) =>
-            code(get(splat(head)), get(shared), get(sum(head, vector)), wasm.multiplyAdd4, set(sum(head, vector))),
-          ),
+          index === 0 ? code(number(query), set(splat)) : [],
+          code(get(splat), get(shared(index)), get(sum), wasm.multiplyAdd4, set(sum)),
         ),
-      count,
-    ),
-  );
+      ),
+    );
+  }
 }
 
-function clearSums(numHeads: number): Code {
-  const { sum } = places(numHeads);
-  return heads(numHeads, (head) => vectors((vector) => code(wasm.fill4(0), set(sum(head, vector)))));
-}
-
-/** scores = scale · q · keys, page by page; behind the last key -Infinity. */
-function scoresCode(headSize: number, numHeads: number): Code {
-  const { sum } = places(numHeads);
-  const count = atOnce(numHeads);
-  const unrolled = HEAD_GRANULARITY;
-  const query = (head: number, step: number): Code => code(get(A), wasm.loadSplat4(4 * (head * headSize + step)));
-  return code(
-    code(get(PAGES), set(PAGE), get(SCORES), set(SCORE)),
-    repeatWhileBelow(
-      PAGE,
-      PAGES_END,
-      code(
-        code(get(Q), i32(4 * headSize), addI32, set(A_END)),
-        ...Array.from({ length: VECTORS / count }, (_, part) =>
-          code(
-            code(get(PAGE), wasm.loadI32(0), get(KEYS), addI32, set(B)),
-            code(get(Q), set(A)),
-            clearSums(numHeads),
-            repeatWhileBelow(
-              A,
-              A_END,
-              code(
-                ...Array.from({ length: unrolled }, (_, step) =>
-                  multiplyAdd(numHeads, count, (head) => query(head, step), B, step * ROW_BYTES + 16 * part * count),
-                ),
-                advance(B, unrolled * ROW_BYTES),
-                advance(A, 4 * unrolled),
-              ),
-            ),
-            heads(numHeads, (head) =>
-              vectors(
-                (vector) =>
-                  code(
-                    get(SCORE),
-                    code(get(sum(head, vector)), get(SCALE), wasm.splat4, wasm.multiply4),
-                    wasm.store4(head * ROW_BYTES + 16 * (vector + part * count)),
-                  ),
-                count,
-              ),
+function scoresFunction(headSize: number, numQueries: number): WasmFunction {
+  const [queries, pages, pagesEnd, keys, scores, query, queryEnd, key] = [0, 1, 2, 3, 4, 5, 6, 7];
+  const count = atOnce(numQueries);
+  const sums = new Sums(8, numQueries, count);
+  const part = (first: number): Code =>
+    code(
+      code(get(pages), wasm.loadI32(0), get(keys), addI32, set(key)),
+      code(get(queries), set(query)),
+      sums.each((sum) => code(wasm.fill4(0), set(sum))),
+      repeatWhileBelow(
+        query,
+        queryEnd,
+        code(
+          repeat(HEAD_GRANULARITY, (step) =>
+            sums.multiplyAdd(
+              (index) => code(get(query), wasm.loadSplat4(4 * (index * headSize + step))),
+              (vector) => code(get(key), wasm.load4(step * SCORE_BYTES + 16 * (first + vector))),
             ),
           ),
+          advance(key, HEAD_GRANULARITY * SCORE_BYTES),
+          advance(query, HEAD_GRANULARITY * 4),
         ),
-        advance(SCORE, numHeads * ROW_BYTES),
-        advance(PAGE, 4),
+      ),
+      sums.each((sum, index, vector) =>
+        code(get(scores), get(sum), wasm.store4(index * SCORE_BYTES + 16 * (first + vector))),
+      ),
+    );
+  return {
+    name: `scores${numQueries}`,
+    parameters: [I32, I32, I32, I32, I32],
+    locals: [
+      [3, I32],
+      [sums.numLocals, V128],
+    ],
+    code: code(
+      code(get(queries), i32(4 * headSize), addI32, set(queryEnd)),
+      repeatWhileBelow(
+        pages,
+        pagesEnd,
+        code(
+          repeat(VECTORS / count, (index) => part(index * count)),
+          advance(scores, PAGE_SCORE_BYTES),
+          advance(pages, 4),
+        ),
       ),
     ),
-    // What lies behind the last key in its page.
-    code(get(SCORES_END), i32(-numHeads * ROW_BYTES), addI32, set(SCORE)),
-    code(get(NUM_KEYS), i32(PAGE_TOKENS - 1), addI32, i32(PAGE_TOKENS - 1), wasm.andI32, i32(1), addI32, set(COUNT)),
-    code(get(COUNT), i32(4), wasm.multiplyI32, get(SCORE), addI32, set(A)),
-    code(get(A), set(KEYS_END)),
-    code(get(PAGES_END), i32(-4), addI32, set(LAST_PAGE)),
-    code(get(SCORE), i32(ROW_BYTES), addI32, set(B)),
-    wasm.whileBelow(
-      A,
-      B,
-      code(
-        heads(numHeads, (head) => code(get(A), wasm.f32(-Infinity), wasm.storeF32(head * ROW_BYTES))),
-        advance(A, 4),
-      ),
-    ),
-  );
+  };
 }
 
-/** scores = exp(scores - their maximum), and the weights 1 / Σ. */
-function softmaxCode(numHeads: number): Code {
-  const { sum, splat, weight, shared } = places(numHeads);
-  const [total, maximum] = [sum(0, 0), sum(0, 1)];
+const softmaxFunction: WasmFunction = (() => {
+  const [from, end, weight, constants, scores] = [0, 1, 2, 3, 4];
+  const x = [5, 6, 7, 8];
+  const powers = [9, 10, 11, 12];
+  const series = [13, 14, 15, 16];
+  const [shared, maximum, total] = [17, 18, 19];
   const lanes = (vector: number, joined: Code): Code =>
     code(
       code(get(vector), wasm.lane4(0), get(vector), wasm.lane4(1), joined),
       code(get(vector), wasm.lane4(2), get(vector), wasm.lane4(3), joined, joined),
     );
   const overPages = (body: Code): Code =>
-    code(
-      get(SCORES),
-      set(SCORE),
-      repeatWhileBelow(SCORE, SCORES_END, code(body, advance(SCORE, numHeads * ROW_BYTES))),
-    );
-  return heads(numHeads, (head) => {
-    const at = (vector: number) => head * ROW_BYTES + 16 * vector;
-    return code(
-      code(wasm.fill4(-Infinity), set(maximum)),
-      overPages(vectors((vector) => code(get(SCORE), wasm.load4(at(vector)), get(maximum), wasm.max4, set(maximum)))),
+    code(get(from), set(scores), repeatWhileBelow(scores, end, code(body, advance(scores, PAGE_SCORE_BYTES))));
+  const fold = (vectors: readonly number[], joined: Code): Code =>
+    code(code(get(vectors[0]!), get(vectors[1]!), joined), code(get(vectors[2]!), get(vectors[3]!), joined, joined));
+  return {
+    name: 'softmax',
+    parameters: [I32, I32, I32, I32],
+    locals: [
+      [1, I32],
+      [15, V128],
+    ],
+    code: code(
+      // A score that is no number is passed over here; it shows in the sum.
+      repeat(VECTORS, (vector) => code(wasm.fill4(-Infinity), set(x[vector]!))),
+      overPages(
+        repeat(VECTORS, (vector) =>
+          code(get(x[vector]!), get(scores), wasm.load4(16 * vector), wasm.greaterOf4, set(x[vector]!)),
+        ),
+      ),
+      code(fold(x, wasm.greaterOf4), set(maximum)),
       code(lanes(maximum, wasm.maxF32), wasm.splat4, set(maximum)),
       code(wasm.fill4(0), set(total)),
       overPages(
-        vectors((vector) =>
-          code(
-            code(get(SCORE), wasm.load4(at(vector)), get(maximum), wasm.subtract4, set(splat(0))),
-            exponential4(splat(0), shared, sum(0, 2)),
-            set(shared),
-            code(get(SCORE), get(shared), wasm.store4(at(vector))),
-            code(get(shared), get(total), wasm.add4, set(total)),
+        code(
+          repeat(VECTORS, (vector) =>
+            code(get(scores), wasm.load4(16 * vector), get(maximum), wasm.subtract4, set(x[vector]!)),
           ),
+          exponentials4({ constants, x, powers, series, shared }),
+          repeat(VECTORS, (vector) => code(get(scores), get(x[vector]!), wasm.store4(16 * vector))),
+          code(fold(x, wasm.add4), get(total), wasm.add4, set(total)),
         ),
       ),
-      code(wasm.f32(1), lanes(total, wasm.addF32), wasm.divideF32, wasm.splat4, set(weight(head))),
-    );
-  });
-}
+      code(get(weight), wasm.f32(1), lanes(total, wasm.addF32), wasm.divideF32, wasm.storeF32(0)),
+    ),
+  };
+})();
 
-/**
- * o = weights · Σ scores · values, some features at a time. What lies behind the last key is not read: a page that had another owner may hold what is no number there,
- * and 0 times that is none either.
- */
-function outputCode(headSize: number, numHeads: number): Code {
-  const { sum, weight } = places(numHeads);
-  const numVectors = headSize / HEAD_GRANULARITY;
-  const count = [atOnce(numHeads), 2, 1].find((some) => numVectors % some === 0)!;
-  const probability = (head: number, key: number): Code =>
-    code(get(SCORE), wasm.loadSplat4(head * ROW_BYTES + 4 * key));
-  const page = code(get(PAGE), wasm.loadI32(0), get(A), addI32, set(B));
+/** Some features of all queries, and then the next: as many vectors of them as D is a multiple of. */
+const featureVectors = (headSize: number, numQueries: number): number =>
+  [atOnce(numQueries), 2, 1].find((some) => (headSize / 4) % some === 0)!;
+
+/** The loop that both functions over values have. @param body adds to the sums of the features that `values` points to */
+function overFeatures(
+  headSize: number,
+  numQueries: number,
+  sums: Sums,
+  [address, values, valuesEnd]: readonly [address: number, values: number, valuesEnd: number],
+  body: Code,
+): Code {
+  const bytes = 16 * featureVectors(headSize, numQueries);
+  const place = (query: number, vector: number): number => 4 * headSize * query + 16 * vector;
   return code(
-    code(get(VALUES), set(A), get(VALUES), i32(4 * headSize), addI32, set(A_END)),
+    code(get(values), i32(4 * headSize), addI32, set(valuesEnd)),
     repeatWhileBelow(
-      A,
-      A_END,
+      values,
+      valuesEnd,
       code(
-        clearSums(numHeads),
-        code(get(PAGES), set(PAGE), get(SCORES), set(SCORE)),
-        wasm.whileBelow(
-          PAGE,
-          LAST_PAGE,
-          code(
-            page,
-            ...Array.from({ length: PAGE_TOKENS }, (_, key) =>
-              multiplyAdd(numHeads, count, (head) => probability(head, key), B, 4 * headSize * key),
-            ),
-            advance(SCORE, numHeads * ROW_BYTES),
-            advance(PAGE, 4),
-          ),
-        ),
-        page,
-        repeatWhileBelow(
-          SCORE,
-          KEYS_END,
-          code(
-            multiplyAdd(numHeads, count, (head) => probability(head, 0), B, 0),
-            advance(SCORE, 4),
-            advance(B, 4 * headSize),
-          ),
-        ),
-        heads(numHeads, (head) =>
-          vectors(
-            (vector) =>
-              code(
-                get(O),
-                code(get(sum(head, vector)), get(weight(head)), wasm.multiply4),
-                wasm.store4(4 * headSize * head + 16 * vector),
-              ),
-            count,
-          ),
-        ),
-        advance(O, 16 * count),
-        advance(A, 16 * count),
+        sums.each((sum, query, vector) => code(get(address), wasm.load4(place(query, vector)), set(sum))),
+        body,
+        sums.each((sum, query, vector) => code(get(address), get(sum), wasm.store4(place(query, vector)))),
+        advance(address, bytes),
+        advance(values, bytes),
       ),
     ),
   );
+}
+
+function valuesFunction(headSize: number, numQueries: number): WasmFunction {
+  const [address, pages, pagesEnd, values, scores, valuesEnd, page, score, value] = [0, 1, 2, 3, 4, 5, 6, 7, 8];
+  const sums = new Sums(9, numQueries, featureVectors(headSize, numQueries));
+  return {
+    name: `values${numQueries}`,
+    parameters: [I32, I32, I32, I32, I32],
+    locals: [
+      [4, I32],
+      [sums.numLocals, V128],
+    ],
+    code: overFeatures(
+      headSize,
+      numQueries,
+      sums,
+      [address, values, valuesEnd],
+      code(
+        code(get(pages), set(page), get(scores), set(score)),
+        repeatWhileBelow(
+          page,
+          pagesEnd,
+          code(
+            code(get(page), wasm.loadI32(0), get(values), addI32, set(value)),
+            repeat(PAGE_TOKENS, (key) =>
+              sums.multiplyAdd(
+                (query) => code(get(score), wasm.loadSplat4(query * SCORE_BYTES + 4 * key)),
+                (vector) => code(get(value), wasm.load4(4 * headSize * key + 16 * vector)),
+              ),
+            ),
+            advance(score, PAGE_SCORE_BYTES),
+            advance(page, 4),
+          ),
+        ),
+      ),
+    ),
+  };
+}
+
+/** Values behind the last key of a page are not read: a page that had another owner may hold what is no number there, and 0 times that is none either. */
+function someValuesFunction(headSize: number, numQueries: number): WasmFunction {
+  const [address, values, scores, scoresEnd, valuesEnd, score, value] = [0, 1, 2, 3, 4, 5, 6];
+  const sums = new Sums(7, numQueries, featureVectors(headSize, numQueries));
+  return {
+    name: `someValues${numQueries}`,
+    parameters: [I32, I32, I32, I32],
+    locals: [
+      [3, I32],
+      [sums.numLocals, V128],
+    ],
+    code: overFeatures(
+      headSize,
+      numQueries,
+      sums,
+      [address, values, valuesEnd],
+      code(
+        code(get(scores), set(score), get(values), set(value)),
+        repeatWhileBelow(
+          score,
+          scoresEnd,
+          code(
+            sums.multiplyAdd(
+              (query) => code(get(score), wasm.loadSplat4(query * SCORE_BYTES)),
+              (vector) => code(get(value), wasm.load4(16 * vector)),
+            ),
+            advance(score, 4),
+            advance(value, 4 * headSize),
+          ),
+        ),
+      ),
+    ),
+  };
 }

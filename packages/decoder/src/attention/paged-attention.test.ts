@@ -74,3 +74,57 @@ test('a layer that fits no memory is refused with its size', () => {
     /^keys and values of 100000000 tokens are \d+ bytes a layer, and \d+ are all that can be addressed$/,
   );
 });
+
+test('rollouts have the same bits whether their prompt lies in the same pages or in pages of their own, on any number of threads', () => {
+  const [promptLength, numRollouts, numSteps] = [133, 7, 20];
+  const run = (attention: PagedAttention, isShared: boolean): Float32Array[] => {
+    const { numHeads, numKvHeads, headSize } = SIZES;
+    const keyWidth = numKvHeads * headSize;
+    const found: Float32Array[] = [];
+    const compute = (sequences: number[], positions: number[]) => {
+      const rows = [Int32Array.from(sequences), Int32Array.from(positions)] as const;
+      attention.begin(sequences.length, ...rows);
+      // Tokens of the prompt are equal in all sequences, those behind it are not.
+      const values = (width: number, kind: number): Float32Array =>
+        Float32Array.from(
+          sequences.flatMap((sequence, row) => {
+            const position = positions[row]!;
+            const random = randomSource(kind + 10 * position + (position < promptLength ? 0 : 10_000 * (sequence + 1)));
+            return Array.from({ length: width }, () => random());
+          }),
+        );
+      attention.queries(0, sequences.length).set(values(numHeads * headSize, 0));
+      attention.write(0, values(keyWidth, 1), values(keyWidth, 2), ...rows);
+      attention.attend(0);
+      found.push(attention.outputs(0, sequences.length).slice());
+    };
+    const append = (sequence: number, count: number) => {
+      const copy = attention.tables.append(sequence, count);
+      if (copy !== null) attention.copyPage(copy);
+    };
+    for (let sequence = 0; sequence < numRollouts; sequence++) {
+      if (isShared && sequence > 0) {
+        attention.tables.share(0, sequence, promptLength);
+        continue;
+      }
+      append(sequence, promptLength);
+      compute(
+        Array.from({ length: promptLength }, () => sequence),
+        Array.from({ length: promptLength }, (_, i) => i),
+      );
+      if (sequence > 0) expect(found.pop()).toEqual(found[0]);
+    }
+    const sequences = Array.from({ length: numRollouts }, (_, i) => i);
+    for (let step = 0; step < numSteps; step++) {
+      for (const sequence of sequences) append(sequence, 1);
+      compute(
+        sequences,
+        sequences.map(() => promptLength + step),
+      );
+    }
+    return found;
+  };
+  const alone = run(open({ capacityTokens: 2048 }), false);
+  expect(run(open(), true)).toEqual(alone);
+  for (const numThreads of [2, 5]) expect(run(open({ numThreads }), true)).toEqual(alone);
+});

@@ -1,10 +1,14 @@
 import { MAX_MEMORY_BYTES, sharedMemory } from '../wasm/web-assembly.ts';
 import type { SharedWasmMemory } from '../wasm/web-assembly.ts';
-import { PAGE_TOKENS, MAX_QUERY_HEADS } from './attention-code.ts';
+import { EXPONENTIAL_CONSTANTS } from '../wasm/exponential.ts';
+import { PAGE_TOKENS } from './attention-code.ts';
 import { AttentionWork, CELL } from './attention-work.ts';
-import type { AttentionLayout, AttentionWorkData } from './attention-work.ts';
+import type { AttentionWorkData } from './attention-work.ts';
 import { ThreadTeam } from '../team/thread-team.ts';
 import { PageTables } from './page-tables.ts';
+import { RowTiles } from './row-tiles.ts';
+import { maxTileRows, planAttention } from './tile-attention.ts';
+import type { AttentionLayout } from './tile-attention.ts';
 
 export interface PagedAttentionSizes {
   readonly numLayers: number;
@@ -22,10 +26,12 @@ export interface PagedAttentionSizes {
   readonly numThreads: number;
 }
 
-/** Rows and keys of a unit of work: some 30 µs, so that threads end together and the taking of units costs nothing. */
+/** Rows and keys of a unit of work, where one tile has no more: some 20 µs, so that threads end together and the taking of units costs nothing. */
 const UNIT_KEYS = 1024;
-/** Less than this, over all rows and key heads, is done before another thread is awake. */
-const MIN_SHARED_KEYS = 4096;
+/** Tiles are smaller where there would be less units than that: all threads are to have work. */
+const UNITS_PER_THREAD = 2;
+/** Less than this, over all rows and key heads, is done before another thread is awake; or before one that looks out for work has heard of it. */
+const MIN_SHARED_KEYS = { asleep: 4096, alert: 512 } as const;
 
 /**
  * Keys and values of all sequences and layers in pages, and attention over them on several threads.
@@ -44,8 +50,9 @@ export class PagedAttention {
   readonly #own: AttentionWork;
   readonly #team: ThreadTeam;
   readonly #work: number;
+  readonly #tiles: RowTiles;
   #numRows = 0;
-  #rowsPerUnit = 1;
+  #tilesPerUnit = 1;
   #isShared = false;
 
   /** Tokens that the pages have room for: see {@link PageTables}. */
@@ -61,32 +68,17 @@ export class PagedAttention {
    * @throws {RangeError} when one layer alone is more than a memory can hold
    */
   constructor(sizes: PagedAttentionSizes, team = new ThreadTeam(sizes.numThreads)) {
-    const { numLayers, numHeads, numKvHeads, headSize, capacityTokens, maxSequences, contextLength, maxRows } = sizes;
+    const { numLayers, numKvHeads, headSize, capacityTokens, maxSequences, contextLength, maxRows } = sizes;
     this.#sizes = sizes;
     this.#maxPages = Math.ceil(contextLength / PAGE_TOKENS);
     const numPages = PagedAttention.numCells(sizes) / PAGE_TOKENS;
-    let end = 0;
-    const room = (bytes: number): number => {
-      const start = end;
-      end += 64 * Math.ceil(bytes / 64);
-      return start;
-    };
-    const rowBytes = 4 * numHeads * headSize;
-    const scoreBytes = 4 * PAGE_TOKENS * this.#maxPages * MAX_QUERY_HEADS;
-    this.#layout = {
-      numHeads,
-      numKvHeads,
-      headSize,
-      q: room(maxRows * rowBytes),
-      o: room(maxRows * rowBytes),
-      tables: room(4 * maxRows),
-      numKeys: room(4 * maxRows),
-      scores: room(sizes.numThreads * scoreBytes),
-      scoreBytes,
-    };
-    const pageTables = room(4 * maxSequences * this.#maxPages);
+    const { layout, end } = planAttention({ ...sizes, maxPages: this.#maxPages });
+    this.#layout = layout;
+    this.#tiles = new RowTiles(maxRows);
+    const pageTables = end;
+    const pages = pageTables + 64 * Math.ceil((4 * maxSequences * this.#maxPages) / 64);
     const layerBytes = numPages * 2 * numKvHeads * headSize * PAGE_TOKENS * 4;
-    this.#layersPerMemory = Math.min(numLayers, Math.floor((MAX_MEMORY_BYTES - end) / layerBytes));
+    this.#layersPerMemory = Math.min(numLayers, Math.floor((MAX_MEMORY_BYTES - pages) / layerBytes));
     if (this.#layersPerMemory === 0) {
       throw new RangeError(
         `keys and values of ${capacityTokens} tokens are ${layerBytes} bytes a layer, and ${MAX_MEMORY_BYTES} are all that can be addressed`,
@@ -95,7 +87,7 @@ export class PagedAttention {
     this.tables = new PageTables({ numPages, maxSequences });
     this.#memories = Array.from({ length: Math.ceil(numLayers / this.#layersPerMemory) }, (_, index) => {
       const layers = Math.min(this.#layersPerMemory, numLayers - index * this.#layersPerMemory);
-      return new LayerMemory(this.#layout, { pageTables, pages: end, layerBytes, layers });
+      return new LayerMemory(this.#layout, { pageTables, pages, layerBytes, layers });
     });
     const memories = this.#memories.map(({ memory }) => memory);
     const data: AttentionWorkData = { layout: this.#layout, memories, cells: this.#cells };
@@ -144,6 +136,15 @@ export class PagedAttention {
     this.#numRows = numRows;
     let numKeys = 0;
     for (let row = 0; row < numRows; row++) numKeys += positions[row]! + 1;
+    const { numHeads, numKvHeads, numThreads } = this.#sizes;
+    const minSharedKeys = MIN_SHARED_KEYS[this.#team.isAlert ? 'alert' : 'asleep'];
+    this.#isShared = numThreads > 1 && numKeys * numKvHeads >= minSharedKeys;
+    const tiles = this.#tiles;
+    const fewestUnits = this.#isShared ? numThreads * UNITS_PER_THREAD : 1;
+    const mostRows = Math.min(maxTileRows(numHeads, numKvHeads), Math.floor((numRows * numKvHeads) / fewestUnits));
+    const rowAt = (row: number) => ({ pages: this.tables.pagesOf(sequences[row]!), numKeys: positions[row]! + 1 });
+    tiles.cut(numRows, rowAt, Math.max(1, mostRows));
+    this.#tilesPerUnit = Math.max(1, Math.floor((UNIT_KEYS * tiles.length) / numKeys));
     for (const memory of this.#memories) {
       let last = -1;
       for (let row = 0; row < numRows; row++) {
@@ -152,10 +153,8 @@ export class PagedAttention {
         last = sequence;
         memory.setRow(row, sequence * this.#maxPages, positions[row]! + 1);
       }
+      memory.setTiles(tiles);
     }
-    const { numKvHeads, numThreads } = this.#sizes;
-    this.#isShared = numThreads > 1 && numKeys * numKvHeads >= MIN_SHARED_KEYS;
-    this.#rowsPerUnit = Math.max(1, Math.floor((UNIT_KEYS * numRows) / numKeys));
   }
 
   /** Writes a layer's keys and values of all rows. @param keys [rows, key heads · D] @param values the same */
@@ -186,11 +185,12 @@ export class PagedAttention {
     const { numKvHeads } = this.#sizes;
     const cells = this.#cells;
     const memory = Math.floor(layer / this.#layersPerMemory);
-    const numUnits = Math.ceil(this.#numRows / this.#rowsPerUnit) * numKvHeads;
+    const numTiles = this.#tiles.length;
+    const numUnits = Math.ceil(numTiles / this.#tilesPerUnit) * numKvHeads;
     cells[CELL.memory] = memory;
     cells[CELL.pages] = this.#memories[memory]!.layerAddress(layer % this.#layersPerMemory);
-    cells[CELL.numRows] = this.#numRows;
-    cells[CELL.rowsPerUnit] = this.#rowsPerUnit;
+    cells[CELL.numTiles] = numTiles;
+    cells[CELL.tilesPerUnit] = this.#tilesPerUnit;
     this.#team.run(this.#work, numUnits, this.#isShared, (unit) => this.#own.compute(unit));
   }
 
@@ -227,6 +227,7 @@ class LayerMemory {
     this.memory = sharedMemory(places.pages + places.layers * places.layerBytes);
     this.pool = new Float32Array(this.memory.buffer);
     this.#integers = new Int32Array(this.memory.buffer);
+    this.pool.set(EXPONENTIAL_CONSTANTS, layout.constants / 4);
   }
 
   floats(address: number, length: number): Float32Array {
@@ -255,5 +256,12 @@ class LayerMemory {
   setRow(row: number, table: number, numKeys: number): void {
     this.#integers[this.#layout.tables / 4 + row] = this.#pageTables + 4 * table;
     this.#integers[this.#layout.numKeys / 4 + row] = numKeys;
+  }
+  setTiles({ firstRows, sharedPages, length }: RowTiles): void {
+    for (let tile = 0; tile < length; tile++) {
+      this.#integers[this.#layout.firstRows / 4 + tile] = firstRows[tile]!;
+      this.#integers[this.#layout.sharedPages / 4 + tile] = sharedPages[tile]!;
+    }
+    this.#integers[this.#layout.firstRows / 4 + length] = firstRows[length]!;
   }
 }

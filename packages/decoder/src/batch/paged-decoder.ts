@@ -206,7 +206,6 @@ export class PagedDecoder {
     const { numLayers, numHeads, headSize, numKvHeads } = this.#architecture;
     const sequences = batch.sequences.subarray(0, length);
     const positions = batch.positions.subarray(0, length);
-    this.#attention.begin(length, sequences, positions);
     const adapters = this.#adapters;
     const isPlain = adapters.isEmpty && steps.takesPlainSums;
     const rows = this.#room.of(length, isPlain);
@@ -219,6 +218,7 @@ export class PagedDecoder {
     embedTokens(batch.tokens.subarray(0, length), this.#parts.embedding, x.data);
     this.#team.isAlert = steps.keepsTeamAlert;
     try {
+      this.#attention.begin(length, sequences, positions);
       steps.begin(rows);
       for (let layer = 0; layer < numLayers; layer++) {
         if (!isPlain) adapters.compute('attention', layer, h.data, { qkv: sums.qkv.data }, null);

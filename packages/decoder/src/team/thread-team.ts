@@ -85,6 +85,10 @@ export class ThreadTeam {
     Atomics.store(this.#cells, TEAM_CELL.isAlert, Number(isAlert));
   }
 
+  get isAlert(): boolean {
+    return Atomics.load(this.#cells, TEAM_CELL.isAlert) === 1;
+  }
+
   close(): void {
     Atomics.store(this.#cells, TEAM_CELL.isClosed, 1);
     Atomics.add(this.#cells, TEAM_CELL.generation, 1);

@@ -1,30 +1,105 @@
 import * as wasm from './wasm-code.ts';
 import type { Code } from './wasm-code.ts';
 
-// Cephes expf: e^r = 1 + r + r² P(r) for |r| <= ln 2 / 2, relative error below 2e-7.
-const EXP_COEFFICIENTS = [
-  1.98756915e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1,
-];
-// ln 2 in two parts, the first with few bits, so that n times it is exact.
-const LN2_HIGH = 0.693359375;
-const LN2_LOW = -2.1219444e-4;
+/** Numbers that {@link exponentials4} reads from memory: V8 makes a vector that is a constant anew wherever it is used, which takes longer than the sum it goes into. */
+const CONSTANTS = {
+  /** Terms at or below e^-50 are 0: a whole vocabulary of them is below the resolution of a sum of at least 1. */
+  smallest: -50,
+  log2OfE: Math.LOG2E,
+  /** 1.5 · 2^23: a float32 that it is added to is rounded to a whole number, which the sum's last bits are. */
+  rounder: 12_582_912,
+  // -ln 2 in two parts, the first with few bits, so that n times it is exact.
+  minusLn2High: -0.693359375,
+  minusLn2Low: 2.1219444e-4,
+  // Cephes expf: e^r = 1 + r + r² P(r) for |r| <= ln 2 / 2, relative error below 2e-7.
+  p0: 1.98756915e-4,
+  p1: 1.3981999507e-3,
+  p2: 8.3334519073e-3,
+  p3: 4.1665795894e-2,
+  p4: 1.6666665459e-1,
+  p5: 5.0000001201e-1,
+  /** As bits: 127 where a float32 has its exponent. */
+  one: 1,
+} as const;
+/** To be written, float32, where a function gets them from. */
+export const EXPONENTIAL_CONSTANTS: readonly number[] = Object.values(CONSTANTS);
+const offsetOf = (name: keyof typeof CONSTANTS): number => 4 * Object.keys(CONSTANTS).indexOf(name);
 
-/**
- * Leaves e^x on the stack, for four x <= 0 in local `x`; 0 where x <= -50. Locals `n` and `r` are written.
- */
-export function exponential4(x: number, n: number, r: number): Code {
-  const { code, get, set, fill4, add4, multiply4, subtract4 } = wasm;
-  const [first, ...rest] = EXP_COEFFICIENTS;
-  const horner = code(fill4(first!), ...rest.map((coefficient) => code(get(r), multiply4, fill4(coefficient), add4)));
-  const minusMultipleOfN = (value: number): Code => code(get(n), fill4(value), multiply4, subtract4);
+/** Locals of {@link exponentials4}: four of each are as many as the registers hold. */
+export interface ExponentialLocals {
+  /** Address of {@link EXPONENTIAL_CONSTANTS}. */
+  readonly constants: number;
+  /** The exponents, and then their exponentials. */
+  readonly x: readonly number[];
+  /** Written, one for each of `x`. */
+  readonly powers: readonly number[];
+  readonly series: readonly number[];
+  /** Written. */
+  readonly shared: number;
+}
+
+/** x = e^x for vectors of four x <= 0; 0 where x <= -50, NaN where x is. Vectors go side by side: each step of one waits for the step before. */
+export function exponentials4({ constants, x, powers, series, shared }: ExponentialLocals): Code {
+  const { code, get, set, multiplyAdd4, multiply4 } = wasm;
+  const each = (one: (x: number, power: number, series: number) => Code): Code =>
+    code(...x.map((vector, i) => one(vector, powers[i]!, series[i]!)));
+  const withConstant = (name: keyof typeof CONSTANTS, body: Code): Code =>
+    code(get(constants), wasm.loadSplat4(offsetOf(name)), set(shared), body);
   return code(
+    // Where x is too small a power is 0, and the series is taken of what is no infinity.
+    withConstant(
+      'smallest',
+      each((x, power, series) =>
+        code(
+          code(get(x), get(shared), wasm.notAbove4, set(power)),
+          code(get(x), get(shared), wasm.greaterOf4, set(series)),
+          code(get(series), set(x)),
+        ),
+      ),
+    ),
     // x = n ln 2 + r
-    code(get(x), fill4(Math.LOG2E), multiply4, wasm.nearest4, set(n)),
-    code(get(x), minusMultipleOfN(LN2_HIGH), minusMultipleOfN(LN2_LOW), set(r)),
-    // e^r, times 2^n as a float32 with nothing but an exponent
-    code(horner, get(r), multiply4, get(r), multiply4, get(r), add4, fill4(1), add4),
-    code(get(n), wasm.toInteger4, wasm.fill4Integer(127), wasm.addInteger4, wasm.i32(23), wasm.shiftLeft4, multiply4),
-    // Lanes with x <= -50 hold anything by now, after -Infinity a NaN: this makes them 0.
-    code(get(x), fill4(-50), wasm.greater4, wasm.and),
+    withConstant(
+      'log2OfE',
+      each((x, _, series) => code(get(x), get(shared), multiply4, set(series))),
+    ),
+    withConstant(
+      'rounder',
+      each((_, __, series) => code(get(series), get(shared), wasm.add4, set(series))),
+    ),
+    // The power is 2^n: a float32 with nothing but an exponent.
+    withConstant(
+      'one',
+      each((_, power, series) =>
+        code(
+          code(get(series), wasm.i32(23), wasm.shiftLeft4, get(shared), wasm.addInteger4),
+          code(get(power), wasm.andNot, set(power)),
+        ),
+      ),
+    ),
+    withConstant(
+      'rounder',
+      each((_, __, series) => code(get(series), get(shared), wasm.subtract4, set(series))),
+    ),
+    ...(['minusLn2High', 'minusLn2Low'] as const).map((part) =>
+      withConstant(
+        part,
+        each((x, _, series) => code(get(series), get(shared), get(x), multiplyAdd4, set(x))),
+      ),
+    ),
+    withConstant(
+      'p0',
+      each((_, __, series) => code(get(shared), set(series))),
+    ),
+    ...(['p1', 'p2', 'p3', 'p4', 'p5'] as const).map((coefficient) =>
+      withConstant(
+        coefficient,
+        each((x, _, series) => code(get(series), get(x), get(shared), multiplyAdd4, set(series))),
+      ),
+    ),
+    each((x, _, series) => code(get(series), get(x), get(x), multiply4, get(x), multiplyAdd4, set(x))),
+    withConstant(
+      'one',
+      each((x, power) => code(get(x), get(shared), wasm.add4, get(power), multiply4, set(x))),
+    ),
   );
 }

@@ -43,19 +43,23 @@ export const fill4Integer = (value: number): Code => simd(0x0c, ...bytesOf(new I
 export const splat4 = simd(0x13);
 export const lane4 = (lane: number): Code => simd(0x1f, lane);
 export const lane2 = (lane: number): Code => simd(0x21, lane);
-export const greater4 = simd(0x44);
 export const equal4 = simd(0x41);
+export const notEqual4 = simd(0x42);
+/** a <= b, all bits 1 where it is so; not where one is NaN. */
+export const notAbove4 = simd(0x45);
 export const and = simd(0x4e);
+/** The bits of a that are not in b. */
+export const andNot = simd(0x4f);
 export const or = simd(0x50);
 /** The bits of the first of two vectors where those of the mask behind them are 1, else those of the second. */
 export const select = simd(0x52);
-export const nearest4 = simd(0x6a);
 export const add4 = simd(0xe4);
 export const subtract4 = simd(0xe5);
 export const multiply4 = simd(0xe6);
 /** a · b + c with one rounding where the processor has an instruction for it (relaxed SIMD), else with two. */
 export const multiplyAdd4 = simd(0x105);
-export const max4 = simd(0xe9);
+/** b where a < b, else a. One instruction, unlike the maximum that is NaN where one of them is. */
+export const greaterOf4 = simd(0xeb);
 /** Sixteen bytes: the same in all lanes; shifted right, unsigned, by what is on the stack. */
 export const fill16 = (byte: number): Code => simd(0x0c, ...Array.from({ length: 16 }, () => byte));
 export const shiftRight16 = simd(0x6d);
@@ -68,7 +72,6 @@ export const widenBytes = {
 } as const;
 export const widenHalves = { low: simd(0xa7), high: simd(0xa8) } as const;
 export const integersToFloats4 = simd(0xfa);
-export const toInteger4 = simd(0xf8);
 export const addInteger4 = simd(0xae);
 export const shiftLeft4 = simd(0xab);
 /** Unsigned. */

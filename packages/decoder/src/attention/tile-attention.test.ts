@@ -1,0 +1,169 @@
+import { expect, test } from 'vitest';
+import { randomSource } from '@trainyard/transformer/testing';
+import { EXPONENTIAL_CONSTANTS } from '../wasm/exponential.ts';
+import { compileModule, sharedMemory } from '../wasm/web-assembly.ts';
+import { PAGE_TOKENS, attentionModule } from './attention-code.ts';
+import { TileAttention, maxTileRows, planAttention } from './tile-attention.ts';
+import type { AttentionLayout } from './tile-attention.ts';
+
+const MAX_ROWS = 12;
+const MAX_KEYS = 560;
+const MAX_PAGES = MAX_KEYS / PAGE_TOKENS;
+
+/** One key head and its query heads, with pages that lie anywhere. */
+class Bench {
+  readonly headSize: number;
+  readonly numHeads: number;
+  readonly #memory = sharedMemory(24 << 20);
+  readonly #layout: AttentionLayout;
+  readonly #tiles: TileAttention;
+  readonly #pages: number;
+  readonly #integers: Int32Array;
+
+  constructor(headSize: number, numHeads: number) {
+    this.headSize = headSize;
+    this.numHeads = numHeads;
+    const sizes = { numHeads, numKvHeads: 1, headSize, maxRows: MAX_ROWS, maxPages: MAX_PAGES, numThreads: 1 };
+    const { layout, end } = planAttention(sizes);
+    this.#layout = layout;
+    this.#pages = end;
+    this.#integers = new Int32Array(this.#memory.buffer);
+    this.floats(this.#layout.constants, EXPONENTIAL_CONSTANTS.length).set(EXPONENTIAL_CONSTANTS);
+    this.#tiles = new TileAttention(this.#layout, compileModule(attentionModule(headSize)), this.#memory, 0);
+  }
+
+  floats(at: number, length: number): Float32Array {
+    return new Float32Array(this.#memory.buffer, at, length);
+  }
+
+  /**
+   * Outputs [rows, heads, D] of rows that see the same keys from the first on, each so many.
+   * @param keys [keys, D] @param values the same
+   * @param sharedPages by tile @param firstRows by tile
+   */
+  attend(
+    { queries, keys, values }: Record<'queries' | 'keys' | 'values', Float32Array>,
+    numKeys: readonly number[],
+    firstRows: readonly number[],
+    sharedPages: readonly number[],
+  ): Float32Array {
+    const { headSize, numHeads } = this;
+    const pageFloats = 2 * PAGE_TOKENS * headSize;
+    const { q, o, tables, ...places } = this.#layout;
+    // What no key of these rows is in was somebody else's, and is no number.
+    this.floats(this.#pages, MAX_PAGES * pageFloats).fill(NaN);
+    const table = this.#pages + 4 * MAX_PAGES * pageFloats;
+    for (let page = 0; page < MAX_PAGES; page++) {
+      const place = 4 * pageFloats * ((11 * page + 3) % MAX_PAGES);
+      this.#integers[table / 4 + page] = place;
+      for (let slot = 0; slot < PAGE_TOKENS; slot++) {
+        const key = page * PAGE_TOKENS + slot;
+        if (key >= Math.max(...numKeys)) break;
+        const pageKeys = this.floats(this.#pages + place, pageFloats / 2);
+        const pageValues = this.floats(this.#pages + place + 2 * pageFloats, pageFloats / 2);
+        for (let d = 0; d < headSize; d++) {
+          pageKeys[d * PAGE_TOKENS + slot] = keys[key * headSize + d]!;
+          pageValues[slot * headSize + d] = values[key * headSize + d]!;
+        }
+      }
+    }
+    this.floats(q, queries.length).set(queries);
+    this.#integers.set(
+      numKeys.map(() => table),
+      tables / 4,
+    );
+    this.#integers.set(numKeys, places.numKeys / 4);
+    this.#integers.set([...firstRows, numKeys.length], places.firstRows / 4);
+    this.#integers.set(sharedPages, places.sharedPages / 4);
+    const base = this.#pages;
+    for (const tile of firstRows.keys()) this.#tiles.attend(tile, 0, base, base + 2 * pageFloats);
+    return this.floats(o, numKeys.length * numHeads * headSize).slice();
+  }
+}
+
+/** softmax(q · kᵀ / √D) · v in double precision. */
+function plainAttention(q: Float32Array, k: Float32Array, v: Float32Array, numKeys: number): number[] {
+  const headSize = q.length;
+  const scores = Array.from({ length: numKeys }, (_, key) =>
+    q.reduce((sum, value, d) => sum + value * k[key * headSize + d]!, 0),
+  ).map((score) => score / Math.sqrt(headSize));
+  const maximum = Math.max(...scores);
+  const weights = scores.map((score) => Math.exp(score - maximum));
+  const total = weights.reduce((a, b) => a + b, 0);
+  return Array.from({ length: headSize }, (_, d) =>
+    weights.reduce((sum, weight, key) => sum + (weight / total) * v[key * headSize + d]!, 0),
+  );
+}
+
+const random = randomSource(11);
+const randoms = (length: number, scale: number): Float32Array => Float32Array.from({ length }, () => scale * random());
+
+test.each([
+  [64, 3],
+  [64, 1],
+  [64, 2],
+  [64, 7],
+  [80, 4],
+  [128, 5],
+  [16, 6],
+  [8, 12],
+  [20, 3],
+  [12, 29],
+])('heads of %i, %i of them with a key head: in tiles as alone, and as plain loops have it', (headSize, numHeads) => {
+  const bench = new Bench(headSize, numHeads);
+  const width = numHeads * headSize;
+  const keys = randoms(MAX_KEYS * headSize, 1);
+  const values = randoms(MAX_KEYS * headSize, 1);
+  let largest = 0;
+  const most = maxTileRows(numHeads, 1);
+  for (const last of [1, 2, 15, 16, 17, 100, 257, 512, 553]) {
+    // Tokens of a prompt up to there, and one that is far behind the others.
+    const numKeys = [
+      Math.ceil(last / 3),
+      ...Array.from({ length: MAX_ROWS - 1 }, (_, i) => Math.max(1, last - 10 + i)),
+    ];
+    const queries = randoms(MAX_ROWS * width, 3);
+    const rows = numKeys.map((_, row) => row);
+    const full = numKeys.map((count) => Math.floor(count / PAGE_TOKENS));
+    const alone = bench.attend({ queries, keys, values }, numKeys, rows, full);
+    for (let size = 1; size <= most; size++) {
+      const firstRows = rows.filter((row) => row % size === 0);
+      const shared = firstRows.map((first) => Math.min(...full.slice(first, first + size)));
+      for (const fewer of [0, 1]) {
+        const pages = shared.map((count) => Math.max(0, count - fewer));
+        expect(bench.attend({ queries, keys, values }, numKeys, firstRows, pages)).toEqual(alone);
+      }
+    }
+    for (const [row, count] of numKeys.entries()) {
+      for (let head = 0; head < numHeads; head++) {
+        const at = row * width + head * headSize;
+        const expected = plainAttention(queries.subarray(at, at + headSize), keys, values, count);
+        for (const [d, value] of expected.entries()) largest = Math.max(largest, Math.abs(alone[at + d]! - value));
+      }
+    }
+  }
+  console.log(`heads of ${headSize}, ${numHeads} with a key head: largest difference ${largest.toExponential(1)}`);
+  expect(largest).toBeLessThan(2e-6);
+});
+
+test('what is no number in a query, a key or a value that a row sees shows in its outputs, and in no other row', () => {
+  const [headSize, numHeads] = [16, 3];
+  const bench = new Bench(headSize, numHeads);
+  const width = numHeads * headSize;
+  const numKeys = [40, 50, 60, 70];
+  const clean = {
+    queries: randoms(numKeys.length * width, 1),
+    keys: randoms(MAX_KEYS * headSize, 1),
+    values: randoms(MAX_KEYS * headSize, 1),
+  };
+  const brokenRows = (name: keyof typeof clean, at: number): number[] => {
+    const values = clean[name].slice();
+    values[at] = NaN;
+    const outputs = bench.attend({ ...clean, [name]: values }, numKeys, [0], [2]);
+    return [...numKeys.keys()].filter((row) => outputs.subarray(row * width, (row + 1) * width).some(Number.isNaN));
+  };
+  expect(brokenRows('queries', 2 * width + headSize)).toEqual([2]);
+  expect(brokenRows('keys', 3 * headSize)).toEqual([0, 1, 2, 3]);
+  expect(brokenRows('keys', 59 * headSize)).toEqual([2, 3]);
+  expect(brokenRows('values', 59 * headSize)).toEqual([2, 3]);
+});
