@@ -29,29 +29,35 @@ export function ChartCard({
   const [place, setPlace] = useState<number | null>(null);
   const [isTable, setIsTable] = useState(false);
   const { lines, height = 180 } = chart;
+  // A file of nothing but a header says that there are no numbers, where they have only not come yet.
+  const isEmpty = lines.length === 0;
   return (
     <section className="card chart-card" aria-label={title}>
       <div className="chart-card-head">
         <Heading>{title}</Heading>
-        <Button
-          look="quiet"
-          aria-pressed={isTable}
-          aria-label={`${title} as a table`}
-          onClick={() => setIsTable(!isTable)}
-        >
-          Table
-        </Button>
-        <Button
-          look="quiet"
-          aria-label={`${title} as CSV`}
-          onClick={() => download(`${title.replaceAll(/\W+/g, '-')}.csv`, toCsv(xName, lines))}
-        >
-          CSV
-        </Button>
+        {isEmpty ? null : (
+          <>
+            <Button
+              look="quiet"
+              aria-pressed={isTable}
+              aria-label={`${title} as a table`}
+              onClick={() => setIsTable(!isTable)}
+            >
+              Table
+            </Button>
+            <Button
+              look="quiet"
+              aria-label={`${title} as CSV`}
+              onClick={() => download(`${title.replaceAll(/\W+/g, '-')}.csv`, toCsv(xName, lines))}
+            >
+              CSV
+            </Button>
+          </>
+        )}
       </div>
       {help === undefined ? null : <p className="chart-help">{help}</p>}
       <ChartValues lines={lines} place={place} xName={xName} />
-      {lines.length === 0 ? (
+      {isEmpty ? (
         <div style={{ minHeight: height }}>{empty}</div>
       ) : isTable ? (
         <ChartTable title={title} xName={xName} lines={lines} {...(chart.onPick ? { onPick: chart.onPick } : {})} />

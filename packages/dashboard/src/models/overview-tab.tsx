@@ -24,7 +24,7 @@ export function OverviewTab({ model }: { model: ModelDetailsObject }) {
       {error === null ? null : <Fault error={error} />}
       <ModelFacts model={model} reward={reward} />
       <LiveJobs modelId={model.id} />
-      <RewardChart modelId={model.id} series={data?.data ?? []} />
+      <RewardChart modelId={model.id} series={data?.data ?? null} />
       <LastRollouts modelId={model.id} />
     </>
   );

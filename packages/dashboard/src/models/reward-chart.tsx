@@ -9,9 +9,16 @@ import { Empty } from '../components/empty.tsx';
 import { rolloutsHref } from './rollouts-href.ts';
 
 /** The reward over steps, with the spread within groups around it, and those of the splits that were logged. */
-export function RewardChart({ modelId, series }: { modelId: string; series: readonly SeriesObject[] }) {
+export function RewardChart({
+  modelId,
+  series,
+}: {
+  modelId: string;
+  /** null until they have come: that there is no reward is said only where it is known. */
+  series: readonly SeriesObject[] | null;
+}) {
   const [, navigate] = useLocation();
-  const lines = useMemo(() => linesOf(series), [series]);
+  const lines = useMemo(() => linesOf(series ?? []), [series]);
   return (
     <ChartCard
       title="Reward"
@@ -20,9 +27,11 @@ export function RewardChart({ modelId, series }: { modelId: string; series: read
       lines={lines}
       height={220}
       empty={
-        <Empty title="No reward yet" command="npm run demo">
-          The curve begins with the first training job on rollouts. The demo shows how a program makes one.
-        </Empty>
+        series === null ? null : (
+          <Empty title="No reward yet" command="npm run demo">
+            The curve begins with the first training job on rollouts. The demo shows how a program makes one.
+          </Empty>
+        )
       }
       onPick={(step) => navigate(rolloutsHref(modelId, 'train/reward', step))}
     />
