@@ -91,6 +91,25 @@ test('what is asked and answered is as in one process', async () => {
   expect(engines.trouble()).toBeNull();
 });
 
+test('requests that follow each other go over the connections that are there, also when their readers leave with the last event', async () => {
+  const { url } = await engine();
+  const { engines } = await asking([url]);
+  await all(engines.of(BASE).generate(request(), NEVER));
+  const connects = vi.spyOn(Socket.prototype, 'connect');
+  onTestFinished(() => connects.mockRestore());
+  for (let count = 0; count < 20; count++) {
+    let numEvents = 0;
+    for await (const event of engines.of(BASE).generate(request(), NEVER)) {
+      numEvents += 1;
+      if (event.kind === 'completed' && count % 2 === 0) break;
+    }
+    expect(numEvents).toBeGreaterThan(1);
+    await engines.of(BASE).tokenTexts([97], { signal: NEVER });
+  }
+  // The end of an answer may come behind the next request.
+  expect(connects.mock.calls.length).toBeLessThanOrEqual(3);
+});
+
 test('a reader that stops pulling stops the engine, and leaving ends the request there', async () => {
   const { inference, url } = await engine();
   const text = 'x'.repeat(100_000);

@@ -1,5 +1,6 @@
-import { Agent as HttpAgent, type IncomingMessage, request as httpRequest } from 'node:http';
+import { Agent as HttpAgent, type IncomingMessage, request as httpRequest, type RequestOptions } from 'node:http';
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
+import { urlToHttpOptions } from 'node:url';
 
 import type { EngineEvent } from '@trainyard/generation';
 import { StoreError } from '@trainyard/store';
@@ -64,6 +65,10 @@ export class EngineLine {
   readonly name: string;
   readonly #secret: EngineSecret;
   readonly #agent: HttpAgent;
+  /** The address, read once. */
+  readonly #address: RequestOptions;
+  /** What stands in front of every path: nothing, but where a proxy has engines below paths. */
+  readonly #below: string;
   readonly #open: typeof httpRequest;
   /** The event of a socket on which requests can be sent. */
   readonly #connected: 'connect' | 'secureConnect';
@@ -74,6 +79,9 @@ export class EngineLine {
   constructor(url: string, secret: EngineSecret) {
     this.name = nameOfEngine(url);
     this.#secret = secret;
+    const address = new URL(this.name);
+    this.#address = urlToHttpOptions(address);
+    this.#below = address.pathname.replace(/\/+$/, '');
     const options = {
       keepAlive: true,
       scheduling: 'lifo',
@@ -119,12 +127,14 @@ export class EngineLine {
       }
       if (!isEnded) throw new EngineFault('lost', `${this.name} broke off a stream`);
     } catch (error) {
+      answer?.destroy();
       // Whatever came behind the end.
       if (isEnded) return;
       signal.throwIfAborted();
       throw this.#faultOf(error);
     } finally {
-      // The end of the connection is the end of the request. One whose last event was read has nothing else to say, and its connection is used again.
+      // The end of the connection is the end of the request. One whose last event was read has nothing else to say, and its connection is used again, also by who
+      // left with that event.
       if (!isEnded) answer?.destroy();
       else answer?.resume();
     }
@@ -190,8 +200,9 @@ export class EngineLine {
     const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
     const length = String(Buffer.byteLength(body));
     const request = this.#open(
-      `${this.name}${path}`,
       {
+        ...this.#address,
+        path: `${this.#below}${path}`,
         method: 'POST',
         agent: this.#agent,
         signal,
@@ -280,6 +291,7 @@ export class EngineLine {
         found ??= text;
       }
     } catch (error) {
+      answered.answer.destroy();
       // Whatever came behind the end.
       if (found === null) throw error;
     }
@@ -287,8 +299,10 @@ export class EngineLine {
     return found;
   }
 
+  /** Who stops reading them ends the answer, or lets it end. */
   #framesOf({ answer, asked }: Answered): AsyncGenerator<string, void, undefined> {
-    return readFrames(answer, { secret: this.#secret, asked, status: answer.statusCode ?? 0 }, MAX_TEXT_CHARACTERS);
+    const pieces = answer.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>;
+    return readFrames(pieces, { secret: this.#secret, asked, status: answer.statusCode ?? 0 }, MAX_TEXT_CHARACTERS);
   }
 
   #faultOf(error: unknown): Error {

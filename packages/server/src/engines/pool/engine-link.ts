@@ -8,6 +8,7 @@ import type { EngineSecret } from '../wire/engine-secret.ts';
 import { ENGINE_PATHS, type EngineModelFacts, type EngineModelState, type EngineState } from '../wire/engine-wire.ts';
 import { deadlineAfter } from './deadline.ts';
 import { EngineFault } from './engine-fault.ts';
+import { EitherSignal } from './either-signal.ts';
 import { EngineLine } from './engine-line.ts';
 import { type AnswerBounds, EventCheck } from './event-check.ts';
 
@@ -158,14 +159,15 @@ export class EngineLink implements RingMember {
     const check = new EventCheck(bounds);
     this.numChoices += numChoices;
     this.counts.requests += 1;
-    const { life } = this;
+    const either = new EitherSignal(signal, this.life);
     try {
-      for await (const event of this.line.generate(text, AbortSignal.any([signal, life]))) {
+      for await (const event of this.line.generate(text, either.signal)) {
         this.#check(check, event);
         if (event.kind === 'delta' || event.kind === 'finished') this.counts.tokens += event.tokenIds.length;
         yield event;
       }
     } finally {
+      either.release();
       this.numChoices -= numChoices;
     }
   }
