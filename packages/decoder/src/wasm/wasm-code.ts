@@ -11,9 +11,6 @@ export const get = (local: number): Code => code([0x20], unsigned(local));
 export const set = (local: number): Code => code([0x21], unsigned(local));
 export const i32 = (value: number): Code => code([0x41], signed(value));
 export const addI32: Code = [0x6a];
-export const andI32: Code = [0x71];
-export const shiftRightI32: Code = [0x76]; // unsigned
-export const multiplyI32: Code = [0x6c];
 export const loadI32 = (offset: number): Code => code([0x28, 0x02], unsigned(offset));
 export const f32 = (value: number): Code => code([0x43], bytesOf(Float32Array.of(value)));
 export const addF32: Code = [0x92];
@@ -29,9 +26,6 @@ export const advance = (local: number, by: number): Code => code(get(local), i32
 /** Runs `body`, and again while `local < end`, both unsigned. */
 export const repeatWhileBelow = (local: number, end: number, body: Code): Code =>
   code([0x03, 0x40], body, get(local), get(end), [0x49, 0x0d, 0x00, 0x0b]);
-/** Runs `body` while `local < end`, both unsigned. */
-export const whileBelow = (local: number, end: number, body: Code): Code =>
-  code([0x02, 0x40], get(local), get(end), [0x4f, 0x0d, 0x00], repeatWhileBelow(local, end, body), [0x0b]);
 
 // Four float32 lanes, or two float64.
 export const load4 = (offset: number): Code => simd(0x00, 0x02, ...unsigned(offset));

@@ -67,7 +67,7 @@ export class EngineLine {
   readonly #agent: HttpAgent;
   /** The address, read once. */
   readonly #address: RequestOptions;
-  /** What stands in front of every path: nothing, but where a proxy has engines below paths. */
+  /** Stands in front of every path: nothing, but where a proxy has engines below paths. */
   readonly #below: string;
   readonly #open: typeof httpRequest;
   /** The event of a socket on which requests can be sent. */
