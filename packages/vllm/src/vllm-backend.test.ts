@@ -1,10 +1,11 @@
 import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 import type { SampleOutput } from '@trainyard/backend';
 import { byteTokenizer } from '@trainyard/engine/testing';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { FakePool, PROMPT } from './testing/fake-pool.ts';
 import { FakeVllm } from './testing/fake-vllm.ts';
 import { openBrain } from './testing/open-brain.ts';
@@ -50,6 +51,16 @@ describe('a request', () => {
     expect(first).toMatchObject({ prompt_logprobs: 1, max_tokens: 1, cache_salt: second!['cache_salt'] });
     expect(first).not.toHaveProperty('stream');
     expect(second).not.toHaveProperty('prompt_logprobs');
+  });
+
+  test('goes over the connection of the one before it', async () => {
+    await using pool = await FakePool.start();
+    await pool.ids({ maxTokens: 3 });
+    const connects = vi.spyOn(Socket.prototype, 'connect');
+    onTestFinished(() => connects.mockRestore());
+    for (let count = 0; count < 10; count++) expect(await pool.ids({ maxTokens: 3 })).toHaveLength(3);
+    // One may come while the answer before it ends.
+    expect(connects.mock.calls.length).toBeLessThanOrEqual(2);
   });
 
   test('whose reader is slower than a server may be silent goes on to its end', async () => {
