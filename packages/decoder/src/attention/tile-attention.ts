@@ -202,7 +202,7 @@ export class TileAttention {
   #addLastPage(sums: number, row: number, numQueries: number, values: number, scores: number): void {
     const numKeys = this.#numKeys[row]!;
     const page = Math.floor(numKeys / PAGE_TOKENS);
-    const pageValues = values + this.#integers[(this.#tables[row]! >> 2) + page]!;
+    const pageValues = values + this.#integers[this.#tables[row]! / 4 + page]!;
     const from = scores + page * PAGE_SCORE_BYTES;
     for (let query = 0; query < numQueries;) {
       const count = nextCount(numQueries - query);

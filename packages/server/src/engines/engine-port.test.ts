@@ -13,6 +13,7 @@ import { expect, onTestFinished, test, vi } from 'vitest';
 import type { InferenceRequest } from '../contract/backends.ts';
 import { engineMember, MemberList, openEngines, openPort, TEST_SECRET } from '../testing/behind-port.ts';
 import { failure, replies, ScriptedInference } from '../testing/scripted-inference.ts';
+import { EngineLine } from './pool/engine-line.ts';
 import type { EngineTimes } from './pool/engine-link.ts';
 import { AdapterFiles } from './port/adapter-files.ts';
 import { EngineSecret } from './wire/engine-secret.ts';
@@ -181,6 +182,21 @@ test('an engine that goes in the middle of a stream ends it; the next request go
       .toSorted(),
   ).toEqual(['down', 'up']);
   expect(pool.trouble()).toBeNull();
+});
+
+test('what switches protocols in place of an answer is lost, and so is whoever asks it next', async () => {
+  const server = createServer((socket) => {
+    socket.on('error', () => undefined);
+    socket.once('data', () =>
+      socket.write('HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n'),
+    );
+  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  onTestFinished(() => void server.close());
+  const line = new EngineLine(`http://127.0.0.1:${(server.address() as AddressInfo).port}`, TEST_SECRET);
+  onTestFinished(() => line.close());
+  for (let again = 0; again < 2; again++)
+    await expect(line.call(ENGINE_PATHS.state, {}, NEVER)).rejects.toMatchObject({ kind: 'lost' });
 });
 
 test('an engine that stands still is lost when it has not answered for long, and what it has in hand with it', async () => {

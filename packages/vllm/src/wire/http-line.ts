@@ -124,6 +124,8 @@ export class HttpLine {
       resolve,
     );
     request.once('error', reject);
+    // An answer that switches protocols closes it without a word.
+    request.once('close', () => reject(new ServerFailure('lost', `${this.name} closed a request without an answer`)));
     request.once('socket', (socket) => {
       if (!socket.connecting) return;
       const timer = setTimeout(

@@ -213,6 +213,8 @@ export class EngineLine {
     let isConnected = true;
     // One that breaks a second time, or after its answer, has nobody left to tell.
     request.on('error', (error) => reject(isConnected ? error : this.#unreachable(error)));
+    // An answer that switches protocols closes it without a word.
+    request.once('close', () => reject(new EngineFault('lost', `${this.name} closed a request without an answer`)));
     request.once('socket', (socket) => {
       if (!socket.connecting) return;
       isConnected = false;

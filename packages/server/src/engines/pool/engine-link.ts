@@ -8,9 +8,9 @@ import type { EngineSecret } from '../wire/engine-secret.ts';
 import { ENGINE_PATHS, type EngineModelFacts, type EngineModelState, type EngineState } from '../wire/engine-wire.ts';
 import { deadlineAfter } from './deadline.ts';
 import { EngineFault } from './engine-fault.ts';
-import { EitherSignal } from './either-signal.ts';
 import { EngineLine } from './engine-line.ts';
 import { type AnswerBounds, EventCheck } from './event-check.ts';
+import { RequestsInHand } from './requests-in-hand.ts';
 
 export interface EngineTimes {
   /** between two looks at an engine, ms */
@@ -35,6 +35,8 @@ export class EngineLink implements RingMember {
   /** as it is registered; the newest that is known */
   member: Member;
   numChoices = 0;
+  /** What is asked of it: it ends when the engine is lost. */
+  readonly inHand = new RequestsInHand();
   readonly counts = { requests: 0, failures: 0, losses: 0, tokens: 0 };
   readonly #times: EngineTimes;
   readonly #log: (line: string) => void;
@@ -44,8 +46,6 @@ export class EngineLink implements RingMember {
   /** Looks in a row that were not answered in time. */
   #numSilent = 0;
   #answeredAt = performance.now();
-  /** Aborted when it is lost; another one follows. */
-  #life = new AbortController();
 
   constructor(options: {
     url: string;
@@ -59,11 +59,6 @@ export class EngineLink implements RingMember {
     this.#times = options.times;
     this.#log = options.log;
     this.line = new EngineLine(options.url, options.secret);
-  }
-
-  /** Ends with the engine: what is asked of it meanwhile. */
-  get life(): AbortSignal {
-    return this.#life.signal;
   }
 
   /** Takes requests. */
@@ -159,15 +154,15 @@ export class EngineLink implements RingMember {
     const check = new EventCheck(bounds);
     this.numChoices += numChoices;
     this.counts.requests += 1;
-    const either = new EitherSignal(signal, this.life);
+    const request = this.inHand.begin(signal);
     try {
-      for await (const event of this.line.generate(text, either.signal)) {
+      for await (const event of this.line.generate(text, request.signal)) {
         this.#check(check, event);
         if (event.kind === 'delta' || event.kind === 'finished') this.counts.tokens += event.tokenIds.length;
         yield event;
       }
     } finally {
-      either.release();
+      request.release();
       this.numChoices -= numChoices;
     }
   }
@@ -182,14 +177,13 @@ export class EngineLink implements RingMember {
   }
 
   close(): void {
-    this.#life.abort(new EngineFault('lost', `${this.name} is not asked any more`));
+    this.inHand.close(new EngineFault('lost', `${this.name} is not asked any more`));
     this.line.close();
   }
 
   #lose(): void {
     const { lostMs } = this.#times;
-    this.#life.abort(new EngineFault('hangs', `${this.name} did not answer for ${Math.round(lostMs / 1000)} s`));
-    this.#life = new AbortController();
+    this.inHand.abort(new EngineFault('hangs', `${this.name} did not answer for ${Math.round(lostMs / 1000)} s`));
   }
 }
 

@@ -19,7 +19,6 @@ import { generateText } from '../wire/wire-request.ts';
 import { EngineDirectory } from './engine-directory.ts';
 import { EngineFault } from './engine-fault.ts';
 import type { AnswerBounds } from './event-check.ts';
-import { EitherSignal } from './either-signal.ts';
 import { ENGINE_TIMES, type EngineLink, type EngineTimes } from './engine-link.ts';
 import { routeKey } from './route-key.ts';
 
@@ -217,15 +216,15 @@ export class EnginesElsewhere implements InferenceBackend {
       if (link === null || tried.size >= MAX_LOSSES)
         throw new BackendFailure('engine.host_lost', `no engine takes requests for ${id} now; try again`, null);
       tried.add(link);
-      const either = new EitherSignal(signal, link.life);
+      const request = link.inHand.begin(signal);
       try {
-        return await link.line.call<Answer>(path, call, either.signal);
+        return await link.line.call<Answer>(path, call, request.signal);
       } catch (error) {
         if (signal.aborted || !(error instanceof EngineFault)) throw error;
         if (error.kind === 'failed') throw toBackendFailure(this.#onFailed(link, error));
         this.#onFault(link, error);
       } finally {
-        either.release();
+        request.release();
       }
     }
   }
