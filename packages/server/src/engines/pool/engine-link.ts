@@ -35,7 +35,7 @@ export class EngineLink implements RingMember {
   /** as it is registered; the newest that is known */
   member: Member;
   numChoices = 0;
-  /** What is asked of it: it ends when the engine is lost. */
+  /** Requests that it has: they end when it is lost. */
   readonly inHand = new RequestsInHand();
   readonly counts = { requests: 0, failures: 0, losses: 0, tokens: 0 };
   readonly #times: EngineTimes;
