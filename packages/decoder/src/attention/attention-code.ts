@@ -49,10 +49,8 @@ export interface AttentionSteps {
  */
 type PageStep = (rows: number, pages: number, pagesEnd: number, base: number, scores: number) => void;
 
-const { code, get, set, i32, addI32, advance, repeatWhileBelow } = wasm;
+const { code, get, set, i32, addI32, advance, repeat, repeatWhileBelow } = wasm;
 const { I32, F32, V128 } = wasm;
-const repeat = (count: number, each: (index: number) => Code): Code =>
-  code(...Array.from({ length: count }, (_, index) => each(index)));
 const COUNTS = Array.from({ length: MAX_QUERIES }, (_, index) => index + 1);
 /** Vectors that are summed at once for each query. A sum waits for itself: eight sums keep the processor busy, and twelve are as many as stay in registers. */
 const atOnce = (numQueries: number): number => (numQueries <= 2 ? VECTORS : 2);
@@ -240,11 +238,6 @@ const softmaxFunction: WasmFunction = (() => {
   const powers = [9, 10, 11, 12];
   const series = [13, 14, 15, 16];
   const [shared, maximum, total] = [17, 18, 19];
-  const lanes = (vector: number, joined: Code): Code =>
-    code(
-      code(get(vector), wasm.lane4(0), get(vector), wasm.lane4(1), joined),
-      code(get(vector), wasm.lane4(2), get(vector), wasm.lane4(3), joined, joined),
-    );
   const overPages = (body: Code): Code =>
     code(get(from), set(scores), repeatWhileBelow(scores, end, code(body, advance(scores, PAGE_SCORE_BYTES))));
   const fold = (vectors: readonly number[], joined: Code): Code =>
@@ -265,7 +258,7 @@ const softmaxFunction: WasmFunction = (() => {
         ),
       ),
       code(fold(x, wasm.greaterOf4), set(maximum)),
-      code(lanes(maximum, wasm.maxF32), wasm.splat4, set(maximum)),
+      code(wasm.acrossLanes(maximum, wasm.maxF32), wasm.splat4, set(maximum)),
       code(wasm.fill4(0), set(total)),
       overPages(
         code(
@@ -277,7 +270,7 @@ const softmaxFunction: WasmFunction = (() => {
           code(fold(x, wasm.add4), get(total), wasm.add4, set(total)),
         ),
       ),
-      code(get(weight), wasm.f32(1), lanes(total, wasm.addF32), wasm.divideF32, wasm.storeF32(0)),
+      code(get(weight), wasm.f32(1), wasm.acrossLanes(total, wasm.addF32), wasm.divideF32, wasm.storeF32(0)),
     ),
   };
 })();
@@ -286,100 +279,90 @@ const softmaxFunction: WasmFunction = (() => {
 const featureVectors = (headSize: number, numQueries: number): number =>
   [atOnce(numQueries), 2, 1].find((some) => (headSize / 4) % some === 0)!;
 
-/** The loop that both functions over values have. @param body adds to the sums of the features that `values` points to */
+/**
+ * A function over values, `name` behind which comes the number of queries. Its parameters are `numParameters` addresses, of which the first is that of the sums.
+ *
+ * @param at locals: the address of the values, which goes from features to features, where it ends, and the first behind the addresses
+ * @param body adds to the sums of the features that `at.values` points to
+ */
 function overFeatures(
   headSize: number,
   numQueries: number,
-  sums: Sums,
-  [address, values, valuesEnd]: readonly [address: number, values: number, valuesEnd: number],
-  body: Code,
-): Code {
-  const bytes = 16 * featureVectors(headSize, numQueries);
+  name: string,
+  numParameters: number,
+  at: { readonly values: number; readonly valuesEnd: number; readonly end: number },
+  body: (sums: Sums) => Code,
+): WasmFunction {
+  const count = featureVectors(headSize, numQueries);
+  const sums = new Sums(at.end, numQueries, count);
+  const address = 0;
   const place = (query: number, vector: number): number => 4 * headSize * query + 16 * vector;
-  return code(
-    code(get(values), i32(4 * headSize), addI32, set(valuesEnd)),
-    repeatWhileBelow(
-      values,
-      valuesEnd,
-      code(
-        sums.each((sum, query, vector) => code(get(address), wasm.load4(place(query, vector)), set(sum))),
-        body,
-        sums.each((sum, query, vector) => code(get(address), get(sum), wasm.store4(place(query, vector)))),
-        advance(address, bytes),
-        advance(values, bytes),
+  return {
+    name: `${name}${numQueries}`,
+    parameters: Array.from({ length: numParameters }, () => I32),
+    locals: [
+      [at.end - numParameters, I32],
+      [sums.numLocals, V128],
+    ],
+    code: code(
+      code(get(at.values), i32(4 * headSize), addI32, set(at.valuesEnd)),
+      repeatWhileBelow(
+        at.values,
+        at.valuesEnd,
+        code(
+          sums.each((sum, query, vector) => code(get(address), wasm.load4(place(query, vector)), set(sum))),
+          body(sums),
+          sums.each((sum, query, vector) => code(get(address), get(sum), wasm.store4(place(query, vector)))),
+          advance(address, 16 * count),
+          advance(at.values, 16 * count),
+        ),
+      ),
+    ),
+  };
+}
+
+function valuesFunction(headSize: number, numQueries: number): WasmFunction {
+  const [pages, pagesEnd, values, scores, valuesEnd, page, score, value, end] = [1, 2, 3, 4, 5, 6, 7, 8, 9];
+  return overFeatures(headSize, numQueries, 'values', 5, { values, valuesEnd, end }, (sums) =>
+    code(
+      code(get(pages), set(page), get(scores), set(score)),
+      repeatWhileBelow(
+        page,
+        pagesEnd,
+        code(
+          code(get(page), wasm.loadI32(0), get(values), addI32, set(value)),
+          repeat(PAGE_TOKENS, (key) =>
+            sums.multiplyAdd(
+              (query) => code(get(score), wasm.loadSplat4(query * SCORE_BYTES + 4 * key)),
+              (vector) => code(get(value), wasm.load4(4 * headSize * key + 16 * vector)),
+            ),
+          ),
+          advance(score, PAGE_SCORE_BYTES),
+          advance(page, 4),
+        ),
       ),
     ),
   );
 }
 
-function valuesFunction(headSize: number, numQueries: number): WasmFunction {
-  const [address, pages, pagesEnd, values, scores, valuesEnd, page, score, value] = [0, 1, 2, 3, 4, 5, 6, 7, 8];
-  const sums = new Sums(9, numQueries, featureVectors(headSize, numQueries));
-  return {
-    name: `values${numQueries}`,
-    parameters: [I32, I32, I32, I32, I32],
-    locals: [
-      [4, I32],
-      [sums.numLocals, V128],
-    ],
-    code: overFeatures(
-      headSize,
-      numQueries,
-      sums,
-      [address, values, valuesEnd],
-      code(
-        code(get(pages), set(page), get(scores), set(score)),
-        repeatWhileBelow(
-          page,
-          pagesEnd,
-          code(
-            code(get(page), wasm.loadI32(0), get(values), addI32, set(value)),
-            repeat(PAGE_TOKENS, (key) =>
-              sums.multiplyAdd(
-                (query) => code(get(score), wasm.loadSplat4(query * SCORE_BYTES + 4 * key)),
-                (vector) => code(get(value), wasm.load4(4 * headSize * key + 16 * vector)),
-              ),
-            ),
-            advance(score, PAGE_SCORE_BYTES),
-            advance(page, 4),
-          ),
-        ),
-      ),
-    ),
-  };
-}
-
 /** Values behind the last key of a page are not read: a page that had another owner may hold what is no number there, and 0 times that is none either. */
 function someValuesFunction(headSize: number, numQueries: number): WasmFunction {
-  const [address, values, scores, scoresEnd, valuesEnd, score, value] = [0, 1, 2, 3, 4, 5, 6];
-  const sums = new Sums(7, numQueries, featureVectors(headSize, numQueries));
-  return {
-    name: `someValues${numQueries}`,
-    parameters: [I32, I32, I32, I32],
-    locals: [
-      [3, I32],
-      [sums.numLocals, V128],
-    ],
-    code: overFeatures(
-      headSize,
-      numQueries,
-      sums,
-      [address, values, valuesEnd],
-      code(
-        code(get(scores), set(score), get(values), set(value)),
-        repeatWhileBelow(
-          score,
-          scoresEnd,
-          code(
-            sums.multiplyAdd(
-              (query) => code(get(score), wasm.loadSplat4(query * SCORE_BYTES)),
-              (vector) => code(get(value), wasm.load4(16 * vector)),
-            ),
-            advance(score, 4),
-            advance(value, 4 * headSize),
+  const [values, scores, scoresEnd, valuesEnd, score, value, end] = [1, 2, 3, 4, 5, 6, 7];
+  return overFeatures(headSize, numQueries, 'someValues', 4, { values, valuesEnd, end }, (sums) =>
+    code(
+      code(get(scores), set(score), get(values), set(value)),
+      repeatWhileBelow(
+        score,
+        scoresEnd,
+        code(
+          sums.multiplyAdd(
+            (query) => code(get(score), wasm.loadSplat4(query * SCORE_BYTES)),
+            (vector) => code(get(value), wasm.load4(16 * vector)),
           ),
+          advance(score, 4),
+          advance(value, 4 * headSize),
         ),
       ),
     ),
-  };
+  );
 }

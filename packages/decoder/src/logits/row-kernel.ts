@@ -85,15 +85,13 @@ function compiledModule(): WasmModule {
 
 /** Vectors that are computed side by side: each operation of one waits for the one before. */
 const VECTORS = 4;
-const vectors = (each: (vector: number) => Code): Code =>
-  wasm.code(...Array.from({ length: VECTORS }, (_, vector) => each(vector)));
+const vectors = (each: (vector: number) => Code): Code => wasm.repeat(VECTORS, each);
 
 function findMaximaCode(): Code {
-  const { code, get, set, load4, greaterOf4, maxF32, lane4 } = wasm;
+  const { code, get, set, load4, greaterOf4 } = wasm;
   const [row, rowEnd, out, blockEnd, isNaN4] = [0, 1, 2, 3, 4];
   const greatest = (vector: number): number => 5 + vector;
   const x = (vector: number): number => 5 + VECTORS + vector;
-  const lane = (index: number): Code => code(get(greatest(0)), lane4(index));
   return wasm.repeatWhileBelow(
     row,
     rowEnd,
@@ -115,7 +113,7 @@ function findMaximaCode(): Code {
       code(get(greatest(0)), get(greatest(1)), greaterOf4, get(greatest(2)), get(greatest(3)), greaterOf4, greaterOf4),
       // A number of nothing but ones is NaN.
       code(get(isNaN4), wasm.or, set(greatest(0))),
-      code(get(out), lane(0), lane(1), maxF32, lane(2), lane(3), maxF32, maxF32, wasm.storeF32(0)),
+      code(get(out), wasm.acrossLanes(greatest(0), wasm.maxF32), wasm.storeF32(0)),
       wasm.advance(out, 4),
     ),
   );

@@ -49,12 +49,8 @@ export function exponentials4({ constants, x, powers, series, shared }: Exponent
     // Where x is too small a power is 0, and the series is taken of what is no infinity.
     withConstant(
       'smallest',
-      each((x, power, series) =>
-        code(
-          code(get(x), get(shared), wasm.notAbove4, set(power)),
-          code(get(x), get(shared), wasm.greaterOf4, set(series)),
-          code(get(series), set(x)),
-        ),
+      each((x, power) =>
+        code(code(get(x), get(shared), wasm.notAbove4, set(power)), code(get(x), get(shared), wasm.greaterOf4, set(x))),
       ),
     ),
     // x = n ln 2 + r

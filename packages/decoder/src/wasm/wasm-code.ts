@@ -7,6 +7,9 @@ export const V128 = 0x7b;
 
 /** One after the other. */
 export const code = (...parts: Code[]): Code => parts.flat();
+/** So many times, one after the other. */
+export const repeat = (count: number, each: (index: number) => Code): Code =>
+  code(...Array.from({ length: count }, (_, index) => each(index)));
 export const get = (local: number): Code => code([0x20], unsigned(local));
 export const set = (local: number): Code => code([0x21], unsigned(local));
 export const i32 = (value: number): Code => code([0x41], signed(value));
@@ -35,7 +38,12 @@ export const loadSplat4 = (offset: number): Code => simd(0x09, 0x02, ...unsigned
 export const fill4 = (value: number): Code => simd(0x0c, ...bytesOf(new Float32Array(4).fill(value)));
 export const fill4Integer = (value: number): Code => simd(0x0c, ...bytesOf(new Int32Array(4).fill(value)));
 export const splat4 = simd(0x13);
-export const lane4 = (lane: number): Code => simd(0x1f, lane);
+const lane4 = (lane: number): Code => simd(0x1f, lane);
+/** Leaves what `joined` makes of the four lanes of a local, two and two. */
+export const acrossLanes = (local: number, joined: Code): Code => {
+  const pair = (first: number): Code => code(get(local), lane4(first), get(local), lane4(first + 1), joined);
+  return code(pair(0), pair(2), joined);
+};
 export const lane2 = (lane: number): Code => simd(0x21, lane);
 export const equal4 = simd(0x41);
 export const notEqual4 = simd(0x42);

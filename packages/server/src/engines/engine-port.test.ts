@@ -6,6 +6,7 @@ import { type AddressInfo, connect, createServer, Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
+import { openSwitchingServer } from '@trainyard/backend/testing';
 import { DEFAULT_GENERATE, type EngineEvent } from '@trainyard/generation';
 import { FolderBlobs, StoreError, type StoreErrorCode } from '@trainyard/store';
 import { expect, onTestFinished, test, vi } from 'vitest';
@@ -185,15 +186,9 @@ test('an engine that goes in the middle of a stream ends it; the next request go
 });
 
 test('what switches protocols in place of an answer is lost, and so is whoever asks it next', async () => {
-  const server = createServer((socket) => {
-    socket.on('error', () => undefined);
-    socket.once('data', () =>
-      socket.write('HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n'),
-    );
-  });
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  onTestFinished(() => void server.close());
-  const line = new EngineLine(`http://127.0.0.1:${(server.address() as AddressInfo).port}`, TEST_SECRET);
+  const server = await openSwitchingServer();
+  onTestFinished(server.close);
+  const line = new EngineLine(server.url, TEST_SECRET);
   onTestFinished(() => line.close());
   for (let again = 0; again < 2; again++)
     await expect(line.call(ENGINE_PATHS.state, {}, NEVER)).rejects.toMatchObject({ kind: 'lost' });
