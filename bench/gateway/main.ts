@@ -5,6 +5,7 @@
  *   npm run bench:gateway -- --rate 500 --rounds 5     one rate
  *   npm run bench:gateway -- --against FOLDER --without-litellm     another checkout of ours beside this one
  *   npm run bench:gateway -- --engine-port --without-litellm     what samples behind a port beside what samples in hosts of the service
+ *   npm run bench:gateway -- --awake                   processes of the lowest class keep the cores from being given back (Linux)
  *   npm run bench:gateway -- --short                   the smallest run that reaches everything, whose figures mean nothing
  *
  * Rounds are interleaved, and each target gets requests at the same random times. bench/README.md says what "added" is.
@@ -15,7 +16,7 @@ import { parseArgs } from 'node:util';
 
 import { machineLine, otherCores, sampleCpu, secondsOf, waitUntilQuiet } from '../machine.ts';
 import { median, percentile } from '../percentile.ts';
-import { startLitellm, startModule, type Started } from './processes.ts';
+import { keepAwake, startLitellm, startModule, type Started } from './processes.ts';
 import { load, warmUp, type Load, type Target } from './requests.ts';
 
 const { values } = parseArgs({
@@ -27,6 +28,7 @@ const { values } = parseArgs({
     'engine-port': { type: 'boolean', default: false },
     'without-litellm': { type: 'boolean', default: false },
     'litellm-workers': { type: 'string', default: '2' },
+    awake: { type: 'boolean', default: false },
     short: { type: 'boolean', default: false },
     'max-wait': { type: 'string', default: '60' },
   },
@@ -36,7 +38,7 @@ const numRounds = values.short ? 1 : Number(values.rounds);
 const seconds = values.short ? 1 : Number(values.seconds);
 const OURS = 'packages/server/src/testing/instant-main.ts';
 /** Until code is compiled and connections are open. */
-const WARMUP_REQUESTS = 6000;
+const WARMUP_REQUESTS = 30_000;
 const WARMUP_SECONDS = 30;
 /** A target with less to do is done with what it was sent, answered or not; cores. */
 const IDLE_CORES = 0.1;
@@ -48,6 +50,7 @@ interface Round extends Load {
 }
 
 const started: Started[] = [];
+let letSleep = () => {};
 try {
   const stub = await start(startModule('stub', 'bench/gateway/stub-server.ts'));
   const ours = await start(startModule('ours', OURS));
@@ -60,8 +63,10 @@ try {
   console.log(
     `${machineLine()}; other processes use ${figure(await waitUntilQuiet(Number(values['max-wait']) * 1000))} cores at the start`,
   );
+  if (values.awake) letSleep = await keepAwake();
   for (const rate of rates) await measure(targets, rate);
 } finally {
+  letSleep();
   for (const one of started.reverse()) await one.stop();
 }
 

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { cpus, tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 
@@ -108,6 +108,23 @@ export async function startLitellm(stub: Target, numWorkers: number): Promise<St
     throw new Error(`LiteLLM's proxy did not start:\n${output}`);
   }
   return { name: 'litellm', url: `${url}/v1`, key: LITELLM_KEY, pids: [child.pid!], stop };
+}
+
+/**
+ * A process a core that computes while nobody else does, in the scheduler's class for that. A virtual machine gives an idle core back: whoever is woken there waits
+ * for it, and finds in memory what was in its caches.
+ *
+ * @returns ends them
+ * @throws {Error} where there is no `chrt`
+ */
+export async function keepAwake(): Promise<() => void> {
+  const children = cpus().map(() =>
+    spawn('chrt', ['--idle', '0', process.execPath, '-e', 'for (;;);'], { stdio: 'ignore' }),
+  );
+  await Promise.all(children.map((child) => once(child, 'spawn')));
+  return () => {
+    for (const child of children) child.kill('SIGKILL');
+  };
 }
 
 async function answers(url: string): Promise<boolean> {

@@ -17,15 +17,50 @@ export function eventsText(texts: readonly string[]): string {
   return `[${texts.join(',')}]`;
 }
 
-/** Events of several requests that go out at once, each behind the id of its own. @param events their ids are no client's and hold no quotes */
+/**
+ * Events of several requests that go out at once, each behind the id of its own. The ids of a prompt are bytes there: as digits they would take a third of what the
+ * whole request takes.
+ *
+ * @param events their ids are no client's and hold no quotes
+ */
 export function requestEventsText(events: readonly (readonly [requestId: string, event: EngineEvent])[]): string {
-  return `[${events.map(([requestId, event]) => `["${requestId}",${eventText(event)}]`).join(',')}]`;
+  return `[${events.map(([requestId, event]) => `["${requestId}",${event.kind === 'started' ? startedText(event) : eventText(event)}]`).join(',')}]`;
 }
 
 /** The other way round. @param text is trusted: a host of this service wrote it */
 export function readRequestEvents(text: string): (readonly [requestId: string, event: EngineEvent])[] {
-  const events = JSON.parse(text) as [string, unknown][];
-  return events.map(([requestId, event]) => [requestId, readEvent(event)]);
+  const events = JSON.parse(text) as [string, EngineEvent | StartedText][];
+  return events.map(([requestId, event]) => [
+    requestId,
+    event.kind === 'started' ? readStarted(event as StartedText) : readEvent(event),
+  ]);
+}
+
+type Started = Extract<EngineEvent, { kind: 'started' }>;
+type StartedText = Omit<Started, 'promptTokenIds'> & { readonly promptTokenIds: string };
+
+/** As large as the largest prompt so far: memory of its own for each would make the collector run whenever enough of it has come together. */
+let scratch = Buffer.alloc(65_536);
+
+function withRoom(numBytes: number): Buffer {
+  if (scratch.length < numBytes) scratch = Buffer.alloc(2 * numBytes);
+  return scratch;
+}
+
+function startedText({ promptTokenIds, ...event }: Started): string {
+  const numBytes = promptTokenIds.length * Int32Array.BYTES_PER_ELEMENT;
+  const bytes = withRoom(numBytes);
+  let at = 0;
+  for (const id of promptTokenIds) at = bytes.writeInt32LE(id, at);
+  return JSON.stringify({ ...event, promptTokenIds: bytes.toString('base64', 0, numBytes) });
+}
+
+function readStarted({ promptTokenIds: text, ...event }: StartedText): Started {
+  const bytes = withRoom(text.length);
+  const numBytes = bytes.write(text, 'base64');
+  const promptTokenIds: number[] = [];
+  for (let at = 0; at < numBytes; at += Int32Array.BYTES_PER_ELEMENT) promptTokenIds.push(bytes.readInt32LE(at));
+  return { ...event, promptTokenIds };
 }
 
 /** @throws {SyntaxError} for what is no list of events */
@@ -50,6 +85,6 @@ function readTrace({ logprobs, kept }: { logprobs: string; kept: string }): Trac
   return { logprobs: new Float32Array(bytes.buffer), kept: Uint8Array.from(Buffer.from(kept, 'base64')) };
 }
 
-function base64({ buffer, byteOffset, byteLength }: Float32Array | Uint8Array): string {
+function base64({ buffer, byteOffset, byteLength }: Float32Array | Int32Array | Uint8Array): string {
   return Buffer.from(buffer, byteOffset, byteLength).toString('base64');
 }

@@ -24,6 +24,55 @@ test.each([null, 0n, -1n, 2n ** 63n - 1n, -(2n ** 63n)])(
   },
 );
 
+test('what a request does not ask for is not said, and is there again', () => {
+  const request: GenerateRequest = {
+    ...DEFAULT_GENERATE,
+    requestId: 'r',
+    tenant: 't',
+    prompt: { kind: 'tokens', tokenIds: [1] },
+    // Equal to the defaults, and other lists than theirs; null where the default is none.
+    sampling: { ...DEFAULT_GENERATE.sampling, logitBias: [] },
+    stop: [],
+    logprobs: 0,
+    ignoreEos: !DEFAULT_GENERATE.ignoreEos,
+  };
+  expect(JSON.parse(requestText(request))).toEqual({
+    requestId: 'r',
+    tenant: 't',
+    prompt: { kind: 'tokens', tokenIds: [1] },
+    logprobs: 0,
+    ignoreEos: true,
+    sampling: {},
+  });
+  expect(readRequest(requestText(request))).toEqual(request);
+});
+
+test('every field that is not as usual comes out as it went in', () => {
+  const other = (value: unknown): unknown =>
+    typeof value === 'boolean' ? !value : typeof value === 'number' ? value + 1 : value === null ? 7 : value;
+  const changed = (fields: object) =>
+    Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, other(value)]));
+  const request = {
+    ...REQUEST,
+    ...changed(DEFAULT_GENERATE),
+    sampling: { ...(changed(DEFAULT_GENERATE.sampling) as unknown as GenerateRequest['sampling']), seed: 5n },
+  };
+  expect(readRequest(requestText(request))).toEqual(request);
+});
+
+test.each([0, 1, 20_000])('%d ids of a prompt come out as they went in, one prompt after the other', (numTokens) => {
+  const started = (first: number): [string, EngineEvent] => [
+    `r-${first}`,
+    {
+      kind: 'started',
+      promptTokenIds: Array.from({ length: numTokens }, (_, at) => first + at * 7),
+      cachedTokens: 3,
+    },
+  ];
+  const events = [started(0), started(2 ** 31 - 1 - 7 * numTokens), started(5)];
+  expect(readRequestEvents(requestEventsText(events))).toEqual(events);
+});
+
 test('events of several requests come out behind their ids, in order, to the bit', () => {
   const delta: EngineEvent = {
     kind: 'delta',

@@ -44,7 +44,8 @@ export function requireKeys(app: FastifyInstance, store: Store, watch: KeyWatch)
     const { scope } = request.routeOptions.config;
     // No scope: the request matches no route and will be answered 404 or 405.
     if (scope === undefined || scope === 'public') return;
-    const signedIn = await sessionCaller(request, store);
+    const token = sessionTokenIfAny(request);
+    const signedIn = token === null ? null : await sessionCaller(request, token, store);
     const caller = signedIn?.caller ?? (await authenticate(request, store));
     if (scope !== 'any' && !caller.scopes.includes(scope) && !caller.scopes.includes('admin')) {
       throw new RequestError(
@@ -57,14 +58,18 @@ export function requireKeys(app: FastifyInstance, store: Store, watch: KeyWatch)
   });
 }
 
-/** The key that a signed-in browser speaks for, and its session. Null when a key was sent, which comes first, and when nobody is signed in. */
+/** The session of a browser. Null when a key was sent, which comes first, and when there is none. */
+function sessionTokenIfAny(request: FastifyRequest): string | null {
+  const { authorization, 'x-api-key': named } = request.headers;
+  return authorization === undefined && named === undefined ? sessionTokenOf(request) : null;
+}
+
+/** The key that a signed-in browser speaks for, and its session. Null when nobody is signed in by it any more. */
 async function sessionCaller(
   request: FastifyRequest,
+  token: string,
   store: Store,
 ): Promise<{ readonly caller: Caller; readonly session: string } | null> {
-  const { authorization, 'x-api-key': named } = request.headers;
-  const token = authorization === undefined && named === undefined ? sessionTokenOf(request) : null;
-  if (token === null) return null;
   refuseOtherPages(request);
   const key = (await store.findSession(token))?.key;
   if (key === undefined) return null;

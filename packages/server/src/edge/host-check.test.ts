@@ -84,3 +84,14 @@ describe('names', () => {
     expect(hostNameOf(authority)).toBe(name);
   });
 });
+
+test('a name that was let in lets in no other', async () => {
+  const { store, blobs, inference, training, transfers } = server;
+  const parts = { store, blobs, inference, training, exports: transfers, imports: transfers };
+  const app = createServer({ ...parts, allowedHosts: ['models.example'] });
+  const statuses: number[] = [];
+  for (const host of ['localhost', 'evil.example', 'localhost', 'models.example:1', 'models.example.evil', 'localhost'])
+    statuses.push((await app.inject({ url: '/v1/health', headers: { host } })).statusCode);
+  await app.close();
+  expect(statuses).toEqual([200, 403, 200, 200, 403, 200]);
+});

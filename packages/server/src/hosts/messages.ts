@@ -111,8 +111,8 @@ export type EngineHostMessage =
   | { kind: 'pong'; stats: EngineStats; trouble: string | null; members: readonly BackendMember[] }
   /** for the log of the service */
   | { kind: 'log'; line: string }
-  /** everything one engine step produced, in order: see `requestEventsText` */
-  | { kind: 'engine-events'; events: string; stats: EngineStats };
+  /** Everything one engine step produced, in order: see `requestEventsText`. `stats`: `EngineStats` as JSON, which is read when somebody asks. */
+  | { kind: 'engine-events'; events: string; stats: string };
 
 /** The newest snapshot of a job is to become a directory of the blobs. */
 export interface SnapshotCopyOrder {

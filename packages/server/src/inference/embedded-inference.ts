@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import { fileURLToPath } from 'node:url';
 
 import type { BackendMember, EngineStats } from '@trainyard/backend';
@@ -54,10 +53,12 @@ export class EmbeddedInference implements ModelHost {
   readonly #room: RequestRoom;
   readonly #onIdle: () => void;
   #numGenerating = 0;
+  #numOpened = 0;
   readonly #roundTrips = new RoundTrips(ROUND_TRIP_MS);
   readonly #codecCalls = new PendingCodecCalls();
   #served: ServedModel | null = null;
-  #stats: EngineStats | null = null;
+  /** As they came: of most nobody asks. */
+  #stats: EngineStats | string | null = null;
   #trouble: string | null = null;
   #members: readonly BackendMember[] = [];
   readonly #log: (line: string) => void;
@@ -128,6 +129,7 @@ export class EmbeddedInference implements ModelHost {
   }
 
   stats(): EngineStats | null {
+    if (typeof this.#stats === 'string') this.#stats = JSON.parse(this.#stats) as EngineStats;
     return this.#stats;
   }
 
@@ -153,7 +155,8 @@ export class EmbeddedInference implements ModelHost {
   /** Hands the request to the host. @returns why it could not be, as its only event */
   async #open(request: InferenceRequest, signal: AbortSignal): Promise<EventStream | EngineEvent> {
     // Ids that clients choose may collide; inside, each request has its own.
-    const requestId = randomUUID();
+    this.#numOpened += 1;
+    const requestId = String(this.#numOpened);
     try {
       await this.#host.whenReady(RESTART_WAIT_MS, signal);
     } catch {

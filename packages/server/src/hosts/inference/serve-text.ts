@@ -144,7 +144,11 @@ class TextHost {
     if (this.#outbox.length === 0) return;
     const events = this.#outbox;
     this.#outbox = [];
-    this.#line.send({ kind: 'engine-events', events: requestEventsText(events), stats: this.#engine.stats() });
+    this.#line.send({
+      kind: 'engine-events',
+      events: requestEventsText(events),
+      stats: JSON.stringify(this.#engine.stats()),
+    });
   }
 
   /** A back end elsewhere may never answer: then this is not answered either. */

@@ -22,8 +22,9 @@ export function chatCompletionRoutes(app: FastifyInstance, parts: RouteParts): v
       config: { scope: 'inference', samples: true },
       bodyLimit: parts.limits.chatBodyBytes,
       schema: { body: ChatCompletionRequestSchema },
-      preValidation: async (request) => {
+      preValidation: (request, _reply, done) => {
         request.body = normalizeChatCompletionRequest(request.body) as ChatCompletionRequest;
+        done();
       },
     },
     async (request, reply) => {

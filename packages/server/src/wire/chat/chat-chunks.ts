@@ -7,34 +7,26 @@ import { hidesTokens, toDelta, toFinishReason } from './chat-reply.ts';
 import type { AnswerFormat } from './chat-request.ts';
 import { toChoiceLogprobs } from '../logprobs.ts';
 import { OutputGatherer } from '../../streams/output-gatherer.ts';
+import { ToldEvents } from '../../streams/told-events.ts';
 
 /**
  * A generation as chunks: one role chunk a choice, what is echoed, deltas as they come, one finish chunk a choice, then the usage if asked for.
  * Keys are present or absent as vLLM sends them: `stop_reason` only at the end, `usage` only where asked for.
  */
-export async function* toChunks(
+export function toChunks(
   generation: OpenedGeneration,
   identity: AnswerIdentity,
   format: AnswerFormat,
   numChoices: number,
-): AsyncGenerator<ChatCompletionChunk, void> {
+): AsyncIterableIterator<ChatCompletionChunk, void> {
   const writer = new ChunkWriter(generation, identity, format);
   const gatherer = new OutputGatherer(format.streamInterval);
-  try {
-    yield* writer.openingChunks(numChoices);
-    for await (const event of generation.events) {
-      if (event.kind === 'completed') {
-        if (format.stream?.hasUsage) yield writer.usageChunk(event.usage);
-        return;
-      }
-      const output = gatherer.gather(event);
-      const chunk = output && writer.outputChunk(output);
-      if (chunk !== null) yield chunk;
-    }
-  } finally {
-    // Left before the first event was read, the loop above has not ended the generation.
-    await generation.end();
-  }
+  const opening = [...writer.openingChunks(numChoices)];
+  return new ToldEvents(generation, opening, (event) => {
+    if (event.kind === 'completed') return format.stream?.hasUsage ? writer.usageChunk(event.usage) : null;
+    const output = gatherer.gather(event);
+    return output && writer.outputChunk(output);
+  });
 }
 
 class ChunkWriter {

@@ -1,0 +1,67 @@
+import type { CompletedEvent, OpenedGeneration, OutputEvent } from './chat-events.ts';
+
+/**
+ * What is told of a generation: something before its first output, then of each output what `tell` makes of it, up to and with `completed`. By hand, as every token
+ * of every stream passes here: a generator takes three promises for each of them. One reader, who asks for one item at a time.
+ */
+export class ToldEvents<Told> implements AsyncIterableIterator<Told, void> {
+  readonly #generation: OpenedGeneration;
+  readonly #opening: readonly Told[];
+  readonly #tell: (event: OutputEvent | CompletedEvent) => Told | null;
+  #numOpened = 0;
+  #isOver = false;
+
+  /** @param tell null where there is nothing to tell of an event */
+  constructor(
+    generation: OpenedGeneration,
+    opening: readonly Told[],
+    tell: (event: OutputEvent | CompletedEvent) => Told | null,
+  ) {
+    this.#generation = generation;
+    this.#opening = opening;
+    this.#tell = tell;
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  next(): Promise<IteratorResult<Told, void>> {
+    if (this.#isOver) return Promise.resolve({ done: true, value: undefined });
+    const opening = this.#opening[this.#numOpened];
+    if (opening === undefined) return this.#read();
+    this.#numOpened += 1;
+    return Promise.resolve({ done: false, value: opening });
+  }
+
+  /** Ends the generation, also one of which nothing was read. */
+  async return(): Promise<IteratorReturnResult<void>> {
+    const wasOver = this.#isOver;
+    this.#isOver = true;
+    if (!wasOver) await this.#generation.end();
+    return { done: true, value: undefined };
+  }
+
+  #read(): Promise<IteratorResult<Told, void>> {
+    return this.#generation.events.next().then(this.#took, this.#failed);
+  }
+
+  readonly #took = (
+    result: IteratorResult<OutputEvent | CompletedEvent>,
+  ): IteratorResult<Told, void> | Promise<IteratorResult<Told, void>> => {
+    if (result.done === true) return this.return();
+    let told: Told | null;
+    try {
+      told = this.#tell(result.value);
+    } catch (error) {
+      return this.#failed(error);
+    }
+    if (told === null) return result.value.kind === 'completed' ? this.return() : this.#read();
+    return { done: false, value: told };
+  };
+
+  readonly #failed = async (error: unknown): Promise<never> => {
+    await this.return();
+    throw error;
+  };
+}
