@@ -26,7 +26,7 @@ export function readRequest(text: string): GenerateRequest {
   };
 }
 
-/** What is neither a default nor, as the seed, told apart. Lists are told anew unless they are empty where the default is. */
+/** The fields that are neither as usual nor, as the seed, told apart. Lists are told anew unless they are empty where the default is. */
 function changesOf(fields: object, defaults: object): Record<string, unknown> {
   const changes: Record<string, unknown> = {};
   for (const name in fields) {

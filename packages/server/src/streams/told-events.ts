@@ -1,7 +1,7 @@
 import type { CompletedEvent, OpenedGeneration, OutputEvent } from './chat-events.ts';
 
 /**
- * What is told of a generation: something before its first output, then of each output what `tell` makes of it, up to and with `completed`. By hand, as every token
+ * A generation as it is told: something before its first output, then of each output what `tell` makes of it, up to and with `completed`. By hand, as every token
  * of every stream passes here: a generator takes three promises for each of them. One reader, who asks for one item at a time.
  */
 export class ToldEvents<Told> implements AsyncIterableIterator<Told, void> {
