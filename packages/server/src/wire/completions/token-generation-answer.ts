@@ -2,6 +2,7 @@ import type { GenerateTokensAnswer, GenerateTokensChunk } from '@trainyard/proto
 
 import { collectChoices, toUsage } from '../chat/chat-answer.ts';
 import type { OpenedGeneration } from '../../streams/chat-events.ts';
+import { ToldEvents } from '../../streams/told-events.ts';
 import { type OrderedPromptLogprobs, toChoiceLogprobs, toPromptLogprobs } from '../logprobs.ts';
 import type { StreamFormat } from '../sampling-request.ts';
 
@@ -37,10 +38,10 @@ export async function collectTokens(generation: OpenedGeneration, format: TokenF
 }
 
 /** A generation as chunks; one whose tokens have no text yet is told all the same. */
-export async function* toTokenChunks(
+export function toTokenChunks(
   generation: OpenedGeneration,
   { requestId, hasLogprobs, stream }: TokenFormat,
-): AsyncGenerator<GenerateTokensChunk, void> {
+): AsyncIterableIterator<GenerateTokensChunk, void> {
   const promptTokens = generation.started.promptTokenIds.length;
   const counts = new Map<number, number>();
   const usageOf = (completionTokens: number) => ({
@@ -48,40 +49,30 @@ export async function* toTokenChunks(
     total_tokens: promptTokens + completionTokens,
     completion_tokens: completionTokens,
   });
-  try {
-    for await (const event of generation.events) {
-      if (event.kind === 'completed') {
-        const { completionTokens, cachedTokens } = event.usage;
-        if (stream?.hasUsage)
-          yield {
-            request_id: requestId,
-            choices: [],
-            usage: { ...usageOf(completionTokens), prompt_tokens_details: { cached_tokens: cachedTokens } },
-          };
-        return;
-      }
-      const isLast = event.kind === 'finished';
-      const { index, tokenIds } = event;
-      if (tokenIds.length === 0 && !isLast) continue;
-      const count = (counts.get(index) ?? 0) + tokenIds.length;
-      counts.set(index, count);
-      yield {
-        request_id: requestId,
-        choices: [
-          {
-            index,
-            token_ids: tokenIds,
-            logprobs: tokenLogprobs(hasLogprobs ? event.logprobs : null),
-            finish_reason: isLast ? event.finishReason : null,
-          },
-        ],
-        ...(stream?.hasContinuousUsage ? { usage: usageOf(count) } : {}),
-      };
+  return new ToldEvents(generation, [], (event): GenerateTokensChunk | null => {
+    if (event.kind === 'completed') {
+      if (!stream?.hasUsage) return null;
+      const { completionTokens, cachedTokens } = event.usage;
+      const usage = { ...usageOf(completionTokens), prompt_tokens_details: { cached_tokens: cachedTokens } };
+      return { request_id: requestId, choices: [], usage };
     }
-  } finally {
-    // Left before the first event was read, the loop above has not ended the generation.
-    await generation.end();
-  }
+    const isLast = event.kind === 'finished';
+    const { index, tokenIds } = event;
+    if (tokenIds.length === 0 && !isLast) return null;
+    const count = (counts.get(index) ?? 0) + tokenIds.length;
+    counts.set(index, count);
+    const choice = {
+      index,
+      token_ids: tokenIds,
+      logprobs: tokenLogprobs(hasLogprobs ? event.logprobs : null),
+      finish_reason: isLast ? event.finishReason : null,
+    };
+    return {
+      request_id: requestId,
+      choices: [choice],
+      ...(stream?.hasContinuousUsage ? { usage: usageOf(count) } : {}),
+    };
+  });
 }
 
 /** As in a chat, but the list of the most likely is never empty: with none asked for it has the token itself, as vLLM's has. */
