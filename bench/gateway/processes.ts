@@ -110,6 +110,9 @@ export async function startLitellm(stub: Target, numWorkers: number): Promise<St
   return { name: 'litellm', url: `${url}/v1`, key: LITELLM_KEY, pids: [child.pid!], stop };
 }
 
+/** Until the process that wants it is gone, however it went. */
+const COMPUTE_WHILE_WANTED = 'const { ppid } = process; while (process.ppid === ppid) for (let i = 0; i < 1e7; i++);';
+
 /**
  * A process a core that computes while nobody else does, in the scheduler's class for that. A virtual machine gives an idle core back: whoever is woken there waits
  * for it, and finds in memory what was in its caches.
@@ -119,7 +122,7 @@ export async function startLitellm(stub: Target, numWorkers: number): Promise<St
  */
 export async function keepAwake(): Promise<() => void> {
   const children = cpus().map(() =>
-    spawn('chrt', ['--idle', '0', process.execPath, '-e', 'for (;;);'], { stdio: 'ignore' }),
+    spawn('chrt', ['--idle', '0', process.execPath, '-e', COMPUTE_WHILE_WANTED], { stdio: 'ignore' }),
   );
   await Promise.all(children.map((child) => once(child, 'spawn')));
   return () => {

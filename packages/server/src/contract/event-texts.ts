@@ -18,8 +18,8 @@ export function eventsText(texts: readonly string[]): string {
 }
 
 /**
- * Events of several requests that go out at once, each behind the id of its own. The ids of a prompt are bytes there: as digits they would take a third of what the
- * whole request takes.
+ * Events of several requests that go out at once, each behind the id of its own. The ids of a prompt are bytes there: as digits they
+ * would be most of what is written and read for a short answer.
  *
  * @param events their ids are no client's and hold no quotes
  */
@@ -85,6 +85,6 @@ function readTrace({ logprobs, kept }: { logprobs: string; kept: string }): Trac
   return { logprobs: new Float32Array(bytes.buffer), kept: Uint8Array.from(Buffer.from(kept, 'base64')) };
 }
 
-function base64({ buffer, byteOffset, byteLength }: Float32Array | Int32Array | Uint8Array): string {
+function base64({ buffer, byteOffset, byteLength }: Float32Array | Uint8Array): string {
   return Buffer.from(buffer, byteOffset, byteLength).toString('base64');
 }
