@@ -56,8 +56,7 @@ export class ToldEvents<Told> implements AsyncIterableIterator<Told, void> {
     } catch (error) {
       return this.#failed(error);
     }
-    if (told === null) return result.value.kind === 'completed' ? this.return() : this.#read();
-    return { done: false, value: told };
+    return told === null ? this.#read() : { done: false, value: told };
   };
 
   readonly #failed = async (error: unknown): Promise<never> => {

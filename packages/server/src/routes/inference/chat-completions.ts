@@ -13,6 +13,7 @@ import { toChunks } from '../../wire/chat/chat-chunks.ts';
 import { checkChatRequest } from '../../wire/chat/chat-request.ts';
 import { admitChat, meteredChat, openChat } from './chat-generation.ts';
 import { refuseStreamedIdempotency, sendChunks } from './generation.ts';
+import { normalizedBody } from './normalized-body.ts';
 
 /** POST /v1/chat/completions. */
 export function chatCompletionRoutes(app: FastifyInstance, parts: RouteParts): void {
@@ -22,10 +23,7 @@ export function chatCompletionRoutes(app: FastifyInstance, parts: RouteParts): v
       config: { scope: 'inference', samples: true },
       bodyLimit: parts.limits.chatBodyBytes,
       schema: { body: ChatCompletionRequestSchema },
-      preValidation: (request, _reply, done) => {
-        request.body = normalizeChatCompletionRequest(request.body) as ChatCompletionRequest;
-        done();
-      },
+      preValidation: normalizedBody(normalizeChatCompletionRequest),
     },
     async (request, reply) => {
       const signal = abortOnDisconnect(reply);

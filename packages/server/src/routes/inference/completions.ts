@@ -16,6 +16,7 @@ import {
 } from '../../wire/completions/completion-request.ts';
 import { outputConstraint } from '../../wire/output-constraint.ts';
 import { admitModel, metered, refuseStreamedIdempotency, sendChunks } from './generation.ts';
+import { normalizedBody } from './normalized-body.ts';
 
 /** POST /v1/completions. */
 export function completionRoutes(app: FastifyInstance, parts: RouteParts): void {
@@ -25,9 +26,7 @@ export function completionRoutes(app: FastifyInstance, parts: RouteParts): void 
       config: { scope: 'inference', samples: true, genAiOperation: 'text_completion' },
       bodyLimit: parts.limits.chatBodyBytes,
       schema: { body: CompletionRequestSchema },
-      preValidation: async (request) => {
-        request.body = normalizeCompletionRequest(request.body) as CompletionRequest;
-      },
+      preValidation: normalizedBody(normalizeCompletionRequest),
     },
     async (request, reply) => {
       const signal = abortOnDisconnect(reply);

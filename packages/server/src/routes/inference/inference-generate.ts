@@ -20,6 +20,7 @@ import {
   toTokenGeneration,
 } from '../../wire/completions/token-generation-request.ts';
 import { admitModel, metered, refuseStreamedIdempotency, sendChunks } from './generation.ts';
+import { normalizedBody } from './normalized-body.ts';
 
 /** POST /inference/v1/generate: token ids in, token ids out. */
 export function tokenGenerationRoutes(app: FastifyInstance, parts: RouteParts): void {
@@ -34,9 +35,7 @@ export function tokenGenerationRoutes(app: FastifyInstance, parts: RouteParts): 
       },
       bodyLimit: parts.limits.chatBodyBytes,
       schema: { body: GenerateTokensRequestSchema },
-      preValidation: async (request) => {
-        request.body = normalizeGenerateTokensRequest(request.body) as GenerateTokensRequest;
-      },
+      preValidation: normalizedBody(normalizeGenerateTokensRequest),
     },
     async (request, reply) => {
       const signal = abortOnDisconnect(reply);

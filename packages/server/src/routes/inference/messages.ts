@@ -22,6 +22,7 @@ import { toTokenizeInput } from '../../wire/chat/tokenize-request.ts';
 import { admitChat, type AdmittedChat, meteredChat, openChat } from './chat-generation.ts';
 import { refuseStreamedIdempotency, sendChunks, type StreamForm } from './generation.ts';
 import { requestedModel } from './requested-model.ts';
+import { normalizedBody } from './normalized-body.ts';
 
 const CONFIG: FastifyContextConfig = {
   scope: 'inference',
@@ -39,9 +40,7 @@ export function messageRoutes(app: FastifyInstance, parts: RouteParts): void {
       config: { ...CONFIG, samples: true },
       bodyLimit: parts.limits.chatBodyBytes,
       schema: { body: MessagesRequestSchema },
-      preValidation: async (request) => {
-        request.body = normalizeMessagesRequest(request.body) as MessagesRequest;
-      },
+      preValidation: normalizedBody(normalizeMessagesRequest),
     },
     async (request, reply) => {
       const signal = abortOnDisconnect(reply);

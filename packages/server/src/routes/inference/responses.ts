@@ -15,6 +15,7 @@ import { collectResponse, type ResponseFormat, toResponseEvents } from '../../wi
 import { fromResponsesRequest, RESPONSES_NAMES } from '../../wire/responses/responses-request.ts';
 import { admitChat, type AdmittedChat, meteredChat, openChat } from './chat-generation.ts';
 import { refuseStreamedIdempotency, sendChunks } from './generation.ts';
+import { normalizedBody } from './normalized-body.ts';
 
 /** POST /v1/responses: a chat in the form of OpenAI's newer API, of which nothing is kept. */
 export function responseRoutes(app: FastifyInstance, parts: RouteParts): void {
@@ -24,9 +25,7 @@ export function responseRoutes(app: FastifyInstance, parts: RouteParts): void {
       config: { scope: 'inference', samples: true, fieldNames: RESPONSES_NAMES },
       bodyLimit: parts.limits.chatBodyBytes,
       schema: { body: ResponsesRequestSchema },
-      preValidation: async (request) => {
-        request.body = normalizeResponsesRequest(request.body) as ResponsesRequest;
-      },
+      preValidation: normalizedBody(normalizeResponsesRequest),
     },
     async (request, reply) => {
       const signal = abortOnDisconnect(reply);

@@ -17,6 +17,7 @@ import type { RouteParts } from '../server-parts.ts';
 import { abortOnDisconnect } from '../../answers/sse.ts';
 import { toTokenizeInput } from '../../wire/chat/tokenize-request.ts';
 import { requestedModel } from './requested-model.ts';
+import { normalizedBody } from './normalized-body.ts';
 
 /** POST /v1/tokenize and /v1/detokenize, GET /v1/tokenizer_info, also without /v1. */
 export function tokenizeRoutes(app: FastifyInstance, parts: RouteParts): void {
@@ -29,9 +30,7 @@ export function tokenizeRoutes(app: FastifyInstance, parts: RouteParts): void {
         config: { scope: 'inference' },
         bodyLimit: parts.limits.chatBodyBytes,
         schema: { body: TokenizeRequestSchema },
-        preValidation: async (request) => {
-          request.body = normalizeTokenizeRequest(request.body) as TokenizeRequest;
-        },
+        preValidation: normalizedBody(normalizeTokenizeRequest),
       },
       async (request, reply): Promise<TokenizeResponse> => {
         const signal = abortOnDisconnect(reply);
