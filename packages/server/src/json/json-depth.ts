@@ -13,14 +13,24 @@ export function fieldDeeperThan(body: unknown, limit: number): string[] | null {
 }
 
 /**
- * Whether a JSON value nests lists and objects deeper than `limit` levels. Iterative: what calls itself on such a value
- * (serialisers, templates) runs out of stack at some ten thousand levels, which fit into 20 KB.
+ * Whether a JSON value nests lists and objects deeper than `limit` levels. It calls itself no deeper than that: what goes on to the end of such a
+ * value (serialisers, templates) runs out of stack at some ten thousand levels, which fit into 20 KB.
  */
 export function isDeeperThan(value: unknown, limit: number): boolean {
-  let level: object[] = isContainer(value) ? [value] : [];
-  for (let depth = 1; level.length > 0; depth += 1) {
-    if (depth > limit) return true;
-    level = level.flatMap((container) => Object.values(container).filter(isContainer));
+  return isContainer(value) && isContainerDeeperThan(value, limit);
+}
+
+/** By loops alone: a body of trajectories has millions of values, and every chat is looked through. */
+function isContainerDeeperThan(container: object, limit: number): boolean {
+  if (limit === 0) return true;
+  if (Array.isArray(container)) {
+    for (const item of container as readonly unknown[])
+      if (isContainer(item) && isContainerDeeperThan(item, limit - 1)) return true;
+    return false;
+  }
+  for (const name in container) {
+    const member: unknown = container[name as keyof typeof container];
+    if (isContainer(member) && isContainerDeeperThan(member, limit - 1)) return true;
   }
   return false;
 }
