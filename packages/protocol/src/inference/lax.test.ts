@@ -28,6 +28,8 @@ describe('lax reading', () => {
     [{ stop_token_ids: ['1', 2] }, { stop_token_ids: [1, 2] }],
     [{ seed: '7' }, { seed: 7 }],
     [{ seed: '9007199254740993' }, { seed: '9007199254740993' }],
+    [{ seed: ' +00009007199254740993 ' }, { seed: '9007199254740993' }],
+    [{ seed: '9'.repeat(1_000_000) }, { seed: '9'.repeat(1_000_000) }],
     [{ repetition_detection: { max_pattern_size: '3' } }, { repetition_detection: { max_pattern_size: 3 } }],
   ])('%j is read as %j', (body, expected) => {
     expect(normalize(body)).toEqual(expected);

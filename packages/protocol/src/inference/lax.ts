@@ -136,10 +136,14 @@ function readBoolean(value: unknown): unknown {
   return TRUE_WORDS.has(word) ? true : FALSE_WORDS.has(word) ? false : value;
 }
 
-/** A seed outside ±2^53 stays a string of digits, so that no bit is lost. */
+/** Nothing of 64 bits has more digits, and to read a million of them takes seconds. */
+const SEED_DIGITS = /^\+?(-?)0*(\d{1,19})$/;
+
+/** A seed outside ±2^53 becomes a string of digits, so that no bit is lost; one beyond 64 bits stays as it is. */
 function normalizeSeed(value: unknown): unknown {
-  if (typeof value === 'string' && /^[+-]?\d+$/.test(value.trim())) {
-    const seed = BigInt(value.trim().replace(/^\+/, ''));
+  const [, sign, digits] = (typeof value === 'string' ? SEED_DIGITS.exec(value.trim()) : null) ?? [];
+  if (sign !== undefined && digits !== undefined) {
+    const seed = BigInt(sign + digits);
     return seed >= Number.MIN_SAFE_INTEGER && seed <= Number.MAX_SAFE_INTEGER ? Number(seed) : String(seed);
   }
   return readInteger(value);

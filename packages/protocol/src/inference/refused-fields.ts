@@ -81,5 +81,9 @@ function isObject(value: unknown): value is Record<string, unknown> {
 
 function asksForNothing(value: unknown): boolean {
   if (value === undefined || value === null || value === false || value === '' || value === 0) return true;
-  return typeof value === 'object' && Object.keys(value).length === 0;
+  if (typeof value !== 'object') return false;
+  // The keys of a list of millions would be as many texts.
+  if (Array.isArray(value)) return value.length === 0;
+  for (const _name in value) return false;
+  return true;
 }

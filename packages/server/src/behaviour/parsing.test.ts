@@ -56,6 +56,32 @@ test('NaN and Infinity are no JSON: vLLM reads them and then refuses their range
   }
 });
 
+test.each([
+  ['"temperature": 1e999', ['body', 'temperature']],
+  ['"logit_bias": {"5": -1e400}', ['body', 'logit_bias', '5']],
+  ['"chat_template_kwargs": {"a": [1, 1e309]}', ['body', 'chat_template_kwargs', 'a', 1]],
+  ['"structured_outputs": {"json": {"enum": [1e999]}}', ['body', 'structured_outputs', 'json', 'enum', 0]],
+])('a number that is infinite here is told by its place: %s', async (field, loc) => {
+  const body = `{"messages": [{"role": "user", "content": "x"}], ${field}}`;
+  const response = await service.server.request('POST', '/v1/chat/completions', body);
+  expect(response.statusCode, response.body).toBe(400);
+  expect(response.json()).toMatchObject({
+    detail: [{ loc, type: 'finite_number' }],
+    error: { code: 'request.invalid', param: loc.slice(1).join('.') },
+  });
+});
+
+test.each([
+  ['9223372036854775807', 9223372036854775807n],
+  ['-9223372036854775808', -9223372036854775808n],
+  ['1e18', 1_000_000_000_000_000_000n],
+  ['"+09223372036854775807"', 9223372036854775807n],
+])('the seed %s keeps its 64 bits', async (literal, seed) => {
+  const body = `{"messages": [{"role": "user", "content": "x"}], "seed": ${literal}, "max_tokens": 1}`;
+  expect((await service.server.request('POST', '/v1/chat/completions', body)).statusCode).toBe(200);
+  expect(service.inference.lastRequest.sampling.seed).toBe(seed);
+});
+
 describe('null', () => {
   const NULLABLE =
     'model frequency_penalty presence_penalty repetition_penalty logit_bias logprobs top_logprobs max_completion_tokens n response_format seed stop stream stream_options temperature top_p top_k min_p tools tool_choice reasoning_effort parallel_tool_calls user stop_token_ids truncate_prompt_tokens prompt_logprobs allowed_token_ids documents chat_template chat_template_kwargs mm_processor_kwargs structured_outputs return_tokens_as_token_ids return_token_ids cache_salt kv_transfer_params vllm_xargs repetition_detection skip_special_tokens'.split(

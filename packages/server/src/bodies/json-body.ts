@@ -8,7 +8,9 @@ import { parse } from 'secure-json-parse';
 import type { BodyIntake } from './body-intake.ts';
 import type { BodyBudgets } from './byte-budget.ts';
 import { fieldDeeperThan, MAX_JSON_DEPTH, TOO_DEEP } from '../json/json-depth.ts';
+import { placeOfInfinity } from '../json/infinite-numbers.ts';
 import { jsonFaultPosition } from '../json/json-fault.ts';
+import { numberLiteralAt } from '../json/number-literal.ts';
 import { RequestError } from '../faults/request-error.ts';
 
 declare module 'fastify' {
@@ -20,7 +22,8 @@ declare module 'fastify' {
 
 /**
  * Parses JSON bodies. A syntax error is reported with its position; an empty body is no body; `__proto__` keys are dropped.
- * Bytes that are no UTF-8 are refused. A top-level `seed` beyond 2^53 becomes a string of its digits, since a number would lose bits.
+ * Bytes that are no UTF-8 are refused, and numbers that are infinite here. A `seed` beyond 2^53, of the body or its `sampling_params`, becomes a string of its digits, since a
+ * number would lose bits.
  */
 export function acceptJsonBodies(
   app: FastifyInstance,
@@ -41,6 +44,8 @@ export function acceptJsonBodies(
       const body = parseJsonBody(text);
       const tooDeep = fieldDeeperThan(body, MAX_JSON_DEPTH);
       if (tooDeep !== null) throw nestingFault(tooDeep);
+      const infinite = placeOfInfinity(body);
+      if (infinite !== null) throw infinityFault(infinite);
       // What was parsed is held for as long as the request is, also while that waits for its turn.
       request.end.onEnd(() => incoming.giveBack());
       return keepSeedDigits(body, text);
@@ -49,6 +54,12 @@ export function acceptJsonBodies(
       throw error;
     }
   });
+}
+
+/** JSON cannot say such a number again: where it is handed on as text it would be null. */
+function infinityFault(place: readonly (string | number)[]): RequestError {
+  const msg = 'Input should be a finite number: it is beyond ±1.8e308';
+  return RequestError.invalid([{ loc: ['body', ...place], msg, type: 'finite_number' }]);
 }
 
 function nestingFault(loc: readonly string[]): RequestError {
@@ -95,19 +106,31 @@ function syntaxFault(error: Error, text: string): RequestError {
   );
 }
 
+/** Where a seed may stand in a body. */
+const SEED_PLACES = [['seed'], ['sampling_params', 'seed']] as const;
+
+/** A seed beyond 2^53 as a string of its digits. */
 function keepSeedDigits(body: unknown, text: string): unknown {
-  if (typeof body !== 'object' || body === null || !('seed' in body)) return body;
-  if (typeof body.seed !== 'number' || !Number.isInteger(body.seed) || Number.isSafeInteger(body.seed)) return body;
-  // Nested objects may have a `seed` too: the digits are kept by the object they belong to.
-  const digitsOf = new Map<unknown, string>();
-  const root: unknown = JSON.parse(
-    text,
-    function (this: unknown, key: string, value: unknown, context?: { source?: string }) {
-      if (key === 'seed' && typeof value === 'number' && context?.source !== undefined)
-        digitsOf.set(this, context.source);
-      return value;
-    },
-  );
-  const digits = digitsOf.get(root);
-  return digits !== undefined && /^-?\d+$/.test(digits) ? { ...body, seed: digits } : body;
+  return SEED_PLACES.reduce((kept, place) => withSeedDigits(kept, place, text, place), body);
+}
+
+/** @param place of the seed below this value @param wholePlace from the body on */
+function withSeedDigits(
+  value: unknown,
+  [name, ...rest]: readonly string[],
+  text: string,
+  wholePlace: readonly string[],
+): unknown {
+  if (name === undefined) return typeof value === 'number' ? seedDigits(value, text, wholePlace) : value;
+  if (typeof value !== 'object' || value === null || !Object.hasOwn(value, name)) return value;
+  const member = value[name as keyof typeof value];
+  const kept = withSeedDigits(member, rest, text, wholePlace);
+  return kept === member ? value : { ...value, [name]: kept };
+}
+
+function seedDigits(seed: number, text: string, place: readonly string[]): number | string {
+  if (!Number.isInteger(seed) || Number.isSafeInteger(seed)) return seed;
+  const literal = numberLiteralAt(text, place) ?? '';
+  // A fraction or an exponent means the number that it rounds to, as for every reader of JSON.
+  return /^-?\d+$/.test(literal) ? literal : String(BigInt(seed));
 }

@@ -21,6 +21,16 @@ describe('the answer to a failure', () => {
     });
   });
 
+  test('repeats no more of what a client sent than anyone reads', () => {
+    const long = `${'x'.repeat(7_999)}🎉${'y'.repeat(1_000_000)}`;
+    const items = [{ loc: ['body', long], msg: long, type: 'value_error' }];
+    const { body } = toErrorAnswer(new RequestError('request.invalid', long, { param: long, items }), 'inference');
+    expect(JSON.stringify(body).length).toBeLessThan(20_000);
+    expect(body.error.message).toBe(`${'x'.repeat(7_999)}\ufffd… (1000001 more characters)`);
+    expect(body.error.param).toBe(`${'x'.repeat(200)}… (${long.length - 200} more characters)`);
+    expect(body.detail).toEqual([{ loc: ['body', body.error.param], msg: body.error.message, type: 'value_error' }]);
+  });
+
   test('of a back end keeps its words when the client can act on them', () => {
     const { status, body } = toErrorAnswer(
       new BackendFailure('context_length_exceeded', 'the prompt has 9 tokens, the context 8', 'messages'),

@@ -6,6 +6,7 @@ import {
   faultStatus,
   REQUEST_FAULTS,
   type RequestErrorCode,
+  type ValidationItem,
 } from '@trainyard/protocol';
 import type { EngineErrorCode } from '@trainyard/backend';
 import type { StoreErrorCode } from '@trainyard/store';
@@ -128,7 +129,26 @@ export function clientFailure(thrown: unknown): { code: FaultCode; message: stri
   const message = isShown
     ? (thrown as Error).message
     : (WORDS[code] ?? `The service failed (${code}); the log of the service says why`);
-  return { code, message };
+  return { code, message: shortened(message, MAX_MESSAGE_CHARACTERS) };
+}
+
+/** Refusals repeat names that a client chose, which may be as long as its body: a long list of what is known is shorter. */
+const MAX_MESSAGE_CHARACTERS = 8_000;
+/** The same for the name of a field, or a part of a place. */
+const MAX_NAME_CHARACTERS = 200;
+
+function shortened(text: string, most: number): string {
+  if (text.length <= most) return text;
+  return `${text.slice(0, most).toWellFormed()}… (${text.length - most} more characters)`;
+}
+
+/** With no text that is longer than a message. */
+function shortenedItem({ loc, msg, ...item }: ValidationItem): ValidationItem {
+  return {
+    ...item,
+    loc: loc.map((part) => (typeof part === 'string' ? shortened(part, MAX_NAME_CHARACTERS) : part)),
+    msg: shortened(msg, MAX_MESSAGE_CHARACTERS),
+  };
 }
 
 export interface ErrorAnswer {
@@ -161,7 +181,7 @@ export function toErrorAnswer(error: unknown, scope: RouteScope | undefined, nam
   };
   return {
     status: faultStatus(fault, scope),
-    body: { detail: items ? [...items] : message, error: told },
+    body: { detail: items ? items.map(shortenedItem) : message, error: told },
     headers,
     isInternal,
   };
@@ -173,5 +193,6 @@ function codeOf(thrown: unknown): FaultCode {
 }
 
 function paramOf(thrown: unknown): string | null {
-  return thrown instanceof RequestError || thrown instanceof BackendFailure ? thrown.param : null;
+  const param = thrown instanceof RequestError || thrown instanceof BackendFailure ? thrown.param : null;
+  return param === null ? null : shortened(param, MAX_NAME_CHARACTERS);
 }

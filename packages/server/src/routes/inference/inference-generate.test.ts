@@ -22,6 +22,12 @@ const post = (fields: Record<string, unknown> = {}, headers = {}) =>
 const sample = (sampling: Record<string, unknown>) =>
   post({ sampling_params: { ...ASK.sampling_params, ...sampling } });
 
+test('a seed of 64 bits may be a number', async () => {
+  const body = '{"token_ids": [5], "sampling_params": {"max_tokens": 4, "seed": 9223372036854775807}}';
+  expect((await server.request('POST', URL, body)).statusCode).toBe(200);
+  expect(server.inference.lastRequest.sampling.seed).toBe(9223372036854775807n);
+});
+
 describe('the answer', () => {
   test('is the sampled ids, with log-probabilities by id where asked for', async () => {
     const plain = (await post()).json<GenerateTokensAnswer>();
