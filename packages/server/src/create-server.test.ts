@@ -98,6 +98,11 @@ describe('keys', () => {
 });
 
 describe('what no route takes', () => {
+  test('a path that is no URL is 400, with the id of the request', async () => {
+    const response = await server.app.inject({ url: '/v1/models/%zz', headers: { 'x-request-id': 'mine' } });
+    expect([response.statusCode, response.headers['x-request-id']]).toEqual([400, 'mine']);
+  });
+
   test('an unknown path is 404 in both shapes, without a key and whatever its body is', async () => {
     const response = await server.app.inject({
       method: 'POST',

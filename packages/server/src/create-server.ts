@@ -116,6 +116,7 @@ export function createServer(parts: ServerParts): FastifyInstance {
     routerOptions: { ignoreTrailingSlash: true, maxParamLength: MAX_PATH_PART_CHARACTERS },
     // Paths that are no valid URL never reach a route.
     frameworkErrors: (error, request, reply) => {
+      reply.header('x-request-id', request.id);
       sendError(error, request as FastifyRequest, reply as FastifyReply, routeParts);
     },
     genReqId: ({ headers }) => {

@@ -1,3 +1,6 @@
+import { connect } from 'node:net';
+import { text } from 'node:stream/consumers';
+
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { ErrorBody } from '@trainyard/protocol';
 
@@ -47,6 +50,15 @@ test('every other name is 403 and names the setting, on a public route as well',
     expect(error).toMatchObject({ code: 'request.host_not_allowed', param: 'Host' });
     expect(error.message).toContain('--allowed-hosts');
   }
+});
+
+test('several Host headers are 400, whatever they name', async () => {
+  const address = new URL(await server.app.listen({ port: 0, host: '127.0.0.1' }));
+  const socket = connect(Number(address.port), '127.0.0.1');
+  socket.end('GET /v1/health HTTP/1.1\r\nHost: localhost\r\nhost: localhost\r\nConnection: close\r\n\r\n');
+  const answer = await text(socket);
+  expect(answer).toMatch(/^HTTP\/1\.1 400 /);
+  expect(answer).toContain('"request.malformed"');
 });
 
 test('allowed names are answered: as they are, all below one, or all', async () => {

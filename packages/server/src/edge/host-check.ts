@@ -12,7 +12,10 @@ import { RequestError } from '../faults/request-error.ts';
 export function refuseForeignHosts(app: FastifyInstance, allowedHosts: readonly string[]): void {
   // Clients say the same name with every request.
   let allowed: string | undefined;
-  app.addHook('onRequest', ({ headers }, _reply, done) => {
+  app.addHook('onRequest', ({ headers, raw }, _reply, done) => {
+    // RFC 9112, section 3.2. What stands in front of the service may have gone by the other one.
+    if (numHosts(raw.rawHeaders) > 1)
+      throw new RequestError('request.malformed', 'The request has several `Host` headers', { param: 'Host' });
     if (headers.host !== undefined && headers.host === allowed) return done();
     const name = hostNameOf(headers.host);
     if (name !== null && isAllowedName(name, allowedHosts)) {
@@ -26,4 +29,12 @@ export function refuseForeignHosts(app: FastifyInstance, allowedHosts: readonly 
       { param: 'Host' },
     );
   });
+}
+
+/** @param headers names and values in turns */
+function numHosts(headers: readonly string[]): number {
+  let count = 0;
+  for (let at = 0; at < headers.length; at += 2)
+    if (headers[at]!.length === 4 && headers[at]!.toLowerCase() === 'host') count += 1;
+  return count;
 }
