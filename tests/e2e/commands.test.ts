@@ -189,6 +189,44 @@ describe('on a fresh service', { timeout: 300_000 }, () => {
     expect([unknown.code, unknown.stderr]).toEqual([1, expect.stringContaining('"trainyard models list"')]);
   });
 
+  it('what is called PROJECT/NAME is talked with', async () => {
+    const once = ['--set', 'max_tokens=1', '-m', 'x', '--json', '--url', service.url];
+    const latest = await trainyard(['chat', 'sft/facts', ...once]);
+    expect(latest).toMatchObject({ code: 0, stderr: '' });
+    expect(JSON.parse(latest.stdout)).toMatchObject({ model: 'local/sft/facts:step1' });
+    const untrained = await trainyard(['chat', 'sft/facts:step0', ...once]);
+    expect(JSON.parse(untrained.stdout)).toMatchObject({ model: 'local/sft/facts:step0' });
+    const none = await trainyard(['chat', 'sft/nobody', ...once]);
+    expect([none.code, none.stderr]).toEqual([1, expect.stringContaining('there is no trained model sft/nobody')]);
+    const several = await trainyard(['chat', 'facts', ...once, '--set', 'n=2']);
+    expect([several.code, several.stderr]).toEqual([2, expect.stringContaining('n must be 1')]);
+  });
+
+  it('an empty argument names nothing', async () => {
+    for (const command of [
+      ['jobs', 'cancel'],
+      ['jobs', 'watch'],
+      ['keys', 'revoke'],
+      ['models', 'show'],
+    ]) {
+      const { code, stderr } = await trainyard([...command, '', '--url', service.url]);
+      expect([code, stderr], command.join(' ')).toEqual([2, expect.stringContaining(' is empty')]);
+    }
+  });
+
+  it('a file that cannot be trained on leaves no model behind', async () => {
+    const numModels = (await parsed<object[]>('models', 'list')).length;
+    const unread = await trainyard(['sft', folder, '--model', 'left/over', '--url', service.url]);
+    expect([unread.code, unread.stderr]).toEqual([2, expect.stringContaining(`${folder} is a folder`)]);
+    await writeFile(join(folder, 'prose.jsonl'), 'no JSON\n');
+    const refused = await trainyard(['sft', 'prose.jsonl', '--model', 'left/over', '--url', service.url]);
+    expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining('422')]);
+    // One that was there before stays.
+    const kept = await trainyard(['sft', 'prose.jsonl', '--model', 'facts', '--url', service.url]);
+    expect(kept.code).toBe(1);
+    expect(await parsed<object[]>('models', 'list')).toHaveLength(numModels);
+  });
+
   it('usage tells tokens by what it is asked for', async () => {
     const text = await printed('usage');
     expect(lines(text)[0]).toMatch(/^model +kind +requests +prompt tokens +completion tokens$/);
@@ -244,6 +282,8 @@ describe('on a fresh service', { timeout: 300_000 }, () => {
     );
     const text = await printed('import', output, '--as', 'again');
     expect(text).toMatch(/^imported adapter:\S+\ntalk with it: trainyard chat local\/imports\/again\n$/);
+    const twice = await trainyard(['import', output, '--as', 'again', '--url', service.url]);
+    expect([twice.code, twice.stderr]).toEqual([1, expect.stringContaining('imports/again exists already')]);
     expect(await parsed('import', output)).toMatchObject({ adapter: { status: 'ready' }, model: null });
     await mkdir(join(folder, 'empty'));
     const empty = await trainyard(['import', join(folder, 'empty'), '--url', service.url]);
@@ -332,4 +372,36 @@ it('serve tells in JSON where it is, and no secret', { timeout: 120_000 }, async
     models: [expect.any(String)],
   });
   expect(output).not.toContain('a-secret-of-the-test');
+});
+
+it('a service goes on when nobody reads any more what it prints', { timeout: 300_000 }, async () => {
+  const data = await mkdtemp(join(tmpdir(), 'trainyard-unread-'));
+  const child = spawn(process.execPath, ['--conditions=@trainyard/source', MAIN, 'serve'], {
+    env: {
+      ...process.env,
+      TRAINYARD_DATA_DIR: data,
+      TRAINYARD_API_KEY: service.apiKey,
+      TRAINYARD_PORT: '0',
+      TRAINYARD_MODEL: testModel().small,
+    },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const exited = new Promise<number | null>((done) => child.once('exit', done));
+  let printed = '';
+  const url = await new Promise<string>((found, lost) => {
+    for (const stream of [child.stdout, child.stderr])
+      stream.setEncoding('utf8').on('data', (text: string) => {
+        printed += text;
+        const match = /^URL\s+(\S+)$/m.exec(printed);
+        if (match?.[1] !== undefined) found(match[1]);
+      });
+    void exited.then((code) => lost(new Error(`it ended with ${code}: ${printed}`)));
+  });
+  child.stdout.destroy();
+  child.stderr.destroy();
+  // Its events are lines of the log.
+  expect(await trainyard(['sft', 'facts.jsonl', '--model', 'unread', '--url', url])).toMatchObject({ code: 0 });
+  child.kill('SIGTERM');
+  expect(await exited).toBe(0);
+  await rm(data, { recursive: true, force: true });
 });

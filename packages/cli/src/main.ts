@@ -8,8 +8,13 @@ const compiled = join(import.meta.dirname, '../../../.cache/compiled');
 // The processes that this one starts go by the variable.
 if (enableCompileCache(compiled).directory !== undefined) process.env['NODE_COMPILE_CACHE'] ??= compiled;
 
-// A reader that has seen enough, as in `trainyard --help | head -1`, is no failure.
-process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1));
+const isService = process.argv[2] === 'serve';
+// A reader that has seen enough, as in `trainyard --help | head -1`, is no failure, and a service goes on without.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (!isService) process.exit(error.code === 'EPIPE' ? 0 : 1);
+});
+// Nobody is left to tell it.
+process.stderr.on('error', () => undefined);
 
 // Behind the cache, so that it holds what this imports.
 const { runCommandLine } = await import('./run-command-line.ts');

@@ -101,7 +101,7 @@ describe('the command line', () => {
 
   test.each([
     [['nonsense'], "unknown command 'nonsense'"],
-    [['help', 'nonsense'], 'one of its commands is needed: serve, doctor, '],
+    [['help', 'nonsense'], 'there is no command nonsense: serve, doctor, '],
     [['serve', '--nonsense'], "unknown option '--nonsense'"],
     [['serve', 'nonsense'], "too many arguments for 'serve'"],
     [['serve', '--port=-1'], 'flag --port must be a whole number'],

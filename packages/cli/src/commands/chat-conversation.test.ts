@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 
-import { Conversation, fieldOf } from './chat-conversation.ts';
+import { Conversation, fieldOf, refusalOfField } from './chat-conversation.ts';
 
 test('a request has the fields that were set, the system message and every turn', () => {
   const conversation = new Conversation('m');
@@ -38,3 +38,18 @@ test('a question is taken back with its answer, and all begins again', () => {
 test('values are JSON where they are some', () => {
   expect(['0.7', 'true', '["a"]', 'medium', '"7"'].map(fieldOf)).toEqual([0.7, true, ['a'], 'medium', '7']);
 });
+
+test.each([
+  ['model', 'other', 'model cannot be set'],
+  ['messages', [], 'messages cannot be set'],
+  ['stream', false, 'stream cannot be set'],
+  ['n', 2, 'n must be 1, since a conversation goes on behind one reply, got 2'],
+])('the field %s of %j is refused', (name, value, refusal) => {
+  expect(refusalOfField(name, value)).toContain(refusal);
+});
+
+test.each([
+  ['n', 1],
+  ['temperature', 0],
+  ['seed', 7],
+])('the field %s of %j is taken', (name, value) => expect(refusalOfField(name, value)).toBeNull());

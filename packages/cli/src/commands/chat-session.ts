@@ -3,7 +3,8 @@ import { createInterface } from 'node:readline';
 import { type Trainyard, TrainyardApiError } from '@trainyard/sdk';
 
 import { oneLine } from '../terminal/table.ts';
-import { type Conversation, fieldOf } from './chat-conversation.ts';
+import { type Conversation, fieldOf, refusalOfField } from './chat-conversation.ts';
+import { servedNameOf } from './find-model.ts';
 
 const HELP = `
 /set FIELD VALUE   a field of the requests, e.g. /set temperature 0.7
@@ -26,6 +27,8 @@ const HANDLERS: Readonly<Record<string, Handler>> = {
   set: (conversation, words) => {
     const [, name, value] = /^(\w+)[\s=]+(.+)$/s.exec(words) ?? [];
     if (name === undefined || value === undefined) return 'say a field and its value, e.g. /set temperature 0.7';
+    const refusal = refusalOfField(name, fieldOf(value));
+    if (refusal !== null) return refusal;
     conversation.setField(name, fieldOf(value));
     return `${name} is ${JSON.stringify(fieldOf(value))}`;
   },
@@ -41,8 +44,9 @@ const HANDLERS: Readonly<Record<string, Handler>> = {
   },
   model: async (conversation, name, client) => {
     if (name === '') return `the model is ${conversation.model}`;
-    const { id } = await client.servedModels.retrieve(name);
-    conversation.model = name;
+    const served = await servedNameOf(client, name);
+    const { id } = await client.servedModels.retrieve(served);
+    conversation.model = served;
     return `the model is ${id}`;
   },
   undo: (conversation) => (conversation.undo() ? 'the last question is taken back' : 'nothing was asked yet'),

@@ -11,8 +11,9 @@ import {
   serviceClient,
   type ServiceOptions,
 } from '../terminal/service-connection.ts';
-import { Conversation, fieldOf } from './chat-conversation.ts';
+import { Conversation, fieldOf, refusalOfField } from './chat-conversation.ts';
 import { talk } from './chat-session.ts';
+import { servedNameOf } from './find-model.ts';
 
 interface ChatOptions extends ServiceOptions, JsonOption {
   readonly message?: string;
@@ -26,7 +27,7 @@ export function chatCommand(): Command {
     .description(
       'Talks with a model, line by line; /help lists what can be said to the command itself. With -m, or with text on stdin, it asks once and prints the reply.',
     )
-    .argument('[MODEL]', 'name as chat requests take it: NAME[:stepN]; the base model when left out')
+    .argument('[MODEL]', '[PROJECT/]NAME[:stepN], or a base model; the first base model when left out')
     .option('-m, --message <TEXT>', 'ask this and end; - reads stdin')
     .option('--system <TEXT>', 'the first message, of the role system')
     .option('--set <FIELD=VALUE>', 'a field of the request, e.g. temperature=0.7; again for each one', addField);
@@ -41,9 +42,10 @@ export function chatCommand(): Command {
       const text = await messageOf(options);
       if (text === null && options.json === true) throw new UsageError('--json needs -m, or text on stdin');
       const client = serviceClient(options);
-      const conversation = new Conversation(name ?? (await baseModel(client)));
+      const model = name === undefined ? await baseModel(client) : await servedNameOf(client, name);
+      const conversation = new Conversation(model);
       // Before a first question is thought of.
-      if (text === null && name !== undefined) await client.servedModels.retrieve(name);
+      if (text === null && name !== undefined) await client.servedModels.retrieve(model);
       if (options.system !== undefined) conversation.setSystem(options.system);
       for (const [field, value] of options.set ?? []) conversation.setField(field, value);
       if (text === null) await talk(client, conversation);
@@ -84,5 +86,7 @@ function addField(text: string, fields: readonly [string, unknown][] = []): [str
   const [, name, value] = /^([a-z_]+)=(.*)$/s.exec(text) ?? [];
   if (name === undefined || value === undefined)
     throw new UsageError(`--set takes FIELD=VALUE such as temperature=0.7, got ${JSON.stringify(text)}`);
+  const refusal = refusalOfField(name, fieldOf(value));
+  if (refusal !== null) throw new UsageError(`--set: ${refusal}`);
   return [...fields, [name, fieldOf(value)]];
 }

@@ -19,6 +19,7 @@ import {
   type ServiceOptions,
 } from '../terminal/service-connection.ts';
 import { withProgress } from '../terminal/with-progress.ts';
+import { servedNameOf } from './find-model.ts';
 
 const FORMATS = ['peft', 'gguf-adapter', 'merged-gguf', 'merged-safetensors'] as const;
 const DTYPES = ['f16', 'f32'] as const;
@@ -36,10 +37,7 @@ interface ExportOptions extends ServiceOptions, JsonOption {
 /** `trainyard export`: a checkpoint as files on this machine. */
 export function exportCommand(): Command {
   const command = newCommand('export', 'write a checkpoint to files in a public format')
-    .argument(
-      '<MODEL>',
-      'name as chat requests take it: NAME[:stepN], project names in front where needed; without :stepN the latest step',
-    )
+    .argument('<MODEL>', '[PROJECT/]NAME[:stepN]; without :stepN the latest step')
     .addOption(new Option('--format <FORMAT>', 'of the files').choices(FORMATS).makeOptionMandatory())
     .requiredOption('--output <FOLDER>', 'where the files go; it must be empty or not exist yet')
     .addOption(new Option('--dtype <TYPE>', 'of merged weights (f16)').choices(DTYPES))
@@ -115,7 +113,7 @@ async function findModel(
   client: Trainyard,
   requested: string,
 ): Promise<{ modelId: string; name: string; step: number }> {
-  const card = await client.servedModels.retrieve(requested);
+  const card = await client.servedModels.retrieve(await servedNameOf(client, requested));
   const [, entity, project, name, step] = /^([^/]+)\/([^/]+)\/(.+):step(\d+)$/.exec(card.id) ?? [];
   if (entity === undefined || project === undefined || name === undefined || card.parent === null) {
     throw new CommandError(`${requested} is the base model: only models that are trained here can be exported`);

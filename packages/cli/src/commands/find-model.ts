@@ -1,4 +1,4 @@
-import type { ModelDetailsObject, Trainyard } from '@trainyard/sdk';
+import { type ModelDetailsObject, type Trainyard, TrainyardApiError } from '@trainyard/sdk';
 
 import { CommandError } from '../terminal/command-error.ts';
 
@@ -27,4 +27,30 @@ export async function findTrainedModel(client: Trainyard, requested: string): Pr
       `${found.length} models are called ${requested}: name one of ${found.map(fullNameOf).join(', ')}`,
     );
   return model;
+}
+
+/** Whether the key's own entity has such a model. */
+export async function isModel(client: Trainyard, project: string, name: string): Promise<boolean> {
+  for await (const model of client.models.list({ project, limit: 100 })) if (model.name === name) return true;
+  return false;
+}
+
+/** A project and a name, and perhaps a step; a base model may be called like that, too. */
+const IN_PROJECT = /^[^/]+\/[^/]+?(:step\d+)?$/;
+
+/**
+ * The name that a request samples by, as the API takes it: what is called PROJECT/NAME here has its entity in front.
+ *
+ * @throws {CommandError} when several are called so; {TrainyardApiError} when there is none
+ */
+export async function servedNameOf(client: Trainyard, requested: string): Promise<string> {
+  const match = IN_PROJECT.exec(requested);
+  if (match === null) return requested;
+  try {
+    return (await client.servedModels.retrieve(requested)).id;
+  } catch (error) {
+    if (!(error instanceof TrainyardApiError) || error.code !== 'request.unknown_model') throw error;
+    const [, step = ''] = match;
+    return `${fullNameOf(await findTrainedModel(client, requested))}${step}`;
+  }
 }

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 
 import type { Command } from 'commander';
 
-import { UsageError } from '../terminal/command-error.ts';
+import { CommandError, UsageError } from '../terminal/command-error.ts';
 import { newCommand, withExamples } from '../terminal/new-command.ts';
 import { printJson } from '../terminal/print-json.ts';
 import {
@@ -13,6 +13,7 @@ import {
 } from '../terminal/service-connection.ts';
 import { withProgress } from '../terminal/with-progress.ts';
 import { interruption } from '../terminal/interrupted.ts';
+import { isModel } from './find-model.ts';
 import { openFile } from './open-file.ts';
 
 interface ImportOptions extends ServiceOptions, JsonOption {
@@ -37,6 +38,9 @@ export function importCommand(): Command {
         weights: await openFile(join(folder, 'adapter_model.safetensors')),
         ...(options.base === undefined ? {} : { baseModel: options.base }),
       };
+      // Before anything is sent.
+      if (target !== null && (await isModel(client, target.project, target.name)))
+        throw new CommandError(`the model ${target.project}/${target.name} exists already; give --as another name`);
       const adapter = await withProgress(`importing ${folder}`, () => client.adapters.import(files, { signal }));
       const model =
         target === null

@@ -8,7 +8,7 @@ import { CommandError, UsageError } from '../terminal/command-error.ts';
 import { newCommand, withExamples } from '../terminal/new-command.ts';
 import { printJson } from '../terminal/print-json.ts';
 import { tableOf, widthOf } from '../terminal/table.ts';
-import { timeOf } from '../terminal/times.ts';
+import { secondsOfDate, timeOf } from '../terminal/times.ts';
 import {
   addServiceOptions,
   type JsonOption,
@@ -257,9 +257,8 @@ function scopesOf(text: string): Scope[] {
 /** Unix seconds. */
 function expiryOf(text: string, nowMs: number): number {
   const [, count, unit = ''] = /^(\d{1,6})([mhd])$/.exec(text) ?? [];
-  const seconds =
-    count === undefined ? Date.parse(text) / 1000 : nowMs / 1000 + Number(count) * (UNIT_SECONDS[unit] ?? 0);
-  if (!Number.isFinite(seconds))
+  const seconds = count === undefined ? secondsOfDate(text) : nowMs / 1000 + Number(count) * (UNIT_SECONDS[unit] ?? 0);
+  if (seconds === null)
     throw new UsageError(`--expires must be such as 30m, 12h, 90d or 2027-01-31, got ${JSON.stringify(text)}`);
   if (seconds * 1000 <= nowMs) throw new UsageError(`--expires must lie ahead, got ${JSON.stringify(text)}`);
   return Math.ceil(seconds);

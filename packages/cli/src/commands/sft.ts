@@ -14,6 +14,7 @@ import {
   type ServiceOptions,
 } from '../terminal/service-connection.ts';
 import { withProgress } from '../terminal/with-progress.ts';
+import { isModel } from './find-model.ts';
 import { openFile } from './open-file.ts';
 import { watchJob } from './watch-job.ts';
 
@@ -52,11 +53,16 @@ export function sftCommand(): Command {
       const content = await openFile(file);
       const base = options.base ?? (await client.servedModels.list({ signal })).data[0]?.id;
       if (base === undefined) throw new CommandError('the service serves no model; "trainyard doctor" looks why');
+      const wasThere = await isModel(client, project, name);
       const model = await client.models.register({ project, name, base_model: base }, { signal });
       const path = { entity: model.entity, project, name: artifactNameOf(file) };
       const artifact = await withProgress(`sending ${basename(file)}`, () =>
         client.artifacts.upload(path, content, {}, { signal }),
-      );
+      ).catch(async (error: unknown) => {
+        // A file that is refused leaves no model behind.
+        if (!wasThere) await client.models.delete(model.id).catch(() => undefined);
+        throw error;
+      });
       const config: WireSftConfig = {
         ...(options.batchSize === undefined ? {} : { batch_size: options.batchSize }),
         ...(options.learningRate === undefined ? {} : { learning_rate: options.learningRate }),

@@ -11,6 +11,7 @@ import {
   type ServiceOptions,
 } from '../terminal/service-connection.ts';
 import { tableOf, widthOf } from '../terminal/table.ts';
+import { secondsOfDate } from '../terminal/times.ts';
 
 const PARTS = ['project', 'key', 'model', 'kind', 'day'] as const;
 type Part = (typeof PARTS)[number];
@@ -69,7 +70,7 @@ function partsOf(text: string): Part[] {
 function sinceOf(text: string): number {
   const [, count, unit = ''] = /^(\d{1,5})([hd])$/.exec(text) ?? [];
   const seconds =
-    count === undefined ? Date.parse(text) / 1000 : Date.now() / 1000 - Number(count) * (UNIT_SECONDS[unit] ?? 0);
-  if (Number.isFinite(seconds) && seconds >= 0) return Math.floor(seconds);
+    count === undefined ? secondsOfDate(text) : Date.now() / 1000 - Number(count) * (UNIT_SECONDS[unit] ?? 0);
+  if (seconds !== null && seconds >= 0) return Math.floor(seconds);
   throw new UsageError(`--since must be such as 12h, 7d or 2027-01-31, got ${JSON.stringify(text)}`);
 }

@@ -21,7 +21,7 @@ export async function runCommand(command: Command, args: readonly string[]): Pro
     if (thrown instanceof CommanderError && thrown.exitCode === 0) return EXIT_CODES.done;
     if (thrown instanceof ReportedError) return EXIT_CODES.failed;
     const named = namedCommand(command, args);
-    const error = thrown instanceof CommanderError ? usageErrorOf(thrown, named) : thrown;
+    const error = thrown instanceof CommanderError ? usageErrorOf(thrown, named, args) : thrown;
     process.stderr.write(`trainyard: ${messageOf(error)}\n`);
     if (error instanceof UsageError) process.stderr.write(`see "${invocationOf(named)} --help"\n`);
     if (process.env[STACK_VARIABLE]) process.stderr.write(`${error instanceof Error ? error.stack : String(error)}\n`);
@@ -40,13 +40,13 @@ function invocationOf(command: Command): string {
   return command.parent === null ? command.name() : `${invocationOf(command.parent)} ${command.name()}`;
 }
 
-function usageErrorOf(error: CommanderError, command: Command): UsageError {
+function usageErrorOf(error: CommanderError, command: Command, args: readonly string[]): UsageError {
   // So it ends where a command was left out; the library would print the whole help.
   const isMissing = error.code === 'commander.help';
   const names = command.commands.map((below) => below.name()).join(', ');
-  const message = isMissing
-    ? `one of its commands is needed: ${names}`
-    : error.message.replace(/^error: /, '').replaceAll('\n', ' ');
+  const [, unknown] = isMissing && args[0] === 'help' ? args : [];
+  const needed = unknown === undefined ? 'one of its commands is needed' : `there is no command ${unknown}`;
+  const message = isMissing ? `${needed}: ${names}` : error.message.replace(/^error: /, '').replaceAll('\n', ' ');
   return new UsageError(message, { cause: error });
 }
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 
-import { agoOf, durationOf, etaSeconds, timeOf } from './times.ts';
+import { agoOf, durationOf, etaSeconds, secondsOfDate, timeOf } from './times.ts';
 
 test.each([
   [0, '0 s'],
@@ -24,3 +24,24 @@ test('the rest takes as long as what is done', () => {
   expect(etaSeconds(3, null, 0, 10_000)).toBe(null);
   expect(etaSeconds(3, 8, 11_000, 10_000)).toBe(null);
 });
+
+test.each([
+  ['1970-01-02', 86_400],
+  ['2028-02-29', 1_835_395_200],
+  ['1970-01-01T01:00Z', 3_600],
+  ['1970-01-01T00:00:30+00:00', 30],
+  ['1970-01-01T02:00+02:00', 0],
+])('%s is so many seconds: %d', (text, seconds) => expect(secondsOfDate(text)).toBe(seconds));
+
+test.each([
+  '2027-02-31',
+  '2027-13-01',
+  '2027-00-10',
+  '3000',
+  '7',
+  '',
+  'yesterday',
+  '1/2/2027',
+  '2027-1-1',
+  '2027-01-01T25:00Z',
+])('%j is no date', (text) => expect(secondsOfDate(text)).toBeNull());

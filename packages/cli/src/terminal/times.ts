@@ -25,6 +25,22 @@ export function timeOf(unixSeconds: number): string {
   return `${new Date(unixSeconds * 1000).toISOString().slice(0, 16).replace('T', ' ')}Z`;
 }
 
+const DATE = /^(\d{4}-\d{2}-\d{2})(?:T\d{2}:\d{2}(?::\d{2})?(?:Z|[+-]\d{2}:\d{2}))?$/;
+
+/** Unix seconds of a date such as 2027-01-31, which begins in UTC, or of a time such as 2027-01-31T12:00Z; null for any other text, and for days that are in no calendar. */
+export function secondsOfDate(text: string): number | null {
+  const [, day] = DATE.exec(text) ?? [];
+  // Date.parse takes the 31st of February for one of March.
+  if (day === undefined || !isDay(day)) return null;
+  const milliseconds = Date.parse(text);
+  return Number.isFinite(milliseconds) ? milliseconds / 1000 : null;
+}
+
+function isDay(day: string): boolean {
+  const midnight = Date.parse(day);
+  return Number.isFinite(midnight) && new Date(midnight).toISOString().startsWith(day);
+}
+
 /**
  * How long the rest takes at the pace so far; null before there is one.
  *
