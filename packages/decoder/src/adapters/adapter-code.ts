@@ -1,5 +1,5 @@
 import * as wasm from '../wasm/wasm-code.ts';
-import type { WasmFunction } from '../wasm/wasm-code.ts';
+import type { Code, WasmFunction } from '../wasm/wasm-code.ts';
 
 /** Most rows of one call: they share what is loaded of the factors. */
 export const MAX_CHUNK_ROWS = 4;
@@ -16,16 +16,22 @@ export const COLUMN_BLOCK = 4;
 export const lowName = (numRows: number): string => `low${numRows}`;
 
 /**
- * y = low · b, or onto + low · b, for the same rows: `b` in blocks of 4 columns, [out / 4][rank][4].
+ * y = low · b, or onto + low · b, for the same rows: `b` in blocks of 4 columns, [out / 4][rank][4]. At least one whole block.
  *
  * Parameters, bytes: an address for each row of y, then `b`, its end, bytes of a block, low, bytes of a row of low, and from y to what it is added to.
  */
 export const resultName = (numRows: number, hasOnto: boolean): string => `${hasOnto ? 'onto' : 'result'}${numRows}`;
 
+/** The same of the one to three columns behind the last whole block, in the same order of sums: `b` is their block, and how many they are is one more parameter. */
+export const restName = (numRows: number, hasOnto: boolean): string => `${hasOnto ? 'ontoRest' : 'rest'}${numRows}`;
+
 export function adapterModule(): Uint8Array<ArrayBuffer> {
   const counts = Array.from({ length: MAX_CHUNK_ROWS }, (_, i) => i + 1);
   return wasm.encodeModule(
-    counts.flatMap((count) => [lowKernel(count), resultKernel(count, false), resultKernel(count, true)]),
+    counts.flatMap((count) => [
+      lowKernel(count),
+      ...[false, true].flatMap((hasOnto) => [wholeKernel(count, hasOnto), restKernel(count, hasOnto)]),
+    ]),
     { isShared: true },
   );
 }
@@ -78,11 +84,55 @@ function lowKernel(numRows: number): WasmFunction {
   };
 }
 
-function resultKernel(numRows: number, hasOnto: boolean): WasmFunction {
+function wholeKernel(numRows: number, hasOnto: boolean): WasmFunction {
+  const [b, bEnd] = [numRows, numRows + 1];
+  const store = (row: number, result: Code): Code => code(get(row), result, store4(0), advance(row, 4 * COLUMN_BLOCK));
+  return {
+    name: resultName(numRows, hasOnto),
+    parameters: integers(numRows + 5),
+    locals: resultLocals(numRows),
+    code: wasm.repeatWhileBelow(b, bEnd, resultBlock(numRows, hasOnto, numRows + 5, store)),
+  };
+}
+
+function restKernel(numRows: number, hasOnto: boolean): WasmFunction {
+  const columns = numRows + 5;
+  const block = resultBlock(numRows, hasOnto, numRows + 6, (row, result, sum) =>
+    code(
+      code(result, set(sum)),
+      ...[0, 1, 2].map((lane) =>
+        wasm.whereAbove(columns, lane, code(get(row), get(sum), wasm.storeLane4(lane, 4 * lane))),
+      ),
+    ),
+  );
+  return {
+    name: restName(numRows, hasOnto),
+    parameters: integers(numRows + 6),
+    locals: resultLocals(numRows),
+    code: block,
+  };
+}
+
+const resultLocals = (numRows: number): WasmFunction['locals'] => [
+  [3, wasm.I32],
+  [numRows + 1, wasm.V128],
+];
+
+/**
+ * One block of columns of the result. Of what it is added to four columns are read, and the next row's begin where there are fewer.
+ *
+ * @param firstLocal of {@link resultLocals} @param store four columns to a row, and on to its next ones; the local `sum` is free
+ */
+function resultBlock(
+  numRows: number,
+  hasOnto: boolean,
+  firstLocal: number,
+  store: (row: number, result: Code, sum: number) => Code,
+): Code {
   const rows = rowsOf(numRows);
-  const [b, bEnd, blockBytes, low, ontoBytes] = [numRows, numRows + 1, numRows + 2, numRows + 3, numRows + 4];
-  const [blockEnd, lowAt, lowBlockEnd] = [numRows + 5, numRows + 6, numRows + 7];
-  const [sums, factor] = [numRows + 8, numRows + 8 + numRows];
+  const [b, blockBytes, low, ontoBytes] = [numRows, numRows + 2, numRows + 3, numRows + 4];
+  const [blockEnd, lowAt, lowBlockEnd] = [firstLocal, firstLocal + 1, firstLocal + 2];
+  const [sums, factor] = [firstLocal + 3, firstLocal + 3 + numRows];
   const rank = code(
     code(get(b), load4(0), set(factor)),
     ...rows.map((row) =>
@@ -101,26 +151,16 @@ function resultKernel(numRows: number, hasOnto: boolean): WasmFunction {
     code([0x0b], [0x0b]),
     advance(lowAt, 4 * RANK_BLOCK * (numRows - 1)),
   );
-  const block = code(
+  return code(
     ...rows.map((row) => code(fill4(0), set(sums + row))),
     code(get(b), get(blockBytes), addI32, set(blockEnd), get(low), set(lowAt)),
     wasm.repeatWhileBelow(b, blockEnd, rankBlock),
     ...rows.map((row) =>
-      code(
-        get(row),
+      store(
+        row,
         hasOnto ? code(get(row), get(ontoBytes), addI32, load4(0), get(sums + row), wasm.add4) : get(sums + row),
-        store4(0),
-        advance(row, 4 * COLUMN_BLOCK),
+        sums + row,
       ),
     ),
   );
-  return {
-    name: resultName(numRows, hasOnto),
-    parameters: integers(numRows + 5),
-    locals: [
-      [3, wasm.I32],
-      [numRows + 1, wasm.V128],
-    ],
-    code: wasm.repeatWhileBelow(b, bEnd, block),
-  };
 }

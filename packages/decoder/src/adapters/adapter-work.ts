@@ -1,7 +1,15 @@
 import { compileModule, instantiate } from '../wasm/web-assembly.ts';
 import type { SharedWasmMemory } from '../wasm/web-assembly.ts';
 import { paddedRank } from './decoder-adapter.ts';
-import { adapterModule, COLUMN_BLOCK, lowName, MAX_CHUNK_ROWS, RANK_BLOCK, resultName } from './adapter-code.ts';
+import {
+  adapterModule,
+  COLUMN_BLOCK,
+  lowName,
+  MAX_CHUNK_ROWS,
+  RANK_BLOCK,
+  restName,
+  resultName,
+} from './adapter-code.ts';
 
 /** Adapters' products as threads are sent them. */
 export interface AdapterWorkData {
@@ -26,11 +34,17 @@ export const CHUNKS_AT = ADAPTER_CELL.linears + LINEAR_CELLS * MAX_LINEARS;
 
 type Kernel = (...parameters: number[]) => void;
 
+/** By columns: whole blocks, and those behind them. */
+interface ResultKernels {
+  readonly whole: Kernel;
+  readonly rest: Kernel;
+}
+
 /** One thread's part of the adapters of an input: a unit is a chunk of rows of one adapter. */
 export class AdapterWork {
   readonly #cells: Float64Array;
   readonly #low: number;
-  readonly #kernels: readonly { readonly low: Kernel; readonly result: Kernel; readonly onto: Kernel }[];
+  readonly #kernels: readonly { readonly low: Kernel; readonly result: ResultKernels; readonly onto: ResultKernels }[];
 
   constructor({ memory, cells, low, lowBytes }: AdapterWorkData, thread: number) {
     this.#cells = cells;
@@ -38,8 +52,8 @@ export class AdapterWork {
     const kernels = instantiate<Readonly<Record<string, Kernel>>>(compileModule(adapterModule()), memory);
     this.#kernels = Array.from({ length: MAX_CHUNK_ROWS }, (_, i) => ({
       low: kernels[lowName(i + 1)]!,
-      result: kernels[resultName(i + 1, false)]!,
-      onto: kernels[resultName(i + 1, true)]!,
+      result: { whole: kernels[resultName(i + 1, false)]!, rest: kernels[restName(i + 1, false)]! },
+      onto: { whole: kernels[resultName(i + 1, true)]!, rest: kernels[restName(i + 1, true)]! },
     }));
   }
 
@@ -59,9 +73,15 @@ export class AdapterWork {
       const [out, y, rowBytes, ontoBytes] = [cells[place]!, cells[place + 1]!, cells[place + 2]!, cells[place + 3]!];
       const results = rows.map((row) => y + rowBytes * row);
       low(...inputs, a, a + 4 * paddedRank(rank) * width, 4 * RANK_BLOCK * width, this.#low);
-      const factor = [b, b + 4 * rank * out, 4 * rank * COLUMN_BLOCK, this.#low] as const;
-      if (Number.isNaN(ontoBytes)) result(...results, ...factor, 0);
-      else onto(...results, ...factor, ontoBytes);
+      const [numRest, blockBytes] = [out % COLUMN_BLOCK, 4 * rank * COLUMN_BLOCK];
+      const numWhole = out - numRest;
+      const bEnd = b + 4 * rank * numWhole;
+      const [{ whole, rest }, distance] = Number.isNaN(ontoBytes) ? [result, 0] : [onto, ontoBytes];
+      if (numWhole > 0) whole(...results, b, bEnd, blockBytes, this.#low, distance);
+      if (numRest > 0) {
+        const ends = results.map((row) => row + 4 * numWhole);
+        rest(...ends, bEnd, bEnd + blockBytes, blockBytes, this.#low, distance, numRest);
+      }
     }
   }
 }

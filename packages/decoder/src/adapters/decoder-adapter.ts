@@ -37,7 +37,7 @@ export class DecoderAdapter {
           `the adapter of ${linear} has rank ${rank}, at most ${MAX_ADAPTER_RANK} is possible`,
         );
       const dims = linearDims(architecture, linear);
-      return sum + paddedRank(rank) * dims.in + rank * dims.out;
+      return sum + paddedRank(rank) * dims.in + rank * paddedColumns(dims.out);
     }, 0);
     this.factors = new Float32Array(total);
     let end = 0;
@@ -49,7 +49,7 @@ export class DecoderAdapter {
         const dims = linearDims(architecture, linear);
         const { rank } = adapter;
         const [a, b] = [end, end + paddedRank(rank) * dims.in];
-        end = b + rank * dims.out;
+        end = b + rank * paddedColumns(dims.out);
         layOutFirst(adapter.a, dims.in, this.factors.subarray(a, b));
         layOutSecond(adapter.b, rank, this.factors.subarray(b, end));
         places[linear] = { rank, a, b };
@@ -67,6 +67,8 @@ export class DecoderAdapter {
 }
 
 export const paddedRank = (rank: number): number => RANK_BLOCK * Math.ceil(rank / RANK_BLOCK);
+/** The columns beyond those of the layer are 0, and are not stored. */
+const paddedColumns = (columns: number): number => COLUMN_BLOCK * Math.ceil(columns / COLUMN_BLOCK);
 
 /** a [rank, in] → [ranks / 8][in][8] */
 function layOutFirst(a: Float32Array, width: number, into: Float32Array): void {
@@ -77,7 +79,7 @@ function layOutFirst(a: Float32Array, width: number, into: Float32Array): void {
   }
 }
 
-/** b [out, rank] → [out / 4][rank][4] */
+/** b [out, rank] → [out / 4, rounded up][rank][4] */
 function layOutSecond(b: Float32Array, rank: number, into: Float32Array): void {
   for (let i = 0; i < b.length; i++) {
     const column = Math.floor(i / rank);

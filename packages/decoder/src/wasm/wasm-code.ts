@@ -26,6 +26,9 @@ export const storeF64: Code = [0x39, 0x03, 0x00];
 export const lesser = (a: number, b: number): Code => code(get(a), get(b), get(a), get(b), [0x49, 0x1b]);
 /** Adds a constant to a local. */
 export const advance = (local: number, by: number): Code => code(get(local), i32(by), addI32, set(local));
+/** Runs `body` where a local is above a constant, both unsigned. */
+export const whereAbove = (local: number, value: number, body: Code): Code =>
+  code(get(local), i32(value), [0x4b, 0x04, 0x40], body, [0x0b]);
 /** Runs `body`, and again while `local < end`, both unsigned. */
 export const repeatWhileBelow = (local: number, end: number, body: Code): Code =>
   code([0x03, 0x40], body, get(local), get(end), [0x49, 0x0d, 0x00, 0x0b]);
@@ -33,6 +36,8 @@ export const repeatWhileBelow = (local: number, end: number, body: Code): Code =
 // Four float32 lanes, or two float64.
 export const load4 = (offset: number): Code => simd(0x00, 0x02, ...unsigned(offset));
 export const store4 = (offset: number): Code => simd(0x0b, 0x02, ...unsigned(offset));
+/** One of the four lanes alone. */
+export const storeLane4 = (lane: number, offset: number): Code => simd(0x5a, 0x02, ...unsigned(offset), lane);
 /** One float32 in all lanes. */
 export const loadSplat4 = (offset: number): Code => simd(0x09, 0x02, ...unsigned(offset));
 export const fill4 = (value: number): Code => simd(0x0c, ...bytesOf(new Float32Array(4).fill(value)));

@@ -126,6 +126,43 @@ test('batches of one token go with an adapter, too', () => {
   expect(steps(runner)).toEqual(steps(wide));
 });
 
+// Sizes of which the kernels have no whole number of vectors.
+test.each([
+  [34, 64],
+  [32, 30],
+  [33, 65],
+])('a model of %i that feeds forward by %i: adapters change their own rows alone', (hiddenSize, feedForwardSize) => {
+  const odd = { ...architecture, hiddenSize, feedForwardSize };
+  const path = join(directory, `odd.${hiddenSize}.${feedForwardSize}.gguf`);
+  writeGguf(path, architectureMetadata(odd), tinyTensors(odd));
+  const runner = open({ numThreads: 2 }, path);
+  const random = randomSource(3);
+  const load = (name: string, scaleOfB: number) =>
+    runner.loadAdapter(
+      writeAdapter(`${path}.${name}`, odd, { rank: 3, alpha: 3 }, (half) => (half === 'b' ? scaleOfB : 0.3) * random()),
+    );
+  const [adapter, idle] = [load('adapter', 0.3), load('idle', 0)];
+  const alone = (of: DecoderAdapter | null) => {
+    runner.forget(0, 0);
+    return compute(runner, [{ sequence: 0, length: 6, adapter: of }])[0];
+  };
+  const [plain, adapted] = [alone(null), alone(adapter)];
+  expect(adapted).not.toEqual(plain);
+  // One whose second factor is 0 adds nothing.
+  expect(alone(idle)).toEqual(plain);
+  for (const of of [
+    [null, adapter, adapter, idle],
+    [adapter, idle, null, adapter],
+  ]) {
+    for (let sequence = 0; sequence < 4; sequence++) runner.forget(sequence, 0);
+    const rows = compute(
+      runner,
+      of.map((one, sequence) => ({ sequence, length: 6, adapter: one })),
+    );
+    expect(rows).toEqual(of.map((one) => (one === adapter ? adapted : plain)));
+  }
+});
+
 test('adapters that do not fit side by side take turns, and one that does not fit alone is refused', () => {
   const wide = open();
   const { sizeBytes } = adapterOf(wide, 'one');
