@@ -34,6 +34,13 @@ export function validateSampleRequest(request: SampleRequest, { vocabSize, polic
   checkEntries('logprobs', logprobs, vocabSize);
   checkEntries('promptLogprobs', promptLogprobs, vocabSize);
   checkCount('logitBias', sampling.logitBias.length, vocabSize, 'entries');
+  const biased = new Set(sampling.logitBias.map(([id]) => id));
+  check(
+    biased.size === sampling.logitBias.length,
+    'logitBias',
+    'of distinct ids',
+    `${sampling.logitBias.length} entries of ${biased.size}`,
+  );
   check(!sampling.logitBias.some(([, bias]) => Number.isNaN(bias)), 'logitBias', 'numbers', NaN);
   if (allowedTokenIds !== null) {
     check(allowedTokenIds.length > 0, 'allowedTokenIds', 'null or a list of at least 1 id', '[]');

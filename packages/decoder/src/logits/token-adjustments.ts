@@ -8,7 +8,7 @@ export interface TokenAdjustments {
   banned: readonly number[];
   /** Set to -Infinity: end and stop ids while fewer than minTokens are generated; null = none. */
   masked: Iterable<number> | null;
-  /** Added. */
+  /** Added. Of distinct ids. */
   logitBias: readonly (readonly [number, number])[];
   /** 1 = off; over the ids of prompt and reply: a positive logit is divided by it, another multiplied. */
   repetitionPenalty: number;

@@ -51,7 +51,7 @@ export class ActiveRequest implements SequenceOwner {
   /** Ids whose logits are masked until minTokens are generated. */
   readonly endingIds: ReadonlySet<number>;
   readonly allowedIds: readonly number[] | null;
-  /** Clamped to ±100. */
+  /** Biases of distinct ids, clamped to ±100. */
   readonly logitBias: readonly (readonly [number, number])[];
   readonly banned: BannedSequences | null;
   /** Its replies must be the same another time. */

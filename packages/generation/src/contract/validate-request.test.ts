@@ -52,6 +52,17 @@ describe('a request that would cost others is refused before anything is made of
 
 describe('a field out of range is refused by name', () => {
   test.each<[string, RequestOptions]>([
+    [
+      'logitBias',
+      {
+        sampling: {
+          logitBias: [
+            [5, 4],
+            [5, -6],
+          ],
+        },
+      },
+    ],
     ['allowedTokenIds', { allowedTokenIds: [] }],
     ['allowedTokenIds', { allowedTokenIds: [VOCAB_SIZE] }],
     ['badWords', { badWords: [''] }],

@@ -15,6 +15,7 @@ export type LostTrace = 'greedy' | 'too_large';
 export interface SamplingChanges extends PlainParams<'sampling'> {
   /** A constraint, allowed ids, bad words, end tokens that come too early, the end of a thinking budget. */
   readonly isMasked: boolean;
+  /** Biases of distinct ids. */
   readonly logitBias: readonly (readonly [id: number, bias: number])[];
 }
 

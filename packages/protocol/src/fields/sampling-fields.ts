@@ -107,7 +107,8 @@ export const SAMPLING_FIELDS = {
       propertyNames: { pattern: '^-?[0-9]+$' },
       additionalProperties: { type: 'number' },
     } as Form<Record<string, number>>,
-    words: 'Added to logits, by token id in decimal; clamped to [-100, 100].',
+    words:
+      'Added to logits, by token id in decimal; clamped to [-100, 100]. Of several spellings of one id the last counts.',
     name: 'logitBias',
     of: 'sampling',
   },

@@ -34,7 +34,7 @@ export type PlainParams<Owner extends ParamOwner> = {
 
 /** How one token is chosen from a row of logits. */
 export interface SamplingParams extends PlainParams<'sampling'> {
-  /** `[token id, bias]`, clamped to ±100. */
+  /** `[token id, bias]` of distinct ids, clamped to ±100. */
   readonly logitBias: readonly (readonly [number, number])[];
   /** Choice i draws from `seed + i`; null takes a seed from the system's randomness. */
   readonly seed: bigint | null;

@@ -126,7 +126,7 @@ export function toGenerateRequest(
     ...readParams(body, own.form, 'text'),
     sampling: {
       ...readParams(body, own.form, 'sampling'),
-      logitBias: Object.entries(body.logit_bias ?? {}).map(([key, bias]) => [Number(key), bias] as const),
+      logitBias: biasById(body.logit_bias ?? {}),
       seed: sampleSeed(body),
     },
   };
@@ -157,6 +157,15 @@ export function toGenerateRequest(
     tracesSampling: false,
     reply: null,
   };
+}
+
+/**
+ * Each id once: of several spellings of one ("5", "05") the last, as in vLLM. `JSON.parse` puts those without leading zeros first.
+ *
+ * @param bias by token id in decimal
+ */
+function biasById(bias: Readonly<Record<string, number>>): [id: number, bias: number][] {
+  return [...new Map(Object.entries(bias).map(([key, value]) => [Number(key), value]))];
 }
 
 /** @throws {RequestError} `request.conflict` */

@@ -34,6 +34,7 @@ export interface KeptSet {
 
 /** Shifts of single logits before the temperature, in vLLM's order: bias, repetition, frequency, presence. */
 export interface LogitShifts {
+  /** Biases of distinct ids. */
   readonly bias: readonly (readonly [id: number, bias: number])[];
   /** Above 0; 1 = off. A positive logit of an id of prompt or reply is divided by it, another multiplied. */
   readonly repetitionPenalty: number;

@@ -43,7 +43,8 @@ export function readFakeRequest(body: Body, limits: FakeLimits): FakeRequest {
     throw new FakeRefusal(400, 'BadRequestError', words, 'input_tokens');
   }
   const bias = Object.entries((body['logit_bias'] ?? {}) as Record<string, number>);
-  const foreign = bias.filter(([id]) => Number(id) >= vocabSize).map(([id]) => Number(id));
+  const biasById = new Map(bias.map(([id, value]) => [Number(id), value]));
+  const foreign = [...biasById.keys()].filter((id) => id >= vocabSize);
   if (foreign.length > 0) {
     const words = `token_id(s) [${foreign.join(', ')}] in logit_bias contain out-of-vocab token ids. Vocabulary size: ${vocabSize}`;
     throw new FakeRefusal(400, 'BadRequestError', words, 'logit_bias');
@@ -79,7 +80,7 @@ export function readFakeRequest(body: Body, limits: FakeLimits): FakeRequest {
         ...DEFAULT_SAMPLING,
         temperature,
         seed: typeof body['seed'] === 'number' ? BigInt(body['seed']) : null,
-        logitBias: bias.map(([id, value]) => [Number(id), value]),
+        logitBias: [...biasById],
         topP: (body['top_p'] as number | undefined) ?? 1,
         topK: Math.max((body['top_k'] as number | undefined) ?? 0, 0),
         minP: (body['min_p'] as number | undefined) ?? 0,

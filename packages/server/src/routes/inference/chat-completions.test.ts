@@ -31,6 +31,16 @@ describe('accepted requests', () => {
     [{ top_k: -1 }, (r) => r.sampling.topK, 0],
     [{ top_k: 1.0 }, (r) => r.sampling.topK, 1],
     [{ logit_bias: { '5': 500 } }, (r) => r.sampling.logitBias, [[5, 500]]],
+    // Two spellings of one id: the last counts, as with `int(key)` in vLLM.
+    [
+      { logit_bias: { '5': 4, '6': 1, '05': -6 } },
+      (r) => r.sampling.logitBias,
+      [
+        [5, -6],
+        [6, 1],
+      ],
+    ],
+    [{ logit_bias: { '-0': 2, '0': 3 } }, (r) => r.sampling.logitBias, [[0, 2]]],
     [{ logit_bias: { '5': '1.5' } }, (r) => r.sampling.logitBias, [[5, 1.5]]],
     [{ top_logprobs: null, logprobs: true }, (r) => r.logprobs, 0],
     [{ top_logprobs: 3, logprobs: true }, (r) => r.logprobs, 3],
