@@ -8,7 +8,7 @@ export { QuantisedWeights } from './products/quantised-weights.ts';
 export { PagedAttention } from './attention/paged-attention.ts';
 export { HEAD_GRANULARITY } from './attention/attention-code.ts';
 
-export { drawnLogprob, type DrawableTokens } from './logits/drawn-logprob.ts';
+export { centreOf, drawnLogprob, type DrawableTokens } from './logits/drawn-logprob.ts';
 export { FlatLogits } from './logits/flat-logits.ts';
 export {
   argmax,
@@ -20,4 +20,11 @@ export {
   scanMaxima,
   scanSums,
 } from './logits/row-scan.ts';
-export { adjustLogits, isNeutral, NO_ADJUSTMENTS, UndoLog, type TokenAdjustments } from './logits/token-adjustments.ts';
+export {
+  adjustLogits,
+  isNeutral,
+  NO_ADJUSTMENTS,
+  penalisedLogit,
+  UndoLog,
+  type TokenAdjustments,
+} from './logits/token-adjustments.ts';

@@ -29,8 +29,21 @@ export function drawnLogprob(
   let total = 0;
   if (kept === null || kept.isComplement) total = totalWithout(row, kept?.ids ?? NONE, 1 / temperature, scan);
   else for (const id of kept.ids) total += expNegative((row[id]! - scan.maximum) / temperature);
+  const centre = centreOf(scan);
+  const [logit, maximum] = [row[token]! - centre, scan.maximum - centre];
   // At temperature 1 the very operations of a plain log-probability, row[token] - log Σ exp.
-  return Math.min(0, row[token]! / temperature - (scan.maximum / temperature + Math.log(total)));
+  return Math.min(0, logit / temperature - (maximum / temperature + Math.log(total)));
+}
+
+/** The largest logit that a logarithm is added to: at a temperature of 0.01 it loses 1e-8. Only penalties make larger ones. */
+const LARGEST_PLAIN = 1e6;
+
+/**
+ * The number that is taken from the logits of a row before a logarithm is added to one: 0, or the largest where there would be no place for a logarithm beside it, and equal
+ * logits would each have the probability 1.
+ */
+export function centreOf({ maximum }: RowScan): number {
+  return Math.abs(maximum) > LARGEST_PLAIN ? maximum : 0;
 }
 
 const NONE = new Int32Array();

@@ -49,8 +49,15 @@ export function isNeutral(adjustments: TokenAdjustments): boolean {
   );
 }
 
-/** A penalty near 0 would make a logit infinite, and the differences of two such are no numbers. */
+/** A penalty near 0 or far above 1 would make a logit infinite, and the differences of two such are no numbers. */
 const LARGEST_LOGIT = 1e30;
+
+/** A logit behind a repetition penalty: never beyond ±1e30, but for -Infinity, which stays. */
+export function penalisedLogit(logit: number, repetitionPenalty: number): number {
+  if (logit === -Infinity) return logit;
+  const penalised = logit > 0 ? logit / repetitionPenalty : logit * repetitionPenalty;
+  return Math.max(-LARGEST_LOGIT, Math.min(penalised, LARGEST_LOGIT));
+}
 
 /** Records changed logits, so that raw logprobs can be read afterwards. Reused from row to row. */
 export class UndoLog {
@@ -104,11 +111,7 @@ export function adjustLogits(row: Float32Array, adjustments: TokenAdjustments, u
   if (masked !== null) for (const id of masked) undo.set(row, id, -Infinity);
   for (const [id, bias] of logitBias) undo.set(row, id, row[id]! + bias);
   if (repetitionPenalty !== 1) {
-    const penalise = (id: number): void => {
-      const logit = row[id]!;
-      const penalised = logit > 0 ? logit / repetitionPenalty : logit * repetitionPenalty;
-      undo.set(row, id, Math.min(penalised, LARGEST_LOGIT));
-    };
+    const penalise = (id: number): void => undo.set(row, id, penalisedLogit(row[id]!, repetitionPenalty));
     for (const id of promptIds) penalise(id);
     for (const id of generatedCounts.keys()) if (!promptIds.has(id)) penalise(id);
   }

@@ -6,6 +6,7 @@ import type { SamplingTracer } from './sampling-tracer.ts';
 import {
   adjustLogits,
   argmax,
+  centreOf,
   isNeutral,
   logSumExp,
   RowScan,
@@ -104,7 +105,9 @@ function chooseToken(
 /** Temperature and truncation put into the row itself. Greedy counts as temperature 1. @returns log Σ exp of the new row */
 function processRow(row: Float32Array, threshold: number, temperature: number, scan: RowScan): number {
   const inverseTemperature = temperature === 0 ? 1 : 1 / temperature;
-  for (let id = 0; id < row.length; id++) row[id] = row[id]! >= threshold ? row[id]! * inverseTemperature : -Infinity;
+  const centre = centreOf(scan);
+  for (let id = 0; id < row.length; id++)
+    row[id] = row[id]! >= threshold ? (row[id]! - centre) * inverseTemperature : -Infinity;
   scanMaxima(row, scan);
   scanSums(scan, 1);
   return logSumExp(scan);

@@ -51,6 +51,21 @@ describe('what a choice was drawn from', () => {
     },
   );
 
+  test.each([1e-300, 1e300])(
+    'equal logits at the end of what a penalty of %d can do share their probability',
+    (penalty) => {
+      const three = (_tokens: unknown, _path: unknown, row: Float32Array) => void row.fill(penalty < 1 ? 1 : -1);
+      const harness = new Harness({ logits: three });
+      const ids = [65, 66, 67];
+      const asked = { prompt: ids, sampling: { temperature: 0.5, repetitionPenalty: penalty }, allowedTokenIds: ids };
+      const traced = harness.submit({ ...asked, maxTokens: 4, tracesSampling: true });
+      const processed = harness.submit({ ...asked, maxTokens: 4, logprobs: 0, logprobsMode: 'processed' });
+      harness.run();
+      for (const logprob of traced.finished()!.sampling!.trace!.logprobs) expect(logprob).toBeCloseTo(-Math.log(3), 5);
+      for (const { logprob } of processed.logprobs()) expect(logprob).toBeCloseTo(-Math.log(3), 5);
+    },
+  );
+
   test('is nothing but the model at temperature 1 alone, and told so', () => {
     const harness = new Harness();
     const transcript = harness.submit({ sampling: { temperature: 1 }, tracesSampling: true });

@@ -137,8 +137,10 @@ export class HeadCompute {
       const target = this.#vocabularyRow(targets[i]!);
       const meanLogit = sum!.meanLogit[row]!;
       const logit = dot(rowOf(h, row, hiddenSize), target);
-      const { scale, offset } = replay?.of(i, targets[i]!, logit) ?? { scale: 1, offset: 0 };
-      logprobs[i] = logit * scale + offset - sum!.logPartition[row]!;
+      const centre = replay?.centreOf(i, (id) => dot(rowOf(h, row, hiddenSize), this.#vocabularyRow(id))) ?? 0;
+      const { scale, offset } = replay?.of(i, targets[i]!, logit, centre) ?? { scale: 1, offset: 0 };
+      // Rounding can take the probability of a near-certain token a hair above 1.
+      logprobs[i] = Math.min(0, logit * scale + offset - sum!.logPartition[row]!);
       // Rounding can take the entropy of a near-certain distribution a hair below zero.
       entropies[i] = Math.max(0, sum!.logPartition[row]! - meanLogit);
       if (direction === null) continue;

@@ -1,3 +1,4 @@
+import { penalisedLogit } from '@trainyard/decoder';
 import { lowerBound } from '@trainyard/tokenizer';
 
 import type { TokenRange } from './token-range.ts';
@@ -47,8 +48,17 @@ export interface LogitShifts {
   readonly tokenIds: Int32Array;
 }
 
-/** The logit of a token that could not be drawn: its probability is 0, and no sum becomes NaN where all of a part are such. */
-const MASKED = -1e30;
+/**
+ * The logit of a token that could not be drawn: its probability is 0, and no sum becomes NaN where all of a part are such. Far below those that could be, which end at
+ * ±1e30 behind a penalty, and at a hundred times that behind a temperature of 0.01.
+ */
+const MASKED = -1e34;
+
+/**
+ * A repetition penalty beyond this, or below its inverse, makes more than a thousandth of the last bit of a logit: float32 cannot tell such logits as a product by the
+ * vocabulary. They count as constants, each computed by itself, and have no derivative.
+ */
+const LARGEST_PENALTY = 1e3;
 
 export function keeps({ isComplement, ids }: KeptSet, id: number): boolean {
   return (lowerBound(ids, id) < ids.length && ids[lowerBound(ids, id)] === id) !== isComplement;
@@ -77,12 +87,40 @@ export class ReplayReader {
     return false;
   }
 
-  /** The adjustment of a token that could be drawn. @param logit of the model */
-  of(i: number, id: number, logit: number): Adjustment {
+  /**
+   * The adjustment of a token that could be drawn.
+   *
+   * @param logit of the model @param centre of the i-th token
+   */
+  of(i: number, id: number, logit: number, centre: number): Adjustment {
     const { temperatures, shift, numGenerated } = this.#replay;
     const inverse = 1 / temperatures[i]!;
     const { scale, offset } = this.#shifts[shift[i]!]?.of(id, logit, numGenerated[i]!) ?? NEUTRAL;
-    return { scale: scale * inverse, offset: offset * inverse };
+    return { scale: scale * inverse, offset: (offset - centre) * inverse };
+  }
+
+  /**
+   * The number that is taken from all logits of the i-th token, which changes no probability: where penalties make some so large that float32 has no place for a difference of 1
+   * beside them, the largest of those that could be drawn; else 0.
+   *
+   * @param logitOf of the model
+   */
+  centreOf(i: number, logitOf: (id: number) => number): number {
+    const { shift, numGenerated, keptSet, keptSets } = this.#replay;
+    const shifts = this.#shifts[shift[i]!];
+    if (shifts?.isExtreme !== true) return 0;
+    const kept = keptSets[keptSet[i]!];
+    const moved = new Set(shifts.idsWithin(EVERYWHERE, numGenerated[i]!));
+    // Logits that nothing moves lie around 0.
+    const areAllMoved = kept?.isComplement === false && kept.ids.every((id) => moved.has(id));
+    let largest = areAllMoved ? -Infinity : 0;
+    for (const id of moved) {
+      if (kept !== undefined && !keeps(kept, id)) continue;
+      const logit = logitOf(id);
+      const { scale, offset } = shifts.of(id, logit, numGenerated[i]!);
+      largest = Math.max(largest, logit * scale + offset);
+    }
+    return largest;
   }
 
   /**
@@ -102,20 +140,25 @@ export class ReplayReader {
     const width = columns.end - columns.start;
     for (let i = start; i < end; i++) {
       const first = (i - start) * width;
-      const scales = scale.subarray(first, first + width).fill(1 / temperatures[i]!);
-      const offsets = offset.subarray(first, first + width).fill(0);
+      const inverse = 1 / temperatures[i]!;
+      const centre = this.centreOf(i, (id) => logitOf(i - start, id));
+      const scales = scale.subarray(first, first + width).fill(inverse);
+      const offsets = offset.subarray(first, first + width).fill(-centre * inverse);
       for (const id of this.#shifts[shift[i]!]?.idsWithin(columns, numGenerated[i]!) ?? []) {
-        const adjustment = this.of(i, id, logitOf(i - start, id));
+        const adjustment = this.of(i, id, logitOf(i - start, id), centre);
         scales[id - columns.start] = adjustment.scale;
         offsets[id - columns.start] = adjustment.offset;
       }
       const kept = keptSets[keptSet[i]!];
-      if (kept !== undefined) fillOthers(kept, columns, offsets, MASKED);
+      if (kept === undefined) continue;
+      fillOthers(kept, columns, scales, 0);
+      fillOthers(kept, columns, offsets, MASKED);
     }
   }
 }
 
 const NEUTRAL: Adjustment = { scale: 1, offset: 0 };
+const EVERYWHERE: TokenRange = { start: 0, end: Infinity };
 
 /** Gives tokens that could not be drawn a value. @param values of the tokens of these columns */
 export function fillOthers(
@@ -164,16 +207,20 @@ export class ReplyCounts {
 }
 
 class ShiftReader {
+  /** Whether the logits that a penalty moves are constants. */
+  readonly isExtreme: boolean;
   readonly #shifts: LogitShifts;
   readonly #bias: ReadonlyMap<number, number>;
   readonly #promptIds: ReadonlySet<number>;
   readonly #counts: ReplyCounts;
 
   constructor(shifts: LogitShifts) {
+    const { repetitionPenalty } = shifts;
+    this.isExtreme = repetitionPenalty > LARGEST_PENALTY || repetitionPenalty < 1 / LARGEST_PENALTY;
     this.#shifts = shifts;
     this.#bias = new Map(shifts.bias);
     this.#counts = new ReplyCounts(shifts.tokenIds);
-    this.#promptIds = new Set(shifts.repetitionPenalty === 1 ? [] : shifts.promptTokenIds);
+    this.#promptIds = new Set(repetitionPenalty === 1 ? [] : shifts.promptTokenIds);
   }
 
   of(id: number, logit: number, numGenerated: number): Adjustment {
@@ -182,8 +229,13 @@ class ShiftReader {
     let scale = 1;
     let offset = this.#bias.get(id) ?? 0;
     if (repetitionPenalty !== 1 && (count > 0 || this.#promptIds.has(id))) {
-      scale = logit + offset > 0 ? 1 / repetitionPenalty : repetitionPenalty;
-      offset *= scale;
+      if (this.isExtreme) {
+        scale = 0;
+        offset = penalisedLogit(logit + offset, repetitionPenalty);
+      } else {
+        scale = logit + offset > 0 ? 1 / repetitionPenalty : repetitionPenalty;
+        offset *= scale;
+      }
     }
     if (count > 0) offset -= frequencyPenalty * count + presencePenalty;
     return { scale, offset };
