@@ -147,12 +147,16 @@ export class EmbeddedLearner implements LearnerSession {
     { isServed = true, metrics = {} }: { isServed?: boolean; metrics?: Readonly<Record<string, number>> } = {},
   ): Promise<AdapterVersion> {
     const { lora, architecture } = this.#policy;
-    return await this.#versions.write(name, (directory) => {
-      const digest = isServed
-        ? writeCheckpointFiles(directory, lora, architecture, this.#optimizer, metrics)
-        : writeTrainingState(directory, lora, this.#optimizer);
-      return { name, digest, sizeBytes: sizeOf(directory) };
-    });
+    try {
+      return await this.#versions.write(name, (directory) => {
+        const digest = isServed
+          ? writeCheckpointFiles(directory, lora, architecture, this.#optimizer, metrics)
+          : writeTrainingState(directory, lora, this.#optimizer);
+        return { name, digest, sizeBytes: sizeOf(directory) };
+      });
+    } finally {
+      this.#forgetReference(name);
+    }
   }
 
   async find(name: string): Promise<AdapterVersion | null> {
@@ -175,7 +179,11 @@ export class EmbeddedLearner implements LearnerSession {
   }
 
   async discard(name: string): Promise<void> {
-    await this.#versions.remove(name);
+    try {
+      await this.#versions.remove(name);
+    } finally {
+      this.#forgetReference(name);
+    }
   }
 
   async close(): Promise<void> {
@@ -195,6 +203,11 @@ export class EmbeddedLearner implements LearnerSession {
     readAdapter(directory, lora, checkpointDigest(directory));
     this.#reference = { name, lora };
     return lora;
+  }
+
+  /** Drops the adapter that is kept by a name, once that names another version or none. */
+  #forgetReference(name: string): void {
+    if (this.#reference?.name === name) this.#reference = null;
   }
 
   #clearGradients(): void {

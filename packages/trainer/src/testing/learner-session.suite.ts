@@ -246,6 +246,21 @@ export function learnerSessionSuite(name: string, makeHarness: () => Promise<Lea
       expect(await logprobs()).toEqual(now);
     });
 
+    it('computes under what has a name now: a version that replaced one, and none that is discarded', async () => {
+      if (session.capabilities.reference !== 'versions') return;
+      const version = await saved('start');
+      const then = await logprobs();
+      expect(await logprobs({ under: { version } })).toEqual(then);
+      await gather();
+      await session.step(ADAM);
+      await session.save(version);
+      const now = await logprobs();
+      expect(now).not.toEqual(then);
+      expect(await logprobs({ under: { version } })).toEqual(now);
+      await session.discard(version);
+      await expect(forward({ under: { version } })).rejects.toMatchObject({ code: 'trainer.checkpoint_unreadable' });
+    });
+
     it('refuses what it cannot do with an error that says what a retry is worth, and is as it was', async () => {
       await saved('start');
       const before = await logprobs();
