@@ -77,11 +77,15 @@ export function rankTokens(row: Float32Array, count: number, buffers: SamplerBuf
     .map((id) => ({ id, logprob: row[id]! - logSum }));
 }
 
-/** Scans a row of raw logits. @throws {EngineError} engine.internal when the logits are not numbers */
+/** Scans a row of raw logits. @throws {EngineError} engine.internal when they are not numbers */
 export function scanLogSumExp(row: Float32Array, { scan }: SamplerBuffers): number {
   scanMaxima(row, scan);
   scanSums(scan, 1);
-  const logSum = logSumExp(scan);
+  return finiteLogSum(logSumExp(scan));
+}
+
+/** Log Σ exp of a row, where its tokens have probabilities. @throws {EngineError} engine.internal when the logits are not numbers */
+export function finiteLogSum(logSum: number): number {
   if (Number.isFinite(logSum)) return logSum;
   throw new EngineError('engine.internal', 'no token is possible: the logits are not numbers');
 }

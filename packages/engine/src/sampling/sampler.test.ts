@@ -173,6 +173,8 @@ describe('adjustments, by hand', () => {
     expect(support(Float32Array.of(1, 2), {}, { masked: [0, 1] })).toEqual([-1]);
     expect(support(Float32Array.of(1, NaN), {})).toEqual([-1]);
     expect(support(Float32Array.of(NaN, NaN), { topP: 0.5 })).toEqual([-1]);
+    expect(greedy(Float32Array.of(1, Infinity), {})).toBe(-1);
+    expect(support(Float32Array.of(1, Infinity), { topK: 1 })).toEqual([-1]);
   });
   test('the row is raw again afterwards, and logprobs come from the raw row', () => {
     const row = rowOf([0.5, 0.3, 0.2]);

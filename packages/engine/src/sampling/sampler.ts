@@ -51,7 +51,7 @@ export class SamplerBuffers {
  * @param key the draw's random numbers; unused when greedy
  * @param logprobs which distribution's log Σ exp is wanted; null = none
  * @param tracer is told what the token was drawn from; null = nobody is. Not with temperature 0.
- * @returns the token, and log Σ exp of what `row` holds now (NaN when not wanted); token -1 when no token is possible
+ * @returns the token, and log Σ exp of what `row` holds now (NaN when not wanted, or where masks took a logit away that is no number); token -1 when no token is possible
  */
 export function sampleToken(
   row: Float32Array,
@@ -92,7 +92,9 @@ function chooseToken(
 ): { token: number; threshold: number } {
   const { scan, candidates } = buffers;
   const { temperature } = settings;
-  if (temperature === 0 || !(scan.maximum > -Infinity)) return { token: argmax(row, scan), threshold: -Infinity };
+  // Of an infinite logit nothing is a probability, also where the largest is all that is asked for.
+  if (!Number.isFinite(scan.maximum)) return { token: -1, threshold: -Infinity };
+  if (temperature === 0) return { token: argmax(row, scan), threshold: -Infinity };
   if (isTruncated(settings)) {
     const threshold = truncationThreshold(row, scan, settings, temperature, candidates);
     return { token: drawAbove(row, scan, threshold, 1 / temperature, key, candidates), threshold };

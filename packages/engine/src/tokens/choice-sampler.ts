@@ -1,7 +1,7 @@
 import type { Choice } from './choice.ts';
 import { EngineError, createTokenMask } from '@trainyard/backend';
 import type { TokenLogprob, StopVerdict, TokenMask } from '@trainyard/backend';
-import type { LogprobWriter } from '../sampling/logprobs.ts';
+import { finiteLogSum, type LogprobWriter } from '../sampling/logprobs.ts';
 import { maskRow } from '../sampling/mask-row.ts';
 import type { RowDraw } from '../runner/model-runner.ts';
 import { DrawKey } from '../sampling/random.ts';
@@ -30,7 +30,7 @@ export class ChoiceSampler {
 
   /**
    * @param row logits, `[V]`; holds anything afterwards
-   * @throws {EngineError} engine.internal when no token is possible, or the constraint fails
+   * @throws {EngineError} engine.internal when no token is possible, the logits that log-probabilities are wanted of are not numbers, or the constraint fails
    */
   next(choice: Choice, row: Float32Array): SampledToken {
     const { text, owner } = choice;
@@ -51,8 +51,10 @@ export class ChoiceSampler {
       choice.tracer,
     );
     if (token < 0) throw noTokenPossible(choice, row, adjustments);
-    const logprobs =
-      numTop === null ? null : [this.#writer.entry(row, token, logSumExp, logprobTokenIds ?? numTop, this.#buffers)];
+    if (numTop === null) return { token, logprobs: null, verdict: choice.take(token) };
+    // The token was drawn behind masks; the row as the model gave it may still be one of no numbers.
+    const logSum = finiteLogSum(logSumExp);
+    const logprobs = [this.#writer.entry(row, token, logSum, logprobTokenIds ?? numTop, this.#buffers)];
     return { token, logprobs, verdict: choice.take(token) };
   }
 
@@ -97,7 +99,7 @@ function noTokenPossible(
   row: Float32Array | null,
   adjustments: TokenAdjustments,
 ): EngineError {
-  if (row?.some((logit) => Number.isNaN(logit)))
+  if (row?.some((logit) => Number.isNaN(logit) || logit === Infinity))
     return new EngineError('engine.internal', 'no token is possible: the logits are not numbers');
   const masks = [
     text?.constraint && 'constraint',

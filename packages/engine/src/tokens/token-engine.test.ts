@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { Harness, request } from '../testing/token-harness.ts';
+import { Harness, request, type RequestOptions } from '../testing/token-harness.ts';
 import { EOS, mixedLogits, replying, SECOND_END, VOCAB_SIZE } from '../testing/scripted-logits.ts';
 import { KvFullError } from '../runner/model-runner.ts';
 
@@ -505,6 +505,27 @@ describe('failures', () => {
     harness.run();
     expect(bad.failed?.code).toBe('engine.internal');
     expect(good.completed).toBeDefined();
+  });
+
+  test.each<[string, number, number, RequestOptions]>([
+    ['infinite', Infinity, 0, {}],
+    ['infinite', Infinity, 1, {}],
+    ['infinite, masked', Infinity, 0, { allowedTokenIds: [66, 67], logprobs: 1 }],
+    ['infinite, masked', Infinity, 1, { allowedTokenIds: [66, 67], logprobs: 1 }],
+    ['no number, masked', NaN, 1, { allowedTokenIds: [66, 67], logprobs: 0 }],
+  ])('a logit that is %s (%d) fails the request at temperature %d: %j', (_, logit, temperature, options) => {
+    const harness = new Harness({
+      logits: (_tokens, _path, row) => {
+        row.fill(0);
+        row[65] = logit;
+      },
+    });
+    const reply = harness.submit({ ...options, sampling: { temperature }, maxTokens: 2 });
+    harness.run();
+    expect(reply.failed).toMatchObject({
+      code: 'engine.internal',
+      message: 'no token is possible: the logits are not numbers',
+    });
   });
 
   test('a receiver that throws loses its request and disturbs nobody', () => {
