@@ -48,7 +48,7 @@ export class ActiveRequest implements SequenceOwner {
   readonly namespace: string;
   readonly stopTokenIds: ReadonlySet<number>;
   readonly ends: EndTokens;
-  /** Ids whose logits are masked until minTokens are generated. */
+  /** Ids whose logits are masked until minTokens are generated: stop ids and end tokens, also under ignoreEos, as in vLLM. */
   readonly endingIds: ReadonlySet<number>;
   readonly allowedIds: readonly number[] | null;
   /** Biases of distinct ids, clamped to ±100. */
@@ -92,8 +92,7 @@ export class ActiveRequest implements SequenceOwner {
     this.namespace = JSON.stringify([request.tenant, request.cacheSalt, request.adapter?.digest ?? null]);
     this.stopTokenIds = new Set(request.stopTokenIds);
     this.ends = parts.ends;
-    const endIds = request.ignoreEos ? [] : [...parts.ends.endTokenIds, parts.ends.eosTokenId];
-    this.endingIds = new Set([...request.stopTokenIds, ...endIds]);
+    this.endingIds = new Set([...request.stopTokenIds, ...parts.ends.endTokenIds, parts.ends.eosTokenId]);
     this.allowedIds = request.allowedTokenIds && [...new Set(request.allowedTokenIds)];
     this.logitBias = clampedBias(request.sampling.logitBias);
     this.banned = isBeamSearch || parts.banned.length === 0 ? null : new BannedSequences(parts.banned);

@@ -153,6 +153,15 @@ describe('stops', () => {
     expect(reply.tokenIds().slice(0, 3)).not.toContain(EOS);
     expect(reply.finished()?.stopReason).toBeNull();
   });
+
+  test('minTokens masks them under ignoreEos, too', () => {
+    const harness = new Harness({ logits: replying([EOS, SECOND_END, EOS, EOS, SECOND_END], PROMPT.length) });
+    const reply = harness.submit({ ignoreEos: true, minTokens: 3, maxTokens: 5 });
+    harness.run();
+    expect(reply.tokenIds().slice(0, 3)).not.toContain(EOS);
+    expect(reply.tokenIds().slice(0, 3)).not.toContain(SECOND_END);
+    expect(reply.tokenIds().slice(3)).toEqual([EOS, SECOND_END]);
+  });
 });
 
 describe('prefix sharing', () => {

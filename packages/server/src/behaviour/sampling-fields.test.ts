@@ -162,4 +162,7 @@ test('min_tokens keeps the end and every stop id away', async () => {
   service.prefer({ [END]: 9, b: 5, a: 0 });
   expect(await service.reply({ ...GREEDY, min_tokens: 2 })).toMatchObject({ content: 'bb', reason: 'stop' });
   expect(await service.reply({ ...GREEDY, min_tokens: 2, stop_token_ids: [B] })).toMatchObject({ content: 'aa' });
+  // Under ignore_eos the end would not end the reply; it is kept away all the same.
+  const open = { ignore_eos: true, skip_special_tokens: false, max_tokens: 3 };
+  expect(await service.content({ ...GREEDY, ...open, min_tokens: 2 })).toBe('bb<|im_end|>');
 });
