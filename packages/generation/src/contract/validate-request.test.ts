@@ -72,6 +72,7 @@ describe('a field out of range is refused by name', () => {
     ['thinkingTokenBudget', { thinkingTokenBudget: -1 }],
     ['truncatePromptTokens', { truncatePromptTokens: -2 }],
     ['beamSearch', { beamSearch: { lengthPenalty: NaN } }],
+    ['temperature', { sampling: { temperature: 1e-40 } }],
     ['n', { n: 1.5, sampling: { temperature: 1 } }],
   ])('%s', (param, options) => {
     expect(new Harness().submit(options).failed).toMatchObject({ code: 'engine.invalid_request', param });

@@ -5,6 +5,8 @@
 export interface Form<out Value> {
   readonly type?: string;
   readonly enum?: readonly (string | boolean)[];
+  readonly const?: string | number;
+  readonly anyOf?: readonly Form<unknown>[];
   readonly minimum?: number;
   readonly exclusiveMinimum?: number;
   readonly maximum?: number;
@@ -34,6 +36,9 @@ export interface ListLimits {
 export const number = (limits: NumberLimits = {}): Form<number> => ({ type: 'number', ...limits });
 
 export const integer = (limits: NumberLimits = {}): Form<number> => ({ type: 'integer', ...limits });
+
+/** One number and no other. */
+export const exactly = (value: number): Form<number> => ({ type: 'number', const: value });
 
 export const boolean = (): Form<boolean> => ({ type: 'boolean' });
 
@@ -65,9 +70,14 @@ export const optionalMembers = <const Members extends Readonly<Record<string, Fo
 /**
  * The rule that a single value breaks, in words: `a finite number in (0, 1]`. Null when it is that.
  *
- * Knows numbers, integers, booleans and choices, and how long a list may be; of any other form it says nothing.
+ * Knows numbers, integers, booleans and choices, how long a list may be, and what is one of these; of any other form it says nothing.
  */
 export function unfitness(form: Form<unknown>, value: unknown): string | null {
+  if (form.anyOf !== undefined) {
+    const rules = form.anyOf.map((one) => unfitness(one, value));
+    return rules.includes(null) ? null : rules.join(' or ');
+  }
+  if (typeof form.const === 'number') return value === form.const ? null : String(form.const);
   if (form.enum !== undefined) return form.enum.includes(value as string) ? null : `one of ${form.enum.join(', ')}`;
   if (form.type === 'array') return listUnfitness(form, value);
   if (form.type === 'boolean') return typeof value === 'boolean' ? null : 'true or false';

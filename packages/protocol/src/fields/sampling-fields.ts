@@ -1,6 +1,7 @@
 import {
   anyOf,
   boolean,
+  exactly,
   type Form,
   integer,
   listOf,
@@ -53,8 +54,9 @@ export interface SamplingRow {
   readonly changes?: DistributionChange;
 }
 
-/** Sampling at a lower temperature would overflow; vLLM raises it the same way. */
+/** Sampling at a lower temperature would overflow; vLLM raises it the same way where a request is read. */
 const MIN_TEMPERATURE = 0.01;
+const MAX_TEMPERATURE = 2;
 
 /** Ends a choice whose last tokens are one pattern again and again. Looks at generated tokens only. */
 export interface RepetitionDetection {
@@ -144,12 +146,13 @@ export const SAMPLING_FIELDS = {
   },
   temperature: {
     forms: EVERYWHERE,
-    form: number({ minimum: 0, maximum: 2 }),
+    form: number({ minimum: 0, maximum: MAX_TEMPERATURE }),
     words: 'Logits are divided by it; 0 is greedy, values below 0.01 count as 0.01. Default 1.',
     name: 'temperature',
     of: 'sampling',
     default: 1,
     read: (temperature: number) => (temperature === 0 ? 0 : Math.max(temperature, MIN_TEMPERATURE)),
+    param: anyOf(exactly(0), number({ minimum: MIN_TEMPERATURE, maximum: MAX_TEMPERATURE })),
     changes: 'temperature',
   },
   top_p: {

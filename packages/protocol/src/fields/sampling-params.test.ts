@@ -45,6 +45,18 @@ describe('parameters in tokens', () => {
 describe('a parameter outside its limits', () => {
   const many = (count: number): number[] => Array.from({ length: count }, () => 1);
 
+  test('is a temperature below what requests are raised to', () => {
+    const of = (temperature: number) => findUnfitParam({ ...DEFAULT_PARAMS.sampling, temperature }, 'sampling');
+    for (const temperature of [0, 0.01, 1, 2]) expect(of(temperature)).toBeNull();
+    for (const temperature of [-0.01, 1e-40, 0.009, 2.01, NaN])
+      expect(of(temperature)).toEqual({
+        name: 'temperature',
+        rule: '0 or a finite number in [0.01, 2]',
+        value: temperature,
+      });
+    expect(of(readParams({ temperature: 1e-40 }, 'chat', 'sampling').temperature)).toBeNull();
+  });
+
   test('is found by name, a list by its length', () => {
     const tokens = { ...DEFAULT_PARAMS.tokens };
     expect(findUnfitParam(tokens, 'tokens')).toBeNull();
