@@ -174,6 +174,38 @@ describe('an export', () => {
     },
   );
 
+  it('as peft comes in under any alpha, each import with its own', { timeout: 240_000 }, async () => {
+    const { id } = await client.exports.create(modelId, { format: 'peft' });
+    await client.exports.wait(modelId, id);
+    const bytes = async (name: string) =>
+      new Uint8Array(await (await client.exports.download(modelId, id, name)).arrayBuffer());
+    const config = JSON.parse(new TextDecoder().decode(await bytes('adapter_config.json'))) as object;
+    const weights = await bytes('adapter_model.safetensors');
+    const chat = { messages: [{ role: 'user', content: 'yes or no?' }], max_tokens: 1, temperature: 0, seed: 1 };
+    const base = (await client.servedModels.list()).data[0]!.id;
+    const scoreOf = async (model: string) =>
+      (await client.chat.completions.create({ ...chat, model, logprobs: true })).choices[0]!.logprobs!.content![0]!
+        .logprob;
+    const untouched = await scoreOf(base);
+    const effects = async (alphas: readonly number[]) => {
+      const found: Record<number, number> = {};
+      const imported: string[] = [];
+      for (const alpha of alphas) {
+        const changed = new TextEncoder().encode(JSON.stringify({ ...config, lora_alpha: alpha }));
+        const adapter = await client.adapters.import({ config: changed, weights });
+        found[alpha] = Math.abs((await scoreOf(adapter.name)) - untouched);
+        imported.push(adapter.id);
+      }
+      for (const adapterId of imported) await client.adapters.delete(adapterId);
+      return found;
+    };
+    const rising = await effects([0.08, 8]);
+    console.log('what an adapter changes in a log-probability, by its alpha', rising);
+    expect(rising[8]).toBeGreaterThan(10 * rising[0.08]!);
+    expect(await effects([8, 0.08])).toEqual(rising);
+    await client.exports.delete(modelId, id);
+  });
+
   it('that a crash of the service cut off runs again and ends once', { timeout: 240_000 }, async () => {
     const { id } = await client.exports.create(modelId, { format: 'merged-safetensors' });
     await expect.poll(() => staged().length, { timeout: 30_000 }).toBe(1);

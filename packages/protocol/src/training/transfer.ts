@@ -70,7 +70,7 @@ export const ExportSchema = Type.Object(
     created_at: Type.Integer({ description: 'Unix seconds.' }),
     finished_at: nullable(Type.Integer(), { description: 'Unix seconds; null until it ended.' }),
     source_digest: nullable(Type.String(), {
-      description: 'sha256 of the exported adapter weights; null of a model that was never trained.',
+      description: 'sha256 of the weights and scale of the exported adapter; null of a model that was never trained.',
     }),
     files: Type.Array(ExportFileSchema, { description: 'Empty until it succeeded.' }),
     parity: nullable(ParityReportSchema, { description: 'Null until it succeeded.' }),
@@ -124,7 +124,7 @@ export const AdapterSchema = Type.Object(
       { description: 'Its shape; null until it is committed.' },
     ),
     digest: nullable(Type.String(), {
-      description: 'sha256 of its weights as they are kept here, in float32; null until it is committed.',
+      description: 'sha256 of its weights and scale as they are kept here, in float32; null until it is committed.',
     }),
   },
   { title: 'Adapter' },

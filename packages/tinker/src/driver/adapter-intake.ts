@@ -17,7 +17,7 @@ export interface IntakeRequest {
   readonly outputDirectory: string;
 }
 
-/** Makes the files of an adapter a version as this service has them. @returns sha256 of its weights, hex */
+/** Makes the files of an adapter a version as this service has them. @returns sha256 of its weights and scale, hex */
 export type AdapterIntake = (request: IntakeRequest) => string;
 
 /**

@@ -67,7 +67,7 @@ describe('a checkpoint', () => {
       task_type: 'CAUSAL_LM',
     });
     const { tensors, metadata } = readSafetensors(join(checkpoint, 'adapter_model.safetensors'));
-    expect(metadata).toEqual({ format: 'pt' });
+    expect(metadata).toEqual({ format: 'pt', lora_alpha: '4' });
     expect(tensors.get('base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight')).toMatchObject({
       dims: [2, 8],
       data: lora.tensors[0]!.value,
@@ -91,6 +91,25 @@ describe('a checkpoint', () => {
     const rows = [0, 2, 1, 3, 4, 6, 5, 7].flatMap((row) => [...b.subarray(2 * row, 2 * row + 2)]);
     expect([...gguf.readF32('blk.0.attn_q.weight.lora_b')]).toEqual(rows);
     gguf.close();
+  });
+
+  it('of the same weights has another digest under another scale', () => {
+    const { lora, optimizer } = trained();
+    const digestOf = (alpha: number): string =>
+      writeCheckpoint(checkpoint, { ...lora, config: { ...BIGRAM_LORA, alpha } }, BIGRAM_ARCHITECTURE, optimizer, {});
+    expect(digestOf(0.04)).not.toBe(digestOf(4));
+    expect(digestOf(4)).toBe(digestOf(4));
+  });
+
+  it('from before its digest covered the scale is read', () => {
+    const { lora } = write();
+    const path = join(checkpoint, 'adapter_model.safetensors');
+    const { tensors } = readSafetensors(path);
+    rmSync(path);
+    writeFileSync(join(checkpoint, 'digest'), `${writeSafetensors(path, [...tensors.values()], { format: 'pt' })}\n`);
+    const other = initialLoraParameters(BIGRAM_ARCHITECTURE, BIGRAM_LORA);
+    readCheckpoint(checkpoint, other);
+    expect(other.tensors.map(({ value }) => value)).toEqual(lora.tensors.map(({ value }) => value));
   });
 
   it('starts the optimizer afresh where its state was deleted or belongs to another objective', () => {

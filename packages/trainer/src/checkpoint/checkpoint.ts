@@ -24,7 +24,7 @@ const DIGEST_FILE = 'digest';
 /**
  * Writes a checkpoint; the directory appears whole or not at all.
  *
- * @returns sha256 of `adapter_model.safetensors`, hex: equal weights give equal digests
+ * @returns sha256 of `adapter_model.safetensors`, hex: equal weights with an equal scale give equal digests
  * @throws {TrainerError} `trainer.disk_full`
  */
 export function writeCheckpoint(
@@ -108,11 +108,13 @@ export function checkpointDigest(directory: string): string {
   return readText(directory, DIGEST_FILE).trim();
 }
 
-/** PEFT's two files. @returns sha256 of the weights file, hex */
+/** PEFT's two files. @returns sha256 of the weights file, hex: it covers all that decides what the adapter computes */
 function writeAdapter(directory: string, lora: LoraParameters): string {
   writeDurableText(join(directory, ADAPTER_CONFIG_FILE), `${JSON.stringify(peftConfig(lora.config), null, 2)}\n`);
-  // transformers and PEFT refuse files that do not name a format.
-  return writeSafetensors(join(directory, ADAPTER_FILE), peftTensors(lora), { format: 'pt' });
+  // transformers and PEFT refuse files that do not name a format. Names and shapes of the tensors tell rank and layers; without alpha, equal weights of
+  // another scale would be taken for the same adapter wherever one is known by its digest.
+  const metadata = { format: 'pt', lora_alpha: String(lora.config.alpha) };
+  return writeSafetensors(join(directory, ADAPTER_FILE), peftTensors(lora), metadata);
 }
 
 /** Reads PEFT's two files into `lora`, when all of it fits and the weights file has that sha256. */

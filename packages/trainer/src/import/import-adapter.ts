@@ -24,7 +24,7 @@ export interface ImportRequest {
 
 export interface ImportedAdapter {
   readonly lora: LoraConfig;
-  /** sha256 of the weights as they were written here, hex. */
+  /** sha256 of weights and scale as they were written here, hex. */
   readonly digest: string;
 }
 

@@ -72,8 +72,8 @@ export interface AdapterVersion {
   /** As it was given to `save`; means something to the learner alone. */
   readonly name: string;
   /**
-   * sha256 of the adapter's weights as PEFT writes them, in hex: equal weights have equal digests. Null for a version that is not served, of a
-   * learner elsewhere, which has not seen its weights.
+   * sha256 of the adapter's weights and scale in a file of PEFT, in hex: adapters that compute otherwise have other digests. Null for a version that
+   * is not served, of a learner elsewhere, which has not seen its weights.
    */
   readonly digest: string | null;
   /** Bytes that `save` wrote; absent where the learner does not tell it. */
