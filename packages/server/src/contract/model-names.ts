@@ -78,6 +78,20 @@ export async function resolveModelName(
   return atCheckpoint(model, checkpoint, base);
 }
 
+/** Whether a version that a name was resolved to is still kept. @param entityId of the caller */
+export async function isVersionThere(store: Store, model: ResolvedModel, entityId: string): Promise<boolean> {
+  switch (model.kind) {
+    case 'base':
+      return true;
+    case 'checkpoint':
+      return (await store.getCheckpoint(model.modelId, model.step))?.directoryKey === model.directoryKey;
+    case 'adapter':
+      return (await findImportedAdapter(store, { name: model.name, entityId })) !== null;
+    default:
+      return model satisfies never;
+  }
+}
+
 function atBase(base: BaseModel): ResolvedModel {
   return { kind: 'base', name: base.id, project: null, base };
 }

@@ -52,12 +52,14 @@ export interface GenerationOptions {
   scoresField?: string | undefined;
   /** Keeps what is sampled. Default: nothing is kept. */
   recorder?: OutputRecorder | null;
+  /** What a refusal, or a failure before the first output, is told as. Default: as it is. */
+  faultOf?: (error: unknown) => Promise<unknown>;
 }
 
 /**
  * Starts a request and waits for its first output.
  *
- * @throws {BackendFailure} what the engine refused or failed with; later failures come from `events`
+ * @throws {BackendFailure} what the engine refused or failed with, or what `faultOf` makes of it; later failures come from `events`
  */
 export async function openGeneration(
   inference: ModelInference,
@@ -87,7 +89,7 @@ export async function openGeneration(
     return { started, promptText, scores, events, end };
   } catch (error) {
     await source.return?.();
-    throw error;
+    throw options.faultOf === undefined ? error : await options.faultOf(error);
   }
 }
 

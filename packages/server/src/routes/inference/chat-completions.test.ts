@@ -376,6 +376,50 @@ describe('refused requests', () => {
     });
   });
 
+  test('a model that is deleted while requests for it are on their way is 404 in every form', async () => {
+    const unreadable = failure('engine.adapter_unreadable', 'adapter cannot be loaded: ENOENT', null);
+    server.inference.script = () => [unreadable];
+    const kept = await server.chat({ model: 'agent' });
+    expect([kept.statusCode, kept.json<ErrorBody>().error.code]).toEqual([500, 'engine.adapter_unreadable']);
+
+    const { id: entityId } = await server.store.ensureEntity('acme');
+    const prompts = {
+      '/v1/chat/completions': { messages: [{ role: 'user', content: 'hello' }] },
+      '/v1/completions': { prompt: 'hello' },
+      '/v1/messages': { messages: [{ role: 'user', content: 'hello' }], max_tokens: 1 },
+      '/v1/responses': { input: 'hello' },
+      '/inference/v1/generate': { token_ids: [5], sampling_params: { max_tokens: 1 } },
+    };
+    const versions = {
+      checkpoint: async (id: string) => {
+        const ofModel = await server.makeModel(id);
+        await server.addCheckpoint(ofModel, 'd');
+        return { model: `acme/demo/${id}:step1`, place: `/v1/preview/models/${ofModel}` };
+      },
+      adapter: async (id: string) => {
+        const keys = { configKey: `uploads/${id}/config`, weightsKey: `uploads/${id}/weights` };
+        await server.store.createAdapter({ id, entityId, baseModel: 'tiny/base', ...keys });
+        const directoryKey = `adapters/${id}`;
+        await server.blobs.commitDirectory(await server.blobs.stageDirectory(), directoryKey);
+        const lora = { rank: 8, alpha: 16, targets: ['q'] } as never;
+        await server.importAdapter(id, { directoryKey, digest: 'd'.repeat(64), lora });
+        return { model: `adapter:${id}`, place: `/v1/preview/adapters/${id}` };
+      },
+    };
+    for (const [url, prompt] of Object.entries(prompts))
+      for (const make of Object.values(versions))
+        for (const stream of [false, true]) {
+          const { model, place } = await make(crypto.randomUUID());
+          server.inference.script = async function* () {
+            expect((await server.request('DELETE', place)).statusCode).toBe(200);
+            yield unreadable;
+          };
+          const response = await server.request('POST', url, { ...prompt, model, stream });
+          expect(response.statusCode, `${url} ${model}`).toBe(404);
+          expect(response.body).toContain(`The model \`${model}\` was deleted`);
+        }
+  });
+
   test.each([
     ['prompt', 'messages'],
     ['sampling.logitBias', 'logit_bias'],

@@ -49,6 +49,7 @@ export function openChat(chat: AdmittedChat, signal: AbortSignal, meter: TokenMe
     constraintField: chat.constraintField,
     scoresField: chat.scoresField,
     recorder: chat.recorder,
+    faultOf: chat.faultOf,
   });
 }
 

@@ -70,6 +70,7 @@ async function admitCompletion(
       withPromptText: format.hasPromptText,
       constraintField: outputConstraint(body)?.field,
       scoresField: (body.prompt_logprobs ?? null) === null ? 'echo' : 'prompt_logprobs',
+      faultOf: admitted.faultOf,
     },
   };
 }

@@ -5,7 +5,8 @@ import type { UsageKind } from '@trainyard/store';
 import { callerOf, projectOf } from '../../edge/auth.ts';
 import { findAdapter, type ModelInference, withGenerate } from '../../contract/backends.ts';
 import { toErrorAnswer } from '../../faults/http-faults.ts';
-import type { ResolvedModel } from '../../contract/model-names.ts';
+import { BackendFailure } from '../../faults/backend-failure.ts';
+import { isVersionThere, type ResolvedModel } from '../../contract/model-names.ts';
 import { RequestError } from '../../faults/request-error.ts';
 import type { RouteParts } from '../server-parts.ts';
 import { sendEventStream } from '../../answers/sse.ts';
@@ -26,6 +27,8 @@ export interface AdmittedModel {
   inference: ModelInference;
   context: RequestContext;
   identity: AnswerIdentity;
+  /** See `GenerationOptions`. */
+  faultOf: (error: unknown) => Promise<unknown>;
 }
 
 /** @param idPrefix of the answer's id, such as `chatcmpl-` */
@@ -38,8 +41,7 @@ export async function admitModel(
   const caller = callerOf(request);
   const model = await requestedModel(request, body.model, parts);
   const adapter = await findAdapter(parts.blobs, model, parts.inference);
-  if (adapter === 'missing')
-    throw new RequestError('request.unknown_model', `The model \`${body.model}\` was deleted`, { param: 'model' });
+  if (adapter === 'missing') throw deleted(model);
   const requestId = request.headers['x-request-id'] === undefined ? (body.request_id ?? request.id) : request.id;
   const id = `${idPrefix}${requestId}`;
   return {
@@ -65,7 +67,23 @@ export async function admitModel(
       model: model.name,
       fingerprint: fingerprintOf(model),
     },
+    faultOf: (error) => orDeleted(error, model, caller.entityId, parts),
   };
+}
+
+/** The files of a version go with it, whatever requests for it are on their way: then what the engine misses is no failure of the service. */
+async function orDeleted(
+  error: unknown,
+  model: ResolvedModel,
+  entityId: string,
+  { store }: RouteParts,
+): Promise<unknown> {
+  if (!(error instanceof BackendFailure) || error.code !== 'engine.adapter_unreadable') return error;
+  return (await isVersionThere(store, model, entityId)) ? error : deleted(model);
+}
+
+function deleted({ name }: ResolvedModel): RequestError {
+  return new RequestError('request.unknown_model', `The model \`${name}\` was deleted`, { param: 'model' });
 }
 
 /** The back end of the request, whose work is a part of its trace. */
