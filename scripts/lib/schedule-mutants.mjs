@@ -93,7 +93,7 @@ export const SCHEDULE_MUTANTS = [
     edits: [
       {
         file: JOB_LIFECYCLE,
-        from: "  await tables.events.append(jobId, 'training_ended', outcome.data ?? {}, null, now);\n",
+        from: "  await tables.events.append(jobId, 'training_ended', { ...outcome.data, ...data }, null, now);\n",
         to: '',
       },
       {

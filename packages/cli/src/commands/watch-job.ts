@@ -34,6 +34,7 @@ export async function watchJob(
   let numAll: number | null = null;
   let numDone = 0;
   let sinceMs: number | null = null;
+  let reached: number | null = null;
   for await (const event of client.trainingJobs.watch(job.id, { signal })) {
     if (isJson) printJsonLine(event);
     switch (event.type) {
@@ -49,6 +50,9 @@ export async function watchJob(
       case 'warning':
         say(`warning: ${textIn(event, 'message')}\n         ${textIn(event, 'suggestion')}`);
         break;
+      case 'training_ended':
+        reached = numberIn(event, 'step');
+        break;
       default:
     }
   }
@@ -57,7 +61,7 @@ export async function watchJob(
     throw new CommandError(
       `the job ${job.id} ${ended.status === 'cancelled' ? 'was cancelled' : 'failed'}: ${oneLine(ended.error_message ?? 'no reason is known')}`,
     );
-  say(endedLine(ended));
+  say(endedLine(ended, reached));
   return ended;
 }
 
@@ -81,13 +85,12 @@ function stepLine(event: TrainingEventObject, numDone: number, numAll: number | 
   return [count, ...numbers, ...(left === null || numDone === numAll ? [] : [`${durationOf(left)} left`])].join('  ');
 }
 
-function endedLine({
-  start_step: start,
-  started_at: begun,
-  finished_at: ended,
-  group_outcomes: outcomes,
-}: TrainingJobObject): string {
-  const step = `done: the model is at step ${(start ?? 0) + 1}`;
+/** @param reached step of the model that came of it; null of a job whose events do not say it */
+function endedLine(
+  { started_at: begun, finished_at: ended, group_outcomes: outcomes }: TrainingJobObject,
+  reached: number | null,
+): string {
+  const step = reached === null ? 'done' : `done: the model is at step ${reached}`;
   const time = begun === null || ended === null ? '' : ` after ${durationOf(ended - begun)}`;
   const dropped = new Map<string, number>();
   for (const outcome of outcomes ?? [])

@@ -194,7 +194,7 @@ export const TrainingEventSchema = Type.Object(
     data: Type.Unsafe<Record<string, unknown>>({
       type: 'object',
       description:
-        '`num_sequences` and counts at the start; numbers of each gradient step; a JobWarning; `num_gradient_steps` at the end; `error_message` of a failure.',
+        '`num_sequences` and counts at the start; numbers of each gradient step; a JobWarning; `num_gradient_steps` and `step` at the end; `error_message` of a failure.',
     }),
   },
   { title: 'TrainingEvent' },

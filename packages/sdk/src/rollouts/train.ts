@@ -35,13 +35,15 @@ export async function train(
     { signal },
   );
   const gradientSteps: Record<string, number>[] = [];
+  let step = 0;
   for await (const event of trainingJobs.watch(id, { signal })) {
     onEvent?.(event);
     if (event.type === 'gradient_step') gradientSteps.push(event.data as Record<string, number>);
+    if (event.type === 'training_ended') step = Number(event.data['step']);
   }
   const job = await trainingJobs.retrieve(id, { signal });
   if (job.status !== 'succeeded') throw new TrainingFailedError(id, job.error_message ?? `the job is ${job.status}`);
-  return { job, step: (job.start_step ?? 0) + 1, gradientSteps };
+  return { job, step, gradientSteps };
 }
 
 export interface Evaluation {

@@ -194,7 +194,7 @@ test('a job shows what it ignores and drops in its start, and what it did in its
       data: expect.objectContaining({ num_sequences: 2, ignored_config_keys: ['plot_tensors', 'newer'] }),
     },
     { type: 'gradient_step', data: { policy_loss: 0 } },
-    { type: 'training_ended', data: { num_gradient_steps: 2 } },
+    { type: 'training_ended', data: { num_gradient_steps: 2, step: 1 } },
   ]);
   expect(logged).toEqual([
     `job ${job.id}: begins, claim 1`,
@@ -319,7 +319,10 @@ test('a job in which nothing could be trained succeeds, and says so', async () =
   await until(async () => expect(await status(job)).toBe('succeeded'));
   const message =
     'nothing was trained, the weights are those of the step before; groups dropped: 2 equal_rewards, 1 too_long';
-  expect((await events(job)).at(-1)).toEqual({ type: 'training_ended', data: { num_gradient_steps: 0, message } });
+  expect((await events(job)).at(-1)).toEqual({
+    type: 'training_ended',
+    data: { num_gradient_steps: 0, message, step: expect.any(Number) },
+  });
   expect(await store.latestCheckpoint(job.modelId)).toMatchObject({ step: 1, directoryKey: null });
 });
 

@@ -536,7 +536,7 @@ export interface JobOutcome {
   /** SHA-256 of the weights; ignored when `directoryKey` is null. */
   digest: string | null;
   metrics: Metrics;
-  /** Data of the `training_ended` event, any JSON object; default empty. */
+  /** Data of the `training_ended` event besides its `step`, that of the checkpoint; any JSON object, default empty. */
   data?: object;
 }
 

@@ -100,8 +100,9 @@ export async function gradientStepTaken(
     const model = fullName(await tables.models.get(job.modelId));
     await tables.usage.insert({ ...usage, keyId, entityId, project: origin.project, model, kind: 'training' }, now);
   }
-  const gradientStep = await tables.models.countGradientStep(job.modelId);
-  await tables.metrics.append(job.modelId, metrics, { step: (job.start?.step ?? 0) + 1, gradientStep }, now);
+  // Not the one behind the start: numbers of deleted checkpoints stay taken.
+  const { nextStep: step, numGradientSteps } = await tables.models.countGradientStep(job.modelId);
+  await tables.metrics.append(job.modelId, metrics, { step, gradientStep: numGradientSteps - 1 }, now);
 }
 
 function fullName(model: Model | null): string {
@@ -132,7 +133,7 @@ export async function finishJobSucceeded(
   await tables.models.advanceStep(modelId);
   const data = { step: checkpoint.step };
   await tables.feed.add({ type: 'checkpoint_created', entityId: model.entityId, modelId, jobId, data }, now);
-  await tables.events.append(jobId, 'training_ended', outcome.data ?? {}, null, now);
+  await tables.events.append(jobId, 'training_ended', { ...outcome.data, ...data }, null, now);
   return { ...(await finished(tables, await tables.jobs.end(held, 'succeeded', null, now))), checkpoint };
 }
 

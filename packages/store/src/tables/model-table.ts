@@ -114,14 +114,14 @@ export class ModelTable {
     await this.#sql.run('update models set next_step = next_step + 1 where id = ?', modelId);
   }
 
-  /** @returns how many gradient steps the model has taken before this one, over all its jobs */
-  async countGradientStep(modelId: string): Promise<number> {
-    const row = await this.#sql.get<{ count: number }>(
-      'update models set num_gradient_steps = num_gradient_steps + 1 where id = ? returning num_gradient_steps as count',
+  /** @returns how many gradient steps the model has taken with this one, over all its jobs, and the step that they lead to */
+  async countGradientStep(modelId: string): Promise<Pick<Model, 'nextStep' | 'numGradientSteps'>> {
+    const row = await this.#sql.get<{ next_step: number; num_gradient_steps: number }>(
+      'update models set num_gradient_steps = num_gradient_steps + 1 where id = ? returning next_step, num_gradient_steps',
       modelId,
     );
     if (row === undefined) throw new Error(`model ${modelId} vanished`);
-    return row.count - 1;
+    return { nextStep: row.next_step, numGradientSteps: row.num_gradient_steps };
   }
 
   async markDeleted(modelId: string, now: number): Promise<void> {

@@ -53,7 +53,7 @@ export function jobSuite(makeHarness: MakeHarness): void {
       expect(events.map((event) => [event.seq, event.type, event.data])).toEqual([
         [0, 'training_started', { num_sequences: 1 }],
         [1, 'gradient_step', { policy_loss: 0.5 }],
-        [2, 'training_ended', {}],
+        [2, 'training_ended', { step: 1 }],
       ]);
     });
 

@@ -111,6 +111,26 @@ export function runSuite(makeHarness: MakeHarness): void {
       expect((await store.getModel(modelId))?.numGradientSteps).toBe(3);
     });
 
+    it('the points of a job are at the step that it leads to, also behind checkpoints that were deleted', async () => {
+      const { id: modelId } = await addModel(store);
+      const steps = [];
+      for (const [index, deleted] of [[], [], [2], [1, 3]].entries()) {
+        await store.deleteCheckpoints(modelId, deleted);
+        const job = await begin(modelId);
+        await job.step(0, { 'train/loss': index });
+        steps.push((await job.end()).checkpoint.step);
+        expect((await store.listEvents({ jobId: job.id }))?.items.at(-1)).toMatchObject({
+          type: 'training_ended',
+          data: { step: steps.at(-1) },
+        });
+      }
+      expect(steps).toEqual([1, 2, 3, 4]);
+      const { points } = (await read(modelId, 'train/loss', 'step'))!;
+      expect(points.map(({ first, last, mean }) => [first, last, mean])).toEqual(
+        steps.map((step, index) => [step, step, index]),
+      );
+    });
+
     it('many points become as few as asked for, each with the mean, the least and the most of its own', async () => {
       const { id: modelId } = await addModel(store);
       const job = await begin(modelId);
