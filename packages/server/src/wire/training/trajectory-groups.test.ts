@@ -101,6 +101,22 @@ describe('items', () => {
       expect(() => at(wrong)).toThrow(TrajectoryFormatError);
   });
 
+  test('a log-probability that is infinite in 32 bits is refused with its place', () => {
+    const at = (logprob: number) => items(choice({ content: [...entries(1), { token: 'token_id:1', logprob }] }));
+    const lowest = -3.4028234663852886e38;
+    expect(at(lowest)[0]).toMatchObject({ logprobs: Float32Array.of(-0.125, lowest) });
+    for (const logprob of [-3.5e38, -1e39, -Number.MAX_VALUE])
+      expect(() => at(logprob)).toThrow(
+        expect.objectContaining({
+          item: expect.objectContaining({
+            loc: expect.arrayContaining(['messages_and_choices', 'logprobs', 'content', 1, 'logprob']),
+            type: 'logprob_invalid',
+            input: logprob,
+          }),
+        }),
+      );
+  });
+
   test.each([[100], [-1], [1.5], ['7'], [null]])('the token id %j is outside a vocabulary of 100', (id) => {
     expect(() => items(choice({ content: entries(1) }, { token_ids: [id] }))).toThrow(/token id in \[0, 100\)/);
   });

@@ -233,7 +233,8 @@ function checkTokenId(id: unknown, place: Place, options: GroupOptions): number 
 
 function readLogprob(entry: unknown, place: Place): number {
   const logprob = isObject(entry) ? entry['logprob'] : undefined;
-  if (typeof logprob === 'number' && Number.isFinite(logprob) && logprob <= LOGPROB_ROUNDING)
+  // They are kept in 32 bits: what is infinite there is no log-probability that was sampled with.
+  if (typeof logprob === 'number' && Number.isFinite(Math.fround(logprob)) && logprob <= LOGPROB_ROUNDING)
     return Math.min(logprob, 0);
   return fail(
     [...place, 'logprob'],
