@@ -119,6 +119,17 @@ describe('an adapter of PEFT', () => {
     expect(refusal(withConfig(changes))).toMatch(reason);
   });
 
+  test.each([
+    ['an_option', /^an_option is not supported/],
+    ['target_modules', /^target_modules may name/],
+    ['peft_type', /^peft_type must be/],
+  ])('with a value that is nested deeper than a stack goes is refused by name (%s)', (option, reason) => {
+    const deep = `${'['.repeat(100_000)}${']'.repeat(100_000)}`;
+    const kept = Object.entries(JSON.parse(config) as object).filter(([name]) => name !== option);
+    const text = `{${JSON.stringify(Object.fromEntries(kept)).slice(1, -1)}, "${option}": ${deep}}`;
+    expect(refusal({ config: text })).toMatch(reason);
+  });
+
   test.each(['', '[]', 'null', '{"r": ', '"LORA"'])('with the configuration %j is refused', (text) => {
     expect(refusal({ config: text })).toMatch(/^adapter_config\.json (is not JSON|must hold one object)/);
   });

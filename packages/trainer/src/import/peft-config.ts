@@ -1,3 +1,4 @@
+import { shown } from '@trainyard/native';
 import { LINEAR_NAMES, type LinearName } from '@trainyard/transformer';
 import { TrainerError } from '../contract/errors.ts';
 import { peftTargetModules } from '../model/adapter-tensors.ts';
@@ -102,11 +103,6 @@ function isNeutral(value: unknown): boolean {
   if (value === null || value === false) return true;
   if (Array.isArray(value)) return value.length === 0;
   return typeof value === 'object' && Object.keys(value as object).length === 0;
-}
-
-/** A value for a message, cut where it is long. */
-function shown(value: unknown): string {
-  return (JSON.stringify(value) ?? 'nothing').slice(0, 100);
 }
 
 function invalid(message: string, cause?: unknown): TrainerError {

@@ -1,0 +1,28 @@
+/** Names of tensors fit. */
+const MAX_CHARACTERS = 200;
+const MAX_DEPTH = 4;
+
+/** A name or value of a file as messages show it: in JSON, cut where it is long or deep, as what others wrote may be of any size. */
+export function shown(value: unknown): string {
+  const text = JSON.stringify(cut(value, MAX_DEPTH)) ?? 'nothing';
+  return text.length <= MAX_CHARACTERS ? text : `${text.slice(0, MAX_CHARACTERS)}…`;
+}
+
+/** The same value where it is short. What is left out of a longer one, its text is too long for. */
+function cut(value: unknown, depth: number): unknown {
+  switch (typeof value) {
+    case 'string':
+      return value.slice(0, MAX_CHARACTERS);
+    case 'bigint':
+      return Number(value);
+    case 'object':
+      break;
+    default:
+      return value;
+  }
+  if (value === null) return null;
+  if (depth === 0) return '…';
+  if (Array.isArray(value)) return value.slice(0, MAX_CHARACTERS).map((item) => cut(item, depth - 1));
+  const members = Object.entries(value).slice(0, MAX_CHARACTERS);
+  return Object.fromEntries(members.map(([name, member]) => [name.slice(0, MAX_CHARACTERS), cut(member, depth - 1)]));
+}
