@@ -188,6 +188,11 @@ test.each<[what: string, bytes: Buffer, message: RegExp]>([
   ],
   ['an unknown value type', header(0n, 1n, 1n, 'k', 13, 0n), /unknown value type 13 at offset 33/],
   ['a key given twice', header(0n, 2n, 1n, 'k', 4, 1, 1n, 'k', 4, 2), /"k" a second time/],
+  [
+    'a long key given twice',
+    header(0n, 2n, ...[0, 0].flatMap(() => [100_000n, 'k'.repeat(100_000), 4, 1])),
+    /^.{0,200}key "k{199}… a second time at offset \d+$/,
+  ],
   ['a bad alignment', header(0n, 1n, 17n, 'general.alignment', 4, 3), /power of two, it is 3/],
   ['five dimensions', header(1n, 0n, 1n, 't', 5, 1n, 1n, 1n, 1n, 1n, 0, 0n), /5 dimensions/],
   ['dimensions whose product overflows', header(1n, 0n, 1n, 't', 2, 2n ** 33n, 2n ** 33n, 0, 0n), /a dimension of/],

@@ -1,5 +1,6 @@
 import { VALUE_TYPES } from './header-reader.ts';
 import type { HeaderReader, ValueType } from './header-reader.ts';
+import { shown } from './shown.ts';
 import { TENSOR_TYPES } from './tensor-types.ts';
 import type { TensorType } from './tensor-types.ts';
 
@@ -68,7 +69,7 @@ export function parseHeader(reader: HeaderReader, fileBytes: number): GgufHeader
   for (let i = 0; i < numEntries; i++) {
     const start = reader.offset;
     const key = reader.string();
-    if (metadata.has(key)) reader.fail(`metadata key ${JSON.stringify(key)} a second time`, start);
+    if (metadata.has(key)) reader.fail(`metadata key ${shown(key)} a second time`, start);
     const valueStart = reader.offset;
     metadata.set(key, readValue(reader, readValueType(reader), budget, 0));
     valueRanges.set(key, { start: valueStart, end: reader.offset });
@@ -96,7 +97,7 @@ function readValue(reader: HeaderReader, type: ValueType, budget: { values: numb
 function alignmentOf(reader: HeaderReader, metadata: Map<string, GgufValue>): number {
   const value = metadata.get('general.alignment') ?? DEFAULT_ALIGNMENT;
   if (typeof value !== 'number' || !Number.isInteger(value) || value < 1 || (value & (value - 1)) !== 0) {
-    reader.fail(`general.alignment must be a power of two, it is ${String(value)}`);
+    reader.fail(`general.alignment must be a power of two, it is ${shown(value)}`);
   }
   return value;
 }
@@ -107,13 +108,13 @@ function readTensors(reader: HeaderReader, count: number, alignment: number, fil
   for (let i = 0; i < count; i++) {
     const infoStart = reader.offset;
     const name = reader.string();
-    if (names.has(name)) reader.fail(`tensor ${JSON.stringify(name)} a second time`, infoStart);
+    if (names.has(name)) reader.fail(`tensor ${shown(name)} a second time`, infoStart);
     names.add(name);
     const dims = readDims(reader);
     const typeId = reader.u32();
     const type = TENSOR_TYPES.get(typeId) ?? reader.fail(`unknown tensor type ${typeId}`, infoStart);
     if ((dims[0] ?? 1) % type.blockLength !== 0) {
-      reader.fail(`rows of ${dims[0]} in blocks of ${type.blockLength} (tensor ${JSON.stringify(name)})`, infoStart);
+      reader.fail(`rows of ${dims[0]} in blocks of ${type.blockLength} (tensor ${shown(name)})`, infoStart);
     }
     const offset = reader.u64();
     if (offset % BigInt(alignment) !== 0n) reader.fail(`tensor data not aligned to ${alignment}`, infoStart);
@@ -127,7 +128,7 @@ function readTensors(reader: HeaderReader, count: number, alignment: number, fil
     const offset = dataStart + info.offset;
     if (offset + info.sizeBytes > fileBytes) {
       reader.fail(
-        `tensor ${JSON.stringify(info.name)} of ${info.sizeBytes} bytes at ${offset} in a file of ${fileBytes}`,
+        `tensor ${shown(info.name)} of ${info.sizeBytes} bytes at ${offset} in a file of ${fileBytes}`,
         infoStart,
       );
     }

@@ -5,7 +5,7 @@
  */
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { writeGguf } from '@trainyard/native';
+import { shown, writeGguf } from '@trainyard/native';
 import type { Architecture, LoraConfig } from '@trainyard/transformer';
 import { replaceDirectory, writeDurableText } from './durable-directory.ts';
 import { TrainerError } from '../contract/errors.ts';
@@ -126,7 +126,7 @@ export function readAdapter(directory: string, lora: LoraParameters, digest: str
     if (JSON.stringify(found) === JSON.stringify(expected[key])) continue;
     throw unreadable(
       directory,
-      `its adapter has ${key} ${JSON.stringify(found)}, the model's has ${JSON.stringify(expected[key])}`,
+      `its adapter has ${key} ${shown(found)}, the model's has ${JSON.stringify(expected[key])}`,
     );
   }
   readInto(join(directory, ADAPTER_FILE), peftTensors(lora), digest);

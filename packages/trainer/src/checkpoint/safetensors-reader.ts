@@ -1,4 +1,5 @@
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
+import { shown } from '@trainyard/native';
 import { TrainerError } from '../contract/errors.ts';
 
 /** Types whose values can be read as float32. */
@@ -16,6 +17,8 @@ export interface SafetensorsEntry {
 
 /** The format allows 100 MB; a header takes memory in proportion to it. */
 const MAX_HEADER_BYTES = 100_000_000;
+/** As PyTorch and NumPy have it. */
+const MAX_DIMS = 64;
 const PIECE_BYTES = 4 << 20;
 
 /** A safetensors file opened for reading: its header at once, tensors on demand. Works on any bytes. */
@@ -130,11 +133,12 @@ function placeEntries(
   entries.sort((first, second) => first.start - second.start || first.end - second.end);
   let expectedStart = 0;
   for (const { name, dims, dtype, start, end } of entries) {
-    if (start !== expectedStart) throw unreadable(path, `tensor ${name} starts at ${start}, expected ${expectedStart}`);
+    if (start !== expectedStart)
+      throw unreadable(path, `tensor ${shown(name)} starts at ${start}, expected ${expectedStart}`);
     if (end - start !== DTYPE_BYTES[dtype] * dims.reduce((product, dim) => product * dim, 1)) {
-      throw unreadable(path, `tensor ${name} of [${dims.join(', ')}] has ${end - start} bytes`);
+      throw unreadable(path, `tensor ${shown(name)} of [${dims.join(', ')}] has ${end - start} bytes`);
     }
-    if (dataStart + end > fileBytes) throw unreadable(path, `tensor ${name} ends beyond the end of the file`);
+    if (dataStart + end > fileBytes) throw unreadable(path, `tensor ${shown(name)} ends beyond the end of the file`);
     expectedStart = end;
   }
   if (dataStart + expectedStart !== fileBytes)
@@ -148,17 +152,20 @@ function describe(path: string, name: string, description: unknown): Safetensors
   if (isRecord(description)) {
     const { dtype, shape, data_offsets: offsets } = description;
     const isKnown = typeof dtype === 'string' && Object.hasOwn(DTYPE_BYTES, dtype);
-    if (isKnown && isCounts(shape) && isCounts(offsets) && offsets.length === 2) {
+    if (isKnown && isCounts(shape) && shape.length <= MAX_DIMS && isCounts(offsets) && offsets.length === 2) {
       return { name, dtype: dtype as SafetensorsDtype, dims: shape, start: offsets[0]!, end: offsets[1]! };
     }
     if (typeof dtype === 'string' && !isKnown) {
       throw unreadable(
         path,
-        `tensor ${name} has the dtype ${dtype}; readable are ${Object.keys(DTYPE_BYTES).join(', ')}`,
+        `tensor ${shown(name)} has the dtype ${shown(dtype)}; readable are ${Object.keys(DTYPE_BYTES).join(', ')}`,
       );
     }
   }
-  throw unreadable(path, `tensor ${name} is not described by dtype, shape and data_offsets`);
+  throw unreadable(
+    path,
+    `tensor ${shown(name)} is not described by dtype, a shape of at most ${MAX_DIMS} dimensions and data_offsets`,
+  );
 }
 
 function isRecord(value: unknown): value is Record<string, unknown> {

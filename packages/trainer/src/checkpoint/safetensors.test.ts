@@ -83,17 +83,38 @@ describe('safetensors', () => {
     ['no JSON', () => forge('{"x": '), /not JSON/],
     ['a header that is no object', () => forge('[]'), /not an object/],
     ['metadata that are no strings', () => forge('{"__metadata__": {"a": 1}}'), /metadata are not strings/],
-    ['another type', () => forge(one({ dtype: 'F64' }), eight), /dtype F64; readable are F32, F16, BF16/],
-    ['a type that is no text', () => forge(one({ dtype: 4 }), eight), /tensor x is not described/],
+    ['another type', () => forge(one({ dtype: 'F64' }), eight), /dtype "F64"; readable are F32, F16, BF16/],
+    ['a type that is no text', () => forge(one({ dtype: 4 }), eight), /tensor "x" is not described/],
     ['a type of another size', () => forge(one({ dtype: 'F16' }), eight), /of \[2\] has 8 bytes/],
-    ['a negative offset', () => forge(one({ data_offsets: [-8, 0] }), eight), /tensor x is not described/],
+    ['a negative offset', () => forge(one({ data_offsets: [-8, 0] }), eight), /tensor "x" is not described/],
     ['a gap', () => forge(one({ data_offsets: [4, 12] }), new Uint8Array(12)), /starts at 4, expected 0/],
     ['a shape that is not its size', () => forge(one({ shape: [3] }), eight), /of \[3\] has 8 bytes/],
     ['data cut off', () => forge(one({}), new Uint8Array(7)), /beyond the end/],
     ['data left over', () => forge(one({}), new Uint8Array(9)), /1 bytes belong to no tensor/],
+    ['a shape of too many dimensions', () => forge(one({ shape: Array(65).fill(1) }), eight), /at most 64 dimensions/],
   ])('refuse %s', (_name, make, reason) => {
     make();
     expect(() => readSafetensors(path)).toThrow(expect.objectContaining({ code: 'trainer.checkpoint_unreadable' }));
     expect(() => readSafetensors(path)).toThrow(reason);
+  });
+
+  const long = 'x'.repeat(1_000_000);
+  it.each<[string, object]>([
+    ['a name', { [long]: {} }],
+    ['a name in front of a gap', { [long]: { dtype: 'F32', shape: [1], data_offsets: [4, 8] } }],
+    ['a name of another size', { [long]: { dtype: 'F32', shape: [3], data_offsets: [0, 8] } }],
+    ['a name of data cut off', { [long]: { dtype: 'F32', shape: [4], data_offsets: [0, 16] } }],
+    ['a type', { x: { dtype: long, shape: [2], data_offsets: [0, 8] } }],
+    ['a shape', { x: { dtype: 'F32', shape: Array(1_000_000).fill(1), data_offsets: [0, 8] } }],
+    ['dimensions', { x: { dtype: 'F32', shape: Array(64).fill(2 ** 53 - 1), data_offsets: [0, 8] } }],
+  ])('are refused in a few words however long they are: %s', (_name, header) => {
+    forge(JSON.stringify(header), eight);
+    try {
+      readSafetensors(path);
+      expect.unreachable();
+    } catch (error) {
+      expect(error).toMatchObject({ code: 'trainer.checkpoint_unreadable' });
+      expect((error as Error).message.length).toBeLessThan(2_000);
+    }
   });
 });

@@ -1,4 +1,4 @@
-import { GgufFile } from '@trainyard/native';
+import { GgufFile, shown } from '@trainyard/native';
 import { type Architecture, linearDims, type LinearName, type LoraConfig, type LoraHalf } from '@trainyard/transformer';
 import { writeAdapterFiles } from '../checkpoint/checkpoint.ts';
 import { diskFault } from '../checkpoint/durable-directory.ts';
@@ -108,7 +108,7 @@ function refuseOthers(weights: SafetensorsReader, expected: ReadonlySet<string>,
   for (const { name, dims } of weights.entries.values()) {
     if (expected.has(name)) continue;
     throw invalid(
-      `tensor ${JSON.stringify(name.slice(0, 200))} of [${dims.join(', ')}] does not belong to a LoRA adapter of this base model ` +
+      `tensor ${shown(name)} of [${dims.join(', ')}] does not belong to a LoRA adapter of this base model ` +
         `on ${lora.targets.join(', ')}; expected are ${expected.size} tensors such as ${[...expected][0]}`,
     );
   }

@@ -1,4 +1,4 @@
-import type { GgufFile } from '@trainyard/native';
+import { type GgufFile, shown } from '@trainyard/native';
 import { UnsupportedModelError } from '../contract/errors.ts';
 
 export type ModelFile = Pick<GgufFile, 'metadata' | 'tensors'>;
@@ -65,11 +65,10 @@ export function refuseUnknownSettings(file: ModelFile, name: string): void {
     const setting = key.slice(name.length + 1);
     const neutral = Object.hasOwn(NEUTRAL_SETTINGS, setting) ? NEUTRAL_SETTINGS[setting] : undefined;
     if (KNOWN_SETTINGS.has(setting) || neutral?.some((allowed) => allowed === plain(value))) continue;
-    const shown = JSON.stringify(plain(value)) ?? String(value);
     throw unsupported(
       neutral === undefined
-        ? `the model file sets ${key} to ${shown}, which training does not know`
-        : `the model file sets ${key} to ${shown}; training supports ${neutral.join(' or ')} only`,
+        ? `the model file sets ${shown(key)} to ${shown(value)}, which training does not know`
+        : `the model file sets ${key} to ${shown(value)}; training supports ${neutral.join(' or ')} only`,
     );
   }
 }
@@ -80,7 +79,7 @@ export function refuseUnknownTensors(file: ModelFile, name: string): void {
     const part = /^blk\.\d+\.(.+)$/.exec(tensor)?.[1];
     if (part === undefined ? OTHER_TENSORS.has(tensor) : BLOCK_TENSORS.has(part)) continue;
     throw unsupported(
-      `this ${name} model has the tensor ${tensor}, which training does not know (mixture of experts, for example)`,
+      `this ${name} model has the tensor ${shown(tensor)}, which training does not know (mixture of experts, for example)`,
     );
   }
 }

@@ -1,4 +1,4 @@
-import type { GgufValue } from '@trainyard/native';
+import { type GgufValue, shown } from '@trainyard/native';
 import {
   hasInEveryBlock,
   refuseUnknownSettings,
@@ -48,7 +48,7 @@ export function readArchitecture(file: ModelFile): Architecture {
   const name = String(file.metadata.get('general.architecture'));
   const family = SUPPORTED[name];
   if (family === undefined) {
-    throw unsupported(`architecture "${name}" cannot be trained; supported: ${Object.keys(SUPPORTED).join(', ')}`);
+    throw unsupported(`architecture ${shown(name)} cannot be trained; supported: ${Object.keys(SUPPORTED).join(', ')}`);
   }
   refuseUnknownSettings(file, name);
   refuseUnknownTensors(file, name);
@@ -56,7 +56,7 @@ export function readArchitecture(file: ModelFile): Architecture {
     const value = file.metadata.get(`${name}.${key}`);
     if (value === undefined) return undefined;
     if (typeof value !== 'number' && typeof value !== 'bigint')
-      throw unsupported(`${name}.${key} must be one number for all layers, got ${JSON.stringify(value)}`);
+      throw unsupported(`${name}.${key} must be one number for all layers, got ${shown(value)}`);
     return Number(value);
   };
   const required = (key: string): number => {
@@ -114,7 +114,7 @@ function readRopeScale(type: GgufValue | undefined, optional: (key: string) => n
   const factor = optional('rope.scaling.factor') ?? optional('rope.scale_linear') ?? 0;
   if (type === 'none') return 1;
   if (type !== undefined && type !== 'linear')
-    throw unsupported(`rope scaling ${JSON.stringify(type)} is not supported; supported: none, linear`);
+    throw unsupported(`rope scaling ${shown(type)} is not supported; supported: none, linear`);
   return factor === 0 ? 1 : factor;
 }
 
