@@ -12,6 +12,7 @@ export {
   type TokenDraw,
 } from './choice-sampling.ts';
 export { type Form, type ValueOf, unfitness } from './form.ts';
+export { LEAST_LORA_ALPHA } from './lora-alpha.ts';
 export { REQUEST_LIMITS } from './request-limits.ts';
 export {
   type FieldNames,

@@ -1,4 +1,5 @@
 import Type, { type Static } from 'typebox';
+import { LEAST_LORA_ALPHA } from '../fields/lora-alpha.ts';
 import { nullable, optionalNullable } from '../shape/schema.ts';
 
 /** The linear layers of a block that can be adapted, as PEFT names them. */
@@ -13,7 +14,7 @@ const MAX_SEED = 2 ** 32 - 1;
 export const LoraRequestSchema = Type.Object(
   {
     rank: optionalNullable(Type.Integer({ minimum: 1, maximum: MAX_RANK })),
-    alpha: optionalNullable(Type.Number({ exclusiveMinimum: 0, maximum: 4096 })),
+    alpha: optionalNullable(Type.Number({ minimum: LEAST_LORA_ALPHA, maximum: 4096 })),
     targets: optionalNullable(Type.Array(Type.Enum([...LORA_TARGETS]), { minItems: 1, maxItems: LORA_TARGETS.length })),
     dropout: optionalNullable(Type.Number({ minimum: 0, maximum: 0 })),
     init_seed: optionalNullable(Type.Integer({ minimum: 0, maximum: MAX_SEED })),

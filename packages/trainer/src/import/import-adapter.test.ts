@@ -2,6 +2,8 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'n
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
+import { GgufFile } from '@trainyard/native';
+import { LEAST_LORA_ALPHA } from '@trainyard/protocol/fields';
 import { randomSource, TINY_ARCHITECTURES, writeTinyGguf } from '@trainyard/transformer/testing';
 import { readCheckpoint, writeCheckpoint } from '../checkpoint/checkpoint.ts';
 import { initialLoraParameters } from '../model/lora-parameters.ts';
@@ -94,6 +96,14 @@ describe('an adapter of PEFT', () => {
     );
   });
 
+  test('of the least alpha has its scale in single precision, too', () => {
+    const { outputDirectory, lora } = importFrom(withConfig({ lora_alpha: LEAST_LORA_ALPHA }));
+    expect(lora.alpha).toBe(LEAST_LORA_ALPHA);
+    const file = GgufFile.open(join(outputDirectory, 'adapter.gguf'));
+    expect(Number(file.metadata.get('adapter.lora.alpha')) / LEAST_LORA_ALPHA).toBeCloseTo(1, 6);
+    file.close();
+  });
+
   test.each<[object, RegExp]>([
     [{ peft_type: 'IA3' }, /^peft_type must be "LORA", got "IA3"/],
     [{ task_type: 'SEQ_CLS' }, /^task_type must be "CAUSAL_LM", got "SEQ_CLS"/],
@@ -110,8 +120,9 @@ describe('an adapter of PEFT', () => {
     [{ r: 0 }, /^r must be a whole number from 1 to 256, got 0/],
     [{ r: 257 }, /^r must be a whole number from 1 to 256, got 257/],
     [{ r: '8' }, /^r must be a whole number from 1 to 256, got "8"/],
-    [{ lora_alpha: 0 }, /^lora_alpha must be a number above 0 .* got 0/],
-    [{ lora_alpha: null }, /^lora_alpha must be a number above 0 .* got null/],
+    [{ lora_alpha: 0 }, /^lora_alpha must be a number from 1e-30 to 1000000, got 0/],
+    [{ lora_alpha: 1e-50 }, /^lora_alpha must be a number from 1e-30 to 1000000, got 1e-50/],
+    [{ lora_alpha: null }, /^lora_alpha must be a number from 1e-30 to 1000000, got null/],
     [{ target_modules: [] }, /^target_modules must be "all-linear" or a list of q_proj, .* got \[\]/],
     [{ target_modules: '.*proj' }, /^target_modules must be .* got "\.\*proj"/],
     [{ target_modules: ['q_proj', 'lm_head'] }, /^target_modules may name q_proj, .* got "lm_head"/],
@@ -164,6 +175,14 @@ describe('an adapter of PEFT', () => {
       'is not finite',
       () => withTensors(([first, ...rest]) => [{ ...first!, data: first!.data.map(() => Number.NaN) }, ...rest]),
       /lora_A\.weight has values that are not finite/,
+    ],
+    [
+      'is not finite at its scale',
+      () => ({
+        ...withTensors(([a, b, ...rest]) => [a!, { ...b!, data: b!.data.map(() => 1e38) }, ...rest]),
+        ...withConfig({ lora_alpha: 1e6 }),
+      }),
+      /lora_B\.weight has values that are not finite once they are multiplied by lora_alpha \/ r/,
     ],
     [
       'is a pickle',

@@ -63,6 +63,10 @@ export function importAdapter(request: ImportRequest): ImportedAdapter {
     const { name } = expected[index]!;
     const value = weights.readF32(name);
     if (!value.every(Number.isFinite)) throw invalid(`tensor ${name} has values that are not finite`);
+    // Whoever computes with it multiplies this half.
+    const scale = place.half === 'b' ? lora.alpha / lora.rank : 1;
+    if (!value.every((one) => Number.isFinite(Math.fround(one * scale))))
+      throw invalid(`tensor ${name} has values that are not finite once they are multiplied by lora_alpha / r`);
     return { ...place, value };
   });
   try {

@@ -1,4 +1,5 @@
 import { shown } from '@trainyard/native';
+import { LEAST_LORA_ALPHA } from '@trainyard/protocol/fields';
 import { LINEAR_NAMES, type LinearName } from '@trainyard/transformer';
 import { TrainerError } from '../contract/errors.ts';
 import { peftTargetModules } from '../model/adapter-tensors.ts';
@@ -81,9 +82,8 @@ function rankOf(value: unknown): number {
 }
 
 function alphaOf(value: unknown): number {
-  // llama.cpp keeps it as float32.
-  if (typeof value === 'number' && value > 0 && value <= 1e6) return value;
-  throw invalid(`lora_alpha must be a number above 0 and up to 1000000, got ${shown(value)}`);
+  if (typeof value === 'number' && value >= LEAST_LORA_ALPHA && value <= 1e6) return value;
+  throw invalid(`lora_alpha must be a number from ${LEAST_LORA_ALPHA} to 1000000, got ${shown(value)}`);
 }
 
 function targetsOf(value: unknown): LinearName[] {

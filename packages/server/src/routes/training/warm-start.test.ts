@@ -49,6 +49,7 @@ test.each([
   [{ rank: 257 }, 'lora.rank'],
   [{ rank: 2.5 }, 'lora.rank'],
   [{ alpha: 0 }, 'lora.alpha'],
+  [{ alpha: 1e-50 }, 'lora.alpha'],
   [{ targets: [] }, 'lora.targets'],
   [{ targets: ['lm_head'] }, 'lora.targets.0'],
   [{ targets: ['q_proj', 'q_proj'] }, 'lora.targets'],
