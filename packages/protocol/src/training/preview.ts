@@ -1,6 +1,6 @@
 import Type, { type Static } from 'typebox';
 import { LoraObjectSchema, LoraRequestSchema } from './lora.ts';
-import { listPageSchema, NAME_PATTERN, nullable, optionalNullable } from '../shape/schema.ts';
+import { listPageSchema, NAME_PATTERN, nullable, optionalNullable, WELL_FORMED_PATTERN } from '../shape/schema.ts';
 import { TrainingConfigSchema } from './training-config.ts';
 import { TrajectoryGroupSchema } from './trajectory.ts';
 
@@ -82,7 +82,7 @@ export const LogTrajectoriesRequestSchema = Type.Object(
   {
     model_id: optionalNullable(Type.String()),
     trajectory_groups: Type.Array(TrajectoryGroupSchema),
-    split: Type.String({ minLength: 1, maxLength: 128 }),
+    split: Type.String({ minLength: 1, maxLength: 128, pattern: WELL_FORMED_PATTERN }),
   },
   { title: 'LogTrajectoriesRequest' },
 );

@@ -65,6 +65,13 @@ describe('every form of a name', () => {
     await expect(resolve(name)).rejects.toMatchObject({ code: 'request.unknown_model', param: 'model' });
   });
 
+  test('half of a surrogate pair is no other character', async () => {
+    await server.makeModel('\ufffd');
+    expect(await resolve('\ufffd')).toMatchObject({ name: 'acme/demo/\ufffd:step0' });
+    for (const half of ['\ud800', 'acme/demo/\udbff'])
+      await expect(resolve(half)).rejects.toMatchObject({ code: 'request.unknown_model' });
+  });
+
   test('a name of another tenant is the same 404 as one that nobody has', async () => {
     for (const name of ['agent', 'acme/demo/agent', 'wandb-artifact:///acme/demo/agent:step1']) {
       await expect(resolve(name, 'rival')).rejects.toMatchObject({

@@ -141,6 +141,8 @@ const ARTIFACT_SCHEME = /^wandb-artifact:\/\/\/?/;
 const VERSION = /(?::step|@step|@)(\d{1,15})$/;
 
 export function parseModelName(requested: string): ModelName | null {
+  // No name has half of a surrogate pair, and a database would look for U+FFFD in its place.
+  if (!requested.isWellFormed()) return null;
   const isArtifact = ARTIFACT_SCHEME.test(requested);
   const bare = requested.replace(ARTIFACT_SCHEME, '');
   const version = VERSION.exec(bare);

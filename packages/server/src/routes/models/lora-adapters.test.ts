@@ -101,7 +101,8 @@ test('unknown adapters, those of others and taken names are refused', async () =
   expect((await load({ lora_name: 'agent', lora_path: path })).json<ErrorBody>().error.param).toBe('lora_name');
   // A trained model is no adapter that somebody loaded.
   expect((await unload({ lora_name: 'agent' })).statusCode).toBe(404);
-  expect((await load({ lora_name: 'a/b', lora_path: path })).json<ErrorBody>().error.param).toBe('lora_name');
+  for (const name of ['a/b', '\ud800'])
+    expect((await load({ lora_name: name, lora_path: path })).json<ErrorBody>().error.param).toBe('lora_name');
 });
 
 test('a name that is trained is not taken back', async () => {

@@ -69,6 +69,7 @@ test.each([
   [{ name: 'ci', scopes: [] }, 'scopes'],
   [{ name: 'ci', scopes: ['all'] }, 'scopes.0'],
   [{ name: '', scopes: ['inference'] }, 'name'],
+  [{ name: '\ud800', scopes: ['inference'] }, 'name'],
   [{ name: 'ci', scopes: ['inference'], expires_at: 'soon' }, 'expires_at'],
   [{ name: 'ci', scopes: ['inference'], expires_at: 1e16 }, 'expires_at'],
 ])('%j is refused for %s', async (body, param) => {

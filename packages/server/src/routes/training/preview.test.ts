@@ -102,7 +102,10 @@ describe('models', () => {
     { name: 'a:b' },
     { name: '' },
     { name: 'a\u0007' },
+    { name: '\ud800' },
+    { name: 'a\udbffb' },
     { project: 'a@b' },
+    { project: '\udc00' },
     { base_model: undefined },
     { name: 5 },
     { return_existing: 'perhaps' },
@@ -110,6 +113,12 @@ describe('models', () => {
     const response = await server.request('POST', '/v1/preview/models', { ...body, ...fields });
     expect(response.statusCode).toBe(422);
     expect(response.json<ErrorBody>().error.param).toBe(Object.keys(fields)[0]);
+  });
+
+  test('names may have characters of two halves', async () => {
+    const response = await server.request('POST', '/v1/preview/models', { ...body, name: '🚂' });
+    expect(response.statusCode).toBe(200);
+    expect(response.json<{ name: string }>().name).toBe('🚂');
   });
 
   test('another entity’s name is refused, and its models cannot be told from unknown ones', async () => {
@@ -278,6 +287,7 @@ describe('logs', () => {
     await server.request('POST', path, { split: 'val', trajectory_groups: [{ trajectories: [{ reward: 2 }] }] });
     expect(await latest()).toEqual({ 'val/reward': 2, 'val/exception_rate': 0 });
     expect((await server.request('POST', path, { split: 'val', trajectory_groups: [] })).statusCode).toBe(200);
+    expect((await server.request('POST', path, { split: '\ud800', trajectory_groups: [] })).statusCode).toBe(422);
     expect(await latest()).toEqual({ 'val/reward': 2, 'val/exception_rate': 0 });
     const { items } = await server.store.listLogs({ modelId: id });
     expect(items).toHaveLength(2);
