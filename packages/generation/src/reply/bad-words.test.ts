@@ -45,6 +45,10 @@ describe('bad words', () => {
     expect(words.bannedAfter(bytes('b'), 0)).toEqual(bytes('q'));
   });
 
+  test('a word with half a character bans nothing, U+FFFD neither', () => {
+    expect(badWords(['\udf89', 'a\ud83c', 'b'], byteTokenizer)).toEqual([bytes('b')]);
+  });
+
   test('a word without tokens is refused', () => {
     expect(() => banned(['ab', '  '], byteTokenizer)).toThrow(/badWords.*at least 1 token.*" {2}"/);
     expect(new Harness().submit({ badWords: [' '] }).failed).toMatchObject({

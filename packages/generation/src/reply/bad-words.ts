@@ -4,7 +4,7 @@ import { naming } from '@trainyard/protocol/fields';
 
 /**
  * Words that a reply must not contain, as tokens. Each word stands for two sequences: as it is, left-trimmed, and with one space in front where that
- * changes the first token and not the length.
+ * changes the first token and not the length. A word with half a character (a lone surrogate) is in no reply and bans nothing: as tokens it would be U+FFFD.
  *
  * @throws {EngineError} engine.invalid_request for a word without tokens
  * @see vLLM, `SamplingParams.bad_words`
@@ -13,7 +13,7 @@ export function badWords(
   words: readonly string[],
   tokenizer: Pick<TextTokenizer, 'encodeWithSpecial'>,
 ): readonly (readonly number[])[] {
-  return words.flatMap((word) => tokenSequences(word, tokenizer));
+  return words.filter((word) => word.isWellFormed()).flatMap((word) => tokenSequences(word, tokenizer));
 }
 
 function tokenSequences(word: string, tokenizer: Pick<TextTokenizer, 'encodeWithSpecial'>): (readonly number[])[] {

@@ -97,6 +97,14 @@ describe('stop strings', () => {
     expect(run('a😀b', { stop: ['😀'] })).toMatchObject({ text: 'a', numTokens: 5 });
   });
 
+  test.each([['\udf89'], ['\ud83c'], ['\udf89y'], ['x\ud83c'], ['\ud83c\ud83c\udf89']])(
+    'half a character never matches: %j',
+    (stop) => {
+      expect(run('x🎉y', { stop: [stop] })).toMatchObject({ text: 'x🎉y', finish: { reason: 'length' } });
+      expect(run('x🎉yz', { stop: [stop, 'yz'] })).toMatchObject({ text: 'x🎉', finish: { stopReason: 'yz' } });
+    },
+  );
+
   test('any text and stops: the chunks join to what one search over the whole text gives', () => {
     const text = fc.string({ unit: fc.constantFrom('a', 'b', 'é', '😀'), maxLength: 30 });
     const stops = fc.array(fc.string({ unit: fc.constantFrom('a', 'b', 'é', '😀'), minLength: 1, maxLength: 4 }), {

@@ -1,6 +1,7 @@
 /**
  * All stop strings of a request as one automaton, so that a character of the reply costs the same whatever their number and length.
- * Built once a request; a choice keeps one state number. Characters are UTF-16 units.
+ * Built once a request; a choice keeps one state number. Characters are UTF-16 units; a text of whole characters matches none within another, and a stop string
+ * with half a character never matches, as no reply has one.
  *
  * @see Aho & Corasick, "Efficient string matching", CACM 18 (1975)
  */
@@ -17,10 +18,10 @@ export class StopStrings {
 
   /** @param stops none empty; order decides between those that end at the same place */
   constructor(stops: readonly string[]) {
-    this.#stops = stops;
+    this.#stops = stops.filter((stop) => stop.isWellFormed());
     const depths = [0];
     const edges: { from: number; unit: number; to: number }[] = [];
-    for (const [index, stop] of stops.entries()) {
+    for (const [index, stop] of this.#stops.entries()) {
       let node = 0;
       for (let i = 0; i < stop.length; i++) {
         const unit = stop.charCodeAt(i);
@@ -47,6 +48,7 @@ export class StopStrings {
     }
   }
 
+  /** No stop string can match. */
   get isEmpty(): boolean {
     return this.#stops.length === 0;
   }
