@@ -137,7 +137,8 @@ const ReplyBlockSchema = Type.Union([
     name: Type.String(),
     input: Type.Unsafe<Record<string, unknown>>({
       type: 'object',
-      description: 'Empty when the call was cut off before its JSON was complete.',
+      description:
+        'As the model wrote it. Empty where that is no JSON object, or was cut off before it was complete; a stream tells what begins as one.',
     }),
   }),
 ]);

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 
-import { toOrderedJson } from './ordered-json.ts';
+import { JsonText, toOrderedJson } from './ordered-json.ts';
 
 test('data is written as JSON.stringify writes it, byte for byte, beside a Map too', () => {
   let numCases = 0;
@@ -38,6 +38,12 @@ test('a Map keeps its order, at any depth, with keys that look like numbers', ()
   expect(toOrderedJson({ x: [map] })).toBe('{"x":[{"900":1,"4":{"b\\"":null},"31":[{}]}]}');
   // What it is for: a plain object cannot say this.
   expect(JSON.stringify(Object.fromEntries(map))).toMatch(/^\{"4"/);
+});
+
+test('a JSON text stands as it is', () => {
+  const text = new JsonText('{"id": 1234567890123456789, "f": 1.0, "10": 1, "2": 2}');
+  expect(toOrderedJson(text)).toBe(text.text);
+  expect(toOrderedJson({ a: [text], b: 1 })).toBe(`{"a":[${text.text}],"b":1}`);
 });
 
 test('a large answer is written whole, at little more cost than by JSON.stringify', () => {

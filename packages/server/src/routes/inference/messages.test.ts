@@ -12,6 +12,8 @@ const CALLS = [
   '<tool_call>\n{"name": "weather", "arguments": {"city": "Rome"}}\n</tool_call>',
 ].join('\n');
 
+const callOf = (input: string) => `<tool_call>\n{"name": "weather", "arguments": ${input}}\n</tool_call>`;
+
 let inference: ScriptedEngineInference;
 let server: TestServer<ScriptedEngineInference>;
 beforeAll(async () => {
@@ -66,7 +68,7 @@ function assembled(events: MessageEvent[]): Message {
     const text = pieces[index] ?? '';
     if (block.type === 'text') block.text = text;
     else if (block.type === 'thinking') block.thinking = text;
-    else block.input = JSON.parse(text) as Record<string, unknown>;
+    else if (text !== '') block.input = JSON.parse(text) as Record<string, unknown>;
   });
   return answer;
 }
@@ -101,6 +103,8 @@ describe('the answer', () => {
     ['text', {}, '<think>Hm.</think>Hello to you.'],
     ['calls', { tools: [TOOL] }, CALLS],
     ['a forced call', { tools: [TOOL], tool_choice: { type: 'tool', name: 'weather' } }, '{"city": "Rome"}'],
+    ['a call whose arguments are a text', { tools: [TOOL] }, callOf('"Rome"')],
+    ['a call whose arguments are a list', { tools: [TOOL] }, callOf('[1, 2]')],
     ['nothing', { thinking: { type: 'disabled' } }, ''],
     ['a stop sequence', { stop_sequences: ['to'] }, 'Hello to you.'],
     ['a cut', { max_tokens: 5, thinking: { type: 'disabled' } }, 'Hello to you.'],
@@ -123,6 +127,28 @@ describe('the answer', () => {
     expect(content.map(({ type }) => type)).toEqual(['thinking', 'text', 'tool_use']);
     expect(content[2]).toMatchObject({ name: 'weather', input: { city: 'Rome' }, id: expect.stringMatching(/./) });
     expect(reason).toBe('tool_use');
+  });
+
+  test('the input of a call is written as the model wrote it, whole and in a stream', async () => {
+    const input = '{"id": 1234567890123456789, "b": 1.0, "10": 1, "2": 2}';
+    inference.model.sayText(callOf(input));
+    const fields = { tools: [TOOL], thinking: { type: 'disabled' } };
+    const { body } = await post(fields);
+    expect(body).toContain(`"input":${input}`);
+    const pieces = (await stream(fields)).flatMap((event) =>
+      event.type === 'content_block_delta' && event.delta.type === 'input_json_delta' ? [event.delta.partial_json] : [],
+    );
+    expect(pieces.join('')).toBe(input);
+  });
+
+  test('arguments that are no object are the input {}, and a stream tells none of them', async () => {
+    for (const input of ['"Rome"', '[1, {"a": 2}]', 'true', '17']) {
+      inference.model.sayText(callOf(input));
+      const whole = await message({ tools: [TOOL] });
+      expect(whole.content.at(-1)).toMatchObject({ type: 'tool_use', input: {} });
+      const events = await stream({ tools: [TOOL] });
+      expect(JSON.stringify(events)).not.toContain('partial_json');
+    }
   });
 
   test('ends for each reason with its name', async () => {

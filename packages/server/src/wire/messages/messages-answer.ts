@@ -1,6 +1,7 @@
 import type { Usage } from '@trainyard/generation';
 import type { Message, MessageEvent, MessageReplyBlock, MessageStopReason, MessageUsage } from '@trainyard/protocol';
 
+import { JsonText } from '../../json/ordered-json.ts';
 import type { AnswerIdentity } from '../chat/chat-answer.ts';
 import { type BlockEvent, collectBlocks, type ReplyBlock, type ReplyEnd } from '../reply-blocks.ts';
 
@@ -13,12 +14,18 @@ export interface MessageFormat {
   cachedTokens: number;
 }
 
+type ToolUse = Extract<MessageReplyBlock, { type: 'tool_use' }>;
+type WholeBlock = Exclude<MessageReplyBlock, ToolUse> | (Omit<ToolUse, 'input'> & { input: JsonText });
+
+/** A `Message` whose inputs survive `toOrderedJson` as the model wrote them. */
+type WholeMessage = Omit<Message, 'content'> & { content: WholeBlock[] };
+
 /** The whole answer. */
-export async function collectMessage(events: AsyncIterable<BlockEvent>, format: MessageFormat): Promise<Message> {
+export async function collectMessage(events: AsyncIterable<BlockEvent>, format: MessageFormat): Promise<WholeMessage> {
   const { blocks, end } = await collectBlocks(events);
   return {
     ...opening(format),
-    content: blocks.map(({ block, text }) => toReplyBlock(block, text)),
+    content: blocks.map(({ block, text }) => toWholeBlock(block, text)),
     ...ending(end, format),
     usage: toUsage(end.usage),
     ...(end.recordId === null ? {} : { record_id: end.recordId }),
@@ -31,14 +38,18 @@ export async function* toMessageEvents(
   format: MessageFormat,
 ): AsyncGenerator<MessageEvent, void> {
   yield { type: 'message_start', message: opening(format) };
+  let input = new InputPieces();
   for await (const event of events) {
     switch (event.kind) {
       case 'opened':
-        yield { type: 'content_block_start', index: event.index, content_block: toReplyBlock(event.block, '') };
+        input = new InputPieces();
+        yield { type: 'content_block_start', index: event.index, content_block: emptyBlock(event.block) };
         break;
-      case 'grown':
-        yield { type: 'content_block_delta', index: event.index, delta: toDelta(event.block, event.text) };
+      case 'grown': {
+        const text = event.block.kind === 'call' ? input.take(event.text) : event.text;
+        if (text !== '') yield { type: 'content_block_delta', index: event.index, delta: toDelta(event.block, text) };
         break;
+      }
       case 'closed':
         yield { type: 'content_block_stop', index: event.index };
         break;
@@ -70,28 +81,61 @@ function opening({ identity, promptTokens, cachedTokens }: MessageFormat): Messa
   };
 }
 
-function toReplyBlock(block: ReplyBlock, text: string): MessageReplyBlock {
-  switch (block.kind) {
-    case 'text':
-      return { type: 'text', text, citations: null };
-    case 'reasoning':
-      return { type: 'thinking', thinking: text, signature: '' };
-    case 'call':
-      return { type: 'tool_use', id: block.id, name: block.name, input: toInput(text) };
-    default:
-      return block satisfies never;
+function emptyBlock(block: ReplyBlock): MessageReplyBlock {
+  if (block.kind === 'call') return { type: 'tool_use', id: block.id, name: block.name, input: {} };
+  return textBlock(block, '');
+}
+
+function toWholeBlock(block: ReplyBlock, text: string): WholeBlock {
+  if (block.kind === 'call') return { type: 'tool_use', id: block.id, name: block.name, input: toInput(text) };
+  return textBlock(block, text);
+}
+
+function textBlock(
+  { kind }: Exclude<ReplyBlock, { kind: 'call' }>,
+  text: string,
+): Exclude<WholeBlock, { input: JsonText }> {
+  return kind === 'text'
+    ? { type: 'text', text, citations: null }
+    : { type: 'thinking', thinking: text, signature: '' };
+}
+
+const OBJECT_START = /^[ \t\n\r]*\{/;
+
+/** The arguments as they were written, where they are an object; else `{}`. Those that were cut off are none: `stop_reason` tells it. */
+function toInput(text: string): JsonText {
+  return new JsonText(OBJECT_START.test(text) && isJson(text) ? text : '{}');
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
   }
 }
 
-/** Arguments that were cut off are no JSON; `stop_reason` tells it. */
-function toInput(text: string): Record<string, unknown> {
-  try {
-    const input: unknown = JSON.parse(text);
-    return typeof input === 'object' && input !== null && !Array.isArray(input) ? { ...input } : {};
-  } catch {
-    return {};
+/** The arguments of one call in a stream. Those that do not begin as an object are left out, so that the input stays `{}` as in the whole answer. */
+class InputPieces {
+  /** What came before it was known. */
+  #blank = '';
+  #isObject: boolean | null = null;
+
+  /** @returns what can be told now */
+  take(text: string): string {
+    if (this.#isObject !== null) return this.#isObject ? text : '';
+    const all = this.#blank + text;
+    if (BLANK.test(all)) {
+      this.#blank = all;
+      return '';
+    }
+    this.#isObject = OBJECT_START.test(all);
+    return this.#isObject ? all : '';
   }
 }
+
+const BLANK = /^[ \t\n\r]*$/;
 
 function toDelta(block: ReplyBlock, text: string): Extract<MessageEvent, { type: 'content_block_delta' }>['delta'] {
   switch (block.kind) {
