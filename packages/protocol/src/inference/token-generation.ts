@@ -1,7 +1,7 @@
 import Type, { type Static } from 'typebox';
 
 import { ChatCompletionRequestSchema } from './chat-completion.ts';
-import { ChunkUsageSchema, CompletionUsageSchema, FinishReasonSchema } from './chat-response.ts';
+import { ChunkUsageSchema, CompletionUsageSchema, FinishReasonSchema, StopReasonSchema } from './chat-response.ts';
 import { ChoiceLogprobsSchema, PromptLogprobsSchema } from './logprobs.ts';
 import { nullable, optionalNullable } from '../shape/schema.ts';
 import { samplingProperties } from './sampling-properties.ts';
@@ -63,9 +63,7 @@ const GeneratedTokensSchema = Type.Object(
     token_ids: Tokens,
     logprobs,
     finish_reason: FinishReasonSchema,
-    stop_reason: Type.Union([Type.String(), Type.Integer(), Type.Null()], {
-      description: 'The stop string or stop token id that ended it.',
-    }),
+    stop_reason: StopReasonSchema,
     routed_experts: Type.Null(),
   },
   { title: 'GeneratedTokens' },
@@ -94,6 +92,7 @@ export const GenerateTokensChunkSchema = Type.Object(
         token_ids: Tokens,
         logprobs,
         finish_reason: nullable(FinishReasonSchema, { description: 'Null until the last chunk of the choice.' }),
+        stop_reason: StopReasonSchema,
       }),
       { description: 'Empty in the usage chunk.' },
     ),

@@ -64,6 +64,19 @@ describe('the answer', () => {
     expect(chunks.at(-1)?.usage?.prompt_tokens).toBe(3);
     expect(isDone).toBe(true);
   });
+
+  test.each([['</end>'], [7], [undefined]])(
+    'says what ended it, %j, in a stream as in the whole',
+    async (stopReason) => {
+      server.inference.script = (request) =>
+        replies(request, [{ ids: [5, 6], text: 'hi' }], stopReason === undefined ? {} : { stopReason });
+      const [choice] = (await post()).json<GenerateTokensAnswer>().choices;
+      const chunks = readEvents((await post({ stream: true })).body).events as unknown as GenerateTokensChunk[];
+      const reasons = chunks.flatMap(({ choices }) => choices.map(({ stop_reason: reason }) => reason));
+      expect(reasons).toEqual([...chunks.slice(1).map(() => null), choice?.stop_reason]);
+      expect(choice?.stop_reason).toBe(stopReason ?? null);
+    },
+  );
 });
 
 test.each<[Record<string, unknown>, (request: TestServer['inference']['lastRequest']) => unknown, unknown]>([

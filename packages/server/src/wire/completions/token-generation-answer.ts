@@ -66,6 +66,7 @@ export function toTokenChunks(
       token_ids: tokenIds,
       logprobs: tokenLogprobs(hasLogprobs ? event.logprobs : null),
       finish_reason: isLast ? event.finishReason : null,
+      stop_reason: isLast ? event.stopReason : null,
     };
     return {
       request_id: requestId,
