@@ -132,10 +132,12 @@ class SchemaWalk {
         if (!Array.isArray(value) || value.length === 0)
           throw invalid(path, '`enum` must be a list with a value at least');
         checkLimit('enumValues', (this.#numEnumValues += value.length));
-        this.#literal(value, depth + 1);
+        checkTexts(value, path, depth + 1);
+        this.#literal(value);
         return value;
       case 'const':
-        this.#literal(value, depth + 1);
+        checkTexts(value, path, depth + 1);
+        this.#literal(value);
         return value;
       case 'pattern':
         if (typeof value !== 'string') throw invalid(path, '`pattern` must be a string');
@@ -150,7 +152,7 @@ class SchemaWalk {
           );
         return value;
       default:
-        checkNesting(value, depth + 1);
+        checkTexts(value, path, depth + 1);
         return value;
     }
   }
@@ -164,6 +166,7 @@ class SchemaWalk {
     if (!isObject(value)) throw invalid(path, 'an object of schemas is expected');
     const map: Record<string, Schema> = {};
     for (const [key, schema] of Object.entries(value)) {
+      checkText(key, path);
       setKey(map, key, this.schema(schema, `${path}/${escapePointer(key)}`, depth + 1));
     }
     return map;
@@ -187,15 +190,15 @@ class SchemaWalk {
     return translated;
   }
 
-  #literal(value: unknown, depth: number): void {
+  #literal(value: unknown): void {
     if (typeof value === 'string') this.hasControlLiterals ||= namesControl(value);
     if (typeof value !== 'object' || value === null) return;
-    checkLimit('schemaDepth', depth);
-    for (const item of Object.values(value)) this.#literal(item, depth + 1);
+    for (const item of Object.values(value)) this.#literal(item);
   }
 
   #reference(value: unknown, path: string): string {
     if (typeof value !== 'string') throw invalid(path, '`$ref` must be a string');
+    checkText(value, path);
     if (!value.startsWith('#')) {
       throw new ConstraintError('constraint.unsupported', `only references inside the schema are supported (${path})`);
     }
@@ -278,10 +281,20 @@ function setKey(target: Record<string, unknown>, key: string, value: unknown): v
   Object.defineProperty(target, key, { value, enumerable: true, configurable: true, writable: true });
 }
 
-function checkNesting(value: unknown, depth: number): void {
+/** Depth and texts, keys too, of what is no schema. */
+function checkTexts(value: unknown, path: string, depth: number): void {
+  if (typeof value === 'string') checkText(value, path);
   if (typeof value !== 'object' || value === null) return;
   checkLimit('schemaDepth', depth);
-  for (const item of Object.values(value)) checkNesting(item, depth + 1);
+  for (const [key, item] of Object.entries(value)) {
+    checkText(key, path);
+    checkTexts(item, path, depth + 1);
+  }
+}
+
+/** llguidance reads whole characters, as a reply has them. */
+function checkText(text: string, path: string): void {
+  if (!text.isWellFormed()) throw invalid(path, 'a text has half a surrogate pair');
 }
 
 function escapePointer(key: string): string {
