@@ -38,6 +38,7 @@ export { REQUEST_LIMITS } from './fields/request-limits.ts';
 export { SAMPLING_FIELDS, type SamplingField, type SamplingFields } from './fields/sampling-fields.ts';
 export { fieldOfParam, readParams } from './fields/sampling-params.ts';
 export {
+  briefly,
   type FieldNames,
   type FieldText,
   type NamedField,

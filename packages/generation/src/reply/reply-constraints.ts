@@ -87,5 +87,5 @@ function constraintStart(request: GenerateRequest, traits: ReplyTraits | null): 
 function asConstraintError(cause: unknown): EngineError {
   if (cause instanceof EngineError) return cause;
   const message = cause instanceof Error ? cause.message : String(cause);
-  return refusal('constraint', `the constraint is refused: ${message}`, { cause });
+  return refusal('constraint', naming`the constraint is refused: ${message}`, { cause });
 }

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 
-import { namesFrom, naming, quoting, renameFields, sayFields } from './field-text.ts';
+import { briefly, namesFrom, naming, quoting, renameFields, sayFields } from './field-text.ts';
 
 const text = naming`${{ field: 'minTokens' }} must be at most ${{ field: 'maxTokens' }} (${5}), got ${'minTokens'}`;
 
@@ -14,6 +14,15 @@ describe('a text about fields', () => {
     const said = 'min_tokens must be at most limits.max (5), got minTokens';
     expect(sayFields(text, names)).toBe(said);
     expect(sayFields(renameFields(text, names))).toBe(said);
+  });
+
+  test('tells of a long value its beginning, in whole characters', () => {
+    expect(briefly('x'.repeat(1000))).toBe('x'.repeat(1000));
+    expect(briefly(`${'x'.repeat(999)}🎉`)).toBe(`${'x'.repeat(999)}…`);
+    const [known, long] = ['a name', 'x'.repeat(1_000_000)];
+    expect(sayFields(quoting`${{ field: 'n' }} is ${known}, got \`${long}\`: send another`)).toBe(
+      `\`n\` is a name, got \`${'x'.repeat(1000)}…\`: send another`,
+    );
   });
 
   test('quotes names, not words', () => {

@@ -12,12 +12,22 @@ export interface NamedField {
 /** The name that a reader knows a field by. */
 export type FieldNames = (field: string) => string;
 
-/** `` naming`${{ field: 'minTokens' }} must be at most ${room}` `` */
+/** Longer values are a client's: lists of known names are shorter. */
+const MAX_VALUE_CHARACTERS = 1000;
+
+/** A value as an error shows it: of one that may be as long as a body, the beginning. */
+export function briefly(text: string): string {
+  if (text.length <= MAX_VALUE_CHARACTERS) return text;
+  // No half of a character at the end.
+  return `${text.slice(0, MAX_VALUE_CHARACTERS).replace(/[\ud800-\udbff]$/, '')}…`;
+}
+
+/** `` naming`${{ field: 'minTokens' }} must be at most ${room}` ``. Values are told {@link briefly}. */
 export function naming(words: TemplateStringsArray, ...values: readonly (NamedField | string | number)[]): FieldText {
   return words.flatMap((word, at) => {
     const value = values[at];
     if (value === undefined) return [word];
-    return [word, typeof value === 'object' ? value : String(value)];
+    return [word, typeof value === 'object' ? value : briefly(String(value))];
   });
 }
 

@@ -15,6 +15,7 @@ export { type Form, type ValueOf, unfitness } from './form.ts';
 export { LEAST_LORA_ALPHA } from './lora-alpha.ts';
 export { REQUEST_LIMITS } from './request-limits.ts';
 export {
+  briefly,
   type FieldNames,
   type FieldText,
   type NamedField,

@@ -1,3 +1,4 @@
+import { briefly } from '@trainyard/protocol';
 import type { Model } from '@trainyard/store';
 
 import { RequestError } from '../faults/request-error.ts';
@@ -51,7 +52,7 @@ export class BaseModels {
     this.refuseAbsent(id);
     throw new RequestError(
       'request.unknown_model',
-      `The base model \`${id}\` is not served here; known: ${this.#ids()}`,
+      `The base model \`${briefly(id)}\` is not served here; known: ${this.#ids()}`,
       { param: 'base_model' },
     );
   }

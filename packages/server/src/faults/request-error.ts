@@ -1,4 +1,5 @@
 import {
+  briefly,
   type FieldNames,
   type FieldText,
   type NamedField,
@@ -37,7 +38,8 @@ export class RequestError extends Error {
     const { param = null, items = null, headers = {}, cause } = options;
     super(typeof text === 'string' ? text : sayFields(text), cause === undefined ? undefined : { cause });
     this.code = code;
-    this.param = typeof param === 'object' && param !== null ? param.field : param;
+    // A field that nobody knows has the name that its client gave it.
+    this.param = param === null ? null : briefly(typeof param === 'object' ? param.field : param);
     this.items = items;
     this.headers = headers;
     this.#text = typeof text === 'string' ? [text] : text;
@@ -75,7 +77,7 @@ export class RequestError extends Error {
     const numLeft = others.length - keys.length;
     const more = numLeft > 0 ? ` (and ${numLeft} more)` : '';
     const got = 'input' in first && typeof first.input !== 'object' ? `, got ${JSON.stringify(first.input)}` : '';
-    return new RequestError('request.invalid', `\`${param}\`: ${first.msg}${got}${also}${more}`, {
+    return new RequestError('request.invalid', `\`${briefly(param)}\`: ${first.msg}${got}${also}${more}`, {
       ...options,
       param,
       items,

@@ -31,7 +31,8 @@ export function conflict(field: NamedField | string, text: FieldText | string): 
 
 /** A known field that asks for what this service does not do. @param field as of {@link conflict} */
 export function unsupported(field: NamedField | string, reason: FieldText | string): RequestError {
-  const head = typeof field === 'string' ? [`\`${field}\` is not supported: `] : quoting`${field} is not supported: `;
+  const head =
+    typeof field === 'string' ? quoting`\`${field}\` is not supported: ` : quoting`${field} is not supported: `;
   const text = [...head, ...(typeof reason === 'string' ? [reason] : reason)];
   return new RequestError('request.unsupported', text, { param: field });
 }

@@ -63,7 +63,7 @@ function formatConstraint(body: ConstraintFields): OutputConstraint | null {
       if (schema === null)
         throw conflict(
           named(field),
-          quoting`${named(field)} of type json_schema must have a \`json_schema\` with a \`schema\``,
+          quoting`${named(field)} of type json_schema must come with ${named('response_format.json_schema.schema')}`,
         );
       return { spec: schemaSpec(schema, body), field };
     }

@@ -48,6 +48,11 @@ describe('content', () => {
       );
     },
   );
+
+  test('a refused type is told briefly', () => {
+    const refused = () => prepareMessage({ role: 'user', content: [{ type: 'x'.repeat(1e6) }] }, 'string');
+    expect(refused).toThrow(/must be one of .*; got "x{100}"$/);
+  });
 });
 
 describe('assistant messages', () => {

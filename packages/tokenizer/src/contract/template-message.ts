@@ -94,7 +94,7 @@ function partText(part: ContentPart | string): string | null {
     const given = part.type ?? Object.keys(part).join('+');
     throw new TokenizerError(
       'tokenizer.unsupported_content',
-      `content parts must be one of ${supported}; got ${JSON.stringify(given)}`,
+      `content parts must be one of ${supported}; got ${JSON.stringify(given.slice(0, 100))}`,
     );
   }
   if (text === null || text === undefined) return null;

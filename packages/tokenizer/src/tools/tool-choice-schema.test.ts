@@ -117,6 +117,9 @@ describe('a named tool', () => {
     expect(() => toolChoiceSchema([tool('f'), tool('g')], { name: 'h' })).toThrow(
       malformed(/names "h"; tools has f, g/),
     );
+    expect(() => toolChoiceSchema([tool('f')], { name: 'h'.repeat(1e6) })).toThrow(
+      malformed(/names "h{999}…; tools has f/),
+    );
     expect(() => toolChoiceSchema([], { name: 'h' })).toThrow(malformed(/tools has none/));
   });
 });

@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
+import { briefly } from '@trainyard/protocol/fields';
 import { checkNestingDepth } from '../contract/nesting-depth.ts';
 import { TokenizerError } from '../contract/tokenizer-error.ts';
 import type { ToolDescription } from '../contract/tool-description.ts';
@@ -33,7 +34,7 @@ export function toolChoiceSchema(
       const known = tools.map((candidate) => candidate.function.name).join(', ');
       throw new TokenizerError(
         'tokenizer.tools_malformed',
-        `tool_choice names ${JSON.stringify(choice.name)}; tools has ${known || 'none'}`,
+        `tool_choice names ${briefly(JSON.stringify(choice.name))}; tools has ${briefly(known) || 'none'}`,
       );
     }
     return tool.function.parameters ?? NO_ARGUMENTS;
@@ -82,7 +83,7 @@ type Definitions = Map<string, { schema: unknown; toolName: string }>;
 function define(definitions: Definitions, key: string, definition: { schema: unknown; toolName: string }): void {
   const known = definitions.get(key);
   if (known !== undefined && !isDeepStrictEqual(known.schema, definition.schema)) {
-    const message = `the tools ${known.toolName} and ${definition.toolName} define ${JSON.stringify(key)} differently: give one of the two definitions another name`;
+    const message = `the tools ${briefly(known.toolName)} and ${briefly(definition.toolName)} define ${briefly(JSON.stringify(key))} differently: give one of the two definitions another name`;
     throw new TokenizerError('tokenizer.tools_malformed', message);
   }
   definitions.set(key, definition);

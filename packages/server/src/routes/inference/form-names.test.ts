@@ -121,7 +121,7 @@ describe('what is refused here', () => {
     );
     const format = { type: 'json_schema', name: 'x' };
     expect((await refusal('responses', { text: { format } })).message).toBe(
-      '`text` of type json_schema must have a `json_schema` with a `schema`',
+      '`text` of type json_schema must come with `text.format.schema`',
     );
   });
 
@@ -134,6 +134,35 @@ describe('what is refused here', () => {
     });
     expect((await refusal('messages', { stop: 'x' })).message).toMatch(/^`stop` is not supported/);
     expect((await refusal('responses', { messages: USER })).message).toMatch(/^`messages` is not supported/);
+  });
+
+  const long = 'x'.repeat(500_000);
+  const part = { role: 'user', content: [{ type: long }] };
+  const [named, own] = [
+    { type: 'function', function: { name: 'f' } },
+    { name: 'f', input_schema: {} },
+  ];
+  test.each<[Form, string, object]>([
+    ['chat', 'tool_choice.function.name', { tools: [named], tool_choice: { ...named, function: { name: long } } }],
+    [
+      'responses',
+      'tool_choice.name',
+      { tools: [{ type: 'function', name: 'f' }], tool_choice: { type: 'function', name: long } },
+    ],
+    ['responses', 'include', { include: [long] }],
+    ['responses', 'input.0.type', { input: [{ type: long }] }],
+    ['responses', 'input.0.content.0.type', { input: [part] }],
+    ['responses', 'tools.0.type', { tools: [{ type: long }] }],
+    ['responses', 'xxx', { [long]: 1 }],
+    ['messages', 'messages.0.content.0.type', { messages: [part] }],
+    ['messages', 'tools.0.type', { tools: [{ ...own, type: long }] }],
+    ['messages', 'tool_choice.name', { tools: [own], tool_choice: { type: 'tool', name: long } }],
+    ['messages', 'xxx', { [long]: 1 }],
+    ['messages', 'tools.0.xxx', { tools: [{ ...own, [long]: 1 }] }],
+  ])('of %s repeats no long text: %s', async (form, param, fields) => {
+    const error = await refusal(form, fields);
+    expect(error.param?.slice(0, 100)).toMatch(new RegExp(`^${param.replaceAll('.', '\\.')}`));
+    expect(JSON.stringify(error).length).toBeLessThan(6000);
   });
 
   test('has its places in the names of the form, too', async () => {

@@ -1,4 +1,4 @@
-import type { LoraRequest } from '@trainyard/protocol';
+import { briefly, type LoraRequest } from '@trainyard/protocol';
 import type { LoraShape, Model, NewWarmStart, Store } from '@trainyard/store';
 
 import { isAdapterName, resolveImportedAdapter } from '../../exports/resolve-imported-adapter.ts';
@@ -43,7 +43,9 @@ export async function readWarmStart(
     throw fault('Input should name a trained model; without it a model begins at the base model', wire);
   const model = await store.getModel(source.modelId);
   if (model === null)
-    throw new RequestError('request.unknown_model', `The model \`${wire.init_from}\` does not exist`, { param });
+    throw new RequestError('request.unknown_model', `The model \`${briefly(wire.init_from)}\` does not exist`, {
+      param,
+    });
   const items = contradictions(wire, model.lora, `\`${source.name}\``);
   if (items.length > 0) throw RequestError.invalid(items);
   return {

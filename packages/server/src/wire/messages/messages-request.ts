@@ -7,7 +7,7 @@ import type {
   MessagesRequest,
   MessageTool,
 } from '@trainyard/protocol';
-import { CountTokensRequestSchema, MessagesRequestSchema, namesFrom } from '@trainyard/protocol';
+import { CountTokensRequestSchema, MessagesRequestSchema, namesFrom, quoting } from '@trainyard/protocol';
 
 import { RequestError } from '../../faults/request-error.ts';
 import { conflict, type FormNames, unsupported } from '../conflict.ts';
@@ -17,6 +17,7 @@ import { refuseOtherFields } from '../refuse-other-fields.ts';
 export const MESSAGES_NAMES = namesFrom({
   stop: 'stop_sequences',
   response_format: 'output_config',
+  'response_format.json_schema.schema': 'output_config.format.schema',
   reasoning_effort: 'output_config',
   thinking_token_budget: 'thinking',
   parallel_tool_calls: 'tool_choice',
@@ -111,7 +112,10 @@ function toToolChoice({ tool_choice: choice = null }: CountTokensRequest): Parti
 function toChatTool(tool: MessageTool, index: number): NonNullable<ChatCompletionRequest['tools']>[number] {
   const place = `tools.${index}`;
   if ((tool.type ?? 'custom') !== 'custom')
-    throw unsupported(`${place}.type`, `no tools are run here, only \`custom\` ones are called, got ${tool.type}`);
+    throw unsupported(
+      `${place}.type`,
+      quoting`no tools are run here, only \`custom\` ones are called, got ${tool.type ?? 'custom'}`,
+    );
   const names = ['name', 'description', 'input_schema', 'type', 'strict', 'cache_control'];
   refuseOtherFields(tool, names, place);
   const { name, description = null, input_schema: parameters, strict = null } = tool;
@@ -204,7 +208,7 @@ function toText(block: MessageBlockParam, place: string): string {
   if (typeof block !== 'object' || block === null || block.type !== 'text')
     throw unsupported(
       `${place}.type`,
-      `the served models read text, got a block of the type ${JSON.stringify(block?.type)}`,
+      quoting`the served models read text, got a block of the type ${JSON.stringify(block?.type ?? null)}`,
     );
   refuseOtherFields(block, ['type', 'text', 'cache_control'], place);
   return stringOf(block, 'text', place);

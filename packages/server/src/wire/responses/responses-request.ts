@@ -2,6 +2,7 @@ import {
   type ChatCompletionRequest,
   type ChatMessage,
   namesFrom,
+  quoting,
   type ResponseInputItem,
   RESPONSES_CHAT_FIELDS,
   type ResponsesRequest,
@@ -19,6 +20,7 @@ export const RESPONSES_NAMES = namesFrom({
   max_tokens: 'max_output_tokens',
   max_completion_tokens: 'max_output_tokens',
   response_format: 'text',
+  'response_format.json_schema.schema': 'text.format.schema',
   reasoning_effort: 'reasoning',
   'tool_choice.function.name': 'tool_choice.name',
 } satisfies FormNames);
@@ -56,7 +58,7 @@ export function fromResponsesRequest(body: ResponsesRequest): ChatCompletionRequ
     throw unsupported('stream_options.include_obfuscation', 'events have the size of what they tell');
   const other = body.include?.find((name) => !INCLUDABLE.includes(name));
   if (other !== undefined)
-    throw unsupported('include', `known here are ${INCLUDABLE.join(', ')}, got ${JSON.stringify(other)}`);
+    throw unsupported('include', quoting`known here are ${INCLUDABLE.join(', ')}, got ${JSON.stringify(other)}`);
   const shared = Object.fromEntries(
     RESPONSES_CHAT_FIELDS.flatMap((name) => (body[name] === undefined ? [] : [[name, body[name]]])),
   );
@@ -99,7 +101,10 @@ function toTools({ tools = null, tool_choice: choice = null }: ResponsesRequest)
 function toChatTool(tool: ResponseTool, index: number): NonNullable<ChatCompletionRequest['tools']>[number] {
   const place = `tools.${index}`;
   if (tool.type !== 'function')
-    throw unsupported(`${place}.type`, `${NO_TOOLS}, only functions are called, got ${JSON.stringify(tool.type)}`);
+    throw unsupported(
+      `${place}.type`,
+      quoting`${NO_TOOLS}, only functions are called, got ${JSON.stringify(tool.type)}`,
+    );
   refuseOtherFields(tool, ['type', 'name', 'description', 'parameters', 'strict'], place);
   const { name, description = null, parameters = null, strict = null } = tool;
   if (name === undefined) throw fault([...place.split('.'), 'name'], 'Field required', 'missing');
@@ -173,7 +178,7 @@ function toChatMessages(items: readonly ResponseInputItem[]): ChatMessage[] {
       default:
         throw unsupported(
           `${place}.type`,
-          `known here are message, function_call, function_call_output and reasoning, got ${JSON.stringify(type)}`,
+          quoting`known here are message, function_call, function_call_output and reasoning, got ${JSON.stringify(type ?? null)}`,
         );
     }
   });
@@ -194,7 +199,7 @@ function toContent(content: unknown, place: string): string | { type: 'text'; te
     if (typeof type !== 'string' || !TEXT_TYPES.has(type))
       throw unsupported(
         `${partPlace}.type`,
-        `the served models read text, got a part of the type ${JSON.stringify(type)}`,
+        quoting`the served models read text, got a part of the type ${JSON.stringify(type ?? null)}`,
       );
     // What an answer tells beside its text comes back with it.
     refuseOtherFields(fields, ['text', 'annotations', 'logprobs'], partPlace);
