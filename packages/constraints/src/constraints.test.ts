@@ -236,6 +236,17 @@ describe('refused with its reason:', () => {
     ],
     [schema({ properties: { '\ud83c': {} } }), 'constraint.invalid: a text has half a surrogate pair (#/properties)'],
     [schema({ $ref: '#/\ud83c' }), 'constraint.invalid: a text has half a surrogate pair (#/$ref)'],
+    [
+      schema({ const: Number('1234567890123456789') }),
+      'constraint.unsupported: numbers beyond ±9007199254740991 are not kept to the digit and not supported (#/const), read as 1234567890123456800',
+    ],
+    [schema({ enum: ['a', { b: [2 ** 53] }] }), 'constraint.unsupported: numbers beyond ±9007199254740991'],
+    [schema({ type: 'integer', minimum: -(2 ** 63) }), 'constraint.unsupported: numbers beyond ±9007199254740991'],
+    [
+      schema({ properties: { a: { maximum: Infinity } } }),
+      'constraint.unsupported: numbers beyond ±9007199254740991 are not kept to the digit and not supported (#/properties/a/maximum), read as Infinity',
+    ],
+    [schema('{"multipleOf": 1e25}'), 'constraint.unsupported: numbers beyond ±9007199254740991'],
     [schema({ enum: [] }), 'constraint.invalid: `enum` must be a list with a value at least (#/enum)'],
     [schema({ type: 'string', pattern: 'a(?!b)' }), 'constraint.unsupported: #/pattern: look-around is not supported'],
     [schema({ minProperties: 2 }), 'constraint.unsupported: `minProperties` may be at most one more'],

@@ -58,6 +58,8 @@ const UNSUPPORTED_KEYWORDS = new Set([
 const SCHEMA_LISTS = new Set(['anyOf', 'oneOf', 'allOf', 'prefixItems']);
 const SCHEMA_MAPS = new Set(['properties', '$defs', 'definitions']);
 const SCHEMAS = new Set(['additionalProperties', 'additionalItems']);
+/** Keywords whose value is a number that a reply is held to. */
+const BOUNDS = new Set(['minimum', 'maximum', 'exclusiveMinimum', 'exclusiveMaximum', 'multipleOf']);
 /** Annotations: of no use here, and they may hold anything. */
 const DROPPED = new Set(['x-guidance', 'default', 'examples', 'description', 'title', '$comment']);
 
@@ -133,10 +135,12 @@ class SchemaWalk {
           throw invalid(path, '`enum` must be a list with a value at least');
         checkLimit('enumValues', (this.#numEnumValues += value.length));
         checkTexts(value, path, depth + 1);
+        checkExact(value, path);
         this.#literal(value);
         return value;
       case 'const':
         checkTexts(value, path, depth + 1);
+        checkExact(value, path);
         this.#literal(value);
         return value;
       case 'pattern':
@@ -153,6 +157,7 @@ class SchemaWalk {
         return value;
       default:
         checkTexts(value, path, depth + 1);
+        if (BOUNDS.has(keyword)) checkExact(value, path);
         return value;
     }
   }
@@ -229,6 +234,8 @@ function relaxed(schema: Record<string, unknown>): Record<string, unknown> {
   const kept = Object.entries(others).filter(
     ([keyword, value]) =>
       !UNSUPPORTED_KEYWORDS.has(keyword) &&
+      !(BOUNDS.has(keyword) && inexactNumber(value) !== null) &&
+      !((keyword === 'enum' || keyword === 'const') && inexactNumber(value) !== null) &&
       !(keyword === 'format' && value !== undefined && stringFormat(value).kind === 'unenforced') &&
       !(keyword === 'pattern' && typeof value === 'string' && !isTranslatable(value)),
   );
@@ -290,6 +297,30 @@ function checkTexts(value: unknown, path: string, depth: number): void {
     checkText(key, path);
     checkTexts(item, path, depth + 1);
   }
+}
+
+/**
+ * Refuses numbers that a request may have said otherwise: JSON has whole numbers of any length, and what read it here none beyond 2^53.
+ * A reply must not be held to the number next to the one that was asked for.
+ */
+function checkExact(value: unknown, path: string): void {
+  const number = inexactNumber(value);
+  if (number === null) return;
+  throw new ConstraintError(
+    'constraint.unsupported',
+    `numbers beyond ±${Number.MAX_SAFE_INTEGER} are not kept to the digit and not supported (${path}), read as ${number}`,
+  );
+}
+
+/** The first such number in a value, at any depth; null: there is none. */
+function inexactNumber(value: unknown): number | null {
+  if (typeof value === 'number') return Math.abs(value) > Number.MAX_SAFE_INTEGER ? value : null;
+  if (typeof value !== 'object' || value === null) return null;
+  for (const item of Object.values(value)) {
+    const number = inexactNumber(item);
+    if (number !== null) return number;
+  }
+  return null;
 }
 
 /** llguidance reads whole characters, as a reply has them. */

@@ -151,6 +151,7 @@ describe('refused before the first byte, also as a stream', () => {
     ['the schema false', outputs({ json: false }), '400 structured_outputs'],
     ['an unknown type', schemaFormat({ type: 'text' }), '400 response_format'],
     ['bounds that cross', schemaFormat({ type: 'integer', minimum: 2, maximum: 1 }), '400 response_format'],
+    ['a number beyond 2^53 in a schema', schemaFormat({ enum: [1, 2 ** 60] }), '400 response_format'],
     ['an empty enum', schemaFormat({ enum: [] }), '400 response_format'],
     ['a keyword that would not be enforced', schemaFormat({ not: {} }), '400 response_format'],
     ['a known string format that is not enforced', schemaFormat({ type: 'string', format: 'iri' }), '400 response_format'],
@@ -213,6 +214,8 @@ describe('a forced call whose schema asks for more than can be enforced', () => 
     propertyNames: { type: 'object', propertyNames: { maxLength: 3 } },
     format: { type: 'string', format: 'iri' },
     pattern: { type: 'string', pattern: '^(?=a).*$' },
+    'a bound beyond 2^53': { type: 'integer', maximum: 2 ** 63 },
+    'a constant beyond 2^53': { const: 2 ** 60 },
     oneOf: { oneOf: [{ type: 'integer' }, { type: 'number', minimum: 3 }] },
   };
   const forced = (value: object, strict?: boolean) => ({
