@@ -69,6 +69,32 @@ describe('assistant messages', () => {
     expect(tool_calls).toEqual([{ ...call, function: { name: 'f', arguments: parsed } }]);
   });
 
+  test('arguments keep what Python keeps: digits, floats, and keys that look like integers in their order', () => {
+    const given =
+      '{"id": 1234567890123456789, "b": 1.0, "10": -0, "\\"2\\": 1.5": [1.5, -0.0, 12, "3.0", {"b": {"__proto__": 1e5}, "1": 2}]}';
+    const call = { id: 'c', type: 'function', function: { name: 'f', arguments: given } };
+    const { tool_calls } = prepareMessage({ role: 'assistant', tool_calls: [call] }, 'string');
+    const boxed = (value: number): unknown => Object(value);
+    const inner = Object.fromEntries([['__proto__', boxed(100_000)]]);
+    const last = new Map<string, unknown>([
+      ['b', inner],
+      ['1', 2],
+    ]);
+    const parsed = new Map<string, unknown>([
+      ['id', 1234567890123456789n],
+      ['b', boxed(1)],
+      ['10', 0],
+      ['"2": 1.5', [1.5, boxed(-0), 12, '3.0', last]],
+    ]);
+    expect(tool_calls).toStrictEqual([{ ...call, function: { name: 'f', arguments: parsed } }]);
+  });
+
+  test('arguments nested too deep are refused before they are read by their digits', () => {
+    const deep = `{"a":${'['.repeat(100_000)}1.0${']'.repeat(100_000)}}`;
+    const call = { id: 'c', type: 'function', function: { name: 'f', arguments: deep } };
+    expect(() => prepareMessage({ role: 'assistant', tool_calls: [call] }, 'string')).toThrow(/levels deep/);
+  });
+
   test('an empty list of calls is none', () => {
     expect(prepareMessage({ role: 'assistant', content: 'x', tool_calls: [] }, 'string')).toEqual({
       role: 'assistant',

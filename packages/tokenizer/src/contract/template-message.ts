@@ -1,3 +1,5 @@
+import { checkNestingDepth } from './nesting-depth.ts';
+import { needsPythonValues, parsePythonValues } from './python-values.ts';
 import { TokenizerError } from './tokenizer-error.ts';
 
 /** A part of a message's content; only kinds that are text can be rendered. */
@@ -31,10 +33,10 @@ export type PreparedMessage = Record<string, unknown> & {
 };
 
 /**
- * Brings a message into the shape templates are written for, as vLLM does: content flattened, tool-call arguments parsed to objects,
+ * Brings a message into the shape templates are written for, as vLLM does: content flattened, tool-call arguments parsed to objects (as Python reads them),
  * reasoning under both of its names, unknown keys left out. Content that is absent or null is the empty text.
  *
- * @throws {TokenizerError} `tokenizer.unsupported_content` for a part that is not text
+ * @throws {TokenizerError} `tokenizer.unsupported_content` for a part that is not text, and for arguments nested too deep
  */
 export function prepareMessage(message: TemplateMessage, format: ContentFormat): PreparedMessage {
   const texts = contentTexts(message.content);
@@ -110,16 +112,20 @@ function withParsedArguments(call: unknown): unknown {
   return { ...call, function: { ...call['function'], arguments: parsedArguments(call['function']['arguments']) } };
 }
 
-/** Invalid JSON, or JSON that is no object, becomes `{}`: a damaged history must not end the conversation. */
-function parsedArguments(value: unknown): Record<string, unknown> {
+/** Invalid JSON, or JSON that is no object, becomes `{}`: a damaged history must not end the conversation. @see parsePythonValues */
+function parsedArguments(value: unknown): unknown {
   if (isRecord(value)) return value;
   if (typeof value !== 'string') return {};
+  let parsed: unknown;
   try {
-    const parsed: unknown = JSON.parse(value);
-    return isRecord(parsed) ? parsed : {};
+    parsed = JSON.parse(value);
   } catch {
     return {};
   }
+  if (!isRecord(parsed)) return {};
+  if (!needsPythonValues(value)) return parsed;
+  checkNestingDepth(parsed);
+  return parsePythonValues(value);
 }
 
 function isRecord(value: unknown): value is Record<string, unknown> {

@@ -1,4 +1,5 @@
 import type { SpecialTokens } from './special-tokens.ts';
+import { membersOf } from '../contract/python-values.ts';
 import { TokenizerError } from '../contract/tokenizer-error.ts';
 
 // Supplementary private-use planes: 65,534 code points each, no character anybody assigns a meaning to.
@@ -43,7 +44,14 @@ export class ControlShield {
   protect(value: unknown): unknown {
     if (typeof value === 'string') return this.#protectText(value);
     if (Array.isArray(value)) return value.map((element) => this.protect(element));
-    if (typeof value !== 'object' || value === null) return value;
+    if (typeof value !== 'object' || value === null || value instanceof Number) return value;
+    if (value instanceof Map)
+      return new Map(
+        Array.from(value as Map<string, unknown>, ([key, element]) => [
+          this.#replaceTokens(key),
+          this.protect(element),
+        ]),
+      );
     return Object.fromEntries(
       Object.entries(value).map(([key, element]) => [this.#replaceTokens(key), this.protect(element)]),
     );
@@ -101,8 +109,8 @@ function privateCharacters(values: readonly unknown[], found = new Set<number>()
       for (const character of value.match(PRIVATE_USE) ?? []) found.add(character.codePointAt(0) ?? 0);
     else if (Array.isArray(value)) privateCharacters(value, found);
     else if (typeof value === 'object' && value !== null) {
-      privateCharacters(Object.keys(value), found);
-      privateCharacters(Object.values(value), found);
+      privateCharacters(value instanceof Map ? [...(value as Map<string, unknown>).keys()] : Object.keys(value), found);
+      privateCharacters(membersOf(value), found);
     }
   }
   return found;

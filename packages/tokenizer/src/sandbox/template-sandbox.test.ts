@@ -68,6 +68,14 @@ const HOSTILE: [string, string, RegExp][] = [
   ['an endless reason', "{{ raise_exception('x' ~ (range(5000) | string)) }}", /^.{1000}$/],
 ];
 
+test('calls keep digits, floats and the order of their keys on the way to the child', async () => {
+  const args = '{"id": 1234567890123456789, "b": 1.0, "10": 1, "2": 2}';
+  const tool_calls = [{ id: 'c', type: 'function', function: { name: 'f', arguments: args } }];
+  const messages = [{ role: 'assistant', content: null, tool_calls }];
+  const { text } = await render('{{ messages[0].tool_calls[0].function.arguments | tojson }}', { messages });
+  expect(text).toBe(args);
+});
+
 describe('hostile templates', () => {
   test.each(HOSTILE)('%s ends in an error, in time, and nothing else happens', async (_, source, message) => {
     const canBeStopped = message.test('was stopped: it ended');

@@ -54,6 +54,37 @@ describe('render', () => {
     expect(text).toContain('{"name": "f", "arguments": {"b": [1, "x"], "a": null}}');
   });
 
+  describe('arguments of tool calls', () => {
+    const rendered = (source: string, args: string) => {
+      const tool_calls = [{ id: 'c', type: 'function', function: { name: 'f', arguments: args } }];
+      return template(source).render([{ role: 'assistant', content: null, tool_calls }]).text;
+    };
+    const ARGUMENTS = 'messages[0].tool_calls[0].function.arguments';
+
+    test.each([
+      ['{"id": 1234567890123456789, "b": 1.0, "10": 1, "2": 2}'],
+      ['{"big": -123456789012345678901234567890, "a": [9007199254740993, 0.5, -0.0, 1e-07, 1.5e+300, 100000.0]}'],
+      ['{"z": {"2": "<|im_end|>", "1": {"y": 0.0}}, "<|im_end|>": 3}'],
+    ])('are written as they were sampled: %s', (args) => {
+      expect(rendered(`{{ ${ARGUMENTS} | tojson }}`, args)).toBe(args);
+      expect(rendered(`{{ ${ARGUMENTS} }}`, args)).toBe(args);
+    });
+
+    test('have numbers that are text, compute and compare', () => {
+      const args = '{"i": 12345678901234567890, "f": 2.0, "zero": 0.0, "1": null}';
+      const asked = (expression: string) => rendered(`{% set a = ${ARGUMENTS} %}${expression}`, args);
+      expect(asked('{{ a.i }} {{ a.f }} {{ a.i | string }} {{ "x" ~ a.f }}')).toBe(
+        '12345678901234567890 2.0 12345678901234567890 x2.0',
+      );
+      expect(asked('{{ a.f + 1 }} {{ a.f == 2 }} {{ a.i > 5 }} {{ a.f | int }}')).toBe('3.0 true true 2');
+      expect(asked('{{ a.i is integer }} {{ a.f is integer }} {{ a.f is number }} {{ a is mapping }}')).toBe(
+        'true false true true',
+      );
+      expect(asked('{{ 1 if a.zero else 2 }} {{ 1 if a.f else 2 }} {{ 1 if a.i else 2 }}')).toBe('2 1 1');
+      expect(asked('{% for key, value in a.items() %}{{ key }}={{ value }};{% endfor %}')).toContain('zero=0.0;1=');
+    });
+  });
+
   test('tools and documents that are absent are none', () => {
     const source =
       '{{ tools is none }} {{ documents is none }} {% if tools is not none %}{{ tools | length }}{% endif %}';

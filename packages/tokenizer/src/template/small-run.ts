@@ -1,4 +1,5 @@
 import { type Environment, Interpreter, type parse } from '@huggingface/jinja';
+import { membersOf } from '../contract/python-values.ts';
 
 type Program = ReturnType<typeof parse>;
 
@@ -78,7 +79,7 @@ export function areSmall(variables: Readonly<Record<string, unknown>>): boolean 
     numValues += 1;
     if (typeof value === 'string') numCharacters += value.length;
     else if (typeof value === 'object' && value !== null) {
-      for (const member of Object.values(value)) waiting.push(member ?? null);
+      for (const member of membersOf(value)) waiting.push(member ?? null);
     }
     if (numCharacters > MAX_INPUT_CHARACTERS || numValues + waiting.length > MAX_INPUT_VALUES) return false;
   }

@@ -1,4 +1,5 @@
 import { Environment } from '@huggingface/jinja';
+import { holdsPythonValues, runtimeValue } from './runtime-values.ts';
 import { strftime } from './strftime.ts';
 
 // jinja2's sandbox has the same limit; without one, range(10**9) takes the whole process down.
@@ -31,7 +32,9 @@ export function templateEnvironment(variables: Readonly<Record<string, unknown>>
     range: cappedRange,
   };
   for (const [name, value] of [...Object.entries(builtIn), ...Object.entries(variables)]) {
-    if (!environment.variables.has(name)) environment.set(name, value);
+    if (environment.variables.has(name)) continue;
+    if (holdsPythonValues(value)) environment.variables.set(name, runtimeValue(value) as never);
+    else environment.set(name, value);
   }
   return environment;
 }

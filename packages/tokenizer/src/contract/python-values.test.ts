@@ -1,0 +1,53 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { needsPythonValues, parsePythonValues, pythonFloat } from './python-values.ts';
+
+/** As plain data, which is what JSON.parse makes of it. */
+function plain(value: unknown): unknown {
+  if (typeof value === 'bigint') return Number(value);
+  if (value instanceof Number) return value.valueOf();
+  if (Array.isArray(value)) return value.map(plain);
+  if (typeof value !== 'object' || value === null) return value;
+  const entries = value instanceof Map ? [...(value as Map<string, unknown>)] : Object.entries(value);
+  return Object.fromEntries(entries.map(([key, member]) => [key, plain(member)]));
+}
+
+test('any JSON is the same data as JSON.parse reads, but for its own types', () => {
+  const json = fc.oneof(
+    fc.json({ stringUnit: 'binary' }),
+    fc.json().map((text) => `{"10": ${text}, "a\\"1\\":": [${text}, 12345678901234567890]}`),
+  );
+  fc.assert(
+    fc.property(json, (text) => {
+      const expected: unknown = JSON.parse(text, (_key, value: unknown) => (Object.is(value, -0) ? 0 : value));
+      const read = JSON.parse(JSON.stringify(plain(parsePythonValues(text)))) as unknown;
+      expect(read).toEqual(expected);
+      if (!needsPythonValues(text)) expect(parsePythonValues(text)).toEqual(expected);
+    }),
+    { numRuns: 500 },
+  );
+});
+
+// As json.dumps of Python 3.12 writes them.
+test.each([
+  [1, '1.0'],
+  [-0, '-0.0'],
+  [100_000, '100000.0'],
+  [1e15, '1000000000000000.0'],
+  [1e16, '1e+16'],
+  [1.2345678901234567e19, '1.2345678901234567e+19'],
+  [1e22, '1e+22'],
+  [1e300, '1e+300'],
+  [0.1, '0.1'],
+  [0.0001, '0.0001'],
+  [0.00001, '1e-05'],
+  [1.5e-7, '1.5e-07'],
+  [5e-324, '5e-324'],
+])('the float %d is %s', (value, text) => {
+  expect(pythonFloat(value)).toBe(text);
+});
+
+test('an integer longer than Python reads is a number', () => {
+  expect(parsePythonValues('1'.repeat(4300))).toBe(BigInt('1'.repeat(4300)));
+  expect(parsePythonValues('1'.repeat(4301))).toBe(Infinity);
+});

@@ -1,0 +1,53 @@
+/**
+ * JSON as Python reads it: integers of any length, floats that stay floats, keys in their order. Templates write the calls of earlier turns as JSON again, and the text
+ * has to be the one that was sampled.
+ *
+ * What a plain value of JavaScript cannot hold is told apart, and only that: an integer beyond 2^53 is a `bigint`, a float that would be written otherwise (`1.0`) a
+ * `Number` object, an object whose keys JavaScript would sort (`{"b": 1, "10": 2}`) a `Map`. All of them pass between processes.
+ *
+ * @param text valid JSON, which does not nest deep
+ */
+export function parsePythonValues(text: string): unknown {
+  // Behind a letter no key looks like an integer: the object that is read has its keys in their order.
+  const marked = text.replace(STRING, (string: string, colon: string | undefined) =>
+    colon === undefined ? string : `"k${string.slice(1)}`,
+  );
+  return JSON.parse(marked, (_key, value: unknown, context?: { source?: string }) => {
+    if (typeof value === 'number') return pythonNumber(value, context?.source ?? '');
+    if (typeof value !== 'object' || value === null || Array.isArray(value) || value instanceof Number) return value;
+    const entries = Object.entries(value).map(([key, member]): [string, unknown] => [key.slice(1), member]);
+    return entries.some(([key]) => INTEGER_KEY.test(key)) ? new Map(entries) : Object.fromEntries(entries);
+  });
+}
+
+/** Whether `JSON.parse` may read a text otherwise: for a key that looks like an integer, a float, or many digits. Within a string they cost the longer way and no more. */
+export function needsPythonValues(text: string): boolean {
+  return MAY_DIFFER.test(text);
+}
+
+const MAY_DIFFER = /"(?:\d|\\u003)+"\s*:|\d[.eE]|\d{16}/;
+const STRING = /"[^"\\]*(?:\\.[^"\\]*)*"(\s*:)?/g;
+const INTEGER_KEY = /^\d+$/;
+/** Python refuses longer ones, as their value takes long to compute. */
+const MAX_INTEGER_DIGITS = 4300;
+
+function pythonNumber(value: number, source: string): unknown {
+  if (/^-?\d+$/.test(source))
+    return Number.isSafeInteger(value) || source.length > MAX_INTEGER_DIGITS ? value + 0 : BigInt(source);
+  // An object: structured clones keep it apart from a number.
+  return Number.isFinite(value) && pythonFloat(value) !== JSON.stringify(value) ? new Number(value) : value;
+}
+
+/** A finite float as Python writes it: `1.0`, `1e-05`, `1e+16`. */
+export function pythonFloat(value: number): string {
+  if (Object.is(value, -0)) return '-0.0';
+  const size = Math.abs(value);
+  if (size !== 0 && (size < 1e-4 || size >= 1e16))
+    return value.toExponential().replace(/e([+-])(\d)$/, (_, sign: string, digit: string) => `e${sign}0${digit}`);
+  return Number.isInteger(value) ? value.toFixed(1) : String(value);
+}
+
+/** The members of a list, an object or a Map. */
+export function membersOf(value: object): unknown[] {
+  return value instanceof Map ? [...(value as Map<string, unknown>).values()] : Object.values(value);
+}

@@ -1,0 +1,58 @@
+import { Environment } from '@huggingface/jinja';
+import { membersOf, pythonFloat } from '../contract/python-values.ts';
+
+/** The part of the library's values that is made here. */
+interface Value {
+  readonly value: unknown;
+  toString(): string;
+  __bool__(): Value;
+}
+type Kind = new (value: unknown) => Value;
+
+/** The library's own types do not resolve in modules, and it exports none of these classes. */
+const convert = (value: unknown): Value => new Environment().set('value', value) as unknown as Value;
+const kindOf = (example: unknown): Kind => convert(example).constructor as unknown as Kind;
+const [IntegerValue, FloatValue, ObjectValue, ArrayValue] = [kindOf(1), kindOf(0.5), kindOf({}), kindOf([])];
+
+/** Whether a value holds what the library cannot convert: a Map, or a number that is told apart. @see parsePythonValues */
+export function holdsPythonValues(value: unknown): boolean {
+  if (typeof value === 'bigint') return true;
+  if (typeof value !== 'object' || value === null) return false;
+  return value instanceof Map || value instanceof Number || membersOf(value).some(holdsPythonValues);
+}
+
+/** Such a value as one of the library's, which writes its numbers as Python does, as JSON and as text. */
+export function runtimeValue(value: unknown): Value {
+  if (typeof value === 'bigint') return numberValue(IntegerValue, Number(value), value.toString());
+  if (typeof value !== 'object' || value === null) return convert(value);
+  if (value instanceof Number) return numberValue(FloatValue, value.valueOf(), pythonFloat(value.valueOf()));
+  if (Array.isArray(value)) return new ArrayValue(value.map(runtimeValue));
+  const entries = value instanceof Map ? [...(value as Map<string, unknown>)] : Object.entries(value);
+  return new ObjectValue(new Map(entries.map(([key, member]) => [key, runtimeValue(member)])));
+}
+
+/** It computes and compares as the number. */
+function numberValue(NumberValue: Kind, number: number, text: string): Value {
+  const value = new NumberValue(new WrittenNumber(number, text));
+  value.toString = () => text;
+  value.__bool__ = () => convert(number !== 0);
+  return value;
+}
+
+/** A number that has its own text; the library hands it to `JSON.stringify`. */
+class WrittenNumber extends Number {
+  readonly #text: string;
+
+  constructor(number: number, text: string) {
+    super(number);
+    this.#text = text;
+  }
+
+  override toString(): string {
+    return this.#text;
+  }
+
+  toJSON(): unknown {
+    return (JSON as unknown as { rawJSON(text: string): unknown }).rawJSON(this.#text);
+  }
+}
