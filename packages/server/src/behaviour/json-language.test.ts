@@ -24,6 +24,7 @@ const STATEMENTS: readonly [about: string, schema: unknown, both: string[], neit
   ['any object', { type: 'object' }, ['{}', '{"z":1}'], ['[]'], {}],
   ['no properties declared', { type: 'object', properties: {} }, ['{}'], ['{"z":1}'], {}],
   ['declared order', { type: 'object', properties: { a: {}, b: {} } }, ['{"a":1,"b":2}', '{"b":2}'], ['{"b":2,"a":1}'], {}],
+  ['names that are whole numbers first', { type: 'object', properties: { why: {}, 10: {}, 2: {} } }, ['{"why":1}', '{"10":1}'], ['{"10":1,"2":2}'], { '{"2":1,"10":2,"why":3}': '+', '{"why":1,"10":2,"2":3}': '-' }],
   ['additional properties behind the declared', { type: 'object', properties: A, additionalProperties: { type: 'string' } }, ['{"a":1,"z":"x"}'], ['{"z":1}', '{"a":1,"a":"x"}'], {}],
   ['maxProperties', { type: 'object', additionalProperties: { type: 'integer' }, maxProperties: 1 }, ['{}', '{"x":1}'], ['{"x":1,"y":2}'], {}],
   ['any array', { type: 'array' }, ['[]', '[1,"a"]'], ['{}'], {}],
