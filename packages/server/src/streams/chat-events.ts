@@ -52,7 +52,7 @@ export interface GenerationOptions {
   scoresField?: string | undefined;
   /** Keeps what is sampled. Default: nothing is kept. */
   recorder?: OutputRecorder | null;
-  /** What a refusal, or a failure before the first output, is told as. Default: as it is. */
+  /** Makes of a refusal, or of a failure before the first output, what is told. Default: as it is. */
   faultOf?: (error: unknown) => Promise<unknown>;
 }
 

@@ -118,7 +118,7 @@ function isJson(text: string): boolean {
 
 /** The arguments of one call in a stream. Those that do not begin as an object are left out, so that the input stays `{}` as in the whole answer. */
 class InputPieces {
-  /** What came before it was known. */
+  /** The beginning, before it was known. */
   #blank = '';
   #isObject: boolean | null = null;
 
