@@ -331,10 +331,12 @@ describe('on a fresh service', { timeout: 300_000 }, () => {
   });
 
   it('the doctor finds the service well', async () => {
-    const { checks } = JSON.parse((await trainyard(['doctor', '--json', '--url', service.url])).stdout) as {
+    const asked = ['doctor', '--json', '--url', service.url, '--model', testModel().small];
+    const { checks } = JSON.parse((await trainyard(asked)).stdout) as {
       checks: { name: string; problem: string | null }[];
     };
     expect(checks.find(({ name }) => name === 'service')?.problem).toBe(null);
+    for (const name of ['model', 'data_folder']) expect(checks.find((one) => one.name === name)?.problem).toBe(null);
     expect(checks.find(({ name }) => name === 'key')?.problem).toBe(null);
   });
 });

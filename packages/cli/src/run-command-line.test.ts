@@ -206,10 +206,37 @@ test('the doctor says what bf16 lacks', async () => {
 });
 
 test('the doctor looks for the file of every base model', async () => {
-  const [here, gone] = [import.meta.filename, join(folder, 'gone.gguf')];
-  const { output } = await trainyard('doctor', '--url', await deadUrl(), '--model', here, '--model', `org/two=${gone}`);
-  expect(output).toContain(`ok   model file ${here}\n`);
+  const [text, cut, gone] = [import.meta.filename, join(folder, 'cut.gguf'), join(folder, 'gone.gguf')];
+  await writeFile(cut, cutOffGguf());
+  const models = [text, folder, cut, gone].flatMap((path, index) => ['--model', `org/model-${index}=${path}`]);
+  const { exitCode, output } = await trainyard('doctor', '--url', await deadUrl(), ...models);
+  expect(output).toMatch(new RegExp(`^BAD  model file ${text}: .*is not a readable GGUF file: no "GGUF" magic`, 'm'));
+  expect(output).toMatch(new RegExp(`^BAD  model file ${folder}: .*is not a file$`, 'm'));
+  expect(output).toMatch(new RegExp(`^BAD  model file ${cut}: .*tensor data beyond the end of the file`, 'm'));
   expect(output).toContain(`BAD  model file ${gone}: missing`);
+  expect(exitCode).toBe(1);
+}, 20_000);
+
+/** The header of one tensor, whose data is not there. */
+function cutOffGguf(): Uint8Array {
+  const [u32, u64] = [
+    (value: number) => new Uint8Array(new Uint32Array([value]).buffer),
+    (value: number) => new Uint8Array(new BigUint64Array([BigInt(value)]).buffer),
+  ];
+  const start = [Buffer.from('GGUF'), u32(3), u64(1), u64(0)];
+  return Buffer.concat([...start, u64(1), Buffer.from('t'), u32(1), u64(32), u32(0), u64(1 << 20)]);
+}
+
+test('the doctor finds bad a data folder that the service cannot have', async () => {
+  const file = join(folder, 'a-file');
+  await writeFile(file, '');
+  for (const dataDirectory of [file, join(file, 'below')]) {
+    const { exitCode, output } = await trainyard('doctor', '--url', await deadUrl(), '--data-dir', dataDirectory);
+    expect(output).toContain(
+      `BAD  data folder ${dataDirectory}: the data folder ${dataDirectory} cannot be used: ${file} is not a folder`,
+    );
+    expect(exitCode).toBe(1);
+  }
 });
 
 describe('with a service that refuses', () => {

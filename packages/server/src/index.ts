@@ -12,13 +12,14 @@ export {
 } from './service/config.ts';
 export { bf16Support, type Bf16Support } from './service/bf16-support.ts';
 export { createServer } from './create-server.ts';
-export { dataPaths, findRunningService } from './data/data-directory.ts';
+export { dataPaths, findRunningService, refuseUnusableDataDirectory } from './data/data-directory.ts';
 export { connectSnippets } from './pages/snippets.ts';
 export { apiDocument } from './reference-page/api-document.ts';
 export { serviceLog } from './service/service-log.ts';
 export { SERVICE_VERSION } from './service/service-version.ts';
 export { digestOf, examineDatabase, type Finding, type TableDigest } from '@trainyard/store';
 export { examineCluster } from './examine-cluster.ts';
+export { examineModel } from './examine-model.ts';
 export { backUpData, moveData, restoreData } from './service/data-moves.ts';
 export { OfflineKeys } from './service/offline-keys.ts';
 export { ServerError, type ServerErrorCode } from './faults/server-error.ts';

@@ -1,5 +1,4 @@
-import { existsSync, statfsSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { statfsSync } from 'node:fs';
 
 import { Trainyard, TrainyardApiError, TrainyardConnectionError } from '@trainyard/sdk';
 import {
@@ -7,8 +6,11 @@ import {
   does,
   examineCluster,
   examineDatabase,
+  examineModel,
   type Finding,
   needsModelFiles,
+  refuseUnusableDataDirectory,
+  ServerError,
   type ServiceConfig,
 } from '@trainyard/server';
 import type { Command } from 'commander';
@@ -70,14 +72,11 @@ async function* examine(config: ServiceConfig, url: string): AsyncGenerator<Find
     subject: `Node ${process.version}`,
     problem: Number(process.versions.node.split('.')[0]) >= 24 ? null : 'Node 24 or newer is needed',
   };
-  for (const { path } of needsModelFiles(config.role) ? models : []) {
-    yield {
-      name: 'model',
-      subject: `model file ${path}`,
-      problem: existsSync(path) ? null : 'missing: the first start fetches the default one, or set TRAINYARD_MODEL',
-    };
+  for (const model of needsModelFiles(config.role) ? models : []) {
+    const problem = await modelProblem(model, config);
+    yield { name: 'model', subject: `model file ${model.path}`, problem };
   }
-  yield { name: 'data_folder', subject: `data folder ${dataDirectory}`, problem: diskProblem(dataDirectory) };
+  yield { name: 'data_folder', subject: `data folder ${dataDirectory}`, problem: folderProblem(dataDirectory) };
   const database = await examineDatabase(config.database);
   yield { name: 'database', subject: `database ${database.name}`, problem: database.problem };
   // One that does not answer says nothing about the rest.
@@ -113,12 +112,25 @@ function precisionCheck(config: ServiceConfig): Finding {
   return { name: 'precision', subject: 'precision bf16', problem: problems.join('; ') || null };
 }
 
-function diskProblem(directory: string): string | null {
-  let existing = directory;
-  while (!existsSync(existing)) existing = dirname(existing);
-  const { bavail, bsize } = statfsSync(existing);
-  const free = bavail * bsize;
-  return free < LOW_DISK_BYTES ? `only ${(free / 1e6).toFixed(0)} MB free` : null;
+async function modelProblem(model: ServiceConfig['models'][number], config: ServiceConfig): Promise<string | null> {
+  try {
+    await examineModel(model, config);
+    return null;
+  } catch (error) {
+    if (error instanceof ServerError && error.code === 'server.model_missing')
+      return 'missing: the first start fetches the default one, or set TRAINYARD_MODEL';
+    return (error as Error).message;
+  }
+}
+
+function folderProblem(directory: string): string | null {
+  try {
+    const { bavail, bsize } = statfsSync(refuseUnusableDataDirectory(directory));
+    const free = bavail * bsize;
+    return free < LOW_DISK_BYTES ? `only ${(free / 1e6).toFixed(0)} MB free` : null;
+  } catch (error) {
+    return (error as Error).message;
+  }
 }
 
 const UNHEALTHY = 'something answers there, but not as a healthy service (see its output)';

@@ -1,6 +1,19 @@
 import { randomUUID } from 'node:crypto';
-import { chmodSync, closeSync, mkdirSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import {
+  accessSync,
+  chmodSync,
+  closeSync,
+  constants,
+  lstatSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { dirname, join } from 'node:path';
 
 import { ServerError } from '../faults/server-error.ts';
 
@@ -20,6 +33,44 @@ export function dataPaths(dataDirectory: string) {
 }
 
 /**
+ * Looks at what is there of the data folder, and changes nothing.
+ *
+ * @returns the folder itself, or the nearest one above that is there
+ * @throws {ServerError} `server.data_directory_unusable` where no folder can be, or none to write in
+ */
+export function refuseUnusableDataDirectory(dataDirectory: string): string {
+  let existing = dataDirectory;
+  try {
+    while (!isTaken(existing)) existing = dirname(existing);
+    if (!statSync(existing).isDirectory()) throw new Error(`${existing} is not a folder`);
+    accessSync(existing, constants.R_OK | constants.W_OK | constants.X_OK);
+  } catch (error) {
+    throw unusable(dataDirectory, error as Error);
+  }
+  return existing;
+}
+
+/** Also by a link that leads nowhere: no folder can be made there. */
+function isTaken(path: string): boolean {
+  try {
+    lstatSync(path);
+    return true;
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    // Below a file nothing is: what is in the way is further up.
+    if (code !== 'ENOENT' && code !== 'ENOTDIR') throw error;
+    return false;
+  }
+}
+
+function unusable(dataDirectory: string, { message }: Error): ServerError {
+  return new ServerError(
+    'server.data_directory_unusable',
+    `the data folder ${dataDirectory} cannot be used: ${message}; set TRAINYARD_DATA_DIR to another one`,
+  );
+}
+
+/**
  * Makes the data folder and takes it for this process: two services on one folder would bear one name (`instanceOf`), and each take the other's running jobs
  * for its own from before a crash.
  *
@@ -28,6 +79,7 @@ export function dataPaths(dataDirectory: string) {
  */
 export function claimDataDirectory(dataDirectory: string): () => void {
   const lockPath = join(dataDirectory, LOCK_FILE);
+  refuseUnusableDataDirectory(dataDirectory);
   try {
     mkdirSync(dataDirectory, { recursive: true });
     // It holds prompts, answers and keys: its owner's alone, also when the folder was there before.
@@ -39,10 +91,7 @@ export function claimDataDirectory(dataDirectory: string): () => void {
     closeSync(file);
   } catch (error) {
     if (error instanceof ServerError) throw error;
-    throw new ServerError(
-      'server.data_directory_unusable',
-      `the data folder ${dataDirectory} cannot be used: ${(error as Error).message}`,
-    );
+    throw unusable(dataDirectory, error as Error);
   }
   return () => rmSync(lockPath, { force: true });
 }

@@ -111,7 +111,8 @@ function textOptionsOf(model: ModelConfig, config: ServiceConfig) {
   };
 }
 
-function hostOptionsOf(
+/** What a host that computes the model here is told. */
+export function hostOptionsOf(
   model: ModelConfig,
   config: ServiceConfig,
   parts: Pick<InferenceParts, 'cacheDirectory'>,
