@@ -38,8 +38,7 @@ export class RequestError extends Error {
     const { param = null, items = null, headers = {}, cause } = options;
     super(typeof text === 'string' ? text : sayFields(text), cause === undefined ? undefined : { cause });
     this.code = code;
-    // A field that nobody knows has the name that its client gave it.
-    this.param = param === null ? null : briefly(typeof param === 'object' ? param.field : param);
+    this.param = typeof param === 'object' && param !== null ? param.field : param;
     this.items = items;
     this.headers = headers;
     this.#text = typeof text === 'string' ? [text] : text;

@@ -1,9 +1,9 @@
 /**
- * JSON as Python reads it: integers of any length, floats that stay floats, keys in their order. Templates write the calls of earlier turns as JSON again, and the text
- * has to be the one that was sampled.
+ * JSON as Python reads it: integers of any length, floats that stay floats, keys in their order. Templates write the calls of earlier turns as JSON
+ * again, and the text has to be the one that was sampled.
  *
- * What a plain value of JavaScript cannot hold is told apart, and only that: an integer beyond 2^53 is a `bigint`, a float that would be written otherwise (`1.0`) a
- * `Number` object, an object whose keys JavaScript would sort (`{"b": 1, "10": 2}`) a `Map`. All of them pass between processes.
+ * What a plain value of JavaScript cannot hold is told apart, and only that: an integer beyond 2^53 is a `bigint`, a float that would be written
+ * otherwise (`1.0`) a `Number` object, an object whose keys JavaScript would sort (`{"b": 1, "10": 2}`) a `Map`. All of them pass between processes.
  *
  * @param text valid JSON, which does not nest deep
  */
@@ -20,7 +20,10 @@ export function parsePythonValues(text: string): unknown {
   });
 }
 
-/** Whether `JSON.parse` may read a text otherwise: for a key that looks like an integer, a float, or many digits. Within a string they cost the longer way and no more. */
+/**
+ * Whether `JSON.parse` may read a text otherwise: for a key that looks like an integer, a float, or many digits. Within a string they cost the
+ * longer way and no more.
+ */
 export function needsPythonValues(text: string): boolean {
   return MAY_DIFFER.test(text);
 }
