@@ -98,10 +98,10 @@ export async function searchTrajectories(
   }
 }
 
-/** Whether the line can hold it at all, before anything of it is read: as JSON writes it. */
+/** Whether the line can hold it at all, before anything of it is read: as JSON writes it, or as a part of JSON itself, in the arguments of a call. */
 function mayHold(line: readonly Buffer[], needle: string): boolean {
-  const written = JSON.stringify(needle).slice(1, -1);
-  return Buffer.concat(line).toString('utf8').toLowerCase().includes(written.toLowerCase());
+  const text = Buffer.concat(line).toString('utf8').toLowerCase();
+  return text.includes(JSON.stringify(needle).slice(1, -1).toLowerCase()) || text.includes(needle);
 }
 
 /** Neighbours of the same job or log. */

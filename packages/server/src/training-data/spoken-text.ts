@@ -36,8 +36,10 @@ function* textsOf(message: unknown): Generator<string> {
   if (Array.isArray(content)) for (const part of content) yield* stringsOf(isObject(part) ? [part['text']] : [part]);
   else yield* stringsOf([content]);
   for (const call of Array.isArray(calls) ? calls : []) {
-    const called = isObject(call) && isObject(call['function']) ? call['function'] : {};
-    yield* stringsOf([called['name'], called['arguments']]);
+    const called: Record<string, unknown> = isObject(call) && isObject(call['function']) ? call['function'] : {};
+    const { name, arguments: given } = called;
+    // Clients that have read them send them as they were read.
+    yield* stringsOf([name, typeof given === 'object' && given !== null ? JSON.stringify(given) : given]);
   }
 }
 

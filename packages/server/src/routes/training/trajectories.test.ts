@@ -227,6 +227,30 @@ test('what is said is searched page by page, and roles, ids and what was removed
   expect(await found('text=ship')).toEqual([`${second}.0.0`]);
 });
 
+test('arguments of calls are searched, as text and as the object that it stands for', async () => {
+  const modelId = await server.makeModel('called');
+  const called = (given: unknown, index: number) => ({
+    reward: index,
+    messages_and_choices: [
+      { role: 'user', content: 'hi' },
+      { role: 'assistant', content: null, tool_calls: [{ id: 'c', function: { name: 'look', arguments: given } }] },
+    ],
+  });
+  const given = [JSON.stringify({ city: 'Zürich', at: [8, 47] }), { city: 'Zürich', at: [8, 47] }, {}, null];
+  await server.request('POST', `/v1/preview/models/${modelId}/log`, {
+    trajectory_groups: given.map((one, index) => ({ trajectories: [called(one, index)] })),
+    split: 'val',
+  });
+  for (const text of ['zürich', '"CITY":"Zürich"', '[8,47]']) {
+    const { data } = await list(modelId, `?text=${encodeURIComponent(text)}`);
+    expect(data.map(({ reward, excerpt }) => [reward, excerpt])).toEqual(
+      [0, 1].map((reward) => [reward, '{"city":"Zürich","at":[8,47]}']),
+    );
+  }
+  expect((await list(modelId, '?text=tool_calls')).data).toEqual([]);
+  expect((await list(modelId, '?text=look')).data).toHaveLength(4);
+});
+
 test('trajectories of the same prompt have the same digest, whatever the order of its members, and are found by it', async () => {
   const modelId = await server.makeModel('prompted');
   const asked = (question: object, reward: number) => ({
