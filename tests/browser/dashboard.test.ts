@@ -14,18 +14,21 @@ import { smallService } from '../support/small-service.ts';
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 const NUM_STEPS = 12;
+const LONG = 'n'.repeat(128);
 
 describe.skipIf(!hasBrowser())('the dashboard', () => {
   let service: OwnService;
   let browser: Browser;
   let origin: string;
   let modelId: string;
+  let longId: string;
 
   beforeAll(async () => {
     const dataDirectory = mkdtempSync(join(tmpdir(), 'trainyard-dashboard-'));
     const run = { dataDirectory, numSteps: NUM_STEPS, numGroups: 3, groupSize: 4 };
     modelId = await seedRun({ ...run, name: 'short-answers', hasPausedJob: true });
     await seedRun({ ...run, name: 'other', seed: 2 });
+    longId = await seedRun({ ...run, name: LONG, project: LONG, seed: 3, numSteps: 1 });
     [service, browser] = await Promise.all([smallService({ dataDirectory }), openBrowser()]);
     origin = new URL(service.url).origin;
   });
@@ -110,6 +113,35 @@ describe.skipIf(!hasBrowser())('the dashboard', () => {
       await context.close();
     },
   );
+
+  test('names without a place to break are broken where they do not fit: no page is wider than a narrow window', async () => {
+    const { context, page } = await signedIn({ viewport: { width: 360, height: 860 } });
+    await api('POST', '/keys', { name: LONG, scopes: ['inference'] });
+    const model = `/models/${longId}`;
+    const { data: jobs } = (await (await api('GET', `/preview/models/${longId}/training-jobs`)).json()) as {
+      data: { id: string }[];
+    };
+    const shown: [path: string, content: string][] = [
+      ['/models', LONG],
+      [model, 'Best rollout'],
+      [`${model}/charts`, 'Log-probability gap'],
+      [`${model}/rollouts`, 'Group 1'],
+      [`${model}/checkpoints`, 'latest'],
+      [`${model}/jobs`, 'succeeded'],
+      [`/jobs/${jobs[0]!.id}`, LONG],
+      ['/keys', LONG],
+      ['/chat', 'Ask something'],
+    ];
+    for (const [path, content] of shown) {
+      await page.goto(origin + path);
+      await page.getByText(content).first().waitFor();
+      const overflow = await page.evaluate('document.documentElement.scrollWidth - window.innerWidth');
+      expect.soft(overflow, path).toBeLessThanOrEqual(0);
+      const cells = await page.locator('.data-table td').evaluateAll((all) => all.map((cell) => cell.clientWidth));
+      expect.soft(Math.max(0, ...cells), `a cell of ${path}`).toBeLessThan(360);
+    }
+    await context.close();
+  });
 
   test('a link signs in once, its code is in no address that stays, and signing out ends it in every tab', async () => {
     const { path } = (await (await api('POST', '/session-links')).json()) as { path: string };
