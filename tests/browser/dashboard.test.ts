@@ -143,6 +143,18 @@ describe.skipIf(!hasBrowser())('the dashboard', () => {
     await context.close();
   });
 
+  test('an address of what is not there says so, whatever it has in place of an id', async () => {
+    const { context, page, complaints } = await signedIn();
+    for (const kind of ['models', 'jobs', 'rollouts']) {
+      for (const id of ['%25', '%2525', '%2F', 'a%20b']) {
+        await page.goto(`${origin}/${kind}/${id}`);
+        await page.getByText('does not exist').first().waitFor();
+      }
+    }
+    expect(complaints.filter((line) => !line.includes('the server responded with a status of 404'))).toEqual([]);
+    await context.close();
+  });
+
   test('a link signs in once, its code is in no address that stays, and signing out ends it in every tab', async () => {
     const { path } = (await (await api('POST', '/session-links')).json()) as { path: string };
     const context = await browser.newContext();

@@ -36,15 +36,16 @@ export function App() {
       <ErrorBoundary>
         <Switch>
           <Route path="/models" component={ModelsPage} />
+          {/* The router has decoded the address already. */}
           <Route path="/models/:modelId/:tab?">
-            {({ modelId, tab }) => <ModelPage key={modelId} modelId={decodeURIComponent(modelId)} tab={tab} />}
+            {({ modelId, tab }) => <ModelPage key={modelId} modelId={modelId} tab={tab} />}
           </Route>
           <Route path="/rollouts/:rolloutId">
-            {({ rolloutId }) => <RolloutPage key={rolloutId} rolloutId={decodeURIComponent(rolloutId)} />}
+            {({ rolloutId }) => <RolloutPage key={rolloutId} rolloutId={rolloutId} />}
           </Route>
           <Route path="/chat" component={ChatPage} />
           <Route path="/jobs" component={JobsPage} />
-          <Route path="/jobs/:jobId">{({ jobId }) => <JobPage key={jobId} jobId={decodeURIComponent(jobId)} />}</Route>
+          <Route path="/jobs/:jobId">{({ jobId }) => <JobPage key={jobId} jobId={jobId} />}</Route>
           <Route path="/usage" component={UsagePage} />
           <Route path="/keys" component={KeysPage} />
           <Route path="/system" component={SystemPage} />
