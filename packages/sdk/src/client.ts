@@ -46,7 +46,7 @@ export class Trainyard {
   readonly sessions: Sessions;
   readonly service: Service;
 
-  /** @throws {TypeError} without a key in the options or in `TRAINYARD_API_KEY` */
+  /** @throws {TypeError} without a key in the options or in `TRAINYARD_API_KEY`, with a `baseUrl` that is no URL, with a `timeoutMs` that is no time */
   constructor(options: TrainyardOptions = {}) {
     const connection = new Connection(options);
     this.#connection = connection;

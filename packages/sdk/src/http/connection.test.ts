@@ -46,3 +46,18 @@ test('the global fetch is called as browsers want it', async () => {
   await new Trainyard({ baseUrl: 'http://given.test/v1', apiKey: 'ty_given' }).servedModels.list();
   expect(requests).toHaveLength(1);
 });
+
+test.each(['', 'nonsense', 'localhost:8420/v1', 'ftp://h/v1', 'http://', '/v1'])(
+  'the base URL %j is refused with what was given',
+  (baseUrl) => {
+    const message = `\`baseUrl\` must be an http or https URL such as http://127.0.0.1:8420/v1, got ${JSON.stringify(baseUrl)}`;
+    expect(() => new Trainyard({ baseUrl, apiKey: 'k' })).toThrow(new TypeError(message));
+  },
+);
+
+test('a base URL without a host belongs to the page, or to the fetch that is given', () => {
+  const { fetch } = recorder();
+  expect(new Trainyard({ baseUrl: '/v1', apiKey: null, fetch }).baseUrl).toBe('/v1');
+  vi.stubGlobal('location', new URL('http://page.test/'));
+  expect(new Trainyard({ baseUrl: '/v1', apiKey: null }).baseUrl).toBe('/v1');
+});

@@ -1,10 +1,11 @@
 import { delay } from './delay.ts';
 import { apiErrorOf, TrainyardApiError, TrainyardConnectionError, TrainyardTimeoutError } from './errors.ts';
+import { checkedBaseUrl, checkedPath, checkedTimeoutMs } from './checked-options.ts';
 import { queryString } from './query.ts';
 import { DEFAULT_MAX_RETRIES, type Repeat, retryDelayMs } from './retry-policy.ts';
 
 export interface TrainyardOptions {
-  /** ends in `/v1`; default: the variable `TRAINYARD_BASE_URL`, else `http://127.0.0.1:8420/v1` */
+  /** ends in `/v1`, in a page also without a host; default: the variable `TRAINYARD_BASE_URL`, else `http://127.0.0.1:8420/v1` */
   readonly baseUrl?: string | undefined;
   /** default: the variable `TRAINYARD_API_KEY`; null: no key is sent, for pages that are signed in by a cookie */
   readonly apiKey?: string | null | undefined;
@@ -67,13 +68,17 @@ export class Connection {
   readonly #fetch: typeof fetch;
   readonly #options: TrainyardOptions;
 
-  /** @throws {TypeError} without a key */
+  /** @throws {TypeError} without a key, with a base URL that is none, with a time that is none */
   constructor(options: TrainyardOptions) {
     const apiKey = options.apiKey === undefined ? environmentVariable('TRAINYARD_API_KEY') : options.apiKey;
     if (apiKey === undefined) throw new TypeError('No API key: give `apiKey`, or set TRAINYARD_API_KEY');
     this.#apiKey = apiKey;
     this.#options = options;
-    const baseUrl = options.baseUrl ?? environmentVariable('TRAINYARD_BASE_URL') ?? DEFAULT_BASE_URL;
+    if (options.timeoutMs !== undefined) checkedTimeoutMs(options.timeoutMs);
+    const baseUrl = checkedBaseUrl(
+      options.baseUrl ?? environmentVariable('TRAINYARD_BASE_URL') ?? DEFAULT_BASE_URL,
+      options.fetch !== undefined,
+    );
     this.#root = baseUrl.replace(/\/+$/, '').replace(/\/v1$/, '');
     this.baseUrl = `${this.#root}/v1`;
     // Called bare: the browser's own refuses to be called as a method of anything else.
@@ -96,7 +101,8 @@ export class Connection {
    * The JSON of an answer.
    *
    * @param path from the root of the service, e.g. `/v1/models`
-   * @throws {TrainyardApiError} for an answer other than 2xx; {TrainyardConnectionError} when none came; what `signal` was aborted with when it was
+   * @throws {TrainyardApiError} for an answer other than 2xx; {TrainyardConnectionError} when none came; what `signal` was aborted with when it was;
+   * {TypeError} before anything is sent, for an id or a time that is none
    */
   async json<Answer>(method: Method, path: string, options: RequestOptions = {}): Promise<Answer> {
     return await this.#repeated(method, path, options, async (response) => {
@@ -126,7 +132,8 @@ export class Connection {
   ): Promise<Result> {
     const maxRetries = options.maxRetries ?? this.#options.maxRetries ?? DEFAULT_MAX_RETRIES;
     const repeat = options.repeat ?? (method === 'GET' ? 'always' : 'keyed');
-    const url = this.#root + path + queryString(options.query ?? {});
+    if (options.timeoutMs !== undefined) checkedTimeoutMs(options.timeoutMs);
+    const url = this.#root + checkedPath(path) + queryString(options.query ?? {});
     const init = this.#requestOf(method, options, repeat === 'keyed' && maxRetries > 0);
     for (let numRepeats = 0; ; numRepeats++) {
       try {

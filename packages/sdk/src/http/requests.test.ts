@@ -173,3 +173,43 @@ test('a page that is signed in by a cookie sends no key', async () => {
   expect(request!.headers.get('authorization')).toBe(null);
   expect(request!.headers.get('x-page')).toBe('1');
 });
+
+test('an id that would name something else is refused, and nothing is sent', async () => {
+  const { sent, client } = answering(good);
+  const service = client();
+  const artifact = { entity: 'e', project: 'p', name: '' };
+  for (const id of ['', '.', '..']) {
+    for (const call of [
+      () => service.models.retrieve(id),
+      () => service.models.delete(id),
+      () => service.servedModels.retrieve(id),
+      () => service.checkpoints.list(id),
+      () => service.checkpoints.delete(id, [1]),
+      () => service.trainingJobs.cancel(id),
+      () => service.trainingJobs.wait(id),
+      () => service.trajectories.tokens(id),
+      () => service.exports.download('m', id, 'f'),
+      () => service.exports.download('m', 'e', id),
+      () => service.adapters.delete(id),
+      () => service.artifacts.retrieve({ ...artifact, name: id }, 'v1'),
+      () => service.keys.revoke(id),
+    ]) {
+      const error = await outcome<unknown>(call());
+      expect(error).toBeInstanceOf(TypeError);
+      expect((error as Error).message).toMatch(/^an id must not be empty, "\." or "\.\.", got "\.{0,2}" after \/v1\//);
+    }
+  }
+  expect(await outcome(service.models.retrieve(''))).toMatchObject({
+    message: 'an id must not be empty, "." or "..", got "" after /v1/preview/models',
+  });
+  expect(sent).toHaveLength(0);
+});
+
+test.each([-1, Number.NaN, -Infinity])('a timeout of %d is refused, of the client and of a call', async (timeoutMs) => {
+  const { sent, client } = answering(good);
+  const message = `\`timeoutMs\` must be a number of at least 0, got ${timeoutMs}`;
+  expect(() => client({ timeoutMs })).toThrow(new TypeError(message));
+  expect(await outcome(client().models.retrieve('m', { timeoutMs }))).toEqual(new TypeError(message));
+  expect(sent).toHaveLength(0);
+  expect(await outcome(client({ timeoutMs: Infinity }).models.retrieve('m'))).toEqual({ id: 'x' });
+});
