@@ -126,7 +126,7 @@ export const FORM_EXAMPLES: Readonly<Record<string, OperationExample>> = {
     },
     chunk: {
       request_id: '2a6f0e0f5b7c4a31',
-      choices: [{ index: 0, token_ids: [12], logprobs: null, finish_reason: null }],
+      choices: [{ index: 0, token_ids: [12], logprobs: null, finish_reason: null, stop_reason: null }],
     },
   },
   tokenizerInfo: {

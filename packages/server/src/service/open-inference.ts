@@ -111,7 +111,7 @@ function textOptionsOf(model: ModelConfig, config: ServiceConfig) {
   };
 }
 
-/** What a host that computes the model here is told. */
+/** Options of a host that computes the model here. */
 export function hostOptionsOf(
   model: ModelConfig,
   config: ServiceConfig,
