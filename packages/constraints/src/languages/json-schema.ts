@@ -58,8 +58,15 @@ const UNSUPPORTED_KEYWORDS = new Set([
 const SCHEMA_LISTS = new Set(['anyOf', 'oneOf', 'allOf', 'prefixItems']);
 const SCHEMA_MAPS = new Set(['properties', '$defs', 'definitions']);
 const SCHEMAS = new Set(['additionalProperties', 'additionalItems']);
-/** Keywords whose value is a number that a reply is held to. */
-const BOUNDS = new Set(['minimum', 'maximum', 'exclusiveMinimum', 'exclusiveMaximum', 'multipleOf']);
+/** Keywords whose value bounds a number, and the direction in which they allow less. */
+const BOUNDS = new Map([
+  ['minimum', 'up'],
+  ['exclusiveMinimum', 'up'],
+  ['maximum', 'down'],
+  ['exclusiveMaximum', 'down'],
+] as const);
+/** Keywords that say which numbers there may be. */
+const EXACT = new Set(['enum', 'const', 'multipleOf']);
 /** Annotations: of no use here, and they may hold anything. */
 const DROPPED = new Set(['x-guidance', 'default', 'examples', 'description', 'title', '$comment']);
 
@@ -157,9 +164,18 @@ class SchemaWalk {
         return value;
       default:
         checkTexts(value, path, depth + 1);
-        if (BOUNDS.has(keyword)) checkExact(value, path);
-        return value;
+        return this.#annotated(keyword, value, path);
     }
+  }
+
+  /** A keyword whose value llguidance takes as it is, but for numbers that may have been others. */
+  #annotated(keyword: string, value: unknown, path: string): unknown {
+    if (keyword === 'multipleOf') checkExact(value, path);
+    const direction = BOUNDS.get(keyword as 'minimum');
+    if (direction === undefined || typeof value !== 'number' || inexactNumber(value) === null) return value;
+    if (!Number.isFinite(value)) checkExact(value, path);
+    // The bound that was sent lies between the neighbours of what was read.
+    return neighbourOf(value, direction);
   }
 
   #schemaList(value: unknown, path: string, depth: number): Schema[] {
@@ -234,8 +250,7 @@ function relaxed(schema: Record<string, unknown>): Record<string, unknown> {
   const kept = Object.entries(others).filter(
     ([keyword, value]) =>
       !UNSUPPORTED_KEYWORDS.has(keyword) &&
-      !(BOUNDS.has(keyword) && inexactNumber(value) !== null) &&
-      !((keyword === 'enum' || keyword === 'const') && inexactNumber(value) !== null) &&
+      !(EXACT.has(keyword) && inexactNumber(value) !== null) &&
       !(keyword === 'format' && value !== undefined && stringFormat(value).kind === 'unenforced') &&
       !(keyword === 'pattern' && typeof value === 'string' && !isTranslatable(value)),
   );
@@ -310,6 +325,15 @@ function checkExact(value: unknown, path: string): void {
     'constraint.unsupported',
     `numbers beyond ±${Number.MAX_SAFE_INTEGER} are not kept to the digit and not supported (${path}), read as ${number}`,
   );
+}
+
+/** The next number above or below a finite one that is not 0. */
+function neighbourOf(value: number, direction: 'up' | 'down'): number {
+  const view = new DataView(new ArrayBuffer(8));
+  view.setFloat64(0, value);
+  const isAwayFromZero = value > 0 === (direction === 'up');
+  view.setBigInt64(0, view.getBigInt64(0) + (isAwayFromZero ? 1n : -1n));
+  return view.getFloat64(0);
 }
 
 /** The first such number in a value, at any depth; null: there is none. */

@@ -214,7 +214,7 @@ describe('a forced call whose schema asks for more than can be enforced', () => 
     propertyNames: { type: 'object', propertyNames: { maxLength: 3 } },
     format: { type: 'string', format: 'iri' },
     pattern: { type: 'string', pattern: '^(?=a).*$' },
-    'a bound beyond 2^53': { type: 'integer', maximum: 2 ** 63 },
+    'a step beyond 2^53': { type: 'integer', multipleOf: 2 ** 63 },
     'a constant beyond 2^53': { const: 2 ** 60 },
     oneOf: { oneOf: [{ type: 'integer' }, { type: 'number', minimum: 3 }] },
   };
