@@ -23,11 +23,11 @@ beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'trainyard-loop-'));
   compiler = (await clientTools(ROOT, (line) => console.log(line))).resolve('typescript/bin/tsc');
   const { stdout } = await run(process.execPath, [join(ROOT, 'scripts/pack-sdk.mjs'), '--out', join(folder, 'packed')]);
-  await writeFile(join(folder, 'package.json'), JSON.stringify({ name: 'empty', private: true, type: 'module' }));
+  await writeFile(join(folder, 'package.json'), JSON.stringify({ name: 'empty', private: true }));
   await run('npm', ['install', '--no-audit', '--no-fund', '--offline', stdout.trim()], { cwd: folder });
   const readme = await readFile(join(ROOT, 'packages/sdk/README.md'), 'utf8');
   const [, loop] = /^```ts\n(.*?)^```$/ms.exec(readme)!;
-  await writeFile(join(folder, 'loop.ts'), loop!);
+  await writeFile(join(folder, 'loop.mts'), loop!);
   service = await smallService();
 }, 600_000);
 afterAll(async () => {
@@ -36,7 +36,7 @@ afterAll(async () => {
 });
 
 test('it has some forty lines', async () => {
-  const lines = (await readFile(join(folder, 'loop.ts'), 'utf8')).split('\n').filter((line) => line.trim() !== '');
+  const lines = (await readFile(join(folder, 'loop.mts'), 'utf8')).split('\n').filter((line) => line.trim() !== '');
   expect(lines.length).toBeLessThanOrEqual(40);
 });
 
@@ -51,7 +51,7 @@ test.each([
 test('it learns from its rollouts and finds its best checkpoint', { timeout: 600_000 }, async () => {
   expect(await compile('--module', 'nodenext', '--moduleResolution', 'nodenext')).toBe('');
   const env = { ...process.env, TRAINYARD_BASE_URL: service.url, TRAINYARD_API_KEY: service.apiKey };
-  const { stdout, stderr } = await run(process.execPath, ['loop.js'], { cwd: folder, env });
+  const { stdout, stderr } = await run(process.execPath, ['loop.mjs'], { cwd: folder, env });
   expect(stderr).toBe('');
   console.log(stdout);
   expect(stdout.match(/^step \d: val reward 0\.\d{3}/gm)).toHaveLength(3);
@@ -85,7 +85,7 @@ async function compile(...options: string[]): Promise<string> {
     '--noUncheckedIndexedAccess',
     '--noPropertyAccessFromIndexSignature',
   ];
-  return await run(process.execPath, [compiler, 'loop.ts', '--target', 'es2022', ...lib, ...strict, ...options], {
+  return await run(process.execPath, [compiler, 'loop.mts', '--target', 'es2022', ...lib, ...strict, ...options], {
     cwd: folder,
   }).then(
     () => '',

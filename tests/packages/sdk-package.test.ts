@@ -1,6 +1,6 @@
 /** The SDK as its users get it: the tarball in an empty project, in the oldest Node.js at hand, in TypeScript and in a bundle for browsers. */
 import { execFile } from 'node:child_process';
-import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -91,6 +91,19 @@ test('it samples on the oldest Node.js at hand, with base URL and key from the e
     env: { ...process.env, ...environment },
   });
   expect({ stderr, result: JSON.parse(stdout) }).toEqual({ stderr: '', result: RESULT });
+});
+
+test('the program of its README runs as it is saved there, in a project that says nothing of modules', async () => {
+  const readme = await readFile(join(folder, 'node_modules/@trainyard/sdk/README.md'), 'utf8');
+  const [, program = ''] = /^```js\n(.*?)^```$/ms.exec(readme)!;
+  const project = join(folder, 'plain');
+  await mkdir(project);
+  await writeFile(join(project, 'package.json'), '{}');
+  const ours = program.replace('short-answers', 'tiny/base').replace('Name a colour.', 'Good day').replace('16', '64');
+  await writeFile(join(project, 'program.mjs'), ours);
+  const env = { ...process.env, TRAINYARD_BASE_URL: service.url, TRAINYARD_API_KEY: service.apiKey };
+  const { stdout, stderr } = await run((await oldestNode()).path, ['program.mjs'], { cwd: project, env });
+  expect({ stdout, stderr }).toEqual({ stdout: 'Hello to you.', stderr: '' });
 });
 
 test.each([

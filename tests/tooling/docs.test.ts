@@ -6,9 +6,10 @@ import { dirname, join, posix } from 'node:path';
 
 import { COMMANDS } from '@trainyard/cli';
 import { OPERATIONS } from '@trainyard/protocol';
-import { apiDocument } from '@trainyard/server';
+import { apiDocument, resolveConfig, SETTING_NAMES } from '@trainyard/server';
+import { openSqliteStore } from '@trainyard/store';
 import { WARNING_CODES } from '@trainyard/trainer';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 
 import { brokenLinks } from '../../scripts/docs/built-links.ts';
 import { siteContents } from '../../scripts/docs/contents.ts';
@@ -115,6 +116,40 @@ test('every block of a page says by its language whether it is run', () => {
 });
 
 describe('pages about the code', () => {
+  test('a key looks as keys do', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'trainyard-key-'));
+    onTestFinished(() => rmSync(folder, { recursive: true }));
+    const store = await openSqliteStore(join(folder, 'database'));
+    const { id: entityId } = await store.ensureEntity('local');
+    const { secret } = await store.createKey({ entityId, name: 'a key', scopes: [] });
+    await store.close();
+    const beginnings = PAGES.flatMap((page) =>
+      [...read(page).matchAll(/\b(ty[-_])[\w.…-]*/g)].map(([word, beginning]) => ({ page, word, beginning })),
+    );
+    expect(beginnings.length).toBeGreaterThan(2);
+    expect(beginnings.filter(({ beginning }) => beginning !== secret.slice(0, 3))).toEqual([]);
+  });
+
+  test('the table of the README has every value of a setting that has few', () => {
+    const rows = new Map(
+      [...read('README.md').matchAll(/^\| `--[a-z-]+` \| `([A-Z_]+)`.*$/gm)].map(([row, name]) => [name, row]),
+    );
+    let numSettings = 0;
+    for (const name of SETTING_NAMES) {
+      const variable = `TRAINYARD_${name.replaceAll(/[A-Z]/g, '_$&').toUpperCase()}`;
+      const values = valuesOf(variable);
+      // Of a switch its row says what one of both does.
+      if (values.length === 0 || values.includes('off')) continue;
+      numSettings++;
+      const row = rows.get(variable) ?? '';
+      expect({ variable, missing: values.filter((value) => !new RegExp(`[| \`]${value}[ \`,]`).test(row)) }).toEqual({
+        variable,
+        missing: [],
+      });
+    }
+    expect(numSettings).toBeGreaterThan(5);
+  });
+
   test('the guide of the charts has a section for every warning, and for no other', () => {
     const [, warnings = ''] = read('docs/guide/charts-and-warnings.md').split(/^## Warnings$/m);
     const [part = ''] = warnings.split(/^## /m);
@@ -148,3 +183,14 @@ describe('pages about the code', () => {
     expect([...all].filter((type) => !page.includes(`\`${type}\``))).toEqual([]);
   });
 });
+
+/** The values that the setting of a variable can have, as its refusal names them; none where there are many. */
+function valuesOf(variable: string): string[] {
+  try {
+    resolveConfig({ flags: {}, environment: { [variable]: 'no such value' }, configPath: null });
+    return [];
+  } catch (error) {
+    const [, values] = /must be one of (.*), got/.exec((error as Error).message) ?? [];
+    return values === undefined ? [] : values.split(', ');
+  }
+}
