@@ -1,5 +1,6 @@
 import { LlamaModel } from '@trainyard/native';
 import { ChatTemplate, Tokenizer, type ToolFormat } from '@trainyard/tokenizer';
+import { LongTexts } from './prompt/long-texts.ts';
 import type { PromptBorders, PromptParts } from './prompt/prompt.ts';
 import { requestTemplates } from './prompt/request-templates.ts';
 import { TextCodec } from './prompt/text-codec.ts';
@@ -50,20 +51,22 @@ export async function openTextHalf(model: LlamaModel, options: TextHalfOptions =
   const borders = promptBorders(model);
   const constraints = await openConstraints(model, tokenizer, { keepsThreadReady: true });
   const templateSandbox = runsRequestTemplates ? requestTemplates(tokenizer, { allowsControlTokens }) : null;
-  return toTextHalf({ tokenizer, template, templateSandbox, borders, toolFormat }, constraints, source ?? null);
+  const prompt = { tokenizer, template, templateSandbox, borders, toolFormat };
+  return toTextHalf(prompt, constraints, source ?? null, new LongTexts(model.path));
 }
 
-/** @param chatTemplate source of the template; null = none */
+/** @param chatTemplate source of the template; null = none @param longTexts closed with what comes of it; null: texts of any length are encoded by the calling thread */
 export function toTextHalf(
   prompt: TextHalf['prompt'],
   constraints: ConstraintSpecs,
   chatTemplate: string | null,
+  longTexts: LongTexts | null = null,
 ): TextHalf {
   const { tokenizer, templateSandbox, borders } = prompt;
   return {
     prompt,
     constraints,
-    codec: new TextCodec(prompt),
+    codec: new TextCodec(prompt, longTexts),
     facts: {
       chatTemplate,
       bosTokenId: tokenizer.bosTokenId,
@@ -72,6 +75,7 @@ export function toTextHalf(
     },
     close: () => {
       templateSandbox?.close();
+      longTexts?.close();
       constraints.close();
     },
   };

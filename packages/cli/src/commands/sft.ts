@@ -1,6 +1,6 @@
 import { basename } from 'node:path';
 
-import type { WireSftConfig } from '@trainyard/sdk';
+import { type Trainyard, TrainyardApiError, type WireSftConfig } from '@trainyard/sdk';
 import type { Command } from 'commander';
 
 import { CommandError, UsageError } from '../terminal/command-error.ts';
@@ -59,8 +59,7 @@ export function sftCommand(): Command {
       const artifact = await withProgress(`sending ${basename(file)}`, () =>
         client.artifacts.upload(path, content, {}, { signal }),
       ).catch(async (error: unknown) => {
-        // A file that is refused leaves no model behind.
-        if (!wasThere) await client.models.delete(model.id).catch(() => undefined);
+        if (!wasThere && error instanceof TrainyardApiError && error.status < 500) await removeIdle(client, model.id);
         throw error;
       });
       const config: WireSftConfig = {
@@ -87,6 +86,12 @@ export function sftCommand(): Command {
       else process.stdout.write(`talk with it: trainyard chat ${model.entity}/${project}/${name}\n`);
     },
   );
+}
+
+/** A file that is refused leaves no model behind, unless somebody trains it by now. */
+async function removeIdle(client: Trainyard, modelId: string): Promise<void> {
+  const jobs = await client.trainingJobs.list({ model_id: modelId, limit: 1 }).toArray(1);
+  if (jobs.length === 0) await client.models.delete(modelId);
 }
 
 function nameOf(text: string): [project: string, name: string] {

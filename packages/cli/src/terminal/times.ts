@@ -25,14 +25,14 @@ export function timeOf(unixSeconds: number): string {
   return `${new Date(unixSeconds * 1000).toISOString().slice(0, 16).replace('T', ' ')}Z`;
 }
 
-const DATE = /^(\d{4}-\d{2}-\d{2})(?:T\d{2}:\d{2}(?::\d{2})?(?:Z|[+-]\d{2}:\d{2}))?$/;
+const DATE = /^(\d{4}-\d{2}-\d{2})(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2}:?\d{2})?)?$/;
 
-/** Unix seconds of a date such as 2027-01-31, which begins in UTC, or of a time such as 2027-01-31T12:00Z; null for any other text, and for days that are in no calendar. */
+/** Unix seconds of a date such as 2027-01-31, which begins in UTC, or of a time such as 2027-01-31T12:00Z, of the own clock where it names no zone; null for any other text, and for days that are in no calendar. */
 export function secondsOfDate(text: string): number | null {
   const [, day] = DATE.exec(text) ?? [];
   // Date.parse takes the 31st of February for one of March.
   if (day === undefined || !isDay(day)) return null;
-  const milliseconds = Date.parse(text);
+  const milliseconds = Date.parse(text.replace(' ', 'T').replace(/([+-]\d{2})(\d{2})$/, '$1:$2'));
   return Number.isFinite(milliseconds) ? milliseconds / 1000 : null;
 }
 

@@ -52,9 +52,9 @@ export function isNeutral(adjustments: TokenAdjustments): boolean {
 /** A penalty near 0 or far above 1 would make a logit infinite, and the differences of two such are no numbers. */
 const LARGEST_LOGIT = 1e30;
 
-/** A logit behind a repetition penalty: never beyond ±1e30, but for -Infinity, which stays. */
+/** A logit behind a repetition penalty: never beyond ±1e30. One that is not finite stays: it is masked, or a fault of the model. */
 export function penalisedLogit(logit: number, repetitionPenalty: number): number {
-  if (logit === -Infinity) return logit;
+  if (!Number.isFinite(logit)) return logit;
   const penalised = logit > 0 ? logit / repetitionPenalty : logit * repetitionPenalty;
   return Math.max(-LARGEST_LOGIT, Math.min(penalised, LARGEST_LOGIT));
 }

@@ -2,6 +2,7 @@ import { TokenizerError } from '@trainyard/tokenizer';
 import type { Tokenizer } from '@trainyard/tokenizer';
 import { type EngineTemplate, renderChat, type TemplateSandbox } from './chat.ts';
 import { checkVocabulary, EngineError } from '@trainyard/backend';
+import type { LongTexts } from './long-texts.ts';
 import type { Prompt } from '../contract/generate-request.ts';
 import { type PromptBorders, promptIds } from './prompt.ts';
 
@@ -13,21 +14,30 @@ export type TokenizeInput = ({ kind: 'text'; text: string } | Extract<Prompt, { 
 
 type CodecTokenizer = Pick<Tokenizer, 'encodeWithSpecial' | 'decode' | 'tokenText' | 'vocabSize'>;
 
-/** Text ↔ ids outside any generation. Computes on the calling thread; no length limit but that of the tokenizer. */
+/** Longer texts are encoded elsewhere, where that can be; so many take some 30 ms. */
+const LONG_TEXT_CHARACTERS = 65_536;
+
+/** Text ↔ ids outside any generation. Computes on the calling thread, but for long texts; no length limit but that of the tokenizer. */
 export class TextCodec {
   readonly #tokenizer: CodecTokenizer;
   readonly #parts: { template: EngineTemplate | null; templateSandbox: TemplateSandbox | null };
   readonly #borders: PromptBorders;
+  readonly #longTexts: Pick<LongTexts, 'encode'> | null;
 
-  constructor(parts: {
-    tokenizer: CodecTokenizer;
-    template: EngineTemplate | null;
-    templateSandbox?: TemplateSandbox | null;
-    borders: PromptBorders;
-  }) {
+  /** @param longTexts encodes texts of more than {@link LONG_TEXT_CHARACTERS}; default: the calling thread does */
+  constructor(
+    parts: {
+      tokenizer: CodecTokenizer;
+      template: EngineTemplate | null;
+      templateSandbox?: TemplateSandbox | null;
+      borders: PromptBorders;
+    },
+    longTexts: Pick<LongTexts, 'encode'> | null = null,
+  ) {
     this.#tokenizer = parts.tokenizer;
     this.#parts = { template: parts.template, templateSandbox: parts.templateSandbox ?? null };
     this.#borders = parts.borders;
+    this.#longTexts = longTexts;
   }
 
   /**
@@ -38,7 +48,9 @@ export class TextCodec {
    */
   async tokenize(input: TokenizeInput, signal: AbortSignal): Promise<number[]> {
     const ids =
-      input.kind === 'text' ? this.#encode(input.text) : (await renderChat(input, this.#parts, signal)).tokenIds;
+      input.kind === 'text'
+        ? await this.#encode(input.text, signal)
+        : (await renderChat(input, this.#parts, signal)).tokenIds;
     return promptIds(ids, input.addSpecialTokens ? this.#borders : null);
   }
 
@@ -54,8 +66,10 @@ export class TextCodec {
     return this.#tokenizer.decode(ids);
   }
 
-  #encode(text: string): Int32Array {
+  async #encode(text: string, signal: AbortSignal): Promise<Int32Array> {
     try {
+      if (this.#longTexts !== null && text.length > LONG_TEXT_CHARACTERS)
+        return await this.#longTexts.encode(text, signal);
       return this.#tokenizer.encodeWithSpecial(text);
     } catch (cause) {
       if (!(cause instanceof TokenizerError) || cause.code !== 'tokenizer.text_too_long') throw cause;

@@ -29,6 +29,8 @@ describe('lax reading', () => {
     [{ seed: '7' }, { seed: 7 }],
     [{ seed: '9007199254740993' }, { seed: '9007199254740993' }],
     [{ seed: ' +00009007199254740993 ' }, { seed: '9007199254740993' }],
+    [{ seed: '+-5' }, { seed: '+-5' }],
+    [{ seed: '-5' }, { seed: -5 }],
     [{ seed: '9'.repeat(1_000_000) }, { seed: '9'.repeat(1_000_000) }],
     [{ repetition_detection: { max_pattern_size: '3' } }, { repetition_detection: { max_pattern_size: 3 } }],
   ])('%j is read as %j', (body, expected) => {

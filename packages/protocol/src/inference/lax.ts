@@ -137,12 +137,12 @@ function readBoolean(value: unknown): unknown {
 }
 
 /** Nothing of 64 bits has more digits, and to read a million of them takes seconds. */
-const SEED_DIGITS = /^\+?(-?)0*(\d{1,19})$/;
+const SEED_DIGITS = /^(?:\+|(-))?0*(\d{1,19})$/;
 
 /** A seed outside ±2^53 becomes a string of digits, so that no bit is lost; one beyond 64 bits stays as it is. */
 function normalizeSeed(value: unknown): unknown {
-  const [, sign, digits] = (typeof value === 'string' ? SEED_DIGITS.exec(value.trim()) : null) ?? [];
-  if (sign !== undefined && digits !== undefined) {
+  const [, sign = '', digits] = (typeof value === 'string' ? SEED_DIGITS.exec(value.trim()) : null) ?? [];
+  if (digits !== undefined) {
     const seed = BigInt(sign + digits);
     return seed >= Number.MIN_SAFE_INTEGER && seed <= Number.MAX_SAFE_INTEGER ? Number(seed) : String(seed);
   }

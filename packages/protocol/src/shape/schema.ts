@@ -13,11 +13,12 @@ export function nullable<T extends TSchema>(schema: T, options: TSchemaOptions =
 /** A JSON object whose members are passed on as they are. */
 export const JsonObjectSchema = Type.Unsafe<Record<string, unknown>>({ type: 'object' });
 
-/** Text without halves of surrogate pairs, for names that are stored: no database can hold such a half, and each would be the same U+FFFD. */
-export const WELL_FORMED_PATTERN = '^[^\\ud800-\\udfff]*$';
+/** Text without halves of surrogate pairs, for names that are stored: no database can hold such a half, and each would be the same U+FFFD. Readers
+ * of the patterns may go by characters or by their halves. */
+export const WELL_FORMED_PATTERN = '^(?:[^\\ud800-\\udfff]|[\\ud800-\\udbff][\\udc00-\\udfff])*$';
 
 /** Such text, free of the characters that separate the parts of a model name: `/`, `:`, `@` and control characters. */
-export const NAME_PATTERN = '^[^/:@\\u0000-\\u001f\\u007f\\ud800-\\udfff]+$';
+export const NAME_PATTERN = '^(?:[^/:@\\u0000-\\u001f\\u007f\\ud800-\\udfff]|[\\ud800-\\udbff][\\udc00-\\udfff])+$';
 
 export const PageQuerySchema = Type.Object({
   after: Type.Optional(

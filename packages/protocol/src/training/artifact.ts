@@ -31,7 +31,7 @@ export type DeleteArtifactResponse = Static<typeof DeleteArtifactResponseSchema>
 export const UploadArtifactQuerySchema = Type.Object({
   file_name: Type.Optional(
     Type.String({
-      pattern: '^[^/\\\\\\u0000-\\u001f\\u007f\\ud800-\\udfff]{1,120}\\.jsonl$',
+      pattern: '^(?:[^/\\\\\\u0000-\\u001f\\u007f\\ud800-\\udfff]|[\\ud800-\\udbff][\\udc00-\\udfff]){1,120}\\.jsonl$',
       description: 'Name of the file, ending in `.jsonl`. Default `train.jsonl`.',
     }),
   ),

@@ -35,15 +35,16 @@ export async function train(
     { signal },
   );
   const gradientSteps: Record<string, number>[] = [];
-  let step = 0;
+  let step: number | null = null;
   for await (const event of trainingJobs.watch(id, { signal })) {
     onEvent?.(event);
     if (event.type === 'gradient_step') gradientSteps.push(event.data as Record<string, number>);
-    if (event.type === 'training_ended') step = Number(event.data['step']);
+    if (event.type === 'training_ended' && typeof event.data['step'] === 'number') step = event.data['step'];
   }
   const job = await trainingJobs.retrieve(id, { signal });
   if (job.status !== 'succeeded') throw new TrainingFailedError(id, job.error_message ?? `the job is ${job.status}`);
-  return { job, step, gradientSteps };
+  // Services before this one do not say it.
+  return { job, step: step ?? (job.start_step ?? 0) + 1, gradientSteps };
 }
 
 export interface Evaluation {

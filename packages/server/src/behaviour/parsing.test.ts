@@ -82,6 +82,12 @@ test.each([
   expect(service.inference.lastRequest.sampling.seed).toBe(seed);
 });
 
+test('a byte order mark in front of a body costs a seed no digit', async () => {
+  const body = '\ufeff{"messages": [{"role": "user", "content": "x"}], "seed": 1234567890123456789, "max_tokens": 1}';
+  expect((await service.server.request('POST', '/v1/chat/completions', body)).statusCode).toBe(200);
+  expect(service.inference.lastRequest.sampling.seed).toBe(1234567890123456789n);
+});
+
 describe('null', () => {
   const NULLABLE =
     'model frequency_penalty presence_penalty repetition_penalty logit_bias logprobs top_logprobs max_completion_tokens n response_format seed stop stream stream_options temperature top_p top_k min_p tools tool_choice reasoning_effort parallel_tool_calls user stop_token_ids truncate_prompt_tokens prompt_logprobs allowed_token_ids documents chat_template chat_template_kwargs mm_processor_kwargs structured_outputs return_tokens_as_token_ids return_token_ids cache_salt kv_transfer_params vllm_xargs repetition_detection skip_special_tokens'.split(

@@ -66,10 +66,13 @@ function nestingFault(loc: readonly string[]): RequestError {
   return RequestError.invalid([{ loc: [...loc], msg: TOO_DEEP, type: 'recursion_limit' }]);
 }
 
+const BYTE_ORDER_MARK = 0xfe_ff;
+
 /** The text of a JSON body, which is UTF-8 and nothing else. @throws {RequestError} `request.invalid_json` */
 export function utf8Text(bytes: Buffer): string {
   const text = bytes.toString('utf8');
-  if (isUtf8(bytes)) return text;
+  // A byte order mark says nothing of the body.
+  if (isUtf8(bytes)) return text.charCodeAt(0) === BYTE_ORDER_MARK ? text.slice(1) : text;
   // What cannot be decoded reads as U+FFFD: there the bytes of the text differ from those that were sent.
   const decoded = Buffer.from(text, 'utf8');
   let position = 0;
@@ -130,7 +133,8 @@ function withSeedDigits(
 
 function seedDigits(seed: number, text: string, place: readonly string[]): number | string {
   if (!Number.isInteger(seed) || Number.isSafeInteger(seed)) return seed;
-  const literal = numberLiteralAt(text, place) ?? '';
+  const literal = numberLiteralAt(text, place);
+  if (literal === null) throw new Error(`the number ${seed} was read where none is written`);
   // A fraction or an exponent means the number that it rounds to, as for every reader of JSON.
   return /^-?\d+$/.test(literal) ? literal : String(BigInt(seed));
 }

@@ -25,11 +25,16 @@ function memberAt(text: string, start: number, name: string): number | null {
   for (let at = behindSpace(text, start + 1); text[at] === '"';) {
     const keyEnd = behindString(text, at);
     const value = behindSpace(text, behindSpace(text, keyEnd) + 1);
-    if (JSON.parse(text.slice(at, keyEnd)) === name) found = value;
+    if (nameAt(text, at, keyEnd) === name) found = value;
     at = behindSpace(text, behindValue(text, value));
     if (text[at] === ',') at = behindSpace(text, at + 1);
   }
   return found;
+}
+
+function nameAt(text: string, start: number, end: number): string {
+  const written = text.slice(start + 1, end - 1);
+  return written.includes('\\') ? (JSON.parse(text.slice(start, end)) as string) : written;
 }
 
 /** Character by character: a body has millions of them in front of its last member. */

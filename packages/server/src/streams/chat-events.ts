@@ -89,7 +89,7 @@ export async function openGeneration(
     return { started, promptText, scores, events, end };
   } catch (error) {
     await source.return?.();
-    throw options.faultOf === undefined ? error : await options.faultOf(error);
+    throw options.faultOf === undefined ? error : await options.faultOf(error).catch(() => error);
   }
 }
 

@@ -39,7 +39,17 @@ function* textsOf(message: unknown): Generator<string> {
     const called: Record<string, unknown> = isObject(call) && isObject(call['function']) ? call['function'] : {};
     const { name, arguments: given } = called;
     // Clients that have read them send them as they were read.
-    yield* stringsOf([name, typeof given === 'object' && given !== null ? JSON.stringify(given) : given]);
+    yield* stringsOf([name, typeof given === 'object' && given !== null ? writtenJson(given) : given]);
+  }
+}
+
+/** Null for a value that is nested deeper than a stack: bodies are read on one that is larger. */
+function writtenJson(value: object): string | null {
+  try {
+    return JSON.stringify(value);
+  } catch (error) {
+    if (error instanceof RangeError) return null;
+    throw error;
   }
 }
 

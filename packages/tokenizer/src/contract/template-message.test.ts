@@ -95,6 +95,12 @@ describe('assistant messages', () => {
     expect(() => prepareMessage({ role: 'assistant', tool_calls: [call] }, 'string')).toThrow(/levels deep/);
   });
 
+  test('arguments whose writing is not kept are plain data', () => {
+    const call = { id: 'c', type: 'function', function: { name: 'f', arguments: '{"b": 1.0, "1": 2}' } };
+    const { tool_calls } = prepareMessage({ role: 'assistant', tool_calls: [call] }, 'string', { keepsWriting: false });
+    expect(tool_calls).toStrictEqual([{ ...call, function: { name: 'f', arguments: { '1': 2, b: 1 } } }]);
+  });
+
   test('an empty list of calls is none', () => {
     expect(prepareMessage({ role: 'assistant', content: 'x', tool_calls: [] }, 'string')).toEqual({
       role: 'assistant',

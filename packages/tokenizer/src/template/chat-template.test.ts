@@ -83,6 +83,15 @@ describe('render', () => {
       expect(asked('{{ 1 if a.zero else 2 }} {{ 1 if a.f else 2 }} {{ 1 if a.i else 2 }}')).toBe('2 1 1');
       expect(asked('{% for key, value in a.items() %}{{ key }}={{ value }};{% endfor %}')).toContain('zero=0.0;1=');
     });
+
+    test('have equal numbers that are equal', () => {
+      const args = '{"n": 1.0, "m": 1.0, "b": 12345678901234567890, "c": 12345678901234567890, "l": [1.0, 2.0, 1.0]}';
+      const asked = (expression: string) => rendered(`{% set a = ${ARGUMENTS} %}${expression}`, args);
+      expect(asked('{{ a.n == a.m }} {{ a.b == a.c }} {{ a.n != a.m }} {{ a.n == a.b }}')).toBe(
+        'true true false false',
+      );
+      expect(asked('{{ a.n in a.l }} {{ a.b in a.l }} {{ a.l | unique | list | length }}')).toBe('true false 2');
+    });
   });
 
   test('tools and documents that are absent are none', () => {

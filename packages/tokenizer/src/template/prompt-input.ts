@@ -4,6 +4,7 @@ import { checkNestingDepth } from '../contract/nesting-depth.ts';
 import { detectToolFormat, type ToolFormat } from '../reply/tool-format.ts';
 import { SpecialTokens } from '../encoding/special-tokens.ts';
 import {
+  argumentsLength,
   mergeDeveloperMessages,
   prepareMessage,
   type ContentFormat,
@@ -51,6 +52,9 @@ const NO_TOKENS = new SpecialTokens([]);
 // A template that names this role, in quotes, has its own idea of it.
 const NAMES_DEVELOPER = /(['"])developer\1/;
 
+/** Arguments of all calls of a conversation, in characters, beyond which their writing is not kept: so many take 0.2 s. */
+const MAX_WRITTEN_ARGUMENTS = 262_144;
+
 /**
  * One conversation on its way through a template: messages → variables, text the template made of them → prompt.
  *
@@ -66,6 +70,9 @@ export class PromptInput {
   readonly #writesHermes: boolean;
   readonly #shield: ControlShield;
   readonly #variables: Readonly<Record<string, unknown>>;
+  /** As templates are given them, but for texts of control tokens. */
+  readonly #plain = new Map<TemplateMessage, PreparedMessage>();
+  readonly #keepsWriting: boolean;
   readonly #prepared = new WeakMap<TemplateMessage, PreparedMessage>();
 
   /**
@@ -86,11 +93,13 @@ export class PromptInput {
     this.#options = { ...options, tools };
     this.#writesHermes = needsHermes(traits, messages, tools);
     // Prepared first: parsing a JSON escape can bring a control token's text to light.
-    const values = [
-      this.#adapted(messages).map((message) => prepareMessage(message, traits.contentFormat)),
-      tools,
-      variables,
-    ];
+    this.#keepsWriting = argumentsLength(messages) <= MAX_WRITTEN_ARGUMENTS;
+    const prepared = this.#adapted(messages).map((message) => {
+      const plain = prepareMessage(message, traits.contentFormat, { keepsWriting: this.#keepsWriting });
+      this.#plain.set(message, plain);
+      return plain;
+    });
+    const values = [prepared, tools, variables];
     checkNestingDepth(values);
     this.#shield = new ControlShield(traits.allowsControlTokens ? NO_TOKENS : traits.tokenizer.control, values);
     this.sentinel = this.#shield.sentinel;
@@ -154,7 +163,9 @@ export class PromptInput {
   #protected(message: TemplateMessage): PreparedMessage {
     let prepared = this.#prepared.get(message);
     if (prepared === undefined) {
-      prepared = this.#shield.protect(prepareMessage(message, this.#traits.contentFormat)) as PreparedMessage;
+      const options = { keepsWriting: this.#keepsWriting };
+      const plain = this.#plain.get(message) ?? prepareMessage(message, this.#traits.contentFormat, options);
+      prepared = this.#shield.protect(plain) as PreparedMessage;
       this.#prepared.set(message, prepared);
     }
     return prepared;

@@ -23,19 +23,32 @@ export function holdsPythonValues(value: unknown): boolean {
 
 /** Such a value as one of the library's, which writes its numbers as Python does, as JSON and as text. */
 export function runtimeValue(value: unknown): Value {
-  if (typeof value === 'bigint') return numberValue(IntegerValue, Number(value), value.toString());
+  return runtimeValueOf(value, new Map());
+}
+
+/** @param written numbers that are there already, by their text: the library takes two for equal that are the same object */
+function runtimeValueOf(value: unknown, written: Map<string, WrittenNumber>): Value {
+  const number = (kind: Kind, plain: number, text: string) => numberValue(kind, writtenNumber(plain, text, written));
+  if (typeof value === 'bigint') return number(IntegerValue, Number(value), value.toString());
   if (typeof value !== 'object' || value === null) return convert(value);
-  if (value instanceof Number) return numberValue(FloatValue, value.valueOf(), pythonFloat(value.valueOf()));
-  if (Array.isArray(value)) return new ArrayValue(value.map(runtimeValue));
+  if (value instanceof Number) return number(FloatValue, value.valueOf(), pythonFloat(value.valueOf()));
+  if (Array.isArray(value)) return new ArrayValue(value.map((item) => runtimeValueOf(item, written)));
   const entries = value instanceof Map ? [...(value as Map<string, unknown>)] : Object.entries(value);
-  return new ObjectValue(new Map(entries.map(([key, member]) => [key, runtimeValue(member)])));
+  return new ObjectValue(new Map(entries.map(([key, member]) => [key, runtimeValueOf(member, written)])));
+}
+
+function writtenNumber(number: number, text: string, written: Map<string, WrittenNumber>): WrittenNumber {
+  let found = written.get(text);
+  if (found === undefined) written.set(text, (found = new WrittenNumber(number, text)));
+  return found;
 }
 
 /** It computes and compares as the number. */
-function numberValue(NumberValue: Kind, number: number, text: string): Value {
-  const value = new NumberValue(new WrittenNumber(number, text));
+function numberValue(NumberValue: Kind, number: WrittenNumber): Value {
+  const text = String(number);
+  const value = new NumberValue(number);
   value.toString = () => text;
-  value.__bool__ = () => convert(number !== 0);
+  value.__bool__ = () => convert(number.valueOf() !== 0);
   return value;
 }
 

@@ -70,6 +70,7 @@ export class HeadCompute {
   /** Before the parts of another pass. */
   begin({ logPartition, meanLogit, mean, product }: HeadPartial): void {
     this.#rows = null;
+    this.#replay?.reader.forgetLogits();
     logPartition.fill(-Infinity);
     meanLogit.fill(0);
     mean.fill(0);

@@ -74,6 +74,8 @@ export interface Adjustment {
 export class ReplayReader {
   readonly #replay: RowReplay;
   readonly #shifts: readonly ShiftReader[];
+  /** By trained token, of these logits. */
+  readonly #centres = new Map<number, number>();
 
   constructor(replay: RowReplay) {
     this.#replay = replay;
@@ -106,9 +108,20 @@ export class ReplayReader {
    * @param logitOf of the model
    */
   centreOf(i: number, logitOf: (id: number) => number): number {
+    if (this.#shifts[this.#replay.shift[i]!]?.isExtreme !== true) return 0;
+    let centre = this.#centres.get(i);
+    if (centre === undefined) this.#centres.set(i, (centre = this.#findCentre(i, logitOf)));
+    return centre;
+  }
+
+  /** Before logits of other weights are read. */
+  forgetLogits(): void {
+    this.#centres.clear();
+  }
+
+  #findCentre(i: number, logitOf: (id: number) => number): number {
     const { shift, numGenerated, keptSet, keptSets } = this.#replay;
-    const shifts = this.#shifts[shift[i]!];
-    if (shifts?.isExtreme !== true) return 0;
+    const shifts = this.#shifts[shift[i]!]!;
     const kept = keptSets[keptSet[i]!];
     const moved = new Set(shifts.idsWithin(EVERYWHERE, numGenerated[i]!));
     // Logits that nothing moves lie around 0.
@@ -120,7 +133,7 @@ export class ReplayReader {
       const { scale, offset } = shifts.of(id, logit, numGenerated[i]!);
       largest = Math.max(largest, logit * scale + offset);
     }
-    return largest;
+    return Number.isFinite(largest) ? largest : 0;
   }
 
   /**
