@@ -60,6 +60,8 @@ describe('render', () => {
       return template(source).render([{ role: 'assistant', content: null, tool_calls }]).text;
     };
     const ARGUMENTS = 'messages[0].tool_calls[0].function.arguments';
+    /** Says an expression of a template over the arguments, which it calls `a`. */
+    const askedOf = (args: string) => (expression: string) => rendered(`{% set a = ${ARGUMENTS} %}${expression}`, args);
 
     test.each([
       ['{"id": 1234567890123456789, "b": 1.0, "10": 1, "2": 2}'],
@@ -72,7 +74,7 @@ describe('render', () => {
 
     test('have numbers that are text, compute and compare', () => {
       const args = '{"i": 12345678901234567890, "f": 2.0, "zero": 0.0, "1": null}';
-      const asked = (expression: string) => rendered(`{% set a = ${ARGUMENTS} %}${expression}`, args);
+      const asked = askedOf(args);
       expect(asked('{{ a.i }} {{ a.f }} {{ a.i | string }} {{ "x" ~ a.f }}')).toBe(
         '12345678901234567890 2.0 12345678901234567890 x2.0',
       );
@@ -86,7 +88,7 @@ describe('render', () => {
 
     test('have equal numbers that are equal', () => {
       const args = '{"n": 1.0, "m": 1.0, "b": 12345678901234567890, "c": 12345678901234567890, "l": [1.0, 2.0, 1.0]}';
-      const asked = (expression: string) => rendered(`{% set a = ${ARGUMENTS} %}${expression}`, args);
+      const asked = askedOf(args);
       expect(asked('{{ a.n == a.m }} {{ a.b == a.c }} {{ a.n != a.m }} {{ a.n == a.b }}')).toBe(
         'true true false false',
       );

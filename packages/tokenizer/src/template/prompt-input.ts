@@ -70,8 +70,6 @@ export class PromptInput {
   readonly #writesHermes: boolean;
   readonly #shield: ControlShield;
   readonly #variables: Readonly<Record<string, unknown>>;
-  /** As templates are given them, but for texts of control tokens. */
-  readonly #plain = new Map<TemplateMessage, PreparedMessage>();
   readonly #keepsWriting: boolean;
   readonly #prepared = new WeakMap<TemplateMessage, PreparedMessage>();
 
@@ -92,17 +90,15 @@ export class PromptInput {
     this.#messages = messages;
     this.#options = { ...options, tools };
     this.#writesHermes = needsHermes(traits, messages, tools);
-    // Prepared first: parsing a JSON escape can bring a control token's text to light.
     this.#keepsWriting = argumentsLength(messages) <= MAX_WRITTEN_ARGUMENTS;
-    const prepared = this.#adapted(messages).map((message) => {
-      const plain = prepareMessage(message, traits.contentFormat, { keepsWriting: this.#keepsWriting });
-      this.#plain.set(message, plain);
-      return plain;
-    });
-    const values = [prepared, tools, variables];
+    // Prepared first: parsing a JSON escape can bring a control token's text to light.
+    const adapted = this.#adapted(messages);
+    const plain = adapted.map((message) => this.#prepare(message));
+    const values = [plain, tools, variables];
     checkNestingDepth(values);
     this.#shield = new ControlShield(traits.allowsControlTokens ? NO_TOKENS : traits.tokenizer.control, values);
     this.sentinel = this.#shield.sentinel;
+    adapted.forEach((message, index) => this.#protect(message, plain[index]!));
     const { bosTokenId, eosTokenId } = traits.tokenizer;
     const own = {
       tools: this.#shield.protect(tools),
@@ -161,13 +157,16 @@ export class PromptInput {
   }
 
   #protected(message: TemplateMessage): PreparedMessage {
-    let prepared = this.#prepared.get(message);
-    if (prepared === undefined) {
-      const options = { keepsWriting: this.#keepsWriting };
-      const plain = this.#plain.get(message) ?? prepareMessage(message, this.#traits.contentFormat, options);
-      prepared = this.#shield.protect(plain) as PreparedMessage;
-      this.#prepared.set(message, prepared);
-    }
+    return this.#prepared.get(message) ?? this.#protect(message, this.#prepare(message));
+  }
+
+  #prepare(message: TemplateMessage): PreparedMessage {
+    return prepareMessage(message, this.#traits.contentFormat, { keepsWriting: this.#keepsWriting });
+  }
+
+  #protect(message: TemplateMessage, plain: PreparedMessage): PreparedMessage {
+    const prepared = this.#shield.protect(plain) as PreparedMessage;
+    this.#prepared.set(message, prepared);
     return prepared;
   }
 
