@@ -9,7 +9,7 @@ import { postgresFault } from '../drivers/postgres/postgres-fault.ts';
 import { databaseName, typeParser, WRITER_LOCK } from '../drivers/postgres/postgres-sql.ts';
 import { sqliteFault } from '../drivers/sqlite/sqlite-fault.ts';
 import { MIGRATIONS } from '../migrations/index.ts';
-import type { TableName } from './table-names.ts';
+import { selectAll, type TableName } from './table-names.ts';
 
 /** Rows that are read at a time. */
 export const BATCH_ROWS = 200;
@@ -72,7 +72,7 @@ class SqliteRows implements DatabaseRows {
 
   async *rows(table: TableName): AsyncGenerator<SqlRow[]> {
     let batch: SqlRow[] = [];
-    for (const row of this.#connection.prepare(`select * from ${table}`).iterate()) {
+    for (const row of this.#connection.prepare(selectAll(table)).iterate()) {
       batch.push(row as SqlRow);
       if (batch.length < BATCH_ROWS) continue;
       yield batch;
@@ -139,7 +139,7 @@ class PostgresRows implements DatabaseRows {
   }
 
   async *rows(table: TableName): AsyncGenerator<SqlRow[]> {
-    await this.#query(`declare ${table}_rows no scroll cursor for select * from ${table}`);
+    await this.#query(`declare ${table}_rows no scroll cursor for ${selectAll(table)}`);
     for (;;) {
       const batch = await this.#query<SqlRow>(`fetch ${BATCH_ROWS} from ${table}_rows`);
       if (batch.length === 0) break;

@@ -5,12 +5,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import type { StoreLocation } from '../contract/store-location.ts';
+import { PostgresSql } from '../drivers/postgres/postgres-sql.ts';
 import { openStore } from '../open-store.ts';
 import { fillStore } from '../testing/filled-store.ts';
 import { addModel } from '../testing/harness.ts';
 import { PostgresCluster } from '../testing/postgres-cluster.ts';
 import { copyDatabase, digestDatabase } from './copy-database.ts';
 import { digestOf } from './table-digest.ts';
+import { TABLE_NAMES } from './table-names.ts';
 
 let cluster: PostgresCluster;
 let folder: string;
@@ -78,4 +80,31 @@ test('one that is interrupted leaves an empty target, and can be begun again', a
     expect(await copyDatabase(source, target, alone)).toEqual(await digestDatabase(source));
   }
   expect(readdirSync(folder).filter((name) => name.includes('copying'))).toEqual([]);
+});
+
+test('a server that gives its rows backwards is copied alike', async () => {
+  const before = await copyDatabase(source, server, alone);
+  assert(server.kind === 'postgres');
+  const sql = await PostgresSql.open(server.url);
+  for (const table of TABLE_NAMES) {
+    const { rows } = await sql.query<{ name: string }>(
+      'select column_name as name from information_schema.columns where table_schema = current_schema() and table_name = ? and ordinal_position = 2',
+      [table],
+    );
+    const column = rows[0]?.name;
+    assert(column !== undefined);
+    // A row that is written anew lies behind all others.
+    await sql.query(
+      `do $$ declare place tid; begin
+         for place in select ctid from ${table} order by ctid desc loop update ${table} set ${column} = ${column} where ctid = place; end loop;
+       end $$`,
+      [],
+    );
+  }
+  const backwards = await sql.query('select type from job_events order by ctid', []);
+  const { rows: written } = await sql.query('select type from job_events order by job_id, seq', []);
+  expect(backwards.rows).not.toEqual(written);
+  await sql.close();
+  for (const name of ['one.sqlite', 'two.sqlite'])
+    expect(await copyDatabase(server, file(name), { isAlone: false })).toEqual(before);
 });

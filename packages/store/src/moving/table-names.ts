@@ -31,3 +31,15 @@ export const TABLE_NAMES = [
 ] as const;
 
 export type TableName = (typeof TABLE_NAMES)[number];
+
+/**
+ * Tables whose rows are refused in some orders: nothing comes behind a terminal event. A server keeps rows wherever there is room for them, so that reading a
+ * table gives them in no order.
+ */
+const ORDER_WRITTEN: Partial<Record<TableName, string>> = { job_events: 'job_id, seq' };
+
+/** Reads a whole table, in an order in which its rows can be written to another. */
+export function selectAll(table: TableName): string {
+  const order = ORDER_WRITTEN[table];
+  return `select * from ${table}${order === undefined ? '' : ` order by ${order}`}`;
+}
