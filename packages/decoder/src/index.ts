@@ -6,7 +6,7 @@ export { DecoderAdapter } from './adapters/decoder-adapter.ts';
 export { DecoderGraphs } from './graphs/decoder-graphs.ts';
 export { QuantisedWeights } from './products/quantised-weights.ts';
 export { PagedAttention } from './attention/paged-attention.ts';
-export { HEAD_GRANULARITY } from './attention/attention-code.ts';
+export { HEAD_GRANULARITY } from './attention/page-format.ts';
 
 export { centreOf, drawnLogprob, type DrawableTokens } from './logits/drawn-logprob.ts';
 export { FlatLogits } from './logits/flat-logits.ts';

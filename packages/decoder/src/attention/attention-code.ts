@@ -1,44 +1,42 @@
 import { exponentials4 } from '../wasm/exponential.ts';
 import * as wasm from '../wasm/wasm-code.ts';
 import type { Code, WasmFunction } from '../wasm/wasm-code.ts';
+import { gatherFunction } from './gather-code.ts';
+import { HEAD_GRANULARITY, PAGE_SCORE_BYTES, PAGE_TOKENS, SCORE_BYTES } from './page-format.ts';
 
-/** Tokens of a page. Four vectors of keys, so that a score is a lane and no sum goes across lanes. */
-export const PAGE_TOKENS = 16;
-/** Most queries of a tile: their scores of a page lie behind each other, whether all are in use or not. */
-export const TILE_QUERIES = 12;
 /** Most queries that one call multiplies with keys or values: two vectors of sums of each are twelve, and V8 has registers for three more. */
 export const MAX_QUERIES = 6;
-/** D must be a multiple of it. */
-export const HEAD_GRANULARITY = 4;
 
 const VECTORS = PAGE_TOKENS / 4;
-/** Scores of one query in a page. */
-export const SCORE_BYTES = PAGE_TOKENS * 4;
-/** Scores of a tile in a page. */
-export const PAGE_SCORE_BYTES = TILE_QUERIES * SCORE_BYTES;
 
 /**
  * The steps of attention over pages. Addresses and sizes are in bytes.
  *
- * A page holds for each key head the keys as [D, 16] and the values as [16, D], float32. Scores are [pages, {@link TILE_QUERIES}, 16]. Every sum goes in the order
- * of the positions or of the features, in the same lanes whatever the step computes beside it and wherever it was interrupted: equal tokens behind equal tokens
- * have equal outputs to the bit, in whatever tile.
+ * A page holds for each key head the keys as [D, 16] and the values as [16, D], float32. Scores of a tile are [pages, {@link TILE_QUERIES}, 16], those of a prompt
+ * [queries, keys]. Every sum goes in the order of the positions or of the features, in the same lanes whatever the step computes beside it and wherever it was
+ * interrupted: equal tokens behind equal tokens have equal outputs to the bit, in whatever tile.
  */
 export interface AttentionSteps {
   /** to = from · factor, [n] float32 up to `toEnd`, n a multiple of 4. */
   scale(from: number, to: number, toEnd: number, factor: number): void;
   /** Scores of all keys of the pages; functions by the number of queries, less 1. `queries` is [n, D]. */
   readonly scores: readonly PageStep[];
-  /** scores = exp(score - the largest), for one query; its weight, a float32, becomes 1 / their sum. */
+  /** scores = exp(score - the largest), for one query of a tile; its weight, a float32, becomes 1 / their sum. */
   softmax(scores: number, scoresEnd: number, weight: number, constants: number): void;
-  /** [n] float32 up to `end` become 0. n is a multiple of 4. */
-  clear(from: number, end: number): void;
-  /** sums += Σ scores · values over all keys of the pages; `sums` is [n, D]. */
+  /** The same for one query of a prompt. */
+  softmaxOfRow(scores: number, scoresEnd: number, weight: number, constants: number): void;
+  /** [n] float32 up to `end` become `value`. n is a multiple of 4, and not 0. */
+  fill(from: number, end: number, value: number): void;
+  /** part += Σ scores · values over all keys of the pages, which are of one part; `part` is [n, D]. */
   readonly values: readonly PageStep[];
   /** The same over the first keys of one page; `scoresEnd` is where those of the first query end. */
-  readonly someValues: readonly ((sums: number, values: number, scores: number, scoresEnd: number) => void)[];
+  readonly someValues: readonly ((part: number, values: number, scores: number, scoresEnd: number) => void)[];
+  /** sums += part, [n] float32 up to `sumsEnd`; the part is 0 then, for the next {@link partTokens} keys. n is a multiple of 4. */
+  addPart(part: number, sums: number, sumsEnd: number): void;
   /** to = sums · weight of each query, [n, D] up to `toEnd`. */
   weigh(sums: number, to: number, toEnd: number, weights: number): void;
+  /** Keys and values of the pages as [16, D] each, behind each other. @param keys as `base` of the other steps @param values the same */
+  gather(pages: number, pagesEnd: number, keys: number, values: number, toKeys: number, toValues: number): void;
 }
 
 /**
@@ -62,23 +60,29 @@ export function attentionModule(headSize: number): Uint8Array<ArrayBuffer> {
   const functions = [
     scaleFunction,
     ...COUNTS.map((count) => scoresFunction(headSize, count)),
-    softmaxFunction,
-    clearFunction,
+    softmaxFunction('softmax', PAGE_SCORE_BYTES),
+    softmaxFunction('softmaxOfRow', SCORE_BYTES),
+    fillFunction,
     ...COUNTS.flatMap((count) => [valuesFunction(headSize, count), someValuesFunction(headSize, count)]),
+    addPartFunction,
     weighFunction(headSize),
+    gatherFunction(headSize),
   ];
   return wasm.encodeModule(functions, { isShared: true });
 }
 
 /** @param exported by a module of {@link attentionModule} */
 export function stepsOf(exported: Readonly<Record<string, (...addresses: number[]) => void>>): AttentionSteps {
-  const { scale, softmax, clear, weigh } = exported;
+  const { scale, softmax, softmaxOfRow, fill, addPart, weigh, gather } = exported;
   const byCount = (name: string) => COUNTS.map((count) => exported[`${name}${count}`]!);
   return {
     scale: scale!,
     softmax: softmax!,
-    clear: clear!,
+    softmaxOfRow: softmaxOfRow!,
+    fill: fill!,
+    addPart: addPart!,
     weigh: weigh!,
+    gather: gather!,
     scores: byCount('scores'),
     values: byCount('values'),
     someValues: byCount('someValues'),
@@ -106,13 +110,35 @@ const scaleFunction: WasmFunction = (() => {
   };
 })();
 
-const clearFunction: WasmFunction = (() => {
-  const [from, end] = [0, 1];
+const fillFunction: WasmFunction = (() => {
+  const [from, end, value, values] = [0, 1, 2, 3];
   return {
-    name: 'clear',
-    parameters: [I32, I32],
+    name: 'fill',
+    parameters: [I32, I32, F32],
+    locals: [[1, V128]],
+    code: code(
+      code(get(value), wasm.splat4, set(values)),
+      repeatWhileBelow(from, end, code(get(from), get(values), wasm.store4(0), advance(from, 16))),
+    ),
+  };
+})();
+
+const addPartFunction: WasmFunction = (() => {
+  const [part, sums, sumsEnd] = [0, 1, 2];
+  return {
+    name: 'addPart',
+    parameters: [I32, I32, I32],
     locals: [],
-    code: repeatWhileBelow(from, end, code(get(from), wasm.fill4(0), wasm.store4(0), advance(from, 16))),
+    code: repeatWhileBelow(
+      sums,
+      sumsEnd,
+      code(
+        code(get(sums), get(sums), wasm.load4(0), get(part), wasm.load4(0), wasm.add4, wasm.store4(0)),
+        code(get(part), wasm.fill4(0), wasm.store4(0)),
+        advance(part, 16),
+        advance(sums, 16),
+      ),
+    ),
   };
 })();
 
@@ -232,18 +258,19 @@ function scoresFunction(headSize: number, numQueries: number): WasmFunction {
   };
 }
 
-const softmaxFunction: WasmFunction = (() => {
+/** @param pageBytes from a query's scores in one page to those in the next */
+function softmaxFunction(name: string, pageBytes: number): WasmFunction {
   const [from, end, weight, constants, scores] = [0, 1, 2, 3, 4];
   const x = [5, 6, 7, 8];
   const powers = [9, 10, 11, 12];
   const series = [13, 14, 15, 16];
   const [shared, maximum, total] = [17, 18, 19];
   const overPages = (body: Code): Code =>
-    code(get(from), set(scores), repeatWhileBelow(scores, end, code(body, advance(scores, PAGE_SCORE_BYTES))));
+    code(get(from), set(scores), repeatWhileBelow(scores, end, code(body, advance(scores, pageBytes))));
   const fold = (vectors: readonly number[], joined: Code): Code =>
     code(code(get(vectors[0]!), get(vectors[1]!), joined), code(get(vectors[2]!), get(vectors[3]!), joined, joined));
   return {
-    name: 'softmax',
+    name,
     parameters: [I32, I32, I32, I32],
     locals: [
       [1, I32],
@@ -273,7 +300,7 @@ const softmaxFunction: WasmFunction = (() => {
       code(get(weight), wasm.f32(1), wasm.acrossLanes(total, wasm.addF32), wasm.divideF32, wasm.storeF32(0)),
     ),
   };
-})();
+}
 
 /** Some features of all queries, and then the next: as many vectors of them as D is a multiple of. */
 const featureVectors = (headSize: number, numQueries: number): number =>

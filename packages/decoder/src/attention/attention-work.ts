@@ -1,17 +1,40 @@
-import { compileModule } from '../wasm/web-assembly.ts';
+import { compileModule, instantiate } from '../wasm/web-assembly.ts';
 import type { SharedWasmMemory } from '../wasm/web-assembly.ts';
-import { PAGE_TOKENS, attentionModule } from './attention-code.ts';
+import { attentionModule, stepsOf } from './attention-code.ts';
+import type { AttentionLayout } from './attention-layout.ts';
+import { AttentionProducts } from './attention-products.ts';
+import { PAGE_TOKENS } from './page-format.ts';
+import { PromptAttention } from './prompt-attention.ts';
 import { TileAttention } from './tile-attention.ts';
-import type { AttentionLayout } from './tile-attention.ts';
 
 /** Places of what changes from layer to layer, in cells of an Int32Array that all threads see. */
 export const CELL = {
   memory: 0,
   /** Address of the layer's pages, unsigned. */
   pages: 1,
-  numTiles: 2,
-  tilesPerUnit: 3,
+  /** Which units they are, of {@link UNITS}. */
+  units: 2,
+  numTiles: 3,
+  tilesPerUnit: 4,
+  /** The prompt at hand: this and the following. */
+  kvHead: 5,
+  firstRow: 6,
+  endRow: 7,
+  rowsPerUnit: 8,
+  numPages: 9,
 } as const;
+
+export const UNITS = {
+  /** Some tiles and one key head. */
+  tiles: 0,
+  /** Some pages of a prompt, for one key head: they are brought together. */
+  pages: 1,
+  /** Some rows of a prompt, for that key head. */
+  rows: 2,
+} as const;
+
+/** Pages of a unit: some 20 µs. */
+export const PAGES_PER_UNIT = 32;
 
 /** Attention as threads are sent it. */
 export interface AttentionWorkData {
@@ -20,35 +43,79 @@ export interface AttentionWorkData {
   readonly cells: Int32Array;
 }
 
-/**
- * One thread's part of the attention of a layer. A unit is some tiles and one key head; which thread computes it changes nothing.
- */
+/** One thread's part of the attention of a layer. Which thread computes a unit changes nothing. */
 export class AttentionWork {
   readonly #layout: AttentionLayout;
   readonly #cells: Int32Array;
   /** By memory. */
   readonly #tiles: readonly TileAttention[];
+  readonly #prompts: readonly PromptAttention[];
+  readonly #products: AttentionProducts;
 
   constructor({ layout, memories, cells }: AttentionWorkData, thread: number) {
     const module = compileModule(attentionModule(layout.headSize));
     this.#layout = layout;
     this.#cells = cells;
-    this.#tiles = memories.map((memory) => new TileAttention(layout, module, memory, thread));
+    this.#products = new AttentionProducts(layout.headSize);
+    const steps = memories.map((memory) => stepsOf(instantiate(module, memory)));
+    this.#tiles = memories.map((memory, i) => new TileAttention(layout, steps[i]!, memory, thread));
+    this.#prompts = memories.map((memory, i) => {
+      const parts = { products: this.#products, tiles: this.#tiles[i]! };
+      return new PromptAttention(layout, steps[i]!, memory, thread, parts);
+    });
   }
 
   compute(unit: number): void {
-    const cells = this.#cells;
-    const { numKvHeads, headSize } = this.#layout;
-    const [numTiles, tilesPerUnit] = [cells[CELL.numTiles]!, cells[CELL.tilesPerUnit]!];
-    const tiles = this.#tiles[cells[CELL.memory]!]!;
+    switch (this.#cells[CELL.units]) {
+      case UNITS.pages:
+        return this.#gather(unit);
+      case UNITS.rows:
+        return this.#attendRows(unit);
+      default:
+        return this.#attendTiles(unit);
+    }
+  }
+
+  close(): void {
+    this.#products.close();
+  }
+
+  #attendTiles(unit: number): void {
+    const [numTiles, tilesPerUnit] = [this.#value('numTiles'), this.#value('tilesPerUnit')];
     const unitsPerHead = Math.ceil(numTiles / tilesPerUnit);
     const kvHead = Math.floor(unit / unitsPerHead);
     const first = (unit % unitsPerHead) * tilesPerUnit;
     const end = Math.min(numTiles, first + tilesPerUnit);
+    const { keys, values } = this.#basesOf(kvHead);
+    this.#tiles[this.#value('memory')]!.attendTiles(first, end, kvHead, keys, values);
+  }
+
+  #gather(unit: number): void {
+    const first = unit * PAGES_PER_UNIT;
+    const end = Math.min(this.#value('numPages'), first + PAGES_PER_UNIT);
+    const { keys, values } = this.#basesOf(this.#value('kvHead'));
+    this.#prompts[this.#value('memory')]!.gather(this.#value('endRow') - 1, first, end, keys, values);
+  }
+
+  #attendRows(unit: number): void {
+    const rowsPerUnit = this.#value('rowsPerUnit');
+    const first = this.#value('firstRow') + unit * rowsPerUnit;
+    const end = Math.min(this.#value('endRow'), first + rowsPerUnit);
+    const kvHead = this.#value('kvHead');
+    const { keys, values } = this.#basesOf(kvHead);
+    this.#prompts[this.#value('memory')]!.attend(first, end, kvHead, keys, values);
+  }
+
+  /** Where a page's offset is added to for its keys, and values, of a key head. */
+  #basesOf(kvHead: number): { keys: number; values: number } {
+    const { numKvHeads, headSize } = this.#layout;
     const keyBlockBytes = 4 * headSize * PAGE_TOKENS;
     // Addresses above 2 GiB are negative numbers here, which i32 parameters take as they are.
-    const keys = cells[CELL.pages]! + kvHead * keyBlockBytes;
-    const values = keys + numKvHeads * keyBlockBytes;
-    for (let tile = first; tile < end; tile++) tiles.attend(tile, kvHead, keys, values);
+    const keys = this.#value('pages') + kvHead * keyBlockBytes;
+    return { keys, values: keys + numKvHeads * keyBlockBytes };
+  }
+
+  #value(name: keyof typeof CELL): number {
+    return this.#cells[CELL[name]]!;
   }
 }

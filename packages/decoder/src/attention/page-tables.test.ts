@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { randomSource } from '@trainyard/transformer/testing';
-import { PAGE_TOKENS } from './attention-code.ts';
+import { PAGE_TOKENS } from './page-format.ts';
 import { PageTables } from './page-tables.ts';
 
 const needed = (tables: PageTables, sequence: number, count: number) =>

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { PAGE_TOKENS } from './attention-code.ts';
+import { PAGE_TOKENS } from './page-format.ts';
 
 /** The first tokens of a page that are copied into another, before anything is written there. */
 export interface PageCopy {

@@ -1,14 +1,15 @@
-import { MAX_MEMORY_BYTES, sharedMemory } from '../wasm/web-assembly.ts';
-import type { SharedWasmMemory } from '../wasm/web-assembly.ts';
-import { EXPONENTIAL_CONSTANTS } from '../wasm/exponential.ts';
-import { PAGE_TOKENS } from './attention-code.ts';
-import { AttentionWork, CELL } from './attention-work.ts';
-import type { AttentionWorkData } from './attention-work.ts';
 import { ThreadTeam } from '../team/thread-team.ts';
+import { MAX_MEMORY_BYTES } from '../wasm/web-assembly.ts';
+import { planAttention } from './attention-layout.ts';
+import type { AttentionLayout } from './attention-layout.ts';
+import { AttentionWork, CELL, PAGES_PER_UNIT, UNITS } from './attention-work.ts';
+import type { AttentionWorkData } from './attention-work.ts';
+import { LayerMemory } from './layer-memory.ts';
+import { PAGE_TOKENS } from './page-format.ts';
 import { PageTables } from './page-tables.ts';
+import { promptRows, promptRowsAtOnce, type PromptRows } from './prompt-rows.ts';
 import { RowTiles } from './row-tiles.ts';
-import { maxTileRows, planAttention } from './tile-attention.ts';
-import type { AttentionLayout } from './tile-attention.ts';
+import { maxTileRows } from './tile-attention.ts';
 
 export interface PagedAttentionSizes {
   readonly numLayers: number;
@@ -48,9 +49,12 @@ export class PagedAttention {
   readonly #maxPages: number;
   readonly #cells = new Int32Array(new SharedArrayBuffer(4 * Object.keys(CELL).length));
   readonly #own: AttentionWork;
+  readonly #compute = (unit: number): void => this.#own.compute(unit);
   readonly #team: ThreadTeam;
   readonly #work: number;
   readonly #tiles: RowTiles;
+  readonly #computesPrompts: boolean;
+  #prompts: readonly PromptRows[] = [];
   #numRows = 0;
   #tilesPerUnit = 1;
   #isShared = false;
@@ -65,11 +69,13 @@ export class PagedAttention {
 
   /**
    * @param team closed with it. Default: one of its own
+   * @param computesPrompts whether many rows of a sequence are multiplied by ONNX Runtime, where {@link promptsHaveSameBits}. Default false
    * @throws {RangeError} when one layer alone is more than a memory can hold
    */
-  constructor(sizes: PagedAttentionSizes, team = new ThreadTeam(sizes.numThreads)) {
+  constructor(sizes: PagedAttentionSizes, team = new ThreadTeam(sizes.numThreads), computesPrompts = false) {
     const { numLayers, numKvHeads, headSize, capacityTokens, maxSequences, contextLength, maxRows } = sizes;
     this.#sizes = sizes;
+    this.#computesPrompts = computesPrompts;
     this.#maxPages = Math.ceil(contextLength / PAGE_TOKENS);
     const numPages = PagedAttention.numCells(sizes) / PAGE_TOKENS;
     const { layout, end } = planAttention({ ...sizes, maxPages: this.#maxPages });
@@ -134,17 +140,8 @@ export class PagedAttention {
    */
   begin(numRows: number, sequences: Int32Array, positions: Int32Array): void {
     this.#numRows = numRows;
-    let numKeys = 0;
-    for (let row = 0; row < numRows; row++) numKeys += positions[row]! + 1;
-    const { numHeads, numKvHeads, numThreads } = this.#sizes;
-    const minSharedKeys = MIN_SHARED_KEYS[this.#team.isAlert ? 'alert' : 'asleep'];
-    this.#isShared = numThreads > 1 && numKeys * numKvHeads >= minSharedKeys;
-    const tiles = this.#tiles;
-    const fewestUnits = this.#isShared ? numThreads * UNITS_PER_THREAD : 1;
-    const mostRows = Math.min(maxTileRows(numHeads, numKvHeads), Math.floor((numRows * numKvHeads) / fewestUnits));
-    const rowAt = (row: number) => ({ pages: this.tables.pagesOf(sequences[row]!), numKeys: positions[row]! + 1 });
-    tiles.cut(numRows, rowAt, Math.max(1, mostRows));
-    this.#tilesPerUnit = Math.max(1, Math.floor((UNIT_KEYS * tiles.length) / numKeys));
+    this.#prompts = this.#computesPrompts ? promptRows(numRows, sequences, positions) : [];
+    this.#cutTiles(numRows, sequences, positions);
     for (const memory of this.#memories) {
       let last = -1;
       for (let row = 0; row < numRows; row++) {
@@ -153,7 +150,7 @@ export class PagedAttention {
         last = sequence;
         memory.setRow(row, sequence * this.#maxPages, positions[row]! + 1);
       }
-      memory.setTiles(tiles);
+      memory.setTiles(this.#tiles);
     }
   }
 
@@ -182,86 +179,80 @@ export class PagedAttention {
 
   /** Attention of all rows of a layer. Blocks until it is done. */
   attend(layer: number): void {
-    const { numKvHeads } = this.#sizes;
     const cells = this.#cells;
     const memory = Math.floor(layer / this.#layersPerMemory);
-    const numTiles = this.#tiles.length;
-    const numUnits = Math.ceil(numTiles / this.#tilesPerUnit) * numKvHeads;
     cells[CELL.memory] = memory;
     cells[CELL.pages] = this.#memories[memory]!.layerAddress(layer % this.#layersPerMemory);
-    cells[CELL.numTiles] = numTiles;
-    cells[CELL.tilesPerUnit] = this.#tilesPerUnit;
-    this.#team.run(this.#work, numUnits, this.#isShared, (unit) => this.#own.compute(unit));
+    if (this.#tiles.length > 0) this.#attendTiles();
+    for (const prompt of this.#prompts) this.#attendPrompt(prompt);
   }
 
   close(): void {
     this.#team.close();
+    this.#own.close();
+  }
+
+  /** Tiles of the rows that are of no prompt. */
+  #cutTiles(numRows: number, sequences: Int32Array, positions: Int32Array): void {
+    const { numHeads, numKvHeads, numThreads } = this.#sizes;
+    const ranges: { from: number; end: number }[] = [];
+    let from = 0;
+    for (const { firstRow, endRow } of this.#prompts) {
+      ranges.push({ from, end: firstRow });
+      from = endRow;
+    }
+    ranges.push({ from, end: numRows });
+    let [numTiled, numKeys] = [0, 0];
+    for (const range of ranges) {
+      numTiled += range.end - range.from;
+      for (let row = range.from; row < range.end; row++) numKeys += positions[row]! + 1;
+    }
+    const minSharedKeys = MIN_SHARED_KEYS[this.#team.isAlert ? 'alert' : 'asleep'];
+    this.#isShared = numThreads > 1 && numKeys * numKvHeads >= minSharedKeys;
+    const fewestUnits = this.#isShared ? numThreads * UNITS_PER_THREAD : 1;
+    const mostRows = Math.min(maxTileRows(numHeads, numKvHeads), Math.floor((numTiled * numKvHeads) / fewestUnits));
+    const rowAt = (row: number) => ({ pages: this.tables.pagesOf(sequences[row]!), numKeys: positions[row]! + 1 });
+    const tiles = this.#tiles;
+    tiles.clear();
+    for (const { from: first, end } of ranges) tiles.cut(first, end, rowAt, Math.max(1, mostRows));
+    this.#tilesPerUnit = Math.max(1, Math.floor((UNIT_KEYS * tiles.length) / numKeys));
+  }
+
+  #attendTiles(): void {
+    const cells = this.#cells;
+    const numTiles = this.#tiles.length;
+    cells[CELL.units] = UNITS.tiles;
+    cells[CELL.numTiles] = numTiles;
+    cells[CELL.tilesPerUnit] = this.#tilesPerUnit;
+    this.#run(Math.ceil(numTiles / this.#tilesPerUnit) * this.#sizes.numKvHeads, this.#isShared);
+  }
+
+  #attendPrompt({ firstRow, endRow, numKeys }: PromptRows): void {
+    const { numHeads, numKvHeads, numThreads } = this.#sizes;
+    const cells = this.#cells;
+    const numPages = Math.ceil(numKeys / PAGE_TOKENS);
+    const group = numHeads / numKvHeads;
+    const most = promptRowsAtOnce(group, numPages * PAGE_TOKENS);
+    const shared = Math.ceil((endRow - firstRow) / (numThreads * UNITS_PER_THREAD));
+    const rowsPerUnit = Math.min(most, Math.max(promptRowsAtOnce(group, Infinity), shared));
+    cells[CELL.firstRow] = firstRow;
+    cells[CELL.endRow] = endRow;
+    cells[CELL.rowsPerUnit] = rowsPerUnit;
+    cells[CELL.numPages] = numPages;
+    for (let kvHead = 0; kvHead < numKvHeads; kvHead++) {
+      cells[CELL.kvHead] = kvHead;
+      cells[CELL.units] = UNITS.pages;
+      this.#run(Math.ceil(numPages / PAGES_PER_UNIT), true);
+      cells[CELL.units] = UNITS.rows;
+      this.#run(Math.ceil((endRow - firstRow) / rowsPerUnit), true);
+    }
+  }
+
+  #run(numUnits: number, isShared: boolean): void {
+    this.#team.run(this.#work, numUnits, isShared, this.#compute);
   }
 
   #memoryOf(layer: number): LayerMemory {
     return this.#memories[Math.floor(layer / this.#layersPerMemory)]!;
-  }
-}
-
-/** The memory of some layers, with queries, outputs and page tables of its own. */
-class LayerMemory {
-  readonly memory: SharedWasmMemory;
-  /** All of it, as float32. */
-  readonly pool: Float32Array;
-  readonly #layout: AttentionLayout;
-  readonly #pageTables: number;
-  readonly #pages: number;
-  readonly #layerBytes: number;
-  readonly #pageBytes: number;
-  readonly #integers: Int32Array;
-
-  constructor(
-    layout: AttentionLayout,
-    places: { pageTables: number; pages: number; layerBytes: number; layers: number },
-  ) {
-    this.#layout = layout;
-    this.#pageTables = places.pageTables;
-    this.#pages = places.pages;
-    this.#layerBytes = places.layerBytes;
-    this.#pageBytes = 2 * layout.numKvHeads * layout.headSize * PAGE_TOKENS * 4;
-    this.memory = sharedMemory(places.pages + places.layers * places.layerBytes);
-    this.pool = new Float32Array(this.memory.buffer);
-    this.#integers = new Int32Array(this.memory.buffer);
-    this.pool.set(EXPONENTIAL_CONSTANTS, layout.constants / 4);
-  }
-
-  floats(address: number, length: number): Float32Array {
-    return new Float32Array(this.memory.buffer, address, length);
-  }
-
-  layerAddress(layer: number): number {
-    return this.#pages + layer * this.#layerBytes;
-  }
-
-  /** Index into {@link pool}. */
-  pageStart(layer: number, page: number): number {
-    return (this.layerAddress(layer) + page * this.#pageBytes) / 4;
-  }
-
-  page(layer: number, page: number): Float32Array {
-    const start = this.pageStart(layer, page);
-    return this.pool.subarray(start, start + this.#pageBytes / 4);
-  }
-
-  setTable(sequence: number, pages: readonly number[], maxPages: number): void {
-    const start = this.#pageTables / 4 + sequence * maxPages;
-    for (const [i, page] of pages.entries()) this.#integers[start + i] = page * this.#pageBytes;
-  }
-
-  setRow(row: number, table: number, numKeys: number): void {
-    this.#integers[this.#layout.tables / 4 + row] = this.#pageTables + 4 * table;
-    this.#integers[this.#layout.numKeys / 4 + row] = numKeys;
-  }
-  setTiles({ firstRows, sharedPages, length }: RowTiles): void {
-    for (let tile = 0; tile < length; tile++) {
-      this.#integers[this.#layout.firstRows / 4 + tile] = firstRows[tile]!;
-      this.#integers[this.#layout.sharedPages / 4 + tile] = sharedPages[tile]!;
-    }
-    this.#integers[this.#layout.firstRows / 4 + length] = firstRows[length]!;
   }
 }

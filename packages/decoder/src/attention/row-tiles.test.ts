@@ -1,18 +1,16 @@
 import { expect, test } from 'vitest';
 import { randomSource } from '@trainyard/transformer/testing';
-import { PAGE_TOKENS } from './attention-code.ts';
+import { PAGE_TOKENS } from './page-format.ts';
 import { RowTiles } from './row-tiles.ts';
 import type { TileRow } from './row-tiles.ts';
 
 /** Rows of each tile, and the pages that they share. */
 function cut(rows: readonly TileRow[], maxTileRows: number): [rows: number, pages: number][] {
   const tiles = new RowTiles(rows.length);
-  tiles.cut(rows.length, (row) => rows[row]!, maxTileRows);
-  expect(tiles.firstRows[tiles.length]).toBe(rows.length);
-  return Array.from({ length: tiles.length }, (_, tile) => [
-    tiles.firstRows[tile + 1]! - tiles.firstRows[tile]!,
-    tiles.sharedPages[tile]!,
-  ]);
+  tiles.cut(0, rows.length, (row) => rows[row]!, maxTileRows);
+  const { length, firstRows, endRows } = tiles;
+  expect([...firstRows.subarray(0, length), rows.length]).toEqual([0, ...endRows.subarray(0, length)]);
+  return Array.from({ length }, (_, tile) => [endRows[tile]! - firstRows[tile]!, tiles.sharedPages[tile]!]);
 }
 
 const pages = (first: number, count: number): number[] => Array.from({ length: count }, (_, i) => first + i);

@@ -1,4 +1,4 @@
-import { PAGE_TOKENS } from './attention-code.ts';
+import { PAGE_TOKENS } from './page-format.ts';
 
 /** A row, as far as its tile depends on it. */
 export interface TileRow {
@@ -13,14 +13,16 @@ export interface TileRow {
  * share is read once for all of them; how rows are put into tiles changes no bit of their outputs.
  */
 export class RowTiles {
-  /** The first row of each tile, and behind the last one the number of rows. */
+  /** Rows of each tile, `firstRows` to `endRows`. */
   readonly firstRows: Int32Array;
+  readonly endRows: Int32Array;
   /** Full pages, from the first on, that all rows of a tile see. */
   readonly sharedPages: Int32Array;
   #length = 0;
 
   constructor(maxRows: number) {
-    this.firstRows = new Int32Array(maxRows + 1);
+    this.firstRows = new Int32Array(maxRows);
+    this.endRows = new Int32Array(maxRows);
     this.sharedPages = new Int32Array(maxRows);
   }
 
@@ -28,16 +30,21 @@ export class RowTiles {
     return this.#length;
   }
 
+  clear(): void {
+    this.#length = 0;
+  }
+
   /**
+   * Adds tiles of rows `from` to `end`.
    * @param rowAt called for each row, in order
    * @param maxTileRows at least 1
    */
-  cut(numRows: number, rowAt: (row: number) => TileRow, maxTileRows: number): void {
-    this.#length = 0;
-    let row = 0;
-    let [here, next] = [rowAt(0), numRows > 1 ? rowAt(1) : null];
+  cut(from: number, end: number, rowAt: (row: number) => TileRow, maxTileRows: number): void {
+    if (from === end) return;
+    let row = from;
+    let [here, next] = [rowAt(row), row + 1 < end ? rowAt(row + 1) : null];
     let common = next === null ? 0 : commonPages(here, next);
-    while (row < numRows) {
+    while (row < end) {
       const tile = this.#length++;
       this.firstRows[tile] = row;
       this.sharedPages[tile] = fullPages(here);
@@ -46,14 +53,14 @@ export class RowTiles {
         row++;
         if (next === null) break;
         here = next;
-        next = row + 1 < numRows ? rowAt(row + 1) : null;
+        next = row + 1 < end ? rowAt(row + 1) : null;
         common = next === null ? 0 : commonPages(here, next);
         // A row that has much more in common with the one behind it is a group's first.
         if (size === maxTileRows || shared === 0 || common > 2 * shared) break;
         this.sharedPages[tile] = Math.min(this.sharedPages[tile]!, shared);
       }
+      this.endRows[tile] = row;
     }
-    this.firstRows[this.#length] = numRows;
   }
 }
 

@@ -1,10 +1,12 @@
 import { expect, test } from 'vitest';
 import { randomSource } from '@trainyard/transformer/testing';
 import { EXPONENTIAL_CONSTANTS } from '../wasm/exponential.ts';
-import { compileModule, sharedMemory } from '../wasm/web-assembly.ts';
-import { PAGE_TOKENS, attentionModule } from './attention-code.ts';
-import { TileAttention, maxTileRows, planAttention } from './tile-attention.ts';
-import type { AttentionLayout } from './tile-attention.ts';
+import { compileModule, instantiate, sharedMemory } from '../wasm/web-assembly.ts';
+import { attentionModule, stepsOf } from './attention-code.ts';
+import { planAttention } from './attention-layout.ts';
+import type { AttentionLayout } from './attention-layout.ts';
+import { PAGE_TOKENS } from './page-format.ts';
+import { TileAttention, maxTileRows } from './tile-attention.ts';
 
 const MAX_ROWS = 12;
 const MAX_KEYS = 560;
@@ -29,7 +31,8 @@ class Bench {
     this.#pages = end;
     this.#integers = new Int32Array(this.#memory.buffer);
     this.floats(this.#layout.constants, EXPONENTIAL_CONSTANTS.length).set(EXPONENTIAL_CONSTANTS);
-    this.#tiles = new TileAttention(this.#layout, compileModule(attentionModule(headSize)), this.#memory, 0);
+    const steps = stepsOf(instantiate(compileModule(attentionModule(headSize)), this.#memory));
+    this.#tiles = new TileAttention(this.#layout, steps, this.#memory, 0);
   }
 
   floats(at: number, length: number): Float32Array {
@@ -73,10 +76,11 @@ class Bench {
       tables / 4,
     );
     this.#integers.set(numKeys, places.numKeys / 4);
-    this.#integers.set([...firstRows, numKeys.length], places.firstRows / 4);
-    this.#integers.set(sharedPages, places.sharedPages / 4);
     const base = this.#pages;
-    for (const tile of firstRows.keys()) this.#tiles.attend(tile, 0, base, base + 2 * pageFloats);
+    for (const [tile, first] of firstRows.entries()) {
+      const end = firstRows[tile + 1] ?? numKeys.length;
+      this.#tiles.attend(first, end, sharedPages[tile]!, 0, base, base + 2 * pageFloats);
+    }
     return this.floats(o, numKeys.length * numHeads * headSize).slice();
   }
 }

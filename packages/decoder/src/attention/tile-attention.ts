@@ -1,81 +1,11 @@
-import { EXPONENTIAL_CONSTANTS } from '../wasm/exponential.ts';
-import { instantiate } from '../wasm/web-assembly.ts';
-import type { SharedWasmMemory, WasmModule } from '../wasm/web-assembly.ts';
-import {
-  MAX_QUERIES,
-  PAGE_SCORE_BYTES,
-  PAGE_TOKENS,
-  SCORE_BYTES,
-  TILE_QUERIES,
-  type AttentionSteps,
-  stepsOf,
-} from './attention-code.ts';
-
-/** Sizes and places that do not change, bytes from the start of a memory. */
-export interface AttentionLayout {
-  readonly numHeads: number;
-  readonly numKvHeads: number;
-  readonly headSize: number;
-  /** [rows, heads · D], float32, each. */
-  readonly q: number;
-  readonly o: number;
-  /** [rows] addresses of page tables, and keys each row sees. */
-  readonly tables: number;
-  readonly numKeys: number;
-  /** [tiles + 1] and [tiles]: see {@link RowTiles}. */
-  readonly firstRows: number;
-  readonly sharedPages: number;
-  /** Constants of exponentials. */
-  readonly constants: number;
-  /** Room for each thread, and its size. */
-  readonly threads: number;
-  readonly threadBytes: number;
-}
+import type { SharedWasmMemory } from '../wasm/web-assembly.ts';
+import { MAX_QUERIES, type AttentionSteps } from './attention-code.ts';
+import { tilePlaces } from './attention-layout.ts';
+import type { AttentionLayout } from './attention-layout.ts';
+import { PAGE_SCORE_BYTES, PAGE_TOKENS, partTokens, SCORE_BYTES, TILE_QUERIES } from './page-format.ts';
 
 /** Keys, or values, that are read for some queries after the other while they are in the first-level cache. */
 const BLOCK_BYTES = 32_768;
-
-const tileBytes = (headSize: number): number => 4 * TILE_QUERIES * headSize;
-const WEIGHT_BYTES = 64;
-/** Room of a thread: a tile's queries and sums, [{@link TILE_QUERIES}, D] each, its weights and its scores. */
-const threadBytes = (headSize: number, maxPages: number): number =>
-  2 * tileBytes(headSize) + WEIGHT_BYTES + maxPages * PAGE_SCORE_BYTES;
-
-/** @returns the layout, and where it ends */
-export function planAttention(sizes: {
-  readonly numHeads: number;
-  readonly numKvHeads: number;
-  readonly headSize: number;
-  readonly maxRows: number;
-  /** Pages of the longest sequence. */
-  readonly maxPages: number;
-  readonly numThreads: number;
-}): { layout: AttentionLayout; end: number } {
-  const { numHeads, numKvHeads, headSize, maxRows, maxPages, numThreads } = sizes;
-  let end = 0;
-  const room = (bytes: number): number => {
-    const start = end;
-    end += 64 * Math.ceil(bytes / 64);
-    return start;
-  };
-  const rowBytes = 4 * numHeads * headSize;
-  const bytesOfThread = threadBytes(headSize, maxPages);
-  const layout = {
-    numHeads,
-    numKvHeads,
-    headSize,
-    q: room(maxRows * rowBytes),
-    o: room(maxRows * rowBytes),
-    tables: room(4 * maxRows),
-    numKeys: room(4 * maxRows),
-    firstRows: room(4 * (maxRows + 1)),
-    sharedPages: room(4 * maxRows),
-    constants: room(4 * EXPONENTIAL_CONSTANTS.length),
-    threads: room(numThreads * bytesOfThread),
-    threadBytes: bytesOfThread,
-  };
-  return { layout, end };
-}
 
 /** Query heads of a key head that are computed at once. */
 const headsAtOnce = (numHeads: number, numKvHeads: number): number => Math.min(TILE_QUERIES, numHeads / numKvHeads);
@@ -92,53 +22,73 @@ export class TileAttention {
   readonly #tables: Int32Array;
   readonly #numKeys: Int32Array;
   readonly #firstRows: Int32Array;
+  readonly #endRows: Int32Array;
   readonly #sharedPages: Int32Array;
   readonly #queries: number;
+  readonly #part: number;
   readonly #sums: number;
   readonly #weights: number;
   readonly #scores: number;
   readonly #headBytes: number;
   readonly #pagesAtOnce: number;
+  readonly #partPages: number;
 
-  /** @param module of `attentionModule(layout.headSize)` */
-  constructor(layout: AttentionLayout, module: WasmModule, memory: SharedWasmMemory, thread: number) {
-    const { buffer } = memory;
+  constructor(layout: AttentionLayout, steps: AttentionSteps, { buffer }: SharedWasmMemory, thread: number) {
+    const { headSize } = layout;
     this.#layout = layout;
-    this.#steps = stepsOf(instantiate(module, memory));
+    this.#steps = steps;
     this.#floats = new Float32Array(buffer);
     this.#integers = new Int32Array(buffer);
     this.#tables = new Int32Array(buffer, layout.tables);
     this.#numKeys = new Int32Array(buffer, layout.numKeys);
     this.#firstRows = new Int32Array(buffer, layout.firstRows);
+    this.#endRows = new Int32Array(buffer, layout.endRows);
     this.#sharedPages = new Int32Array(buffer, layout.sharedPages);
-    this.#queries = layout.threads + thread * layout.threadBytes;
-    this.#sums = this.#queries + tileBytes(layout.headSize);
-    this.#weights = this.#sums + tileBytes(layout.headSize);
-    this.#scores = this.#weights + WEIGHT_BYTES;
-    this.#headBytes = 4 * layout.headSize;
+    const places = tilePlaces(layout, thread);
+    this.#queries = places.queries;
+    this.#part = places.part;
+    this.#sums = places.sums;
+    this.#weights = places.weights;
+    this.#scores = places.scores;
+    this.#headBytes = 4 * headSize;
     this.#pagesAtOnce = Math.max(1, Math.floor(BLOCK_BYTES / (this.#headBytes * PAGE_TOKENS)));
+    this.#partPages = partTokens(headSize) / PAGE_TOKENS;
+  }
+
+  /** Outputs of tiles `first` to `end`: see {@link attend}. */
+  attendTiles(first: number, end: number, kvHead: number, keys: number, values: number): void {
+    for (let tile = first; tile < end; tile++)
+      this.attend(this.#firstRows[tile]!, this.#endRows[tile]!, this.#sharedPages[tile]!, kvHead, keys, values);
   }
 
   /**
-   * Outputs of a tile's rows, for the query heads of one key head.
+   * Outputs of rows `first` to `end`, at most {@link maxTileRows}, for the query heads of one key head.
+   * @param shared full pages, from the first on, that all of them see
    * @param keys address that a page's offset is added to for its keys of the key head
    * @param values the same for its values
    */
-  attend(tile: number, kvHead: number, keys: number, values: number): void {
+  attend(first: number, end: number, shared: number, kvHead: number, keys: number, values: number): void {
     const { numHeads, numKvHeads } = this.#layout;
     const group = numHeads / numKvHeads;
     const numAtOnce = headsAtOnce(numHeads, numKvHeads);
     for (let head = 0; head < group; head += numAtOnce) {
-      this.#attendHeads(tile, kvHead * group + head, Math.min(numAtOnce, group - head), keys, values);
+      const count = Math.min(numAtOnce, group - head);
+      this.#attendHeads(first, end, shared, kvHead * group + head, count, keys, values);
     }
   }
 
-  #attendHeads(tile: number, head: number, count: number, keys: number, values: number): void {
+  #attendHeads(
+    first: number,
+    end: number,
+    shared: number,
+    head: number,
+    count: number,
+    keys: number,
+    values: number,
+  ): void {
     const steps = this.#steps;
     const headBytes = this.#headBytes;
     const rowBytes = count * headBytes;
-    const [first, end] = [this.#firstRows[tile]!, this.#firstRows[tile + 1]!];
-    const shared = this.#sharedPages[tile]!;
     const numQueries = (end - first) * count;
     const { q, o, numHeads, headSize } = this.#layout;
     const factor = 1 / Math.sqrt(headSize);
@@ -162,18 +112,54 @@ export class TileAttention {
       }
     }
 
-    steps.clear(this.#sums, this.#sums + numQueries * headBytes);
-    this.#overPages(steps.values, this.#sums, numQueries, table, 0, shared, values, this.#scores);
+    steps.fill(this.#part, this.#part + numQueries * headBytes, 0);
+    // To -0 any number is added as it is, -0 too.
+    steps.fill(this.#sums, this.#sums + numQueries * headBytes, -0);
+    this.#addValues(0, numQueries, table, 0, shared, values);
     for (let row = first, query = 0; row < end; row++, query += count) {
-      const numKeys = this.#numKeys[row]!;
-      const numFull = Math.floor(numKeys / PAGE_TOKENS);
-      const scores = this.#scores + query * SCORE_BYTES;
-      const sums = this.#sums + query * headBytes;
-      this.#overPages(steps.values, sums, count, this.#tables[row]!, shared, numFull, values, scores);
-      if (numFull * PAGE_TOKENS < numKeys) this.#addLastPage(sums, row, count, values, scores);
+      const numFull = Math.floor(this.#numKeys[row]! / PAGE_TOKENS);
+      this.#addValues(query, count, this.#tables[row]!, shared, numFull, values);
+      this.#addLastValues(query, count, row, values);
       const to = o + (row * numHeads + head) * headBytes;
-      steps.weigh(sums, to, to + rowBytes, this.#weights + 4 * query);
+      steps.weigh(this.#sums + query * headBytes, to, to + rowBytes, this.#weights + 4 * query);
     }
+  }
+
+  /** Values of full pages, part by part. @param query the first of the tile's queries that see them */
+  #addValues(query: number, numQueries: number, table: number, from: number, end: number, values: number): void {
+    const part = this.#part + query * this.#headBytes;
+    const scores = this.#scores + query * SCORE_BYTES;
+    for (let page = from; page < end;) {
+      const partEnd = (Math.floor(page / this.#partPages) + 1) * this.#partPages;
+      const next = Math.min(end, partEnd);
+      this.#overPages(this.#steps.values, part, numQueries, table, page, next, values, scores);
+      if (next === partEnd) this.#addPart(query, numQueries);
+      page = next;
+    }
+  }
+
+  /** Values of a row's last page, where that is not full, and the part that it leaves. */
+  #addLastValues(query: number, numQueries: number, row: number, values: number): void {
+    const numKeys = this.#numKeys[row]!;
+    const numLast = numKeys % PAGE_TOKENS;
+    const page = Math.floor(numKeys / PAGE_TOKENS);
+    if (numLast > 0) {
+      const pageValues = values + this.#integers[this.#tables[row]! / 4 + page]!;
+      const from = this.#scores + query * SCORE_BYTES + page * PAGE_SCORE_BYTES;
+      for (let i = 0; i < numQueries;) {
+        const count = nextCount(numQueries - i);
+        const at = from + i * SCORE_BYTES;
+        const part = this.#part + (query + i) * this.#headBytes;
+        this.#steps.someValues[count - 1]!(part, pageValues, at, at + 4 * numLast);
+        i += count;
+      }
+    }
+    if (numLast > 0 || page % this.#partPages > 0) this.#addPart(query, numQueries);
+  }
+
+  #addPart(query: number, numQueries: number): void {
+    const sums = this.#sums + query * this.#headBytes;
+    this.#steps.addPart(this.#part + query * this.#headBytes, sums, sums + numQueries * this.#headBytes);
   }
 
   /** A step over pages `from` to `end` of a table, for any number of queries. */
@@ -196,20 +182,6 @@ export class TileAttention {
         step[count - 1]!(at, table + 4 * page, pagesEnd, base, pageScores + query * SCORE_BYTES);
         query += count;
       }
-    }
-  }
-
-  #addLastPage(sums: number, row: number, numQueries: number, values: number, scores: number): void {
-    const numKeys = this.#numKeys[row]!;
-    const page = Math.floor(numKeys / PAGE_TOKENS);
-    const pageValues = values + this.#integers[this.#tables[row]! / 4 + page]!;
-    const from = scores + page * PAGE_SCORE_BYTES;
-    for (let query = 0; query < numQueries;) {
-      const count = nextCount(numQueries - query);
-      const at = from + query * SCORE_BYTES;
-      const scoresEnd = at + 4 * (numKeys % PAGE_TOKENS);
-      this.#steps.someValues[count - 1]!(sums + query * this.#headBytes, pageValues, at, scoresEnd);
-      query += count;
     }
   }
 

@@ -6,6 +6,7 @@ import { AdapterProducts } from '../adapters/adapter-products.ts';
 import { DecoderAdapter } from '../adapters/decoder-adapter.ts';
 import { PagedAttention } from '../attention/paged-attention.ts';
 import type { PagedAttentionSizes } from '../attention/paged-attention.ts';
+import { promptsHaveSameBits } from '../attention/same-bits.ts';
 import { KvFullError } from '../contract/errors.ts';
 import type { Feeds } from '../graphs/constant-graph.ts';
 import { DecoderGraphs } from '../graphs/decoder-graphs.ts';
@@ -136,7 +137,7 @@ export class PagedDecoder {
       maxRows: batchTokens,
       numThreads,
     };
-    this.#attention = new PagedAttention(sizes, team);
+    this.#attention = new PagedAttention(sizes, team, promptsHaveSameBits(sizes));
     this.#weights = weights;
     this.#parts = parts;
     this.#ownsWeights = ownsWeights;

@@ -20,6 +20,7 @@ export const addF32: Code = [0x92];
 export const divideF32: Code = [0x95];
 export const maxF32: Code = [0x97];
 export const addF64: Code = [0xa0];
+export const loadF32 = (offset: number): Code => code([0x2a, 0x02], unsigned(offset));
 export const storeF32 = (offset: number): Code => code([0x38, 0x02], unsigned(offset));
 export const storeF64: Code = [0x39, 0x03, 0x00];
 /** The lesser of two locals, unsigned. */

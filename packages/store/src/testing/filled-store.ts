@@ -19,7 +19,11 @@ export async function fillStore(store: Store): Promise<void> {
 
   await addJob(store, model.id);
   const ended = await claim(store);
-  await store.appendEvent(ended.id, ended.fencingToken, { type: 'gradient_step', data: {}, dedupeKey: 'gradient_step:0' });
+  await store.appendEvent(ended.id, ended.fencingToken, {
+    type: 'gradient_step',
+    data: {},
+    dedupeKey: 'gradient_step:0',
+  });
   await store.finishJobSucceeded(ended.id, ended.fencingToken, { directoryKey: null, digest: null, metrics: {} });
 
   const trajectories = { rewards: [[1, -0.1], [1e-17]], prompts: [['d1', 'd2'], [null]] };

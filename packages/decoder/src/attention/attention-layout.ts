@@ -1,0 +1,115 @@
+import { EXPONENTIAL_CONSTANTS } from '../wasm/exponential.ts';
+import { PAGE_SCORE_BYTES, PAGE_TOKENS, TILE_QUERIES } from './page-format.ts';
+import { maxPromptScores, promptRowsAtOnce } from './prompt-rows.ts';
+
+/** Sizes and places that do not change, bytes from the start of a memory. */
+export interface AttentionLayout {
+  readonly numHeads: number;
+  readonly numKvHeads: number;
+  readonly headSize: number;
+  /** [rows, heads · D], float32, each. */
+  readonly q: number;
+  readonly o: number;
+  /** [rows] addresses of page tables, and keys each row sees. */
+  readonly tables: number;
+  readonly numKeys: number;
+  /** [tiles] each: see {@link RowTiles}. */
+  readonly firstRows: number;
+  readonly endRows: number;
+  readonly sharedPages: number;
+  /** Keys and values of one key head of a prompt, [tokens, D] each. */
+  readonly promptKeys: number;
+  readonly promptValues: number;
+  /** Constants of exponentials. */
+  readonly constants: number;
+  /** Room for each thread, for a tile or some rows of a prompt, and its size. */
+  readonly threads: number;
+  readonly threadBytes: number;
+}
+
+/** @returns the layout, and where it ends */
+export function planAttention(sizes: {
+  readonly numHeads: number;
+  readonly numKvHeads: number;
+  readonly headSize: number;
+  readonly maxRows: number;
+  /** Pages of the longest sequence. */
+  readonly maxPages: number;
+  readonly numThreads: number;
+}): { layout: AttentionLayout; end: number } {
+  const { numHeads, numKvHeads, headSize, maxRows, maxPages, numThreads } = sizes;
+  const group = numHeads / numKvHeads;
+  let end = 0;
+  const room = (bytes: number): number => {
+    const start = end;
+    end += aligned(bytes);
+    return start;
+  };
+  const rowBytes = 4 * numHeads * headSize;
+  const promptBytes = 4 * maxPages * PAGE_TOKENS * headSize;
+  const threadBytes = Math.max(
+    scoresOfTile(headSize) + maxPages * PAGE_SCORE_BYTES,
+    scoresOfPrompt(headSize, group) + 4 * maxPromptScores(group, maxPages),
+  );
+  const layout = {
+    numHeads,
+    numKvHeads,
+    headSize,
+    q: room(maxRows * rowBytes),
+    o: room(maxRows * rowBytes),
+    tables: room(4 * maxRows),
+    numKeys: room(4 * maxRows),
+    firstRows: room(4 * maxRows),
+    endRows: room(4 * maxRows),
+    sharedPages: room(4 * maxRows),
+    promptKeys: room(promptBytes),
+    promptValues: room(promptBytes),
+    constants: room(4 * EXPONENTIAL_CONSTANTS.length),
+    threads: room(numThreads * threadBytes),
+    threadBytes,
+  };
+  return { layout, end };
+}
+
+/** Where a thread has what it computes tiles with, bytes from the start of the memory. */
+export function tilePlaces({ threads, threadBytes, headSize }: AttentionLayout, thread: number) {
+  const queries = threads + thread * threadBytes;
+  const bytes = aligned(4 * TILE_QUERIES * headSize);
+  return {
+    /** [{@link TILE_QUERIES}, D], float32, each: queries, the part of their sums at hand, and the sums of those before. */
+    queries,
+    part: queries + bytes,
+    sums: queries + 2 * bytes,
+    /** [{@link TILE_QUERIES}] */
+    weights: queries + 3 * bytes,
+    /** [pages, {@link TILE_QUERIES}, 16] */
+    scores: queries + scoresOfTile(headSize),
+  };
+}
+
+/** Where a thread has what it computes rows of a prompt with, bytes from the start of the memory: the same room. */
+export function promptPlaces(layout: AttentionLayout, thread: number) {
+  const { threads, threadBytes, headSize, numHeads, numKvHeads } = layout;
+  const group = numHeads / numKvHeads;
+  const queries = threads + thread * threadBytes;
+  const bytes = aligned(4 * group * promptRowsAtOnce(group, 1) * headSize);
+  return {
+    /** [n, D], float32, each. */
+    queries,
+    sums: queries + bytes,
+    /** [n] */
+    weights: queries + 2 * bytes,
+    /** [n, tokens] */
+    scores: queries + scoresOfPrompt(headSize, group),
+  };
+}
+
+/** Scores lie behind what else a thread has. */
+const scoresOfTile = (headSize: number): number => 3 * aligned(4 * TILE_QUERIES * headSize) + aligned(4 * TILE_QUERIES);
+function scoresOfPrompt(headSize: number, group: number): number {
+  const maxQueries = group * promptRowsAtOnce(group, 1);
+  return 2 * aligned(4 * maxQueries * headSize) + aligned(4 * maxQueries);
+}
+
+/** Places are multiples of 64 bytes. */
+const aligned = (bytes: number): number => 64 * Math.ceil(bytes / 64);

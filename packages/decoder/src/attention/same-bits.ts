@@ -1,0 +1,68 @@
+import { PagedAttention } from './paged-attention.ts';
+import type { PagedAttentionSizes } from './paged-attention.ts';
+import { PAGE_TOKENS, partTokens } from './page-format.ts';
+
+const known = new Map<string, boolean>();
+
+/**
+ * Whether attention over a prompt has the same bits by ONNX Runtime's products as in tiles: that follows from how the library was built and from what this machine
+ * multiplies with. Looked at once for each size of heads and number of queries for a key.
+ */
+export function promptsHaveSameBits({
+  headSize,
+  numHeads,
+  numKvHeads,
+}: Pick<PagedAttentionSizes, 'headSize' | 'numHeads' | 'numKvHeads'>): boolean {
+  const group = numHeads / numKvHeads;
+  const name = `${headSize} ${group}`;
+  let isSame = known.get(name);
+  if (isSame === undefined) {
+    const [byProducts, inTiles] = [true, false].map((computesPrompts) => trial(headSize, group, computesPrompts));
+    isSame = byProducts!.every((outputs, i) => outputs.every((value, at) => Object.is(value, inTiles![i]![at])));
+    known.set(name, isSame);
+  }
+  return isSame;
+}
+
+/** Some rows in the first part of a prompt, and some behind its second. @returns their outputs */
+function trial(headSize: number, group: number, computesPrompts: boolean): Float32Array[] {
+  const part = partTokens(headSize);
+  const numTokens = 2 * part + 5 * PAGE_TOKENS + 7;
+  const sizes = { numLayers: 1, numHeads: group, numKvHeads: 1, headSize, maxSequences: 1, numThreads: 1 };
+  const lengths = { capacityTokens: numTokens, contextLength: numTokens, maxRows: numTokens };
+  const attention = new PagedAttention({ ...sizes, ...lengths }, undefined, computesPrompts);
+  const beginAt = (first: number, numRows: number): void => {
+    const positions = Int32Array.from({ length: numRows }, (_, row) => first + row);
+    attention.begin(numRows, new Int32Array(numRows), positions);
+  };
+  try {
+    const [sequences, positions] = [new Int32Array(numTokens), Int32Array.from({ length: numTokens }, (_, i) => i)];
+    attention.tables.append(0, numTokens);
+    beginAt(0, numTokens);
+    const [keys, values] = [1, 2].map((seed) => numbers(numTokens * headSize, 1, seed));
+    attention.write(0, keys!, values!, sequences, positions);
+    return [
+      { first: part - 65, numRows: 65 },
+      { first: numTokens - 32, numRows: 32 },
+    ].map(({ first, numRows }) => {
+      beginAt(first, numRows);
+      // Scores far enough apart that many weights are 0, and some hardly a number.
+      attention.queries(0, numRows).set(numbers(numRows * group * headSize, 64, first));
+      attention.attend(0);
+      return attention.outputs(0, numRows).slice();
+    });
+  } finally {
+    attention.close();
+  }
+}
+
+/** The same each time, between -scale and scale. */
+function numbers(length: number, scale: number, seed: number): Float32Array {
+  const found = new Float32Array(length);
+  let state = seed + 1;
+  for (let i = 0; i < length; i++) {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) | 0;
+    found[i] = (scale * state) / 2 ** 31;
+  }
+  return found;
+}
