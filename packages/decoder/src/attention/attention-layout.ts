@@ -17,7 +17,7 @@ export interface AttentionLayout {
   readonly firstRows: number;
   readonly endRows: number;
   readonly sharedPages: number;
-  /** Keys and values of one key head of a prompt, [tokens, D] each. */
+  /** Keys and values of a prompt's key heads, as many as fit where the longest sequence has room for one, [key heads, tokens, D] each. */
   readonly promptKeys: number;
   readonly promptValues: number;
   /** Constants of exponentials. */

@@ -4,7 +4,7 @@ import { attentionModule, stepsOf } from './attention-code.ts';
 import type { AttentionLayout } from './attention-layout.ts';
 import { AttentionProducts } from './attention-products.ts';
 import { PAGE_TOKENS } from './page-format.ts';
-import { PromptAttention } from './prompt-attention.ts';
+import { PromptAttention, type PromptHead } from './prompt-attention.ts';
 import { TileAttention } from './tile-attention.ts';
 
 /** Places of what changes from layer to layer, in cells of an Int32Array that all threads see. */
@@ -16,8 +16,8 @@ export const CELL = {
   units: 2,
   numTiles: 3,
   tilesPerUnit: 4,
-  /** The prompt at hand: this and the following. */
-  kvHead: 5,
+  /** The key heads of a prompt that are at hand: this and the following. */
+  firstKvHead: 5,
   firstRow: 6,
   endRow: 7,
   rowsPerUnit: 8,
@@ -27,9 +27,9 @@ export const CELL = {
 export const UNITS = {
   /** Some tiles and one key head. */
   tiles: 0,
-  /** Some pages of a prompt, for one key head: they are brought together. */
+  /** Some pages of a prompt and one of the key heads at hand: they are brought together. */
   pages: 1,
-  /** Some rows of a prompt, for that key head. */
+  /** Some rows of a prompt and one of the key heads at hand. */
   rows: 2,
 } as const;
 
@@ -91,19 +91,27 @@ export class AttentionWork {
   }
 
   #gather(unit: number): void {
-    const first = unit * PAGES_PER_UNIT;
-    const end = Math.min(this.#value('numPages'), first + PAGES_PER_UNIT);
-    const { keys, values } = this.#basesOf(this.#value('kvHead'));
-    this.#prompts[this.#value('memory')]!.gather(this.#value('endRow') - 1, first, end, keys, values);
+    const numPages = this.#value('numPages');
+    const unitsPerHead = Math.ceil(numPages / PAGES_PER_UNIT);
+    const first = (unit % unitsPerHead) * PAGES_PER_UNIT;
+    const end = Math.min(numPages, first + PAGES_PER_UNIT);
+    const head = this.#promptHead(Math.floor(unit / unitsPerHead));
+    this.#prompts[this.#value('memory')]!.gather(this.#value('endRow') - 1, first, end, head);
   }
 
   #attendRows(unit: number): void {
-    const rowsPerUnit = this.#value('rowsPerUnit');
-    const first = this.#value('firstRow') + unit * rowsPerUnit;
-    const end = Math.min(this.#value('endRow'), first + rowsPerUnit);
-    const kvHead = this.#value('kvHead');
-    const { keys, values } = this.#basesOf(kvHead);
-    this.#prompts[this.#value('memory')]!.attend(first, end, kvHead, keys, values);
+    const [firstRow, endRow, rowsPerUnit] = [this.#value('firstRow'), this.#value('endRow'), this.#value('rowsPerUnit')];
+    const unitsPerHead = Math.ceil((endRow - firstRow) / rowsPerUnit);
+    const first = firstRow + (unit % unitsPerHead) * rowsPerUnit;
+    const end = Math.min(endRow, first + rowsPerUnit);
+    const head = this.#promptHead(Math.floor(unit / unitsPerHead));
+    this.#prompts[this.#value('memory')]!.attend(first, end, head);
+  }
+
+  /** @param index among the key heads at hand, which are together one behind the other */
+  #promptHead(index: number): PromptHead {
+    const kvHead = this.#value('firstKvHead') + index;
+    return { kvHead, ...this.#basesOf(kvHead), firstToken: index * this.#value('numPages') * PAGE_TOKENS };
   }
 
   /** Where a page's offset is added to for its keys, and values, of a key head. */

@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict';
 import { ThreadTeam } from '../team/thread-team.ts';
 import { MAX_MEMORY_BYTES } from '../wasm/web-assembly.ts';
 import { planAttention } from './attention-layout.ts';
@@ -53,7 +54,7 @@ export class PagedAttention {
   readonly #team: ThreadTeam;
   readonly #work: number;
   readonly #tiles: RowTiles;
-  readonly #computesPrompts: boolean;
+  readonly #minPromptKeys: number;
   #prompts: readonly PromptRows[] = [];
   #numRows = 0;
   #tilesPerUnit = 1;
@@ -69,13 +70,13 @@ export class PagedAttention {
 
   /**
    * @param team closed with it. Default: one of its own
-   * @param computesPrompts whether many rows of a sequence are multiplied by ONNX Runtime, where {@link promptsHaveSameBits}. Default false
+   * @param minPromptKeys from so many keys on, many rows of a sequence are multiplied by ONNX Runtime: for where {@link promptsHaveSameBits}. Default: none are
    * @throws {RangeError} when one layer alone is more than a memory can hold
    */
-  constructor(sizes: PagedAttentionSizes, team = new ThreadTeam(sizes.numThreads), computesPrompts = false) {
+  constructor(sizes: PagedAttentionSizes, team = new ThreadTeam(sizes.numThreads), minPromptKeys = Infinity) {
     const { numLayers, numKvHeads, headSize, capacityTokens, maxSequences, contextLength, maxRows } = sizes;
     this.#sizes = sizes;
-    this.#computesPrompts = computesPrompts;
+    this.#minPromptKeys = minPromptKeys;
     this.#maxPages = Math.ceil(contextLength / PAGE_TOKENS);
     const numPages = PagedAttention.numCells(sizes) / PAGE_TOKENS;
     const { layout, end } = planAttention({ ...sizes, maxPages: this.#maxPages });
@@ -140,7 +141,7 @@ export class PagedAttention {
    */
   begin(numRows: number, sequences: Int32Array, positions: Int32Array): void {
     this.#numRows = numRows;
-    this.#prompts = this.#computesPrompts ? promptRows(numRows, sequences, positions) : [];
+    this.#prompts = promptRows(numRows, sequences, positions, this.#minPromptKeys);
     this.#cutTiles(numRows, sequences, positions);
     for (const memory of this.#memories) {
       let last = -1;
@@ -232,19 +233,22 @@ export class PagedAttention {
     const cells = this.#cells;
     const numPages = Math.ceil(numKeys / PAGE_TOKENS);
     const group = numHeads / numKvHeads;
+    assert(numPages <= this.#maxPages, `a row sees ${numKeys} keys of ${this.#maxPages * PAGE_TOKENS}`);
+    const headsAtOnce = Math.min(numKvHeads, Math.floor(this.#maxPages / numPages));
     const most = promptRowsAtOnce(group, numPages * PAGE_TOKENS);
-    const shared = Math.ceil((endRow - firstRow) / (numThreads * UNITS_PER_THREAD));
+    const shared = Math.ceil(((endRow - firstRow) * headsAtOnce) / (numThreads * UNITS_PER_THREAD));
     const rowsPerUnit = Math.min(most, Math.max(promptRowsAtOnce(group, Infinity), shared));
     cells[CELL.firstRow] = firstRow;
     cells[CELL.endRow] = endRow;
     cells[CELL.rowsPerUnit] = rowsPerUnit;
     cells[CELL.numPages] = numPages;
-    for (let kvHead = 0; kvHead < numKvHeads; kvHead++) {
-      cells[CELL.kvHead] = kvHead;
+    for (let head = 0; head < numKvHeads; head += headsAtOnce) {
+      const numAtHand = Math.min(headsAtOnce, numKvHeads - head);
+      cells[CELL.firstKvHead] = head;
       cells[CELL.units] = UNITS.pages;
-      this.#run(Math.ceil(numPages / PAGES_PER_UNIT), true);
+      this.#run(Math.ceil(numPages / PAGES_PER_UNIT) * numAtHand, true);
       cells[CELL.units] = UNITS.rows;
-      this.#run(Math.ceil((endRow - firstRow) / rowsPerUnit), true);
+      this.#run(Math.ceil((endRow - firstRow) / rowsPerUnit) * numAtHand, true);
     }
   }
 

@@ -13,7 +13,7 @@ afterEach(() => {
 const SIZES = { numLayers: 1, numHeads: 6, numKvHeads: 2, headSize: 64, capacityTokens: 6000, maxSequences: 8 };
 function open(computesPrompts: boolean, sizes: Partial<PagedAttentionSizes> = {}): PagedAttention {
   const all = { ...SIZES, contextLength: 1600, maxRows: 2000, numThreads: 1, ...sizes };
-  const attention = new PagedAttention(all, undefined, computesPrompts);
+  const attention = new PagedAttention(all, undefined, computesPrompts ? 1 : Infinity);
   opened.push(attention);
   return attention;
 }
@@ -124,23 +124,23 @@ test.each(
 });
 
 test('what is no number in a prompt shows in the rows that see it, and in no other', () => {
-  const rows: Rows = [{ sequence: 0, from: 0, end: 700 }];
+  const rows: Rows = [{ sequence: 0, from: 0, end: 800 }];
   for (const tensor of ['keys', 'values', 'queries'] as const) {
     const tokens = new Tokens(SIZES, { tensor, sequence: 0, position: 333 });
     const outputs = tokens.attend(open(true), rows);
     const broken = [...outputs.keys()].filter((row) => outputs[row]!.some(Number.isNaN));
-    expect(broken).toEqual(tensor === 'queries' ? [333] : Array.from({ length: 367 }, (_, i) => 333 + i));
+    expect(broken).toEqual(tensor === 'queries' ? [333] : Array.from({ length: 467 }, (_, i) => 333 + i));
     expect(outputs).toEqual(tokens.attend(open(false), rows));
   }
 });
 
 test('pages that were of a sequence with what is no number say nothing of it', () => {
   const attention = open(true, { capacityTokens: 800, maxSequences: 1 });
-  const rows: Rows = [{ sequence: 0, from: 0, end: 702 }];
-  for (let position = 688; position < 704; position++) {
+  const rows: Rows = [{ sequence: 0, from: 0, end: 782 }];
+  for (let position = 768; position < 784; position++) {
     for (const tensor of ['keys', 'values'] as const) {
       attention.tables.forget(0, 0);
-      new Tokens(SIZES, { tensor, sequence: 0, position }).attend(attention, [{ sequence: 0, from: 0, end: 704 }]);
+      new Tokens(SIZES, { tensor, sequence: 0, position }).attend(attention, [{ sequence: 0, from: 0, end: 784 }]);
       attention.tables.forget(0, 0);
       const outputs = new Tokens().attend(attention, rows);
       expect(outputs.findIndex((row) => row.some(Number.isNaN))).toBe(-1);
@@ -155,15 +155,19 @@ test('rows of one sequence behind each other are a prompt, if they are many and 
     );
     const sequences = Int32Array.from(rows, ({ sequence }) => sequence);
     const positions = Int32Array.from(rows, ({ position }) => position);
-    return promptRows(rows.length, sequences, positions);
+    return promptRows(rows.length, sequences, positions, 384);
   };
   expect(batch([0, 0, 1])).toEqual([]);
-  expect(batch([0, 0, 90])).toEqual([]);
-  expect(batch([0, 0, 91])).toEqual([{ firstRow: 0, endRow: 91, numKeys: 91 }]);
+  expect(batch([0, 0, 766])).toEqual([]);
+  expect(batch([0, 0, 767])).toEqual([{ firstRow: 0, endRow: 767, numKeys: 767 }]);
   expect(batch([0, 5000, 15])).toEqual([]);
   expect(batch([0, 5000, 16])).toEqual([{ firstRow: 0, endRow: 16, numKeys: 5016 }]);
-  expect(batch([3, 7, 1], [4, 0, 100], [5, 0, 200], [6, 9, 1])).toEqual([
-    { firstRow: 1, endRow: 101, numKeys: 100 },
-    { firstRow: 101, endRow: 301, numKeys: 200 },
+  expect(batch([3, 700, 1], [4, 400, 100], [5, 500, 200], [6, 900, 1])).toEqual([
+    { firstRow: 1, endRow: 101, numKeys: 500 },
+    { firstRow: 101, endRow: 301, numKeys: 700 },
+  ]);
+  expect(batch([0, 500, 20], [0, 600, 20])).toEqual([
+    { firstRow: 0, endRow: 20, numKeys: 520 },
+    { firstRow: 20, endRow: 40, numKeys: 620 },
   ]);
 });

@@ -6,6 +6,16 @@ import type { AttentionProducts } from './attention-products.ts';
 import { PAGE_TOKENS, SCORE_BYTES } from './page-format.ts';
 import { maxTileRows, type TileAttention } from './tile-attention.ts';
 
+/** One key head of a sequence. */
+export interface PromptHead {
+  readonly kvHead: number;
+  /** Address that a page's offset is added to for its keys of the key head, and for its values. */
+  readonly keys: number;
+  readonly values: number;
+  /** Where its keys and values are brought together, tokens from the beginning of that room. */
+  readonly firstToken: number;
+}
+
 /**
  * Many rows of one sequence, attended by one thread in one memory: keys and values of a key head are brought together, and multiplied with the queries by ONNX
  * Runtime. Outputs are those of tiles, to the bit, where its products have the bits of the steps over pages: `PagedAttention` asks.
@@ -48,25 +58,23 @@ export class PromptAttention {
     this.#headBytes = 4 * layout.headSize;
   }
 
-  /**
-   * Brings keys and values of some pages of a row's sequence together.
-   * @param keys address that a page's offset is added to for its keys of the key head
-   * @param values the same for its values
-   */
-  gather(row: number, firstPage: number, endPage: number, keys: number, values: number): void {
+  /** Brings keys and values of some pages of a row's sequence together. */
+  gather(row: number, firstPage: number, endPage: number, { keys, values, firstToken }: PromptHead): void {
     const { promptKeys, promptValues } = this.#layout;
     const table = this.#tables[row]!;
-    const at = firstPage * PAGE_TOKENS * this.#headBytes;
-    this.#steps.gather(table + 4 * firstPage, table + 4 * endPage, keys, values, promptKeys + at, promptValues + at);
+    const at = (token: number): number => (firstToken + token) * this.#headBytes;
+    const start = at(firstPage * PAGE_TOKENS);
+    const [pages, pagesEnd] = [table + 4 * firstPage, table + 4 * endPage];
+    this.#steps.gather(pages, pagesEnd, keys, values, promptKeys + start, promptValues + start);
     const numKeys = this.#numKeys[row]!;
-    const pagesEnd = endPage * PAGE_TOKENS * this.#headBytes;
     // What lies there was somebody else's, and may be no number: 0 times that would be none either.
     if (numKeys < endPage * PAGE_TOKENS)
-      this.#steps.fill(promptValues + numKeys * this.#headBytes, promptValues + pagesEnd, 0);
+      this.#steps.fill(promptValues + at(numKeys), promptValues + at(endPage * PAGE_TOKENS), 0);
   }
 
   /** Outputs of rows `first` to `end`, whose keys and values are together, for the query heads of the key head. */
-  attend(first: number, end: number, kvHead: number, keys: number, values: number): void {
+  attend(first: number, end: number, head: PromptHead): void {
+    const { kvHead, firstToken } = head;
     const { q, o, numHeads, numKvHeads, headSize, promptKeys, promptValues } = this.#layout;
     const steps = this.#steps;
     const group = numHeads / numKvHeads;
@@ -81,11 +89,12 @@ export class PromptAttention {
     const queries = this.#at(this.#queries, numQueries * headSize);
     const scores = this.#at(this.#scores, numQueries * numTokens);
     const sums = this.#at(this.#sums, numQueries * headSize);
-    this.#products.score(queries, this.#at(promptKeys, numTokens * headSize), scores);
+    const together = (start: number) => this.#at(start + firstToken * this.#headBytes, numTokens * headSize);
+    this.#products.score(queries, together(promptKeys), scores);
     for (let query = 0; query < numQueries; query++)
       this.#weighScores(query, this.#numKeys[first + Math.floor(query / group)]!, numTokens);
-    this.#products.sum(scores, this.#at(promptValues, numTokens * headSize), sums);
-    if (sums.some(Number.isNaN)) return this.#attendInTiles(first, end, kvHead, keys, values);
+    this.#products.sum(scores, together(promptValues), sums);
+    if (sums.some(Number.isNaN)) return this.#attendInTiles(first, end, head);
     for (let row = first; row < end; row++) {
       const at = row - first;
       const to = o + rowOf(row);
@@ -104,7 +113,7 @@ export class PromptAttention {
   }
 
   /** A key or value that is no number reaches only rows that see it. */
-  #attendInTiles(first: number, end: number, kvHead: number, keys: number, values: number): void {
+  #attendInTiles(first: number, end: number, { kvHead, keys, values }: PromptHead): void {
     const size = maxTileRows(this.#layout.numHeads, this.#layout.numKvHeads);
     for (let row = first; row < end; row += size) {
       const shared = Math.floor(this.#numKeys[row]! / PAGE_TOKENS);

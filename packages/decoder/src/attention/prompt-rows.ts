@@ -10,15 +10,21 @@ export interface PromptRows {
 
 /** Fewer rows do not make up for bringing the sequence's keys and values together. */
 const MIN_ROWS = 16;
-/** Keys over all rows: fewer are computed as fast without. */
-const MIN_KEYS = 8192;
+/** Keys that the row in the middle sees: with fewer, tiles are as fast, which leave out what lies behind each row. */
+export const MIN_PROMPT_KEYS = 384;
 
 /**
  * The prompts of a batch, or what is computed of them at once.
  * @param sequences [rows]
  * @param positions [rows] of each row's token, the last key that it sees
+ * @param minKeys that the row in the middle of a prompt sees
  */
-export function promptRows(numRows: number, sequences: Int32Array, positions: Int32Array): PromptRows[] {
+export function promptRows(
+  numRows: number,
+  sequences: Int32Array,
+  positions: Int32Array,
+  minKeys: number,
+): PromptRows[] {
   const prompts: PromptRows[] = [];
   for (let firstRow = 0, endRow = 1; firstRow < numRows; firstRow = endRow++) {
     while (
@@ -27,9 +33,9 @@ export function promptRows(numRows: number, sequences: Int32Array, positions: In
       positions[endRow] === positions[endRow - 1]! + 1
     )
       endRow++;
-    const count = endRow - firstRow;
     const numKeys = positions[endRow - 1]! + 1;
-    if (count >= MIN_ROWS && count * numKeys >= MIN_KEYS) prompts.push({ firstRow, endRow, numKeys });
+    const inTheMiddle = (positions[firstRow]! + 1 + numKeys) / 2;
+    if (endRow - firstRow >= MIN_ROWS && inTheMiddle >= minKeys) prompts.push({ firstRow, endRow, numKeys });
   }
   return prompts;
 }

@@ -17,7 +17,7 @@ export function promptsHaveSameBits({
   const name = `${headSize} ${group}`;
   let isSame = known.get(name);
   if (isSame === undefined) {
-    const [byProducts, inTiles] = [true, false].map((computesPrompts) => trial(headSize, group, computesPrompts));
+    const [byProducts, inTiles] = [1, Infinity].map((minPromptKeys) => trial(headSize, group, minPromptKeys));
     isSame = byProducts!.every((outputs, i) => outputs.every((value, at) => Object.is(value, inTiles![i]![at])));
     known.set(name, isSame);
   }
@@ -25,12 +25,12 @@ export function promptsHaveSameBits({
 }
 
 /** Some rows in the first part of a prompt, and some behind its second. @returns their outputs */
-function trial(headSize: number, group: number, computesPrompts: boolean): Float32Array[] {
+function trial(headSize: number, group: number, minPromptKeys: number): Float32Array[] {
   const part = partTokens(headSize);
   const numTokens = 2 * part + 5 * PAGE_TOKENS + 7;
   const sizes = { numLayers: 1, numHeads: group, numKvHeads: 1, headSize, maxSequences: 1, numThreads: 1 };
   const lengths = { capacityTokens: numTokens, contextLength: numTokens, maxRows: numTokens };
-  const attention = new PagedAttention({ ...sizes, ...lengths }, undefined, computesPrompts);
+  const attention = new PagedAttention({ ...sizes, ...lengths }, undefined, minPromptKeys);
   const beginAt = (first: number, numRows: number): void => {
     const positions = Int32Array.from({ length: numRows }, (_, row) => first + row);
     attention.begin(numRows, new Int32Array(numRows), positions);

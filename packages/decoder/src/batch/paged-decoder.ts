@@ -6,6 +6,7 @@ import { AdapterProducts } from '../adapters/adapter-products.ts';
 import { DecoderAdapter } from '../adapters/decoder-adapter.ts';
 import { PagedAttention } from '../attention/paged-attention.ts';
 import type { PagedAttentionSizes } from '../attention/paged-attention.ts';
+import { MIN_PROMPT_KEYS } from '../attention/prompt-rows.ts';
 import { promptsHaveSameBits } from '../attention/same-bits.ts';
 import { KvFullError } from '../contract/errors.ts';
 import type { Feeds } from '../graphs/constant-graph.ts';
@@ -137,7 +138,7 @@ export class PagedDecoder {
       maxRows: batchTokens,
       numThreads,
     };
-    this.#attention = new PagedAttention(sizes, team, promptsHaveSameBits(sizes));
+    this.#attention = new PagedAttention(sizes, team, promptsHaveSameBits(sizes) ? MIN_PROMPT_KEYS : Infinity);
     this.#weights = weights;
     this.#parts = parts;
     this.#ownsWeights = ownsWeights;
