@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { LlamaModel } from '@trainyard/native';
+import { LlamaModel, type LlamaContextOptions } from '@trainyard/native';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { testModel } from '../../../../tests/support/model.ts';
 import { modelRunnerSuite } from '../testing/model-runner.suite.ts';
@@ -98,3 +98,28 @@ test('many sequences at once have the logits of few, in the order of the batch',
   }
   runner.close();
 });
+
+test('without flash attention, log-probabilities behind a long context are those of single precision to some thousandths', () => {
+  using small = LlamaModel.load(testModel().small);
+  const tokens = Array.from(small.tokenize(`${TEXT} `.repeat(75), { addSpecial: false, parseSpecial: false }));
+  const [prompt, reply] = [tokens.slice(0, 2000), tokens.slice(2000, 2009)];
+  expect(reply).toHaveLength(9);
+  const logprobs = (options: Pick<LlamaContextOptions, 'cachePrecision' | 'flashAttention'>): number[] => {
+    const sizes = { contextTokens: 2304, maxSequences: 2, batchTokens: 512, numThreads: 1 };
+    const runner = new LlamaRunner(small, { ...sizes, ...options });
+    for (let from = 0; from < prompt.length; from += 500)
+      run(runner, [{ sequence: 0, tokens: prompt.slice(from, from + 500), from }]);
+    const found = reply.slice(0, -1).map((token, i) => {
+      const [row] = run(runner, [{ sequence: 0, tokens: [token], from: prompt.length + i }]);
+      const largest = row!.reduce((max, logit) => Math.max(max, logit), -Infinity);
+      return row![reply[i + 1]!]! - largest - Math.log(row!.reduce((sum, logit) => sum + Math.exp(logit - largest), 0));
+    });
+    runner.close();
+    return found;
+  };
+  const single = logprobs({ cachePrecision: 'f32' });
+  const gaps = (of: readonly number[]) => of.map((logprob, i) => Math.abs(logprob - single[i]!));
+  const half = gaps(logprobs({ cachePrecision: 'f16', flashAttention: false }));
+  console.log(`largest gap ${Math.max(...half)}, with flash attention ${Math.max(...gaps(logprobs({})))}`);
+  expect(Math.max(...half)).toBeLessThan(0.02);
+}, 60_000);

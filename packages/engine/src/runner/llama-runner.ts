@@ -62,8 +62,8 @@ export class LlamaRunner implements ModelRunner {
     this.#companion = maxSequences - 1;
     this.#threads = new ThreadGovernor(options.numThreads);
     this.#numThreads = options.numThreads;
-    // Single-precision keys and values are attended to without flash attention, and so without its tiles.
-    this.#tileRows = options.cachePrecision === 'f32' ? Infinity : TILE_ROWS;
+    // Tiles are those of flash attention.
+    this.#tileRows = this.#context.flashAttention ? TILE_ROWS : Infinity;
     this.vocabSize = model.vocabSize;
     this.capacityTokens = this.#context.contextTokens - 1;
     this.contextLength = Math.min(model.contextLength, this.capacityTokens);

@@ -32,7 +32,7 @@ const METADATA = new Map<string, never>(
     .concat([['general.architecture', 'x' as never]]),
 );
 const GRAPHS = { runner: 'graphs', path: '' } as const;
-const LLAMA = { runner: 'llama', path: '', cachePrecision: 'f16' } as const;
+const LLAMA = { runner: 'llama', path: '', cachePrecision: 'f16', flashAttention: false } as const;
 const MEGABYTES_PER_TOKEN = 0.04608;
 
 test('a cache has as many tokens as are asked for, 16,384 by default, and pages for each sequence', () => {

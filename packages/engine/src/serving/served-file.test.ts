@@ -8,7 +8,7 @@ import { servedFile } from './served-file.ts';
 const directory = mkdtempSync(join(tmpdir(), 'served-file-'));
 afterAll(() => rmSync(directory, { recursive: true }));
 
-test('bf16 is for models of the graphs, and refused for others', () => {
+test('bf16 is for models of the graphs, and refused for others, which llama.cpp computes', () => {
   const [known, odd] = [join(directory, 'known.gguf'), join(directory, 'odd.gguf')];
   writeTinyGguf(known, TINY_ARCHITECTURES.llama);
   // Heads of a size that the kernels of attention have no vectors for.
@@ -20,4 +20,13 @@ test('bf16 is for models of the graphs, and refused for others', () => {
   expect(() => served(odd, 'bf16')).toThrow(
     "precision bf16 is for models that the trainer's graphs compute, and odd.gguf is none: serve it with exact, strict or fast",
   );
+  // Only where speed is all that is asked for may sums of attention be in half precision.
+  const odds = (['exact', 'strict', 'fast'] as const).map((precision) =>
+    servedFile({ modelPath: odd, precision, cacheDirectory: directory, numThreads: 1 }),
+  );
+  expect(odds).toEqual([
+    { runner: 'llama', path: odd, cachePrecision: 'f16', flashAttention: false },
+    { runner: 'llama', path: odd, cachePrecision: 'f32', flashAttention: false },
+    { runner: 'llama', path: odd, cachePrecision: 'f16', flashAttention: true },
+  ]);
 });

@@ -7,7 +7,13 @@ import { HEAD_GRANULARITY } from '@trainyard/decoder';
 /** Who computes a model, and with keys and values of which precision. */
 export type Computation =
   /** The trainer's graphs, in single precision. */
-  { readonly runner: 'graphs' } | { readonly runner: 'llama'; readonly cachePrecision: 'f16' | 'f32' };
+  | { readonly runner: 'graphs' }
+  | {
+      readonly runner: 'llama';
+      readonly cachePrecision: 'f16' | 'f32';
+      /** Faster, with a gap that grows with the context. */
+      readonly flashAttention: boolean;
+    };
 
 /** How a model is computed, and from which file: by the graphs from the file as it is. */
 export type ServedFile = { readonly path: string } & (
@@ -42,7 +48,7 @@ const EXACT_TYPES = { exact: new Set(['f32', 'f16', 'bf16']), strict: new Set(['
  * @throws {UnsupportedModelError} when a model that the graphs do not compute is to be computed in bf16
  */
 export function servedFile({ modelPath, precision, cacheDirectory, numThreads }: ServedFileOptions): ServedFile {
-  if (precision === 'fast') return { runner: 'llama', path: modelPath, cachePrecision: 'f16' };
+  if (precision === 'fast') return { runner: 'llama', path: modelPath, cachePrecision: 'f16', flashAttention: true };
   using file = GgufFile.open(modelPath);
   if (fitsGraphs(file)) {
     return { runner: 'graphs', path: modelPath, matrices: precision === 'bf16' ? 'bf16' : 'f32' };
@@ -56,7 +62,7 @@ export function servedFile({ modelPath, precision, cacheDirectory, numThreads }:
   const path = isExact(file, EXACT_TYPES[precision])
     ? modelPath
     : copyInPrecision(file, cachePrecision, cacheDirectory, numThreads);
-  return { runner: 'llama', path, cachePrecision };
+  return { runner: 'llama', path, cachePrecision, flashAttention: false };
 }
 
 function fitsGraphs(file: GgufFile): boolean {

@@ -15,7 +15,7 @@ export interface ModelMemory {
   readonly weightBytes: number;
   /** Keys and values of all its sequences. */
   readonly cacheBytes: number;
-  /** Rest of its process: the runtime, the vocabulary, and the logits of one batch. */
+  /** Rest of its process: the runtime, the vocabulary, the logits of one batch, and its scores where all are in memory at once. */
   readonly processBytes: number;
 }
 
@@ -23,6 +23,8 @@ export interface ModelMemory {
 const RUNTIME_BYTES = 200e6;
 /** Logits of the rows of a batch, 4 bytes each. */
 const LOGIT_BYTES_PER_TOKEN = 1024 * 4;
+/** Without flash attention: scores of a head for one cell, of the rows that llama.cpp computes at once, 4 bytes each. */
+const SCORE_BYTES_PER_CELL = 512 * 4;
 /**
  * A model before its weights are loaded: its vocabulary, and what its header says. A copy in another precision is made where one is served, so that who trains on
  * the model finds it also while the model is not in memory.
@@ -40,6 +42,8 @@ export function inspectServedModel(options: ServedFileOptions & CacheLimits): {
   const { metadata } = file;
   const vocabulary = LlamaModel.load(served.path, { vocabOnly: true });
   const { contextLength, sizeBytes } = cacheSize(served, metadata, options);
+  const numHeads = Number(metadata.get(`${vocabulary.architecture}.attention.head_count`) ?? 1);
+  const hasScores = served.runner === 'llama' && !served.flashAttention;
   const trainedLength = Number(metadata.get(`${vocabulary.architecture}.context_length`) ?? Infinity);
   return {
     vocabulary,
@@ -47,7 +51,10 @@ export function inspectServedModel(options: ServedFileOptions & CacheLimits): {
     memory: {
       weightBytes: served.runner === 'llama' ? statSync(served.path).size : graphWeightBytes(file, served.matrices),
       cacheBytes: sizeBytes,
-      processBytes: RUNTIME_BYTES + vocabulary.vocabSize * LOGIT_BYTES_PER_TOKEN,
+      processBytes:
+        RUNTIME_BYTES +
+        vocabulary.vocabSize * LOGIT_BYTES_PER_TOKEN +
+        (hasScores ? numHeads * contextLength * SCORE_BYTES_PER_CELL : 0),
     },
   };
 }

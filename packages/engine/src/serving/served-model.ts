@@ -52,8 +52,13 @@ export class ServedModel implements Disposable {
       const bf16 = served.matrices === 'bf16' ? openBf16Library(this.#oneDnnPath, numThreads) : null;
       return PagedDecoder.open(served.path, { ...sizes, capacityTokens, bf16 });
     }
-    const { cachePrecision } = served;
-    return new LlamaRunner(this.vocabulary, { ...sizes, contextTokens: capacityTokens, cachePrecision });
+    const { cachePrecision, flashAttention } = served;
+    return new LlamaRunner(this.vocabulary, {
+      ...sizes,
+      contextTokens: capacityTokens,
+      cachePrecision,
+      flashAttention,
+    });
   }
 
   close(): void {

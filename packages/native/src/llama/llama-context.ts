@@ -20,11 +20,14 @@ export interface LlamaContextOptions {
   /** Rows computed at once inside a decode call. Default: the lesser of 512 and `batchTokens`. */
   microBatchTokens?: number;
   numThreads: number;
-  /**
-   * Precision of keys and values. Default f16; f32 also computes attention plainly, which is slower: under flash attention llama.cpp casts
-   * keys and values to half precision whatever the cache has.
-   */
+  /** Precision of keys and values. Default f16. */
   cachePrecision?: 'f16' | 'f32';
+  /**
+   * Whether attention is computed block by block, which is faster and has no room for all scores of a batch. Fewer rows than ggml's tiles have then sum their
+   * values in half precision, one after the other: what is lost grows with the context. And llama.cpp casts keys and values to half precision whatever the
+   * cache has. Default: with a cache of f16.
+   */
+  flashAttention?: boolean;
 }
 
 // llama_decode's answers
@@ -49,6 +52,7 @@ export class LlamaContext implements Disposable {
   readonly contextTokens: number;
   readonly maxSequences: number;
   readonly batchTokens: number;
+  readonly flashAttention: boolean;
   /** The rows of the next `decode`. */
   readonly batch: DecodeBatch;
   readonly #handle: NativeHandle;
@@ -81,7 +85,8 @@ export class LlamaContext implements Disposable {
     const cachePrecision = o.cachePrecision ?? 'f16';
     params.type_k = GGML_TYPES[cachePrecision];
     params.type_v = GGML_TYPES[cachePrecision];
-    if (cachePrecision === 'f32') params.flash_attn_type = FLASH_ATTENTION_OFF;
+    this.flashAttention = o.flashAttention ?? cachePrecision === 'f16';
+    if (!this.flashAttention) params.flash_attn_type = FLASH_ATTENTION_OFF;
     params.kv_unified = true;
     params.no_perf = true;
     const { result, errors } = captureErrors(() => this.#llama.contextInit(model.handle.address, params));
