@@ -100,7 +100,11 @@ export class AttentionWork {
   }
 
   #attendRows(unit: number): void {
-    const [firstRow, endRow, rowsPerUnit] = [this.#value('firstRow'), this.#value('endRow'), this.#value('rowsPerUnit')];
+    const [firstRow, endRow, rowsPerUnit] = [
+      this.#value('firstRow'),
+      this.#value('endRow'),
+      this.#value('rowsPerUnit'),
+    ];
     const unitsPerHead = Math.ceil((endRow - firstRow) / rowsPerUnit);
     const first = firstRow + (unit % unitsPerHead) * rowsPerUnit;
     const end = Math.min(endRow, first + rowsPerUnit);
