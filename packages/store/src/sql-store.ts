@@ -70,7 +70,13 @@ import type {
   RemovedAdapters,
   Store,
 } from './contract/store.ts';
-import type { TokenTrace, TrajectoryQuery, TrajectoryRecord, TrajectorySummary } from './contract/trajectory.ts';
+import type {
+  TokenTrace,
+  TrajectoryOutcome,
+  TrajectoryQuery,
+  TrajectoryRecord,
+  TrajectorySummary,
+} from './contract/trajectory.ts';
 import {
   createExport,
   deleteExport,
@@ -98,6 +104,8 @@ import {
 import { spendKeyLimits } from './lifecycles/key-budget.ts';
 import { createModel, deleteModel, sweepDeleted } from './lifecycles/model-lifecycle.ts';
 import { type DatabaseCall, MeasuredSql } from './drivers/measured-sql.ts';
+import { partsOf } from './tables/rows-of.ts';
+import type { PlacedOutcome } from './tables/runs/trajectory-table.ts';
 import { openTables, type Tables } from './tables/tables.ts';
 import { KnownKeys } from './buffers/known-keys.ts';
 import { UsageBuffer } from './buffers/usage-buffer.ts';
@@ -117,6 +125,8 @@ const DELETED_MODEL_LIFETIME_MS = 7 * 24 * 3600 * 1000;
 const FEED_LIFETIME_MS = DELETED_MODEL_LIFETIME_MS;
 /** Rows of a deleted model that go in one transaction: some 5 ms. */
 const SWEPT_AT_ONCE = 500;
+/** Outcomes of trajectories that are written in one transaction; of more, most are written before the event that tells them. */
+const OUTCOMES_AT_ONCE = 5_000;
 /** Files are named moments after they are written; whoever has not done it by then will not. */
 const ANNOUNCEMENT_LIFETIME_MS = 24 * 3600 * 1000;
 /** A bucket is full after a minute; one that is in debt for longer than this has a limit of next to nothing. */
@@ -334,16 +344,13 @@ export class SqlStore implements Store {
   ): Promise<DeleteCheckpointsResult> {
     return this.#write(async (tables) => {
       const now = this.#clock();
-      const notFoundSteps: number[] = [];
-      const deleted: Checkpoint[] = [];
-      for (const step of new Set(steps)) {
-        const checkpoint = await tables.checkpoints.delete(modelId, step, now);
-        if (checkpoint === null) notFoundSteps.push(step);
-        else deleted.push(checkpoint);
-      }
+      const wanted = new Set(steps);
+      const deleted = await tables.checkpoints.delete(modelId, wanted, now);
+      const deletedSteps = new Set(deleted.map(({ step }) => step));
+      const notFoundSteps = [...wanted].filter((step) => !deletedSteps.has(step));
       const model = deleted.length === 0 ? null : await tables.models.get(modelId);
       if (model !== null) {
-        const data = { steps: deleted.map(({ step }) => step) };
+        const data = { steps: [...deletedSteps] };
         await tables.feed.add({ type: 'checkpoints_deleted', entityId: model.entityId, modelId, data }, now);
       }
       const directoryKeys = await tables.checkpoints.unreferenced(deleted.map((checkpoint) => checkpoint.directoryKey));
@@ -421,6 +428,13 @@ export class SqlStore implements Store {
   ): Promise<{ event: JobEvent; isDuplicate: boolean }> {
     assert(!TERMINAL_EVENT_TYPES.has(event.type), `${event.type} is written by finishing the job`);
     assert(event.metrics === undefined || event.type === 'gradient_step', 'only gradient steps have metrics');
+    const outcomes = placedOutcomes(event.outcomes ?? []);
+    if (outcomes.length > OUTCOMES_AT_ONCE && !(await this.#tables.events.has(jobId, event.dedupeKey ?? null)))
+      for (const some of partsOf(outcomes.splice(OUTCOMES_AT_ONCE), OUTCOMES_AT_ONCE))
+        await this.#write(async (tables) => {
+          await tables.jobs.held(jobId, fencingToken);
+          await tables.trajectories.setOutcomes(jobId, some);
+        });
     return this.#write(async (tables) => {
       const held = await tables.jobs.held(jobId, fencingToken);
       const appended = await tables.events.append(
@@ -432,8 +446,7 @@ export class SqlStore implements Store {
       );
       if (event.type === 'gradient_step' && !appended.isDuplicate)
         await gradientStepTaken(tables, held, event, this.#clock());
-      if (event.outcomes !== undefined && !appended.isDuplicate)
-        await tables.trajectories.setOutcomes(jobId, event.outcomes);
+      if (!appended.isDuplicate) await tables.trajectories.setOutcomes(jobId, outcomes);
       if (event.traces !== undefined && !appended.isDuplicate) {
         const { gradientStep, traces, maxBytes } = event.traces;
         await tables.trajectories.addTraces(jobId, gradientStep, traces, { maxBytes, now: this.#clock() });
@@ -875,4 +888,11 @@ export class SqlStore implements Store {
   async #complete(tables: Tables, answer: IdempotentAnswer | undefined): Promise<void> {
     if (answer !== undefined) await this.#requests.completeIn(tables, answer);
   }
+}
+
+/** In the order of the groups. */
+function placedOutcomes(groups: readonly (readonly TrajectoryOutcome[])[]): PlacedOutcome[] {
+  return groups.flatMap((group, groupIndex) =>
+    group.map((outcome, trajectoryIndex) => ({ groupIndex, trajectoryIndex, ...outcome })),
+  );
 }

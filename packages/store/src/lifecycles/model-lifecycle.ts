@@ -33,14 +33,10 @@ export async function deleteModel(tables: Tables, modelId: string, now: number):
   const cancelled = await cancelLiveJobs(tables, modelId, 'the model was deleted', now);
   // Of exports too, which read what they start from.
   const held: (string | null)[] = [];
-  const digests: (string | null)[] = [];
   for (const job of cancelled) held.push(...(await directoriesOf(tables, job)));
   const steps = await tables.checkpoints.listSteps(modelId);
-  for (const step of steps) {
-    const deleted = await tables.checkpoints.delete(modelId, step, now);
-    held.push(deleted?.directoryKey ?? null);
-    digests.push(deleted?.digest ?? null);
-  }
+  const deleted = await tables.checkpoints.delete(modelId, new Set(steps), now);
+  held.push(...deleted.map(({ directoryKey }) => directoryKey));
   const exported = await tables.exports.deleteOfModel(modelId, now);
   // Nothing of its run is seen from here on; `sweepDeleted` removes the rows, which can be many.
   await tables.models.markDeleted(modelId, now);
@@ -50,7 +46,7 @@ export async function deleteModel(tables: Tables, modelId: string, now: number):
     deletedCheckpoints: steps.length,
     deletedRun: true,
     directoryKeys,
-    digests: await tables.checkpoints.unusedDigests(digests),
+    digests: await tables.checkpoints.unusedDigests(deleted.map(({ digest }) => digest)),
     blobKeys: [
       ...new Set([...(await tables.jobs.data.listKeysOf(modelId)), ...(await tables.logs.data.listKeysOf(modelId))]),
     ],

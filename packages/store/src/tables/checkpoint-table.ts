@@ -4,6 +4,7 @@ import type { Checkpoint, Metrics } from '../contract/records.ts';
 import type { Statements } from '../contract/sql.ts';
 import { metricsText, parseMetrics } from './json-column.ts';
 import { listPage } from './list.ts';
+import { partsOf, rowsOf } from './rows-of.ts';
 
 type CheckpointRow = {
   id: string;
@@ -23,6 +24,9 @@ const REFERENCES = `
   union all select snapshot_key from jobs where status in ('queued', 'running')
   union all select artifact_key from exports
   union all select artifact_key from adapters`;
+const DIGESTS = `
+  select digest as key from checkpoints where deleted_at is null
+  union all select digest from adapters where deleted_at is null`;
 
 export interface NewCheckpoint {
   modelId: string;
@@ -32,6 +36,12 @@ export interface NewCheckpoint {
   digest: string | null;
   metrics: Metrics;
 }
+
+/** One statement a number is kept prepared. */
+const KEYS_AT_A_TIME = 100;
+
+/** A checkpoint as it was before it was deleted. */
+export type DeletedCheckpoint = Pick<Checkpoint, 'step' | 'directoryKey' | 'digest'>;
 
 /** Checkpoints of models. A deleted one keeps its row (id and step only), so that cursors and step numbers stay taken. */
 export class CheckpointTable {
@@ -104,38 +114,43 @@ export class CheckpointTable {
     await this.#sql.run('update checkpoints set metrics = ? where id = ?', metricsText(metrics), checkpointId);
   }
 
-  /** @returns what was deleted as it was before */
-  async delete(modelId: string, step: number, now: number): Promise<Checkpoint | null> {
-    const checkpoint = await this.get(modelId, step);
-    if (checkpoint === null) return null;
-    await this.#sql.run(
-      `update checkpoints set artifact_key = null, digest = null, metrics = '{}', deleted_at = ? where id = ?`,
-      now,
-      checkpoint.id,
+  /** @returns what was deleted as it was before, in the order of steps */
+  async delete(modelId: string, steps: ReadonlySet<number>, now: number): Promise<DeletedCheckpoint[]> {
+    const live = await this.#sql.all<Pick<CheckpointRow, 'id' | 'step' | 'artifact_key' | 'digest'>>(
+      'select id, step, artifact_key, digest from checkpoints where model_id = ? and deleted_at is null order by step',
+      modelId,
     );
-    return checkpoint;
+    const deleted = live.filter(({ step }) => steps.has(step));
+    for (const some of partsOf(deleted, KEYS_AT_A_TIME))
+      await this.#sql.run(
+        `update checkpoints set artifact_key = null, digest = null, metrics = '{}', deleted_at = ? where id in (${rowsOf(some.length, '?')})`,
+        now,
+        ...some.map(({ id }) => id),
+      );
+    return deleted.map(({ step, artifact_key: directoryKey, digest }) => ({ step, directoryKey, digest }));
   }
 
   /** Filters these keys for those that nothing refers to any more: no checkpoint, live job (start, reference or snapshot), export or adapter; without duplicates. */
   async unreferenced(directoryKeys: Iterable<string | null>): Promise<string[]> {
-    const free: string[] = [];
-    for (const key of new Set(directoryKeys)) if (key !== null && !(await this.refersTo(key))) free.push(key);
-    return free;
+    return await this.#without(REFERENCES, directoryKeys);
   }
 
   /** Filters these digests for those that no checkpoint and no imported adapter has any more; without duplicates. */
   async unusedDigests(digests: Iterable<string | null>): Promise<string[]> {
-    const unused: string[] = [];
-    for (const digest of new Set(digests)) {
-      if (digest === null) continue;
-      const row = await this.#sql.get(
-        'select 1 from checkpoints where digest = ? and deleted_at is null union all select 1 from adapters where digest = ? and deleted_at is null limit 1',
-        digest,
-        digest,
+    return await this.#without(DIGESTS, digests);
+  }
+
+  async #without(held: string, keys: Iterable<string | null>): Promise<string[]> {
+    const wanted = [...new Set(keys)].filter((key) => key !== null);
+    const found = new Set<string>();
+    for (const some of partsOf(wanted, KEYS_AT_A_TIME)) {
+      const rows = await this.#sql.all<{ key: string }>(
+        `select distinct key from (${held}) held where key in (${rowsOf(some.length, '?')})`,
+        ...some,
       );
-      if (row === undefined) unused.push(digest);
+      for (const { key } of rows) found.add(key);
     }
-    return unused;
+    return wanted.filter((key) => !found.has(key));
   }
 
   async listDirectoryKeys(): Promise<string[]> {

@@ -50,6 +50,12 @@ export class EventTable {
     return { event: toEvent(row), isDuplicate: false };
   }
 
+  /** Whether there is an event of that key; null is nobody's. */
+  async has(jobId: string, dedupeKey: string | null): Promise<boolean> {
+    const statement = 'select 1 from job_events where job_id = ? and dedupe_key = ?';
+    return (await this.#sql.get(statement, jobId, dedupeKey)) !== undefined;
+  }
+
   async count(jobId: string, type: string): Promise<number> {
     const row = await this.#sql.get<{ count: number }>(
       'select count(*) as count from job_events where job_id = ? and type = ?',

@@ -101,7 +101,11 @@ export class ExportTable {
         modelId,
       )
     ).map(toExport);
-    for (const { id } of exports) await this.markDeleted(id, now);
+    await this.#sql.run(
+      'update exports set deleted_at = ?, artifact_key = null where model_id = ? and deleted_at is null',
+      now,
+      modelId,
+    );
     return exports;
   }
 

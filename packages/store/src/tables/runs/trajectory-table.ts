@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { StoreError } from '../../contract/errors.ts';
-import { rowsOf } from '../rows-of.ts';
+import { partsOf, rowsOf } from '../rows-of.ts';
 import type { Page } from '../../contract/page.ts';
 import type { SqlParameter, Statements } from '../../contract/sql.ts';
 import type {
@@ -30,6 +30,11 @@ export interface NewTrajectorySet {
   step: number;
 }
 
+type PlaceInSet = Pick<NewTokenTrace, 'groupIndex' | 'trajectoryIndex'>;
+
+/** The outcome of one trajectory of a job. */
+export type PlacedOutcome = PlaceInSet & TrajectoryOutcome;
+
 type SummaryRow = {
   position: number;
   set_id: string;
@@ -50,8 +55,9 @@ const COLUMNS =
 const FROM = 'trajectories t join trajectory_sets s on s.position = t.set_position';
 const INSERT =
   'insert into trajectories (set_position, model_position, group_index, trajectory_index, reward, prompt_digest) values';
+const INSERT_TRACES =
+  'insert into token_traces (trajectory_position, model_position, gradient_step, size_bytes, created_at, trace) values';
 const ROW = '(?, ?, ?, ?, ?, ?)';
-
 /** Trajectories of jobs and logs, and traces of their tokens. */
 export class TrajectoryTable {
   readonly #sql: Statements;
@@ -78,10 +84,8 @@ export class TrajectoryTable {
         return [position, modelPosition, groupIndex, index, finite(reward), digest];
       }),
     );
-    for (let first = 0; first < rows.length; first += ROWS_AT_A_TIME) {
-      const some = rows.slice(first, first + ROWS_AT_A_TIME);
+    for (const some of partsOf(rows, ROWS_AT_A_TIME))
       await this.#sql.run(`${INSERT} ${rowsOf(some.length, ROW)}`, ...some.flat());
-    }
   }
 
   /** The job starts from that step. */
@@ -89,20 +93,24 @@ export class TrajectoryTable {
     await this.#sql.run('update trajectory_sets set step = ? where job_id = ? and step <> ?', step, jobId, step);
   }
 
-  /** In the order of the groups as they were sent. */
-  async setOutcomes(jobId: string, outcomes: readonly (readonly TrajectoryOutcome[])[]): Promise<void> {
+  /** @param outcomes in the order of the groups as they were sent; of all trajectories of the job, or of some that lie together */
+  async setOutcomes(jobId: string, outcomes: readonly PlacedOutcome[]): Promise<void> {
     const set = await this.#setOf(jobId);
     if (set === undefined) return;
-    for (const [groupIndex, group] of outcomes.entries())
-      for (const [index, { outcome, advantage }] of group.entries())
-        await this.#sql.run(
-          'update trajectories set outcome = ?, advantage = ? where set_position = ? and group_index = ? and trajectory_index = ?',
-          outcome,
-          advantage,
-          set,
-          groupIndex,
-          index,
-        );
+    const places = await this.#placesOf(set, outcomes);
+    const rows = outcomes.flatMap((told) => {
+      const place = places.get(nameOf(told));
+      return place === undefined ? [] : [{ position: place[0], ...told }];
+    });
+    for (const some of partsOf(rows, ROWS_AT_A_TIME))
+      // By their keys, and no join: what a server knows of a table that is being filled leads it to read all of it for each statement.
+      await this.#sql.run(
+        `update trajectories set outcome = ${chosen(some.length, 'text')}, advantage = ${chosen(some.length, 'double precision')}
+         where position in (${rowsOf(some.length, '?')})`,
+        ...some.flatMap(({ position, outcome }) => [position, outcome]),
+        ...some.flatMap(({ position, advantage }) => [position, advantage]),
+        ...some.map(({ position }) => position),
+      );
   }
 
   /** @param maxBytes of all traces of the model: the oldest go first */
@@ -114,20 +122,39 @@ export class TrajectoryTable {
   ): Promise<void> {
     const set = await this.#setOf(jobId);
     if (set === undefined) return;
-    for (const { groupIndex, trajectoryIndex, trace } of traces)
-      await this.#sql.run(
-        `insert into token_traces (trajectory_position, model_position, gradient_step, size_bytes, created_at, trace)
-         select position, model_position, ?, ?, ?, ? from trajectories
-         where set_position = ? and group_index = ? and trajectory_index = ?`,
-        gradientStep,
-        trace.byteLength,
-        now,
-        trace,
-        set,
-        groupIndex,
-        trajectoryIndex,
-      );
+    const places = await this.#placesOf(set, traces);
+    const rows = traces.flatMap((told) => {
+      const place = places.get(nameOf(told));
+      return place === undefined ? [] : [[...place, gradientStep, told.trace.byteLength, now, told.trace]];
+    });
+    for (const some of partsOf(rows, ROWS_AT_A_TIME))
+      await this.#sql.run(`${INSERT_TRACES} ${rowsOf(some.length, ROW)}`, ...some.flat());
     await this.#trimTraces(jobId, maxBytes);
+  }
+
+  /** Positions of these trajectories of a set, and of its model, by name; and of others between them. */
+  async #placesOf(
+    set: number,
+    wanted: readonly PlaceInSet[],
+  ): Promise<ReadonlyMap<string, [position: number, modelPosition: number]>> {
+    if (wanted.length === 0) return new Map();
+    let [first, last] = [Infinity, -Infinity];
+    for (const { groupIndex } of wanted) [first, last] = [Math.min(first, groupIndex), Math.max(last, groupIndex)];
+    const rows = await this.#sql.all<
+      Record<'position' | 'model_position' | 'group_index' | 'trajectory_index', number>
+    >(
+      `select position, model_position, group_index, trajectory_index from trajectories
+       where set_position = ? and group_index >= ? and group_index <= ?`,
+      set,
+      first,
+      last,
+    );
+    return new Map(
+      rows.map((row) => [
+        nameOf({ groupIndex: row.group_index, trajectoryIndex: row.trajectory_index }),
+        [row.position, row.model_position],
+      ]),
+    );
   }
 
   async #trimTraces(jobId: string, maxBytes: number): Promise<void> {
@@ -260,6 +287,15 @@ export class TrajectoryTable {
     const row = await this.#sql.get<{ position: number }>('select position from trajectory_sets where id = ?', jobId);
     return row?.position;
   }
+}
+
+function nameOf({ groupIndex, trajectoryIndex }: PlaceInSet): string {
+  return `${groupIndex}.${trajectoryIndex}`;
+}
+
+/** The value of a row by its position, out of so many. A server takes every parameter for text where nothing else says what it is. */
+function chosen(number: number, type: string): string {
+  return `case position ${Array.from({ length: number }, () => `when ? then cast(? as ${type})`).join(' ')} end`;
 }
 
 function filterOf(query: TrajectoryQuery): { conditions: string[]; parameters: SqlParameter[] } {

@@ -1,0 +1,116 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+import { afterEach, beforeEach, expect, it } from 'vitest';
+
+import type { Queries } from './contract/sql.ts';
+import { SqliteSql } from './drivers/sqlite/sqlite-sql.ts';
+import { SqlStore } from './sql-store.ts';
+import { addModel, claim, train } from './testing/harness.ts';
+
+/** Statements of each transaction. */
+let numStatements: number[];
+let store: SqlStore;
+let directory: string;
+beforeEach(async () => {
+  numStatements = [];
+  directory = await mkdtemp(join(tmpdir(), 'trainyard-store-'));
+  const sql = new SqliteSql(join(directory, 'store.sqlite'));
+  const transaction = sql.transaction.bind(sql);
+  sql.transaction = (body, options) =>
+    transaction((queries) => {
+      const turn = numStatements.push(0) - 1;
+      const query: Queries['query'] = (statement, parameters) => {
+        numStatements[turn]! += 1;
+        return queries.query(statement, parameters);
+      };
+      return body({ query });
+    }, options);
+  store = new SqlStore(sql);
+});
+afterEach(async () => {
+  await store.close();
+  await rm(directory, { recursive: true });
+});
+
+/** Every writer of every process waits while one lasts, and each of its statements is a message to another machine and back. */
+async function most(work: () => Promise<unknown>): Promise<number> {
+  numStatements.length = 0;
+  await work();
+  return Math.max(...numStatements);
+}
+
+it('steps that are not there cost nothing when they are deleted, however many and however large', async () => {
+  const { id } = await addModel(store);
+  for (let step = 1; step <= 3; step += 1) await train(store, id, `checkpoints/${step}`);
+  const named = [...Array.from({ length: 100_000 }, (_, index) => 100_000 - index), 1e300, 2 ** 63];
+  const deleting = async () => {
+    const deleted = await store.deleteCheckpoints(id, named);
+    expect(deleted).toMatchObject({
+      deletedCount: 3,
+      directoryKeys: ['checkpoints/1', 'checkpoints/2', 'checkpoints/3'],
+    });
+    expect(deleted.notFoundSteps).toHaveLength(named.length - 3);
+  };
+  expect(await most(deleting)).toBeLessThan(10);
+});
+
+it('many checkpoints go with few statements, by themselves and with their model', async () => {
+  const { id } = await addModel(store);
+  for (let step = 1; step <= 120; step += 1) await train(store, id, `checkpoints/${step}`);
+  const half = Array.from({ length: 60 }, (_, index) => 1 + index);
+  expect(await most(() => store.deleteCheckpoints(id, half))).toBeLessThan(10);
+  expect(await most(() => store.deleteModel(id))).toBeLessThan(20);
+});
+
+it('outcomes of many trajectories are written some at a time, before the event that tells them', async () => {
+  const { id: modelId } = await addModel(store);
+  const rewards = Array.from({ length: 60 }, () => Array.from({ length: 200 }, (_, index) => index));
+  const queued = () => store.enqueueJob({ modelId, kind: 'rl', config: {}, dataKey: 'groups', rewards });
+  expect(await most(queued)).toBeLessThan(300);
+  const { id, fencingToken } = await claim(store);
+  const tell = (outcome: string) =>
+    store.appendEvent(id, fencingToken, {
+      type: 'training_started',
+      data: {},
+      dedupeKey: 'training_started',
+      outcomes: rewards.map((group) => group.map((_, index) => ({ outcome, advantage: index }))),
+    });
+  expect(await most(() => tell('trained'))).toBeLessThan(120);
+  // Told once, also by whoever goes on with the job.
+  await tell('context_only');
+  let after: string | null = null;
+  let numTold = 0;
+  do {
+    const page = await store.listTrajectories({ modelId, limit: 1000, after });
+    for (const { outcome, advantage, trajectoryIndex } of page.items)
+      if (outcome === 'trained' && advantage === trajectoryIndex) numTold += 1;
+    after = page.hasMore ? page.items.at(-1)!.id : null;
+  } while (after !== null);
+  expect(numTold).toBe(12_000);
+});
+
+it('traces of many trajectories are written some at a time', async () => {
+  const { id: modelId } = await addModel(store);
+  const rewards = [Array.from({ length: 500 }, (_, index) => index)];
+  await store.enqueueJob({ modelId, kind: 'rl', config: {}, dataKey: 'groups', rewards });
+  const { id, fencingToken } = await claim(store);
+  const traces = rewards[0]!.map((trajectoryIndex) => ({
+    groupIndex: 0,
+    trajectoryIndex,
+    trace: Uint8Array.of(trajectoryIndex % 256),
+  }));
+  const step = { type: 'gradient_step', data: {}, traces: { gradientStep: 0, traces, maxBytes: 1e6 } } as const;
+  expect(await most(() => store.appendEvent(id, fencingToken, step))).toBeLessThan(40);
+  expect(await store.listTokenTraces(`${id}.0.499`)).toEqual([{ gradientStep: 0, trace: Uint8Array.of(499 % 256) }]);
+});
+
+it('many metrics are counted in one look at their names', async () => {
+  const { id: modelId } = await addModel(store);
+  const metrics = Object.fromEntries(Array.from({ length: 2_000 }, (_, index) => [`val/${index}`, index]));
+  const counts = { numGroups: 1, numTrajectories: 1, numExceptions: 0 };
+  const recorded = () => store.recordLog({ modelId, split: 'val', blobKey: 'logs/1', ...counts, metrics });
+  expect(await most(recorded)).toBeLessThan(60);
+  expect(await store.listSeries(modelId)).toHaveLength(2_000);
+});
