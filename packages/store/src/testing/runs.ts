@@ -67,6 +67,39 @@ export function runSuite(makeHarness: MakeHarness): void {
       });
     });
 
+    it('names are as long as can be asked for; what is longer is cut, and a series of that name goes on', async () => {
+      const { id: modelId } = await addModel(store);
+      const { step } = await begin(modelId);
+      // Of four bytes each, in no order that could be packed.
+      const name = Array.from({ length: 256 }, (_, index) =>
+        String.fromCodePoint(0x20000 + ((index * 7919) % 40_000)),
+      ).join('');
+      await step(0, { [name]: 1 });
+      await step(1, { [`${name}${name.repeat(20)}`]: 2 });
+      expect(await store.listSeries(modelId)).toEqual([{ name, numPoints: 2, last: { value: 2, step: 1 } }]);
+      expect(await read(modelId, name, 'gradient_step')).toMatchObject({ numPlaces: 2 });
+    });
+
+    it('a mean lies between the least and the most also where no number holds the sum', async () => {
+      const { id: modelId } = await addModel(store);
+      const { step } = await begin(modelId);
+      const most = Number.MAX_VALUE;
+      const values = {
+        both: [1e200, -1e200],
+        great: [most, most],
+        apart: [most, -most],
+        tiny: [5e-324, 5e-324],
+        mixed: [1e300, 5e-324],
+      };
+      for (const index of [0, 1])
+        await step(index, Object.fromEntries(Object.entries(values).map(([name, list]) => [name, list[index]!])));
+      const means = { both: 0, great: most, apart: 0, tiny: 5e-324, mixed: 5e299 };
+      for (const [name, mean] of Object.entries(means)) {
+        expect(await read(modelId, name, 'step')).toMatchObject({ points: [{ mean, count: 2 }] });
+        expect(await read(modelId, name, 'gradient_step', 1)).toMatchObject({ points: [{ mean, count: 2 }] });
+      }
+    });
+
     it('each new gradient step has a point, a repeated one none, and logs lie at the step they are of', async () => {
       const { id: modelId } = await addModel(store);
       await log(modelId, 'val', 0.1);

@@ -2,10 +2,12 @@ import assert from 'node:assert/strict';
 import type { Metrics } from '../../contract/records.ts';
 import type { MetricSeries, Series, SeriesAxis, SeriesPoint, SeriesQuery } from '../../contract/run.ts';
 import type { Statements } from '../../contract/sql.ts';
-import { rowsOf } from '../rows-of.ts';
+import { partsOf, rowsOf } from '../rows-of.ts';
 
 const MAX_POINTS = 10_000;
 const LIVE_MODEL = 'select id from models where id = ? and deleted_at is null';
+/** Length of a name of a series that can be asked for. A row of an index has room for 2,700 bytes in PostgreSQL. */
+const MAX_NAME_CHARACTERS = 256;
 /** One statement a number is kept prepared. */
 const SERIES_AT_A_TIME = 100;
 const DELETED_MODELS = 'select id from models where deleted_at is not null';
@@ -21,7 +23,9 @@ type SeriesRow = { name: string; num_points: number; value: number; step: number
 type PointRow = {
   first: number;
   last: number;
-  mean: number;
+  /** Sums of the values; those of the large ones in parts. */
+  small: number;
+  large: number;
   low: number;
   high: number;
   number: number;
@@ -40,18 +44,18 @@ export class MetricTable {
   async append(modelId: string, metrics: Metrics, place: MetricPlace, now: number): Promise<void> {
     for (const [name, value] of Object.entries(metrics))
       assert(Number.isFinite(value), `metric ${name} must be a finite number, got ${value}`);
-    let left = Object.entries(metrics);
-    while (left.length > 0) {
-      const some = new Map<string, number>();
-      const later: typeof left = [];
-      for (const [name, value] of left) {
-        const kept = asKept(name);
-        if (some.size === SERIES_AT_A_TIME || some.has(kept)) later.push([name, value]);
-        else some.set(kept, value);
-      }
-      await this.#appendSome(modelId, some, place, now);
-      left = later;
+    // A statement has each series once: names that are kept alike come behind one another.
+    const turns: Map<string, number>[] = [];
+    const numOf = new Map<string, number>();
+    for (const [name, value] of Object.entries(metrics)) {
+      const kept = asKept(name);
+      const turn = numOf.get(kept) ?? 0;
+      numOf.set(kept, turn + 1);
+      (turns[turn] ??= new Map()).set(kept, value);
     }
+    for (const turn of turns)
+      for (const some of partsOf([...turn], SERIES_AT_A_TIME))
+        await this.#appendSome(modelId, new Map(some), place, now);
   }
 
   async #appendSome(
@@ -112,7 +116,7 @@ export class MetricTable {
         continue;
       }
       const rows = await this.#sql.all<PointRow>(
-        `select min(place) as first, max(place) as last, sum(mean * number) / sum(number) as mean, min(low) as low, max(high) as high,
+        `select min(place) as first, max(place) as last, sum(small) as small, sum(large) as large, min(low) as low, max(high) as high,
            cast(sum(number) as bigint) as number, max(recorded_at) as recorded_at, count(*) as places
          from (select places.*, ntile(cast(? as integer)) over (order by place) as bucket from (${PLACES[axis]}) places) buckets
          group by bucket order by bucket`,
@@ -144,29 +148,46 @@ export class MetricTable {
   }
 }
 
-/** A name as every database keeps it: two that differ in the rest are one series. */
+/** A name as every database keeps it, and finds it: two that differ in the rest are one series. */
 function asKept(name: string): string {
-  return name.toWellFormed().replaceAll('\0', '\uFFFD');
+  // In characters, of which each may be two units.
+  const [...characters] = name.slice(0, 2 * MAX_NAME_CHARACTERS);
+  return characters.slice(0, MAX_NAME_CHARACTERS).join('').toWellFormed().replaceAll('\0', '\uFFFD');
 }
 
 const OF_A_RANGE = (column: SeriesAxis) =>
   `from metric_points where series_id = ? and ${column} >= ? and ${column} <= ?`;
 
+/** Larger values are added up in parts of their own, divided by a power of two, which is exact: no sum is too large for a number, and none small is lost. */
+const LARGE = 2 ** 960;
+const PART = 2 ** 64;
+const IS_LARGE = `abs(value) >= ${LARGE}`;
+const SMALL = `case when ${IS_LARGE} then 0 else value end`;
+const LARGE_PART = `case when ${IS_LARGE} then value / ${PART}.0 else 0 end`;
+
 /** One row a place on the axis, of the series and the range that are the parameters. A gradient step has one value. */
 const PLACES: Readonly<Record<SeriesAxis, string>> = {
-  step: `select step as place, avg(value) as mean, min(value) as low, max(value) as high, count(*) as number, max(recorded_at) as recorded_at
+  step: `select step as place, sum(${SMALL}) as small, sum(${LARGE_PART}) as large, min(value) as low, max(value) as high,
+      count(*) as number, max(recorded_at) as recorded_at
     ${OF_A_RANGE('step')} group by step`,
-  gradient_step: `select gradient_step as place, value as mean, value as low, value as high, 1 as number, recorded_at ${OF_A_RANGE('gradient_step')}`,
+  gradient_step: `select gradient_step as place, ${SMALL} as small, ${LARGE_PART} as large, value as low, value as high,
+      1 as number, recorded_at
+    ${OF_A_RANGE('gradient_step')}`,
 };
 
 function toPoint(row: PointRow): SeriesPoint {
   return {
     first: row.first,
     last: row.last,
-    mean: row.mean,
+    mean: meanOf(row),
     min: row.low,
     max: row.high,
     count: row.number,
     recordedAt: row.recorded_at,
   };
+}
+
+/** Between the least and the most, whatever the sums were rounded to. */
+function meanOf({ small, large, number, low, high }: PointRow): number {
+  return Math.min(Math.max(small / number + (large / number) * PART, low), high);
 }
