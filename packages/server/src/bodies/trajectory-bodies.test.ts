@@ -49,6 +49,24 @@ describe.each(SIZES)('%s', (_name, padding) => {
     expect(lines).toEqual(groups);
   });
 
+  test('with more trajectories, or metrics of a log, than one transaction should write is refused', async () => {
+    const many = { trajectories: Array.from({ length: 100_001 }, () => ({})), logs: [padding] };
+    const names = Object.fromEntries(Array.from({ length: 10_001 }, (_, index) => [`m${index}`, index]));
+    const rich = { trajectories: [{ reward: 1, metrics: names }], logs: [padding] };
+    for (const [path, group, words] of [
+      [JOBS, many, 'at most 100000 trajectories together, not 100001'],
+      [`/v1/preview/models/${modelId}/log`, rich, 'at most 10000 metrics of different names together'],
+    ] as const) {
+      const response = await server.request('POST', path, {
+        model_id: modelId,
+        split: 'val',
+        trajectory_groups: [group],
+      });
+      expect(response.statusCode).toBe(422);
+      expect(response.body).toContain(words);
+    }
+  });
+
   test('is refused with the same words', async () => {
     const valid = { model_id: modelId, trajectory_groups: [group(choice('token_id:5'), padding)] };
     const bodies: [unknown, number, string, string | null][] = [

@@ -34,6 +34,10 @@ interface BodyFields {
   log: Omit<LogTrajectoriesRequest, 'trajectory_groups'>;
 }
 
+/** Limit of one body: each is a row, and all are written in one transaction, for which every other writer waits. */
+const MAX_TRAJECTORIES = 100_000;
+const MAX_METRICS = 10_000;
+
 /** Summary, for the route, of a body that passed its schema; the groups stay where they were parsed. */
 export interface BodySummary<Kind extends TrajectoryBodyKind = TrajectoryBodyKind> {
   /** Every field but the groups. */
@@ -106,12 +110,14 @@ export class ParsedTrajectoryBody<Kind extends TrajectoryBodyKind> implements Tr
     for (const [name, value] of Object.entries(fields)) {
       if (isDeeperThan(value, MAX_JSON_DEPTH)) throw tooDeep(name);
     }
+    const numTrajectories = groups.reduce((sum, group) => sum + (group.trajectories?.length ?? 0), 0);
+    refuseMore(MAX_TRAJECTORIES, 'trajectories', numTrajectories);
     this.#groups = groups;
     this.#blobs = blobs;
     this.summary = {
       fields: fields as unknown as BodyFields[Kind],
       numGroups: groups.length,
-      numTrajectories: groups.reduce((sum, group) => sum + (group.trajectories?.length ?? 0), 0),
+      numTrajectories,
       numExceptions: groups.reduce((sum, group) => sum + (group.exceptions?.length ?? 0), 0),
     };
   }
@@ -123,6 +129,8 @@ export class ParsedTrajectoryBody<Kind extends TrajectoryBodyKind> implements Tr
     const { groups, numForeignExchanges } = completeGroups(this.#groups, policy);
     const { records, numUnknown } = find === null ? NO_RECORDS : await findWantedRecords(groups, find);
     if (checkVocabSize !== null) await checkGroups(groups, { vocabSize: checkVocabSize, records });
+    const metrics = metricsSplit === null ? {} : computeLogMetrics(groups, metricsSplit);
+    refuseMore(MAX_METRICS, 'metrics of different names', Object.keys(metrics).length);
     let prompts: GroupPrompts;
     try {
       await this.#blobs.putJsonLines(key, chain(toRecordLines(records), groups));
@@ -132,7 +140,6 @@ export class ParsedTrajectoryBody<Kind extends TrajectoryBodyKind> implements Tr
       if (!(error instanceof RangeError)) throw error;
       throw tooDeep('trajectory_groups');
     }
-    const metrics = metricsSplit === null ? {} : computeLogMetrics(groups, metricsSplit);
     const rewards = groups.map(({ trajectories }) => trajectories.map(({ reward }) => Number(reward)));
     return { metrics, numUnknownRecords: numUnknown, numForeignExchanges, rewards, prompts };
   }
@@ -167,6 +174,12 @@ async function checkGroups(groups: readonly WireTrajectoryGroup[], options: Grou
 
 function* chain(...parts: Iterable<unknown>[]): Generator<unknown> {
   for (const part of parts) yield* part;
+}
+
+function refuseMore(limit: number, what: string, number: number): void {
+  if (number <= limit) return;
+  const msg = `Groups should have at most ${limit} ${what} together, not ${number}; send the others in another request`;
+  throw RequestError.invalid([{ loc: ['body', 'trajectory_groups'], msg, type: 'too_long' }]);
 }
 
 function tooDeep(field: string): RequestError {
