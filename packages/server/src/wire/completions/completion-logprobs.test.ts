@@ -77,6 +77,12 @@ describe('the columns of a prompt', () => {
     expect(offsets(tokens.slice(0, 2), 'é\uFFFD')).toEqual([0, 1]);
   });
 
+  test('read half of a surrogate pair as the character that stands for it in the tokens', () => {
+    const tokens = [face('<s>'), face('a'), face('\uFFFD'), face('x')];
+    expect(offsets(tokens, 'a\uD800x')).toEqual([0, 0, 1, 2]);
+    expect(offsets([face('\uFFFD')], '\uDC00')).toEqual([0]);
+  });
+
   test('keep the likeliest and the own token of entries that have more', () => {
     const entry = [
       { ...face('own'), logprob: -3, rank: 3 },

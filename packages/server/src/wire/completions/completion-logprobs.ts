@@ -88,7 +88,8 @@ export function promptColumns(
 
 /** Tokens that the text does not show, such as one that begins every text, take no place in it. */
 function tokenOffsets(tokens: readonly number[][], text: string): number[] {
-  const start = Buffer.from(tokens.flat()).indexOf(text);
+  // As bytes: Node.js ends the process that looks for a text with half of a surrogate pair.
+  const start = Buffer.from(tokens.flat()).indexOf(Buffer.from(text));
   // A text that is not in them was cut inside a character: then all of them are in it.
   const [from, to] = start < 0 ? [0, Infinity] : [start, start + Buffer.byteLength(text)];
   const place = new TextPlace(0);
