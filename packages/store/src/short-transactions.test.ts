@@ -114,3 +114,11 @@ it('many metrics are counted in one look at their names', async () => {
   expect(await most(recorded)).toBeLessThan(60);
   expect(await store.listSeries(modelId)).toHaveLength(2_000);
 });
+
+it('many deleted models go some at a time', async () => {
+  for (let index = 0; index < 25; index += 1) await store.deleteModel((await addModel(store, `model ${index}`)).id);
+  const purged = async () => {
+    expect(await store.purgeExpired(Date.now() + 8 * 24 * 3_600_000)).toMatchObject({ numModels: 25 });
+  };
+  expect(await most(purged)).toBeLessThan(80);
+});

@@ -125,6 +125,8 @@ const DELETED_MODEL_LIFETIME_MS = 7 * 24 * 3600 * 1000;
 const FEED_LIFETIME_MS = DELETED_MODEL_LIFETIME_MS;
 /** Rows of a deleted model that go in one transaction: some 5 ms. */
 const SWEPT_AT_ONCE = 500;
+/** Deleted models whose last rows go in one transaction. */
+const MODELS_AT_ONCE = 10;
 /** Outcomes of trajectories that are written in one transaction; of more, most are written before the event that tells them. */
 const OUTCOMES_AT_ONCE = 5_000;
 /** Files are named moments after they are written; whoever has not done it by then will not. */
@@ -773,19 +775,19 @@ export class SqlStore implements Store {
 
   async purgeExpired(now: number = this.#clock()): Promise<{ numModels: number; numRequests: number }> {
     await this.#sweepDeleted();
-    return this.#write(async (tables) => {
+    const numRequests = await this.#write(async (tables) => {
       await this.#choiceRecords.purge(tables, now);
       await tables.signIns.purge(now);
       await tables.members.purge(now);
       await tables.keyBudgets.purge(now, now - UNUSED_BUDGET_LIFETIME_MS);
       await tables.announcedKeys.purge(now - ANNOUNCEMENT_LIFETIME_MS, now);
       await tables.feed.purge(now - FEED_LIFETIME_MS);
-      await tables.exports.purge(now - DELETED_MODEL_LIFETIME_MS);
-      return {
-        numModels: await tables.models.purge(now - DELETED_MODEL_LIFETIME_MS),
-        numRequests: await tables.idempotency.purge(now),
-      };
+      return await tables.idempotency.purge(now);
     });
+    let numModels = 0;
+    for (let numPurged = MODELS_AT_ONCE; numPurged === MODELS_AT_ONCE; numModels += numPurged)
+      numPurged = await this.#write(({ models }) => models.purge(now - DELETED_MODEL_LIFETIME_MS, MODELS_AT_ONCE));
+    return { numModels, numRequests };
   }
 
   async expireTrajectories(before: number, limit: number): Promise<ExpiredTrajectories> {

@@ -22,6 +22,7 @@ import { JOB_ORIGIN } from './0020-job-origin.ts';
 import { MOVING_JOBS } from './0021-moving-jobs.ts';
 import { USAGE_NAMES } from './0022-usage-names.ts';
 import { KEY_LIMITS } from './0023-key-limits.ts';
+import { INDEXED_REFERENCES } from './0024-indexed-references.ts';
 
 export const MIGRATIONS: readonly Migration[] = [
   INITIAL,
@@ -47,4 +48,5 @@ export const MIGRATIONS: readonly Migration[] = [
   MOVING_JOBS,
   USAGE_NAMES,
   KEY_LIMITS,
+  INDEXED_REFERENCES,
 ];

@@ -108,14 +108,6 @@ export class ExportTable {
     );
     return exports;
   }
-
-  /** Removes the rows of models deleted before `before`. */
-  async purge(before: number): Promise<number> {
-    return await this.#sql.run(
-      'delete from exports where model_id in (select id from models where deleted_at < ?)',
-      before,
-    );
-  }
 }
 
 function toExport(row: ExportRow): ModelExport {

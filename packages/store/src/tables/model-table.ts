@@ -128,18 +128,27 @@ export class ModelTable {
     await this.#sql.run('update models set deleted_at = ? where id = ?', now, modelId);
   }
 
-  /** Removes the rows of models deleted before `before`, with everything that hangs on them; those with rows of a run stay until these are gone. */
-  async purge(before: number): Promise<number> {
-    const isDoomed = `deleted_at < ? and not exists (select 1 from trajectory_sets s where s.model_id = models.id)
-      and not exists (select 1 from metric_series s where s.model_id = models.id)`;
-    const doomed = `select id from models where ${isDoomed}`;
-    const jobs = `select id from jobs where model_id in (${doomed})`;
-    await this.#sql.run(`delete from tracked_runs where model_id in (${doomed})`, before);
-    await this.#sql.run(`delete from trajectory_logs where model_id in (${doomed})`, before);
-    await this.#sql.run(`delete from checkpoints where model_id in (${doomed})`, before);
-    await this.#sql.run(`delete from job_events where job_id in (${jobs})`, before);
-    await this.#sql.run(`delete from jobs where model_id in (${doomed})`, before);
-    return await this.#sql.run(`delete from models where ${isDoomed}`, before);
+  /**
+   * Removes the rows of so many models deleted before `before`, with everything that hangs on them; those with rows of a run stay until these are gone.
+   * @returns how many; fewer than asked for when there are no more
+   */
+  async purge(before: number, limit: number): Promise<number> {
+    const doomed = await this.#sql.all<{ id: string }>(
+      `select id from models where deleted_at < ? and not exists (select 1 from trajectory_sets s where s.model_id = models.id)
+         and not exists (select 1 from metric_series s where s.model_id = models.id) order by position limit ?`,
+      before,
+      limit,
+    );
+    for (const { id } of doomed) {
+      await this.#sql.run('delete from exports where model_id = ?', id);
+      await this.#sql.run('delete from tracked_runs where model_id = ?', id);
+      await this.#sql.run('delete from trajectory_logs where model_id = ?', id);
+      await this.#sql.run('delete from checkpoints where model_id = ?', id);
+      await this.#sql.run('delete from job_events where job_id in (select id from jobs where model_id = ?)', id);
+      await this.#sql.run('delete from jobs where model_id = ?', id);
+      await this.#sql.run('delete from models where id = ?', id);
+    }
+    return doomed.length;
   }
 }
 
