@@ -23,6 +23,7 @@ import { MOVING_JOBS } from './0021-moving-jobs.ts';
 import { USAGE_NAMES } from './0022-usage-names.ts';
 import { KEY_LIMITS } from './0023-key-limits.ts';
 import { INDEXED_REFERENCES } from './0024-indexed-references.ts';
+import { SHORT_SERIES_NAMES } from './0025-short-series-names.ts';
 
 export const MIGRATIONS: readonly Migration[] = [
   INITIAL,
@@ -49,4 +50,5 @@ export const MIGRATIONS: readonly Migration[] = [
   USAGE_NAMES,
   KEY_LIMITS,
   INDEXED_REFERENCES,
+  SHORT_SERIES_NAMES,
 ];
