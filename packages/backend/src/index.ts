@@ -1,8 +1,9 @@
 export { checkFeatures } from './check-features.ts';
 export { check, checkCount, isIntegerIn, refusal } from './check-field.ts';
+export { checkFirstToken } from './check-first-token.ts';
 export { checkPromptIds, checkRoom, checkVocabulary } from './check-prompt-ids.ts';
 export type { ComputeTurns } from './compute-turns.ts';
-export type { EndTokens } from './end-tokens.ts';
+export type { EndTokens } from './vocabulary/end-tokens.ts';
 export type { EngineStats } from './engine-stats.ts';
 export { asEngineError, EngineError, fromFailure, toFailure } from './errors.ts';
 export type { EngineErrorCode, EngineFailure } from './errors.ts';
@@ -47,7 +48,7 @@ export type {
 } from './token-backend.ts';
 export { TokenFaces } from './token-faces.ts';
 export type { TokenTexts } from './token-faces.ts';
-export { allow, allowsOnly, createTokenMask } from './token-mask.ts';
-export type { TokenMask } from './token-mask.ts';
+export { allow, allowsOnly, createTokenMask } from './vocabulary/token-mask.ts';
+export type { TokenMask } from './vocabulary/token-mask.ts';
 export { validateSampleRequest } from './validate-sample-request.ts';
 export type { SamplingParams } from '@trainyard/protocol/fields';

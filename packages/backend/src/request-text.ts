@@ -1,5 +1,5 @@
 import type { FinishReason } from './sample-event.ts';
-import type { TokenMask } from './token-mask.ts';
+import type { TokenMask } from './vocabulary/token-mask.ts';
 
 /**
  * The hooks through which text takes part in the sampling of one request. The half of the engine that samples knows no text: without

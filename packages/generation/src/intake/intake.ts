@@ -1,7 +1,14 @@
 import { badWords } from '../reply/bad-words.ts';
 import type { TextTokenizer } from '../contract/text-tokenizer.ts';
 import type { ConstraintCompiler } from '../reply/constraint.ts';
-import { EngineError, type LocalTokens, refusal, toFailure, validateSampleRequest } from '@trainyard/backend';
+import {
+  checkFirstToken,
+  EngineError,
+  type LocalTokens,
+  refusal,
+  toFailure,
+  validateSampleRequest,
+} from '@trainyard/backend';
 import type { EngineEvent, GenerateRequest } from '../contract/generate-request.ts';
 import { Preparation, type Submission } from './preparation.ts';
 import { encodePrompt, fitPrompt, type EncodedPrompt, type PromptParts } from '../prompt/prompt.ts';
@@ -228,6 +235,12 @@ export class Intake {
       thinkingLimit: thinkingLimit(request, traits, tokenizer),
       skipsSpecialTokens: request.skipSpecialTokens && reader?.keepsSpecialTokens !== true,
     });
+    try {
+      checkFirstToken(request, { vocabSize: tokens.vocabSize, ends: tokenizer, banned, text });
+    } catch (error) {
+      text.close();
+      throw error;
+    }
     // The messages are told by the tokens now, and would be held for as long as the request waits.
     const { prompt: _rendered, ...sampled } = request;
     tokens.submit({

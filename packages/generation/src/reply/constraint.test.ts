@@ -207,17 +207,39 @@ describe('a constraint that fails', () => {
     });
   });
 
-  test('masks that leave no token fail the request and are named', () => {
+  test('masks that leave no token to begin with are refused and named', () => {
+    const failure = (options: RequestOptions): unknown => reply(mixedLogits, options).failed;
+    const naming = (param: string, ...others: string[]): object => ({
+      code: 'engine.invalid_request',
+      message: `${param} must leave a token that a reply can begin with, got none beside ${others.join(' and ')}`,
+      param,
+    });
+    const constraint = { min: 2, max: 2 };
+    expect(failure({ constraint, allowedTokenIds: [65] })).toMatchObject(naming('allowedTokenIds', 'constraint'));
+    expect(failure({ allowedTokenIds: [EOS], minTokens: 2 })).toMatchObject(naming('allowedTokenIds', 'minTokens'));
+    expect(failure({ allowedTokenIds: [65], badWords: ['A'] })).toMatchObject(naming('allowedTokenIds', 'badWords'));
+    expect(failure({ allowedTokenIds: [65, EOS], badWords: ['A'], minTokens: 1, constraint })).toMatchObject(
+      naming('allowedTokenIds', 'badWords', 'minTokens', 'constraint'),
+    );
+  });
+
+  test('one that is refused leaves no matcher open', () => {
+    const harness = harnessFor(mixedLogits);
+    harness.submit({ constraint: { min: 2, max: 2 }, allowedTokenIds: [65] });
+    expect(harness.constraints.numClosed).toBe(harness.constraints.numOpened);
+  });
+
+  test('masks that leave no token later fail the request and are named', () => {
     const failure = (options: RequestOptions): unknown => reply(mixedLogits, options).failed;
     const named = (...fields: string[]): object => ({
       code: 'engine.internal',
       message: `no token is possible: ${fields.join(' and ')} mask every one`,
     });
-    expect(failure({ constraint: { min: 2, max: 2 }, allowedTokenIds: [65] })).toMatchObject(
-      named('constraint', 'allowedTokenIds'),
+    const digit = id('1');
+    expect(failure({ constraint: { min: 2, max: 2 }, allowedTokenIds: [digit], badWords: ['11'] })).toMatchObject(
+      named('constraint', 'allowedTokenIds', 'badWords'),
     );
-    expect(failure({ allowedTokenIds: [EOS], minTokens: 2 })).toMatchObject(named('allowedTokenIds', 'minTokens'));
-    expect(failure({ allowedTokenIds: [65], badWords: ['A'] })).toMatchObject(named('allowedTokenIds', 'badWords'));
+    expect(failure({ allowedTokenIds: [65], badWords: ['AA'] })).toMatchObject(named('allowedTokenIds', 'badWords'));
   });
 });
 

@@ -13,6 +13,8 @@ afterAll(() => service.close());
 
 const GREEDY = { temperature: 0, max_tokens: 5 };
 const [A, B, C] = [97, 98, 99];
+const EOS = 258;
+const EVERY_ID = Array.from({ length: 261 }, (_, id) => id);
 /** The letters among many draws of one token. */
 async function drawn(fields: Record<string, unknown>): Promise<string> {
   const { choices } = await service.answer({ n: 200, max_tokens: 1, seed: 1, ...fields });
@@ -69,9 +71,32 @@ describe('masks', () => {
     expect(await service.content({ ...biased, structured_outputs: { regex: 'b+' } })).toBe('bbbbb');
   });
 
-  test('masks that leave no token are a failure of the request, not an answer', async () => {
+  test.each([
+    [{ allowed_token_ids: [EOS], min_tokens: 1 }, 'allowed_token_ids'],
+    [{ allowed_token_ids: [EOS, A], stop_token_ids: [A], min_tokens: 2, ignore_eos: true }, 'allowed_token_ids'],
+    [{ allowed_token_ids: [A, B], bad_words: ['a', 'b'] }, 'allowed_token_ids'],
+    [{ allowed_token_ids: [A, EOS], bad_words: ['a'], min_tokens: 1 }, 'allowed_token_ids'],
+    [{ stop_token_ids: EVERY_ID, min_tokens: 1 }, 'min_tokens'],
+    [{ allowed_token_ids: [A], structured_outputs: { regex: 'b' } }, 'allowed_token_ids'],
+    [{ bad_words: ['b'], structured_outputs: { regex: 'b' } }, 'bad_words'],
+    [{ stop_token_ids: [B], min_tokens: 1, structured_outputs: { regex: 'b' } }, 'min_tokens'],
+  ])('masks %#: leaves no token to begin with, and is refused', async (masks, field) => {
     service.prefer({ a: 1 });
-    expect(await service.refusal({ ...GREEDY, allowed_token_ids: [A], structured_outputs: { regex: 'b' } })).toBe(
+    expect(await service.refusal({ ...GREEDY, ...masks })).toBe(`400 ${field}`);
+    expect(await service.refusal({ ...GREEDY, ...masks, stream: true })).toBe(`400 ${field}`);
+  });
+
+  test('masks that leave a token to begin with are taken', async () => {
+    service.prefer({ a: 1, b: 0 });
+    expect(await service.content({ ...GREEDY, allowed_token_ids: [EOS], min_tokens: 0 })).toBe('');
+    expect(await service.content({ ...GREEDY, max_tokens: 1, allowed_token_ids: [EOS, B], min_tokens: 1 })).toBe('b');
+    const ending = { stop_token_ids: [A], structured_outputs: { regex: '' }, min_tokens: 1 };
+    expect(await service.content({ ...GREEDY, ...ending })).toBe('');
+  });
+
+  test('masks that leave no token later are a failure of the request, not an answer', async () => {
+    service.prefer({ a: 1 });
+    expect(await service.refusal({ ...GREEDY, allowed_token_ids: [A], structured_outputs: { regex: 'ab' } })).toBe(
       '500 null',
     );
   });

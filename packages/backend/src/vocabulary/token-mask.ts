@@ -9,6 +9,10 @@ export function allow(mask: TokenMask, ids: Iterable<number>): void {
   for (const id of ids) mask[id >>> 5]! |= 1 << (id & 31);
 }
 
+export function allows(mask: TokenMask, id: number): boolean {
+  return ((mask[id >>> 5]! >>> (id & 31)) & 1) === 1;
+}
+
 /** True when every allowed id is one of `ids`. */
 export function allowsOnly(mask: TokenMask, ids: Iterable<number>): boolean {
   const rest = mask.slice();
