@@ -35,6 +35,17 @@ export interface ListLimits {
 
 export const number = (limits: NumberLimits = {}): Form<number> => ({ type: 'number', ...limits });
 
+/** Beyond it single precision has infinity alone. */
+export const LARGEST_SINGLE = (2 - 2 ** -23) * 2 ** 127;
+
+/** A number that takes part in what is computed in single precision. @param limits default: all that it holds */
+export const single = (limits: NumberLimits = {}): Form<number> => ({
+  type: 'number',
+  ...(limits.exclusiveMinimum === undefined ? { minimum: -LARGEST_SINGLE } : {}),
+  ...(limits.exclusiveMaximum === undefined ? { maximum: LARGEST_SINGLE } : {}),
+  ...limits,
+});
+
 export const integer = (limits: NumberLimits = {}): Form<number> => ({ type: 'integer', ...limits });
 
 /** One number and no other. */

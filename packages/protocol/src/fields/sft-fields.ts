@@ -1,11 +1,11 @@
-import { anyOf, boolean, integer, listOf, literal, number, oneOf } from './form.ts';
+import { anyOf, boolean, integer, listOf, literal, oneOf, single } from './form.ts';
 import type { JobFieldTable } from './job-field.ts';
 
 /** More of either is a mistake. */
 const MAX_EPOCHS = 1000;
 const MAX_BATCH_SIZE = 65_536;
 
-const LearningRate = number({ minimum: 0 });
+const LearningRate = single({ minimum: 0 });
 
 /** `config` of a supervised job. */
 export const SFT_FIELDS = {
@@ -49,7 +49,7 @@ export const SFT_EXPERIMENTAL_FIELDS = {
     default: 0,
   },
   min_learning_rate: {
-    form: number({ minimum: 0 }),
+    form: single({ minimum: 0 }),
     words: 'Where the warm-up begins and the schedule ends. Default 0.',
     name: 'learningRateMinimum',
     default: 0,

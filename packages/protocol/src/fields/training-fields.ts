@@ -1,4 +1,4 @@
-import { boolean, integer, number, oneOf, text } from './form.ts';
+import { boolean, integer, oneOf, single, text } from './form.ts';
 import type { JobFieldTable } from './job-field.ts';
 
 /** A job has at most one for each group; a number beyond all use is a mistake. */
@@ -7,7 +7,7 @@ const MAX_GRADIENT_STEPS = 65_536;
 /** `experimental_config` of a training job. Fields without a default follow from more than themselves; the trainer resolves them. */
 export const TRAINING_FIELDS = {
   learning_rate: {
-    form: number({ minimum: 0 }),
+    form: single({ minimum: 0 }),
     words: 'Constant unless there is a warm-up or a schedule. 0 changes nothing. Default 5e-6.',
     name: 'learningRate',
     default: 5e-6,
@@ -25,12 +25,12 @@ export const TRAINING_FIELDS = {
     resolvedName: 'lossFunction',
   },
   epsilon: {
-    form: number({ minimum: 0 }),
+    form: single({ minimum: 0 }),
     words: 'Lower bound of the loss: for PPO (0.2) and CISPO (1) the importance ratio is clipped at 1 - ε.',
     name: 'epsilon',
   },
   epsilon_high: {
-    form: number({ minimum: 0 }),
+    form: single({ minimum: 0 }),
     words: 'Upper bound of the loss: for PPO (ε) and CISPO (4) the importance ratio is clipped at 1 + ε.',
     name: 'epsilonHigh',
   },
@@ -42,7 +42,7 @@ export const TRAINING_FIELDS = {
     part: 'loss',
   },
   max_negative_advantage_importance_sampling_weight: {
-    form: number({ minimum: 0 }),
+    form: single({ minimum: 0 }),
     words: 'Largest importance ratio of any token. 0 and null: none.',
     name: 'maxNegativeAdvantageImportanceSamplingWeight',
     default: 0,
@@ -56,7 +56,7 @@ export const TRAINING_FIELDS = {
     part: 'loss',
   },
   kimi_k2_tau: {
-    form: number({ minimum: 0 }),
+    form: single({ minimum: 0 }),
     words: 'Pulls towards the sampling policy by so much. 0 and null: not at all.',
     name: 'kimiK2Tau',
     default: 0,
@@ -69,7 +69,7 @@ export const TRAINING_FIELDS = {
     default: false,
   },
   advantage_balance: {
-    form: number({ minimum: -1, maximum: 1 }),
+    form: single({ minimum: -1, maximum: 1 }),
     words: 'Positive values weaken negative advantages, negative ones the positive. Default 0.',
     name: 'advantageBalance',
     default: 0,
@@ -94,7 +94,7 @@ export const TRAINING_FIELDS = {
     default: false,
   },
   truncated_importance_sampling: {
-    form: number({ exclusiveMinimum: 0 }),
+    form: single({ exclusiveMinimum: 0 }),
     words:
       'Upper limit of the weight that corrects for the sampler. Needs `precalculate_logprobs`: without it there is nothing to correct, and the job says so. Null: no correction.',
     name: 'truncatedImportanceSampling',
@@ -102,7 +102,7 @@ export const TRAINING_FIELDS = {
     part: 'loss',
   },
   kl_penalty_coef: {
-    form: number({ minimum: 0 }),
+    form: single({ minimum: 0 }),
     words: 'Weight of the distance to a reference in the advantages. Default 0.',
     name: 'klPenaltyCoef',
     default: 0,
@@ -133,7 +133,7 @@ export const TRAINING_FIELDS = {
     name: 'klRefAdapterPath',
   },
   entropy_coef: {
-    form: number({ minimum: 0 }),
+    form: single({ minimum: 0 }),
     words: 'The loss gets so much less for each nat of entropy, which keeps the policy trying. Default 0.',
     name: 'entropyCoef',
     default: 0,
@@ -177,7 +177,7 @@ export const TRAINING_FIELDS = {
     default: null,
   },
   num_trajectories_learning_rate_multiplier_power: {
-    form: number(),
+    form: single(),
     words: 'Learning rate × (histories of the gradient step)^power. Default 0.',
     name: 'numTrajectoriesLearningRateMultiplierPower',
     default: 0,
@@ -202,41 +202,41 @@ export const TRAINING_FIELDS = {
     default: null,
   },
   learning_rate_final_fraction: {
-    form: number({ minimum: 0, maximum: 1 }),
+    form: single({ minimum: 0, maximum: 1 }),
     words: 'The final learning rate as a part of `learning_rate`. Default 0.',
     name: 'learningRateFinalFraction',
     default: 0,
   },
   adam_beta1: {
-    form: number({ minimum: 0, exclusiveMaximum: 1 }),
+    form: single({ minimum: 0, exclusiveMaximum: 1 }),
     words: 'AdamW: decay of the mean of gradients. Default 0.9.',
     name: 'adamBeta1',
     default: 0.9,
     part: 'optimizer',
   },
   adam_beta2: {
-    form: number({ minimum: 0, exclusiveMaximum: 1 }),
+    form: single({ minimum: 0, exclusiveMaximum: 1 }),
     words: 'AdamW: decay of the mean of their squares. Default 0.99.',
     name: 'adamBeta2',
     default: 0.99,
     part: 'optimizer',
   },
   adam_epsilon: {
-    form: number({ exclusiveMinimum: 0 }),
+    form: single({ exclusiveMinimum: 0 }),
     words: 'AdamW: added to the root of that mean. Default 1e-8.',
     name: 'adamEpsilon',
     default: 1e-8,
     part: 'optimizer',
   },
   weight_decay: {
-    form: number({ minimum: 0 }),
+    form: single({ minimum: 0 }),
     words: 'AdamW: decoupled decay of the adapter, scaled by the learning rate. Default 0.1.',
     name: 'weightDecay',
     default: 0.1,
     part: 'optimizer',
   },
   max_grad_norm: {
-    form: number({ exclusiveMinimum: 0 }),
+    form: single({ exclusiveMinimum: 0 }),
     words: 'Gradients are clipped to this norm, over the whole adapter. Default 0.1.',
     name: 'maxGradNorm',
     default: 0.1,

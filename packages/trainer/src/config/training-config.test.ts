@@ -70,11 +70,14 @@ describe('resolveTrainingConfig', () => {
   });
 
   it.each<[TrainingConfigInput, string]>([
-    [{ learningRate: -1 }, '`learning_rate` must be a finite number >= 0, got -1'],
-    [{ learningRate: Infinity }, '`learning_rate` must be a finite number >= 0, got Infinity'],
+    [{ learningRate: -1 }, '`learning_rate` must be a finite number in [0, 3.4028234663852886e+38], got -1'],
+    [
+      { learningRate: Infinity },
+      '`learning_rate` must be a finite number in [0, 3.4028234663852886e+38], got Infinity',
+    ],
     [{ advantageBalance: 1.5 }, '`advantage_balance` must be a finite number in [-1, 1], got 1.5'],
-    [{ epsilon: -0.1 }, '`epsilon` must be a finite number >= 0, got -0.1'],
-    [{ kimiK2Tau: Number.NaN }, '`kimi_k2_tau` must be a finite number >= 0, got NaN'],
+    [{ epsilon: -0.1 }, '`epsilon` must be a finite number in [0, 3.4028234663852886e+38], got -0.1'],
+    [{ kimiK2Tau: Number.NaN }, '`kimi_k2_tau` must be a finite number in [0, 3.4028234663852886e+38], got NaN'],
     [{ klPenaltyStepLag: 0 }, '`kl_penalty_step_lag` must be an integer >= 1, got 0'],
     [{ packedSequenceLength: 40_000 }, '`packed_sequence_length` must be an integer in [2, 32768], got 40000'],
     [{ klRefAdapterPath: '/etc' }, '`kl_ref_adapter_path` is not accepted: use `kl_penalty_reference_step`'],

@@ -32,11 +32,15 @@ describe('resolveSftConfig', () => {
   it.each<[string, SftConfigInput, string]>([
     ['no batch', { batchSize: 0 }, '`batch_size` must be an integer in [1, 65536], got 0'],
     ['half a batch', { batchSize: 1.5 }, '`batch_size`'],
-    ['a negative rate', { learningRate: -1 }, '`learning_rate` must be a finite number >= 0, got -1'],
+    [
+      'a negative rate',
+      { learningRate: -1 },
+      '`learning_rate` must be a finite number in [0, 3.4028234663852886e+38], got -1',
+    ],
     [
       'a rate that is none',
       { learningRate: [1e-4, Number.NaN] },
-      '`learning_rate[1]` must be a finite number >= 0, got NaN',
+      '`learning_rate[1]` must be a finite number in [0, 3.4028234663852886e+38], got NaN',
     ],
     ['no epochs', { epochs: 0 }, '`epochs` must be an integer in [1, 1000], got 0'],
     ['a minimum above the rate', { learningRate: 1e-5, learningRateMinimum: 1e-4 }, '`min_learning_rate`'],

@@ -455,6 +455,24 @@ describe('training jobs', () => {
     expect(response.statusCode).toBe(422);
   });
 
+  test.each([
+    [{ learning_rate: 1e39 }, 0, 'experimental_config.learning_rate'],
+    [{ kl_penalty_coef: 3.5e38 }, 0, 'experimental_config.kl_penalty_coef'],
+    [{ num_trajectories_learning_rate_multiplier_power: -1e39 }, 0, 'num_trajectories_learning_rate_multiplier_power'],
+    [{}, -1e39, 'trajectory_groups.0.trajectories.0.reward'],
+  ])('numbers that single precision does not hold are refused: %j, %s', async (config, reward, place) => {
+    const id = await server.makeModel('trained');
+    const response = await server.request('POST', '/v1/preview/training-jobs', {
+      model_id: id,
+      trajectory_groups: [{ trajectories: [{ messages_and_choices: [], reward }] }],
+      experimental_config: config,
+    });
+    const { error } = response.json<ErrorBody>();
+    expect([response.statusCode, error.code]).toEqual([422, 'request.invalid']);
+    expect(error.param).toContain(place);
+    expect(error.message).toMatch(/3\.4028234663852886e\+38.*, got -?(1e\+39|3\.5e\+38)$/);
+  });
+
   test.each(['NaN', 'Infinity', '-Infinity'])(
     'a reward that is the literal %s is no JSON, and the place is told',
     async (word) => {

@@ -140,6 +140,24 @@ describe('a supervised job', () => {
       'trainer.config_invalid',
       'each of the 6 batches, got 3',
     ],
+    [
+      'a rate beyond single precision',
+      { config: { learning_rate: 1e39 } },
+      'request.invalid',
+      'less than or equal to 3.4028234663852886e+38, got 1e+39',
+    ],
+    [
+      'a list with such a rate',
+      { config: { learning_rate: [1, 1, 1, 1, 1, 1e39] } },
+      'request.invalid',
+      'less than or equal to 3.4028234663852886e+38, got 1e+39',
+    ],
+    [
+      'a minimum beyond single precision',
+      { experimental_config: { min_learning_rate: 1e39 } },
+      'request.invalid',
+      'less than or equal to 3.4028234663852886e+38, got 1e+39',
+    ],
     ['another turn', { config: { assistant_turns: 'first' } }, 'request.invalid', "'all' or 'last'"],
     ['one and a half epochs', { experimental_config: { epochs: 1.5 } }, 'request.invalid', 'valid integer'],
     [

@@ -83,6 +83,21 @@ it('settings that the trainer refuses are the fault of the request', () => {
   expect(read).toThrow(expect.objectContaining({ code: 'request.invalid', param: 'experimental_config.adam_beta1' }));
 });
 
+const real = Object.entries(TRAINING_FIELDS).flatMap(([field, { form }]) => (form.type === 'number' ? [field] : []));
+
+it.each(real)('%s is refused beyond what single precision holds', (field) => {
+  for (const value of [1e39, -1e39, Number.MAX_VALUE])
+    expect(() => readJobConfig({ ...OTHER_VALUES[field], [field]: value }, 4096)).toThrow(
+      expect.objectContaining({
+        code: 'request.invalid',
+        param: `experimental_config.${field}`,
+        message: expect.stringMatching(
+          new RegExp(`\`${field}\` must be a finite number .*, got ${String(value).replace('+', '\\+')}`),
+        ) as string,
+      }),
+    );
+});
+
 it('a refusal points at the setting, and at all of them where none is to blame', () => {
   const locOf = (field: string | null) => configFault(field, 'no').items?.map(({ loc }) => loc);
   expect(locOf('epsilon')).toEqual([['body', 'experimental_config', 'epsilon']]);

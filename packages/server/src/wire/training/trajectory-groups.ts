@@ -1,3 +1,4 @@
+import { LARGEST_SINGLE } from '@trainyard/protocol/fields';
 import type { WireTrajectory, WireTrajectoryGroup } from '@trainyard/protocol';
 import type { History, Trajectory, TrajectoryGroup } from '@trainyard/trainer';
 import { isDeeperThan, MAX_JSON_DEPTH, TOO_DEEP } from '../../json/json-depth.ts';
@@ -56,8 +57,14 @@ export function trajectoryGroupOf(
 
 function readTrajectory(trajectory: WireTrajectory, place: Place, options: GroupOptions): Trajectory {
   const reward = Number(trajectory.reward);
-  if (!Number.isFinite(reward))
-    fail([...place, 'reward'], 'finite_number', 'Input should be a finite number', String(reward));
+  // The gradient is in single precision.
+  if (!Number.isFinite(Math.fround(reward)))
+    fail(
+      [...place, 'reward'],
+      'finite_number',
+      `Input should be a finite number in [-${LARGEST_SINGLE}, ${LARGEST_SINGLE}]`,
+      Number.isFinite(reward) ? reward : String(reward),
+    );
   const first = { messages_and_choices: trajectory.messages_and_choices ?? [], tools: trajectory.tools };
   const histories = [readHistory(first, place, options)];
   (trajectory.additional_histories ?? []).forEach((history, index) =>
