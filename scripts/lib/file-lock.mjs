@@ -1,8 +1,10 @@
 import { randomUUID } from 'node:crypto';
-import { link, mkdir, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises';
+import { link, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { dirname } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+
+import { makeFolders } from './make-folders.mjs';
 
 const POLL_MS = 200;
 const HEARTBEAT_MS = 5_000;
@@ -20,7 +22,7 @@ const ABANDONED_AFTER_MS = 60_000;
  * @returns {Promise<T>}
  */
 export async function withFileLock(path, work, { onWait } = {}) {
-  await mkdir(dirname(path), { recursive: true });
+  makeFolders(dirname(path));
   const mine = `${process.pid} ${hostname()}\n`;
   let hasTold = false;
   while (!(await tryCreate(path, mine))) {

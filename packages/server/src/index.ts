@@ -17,7 +17,7 @@ export { connectSnippets } from './pages/snippets.ts';
 export { apiDocument } from './reference-page/api-document.ts';
 export { serviceLog } from './service/service-log.ts';
 export { SERVICE_VERSION } from './service/service-version.ts';
-export { digestOf, examineDatabase, type Finding, type TableDigest } from '@trainyard/store';
+export { digestOf, examineDatabase, type Finding, makeFolders, type TableDigest } from '@trainyard/store';
 export { examineCluster } from './examine-cluster.ts';
 export { examineModel } from './examine-model.ts';
 export { backUpData, moveData, restoreData } from './service/data-moves.ts';

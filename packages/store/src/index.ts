@@ -10,6 +10,7 @@ export type { BucketRequest } from './blobs/s3/s3-bucket.ts';
 export type { DatabaseCall } from './drivers/measured-sql.ts';
 export { checkOwnBlobs } from './blobs/own-blobs.ts';
 export { isDamagedSecret } from './tables/keys/key-secret.ts';
+export { makeFolders } from './folders/make-folders.ts';
 export { removeOrphans } from './blobs/orphans.ts';
 export {
   type KeyAnswer,

@@ -57,7 +57,8 @@ async function copied(from: string, shared: string, digest: string): Promise<voi
   if (await isThere(target)) return;
   const staged = join(shared, `.${digest}-${randomUUID()}`);
   try {
-    await mkdir(staged, { recursive: true });
+    await mkdir(shared).catch(() => undefined); // the next call says why
+    await mkdir(staged);
     for (const name of PEFT_FILES) await copyFile(join(from, name), join(staged, name));
     await rename(staged, target);
   } catch (cause) {

@@ -1,10 +1,11 @@
 import { createHash } from 'node:crypto';
 import { createWriteStream } from 'node:fs';
-import { mkdir, readdir, rename, rm, rmdir } from 'node:fs/promises';
+import { readdir, rename, rm, rmdir } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 
+import { makeFolders } from '@trainyard/server';
 import type { ExportObject, Trainyard } from '@trainyard/sdk';
 import { type Command, Option } from 'commander';
 
@@ -58,7 +59,7 @@ export function exportCommand(): Command {
 
 /** A folder that was made for files which never came is removed again, with what came of them. */
 async function withEmptyFolder(folder: string, fill: () => Promise<void>): Promise<void> {
-  const firstMade = await mkdir(folder, { recursive: true });
+  const firstMade = foldersMade(folder);
   if ((await readdir(folder)).length > 0) throw new CommandError(`the folder ${folder} is not empty`);
   try {
     await fill();
@@ -66,6 +67,15 @@ async function withEmptyFolder(folder: string, fill: () => Promise<void>): Promi
     for (const name of await readdir(folder)) await rm(join(folder, name), { force: true });
     if (firstMade !== undefined) await removeMade(folder, firstMade);
     throw error;
+  }
+}
+
+/** @returns the highest folder that was made for it; undefined: all were there */
+function foldersMade(folder: string): string | undefined {
+  try {
+    return makeFolders(folder);
+  } catch (error) {
+    throw new CommandError(`the folder ${folder} cannot be made: ${(error as Error).message}`);
   }
 }
 

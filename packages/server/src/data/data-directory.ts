@@ -5,7 +5,6 @@ import {
   closeSync,
   constants,
   lstatSync,
-  mkdirSync,
   openSync,
   readFileSync,
   renameSync,
@@ -14,6 +13,8 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
+
+import { makeFolders } from '@trainyard/store';
 
 import { ServerError } from '../faults/server-error.ts';
 
@@ -81,7 +82,7 @@ export function claimDataDirectory(dataDirectory: string): () => void {
   const lockPath = join(dataDirectory, LOCK_FILE);
   refuseUnusableDataDirectory(dataDirectory);
   try {
-    mkdirSync(dataDirectory, { recursive: true });
+    makeFolders(dataDirectory);
     // It holds prompts, answers and keys: its owner's alone, also when the folder was there before.
     chmodSync(dataDirectory, 0o700);
     removeStaleLock(lockPath, dataDirectory);

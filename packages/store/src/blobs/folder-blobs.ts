@@ -5,6 +5,7 @@ import { checkBlobKey } from './blob-key.ts';
 import { syncPath, syncTree, writeDurably } from './durable-file.ts';
 import { EncodedBlobs, keyOfFile } from './encoded-blobs.ts';
 import { directoryTaken, exists, fileFault, isMissing, isTaken } from './file-fault.ts';
+import { makeFolders } from '../folders/make-folders.ts';
 import { StagingArea } from './staging-area.ts';
 
 const DIRECTORY = '.dir';
@@ -20,7 +21,7 @@ export class FolderBlobs extends EncodedBlobs implements Blobs {
   static async open(root: string): Promise<FolderBlobs> {
     const path = resolve(root);
     try {
-      for (const part of ['files', 'directories']) await mkdir(join(path, part), { recursive: true, mode: 0o700 });
+      for (const part of ['files', 'directories']) makeFolders(join(path, part), 0o700);
       return new FolderBlobs(path, await StagingArea.open(join(path, 'staging')));
     } catch (error) {
       throw fileFault(error, `blob folder ${path}`);
@@ -141,7 +142,7 @@ export class FolderBlobs extends EncodedBlobs implements Blobs {
 
   /** Makes the folder of `target`; new names on the way are fsynced too, or a power cut could lose the whole branch. */
   async #makeParents(target: string): Promise<void> {
-    const first = await mkdir(dirname(target), { recursive: true, mode: 0o700 });
+    const first = makeFolders(dirname(target), 0o700);
     if (first === undefined) return;
     for (let path = dirname(target); path.length >= first.length; path = dirname(path)) await syncPath(dirname(path));
   }

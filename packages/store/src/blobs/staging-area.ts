@@ -4,6 +4,7 @@ import { hostname } from 'node:os';
 import { join, relative, resolve, sep } from 'node:path';
 import { isMainThread, threadId } from 'node:worker_threads';
 import { StoreError } from '../contract/errors.ts';
+import { makeFolders } from '../folders/make-folders.ts';
 
 /** Names of the areas that this thread uses now. */
 const OWN_AREAS = new Set<string>();
@@ -18,7 +19,7 @@ export class StagingArea {
   readonly #name: string;
 
   static async open(root: string): Promise<StagingArea> {
-    await mkdir(root, { recursive: true, mode: 0o700 });
+    makeFolders(root, 0o700);
     for (const name of await readdir(root))
       if (isAbandoned(name)) await rm(join(root, name), { recursive: true, force: true });
     const name = `${hostname()}.${process.pid}${isMainThread ? '' : `t${threadId}`}.${randomUUID()}`;

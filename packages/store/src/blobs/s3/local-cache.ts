@@ -1,6 +1,7 @@
-import { mkdir, readdir, rename, rm, stat, utimes } from 'node:fs/promises';
+import { readdir, rename, rm, stat, utimes } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { exists, fileFault, isMissing, isTaken } from '../file-fault.ts';
+import { makeFolders } from '../../folders/make-folders.ts';
 import { StagingArea } from '../staging-area.ts';
 
 export interface LocalCacheOptions {
@@ -32,7 +33,7 @@ export class LocalCache {
     const path = resolve(root);
     try {
       const kept = join(path, 'kept');
-      await mkdir(kept, { recursive: true, mode: 0o700 });
+      makeFolders(kept, 0o700);
       const staging = await StagingArea.open(join(path, 'staging'));
       return new LocalCache({ staging, kept, maxBytes, keepsMs });
     } catch (error) {

@@ -1,8 +1,9 @@
-import { chmodSync, closeSync, existsSync, mkdirSync, openSync } from 'node:fs';
+import { chmodSync, closeSync, existsSync, openSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync, type StatementSync } from 'node:sqlite';
 import { StoreError } from '../../contract/errors.ts';
 import { FullDisk } from '../full-disk.ts';
+import { makeFolders } from '../../folders/make-folders.ts';
 import { LockQueue } from './lock-queue.ts';
 import type { Migration } from '../../migrations/migration.ts';
 import { pendingStatements } from '../pending-statements.ts';
@@ -59,7 +60,7 @@ export class SqliteSql implements Sql {
     this.path = path;
     this.#queue = new LockQueue(options.busyTimeoutMs ?? 5_000);
     try {
-      mkdirSync(dirname(path), { recursive: true, mode: FOLDER_MODE });
+      makeFolders(dirname(path), FOLDER_MODE);
       keepPrivate(path);
       this.#connection = new DatabaseSync(path, { timeout: OPEN_WAIT_MS, enableForeignKeyConstraints: true });
     } catch (error) {
