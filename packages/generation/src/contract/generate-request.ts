@@ -14,8 +14,12 @@ export interface ChatPrompt {
   readonly kind: 'chat';
   readonly messages: readonly TemplateMessage[];
   readonly tools: readonly unknown[] | null;
+  /** `tools` as JSON, which a template is given in their place, as Python reads it; null: `tools` says all. */
+  readonly toolsText: string | null;
   /** Names the template knows besides messages and tools, such as `documents` or `enable_thinking`. */
   readonly templateVariables: Readonly<Record<string, unknown>>;
+  /** The same as a JSON object, as `toolsText` is to `tools`. */
+  readonly templateVariablesText: string | null;
   /** True adds the variables that training renders with, below the request's own: a rollout must be rendered as it will be trained. */
   readonly rendersAsTraining: boolean;
   /** End the prompt where the assistant's reply begins. */
@@ -32,7 +36,9 @@ export interface ChatPrompt {
 export const DEFAULT_CHAT_PROMPT: Omit<ChatPrompt, 'messages'> = Object.freeze({
   kind: 'chat',
   tools: null,
+  toolsText: null,
   templateVariables: {},
+  templateVariablesText: null,
   rendersAsTraining: false,
   addGenerationPrompt: true,
   continueFinalMessage: false,

@@ -1,4 +1,4 @@
-import { defaultTemplateVariables, TokenizerError } from '@trainyard/tokenizer';
+import { defaultTemplateVariables, parsePythonValues, TokenizerError } from '@trainyard/tokenizer';
 import type { ChatTemplate, RenderOptions, TemplateMessage, ToolFormat } from '@trainyard/tokenizer';
 import { EngineError, refusal } from '@trainyard/backend';
 import { naming } from '@trainyard/protocol/fields';
@@ -68,7 +68,9 @@ function renderOwn(prompt: ChatPrompt, template: EngineTemplate | null): Rendere
 }
 
 function chatInput(prompt: ChatPrompt, source: string): ChatInput {
-  const { messages, tools, templateVariables, continueFinalMessage, addGenerationPrompt } = prompt;
+  const { messages, continueFinalMessage, addGenerationPrompt } = prompt;
+  const tools = prompt.toolsText === null ? prompt.tools : (parsePythonValues(prompt.toolsText) as unknown[]);
+  const templateVariables = variablesOf(prompt);
   return {
     messages: continueFinalMessage ? openEnded(messages) : messages,
     options: {
@@ -80,6 +82,15 @@ function chatInput(prompt: ChatPrompt, source: string): ChatInput {
         : templateVariables,
     },
   };
+}
+
+function variablesOf({
+  templateVariables,
+  templateVariablesText: text,
+}: ChatPrompt): Readonly<Record<string, unknown>> {
+  if (text === null) return templateVariables;
+  const read = parsePythonValues(text) as Record<string, unknown> | Map<string, unknown>;
+  return read instanceof Map ? Object.fromEntries(read) : read;
 }
 
 /** Right-trims the last message, in its last part where it has several: what goes on behind a blank begins with one. */

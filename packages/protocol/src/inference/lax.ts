@@ -74,7 +74,7 @@ function readLax(schema: JsonSchema, value: unknown): unknown {
     case 'boolean':
       return readBoolean(value);
     case 'array':
-      return Array.isArray(value) && schema.items ? value.map((item) => readLax(schema.items ?? {}, item)) : value;
+      return Array.isArray(value) && schema.items ? readItems(schema.items, value) : value;
     case 'object':
       return isObject(value) ? readMembers(schema, value) : value;
     default:
@@ -82,17 +82,20 @@ function readLax(schema: JsonSchema, value: unknown): unknown {
   }
 }
 
+/** The list itself where all of it is as it should be. */
+function readItems(schema: JsonSchema, value: unknown[]): unknown[] {
+  const items = value.map((item) => readLax(schema, item));
+  return items.every((item, index) => item === value[index]) ? value : items;
+}
+
+/** The object itself where all of it is as it should be. */
 function readMembers(schema: JsonSchema, value: Record<string, unknown>): Record<string, unknown> {
   const other = typeof schema.additionalProperties === 'object' ? schema.additionalProperties : {};
-  return Object.fromEntries(
-    Object.entries(value).map(([key, member]) => [
-      key,
-      readLax(
-        (schema.properties && Object.hasOwn(schema.properties, key) ? schema.properties[key] : undefined) ?? other,
-        member,
-      ),
-    ]),
-  );
+  const members = Object.entries(value).map(([key, member]): [string, unknown] => {
+    const known = schema.properties && Object.hasOwn(schema.properties, key) ? schema.properties[key] : undefined;
+    return [key, readLax(known ?? other, member)];
+  });
+  return members.every(([key, member]) => member === value[key]) ? value : Object.fromEntries(members);
 }
 
 function hasType(schema: JsonSchema, value: unknown): boolean {

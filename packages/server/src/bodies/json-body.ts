@@ -10,6 +10,7 @@ import type { BodyBudgets } from './byte-budget.ts';
 import { fieldDeeperThan, MAX_JSON_DEPTH, TOO_DEEP } from '../json/json-depth.ts';
 import { placeOfInfinity } from '../json/infinite-numbers.ts';
 import { jsonFaultPosition } from '../json/json-fault.ts';
+import { keepSourceTexts } from '../json/source-texts.ts';
 import { numberLiteralAt } from '../json/number-literal.ts';
 import { RequestError } from '../faults/request-error.ts';
 
@@ -48,6 +49,7 @@ export function acceptJsonBodies(
       if (infinite !== null) throw infinityFault(infinite);
       // What was parsed is held for as long as the request is, also while that waits for its turn.
       request.end.onEnd(() => incoming.giveBack());
+      keepSourceTexts(body, text);
       return keepSeedDigits(body, text);
     } catch (error) {
       incoming.giveBack();

@@ -1,3 +1,4 @@
+import { membersOf } from './python-values.ts';
 import { TokenizerError } from './tokenizer-error.ts';
 
 /** A message has a role, and templates write something around it: more messages than this allows fit into no context. */
@@ -25,7 +26,7 @@ function characters(value: unknown, limit: number): number {
   while (open.length > 0 && count <= limit) {
     const next = open.pop();
     if (typeof next === 'string') count += next.length;
-    else if (typeof next === 'object' && next !== null) for (const member of Object.values(next)) open.push(member);
+    else if (typeof next === 'object' && next !== null) for (const member of membersOf(next)) open.push(member);
   }
   return count;
 }

@@ -54,3 +54,10 @@ export function pythonFloat(value: number): string {
 export function membersOf(value: object): unknown[] {
   return value instanceof Map ? [...(value as Map<string, unknown>).values()] : Object.values(value);
 }
+
+/** Whether a value holds what no plain value can: a Map, or a number that is told apart. @see parsePythonValues */
+export function holdsPythonValues(value: unknown): boolean {
+  if (typeof value === 'bigint') return true;
+  if (typeof value !== 'object' || value === null) return false;
+  return value instanceof Map || value instanceof Number || membersOf(value).some(holdsPythonValues);
+}

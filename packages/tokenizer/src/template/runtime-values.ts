@@ -1,5 +1,5 @@
 import { Environment } from '@huggingface/jinja';
-import { membersOf, pythonFloat } from '../contract/python-values.ts';
+import { pythonFloat } from '../contract/python-values.ts';
 
 /** The part of the library's values that is made here. */
 interface Value {
@@ -13,13 +13,6 @@ type Kind = new (value: unknown) => Value;
 const convert = (value: unknown): Value => new Environment().set('value', value) as unknown as Value;
 const kindOf = (example: unknown): Kind => convert(example).constructor as unknown as Kind;
 const [IntegerValue, FloatValue, ObjectValue, ArrayValue] = [kindOf(1), kindOf(0.5), kindOf({}), kindOf([])];
-
-/** Whether a value holds what the library cannot convert: a Map, or a number that is told apart. @see parsePythonValues */
-export function holdsPythonValues(value: unknown): boolean {
-  if (typeof value === 'bigint') return true;
-  if (typeof value !== 'object' || value === null) return false;
-  return value instanceof Map || value instanceof Number || membersOf(value).some(holdsPythonValues);
-}
 
 /** Such a value as one of the library's, which writes its numbers as Python does, as JSON and as text. */
 export function runtimeValue(value: unknown): Value {

@@ -1,5 +1,6 @@
 import { Environment } from '@huggingface/jinja';
-import { holdsPythonValues, runtimeValue } from './runtime-values.ts';
+import { holdsPythonValues } from '../contract/python-values.ts';
+import { runtimeValue } from './runtime-values.ts';
 import { strftime } from './strftime.ts';
 
 // jinja2's sandbox has the same limit; without one, range(10**9) takes the whole process down.

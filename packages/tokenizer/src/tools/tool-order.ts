@@ -20,5 +20,5 @@ function withKeysFirst(record: Record<string, unknown>, keys: readonly string[])
 }
 
 function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
+  return typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Map);
 }

@@ -15,6 +15,7 @@ import {
   streamFormatOf,
   toGenerateRequest,
 } from '../sampling-request.ts';
+import { promptParts } from './written-values.ts';
 import { answerToolChoice, checkTools, replyReading, type ReportedToolChoice } from './tool-request.ts';
 
 /** How the answer is written; what the engine does not need to know. */
@@ -143,9 +144,7 @@ export function toChatGenerateRequest(
     form: 'chat',
     prompt: {
       kind: 'chat',
-      messages: body.messages,
-      tools: body.tools ?? null,
-      templateVariables: templateVariables(body),
+      ...promptParts(body, templateVariables(body), format.isTrainedModel),
       rendersAsTraining: format.isTrainedModel,
       addGenerationPrompt: body.add_generation_prompt ?? true,
       continueFinalMessage: body.continue_final_message ?? false,
@@ -168,14 +167,15 @@ export function toChatGenerateRequest(
   };
 }
 
-function templateVariables(body: ChatCompletionRequest): Record<string, unknown> {
-  const { reasoning_effort: effort, documents } = body;
-  return {
-    ...(effort ? { enable_thinking: effort !== 'none' } : {}),
-    ...body.chat_template_kwargs,
-    ...(effort ? { reasoning_effort: effort } : {}),
-    ...(documents ? { documents } : {}),
-  };
+/** From the weakest to the strongest. */
+function templateVariables(body: ChatCompletionRequest): readonly (object | null)[] {
+  const { reasoning_effort: effort, documents, chat_template_kwargs: others = null } = body;
+  return [
+    effort ? { enable_thinking: effort !== 'none' } : null,
+    others,
+    effort ? { reasoning_effort: effort } : null,
+    documents ? { documents } : null,
+  ];
 }
 
 function countedLogprobs(body: ChatCompletionRequest, context: RequestContext, format: AnswerFormat): number | null {

@@ -3,6 +3,7 @@ import type { TokenizeRequest } from '@trainyard/protocol';
 
 import type { ResolvedModel } from '../../contract/model-names.ts';
 import { checkOpenEnd, checkTemplateInput } from './chat-request.ts';
+import { promptParts } from './written-values.ts';
 import { conflict } from '../conflict.ts';
 
 /** Fields that mean nothing without a template. */
@@ -35,9 +36,7 @@ export function toTokenizeInput(body: TokenizeRequest, model: ResolvedModel): To
   checkOpenEnd(chat);
   return {
     kind: 'chat',
-    messages: chat.messages,
-    tools: body.tools ?? null,
-    templateVariables: body.chat_template_kwargs ?? {},
+    ...promptParts(chat, [body.chat_template_kwargs ?? null], model.kind === 'checkpoint'),
     rendersAsTraining: model.kind === 'checkpoint',
     addGenerationPrompt: body.add_generation_prompt ?? true,
     continueFinalMessage: body.continue_final_message ?? false,

@@ -10,6 +10,7 @@ import type {
 import { CountTokensRequestSchema, MessagesRequestSchema, namesFrom, quoting } from '@trainyard/protocol';
 
 import { RequestError } from '../../faults/request-error.ts';
+import { sourceTextOf } from '../../json/source-texts.ts';
 import { conflict, type FormNames, unsupported } from '../conflict.ts';
 import { refuseOtherFields } from '../refuse-other-fields.ts';
 
@@ -165,7 +166,10 @@ function toAssistantMessage(blocks: readonly MessageBlockParam[], place: string)
         const { input } = block;
         if (typeof input !== 'object' || input === null || Array.isArray(input))
           throw fault(`${blockPlace}.input`, 'Input should be a valid dictionary', 'dict_type');
-        const called = { name: stringOf(block, 'name', blockPlace), arguments: JSON.stringify(input) };
+        const called = {
+          name: stringOf(block, 'name', blockPlace),
+          arguments: sourceTextOf(input) ?? JSON.stringify(input),
+        };
         calls.push({ id: stringOf(block, 'id', blockPlace), type: 'function', function: called });
         break;
       }

@@ -1,0 +1,93 @@
+/** A pass over JSON as text, for what its values here do not tell: where each stands, and how it is written. */
+
+const SPACE = /[ \t\n\r]*/y;
+
+/**
+ * Visits the members of an object as they are written, also those whose name comes again.
+ *
+ * @param text which `JSON.parse` reads
+ * @param at of the object, or of space before it; another value has no members
+ * @param visit gets the name, and where the value begins and ends
+ */
+export function eachMember(text: string, at: number, visit: (name: string, start: number, end: number) => void): void {
+  const opened = behindSpace(text, at);
+  if (text.charCodeAt(opened) !== OPENED_OBJECT) return;
+  for (let next = behindSpace(text, opened + 1); text.charCodeAt(next) === QUOTE;) {
+    const keyEnd = behindString(text, next);
+    const start = behindSpace(text, behindSpace(text, keyEnd) + 1);
+    const end = behindValue(text, start);
+    visit(nameAt(text, next, keyEnd), start, end);
+    next = behindSpace(text, end);
+    if (text.charCodeAt(next) === COMMA) next = behindSpace(text, next + 1);
+  }
+}
+
+/** Visits the items of a list as {@link eachMember} does members. */
+export function eachItem(text: string, at: number, visit: (index: number, start: number) => void): void {
+  const opened = behindSpace(text, at);
+  if (text.charCodeAt(opened) !== OPENED_LIST) return;
+  let next = behindSpace(text, opened + 1);
+  for (let index = 0; next < text.length && text.charCodeAt(next) !== CLOSED_LIST; index++) {
+    visit(index, next);
+    next = behindSpace(text, behindValue(text, next));
+    if (text.charCodeAt(next) === COMMA) next = behindSpace(text, next + 1);
+  }
+}
+
+function nameAt(text: string, start: number, end: number): string {
+  const written = text.slice(start + 1, end - 1);
+  return written.includes('\\') ? (JSON.parse(text.slice(start, end)) as string) : written;
+}
+
+/** Character by character: a body has millions of them in front of its last member. */
+function behindValue(text: string, start: number): number {
+  let depth = 0;
+  for (let at = start; at < text.length; at++) {
+    switch (text.charCodeAt(at)) {
+      case QUOTE:
+        at = behindString(text, at) - 1;
+        break;
+      case OPENED_LIST:
+      case OPENED_OBJECT:
+        depth += 1;
+        continue;
+      case CLOSED_LIST:
+      case CLOSED_OBJECT:
+        // Behind a number or a word: the end of what it stands in.
+        if (depth === 0) return at;
+        depth -= 1;
+        break;
+      case COMMA:
+        if (depth === 0) return at;
+        continue;
+      default:
+        continue;
+    }
+    if (depth === 0) return at + 1;
+  }
+  return text.length;
+}
+
+/** @param start at its quote */
+function behindString(text: string, start: number): number {
+  for (let end = text.indexOf('"', start + 1); ; end = text.indexOf('"', end + 1)) {
+    let numEscapes = 0;
+    while (text.charCodeAt(end - 1 - numEscapes) === BACKSLASH) numEscapes += 1;
+    if (numEscapes % 2 === 0) return end + 1;
+  }
+}
+
+const QUOTE = 0x22;
+const COMMA = 0x2c;
+const OPENED_LIST = 0x5b;
+const BACKSLASH = 0x5c;
+const CLOSED_LIST = 0x5d;
+const OPENED_OBJECT = 0x7b;
+const CLOSED_OBJECT = 0x7d;
+
+/** Where the next is that is no white space. */
+export function behindSpace(text: string, start: number): number {
+  SPACE.lastIndex = start;
+  SPACE.test(text);
+  return SPACE.lastIndex;
+}

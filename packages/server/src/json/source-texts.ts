@@ -1,0 +1,80 @@
+import { needsPythonValues } from '@trainyard/generation';
+
+import { eachItem, eachMember } from './json-scan.ts';
+
+/** Where a body holds values of its client's own: the names of members on the way to them, `each` for those of a list. */
+type Places = Within | 'kept';
+interface Within {
+  readonly [name: string]: Places;
+}
+
+const TOOL: Places = { function: { parameters: 'kept' }, parameters: 'kept', input_schema: 'kept' };
+const PLACES: Within = {
+  tools: { each: TOOL },
+  chat_template_kwargs: 'kept',
+  messages: { each: { content: { each: { input: 'kept' } } } },
+};
+
+const TEXTS = new WeakMap<object, string>();
+
+/** The text that a value of a body was read from; null where `JSON.parse` loses nothing of it, or the body has no such value there. */
+export function sourceTextOf(value: unknown): string | null {
+  return typeof value === 'object' && value !== null ? (TEXTS.get(value) ?? null) : null;
+}
+
+/**
+ * Remembers the texts of those values of a body that `JSON.parse` reads otherwise than Python does: digits beyond 2^53, `1.0`, keys that look like integers.
+ * A pass over the text is made where one of them has a number or a key that may have been written so.
+ *
+ * @param body as parsed from `text`
+ */
+export function keepSourceTexts(body: unknown, text: string): void {
+  if (mayLose(body, PLACES)) keep(body, PLACES, text, 0);
+}
+
+/** A key that looks like an integer, a float that is one, is tiny, or has an exponent, many digits; in a string, too. */
+const MAY_DIFFER = /"(?:\d|\\u003)+"\s*:|\d\.0+(?!\d)|\b0\.0000|\d[eE][+-]?\d|\d{16}/;
+const INTEGER_KEY = /^\d+$/;
+
+function mayLose(value: unknown, places: Places): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  if (places === 'kept') return mayDiffer(value);
+  if (Array.isArray(value)) {
+    const item = places['each'];
+    return item !== undefined && value.some((one) => mayLose(one, item));
+  }
+  for (const name in places) if (mayLose(value[name as keyof typeof value], places[name]!)) return true;
+  return false;
+}
+
+/** True where `JSON.parse` may have lost something: of a number that is whole, which may have been written as a float, or tiny; of keys their order. */
+function mayDiffer(value: unknown): boolean {
+  if (typeof value === 'number') return Number.isInteger(value) || Math.abs(value) < 1e-4;
+  if (typeof value !== 'object' || value === null) return false;
+  if (Array.isArray(value)) return value.some(mayDiffer);
+  for (const name in value) if (INTEGER_KEY.test(name) || mayDiffer(value[name as keyof typeof value])) return true;
+  return false;
+}
+
+/** @param at where the text of the value begins */
+function keep(value: unknown, places: Within, text: string, at: number): void {
+  if (typeof value !== 'object' || value === null) return;
+  if (Array.isArray(value)) {
+    const item = places['each'];
+    if (item !== undefined && item !== 'kept')
+      eachItem(text, at, (index, start) => keep(value[index], item, text, start));
+    return;
+  }
+  // Of members of one name the last counts.
+  const written = new Map<string, string>();
+  eachMember(text, at, (name, start, end) => {
+    if (Object.hasOwn(places, name)) written.set(name, text.slice(start, end));
+  });
+  for (const [name, source] of written) {
+    const member = value[name as keyof typeof value] as unknown;
+    const place = places[name]!;
+    if (!mayLose(member, place) || !MAY_DIFFER.test(source)) continue;
+    if (place !== 'kept') keep(member, place, source, 0);
+    else if (needsPythonValues(source)) TEXTS.set(member as object, source);
+  }
+}
