@@ -4,6 +4,7 @@ import type { WhitespaceOption } from '../contract/constraint-spec.ts';
 import { namesControl, translateRegex } from './ecma-regex.ts';
 import { whitespaceGuidance } from './json-whitespace.ts';
 import { byteLength, checkLimit } from '../contract/limits.ts';
+import { inOrder, keysOf, parseInOrder, writeInOrder } from './key-order.ts';
 import { stringFormat } from './string-formats.ts';
 
 /**
@@ -32,7 +33,7 @@ export function jsonSchemaSource(
     // A key that may be spelled with escapes passes for an undeclared one; where that matters there are no `\u` escapes.
     ...(walk.hasOpenNamedKeys ? { json_allowed_escapes: 'nrbtf\\"' } : { json_allow_general_unicode_escapes: true }),
   };
-  const text = JSON.stringify({ ...(root === true ? {} : root), 'x-guidance': guidance });
+  const text = writeInOrder({ ...(root === true ? {} : root), 'x-guidance': guidance });
   checkLimit('specBytes', byteLength(text));
   return text;
 }
@@ -40,7 +41,7 @@ export function jsonSchemaSource(
 function parseSchemaText(text: string): unknown {
   checkLimit('specBytes', byteLength(text));
   try {
-    return JSON.parse(text);
+    return parseInOrder(text);
   } catch (error) {
     throw new ConstraintError('constraint.invalid', `the schema is not JSON: ${(error as Error).message}`);
   }
@@ -186,11 +187,12 @@ class SchemaWalk {
   #schemaMap(value: unknown, path: string, depth: number): Record<string, Schema> {
     if (!isObject(value)) throw invalid(path, 'an object of schemas is expected');
     const map: Record<string, Schema> = {};
-    for (const [key, schema] of Object.entries(value)) {
+    const keys = keysOf(value);
+    for (const key of keys) {
       checkText(key, path);
-      setKey(map, key, this.schema(schema, `${path}/${escapePointer(key)}`, depth + 1));
+      setKey(map, key, this.schema(value[key], `${path}/${escapePointer(key)}`, depth + 1));
     }
-    return map;
+    return inOrder(map, keys);
   }
 
   #patternMap(value: unknown, path: string, depth: number): Record<string, Schema> {
@@ -284,8 +286,9 @@ function namedProperties(schema: Record<string, unknown>, root: unknown): Record
   const names = closedSet(propertyNames, root);
   if (names !== null) {
     const properties: Record<string, unknown> = {};
-    for (const name of names) if (typeof name === 'string') setKey(properties, name, additionalProperties);
-    return { ...others, properties, additionalProperties: false };
+    const keys = new Set(names.filter((name) => typeof name === 'string'));
+    for (const name of keys) setKey(properties, name, additionalProperties);
+    return { ...others, properties: inOrder(properties, [...keys]), additionalProperties: false };
   }
   if (!isObject(propertyNames)) return schema;
   const { pattern, type: _type, title: _title, description: _words, ...rest } = propertyNames;

@@ -1,3 +1,4 @@
+import { parseInOrder } from './key-order.ts';
 import { ConstraintError } from '../contract/constraint-error.ts';
 import type { WhitespaceOption } from '../contract/constraint-spec.ts';
 import { byteLength, checkLimit } from '../contract/limits.ts';
@@ -63,7 +64,7 @@ function schemaFormat(schema: unknown, maxWhitespace: number | undefined): TagFo
 function parseText(text: string): unknown {
   checkLimit('specBytes', byteLength(text));
   try {
-    return JSON.parse(text);
+    return parseInOrder(text);
   } catch (error) {
     throw invalid(`the structural tag is not JSON: ${(error as Error).message}`);
   }

@@ -1,7 +1,9 @@
 /** Reference §8.6: the JSON language of the default engine, statement by statement, and where this service differs on purpose. */
-import { afterAll, beforeAll, expect } from 'vitest';
+import type { ChatCompletion } from '@trainyard/protocol';
+import { afterAll, beforeAll, describe, expect } from 'vitest';
 
 import { test } from '../testing/behaviour-test.ts';
+import { noticeRefusal } from '../testing/guest-refusal.ts';
 import { ScriptedService } from '../testing/scripted-service.ts';
 
 let service: ScriptedService;
@@ -24,7 +26,6 @@ const STATEMENTS: readonly [about: string, schema: unknown, both: string[], neit
   ['any object', { type: 'object' }, ['{}', '{"z":1}'], ['[]'], {}],
   ['no properties declared', { type: 'object', properties: {} }, ['{}'], ['{"z":1}'], {}],
   ['declared order', { type: 'object', properties: { a: {}, b: {} } }, ['{"a":1,"b":2}', '{"b":2}'], ['{"b":2,"a":1}'], {}],
-  ['names that are whole numbers first', { type: 'object', properties: { why: {}, 10: {}, 2: {} } }, ['{"why":1}', '{"10":1}'], ['{"10":1,"2":2}'], { '{"2":1,"10":2,"why":3}': '+', '{"why":1,"10":2,"2":3}': '-' }],
   ['additional properties behind the declared', { type: 'object', properties: A, additionalProperties: { type: 'string' } }, ['{"a":1,"z":"x"}'], ['{"z":1}', '{"a":1,"a":"x"}'], {}],
   ['maxProperties', { type: 'object', additionalProperties: { type: 'integer' }, maxProperties: 1 }, ['{}', '{"x":1}'], ['{"x":1,"y":2}'], {}],
   ['any array', { type: 'array' }, ['[]', '[1,"a"]'], ['{}'], {}],
@@ -57,4 +58,28 @@ test('a required key that is not declared is refused where nothing undeclared ma
   service.say('{"a":1,"z":2}');
   const open = { json, disable_additional_properties: false };
   expect(await service.content({ temperature: 0, structured_outputs: open })).toBe('{"a":1,"z":2}');
+});
+
+describe('names that look like integers keep their places', () => {
+  const schema = String.raw`{"type":"object","required":["why","10","2"],"properties":{"why":{},"10":{"properties":{"b":{},"1":{}}},"2":{"const":{"b":1,"\u0030":2}}}}`;
+  const text = '{"why":1,"10":{"b":1,"1":2},"2":{"b":1,"0":2}}';
+  const outputs = {
+    'structured_outputs.json': `"structured_outputs":{"json":${schema}}`,
+    'structured_outputs.json as text': `"structured_outputs":{"json":${JSON.stringify(schema)}}`,
+    'structured_outputs.structural_tag': `"structured_outputs":{"structural_tag":${JSON.stringify(`{"format":{"type":"json_schema","json_schema":${schema}}}`)}}`,
+    response_format: `"response_format":{"type":"json_schema","json_schema":{"name":"n","schema":${schema}}}`,
+  };
+  test.each(Object.entries(outputs))('%s: in declared order', async (_name, member) => {
+    const content = async (said: string) => {
+      service.say(said);
+      const fields = `"messages":[{"role":"user","content":"x"}],"temperature":0,"max_tokens":${said.length + 2}`;
+      const body = `{"model":"tiny/base",${fields},${member}}`;
+      const response = await service.server.request('POST', '/v1/chat/completions', body);
+      noticeRefusal(JSON.parse(body), response);
+      return response.json<ChatCompletion>().choices[0]!.message.content;
+    };
+    expect(await content(text)).toBe(text);
+    for (const sorted of ['{"2":{"b":1,"0":2},"10":{"b":1,"1":2},"why":1}', text.replace('"b":1,"1":2', '"1":2,"b":1')])
+      expect(await content(sorted)).not.toBe(sorted);
+  });
 });

@@ -12,6 +12,10 @@ const TOOL: Places = { function: { parameters: 'kept' }, parameters: 'kept', inp
 const PLACES: Within = {
   tools: { each: TOOL },
   chat_template_kwargs: 'kept',
+  response_format: { json_schema: { schema: 'kept' } },
+  structured_outputs: { json: 'kept' },
+  output_config: { format: { schema: 'kept' } },
+  text: { format: { schema: 'kept' } },
   messages: { each: { content: { each: { input: 'kept' } } } },
 };
 

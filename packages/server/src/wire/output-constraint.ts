@@ -1,6 +1,7 @@
 import type { ConstraintSpec, WhitespaceOption } from '@trainyard/generation';
 import { type ChatCompletionRequest, quoting } from '@trainyard/protocol';
 
+import { sourceTextOf } from '../json/source-texts.ts';
 import { conflict, named } from './conflict.ts';
 
 type OutputSpec = Exclude<ConstraintSpec, { kind: 'either' }>;
@@ -106,10 +107,10 @@ function outputsSpec(outputs: NonNullable<ConstraintFields['structured_outputs']
   }
 }
 
-/** Undeclared properties are out unless the schema, or the request, lets them in: as the default engine of vLLM reads schemas. */
+/** As its text where keys that look like integers have an order. Undeclared properties are out unless the schema, or the request, lets them in: as the default engine of vLLM reads schemas. */
 function schemaSpec(schema: unknown, body: ConstraintFields): OutputSpec {
   const closesObjects = body.structured_outputs?.disable_additional_properties ?? true;
-  return { kind: 'json_schema', schema, whitespace: whitespaceOf(body), closesObjects };
+  return { kind: 'json_schema', schema: sourceTextOf(schema) ?? schema, whitespace: whitespaceOf(body), closesObjects };
 }
 
 function whitespaceOf({ structured_outputs: outputs }: ConstraintFields): WhitespaceOption {
