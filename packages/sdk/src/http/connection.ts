@@ -1,6 +1,7 @@
 import { delay } from './delay.ts';
 import { apiErrorOf, TrainyardApiError, TrainyardConnectionError, TrainyardTimeoutError } from './errors.ts';
 import { checkedBaseUrl, checkedPath, checkedTimeoutMs } from './checked-options.ts';
+import { patientFetch } from './patient-fetch.ts';
 import { queryString } from './query.ts';
 import { DEFAULT_MAX_RETRIES, type Repeat, retryDelayMs } from './retry-policy.ts';
 
@@ -9,7 +10,7 @@ export interface TrainyardOptions {
   readonly baseUrl?: string | undefined;
   /** default: the variable `TRAINYARD_API_KEY`; null: no key is sent, for pages that are signed in by a cookie */
   readonly apiKey?: string | null | undefined;
-  /** default: the global `fetch` */
+  /** default: the global `fetch`, in Node without its limit of 300 s until an answer begins */
   readonly fetch?: typeof fetch | undefined;
   /** longest time until the whole answer is there, of a stream until it begins; default 600,000 */
   readonly timeoutMs?: number | undefined;
@@ -83,8 +84,7 @@ export class Connection {
     this.baseUrl = `${this.#root}/v1`;
     // Called bare: the browser's own refuses to be called as a method of anything else.
     const { fetch: ownFetch } = options;
-    this.#fetch =
-      ownFetch === undefined ? (...request) => globalThis.fetch(...request) : (...request) => ownFetch(...request);
+    this.#fetch = ownFetch === undefined ? patientFetch : (...request) => ownFetch(...request);
   }
 
   /** The same as the global one, but for the key and the headers of this connection, which take the place of those given. */
