@@ -1,9 +1,10 @@
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 
 import type { BackendMember, EngineStats } from '@trainyard/backend';
 import type { EngineEvent, GenerateRequest, TokenizeInput, TokenizerFacts } from '@trainyard/generation';
 import type { Adapter, Blobs, JobOrigin } from '@trainyard/store';
 
+import { adapterIdentity } from './adapter-identity.ts';
 import type { RequestError } from '../faults/request-error.ts';
 import type { BaseModel } from './base-models.ts';
 import type { ResolvedModel } from './model-names.ts';
@@ -147,7 +148,8 @@ export async function findAdapter(
   const { digest, directoryKey } = model;
   if (isElsewhere) return { digest, directoryKey, path: null };
   const path = await adapterPath(blobs, directoryKey);
-  return path === null ? 'missing' : { digest, directoryKey, path };
+  if (path === null) return 'missing';
+  return { digest: await adapterIdentity(dirname(path), digest), directoryKey, path };
 }
 
 /** The file for llama.cpp of an adapter on this machine; null when its folder is gone. */

@@ -4,6 +4,7 @@ import type { BackendMember, EngineStats } from '@trainyard/backend';
 import type { EngineEvent, TokenizeInput, TokenizerFacts } from '@trainyard/generation';
 
 import { withAdapterFile } from '../contract/adapter-file.ts';
+import { identitiesOf } from '../contract/adapter-identity.ts';
 import { readRequestEvents } from '../contract/event-texts.ts';
 import { requestText } from '../contract/request-texts.ts';
 import type { InferenceRequest, Tokenized } from '../contract/backends.ts';
@@ -223,7 +224,7 @@ export class EmbeddedInference implements ModelHost {
 
   /** A host that is being started has nothing of it. */
   retire(digest: string): void {
-    this.#host.send({ kind: 'retire', digest });
+    for (const identity of identitiesOf(digest)) this.#host.send({ kind: 'retire', digest: identity });
   }
 
   async #whenReady(signal: AbortSignal): Promise<void> {

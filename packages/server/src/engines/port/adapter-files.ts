@@ -2,6 +2,7 @@ import { dirname, join } from 'node:path';
 
 import { type Blobs, hashOf } from '@trainyard/store';
 
+import { adapterIdentity } from '../../contract/adapter-identity.ts';
 import { adapterPath, type InferenceRequest } from '../../contract/backends.ts';
 import { BackendFailure } from '../../faults/backend-failure.ts';
 
@@ -47,7 +48,8 @@ export class AdapterFiles {
     const found = await this.#digestOf(directoryKey, path);
     if (found !== digest) throw unreadable(`the files of the adapter ${digest} have the digest ${found}`);
     this.#use(digest);
-    return { ...request, adapter: { digest, directoryKey, path } };
+    const identity = await adapterIdentity(dirname(path), digest);
+    return { ...request, adapter: { digest: identity, directoryKey, path } };
   }
 
   #use(digest: string): void {

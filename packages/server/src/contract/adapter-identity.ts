@@ -1,0 +1,61 @@
+import { createHash } from 'node:crypto';
+import { open, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+
+/** A safetensors file begins with the length of its header; longer ones are none of ours. */
+const LENGTH_BYTES = 8;
+const MAX_HEADER_BYTES = 16 * 2 ** 20;
+/** Folders of which it is remembered. */
+const MAX_KNOWN = 10_000;
+
+/** By folder, which never changes. */
+const known = new Map<string, Promise<string>>();
+/** By digest, the identities of adapters whose file does not say their scale. */
+const identities = new Map<string, Set<string>>();
+
+/**
+ * The name that an adapter is known by where it is served: its digest, where that covers all that decides what the adapter computes. Files that were written before decision 47 do
+ * not say their scale: those are known by digest and alpha. Read once for each folder; where that cannot be, the digest.
+ *
+ * @param directory of the adapter's files
+ * @param digest SHA-256 of its `adapter_model.safetensors`, hex
+ */
+export function adapterIdentity(directory: string, digest: string): Promise<string> {
+  const found = known.get(directory);
+  if (found !== undefined) return found;
+  const identity = identityOf(directory, digest).catch(() => {
+    known.delete(directory);
+    return digest;
+  });
+  known.set(directory, identity);
+  const [oldest] = known.keys();
+  if (known.size > MAX_KNOWN && oldest !== undefined) known.delete(oldest);
+  return identity;
+}
+
+/** All names that adapters of a digest were given here. */
+export function identitiesOf(digest: string): readonly string[] {
+  return [digest, ...(identities.get(digest) ?? [])];
+}
+
+async function identityOf(directory: string, digest: string): Promise<string> {
+  if (await saysAlpha(join(directory, 'adapter_model.safetensors'))) return digest;
+  const config = JSON.parse(await readFile(join(directory, 'adapter_config.json'), 'utf8')) as { lora_alpha: number };
+  const identity = createHash('sha256')
+    .update(`${digest} ${Number(config.lora_alpha)}`)
+    .digest('hex');
+  identities.set(digest, (identities.get(digest) ?? new Set()).add(identity));
+  return identity;
+}
+
+async function saysAlpha(path: string): Promise<boolean> {
+  await using file = await open(path, 'r');
+  const length = Buffer.alloc(LENGTH_BYTES);
+  await file.read(length, 0, LENGTH_BYTES, 0);
+  const headerBytes = Number(length.readBigUInt64LE());
+  if (headerBytes > MAX_HEADER_BYTES) return true;
+  const header = Buffer.alloc(headerBytes);
+  await file.read(header, 0, headerBytes, LENGTH_BYTES);
+  const { __metadata__: metadata } = JSON.parse(header.toString('utf8')) as { __metadata__?: { lora_alpha?: string } };
+  return metadata?.lora_alpha !== undefined;
+}
