@@ -37,6 +37,19 @@ test('without a key it says what to do', () => {
   expect(() => new Trainyard()).toThrow('No API key: give `apiKey`, or set TRAINYARD_API_KEY');
 });
 
+test.each(['ключ', 'two words', 'line\nend', ''])(
+  'the key %j is refused before anything is sent, and not repeated',
+  (apiKey) => {
+    const message = '`apiKey` must be printable ASCII without spaces, got something else';
+    expect(() => new Trainyard({ apiKey })).toThrow(new TypeError(message));
+  },
+);
+
+test('a password in a URL is in no message', () => {
+  const baseUrl = 'https://me:secret@h/v1';
+  expect(() => new Trainyard({ baseUrl, apiKey: 'k' })).toThrow('got "https://me:…@h/v1"');
+});
+
 test('the global fetch is called as browsers want it', async () => {
   const { requests, fetch } = recorder();
   vi.stubGlobal('fetch', function (this: unknown, ...request: Parameters<typeof fetch>) {
@@ -47,13 +60,20 @@ test('the global fetch is called as browsers want it', async () => {
   expect(requests).toHaveLength(1);
 });
 
-test.each(['', 'nonsense', 'localhost:8420/v1', 'ftp://h/v1', 'http://', '/v1'])(
-  'the base URL %j is refused with what was given',
-  (baseUrl) => {
-    const message = `\`baseUrl\` must be an http or https URL such as http://127.0.0.1:8420/v1, got ${JSON.stringify(baseUrl)}`;
-    expect(() => new Trainyard({ baseUrl, apiKey: 'k' })).toThrow(new TypeError(message));
-  },
-);
+test.each([
+  '',
+  'nonsense',
+  'localhost:8420/v1',
+  'ftp://h/v1',
+  'http://',
+  '/v1',
+  'http://h/v1?a=1',
+  'http://h/v1#a',
+  'http://u@h/v1',
+])('the base URL %j is refused with what was given', (baseUrl) => {
+  const message = `\`baseUrl\` must be an http or https URL such as http://127.0.0.1:8420/v1, got ${JSON.stringify(baseUrl)}`;
+  expect(() => new Trainyard({ baseUrl, apiKey: 'k' })).toThrow(new TypeError(message));
+});
 
 test('a base URL without a host belongs to the page, or to the fetch that is given', () => {
   const { fetch } = recorder();

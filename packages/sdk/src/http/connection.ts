@@ -1,6 +1,6 @@
 import { delay } from './delay.ts';
-import { apiErrorOf, TrainyardApiError, TrainyardConnectionError, TrainyardTimeoutError } from './errors.ts';
-import { checkedBaseUrl, checkedPath, checkedTimeoutMs } from './checked-options.ts';
+import { apiErrorOf, parsed, TrainyardApiError, TrainyardConnectionError, TrainyardTimeoutError } from './errors.ts';
+import { checkedApiKey, checkedBaseUrl, checkedPath, checkedTimeoutMs } from './checked-options.ts';
 import { patientFetch } from './patient-fetch.ts';
 import { queryString } from './query.ts';
 import { DEFAULT_MAX_RETRIES, type Repeat, retryDelayMs } from './retry-policy.ts';
@@ -69,11 +69,11 @@ export class Connection {
   readonly #fetch: typeof fetch;
   readonly #options: TrainyardOptions;
 
-  /** @throws {TypeError} without a key, with a base URL that is none, with a time that is none */
+  /** @throws {TypeError} without a key, with a key or a base URL that is none, with a time that is none */
   constructor(options: TrainyardOptions) {
     const apiKey = options.apiKey === undefined ? environmentVariable('TRAINYARD_API_KEY') : options.apiKey;
     if (apiKey === undefined) throw new TypeError('No API key: give `apiKey`, or set TRAINYARD_API_KEY');
-    this.#apiKey = apiKey;
+    this.#apiKey = apiKey === null ? null : checkedApiKey(apiKey);
     this.#options = options;
     if (options.timeoutMs !== undefined) checkedTimeoutMs(options.timeoutMs);
     const baseUrl = checkedBaseUrl(
