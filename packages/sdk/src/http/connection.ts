@@ -106,10 +106,9 @@ export class Connection {
    */
   async json<Answer>(method: Method, path: string, options: RequestOptions = {}): Promise<Answer> {
     return await this.#repeated(method, path, options, async (response) => {
-      const text = await response.text();
-      const answer = text === '' ? null : this.#parse(response, text);
+      const answer = this.#parse(response, await response.text());
       const requestId = response.headers.get('x-request-id');
-      if (typeof answer === 'object' && answer !== null && requestId !== null) requestIds.set(answer, requestId);
+      if (requestId !== null) requestIds.set(answer, requestId);
       return answer as Answer;
     });
   }
@@ -122,6 +121,14 @@ export class Connection {
   /** An answer whose body is still to be read. @throws as `json` */
   async open(method: Method, path: string, options: RequestOptions = {}): Promise<Response> {
     return await this.#repeated(method, path, options, async (response) => response);
+  }
+
+  /** An answer that comes as a stream of events. @throws as `json`, also when it is something else */
+  async stream(method: Method, path: string, options: RequestOptions = {}): Promise<Response> {
+    return await this.#repeated(method, path, options, async (response) => {
+      if (isEventStream(response)) return response;
+      throw this.#foreign(response, await response.text(), 'no stream of events came');
+    });
   }
 
   async #repeated<Result>(
@@ -156,7 +163,9 @@ export class Connection {
     if (upload !== undefined) headers.set('content-type', upload.mediaType);
     if (idempotencyKey !== undefined) headers.set('idempotency-key', idempotencyKey);
     const content = body === undefined ? (upload?.content ?? null) : JSON.stringify(body);
-    return { method, headers, body: content, ...(credentials === undefined ? {} : { credentials }) };
+    // The service leads nowhere else. A redirect that is followed loses the key, or makes a GET of a POST.
+    const redirect = 'manual';
+    return { method, headers, body: content, redirect, ...(credentials === undefined ? {} : { credentials }) };
   }
 
   async #once<Result>(
@@ -172,6 +181,8 @@ export class Connection {
     try {
       const response = await this.#fetch(url, { ...init, signal: eitherOf(clock, signal) });
       if (response.ok || alsoGood.includes(response.status)) return await read(response);
+      if (isRedirect(response))
+        throw this.#foreign(response, '', `it leads to ${response.headers.get('location') ?? 'another address'}`);
       throw apiErrorOf(response, await response.text());
     } catch (error) {
       if (signal?.aborted) throw signal.reason;
@@ -183,14 +194,25 @@ export class Connection {
     }
   }
 
-  #parse(response: Response, text: string): unknown {
-    try {
-      return JSON.parse(text);
-    } catch {
-      const { status, headers } = response;
-      throw new TrainyardApiError({ status, headers }, text, `no JSON came: is ${this.baseUrl} the URL of Trainyard?`);
-    }
+  #parse(response: Response, text: string): object {
+    const answer = parsed(text);
+    if (typeof answer === 'object' && answer !== null) return answer;
+    throw this.#foreign(response, text, 'no JSON came');
   }
+
+  /** An answer that the service never gives. */
+  #foreign({ status, headers }: Response, text: string, what: string): TrainyardApiError {
+    return new TrainyardApiError({ status, headers }, text, `${what}: is ${this.baseUrl} the URL of Trainyard?`);
+  }
+}
+
+export function isEventStream({ headers }: Response): boolean {
+  return headers.get('content-type')?.startsWith('text/event-stream') === true;
+}
+
+/** Browsers hide where one leads, and even its status. */
+function isRedirect({ status, type }: Response): boolean {
+  return type === 'opaqueredirect' || [301, 302, 303, 307, 308].includes(status);
 }
 
 /** Aborted when either is. Browsers before 2024 have no `AbortSignal.any`. */

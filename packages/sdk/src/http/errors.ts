@@ -166,7 +166,8 @@ function isErrorBody(body: unknown): body is ErrorBody {
   );
 }
 
-function parsed(text: string): unknown {
+/** JSON, or the text itself. */
+export function parsed(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {

@@ -1,4 +1,4 @@
-import type { Connection, CallOptions } from './connection.ts';
+import { type CallOptions, type Connection, isEventStream } from './connection.ts';
 import { delay } from './delay.ts';
 import { TrainyardApiError, TrainyardConnectionError, TrainyardTimeoutError } from './errors.ts';
 import { backoffMs } from './retry-policy.ts';
@@ -112,7 +112,7 @@ async function* streamed<Event extends { id: string }>(
     place.isOver = true;
     return;
   }
-  if (response.headers.get('content-type')?.startsWith('text/event-stream') !== true) {
+  if (!isEventStream(response)) {
     await response.body?.cancel();
     throw new NoStreamError();
   }

@@ -1,12 +1,23 @@
-import { TrainyardApiError, TrainyardConnectionError } from './errors.ts';
+import { parsed, TrainyardApiError, TrainyardConnectionError } from './errors.ts';
 import { readServerSentEvents } from './server-sent-events.ts';
 
 /**
- * The chunks of a sampled answer, to `[DONE]` or to the end of the stream.
+ * The chunks of a sampled answer, to `[DONE]` or to the end of the stream. Leaving them, also before the first, cancels the response.
  *
  * @throws {TrainyardApiError} for an error that the service sends inside the stream (status 200)
  */
-export async function* readChunks<Chunk>(response: Response): AsyncGenerator<Chunk, undefined> {
+export function readChunks<Chunk>(response: Response): AsyncGenerator<Chunk, undefined> {
+  const chunks = chunksOf<Chunk>(response);
+  const end = chunks.return.bind(chunks);
+  // A generator that is left before its first chunk runs none of its code.
+  chunks.return = async (value) => {
+    if (response.body?.locked === false) await response.body.cancel();
+    return await end(value);
+  };
+  return chunks;
+}
+
+async function* chunksOf<Chunk>(response: Response): AsyncGenerator<Chunk, undefined> {
   const events = readServerSentEvents(response);
   try {
     for (;;) {
@@ -14,7 +25,8 @@ export async function* readChunks<Chunk>(response: Response): AsyncGenerator<Chu
         throw isAbort(error) ? error : new TrainyardConnectionError(response.url, error);
       });
       if (next.done === true || next.value.data === '[DONE]') return;
-      const chunk = JSON.parse(next.value.data) as Chunk | ErrorChunk;
+      const chunk = parsed(next.value.data) as Chunk | ErrorChunk;
+      if (typeof chunk !== 'object') throw new TrainyardApiError(response, chunk, 'a chunk of the stream is no JSON');
       if (isError(chunk)) throw new TrainyardApiError(response, chunk, 'the stream ended with an error');
       yield chunk;
     }

@@ -10,20 +10,22 @@ interface Sent {
   headers: Headers;
   body: unknown;
   credentials: RequestInit['credentials'];
+  redirect: RequestInit['redirect'];
 }
 
 /** A client whose requests are answered one after the other by these; the last one stays. */
 function answering(...answers: ((signal: AbortSignal) => Response | Promise<Response>)[]) {
   const sent: Sent[] = [];
   const fetch = (async (url: string, init: RequestInit) => {
-    const { method = 'GET', body, credentials } = init;
-    sent.push({ method, url, headers: new Headers(init.headers), body, credentials });
+    const { method = 'GET', body, credentials, redirect } = init;
+    sent.push({ method, url, headers: new Headers(init.headers), body, credentials, redirect });
     return await answers[Math.min(sent.length, answers.length) - 1]!(init.signal as AbortSignal);
   }) as typeof globalThis.fetch;
   const client = (options = {}) => new Trainyard({ baseUrl: 'http://h/v1', apiKey: 'k', fetch, ...options });
   return { sent, client };
 }
 
+const SSE = { headers: { 'content-type': 'text/event-stream' } };
 const good = () => Response.json({ id: 'x' }, { headers: { 'x-request-id': 'req-7' } });
 const busy = () => Response.json({}, { status: 503, headers: { 'x-should-retry': 'true', 'retry-after': '2' } });
 const broken = () => Promise.reject(new TypeError('fetch failed'));
@@ -97,13 +99,53 @@ test('errors have the class of their status, the code, the field and the request
   });
 });
 
-test('what is no JSON says whose fault it may be', async () => {
-  const { client } = answering(() => new Response('<html>'));
+test.each(['<html>', '', 'null', '"well"'])('what is no JSON object says whose fault it may be: %j', async (body) => {
+  const { client } = answering(() => new Response(body));
   expect(await outcome(client().models.retrieve('m'))).toMatchObject({
     message: '200: no JSON came: is http://h/v1 the URL of Trainyard?',
     code: null,
+    body,
+  });
+});
+
+test('where a stream was asked for, anything else is an error and no empty reply', async () => {
+  const { sent, client } = answering(() => new Response('<html>', { headers: { 'content-type': 'text/html' } }));
+  expect(await outcome(client().chat.completions.create({ model: 'm', messages: [], stream: true }))).toMatchObject({
+    name: 'TrainyardApiError',
+    message: '200: no stream of events came: is http://h/v1 the URL of Trainyard?',
     body: '<html>',
   });
+  expect(sent).toHaveLength(1);
+});
+
+test('a chunk that is no JSON is an error of the service', async () => {
+  const { client } = answering(() => new Response('data: {"id\n\n', SSE));
+  const stream = await client().chat.completions.create({ model: 'm', messages: [], stream: true });
+  expect(await outcome(stream.next())).toMatchObject({ name: 'TrainyardApiError', body: '{"id' });
+});
+
+test.each([301, 302, 303, 307, 308])(
+  'a redirect (%i) is followed nowhere: it would lose the key or the method',
+  async (status) => {
+    const { sent, client } = answering(
+      () => new Response(null, { status, headers: { location: 'https://h/v1/elsewhere' } }),
+    );
+    expect(await outcome(client().trainingJobs.cancel('j'))).toMatchObject({
+      status,
+      message: `${status}: it leads to https://h/v1/elsewhere: is http://h/v1 the URL of Trainyard?`,
+    });
+    expect(sent.map(({ redirect }) => redirect)).toEqual(['manual']);
+  },
+);
+
+test('a stream that is left before its first chunk ends the request', async () => {
+  let isCancelled = false;
+  const body = () => new ReadableStream({ cancel: () => void (isCancelled = true) }, { highWaterMark: 0 });
+  const { client } = answering(() => new Response(body(), SSE));
+  const stream = await client().chat.completions.create({ model: 'm', messages: [], stream: true });
+  await stream.return(undefined);
+  expect(isCancelled).toBe(true);
+  expect(await stream.next()).toEqual({ done: true, value: undefined });
 });
 
 test('answers have a request id too', async () => {
@@ -123,7 +165,7 @@ test('each try has its time, and says when it was over', async () => {
 });
 
 test('the time covers the body of an answer, and only the beginning of a stream', async () => {
-  const open = () => new Response(new ReadableStream({ pull: () => new Promise(() => undefined) }));
+  const open = () => new Response(new ReadableStream({ pull: () => new Promise(() => undefined) }), SSE);
   const cut = (signal: AbortSignal) => {
     const body = new ReadableStream({
       start: (stream) => signal.addEventListener('abort', () => stream.error(signal.reason)),
