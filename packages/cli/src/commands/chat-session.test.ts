@@ -17,6 +17,7 @@ interface Asked {
 async function session(...lines: string[]) {
   const asked: Asked[] = [];
   const fetch = (async (url: string, init: RequestInit) => {
+    if (typeof init.body === 'string' && init.body.includes('away')) throw new TypeError('fetch failed');
     if (url.endsWith('/models/other')) return Response.json({ id: 'local/p/other:step2' });
     if (!url.endsWith('/chat/completions'))
       return Response.json({ error: { message: 'no such model' } }, { status: 404 });
@@ -28,7 +29,7 @@ async function session(...lines: string[]) {
     const events = [...chunks.map((chunk) => JSON.stringify(chunk)), '[DONE]'].map((data) => `data: ${data}\n\n`);
     return new Response(events.join(''), { headers: { 'content-type': 'text/event-stream' } });
   }) as typeof globalThis.fetch;
-  const client = new Trainyard({ baseUrl: 'http://h/v1', apiKey: 'k', fetch });
+  const client = new Trainyard({ baseUrl: 'http://h/v1', apiKey: 'k', fetch, maxRetries: 0 });
   const [input, replies, output] = [new PassThrough(), new PassThrough(), new PassThrough()];
   input.end(lines.map((line) => `${line}\n`).join(''));
   const texts = Promise.all([text(replies), text(output)]);
@@ -70,6 +71,12 @@ test('a question is taken back, and what the service refuses was never asked', a
   const { asked, told } = await session('a', '/undo', 'refused', 'c', '/reset', 'd');
   expect(told).toContain('400: too hot\n');
   expect(asked.map(({ messages }) => messages.length)).toEqual([1, 1, 1, 1]);
+});
+
+test('a service that is away ends a question, and no conversation', async () => {
+  const { asked, told } = await session('a', 'away', 'b');
+  expect(told).toContain('http://h/v1: fetch failed\n');
+  expect(asked[1]!.messages.map(({ content }) => content)).toEqual(['a', 'reply 1', 'b']);
 });
 
 test('it ends at /exit, and says what it does not know', async () => {

@@ -1,6 +1,6 @@
 import { createInterface } from 'node:readline';
 
-import { type Trainyard, TrainyardApiError } from '@trainyard/sdk';
+import { type Trainyard, TrainyardApiError, TrainyardConnectionError } from '@trainyard/sdk';
 
 import { oneLine } from '../terminal/table.ts';
 import { type Conversation, fieldOf, refusalOfField } from './chat-conversation.ts';
@@ -95,8 +95,8 @@ export async function talk(
         if (text.startsWith('/')) output.write(`${await handled(client, conversation, text)}\n`);
         else await answer(client, conversation, text, { replies, signal: reply.signal });
       } catch (error) {
-        // What the service refuses ends a question, not the conversation.
-        if (!(error instanceof TrainyardApiError)) throw error;
+        // What the service refuses ends a question, not the conversation, and so does a service that is away.
+        if (!(error instanceof TrainyardApiError) && !(error instanceof TrainyardConnectionError)) throw error;
         output.write(`${oneLine(error.message)}\n`);
       } finally {
         reply = null;
