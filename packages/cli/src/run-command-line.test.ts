@@ -141,6 +141,27 @@ describe('the command line', () => {
     [['usage', '--since', 'ever'], '--since must be such as 12h, 7d or 2027-01-31, got "ever"'],
     [['logs', '--limit', '-1'], '--limit must be a whole number from 0, got "-1"'],
     [['open', 'a', 'b'], "too many arguments for 'open'"],
+    [['models', 'list', '--project='], '--project is empty'],
+    [['logs', '--limit', ''], '--limit is empty'],
+    [['jobs', 'list', '--model', ' '], '--model is empty'],
+    [['chat', '-m', ''], '--message is empty'],
+    [['models', 'list', '--api-key='], '--api-key is empty'],
+    [
+      ['models', 'list', '--api-key', 'ключ'],
+      'flag --api-key must be text of the form ^[\\x21-\\x7e]+$, got something else',
+    ],
+    [
+      ['models', 'list', '--url', 'http://me:secret@h/v1'],
+      '--url takes no user, query or fragment: http://h/v1 is left of it',
+    ],
+    [
+      ['models', 'list', '--url', 'http://h/sign-in#code'],
+      '--url takes no user, query or fragment: http://h/sign-in is left of it',
+    ],
+    [
+      ['models', 'list', '--url', 'http://h/v1?a=b'],
+      '--url takes no user, query or fragment: http://h/v1 is left of it',
+    ],
     [
       ['completion', 'csh'],
       "command-argument value 'csh' is invalid for argument 'SHELL'. Allowed choices are bash, zsh, fish.",

@@ -48,13 +48,13 @@ export interface ServiceConnection {
  * @throws {ServerError} `server.config_invalid`
  */
 export function serviceConnection(options: ServiceOptions): ServiceConnection {
-  const { dataDir } = options;
+  const { dataDir, apiKey: named } = options;
   const config = resolveConfig({
-    flags: dataDir === undefined ? {} : { dataDir },
+    flags: { ...(dataDir === undefined ? {} : { dataDir }), ...(named === undefined ? {} : { apiKey: named }) },
     environment: process.env,
     configPath: null,
   });
-  const apiKey = options.apiKey ?? config.apiKey ?? keyOnThisMachine(config.dataDirectory);
+  const apiKey = config.apiKey ?? keyOnThisMachine(config.dataDirectory);
   if (apiKey === null) {
     const { keyFile } = dataPaths(config.dataDirectory);
     throw new UsageError(`no key: use --api-key or set TRAINYARD_API_KEY (there is no ${keyFile})`);
@@ -94,5 +94,8 @@ function checkedUrl(text: string): string {
   const url = URL.canParse(text) ? new URL(text) : null;
   if (url === null || !/^https?:$/.test(url.protocol))
     throw new UsageError(`--url must be an http or https URL such as http://127.0.0.1:8420/v1, got ${text}`);
+  // None of it would reach the service; a password is repeated nowhere, nor is the code of a sign-in link.
+  if (url.username + url.password + url.search + url.hash !== '')
+    throw new UsageError(`--url takes no user, query or fragment: ${url.origin}${url.pathname} is left of it`);
   return url.pathname === '/' ? `${url.origin}/v1` : text.replace(/\/+$/, '');
 }
