@@ -290,6 +290,18 @@ test('the doctor finds bad a data folder that the service cannot have', async ()
   }
 });
 
+test.each([
+  ['SIGINT', 130],
+  ['SIGTERM', 143],
+  ['SIGHUP', 129],
+] as const)('a command that ends by %s ends with exit code %i, as shells expect', async (signal, code) => {
+  const url = await listening(createServer(() => process.emit(signal)));
+  expect(await trainyard('chat', 'some-model', '-m', 'Hello', '--url', url)).toEqual({
+    exitCode: code,
+    output: 'trainyard: interrupted\n',
+  });
+});
+
 describe('with a service that refuses', () => {
   test.each([
     [401, 'this key is not valid there'],

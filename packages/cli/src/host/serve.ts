@@ -24,7 +24,7 @@ import { addSettingOptions, type SettingOptions, settingsOf } from './settings.t
 /** Built by the bootstrap, and part of the packed command line. */
 const DASHBOARD = join(import.meta.dirname, '../../../dashboard/dist');
 
-/** `trainyard serve`: runs until SIGINT or SIGTERM; a second signal ends it at once. */
+/** `trainyard serve`: runs until SIGINT or SIGTERM, or until its terminal ends; a second signal ends it at once. */
 export function serveCommand(): Command {
   const command = newCommand('serve', 'start the service').option(
     '--json',
@@ -110,7 +110,7 @@ const SAME_KEYPRESS_MS = 1_000;
 async function endSignal(): Promise<void> {
   const received = Promise.withResolvers<void>();
   let firstAtMs: number | null = null;
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
     process.on(signal, () => {
       const nowMs = performance.now();
       if (firstAtMs !== null && nowMs - firstAtMs > SAME_KEYPRESS_MS) process.exit(130);

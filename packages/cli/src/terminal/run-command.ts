@@ -2,7 +2,7 @@ import { TrainyardApiError, TrainyardConnectionError } from '@trainyard/sdk';
 import { ServerError } from '@trainyard/server';
 import { type Command, CommanderError } from 'commander';
 
-import { CommandError, EXIT_CODES, ReportedError, UsageError } from './command-error.ts';
+import { CommandError, EXIT_CODES, InterruptedError, ReportedError, UsageError } from './command-error.ts';
 
 /** Set to anything, it has the stack of an error printed too. */
 const STACK_VARIABLE = 'TRAINYARD_STACK';
@@ -51,6 +51,7 @@ function usageErrorOf(error: CommanderError, command: Command, args: readonly st
 }
 
 function exitCodeOf(error: unknown): number {
+  if (error instanceof InterruptedError) return error.exitCode;
   if (error instanceof UsageError) return EXIT_CODES.usage;
   if (error instanceof ServerError && error.code === 'server.config_invalid') return EXIT_CODES.usage;
   return error instanceof TrainyardConnectionError ? EXIT_CODES.unreachable : EXIT_CODES.failed;
@@ -74,7 +75,7 @@ function nextStepOf({ status, code, requestId }: TrainyardApiError): string {
 
 /** Errors of the packages below carry a stable code or a message that was written for whoever runs the command; anything else is a bug. */
 function isForPeople(error: Error): boolean {
-  if (error instanceof UsageError || error instanceof CommandError) return true;
+  if (error instanceof UsageError || error instanceof CommandError || error instanceof InterruptedError) return true;
   if (error.name.endsWith('FailedError')) return true;
   return 'code' in error && typeof error.code === 'string' && (error.code.includes('.') || 'syscall' in error);
 }
