@@ -302,6 +302,13 @@ test.each([
   });
 });
 
+test('a page of HTML in place of a refusal is one line, and moves no cursor', async () => {
+  const url = await answering(502, '<html>\n\u001b[2J<h1>Bad gateway</h1>\n');
+  const { exitCode, output } = await trainyard('keys', 'list', '--url', url);
+  expect(output).toBe('trainyard: 502: <html> <h1>Bad gateway</h1> \n');
+  expect(exitCode).toBe(1);
+});
+
 describe('with a service that refuses', () => {
   test.each([
     [401, 'this key is not valid there'],

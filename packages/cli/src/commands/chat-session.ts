@@ -2,7 +2,7 @@ import { createInterface } from 'node:readline';
 
 import { type Trainyard, TrainyardApiError, TrainyardConnectionError } from '@trainyard/sdk';
 
-import { oneLine } from '../terminal/table.ts';
+import { oneLine, replyFor } from '../terminal/printable.ts';
 import { type Conversation, fieldOf, refusalOfField } from './chat-conversation.ts';
 import { servedNameOf } from './find-model.ts';
 
@@ -129,7 +129,7 @@ async function answer(
     for await (const chunk of stream) {
       const piece = chunk.choices[0]?.delta.content ?? '';
       said += piece;
-      replies.write(piece);
+      replies.write(replyFor(replies, piece));
     }
   } catch (error) {
     // A reply that was stopped stays as far as it came.

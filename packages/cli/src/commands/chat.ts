@@ -4,6 +4,7 @@ import type { Command } from 'commander';
 import { CommandError, UsageError } from '../terminal/command-error.ts';
 import { interruption } from '../terminal/interrupted.ts';
 import { newCommand, withExamples } from '../terminal/new-command.ts';
+import { replyFor } from '../terminal/printable.ts';
 import { printJson } from '../terminal/print-json.ts';
 import {
   addServiceOptions,
@@ -78,7 +79,8 @@ async function askOnce(client: Trainyard, conversation: Conversation, text: stri
     return;
   }
   const stream = await client.chat.completions.create({ ...conversation.request(), stream: true }, { signal });
-  for await (const chunk of stream) process.stdout.write(chunk.choices[0]?.delta.content ?? '');
+  for await (const chunk of stream)
+    process.stdout.write(replyFor(process.stdout, chunk.choices[0]?.delta.content ?? ''));
   process.stdout.write('\n');
 }
 

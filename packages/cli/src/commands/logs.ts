@@ -10,7 +10,8 @@ import {
   serviceClient,
   type ServiceOptions,
 } from '../terminal/service-connection.ts';
-import { oneLine, widthOf } from '../terminal/table.ts';
+import { cutTo, oneLine } from '../terminal/printable.ts';
+import { widthOf } from '../terminal/table.ts';
 import { findTrainedModel, fullNameOf } from './find-model.ts';
 
 interface LogOptions extends ServiceOptions, JsonOption {
@@ -80,7 +81,7 @@ function lineOf(event: ServiceEventObject, names: ReadonlyMap<string, string>): 
   ];
   const line = oneLine(parts.filter((part) => part !== '').join('  '));
   const width = widthOf(process.stdout);
-  return line.length <= width ? line : `${line.slice(0, width - 1)}…`;
+  return cutTo(line, width);
 }
 
 function textOf(value: unknown): string {

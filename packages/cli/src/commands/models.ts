@@ -12,7 +12,8 @@ import {
   serviceClient,
   type ServiceOptions,
 } from '../terminal/service-connection.ts';
-import { listingOf, oneLine, tableOf, widthOf } from '../terminal/table.ts';
+import { oneLine } from '../terminal/printable.ts';
+import { listingOf, tableOf, widthOf } from '../terminal/table.ts';
 import { agoOf, timeOf } from '../terminal/times.ts';
 import { findTrainedModel, fullNameOf } from './find-model.ts';
 

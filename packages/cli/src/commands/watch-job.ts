@@ -2,7 +2,7 @@ import type { TrainingEventObject, TrainingJobObject, Trainyard } from '@trainya
 
 import { CommandError } from '../terminal/command-error.ts';
 import { printJsonLine } from '../terminal/print-json.ts';
-import { oneLine } from '../terminal/table.ts';
+import { oneLine } from '../terminal/printable.ts';
 import { durationOf, etaSeconds } from '../terminal/times.ts';
 
 /** Numbers of a gradient step that its line shows, by their names there. */

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 
-import { listingOf, oneLine, tableOf } from './table.ts';
+import { listingOf, tableOf } from './table.ts';
 
 const COLUMNS = [{ title: 'name' }, { title: 'steps', isNumber: true }, { title: 'state' }];
 
@@ -28,9 +28,23 @@ test('columns keep six characters however narrow the terminal is', () => {
   expect(row).toBe('a-nam…      7  a-sta…');
 });
 
-test('what others wrote cannot move the cursor', () => {
-  expect(oneLine('a\u001b[2Jb\r\nc\u0007\u009bd')).not.toMatch(/\p{Cc}/u);
+test('what others wrote moves no cursor', () => {
   expect(tableOf([{ title: 'name' }], [['two\nlines']], Infinity)).toBe('name\ntwo lines\n');
+});
+
+test('columns are aligned behind wide characters, and none is cut in two', () => {
+  expect(
+    tableOf(
+      COLUMNS,
+      [
+        ['火车站', '7', 'ok'],
+        ['🚂🚃', '8', 'ok'],
+        ['e\u0301', '9', 'ok'],
+      ],
+      Infinity,
+    ),
+  ).toBe(['name    steps  state', '火车站      7  ok', '🚂🚃        8  ok', 'e\u0301           9  ok', ''].join('\n'));
+  expect(tableOf([{ title: 'name' }], [['🚂🚃🚃🚃🚃']], 8)).toBe('name\n🚂🚃🚃…\n');
 });
 
 test('a listing has names and values', () => {

@@ -1,4 +1,4 @@
-import { stripVTControlCharacters } from 'node:util';
+import { columnsOf, cutTo, oneLine } from './printable.ts';
 
 /** Between two columns. */
 const GAP = '  ';
@@ -20,14 +20,15 @@ export interface Column {
 export function tableOf(columns: readonly Column[], rows: readonly (readonly string[])[], width: number): string {
   const cells = [columns.map(({ title }) => title), ...rows.map((row) => row.map(oneLine))];
   const widths = fitted(
-    columns.map((_column, index) => Math.max(...cells.map((row) => row[index]?.length ?? 0))),
+    columns.map((_column, index) => Math.max(...cells.map((row) => columnsOf(row[index] ?? '')))),
     width - GAP.length * (columns.length - 1),
   );
   const line = (row: readonly string[]) =>
     row
       .map((cell, index) => {
-        const text = cut(cell, widths[index]!);
-        return columns[index]?.isNumber === true ? text.padStart(widths[index]!) : text.padEnd(widths[index]!);
+        const text = cutTo(cell, widths[index]!);
+        const rest = ' '.repeat(Math.max(0, widths[index]! - columnsOf(text)));
+        return columns[index]?.isNumber === true ? rest + text : text + rest;
       })
       .join(GAP)
       .trimEnd();
@@ -38,21 +39,12 @@ export function tableOf(columns: readonly Column[], rows: readonly (readonly str
 export function listingOf(entries: readonly (readonly [name: string, value: string])[], width: number): string {
   const nameWidth = Math.max(...entries.map(([name]) => name.length));
   const rest = Math.max(LEAST_WIDTH, width - nameWidth - GAP.length);
-  return entries.map(([name, value]) => `${name.padEnd(nameWidth)}${GAP}${cut(oneLine(value), rest)}\n`).join('');
+  return entries.map(([name, value]) => `${name.padEnd(nameWidth)}${GAP}${cutTo(oneLine(value), rest)}\n`).join('');
 }
 
 /** Characters that a terminal shows in a line; a file or a pipe takes whole lines. */
 export function widthOf(stream: NodeJS.WriteStream): number {
   return stream.isTTY === true ? stream.columns || 80 : Infinity;
-}
-
-/** Names and messages come from others: no control character of theirs reaches the terminal. */
-export function oneLine(text: string): string {
-  return stripVTControlCharacters(text).replaceAll(/\p{Cc}+/gu, ' ');
-}
-
-function cut(text: string, width: number): string {
-  return text.length <= width ? text : `${text.slice(0, Math.max(0, width - 1))}…`;
 }
 
 /** Takes from the widest until all fit. */
