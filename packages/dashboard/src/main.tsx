@@ -7,6 +7,7 @@ import { createRoot } from 'react-dom/client';
 
 import { queryClient } from './api/query-client.ts';
 import { App } from './app.tsx';
+import { Toasts } from './components/actions/toasts.tsx';
 import { applyTheme } from './shell/use-theme.ts';
 
 // Dialogs put a style element into the page while they are open; the page's policy lets in those of this nonce alone.
@@ -15,7 +16,9 @@ applyTheme();
 createRoot(document.getElementById('root')!).render(
   <StrictMode>
     <QueryClientProvider client={queryClient}>
-      <App />
+      <Toasts>
+        <App />
+      </Toasts>
     </QueryClientProvider>
   </StrictMode>,
 );

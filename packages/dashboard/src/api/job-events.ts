@@ -2,6 +2,7 @@ import { useEffect, useState } from 'react';
 import type { TrainingEventObject } from '@trainyard/sdk';
 
 import { client } from './client.ts';
+import { whileSeen } from './while-seen.ts';
 
 /** Events come in bursts; the list grows at most so often, ms. */
 const PAUSE_MS = 250;
@@ -10,9 +11,10 @@ const PAUSE_MS = 250;
 export function useJobEvents(jobId: string): readonly TrainingEventObject[] {
   const [events, setEvents] = useState<readonly TrainingEventObject[]>([]);
   useEffect(() => {
-    const stop = new AbortController();
     let fresh: TrainingEventObject[] = [];
     let timer: ReturnType<typeof setTimeout> | null = null;
+    let after: string | undefined;
+    let isOver = false;
     setEvents([]);
     const flush = () => {
       const added = fresh;
@@ -20,16 +22,18 @@ export function useJobEvents(jobId: string): readonly TrainingEventObject[] {
       fresh = [];
       setEvents((before) => [...before, ...added]);
     };
-    const follow = async () => {
-      for await (const event of client.trainingJobs.watch(jobId, { signal: stop.signal })) {
+    // A job that cannot be read says so by itself, at the top of its page.
+    const end = whileSeen(async (signal) => {
+      if (isOver) return;
+      for await (const event of client.trainingJobs.watch(jobId, { signal, after, maxReconnects: Infinity })) {
+        after = event.id;
         fresh.push(event);
         timer ??= setTimeout(flush, PAUSE_MS);
       }
-    };
-    // A job that cannot be read says so by itself, at the top of its page.
-    void follow().catch(() => undefined);
+      isOver = true;
+    });
     return () => {
-      stop.abort();
+      end();
       if (timer !== null) clearTimeout(timer);
     };
   }, [jobId]);

@@ -6,6 +6,9 @@ import { client } from './client.ts';
 /** Most items of one page, as the service allows. */
 const PAGE_SIZE = 1000;
 
+/** Key of lists that nothing asks for again by itself: all of their pages would come again. */
+export const LONG_LISTS = 'rollout-pages';
+
 /** Which rollouts of a model; what is left out lets all through. */
 export type RolloutFilter = Omit<TrajectoryPageQuery, 'after' | 'limit'>;
 
@@ -15,7 +18,7 @@ export type RolloutFilter = Omit<TrajectoryPageQuery, 'after' | 'limit'>;
  */
 export function rolloutPagesQuery(modelId: string, filter: RolloutFilter, { limit = PAGE_SIZE, isLive = true } = {}) {
   return infiniteQueryOptions({
-    queryKey: [...(isLive ? ['models', modelId] : ['rollout-pages', modelId]), 'rollouts', filter, limit],
+    queryKey: [...(isLive ? ['models', modelId] : [LONG_LISTS, modelId]), 'rollouts', filter, limit],
     ...(isLive ? {} : { staleTime: Infinity }),
     // Comparing thousands of rollouts with those of before takes longer than showing them.
     structuralSharing: false,

@@ -3,10 +3,10 @@ import type { ReactNode } from 'react';
 import type { SessionObject } from '@trainyard/sdk';
 import { Link, useLocation } from 'wouter';
 
-import { useServiceEvents } from '../api/events.ts';
+import { useServiceEvents, useServiceIsThere } from '../api/events.ts';
 import { signOut } from '../api/session.ts';
-import { Button } from '../components/button.tsx';
-import { Toasts } from '../components/actions/toasts.tsx';
+import { ActionButton } from '../components/actions/action-button.tsx';
+import { Notice } from '../components/notice.tsx';
 import { NAV_LINKS } from './nav-links.ts';
 import { ThemeButton } from './theme-button.tsx';
 
@@ -20,6 +20,7 @@ export function Shell({
 }) {
   const [location] = useLocation();
   useServiceEvents();
+  const isThere = useServiceIsThere();
   return (
     <div className="shell">
       <a className="skip-link" href="#main">
@@ -53,13 +54,22 @@ export function Shell({
           </div>
           <div>
             <ThemeButton />
-            <Button look="quiet" onClick={() => void signOut()}>
+            <ActionButton look="quiet" onAct={signOut}>
               Sign out
-            </Button>
+            </ActionButton>
           </div>
         </div>
       </header>
-      <Toasts>{children}</Toasts>
+      <div>
+        <div className="shell-notice" aria-live="polite">
+          {isThere ? null : (
+            <Notice tone="warn">
+              The service does not answer. What is shown is from before; it is asked again and again.
+            </Notice>
+          )}
+        </div>
+        {children}
+      </div>
     </div>
   );
 }

@@ -1,0 +1,82 @@
+/** Pages of the dashboard that stay open while the session ends, the service goes and comes back, and nobody looks. */
+import type { Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+
+import { hasBrowser } from '../support/browser.ts';
+import { SeededDashboard } from '../support/seeded-dashboard.ts';
+
+describe.skipIf(!hasBrowser())('a page that was left open', () => {
+  let dashboard: SeededDashboard;
+  beforeAll(async () => {
+    dashboard = await SeededDashboard.open();
+  });
+  afterAll(async () => await dashboard?.close());
+
+  const jobId = async () =>
+    (await dashboard.api<{ data: { id: string }[] }>('GET', '/preview/training-jobs?order=desc&limit=1')).data[0]!.id;
+  const pages = async () => {
+    const model = `/models/${dashboard.modelId}`;
+    return ['/models', `${model}/rollouts`, `/jobs/${await jobId()}`, '/chat', '/keys'];
+  };
+  const away = (page: Page) => page.getByText('The service does not answer.').first();
+
+  test('leads to the sign-in page as soon as its key is revoked', async () => {
+    const key = await dashboard.api<{ id: string; secret: string }>('POST', '/keys', {
+      name: 'viewer',
+      scopes: ['admin'],
+    });
+    const open = await Promise.all((await pages()).map(async (path) => await dashboard.signedIn(path, {}, key.secret)));
+    for (const page of open) await page.getByRole('heading', { level: 1 }).waitFor();
+    await dashboard.api('DELETE', `/keys/${key.id}`);
+    for (const page of open) {
+      await page.getByText('Sign in to see what your models learn.').waitFor();
+      expect(await page.getByRole('navigation').count()).toBe(0);
+    }
+    for (const page of open) await page.context().close();
+  });
+
+  test('says that the service is away, signs nobody out without a word, and shows what has changed when it is back', async () => {
+    const open = await Promise.all((await pages()).map(async (path) => await dashboard.signedIn(path)));
+    const [models, , job] = open as [Page, Page, Page];
+    await job.getByText('held after').waitFor();
+    const complaints: string[] = [];
+    models.on('pageerror', ({ message }) => complaints.push(message));
+    await dashboard.stopService();
+    for (const page of open) await away(page).waitFor();
+    await models.getByText('short-answers').waitFor();
+    await models.getByRole('button', { name: 'Sign out' }).click();
+    await models.getByText('The service does not answer: is it running?').waitFor();
+    expect(complaints).toEqual([]);
+    await dashboard.startService();
+    // Before the pages have come back to it.
+    await dashboard.api('POST', `/preview/training-jobs/${await jobId()}/cancel`);
+    for (const page of open) await away(page).waitFor({ state: 'detached' });
+    await job.getByText('cancelled').first().waitFor();
+    for (const page of open) await page.context().close();
+  });
+
+  test('holds no connection while it is hidden, and goes on when it is seen again', async () => {
+    const page = await dashboard.signedIn('/models');
+    await page.getByText('short-answers').first().waitFor();
+    const see = async (state: 'hidden' | 'visible') =>
+      await page.evaluate(
+        `Object.defineProperty(document, 'visibilityState', { configurable: true, get: () => '${state}' });
+         document.dispatchEvent(new Event('visibilitychange'))`,
+      );
+    let isStreaming = true;
+    page.on('requestfailed', (request) => {
+      if (request.url().endsWith('/preview/events')) isStreaming = false;
+    });
+    await see('hidden');
+    await expect.poll(() => isStreaming).toBe(false);
+    await dashboard.api('POST', '/preview/models', {
+      project: 'demo',
+      name: 'made meanwhile',
+      base_model: 'HuggingFaceTB/SmolLM2-135M-Instruct',
+    });
+    expect(await page.getByText('made meanwhile').count()).toBe(0);
+    await see('visible');
+    await page.getByText('made meanwhile').waitFor();
+    await page.context().close();
+  });
+});
