@@ -1,9 +1,9 @@
 import { useInfiniteQuery } from '@tanstack/react-query';
-import { useCallback } from 'react';
 import type { TrainingJobObject } from '@trainyard/sdk';
 import { Link } from 'wouter';
 
 import { jobsQuery } from '../api/jobs.ts';
+import { useMorePages } from '../api/more-pages.ts';
 import { Empty } from '../components/empty.tsx';
 import { Fault } from '../components/fault.tsx';
 import { type LongColumn, LongTable } from '../components/long-table.tsx';
@@ -15,13 +15,11 @@ import { jobState } from './job-state.ts';
 
 /** Training jobs, the newest first; of one model, or of all. */
 export function JobTable({ modelId }: { modelId: string | null }) {
-  const { data, error, hasNextPage, isFetchingNextPage, fetchNextPage } = useInfiniteQuery(jobsQuery(modelId));
+  const list = useInfiniteQuery(jobsQuery(modelId));
+  const { data, error } = list;
+  const more = useMorePages(list);
   const jobs = data?.pages.flatMap((page) => page.data);
-  const more = useCallback(() => {
-    if (hasNextPage && !isFetchingNextPage) void fetchNextPage();
-  }, [hasNextPage, isFetchingNextPage, fetchNextPage]);
-  if (error !== null) return <Fault error={error} />;
-  if (jobs === undefined) return null;
+  if (jobs === undefined) return error === null ? null : <Fault error={error} />;
   if (jobs.length === 0)
     return (
       <Empty title="No training job yet" command="npm run demo">
@@ -29,15 +27,18 @@ export function JobTable({ modelId }: { modelId: string | null }) {
       </Empty>
     );
   return (
-    <LongTable
-      caption="Training jobs"
-      columns={COLUMNS}
-      rows={jobs}
-      keyOf={({ id }) => id}
-      rowHeight={46}
-      minWidth={860}
-      onEnd={more}
-    />
+    <>
+      {error === null ? null : <Fault error={error} />}
+      <LongTable
+        caption="Training jobs"
+        columns={COLUMNS}
+        rows={jobs}
+        keyOf={({ id }) => id}
+        rowHeight={46}
+        minWidth={860}
+        onEnd={more}
+      />
+    </>
   );
 }
 

@@ -1,10 +1,11 @@
 import './checkpoints-tab.css';
 import { useInfiniteQuery } from '@tanstack/react-query';
-import { useCallback, useMemo } from 'react';
+import { useMemo } from 'react';
 import type { CheckpointObject, ModelDetailsObject } from '@trainyard/sdk';
 import { Link } from 'wouter';
 
 import { checkpointsQuery, deleteCheckpoint, EXPORT_FORMATS, exportCheckpoint } from '../api/checkpoints.ts';
+import { useMorePages } from '../api/more-pages.ts';
 import { ConfirmButton } from '../components/actions/confirm-button.tsx';
 import { Fault, faultText } from '../components/fault.tsx';
 import { type LongColumn, LongTable } from '../components/long-table.tsx';
@@ -18,11 +19,10 @@ const SHOWN = ['train/reward', 'val/reward', 'train/policy_loss', 'train/loss', 
 
 /** Every step of a model that is kept, with its metrics and what can be done with it. */
 export function CheckpointsTab({ model }: { model: ModelDetailsObject }) {
-  const { data, error, hasNextPage, isFetchingNextPage, fetchNextPage } = useInfiniteQuery(checkpointsQuery(model.id));
+  const list = useInfiniteQuery(checkpointsQuery(model.id));
+  const { data, error } = list;
+  const more = useMorePages(list);
   const checkpoints = data?.pages.flatMap((page) => page.data) ?? [];
-  const more = useCallback(() => {
-    if (hasNextPage && !isFetchingNextPage) void fetchNextPage();
-  }, [hasNextPage, isFetchingNextPage, fetchNextPage]);
   const names = SHOWN.filter((name) => checkpoints.some(({ metrics }) => metrics[name] !== undefined)).join(' ');
   const columns = useMemo(() => columnsOf(model, names === '' ? [] : names.split(' ')), [model, names]);
   return (

@@ -5,6 +5,7 @@ import { useEffect, useMemo } from 'react';
 import { useSearchParams } from 'wouter';
 
 import { seriesQuery } from '../api/models.ts';
+import { useMorePages } from '../api/more-pages.ts';
 import { type RolloutFilter, rolloutPagesQuery } from '../api/rollouts.ts';
 import { Button } from '../components/button.tsx';
 import { Empty } from '../components/empty.tsx';
@@ -111,7 +112,7 @@ function StepRollouts({ model, newest }: { model: ModelDetailsObject; newest: Tr
   const split = parameters.get('split') ?? newest.split;
   const job = parameters.get('job');
   const filter: RolloutFilter = { step, split, ...(job === null ? {} : { job_id: job }) };
-  const { rollouts, error, isComplete } = useAllPages(model.id, filter);
+  const { rollouts, error, isRead, isComplete } = useAllPages(model.id, filter);
   const bins = useMemo(() => rewardBins(rollouts.map(({ reward }) => reward)), [rollouts]);
   const from = numberOf(parameters.get('from'));
   const chosen = from === null ? -1 : bins.findIndex((bin) => bin.from === from);
@@ -130,7 +131,7 @@ function StepRollouts({ model, newest }: { model: ModelDetailsObject; newest: Tr
       else after.set(name, value);
       return after;
     });
-  if (error !== null) return <Fault error={error} />;
+  if (error !== null && !isRead) return <Fault error={error} />;
   if (isComplete && rollouts.length === 0)
     return (
       <Empty title={`No rollout of step ${step} in ${split}`}>
@@ -139,12 +140,13 @@ function StepRollouts({ model, newest }: { model: ModelDetailsObject; newest: Tr
     );
   return (
     <>
+      {error === null ? null : <Fault error={error} />}
       <section className="rollout-summary" aria-label="Rewards of this step">
         <p>
           Step <strong>{step}</strong> · <strong>{counted(rollouts.length, 'rollout')}</strong> in{' '}
           {counted(groupRollouts(rollouts).length, 'group')}
           {rollouts.length === 0 ? null : ` · mean reward ${formatValue(mean(rollouts))}`}
-          {isComplete ? null : ' · reading more …'}
+          {isComplete || error !== null ? null : ' · reading more …'}
         </p>
         <RewardHistogram
           bins={bins}
@@ -166,9 +168,9 @@ function AllRollouts({ modelId }: { modelId: string }) {
   const sort = parameters.get('sort') ?? 'newest';
   const filter: RolloutFilter =
     sort === 'newest' ? { order: 'desc' } : { sort: 'reward', order: sort === 'best' ? 'desc' : 'asc' };
-  const { data, error, hasNextPage, isFetchingNextPage, fetchNextPage } = useInfiniteQuery(
-    rolloutPagesQuery(modelId, filter, { isLive: false }),
-  );
+  const list = useInfiniteQuery(rolloutPagesQuery(modelId, filter, { isLive: false }));
+  const { data, error, hasNextPage } = list;
+  const more = useMorePages(list);
   const rollouts = useMemo(() => data?.pages.flatMap((page) => page.data) ?? [], [data]);
   return (
     <>
@@ -191,27 +193,21 @@ function AllRollouts({ modelId }: { modelId: string }) {
           <option value="worst">Lowest reward first</option>
         </select>
       </label>
-      <RolloutList
-        rollouts={rollouts}
-        hasMore={hasNextPage}
-        onEnd={() => {
-          if (hasNextPage && !isFetchingNextPage) void fetchNextPage();
-        }}
-      />
+      <RolloutList rollouts={rollouts} hasMore={hasNextPage} onEnd={more} />
     </>
   );
 }
 
 function Found({ modelId, text }: { modelId: string; text: string }) {
-  const { data, error, hasNextPage, isFetching, fetchNextPage } = useInfiniteQuery(
-    rolloutPagesQuery(modelId, { text, order: 'desc' }, { limit: 100, isLive: false }),
-  );
+  const list = useInfiniteQuery(rolloutPagesQuery(modelId, { text, order: 'desc' }, { limit: 100, isLive: false }));
+  const { data, error, hasNextPage, isFetching } = list;
+  const more = useMorePages(list);
   const rollouts = useMemo(() => data?.pages.flatMap((page) => page.data) ?? [], [data]);
   // A part of what was said is read at a time; the first finds are looked for until there are some.
   const isEmpty = rollouts.length < 20;
   useEffect(() => {
-    if (isEmpty && hasNextPage && !isFetching) void fetchNextPage();
-  }, [isEmpty, hasNextPage, isFetching, fetchNextPage]);
+    if (isEmpty) more();
+  }, [isEmpty, more]);
   return (
     <>
       {error === null ? null : <Fault error={error} />}
@@ -220,28 +216,22 @@ function Found({ modelId, text }: { modelId: string; text: string }) {
           ? `Searching … ${formatCount(rollouts.length)} found so far`
           : `${formatCount(rollouts.length)}${hasNextPage ? ' or more' : ''} rollouts say “${text}”`}
       </p>
-      {rollouts.length === 0 ? null : (
-        <RolloutList
-          rollouts={rollouts}
-          hasMore={hasNextPage}
-          onEnd={() => {
-            if (hasNextPage && !isFetching) void fetchNextPage();
-          }}
-        />
-      )}
+      {rollouts.length === 0 ? null : <RolloutList rollouts={rollouts} hasMore={hasNextPage} onEnd={more} />}
     </>
   );
 }
 
 /** All pages, one after the other. */
 function useAllPages(modelId: string, filter: RolloutFilter) {
-  const { data, error, hasNextPage, isFetching, fetchNextPage } = useInfiniteQuery(rolloutPagesQuery(modelId, filter));
+  const list = useInfiniteQuery(rolloutPagesQuery(modelId, filter));
+  const { data, error, hasNextPage } = list;
+  const more = useMorePages(list);
   const rollouts = useMemo(() => data?.pages.flatMap((page) => page.data) ?? [], [data]);
   const wantsMore = hasNextPage && rollouts.length < MAX_SHOWN;
   useEffect(() => {
-    if (wantsMore && !isFetching) void fetchNextPage();
-  }, [wantsMore, isFetching, fetchNextPage]);
-  return { rollouts, error: data === undefined ? error : null, isComplete: data !== undefined && !wantsMore };
+    if (wantsMore) more();
+  }, [wantsMore, more]);
+  return { rollouts, error, isRead: data !== undefined, isComplete: data !== undefined && !wantsMore };
 }
 
 function counted(number: number, noun: string): string {

@@ -1,0 +1,53 @@
+/** The dashboard under the hands of whoever uses no mouse, has colours of their own, or comes over plain HTTP. */
+import type { Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+
+import { hasBrowser } from '../support/browser.ts';
+import { SeededDashboard } from '../support/seeded-dashboard.ts';
+
+describe.skipIf(!hasBrowser())('the dashboard', () => {
+  let dashboard: SeededDashboard;
+  beforeAll(async () => {
+    dashboard = await SeededDashboard.open();
+  });
+  afterAll(async () => await dashboard?.close());
+
+  const model = (tab: string) => `/models/${dashboard.modelId}/${tab}`;
+  /** The name of the element that has the focus, or the id of one without. */
+  const focused = async (page: Page) =>
+    await page.evaluate(
+      `(({ activeElement: it }) => it.getAttribute('aria-label') ?? (it.tagName === 'BUTTON' ? it.textContent : it.id))(document)`,
+    );
+  const press = async (page: Page, name: string | RegExp) => {
+    await page.getByRole('button', { name }).first().focus();
+    await page.keyboard.press('Enter');
+  };
+
+  test.each([
+    ['rollouts', /\/trajectories\?/],
+    ['rollouts?view=all', /\/trajectories\?/],
+    ['rollouts?text=a', /\/trajectories\?/],
+    ['checkpoints', /\/checkpoints\?/],
+    ['jobs', /\/training-jobs\?/],
+  ])('%s: a page of the list that is refused is asked for once, and said', async (tab, pattern) => {
+    const page = await dashboard.signedIn('/models');
+    let numAsked = 0;
+    await page.route(pattern, async (route) => {
+      if (new URL(route.request().url()).searchParams.has('after')) {
+        numAsked += 1;
+        const error = { message: 'The model is gone', type: 'not_found', code: null, param: null };
+        return await route.fulfill({ status: 404, json: { error } });
+      }
+      const response = await route.fetch();
+      return await route.fulfill({ response, json: { ...((await response.json()) as object), has_more: true } });
+    });
+    await page.goto(dashboard.origin + model(tab));
+    await page.getByRole('alert').getByText('The model is gone').waitFor();
+    // What was read stays.
+    expect(await page.getByRole('main').innerText()).toMatch(/trained|latest|succeeded|mean reward/);
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    expect(numAsked).toBe(1);
+    await page.context().close();
+  });
+
+});
