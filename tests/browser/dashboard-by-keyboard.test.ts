@@ -23,6 +23,19 @@ describe.skipIf(!hasBrowser())('the dashboard', () => {
     await page.keyboard.press('Enter');
   };
 
+  test('who passes the step with Tab stays where they are', async () => {
+    const page = await dashboard.signedIn(`${model('rollouts')}?text=the`);
+    const step = page.getByLabel('Step', { exact: true });
+    await step.focus();
+    await page.keyboard.press('Tab');
+    await page.getByRole('button', { name: 'Group 0 side by side' }).waitFor({ state: 'detached' });
+    expect(new URL(page.url()).search).toBe('?text=the');
+    await step.fill('4');
+    await page.keyboard.press('Tab');
+    await expect.poll(() => new URL(page.url()).search).toBe('?step=4&split=train');
+    await page.context().close();
+  });
+
   test.each([
     ['rollouts', /\/trajectories\?/],
     ['rollouts?view=all', /\/trajectories\?/],

@@ -41,7 +41,10 @@ export function StepPicker({
           inputMode="numeric"
           value={typed}
           onChange={({ target }) => setTyped(target.value)}
-          onBlur={({ target }) => target.form?.requestSubmit()}
+          // Whoever only passes by with Tab asks for no other step.
+          onBlur={({ target }) => {
+            if (typed !== String(step)) target.form?.requestSubmit();
+          }}
         />
       </label>
       <Button look="quiet" aria-label="Step behind" disabled={after === null} onClick={() => onStep(after!)}>
