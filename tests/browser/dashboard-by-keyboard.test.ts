@@ -23,6 +23,51 @@ describe.skipIf(!hasBrowser())('the dashboard', () => {
     await page.keyboard.press('Enter');
   };
 
+  test.each([
+    ['/keys', 'New key'],
+    ['/keys', 'Limits of admin'],
+    ['/keys', 'Revoke admin'],
+  ])('%s: a dialog gives the focus back to "%s"', async (path, name) => {
+    const page = await dashboard.signedIn(path);
+    await press(page, name);
+    await page.getByRole('dialog').waitFor();
+    await page.keyboard.press('Escape');
+    await expect.poll(() => focused(page)).toBe(name);
+    await page.context().close();
+  });
+
+  test('a dialog that took away what it came from leaves the focus on the page', async () => {
+    const page = await dashboard.signedIn(model('checkpoints'));
+    await press(page, 'Delete step 3');
+    await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).press('Enter');
+    await page.getByRole('dialog').waitFor({ state: 'detached' });
+    await expect.poll(() => focused(page)).toBe('main');
+    await page.context().close();
+  });
+
+  test('a button keeps the focus while it is busy, and is pressed once', async () => {
+    const page = await dashboard.signedIn('/jobs');
+    await page.getByRole('cell', { name: 'paused' }).waitFor();
+    await page.getByRole('table').getByRole('link').first().click();
+    await page.getByRole('button', { name: 'Resume' }).waitFor();
+    let numAsked = 0;
+    await page.route(/\/resume$/, async (route) => {
+      numAsked += 1;
+      await new Promise((resolve) => setTimeout(resolve, 300));
+      await route.fulfill({
+        status: 409,
+        json: { error: { message: 'It has ended', type: 'conflict', code: null, param: null } },
+      });
+    });
+    await press(page, 'Resume');
+    expect(await page.getByRole('button', { name: 'Resume' }).getAttribute('aria-disabled')).toBe('true');
+    await page.keyboard.press('Enter');
+    await page.getByText('It has ended').waitFor();
+    expect(await focused(page)).toBe('Resume');
+    expect(numAsked).toBe(1);
+    await page.context().close();
+  });
+
   test('who passes the step with Tab stays where they are', async () => {
     const page = await dashboard.signedIn(`${model('rollouts')}?text=the`);
     const step = page.getByLabel('Step', { exact: true });

@@ -55,7 +55,7 @@ function LimitsForm({ apiKey, onClose }: { apiKey: ApiKeyObject; onClose: () => 
       <LimitFields limits={limits} onChange={setLimits} />
       <div className="dialog-actions">
         <Button onClick={onClose}>Not now</Button>
-        <Button look="primary" type="submit" disabled={isBusy}>
+        <Button look="primary" type="submit" isBusy={isBusy}>
           Change the limits
         </Button>
       </div>

@@ -106,7 +106,7 @@ function KeyForm({ onMade, onClose }: { onMade: (secret: string) => void; onClos
       </details>
       <div className="dialog-actions">
         <Button onClick={onClose}>Not now</Button>
-        <Button look="primary" type="submit" disabled={isBusy || name.trim() === '' || scopes.length === 0}>
+        <Button look="primary" type="submit" isBusy={isBusy} disabled={name.trim() === '' || scopes.length === 0}>
           Make the key
         </Button>
       </div>

@@ -30,7 +30,7 @@ export function ModelsPage() {
       )}
       {hasNextPage ? (
         <div>
-          <Button onClick={() => void fetchNextPage()} disabled={isFetchingNextPage}>
+          <Button onClick={() => void fetchNextPage()} isBusy={isFetchingNextPage}>
             More
           </Button>
         </div>

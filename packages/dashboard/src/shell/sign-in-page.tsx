@@ -55,7 +55,7 @@ export function SignInPage() {
             onChange={(event) => setKey(event.target.value)}
           />
         </label>
-        <Button look="primary" type="submit" disabled={isBusy}>
+        <Button look="primary" type="submit" isBusy={isBusy}>
           {isBusy ? 'Signing in …' : 'Sign in'}
         </Button>
         <div>

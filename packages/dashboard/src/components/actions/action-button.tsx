@@ -20,5 +20,5 @@ export function ActionButton({
     }
     setIsBusy(false);
   }
-  return <Button {...rest} disabled={isBusy} onClick={() => void act()} />;
+  return <Button {...rest} isBusy={isBusy} onClick={() => void act()} />;
 }

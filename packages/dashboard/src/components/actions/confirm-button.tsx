@@ -46,7 +46,7 @@ export function ConfirmButton({
         {fault === null ? null : <Fault error={fault} />}
         <div className="dialog-actions">
           <Button onClick={() => setIsOpen(false)}>No</Button>
-          <Button look="danger" disabled={isBusy} onClick={() => void confirm()}>
+          <Button look="danger" isBusy={isBusy} onClick={() => void confirm()}>
             {label}
           </Button>
         </div>

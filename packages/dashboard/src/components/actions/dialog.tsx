@@ -1,8 +1,8 @@
 import './dialog.css';
 import { Dialog as Radix } from 'radix-ui';
-import type { ReactNode } from 'react';
+import { type ReactNode, useRef } from 'react';
 
-/** Something that is asked for over the page; Escape leaves it. */
+/** Something that is asked for over the page; Escape leaves it. The focus goes back to what it came from, or to the page where that is gone. */
 export function Dialog({
   title,
   description,
@@ -16,11 +16,24 @@ export function Dialog({
   onClose: () => void;
   children: ReactNode;
 }) {
+  const opener = useRef<Element | null>(null);
   return (
     <Radix.Root open={isOpen} onOpenChange={(open) => (open ? undefined : onClose())}>
       <Radix.Portal>
         <Radix.Overlay className="dialog-shade" />
-        <Radix.Content className="dialog" {...(description === undefined ? { 'aria-describedby': undefined } : {})}>
+        <Radix.Content
+          className="dialog"
+          {...(description === undefined ? { 'aria-describedby': undefined } : {})}
+          onOpenAutoFocus={() => {
+            opener.current = document.activeElement;
+          }}
+          onCloseAutoFocus={(event) => {
+            event.preventDefault();
+            const { current } = opener;
+            const place = current?.isConnected === true ? current : document.getElementById('main');
+            if (place instanceof HTMLElement) place.focus();
+          }}
+        >
           <Radix.Title>{title}</Radix.Title>
           {description === undefined ? null : <Radix.Description className="soft">{description}</Radix.Description>}
           {children}
