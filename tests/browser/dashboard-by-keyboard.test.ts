@@ -108,4 +108,22 @@ describe.skipIf(!hasBrowser())('the dashboard', () => {
     await page.context().close();
   });
 
+  test('a page over plain HTTP copies too; where nothing can be copied that is said', async () => {
+    const page = await dashboard.signedIn('/models', { permissions: ['clipboard-read'] });
+    const complaints: string[] = [];
+    page.on('pageerror', ({ message }) => complaints.push(message));
+    await page.addInitScript(`Object.defineProperty(Navigator.prototype, 'clipboard', { get: () => undefined });
+      document.addEventListener('copy', (event) => { window.copied = event.clipboardData.getData('text/plain'); });`);
+    await page.goto(`${dashboard.origin}/chat`);
+    await press(page, 'Copy as code');
+    await press(page, 'Copy the code');
+    await page.getByText('Copied', { exact: true }).waitFor();
+    await page.getByRole('button', { name: 'Copy the code' }).waitFor();
+    await page.evaluate('document.execCommand = () => false');
+    await press(page, 'Copy the code');
+    await page.getByText('Not copied').waitFor();
+    expect(complaints).toEqual([]);
+    await page.context().close();
+  });
+
 });
