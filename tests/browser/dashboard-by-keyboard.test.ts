@@ -126,4 +126,23 @@ describe.skipIf(!hasBrowser())('the dashboard', () => {
     await page.context().close();
   });
 
+  test('a key ends with the day that was chosen, where the browser is; a day beyond the year 9999 makes no key', async () => {
+    const page = await dashboard.signedIn('/keys', { timezoneId: 'America/Los_Angeles' });
+    const make = async (name: string, until: string) => {
+      await press(page, 'New key');
+      await page.getByLabel('Name').fill(name);
+      await page.getByLabel('Valid until').fill(until);
+      await press(page, 'Make the key');
+    };
+    await make('for a while', '2037-01-31');
+    await press(page, 'Done');
+    await page.getByRole('dialog').waitFor({ state: 'detached' });
+    await page.getByText('until 2037-01-31').waitFor();
+    await make('for ever and a day', '12037-01-31');
+    const { data } = await dashboard.api<{ data: { name: string }[] }>('GET', '/keys');
+    expect(data.map(({ name }) => name)).not.toContain('for ever and a day');
+    expect(await page.getByRole('dialog', { name: 'New key' }).isVisible()).toBe(true);
+    await page.context().close();
+  });
+
 });

@@ -7,6 +7,7 @@ import { keysQuery, revokeKey } from '../api/keys.ts';
 import { Button } from '../components/button.tsx';
 import { ConfirmButton } from '../components/actions/confirm-button.tsx';
 import { type Column, DataTable } from '../components/data-table.tsx';
+import { dayOf } from '../components/days.ts';
 import { Fault } from '../components/fault.tsx';
 import { Page } from '../components/page.tsx';
 import { StatusDot } from '../components/status-dot.tsx';
@@ -86,7 +87,7 @@ function KeyLimits({
 function KeyState({ apiKey: { revoked_at: revokedAt, expires_at: expiresAt } }: { apiKey: ApiKeyObject }) {
   if (revokedAt !== null) return <StatusDot tone="bad">revoked</StatusDot>;
   if (expiresAt === null) return <StatusDot tone="good">valid</StatusDot>;
-  const date = new Date(expiresAt * 1000).toISOString().slice(0, 10);
+  const date = dayOf(expiresAt);
   if (expiresAt * 1000 <= Date.now()) return <StatusDot tone="bad">{`expired ${date}`}</StatusDot>;
   return <StatusDot tone="good">{`until ${date}`}</StatusDot>;
 }

@@ -8,6 +8,7 @@ import { Command } from '../components/command.tsx';
 import { Dialog } from '../components/actions/dialog.tsx';
 import { Fault } from '../components/fault.tsx';
 import { Notice } from '../components/notice.tsx';
+import { endOfDay, LAST_DAY } from '../components/days.ts';
 import { LimitFields, limitsOf, NO_LIMITS_TYPED } from './limit-fields.tsx';
 
 type KeyScope = ApiKeyObject['scopes'][number];
@@ -52,11 +53,10 @@ function KeyForm({ onMade, onClose }: { onMade: (secret: string) => void; onClos
     setIsBusy(true);
     setFault(null);
     try {
-      const expiresAt = until === '' ? null : Math.floor(Date.parse(`${until}T23:59:59`) / 1000);
       const { secret } = await createKey({
         name: name.trim(),
         scopes,
-        expires_at: expiresAt,
+        expires_at: until === '' ? null : endOfDay(until),
         limits: limitsOf(limits),
       });
       onMade(secret ?? '');
@@ -97,7 +97,13 @@ function KeyForm({ onMade, onClose }: { onMade: (secret: string) => void; onClos
       </fieldset>
       <label className="field">
         Valid until
-        <input className="input" type="date" value={until} onChange={(event) => setUntil(event.target.value)} />
+        <input
+          className="input"
+          type="date"
+          max={LAST_DAY}
+          value={until}
+          onChange={(event) => setUntil(event.target.value)}
+        />
         <small>Empty: for ever</small>
       </label>
       <details className="key-limits">
