@@ -145,4 +145,24 @@ describe.skipIf(!hasBrowser())('the dashboard', () => {
     await page.context().close();
   });
 
+  test('in forced colours bars are seen, and so is what is chosen', async () => {
+    const page = await dashboard.signedIn(model('rollouts'), { forcedColors: 'active' });
+    const styleOf = async (selector: string, property: string) =>
+      await page
+        .locator(selector)
+        .first()
+        .evaluate(
+          (element, name) => element.ownerDocument.defaultView!.getComputedStyle(element).getPropertyValue(name),
+          property,
+        );
+    const ground = await styleOf('body', 'background-color');
+    expect(await styleOf('.reward-fill', 'background-color')).not.toBe(ground);
+    expect(await styleOf('.tabs [aria-current]', 'outline-style')).toBe('solid');
+    expect(await styleOf('.button[aria-pressed=true]', 'outline-style')).toBe('solid');
+    await page.goto(dashboard.origin + model('checkpoints'));
+    await press(page, /^Export step/);
+    await page.keyboard.press('ArrowDown');
+    await expect.poll(() => styleOf('.menu [data-highlighted]', 'outline-style')).toBe('solid');
+    await page.context().close();
+  });
 });
