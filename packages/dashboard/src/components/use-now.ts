@@ -7,6 +7,8 @@ let timer: ReturnType<typeof setInterval> | null = null;
 
 function subscribe(listener: () => void): () => void {
   listeners.add(listener);
+  // While nobody listened the clock stood.
+  if (timer === null) now = Date.now();
   timer ??= setInterval(() => {
     now = Date.now();
     for (const notify of listeners) notify();
