@@ -114,6 +114,24 @@ test('what a service removes between the look at the database and the copy is no
   expect(await checkBackup(backup)).toEqual(manifest);
 });
 
+test('one that is interrupted leaves no folder, and can be begun again in its place', async () => {
+  const interrupted = new AbortController();
+  const slow = new Proxy<Blobs>(blobs, {
+    get: (target, name) => {
+      if (name === 'rawFiles') interrupted.abort(new Error('interrupted'));
+      const value: unknown = Reflect.get(target, name);
+      return typeof value === 'function' ? value.bind(target) : value;
+    },
+  });
+  const backup = join(folder, 'backup');
+  const { signal } = interrupted;
+  await expect(makeBackup({ database, blobs: slow }, backup, { signal })).rejects.toThrow('interrupted');
+  expect(await readdir(folder)).not.toContain('backup');
+  const manifest = await makeBackup({ database, blobs }, backup);
+  await expect(makeBackup({ database, blobs }, backup)).rejects.toThrow('it is there already');
+  expect(await checkBackup(backup)).toEqual(manifest);
+});
+
 test('a database that names what is not there makes no backup', async () => {
   await blobs.removeDirectory('checkpoints/1');
   await expect(makeBackup({ database, blobs }, join(folder, 'backup'))).rejects.toMatchObject({

@@ -38,7 +38,7 @@ const partsOf = (folder: string) => ({
 
 /**
  * Writes the database as it is at one moment, and the blobs that it names, into a new folder; a service may go on meanwhile. The manifest comes last: a folder
- * without one is no backup.
+ * without one is no backup. One that fails or is interrupted leaves no folder.
  *
  * @param folder must not be there yet
  * @throws {StoreError} as of `copyDatabase`; `store.blob_missing` when the database names what is not there
@@ -48,8 +48,22 @@ export async function makeBackup(
   folder: string,
   { signal }: { readonly signal?: AbortSignal } = {},
 ): Promise<BackupManifest> {
-  const parts = partsOf(folder);
   await makeNewFolder(folder);
+  try {
+    return await fillFolder(from, folder, signal);
+  } catch (error) {
+    // It would hold rows that nobody looks after, and be in the way of the next one.
+    await rm(folder, { recursive: true, force: true });
+    throw error;
+  }
+}
+
+async function fillFolder(
+  from: Parameters<typeof makeBackup>[0],
+  folder: string,
+  signal: AbortSignal | undefined,
+): Promise<BackupManifest> {
+  const parts = partsOf(folder);
   const blobs = await FolderBlobs.open(parts.blobs);
   try {
     for (let look = 1; ; look++) {
