@@ -106,6 +106,21 @@ describe('the site', () => {
   });
 });
 
+test('a variable of the shell is set on its page, but the key, which the start prints how to set', () => {
+  const unset = SITE.flatMap(({ file, section }) => {
+    const set = new Set(['TRAINYARD_API_KEY', 'HOME', 'PWD']);
+    const blocks = file === undefined || section !== undefined ? [] : blocksOf(file);
+    return blocks
+      .filter(({ language }) => language === 'sh')
+      .flatMap(({ page, line, text }) => {
+        for (const [, name] of text.matchAll(/^(?:export )?(\w+)=/gm)) set.add(name!);
+        const used = [...text.matchAll(/\$\{?([A-Z][A-Z_]+)\b/g)].map(([, name]) => name!);
+        return used.filter((name) => !set.has(name)).map((name) => `${page}:${line}: $${name}`);
+      });
+  });
+  expect(unset).toEqual([]);
+});
+
 test('every block of a page says by its language whether it is run', () => {
   const blocks = SITE.flatMap(({ file, section }) =>
     file === undefined || section !== undefined ? [] : blocksOf(file),
