@@ -108,6 +108,29 @@ describe.skipIf(!hasBrowser())('the dashboard', () => {
     await page.context().close();
   });
 
+  test('a chart is compared with any model, also beyond the first page of them', async () => {
+    const page = await dashboard.signedIn('/models');
+    await page.route(/\/preview\/models\?/, async (route) => {
+      const after = new URL(route.request().url()).searchParams.get('after');
+      const list = await dashboard.api<{ data: { id: string }[] }>('GET', '/preview/models');
+      const like = (name: string) => ({ ...list.data[0], id: name, name, project: 'demo' });
+      const data =
+        after === null
+          ? [...list.data, ...Array.from({ length: 60 }, (_, index) => like(`model ${index}`))]
+          : [like('an older one')];
+      const lastId = data.at(-1)?.id ?? null;
+      return await route.fulfill({ json: { ...list, data, last_id: lastId, has_more: after === null } });
+    });
+    await page.goto(dashboard.origin + model('charts'));
+    await press(page, /^Compare/);
+    const { y, height } = (await page.getByRole('menu').boundingBox())!;
+    expect(y + height, 'nothing of it is outside the window').toBeLessThanOrEqual(page.viewportSize()!.height);
+    await page.getByRole('menuitem', { name: 'More models' }).press('Enter');
+    await page.getByRole('menuitemcheckbox', { name: 'demo/an older one' }).waitFor();
+    expect(await page.getByRole('menuitem', { name: 'More models' }).count()).toBe(0);
+    await page.context().close();
+  });
+
   test('a page over plain HTTP copies too; where nothing can be copied that is said', async () => {
     const page = await dashboard.signedIn('/models', { permissions: ['clipboard-read'] });
     const complaints: string[] = [];

@@ -3,8 +3,9 @@ import { useInfiniteQuery } from '@tanstack/react-query';
 import type { ModelDetailsObject } from '@trainyard/sdk';
 
 import { modelsQuery } from '../api/models.ts';
+import { useMorePages } from '../api/more-pages.ts';
 import { Button } from '../components/button.tsx';
-import { Menu, MenuCheck } from '../components/actions/menu.tsx';
+import { Menu, MenuCheck, MenuMore } from '../components/actions/menu.tsx';
 import { type ChartView, MAX_OTHER_MODELS } from './use-chart-view.ts';
 
 /** How the charts are drawn: smoothed, on a logarithmic axis, by which steps, beside which models. */
@@ -92,9 +93,11 @@ function CompareMenu({
   view: ChartView;
   onChange: (change: Partial<ChartView>) => void;
 }) {
-  const { data } = useInfiniteQuery(modelsQuery);
+  const list = useInfiniteQuery(modelsQuery);
+  const more = useMorePages(list);
+  const { data, hasNextPage } = list;
   const others = (data?.pages.flatMap((page) => page.data) ?? []).filter(({ id }) => id !== model.id);
-  if (others.length === 0) return null;
+  if (others.length === 0 && !hasNextPage) return null;
   return (
     <Menu label={withModels.length === 0 ? 'Compare' : `Compare (${withModels.length})`}>
       {others.map(({ id, name, project }) => (
@@ -109,6 +112,7 @@ function CompareMenu({
           {project}/{name}
         </MenuCheck>
       ))}
+      {hasNextPage ? <MenuMore onSelect={more}>More models</MenuMore> : null}
     </Menu>
   );
 }

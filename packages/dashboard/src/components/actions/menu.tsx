@@ -24,7 +24,7 @@ export function Menu({
         </Button>
       </DropdownMenu.Trigger>
       <DropdownMenu.Portal>
-        <DropdownMenu.Content className="menu" align="end" sideOffset={4}>
+        <DropdownMenu.Content className="menu" align="end" sideOffset={4} collisionPadding={8}>
           {children}
         </DropdownMenu.Content>
       </DropdownMenu.Portal>
@@ -34,6 +34,20 @@ export function Menu({
 
 export function MenuItem({ children, onSelect }: { children: ReactNode; onSelect: () => void }) {
   return <DropdownMenu.Item onSelect={onSelect}>{children}</DropdownMenu.Item>;
+}
+
+/** Brings more choices; the menu stays open for them. */
+export function MenuMore({ children, onSelect }: { children: ReactNode; onSelect: () => void }) {
+  return (
+    <DropdownMenu.Item
+      onSelect={(event) => {
+        event.preventDefault();
+        onSelect();
+      }}
+    >
+      {children}
+    </DropdownMenu.Item>
+  );
 }
 
 /** One of several choices; the menu stays open for the next. */
