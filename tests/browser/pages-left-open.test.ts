@@ -55,6 +55,23 @@ describe.skipIf(!hasBrowser())('a page that was left open', () => {
     for (const page of open) await page.context().close();
   });
 
+  test('shows what they see who signed in in another tab, and nothing of before', async () => {
+    const key = { name: 'of others', scopes: ['admin'], entity: 'others' };
+    const { secret } = await dashboard.api<{ secret: string }>('POST', '/keys', key);
+    const page = await dashboard.signedIn('/models');
+    await page.getByText('short-answers').waitFor();
+    const tab = await page.context().newPage();
+    await tab.goto(`${dashboard.origin}/keys`);
+    await tab.getByRole('button', { name: 'Sign out' }).click();
+    await page.getByText('Sign in to see what your models learn.').waitFor();
+    await tab.getByLabel('API key').fill(secret);
+    await tab.keyboard.press('Enter');
+    await page.getByText('others · of others').waitFor();
+    await page.getByText('No model is trained here yet').waitFor();
+    expect(await page.getByText('short-answers').count()).toBe(0);
+    await page.context().close();
+  });
+
   test('holds no connection while it is hidden, and goes on when it is seen again', async () => {
     const page = await dashboard.signedIn('/models');
     await page.getByText('short-answers').first().waitFor();

@@ -32,7 +32,8 @@ export function App() {
   if (session === undefined) return null;
   if (session.key === null || hasCode) return <SignInPage />;
   return (
-    <Shell sessionKey={session.key}>
+    // Nothing of what somebody else was shown stays.
+    <Shell key={session.key.id} sessionKey={session.key}>
       <ErrorBoundary>
         <Switch>
           <Route path="/models" component={ModelsPage} />

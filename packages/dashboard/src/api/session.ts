@@ -20,8 +20,17 @@ export async function signOut(): Promise<void> {
   become(await client.sessions.delete());
 }
 
-/** Answers that somebody else was given are forgotten. */
+/** The tabs of a browser, which have one session between them. */
+const tabs = new BroadcastChannel('trainyard-session');
+tabs.addEventListener('message', ({ data }: MessageEvent<SessionObject>) => isNow(data));
+
 function become(session: SessionObject): void {
+  isNow(session);
+  tabs.postMessage(session);
+}
+
+/** Answers that somebody else was given are forgotten. */
+function isNow(session: SessionObject): void {
   queryClient.setQueryData(sessionQuery.queryKey, session);
   queryClient.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== sessionQuery.queryKey[0] });
 }
