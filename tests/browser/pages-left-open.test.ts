@@ -55,6 +55,23 @@ describe.skipIf(!hasBrowser())('a page that was left open', () => {
     for (const page of open) await page.context().close();
   });
 
+  test('knows a service that refuses for now from a proxy that does not reach it', async () => {
+    const page = await dashboard.signedIn('/models');
+    const answer = async (status: number, headers: Record<string, string>) => {
+      await page.route(/\/preview\/training-/, async (route) => await route.fulfill({ status, headers, json: {} }));
+      await page.getByRole('link', { name: 'Jobs' }).click();
+      await page.getByRole('alert').waitFor();
+    };
+    await answer(503, { 'x-request-id': 'of the service', 'x-should-retry': 'false' });
+    expect(await away(page).count()).toBe(0);
+    await page.getByRole('link', { name: 'Models' }).first().click();
+    await page.unroute(/\/preview\/training-/);
+    await page.goto(`${dashboard.origin}/models`);
+    await answer(502, { 'x-should-retry': 'false' });
+    await away(page).waitFor();
+    await page.context().close();
+  });
+
   test('shows what they see who signed in in another tab, and nothing of before', async () => {
     const key = { name: 'of others', scopes: ['admin'], entity: 'others' };
     const { secret } = await dashboard.api<{ secret: string }>('POST', '/keys', key);

@@ -16,7 +16,8 @@ function note(isSo: boolean): void {
 export async function notingFetch(...[input, init]: Parameters<typeof fetch>): Promise<Response> {
   try {
     const response = await fetch(input, init);
-    note(!AWAY_STATUSES.includes(response.status));
+    // The service names each of its answers, also those that refuse.
+    note(!AWAY_STATUSES.includes(response.status) || response.headers.has('x-request-id'));
     return response;
   } catch (error) {
     if (init?.signal?.aborted !== true) note(false);
