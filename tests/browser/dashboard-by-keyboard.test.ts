@@ -19,7 +19,9 @@ describe.skipIf(!hasBrowser())('the dashboard', () => {
       `(({ activeElement: it }) => it.getAttribute('aria-label') ?? (it.tagName === 'BUTTON' ? it.textContent : it.id))(document)`,
     );
   const press = async (page: Page, name: string | RegExp) => {
-    await page.getByRole('button', { name }).first().focus();
+    const button = page.getByRole('button', { name }).first();
+    await expect.poll(() => button.isEnabled()).toBe(true);
+    await button.focus();
     await page.keyboard.press('Enter');
   };
 
