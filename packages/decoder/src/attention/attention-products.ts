@@ -1,13 +1,17 @@
-import { OnnxSession } from '@trainyard/native';
 import type { OnnxTensor } from '@trainyard/native';
-import { compileGraph, input, matmul } from '@trainyard/transformer';
-import type { Value } from '@trainyard/transformer';
+import { input, matmul } from '@trainyard/transformer';
+import { ConstantGraph } from '../graphs/constant-graph.ts';
+
+interface Graphs {
+  readonly scores: ConstantGraph;
+  readonly sums: ConstantGraph;
+}
 
 /** The two products of attention, by ONNX Runtime, of one thread. Memory is float32 and stays where it is. */
 export class AttentionProducts {
   readonly #headSize: number;
   /** From the first product on. */
-  #sessions: { readonly scores: OnnxSession; readonly sums: OnnxSession } | null = null;
+  #graphs: Graphs | null = null;
 
   /** @param headSize D */
   constructor(headSize: number) {
@@ -16,44 +20,41 @@ export class AttentionProducts {
 
   /** @param queries [M, D] @param keys [N, D] @param scores [M, N], written */
   score(queries: Float32Array, keys: Float32Array, scores: Float32Array): void {
-    const dims = this.#dims(queries, keys);
-    this.#opened().scores.run([dims.first, dims.second], [{ data: scores, dims: dims.both }]);
+    const feeds = { queries: this.#rows(queries), keys: this.#rows(keys) };
+    this.#opened().scores.run(feeds, { scores: this.#pairs(scores, queries, keys) });
   }
 
   /** @param scores [M, N] @param values [N, D] @param sums [M, D], written */
   sum(scores: Float32Array, values: Float32Array, sums: Float32Array): void {
-    const { first, second, both } = this.#dims(sums, values);
-    this.#opened().sums.run([{ data: scores, dims: both }, second], [first]);
+    const feeds = { scores: this.#pairs(scores, sums, values), values: this.#rows(values) };
+    this.#opened().sums.run(feeds, { sums: this.#rows(sums) });
   }
 
   close(): void {
-    this.#sessions?.scores.close();
-    this.#sessions?.sums.close();
-    this.#sessions = null;
+    this.#graphs?.scores.close();
+    this.#graphs?.sums.close();
+    this.#graphs = null;
   }
 
-  #opened(): { readonly scores: OnnxSession; readonly sums: OnnxSession } {
-    const headSize = this.#headSize;
-    this.#sessions ??= {
-      scores: session(matmul(input('queries', ['M', headSize]), input('keys', ['N', headSize]), { transposeB: true })),
-      sums: session(matmul(input('scores', ['M', 'N']), input('values', ['N', headSize]))),
+  #opened(): Graphs {
+    const matrix = (name: string, rows: string) => input(name, [rows, this.#headSize]);
+    this.#graphs ??= {
+      scores: graphOf({ scores: matmul(matrix('queries', 'M'), matrix('keys', 'N'), { transposeB: true }) }),
+      sums: graphOf({ sums: matmul(input('scores', ['M', 'N']), matrix('values', 'N')) }),
     };
-    return this.#sessions;
+    return this.#graphs;
   }
 
-  /** [M, D], [N, D] and their [M, N]. */
-  #dims(first: Float32Array, second: Float32Array): { first: OnnxTensor; second: OnnxTensor; both: number[] } {
-    const [m, n] = [first.length / this.#headSize, second.length / this.#headSize];
-    return {
-      first: { data: first, dims: [m, this.#headSize] },
-      second: { data: second, dims: [n, this.#headSize] },
-      both: [m, n],
-    };
+  /** [rows, D] */
+  #rows(data: Float32Array): OnnxTensor {
+    return { data, dims: [data.length / this.#headSize, this.#headSize] };
+  }
+
+  /** [rows of one, rows of the other] */
+  #pairs(data: Float32Array, one: Float32Array, other: Float32Array): OnnxTensor {
+    return { data, dims: [one.length / this.#headSize, other.length / this.#headSize] };
   }
 }
 
-function session(product: Value): OnnxSession {
-  const { bytes, inputs, outputNames } = compileGraph({ product });
-  const inputNames = inputs.map(({ name }) => name);
-  return new OnnxSession(bytes, { numThreads: 1, inputNames, outputNames, sharesArena: true });
-}
+const graphOf = (outputs: ConstructorParameters<typeof ConstantGraph>[0]): ConstantGraph =>
+  new ConstantGraph(outputs, {}, 1);

@@ -58,6 +58,7 @@ const INSERT =
 const INSERT_TRACES =
   'insert into token_traces (trajectory_position, model_position, gradient_step, size_bytes, created_at, trace) values';
 const ROW = '(?, ?, ?, ?, ?, ?)';
+
 /** Trajectories of jobs and logs, and traces of their tokens. */
 export class TrajectoryTable {
   readonly #sql: Statements;
@@ -97,11 +98,11 @@ export class TrajectoryTable {
   async setOutcomes(jobId: string, outcomes: readonly PlacedOutcome[]): Promise<void> {
     const set = await this.#setOf(jobId);
     if (set === undefined) return;
-    const places = await this.#placesOf(set, outcomes);
-    const rows = outcomes.flatMap((told) => {
-      const place = places.get(nameOf(told));
-      return place === undefined ? [] : [{ position: place[0], ...told }];
-    });
+    const rows = await this.#placed(set, outcomes, ({ outcome, advantage }, position) => ({
+      position,
+      outcome,
+      advantage,
+    }));
     for (const some of partsOf(rows, ROWS_AT_A_TIME))
       // By their keys, and no join: what a server knows of a table that is being filled leads it to read all of it for each statement.
       await this.#sql.run(
@@ -122,25 +123,28 @@ export class TrajectoryTable {
   ): Promise<void> {
     const set = await this.#setOf(jobId);
     if (set === undefined) return;
-    const places = await this.#placesOf(set, traces);
-    const rows = traces.flatMap((told) => {
-      const place = places.get(nameOf(told));
-      return place === undefined ? [] : [[...place, gradientStep, told.trace.byteLength, now, told.trace]];
-    });
+    const rows = await this.#placed(set, traces, ({ trace }, ...place) => [
+      ...place,
+      gradientStep,
+      trace.byteLength,
+      now,
+      trace,
+    ]);
     for (const some of partsOf(rows, ROWS_AT_A_TIME))
       await this.#sql.run(`${INSERT_TRACES} ${rowsOf(some.length, ROW)}`, ...some.flat());
     await this.#trimTraces(jobId, maxBytes);
   }
 
-  /** Positions of these trajectories of a set, and of its model, by name; and of others between them. */
-  async #placesOf(
+  /** Rows of all that is told of trajectories of a set, with the positions of each and of its model; of those that are not there, none. */
+  async #placed<Told extends PlaceInSet, Row>(
     set: number,
-    wanted: readonly PlaceInSet[],
-  ): Promise<ReadonlyMap<string, [position: number, modelPosition: number]>> {
-    if (wanted.length === 0) return new Map();
+    all: readonly Told[],
+    toRow: (told: Told, position: number, modelPosition: number) => Row,
+  ): Promise<Row[]> {
+    if (all.length === 0) return [];
     let [first, last] = [Infinity, -Infinity];
-    for (const { groupIndex } of wanted) [first, last] = [Math.min(first, groupIndex), Math.max(last, groupIndex)];
-    const rows = await this.#sql.all<
+    for (const { groupIndex } of all) [first, last] = [Math.min(first, groupIndex), Math.max(last, groupIndex)];
+    const found = await this.#sql.all<
       Record<'position' | 'model_position' | 'group_index' | 'trajectory_index', number>
     >(
       `select position, model_position, group_index, trajectory_index from trajectories
@@ -149,12 +153,13 @@ export class TrajectoryTable {
       first,
       last,
     );
-    return new Map(
-      rows.map((row) => [
-        nameOf({ groupIndex: row.group_index, trajectoryIndex: row.trajectory_index }),
-        [row.position, row.model_position],
-      ]),
+    const places = new Map(
+      found.map((row) => [nameOf({ groupIndex: row.group_index, trajectoryIndex: row.trajectory_index }), row]),
     );
+    return all.flatMap((told) => {
+      const place = places.get(nameOf(told));
+      return place === undefined ? [] : [toRow(told, place.position, place.model_position)];
+    });
   }
 
   async #trimTraces(jobId: string, maxBytes: number): Promise<void> {
