@@ -1,6 +1,8 @@
 import { connect, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 
+import { arrivals, atTimes } from './arrivals.ts';
+
 const NUM_TOKENS = 8;
 /** The stub's answer in so many tokens. */
 const REPLY = 'word wor';
@@ -53,15 +55,10 @@ export async function load(target: Target, options: { rate: number; seconds: num
   const due = arrivals(options);
   const sent: Exchange[] = [];
   const lateMs: number[] = [];
-  const startedAt = performance.now();
-  for (let next = 0; next < due.length;) {
-    const now = performance.now() - startedAt;
-    for (; next < due.length && due[next]! <= now; next++) {
-      lateMs.push(performance.now() - startedAt - due[next]!);
-      if (client.numInFlight < MAX_IN_FLIGHT) sent.push(client.send());
-    }
-    await delay(1);
-  }
+  const startedAt = await atTimes(due, (lateness) => {
+    lateMs.push(lateness);
+    if (client.numInFlight < MAX_IN_FLIGHT) sent.push(client.send());
+  });
   const deadline = performance.now() + MAX_WAIT_MS;
   while (client.numInFlight > 0 && performance.now() < deadline) await delay(5);
   client.close();
@@ -239,17 +236,5 @@ class Client {
       if (at >= 0) this.#idle.splice(at, 1);
     });
     return socket;
-  }
-}
-
-/** Times of a Poisson process, ms. */
-function arrivals({ rate, seconds, seed }: { rate: number; seconds: number; seed: number }): number[] {
-  const times: number[] = [];
-  let state = seed >>> 0;
-  for (let at = 0; ;) {
-    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
-    at += (-Math.log((state + 1) / 2 ** 32) * 1000) / rate;
-    if (at >= 1000 * seconds) return times;
-    times.push(at);
   }
 }

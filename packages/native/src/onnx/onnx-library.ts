@@ -1,6 +1,7 @@
 import { readdirSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
+import { getEnvironmentData, isMainThread, setEnvironmentData } from 'node:worker_threads';
 import type { KoffiFunc, TypeObject } from 'koffi';
 import { NativeError } from '../binding/errors.ts';
 import { koffi } from '../binding/koffi.ts';
@@ -161,7 +162,12 @@ export interface OnnxLibrary extends ReturnType<typeof bindOnnxRuntime> {
   check(status: Address): void;
   /** Makes a call and returns the value that it writes to its last argument. */
   made(call: (out: OutAddress) => Address): Address;
+  /** Whether sessions of this thread may take their memory from the one arena of the process, which is made where it is not there yet. */
+  hasSharedArena(): boolean;
 }
+
+/** Set for all threads that are started once the arena is there. */
+const SHARED_ARENA = 'trainyard.onnx.shared-arena';
 
 let opened: OnnxLibrary | undefined;
 
@@ -186,9 +192,16 @@ export function onnxLibrary(): OnnxLibrary {
   const env = made((out) => bound.createEnv(FATAL_ONLY, 'trainyard', out));
   // Arena allocator, default memory: what tensors over caller's memory are described with.
   const cpuMemory = made((out) => bound.createCpuMemoryInfo(1, 0, out));
-  // One arena for all sessions that ask for it, in place of one each: see `OnnxSessionOptions.sharesArena`.
-  check(bound.createAndRegisterAllocator(env, cpuMemory, 0n));
-  opened = { ...bound, env, cpuMemory, check, made };
+  const hasSharedArena = () => {
+    // One thread makes it, and once: ONNX Runtime puts a new one into the place of the last while sessions that others open look there, without a lock.
+    if (isMainThread && getEnvironmentData(SHARED_ARENA) === undefined) {
+      check(library.createAndRegisterAllocator(env, cpuMemory, 0n));
+      setEnvironmentData(SHARED_ARENA, true);
+    }
+    return getEnvironmentData(SHARED_ARENA) === true;
+  };
+  const library: OnnxLibrary = { ...bound, env, cpuMemory, check, made, hasSharedArena };
+  opened = library;
   return opened;
 }
 
