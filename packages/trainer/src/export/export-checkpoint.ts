@@ -16,6 +16,7 @@ import {
 } from '../checkpoint/checkpoint.ts';
 import { diskFault, writeDurableText } from '../checkpoint/durable-directory.ts';
 import { fileDigest } from '../checkpoint/file-digest.ts';
+import { TrainerError } from '../contract/errors.ts';
 import { initialLoraParameters } from '../model/lora-parameters.ts';
 import { OrtPolicyModel } from '../lanes/ort-policy-model.ts';
 import type { ComputeOptions } from '../model/policy-model.ts';
@@ -94,6 +95,10 @@ export async function exportCheckpoint(request: ExportRequest, options: ExportOp
     const files = readdirSync(outputDirectory).toSorted();
     return { files: files.map((name) => ({ name, ...fileDigest(join(outputDirectory, name)) })), parity };
   } catch (error) {
+    // Graphs, llama.cpp and files each notice it in their own way.
+    const { signal } = options;
+    if (signal?.aborted === true)
+      throw new TrainerError('trainer.cancelled', 'the export was cancelled', { cause: signal.reason });
     throw diskFault(error, outputDirectory);
   }
 }
