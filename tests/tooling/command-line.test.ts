@@ -9,7 +9,8 @@ import { REPOSITORY, runProgram } from './support/run-script.ts';
 const STACK = /^ {4}at /m;
 async function run(path: string, ...args: string[]) {
   return await runProgram(process.execPath, ['--conditions=@trainyard/source', join(REPOSITORY, path), ...args], {
-    env: { TRAINYARD_API_KEY: 'some-key' },
+    // As users start it, and not with what the tests keep compiled.
+    env: { TRAINYARD_API_KEY: 'some-key', NODE_COMPILE_CACHE: '' },
   });
 }
 

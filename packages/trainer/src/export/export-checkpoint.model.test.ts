@@ -189,32 +189,35 @@ describe('an export', () => {
   });
 
   // Within a pass of the graphs; of llama.cpp or a file behind it; anywhere on a slow machine.
-  test.each([1, 5, 20])('takes the cores for a turn at a time, and ends when it is cancelled in turn %i', async (last) => {
-    const checkpointDirectory = randomCheckpoint(modelPath, DEFAULT_LORA_CONFIG, 1);
-    const controller = new AbortController();
-    const enough = new Error('enough');
-    let numTurns = 0;
-    let isHeld = false;
-    const gate = {
-      acquire: async () => {
-        expect(isHeld).toBe(false);
-        isHeld = true;
-        numTurns += 1;
-        if (numTurns === last) controller.abort(enough);
-      },
-      release: () => {
-        isHeld = false;
-      },
-      isWanted: true,
-    };
-    const job = request(modelPath, { format: 'merged-gguf', checkpointDirectory });
-    await expect(exportCheckpoint(job, { ...OPTIONS, gate, signal: controller.signal })).rejects.toMatchObject({
-      code: 'trainer.cancelled',
-      cause: enough,
-    });
-    expect(numTurns).toBe(last);
-    expect(isHeld).toBe(false);
-  });
+  test.each([1, 5, 20])(
+    'takes the cores for a turn at a time, and ends when it is cancelled in turn %i',
+    async (last) => {
+      const checkpointDirectory = randomCheckpoint(modelPath, DEFAULT_LORA_CONFIG, 1);
+      const controller = new AbortController();
+      const enough = new Error('enough');
+      let numTurns = 0;
+      let isHeld = false;
+      const gate = {
+        acquire: async () => {
+          expect(isHeld).toBe(false);
+          isHeld = true;
+          numTurns += 1;
+          if (numTurns === last) controller.abort(enough);
+        },
+        release: () => {
+          isHeld = false;
+        },
+        isWanted: true,
+      };
+      const job = request(modelPath, { format: 'merged-gguf', checkpointDirectory });
+      await expect(exportCheckpoint(job, { ...OPTIONS, gate, signal: controller.signal })).rejects.toMatchObject({
+        code: 'trainer.cancelled',
+        cause: enough,
+      });
+      expect(numTurns).toBe(last);
+      expect(isHeld).toBe(false);
+    },
+  );
 });
 
 describe('SmolLM2', () => {
