@@ -198,7 +198,8 @@ describe('an export', () => {
       let numTurns = 0;
       let isHeld = false;
       const gate = {
-        acquire: async () => {
+        acquire: async (signal?: AbortSignal) => {
+          signal?.throwIfAborted();
           expect(isHeld).toBe(false);
           isHeld = true;
           numTurns += 1;
