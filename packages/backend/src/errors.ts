@@ -11,6 +11,8 @@ export type EngineErrorCode =
   | 'engine.invalid_request'
   /** Needed more work or memory in the middle of a reply than one reply gets. */
   | 'engine.constraint_exhausted'
+  /** The request's masks together let no token follow in the middle of a reply. */
+  | 'engine.no_token_left'
   | 'engine.host_lost'
   | 'engine.internal';
 

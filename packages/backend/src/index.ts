@@ -1,6 +1,6 @@
 export { checkFeatures } from './check-features.ts';
 export { check, checkCount, isIntegerIn, refusal } from './check-field.ts';
-export { checkFirstToken } from './check-first-token.ts';
+export { checkFirstToken, whyNoToken } from './check-next-token.ts';
 export { checkPromptIds, checkRoom, checkVocabulary } from './check-prompt-ids.ts';
 export type { ComputeTurns } from './compute-turns.ts';
 export type { EndTokens } from './vocabulary/end-tokens.ts';
@@ -25,6 +25,8 @@ export type {
   TokenLogprob,
   TopLogprob,
 } from './sample-event.ts';
+export { noTokenLeft } from './no-token-left.ts';
+export type { TokenMasks } from './no-token-left.ts';
 export { DEFAULT_SAMPLE } from './sample-request.ts';
 export type { AdapterRef, AdapterVersion, LogprobsMode, SampleRequest } from './sample-request.ts';
 export { clampedBias, samplingChangesOf } from './sampling-changes.ts';

@@ -40,8 +40,8 @@ export interface ChoiceConstraint {
   /**
    * Which tokens may come next.
    * @param mask `[ceil(V / 32)]`, holds anything; is left as it is where any token may come
-   * @returns `complete` when only end tokens are left
-   * @throws {EngineError} engine.internal, engine.constraint_exhausted
+   * @returns `complete` when only end tokens are left, which no other mask takes then
+   * @throws {EngineError} engine.internal, engine.constraint_exhausted; engine.no_token_left where there are none it would allow
    */
   fillMask(mask: TokenMask): 'any' | 'masked' | 'complete';
   /** While waiting: false for a token that ends the wait and goes on with what the constraint cannot begin with. */

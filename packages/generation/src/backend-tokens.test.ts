@@ -1,4 +1,4 @@
-import type { AdapterVersion, TokenBackend } from '@trainyard/backend';
+import { type AdapterVersion, EngineError, type TokenBackend } from '@trainyard/backend';
 import { ScriptedTokenBackend } from '@trainyard/backend/testing';
 import { EmbeddedTokenBackend, TokenEngine } from '@trainyard/engine';
 import { byteTokenizer, mixedLogits, replying, ScriptedRunner, VOCAB_SIZE } from '@trainyard/engine/testing';
@@ -244,5 +244,35 @@ describe('an adapter', () => {
     engine.abort(asked.requestId);
     await expect.poll(() => transcript.failed?.code).toBe('engine.aborted');
     expect(engine.stats().numRequests).toBe(0);
+  });
+});
+
+describe('a back end that fails in the middle of a reply without saying why', () => {
+  /** Gives these tokens, then breaks. */
+  function breaking(tokenIds: readonly number[]): TokenBackend {
+    return Object.assign(embedded(mixedLogits, false), {
+      async *sample(): ReturnType<TokenBackend['sample']> {
+        yield { kind: 'started', cachedTokens: 0 } as const;
+        for (const id of tokenIds) yield { kind: 'tokens', index: 0, tokenIds: [id], logprobs: null, finish: null };
+        throw new EngineError('engine.internal', 'the far side broke');
+      },
+    });
+  }
+  const masks = { allowedTokenIds: [65, 66], badWords: ['AA', 'AB'] };
+  const none = (numTokens: number): object => ({
+    code: 'engine.no_token_left',
+    message: `allowedTokenIds must leave a token that a reply can go on with behind its first ${numTokens}, got none beside badWords`,
+    param: 'allowedTokenIds',
+  });
+
+  test.each<[string, number[], RequestOptions, object]>([
+    ['masks left none', [66, 65], masks, none(2)],
+    ['masks left none, and it took one', [66, 65, 0], masks, none(2)],
+    ['masks left one', [65, 66], { ...masks, badWords: ['AA'] }, { code: 'engine.internal', param: null }],
+    ['there were no masks', [65, 66], {}, { code: 'engine.internal', param: null }],
+  ])('%s', async (_what, tokenIds, options, failure) => {
+    const { failed, numEnds } = await answer(textOver(breaking(tokenIds)), options);
+    expect(failed).toMatchObject(failure);
+    expect(numEnds).toBe(1);
   });
 });

@@ -1,7 +1,10 @@
 import {
+  asEngineError,
   checkFeatures,
   type ChoiceText,
+  type EndTokens,
   EngineError,
+  type EngineErrorCode,
   type EngineStats,
   type LocalTokens,
   type SampledTokens,
@@ -20,6 +23,7 @@ import {
   TokenFaces,
   type TokenSubmission,
   type TokenTexts,
+  whyNoToken,
 } from '@trainyard/backend';
 import { type ChoiceSampling, naming, renameFields } from '@trainyard/protocol/fields';
 import { DrawnTokens } from './drawn-tokens.ts';
@@ -36,6 +40,7 @@ export class BackendTokens implements LocalTokens {
   readonly vocabSize: number;
   readonly hasWork = false;
   readonly #backend: TokenBackend;
+  readonly #ends: EndTokens;
   readonly #descriptions: TokenFaces;
   readonly #publications: Publications;
   readonly #readings = new Map<string, Reading>();
@@ -44,9 +49,9 @@ export class BackendTokens implements LocalTokens {
 
   /**
    * @param backend started, and serving one model; stays the caller's
-   * @param texts what the model's tokens say
+   * @param vocabulary what the model's tokens say, and which of them end a reply
    */
-  constructor(backend: TokenBackend, texts: TokenTexts) {
+  constructor(backend: TokenBackend, vocabulary: TokenTexts & EndTokens) {
     const [model] = backend.models;
     if (model === undefined) throw new Error('the back end serves no model');
     const { maxRequests, maxChoices } = backend.capabilities;
@@ -54,7 +59,8 @@ export class BackendTokens implements LocalTokens {
     this.vocabSize = model.vocabSize;
     this.#backend = backend;
     this.#publications = new Publications(backend);
-    this.#descriptions = new TokenFaces(texts);
+    this.#ends = vocabulary;
+    this.#descriptions = new TokenFaces(vocabulary);
   }
 
   get size(): number {
@@ -129,13 +135,31 @@ export class BackendTokens implements LocalTokens {
       this.#generatedTokens += totals.completionTokens;
       reading.complete(totals);
     } catch (error) {
-      reading.fail(error);
+      reading.fail(this.#whyItEnded(reading, error));
     } finally {
       adapter?.release();
       reading.close();
     }
   }
+
+  #whyItEnded({ submission, replies }: Reading, error: unknown): unknown {
+    const { request, banned, text } = submission;
+    if (text === null || !UNEXPLAINED.has(asEngineError(error).code)) return error;
+    const facts = { vocabSize: this.vocabSize, ends: this.#ends, banned, text };
+    for (const reply of replies.values()) {
+      try {
+        const why = whyNoToken(reply, request, facts);
+        if (why !== null) return why;
+      } catch {
+        // It has tokens that no mask allowed, and says nothing of why it ended.
+      }
+    }
+    return error;
+  }
 }
+
+/** Codes of a back end that may not know that masks left no token: some vLLM fail then as if they were broken. */
+const UNEXPLAINED: ReadonlySet<EngineErrorCode> = new Set(['engine.internal', 'engine.host_lost']);
 
 /** @throws {EngineError} engine.invalid_request naming what the back end cannot do */
 function paramsOf({ request, banned, text }: TokenSubmission, backend: TokenBackend): SampleParams {
@@ -199,10 +223,13 @@ class Reading {
   readonly submission: TokenSubmission;
   readonly #descriptions: TokenFaces;
   readonly #isRead: boolean;
+  readonly #isMasked: boolean;
   readonly #controller = new AbortController();
   readonly #choices = new Map<number, ChoiceText>();
   readonly #ended = new Set<number>();
   readonly #traces = new Map<number, DrawnTokens>();
+  /** Those that go on, where several masks are left to a back end which may not say why none can. */
+  readonly replies = new Map<number, number[]>();
   #resumed: PromiseWithResolvers<void> | null = null;
   #completionTokens = 0;
   #cachedTokens = 0;
@@ -214,6 +241,8 @@ class Reading {
     this.submission = submission;
     this.#descriptions = faces;
     this.#isRead = !asksText;
+    const { request, banned } = submission;
+    this.#isMasked = request.allowedTokenIds !== null || request.minTokens > 0 || banned.length > 0;
     this.setPaused(submission.isPaused);
   }
 
@@ -310,6 +339,7 @@ class Reading {
     const trace = this.#traceOf(index);
     for (const draw of step.draws?.slice(0, read.numTokens) ?? []) trace.add(draw);
     this.#completionTokens += read.numTokens;
+    if (this.#isRead && this.#isMasked) this.#remember(step);
     const output = {
       index,
       text: read.text,
@@ -325,6 +355,7 @@ class Reading {
       return;
     }
     this.#ended.add(index);
+    this.replies.delete(index);
     this.#traces.delete(index);
     const sampling = this.#samplingOf(trace);
     this.#emit({
@@ -334,6 +365,12 @@ class Reading {
       finishReason: read.finish.reason,
       stopReason: read.finish.stopReason,
     });
+  }
+
+  #remember({ index, tokenIds }: SampledTokens): void {
+    const reply = this.replies.get(index) ?? [];
+    for (const id of tokenIds) reply.push(id);
+    this.replies.set(index, reply);
   }
 
   #traceOf(index: number): DrawnTokens {

@@ -1,5 +1,5 @@
 import type { Choice } from './choice.ts';
-import { EngineError, createTokenMask } from '@trainyard/backend';
+import { EngineError, createTokenMask, noTokenLeft } from '@trainyard/backend';
 import type { TokenLogprob, StopVerdict, TokenMask } from '@trainyard/backend';
 import { finiteLogSum, type LogprobWriter } from '../sampling/logprobs.ts';
 import { maskRow } from '../sampling/mask-row.ts';
@@ -30,7 +30,7 @@ export class ChoiceSampler {
 
   /**
    * @param row logits, `[V]`; holds anything afterwards
-   * @throws {EngineError} engine.internal when no token is possible, the logits that log-probabilities are wanted of are not numbers, or the constraint fails
+   * @throws {EngineError} engine.no_token_left when masks leave none; engine.internal when the logits are not numbers, or the constraint fails
    */
   next(choice: Choice, row: Float32Array): SampledToken {
     const { text, owner } = choice;
@@ -38,8 +38,9 @@ export class ChoiceSampler {
     const { sampling, logprobs: numTop, logprobTokenIds, logprobsMode } = owner.request;
     const masking = constraint?.fillMask(this.#mask) ?? 'any';
     if (masking !== 'any') maskRow(row, this.#mask);
-    // A completed constraint leaves end tokens only: minTokens must not take those, too.
-    const adjustments = masking === 'complete' ? { ...choice.adjustments, masked: null } : choice.adjustments;
+    // A completed constraint leaves end tokens only: no other mask must take those, too.
+    const others = choice.adjustments;
+    const adjustments = masking === 'complete' ? { ...others, allowed: null, banned: [], masked: null } : others;
     const key = constraint?.isWaiting ? this.#admittedKey(choice, row, adjustments) : keyOf(choice);
     const { token, logSumExp } = sampleToken(
       row,
@@ -50,7 +51,7 @@ export class ChoiceSampler {
       this.#buffers,
       choice.tracer,
     );
-    if (token < 0) throw noTokenPossible(choice, row, adjustments);
+    if (token < 0) throw noTokenPossible(row, adjustments, constraint !== null, choice.numSampled);
     if (numTop === null) return { token, logprobs: null, verdict: choice.take(token) };
     // The token was drawn behind masks; the row as the model gave it may still be one of no numbers.
     const logSum = finiteLogSum(logSumExp);
@@ -68,7 +69,7 @@ export class ChoiceSampler {
 
   /** Goes on by a token that was drawn elsewhere. @throws {EngineError} engine.internal when none was possible */
   take(choice: Choice, token: number): SampledToken {
-    if (token < 0) throw noTokenPossible(choice, null, choice.adjustments);
+    if (token < 0) throw new EngineError('engine.internal', 'no token is possible: the model gave no finite logit');
     return { token, logprobs: null, verdict: choice.take(token) };
   }
 
@@ -93,21 +94,22 @@ function isGreedy({ owner }: Choice): boolean {
   return owner.request.sampling.temperature === 0;
 }
 
-/** @param row null when the logits are elsewhere */
+/** @param row as the model gave it, but for the constraint's mask */
 function noTokenPossible(
-  { owner, text }: Choice,
-  row: Float32Array | null,
-  adjustments: TokenAdjustments,
+  row: Float32Array,
+  { allowed, banned, masked }: TokenAdjustments,
+  isConstrained: boolean,
+  numSampled: number,
 ): EngineError {
-  if (row?.some((logit) => Number.isNaN(logit) || logit === Infinity))
+  if (row.some((logit) => Number.isNaN(logit) || logit === Infinity))
     return new EngineError('engine.internal', 'no token is possible: the logits are not numbers');
-  const masks = [
-    text?.constraint && 'constraint',
-    owner.allowedIds !== null && 'allowedTokenIds',
-    adjustments.banned.length > 0 && 'badWords',
-    adjustments.masked !== null && 'minTokens',
-    adjustments.logitBias.length > 0 && 'logitBias',
-  ].filter((name) => typeof name === 'string');
-  const cause = masks.length === 0 ? 'the model gave no finite logit' : `${masks.join(' and ')} mask every one`;
-  return new EngineError('engine.internal', `no token is possible: ${cause}`);
+  const masks = {
+    allowed: allowed !== null,
+    banned: banned.length > 0,
+    ends: masked !== null,
+    constraint: isConstrained,
+  };
+  if (!Object.values(masks).includes(true))
+    return new EngineError('engine.internal', 'no token is possible: the model gave no finite logit');
+  return noTokenLeft(masks, numSampled);
 }

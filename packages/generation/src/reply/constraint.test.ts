@@ -183,7 +183,8 @@ describe('a constraint that fails', () => {
       const bad = harness.submit({ constraint: spec(broken), n: 2, sampling: { temperature: 1 } });
       const good = harness.submit({ constraint: { min: 2, max: 2 } });
       harness.run();
-      expect(bad.failed).toMatchObject({ code: 'engine.internal', message: expect.stringContaining('constraint') });
+      const code = broken === 'allows nothing' ? 'engine.invalid_request' : 'engine.internal';
+      expect(bad.failed).toMatchObject({ code, message: expect.stringContaining('constraint') });
       expect(good.text()).toMatch(/^\d\d$/);
       expect(harness.constraints.numClosed).toBe(harness.constraints.numOpened);
     },
@@ -231,15 +232,57 @@ describe('a constraint that fails', () => {
 
   test('masks that leave no token later fail the request and are named', () => {
     const failure = (options: RequestOptions): unknown => reply(mixedLogits, options).failed;
-    const named = (...fields: string[]): object => ({
-      code: 'engine.internal',
-      message: `no token is possible: ${fields.join(' and ')} mask every one`,
+    const naming = (numTokens: number, param: string, ...others: string[]): object => ({
+      code: 'engine.no_token_left',
+      message: `${param} must leave a token that a reply can go on with behind its first ${numTokens}, got none beside ${others.join(' and ')}`,
+      param,
     });
     const digit = id('1');
-    expect(failure({ constraint: { min: 2, max: 2 }, allowedTokenIds: [digit], badWords: ['11'] })).toMatchObject(
-      named('constraint', 'allowedTokenIds', 'badWords'),
+    const constraint = { min: 2, max: 2 };
+    expect(failure({ constraint, allowedTokenIds: [digit], badWords: ['11'] })).toMatchObject(
+      naming(1, 'allowedTokenIds', 'badWords', 'constraint'),
     );
-    expect(failure({ allowedTokenIds: [65], badWords: ['AA'] })).toMatchObject(named('allowedTokenIds', 'badWords'));
+    expect(failure({ allowedTokenIds: [65], badWords: ['AAA'] })).toMatchObject(
+      naming(2, 'allowedTokenIds', 'badWords'),
+    );
+    // Behind one digit the constraint would let the reply end.
+    expect(failure({ constraint: { min: 1, max: 2 }, allowedTokenIds: [digit], badWords: ['11'] })).toMatchObject(
+      naming(1, 'allowedTokenIds', 'badWords', 'constraint'),
+    );
+    const letters = { allowedTokenIds: [65, EOS], badWords: ['AA'], minTokens: 2 };
+    expect(failure(letters)).toMatchObject(naming(1, 'allowedTokenIds', 'badWords', 'minTokens'));
+  });
+
+  test.each([
+    ['greedy', { temperature: 0 }],
+    ['drawn', { temperature: 1 }],
+    ['truncated', { temperature: 1, topP: 0.5, topK: 3, minP: 0.1, topNSigma: 1 }],
+  ])('no token left, %s: that request fails once, with all its choices, and its neighbours go on', (_, sampling) => {
+    for (const logprobsMode of ['raw', 'processed'] as const) {
+      const harness = harnessFor(mixedLogits);
+      const others = { maxTokens: 6, ignoreEos: true, sampling: { temperature: 1, seed: 3n } };
+      const alone = reply(mixedLogits, others);
+      const dead = { allowedTokenIds: [65], badWords: ['AAA'], logprobs: 2, logprobsMode, tracesSampling: true };
+      const failing = harness.submit({ ...dead, n: sampling.temperature === 0 ? 1 : 3, sampling });
+      const beside = harness.submit(request({ prompt: PROMPT, ...others }));
+      harness.run();
+      expect(failing.events.filter(({ kind }) => kind === 'failed' || kind === 'completed')).toMatchObject([
+        { kind: 'failed', code: 'engine.no_token_left' },
+      ]);
+      expect(beside.tokenIds()).toEqual(alone.tokenIds());
+    }
+  });
+
+  test('a constraint that is complete ends the reply, whatever else masks its end', () => {
+    const digit = id('1');
+    const constraint = { min: 2, max: 2 };
+    const ended = (options: RequestOptions): unknown => {
+      const answer = reply(mixedLogits, { constraint, ...options });
+      return answer.failed ?? [answer.text(), answer.finished()?.finishReason];
+    };
+    expect(ended({ allowedTokenIds: [digit] })).toEqual(['11', 'stop']);
+    expect(ended({ constraint: { min: 0, max: 0 }, allowedTokenIds: [digit] })).toEqual(['', 'stop']);
+    expect(ended({ allowedTokenIds: [digit], minTokens: 5, ignoreEos: true })).toEqual(['11', 'stop']);
   });
 });
 

@@ -1,7 +1,7 @@
 import type { TokenMatcher } from '@trainyard/constraints';
 import type { ToolDescription, ToolFormat } from '@trainyard/tokenizer';
 import type { TextTokenizer } from '../contract/text-tokenizer.ts';
-import { EngineError, allow, allowsOnly } from '@trainyard/backend';
+import { EngineError, allow, allowsOnly, noTokenLeft } from '@trainyard/backend';
 import { MarkerFinder } from './marker-finder.ts';
 import type { TokenMask, ChoiceConstraint } from '@trainyard/backend';
 
@@ -37,6 +37,9 @@ export type ConstraintStart =
   /** At once, unless the reply's first token is the opener: then behind the marker. */
   | { kind: 'behind_if_opened'; openerId: number; marker: string };
 
+/** The masks where the constraint by itself allows no token. */
+const ALONE = { allowed: false, banned: false, ends: false, constraint: true };
+
 /** Holds one choice to its request's constraint, from where it begins. */
 export class ConstraintGuide implements ChoiceConstraint {
   readonly #root: TokenMatcher;
@@ -45,6 +48,7 @@ export class ConstraintGuide implements ChoiceConstraint {
   #marker: MarkerFinder | null;
   /** As long as the reply's first token decides whether the constraint has begun: that token. */
   #openerId: number | null;
+  #numTokens = 0;
   /** Cloned on first use: choices that never run cost nothing. */
   #matcher: TokenMatcher | null = null;
 
@@ -75,9 +79,7 @@ export class ConstraintGuide implements ChoiceConstraint {
       if (this.#openerId !== null) allow(mask, [this.#openerId]);
       return isOver && this.#openerId === null;
     });
-    if (mask.every((word) => word === 0)) {
-      throw new EngineError('engine.internal', 'no token is possible: the constraint allows none');
-    }
+    if (mask.every((word) => word === 0)) throw noTokenLeft(ALONE, this.#numTokens);
     return isStopped || allowsOnly(mask, this.#endIds) ? 'complete' : 'masked';
   }
 
@@ -97,6 +99,7 @@ export class ConstraintGuide implements ChoiceConstraint {
   }
 
   accept(token: number): void {
+    this.#numTokens++;
     if (this.#openerId !== null) {
       if (token !== this.#openerId) this.#marker = null;
       this.#openerId = null;

@@ -59,6 +59,8 @@ export const SAMPLING = [
   'request.unsupported',
   'context_length_exceeded',
   'engine.invalid_request',
+  'engine.constraint_exhausted',
+  'engine.no_token_left',
   'engine.template_failed',
   'engine.overloaded',
   'rate_limit_exceeded',

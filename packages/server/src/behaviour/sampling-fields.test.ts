@@ -2,6 +2,8 @@
 import { afterAll, afterEach, beforeAll, describe, expect } from 'vitest';
 
 import { test } from '../testing/behaviour-test.ts';
+import type { ErrorBody } from '@trainyard/protocol';
+import { readEvents } from '../testing/test-server.ts';
 import { END, ScriptedService } from '../testing/scripted-service.ts';
 
 let service: ScriptedService;
@@ -94,11 +96,39 @@ describe('masks', () => {
     expect(await service.content({ ...GREEDY, ...ending })).toBe('');
   });
 
-  test('masks that leave no token later are a failure of the request, not an answer', async () => {
+  test.each([
+    [{ allowed_token_ids: [A], bad_words: ['aa'] }, 'allowed_token_ids', 1],
+    [{ allowed_token_ids: [A, EOS], bad_words: ['aaa'], min_tokens: 4 }, 'allowed_token_ids', 2],
+    [{ allowed_token_ids: [A], structured_outputs: { regex: 'ab' } }, 'allowed_token_ids', 1],
+    [{ bad_words: ['ab'], structured_outputs: { regex: 'ab' } }, 'bad_words', 1],
+    [{ stop_token_ids: [B], min_tokens: 3, structured_outputs: { regex: 'ab' } }, 'min_tokens', 1],
+  ])('masks %#: leave no token later, and one answer says so', async (masks, field, numTokens) => {
     service.prefer({ a: 1 });
-    expect(await service.refusal({ ...GREEDY, allowed_token_ids: [A], structured_outputs: { regex: 'ab' } })).toBe(
-      '500 null',
+    const named = { code: 'engine.no_token_left', type: 'invalid_request_error', param: field };
+    const response = await service.server.chat({ ...GREEDY, ...masks });
+    const { error } = response.json<ErrorBody>();
+    expect([response.statusCode, error]).toMatchObject([400, named]);
+    expect(error.message).toContain(
+      `${field} must leave a token that a reply can go on with behind its first ${numTokens},`,
     );
+    const { events, isDone } = readEvents((await service.server.chat({ ...GREEDY, ...masks, stream: true })).body);
+    expect(isDone).toBe(true);
+    const ends = events.filter((event) => 'error' in event || event.choices?.some((choice) => choice.finish_reason));
+    expect(ends).toMatchObject([{ error: named }]);
+  });
+
+  test('a complete constraint ends the reply, whatever masks its end', async () => {
+    service.prefer({ a: 1, b: 0 });
+    const constraint = { structured_outputs: { regex: 'ab' } };
+    expect(await service.content({ ...GREEDY, ...constraint, allowed_token_ids: [A, B] })).toBe('ab');
+    expect(await service.content({ ...GREEDY, ...constraint, bad_words: ['<|im_end|>', '<|end|>'] })).toBe('ab');
+  });
+
+  test('a beam search heeds no masks, and has none that could leave nothing', async () => {
+    service.prefer({ a: 1, b: 0 });
+    const masks = { allowed_token_ids: [B], bad_words: ['b'], min_tokens: 2 };
+    const { choices } = await service.answer({ use_beam_search: true, n: 2, max_tokens: 3, ...masks });
+    expect(choices.map(({ message }) => message.content)).toHaveLength(2);
   });
 });
 

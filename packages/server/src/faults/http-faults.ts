@@ -33,6 +33,7 @@ export const HTTP_FAULTS = {
   context_length_exceeded: invalid,
   'engine.invalid_request': invalid,
   'engine.constraint_exhausted': invalid,
+  'engine.no_token_left': invalid,
   'engine.template_failed': invalid,
   'engine.overloaded': { status: 429, type: 'overloaded_error', retryable: true },
   // Nobody is left to read it when the client aborted; the status is for a shutdown.

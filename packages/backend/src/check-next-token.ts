@@ -1,0 +1,109 @@
+import type { EngineError } from './errors.ts';
+import { noTokenLeft, type TokenMasks } from './no-token-left.ts';
+import type { ChoiceText, RequestText } from './request-text.ts';
+import type { SampleRequest } from './sample-request.ts';
+import type { EndTokens } from './vocabulary/end-tokens.ts';
+import { allows, createTokenMask } from './vocabulary/token-mask.ts';
+
+type Masking = Pick<SampleRequest, 'allowedTokenIds' | 'stopTokenIds' | 'minTokens' | 'beamSearch'>;
+
+/** The rest of what decides which token may come next. */
+export interface NextTokenFacts {
+  readonly vocabSize: number;
+  readonly ends: EndTokens;
+  /** Token sequences that must not come. */
+  readonly banned: readonly (readonly number[])[];
+  readonly text: RequestText;
+}
+
+/**
+ * Refuses masks that together take every token away before the first is sampled. Costs nothing where nothing but a constraint masks; a constraint's first mask is
+ * made where another could empty it. What dead-ends later is a failure of the reply.
+ *
+ * @throws {EngineError} engine.invalid_request naming the fields; engine.internal, engine.constraint_exhausted of the constraint
+ */
+export function checkFirstToken(request: Masking, facts: NextTokenFacts): void {
+  const failure = onChoice(facts.text, (choice) => failureBehind([], request, facts, choice, true));
+  if (failure !== null) throw failure;
+}
+
+/**
+ * Looks at a reply whose back end failed without saying why: null where its masks left a token behind what it has, and before the last of that, which may be one
+ * that no mask allowed.
+ */
+export function whyNoToken(replyIds: readonly number[], request: Masking, facts: NextTokenFacts): EngineError | null {
+  return onChoice(facts.text, (choice) => {
+    const { constraint } = choice;
+    for (const [at, id] of replyIds.entries()) {
+      if (at === replyIds.length - 1) {
+        const failure = failureBehind(replyIds.slice(0, at), request, facts, choice, false);
+        if (failure !== null) return failure;
+      }
+      choice.push(id, null);
+      constraint?.accept(id);
+    }
+    return failureBehind(replyIds, request, facts, choice, false);
+  });
+}
+
+function onChoice<Result>(text: RequestText, look: (choice: ChoiceText) => Result): Result {
+  const choice = text.openChoice();
+  try {
+    return look(choice);
+  } finally {
+    choice.close();
+  }
+}
+
+function failureBehind(
+  replyIds: readonly number[],
+  request: Masking,
+  facts: NextTokenFacts,
+  choice: ChoiceText,
+  completesAnyway: boolean,
+): EngineError | null {
+  const masks = masksThatLeaveNone(replyIds, request, facts, choice, completesAnyway);
+  return masks && noTokenLeft(masks, replyIds.length);
+}
+
+/** @param completesAnyway a complete constraint ends the reply, whatever else masks its end: elsewhere only `minTokens` leave it */
+function masksThatLeaveNone(
+  replyIds: readonly number[],
+  { allowedTokenIds, stopTokenIds, minTokens, beamSearch }: Masking,
+  { vocabSize, ends, banned }: NextTokenFacts,
+  choice: ChoiceText,
+  completesAnyway: boolean,
+): TokenMasks | null {
+  if (beamSearch !== null) return null;
+  const barred = new Set(banned.filter((sequence) => isDue(sequence, replyIds)).map((sequence) => sequence.at(-1)!));
+  const ending = minTokens > replyIds.length ? new Set([...stopTokenIds, ...ends.endTokenIds, ends.eosTokenId]) : null;
+  if (allowedTokenIds === null && barred.size === 0 && ending === null) return null;
+  const { forcedId } = choice;
+  if (forcedId !== null && ending?.has(forcedId) !== true) return null; // it goes before masks
+  // Behind end tokens alone it keeps some other, or is complete, and then it may end.
+  const isNarrowed = allowedTokenIds !== null || barred.size > 0 || stopTokenIds.length > 0;
+  const mask = createTokenMask(vocabSize);
+  const masking = isNarrowed ? (choice.constraint?.fillMask(mask) ?? 'any') : 'any';
+  if (masking === 'complete' && completesAnyway) return null;
+  const masked = masking === 'complete' ? null : ending;
+  const isPossible = (id: number): boolean =>
+    !barred.has(id) && masked?.has(id) !== true && (masking === 'any' || allows(mask, id));
+  if (allowedTokenIds?.some(isPossible) ?? someBelow(vocabSize, isPossible)) return null;
+  return {
+    allowed: allowedTokenIds !== null,
+    banned: barred.size > 0,
+    ends: masked !== null,
+    constraint: masking !== 'any',
+  };
+}
+
+/** Whether its last token is the next. */
+function isDue(sequence: readonly number[], replyIds: readonly number[]): boolean {
+  const start = replyIds.length - (sequence.length - 1);
+  return start >= 0 && sequence.every((id, at) => at === sequence.length - 1 || replyIds[start + at] === id);
+}
+
+function someBelow(end: number, isPossible: (id: number) => boolean): boolean {
+  for (let id = 0; id < end; id++) if (isPossible(id)) return true;
+  return false;
+}

@@ -1,0 +1,36 @@
+import { type FieldText, naming } from '@trainyard/protocol/fields';
+import { refusal } from './check-field.ts';
+import { EngineError } from './errors.ts';
+
+/** Ways in which a request takes tokens away before one is sampled. */
+export interface TokenMasks {
+  readonly allowed: boolean;
+  readonly banned: boolean;
+  /** End tokens, before `minTokens`. */
+  readonly ends: boolean;
+  readonly constraint: boolean;
+}
+
+/**
+ * The failure of a reply that its request's masks let no token begin, or go on with.
+ * @param masks at least one of them takes tokens away
+ * @param numTokens those that the reply has: with none the request is refused for it
+ */
+export function noTokenLeft(masks: TokenMasks, numTokens: number): EngineError {
+  const fields = [
+    masks.allowed && 'allowedTokenIds',
+    masks.banned && 'badWords',
+    masks.ends && 'minTokens',
+    masks.constraint && 'constraint',
+  ].filter((name) => typeof name === 'string');
+  const [param] = fields;
+  if (param === undefined) throw new Error('without a mask every token is left');
+  if (numTokens === 0) return refusal(param, saying(fields, 'begin with'));
+  const text = saying(fields, `go on with behind its first ${numTokens}`);
+  return new EngineError('engine.no_token_left', text, { param });
+}
+
+function saying([first, ...others]: readonly string[], how: string): FieldText {
+  const beside = others.flatMap((field, at) => [at === 0 ? ' beside ' : ' and ', { field }]);
+  return [...naming`${{ field: first! }} must leave a token that a reply can ${how}, got none`, ...beside];
+}
