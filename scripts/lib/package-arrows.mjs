@@ -1,20 +1,20 @@
 /**
  * Which package may import which. An arrow that is not here does not exist: the linter (`.oxlintrc.json`), the check
- * `arrows` and a test all read this table. `protocol/fields` is the part of `protocol` that is data without a library.
+ * `arrows` and a test all read this table. `protocol/fields` and `protocol/json` are the parts of `protocol` that need no library: tables, and how JSON keeps the order of keys.
  * @type {Readonly<Record<string, readonly string[]>>}
  */
 export const PACKAGE_ARROWS = {
   protocol: [],
   native: [],
   store: [],
-  tokenizer: ['native', 'protocol/fields'],
-  constraints: [],
+  tokenizer: ['native', 'protocol/fields', 'protocol/json'],
+  constraints: ['protocol/json'],
   transformer: ['native'],
   decoder: ['transformer', 'native'],
   backend: ['protocol/fields'],
-  vllm: ['backend', 'protocol/fields'],
+  vllm: ['backend', 'protocol/fields', 'protocol/json'],
   engine: ['backend', 'tokenizer', 'decoder', 'transformer', 'native', 'protocol/fields'],
-  generation: ['backend', 'tokenizer', 'constraints', 'native', 'protocol/fields'],
+  generation: ['backend', 'tokenizer', 'constraints', 'native', 'protocol/fields', 'protocol/json'],
   trainer: ['tokenizer', 'decoder', 'transformer', 'native', 'protocol/fields'],
   tinker: ['backend', 'trainer'],
   server: ['protocol', 'generation', 'backend', 'engine', 'vllm', 'trainer', 'tinker', 'store'],
@@ -32,12 +32,13 @@ export const TEST_ARROWS = { generation: ['engine', 'vllm'], vllm: ['engine'] };
 /** Packages that also run in a browser: their source (not their tests) imports nothing of Node. */
 const BROWSER_PACKAGES = ['protocol', 'sdk', 'dashboard'];
 
-/** Every import specifier below a package's name is private, but for what it has for the tests of others, and the tables of fields. */
+/** Every import specifier below a package's name is private, but for what it has for the tests of others, and the parts of `protocol` that need no library. */
 const DEEP_IMPORTS = {
   group: [
     '@trainyard/*/**',
     '!@trainyard/*/testing',
     '!@trainyard/protocol/fields',
+    '!@trainyard/protocol/json',
     '!@trainyard/sdk/rollouts',
     '**/packages/*/src/**',
   ],

@@ -1,10 +1,10 @@
+import { entriesOf, objectInOrder, parseInOrder, writeInOrder } from '@trainyard/protocol/json';
 import { closedSet, uniqueLists } from './closed-set.ts';
 import { ConstraintError } from '../contract/constraint-error.ts';
 import type { WhitespaceOption } from '../contract/constraint-spec.ts';
 import { namesControl, translateRegex } from './ecma-regex.ts';
 import { whitespaceGuidance } from './json-whitespace.ts';
 import { byteLength, checkLimit } from '../contract/limits.ts';
-import { inOrder, keysOf, parseInOrder, writeInOrder } from './key-order.ts';
 import { stringFormat } from './string-formats.ts';
 
 /**
@@ -186,13 +186,12 @@ class SchemaWalk {
 
   #schemaMap(value: unknown, path: string, depth: number): Record<string, Schema> {
     if (!isObject(value)) throw invalid(path, 'an object of schemas is expected');
-    const map: Record<string, Schema> = {};
-    const keys = keysOf(value);
-    for (const key of keys) {
-      checkText(key, path);
-      setKey(map, key, this.schema(value[key], `${path}/${escapePointer(key)}`, depth + 1));
-    }
-    return inOrder(map, keys);
+    return objectInOrder(
+      entriesOf(value).map(([key, schema]) => {
+        checkText(key, path);
+        return [key, this.schema(schema, `${path}/${escapePointer(key)}`, depth + 1)];
+      }),
+    );
   }
 
   #patternMap(value: unknown, path: string, depth: number): Record<string, Schema> {
@@ -285,10 +284,9 @@ function namedProperties(schema: Record<string, unknown>, root: unknown): Record
   if (others['properties'] !== undefined || others['patternProperties'] !== undefined) return schema;
   const names = closedSet(propertyNames, root);
   if (names !== null) {
-    const properties: Record<string, unknown> = {};
-    const keys = new Set(names.filter((name) => typeof name === 'string'));
-    for (const name of keys) setKey(properties, name, additionalProperties);
-    return { ...others, properties: inOrder(properties, [...keys]), additionalProperties: false };
+    const keys = names.filter((name) => typeof name === 'string');
+    const properties = objectInOrder(keys.map((name) => [name, additionalProperties]));
+    return { ...others, properties, additionalProperties: false };
   }
   if (!isObject(propertyNames)) return schema;
   const { pattern, type: _type, title: _title, description: _words, ...rest } = propertyNames;

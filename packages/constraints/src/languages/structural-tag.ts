@@ -1,4 +1,4 @@
-import { parseInOrder } from './key-order.ts';
+import { parseInOrder } from '@trainyard/protocol/json';
 import { ConstraintError } from '../contract/constraint-error.ts';
 import type { WhitespaceOption } from '../contract/constraint-spec.ts';
 import { byteLength, checkLimit } from '../contract/limits.ts';

@@ -1,3 +1,5 @@
+import { isSortedKey, markedEntries, mayHaveSortedKeys, withMarkedKeys } from '@trainyard/protocol/json';
+
 /**
  * JSON as Python reads it: integers of any length, floats that stay floats, keys in their order. Templates write the calls of earlier turns as JSON
  * again, and the text has to be the one that was sampled.
@@ -8,15 +10,11 @@
  * @param text valid JSON, which does not nest deep
  */
 export function parsePythonValues(text: string): unknown {
-  // Behind a letter no key looks like an integer: the object that is read has its keys in their order.
-  const marked = text.replace(STRING, (string: string, colon: string | undefined) =>
-    colon === undefined ? string : `"k${string.slice(1)}`,
-  );
-  return JSON.parse(marked, (_key, value: unknown, context?: { source?: string }) => {
+  return JSON.parse(withMarkedKeys(text), (_key, value: unknown, context?: { source?: string }) => {
     if (typeof value === 'number') return pythonNumber(value, context?.source ?? '');
     if (typeof value !== 'object' || value === null || Array.isArray(value) || value instanceof Number) return value;
-    const entries = Object.entries(value).map(([key, member]): [string, unknown] => [key.slice(1), member]);
-    return entries.some(([key]) => INTEGER_KEY.test(key)) ? new Map(entries) : Object.fromEntries(entries);
+    const entries = markedEntries(value);
+    return entries.some(([key]) => isSortedKey(key)) ? new Map(entries) : Object.fromEntries(entries);
   });
 }
 
@@ -25,12 +23,10 @@ export function parsePythonValues(text: string): unknown {
  * longer way and no more.
  */
 export function needsPythonValues(text: string): boolean {
-  return MAY_DIFFER.test(text);
+  return mayHaveSortedKeys(text) || NUMBER_MAY_DIFFER.test(text);
 }
 
-const MAY_DIFFER = /"(?:\d|\\u003)+"\s*:|\d[.eE]|\d{16}/;
-const STRING = /"[^"\\]*(?:\\.[^"\\]*)*"(\s*:)?/g;
-const INTEGER_KEY = /^\d+$/;
+const NUMBER_MAY_DIFFER = /\d[.eE]|\d{16}/;
 /** Python refuses longer ones, as their value takes long to compute. */
 const MAX_INTEGER_DIGITS = 4300;
 

@@ -17,6 +17,7 @@ export class SandboxProcess {
     this.#child = fork(CHILD, [], {
       // No writing, no processes, no threads, no native code: nothing a template engine needs.
       execArgv: [
+        '--conditions=@trainyard/source',
         '--permission',
         '--allow-fs-read=*',
         `--max-old-space-size=${maxHeapMb}`,

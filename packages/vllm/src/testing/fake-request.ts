@@ -133,7 +133,8 @@ function constraintOf(outputs: Body | undefined): SampleParams['constraint'] {
   if ('json' in outputs) {
     const schema = outputs['json'];
     // Keywords that its back ends do not enforce they leave out; numbers of properties they do enforce, which the brain's relaxed schemas do not.
-    const isRelaxed = typeof schema !== 'object' || !('maxProperties' in schema!);
+    const said: unknown = typeof schema === 'string' ? JSON.parse(schema) : schema;
+    const isRelaxed = typeof said !== 'object' || !('maxProperties' in said!);
     return spec({ kind: 'json_schema', schema, whitespace, closesObjects: false, isRelaxed });
   }
   if ('json_object' in outputs) return spec({ kind: 'json_object', whitespace });

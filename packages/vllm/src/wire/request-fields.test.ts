@@ -138,7 +138,9 @@ describe('constraints', () => {
       enum: [named],
     };
     const whitespace = { kind: 'capped' };
-    expect(outputs({ kind: 'json_schema', schema, whitespace, closesObjects: false })).toEqual({ json: schema });
+    expect(outputs({ kind: 'json_schema', schema, whitespace, closesObjects: false })).toEqual({
+      json: JSON.stringify(schema),
+    });
     const closed = {
       ...schema,
       additionalProperties: false,
@@ -147,9 +149,10 @@ describe('constraints', () => {
         properties: { type: 'object', properties: { a: true }, additionalProperties: false },
       },
     };
-    expect(outputs({ kind: 'json_schema', schema, whitespace, closesObjects: true })).toEqual({ json: closed });
+    const said = { json: JSON.stringify(closed) };
+    expect(outputs({ kind: 'json_schema', schema, whitespace, closesObjects: true })).toEqual(said);
     const text = JSON.stringify(schema);
-    expect(outputs({ kind: 'json_schema', schema: text, whitespace, closesObjects: true })).toEqual({ json: closed });
+    expect(outputs({ kind: 'json_schema', schema: text, whitespace, closesObjects: true })).toEqual(said);
   });
 
   test('what vLLM takes and ignores is refused', () => {

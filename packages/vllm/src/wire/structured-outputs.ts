@@ -1,5 +1,6 @@
 import { type EngineError, refusal } from '@trainyard/backend';
 import { naming } from '@trainyard/protocol/fields';
+import { entriesOf, objectInOrder, parseInOrder, writeInOrder } from '@trainyard/protocol/json';
 
 /** The fields that a spec of a constraint may have: `ConstraintSpec` of the package `constraints`, as data. */
 interface Spec {
@@ -19,10 +20,8 @@ const WRITERS: Readonly<Record<string, Writer>> = {
   json_schema: (spec) => {
     checkWhitespace(spec);
     // vLLM takes the option that closes objects and heeds it with some of its back ends only: the schema says it with all.
-    const told = (schema: unknown): unknown => (spec.closesObjects === true ? closed(schema) : schema);
-    if (typeof spec.schema === 'string' && SORTED_KEY.test(spec.schema)) return { json: inPlace(spec.schema, told) };
-    const said = told(typeof spec.schema === 'string' ? JSON.parse(spec.schema) : spec.schema);
-    return { json: typeof said === 'object' ? said : JSON.stringify(said) };
+    const schema = typeof spec.schema === 'string' ? parseInOrder(spec.schema) : spec.schema;
+    return { json: writeInOrder(spec.closesObjects === true ? closed(schema) : schema) };
   },
   json_object: (spec) => {
     checkWhitespace(spec);
@@ -60,25 +59,6 @@ function unheeded(what: string): EngineError {
   );
 }
 
-/** A key that looks like an integer, which objects here sort in front of all others; in a string, too, which costs the longer way and no more. */
-const SORTED_KEY = /"(?:\d|\\u003)+"\s*:/;
-const STRING = /("[^"\\]*(?:\\.[^"\\]*)*")(\s*:)?/g;
-
-/** JSON with all keys where they are, but for what `change` does to its value. */
-function inPlace(text: string, change: (value: unknown) => unknown): string {
-  // Behind it no key looks like an integer.
-  let mark = '~';
-  for (const written = JSON.stringify(JSON.parse(text)); written.includes(mark);) mark += '~';
-  const keysOf = (json: string, rename: (key: string) => string): string =>
-    json.replace(STRING, (whole: string, string: string, colon: string | undefined) =>
-      colon === undefined ? whole : JSON.stringify(rename(JSON.parse(string) as string)) + colon,
-    );
-  const marked = keysOf(text, (key) => (/^\d+$/.test(key) ? mark + key : key));
-  return keysOf(JSON.stringify(change(JSON.parse(marked))), (key) =>
-    key.startsWith(mark) ? key.slice(mark.length) : key,
-  );
-}
-
 /** Keywords by what they hold: one schema, a list of them, or schemas by name. All else of a schema is data. */
 const ONE = new Set(['additionalProperties', 'items', 'not', 'if', 'then', 'else', 'contains', 'propertyNames']);
 const LIST = new Set(['allOf', 'anyOf', 'oneOf', 'prefixItems', 'items']);
@@ -87,11 +67,11 @@ const NAMED = new Set(['properties', 'patternProperties', '$defs', 'definitions'
 /** Objects that list properties, and say nothing of others, have no others. */
 function closed(schema: unknown): unknown {
   if (!isObject(schema)) return schema;
-  const members = Object.entries(schema).map(([keyword, value]): [string, unknown] => {
+  const members = entriesOf(schema).map(([keyword, value]): [string, unknown] => {
     if (LIST.has(keyword) && Array.isArray(value)) return [keyword, value.map(closed)];
     if (ONE.has(keyword)) return [keyword, closed(value)];
     if (NAMED.has(keyword) && isObject(value))
-      return [keyword, Object.fromEntries(Object.entries(value).map(([name, one]) => [name, closed(one)]))];
+      return [keyword, objectInOrder(entriesOf(value).map(([name, one]) => [name, closed(one)]))];
     return [keyword, value];
   });
   const lists = isObject(schema['properties']) || isObject(schema['patternProperties']);

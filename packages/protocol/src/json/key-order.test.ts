@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 
-import { inOrder, keysOf, parseInOrder, writeInOrder } from './key-order.ts';
+import { entriesOf, keysOf, objectInOrder, parseInOrder, writeInOrder } from './key-order.ts';
 
 test.each([
   '{"b":1,"10":{"2":[{"x":0,"1":null}],"a":"\\"1\\":"},"2":"k"}',
@@ -17,7 +17,34 @@ test('a key may be written with escapes, and may come twice', () => {
 });
 
 test('an object has the order that it is given, and where keys are no integers its own', () => {
-  expect(keysOf(inOrder({ b: 1, 1: 2 }, ['b', '1']))).toEqual(['b', '1']);
+  expect(
+    keysOf(
+      objectInOrder([
+        ['b', 1],
+        ['1', 2],
+      ]),
+    ),
+  ).toEqual(['b', '1']);
+  expect(
+    entriesOf(
+      objectInOrder([
+        ['b', 1],
+        ['1', 2],
+        ['b', 3],
+      ]),
+    ),
+  ).toEqual([
+    ['b', 3],
+    ['1', 2],
+  ]);
   expect(keysOf({ b: 1, a: 2 })).toEqual(['b', 'a']);
-  expect(writeInOrder({ a: undefined, b: inOrder({ x: 1, 0: undefined }, ['x', '0']) })).toBe('{"b":{"x":1}}');
+  expect(
+    writeInOrder({
+      a: undefined,
+      b: objectInOrder([
+        ['x', 1],
+        ['0', undefined],
+      ]),
+    }),
+  ).toBe('{"b":{"x":1}}');
 });
