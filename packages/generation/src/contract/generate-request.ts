@@ -56,6 +56,8 @@ export type Prompt =
 export interface ReplyReading {
   /** The request's tools: their schemas type the values of formats that do not. null = none. */
   readonly tools: readonly ToolDescription[] | null;
+  /** `tools` as JSON, where their properties have another order in it; null: `tools` says all. */
+  readonly toolsText: string | null;
   /**
    * `none`: calls stay text. `auto`: calls in the format that the template teaches are read. `required`, or a tool's name: the reply is held to
    * calls, or to the arguments of that one tool, in place of the request's own constraint.

@@ -1,4 +1,5 @@
-import type { ToolDescription, ToolFormat } from '@trainyard/tokenizer';
+import { keysOf } from '@trainyard/protocol/json';
+import { type ToolDescription, type ToolFormat, withReferences } from '@trainyard/tokenizer';
 
 /** A format of a structural tag. */
 type Format = Readonly<Record<string, unknown>>;
@@ -58,11 +59,9 @@ function jsonCall(tool: ToolDescription, argumentsKey: string): Format {
 
 /** As one schema, so that it can stand beside another one: both begin with a brace. */
 function wholeObject(tool: ToolDescription, argumentsKey: string): Format {
-  const schema = JSON.parse(JSON.stringify(argumentsSchema(tool)), (key, value: unknown) =>
-    key === '$ref' && typeof value === 'string' && value.startsWith('#')
-      ? `#/properties/${argumentsKey}${value.slice(1)}`
-      : value,
-  ) as unknown;
+  const schema = withReferences(argumentsSchema(tool), (reference) =>
+    reference.startsWith('#') ? `#/properties/${argumentsKey}${reference.slice(1)}` : reference,
+  );
   return json({
     type: 'object',
     properties: { name: { type: 'string', enum: [tool.function.name] }, [argumentsKey]: schema },
@@ -75,7 +74,7 @@ function wholeObject(tool: ToolDescription, argumentsKey: string): Format {
 function xmlCall({ function: { name, parameters } }: ToolDescription): Format {
   const { properties, required } = (parameters ?? {}) as { properties?: object | null; required?: unknown };
   const isRequired = new Set(Array.isArray(required) ? required : []);
-  const written = Object.keys(properties ?? {}).map((key) => {
+  const written = keysOf(properties ?? {}).map((key) => {
     const parameter = sequence(
       text(`<parameter=${key}>`),
       { type: 'any_text', excludes: ['<parameter=', '</function>'] },

@@ -1,4 +1,5 @@
 import { ConstraintError, type Constraints, type ConstraintSpec, type TokenMatcher } from '@trainyard/constraints';
+import { writeInOrder } from '@trainyard/protocol/json';
 import type { ToolFormat } from '@trainyard/tokenizer';
 import { callFormat, type CallFormatOptions } from './call-format.ts';
 import type { TextTokenizer } from '../contract/text-tokenizer.ts';
@@ -38,7 +39,7 @@ export class ConstraintSpecs implements ConstraintCompiler {
     const spec = constraint as ConstraintSpec;
     const written = callFormat(format, { ...options, mark: (text) => this.#mark(text, spec) });
     if (written === null) return spec;
-    const calls: ConstraintSpec = { kind: 'structural_tag', tag: { format: written } };
+    const calls: ConstraintSpec = { kind: 'structural_tag', tag: writeInOrder({ format: written }) };
     return this.#isWithinLimits(calls) ? { kind: 'either', options: [spec, calls] } : spec;
   }
 
@@ -67,6 +68,12 @@ export class ConstraintSpecs implements ConstraintCompiler {
   }
 
   forSchema(schema: Readonly<Record<string, unknown>>, options: { isRelaxed: boolean }): ConstraintSpec {
-    return { kind: 'json_schema', schema, whitespace: { kind: 'capped' }, closesObjects: true, ...options };
+    return {
+      kind: 'json_schema',
+      schema: writeInOrder(schema),
+      whitespace: { kind: 'capped' },
+      closesObjects: true,
+      ...options,
+    };
   }
 }

@@ -3,7 +3,7 @@ import type { ConstraintCompiler, ConstraintStart } from './constraint.ts';
 import { EngineError, refusal } from '@trainyard/backend';
 import { naming } from '@trainyard/protocol/fields';
 import type { GenerateRequest } from '../contract/generate-request.ts';
-import { forcedCallSchema } from './reply-reader.ts';
+import { forcedCallSchema, toolsInOrder } from './reply-reader.ts';
 import { REASONING_END, type ReplyTraits } from '../prompt/reply-traits.ts';
 
 /** The constraint on the replies of a request. */
@@ -68,7 +68,7 @@ export class ReplyConstraints {
     const format = traits?.toolFormat ?? null;
     if (constraint === null || format === null || reply?.toolChoice !== 'auto' || !reply.tools?.length)
       return constraint;
-    const calls = { tools: reply.tools, isParallel: reply.parallelToolCalls };
+    const calls = { tools: toolsInOrder(reply) ?? [], isParallel: reply.parallelToolCalls };
     return this.#compiler?.orCalls?.(constraint, format, calls) ?? constraint;
   }
 }

@@ -5,9 +5,11 @@ import {
   toolChoiceSchema,
   TokenizerError,
   type ReplyDelta,
+  type ToolDescription,
   type ToolFormat,
 } from '@trainyard/tokenizer';
 import { refusal } from '@trainyard/backend';
+import { parseInOrder } from '@trainyard/protocol/json';
 import type { EngineEvent, ReplyReading } from '../contract/generate-request.ts';
 import type { ReplyTraits } from '../prompt/reply-traits.ts';
 
@@ -96,13 +98,18 @@ export function createReplyReader(reading: ReplyReading | null, traits: ReplyTra
  */
 export function forcedCallSchema(reading: ReplyReading | null): Readonly<Record<string, unknown>> | null {
   if (reading === null || reading.toolChoice === 'none' || reading.toolChoice === 'auto') return null;
-  const { tools, toolChoice, parallelToolCalls } = reading;
+  const { toolChoice, parallelToolCalls } = reading;
   try {
-    return toolChoiceSchema(tools ?? [], toolChoice, { parallelToolCalls });
+    return toolChoiceSchema(toolsInOrder(reading) ?? [], toolChoice, { parallelToolCalls });
   } catch (cause) {
     if (!(cause instanceof TokenizerError)) throw cause;
     throw refusal('reply.tools', cause.message, { cause });
   }
+}
+
+/** The tools with the properties of their schemas in the order that a reply has to follow. */
+export function toolsInOrder({ tools, toolsText }: ReplyReading): readonly ToolDescription[] | null {
+  return toolsText === null ? tools : (parseInOrder(toolsText) as ToolDescription[]);
 }
 
 function toolFormatOf({ toolChoice }: ReplyReading, traits: ReplyTraits): ToolFormat | null {

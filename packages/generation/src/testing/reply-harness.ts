@@ -27,6 +27,7 @@ export const tool = (
 });
 export const reading = (options: Partial<ReplyReading> = {}): ReplyReading => ({
   tools: [tool('f'), tool('g')],
+  toolsText: null,
   toolChoice: 'auto',
   parallelToolCalls: true,
   ...options,

@@ -67,19 +67,55 @@ describe('names that look like integers keep their places', () => {
     'structured_outputs.json': `"structured_outputs":{"json":${schema}}`,
     'structured_outputs.json as text': `"structured_outputs":{"json":${JSON.stringify(schema)}}`,
     'structured_outputs.structural_tag': `"structured_outputs":{"structural_tag":${JSON.stringify(`{"format":{"type":"json_schema","json_schema":${schema}}}`)}}`,
+    'response_format of a structural tag': `"response_format":{"type":"structural_tag","format":{"type":"sequence","elements":[{"type":"json_schema","json_schema":${schema}}]}}`,
     response_format: `"response_format":{"type":"json_schema","json_schema":{"name":"n","schema":${schema}}}`,
   };
+  const sorted = ['{"2":{"b":1,"0":2},"10":{"b":1,"1":2},"why":1}', text.replace('"b":1,"1":2', '"1":2,"b":1')];
+  const replyTo = async (said: string, member: string) => {
+    service.say(said);
+    const fields = `"messages":[{"role":"user","content":"x"}],"temperature":0,"max_tokens":${said.length + 2}`;
+    const body = `{"model":"tiny/base",${fields},${member}}`;
+    const response = await service.server.request('POST', '/v1/chat/completions', body);
+    noticeRefusal(JSON.parse(body), response);
+    return response.json<ChatCompletion>().choices[0]!;
+  };
+
   test.each(Object.entries(outputs))('%s: in declared order', async (_name, member) => {
-    const content = async (said: string) => {
-      service.say(said);
-      const fields = `"messages":[{"role":"user","content":"x"}],"temperature":0,"max_tokens":${said.length + 2}`;
-      const body = `{"model":"tiny/base",${fields},${member}}`;
-      const response = await service.server.request('POST', '/v1/chat/completions', body);
-      noticeRefusal(JSON.parse(body), response);
-      return response.json<ChatCompletion>().choices[0]!.message.content;
-    };
-    expect(await content(text)).toBe(text);
-    for (const sorted of ['{"2":{"b":1,"0":2},"10":{"b":1,"1":2},"why":1}', text.replace('"b":1,"1":2', '"1":2,"b":1')])
-      expect(await content(sorted)).not.toBe(sorted);
+    expect((await replyTo(text, member)).message.content).toBe(text);
+    for (const other of sorted) expect((await replyTo(other, member)).message.content).not.toBe(other);
+  });
+
+  test('structures of a structural tag, in the older form', async () => {
+    const tag = `{"type":"structural_tag","structures":[{"begin":"<f>","schema":${schema},"end":"</f>"}],"triggers":["<f>"]}`;
+    const member = `"response_format":${tag}`;
+    expect((await replyTo(`<f>${text}</f>`, member)).message.content).toBe(`<f>${text}</f>`);
+    for (const other of sorted)
+      expect((await replyTo(`<f>${other}</f>`, member)).message.content).not.toBe(`<f>${other}</f>`);
+  });
+
+  const tools = (strict: boolean) =>
+    `"tools":[{"type":"function","function":{"name":"f","strict":${strict},"parameters":${schema}}}]`;
+  const called = (args: string) => `[{"name":"f","parameters":${args}}]`;
+  test.each([
+    ['required', '"tool_choice":"required"', called],
+    ['required of tools that refer to definitions', '"tool_choice":"required","parallel_tool_calls":false', called],
+    ['named', '"tool_choice":{"type":"function","function":{"name":"f"}}', (args: string) => args],
+  ])('a forced call, %s: in declared order', async (_name, choice, say) => {
+    for (const strict of [true, false]) {
+      const member = `${choice},${tools(strict)}`;
+      const args = async (said: string) =>
+        (await replyTo(say(said), member)).message.tool_calls?.[0]?.function.arguments.replaceAll(' ', '');
+      expect(await args(text)).toBe(text);
+      for (const other of sorted) expect(await args(other)).not.toBe(other);
+    }
+  });
+
+  test('a call that may come in place of a constrained answer: in declared order', async () => {
+    const member = `"tool_choice":"auto",${tools(true)},"response_format":{"type":"json_object"}`;
+    const call = (args: string) => `<tool_call>\n{"name": "f", "arguments": ${args}}\n</tool_call>`;
+    const args = async (said: string) =>
+      (await replyTo(call(said), member)).message.tool_calls?.[0]?.function.arguments.replaceAll(' ', '');
+    expect(await args(text)).toBe(text);
+    for (const other of sorted) expect(await args(other)).not.toBe(other);
   });
 });

@@ -8,7 +8,7 @@ import { parse } from 'secure-json-parse';
 import type { BodyIntake } from './body-intake.ts';
 import type { BodyBudgets } from './byte-budget.ts';
 import { fieldDeeperThan, MAX_JSON_DEPTH, TOO_DEEP } from '../json/json-depth.ts';
-import { placeOfInfinity } from '../json/infinite-numbers.ts';
+import { INFINITE, placeOfInfinity } from '../json/infinite-numbers.ts';
 import { jsonFaultPosition } from '../json/json-fault.ts';
 import { keepSourceTexts } from '../json/source-texts.ts';
 import { numberLiteralAt } from '../json/number-literal.ts';
@@ -58,10 +58,8 @@ export function acceptJsonBodies(
   });
 }
 
-/** JSON cannot say such a number again: where it is handed on as text it would be null. */
 function infinityFault(place: readonly (string | number)[]): RequestError {
-  const msg = 'Input should be a finite number: it is beyond ±1.8e308';
-  return RequestError.invalid([{ loc: ['body', ...place], msg, type: 'finite_number' }]);
+  return RequestError.invalid([{ loc: ['body', ...place], msg: INFINITE, type: 'finite_number' }]);
 }
 
 function nestingFault(loc: readonly string[]): RequestError {

@@ -14,11 +14,13 @@ import { toRecordLines } from '../choice-records/record-lines.ts';
 import { findWantedRecords, type FindRecords, type WantedRecords } from '../choice-records/wanted-records.ts';
 import { parseJsonBody, utf8Text } from './json-body.ts';
 import { isDeeperThan, MAX_JSON_DEPTH } from '../json/json-depth.ts';
+import { keepSourceTexts } from '../json/source-texts.ts';
 import { RequestError } from '../faults/request-error.ts';
 import { compileLargeBodyCheck } from '../faults/validation.ts';
 import { computeLogMetrics } from '../wire/training/log-metrics.ts';
 import { promptDigest } from '../wire/training/prompt-digest.ts';
 import { completeGroup, placeInBody, type PolicyNames } from '../wire/training/captured-exchanges.ts';
+import { writeArgumentsOf } from '../wire/written-arguments.ts';
 import { TrajectoryFormatError } from '../wire/training/trajectory-format-error.ts';
 import { type GroupOptions, trajectoryGroupOf } from '../wire/training/trajectory-groups.ts';
 
@@ -100,9 +102,12 @@ export class ParsedTrajectoryBody<Kind extends TrajectoryBodyKind> implements Tr
 
   /** @throws {RequestError} `request.invalid_json`, `request.invalid` */
   static parse<Kind extends TrajectoryBodyKind>(bytes: Buffer, kind: Kind, blobs: Blobs): ParsedTrajectoryBody<Kind> {
-    const body = parseJsonBody(utf8Text(bytes));
+    const text = utf8Text(bytes);
+    const body = parseJsonBody(text);
     checks[kind](body);
-    return new ParsedTrajectoryBody(body as BodyFields[Kind] & { trajectory_groups: SentTrajectoryGroup[] }, blobs);
+    const sent = body as BodyFields[Kind] & { trajectory_groups: SentTrajectoryGroup[] };
+    keepArguments(sent, text);
+    return new ParsedTrajectoryBody(sent, blobs);
   }
 
   private constructor(body: BodyFields[Kind] & { trajectory_groups: SentTrajectoryGroup[] }, blobs: Blobs) {
@@ -147,6 +152,16 @@ export class ParsedTrajectoryBody<Kind extends TrajectoryBodyKind> implements Tr
   discard(): void {
     // Its memory goes with the last reference to it.
   }
+}
+
+/** @throws {RequestError} `request.invalid` for what is nested so deeply that it cannot be looked through */
+function keepArguments(body: { trajectory_groups: readonly SentTrajectoryGroup[] }, text: string): void {
+  try {
+    keepSourceTexts(body, text);
+  } catch (error) {
+    throw error instanceof RangeError ? tooDeep('trajectory_groups') : error;
+  }
+  writeArgumentsOf(body.trajectory_groups);
 }
 
 function completeGroups(groups: readonly SentTrajectoryGroup[], policy: PolicyNames) {

@@ -1,3 +1,6 @@
+/** Words for one that is refused: JSON cannot say it again, and where it is handed on as text it would be null. */
+export const INFINITE = 'Input should be a finite number: it is beyond ±1.8e308';
+
 /** The place of the first number of a JSON value that is infinite, as 1e999 is when it was read; null when there is none. What nests deeply was refused before. */
 export function placeOfInfinity(value: unknown): (string | number)[] | null {
   if (typeof value !== 'object' || value === null) return isInfinite(value) ? [] : null;

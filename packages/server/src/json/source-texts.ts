@@ -1,6 +1,7 @@
 import { needsPythonValues } from '@trainyard/generation';
 
 import { eachItem, eachMember } from './json-scan.ts';
+import { JsonText } from './ordered-json.ts';
 
 /** Where a body holds values of its client's own: the names of members on the way to them, `each` for those of a list. */
 type Places = Within | 'kept';
@@ -9,14 +10,18 @@ interface Within {
 }
 
 const TOOL: Places = { function: { parameters: 'kept' }, parameters: 'kept', input_schema: 'kept' };
+const CALLS: Places = { each: { function: { arguments: 'kept' } } };
+const HISTORY: Within = { messages_and_choices: { each: { tool_calls: CALLS, message: { tool_calls: CALLS } } } };
+const TRAJECTORY: Within = { ...HISTORY, additional_histories: { each: HISTORY } };
 const PLACES: Within = {
   tools: { each: TOOL },
   chat_template_kwargs: 'kept',
-  response_format: { json_schema: { schema: 'kept' } },
+  response_format: { json_schema: { schema: 'kept' }, format: 'kept', structures: { each: { schema: 'kept' } } },
   structured_outputs: { json: 'kept' },
   output_config: { format: { schema: 'kept' } },
   text: { format: { schema: 'kept' } },
-  messages: { each: { content: { each: { input: 'kept' } } } },
+  messages: { each: { content: { each: { input: 'kept' } }, tool_calls: CALLS } },
+  trajectory_groups: { each: { trajectories: { each: TRAJECTORY } } },
 };
 
 const TEXTS = new WeakMap<object, string>();
@@ -24,6 +29,12 @@ const TEXTS = new WeakMap<object, string>();
 /** The text that a value of a body was read from; null where `JSON.parse` loses nothing of it, or the body has no such value there. */
 export function sourceTextOf(value: unknown): string | null {
   return typeof value === 'object' && value !== null ? (TEXTS.get(value) ?? null) : null;
+}
+
+/** For `toOrderedJson`: the value, or its text where `JSON.parse` loses something of it. */
+export function asWritten(value: unknown): unknown {
+  const text = sourceTextOf(value);
+  return text === null ? value : new JsonText(text);
 }
 
 /**

@@ -1,7 +1,8 @@
 import type { ConstraintSpec, WhitespaceOption } from '@trainyard/generation';
 import { type ChatCompletionRequest, quoting } from '@trainyard/protocol';
 
-import { sourceTextOf } from '../json/source-texts.ts';
+import { toOrderedJson } from '../json/ordered-json.ts';
+import { asWritten, sourceTextOf } from '../json/source-texts.ts';
 import { conflict, named } from './conflict.ts';
 
 type OutputSpec = Exclude<ConstraintSpec, { kind: 'either' }>;
@@ -70,11 +71,22 @@ function formatConstraint(body: ConstraintFields): OutputConstraint | null {
     }
     case 'structural_tag': {
       const { type: _type, json_schema: _schema, ...tag } = format;
-      return { spec: { kind: 'structural_tag', tag }, field };
+      return { spec: { kind: 'structural_tag', tag: tagText(tag) }, field };
     }
     default:
       return format.type satisfies never;
   }
+}
+
+/** As its text, in which the keys of its schemas are in their order. */
+function tagText({ format, structures, ...rest }: Readonly<Record<string, unknown>>): string {
+  const written = Array.isArray(structures) ? structures.map(writtenStructure) : structures;
+  return toOrderedJson({ ...rest, format: asWritten(format), structures: written });
+}
+
+function writtenStructure(structure: unknown): unknown {
+  if (typeof structure !== 'object' || structure === null || !('schema' in structure)) return structure;
+  return { ...structure, schema: asWritten(structure.schema) };
 }
 
 function outputsSpec(outputs: NonNullable<ConstraintFields['structured_outputs']>, kind: Kind): OutputSpec {

@@ -82,13 +82,12 @@ export function mergeDeveloperMessages(
   return [{ role: 'system', content }, ...messages.filter((message) => !isInstruction(message))];
 }
 
-/** Counts the characters of all arguments that are text. */
-export function argumentsLength(messages: readonly TemplateMessage[]): number {
+/** Counts the characters of a message's arguments that are text. */
+export function argumentsLength({ tool_calls: calls }: TemplateMessage): number {
   let length = 0;
-  for (const { tool_calls: calls } of messages)
-    for (const call of Array.isArray(calls) ? (calls as unknown[]) : [])
-      if (isRecord(call) && isRecord(call['function']) && typeof call['function']['arguments'] === 'string')
-        length += call['function']['arguments'].length;
+  for (const call of Array.isArray(calls) ? (calls as unknown[]) : [])
+    if (isRecord(call) && isRecord(call['function']) && typeof call['function']['arguments'] === 'string')
+      length += call['function']['arguments'].length;
   return length;
 }
 

@@ -54,6 +54,22 @@ describe('render', () => {
     expect(text).toContain('{"name": "f", "arguments": {"b": [1, "x"], "a": null}}');
   });
 
+  test('a beginning of a conversation is rendered as by itself, also where the arguments of all are too long to keep their writing', () => {
+    const call = (args: string) => ({
+      role: 'assistant',
+      content: null,
+      tool_calls: [{ id: 'c', type: 'function', function: { name: 'f', arguments: args } }],
+    });
+    const beginning = [user('a'), call('{"x":1.0}')];
+    const whole = [...beginning, user('b'), call(`{"y":2.0${' '.repeat(263_000)}}`)];
+    const roomy = new ChatTemplate(new Tokenizer(new ByteVocabulary({ contextLength: 100_000 })), CHATML);
+    const renderer = roomy.renderer(whole);
+    const text = renderer.restore(renderer.render(beginning, true));
+    expect(text).toBe(roomy.render(beginning).text);
+    expect(text).toContain('{"x": 1.0}');
+    expect(roomy.render(whole).text).toContain('{"y": 2}');
+  });
+
   describe('arguments of tool calls', () => {
     const rendered = (source: string, args: string) => {
       const tool_calls = [{ id: 'c', type: 'function', function: { name: 'f', arguments: args } }];

@@ -52,7 +52,7 @@ const NO_TOKENS = new SpecialTokens([]);
 // A template that names this role, in quotes, has its own idea of it.
 const NAMES_DEVELOPER = /(['"])developer\1/;
 
-/** Arguments of all calls of a conversation, in characters, beyond which their writing is not kept: so many take 0.2 s. */
+/** Arguments of calls of a conversation, in characters, beyond which the writing of further ones is not kept: so many take 0.2 s. */
 const MAX_WRITTEN_ARGUMENTS = 262_144;
 
 /**
@@ -70,7 +70,8 @@ export class PromptInput {
   readonly #writesHermes: boolean;
   readonly #shield: ControlShield;
   readonly #variables: Readonly<Record<string, unknown>>;
-  readonly #keepsWriting: boolean;
+  /** Messages whose calls keep their writing: as many as a conversation may have, from its beginning on, which is rendered as by itself then. */
+  readonly #written: ReadonlySet<TemplateMessage>;
   readonly #prepared = new WeakMap<TemplateMessage, PreparedMessage>();
 
   /**
@@ -90,7 +91,7 @@ export class PromptInput {
     this.#messages = messages;
     this.#options = { ...options, tools };
     this.#writesHermes = needsHermes(traits, messages, tools);
-    this.#keepsWriting = argumentsLength(messages) <= MAX_WRITTEN_ARGUMENTS;
+    this.#written = new Set(writtenMessages(messages));
     // Prepared first: parsing a JSON escape can bring a control token's text to light.
     const adapted = this.#adapted(messages);
     const plain = adapted.map((message) => this.#prepare(message));
@@ -161,7 +162,7 @@ export class PromptInput {
   }
 
   #prepare(message: TemplateMessage): PreparedMessage {
-    return prepareMessage(message, this.#traits.contentFormat, { keepsWriting: this.#keepsWriting });
+    return prepareMessage(message, this.#traits.contentFormat, { keepsWriting: this.#written.has(message) });
   }
 
   #protect(message: TemplateMessage, plain: PreparedMessage): PreparedMessage {
@@ -194,6 +195,12 @@ export class PromptInput {
     const keepsSpace = rendered.startsWith(' ', end + this.sentinel.length);
     return keepsSpace ? rendered.slice(0, end) : rendered.slice(0, end).trimEnd();
   }
+}
+
+function writtenMessages(messages: readonly TemplateMessage[]): readonly TemplateMessage[] {
+  let length = 0;
+  const end = messages.findIndex((message) => (length += argumentsLength(message)) > MAX_WRITTEN_ARGUMENTS);
+  return end < 0 ? messages : messages.slice(0, end);
 }
 
 /**

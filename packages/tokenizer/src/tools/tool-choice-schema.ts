@@ -3,6 +3,7 @@ import { briefly } from '@trainyard/protocol/fields';
 import { checkNestingDepth } from '../contract/nesting-depth.ts';
 import { TokenizerError } from '../contract/tokenizer-error.ts';
 import type { ToolDescription } from '../contract/tool-description.ts';
+import { withReferences } from './schema-references.ts';
 
 type JsonSchema = Readonly<Record<string, unknown>>;
 
@@ -72,8 +73,8 @@ function rebased(parameters: JsonSchema, root: string): Record<string, unknown> 
   checkNestingDepth(parameters);
   const moves = (reference: string) =>
     /^#(?:$|\/)/.test(reference) && !DEFINITIONS.some((keyword) => reference.startsWith(`#/${keyword}/`));
-  return JSON.parse(JSON.stringify(parameters), (key, value: unknown) =>
-    key === '$ref' && typeof value === 'string' && moves(value) ? root + value.slice(1) : value,
+  return withReferences(parameters, (reference) =>
+    moves(reference) ? root + reference.slice(1) : reference,
   ) as Record<string, unknown>;
 }
 

@@ -64,6 +64,16 @@ async function created(
   return { job, config: row.config as unknown as SftJobConfig, lines };
 }
 
+test('arguments that are objects become texts where they would lose something, and infinite numbers are refused', async () => {
+  const messages = (args: string) =>
+    `{"messages":[{"role":"user","content":"x"},{"role":"assistant","content":"","tool_calls":[{"id":"1","type":"function","function":{"name":"f","arguments":${args}}}]}]}`;
+  const written = '{"b":1.0,"10":12345678901234567890}';
+  const { lines } = await created(dataUrl([messages(written), messages('{"a":"1.0"}')].join('\n')));
+  expect(lines.map((one) => JSON.stringify(one))).toEqual([messages(JSON.stringify(written)), messages('{"a":"1.0"}')]);
+  const refused = await create(dataUrl(messages('{"x":1e400}')));
+  expect([refused.statusCode, refused.body]).toEqual([422, expect.stringContaining('finite number')]);
+});
+
 async function refused(url: string, body: object = {}): Promise<{ status: number; code: string; message: string }> {
   const before = await server.blobs.listKeys();
   const response = await create(url, body);

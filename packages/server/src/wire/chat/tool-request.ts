@@ -3,6 +3,7 @@ import { type ChatCompletionRequest, quoting } from '@trainyard/protocol';
 
 import { conflict, named } from '../conflict.ts';
 import { outputConstraint } from '../output-constraint.ts';
+import { toolsTextOf } from './written-values.ts';
 
 type ToolFields = Pick<ChatCompletionRequest, 'tools' | 'tool_choice' | 'parallel_tool_calls' | 'structured_outputs'>;
 
@@ -31,10 +32,10 @@ export function checkTools(body: ToolFields): void {
 export function replyReading(body: ToolFields): ReplyReading {
   const { tools = null, tool_choice: choice } = body;
   const parallelToolCalls = body.parallel_tool_calls ?? true;
-  if (!tools) return { tools: null, toolChoice: 'none', parallelToolCalls };
+  if (!tools) return { tools: null, toolsText: null, toolChoice: 'none', parallelToolCalls };
   const toolChoice =
     typeof choice === 'object' && choice !== null ? { name: choice.function.name } : (choice ?? 'auto');
-  return { tools, toolChoice, parallelToolCalls };
+  return { tools, toolsText: toolsTextOf(tools), toolChoice, parallelToolCalls };
 }
 
 /** The field that a constraint on the reply comes from. */

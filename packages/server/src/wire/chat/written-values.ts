@@ -2,8 +2,8 @@
 import type { ChatPrompt } from '@trainyard/generation';
 import type { ChatCompletionRequest } from '@trainyard/protocol';
 
-import { JsonText, toOrderedJson } from '../../json/ordered-json.ts';
-import { sourceTextOf } from '../../json/source-texts.ts';
+import { toOrderedJson } from '../../json/ordered-json.ts';
+import { asWritten, sourceTextOf } from '../../json/source-texts.ts';
 
 type Tools = ChatCompletionRequest['tools'];
 
@@ -22,13 +22,13 @@ export function promptParts(
   if (rendersAsTraining) return { ...plain, toolsText: null, templateVariablesText: null };
   return {
     ...plain,
-    toolsText: toolsText(tools),
+    toolsText: toolsTextOf(tools),
     templateVariablesText: mergedText(variables),
   };
 }
 
 /** The tools with their schemas as they were written; null where the tools themselves say the same. */
-function toolsText(tools: Tools): string | null {
+export function toolsTextOf(tools: Tools): string | null {
   if (!tools?.some((tool) => sourceTextOf(tool.function.parameters) !== null)) return null;
   const written = tools.map((tool) => ({
     ...tool,
@@ -46,9 +46,4 @@ function mergedText(parts: readonly (object | null)[]): string | null {
     return inner === '' ? [] : [inner];
   });
   return `{${members.join(',')}}`;
-}
-
-function asWritten(value: unknown): unknown {
-  const text = sourceTextOf(value);
-  return text === null ? value : new JsonText(text);
 }

@@ -3,10 +3,13 @@ import type { SftExample } from '@trainyard/trainer';
 import { parse } from 'secure-json-parse';
 
 import { isDeeperThan, MAX_JSON_DEPTH, TOO_DEEP } from '../../json/json-depth.ts';
+import { INFINITE, placeOfInfinity } from '../../json/infinite-numbers.ts';
 import { jsonFaultPosition } from '../../json/json-fault.ts';
 import { RequestError } from '../../faults/request-error.ts';
+import { keepSourceTexts } from '../../json/source-texts.ts';
 import { lineFault, textLines } from '../../json/text-lines.ts';
 import { compileLargeBodyCheck } from '../../faults/validation.ts';
+import { writeArguments } from '../written-arguments.ts';
 
 const checkLine = compileLargeBodyCheck(SftLineSchema);
 
@@ -45,6 +48,10 @@ function readLine(text: string, number: number, place: Place): WireSftLine {
     );
   }
   const { messages, tools } = value as WireSftLine;
+  const infinite = placeOfInfinity({ messages, tools });
+  if (infinite !== null) throw lineFault(place, number, 'finite_number', INFINITE, infinite);
+  keepSourceTexts(value, text);
+  writeArguments(messages);
   messages.forEach((message, index) => {
     const at = ['messages', index];
     if (Array.isArray(message.content)) {

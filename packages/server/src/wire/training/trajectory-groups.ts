@@ -1,6 +1,7 @@
 import { LARGEST_SINGLE } from '@trainyard/protocol/fields';
 import type { WireTrajectory, WireTrajectoryGroup } from '@trainyard/protocol';
 import type { History, Trajectory, TrajectoryGroup } from '@trainyard/trainer';
+import { INFINITE, placeOfInfinity } from '../../json/infinite-numbers.ts';
 import { isDeeperThan, MAX_JSON_DEPTH, TOO_DEEP } from '../../json/json-depth.ts';
 import {
   contradictionOf,
@@ -78,6 +79,7 @@ function readHistory(
   place: Place,
   options: GroupOptions,
 ): History {
+  checkFinite(history.tools, [...place, 'tools']);
   const items = history.messages_and_choices.map((item, index) =>
     readItem(item, [...place, 'messages_and_choices', index], options),
   );
@@ -167,7 +169,8 @@ const TEXT_PARTS: ReadonlySet<unknown> = new Set([
 /** Content of a shape that no template can render is refused here; the rest is the template's business. */
 function readMessage(message: object, place: Place): TemplateMessage {
   if (isDeeperThan(message, MAX_JSON_DEPTH)) fail(place, 'recursion_limit', TOO_DEEP);
-  const { role, content } = message as { role?: unknown; content?: unknown };
+  const { role, content, tool_calls: calls } = message as { role?: unknown; content?: unknown; tool_calls?: unknown };
+  checkFinite(calls, [...place, 'tool_calls']);
   if (typeof role !== 'string') fail([...place, 'role'], 'string_type', 'Input should be a valid string');
   if (content !== undefined && content !== null && typeof content !== 'string' && !Array.isArray(content)) {
     fail([...place, 'content'], 'string_type', 'Input should be a valid string or list');
@@ -184,6 +187,13 @@ function readMessage(message: object, place: Place): TemplateMessage {
       );
   }
   return message as TemplateMessage;
+}
+
+/** Templates write tools and calls, and what is infinite here would be null there. */
+function checkFinite(value: unknown, place: Place): void {
+  if (isDeeperThan(value, MAX_JSON_DEPTH)) fail(place, 'recursion_limit', TOO_DEEP);
+  const infinite = placeOfInfinity(value);
+  if (infinite !== null) fail([...place, ...infinite], 'finite_number', INFINITE);
 }
 
 interface Entries {

@@ -1,0 +1,83 @@
+/** A model that is trained here: what a template is given of a trajectory is what it was given of the chat that was sampled. */
+import type { TrainingJobObject } from '@trainyard/protocol';
+import { afterAll, beforeAll, describe, expect } from 'vitest';
+
+import { readTrajectoryGroups } from '../training-data/trajectory-blob.ts';
+import { test } from '../testing/behaviour-test.ts';
+import { ScriptedService } from '../testing/scripted-service.ts';
+
+let service: ScriptedService;
+let modelId: string;
+beforeAll(async () => {
+  service = await ScriptedService.open({ template: 'tools' });
+  service.prefer({ x: 0 });
+  modelId = await service.server.makeModel('agent');
+  await service.server.addCheckpoint(modelId, 'a');
+});
+afterAll(() => service.close());
+
+/** Values that `JSON.parse` reads otherwise than Python. */
+const WRITTEN = '{"b":1.0,"10":12345678901234567890,"2":{"y":1e3,"1":[-0.0,0.5,1e-7,1E+23]}}';
+const tools = (parameters: string) => `[{"type":"function","function":{"name":"f","parameters":${parameters}}}]`;
+const messages = (args: string) =>
+  `{"role":"user","content":"x"},{"role":"assistant","content":"t","tool_calls":[{"id":"1","type":"function","function":{"name":"f","arguments":${args}}}]},{"role":"tool","tool_call_id":"1","content":"1"}`;
+
+async function sampledPrompt(members: string): Promise<number[]> {
+  const body = `{"model":"acme/demo/agent","max_tokens":1,"tool_choice":"none","return_token_ids":true,${members}}`;
+  const response = await service.server.request('POST', '/v1/chat/completions', body);
+  if (response.statusCode !== 200) throw new Error(response.body);
+  return response.json<{ prompt_token_ids: number[] }>().prompt_token_ids;
+}
+
+const CHOICE = `{"finish_reason":"stop","message":{"role":"assistant","content":"x"},"logprobs":{"content":[{"token":"token_id:120","logprob":-1,"bytes":[120],"top_logprobs":[]}]}}`;
+
+function submit(history: string) {
+  const groups = `[{"trajectories":[{"reward":1,${history}},{"reward":0,${history}}]}]`;
+  return service.server.request(
+    'POST',
+    '/v1/preview/training-jobs',
+    `{"model_id":"${modelId}","trajectory_groups":${groups}}`,
+  );
+}
+
+/** The prompt of the only choice, as a trainer renders it. */
+async function trainedPrompt(history: string): Promise<number[]> {
+  const response = await submit(history);
+  if (response.statusCode !== 200) throw new Error(response.body);
+  const { id } = response.json<TrainingJobObject>();
+  const [group] = await readTrajectoryGroups(service.server.blobs, `groups/${id}`, { keepsBareIds: false });
+  const { items, tools: given } = group!.trajectories[0]!.histories[0]!;
+  const chat = { ...service.inference.lastRequest.prompt, toolsText: null, templateVariablesText: null };
+  const input = { ...chat, tools: given, messages: items.slice(0, -1).map(({ message }) => message) };
+  return service.inference.model.codec.tokenize(input as never, AbortSignal.timeout(10_000));
+}
+
+describe('the prompt of a trajectory is that of the chat', () => {
+  test('with tools', async () => {
+    const sampled = await sampledPrompt(`"messages":[{"role":"user","content":"x"}],"tools":${tools(WRITTEN)}`);
+    const history = `"messages_and_choices":[{"role":"user","content":"x"},${CHOICE}],"tools":${tools(WRITTEN)}`;
+    expect(await trainedPrompt(history)).toEqual(sampled);
+  });
+
+  test.each([
+    ['text', JSON.stringify(WRITTEN)],
+    ['an object', WRITTEN],
+  ])('with arguments that are %s in the trajectory', async (_form, args) => {
+    const sampled = await sampledPrompt(`"messages":[${messages(JSON.stringify(WRITTEN))}]`);
+    expect(service.inference.model.tokenizer.decode(sampled)).toContain('"b": 1.0, "10": 12345678901234567890');
+    expect(await trainedPrompt(`"messages_and_choices":[${messages(args)},${CHOICE}]`)).toEqual(sampled);
+    const other = `"messages_and_choices":[],"additional_histories":[{"messages_and_choices":[${messages(args)},${CHOICE}]}]`;
+    expect((await submit(other)).statusCode).toBe(200);
+  });
+
+  test('with a number that is infinite here: there is none, of either', async () => {
+    const chat = sampledPrompt(`"messages":[{"role":"user","content":"x"}],"tools":${tools('{"maximum":1e400}')}`);
+    await expect(chat).rejects.toThrow('finite number');
+    const refused = await submit(
+      `"messages_and_choices":[{"role":"user","content":"x"},${CHOICE}],"tools":${tools('{"maximum":1e400}')}`,
+    );
+    expect([refused.statusCode, refused.body]).toEqual([422, expect.stringContaining('finite number')]);
+    const calls = await submit(`"messages_and_choices":[${messages('{"x":-1e400}')},${CHOICE}]`);
+    expect([calls.statusCode, calls.body]).toEqual([422, expect.stringContaining('finite number')]);
+  });
+});

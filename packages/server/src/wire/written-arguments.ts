@@ -1,0 +1,36 @@
+import type { SentTrajectoryGroup } from '@trainyard/protocol';
+
+import { sourceTextOf } from '../json/source-texts.ts';
+
+/**
+ * Gives calls of tools whose arguments are objects the text of these, where `JSON.parse` has lost something of it: `1.0`, long integers, the order of keys that
+ * look like integers. Templates write them then as they write arguments that are texts.
+ *
+ * @param messages changed in place; what is no message is left
+ */
+export function writeArguments(messages: readonly unknown[]): void {
+  for (const message of messages) {
+    if (!isObject(message)) continue;
+    const { tool_calls: calls } = isObject(message['message']) ? message['message'] : message;
+    if (!Array.isArray(calls)) continue;
+    for (const call of calls as unknown[]) {
+      const called = isObject(call) ? call['function'] : null;
+      if (!isObject(called)) continue;
+      const text = sourceTextOf(called['arguments']);
+      if (text !== null) called['arguments'] = text;
+    }
+  }
+}
+
+/** Those of all histories. @param groups changed in place */
+export function writeArgumentsOf(groups: readonly SentTrajectoryGroup[]): void {
+  for (const { trajectories } of groups)
+    for (const { messages_and_choices: items, additional_histories: others } of trajectories ?? []) {
+      writeArguments(items ?? []);
+      for (const history of others ?? []) writeArguments(history.messages_and_choices);
+    }
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
