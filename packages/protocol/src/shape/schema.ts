@@ -10,6 +10,12 @@ export function nullable<T extends TSchema>(schema: T, options: TSchemaOptions =
   return Type.Union([schema, Type.Null()], options);
 }
 
+/**
+ * A step that a client names. Larger ones are numbers that JavaScript reads as their neighbours: they would be answered, and looked for, as another step; and from
+ * 2^63 on no database has a column for them.
+ */
+export const NamedStepSchema = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER });
+
 /** A JSON object whose members are passed on as they are. */
 export const JsonObjectSchema = Type.Unsafe<Record<string, unknown>>({ type: 'object' });
 

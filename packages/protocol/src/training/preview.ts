@@ -1,6 +1,13 @@
 import Type, { type Static } from 'typebox';
 import { LoraObjectSchema, LoraRequestSchema } from './lora.ts';
-import { listPageSchema, NAME_PATTERN, nullable, optionalNullable, WELL_FORMED_PATTERN } from '../shape/schema.ts';
+import {
+  listPageSchema,
+  NAME_PATTERN,
+  NamedStepSchema,
+  nullable,
+  optionalNullable,
+  WELL_FORMED_PATTERN,
+} from '../shape/schema.ts';
 import { TrainingConfigSchema } from './training-config.ts';
 import { TrajectoryGroupSchema } from './trajectory.ts';
 
@@ -63,7 +70,7 @@ export const CheckpointPageSchema = listPageSchema('CheckpointPage', CheckpointS
 
 /** DELETE /preview/models/{model_id}/checkpoints. */
 export const DeleteCheckpointsRequestSchema = Type.Object(
-  { steps: Type.Array(Type.Integer({ minimum: 0 }), { description: 'Steps to delete; unknown ones are no error.' }) },
+  { steps: Type.Array(NamedStepSchema, { description: 'Steps to delete; unknown ones are no error.' }) },
   { title: 'DeleteCheckpointsRequest' },
 );
 export type DeleteCheckpointsRequest = Static<typeof DeleteCheckpointsRequestSchema>;

@@ -1,5 +1,5 @@
 import Type, { type Static } from 'typebox';
-import { listPageSchema, nullable, optionalNullable } from '../shape/schema.ts';
+import { listPageSchema, NamedStepSchema, nullable, optionalNullable } from '../shape/schema.ts';
 
 /** Data that leaves the service and data that enters it: exports of checkpoints, adapters that were trained elsewhere. */
 
@@ -16,7 +16,7 @@ export type ExportDtype = Static<typeof ExportDtypeSchema>;
 export const CreateExportRequestSchema = Type.Object(
   {
     step: Type.Optional(
-      Type.Union([Type.Integer({ minimum: 0 }), Type.Null()], {
+      Type.Union([NamedStepSchema, Type.Null()], {
         description: 'Which checkpoint; null and absent mean the latest.',
       }),
     ),

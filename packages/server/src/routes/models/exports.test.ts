@@ -67,6 +67,8 @@ describe('creating an export', () => {
 
   test.each([
     [{ format: 'peft', step: 7 }, 404, 'request.not_found', 'no checkpoint of step 7'],
+    [{ format: 'peft', step: 2 ** 53 }, 422, 'request.invalid', 'less than or equal to 9007199254740991'],
+    [{ format: 'peft', step: 1e300 }, 422, 'request.invalid', 'less than or equal to 9007199254740991'],
     [{ format: 'gguf-adapter', dtype: 'f16' }, 400, 'request.conflict', '`dtype` f16 is for merged formats'],
     [{ format: 'zip' }, 422, 'request.invalid', "'peft', 'gguf-adapter', 'merged-gguf' or 'merged-safetensors'"],
     [{ format: 'merged-gguf', dtype: 'q4_0' }, 422, 'request.invalid', 'dtype'],

@@ -209,6 +209,19 @@ describe('models', () => {
 });
 
 describe('checkpoints', () => {
+  test.each(['9007199254740993', '9007199254740992', '9223372036854775808', '1e300'])(
+    'of step %s are none of the neighbouring number: it is refused',
+    async (step) => {
+      const id = await server.makeModel('large');
+      const path = `/v1/preview/models/${id}/checkpoints`;
+      const refused = await server.request('DELETE', path, `{"steps":[0,${step}]}`);
+      expect(refused.statusCode).toBe(422);
+      expect(refused.json()).toMatchObject({ detail: [{ type: 'less_than_equal', loc: ['body', 'steps', 1] }] });
+      const told = await server.request('DELETE', path, { steps: [Number.MAX_SAFE_INTEGER] });
+      expect(told.json()).toEqual({ deleted_count: 0, not_found_steps: [9007199254740991] });
+    },
+  );
+
   test('are paged by step in both directions, also past a deleted cursor', async () => {
     const id = await server.makeModel('paged');
     for (const digit of ['1', '2', '3']) await server.addCheckpoint(id, digit);
