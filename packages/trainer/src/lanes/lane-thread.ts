@@ -1,21 +1,17 @@
-/** Main module of a lane's thread. */
-import { parentPort, workerData } from 'node:worker_threads';
+/** Main module of a thread that computes lanes of policies, one after the other. */
+import { parentPort } from 'node:worker_threads';
 import { LaneCompute } from './lane-compute.ts';
 import type { GraphTiming, LanePass, LaneSetup, LaneTurns } from './lane-compute.ts';
 import { LaneProgress, LaneStopped } from './lane-progress.ts';
 import type { LaneStep } from './lane-schedule.ts';
 
 export type LaneCommand =
+  /** Until `close`, the thread is this lane. `cells`: of a `LaneProgress`. */
+  | { readonly kind: 'open'; readonly setup: LaneSetup; readonly lane: number; readonly cells: Int32Array }
   | { readonly kind: 'begin'; readonly pass: LanePass }
   | { readonly kind: 'run'; readonly steps: readonly LaneStep[] }
-  | { readonly kind: 'close' };
-
-export interface LaneThreadData {
-  readonly setup: LaneSetup;
-  readonly lane: number;
-  /** The cells of a `LaneProgress`. */
-  readonly cells: Int32Array;
-}
+  | { readonly kind: 'close' }
+  | { readonly kind: 'end' };
 
 /** The answer to a `run`, and to no other command. `stopped`: because another lane was. */
 export type LaneAnswer =
@@ -24,12 +20,10 @@ export type LaneAnswer =
 
 const port = parentPort;
 if (port === null) throw new Error('a lane is started by the model, not by hand');
-const { setup, lane, cells } = workerData as LaneThreadData;
-const progress = new LaneProgress(cells);
-const compute = new LaneCompute(setup);
+let opened: { readonly compute: LaneCompute; readonly progress: LaneProgress; readonly turns: LaneTurns } | null = null;
 
 /** Between pieces the thread sleeps, and hears no message. */
-const turns: LaneTurns = {
+const turnsOf = (progress: LaneProgress, lane: number): LaneTurns => ({
   ready: async ({ waits }) => {
     progress.waitUntil(() => progress.isStopped || progress.isReady(lane, waits));
   },
@@ -45,27 +39,39 @@ const turns: LaneTurns = {
     }
   },
   ended: () => progress.endStep(lane),
-};
+});
 
 port.on('message', (command: LaneCommand) => {
   switch (command.kind) {
+    case 'open': {
+      const progress = new LaneProgress(command.cells);
+      opened = { compute: new LaneCompute(command.setup), progress, turns: turnsOf(progress, command.lane) };
+      break;
+    }
     case 'begin':
-      compute.begin(command.pass);
+      opened!.compute.begin(command.pass);
       break;
     case 'run':
-      compute.run(command.steps, turns).then(
-        (timings) => port.postMessage({ timings } satisfies LaneAnswer),
-        (error: unknown) => {
-          progress.stop();
-          port.postMessage({ error, stopped: error instanceof LaneStopped } satisfies LaneAnswer);
-        },
-      );
+      run(command.steps, opened!);
       break;
     case 'close':
-      compute.close();
+      opened?.compute.close();
+      opened = null;
+      break;
+    case 'end':
       port.close();
       break;
     default:
       command satisfies never;
   }
 });
+
+function run(steps: readonly LaneStep[], { compute, progress, turns }: NonNullable<typeof opened>): void {
+  compute.run(steps, turns).then(
+    (timings) => port!.postMessage({ timings } satisfies LaneAnswer),
+    (error: unknown) => {
+      progress.stop();
+      port!.postMessage({ error, stopped: error instanceof LaneStopped } satisfies LaneAnswer);
+    },
+  );
+}

@@ -1,10 +1,28 @@
 import { spawnSync } from 'node:child_process';
+import { Worker } from 'node:worker_threads';
 import { expect, test } from 'vitest';
 import { DEFAULT_LORA_CONFIG } from '@trainyard/transformer';
 import { TINY_ARCHITECTURE } from '@trainyard/transformer/testing';
-import type { LanePass } from './lane-compute.ts';
+import type { LanePass, LaneSetup } from './lane-compute.ts';
 import type { LaneStep } from './lane-schedule.ts';
+import { LaneThreads } from './lane-threads.ts';
 import { Lanes } from './lanes.ts';
+
+const NO_LAYERS: LaneSetup = {
+  architecture: TINY_ARCHITECTURE,
+  lora: DEFAULT_LORA_CONFIG,
+  numThreads: 1,
+  blocks: [],
+  outputNorm: new Float32Array(0),
+  bf16: null,
+  vocabulary: new Float32Array(0),
+};
+const passOf = (hasTokens: boolean) =>
+  ({
+    share: { tokens: hasTokens ? [{ start: 0, end: 1 }] : [], queries: [], sourceQueries: [] },
+    inputs: [],
+    intermediates: [],
+  }) as unknown as LanePass;
 
 /** A random model computing on two threads until the process is told to end. */
 const PROGRAM = `
@@ -42,18 +60,8 @@ test.each([
   'when %s fails, the pass ends with its error while the other waits for it; the next pass is whole',
   async (_, failing) => {
     // There are no layers: whoever has tokens fails at the first step, for which the other waits.
-    const lanes = new Lanes(
-      {
-        architecture: TINY_ARCHITECTURE,
-        lora: DEFAULT_LORA_CONFIG,
-        numThreads: 1,
-        blocks: [],
-        outputNorm: new Float32Array(0),
-        bf16: null,
-        vocabulary: new Float32Array(0),
-      },
-      2,
-    );
+    const threads = new LaneThreads();
+    const lanes = new Lanes(NO_LAYERS, 2, threads);
     const steps: LaneStep[] = [
       { parts: 'tokens', operations: [{ kind: 'attentionInput', layer: 0 }], waits: [] },
       {
@@ -65,12 +73,6 @@ test.each([
         ],
       },
     ];
-    const passOf = (hasTokens: boolean) =>
-      ({
-        share: { tokens: hasTokens ? [{ start: 0, end: 1 }] : [], queries: [], sourceQueries: [] },
-        inputs: [],
-        intermediates: [],
-      }) as unknown as LanePass;
     let held = 0;
     const gate = { acquire: async () => void held++, release: () => void held--, isWanted: true };
     for (let round = 0; round < 3; round++) {
@@ -83,5 +85,47 @@ test.each([
       expect(await lanes.run(steps, { gate })).toEqual([]);
     }
     lanes.close();
+    threads.close();
   },
 );
+
+/** How many threads of this process were ever started, by the number of one more. */
+async function numStarted(): Promise<number> {
+  const worker = new Worker('', { eval: true });
+  const { threadId } = worker;
+  await worker.terminate();
+  return threadId;
+}
+
+test('threads compute for one policy after the other, also behind a pass that failed', async () => {
+  const steps: LaneStep[] = [{ parts: 'tokens', operations: [{ kind: 'attentionInput', layer: 0 }], waits: [] }];
+  const threads = new LaneThreads();
+  const before = await numStarted();
+  for (let policy = 0; policy < 4; policy++) {
+    const lanes = new Lanes(NO_LAYERS, 3, threads);
+    const hasTokens = policy === 1;
+    lanes.begin((lane) => passOf(hasTokens && lane === 2));
+    if (hasTokens) await expect(lanes.run(steps, {})).rejects.toThrow('Cannot read properties of undefined');
+    else expect(await lanes.run(steps, {})).toEqual([]);
+    lanes.close();
+  }
+  expect((await numStarted()) - before - 1).toBe(2);
+  threads.close();
+});
+
+test('a policy that is closed in the middle of a pass keeps its threads to itself', async () => {
+  const steps: LaneStep[] = [{ parts: 'tokens', operations: [], waits: [] }];
+  const threads = new LaneThreads();
+  const before = await numStarted();
+  for (let policy = 0; policy < 2; policy++) {
+    const lanes = new Lanes(NO_LAYERS, 2, threads);
+    lanes.begin(() => passOf(false));
+    const running = lanes.run(steps, {});
+    // Before its thread can have answered.
+    if (policy === 0) setImmediate(() => lanes.close());
+    expect(await running).toEqual([]);
+    lanes.close();
+  }
+  expect((await numStarted()) - before - 1).toBe(2);
+  threads.close();
+});

@@ -21,6 +21,7 @@ import { BlockAdapter } from './block-adapter.ts';
 import type { GraphTiming } from './lane-compute.ts';
 import type { LaneStep } from './lane-schedule.ts';
 import { backwardSchedule, forwardSchedule } from './lane-schedule.ts';
+import { LaneThreads } from './lane-threads.ts';
 import { Lanes } from './lanes.ts';
 import { scatterDirections } from '../model/source-gradient.ts';
 import { initialLoraParameters } from '../model/lora-parameters.ts';
@@ -51,6 +52,8 @@ export interface OrtPolicyModelOptions extends Partial<RowPlanOptions> {
   readonly memoryBudgetBytes?: number;
   /** Memory for its passes, for policies of which one at a time computes. Default: its own. */
   readonly workspace?: Workspace;
+  /** Threads besides the calling one, for policies that follow each other. Default: its own, which end with it. */
+  readonly threads?: LaneThreads;
   /** Told about every graph run, of all threads. */
   readonly onRun?: (run: GraphTiming) => void;
 }
@@ -87,6 +90,8 @@ export class OrtPolicyModel implements PolicyModel {
   readonly #onRun: (run: GraphTiming) => void;
   readonly #workspace: Workspace;
   readonly #ownsWorkspace: boolean;
+  /** Null: others have them too. */
+  readonly #ownThreads: LaneThreads | null;
   #kept: KeptForward | null = null;
   #isClosed = false;
   /** A pass was cancelled or failed: nobody knows what its threads were in the middle of. */
@@ -99,6 +104,8 @@ export class OrtPolicyModel implements PolicyModel {
     this.architecture = architecture;
     this.#workspace = options.workspace ?? new Workspace();
     this.#ownsWorkspace = options.workspace === undefined;
+    const threads = options.threads ?? new LaneThreads();
+    this.#ownThreads = options.threads === undefined ? threads : null;
     this.lora = lora;
     this.#weights = weights;
     this.#adapters = weights.blocks.map((block, layer) => new BlockAdapter(architecture, block.matrices, lora, layer));
@@ -113,6 +120,7 @@ export class OrtPolicyModel implements PolicyModel {
         bf16: options.bf16?.places ?? null,
       },
       numLanes,
+      threads,
     );
     this.#memoryBudgetBytes = options.memoryBudgetBytes ?? DEFAULT_MEMORY_BUDGET_BYTES;
     this.#onRun = options.onRun ?? (() => {});
@@ -245,6 +253,7 @@ export class OrtPolicyModel implements PolicyModel {
     this.#kept = null;
     if (this.#ownsWorkspace) this.#workspace.clear();
     this.#lanes.close();
+    this.#ownThreads?.close();
   }
 
   async #run(steps: readonly LaneStep[], options: ComputeOptions): Promise<void> {

@@ -11,6 +11,7 @@ import {
 } from '@trainyard/transformer';
 import { DeterministicPolicy } from '../deterministic/deterministic-policy.ts';
 import { Bf16BlockMatrices } from '../lanes/bf16-matrices.ts';
+import { LaneThreads } from '../lanes/lane-threads.ts';
 import { OrtPolicyModel } from '../lanes/ort-policy-model.ts';
 import type { ComputeGate, TrainablePolicy } from '../model/policy-model.ts';
 import { EmbeddedLearner } from './embedded-learner.ts';
@@ -53,15 +54,16 @@ export async function openTrainer(options: {
   const opened = openTemplate(options);
   const { template, architecture } = opened;
   let current: TrainablePolicy | null = null;
-  // Its threads, graphs and vocabulary in bf16 are half a second's work.
+  // Its graphs and vocabulary in bf16 are half a second's work.
   let own: OrtPolicyModel | null = null;
   let graphs: DecoderGraphs | null = null;
   const workspace = new Workspace();
+  const threads = new LaneThreads();
   const policy = async (lora: LoraConfig): Promise<TrainablePolicy> => {
     if (current !== null && current === own && own.beginAnew(lora)) return current;
     current?.close();
     const matrices = bf16 === null ? {} : { bf16 };
-    own = new OrtPolicyModel(architecture, weights, { lora, numThreads, workspace, ...matrices });
+    own = new OrtPolicyModel(architecture, weights, { lora, numThreads, workspace, threads, ...matrices });
     if (isDeterministic) graphs ??= decoderGraphs(modelPath, architecture, numThreads);
     current = graphs === null ? own : new DeterministicPolicy(own, graphs, numThreads);
     return current;
@@ -74,6 +76,7 @@ export async function openTrainer(options: {
     close: () => {
       current?.close();
       current = null;
+      threads.close();
       graphs?.close();
       graphs = null;
       bf16?.close();
