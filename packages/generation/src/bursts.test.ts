@@ -65,6 +65,24 @@ test.each<[string, (index: number) => string]>([
   120_000,
 );
 
+test('between two steps as many prompts are made as their characters allow', () => {
+  const tokenizer = new CountingTokenizer();
+  const harness = new Harness({ ...SIZES, tokenizer, limits: { maxRequests: 100 } });
+  for (const length of [30_000, 10]) {
+    for (let i = 0; i < 12; i++) harness.submit({ prompt: text('x'.repeat(length)), maxTokens: 1 });
+    harness.engine.prepareSome();
+    let made = 0;
+    for (let before = -1; made > before;) {
+      before = tokenizer.numEncoded;
+      harness.engine.prepareSome();
+      made = tokenizer.numEncoded;
+      // What one step may make, and the one that goes beyond it; or as many small ones as ever.
+      expect(made - before).toBeLessThanOrEqual(length === 10 ? 16 : 3);
+    }
+  }
+  expect(tokenizer.numEncoded).toBe(24);
+});
+
 test('admission looks at as many requests as run, not at all that wait', () => {
   const looksPerStep = [100, 1_000, 4_000].map((count) => {
     const harness = new Harness({ ...SIZES, limits: { maxRequests: 20_000 } });

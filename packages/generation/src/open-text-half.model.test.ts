@@ -1,8 +1,10 @@
 import { LlamaModel } from '@trainyard/native';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { toFailure } from '@trainyard/backend';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 import { testModel } from '../../../tests/support/model.ts';
-import { DEFAULT_CHAT_PROMPT } from './contract/generate-request.ts';
+import { type ChatPrompt, DEFAULT_CHAT_PROMPT } from './contract/generate-request.ts';
+import { renderChat } from './prompt/chat.ts';
 import { openTextHalf, openTextOfFile, type TextHalf } from './open-text-half.ts';
 
 const NEVER = new AbortController().signal;
@@ -89,6 +91,69 @@ test('long texts wait for each other, those whose caller left are passed over, a
   expect([(await first).length, (await third).length]).toEqual([100_001, 100_001]);
   await expect(full.text.codec.tokenize(input('x'.repeat(40_000_000)), NEVER)).rejects.toMatchObject({
     code: 'context_length_exceeded',
+  });
+});
+
+describe('a long chat', () => {
+  const range = (length: number) => Array.from({ length }, (_, index) => index);
+  const chat = (fields: Partial<ChatPrompt>) => ({
+    ...DEFAULT_CHAT_PROMPT,
+    messages: [{ role: 'user', content: 'Who wrote <|im_end|> Faust? '.repeat(2000) }],
+    ...fields,
+  });
+
+  test.each<[string, Partial<ChatPrompt>]>([
+    ['of one message', {}],
+    ['of many messages', { messages: range(2000).map((i) => ({ role: i % 2 ? 'assistant' : 'user', content: 'hi' })) }],
+    [
+      'with tools, as text',
+      { tools: [], toolsText: '[{"type":"function","function":{"name":"f","n":12345678901234567890}}]' },
+    ],
+    ['that goes on', { addGenerationPrompt: false, continueFinalMessage: true }],
+    ['with a template of its own', { chatTemplate: '<|im_start|>{{ messages[0].content }}' }],
+  ])('%s is rendered as on this thread', async (_, fields) => {
+    const prompt = chat(fields);
+    const { prompt: parts } = vocabulary.text;
+    const use = { tenant: 'a', signal: NEVER };
+    const there = await parts.longTexts!.render(prompt, use);
+    expect(there).toEqual(await renderChat(prompt, parts, NEVER));
+    expect(await vocabulary.text.codec.tokenize({ ...prompt, addSpecialTokens: false }, NEVER)).toEqual(
+      Array.from(there.tokenIds),
+    );
+  });
+
+  test('is refused with the same words', async () => {
+    const { prompt: parts } = vocabulary.text;
+    for (const fields of [
+      { messages: [], templateVariablesText: '{' },
+      { chatTemplate: '{% for %}' },
+      { messages: [{ role: 'user', content: 'x'.repeat(40_000_000) }] },
+    ]) {
+      const told = async (render: () => unknown) => {
+        try {
+          await render();
+          return null;
+        } catch (error) {
+          return toFailure(error);
+        }
+      };
+      const here = await told(async () => await renderChat(chat(fields), parts, NEVER));
+      expect(here?.code).toMatch(/template_failed|context_length_exceeded/);
+      expect(
+        await told(async () => await parts.longTexts!.render(chat(fields), { tenant: 'a', signal: NEVER })),
+      ).toEqual(here);
+    }
+  });
+
+  test('waits for one chat of each other tenant, not for all of one', async () => {
+    const { longTexts } = vocabulary.text.prompt;
+    const order: string[] = [];
+    const ask = async (tenant: string) => {
+      await longTexts!.render(chat({}), { tenant, signal: NEVER });
+      order.push(tenant);
+    };
+    await Promise.all([...range(4).map(() => 'crowd'), 'one', 'two'].map(ask));
+    expect(order).toEqual(['crowd', 'crowd', 'one', 'two', 'crowd', 'crowd']);
   });
 });
 

@@ -51,22 +51,23 @@ export async function openTextHalf(model: LlamaModel, options: TextHalfOptions =
   const borders = promptBorders(model);
   const constraints = await openConstraints(model, tokenizer, { keepsThreadReady: true });
   const templateSandbox = runsRequestTemplates ? requestTemplates(tokenizer, { allowsControlTokens }) : null;
-  const prompt = { tokenizer, template, templateSandbox, borders, toolFormat };
-  return toTextHalf(prompt, constraints, source ?? null, new LongTexts(model.path));
+  const longTexts = new LongTexts({ modelPath: model.path, allowsControlTokens, runsRequestTemplates });
+  const prompt = { tokenizer, template, templateSandbox, longTexts, borders, toolFormat };
+  return toTextHalf(prompt, constraints, source ?? null, () => longTexts.close());
 }
 
-/** @param chatTemplate source of the template; null = none @param longTexts closed with what comes of it; null: texts of any length are encoded by the calling thread */
+/** @param chatTemplate source of the template; null = none @param close of what the parts stand on, when what comes of them is closed */
 export function toTextHalf(
   prompt: TextHalf['prompt'],
   constraints: ConstraintSpecs,
   chatTemplate: string | null,
-  longTexts: LongTexts | null = null,
+  close: () => void = () => {},
 ): TextHalf {
   const { tokenizer, templateSandbox, borders } = prompt;
   return {
     prompt,
     constraints,
-    codec: new TextCodec(prompt, longTexts),
+    codec: new TextCodec(prompt),
     facts: {
       chatTemplate,
       bosTokenId: tokenizer.bosTokenId,
@@ -75,7 +76,7 @@ export function toTextHalf(
     },
     close: () => {
       templateSandbox?.close();
-      longTexts?.close();
+      close();
       constraints.close();
     },
   };

@@ -11,7 +11,7 @@ import type { EngineEvent, GenerateRequest } from './contract/generate-request.t
 import type { TextTokenizer } from './contract/text-tokenizer.ts';
 import { Intake } from './intake/intake.ts';
 import type { EngineTemplate, TemplateSandbox } from './prompt/chat.ts';
-import type { PromptBorders } from './prompt/prompt.ts';
+import type { PromptBorders, PromptParts } from './prompt/prompt.ts';
 import type { ConstraintCompiler } from './reply/constraint.ts';
 
 export interface TextEngineParts {
@@ -22,6 +22,8 @@ export interface TextEngineParts {
   template: EngineTemplate | null;
   /** Runs templates that come with a request. Default: such requests are refused. */
   templateSandbox?: TemplateSandbox | null;
+  /** Makes long prompts. Default: the calling thread does. */
+  longTexts?: PromptParts['longTexts'];
   /** The tokens that `addSpecialTokens` adds. Default: none. */
   borders?: PromptBorders;
   /** How models write calls of tools, whatever their templates say. Default null: as the template says. */
@@ -57,6 +59,7 @@ export class TextEngine {
         tokenizer,
         template: parts.template,
         templateSandbox: parts.templateSandbox ?? null,
+        longTexts: parts.longTexts ?? null,
         borders: parts.borders ?? { before: [], after: [] },
         toolFormat: parts.toolFormat ?? null,
       },

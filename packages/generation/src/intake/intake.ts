@@ -11,6 +11,7 @@ import {
 } from '@trainyard/backend';
 import type { EngineEvent, GenerateRequest } from '../contract/generate-request.ts';
 import { Preparation, type Submission } from './preparation.ts';
+import { LONG_PROMPT_CHARACTERS, promptWeight } from '../prompt/prompt-weight.ts';
 import { encodePrompt, fitPrompt, type EncodedPrompt, type PromptParts } from '../prompt/prompt.ts';
 import { ReplyConstraints } from '../reply/reply-constraints.ts';
 import { createReplyReader } from '../reply/reply-reader.ts';
@@ -22,8 +23,11 @@ import { StopStrings } from '../reply/stop-strings.ts';
 import { validateTextFields } from '../contract/validate-text-fields.ts';
 import type { ThinkingLimit } from '../reply/thinking-budget.ts';
 
-/** Prompts that are made between two steps: the streams of others wait for them. */
+/** Prompts that are made between two steps, and how much they may be in all before another is begun, characters: the streams of others wait for them. */
 const PREPARED_PER_STEP = 16;
+const PREPARED_CHARACTERS_PER_STEP = 2 * LONG_PROMPT_CHARACTERS;
+/** The part of a long prompt that this thread makes: it is sent away, and its tokens are read. */
+const SENT_CHARACTERS = LONG_PROMPT_CHARACTERS / 4;
 /** Prompts and constraints of one tenant that are made elsewhere at a time, where all tenants wait in one line. */
 const PREPARING_PER_TENANT = 8;
 
@@ -50,6 +54,7 @@ export class Intake {
   readonly #settled = new Set<Preparation>();
   #onPrepared: () => void = () => {};
   #numLeft = PREPARED_PER_STEP;
+  #charactersLeft = PREPARED_CHARACTERS_PER_STEP;
   #numArrivals = 0;
 
   constructor(parts: IntakeParts) {
@@ -97,28 +102,34 @@ export class Intake {
       validateSampleRequest(request, { vocabSize: tokens.vocabSize, policy, maxChoices: tokens.limits.maxChoices });
       validateTextFields(request);
       // A refusal needs no step: who is refused is told at once, however long the steps of others take.
-      if (this.#numLeft > 0 && this.#queue.size === 0 && this.#mayPrepare(request.tenant)) {
-        this.#numLeft--;
-        this.#begin(submission);
-      } else this.#queue.add(submission);
+      if (this.#hasTime && this.#queue.size === 0 && this.#mayPrepare(request.tenant)) this.#begin(submission);
+      else this.#queue.add(submission);
     });
   }
 
   /** Makes some of the prompts that wait, tenants in turns. */
   prepareSome(): void {
     this.#numLeft = PREPARED_PER_STEP;
-    while (this.#numLeft > 0) {
+    this.#charactersLeft = PREPARED_CHARACTERS_PER_STEP;
+    while (this.#hasTime) {
       const submission = this.#queue.take(this.#mayPrepare);
       if (submission === undefined) return;
-      this.#numLeft--;
       attempt(submission.emit, () => this.#begin(submission));
     }
+  }
+
+  get #hasTime(): boolean {
+    return this.#numLeft > 0 && this.#charactersLeft > 0;
   }
 
   readonly #mayPrepare = (tenant: string): boolean => (this.#numPreparing.get(tenant) ?? 0) < PREPARING_PER_TENANT;
 
   #begin(submission: Submission): void {
     const { request } = submission;
+    this.#numLeft--;
+    const weight = promptWeight(request.prompt, LONG_PROMPT_CHARACTERS);
+    const isSent = weight > LONG_PROMPT_CHARACTERS && this.#parts.prompt.longTexts !== null;
+    this.#charactersLeft -= isSent ? SENT_CHARACTERS : weight;
     const controller = new AbortController();
     const prompt = encodePrompt(request, this.#parts.prompt, controller.signal);
     const prepared = this.#prepare(request, prompt, controller);

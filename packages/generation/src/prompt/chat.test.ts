@@ -1,7 +1,8 @@
 import { ChatTemplate } from '@trainyard/tokenizer';
 import type { TemplateMessage } from '@trainyard/tokenizer';
 import { describe, expect, test } from 'vitest';
-import type { ChatInput, RenderedChat, TemplateSandbox } from './chat.ts';
+import { EngineError } from '@trainyard/backend';
+import { type ChatInput, renderChat, type RenderedChat, type TemplateSandbox } from './chat.ts';
 import { Harness } from '../testing/text-harness.ts';
 import { byteTokenizer, EOS, replying, VOCAB_SIZE } from '@trainyard/engine/testing';
 import type { RequestOptions, Transcript } from '../testing/text-harness.ts';
@@ -151,6 +152,76 @@ describe('truncation', () => {
       submit({ truncatePromptTokens }, { contextLength: 12 }).failed?.param;
     expect(refusal(0)).toBe('prompt');
     expect([13, -2, 1.5].map(refusal)).toEqual(Array.from({ length: 3 }, () => 'truncatePromptTokens'));
+  });
+});
+
+describe('a long chat', () => {
+  const long = chat([{ role: 'user', content: 'x'.repeat(40_000) }]);
+  const SIZES = { contextLength: 50_000, capacityTokens: 50_000, batchTokens: 50_000 };
+  const turn = (): Promise<void> => new Promise((resolve) => void setImmediate(resolve));
+  function held(options: ConstructorParameters<typeof Harness>[0] = {}) {
+    const template = new ChatTemplate(byteTokenizer, CHATML);
+    const asked: { prompt: ChatPrompt; tenant: string; answer: PromiseWithResolvers<RenderedChat> }[] = [];
+    const longTexts = {
+      render: (prompt: ChatPrompt, { tenant }: { tenant: string }): Promise<RenderedChat> => {
+        const answer = Promise.withResolvers<RenderedChat>();
+        asked.push({ prompt, tenant, answer });
+        return answer.promise;
+      },
+      encode: async (text: string) => byteTokenizer.encodeWithSpecial(text),
+    };
+    return { asked, template, harness: new Harness({ template, longTexts, ...SIZES, ...options }) };
+  }
+  const rendered = async (template: ChatTemplate, prompt: ChatPrompt) =>
+    await renderChat(prompt, { template, templateSandbox: null }, AbortSignal.timeout(60_000));
+
+  test('is rendered elsewhere while others go on, and becomes the same prompt', async () => {
+    const { asked, template, harness } = held();
+    const reply = harness.submit({ prompt: long, tenant: 'a', maxTokens: 1 });
+    const short = harness.submit({ prompt: chat([user]), maxTokens: 3, ignoreEos: true });
+    harness.run();
+    expect(short.completed).toBeDefined();
+    expect(reply.events).toEqual([]);
+    expect(asked).toEqual([expect.objectContaining({ prompt: long, tenant: 'a' })]);
+    asked[0]!.answer.resolve(await rendered(template, long));
+    await turn();
+    harness.run();
+    const here = new Harness({ template, ...SIZES });
+    const expected = here.submit({ prompt: long, tenant: 'a', maxTokens: 1 });
+    here.run();
+    expect(reply.started).toEqual(expected.started);
+    expect(reply.completed).toEqual(expected.completed);
+  });
+
+  test('is long by its messages, too', () => {
+    const { asked, harness } = held();
+    harness.submit({ prompt: chat(Array.from({ length: 200 }, () => user)) });
+    harness.run();
+    expect(asked).toHaveLength(1);
+  });
+
+  test('that is refused there is refused, between two steps', async () => {
+    const { asked, harness } = held();
+    const reply = harness.submit({ prompt: long });
+    asked[0]!.answer.reject(new EngineError('engine.template_failed', 'no', { param: 'messages' }));
+    await turn();
+    expect(reply.failed).toMatchObject({ code: 'engine.template_failed', message: 'no', param: 'messages' });
+  });
+
+  test('without a template is refused at once', () => {
+    const { asked, harness } = held({ template: null });
+    expect(harness.submit({ prompt: long }).failed?.message).toContain('no chat template');
+    expect(asked).toEqual([]);
+  });
+
+  test('as a text is encoded elsewhere', async () => {
+    const { harness } = held();
+    const text = 'x'.repeat(40_000);
+    const reply = harness.submit({ prompt: { kind: 'text', text, addSpecialTokens: false }, maxTokens: 1 });
+    expect(harness.engine.stats().numUnprepared).toBe(1);
+    await turn();
+    harness.run();
+    expect(reply.started?.promptTokenIds).toEqual([...Buffer.from(text)]);
   });
 });
 

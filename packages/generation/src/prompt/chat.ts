@@ -51,6 +51,14 @@ export function renderChat(
   );
 }
 
+/** Whether there is a place for the prompt's template. */
+export function canRender(
+  { chatTemplate }: ChatPrompt,
+  { template, templateSandbox }: { template: EngineTemplate | null; templateSandbox: TemplateSandbox | null },
+): boolean {
+  return (chatTemplate === null ? template : templateSandbox) !== null;
+}
+
 /** With the model's own template. @throws {EngineError} engine.template_failed, context_length_exceeded */
 function renderOwn(prompt: ChatPrompt, template: EngineTemplate | null): RenderedChat {
   if (template === null) {

@@ -1,33 +1,63 @@
-/** Main module of the thread that encodes long texts: each message is a text, and has one answer. */
+/** Main module of the thread that renders long chats and encodes long texts: each message is one of them, and has one answer, before which no other is sent. */
 import { parentPort, workerData } from 'node:worker_threads';
+import { asEngineError, type EngineFailure, toFailure } from '@trainyard/backend';
 import { LlamaModel } from '@trainyard/native';
-import { Tokenizer, TokenizerError } from '@trainyard/tokenizer';
+import { ChatTemplate, Tokenizer, TokenizerError } from '@trainyard/tokenizer';
+import type { ChatPrompt } from '../contract/generate-request.ts';
+import { renderChat, type RenderedChat } from './chat.ts';
+import { requestTemplates } from './request-templates.ts';
 
 export interface LongTextThreadData {
   readonly modelPath: string;
+  /** As `TextHalfOptions` has them. */
+  readonly allowsControlTokens: boolean;
+  readonly runsRequestTemplates: boolean;
 }
+
+export type LongTextQuestion =
+  | { readonly kind: 'text'; readonly text: string }
+  | { readonly kind: 'chat'; readonly prompt: ChatPrompt };
 
 export type LongTextAnswer =
   | { readonly kind: 'ids'; readonly ids: Int32Array<ArrayBuffer> }
-  | { readonly kind: 'refused'; readonly code: TokenizerError['code']; readonly message: string };
+  | { readonly kind: 'rendered'; readonly rendered: RenderedChat & { readonly tokenIds: Int32Array<ArrayBuffer> } }
+  /** The tokenizer refuses the text. */
+  | { readonly kind: 'refused'; readonly code: TokenizerError['code']; readonly message: string }
+  | { readonly kind: 'failed'; readonly failure: EngineFailure };
 
 const port = parentPort;
 if (port === null) throw new Error('the thread is started by LongTexts, not by hand');
-const { modelPath } = workerData as LongTextThreadData;
-const tokenizer = Tokenizer.fromModel(LlamaModel.load(modelPath, { vocabOnly: true }));
+const { modelPath, allowsControlTokens, runsRequestTemplates } = workerData as LongTextThreadData;
+const model = LlamaModel.load(modelPath, { vocabOnly: true });
+const tokenizer = Tokenizer.fromModel(model);
+const { chatTemplate: source } = model;
+const template = source === undefined ? null : new ChatTemplate(tokenizer, source, { allowsControlTokens });
+const templateSandbox = runsRequestTemplates ? requestTemplates(tokenizer, { allowsControlTokens }) : null;
+const { signal } = new AbortController();
 
-port.on('message', (text: string) => {
-  const answer = answerTo(text);
-  port.postMessage(answer, answer.kind === 'ids' ? [answer.ids.buffer] : []);
+port.on('message', async (question: LongTextQuestion) => {
+  const answer = question.kind === 'text' ? encode(question.text) : await render(question.prompt);
+  if (answer.kind === 'ids') port.postMessage(answer, [answer.ids.buffer]);
+  else if (answer.kind === 'rendered') port.postMessage(answer, [answer.rendered.tokenIds.buffer]);
+  else port.postMessage(answer);
 });
 
 /** @throws whatever is no refusal of the text: it ends the thread */
-function answerTo(text: string): LongTextAnswer {
+function encode(text: string): LongTextAnswer {
   try {
     // A copy of its own, which can be handed over.
     return { kind: 'ids', ids: Int32Array.from(tokenizer.encodeWithSpecial(text)) };
   } catch (error) {
     if (!(error instanceof TokenizerError)) throw error;
     return { kind: 'refused', code: error.code, message: error.message };
+  }
+}
+
+async function render(prompt: ChatPrompt): Promise<LongTextAnswer> {
+  try {
+    const rendered = await renderChat(prompt, { template, templateSandbox }, signal);
+    return { kind: 'rendered', rendered: { ...rendered, tokenIds: Int32Array.from(rendered.tokenIds) } };
+  } catch (error) {
+    return { kind: 'failed', failure: toFailure(asEngineError(error)) };
   }
 }

@@ -1,35 +1,55 @@
 import { Worker } from 'node:worker_threads';
+import { fromFailure } from '@trainyard/backend';
 import { TokenizerError } from '@trainyard/tokenizer';
-import type { LongTextAnswer, LongTextThreadData } from './long-text-thread.ts';
+import type { ChatPrompt } from '../contract/generate-request.ts';
+import type { RenderedChat } from './chat.ts';
+import type { LongTextAnswer, LongTextQuestion, LongTextThreadData } from './long-text-thread.ts';
 
 interface Waiting {
-  readonly text: string;
+  readonly question: LongTextQuestion;
   readonly signal: AbortSignal;
-  readonly resolve: (ids: Int32Array) => void;
+  readonly resolve: (answer: LongTextAnswer) => void;
   readonly reject: (error: unknown) => void;
 }
 
+/** For whom something is made, and until when. */
+export interface LongTextUse {
+  /** Tenants take turns. */
+  readonly tenant: string;
+  readonly signal: AbortSignal;
+}
+
 /**
- * Encodes long texts in a thread of its own, one at a time: of 8 MB that takes seconds, in which the thread that steps would stand still for everyone. The thread begins with the
- * first text, reads the vocabulary of the model file again (some 20 MB), and stays.
+ * Renders long chats and encodes long texts in a thread of its own, one at a time: of 8 MB that takes seconds, in which the thread that steps would stand still for everyone. The
+ * thread begins with the first text, reads the vocabulary of the model file again (some 20 MB), and stays.
  */
 export class LongTexts {
-  readonly #modelPath: string;
+  readonly #threadData: LongTextThreadData;
   #worker: Worker | null = null;
-  /** The first is in the thread's hands. */
-  #waiting: Waiting[] = [];
-  #isBusy = false;
+  /** By tenant, in order of turns; none is empty. */
+  readonly #waiting = new Map<string, Waiting[]>();
+  /** In the thread's hands. */
+  #current: Waiting | null = null;
 
-  constructor(modelPath: string) {
-    this.#modelPath = modelPath;
+  constructor(threadData: LongTextThreadData) {
+    this.#threadData = threadData;
   }
 
   /** As `Tokenizer.encodeWithSpecial`. @throws as that; the signal's reason, where it was aborted before the text had its turn */
-  encode(text: string, signal: AbortSignal): Promise<Int32Array> {
-    return new Promise((resolve, reject) => {
-      this.#waiting.push({ text, signal, resolve, reject });
-      this.#next();
-    });
+  async encode(text: string, use: LongTextUse): Promise<Int32Array> {
+    const answer = await this.#ask({ kind: 'text', text }, use);
+    if (answer.kind !== 'ids') throw unexpected(answer);
+    return answer.ids;
+  }
+
+  /**
+   * As `renderChat`, with the template of the model file, or with that of the prompt in a child process.
+   * @throws as that; the signal's reason, where it was aborted before the chat had its turn
+   */
+  async render(prompt: ChatPrompt, use: LongTextUse): Promise<RenderedChat> {
+    const answer = await this.#ask({ kind: 'chat', prompt }, use);
+    if (answer.kind !== 'rendered') throw unexpected(answer);
+    return answer.rendered;
   }
 
   /** Fails all that wait. */
@@ -38,27 +58,55 @@ export class LongTexts {
     this.#fail(new Error('the tokenizer was closed'));
   }
 
+  #ask(question: LongTextQuestion, { tenant, signal }: LongTextUse): Promise<LongTextAnswer> {
+    return new Promise((resolve, reject) => {
+      const own = this.#waiting.get(tenant);
+      const waiting = { question, signal, resolve, reject };
+      if (own === undefined) this.#waiting.set(tenant, [waiting]);
+      else own.push(waiting);
+      this.#next();
+    });
+  }
+
   #next(): void {
-    if (this.#isBusy) return;
+    if (this.#current !== null) return;
     for (;;) {
-      const [first] = this.#waiting;
+      const first = this.#take();
       if (first === undefined) {
         this.#worker?.unref();
         return;
       }
-      if (!first.signal.aborted) break;
-      this.#waiting.shift();
-      first.reject(first.signal.reason);
+      if (first.signal.aborted) {
+        first.reject(first.signal.reason);
+        continue;
+      }
+      this.#worker ??= this.#start();
+      try {
+        this.#worker.postMessage(first.question);
+      } catch (error) {
+        // It cannot be sent: nested too deep for that, say.
+        first.reject(error);
+        continue;
+      }
+      this.#current = first;
+      this.#worker.ref();
+      return;
     }
-    this.#isBusy = true;
-    this.#worker ??= this.#start();
-    this.#worker.ref();
-    this.#worker.postMessage(this.#waiting[0]!.text);
+  }
+
+  /** The next one of the next tenant, who then waits for the others. */
+  #take(): Waiting | undefined {
+    for (const [tenant, own] of this.#waiting) {
+      const first = own.shift();
+      this.#waiting.delete(tenant);
+      if (own.length > 0) this.#waiting.set(tenant, own);
+      return first;
+    }
+    return undefined;
   }
 
   #start(): Worker {
-    const workerData: LongTextThreadData = { modelPath: this.#modelPath };
-    const worker = new Worker(new URL('./long-text-thread.ts', import.meta.url), { workerData });
+    const worker = new Worker(new URL('./long-text-thread.ts', import.meta.url), { workerData: this.#threadData });
     worker.on('message', (answer: LongTextAnswer) => this.#answered(answer));
     worker.on('error', (error) => {
       if (this.#worker === worker) this.#fail(error);
@@ -67,19 +115,23 @@ export class LongTexts {
   }
 
   #answered(answer: LongTextAnswer): void {
-    const first = this.#waiting.shift();
-    this.#isBusy = false;
-    if (answer.kind === 'ids') first?.resolve(answer.ids);
-    else first?.reject(new TokenizerError(answer.code, answer.message));
+    const current = this.#current;
+    this.#current = null;
+    if (answer.kind === 'refused') current?.reject(new TokenizerError(answer.code, answer.message));
+    else if (answer.kind === 'failed') current?.reject(fromFailure(answer.failure));
+    else current?.resolve(answer);
     this.#next();
   }
 
   /** The thread is gone; the next text begins another. */
   #fail(error: unknown): void {
     this.#worker = null;
-    this.#isBusy = false;
-    const waiting = this.#waiting;
-    this.#waiting = [];
+    this.#current?.reject(error);
+    this.#current = null;
+    const waiting = [...this.#waiting.values()].flat();
+    this.#waiting.clear();
     for (const { reject } of waiting) reject(error);
   }
 }
+
+const unexpected = ({ kind }: LongTextAnswer) => new Error(`the thread answered with ${kind}`);

@@ -1,9 +1,18 @@
 import type { ToolFormat } from '@trainyard/tokenizer';
 import type { TextTokenizer } from '../contract/text-tokenizer.ts';
-import { asPromptError, type EngineTemplate, renderChat, type RenderedChat, type TemplateSandbox } from './chat.ts';
+import {
+  asPromptError,
+  canRender,
+  type EngineTemplate,
+  renderChat,
+  type RenderedChat,
+  type TemplateSandbox,
+} from './chat.ts';
 import { checkPromptIds, refusal } from '@trainyard/backend';
 import { naming } from '@trainyard/protocol/fields';
 import type { GenerateRequest } from '../contract/generate-request.ts';
+import type { LongTexts } from './long-texts.ts';
+import { isLongPrompt } from './prompt-weight.ts';
 import { type ReplyTraits, replyTraits } from './reply-traits.ts';
 
 /** Ids that the vocabulary itself puts around a text, such as a beginning-of-sequence token. */
@@ -19,6 +28,8 @@ export interface PromptParts {
   /** null refuses templates that come with a request. */
   templateSandbox: TemplateSandbox | null;
   borders: PromptBorders;
+  /** Where long prompts are made; null: all are made by the calling thread. */
+  longTexts: Pick<LongTexts, 'encode' | 'render'> | null;
   /** How models write their calls, whatever their templates say; null = as the template says. */
   toolFormat: ToolFormat | null;
 }
@@ -35,22 +46,35 @@ export interface EncodedPrompt {
  * @throws {EngineError} engine.template_failed, context_length_exceeded, engine.invalid_request
  */
 export function encodePrompt(
-  { prompt }: GenerateRequest,
+  { prompt, tenant }: Pick<GenerateRequest, 'prompt' | 'tenant'>,
   parts: PromptParts,
   signal: AbortSignal,
 ): EncodedPrompt | Promise<EncodedPrompt> {
   const within = (ids: ArrayLike<number>, hasBorders: boolean) => promptIds(ids, hasBorders ? parts.borders : null);
+  const longTexts = isLongPrompt(prompt) ? parts.longTexts : null;
+  const use = { tenant, signal };
   switch (prompt.kind) {
     case 'tokens':
       return { ids: Array.from(prompt.tokenIds), replyTraits: null };
-    case 'text':
-      return { ids: within(encodeText(prompt.text, parts.tokenizer), prompt.addSpecialTokens), replyTraits: null };
+    case 'text': {
+      const finish = (ids: Int32Array): EncodedPrompt => ({
+        ids: within(ids, prompt.addSpecialTokens),
+        replyTraits: null,
+      });
+      if (longTexts === null) return finish(encodeText(prompt.text, parts.tokenizer));
+      return longTexts.encode(prompt.text, use).then(finish, (error: unknown) => {
+        throw asPromptError('prompt', error);
+      });
+    }
     case 'chat': {
       const finish = (rendered: RenderedChat): EncodedPrompt => ({
         ids: within(rendered.tokenIds, prompt.addSpecialTokens),
         replyTraits: replyTraits({ ...rendered, toolFormat: parts.toolFormat ?? rendered.toolFormat }, parts.tokenizer),
       });
-      const rendered = renderChat(prompt, parts, signal);
+      const rendered =
+        longTexts !== null && canRender(prompt, parts)
+          ? longTexts.render(prompt, use)
+          : renderChat(prompt, parts, signal);
       return rendered instanceof Promise ? rendered.then(finish) : finish(rendered);
     }
     default:

@@ -1,8 +1,9 @@
 import { TokenizerError } from '@trainyard/tokenizer';
 import type { Tokenizer } from '@trainyard/tokenizer';
-import { type EngineTemplate, renderChat, type TemplateSandbox } from './chat.ts';
+import { canRender, type EngineTemplate, renderChat, type TemplateSandbox } from './chat.ts';
 import { checkVocabulary, EngineError } from '@trainyard/backend';
 import type { LongTexts } from './long-texts.ts';
+import { isLongPrompt } from './prompt-weight.ts';
 import type { Prompt } from '../contract/generate-request.ts';
 import { type PromptBorders, promptIds } from './prompt.ts';
 
@@ -14,30 +15,28 @@ export type TokenizeInput = ({ kind: 'text'; text: string } | Extract<Prompt, { 
 
 type CodecTokenizer = Pick<Tokenizer, 'encodeWithSpecial' | 'decode' | 'tokenText' | 'vocabSize'>;
 
-/** Longer texts are encoded elsewhere, where that can be; so many take some 30 ms. */
-const LONG_TEXT_CHARACTERS = 65_536;
+/** Who asks is not told: together they take turns with those who sample. */
+const ALL_CALLERS = 'tokenize';
 
-/** Text ↔ ids outside any generation. Computes on the calling thread, but for long texts; no length limit but that of the tokenizer. */
+/** Text ↔ ids outside any generation. Computes on the calling thread, but for long texts and chats; no length limit but that of the tokenizer. */
 export class TextCodec {
   readonly #tokenizer: CodecTokenizer;
   readonly #parts: { template: EngineTemplate | null; templateSandbox: TemplateSandbox | null };
   readonly #borders: PromptBorders;
-  readonly #longTexts: Pick<LongTexts, 'encode'> | null;
+  readonly #longTexts: Pick<LongTexts, 'encode' | 'render'> | null;
 
-  /** @param longTexts encodes texts of more than {@link LONG_TEXT_CHARACTERS}; default: the calling thread does */
-  constructor(
-    parts: {
-      tokenizer: CodecTokenizer;
-      template: EngineTemplate | null;
-      templateSandbox?: TemplateSandbox | null;
-      borders: PromptBorders;
-    },
-    longTexts: Pick<LongTexts, 'encode'> | null = null,
-  ) {
+  /** @param parts.longTexts where long texts and chats are made; default: the calling thread makes all */
+  constructor(parts: {
+    tokenizer: CodecTokenizer;
+    template: EngineTemplate | null;
+    templateSandbox?: TemplateSandbox | null;
+    longTexts?: Pick<LongTexts, 'encode' | 'render'> | null;
+    borders: PromptBorders;
+  }) {
     this.#tokenizer = parts.tokenizer;
     this.#parts = { template: parts.template, templateSandbox: parts.templateSandbox ?? null };
     this.#borders = parts.borders;
-    this.#longTexts = longTexts;
+    this.#longTexts = parts.longTexts ?? null;
   }
 
   /**
@@ -47,11 +46,17 @@ export class TextCodec {
    * @throws {EngineError} engine.template_failed; context_length_exceeded for a text far beyond any context
    */
   async tokenize(input: TokenizeInput, signal: AbortSignal): Promise<number[]> {
-    const ids =
-      input.kind === 'text'
-        ? await this.#encode(input.text, signal)
-        : (await renderChat(input, this.#parts, signal)).tokenIds;
-    return promptIds(ids, input.addSpecialTokens ? this.#borders : null);
+    const elsewhere = isLongPrompt(input) ? this.#longTexts : null;
+    const use = { tenant: ALL_CALLERS, signal };
+    if (input.kind === 'text') {
+      const ids = await this.#encode(
+        () => elsewhere?.encode(input.text, use) ?? this.#tokenizer.encodeWithSpecial(input.text),
+      );
+      return promptIds(ids, input.addSpecialTokens ? this.#borders : null);
+    }
+    const isElsewhere = elsewhere !== null && canRender(input, this.#parts);
+    const { tokenIds } = await (isElsewhere ? elsewhere.render(input, use) : renderChat(input, this.#parts, signal));
+    return promptIds(tokenIds, input.addSpecialTokens ? this.#borders : null);
   }
 
   /** The text of each id by itself; pieces of a character read as U+FFFD. @throws {EngineError} engine.invalid_request */
@@ -66,11 +71,9 @@ export class TextCodec {
     return this.#tokenizer.decode(ids);
   }
 
-  async #encode(text: string, signal: AbortSignal): Promise<Int32Array> {
+  async #encode(encode: () => Int32Array | Promise<Int32Array>): Promise<Int32Array> {
     try {
-      if (this.#longTexts !== null && text.length > LONG_TEXT_CHARACTERS)
-        return await this.#longTexts.encode(text, signal);
-      return this.#tokenizer.encodeWithSpecial(text);
+      return await encode();
     } catch (cause) {
       if (!(cause instanceof TokenizerError) || cause.code !== 'tokenizer.text_too_long') throw cause;
       throw new EngineError('context_length_exceeded', cause.message, { param: 'prompt', cause });

@@ -46,7 +46,11 @@ export async function openScriptedText(options: ScriptedTextOptions = {}): Promi
   const borders = { before: [vocabulary.idOf('<|endoftext|>')], after: [] };
   const constraints = await openConstraints(vocabulary, tokenizer);
   const templateSandbox = runsRequestTemplates ? requestTemplates(tokenizer, { allowsControlTokens: false }) : null;
-  return toTextHalf({ tokenizer, template, templateSandbox, borders, toolFormat: null }, constraints, source);
+  return toTextHalf(
+    { tokenizer, template, templateSandbox, longTexts: null, borders, toolFormat: null },
+    constraints,
+    source,
+  );
 }
 
 function templateOf(name: string): string {
