@@ -42,7 +42,8 @@ const MAX_SILENCES = 2;
  * Events as they come, each once and in order. After a lost connection it goes on behind the last one (`Last-Event-ID`); where streams do not come
  * through, it reads pages.
  *
- * @throws {TrainyardApiError} a refusal that no repeat can help; {TrainyardConnectionError} when the service stays out of reach
+ * @throws {TrainyardApiError} a refusal that no repeat can help; {TrainyardConnectionError} when the service stays out of reach; the signal's reason when it is
+ * aborted before an event was taken
  */
 export async function* followEvents<Event extends { id: string }>(
   connection: Connection,
@@ -62,6 +63,7 @@ export async function* followEvents<Event extends { id: string }>(
         numFailures = numSilences = 0;
         yield event;
         if (feed.isLast(event)) return;
+        signal?.throwIfAborted();
       }
       if (place.isOver) return;
       if (!isStreaming) {
@@ -70,7 +72,8 @@ export async function* followEvents<Event extends { id: string }>(
         continue;
       }
     } catch (error) {
-      if (signal?.aborted || !isPassing(error)) throw error;
+      signal?.throwIfAborted();
+      if (!isPassing(error)) throw error;
       if (error instanceof NoStreamError) {
         isStreaming = false;
         continue;
@@ -117,12 +120,10 @@ async function* streamed<Event extends { id: string }>(
     throw new NoStreamError();
   }
   try {
-    for await (const { data } of readServerSentEvents(response, { silenceMs: SILENCE_MS }))
+    for await (const { data } of readServerSentEvents(response, { silenceMs: SILENCE_MS, signal }))
       yield JSON.parse(data) as Event;
   } catch (error) {
-    throw signal?.aborted || error instanceof StreamSilentError
-      ? error
-      : new TrainyardConnectionError(connection.baseUrl, error);
+    throw error instanceof StreamSilentError ? error : new TrainyardConnectionError(connection.baseUrl, error);
   }
 }
 

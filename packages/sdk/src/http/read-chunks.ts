@@ -4,10 +4,14 @@ import { readServerSentEvents } from './server-sent-events.ts';
 /**
  * The chunks of a sampled answer, to `[DONE]` or to the end of the stream. Leaving them, also before the first, cancels the response.
  *
- * @throws {TrainyardApiError} for an error that the service sends inside the stream (status 200)
+ * @param signal what the request was made with
+ * @throws {TrainyardApiError} for an error that the service sends inside the stream (status 200); {TrainyardConnectionError} when it breaks; the signal's reason
  */
-export function readChunks<Chunk>(response: Response): AsyncGenerator<Chunk, undefined> {
-  const chunks = chunksOf<Chunk>(response);
+export function readChunks<Chunk>(
+  response: Response,
+  signal: AbortSignal | undefined,
+): AsyncGenerator<Chunk, undefined> {
+  const chunks = chunksOf<Chunk>(response, signal);
   const end = chunks.return.bind(chunks);
   // A generator that is left before its first chunk runs none of its code.
   chunks.return = async (value) => {
@@ -17,12 +21,13 @@ export function readChunks<Chunk>(response: Response): AsyncGenerator<Chunk, und
   return chunks;
 }
 
-async function* chunksOf<Chunk>(response: Response): AsyncGenerator<Chunk, undefined> {
-  const events = readServerSentEvents(response);
+async function* chunksOf<Chunk>(response: Response, signal: AbortSignal | undefined): AsyncGenerator<Chunk, undefined> {
+  const events = readServerSentEvents(response, { signal });
   try {
     for (;;) {
       const next = await events.next().catch((error: unknown) => {
-        throw isAbort(error) ? error : new TrainyardConnectionError(response.url, error);
+        // The caller's own reason to stop is no broken connection, whatever it looks like.
+        throw signal?.aborted ? signal.reason : new TrainyardConnectionError(response.url, error);
       });
       if (next.done === true || next.value.data === '[DONE]') return;
       const chunk = parsed(next.value.data) as Chunk | ErrorChunk;
@@ -43,6 +48,3 @@ interface ErrorChunk {
 function isError(chunk: unknown): chunk is ErrorChunk {
   return typeof chunk === 'object' && chunk !== null && 'error' in chunk && chunk.error !== null;
 }
-
-/** The caller's own reason to stop, not a broken connection. Errors of Undici's sockets are TypeErrors. */
-const isAbort = (error: unknown) => !(error instanceof TypeError);

@@ -12,12 +12,13 @@ export interface ServerSentEvent {
  *
  * Source: HTML Living Standard, 9.2.6 "Interpreting an event stream".
  *
- * @param options `silenceMs`: how long nothing at all may come, comments included
- * @throws {StreamSilentError} when it does
+ * @param options `silenceMs`: how long nothing at all may come, comments included; `signal`: what the request was made with, which ends the stream also where
+ * its body does not listen to it
+ * @throws {StreamSilentError} when it does; the signal's reason when it is aborted before an event was taken, also one that has come already
  */
 export async function* readServerSentEvents(
   response: Response,
-  options: { silenceMs?: number } = {},
+  options: { silenceMs?: number; signal?: AbortSignal | undefined } = {},
 ): AsyncGenerator<ServerSentEvent, undefined> {
   if (response.body === null) return;
   // Takes a byte order mark away, and puts the bytes of one character together that came apart.
@@ -26,17 +27,32 @@ export async function* readServerSentEvents(
   const onEvent = ({ id, data }: EventSourceMessage) => void events.push({ id, data });
   const parser = createParser({ onEvent });
   const lineEnds = new CarriageReturns();
+  const { silenceMs, signal } = options;
+  // The body may have failed already; its error was thrown by `read`.
+  const leave = () => reader.cancel().catch(() => undefined);
+  const stop = () => void leave();
+  signal?.addEventListener('abort', stop, { once: true });
   try {
     for (;;) {
-      const { value, done } = await within(options.silenceMs, reader.read());
+      signal?.throwIfAborted();
+      const { value, done } = await within(silenceMs, reader.read());
+      signal?.throwIfAborted();
       if (done) return; // an event without its blank line was cut off
       parser.feed(lineEnds.settled(value));
       const complete = events;
       events = [];
-      yield* complete;
+      for (const event of complete) {
+        signal?.throwIfAborted();
+        yield event;
+      }
     }
+  } catch (error) {
+    // Bodies fail with the reason only where it is one that errors can be: Undici takes another for null.
+    signal?.throwIfAborted();
+    throw error;
   } finally {
-    await reader.cancel().catch(() => undefined); // the body may have failed already; its error was thrown by `read`
+    signal?.removeEventListener('abort', stop);
+    await leave();
   }
 }
 

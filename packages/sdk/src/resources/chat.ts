@@ -50,7 +50,7 @@ export class ChatCompletions {
   ): Promise<ChatCompletion | AsyncGenerator<ChatCompletionChunk>> {
     const path = '/v1/chat/completions';
     const call = { ...options, body, repeat: 'always' } as const;
-    if (body.stream === true) return readChunks(await this.#connection.stream('POST', path, call));
+    if (body.stream === true) return readChunks(await this.#connection.stream('POST', path, call), options.signal);
     return await this.#connection.json('POST', path, call);
   }
 }

@@ -43,7 +43,8 @@ class SamplingForm<Request extends object, Answer, Event> {
     options: CallOptions = {},
   ): Promise<Answer | AsyncGenerator<Event>> {
     const call = { ...options, body, repeat: 'always' } as const;
-    if (body.stream === true) return readChunks(await this.#connection.stream('POST', this.#path, call));
+    if (body.stream === true)
+      return readChunks(await this.#connection.stream('POST', this.#path, call), options.signal);
     return await this.#connection.json('POST', this.#path, call);
   }
 }

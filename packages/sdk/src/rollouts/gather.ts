@@ -46,7 +46,8 @@ export function group(
  * Plays the rollouts of groups, so many at a time, group after group.
  *
  * @returns the groups in their order, each with its trajectories in theirs
- * @throws the first error, after the retries, unless `dropOnError`; the rollouts that run are told by their signal then
+ * @throws the first error, after the retries, unless `dropOnError`; the rollouts that run are told by their signal then. When `signal` is aborted, its reason,
+ * in whatever words a rollout says it
  */
 export async function gather(plans: Iterable<GroupPlan>, options: GatherOptions = {}): Promise<WireTrajectoryGroup[]> {
   const { concurrency = CONCURRENCY, onProgress, retries = 0, dropOnError = false } = options;
@@ -86,6 +87,7 @@ export async function gather(plans: Iterable<GroupPlan>, options: GatherOptions 
     await Promise.all(Array.from({ length: Math.max(1, Math.min(concurrency, turns.length)) }, work));
   } catch (error) {
     ended.abort(error);
+    options.signal?.throwIfAborted();
     throw error;
   } finally {
     options.signal?.removeEventListener('abort', stop);
