@@ -137,7 +137,7 @@ export const READ_OPERATIONS: readonly Operation[] = [
     tag: 'Training',
     summary: 'What happened to models and jobs, or what happens',
     description:
-      'Events of all models and jobs of the entity, of the last week, oldest first. With `Accept: text/event-stream` they come as server-sent events while they happen, and after a lost connection from behind `Last-Event-ID` on.',
+      'Events of all models and jobs of the entity, of the last week. With `Accept: text/event-stream` they come as server-sent events while they happen, and after a lost connection from behind `Last-Event-ID` on; a stream begins with an `id` without an event, so that what comes before its first one is not lost either.',
     query: ServiceEventQuerySchema,
     answer: ServiceEventPageSchema,
     chunk: ServiceEventSchema,

@@ -8,13 +8,16 @@ export const ServiceEventQuerySchema = Type.Object({
     Type.String({
       pattern: '^[0-9]{1,15}$',
       description:
-        'Id of the last event already seen. Default: a page begins with the oldest that is kept, a stream with what happens from now on.',
+        'Id of the last event already seen. Default: a page begins with the oldest that is kept, or with the newest where `order` is `desc`, a stream with what happens from now on.',
     }),
   ),
   limit: Type.Optional(
     Type.Integer({ minimum: 1, maximum: 1000, default: 100, description: 'The most events of the page.' }),
   ),
   model_id: Type.Optional(Type.String({ maxLength: 128, description: 'Only events of this model.' })),
+  order: Type.Optional(
+    Type.Enum(['asc', 'desc'], { description: 'Of a page. Default `asc`, the oldest first. Streams have no other.' }),
+  ),
 });
 export type ServiceEventQuery = Static<typeof ServiceEventQuerySchema>;
 

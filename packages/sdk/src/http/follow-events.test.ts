@@ -104,18 +104,53 @@ test('a refusal is an error at once', async () => {
   expect(asked).toHaveLength(1);
 });
 
+/** The queries and last ids of what was asked, where the newest event is the fifth. */
+const asksFrom = ({ query, lastEventId }: Asked) => lastEventId ?? query;
+const newest = pageOf(true, event('5'));
+
 test('the events of the service begin now, also by pages', async () => {
   const abort = new AbortController();
-  const { asked, client } = answering(pageOf(true, event('1')), pageOf(false, event('2')), pageOf(false, event('3')));
+  const { asked, client } = answering(newest, pageOf(true, event('6')), pageOf(false), pageOf(false, event('7')));
   const events = client.events.watch({ model_id: 'm' }, { transport: 'poll', signal: abort.signal });
-  const first = events.next();
+  expect((await events.next()).value).toMatchObject({ id: '6' });
+  const next = events.next();
   await vi.advanceTimersByTimeAsync(1000);
-  expect((await first).value).toMatchObject({ id: '3' });
+  expect((await next).value).toMatchObject({ id: '7' });
   expect(asked.map(({ query }) => query)).toEqual([
-    '?model_id=m&limit=1000',
-    '?model_id=m&after=1&limit=1000',
-    '?model_id=m&after=2&limit=1000',
+    '?model_id=m&limit=1&order=desc',
+    '?model_id=m&after=5&limit=1000',
+    '?model_id=m&after=6&limit=1000',
+    '?model_id=m&after=6&limit=1000',
   ]);
   abort.abort(new Error('left'));
   await expect(events.next()).rejects.toThrow('left');
+});
+
+test('what happens while a connection is lost that had no event yet is not lost', async () => {
+  const { asked, client } = answering(newest, streamOf(), down, streamOf(event('6'), event('7')), streamOf(event('8')));
+  const events = client.events.watch();
+  const seen: string[] = [];
+  const reading = (async () => {
+    for await (const { id } of events) if (seen.push(id) === 3) break;
+  })();
+  await vi.runAllTimersAsync();
+  await reading;
+  expect(seen).toEqual(['6', '7', '8']);
+  expect(asked.map(asksFrom)).toEqual(['?limit=1&order=desc', '5', '5', '5', '7']);
+});
+
+test('and neither is what happens while a proxy holds streams back', async () => {
+  const { asked, client } = answering(newest, silent, silent, pageOf(false, event('6')));
+  const first = client.events.watch().next();
+  await vi.advanceTimersByTimeAsync(120_000);
+  expect((await first).value).toMatchObject({ id: '6' });
+  expect(asked.map(asksFrom)).toEqual(['?limit=1&order=desc', '5', '5', '?after=5&limit=1000']);
+});
+
+test('where nothing ever happened it begins before the first event', async () => {
+  const { asked, client } = answering(down, pageOf(false), streamOf(event('1')));
+  const first = client.events.watch().next();
+  await vi.advanceTimersByTimeAsync(5000);
+  expect((await first).value).toMatchObject({ id: '1' });
+  expect(asked.map(asksFrom)).toEqual(['?limit=1&order=desc', '?limit=1&order=desc', '0']);
 });

@@ -23,7 +23,7 @@ export interface Feed<Event extends { id: string }> {
   readonly query: object;
   /** the most events of a page */
   readonly pageSize: number;
-  /** whether a stream without a first id begins with what comes from now on, while pages begin with the oldest */
+  /** whether it is followed from now on; its pages can be read backwards then. Else from its beginning */
   readonly beginsNow: boolean;
   /** Whether no event can follow. */
   isLast(event: Event): boolean;
@@ -57,6 +57,8 @@ export async function* followEvents<Event extends { id: string }>(
   let numSilences = 0;
   for (;;) {
     try {
+      // Asked for once: whenever a connection is lost, also before its first event, the next one goes on from there.
+      if (feed.beginsNow) place.after ??= await newest(connection, feed, signal);
       const events = isStreaming ? streamed(connection, feed, place, signal) : polled(connection, feed, place, signal);
       for await (const event of events) {
         place.after = event.id;
@@ -127,6 +129,17 @@ async function* streamed<Event extends { id: string }>(
   }
 }
 
+/** Id of the newest event; '0', which is before the first one that will ever be, where there is none. */
+async function newest<Event extends { id: string }>(
+  connection: Connection,
+  feed: Feed<Event>,
+  signal: AbortSignal | undefined,
+): Promise<string> {
+  const query = { ...feed.query, limit: 1, order: 'desc' };
+  const page = await connection.json<{ data: Event[] }>('GET', feed.path, { query, signal, maxRetries: 0 });
+  return page.data[0]?.id ?? '0';
+}
+
 /** Events that are there now, to the last page. */
 async function* polled<Event extends { id: string }>(
   connection: Connection,
@@ -140,16 +153,6 @@ async function* polled<Event extends { id: string }>(
       ...call,
       query: { ...feed.query, after, limit: feed.pageSize },
     });
-  if (place.after === null && feed.beginsNow) {
-    // The place is that of the newest event; '0' is before the first one that will ever be.
-    let after = '0';
-    for (let page = await read(null); ; page = await read(after)) {
-      after = page.data.at(-1)?.id ?? after;
-      if (!page.has_more) break;
-    }
-    place.after = after;
-    return;
-  }
   for (let hasMore = true; hasMore;) {
     const page = await read(place.after);
     yield* page.data;

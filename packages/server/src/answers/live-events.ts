@@ -52,7 +52,8 @@ export async function sendLiveEvents(
   const response = beginEventStream(reply);
   const write = (text: string) => writeWhole(response, text, signal);
   try {
-    await write(`retry: ${RETRY_MS}\n\n`);
+    // An id without data is no event: it tells where the stream began to a client that loses it before its first one.
+    await write(`retry: ${RETRY_MS}\n${start === null ? '' : `id: ${start}\n`}\n`);
     for (;;) {
       for (const event of batch.events) {
         await write(`id: ${event.id}\nevent: ${event.type}\ndata: ${toOrderedJson(event)}\n\n`);

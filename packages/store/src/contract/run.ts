@@ -76,11 +76,13 @@ export interface FeedItem {
 export interface FeedQuery {
   /** Default: of all. */
   entityId?: string;
-  /** Position of the last item already seen; default 0: from the oldest that is kept. */
+  /** Position of the last item already seen; default: from the oldest that is kept, or from the newest. */
   after?: number;
   /** 1..1000, default 100. */
   limit?: number;
   modelId?: string;
+  /** Default `asc`: the oldest first. */
+  order?: 'asc' | 'desc';
 }
 
 /** A run as a tracker outside has it. */

@@ -259,6 +259,8 @@ export function runSuite(makeHarness: MakeHarness): void {
       expect(positions).toEqual(positions.toSorted((first, second) => first - second));
       expect(await store.lastFeedPosition()).toBe(positions.at(-1));
       expect(await store.listFeed({ after: positions[2] ?? 0, limit: 2 })).toEqual(all.slice(3, 5));
+      expect(await store.listFeed({ order: 'desc', limit: 2 })).toEqual(all.toReversed().slice(0, 2));
+      expect(await store.listFeed({ order: 'desc', after: positions[2] ?? 0 })).toEqual(all.slice(0, 2).toReversed());
       expect(await store.listFeed({ modelId: other.id })).toHaveLength(2);
 
       clock.advance(8 * DAY_MS);

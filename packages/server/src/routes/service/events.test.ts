@@ -87,6 +87,34 @@ test('what happened comes a page at a time, by model, and what happened to other
   expect((await server.request('GET', '/v1/preview/events?after=x')).statusCode).toBe(422);
 });
 
+test('the newest come first where somebody asks for it, and in no stream', async () => {
+  const modelId = await server.makeModel('newest-first');
+  await server.store.deleteCheckpoints(modelId, [0]);
+  const all = await page(`?model_id=${modelId}`);
+  const newest = await page(`?model_id=${modelId}&order=desc&limit=1`);
+  expect(newest).toMatchObject({ data: [all.data[1]], has_more: true });
+  expect(await page(`?model_id=${modelId}&order=desc&after=${newest.last_id}`)).toMatchObject({
+    data: [all.data[0]],
+    has_more: false,
+  });
+  expect((await follow('/v1/preview/events?order=desc')).response.status).toBe(422);
+});
+
+test('a stream says where it begins, so that one that is lost before its first event is taken up there', async () => {
+  const stream = await fetch(`${origin}/v1/preview/events`, {
+    headers: { authorization: `Bearer ${server.key}`, accept: 'text/event-stream' },
+  });
+  const reader = stream.body!.pipeThrough(new TextDecoderStream()).getReader();
+  const { value } = await reader.read();
+  const last = await server.store.lastFeedPosition();
+  expect(value).toBe(`retry: 2000\nid: ${last}\n\n`);
+  await reader.cancel();
+  const modelId = await server.makeModel('meanwhile');
+  const again = await follow('/v1/preview/events', { 'last-event-id': String(last) });
+  expect(await again.take(1)).toMatchObject([{ data: { model_id: modelId } }]);
+  again.leave();
+});
+
 test('a stream tells what happens, by its name and with an id, and goes on behind the last one that was seen', async () => {
   const stream = await follow('/v1/preview/events');
   expect(stream.response.headers.get('content-type')).toContain('text/event-stream');

@@ -5,7 +5,7 @@ import {
   type ServiceEventQuery,
   ServiceEventQuerySchema,
 } from '@trainyard/protocol';
-import type { FeedItem } from '@trainyard/store';
+import type { FeedItem, FeedQuery } from '@trainyard/store';
 
 import { callerOf } from '../../edge/auth.ts';
 import type { FeedWatch } from '../../answers/feed-watch.ts';
@@ -25,19 +25,21 @@ export function serviceEventRoutes(app: FastifyInstance, parts: RouteParts, watc
     '/v1/preview/events',
     { config: { scope: 'training' }, schema: { querystring: ServiceEventQuerySchema } },
     async (request, reply): Promise<ListPage<ServiceEventObject> | FastifyReply> => {
-      const { after, limit = DEFAULT_LIMIT, model_id: modelId } = request.query;
+      const { after, limit = DEFAULT_LIMIT, model_id: modelId, order } = request.query;
       const { entityId } = callerOf(request);
       const ofModel = modelId === undefined ? {} : { modelId: (await ownedModel(request, parts, modelId)).id };
-      const read = async (position: number, most: number) =>
-        (await store.listFeed({ entityId, ...ofModel, after: position, limit: most })).map(toEventObject);
+      const read = async (part: Pick<FeedQuery, 'after' | 'limit' | 'order'>) =>
+        (await store.listFeed({ entityId, ...ofModel, ...part })).map(toEventObject);
       if (!wantsLiveEvents(request)) {
         // One more than asked for tells whether there is a next page.
-        const items = await read(Number(after ?? 0), limit + 1);
+        const behind = after === undefined ? {} : { after: Number(after) };
+        const items = await read({ ...behind, limit: limit + 1, order: order ?? 'asc' });
         return toListPage({ items: items.slice(0, limit), hasMore: items.length > limit }, (event) => event);
       }
+      if (order === 'desc') throw wrong(['query', 'order'], 'Input should be asc for a stream', order);
       const start = positionOf(lastEventIdOf(request)) ?? after ?? String(await store.lastFeedPosition());
       await sendLiveEvents(reply, watch, start, async (seen) => ({
-        events: await read(Number(seen), DEFAULT_LIMIT),
+        events: await read({ after: Number(seen), limit: DEFAULT_LIMIT }),
         isOver: false,
       }));
       return reply;
@@ -47,14 +49,11 @@ export function serviceEventRoutes(app: FastifyInstance, parts: RouteParts, watc
 
 function positionOf(lastEventId: string | null): string | null {
   if (lastEventId === null || POSITION.test(lastEventId)) return lastEventId;
-  throw RequestError.invalid([
-    {
-      loc: ['header', 'last-event-id'],
-      msg: 'Input should be the id of an event',
-      type: 'value_error',
-      input: lastEventId,
-    },
-  ]);
+  throw wrong(['header', 'last-event-id'], 'Input should be the id of an event', lastEventId);
+}
+
+function wrong(loc: string[], msg: string, input: string): RequestError {
+  return RequestError.invalid([{ loc, msg, type: 'value_error', input }]);
 }
 
 function toEventObject(item: FeedItem): ServiceEventObject {

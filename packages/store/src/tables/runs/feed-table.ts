@@ -48,9 +48,9 @@ export class FeedTable {
     );
   }
 
-  async list({ entityId, after = 0, limit = DEFAULT_LIMIT, modelId }: FeedQuery): Promise<FeedItem[]> {
-    const conditions = ['f.position > ?'];
-    const parameters: SqlParameter[] = [after];
+  async list({ entityId, after, limit = DEFAULT_LIMIT, modelId, order = 'asc' }: FeedQuery): Promise<FeedItem[]> {
+    const conditions = [order === 'asc' ? 'f.position > ?' : 'f.position < ?'];
+    const parameters: SqlParameter[] = [after ?? (order === 'asc' ? 0 : Number.MAX_SAFE_INTEGER)];
     if (entityId !== undefined) {
       conditions.push('f.entity_id = ?');
       parameters.push(entityId);
@@ -62,7 +62,7 @@ export class FeedTable {
     const rows = await this.#sql.all<FeedRow>(
       `select f.position, f.entity_id, f.type, f.model_id, f.job_id, coalesce(f.data, e.data, '{}') as data, f.created_at
        from feed f left join job_events e on e.id = f.event_id
-       where ${conditions.join(' and ')} order by f.position limit ?`,
+       where ${conditions.join(' and ')} order by f.position ${order} limit ?`,
       ...parameters,
       limit,
     );
