@@ -4,6 +4,7 @@ import { APICallError, generateText, isStepCount, jsonSchema, Output, RetryError
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 import { ownService, type OwnService } from '../../scripts/own-service.ts';
+import { commentedStreams } from '../support/commented-streams.ts';
 import { scriptedService, type ScriptedServiceProcess } from '../support/scripted-service.ts';
 
 const CITY_SCHEMA = jsonSchema<{ city: string }>({
@@ -46,12 +47,16 @@ function provider(service: { url: string; apiKey: string }) {
 
 describe('the unmodified ai package, on a model that calls tools and reasons', () => {
   let service: ScriptedServiceProcess;
+  /** Comments before all events: clients pass over them. */
+  let commented: Awaited<ReturnType<typeof commentedStreams>>;
   let model: ReturnType<ReturnType<typeof provider>['chatModel']>;
   beforeAll(async () => {
     service = await scriptedService();
-    model = provider(service).chatModel(service.model);
+    commented = await commentedStreams(service.url);
+    model = provider({ url: commented.url, apiKey: service.apiKey }).chatModel(service.model);
   });
   afterAll(async () => {
+    commented.close();
     await service.close();
   });
 

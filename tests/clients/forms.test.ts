@@ -1,4 +1,4 @@
-/** The newest clients of the inference routes, unmodified, each in the form of requests that it speaks. */
+/** The newest clients of the inference routes, unmodified, each in the form of requests that it speaks, with comments before all events of their streams. */
 import { execFile } from 'node:child_process';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
@@ -8,6 +8,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 import { hasPythonEnvironment, pythonEnvironment } from '../../scripts/lib/python-environment.mjs';
 import { ownService, type OwnService } from '../../scripts/own-service.ts';
+import { commentedStreams } from '../support/commented-streams.ts';
 import { scriptedService, type ScriptedServiceProcess } from '../support/scripted-service.ts';
 
 const ROOT = resolve(import.meta.dirname, '../..');
@@ -20,10 +21,15 @@ if (!hasPython && process.env['CI'] !== undefined) {
 }
 
 let scripted: ScriptedServiceProcess;
+let commented: Awaited<ReturnType<typeof commentedStreams>>;
 beforeAll(async () => {
   scripted = await scriptedService();
+  commented = await commentedStreams(scripted.url);
 }, TIMEOUT_MS);
-afterAll(() => scripted.close());
+afterAll(async () => {
+  commented.close();
+  await scripted.close();
+});
 
 describe('the unmodified openai client (Node)', () => {
   const tool = {
@@ -32,7 +38,7 @@ describe('the unmodified openai client (Node)', () => {
     parameters: { type: 'object', properties: { city: { type: 'string' } } },
     strict: false,
   };
-  const client = () => new OpenAI({ baseURL: scripted.url, apiKey: scripted.apiKey, maxRetries: 0 });
+  const client = () => new OpenAI({ baseURL: commented.url, apiKey: scripted.apiKey, maxRetries: 0 });
 
   it('samples responses, whole and streamed, with calls', async () => {
     const { responses } = client();
@@ -44,6 +50,24 @@ describe('the unmodified openai client (Node)', () => {
     expect(streamed.output.map(({ type }) => type)).toEqual(whole.output.map(({ type }) => type));
     expect(streamed.output_text).toBe(whole.output_text);
     expect((await responses.create({ ...ask, tools: [], input: 'Good day' })).output_text).toBe('Hello to you.');
+  });
+
+  it('passes over comments between the chunks of a chat', async () => {
+    const before = commented.numComments();
+    const stream = await client().chat.completions.create({
+      model: scripted.model,
+      messages: [{ role: 'user', content: 'Good day' }],
+      stream: true,
+    });
+    let text = '';
+    let numChunks = 0;
+    for await (const { choices } of stream) {
+      numChunks += 1;
+      text += choices[0]?.delta.content ?? '';
+    }
+    expect(text).toBe('Hello to you.');
+    // One before each chunk, and one before the end.
+    expect(commented.numComments() - before).toBe(numChunks + 1);
   });
 
   it('raises its own errors', async () => {
@@ -71,7 +95,7 @@ describe.skipIf(!hasPython)('the unmodified client', () => {
       [
         join(import.meta.dirname, 'forms_client.py'),
         client,
-        scripted.url,
+        commented.url,
         scripted.apiKey,
         scripted.model,
         real.url,

@@ -33,7 +33,7 @@ const POLL_INTERVAL_MS = 1_000;
 const MAX_RECONNECTS = 10;
 const FIRST_RECONNECT_MS = 250;
 const LONGEST_RECONNECT_MS = 5_000;
-/** The service says something every 15 s. */
+/** The service is never silent for more than 20 s. */
 const SILENCE_MS = 45_000;
 /** As many streams in a row that bring nothing are taken for a proxy which holds streams back. */
 const MAX_SILENCES = 2;

@@ -35,17 +35,15 @@ export class FeedWatch {
     return this.#numChanges;
   }
 
-  /** Resolves when something may have happened since that count, when the time is over, when the signal aborts, or when the watch is closed. */
-  async change(since: number, { signal, timeoutMs }: { signal: AbortSignal; timeoutMs: number }): Promise<void> {
+  /** Resolves when something may have happened since that count, when the signal aborts, or when the watch is closed. */
+  async change(since: number, signal: AbortSignal): Promise<void> {
     if (signal.aborted || this.#isClosed || this.#numChanges !== since) return;
     const woken = Promise.withResolvers<void>();
     const wake = () => woken.resolve();
-    const timer = setTimeout(wake, timeoutMs);
     this.#waiting.add(wake);
     signal.addEventListener('abort', wake, { once: true });
     this.#lookIn(this.#lookMs);
     await woken.promise;
-    clearTimeout(timer);
     signal.removeEventListener('abort', wake);
     this.#waiting.delete(wake);
   }

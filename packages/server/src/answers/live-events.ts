@@ -2,10 +2,9 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 
 import { toOrderedJson } from '../json/ordered-json.ts';
 import type { FeedWatch } from './feed-watch.ts';
+import { showSignsOfLife } from './signs-of-life.ts';
 import { abortOnDisconnect, beginEventStream, writeWhole } from './sse.ts';
 
-/** Silence for longer than this makes proxies close a connection. */
-const KEEP_ALIVE_MS = 15_000;
 /** How soon a client comes back after a lost connection. */
 const RETRY_MS = 2_000;
 
@@ -50,6 +49,7 @@ export async function sendLiveEvents(
   let batch = await read(start);
   let after = start;
   const response = beginEventStream(reply);
+  const endSigns = showSignsOfLife(response);
   const write = (text: string) => writeWhole(response, text, signal);
   try {
     // An id without data is no event: it tells where the stream began to a client that loses it before its first one.
@@ -60,17 +60,15 @@ export async function sendLiveEvents(
         after = event.id;
       }
       if (batch.isOver || watch.isClosed) break;
-      if (batch.events.length === 0) {
-        const since = performance.now();
-        await watch.change(seen, { signal, timeoutMs: KEEP_ALIVE_MS });
-        if (performance.now() - since >= KEEP_ALIVE_MS) await write(': nothing new\n\n');
-      }
+      if (batch.events.length === 0) await watch.change(seen, signal);
       signal.throwIfAborted();
       seen = watch.numChanges;
       batch = await read(after);
     }
   } catch {
     // The client has left, or the store cannot be read: the client comes back and goes on behind what it has.
+  } finally {
+    endSigns();
   }
   response.end();
 }

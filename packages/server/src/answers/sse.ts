@@ -4,6 +4,7 @@ import type { ServerResponse } from 'node:http';
 import type { FastifyReply } from 'fastify';
 
 import { toOrderedJson } from '../json/ordered-json.ts';
+import { showSignsOfLife } from './signs-of-life.ts';
 
 /**
  * A signal that aborts when the client goes away before the answer is complete.
@@ -22,7 +23,8 @@ export function abortOnDisconnect(reply: FastifyReply): AbortSignal {
  * Sends values as server-sent events, `data: <json>` each, then `data: [DONE]`. Named ones have their `type` as the event's name, and no end.
  *
  * Pulls the next value only when the socket has taken the last ones, so a client that stops reading stops the source. When the
- * client goes away the source is ended and nothing more is written. A failure of the source becomes one last event.
+ * client goes away the source is ended and nothing more is written. A failure of the source becomes one last event. While the source has nothing, comments are
+ * signs of life.
  *
  * @param toErrorEvent the event for a failure after the headers
  */
@@ -32,7 +34,9 @@ export async function sendEventStream(
   options: { signal: AbortSignal; toErrorEvent: (error: unknown) => object; isNamed?: boolean },
 ): Promise<void> {
   const { signal, toErrorEvent, isNamed = false } = options;
-  const writer = new GatheringWriter(beginEventStream(reply), signal);
+  const response = beginEventStream(reply);
+  const writer = new GatheringWriter(response, signal);
+  const endSigns = showSignsOfLife(response);
   try {
     for await (const value of values) {
       const isTaken = writer.write(toEvent(value, isNamed));
@@ -41,6 +45,8 @@ export async function sendEventStream(
   } catch (error) {
     if (signal.aborted) return;
     void writer.write(toEvent(toErrorEvent(error), isNamed));
+  } finally {
+    endSigns();
   }
   if (!signal.aborted) writer.end(isNamed ? '' : 'data: [DONE]\n\n');
 }
