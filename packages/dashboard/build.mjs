@@ -59,35 +59,48 @@ async function bundle(folder) {
   const { build } = await import('esbuild');
   await rm(folder, { recursive: true, force: true });
   await mkdir(folder, { recursive: true });
-  const { metafile } = await build({
-    entryPoints: { app: join(FOLDER, 'src/main.tsx') },
+  /** @satisfies {import('esbuild').BuildOptions} */
+  const common = {
     outdir: join(folder, 'assets'),
     entryNames: '[name]-[hash]',
     chunkNames: '[name]-[hash]',
     assetNames: '[name]-[hash]',
     bundle: true,
-    splitting: true,
-    format: 'esm',
-    platform: 'browser',
+    platform: /** @type {const} */ ('browser'),
     target: 'es2023',
-    jsx: 'automatic',
+    jsx: /** @type {const} */ ('automatic'),
     conditions: ['@trainyard/source'],
     define: { 'process.env.NODE_ENV': '"production"' },
     minify: true,
-    legalComments: 'none',
-    metafile: true,
-    logLevel: 'error',
+    legalComments: /** @type {const} */ ('none'),
+    metafile: /** @type {const} */ (true),
+    logLevel: /** @type {const} */ ('error'),
     absWorkingDir: ROOT,
+  };
+  const { metafile } = await build({
+    ...common,
+    entryPoints: { app: join(FOLDER, 'src/main.tsx') },
+    splitting: true,
+    format: 'esm',
+  });
+  // In one file: chunks in common with the page would be one more wait before the page.
+  const { metafile: ofWorker } = await build({
+    ...common,
+    entryPoints: { events: join(FOLDER, 'src/api/events-worker.ts') },
+    format: 'iife',
   });
   const outputs = Object.entries(metafile.outputs);
   const [script, { cssBundle } = {}] = outputs.find(([, { entryPoint }]) => entryPoint !== undefined) ?? [];
-  if (script === undefined || cssBundle === undefined) throw new Error('the build of the dashboard has no entry');
+  const [worker] = Object.keys(ofWorker.outputs);
+  if (script === undefined || cssBundle === undefined || worker === undefined)
+    throw new Error('the build of the dashboard has no entry');
   await writeFile(join(folder, 'licences.txt'), licencesOf(Object.keys(metafile.inputs)));
   const page = (await readFile(join(FOLDER, 'index.html'), 'utf8'))
     .replace('SCRIPT', `/assets/${basename(script)}`)
-    .replace('STYLE', `/assets/${basename(cssBundle)}`);
+    .replace('STYLE', `/assets/${basename(cssBundle)}`)
+    .replace('WORKER', `/assets/${basename(worker)}`);
   await writeFile(join(folder, 'index.html'), page);
-  return metafile;
+  return { inputs: metafile.inputs, outputs: { ...metafile.outputs, ...ofWorker.outputs } };
 }
 
 /**

@@ -89,8 +89,10 @@ describe.skipIf(!hasBrowser())('a page that was left open', () => {
     await page.context().close();
   });
 
-  test('holds no connection while it is hidden, and goes on when it is seen again', async () => {
+  test('without a worker for all windows it holds no connection while it is hidden, and goes on when it is seen again', async () => {
     const page = await dashboard.signedIn('/models');
+    await page.addInitScript('delete globalThis.SharedWorker');
+    await page.reload();
     await page.getByText('short-answers').first().waitFor();
     const see = async (state: 'hidden' | 'visible') =>
       await page.evaluate(

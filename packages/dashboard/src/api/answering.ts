@@ -1,12 +1,12 @@
 import { useSyncExternalStore } from 'react';
 
-/** Statuses that proxies answer in place of a service that they do not reach. */
-const AWAY_STATUSES = [502, 503, 504];
+import { isAway } from './is-away.ts';
 
 const listeners = new Set<() => void>();
 let isAnswering = true;
 
-function note(isSo: boolean): void {
+/** Whether it answered just now, a request of this page or one that somebody else made for it. */
+export function noteAnswering(isSo: boolean): void {
   if (isSo === isAnswering) return;
   isAnswering = isSo;
   for (const listener of listeners) listener();
@@ -16,11 +16,10 @@ function note(isSo: boolean): void {
 export async function notingFetch(...[input, init]: Parameters<typeof fetch>): Promise<Response> {
   try {
     const response = await fetch(input, init);
-    // The service names each of its answers, also those that refuse.
-    note(!AWAY_STATUSES.includes(response.status) || response.headers.has('x-request-id'));
+    noteAnswering(!isAway(response));
     return response;
   } catch (error) {
-    if (init?.signal?.aborted !== true) note(false);
+    if (init?.signal?.aborted !== true) noteAnswering(false);
     throw error;
   }
 }

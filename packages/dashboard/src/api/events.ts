@@ -1,11 +1,12 @@
 import type { Query } from '@tanstack/react-query';
 import { useEffect } from 'react';
 
-import { useIsAnswering } from './answering.ts';
-import { client } from './client.ts';
+import { noteAnswering, useIsAnswering } from './answering.ts';
+import type { ServiceNews } from './follow-service.ts';
 import { queryClient } from './query-client.ts';
 import { LONG_LISTS } from './rollouts.ts';
 import { sessionQuery } from './session.ts';
+import { followShared } from './shared-events.ts';
 import { whileSeen } from './while-seen.ts';
 
 /** Bursts of events ask again once, ms. */
@@ -13,12 +14,24 @@ const PAUSE_MS = 400;
 /** How often a service that is away is asked whether it is back, ms. */
 const AWAY_MS = 3_000;
 
-/** While something is shown and seen, changes in the service change the page: what an event speaks of is asked for again. */
-export function useServiceEvents(): void {
+type Listener = (news: ServiceNews) => void;
+const listeners = new Set<Listener>();
+
+/** Tells what happens in the service while the page is seen. @returns how to end that */
+export function onServiceNews(listener: Listener): () => void {
+  listeners.add(listener);
+  return () => void listeners.delete(listener);
+}
+
+/**
+ * While something is shown and seen, changes in the service change the page: what an event speaks of is asked for again.
+ *
+ * @param keyId of whoever is signed in
+ */
+export function useServiceEvents(keyId: string): void {
   useEffect(() => {
     const stale = new Set<string>();
     let timer: ReturnType<typeof setTimeout> | null = null;
-    let after: string | undefined;
     let wasHidden = false;
     const refresh = () => {
       timer = null;
@@ -26,21 +39,31 @@ export function useServiceEvents(): void {
       stale.clear();
       for (const queryKey of [['models', 'list'], ['jobs']]) void queryClient.invalidateQueries({ queryKey });
     };
-    // It ends with the page, or with the session: then the sign-in page follows.
-    const end = whileSeen(async (signal) => {
-      if (wasHidden) readAgain();
-      wasHidden = true;
-      for await (const event of client.events.watch({}, { signal, after, maxReconnects: Infinity })) {
-        after = event.id;
-        if (event.model_id !== null) stale.add(event.model_id);
-        timer ??= setTimeout(refresh, PAUSE_MS);
+    const hear = (told: ServiceNews) => {
+      switch (told.news) {
+        case 'begun':
+          if (wasHidden) readAgain();
+          wasHidden = true;
+          break;
+        case 'event':
+          if (told.event.model_id !== null) stale.add(told.event.model_id);
+          timer ??= setTimeout(refresh, PAUSE_MS);
+          break;
+        case 'answering':
+          noteAnswering(told.isSo);
+          break;
+        case 'ended':
+          // With the session, mostly: the sign-in page follows from the answer.
+          void queryClient.invalidateQueries({ queryKey: sessionQuery.queryKey });
       }
-    });
+      for (const listener of listeners) listener(told);
+    };
+    const end = whileSeen((signal) => followShared(keyId, signal, hear));
     return () => {
       end();
       if (timer !== null) clearTimeout(timer);
     };
-  }, []);
+  }, [keyId]);
 }
 
 /**

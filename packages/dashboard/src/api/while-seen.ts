@@ -1,23 +1,28 @@
 /**
- * Follows something while the page is in sight, and once more when it is again. A browser has six connections to an address, for all tabs together, and a
- * stream holds one: tabs that nobody sees would keep others from loading.
+ * Follows something while the page is in sight, and once more when it is again: what nobody sees need not be asked for.
  *
  * @param follow ends when its signal is aborted; what it throws is nobody's
  * @returns how to end it for good
  */
 export function whileSeen(follow: (signal: AbortSignal) => Promise<void>): () => void {
   let stop: AbortController | null = null;
-  const change = () => {
-    const isSeen = document.visibilityState !== 'hidden';
+  const set = (isSeen: boolean) => {
     if (isSeen === (stop !== null)) return;
     stop?.abort();
     stop = isSeen ? new AbortController() : null;
     if (stop !== null) void follow(stop.signal).catch(() => undefined);
   };
+  const change = () => set(document.visibilityState !== 'hidden');
+  // A page that is left is not always hidden first, and may be kept and come back.
+  const leave = () => set(false);
   document.addEventListener('visibilitychange', change);
+  addEventListener('pagehide', leave);
+  addEventListener('pageshow', change);
   change();
   return () => {
     document.removeEventListener('visibilitychange', change);
+    removeEventListener('pagehide', leave);
+    removeEventListener('pageshow', change);
     stop?.abort();
   };
 }

@@ -19,7 +19,7 @@ export function Shell({
   children: ReactNode;
 }) {
   const [location] = useLocation();
-  useServiceEvents();
+  useServiceEvents(sessionKey.id);
   const isThere = useServiceIsThere();
   return (
     <div className="shell">
