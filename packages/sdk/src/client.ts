@@ -86,6 +86,11 @@ export class Trainyard {
     return new Trainyard({ ...this.#options, ...options });
   }
 
+  /** The time on the clock of the service, which its times are of, in milliseconds since 1970; by the own clock before its first answer. */
+  now(): number {
+    return this.#connection.clock.now();
+  }
+
   /** Ends in `/v1`. */
   get baseUrl(): string {
     return this.#connection.baseUrl;

@@ -64,7 +64,7 @@ function listCommand(): Command {
     const jobs = await client.trainingJobs.list(query).toArray(limit);
     if (options.json === true) printJson(jobs);
     else if (jobs.length === 0) process.stdout.write('there is no such job\n');
-    else process.stdout.write(jobTable(jobs, await modelNames(client)));
+    else process.stdout.write(jobTable(jobs, await modelNames(client), client.now()));
   });
 }
 
@@ -73,7 +73,7 @@ async function modelNames(client: Trainyard): Promise<ReadonlyMap<string, string
   return new Map(models.map((model) => [model.id, fullNameOf(model)]));
 }
 
-function jobTable(jobs: readonly TrainingJobObject[], names: ReadonlyMap<string, string>): string {
+function jobTable(jobs: readonly TrainingJobObject[], names: ReadonlyMap<string, string>, nowMs: number): string {
   const columns = [
     { title: 'job' },
     { title: 'kind' },
@@ -91,15 +91,15 @@ function jobTable(jobs: readonly TrainingJobObject[], names: ReadonlyMap<string,
     names.get(job.model_id) ?? '(deleted)',
     job.start_step === null ? '-' : String(job.start_step),
     String(job.num_gradient_steps_done),
-    tookOf(job),
-    agoOf(job.created_at),
+    tookOf(job, nowMs),
+    agoOf(job.created_at, nowMs),
   ]);
   return tableOf(columns, rows, widthOf(process.stdout));
 }
 
-function tookOf({ started_at: begun, finished_at: ended }: TrainingJobObject): string {
+function tookOf({ started_at: begun, finished_at: ended }: TrainingJobObject, nowMs: number): string {
   if (begun === null) return '-';
-  return durationOf((ended ?? Date.now() / 1000) - begun);
+  return durationOf((ended ?? nowMs / 1000) - begun);
 }
 
 function watchCommand(): Command {

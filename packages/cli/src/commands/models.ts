@@ -50,12 +50,12 @@ function listCommand(): Command {
         process.stdout.write(
           'no model is trained here yet; "npm run demo" trains one, "trainyard sft --help" tells another way\n',
         );
-      else process.stdout.write(modelTable(models));
+      else process.stdout.write(modelTable(models, client.now()));
     },
   );
 }
 
-function modelTable(models: readonly ModelDetailsObject[]): string {
+function modelTable(models: readonly ModelDetailsObject[], nowMs: number): string {
   const columns = [
     { title: 'model' },
     { title: 'step', isNumber: true },
@@ -70,7 +70,7 @@ function modelTable(models: readonly ModelDetailsObject[]): string {
     numberOf(model.metrics['train/reward']),
     liveJobs(model),
     model.base_model,
-    agoOf(model.created_at),
+    agoOf(model.created_at, nowMs),
   ]);
   return tableOf(columns, rows, widthOf(process.stdout));
 }

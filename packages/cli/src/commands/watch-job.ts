@@ -44,7 +44,7 @@ export async function watchJob(
       case 'gradient_step': {
         numDone += 1;
         sinceMs ??= ((await client.trainingJobs.retrieve(job.id, { signal })).started_at ?? Infinity) * 1000;
-        say(stepLine(event, numDone, numAll, etaSeconds(numDone, numAll, sinceMs, Date.now())));
+        say(stepLine(event, numDone, numAll, etaSeconds(numDone, numAll, sinceMs, client.now())));
         break;
       }
       case 'warning':

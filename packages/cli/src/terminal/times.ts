@@ -14,8 +14,8 @@ export function durationOf(seconds: number): string {
   return whole < DAY ? two(HOUR, 'h', MINUTE, 'min') : two(DAY, 'd', HOUR, 'h');
 }
 
-/** How long ago that was. @param unixSeconds of the clock of the service */
-export function agoOf(unixSeconds: number, nowMs = Date.now()): string {
+/** How long ago that was. @param nowMs by the clock that `unixSeconds` are of: `now()` of the client that read them */
+export function agoOf(unixSeconds: number, nowMs: number): string {
   const seconds = nowMs / 1000 - unixSeconds;
   return seconds < 1 ? 'now' : `${durationOf(seconds).split(' ').slice(0, 2).join(' ')} ago`;
 }

@@ -11,7 +11,7 @@ export function usageQuery(by: UsagePart, days: number) {
   return queryOptions({
     queryKey: ['usage', by, days],
     queryFn: ({ signal }) => {
-      const today = Math.floor(Date.now() / 86_400_000);
+      const today = Math.floor(client.now() / 86_400_000);
       // Whole days of UTC: what is older than a day is kept by the hour.
       return client.usage.read({ by, from: (today - days + 1) * 86_400 }, { signal });
     },

@@ -1,16 +1,18 @@
 import { useSyncExternalStore } from 'react';
 
+import { client } from '../api/client.ts';
+
 const TICK_MS = 5_000;
 const listeners = new Set<() => void>();
-let now = Date.now();
+let now = client.now();
 let timer: ReturnType<typeof setInterval> | null = null;
 
 function subscribe(listener: () => void): () => void {
   listeners.add(listener);
   // While nobody listened the clock stood.
-  if (timer === null) now = Date.now();
+  if (timer === null) now = client.now();
   timer ??= setInterval(() => {
-    now = Date.now();
+    now = client.now();
     for (const notify of listeners) notify();
   }, TICK_MS);
   return () => {
@@ -21,7 +23,7 @@ function subscribe(listener: () => void): () => void {
   };
 }
 
-/** The time in ms, new every few seconds; one clock for the whole page. */
+/** The time of the service in ms, new every few seconds; one clock for the whole page. */
 export function useNow(): number {
   return useSyncExternalStore(subscribe, () => now);
 }

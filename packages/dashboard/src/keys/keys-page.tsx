@@ -3,6 +3,7 @@ import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import type { ApiKeyObject } from '@trainyard/sdk';
 
+import { client } from '../api/client.ts';
 import { keysQuery, revokeKey } from '../api/keys.ts';
 import { Button } from '../components/button.tsx';
 import { ConfirmButton } from '../components/actions/confirm-button.tsx';
@@ -88,6 +89,6 @@ function KeyState({ apiKey: { revoked_at: revokedAt, expires_at: expiresAt } }: 
   if (revokedAt !== null) return <StatusDot tone="bad">revoked</StatusDot>;
   if (expiresAt === null) return <StatusDot tone="good">valid</StatusDot>;
   const date = dayOf(expiresAt);
-  if (expiresAt * 1000 <= Date.now()) return <StatusDot tone="bad">{`expired ${date}`}</StatusDot>;
+  if (expiresAt * 1000 <= client.now()) return <StatusDot tone="bad">{`expired ${date}`}</StatusDot>;
   return <StatusDot tone="good">{`until ${date}`}</StatusDot>;
 }

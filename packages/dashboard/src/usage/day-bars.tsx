@@ -1,6 +1,7 @@
 import '../components/card.css';
 import type { UsageGroupObject } from '@trainyard/sdk';
 
+import { client } from '../api/client.ts';
 import { formatCount } from '../components/numbers.ts';
 
 const DAY_MS = 86_400_000;
@@ -8,7 +9,7 @@ const DAY_MS = 86_400_000;
 /** Tokens of each day: below what was read, above what was written. */
 export function DayBars({ groups, days }: { groups: readonly UsageGroupObject[]; days: number }) {
   const byDay = new Map(groups.map((group) => [group.day, group]));
-  const today = Math.floor(Date.now() / DAY_MS);
+  const today = Math.floor(client.now() / DAY_MS);
   const shown = Array.from({ length: days }, (_, index) => {
     const day = new Date((today - days + 1 + index) * DAY_MS).toISOString().slice(0, 10);
     const group = byDay.get(day);

@@ -4,6 +4,7 @@ import { checkedApiKey, checkedBaseUrl, checkedPath, checkedTimeoutMs } from './
 import { patientFetch } from './patient-fetch.ts';
 import { queryString } from './query.ts';
 import { DEFAULT_MAX_RETRIES, type Repeat, retryDelayMs } from './retry-policy.ts';
+import { ServiceClock } from './service-clock.ts';
 
 export interface TrainyardOptions {
   /** ends in `/v1`, in a page also without a host; default: the variable `TRAINYARD_BASE_URL`, else `http://127.0.0.1:8420/v1` */
@@ -63,6 +64,7 @@ export function requestIdOf(answer: object): string | null {
 /** Requests to one service with one key. */
 export class Connection {
   readonly baseUrl: string;
+  readonly clock: ServiceClock = new ServiceClock();
   /** The base URL without `/v1`. */
   readonly #root: string;
   readonly #apiKey: string | null;
@@ -180,6 +182,7 @@ export class Connection {
     const timer = timeoutMs <= LONGEST_TIMEOUT_MS ? setTimeout(timeout, timeoutMs) : undefined;
     try {
       const response = await this.#fetch(url, { ...init, signal: eitherOf(clock, signal) });
+      this.clock.note(response);
       if (response.ok || alsoGood.includes(response.status)) return await read(response);
       if (isRedirect(response))
         throw this.#foreign(response, '', `it leads to ${response.headers.get('location') ?? 'another address'}`);

@@ -1,0 +1,37 @@
+/** The pages of the dashboard with what others say: the time of a service that is another day's, and names that turn text around. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+
+import { hasBrowser } from '../support/browser.ts';
+import { SeededDashboard } from '../support/seeded-dashboard.ts';
+
+describe.skipIf(!hasBrowser())('the dashboard', () => {
+  let dashboard: SeededDashboard;
+  beforeAll(async () => {
+    dashboard = await SeededDashboard.open();
+  });
+  afterAll(async () => await dashboard?.close());
+
+  test.each([-1, 1])('tells ages by the clock of the service where the own one is %i day off', async (days) => {
+    const page = await dashboard.signedIn('/models');
+    await page.addInitScript(
+      `const now = Date.now.bind(Date); Date.now = () => now() + ${days} * 86_400_000;
+       const Own = Date; globalThis.Date = new Proxy(Own, { construct: (_, given) => given.length > 0 ? new Own(...given) : new Own(Date.now()) })`,
+    );
+    const name = `made-just-now-${days}`.replaceAll('-1', 'x');
+    await dashboard.api('POST', '/preview/models', {
+      project: 'demo',
+      name,
+      base_model: 'HuggingFaceTB/SmolLM2-135M-Instruct',
+    });
+    await page.goto(`${dashboard.origin}/models`);
+    await page.getByText(name).waitFor();
+    const ages = await page.locator('time').allTextContents();
+    expect(ages.length).toBeGreaterThan(1);
+    expect(ages.filter((age) => !/^(now|\d+ s ago|\d+ min ago)$/.test(age))).toEqual([]);
+    // Something was made before this test began, or the ages say nothing.
+    await expect
+      .poll(async () => (await page.locator('time').allTextContents()).some((age) => age !== 'now'))
+      .toBe(true);
+    await page.context().close();
+  });
+});
