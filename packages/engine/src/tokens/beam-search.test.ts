@@ -11,6 +11,7 @@ interface Reply {
   tokenIds: number[];
   finishReason: string;
   stopReason: unknown;
+  /** Sum of the log-probabilities of the tokens that are told. */
   score: number;
 }
 
@@ -47,7 +48,7 @@ function plainSearch(
             tokenIds: kept.slice(PROMPT.length),
             finishReason: 'stop',
             stopReason: EOS,
-            score,
+            score: asked.includeStop ? score : beam.score,
             rating: rate(score, kept),
           });
         }
@@ -111,6 +112,7 @@ describe('beam search', () => {
         const given = reply.finished(index)!;
         expect(given.tokenIds).toEqual(hypothesis.tokenIds);
         expect(given).toMatchObject({ finishReason: hypothesis.finishReason, stopReason: hypothesis.stopReason });
+        expect(given.logprobs!.map(({ id }) => id)).toEqual(given.tokenIds);
         const sum = given.logprobs!.reduce((total, { logprob }) => total + logprob, 0);
         largest = Math.max(largest, Math.abs(sum - hypothesis.score));
         if (hypothesis.finishReason === 'stop') numStops++;

@@ -143,7 +143,9 @@ export class BeamSearch {
         index,
         text: this.#owner.text?.textOf(tokenIds) ?? '',
         tokenIds: [...tokenIds],
-        logprobs: request.logprobs === null ? null : logprobsOf(lastStep, request.logprobs, writer),
+        // One entry a token that is told: an end token may be left out of both.
+        logprobs:
+          request.logprobs === null ? null : logprobsOf(lastStep, request.logprobs, writer).slice(0, tokenIds.length),
         finishReason: stopReason === null ? 'length' : 'stop',
         stopReason,
       });
@@ -162,7 +164,7 @@ export class BeamSearch {
   }
 }
 
-/** One entry a step, the end token's included; each row knows 2W tokens, so `top` has no more. */
+/** One entry a step, also of an end token; each row knows 2W tokens, so `top` has no more. */
 function logprobsOf(
   lastStep: BeamStep | null,
   numTop: number,
