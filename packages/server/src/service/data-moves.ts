@@ -113,10 +113,21 @@ function blobsOf({ dataDirectory, bucket }: Pick<ServiceConfig, 'dataDirectory' 
 
 function databaseOf(place: string, cleanups: (() => unknown)[], mustExist: boolean): StoreLocation {
   if (/^postgres(?:ql)?:\/\//.test(place)) return { kind: 'postgres', url: place };
-  const { database } = dataPaths(resolve(place));
+  const { database } = dataPaths(folderOf(place, 'postgres://USER@HOST:PORT/DATABASE'));
   if (mustExist && !existsSync(database)) throw noDatabase(database);
   cleanups.push(claimDataDirectory(resolve(place)));
   return { kind: 'sqlite', path: database };
+}
+
+/** A path, and no address of a kind that is not known here: its words would be folders, and a copy into them a success. */
+function folderOf(place: string, knownForm: string): string {
+  if (!/^[a-z][a-z\d+.-]+:\//i.test(place)) return resolve(place);
+  // It may hold a password.
+  const scheme = place.slice(0, place.indexOf(':'));
+  throw new ServerError(
+    'server.config_invalid',
+    `an address with ${scheme}: is not known: name a data folder or ${knownForm}`,
+  );
 }
 
 function noDatabase(path: string): ServerError {
@@ -131,7 +142,7 @@ async function moveBlobs(
   const open = async (place: string) => {
     const location: BlobLocation = /^https?:\/\//.test(place)
       ? await inScratch({ kind: 's3', url: place, region }, cleanups)
-      : { kind: 'folder', root: dataPaths(resolve(place)).blobs };
+      : { kind: 'folder', root: dataPaths(folderOf(place, 'https://HOST/BUCKET[/PREFIX]')).blobs };
     return await opened(location, cleanups);
   };
   const [source, target] = [await open(from), await open(to)];

@@ -1,7 +1,8 @@
 import { randomInt } from 'node:crypto';
 
-import pg from 'pg';
+import type pg from 'pg';
 
+import { ClosingClient } from '../drivers/postgres/closing-client.ts';
 import { connectionString } from '../drivers/postgres/connection-string.ts';
 import { PostgresSql } from '../drivers/postgres/postgres-sql.ts';
 import { MIGRATIONS } from '../migrations/index.ts';
@@ -36,7 +37,7 @@ export async function* postgresFindings(url: string): AsyncGenerator<Finding> {
 }
 
 async function connect(url: string): Promise<pg.Client> {
-  const client = new pg.Client({
+  const client = new ClosingClient({
     connectionString: connectionString(url),
     application_name: 'trainyard doctor',
     connectionTimeoutMillis: TIMEOUT_MS,

@@ -1,11 +1,12 @@
 import { existsSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
-import pg from 'pg';
+import type pg from 'pg';
+import { ClosingClient } from '../drivers/postgres/closing-client.ts';
 import { connectionString } from '../drivers/postgres/connection-string.ts';
 import { StoreError } from '../contract/errors.ts';
 import type { SqlRow } from '../contract/sql.ts';
 import type { StoreLocation } from '../contract/store-location.ts';
-import { postgresFault } from '../drivers/postgres/postgres-fault.ts';
+import { connectionFault, postgresFault } from '../drivers/postgres/postgres-fault.ts';
 import { databaseName, typeParser, WRITER_LOCK } from '../drivers/postgres/postgres-sql.ts';
 import { sqliteFault } from '../drivers/sqlite/sqlite-fault.ts';
 import { MIGRATIONS } from '../migrations/index.ts';
@@ -96,9 +97,8 @@ class PostgresRows implements DatabaseRows {
   readonly #client: pg.Client;
 
   static async open(url: string, { isAlone }: RowsOptions): Promise<PostgresRows> {
-    const rows = new PostgresRows(url);
+    const rows = await PostgresRows.#connect(url);
     try {
-      await rows.#client.connect();
       if (isAlone) await rows.#keepOthersOut();
       await rows.#client.query('begin isolation level repeatable read read only');
       await rows.#client.query('set local statement_timeout = 0; set local idle_in_transaction_session_timeout = 0');
@@ -113,9 +113,20 @@ class PostgresRows implements DatabaseRows {
     }
   }
 
-  private constructor(url: string) {
-    this.name = databaseName(url);
-    this.#client = new pg.Client({
+  static async #connect(url: string): Promise<PostgresRows> {
+    const name = databaseName(url);
+    try {
+      const rows = new PostgresRows(name, url);
+      await rows.#client.connect();
+      return rows;
+    } catch (error) {
+      throw connectionFault(error, name);
+    }
+  }
+
+  private constructor(name: string, url: string) {
+    this.name = name;
+    this.#client = new ClosingClient({
       connectionString: connectionString(url),
       application_name: APPLICATION,
       connectionTimeoutMillis: 10_000,

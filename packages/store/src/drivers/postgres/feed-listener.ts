@@ -1,4 +1,5 @@
-import pg from 'pg';
+import type pg from 'pg';
+import { ClosingClient } from './closing-client.ts';
 import { CHANNEL } from './postgres-words.ts';
 import { FORGET_SILENT_CLIENTS } from './silent-ends.ts';
 
@@ -46,7 +47,13 @@ export class FeedListener {
 
   async #connect(): Promise<void> {
     this.#timer = null;
-    const client = new pg.Client(this.#connection);
+    let client: pg.Client;
+    try {
+      client = new ClosingClient(this.#connection);
+    } catch {
+      // A file that the address names, such as a certificate, is not there, or not for now.
+      return this.#connectLater();
+    }
     this.#client = client;
     const lost = () => this.#lost(client);
     client.on('error', lost).on('end', lost);
@@ -72,6 +79,10 @@ export class FeedListener {
     if (this.#client !== client) return;
     this.#client = null;
     endSoon(client);
+    this.#connectLater();
+  }
+
+  #connectLater(): void {
     if (this.#isClosed) return;
     if (this.#timer !== null) clearTimeout(this.#timer);
     this.#timer = setTimeout(() => void this.#connect(), this.#pauseMs).unref();

@@ -1,4 +1,5 @@
 import pg from 'pg';
+import { ClosingClient } from './closing-client.ts';
 import { connectionString } from './connection-string.ts';
 import { StoreError } from '../../contract/errors.ts';
 import type { Migration } from '../../migrations/migration.ts';
@@ -146,6 +147,7 @@ export class PostgresSql implements Sql {
     };
     this.#pool = new pg.Pool({
       ...connection,
+      Client: ClosingClient,
       max: maxConnections,
       onConnect: forgetWhenSilent as (client: pg.ClientBase) => void,
       types: { getTypeParser: typeParser },
@@ -369,15 +371,18 @@ export class PostgresSql implements Sql {
  * @throws {StoreError} `store.unavailable` when the address cannot be read
  */
 export function databaseName(url: string): string {
-  try {
-    const { host, pathname } = new URL(url);
-    return `postgres://${host}${pathname}`;
-  } catch {
+  const address = URL.parse(url);
+  if (address === null || hasPartOfPassword(address))
     throw new StoreError(
       'store.unavailable',
       'the address of the database cannot be read: it is postgres://USER:PASSWORD@HOST:PORT/DATABASE, with %23 for # and so on in a password',
     );
-  }
+  return `postgres://${address.host}${address.pathname}`;
+}
+
+/** A slash ends the host: in `postgres://user:12/3@host` that is `user:12`, and the rest of the password is a database. */
+function hasPartOfPassword({ pathname, searchParams, hash }: URL): boolean {
+  return hash !== '' || pathname.includes('@') || searchParams.keys().some((name) => name.includes('@'));
 }
 
 /** Values as the tables know them, for whoever reads with a connection of its own. */
