@@ -70,6 +70,34 @@ async function begun(client: Trainyard, request: ChatBody): Promise<{ numTokens:
   return { numTokens: rest() };
 }
 
+it('what outlasts the drain has one end of its own, and no cut connection', async () => {
+  const service = await smallService({ environment: { TRAINYARD_DRAIN_TIMEOUT_MS: '100' } });
+  const { url, apiKey } = service;
+  const chat = (stream: boolean) =>
+    fetch(`${url}/chat/completions`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json' },
+      body: JSON.stringify({
+        messages: [{ role: 'user', content: 'Go on.' }],
+        max_tokens: 8_000,
+        ignore_eos: true,
+        stream,
+      }),
+    });
+  const whole = Array.from({ length: 4 }, () => chat(false));
+  const streams = await Promise.all(Array.from({ length: 12 }, () => chat(true)));
+  const told = streams.map((answer) => answer.text());
+  await service.close();
+  for (const text of await Promise.all(told)) {
+    const ends = text.split('\n\n').filter((event) => event.includes('"error"') || event.includes('[DONE]'));
+    expect(ends).toEqual([expect.stringContaining('engine.host_lost'), 'data: [DONE]']);
+  }
+  for (const answer of await Promise.all(whole)) {
+    expect(answer.status).toBe(503);
+    expect(await answer.json()).toMatchObject({ error: { code: 'engine.host_lost' } });
+  }
+});
+
 describe('a service', () => {
   it('keeps models, checkpoints, logs and signed-in browsers over a restart, for its owner alone, and leaves no process behind', async () => {
     const dataDirectory = join(scratch, 'restart');

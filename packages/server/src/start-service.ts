@@ -31,6 +31,8 @@ import { ServiceMetrics } from './metrics/service-metrics.ts';
 
 /** How often a drain looks for connections that have had their answer. */
 const DRAIN_POLL_MS = 25;
+/** How long the errors of requests that outlasted the drain have to go out. */
+const LAST_ANSWERS_MS = 2_000;
 
 export interface ServiceExtras {
   /** Who shares the cores out; another one is for whoever measures what this one does. */
@@ -172,6 +174,7 @@ async function signInUrl(url: string, key: ServiceKey | null, store: Store): Pro
 class ClosingServer {
   readonly #server: FastifyInstance;
   #closed: Promise<unknown> | null = null;
+  #isClosed = false;
 
   constructor(server: FastifyInstance) {
     this.#server = server;
@@ -179,18 +182,18 @@ class ClosingServer {
 
   /** Refuses new connections at once, and lets the answers in flight go out for so long at most. */
   async drain(timeoutMs: number): Promise<void> {
-    let isClosed = false;
-    this.#closed = this.#server.close().finally(() => (isClosed = true));
+    this.#closed ??= this.#server.close().finally(() => (this.#isClosed = true));
     const deadline = performance.now() + timeoutMs;
-    while (!isClosed && performance.now() < deadline) {
+    while (!this.#isClosed && performance.now() < deadline) {
       // A client keeps its connection for the next request; one that has had its answer is not waited for.
       this.#server.server.closeIdleConnections();
       await new Promise((resolve) => setTimeout(resolve, DRAIN_POLL_MS));
     }
   }
 
+  /** To be called when what samples has ended: requests that outlasted the drain are told so, which has to go out before their connections go. */
   async finish(): Promise<void> {
-    this.#closed ??= this.#server.close();
+    await this.drain(LAST_ANSWERS_MS);
     this.#server.server.closeAllConnections();
     await this.#closed;
   }
