@@ -34,4 +34,43 @@ describe.skipIf(!hasBrowser())('the dashboard', () => {
       .toBe(true);
     await page.context().close();
   });
+
+  test('shows the marks of names that turn text around, in no place the marks themselves', async () => {
+    const mark = '\u202e';
+    const name = `safe${mark}gpj.exe\u200f`;
+    const shown = 'safe\\u202egpj.exe\\u200f';
+    const { id } = await dashboard.api<{ id: string }>('POST', '/preview/models', {
+      project: `demo${mark}`,
+      name,
+      base_model: 'HuggingFaceTB/SmolLM2-135M-Instruct',
+    });
+    const key = await dashboard.api<{ secret: string }>('POST', '/keys', { name, scopes: ['admin'] });
+    const page = await dashboard.signedIn('/models', {}, key.secret);
+    /** Looks at all that is read, by eye or aloud, once that text is there. */
+    const looks = async (text: string) => {
+      await page.getByText(text).first().waitFor();
+      const said = await page.evaluate(
+        `[document.title, document.body.innerText,
+          ...[...document.querySelectorAll('[aria-label], [title]')].flatMap((one) => [one.ariaLabel, one.title])].join()`,
+      );
+      expect(said).toContain(shown);
+      expect(said).not.toMatch(/[\u200e\u200f\u202a-\u202e\u2066-\u2069]/);
+    };
+    for (const [path, text] of [
+      ['/models', 'short-answers'],
+      [`/models/${id}`, 'No reward yet'],
+      [`/models/${id}/charts`, 'npx trainyard sft'],
+      [`/models/${id}/checkpoints`, 'Export'],
+      ['/keys', 'Revoke'],
+      ['/chat', 'Ask something'],
+    ] as const) {
+      await page.goto(dashboard.origin + path);
+      await looks(text);
+    }
+    await page.goto(`${dashboard.origin}/models/${id}`);
+    await page.getByRole('button', { name: 'Delete' }).click();
+    await page.getByRole('dialog').getByText(shown).waitFor();
+    await looks(`Delete ${shown}?`);
+    await page.context().close();
+  });
 });

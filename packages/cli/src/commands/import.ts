@@ -13,6 +13,7 @@ import {
 } from '../terminal/service-connection.ts';
 import { withProgress } from '../terminal/with-progress.ts';
 import { interruption } from '../terminal/interrupted.ts';
+import { oneLine } from '../terminal/printable.ts';
 import { isModel } from './find-model.ts';
 import { openFile } from './open-file.ts';
 
@@ -54,9 +55,9 @@ export function importCommand(): Command {
         printJson({ adapter, model });
         return;
       }
-      process.stdout.write(`imported ${adapter.name}\n`);
+      process.stdout.write(`imported ${oneLine(adapter.name)}\n`);
       const name = model === null ? adapter.name : `${model.entity}/${model.project}/${model.name}`;
-      process.stdout.write(`talk with it: trainyard chat ${name}\n`);
+      process.stdout.write(`talk with it: trainyard chat ${oneLine(name)}\n`);
     },
   );
 }

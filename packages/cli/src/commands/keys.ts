@@ -15,6 +15,7 @@ import {
   serviceConnection,
   type ServiceOptions,
 } from '../terminal/service-connection.ts';
+import { oneLine } from '../terminal/printable.ts';
 
 const SCOPES = ['inference', 'training', 'admin'] as const;
 type Scope = (typeof SCOPES)[number];
@@ -270,7 +271,7 @@ function printCreated(key: CreatedKeyObject, isJson: boolean): void {
     return;
   }
   process.stderr.write(
-    `key ${key.id.slice(0, SHORT_ID_CHARACTERS)} "${key.name}" of ${key.entity}, for ${key.scopes.join(' and ')}, ${key.expires_at === null ? 'until it is revoked' : `until ${timeOf(key.expires_at)}`}; its secret is shown this once:\n`,
+    `key ${key.id.slice(0, SHORT_ID_CHARACTERS)} "${oneLine(key.name)}" of ${oneLine(key.entity)}, for ${key.scopes.join(' and ')}, ${key.expires_at === null ? 'until it is revoked' : `until ${timeOf(key.expires_at)}`}; its secret is shown this once:\n`,
   );
   process.stdout.write(`${key.secret}\n`);
 }
@@ -281,7 +282,7 @@ function printRevoked(key: ApiKeyObject, isJson: boolean): void {
 }
 
 function nameOf(key: ApiKeyObject): string {
-  return `${key.id.slice(0, SHORT_ID_CHARACTERS)} "${key.name}" of ${key.entity}`;
+  return `${key.id.slice(0, SHORT_ID_CHARACTERS)} "${oneLine(key.name)}" of ${oneLine(key.entity)}`;
 }
 
 function printList(list: readonly ApiKeyObject[], isJson: boolean): void {

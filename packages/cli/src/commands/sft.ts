@@ -14,6 +14,7 @@ import {
   type ServiceOptions,
 } from '../terminal/service-connection.ts';
 import { withProgress } from '../terminal/with-progress.ts';
+import { oneLine } from '../terminal/printable.ts';
 import { isModel } from './find-model.ts';
 import { openFile } from './open-file.ts';
 import { watchJob } from './watch-job.ts';
@@ -80,10 +81,13 @@ export function sftCommand(): Command {
         else process.stdout.write(`queued the job ${job.id}; "trainyard jobs watch ${job.id}" follows it\n`);
         return;
       }
-      if (!isJson) process.stdout.write(`${artifact.num_lines} conversations for ${model.entity}/${project}/${name}\n`);
+      if (!isJson)
+        process.stdout.write(
+          `${artifact.num_lines} conversations for ${oneLine(`${model.entity}/${project}/${name}`)}\n`,
+        );
       const ended = await watchJob(client, job, { isJson, signal });
       if (isJson) printJsonLine(ended);
-      else process.stdout.write(`talk with it: trainyard chat ${model.entity}/${project}/${name}\n`);
+      else process.stdout.write(`talk with it: trainyard chat ${oneLine(`${model.entity}/${project}/${name}`)}\n`);
     },
   );
 }

@@ -4,7 +4,9 @@ import { columnsOf, cutTo, oneLine, replyFor } from './printable.ts';
 
 test('what others wrote cannot move the cursor, nor turn what stands around it', () => {
   expect(oneLine('a\u001b[2Jb\r\nc\u0007\u009bd\u2028e')).toBe('ab c d e');
-  expect(oneLine('delete \u202egpj.exe\u2066')).toBe('delete  gpj.exe ');
+  expect(oneLine('delete \u202egpj.exe\u2066')).toBe('delete \\u202egpj.exe\\u2066');
+  expect(oneLine('a\u200eb\u200f\u061cc')).toBe('a\\u200eb\\u200f\\u061cc');
+  expect(oneLine('שלום 👩‍👩‍👧')).toBe('שלום 👩‍👩‍👧');
 });
 
 test('a reply gives a terminal text alone, and a file all that was said', () => {

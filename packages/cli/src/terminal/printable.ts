@@ -1,7 +1,9 @@
 import { stripVTControlCharacters } from 'node:util';
 
-/** Characters that move a cursor, or turn the direction of what stands around them. */
-const ACTING = /[\p{Cc}\u2028\u2029\u202a-\u202e\u2066-\u2069]+/gu;
+/** Characters that move a cursor or end a line. */
+const ACTING = /[\p{Cc}\u2028\u2029]+/gu;
+/** Marks that nobody sees and that turn the direction of what stands around them (UAX 9). */
+const TURNING = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
 /** Those of them that are no part of a text: all but ends of lines and tabs. */
 const ACTING_IN_TEXT = /[^\P{Cc}\t\n]/gu;
 const ONLY_MARKS = /^[\p{M}\p{Cf}]+$/u;
@@ -9,9 +11,14 @@ const ONLY_MARKS = /^[\p{M}\p{Cf}]+$/u;
 const WIDE =
   /\p{Emoji_Presentation}|[\u1100-\u115f\u2e80-\ua4cf\ua960-\ua97f\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6\u{20000}-\u{3fffd}]/u;
 
-/** Names and messages come from others: no control character of theirs reaches the terminal. */
+/**
+ * Names and messages come from others: no control character of theirs reaches the terminal, and marks that turn text around are written as their numbers, since
+ * a name with one is another name.
+ */
 export function oneLine(text: string): string {
-  return stripVTControlCharacters(text).replaceAll(ACTING, ' ');
+  return stripVTControlCharacters(text)
+    .replaceAll(ACTING, ' ')
+    .replaceAll(TURNING, (mark) => `\\u${mark.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
 
 /** A piece of what a model says: a terminal is told nothing but text, a file or a pipe all of it. */

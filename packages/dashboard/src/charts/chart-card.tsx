@@ -7,6 +7,7 @@ import { ChartTable } from './chart-table.tsx';
 import { ChartValues } from './chart-values.tsx';
 import { download, toCsv } from './csv.ts';
 import { LineChart, type LineChartProps } from './line-chart.tsx';
+import { shownName } from '../components/shown-name.ts';
 
 /** A chart with its name, the values under the pointer, its table and its numbers as a file. */
 export function ChartCard({
@@ -32,22 +33,22 @@ export function ChartCard({
   // A file of nothing but a header says that there are no numbers, where they have only not come yet.
   const isEmpty = lines.length === 0;
   return (
-    <section className="card chart-card" aria-label={title}>
+    <section className="card chart-card" aria-label={shownName(title)}>
       <div className="chart-card-head">
-        <Heading>{title}</Heading>
+        <Heading>{shownName(title)}</Heading>
         {isEmpty ? null : (
           <>
             <Button
               look="quiet"
               aria-pressed={isTable}
-              aria-label={`${title} as a table`}
+              aria-label={`${shownName(title)} as a table`}
               onClick={() => setIsTable(!isTable)}
             >
               Table
             </Button>
             <Button
               look="quiet"
-              aria-label={`${title} as CSV`}
+              aria-label={`${shownName(title)} as CSV`}
               onClick={() => download(`${title.replaceAll(/\W+/g, '-')}.csv`, toCsv(xName, lines))}
             >
               CSV
@@ -62,7 +63,11 @@ export function ChartCard({
       ) : isTable ? (
         <ChartTable title={title} xName={xName} lines={lines} {...(chart.onPick ? { onPick: chart.onPick } : {})} />
       ) : (
-        <LineChart {...chart} label={`${title} over ${xName}s; the table says the same`} onHover={setPlace} />
+        <LineChart
+          {...chart}
+          label={`${shownName(title)} over ${xName}s; the table says the same`}
+          onHover={setPlace}
+        />
       )}
     </section>
   );

@@ -1,5 +1,6 @@
 import { formatValue } from '../components/numbers.ts';
 import type { ChartLine } from './chart-line.ts';
+import { shownName } from '../components/shown-name.ts';
 
 /** Each line with its value at a place; at the last one while no place is pointed at. */
 export function ChartValues({
@@ -21,7 +22,7 @@ export function ChartValues({
       </span>
       {lines.map((line) => (
         <span key={line.name} data-color={line.color}>
-          {line.name} <b>{valueAt(line, shown)}</b>
+          {shownName(line.name)} <b>{valueAt(line, shown)}</b>
         </span>
       ))}
     </div>

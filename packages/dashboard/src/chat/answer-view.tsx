@@ -7,6 +7,7 @@ import { TokenFacts, TokenLegend, TokenText } from '../tokens/token-text.tsx';
 import { formatProbability, surpriseLevel, visibleToken } from '../tokens/token-tone.ts';
 import type { Answer } from './chat-session.ts';
 import type { Reply, ReplyToken } from './reply.ts';
+import { shownName } from '../components/shown-name.ts';
 
 type Continue = (tokens: readonly ReplyToken[], index: number, instead?: string) => void;
 
@@ -23,9 +24,9 @@ export function AnswerView({
   onContinue: Continue | null;
 }) {
   return (
-    <article className="answer" aria-label={`Answer of ${model}`} aria-busy={isStreaming}>
+    <article className="answer" aria-label={`Answer of ${shownName(model)}`} aria-busy={isStreaming}>
       <header className="answer-head">
-        <strong>{model}</strong>
+        <strong>{shownName(model)}</strong>
         {isStreaming ? <StatusDot tone="live">answering</StatusDot> : null}
       </header>
       {replies.map((reply, index) => (
@@ -64,7 +65,7 @@ function ReplyView({
       {hasTokens && tokens.length > 0 ? (
         <>
           <TokenText
-            label={`Tokens of ${name}`}
+            label={`Tokens of ${shownName(name)}`}
             tokens={shown}
             tone="surprise"
             facts={(index) => <ReplyTokenFacts tokens={tokens} index={index} onContinue={onContinue} />}
@@ -81,7 +82,7 @@ function ReplyView({
         <p key={index}>
           <small className="soft">calls</small>{' '}
           <code>
-            {call.name}({call.arguments})
+            {shownName(call.name)}({call.arguments})
           </code>
         </p>
       ))}

@@ -14,6 +14,7 @@ import { messagesFor } from './chat-session.ts';
 import { FieldsForm } from './fields-form.tsx';
 import { SnippetDialog } from './snippet-dialog.tsx';
 import { chatBody, useChat } from './use-chat.ts';
+import { shownName } from '../components/shown-name.ts';
 
 /**
  * Fields that are filled in at the start: the likeliest reply is what two models can be compared by, and a model that never ends is cut off. Both are seen in
@@ -191,7 +192,9 @@ function ModelChoice({
       {label}
       <select className="input" value={model} onChange={({ target }) => onChoose(target.value)}>
         {[...new Set([model, ...names])].map((name) => (
-          <option key={name}>{name}</option>
+          <option key={name} value={name}>
+            {shownName(name)}
+          </option>
         ))}
       </select>
     </label>

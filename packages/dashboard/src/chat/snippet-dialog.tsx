@@ -3,6 +3,7 @@ import { useState } from 'react';
 
 import { Button } from '../components/button.tsx';
 import { CopyButton } from '../components/copy-button.tsx';
+import { shownName } from '../components/shown-name.ts';
 import { snippet, SNIPPET_KINDS, type SnippetKind } from './snippets.ts';
 
 /** The request of the chat as a program in several languages, to be copied. */
@@ -31,7 +32,7 @@ export function SnippetDialog({ body }: { body: Readonly<Record<string, unknown>
             ))}
           </div>
           <pre className="snippet-text" tabIndex={0} role="region" aria-label="Code">
-            {text}
+            {shownName(text)}
           </pre>
           <div className="snippet-actions">
             <CopyButton text={text} label="Copy the code" />

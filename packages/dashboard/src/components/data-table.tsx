@@ -1,5 +1,6 @@
 import './data-table.css';
 import type { ReactNode } from 'react';
+import { shownIfText } from './shown-name.ts';
 
 export interface Column<Row> {
   readonly name: string;
@@ -39,7 +40,7 @@ export function DataTable<Row>({
             <tr key={keyOf(row)}>
               {columns.map(({ name, cell, isNumber }) => (
                 <td key={name} className={isNumber ? 'number' : undefined}>
-                  {cell(row)}
+                  {shownIfText(cell(row))}
                 </td>
               ))}
             </tr>

@@ -2,12 +2,13 @@ import './empty.css';
 import type { ReactNode } from 'react';
 
 import { Command } from './command.tsx';
+import { shownName } from './shown-name.ts';
 
 /** A place where nothing is yet, and the command that changes that. */
 export function Empty({ title, children, command }: { title: string; children?: ReactNode; command?: string }) {
   return (
     <div className="empty">
-      <h2>{title}</h2>
+      <h2>{shownName(title)}</h2>
       {children === undefined ? null : <p>{children}</p>}
       {command === undefined ? null : <Command text={command} />}
     </div>

@@ -1,5 +1,6 @@
 import './facts.css';
 import type { ReactNode } from 'react';
+import { shownIfText, shownName } from './shown-name.ts';
 
 export interface Fact {
   readonly name: string;
@@ -12,8 +13,8 @@ export function Facts({ facts }: { facts: readonly Fact[] }) {
     <dl className="facts">
       {facts.map(({ name, value }) => (
         <div key={name}>
-          <dt>{name}</dt>
-          <dd>{value}</dd>
+          <dt>{shownName(name)}</dt>
+          <dd>{shownIfText(value)}</dd>
         </div>
       ))}
     </dl>

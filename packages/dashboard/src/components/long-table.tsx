@@ -1,6 +1,7 @@
 import './long-table.css';
 import { useVirtualizer } from '@tanstack/react-virtual';
 import { type ReactNode, useEffect, useRef } from 'react';
+import { shownIfText, shownName } from './shown-name.ts';
 
 export interface LongColumn<Row> {
   readonly name: string;
@@ -65,7 +66,7 @@ export function LongTable<Row>({
         <div className="long-table-head" role="row" aria-rowindex={1}>
           {columns.map(({ name, isNumber, isNameHidden }) => (
             <span key={name} role="columnheader" data-number={isNumber === true ? '' : undefined}>
-              <span className={isNameHidden === true ? 'visually-hidden' : undefined}>{name}</span>
+              <span className={isNameHidden === true ? 'visually-hidden' : undefined}>{shownName(name)}</span>
             </span>
           ))}
         </div>
@@ -83,7 +84,7 @@ export function LongTable<Row>({
             >
               {columns.map(({ name, cell, isNumber }) => (
                 <span key={name} role="cell" data-number={isNumber === true ? '' : undefined}>
-                  {cell(row)}
+                  {shownIfText(cell(row))}
                 </span>
               ))}
             </div>

@@ -1,5 +1,6 @@
 import './page.css';
 import { type ReactNode, useEffect } from 'react';
+import { shownName } from './shown-name.ts';
 
 /** A page: its name, the way to it, what can be done there, and its content. */
 export function Page({
@@ -16,7 +17,7 @@ export function Page({
   children: ReactNode;
 }) {
   useEffect(() => {
-    document.title = `${title} · Trainyard`;
+    document.title = `${shownName(title)} · Trainyard`;
   }, [title]);
   return (
     <main className="page" id="main" tabIndex={-1}>
@@ -24,8 +25,8 @@ export function Page({
         <div>
           {path === undefined ? null : <div className="page-path">{path}</div>}
           <h1>
-            {title}
-            {subtitle === undefined ? null : <small>{subtitle}</small>}
+            {shownName(title)}
+            {subtitle === undefined ? null : <small>{shownName(subtitle)}</small>}
           </h1>
         </div>
         {actions === undefined ? null : <div className="page-actions">{actions}</div>}

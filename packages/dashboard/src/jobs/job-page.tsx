@@ -17,6 +17,7 @@ import { JobEvents } from './job-events.tsx';
 import { JobProgress } from './job-progress.tsx';
 import { jobState } from './job-state.ts';
 import { Warnings } from './warnings.tsx';
+import { shownName } from '../components/shown-name.ts';
 
 /** One training job: how far it is, what became of its groups, and everything that happened. */
 export function JobPage({ jobId }: { jobId: string }) {
@@ -45,14 +46,14 @@ export function JobPage({ jobId }: { jobId: string }) {
         ) : (
           <>
             <Link href="/models">Models</Link> /{' '}
-            <Link href={`/models/${encodeURIComponent(model.id)}/jobs`}>{model.name}</Link>
+            <Link href={`/models/${encodeURIComponent(model.id)}/jobs`}>{shownName(model.name)}</Link>
           </>
         )
       }
       actions={<JobControls job={job} />}
     >
       <Facts facts={facts} />
-      {job.error_message === null ? null : <Notice tone="bad">{job.error_message}</Notice>}
+      {job.error_message === null ? null : <Notice tone="bad">{shownName(job.error_message)}</Notice>}
       <Warnings warnings={job.warnings} />
       <div className="job-columns">
         <section>
@@ -66,13 +67,13 @@ export function JobPage({ jobId }: { jobId: string }) {
           <dl className="config-list">
             {Object.entries(job.config).map(([name, value]) => (
               <div key={name} style={{ display: 'contents' }}>
-                <dt>{name}</dt>
-                <dd className="mono">{JSON.stringify(value)}</dd>
+                <dt>{shownName(name)}</dt>
+                <dd className="mono">{shownName(JSON.stringify(value))}</dd>
               </div>
             ))}
           </dl>
           {job.ignored_config_keys.length === 0 ? null : (
-            <p className="soft">Without effect: {job.ignored_config_keys.join(', ')}</p>
+            <p className="soft">Without effect: {shownName(job.ignored_config_keys.join(', '))}</p>
           )}
         </section>
       </div>

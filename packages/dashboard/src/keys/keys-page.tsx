@@ -16,6 +16,7 @@ import { Ago } from '../components/time.tsx';
 import { formatCount } from '../components/numbers.ts';
 import { LimitsButton } from './limits-button.tsx';
 import { NewKeyDialog } from './new-key-dialog.tsx';
+import { shownName } from '../components/shown-name.ts';
 
 /** Who may use the service. */
 export function KeysPage() {
@@ -44,7 +45,7 @@ const COLUMNS: readonly Column<ApiKeyObject>[] = [
     name: 'Name',
     cell: (key) => (
       <>
-        <strong className="key-name">{key.name}</strong>
+        <strong className="key-name">{shownName(key.name)}</strong>
         {key.is_service_key ? <small className="soft"> of the service</small> : null}
       </>
     ),

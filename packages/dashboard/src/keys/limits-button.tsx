@@ -6,13 +6,14 @@ import { Button } from '../components/button.tsx';
 import { Dialog } from '../components/actions/dialog.tsx';
 import { Fault } from '../components/fault.tsx';
 import { LimitFields, limitsOf, typedLimits } from './limit-fields.tsx';
+import { shownName } from '../components/shown-name.ts';
 
 /** Shows and changes how much a key may use. */
 export function LimitsButton({ apiKey }: { apiKey: ApiKeyObject }) {
   const [isOpen, setIsOpen] = useState(false);
   return (
     <>
-      <Button look="quiet" aria-label={`Limits of ${apiKey.name}`} onClick={() => setIsOpen(true)}>
+      <Button look="quiet" aria-label={`Limits of ${shownName(apiKey.name)}`} onClick={() => setIsOpen(true)}>
         Limits
       </Button>
       <Dialog

@@ -7,6 +7,7 @@ import { useMorePages } from '../api/more-pages.ts';
 import { Button } from '../components/button.tsx';
 import { Menu, MenuCheck, MenuMore } from '../components/actions/menu.tsx';
 import { type ChartView, MAX_OTHER_MODELS } from './use-chart-view.ts';
+import { shownName } from '../components/shown-name.ts';
 
 /** How the charts are drawn: smoothed, on a logarithmic axis, by which steps, beside which models. */
 export function ChartToolbar({
@@ -109,7 +110,7 @@ function CompareMenu({
             onChange({ withModels: isChecked ? [...withModels, id] : withModels.filter((other) => other !== id) })
           }
         >
-          {project}/{name}
+          {shownName(`${project}/${name}`)}
         </MenuCheck>
       ))}
       {hasNextPage ? <MenuMore onSelect={more}>More models</MenuMore> : null}

@@ -10,6 +10,7 @@ import { chartGroupsOf } from './chart-specs.ts';
 import { ChartToolbar } from './chart-toolbar.tsx';
 import { MetricChart } from './metric-chart.tsx';
 import { useChartView } from './use-chart-view.ts';
+import { shownName } from '../components/shown-name.ts';
 
 /** Every metric of a model over its steps, with up to three other models drawn over it. */
 export function ChartsTab({ model }: { model: ModelDetailsObject }) {
@@ -30,7 +31,7 @@ export function ChartsTab({ model }: { model: ModelDetailsObject }) {
       <ChartToolbar model={model} view={view} onChange={setView} />
       {groups.map(({ title, charts }) => (
         <section key={title} className="chart-group">
-          <h2>{title}</h2>
+          <h2>{shownName(title)}</h2>
           <div className="chart-grid">
             {charts.map((spec) => (
               <MetricChart key={spec.title} models={models} spec={spec} view={view} onView={setView} />

@@ -7,6 +7,7 @@ import { type Column, DataTable } from '../components/data-table.tsx';
 import { formatValue } from '../components/numbers.ts';
 import { StatusDot, type StatusTone } from '../components/status-dot.tsx';
 import { Ago } from '../components/time.tsx';
+import { shownName } from '../components/shown-name.ts';
 
 const TONES: Readonly<Record<ExportObject['status'], StatusTone>> = {
   queued: 'warn',
@@ -35,7 +36,7 @@ const COLUMNS: readonly Column<ExportObject>[] = [
     cell: ({ status, error_message: message }) => (
       <>
         <StatusDot tone={TONES[status]}>{status}</StatusDot>
-        {message === null ? null : <div className="soft">{message}</div>}
+        {message === null ? null : <div className="soft">{shownName(message)}</div>}
       </>
     ),
   },
@@ -46,7 +47,7 @@ const COLUMNS: readonly Column<ExportObject>[] = [
         {one.files.map(({ name, size_bytes: bytes }) => (
           <span key={name}>
             <a href={exportFileUrl(one, name)} download={name}>
-              {name}
+              {shownName(name)}
             </a>{' '}
             <small className="soft">{(bytes / 1e6).toFixed(1)} MB</small>
           </span>

@@ -13,6 +13,7 @@ import { ModelActions } from './model-actions.tsx';
 import { MODEL_TABS } from './model-tabs.ts';
 import { RolloutsTab } from '../rollouts/rollouts-tab.tsx';
 import { OverviewTab } from './overview-tab.tsx';
+import { shownName } from '../components/shown-name.ts';
 
 /** One model: how it learns. */
 export function ModelPage({ modelId, tab = '' }: { modelId: string; tab: string | undefined }) {
@@ -31,7 +32,7 @@ export function ModelPage({ modelId, tab = '' }: { modelId: string; tab: string 
       actions={<ModelActions model={model} />}
       path={
         <>
-          <Link href="/models">Models</Link> / {model.project}
+          <Link href="/models">Models</Link> / {shownName(model.project)}
         </>
       }
     >

@@ -12,6 +12,7 @@ import { formatCount, formatValue } from '../components/numbers.ts';
 import { Page } from '../components/page.tsx';
 import { StatusDot } from '../components/status-dot.tsx';
 import { Ago } from '../components/time.tsx';
+import { shownName } from '../components/shown-name.ts';
 
 /** All trained models, the newest first. */
 export function ModelsPage() {
@@ -44,10 +45,8 @@ const COLUMNS: readonly Column<ModelDetailsObject>[] = [
     name: 'Model',
     cell: (model) => (
       <span className="model-name">
-        <Link href={`/models/${encodeURIComponent(model.id)}`}>{model.name}</Link>
-        <small className="soft">
-          {model.entity}/{model.project}
-        </small>
+        <Link href={`/models/${encodeURIComponent(model.id)}`}>{shownName(model.name)}</Link>
+        <small className="soft">{shownName(`${model.entity}/${model.project}`)}</small>
       </span>
     ),
   },

@@ -8,6 +8,7 @@ import { Fault } from '../components/fault.tsx';
 import { formatValue } from '../components/numbers.ts';
 import { conversationOf, finalReply } from './conversation.ts';
 import { diffWords } from './diff-words.ts';
+import { shownName } from '../components/shown-name.ts';
 
 /** What the model answered to the same prompt at another step, beside what it answers here. */
 export function RolloutComparison({ rollout }: { rollout: TrajectoryContent }) {
@@ -101,7 +102,7 @@ function Texts({ rollout, other }: { rollout: TrajectoryContent; other: Trajecto
 }
 
 function nameOf({ step, split, reward, group, index }: TrajectoryObject): string {
-  return `Step ${step} (${split}), reward ${formatValue(reward)}, group ${group}, #${index}`;
+  return `Step ${step} (${shownName(split)}), reward ${formatValue(reward)}, group ${group}, #${index}`;
 }
 
 /** The best of the step that is furthest away. */

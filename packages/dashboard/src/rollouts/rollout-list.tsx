@@ -7,6 +7,7 @@ import { useLocation } from 'wouter';
 import { formatCount, formatValue } from '../components/numbers.ts';
 import { StatusDot } from '../components/status-dot.tsx';
 import { outcomeWords } from './outcome-words.ts';
+import { shownName } from '../components/shown-name.ts';
 
 const ROW_HEIGHT = 38;
 const ROW_HEIGHT_WITH_EXCERPT = 60;
@@ -72,7 +73,7 @@ const RolloutLine = memo(function RolloutLine({ rollout }: { rollout: Trajectory
     <a href={`/rollouts/${id}`} className="rollout-line">
       <span className="rollout-reward">{formatValue(reward)}</span>
       <span className="rollout-place">
-        step {step} · {split} · group {group} · #{index}
+        step {step} · {shownName(split)} · group {group} · #{index}
       </span>
       <span className="rollout-outcome">
         <StatusDot tone={words.tone}>{words.short}</StatusDot>

@@ -14,6 +14,7 @@ import { outcomeWords } from './outcome-words.ts';
 import { RolloutComparison } from './rollout-comparison.tsx';
 import { RolloutTokens } from './rollout-tokens.tsx';
 import { Turns } from './turns.tsx';
+import { shownName } from '../components/shown-name.ts';
 
 const VIEWS = [
   { name: '', text: 'Conversation' },
@@ -43,7 +44,7 @@ export function RolloutPage({ rolloutId }: { rolloutId: string }) {
         <>
           <Link href="/models">Models</Link> / <Link href={model}>model</Link> /{' '}
           <Link href={ofStep}>
-            step {rollout.step} ({rollout.split})
+            step {rollout.step} ({shownName(rollout.split)})
           </Link>{' '}
           / <Link href={`${ofStep}&group=${encodeURIComponent(group)}`}>group {rollout.group}</Link>
         </>
@@ -102,8 +103,8 @@ function Conversation({ rollout }: { rollout: TrajectoryContent }) {
         <dl className="rollout-metrics">
           {facts.map(([name, value]) => (
             <div key={name}>
-              <dt>{name}</dt>
-              <dd>{String(value)}</dd>
+              <dt>{shownName(name)}</dt>
+              <dd>{shownName(String(value))}</dd>
             </div>
           ))}
         </dl>

@@ -19,6 +19,7 @@ import { RolloutList } from './rollout-list.tsx';
 import { groupRollouts } from './rollout-groups.ts';
 import { SearchBox } from './search-box.tsx';
 import { StepPicker } from './step-picker.tsx';
+import { shownName } from '../components/shown-name.ts';
 
 /** Rollouts that a step is shown with at most; a step has rarely more than some hundreds. */
 const MAX_SHOWN = 20_000;
@@ -96,7 +97,9 @@ function RolloutControls({ model, newest }: { model: ModelDetailsObject; newest:
             onChange={({ target }) => set({ split: target.value, group: null, from: null, text: null })}
           >
             {[...new Set([split, newest.split, 'train', 'val', 'test'])].map((name) => (
-              <option key={name}>{name}</option>
+              <option key={name} value={name}>
+                {shownName(name)}
+              </option>
             ))}
           </select>
         </label>
@@ -135,7 +138,7 @@ function StepRollouts({ model, newest }: { model: ModelDetailsObject; newest: Tr
   if (isComplete && rollouts.length === 0)
     return (
       <Empty title={`No rollout of step ${step} in ${split}`}>
-        Another step or another split may have some: the newest are of step {newest.step} in {newest.split}.
+        Another step or another split may have some: the newest are of step {newest.step} in {shownName(newest.split)}.
       </Empty>
     );
   return (
@@ -214,7 +217,7 @@ function Found({ modelId, text }: { modelId: string; text: string }) {
       <p role="status">
         {isFetching
           ? `Searching … ${formatCount(rollouts.length)} found so far`
-          : `${formatCount(rollouts.length)}${hasNextPage ? ' or more' : ''} rollouts say “${text}”`}
+          : `${formatCount(rollouts.length)}${hasNextPage ? ' or more' : ''} rollouts say “${shownName(text)}”`}
       </p>
       {rollouts.length === 0 ? null : <RolloutList rollouts={rollouts} hasMore={hasNextPage} onEnd={more} />}
     </>

@@ -1,5 +1,6 @@
 import './turns.css';
 import type { Turn } from './conversation.ts';
+import { shownName } from '../components/shown-name.ts';
 
 const NAMES: Readonly<Record<string, string>> = {
   system: 'System',
@@ -16,7 +17,7 @@ export function Turns({ turns }: { turns: readonly Turn[] }) {
       {turns.map((turn) => (
         <li key={turn.item} className="turn" data-role={turn.role}>
           <div className="turn-head">
-            <strong>{NAMES[turn.role] ?? turn.role}</strong>
+            <strong>{NAMES[turn.role] ?? shownName(turn.role)}</strong>
             {turn.isSampled ? <small className="soft">sampled</small> : null}
             {turn.finishReason === null || turn.finishReason === 'stop' ? null : (
               <small className="soft">ended by {turn.finishReason.replaceAll('_', ' ')}</small>
@@ -31,7 +32,7 @@ export function Turns({ turns }: { turns: readonly Turn[] }) {
           {turn.content === '' ? null : <p className="turn-text">{turn.content}</p>}
           {turn.calls.map((call, index) => (
             <div key={index} className="turn-call">
-              <small className="soft">calls</small> <code>{call.name}</code>
+              <small className="soft">calls</small> <code>{shownName(call.name)}</code>
               <pre>{call.arguments}</pre>
             </div>
           ))}

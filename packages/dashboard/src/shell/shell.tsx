@@ -9,6 +9,7 @@ import { ActionButton } from '../components/actions/action-button.tsx';
 import { Notice } from '../components/notice.tsx';
 import { NAV_LINKS } from './nav-links.ts';
 import { ThemeButton } from './theme-button.tsx';
+import { shownName } from '../components/shown-name.ts';
 
 /** What stands around every page: where to go, who is signed in. */
 export function Shell({
@@ -48,9 +49,7 @@ export function Shell({
         <div className="sidebar-foot">
           <div className="who">
             Signed in as
-            <strong>
-              {sessionKey.entity} · {sessionKey.name}
-            </strong>
+            <strong>{shownName(`${sessionKey.entity} · ${sessionKey.name}`)}</strong>
           </div>
           <div>
             <ThemeButton />

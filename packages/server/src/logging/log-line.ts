@@ -1,5 +1,5 @@
 /** C0, C1 and what turns the direction of text or ends a line: none of them may act in a terminal or a log. */
-const ACTING = /[\p{Cc}\u2028\u2029\u202a-\u202e\u2066-\u2069]/gu;
+const ACTING = /[\p{Cc}\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]/gu;
 
 /**
  * A text as the log may hold it, whoever wrote it: what would act is written as its number, and only the first line begins at the margin, so
@@ -10,7 +10,7 @@ export function toLogLine(text: string): string {
     .replaceAll(ACTING, (character) => {
       if (character === '\n' || character === '\t') return character;
       const code = character.codePointAt(0) ?? 0;
-      return code < 0x100 ? `\\x${code.toString(16).padStart(2, '0')}` : `\\u${code.toString(16)}`;
+      return code < 0x100 ? `\\x${code.toString(16).padStart(2, '0')}` : `\\u${code.toString(16).padStart(4, '0')}`;
     })
     .replaceAll(/\n(?! {4})/g, '\n    ');
 }

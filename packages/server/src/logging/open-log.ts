@@ -31,7 +31,7 @@ export function openLog({ format, role, instance, now = Date.now }: LogOptions, 
 }
 
 /** Acts in a terminal or ends a line in some reader, and passes through `JSON.stringify`. */
-const ACTING = /[\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g;
+const ACTING = /[\u007f-\u009f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g;
 
 function escaped(character: string): string {
   return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;

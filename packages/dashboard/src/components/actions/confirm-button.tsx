@@ -3,6 +3,7 @@ import { useState } from 'react';
 import { Button, type ButtonLook } from '../button.tsx';
 import { Dialog } from './dialog.tsx';
 import { Fault } from '../fault.tsx';
+import { shownIfText } from '../shown-name.ts';
 
 /** A button whose work cannot be undone: it asks first, and says why the work failed. */
 export function ConfirmButton({
@@ -39,7 +40,7 @@ export function ConfirmButton({
 
   return (
     <>
-      <Button look={look} aria-label={name} onClick={() => setIsOpen(true)}>
+      <Button look={look} aria-label={shownIfText(name)} onClick={() => setIsOpen(true)}>
         {label}
       </Button>
       <Dialog title={question} description={explanation} isOpen={isOpen} onClose={() => setIsOpen(false)}>

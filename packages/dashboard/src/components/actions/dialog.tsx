@@ -1,6 +1,7 @@
 import './dialog.css';
 import { Dialog as Radix } from 'radix-ui';
 import { type ReactNode, useRef } from 'react';
+import { shownName } from '../shown-name.ts';
 
 /** Something that is asked for over the page; Escape leaves it. The focus goes back to what it came from, or to the page where that is gone. */
 export function Dialog({
@@ -34,8 +35,10 @@ export function Dialog({
             if (place instanceof HTMLElement) place.focus();
           }}
         >
-          <Radix.Title>{title}</Radix.Title>
-          {description === undefined ? null : <Radix.Description className="soft">{description}</Radix.Description>}
+          <Radix.Title>{shownName(title)}</Radix.Title>
+          {description === undefined ? null : (
+            <Radix.Description className="soft">{shownName(description)}</Radix.Description>
+          )}
           {children}
         </Radix.Content>
       </Radix.Portal>

@@ -3,6 +3,7 @@ import { DropdownMenu } from 'radix-ui';
 import type { ReactNode } from 'react';
 
 import { Button, type ButtonLook } from '../button.tsx';
+import { shownIfText } from '../shown-name.ts';
 
 /** A button that opens a list of things to do; `MenuItem` and `MenuCheck` go into it. */
 export function Menu({
@@ -19,7 +20,7 @@ export function Menu({
   return (
     <DropdownMenu.Root modal={false}>
       <DropdownMenu.Trigger asChild>
-        <Button look={look} aria-label={name}>
+        <Button look={look} aria-label={shownIfText(name)}>
           {label} <span aria-hidden="true">▾</span>
         </Button>
       </DropdownMenu.Trigger>

@@ -2,6 +2,7 @@ import './toasts.css';
 import { createContext, type ReactNode, useCallback, useContext, useState } from 'react';
 
 import { Notice, type Tone } from '../notice.tsx';
+import { shownName } from '../shown-name.ts';
 
 const SHOWN_MS = 6_000;
 
@@ -22,7 +23,7 @@ export function Toasts({ children }: { children: ReactNode }) {
       <div className="toasts">
         {toasts.map(({ id, text, tone }) => (
           <Notice key={id} tone={tone}>
-            {text}
+            {shownName(text)}
           </Notice>
         ))}
       </div>
