@@ -5,6 +5,7 @@ import { type Trainyard, TrainyardApiError, TrainyardConnectionError } from '@tr
 import { oneLine, replyFor } from '../terminal/printable.ts';
 import { type Conversation, fieldOf, refusalOfField } from './chat-conversation.ts';
 import { servedNameOf } from './find-model.ts';
+import { unknownFieldOf } from './unknown-field.ts';
 
 const HELP = `
 /set FIELD VALUE   a field of the requests, e.g. /set temperature 0.7
@@ -24,10 +25,10 @@ type Handler = (conversation: Conversation, words: string, client: Trainyard) =>
 
 const HANDLERS: Readonly<Record<string, Handler>> = {
   help: () => HELP.trim(),
-  set: (conversation, words) => {
+  set: async (conversation, words, client) => {
     const [, name, value] = /^(\w+)[\s=]+(.+)$/s.exec(words) ?? [];
     if (name === undefined || value === undefined) return 'say a field and its value, e.g. /set temperature 0.7';
-    const refusal = refusalOfField(name, fieldOf(value));
+    const refusal = refusalOfField(name, fieldOf(value)) ?? (await unknownFieldOf(client, [name]));
     if (refusal !== null) return refusal;
     conversation.setField(name, fieldOf(value));
     return `${name} is ${JSON.stringify(fieldOf(value))}`;

@@ -15,6 +15,7 @@ import {
 import { Conversation, fieldOf, refusalOfField } from './chat-conversation.ts';
 import { talk } from './chat-session.ts';
 import { servedNameOf } from './find-model.ts';
+import { unknownFieldOf } from './unknown-field.ts';
 
 interface ChatOptions extends ServiceOptions, JsonOption {
   readonly message?: string;
@@ -43,12 +44,18 @@ export function chatCommand(): Command {
       const text = await messageOf(options);
       if (text === null && options.json === true) throw new UsageError('--json needs -m, or text on stdin');
       const client = serviceClient(options);
+      const fields = options.set ?? [];
+      const unknown = await unknownFieldOf(
+        client,
+        fields.map(([field]) => field),
+      );
+      if (unknown !== null) throw new UsageError(`--set: ${unknown}`);
       const model = name === undefined ? await baseModel(client) : await servedNameOf(client, name);
       const conversation = new Conversation(model);
       // Before a first question is thought of.
       if (text === null && name !== undefined) await client.servedModels.retrieve(model);
       if (options.system !== undefined) conversation.setSystem(options.system);
-      for (const [field, value] of options.set ?? []) conversation.setField(field, value);
+      for (const [field, value] of fields) conversation.setField(field, value);
       if (text === null) await talk(client, conversation);
       else await askOnce(client, conversation, text, options.json === true);
     },

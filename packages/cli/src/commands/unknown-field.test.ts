@@ -1,0 +1,43 @@
+import { Trainyard } from '@trainyard/sdk';
+import { expect, test } from 'vitest';
+
+import { unknownFieldOf } from './unknown-field.ts';
+
+/** A service that answers this to the question for its document. */
+function service(answer: () => Response) {
+  let numAsked = 0;
+  const fetch = async () => {
+    numAsked += 1;
+    return answer();
+  };
+  const client = new Trainyard({ baseUrl: 'http://h:1/v1', apiKey: 'k', fetch, maxRetries: 0 });
+  return { client, numAsked: () => numAsked };
+}
+
+const properties = { temperature: {}, top_p: {}, max_tokens: {} };
+const telling = () => Response.json({ components: { schemas: { ChatCompletionRequest: { properties } } } });
+
+test.each([
+  ['temprature', 'a chat has no field temprature (did you mean temperature?); http://h:1/docs has them all'],
+  ['max_token', 'a chat has no field max_token (did you mean max_tokens?); http://h:1/docs has them all'],
+  ['colour', 'a chat has no field colour; http://h:1/docs has them all'],
+])('the field %s is none of the service', async (name, said) => {
+  expect(await unknownFieldOf(service(telling).client, ['top_p', name])).toBe(said);
+});
+
+test('fields of the service are taken, and nothing is asked where none is set', async () => {
+  const { client, numAsked } = service(telling);
+  expect(await unknownFieldOf(client, ['temperature', 'top_p'])).toBeNull();
+  expect(numAsked()).toBe(1);
+  expect(await unknownFieldOf(client, [])).toBeNull();
+  expect(numAsked()).toBe(1);
+});
+
+test('a service that does not tell its fields gets what is set, one that is away is an error', async () => {
+  expect(await unknownFieldOf(service(() => Response.json({}, { status: 404 })).client, ['x'])).toBeNull();
+  expect(await unknownFieldOf(service(() => Response.json({ components: { schemas: {} } })).client, ['x'])).toBeNull();
+  const away = service(() => {
+    throw new TypeError('fetch failed');
+  });
+  await expect(unknownFieldOf(away.client, ['x'])).rejects.toThrow('http://h:1/v1');
+});
