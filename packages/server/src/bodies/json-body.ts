@@ -10,6 +10,7 @@ import type { BodyBudgets } from './byte-budget.ts';
 import { fieldDeeperThan, MAX_JSON_DEPTH, TOO_DEEP } from '../json/json-depth.ts';
 import { INFINITE, placeOfInfinity } from '../json/infinite-numbers.ts';
 import { jsonFaultPosition } from '../json/json-fault.ts';
+import { mayBeDeeperThan, mayHoldInfinity } from '../json/large-json.ts';
 import { keepSourceTexts } from '../json/source-texts.ts';
 import { numberLiteralAt } from '../json/number-literal.ts';
 import { RequestError } from '../faults/request-error.ts';
@@ -43,9 +44,9 @@ export function acceptJsonBodies(
         request.bodyDigest = createHash('sha256').update(bytes).digest('hex');
       const text = utf8Text(bytes);
       const body = parseJsonBody(text);
-      const tooDeep = fieldDeeperThan(body, MAX_JSON_DEPTH);
+      const tooDeep = mayBeDeeperThan(text, MAX_JSON_DEPTH) ? fieldDeeperThan(body, MAX_JSON_DEPTH) : null;
       if (tooDeep !== null) throw nestingFault(tooDeep);
-      const infinite = placeOfInfinity(body);
+      const infinite = mayHoldInfinity(text) ? placeOfInfinity(body) : null;
       if (infinite !== null) throw infinityFault(infinite);
       // What was parsed is held for as long as the request is, also while that waits for its turn.
       request.end.onEnd(() => incoming.giveBack());

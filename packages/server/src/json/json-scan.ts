@@ -68,8 +68,8 @@ function behindValue(text: string, start: number): number {
   return text.length;
 }
 
-/** @param start at its quote */
-function behindString(text: string, start: number): number {
+/** @param text which `JSON.parse` reads @param start at its quote */
+export function behindString(text: string, start: number): number {
   for (let end = text.indexOf('"', start + 1); ; end = text.indexOf('"', end + 1)) {
     let numEscapes = 0;
     while (text.charCodeAt(end - 1 - numEscapes) === BACKSLASH) numEscapes += 1;
@@ -77,13 +77,13 @@ function behindString(text: string, start: number): number {
   }
 }
 
-const QUOTE = 0x22;
+export const QUOTE = 0x22;
 const COMMA = 0x2c;
-const OPENED_LIST = 0x5b;
+export const OPENED_LIST = 0x5b;
 const BACKSLASH = 0x5c;
-const CLOSED_LIST = 0x5d;
-const OPENED_OBJECT = 0x7b;
-const CLOSED_OBJECT = 0x7d;
+export const CLOSED_LIST = 0x5d;
+export const OPENED_OBJECT = 0x7b;
+export const CLOSED_OBJECT = 0x7d;
 
 /** Where the next is that is no white space. */
 export function behindSpace(text: string, start: number): number {
