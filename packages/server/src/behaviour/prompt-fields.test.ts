@@ -47,6 +47,18 @@ describe('template variables', () => {
   });
 });
 
+describe('values for the template', () => {
+  const range = (length: number) => Array.from({ length }, (_, index) => index);
+  const tools = [{ type: 'function', function: { name: 'f', parameters: { enum: range(131_072) } } }];
+  test.each<[string, Record<string, unknown>]>([
+    ['documents', { documents: range(65_537).map(() => ({ text: '' })) }],
+    ['chat_template_kwargs', { chat_template_kwargs: { x: range(131_072) } }],
+    ['tools', { tools }],
+  ])('that are millions are refused before the host has to read them: %s', async (name, fields) => {
+    expect(await service.refusal(fields)).toBe(`400 ${name}`);
+  });
+});
+
 describe('the end of the prompt', () => {
   test('is the opening of a reply, or of none', async () => {
     expect(await service.prompt()).toBe('<|im_start|>user\nhello<|im_end|>\n<|im_start|>assistant\n');

@@ -3,6 +3,7 @@ import { type ChatCompletionRequest, messageFaults, quoting } from '@trainyard/p
 import type { InferenceRequest } from '../../contract/backends.ts';
 import type { ResolvedModel } from '../../contract/model-names.ts';
 import { RequestError } from '../../faults/request-error.ts';
+import { hasMoreValuesThan } from '../../json/value-count.ts';
 import { conflict, named } from '../conflict.ts';
 import { countedEntries } from '../logprob-limit.ts';
 import { messageText } from './message-text.ts';
@@ -46,6 +47,13 @@ export interface AnswerFormat {
   stream: StreamFormat | null;
 }
 
+/**
+ * Items and members of one field that templates read, at all levels: the host, for whose steps others wait, reads so many in some tens of milliseconds. Tools of a megabyte have
+ * some 70,000.
+ */
+const MAX_TEMPLATE_VALUES = 131_072;
+const TEMPLATE_FIELDS = ['tools', 'documents', 'chat_template_kwargs'] as const;
+
 /** Template variables that would change what is rendered with, rather than what is rendered. */
 const FORBIDDEN_TEMPLATE_VARIABLES = ['chat_template', 'tokenize'] as const;
 
@@ -86,8 +94,13 @@ export function checkOpenEnd(
 
 /** Checks the input of a chat template. @throws {RequestError} `request.invalid`, `request.conflict` */
 export function checkTemplateInput(
-  body: Pick<ChatCompletionRequest, 'messages' | 'tools' | 'chat_template_kwargs'>,
+  body: Pick<ChatCompletionRequest, 'messages' | 'tools' | 'documents' | 'chat_template_kwargs'>,
 ): void {
+  for (const field of TEMPLATE_FIELDS) {
+    if (!hasMoreValuesThan(body[field], MAX_TEMPLATE_VALUES)) continue;
+    const msg = `Input should hold at most ${MAX_TEMPLATE_VALUES} items and members, those within others included`;
+    throw RequestError.invalid([{ loc: ['body', field], msg, type: 'too_long' }]);
+  }
   const faults = messageFaults(body.messages);
   if (faults.length > 0) throw RequestError.invalid(faults, { hasNamedItems: true });
   for (const variable of FORBIDDEN_TEMPLATE_VARIABLES) {
