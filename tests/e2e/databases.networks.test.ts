@@ -2,7 +2,7 @@
  * One service whose processes reach their database in three ways, with clocks a minute apart: through a pooler that shares connections by transaction, plainly,
  * and over TLS. And what each of them says where there is no way.
  */
-import { execFile } from 'node:child_process';
+import { execFile, execFileSync } from 'node:child_process';
 import { resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
@@ -20,8 +20,15 @@ import { BASE, type NetworkPart, NetworkParts } from '../support/network/network
 const MAIN = resolve(import.meta.dirname, '../../packages/cli/src/main.ts');
 /** Timers of Node go by the monotonic clock, which is nobody's to set. */
 const ENVIRONMENT = { PGPASSWORD: PASSWORD, FAKETIME_DONT_FAKE_MONOTONIC: '1' };
-const MINUTE_AHEAD = ['faketime', '-f', '+60s'];
-const MINUTE_BEHIND = ['faketime', '-f', '-60s'];
+const MINUTE_AHEAD = clock('+60s');
+const MINUTE_BEHIND = clock('-60s');
+
+/** Environment of a process whose clock is so much off. Under `faketime` itself it would be a child, which no signal reaches. */
+function clock(shift: string): Record<string, string> {
+  const told = execFileSync('faketime', ['-f', shift, 'env'], { encoding: 'utf8' });
+  const value = (name: string) => new RegExp(`^${name}=(.+)$`, 'm').exec(told)![1]!;
+  return { FAKETIME: value('FAKETIME'), LD_PRELOAD: value('LD_PRELOAD') };
+}
 
 let network: Network;
 let database: DatabaseMachine;
@@ -43,10 +50,12 @@ beforeAll(async () => {
   pooled = await database.pooled(url);
   secure = `${url}?sslmode=verify-full&sslrootcert=${database.authority}`;
   parts = new NetworkParts(ENVIRONMENT);
-  const through = (address: string) => ({ environment: { TRAINYARD_DATABASE: address } });
+  const through = (address: string, otherClock = {}) => ({
+    environment: { TRAINYARD_DATABASE: address, ...otherClock },
+  });
   await parts.start(await machine('engine'), 'engine', through(pooled));
-  ahead = await parts.start(await machine('ahead'), 'api', { ...through(pooled), before: MINUTE_AHEAD });
-  behind = await parts.start(await machine('behind'), 'trainer', { ...through(secure), before: MINUTE_BEHIND });
+  ahead = await parts.start(await machine('ahead'), 'api', through(pooled, MINUTE_AHEAD));
+  behind = await parts.start(await machine('behind'), 'trainer', through(secure, MINUTE_BEHIND));
   right = await parts.start(await machine('right'), 'api', through(url));
 }, 300_000);
 afterAll(async () => {
@@ -62,11 +71,11 @@ interface Finding {
 }
 
 /** Findings of `trainyard doctor` on the operator's machine, by name. */
-async function doctor(address: string, before: readonly string[]): Promise<Map<string, Finding>> {
+async function doctor(address: string, otherClock: Record<string, string>): Promise<Map<string, Finding>> {
   const words = [process.execPath, '--conditions=@trainyard/source', MAIN, 'doctor', '--role', 'trainer', '--json'];
   const [program, ...args] = operator.command();
-  const { stdout, stderr } = await promisify(execFile)(program, [...args, ...before, ...words], {
-    env: { ...process.env, ...ENVIRONMENT, TRAINYARD_DATABASE: address },
+  const { stdout, stderr } = await promisify(execFile)(program, [...args, ...words], {
+    env: { ...process.env, ...ENVIRONMENT, ...otherClock, TRAINYARD_DATABASE: address },
   }).catch((error: { stdout: string; stderr: string }) => error);
   expect(stdout + stderr).not.toContain(PASSWORD);
   const { checks } = JSON.parse(stdout) as { checks: Finding[] };

@@ -22,8 +22,6 @@ export type PartRole = 'api' | 'api,engine' | 'engine' | 'trainer';
 export interface StartOptions {
   /** of this part alone */
   readonly environment?: Readonly<Record<string, string>>;
-  /** the words of a command in front of it */
-  readonly before?: readonly string[];
   /** where it listens for a proxy on its own machine; default: at any port for the others, in the clear */
   readonly loopbackPort?: number | null;
 }
@@ -85,14 +83,14 @@ export class NetworkParts {
 
   /** Starts a process there. An `api` has no model file. */
   async start(machine: Machine, role: PartRole, options: StartOptions = {}): Promise<NetworkPart> {
-    const { environment = {}, before = [], loopbackPort = null } = options;
+    const { environment = {}, loopbackPort = null } = options;
     const address =
       loopbackPort === null
         ? ['--port', '0', '--host', machine.address, '--allow-network']
         : ['--port', String(loopbackPort), '--host', '127.0.0.1'];
     const flags = ['--json', '--role', role, ...address];
     const words = [process.execPath, '--conditions=@trainyard/source', MAIN, 'serve', ...flags];
-    const child = machine.spawn([...before, ...words, '--data-dir', this.#dataFolder()], {
+    const child = machine.spawn([...words, '--data-dir', this.#dataFolder()], {
       env: {
         ...process.env,
         TRAINYARD_MODEL: role === 'api' ? `${BASE}=/nowhere.gguf` : testModel().small,
