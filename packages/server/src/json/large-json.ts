@@ -8,8 +8,11 @@ import { behindString, CLOSED_LIST, CLOSED_OBJECT, OPENED_LIST, OPENED_OBJECT, Q
 /** Below so many characters the values are looked at at once. */
 export const LARGE_JSON_CHARACTERS = 262_144;
 
-/** An exponent of three digits, or so many digits that one of two is enough; in a string, too. */
-const LARGE_NUMBER = /\d[eE]\+?\d{3}|\d{200}/;
+/**
+ * An exponent of three digits, or so many digits that one of two is enough; in a string, too. Digits are counted from their first one alone: from each of them, 8 MB of numbers
+ * that are just too short would take two seconds.
+ */
+const LARGE_NUMBER = /\d[eE]\+?\d{3}|(?<!\d)\d{200}/;
 
 /** @param text which `JSON.parse` reads */
 export function mayHoldInfinity(text: string): boolean {
