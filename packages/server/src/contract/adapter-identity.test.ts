@@ -57,7 +57,7 @@ test.each([[null], [{ format: 'pt' }]])(
     expect(names[0]).toBe(names[1]);
     expect(names[0]).not.toBe(names[2]);
     for (const one of names) expect(one).toMatch(/^[0-9a-f]{64}$/);
-    expect(identitiesOf(digest)).toEqual([digest, names[0], names[2]]);
+    expect(identitiesOf(digest).toSorted()).toEqual([digest, names[0]!, names[2]!].toSorted());
     // An engine elsewhere is told the digest, which is that of the file, and makes the same of it.
     const files = new AdapterFiles(blobs);
     const asked = await findAdapter(blobs, other, ELSEWHERE);
