@@ -19,7 +19,11 @@ export async function followShared(
   const isShared = await new Promise<boolean>((resolve) => {
     // The worker could not be loaded.
     worker.addEventListener('error', () => resolve(false));
-    signal.addEventListener('abort', () => resolve(true));
+    signal.addEventListener('abort', () => {
+      // At once: of a window that is being closed nothing that waits is done any more, and the worker would follow for it as long as another window is open.
+      port.postMessage(null);
+      resolve(true);
+    });
     port.addEventListener('message', ({ data }: MessageEvent<ServiceNews>) => {
       if (signal.aborted) return;
       tell(data);
@@ -28,7 +32,6 @@ export async function followShared(
     port.start();
     port.postMessage(keyId);
   });
-  port.postMessage(null);
   port.close();
   if (!isShared && !signal.aborted) await followService(signal, tell);
 }
