@@ -68,8 +68,31 @@ function behindValue(text: string, start: number): number {
   return text.length;
 }
 
-/** @param text which `JSON.parse` reads @param start at its quote */
-export function behindString(text: string, start: number): number {
+/** @param text which `JSON.parse` reads */
+export function nestsDeeperThan(text: string, limit: number): boolean {
+  let depth = 0;
+  for (let at = 0; at < text.length; at++) {
+    switch (text.charCodeAt(at)) {
+      case QUOTE:
+        at = behindString(text, at) - 1;
+        break;
+      case OPENED_LIST:
+      case OPENED_OBJECT:
+        depth += 1;
+        if (depth > limit) return true;
+        break;
+      case CLOSED_LIST:
+      case CLOSED_OBJECT:
+        depth -= 1;
+        break;
+      default:
+    }
+  }
+  return false;
+}
+
+/** @param start at its quote */
+function behindString(text: string, start: number): number {
   for (let end = text.indexOf('"', start + 1); ; end = text.indexOf('"', end + 1)) {
     let numEscapes = 0;
     while (text.charCodeAt(end - 1 - numEscapes) === BACKSLASH) numEscapes += 1;
@@ -77,13 +100,13 @@ export function behindString(text: string, start: number): number {
   }
 }
 
-export const QUOTE = 0x22;
+const QUOTE = 0x22;
 const COMMA = 0x2c;
-export const OPENED_LIST = 0x5b;
+const OPENED_LIST = 0x5b;
 const BACKSLASH = 0x5c;
-export const CLOSED_LIST = 0x5d;
-export const OPENED_OBJECT = 0x7b;
-export const CLOSED_OBJECT = 0x7d;
+const CLOSED_LIST = 0x5d;
+const OPENED_OBJECT = 0x7b;
+const CLOSED_OBJECT = 0x7d;
 
 /** Where the next is that is no white space. */
 export function behindSpace(text: string, start: number): number {

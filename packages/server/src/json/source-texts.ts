@@ -1,4 +1,5 @@
 import { needsPythonValues } from '@trainyard/generation';
+import { isSortedKey } from '@trainyard/protocol/json';
 
 import { eachItem, eachMember } from './json-scan.ts';
 import { JsonText } from './ordered-json.ts';
@@ -49,7 +50,6 @@ export function keepSourceTexts(body: unknown, text: string): void {
 
 /** A key that looks like an integer, a float that is one, is tiny, or has an exponent, many digits; in a string, too. */
 const MAY_DIFFER = /"(?:\d|\\u003)+"\s*:|\d\.0+(?!\d)|\b0\.0000|\d[eE][+-]?\d|\d{16}/;
-const INTEGER_KEY = /^\d+$/;
 
 function mayLose(value: unknown, places: Places): boolean {
   if (typeof value !== 'object' || value === null) return false;
@@ -67,7 +67,7 @@ function mayDiffer(value: unknown): boolean {
   if (typeof value === 'number') return Number.isInteger(value) || Math.abs(value) < 1e-4;
   if (typeof value !== 'object' || value === null) return false;
   if (Array.isArray(value)) return value.some(mayDiffer);
-  for (const name in value) if (INTEGER_KEY.test(name) || mayDiffer(value[name as keyof typeof value])) return true;
+  for (const name in value) if (isSortedKey(name) || mayDiffer(value[name as keyof typeof value])) return true;
   return false;
 }
 
