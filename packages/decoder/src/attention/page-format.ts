@@ -1,7 +1,7 @@
 /** Tokens of a page. Four vectors of keys, so that a score is a lane and no sum goes across lanes. */
 export const PAGE_TOKENS = 16;
 /** Most queries of a tile: their scores of a page lie behind each other, whether all are in use or not. */
-export const TILE_QUERIES = 12;
+export const TILE_QUERIES = 24;
 /** D must be a multiple of it. */
 export const HEAD_GRANULARITY = 4;
 

@@ -1,8 +1,5 @@
 import type { OnnxTensor } from '@trainyard/native';
-import { sumName } from '@trainyard/transformer';
-import type { ProjectionName } from '@trainyard/transformer';
 import type { Feeds } from '../graphs/constant-graph.ts';
-import type { DecoderGraphs } from '../graphs/decoder-graphs.ts';
 import type { BlockRows } from './block-rows.ts';
 
 /** Rotated queries and keys, and values, of a batch: where they go. */
@@ -35,51 +32,3 @@ export interface BlockSteps {
   /** Gives up what it has besides the weights. */
   close(): void;
 }
-
-/** By the whole graphs. */
-export class GraphSteps implements BlockSteps {
-  readonly takesPlainSums = true;
-  readonly keepsTeamAlert = false;
-  readonly #graphs: DecoderGraphs;
-
-  constructor(graphs: DecoderGraphs) {
-    this.#graphs = graphs;
-  }
-
-  computedRows(numRows: number): number {
-    return numRows;
-  }
-
-  begin({ x, h }: BlockRows): void {
-    const { between, vectors } = this.#graphs.parts;
-    between.normalise(x, vectors[0]!.attentionNorm, h);
-  }
-
-  attention(layer: number, { h, sums }: BlockRows, rope: Feeds, into: Attended): void {
-    this.#graphs.layers[layer]!.attention.run({ ...rope, h, ...fed(sums, 'qkv') }, { ...into });
-  }
-
-  output(layer: number, { o, x2, h, sums }: BlockRows): void {
-    this.#graphs.layers[layer]!.output.run({ o, ...fed(sums, 'o') }, { x2, h });
-  }
-
-  feedForward(layer: number, { h, activated, sums }: BlockRows): void {
-    this.#graphs.layers[layer]!.feedForward.run({ h, ...fed(sums, 'gate'), ...fed(sums, 'up') }, { activated });
-  }
-
-  down(layer: number, { activated, x, h, sums }: BlockRows): void {
-    this.#graphs.layers[layer]!.down.run({ activated, ...fed(sums, 'down') }, { y: x, h });
-  }
-
-  head(hidden: Float32Array, logits: Float32Array): void {
-    this.#graphs.head.run(hidden, logits);
-  }
-
-  close(): void {
-    // It has the graphs alone.
-  }
-}
-
-const fed = (sums: BlockRows['sums'], projection: ProjectionName): Feeds => ({
-  [sumName(projection)]: sums[projection],
-});

@@ -20,9 +20,9 @@ import { QuantisedWeights } from '../products/quantised-weights.ts';
 import { ThreadTeam } from '../team/thread-team.ts';
 import { BlockRoom } from './block-rows.ts';
 import { Bf16Steps } from './bf16-steps.ts';
-import { GraphSteps } from './block-steps.ts';
 import type { BlockSteps } from './block-steps.ts';
 import { DecoderBatch } from './decoder-batch.ts';
+import { GraphSteps } from './graph-steps.ts';
 import { MAX_QUANTISED_ROWS, QuantisedSteps } from './quantised-steps.ts';
 
 export interface PagedDecoderOptions extends Pick<
@@ -149,7 +149,9 @@ export class PagedDecoder {
     const isWhole = weights instanceof DecoderGraphs;
     const roomRows = isWhole ? batchTokens : computedRows(batchTokens);
     const ownBytes =
-      (isWhole ? 0 : Bf16Steps.bytesFor(architecture, batchTokens)) +
+      (isWhole
+        ? GraphSteps.bytesFor(weights, batchTokens, numThreads)
+        : Bf16Steps.bytesFor(architecture, batchTokens)) +
       BlockRoom.bytesFor(architecture, roomRows) +
       QuantisedSteps.bytesFor(architecture) +
       AdapterProducts.lowBytes(numThreads);
@@ -158,7 +160,9 @@ export class PagedDecoder {
     const spare = readsQuantised ? room - quantisedBytes : room;
     const memory = new DecoderMemory(DecoderMemory.maxBytes - spare + Math.min(spare, adapterBytes));
     this.#room = new BlockRoom(architecture, roomRows, memory);
-    this.#steps = isWhole ? new GraphSteps(weights) : new Bf16Steps(weights, batchTokens, memory, team);
+    this.#steps = isWhole
+      ? new GraphSteps(weights, batchTokens, memory, team)
+      : new Bf16Steps(weights, batchTokens, memory, team);
     this.#team = team;
     const products = new QuantisedProducts(memory.shared, team);
     const few = readsQuantised

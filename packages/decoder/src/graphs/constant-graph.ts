@@ -1,5 +1,5 @@
 import { OnnxSession } from '@trainyard/native';
-import type { OnnxTensor } from '@trainyard/native';
+import type { OnnxSessionPlace, OnnxTensor } from '@trainyard/native';
 import { compileGraph } from '@trainyard/transformer';
 import type { ConstantTensor, Outputs } from '@trainyard/transformer';
 
@@ -18,6 +18,11 @@ export class ConstantGraph {
     this.#outputNames = outputNames;
     const options = { numThreads, inputNames: this.#inputNames, outputNames, weightFiles, sharesArena: true };
     this.#session = new OnnxSession(bytes, options);
+  }
+
+  /** For threads that run it, too. */
+  get place(): OnnxSessionPlace {
+    return this.#session.place;
   }
 
   /** Blocks until all is computed. @param feeds may hold more than the graph reads @param results memory for every output */

@@ -1,5 +1,6 @@
+import { Worker } from 'node:worker_threads';
 import { expect, test } from 'vitest';
-import { helpWith, takeUnits, TEAM_CELL, ThreadTeam } from './thread-team.ts';
+import { awaitUnits, helpWith, takeUnits, TEAM_CELL, ThreadTeam } from './thread-team.ts';
 
 function work(numUnits: number) {
   const cells = new Int32Array(new SharedArrayBuffer(4 * Object.keys(TEAM_CELL).length));
@@ -28,6 +29,24 @@ test('a unit that fails ends the work of a helper: the rest counts as done, and 
   ]);
   const length = (data.reason[0]! << 8) + data.reason[1]!;
   expect(Buffer.from(data.reason.slice(2, 2 + length)).toString()).toBe('RangeError: no such room, ä');
+});
+
+test.each([
+  ['woken', true],
+  ['looking again by itself', false],
+])('units of a thread that is held up are waited for in sleep, %s', async (_, wakes) => {
+  const { cells } = work(0);
+  const { done, isAwaited } = TEAM_CELL;
+  // Held up until the calling thread sleeps.
+  const program = `
+    const { cells, wakes } = require('node:worker_threads').workerData;
+    while (Atomics.load(cells, ${isAwaited}) === 0);
+    Atomics.add(cells, ${done}, 1);
+    if (wakes) Atomics.notify(cells, ${done});`;
+  const worker = new Worker(program, { eval: true, workerData: { cells, wakes } });
+  awaitUnits(cells, 1);
+  expect([cells[done], cells[isAwaited]]).toEqual([1, 0]);
+  await worker.terminate();
 });
 
 test('a unit that fails on the calling thread is its failure, and the next work is whole', () => {

@@ -14,9 +14,15 @@ export const TEAM_CELL = {
   isClosed: 5,
   /** Units of the work that failed, of any thread but the calling one. */
   failed: 6,
+  /** Whether the calling thread sleeps until all are done. */
+  isAwaited: 7,
 } as const;
 /** Most that is told of a failure, bytes. */
 const MAX_REASON = 1000;
+/** For so long the calling thread looks whether others are done: units that were begun together end together, unless a thread is held up. */
+const PATIENCE_MS = 0.3;
+/** Time between two looks of a thread that sleeps, ms: nothing relies on its being woken. */
+const LOOK_MS = 1;
 
 /** Enough for a thread of the team to take part in a work: `kind` says what to make of `data`, which threads can be sent. */
 export interface TeamWork {
@@ -73,8 +79,7 @@ export class ThreadTeam {
     try {
       takeUnits(cells, compute);
     } finally {
-      // The others are in the middle of their last unit.
-      while (Atomics.load(cells, TEAM_CELL.done) < numUnits);
+      awaitUnits(cells, numUnits);
     }
     if (Atomics.exchange(cells, TEAM_CELL.failed, 0) > 0)
       throw new Error(`a thread failed: ${readReason(this.#reason)}`);
@@ -120,11 +125,30 @@ export function takeUnits(cells: Int32Array, compute: (unit: number) => void): v
     try {
       compute(remaining - 1);
     } catch (error) {
-      Atomics.add(cells, TEAM_CELL.done, Atomics.exchange(cells, TEAM_CELL.remaining, 0) + 1);
+      tellDone(cells, Atomics.exchange(cells, TEAM_CELL.remaining, 0) + 1);
       throw error;
     }
-    Atomics.add(cells, TEAM_CELL.done, 1);
+    tellDone(cells, 1);
   }
+}
+
+function tellDone(cells: Int32Array, numUnits: number): void {
+  Atomics.add(cells, TEAM_CELL.done, numUnits);
+  if (Atomics.load(cells, TEAM_CELL.isAwaited) === 1) Atomics.notify(cells, TEAM_CELL.done);
+}
+
+/**
+ * Returns when all units are done: the others are in the middle of their last one. A thread that is held up may need the core of the one that waits for it, which
+ * therefore sleeps after a while.
+ */
+export function awaitUnits(cells: Int32Array, numUnits: number): void {
+  const numDone = () => Atomics.load(cells, TEAM_CELL.done);
+  if (numDone() === numUnits) return;
+  const until = performance.now() + PATIENCE_MS;
+  while (performance.now() < until) if (numDone() === numUnits) return;
+  Atomics.store(cells, TEAM_CELL.isAwaited, 1);
+  for (let done = numDone(); done < numUnits; done = numDone()) Atomics.wait(cells, TEAM_CELL.done, done, LOOK_MS);
+  Atomics.store(cells, TEAM_CELL.isAwaited, 0);
 }
 
 /** As {@link takeUnits}, for a thread that helps: the calling one is told of a failure, before it counts as done. */

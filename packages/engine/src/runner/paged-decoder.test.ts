@@ -163,6 +163,22 @@ test.each([
   }
 });
 
+test('the threads that share the columns of products change no bit of a row, with an adapter or without', () => {
+  // Widths that several threads share, and none of three parts alike.
+  const wide = { ...architecture, hiddenSize: 160, headSize: 40, feedForwardSize: 388 };
+  const path = join(directory, 'wide.gguf');
+  writeGguf(path, architectureMetadata(wide), tinyTensors(wide));
+  const adapterPath = writeAdapter(`${path}.adapter`, wide, { rank: 2, alpha: 2 }, randomSource(4));
+  const [alone, ...shared] = [1, 2, 3].map((numThreads) => {
+    const runner = open({ numThreads }, path);
+    const adapter = runner.loadAdapter(adapterPath);
+    const pieces = [null, adapter, null].map((one, sequence) => ({ sequence, length: 20 + sequence, adapter: one }));
+    const next = pieces.map(({ length, ...piece }) => ({ ...piece, from: length, length: 1 }));
+    return [...compute(runner, pieces), ...compute(runner, next), ...compute(runner, [{ sequence: 4, length: 9 }])];
+  });
+  for (const rows of shared) expect(rows).toEqual(alone);
+});
+
 test('adapters that do not fit side by side take turns, and one that does not fit alone is refused', () => {
   const wide = open();
   const { sizeBytes } = adapterOf(wide, 'one');

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { additionModel, field, message } from '../testing/addition-model.ts';
-import { OnnxSession } from './onnx-session.ts';
+import { BorrowedOnnxSession, OnnxSession } from './onnx-session.ts';
 
 const open = () => new OnnxSession(additionModel(), { numThreads: 1, inputNames: ['a', 'b'], outputNames: ['sum'] });
 const vector = (...values: number[]) => ({ data: Float32Array.from(values), dims: [values.length] });
@@ -10,6 +10,17 @@ test('outputs are written in place, views into larger and shared memory included
   const memory = new Float32Array(new SharedArrayBuffer(4 * 6)).fill(-1);
   session.run([vector(1, 2, 3), vector(10, 20, 30)], [{ data: memory.subarray(2, 5), dims: [3] }]);
   expect(Array.from(memory)).toEqual([-1, -1, 11, 22, 33, -1]);
+  session.close();
+});
+
+test('a session is borrowed by its place, which threads can be sent, and outlives its borrowers', () => {
+  const session = open();
+  const place = structuredClone(session.place);
+  for (const one of [new BorrowedOnnxSession(place), new BorrowedOnnxSession(place), session]) {
+    const sum = vector(0, 0);
+    one.run([vector(1, 2), vector(3, 4)], [sum]);
+    expect(Array.from(sum.data)).toEqual([4, 6]);
+  }
   session.close();
 });
 

@@ -29,15 +29,17 @@ export interface OnnxSessionOptions {
   readonly sharesArena?: boolean;
 }
 
-/** A model in ONNX Runtime, on the processor. `run` blocks the calling thread; a session belongs to one thread. */
+/** Where a session is, for other threads of the process: valid as long as it is open. */
+export interface OnnxSessionPlace {
+  readonly address: bigint;
+  readonly inputNames: readonly string[];
+  readonly outputNames: readonly string[];
+}
+
+/** A model in ONNX Runtime, on the processor. */
 export class OnnxSession {
-  #session: Address | null;
-  readonly #inputNames: CStrings;
-  readonly #outputNames: CStrings;
-  readonly #shape = new BigInt64Array(MAX_DIMS);
-  readonly #out = new BigUint64Array(1);
-  readonly #inputs: BigUint64Array;
-  readonly #outputs: BigUint64Array;
+  readonly place: OnnxSessionPlace;
+  #runs: BorrowedOnnxSession | null;
 
   /**
    * @param model an ONNX file's bytes
@@ -76,12 +78,41 @@ export class OnnxSession {
           ),
         );
       }
-      this.#session = library.made((out) =>
+      const address = library.made((out) =>
         library.createSessionFromArray(library.env, model, model.byteLength, options, out),
       );
+      this.place = { address, inputNames, outputNames };
     } finally {
       library.releaseSessionOptions(options);
     }
+    this.#runs = new BorrowedOnnxSession(this.place);
+  }
+
+  /** As {@link BorrowedOnnxSession.run}. */
+  run(inputs: readonly OnnxTensor[], outputs: readonly OnnxTensor[]): void {
+    assert(this.#runs !== null, 'this session is closed');
+    this.#runs.run(inputs, outputs);
+  }
+
+  close(): void {
+    if (this.#runs === null) return;
+    onnxLibrary().releaseSession(this.place.address);
+    this.#runs = null;
+  }
+}
+
+/** Another's session as one thread uses it: ONNX Runtime lets several run one at once. */
+export class BorrowedOnnxSession {
+  readonly #session: Address;
+  readonly #inputNames: CStrings;
+  readonly #outputNames: CStrings;
+  readonly #shape = new BigInt64Array(MAX_DIMS);
+  readonly #out = new BigUint64Array(1);
+  readonly #inputs: BigUint64Array;
+  readonly #outputs: BigUint64Array;
+
+  constructor({ address, inputNames, outputNames }: OnnxSessionPlace) {
+    this.#session = address;
     this.#inputNames = new CStrings(inputNames);
     this.#outputNames = new CStrings(outputNames);
     this.#inputs = new BigUint64Array(inputNames.length);
@@ -89,11 +120,12 @@ export class OnnxSession {
   }
 
   /**
+   * Blocks the calling thread.
+   *
    * @param outputs memory for every output, of the right size
    * @throws {Error} with what ONNX Runtime says, of shapes that do not fit for instance
    */
   run(inputs: readonly OnnxTensor[], outputs: readonly OnnxTensor[]): void {
-    assert(this.#session !== null, 'this session is closed');
     const library = onnxLibrary();
     try {
       this.#describe(inputs, this.#inputs);
@@ -116,12 +148,6 @@ export class OnnxSession {
         values.fill(0n);
       }
     }
-  }
-
-  close(): void {
-    if (this.#session === null) return;
-    onnxLibrary().releaseSession(this.#session);
-    this.#session = null;
   }
 
   #describe(tensors: readonly OnnxTensor[], into: BigUint64Array): void {

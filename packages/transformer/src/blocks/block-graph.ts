@@ -83,28 +83,19 @@ export class BlockGraph {
     return { q, k, v };
   }
 
-  /** With adapters `outside`: h [T, H], normalised, and what qkv is added to → q, k, v as of {@link attentionInput}. */
-  attentionProducts(): Outputs {
-    const { q, k, v } = this.#rotated(this.#project(this.#input('h', 'attention'), 'attention').outputs.qkv!);
-    return { q, k, v };
+  /**
+   * With adapters `outside`, some columns of a product: x and what they are added to [T, columns] → y [T, columns].
+   * @param numColumns their weights are [columns, in]
+   */
+  columnsOf(projection: ProjectionName, numColumns: number): Outputs {
+    return { y: this.#summedColumns(this.#columnInput(projection), projection, numColumns) };
   }
 
-  /** With adapters `outside`: o and what its product is added to → x2 [T, H] and h [T, H], normalised for the feed-forward layers. */
-  outputProduct(): Outputs {
-    const x2 = this.#project(this.#input('o', 'o'), 'o').outputs.o!;
-    return { x2, h: this.#normalise(x2, 'feedForward') };
-  }
-
-  /** With adapters `outside`: h [T, H] and what gate and up are added to → activated [T, F]. */
-  feedForwardProducts(): Outputs {
-    const { gate, up } = this.#project(this.#input('h', 'feedForward'), 'feedForward').outputs;
-    return { activated: mul(silu(gate!), up!) };
-  }
-
-  /** With adapters `outside`: activated [T, F] and what the product is added to → y [T, H]; but for the last block also h, normalised for the next block's attention. */
-  downProduct(isLast: boolean): Outputs {
-    const y = this.#project(this.#input('activated', 'down'), 'down').outputs.down!;
-    return isLast ? { y } : { y, h: this.#normalise(y, 'attention') };
+  /** The same of gate and up: x and what each is added to → y, some columns of what `down` reads. */
+  activatedColumns(numColumns: number): Outputs {
+    const x = this.#columnInput('gate');
+    const [gate, up] = (['gate', 'up'] as const).map((name) => this.#summedColumns(x, name, numColumns));
+    return { y: mul(silu(gate!), up!) };
   }
 
   /** A block without its products: x [T, H] and a norm [H] → h [T, H]. */
@@ -127,8 +118,14 @@ export class BlockGraph {
     return { activated: mul(silu(gate!), up!) };
   }
 
-  #input(name: string, of: InputName): Value {
-    return input(name, ['T', projectionDims(this.#architecture, INPUTS[of][0]!).in]);
+  #columnInput(projection: ProjectionName): Value {
+    return input('x', ['T', projectionDims(this.#architecture, projection).in]);
+  }
+
+  #summedColumns(x: Value, projection: ProjectionName, numColumns: number): Value {
+    const weight = input(weightName(projection), [numColumns, x.shape.at(-1)!]);
+    const y = matmul(x, weight, { transposeB: true });
+    return add(input(sumName(projection), y.shape), y);
   }
 
   /** Also ∂q, ∂k, ∂v and ∂residual [T, H] → ∂x (when wanted) and the gradients of the adapters of q, k, v. */

@@ -1,0 +1,77 @@
+import { projectionDims } from '@trainyard/transformer';
+import type { Architecture } from '@trainyard/transformer';
+import type { Feeds } from '../graphs/constant-graph.ts';
+import type { DecoderGraphs } from '../graphs/decoder-graphs.ts';
+import { vectorsOfHeads } from '../graphs/decoder-parts.ts';
+import type { DecoderMemory } from '../memory/decoder-memory.ts';
+import { GraphProducts } from '../products/graph-products.ts';
+import type { ThreadTeam } from '../team/thread-team.ts';
+import type { BlockRows, Rows } from './block-rows.ts';
+import type { Attended, BlockSteps } from './block-steps.ts';
+
+/** By the graphs, in single precision. */
+export class GraphSteps implements BlockSteps {
+  readonly takesPlainSums = true;
+  readonly keepsTeamAlert = true;
+  readonly #graphs: DecoderGraphs;
+  readonly #products: GraphProducts;
+  /** [rows, (heads + 2 · key heads)·D] */
+  readonly #qkv: Float32Array;
+  readonly #qkvWidth: number;
+
+  constructor(graphs: DecoderGraphs, maxRows: number, memory: DecoderMemory, team: ThreadTeam) {
+    this.#graphs = graphs;
+    this.#products = new GraphProducts(graphs, maxRows, memory, team);
+    this.#qkvWidth = qkvWidth(graphs.parts.architecture);
+    this.#qkv = memory.take(maxRows * this.#qkvWidth);
+  }
+
+  /** Memory that it takes, bytes. */
+  static bytesFor(graphs: DecoderGraphs, maxRows: number, numThreads: number): number {
+    return GraphProducts.bytesFor(graphs, maxRows, numThreads) + 4 * maxRows * qkvWidth(graphs.parts.architecture) + 64;
+  }
+
+  computedRows(numRows: number): number {
+    return numRows;
+  }
+
+  begin({ x, h }: BlockRows): void {
+    const { between, vectors } = this.#graphs.parts;
+    between.normalise(x, vectors[0]!.attentionNorm, h);
+  }
+
+  attention(layer: number, { h, sums }: BlockRows, rope: Feeds, into: Attended): void {
+    const { between, vectors } = this.#graphs.parts;
+    const [numRows] = h.dims;
+    const qkv: Rows = { data: this.#qkv.subarray(0, numRows * this.#qkvWidth), dims: [numRows, this.#qkvWidth] };
+    this.#products.multiply(layer, 'qkv', h.data, [sums.qkv.data], qkv.data);
+    between.rotation.run({ ...rope, ...vectorsOfHeads(vectors[layer]!), qkv }, { ...into });
+  }
+
+  output(layer: number, { o, x2, h, sums }: BlockRows): void {
+    const { between, vectors } = this.#graphs.parts;
+    this.#products.multiply(layer, 'o', o.data, [sums.o.data], x2.data);
+    between.normalise(x2, vectors[layer]!.feedForwardNorm, h);
+  }
+
+  feedForward(layer: number, { h, activated, sums }: BlockRows): void {
+    this.#products.multiply(layer, 'activated', h.data, [sums.gate.data, sums.up.data], activated.data);
+  }
+
+  down(layer: number, { activated, x, h, sums }: BlockRows): void {
+    const { between, vectors } = this.#graphs.parts;
+    this.#products.multiply(layer, 'down', activated.data, [sums.down.data], x.data);
+    const next = vectors[layer + 1];
+    if (next !== undefined) between.normalise(x, next.attentionNorm, h);
+  }
+
+  head(hidden: Float32Array, logits: Float32Array): void {
+    this.#graphs.head.run(hidden, logits);
+  }
+
+  close(): void {
+    // It has the graphs alone.
+  }
+}
+
+const qkvWidth = (architecture: Architecture): number => projectionDims(architecture, 'qkv').out;

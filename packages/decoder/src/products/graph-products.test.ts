@@ -1,0 +1,104 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { GgufFile, writeGguf } from '@trainyard/native';
+import { projectionDims } from '@trainyard/transformer';
+import { architectureMetadata, randomSource, TINY_ARCHITECTURES, tinyTensors } from '@trainyard/transformer/testing';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { BLOCK_PRODUCTS, DecoderGraphs } from '../graphs/decoder-graphs.ts';
+import type { BlockProduct } from '../graphs/decoder-graphs.ts';
+import { DecoderMemory } from '../memory/decoder-memory.ts';
+import { ThreadTeam } from '../team/thread-team.ts';
+import { GraphProducts } from './graph-products.ts';
+
+/** Widths that three threads share, of which the last range is shorter; the feed-forward layers' is no multiple of 32. */
+const ARCHITECTURE = {
+  ...TINY_ARCHITECTURES.qwen2,
+  numLayers: 2,
+  hiddenSize: 160,
+  headSize: 40,
+  feedForwardSize: 388,
+};
+const LAYER = 1;
+const MAX_ROWS = 9;
+const directory = mkdtempSync(join(tmpdir(), 'graph-products-'));
+const path = join(directory, 'model.gguf');
+beforeAll(() => writeGguf(path, architectureMetadata(ARCHITECTURE), tinyTensors(ARCHITECTURE)));
+afterAll(() => rmSync(directory, { recursive: true }));
+
+/** One product by so many threads, of some rows, and what lies around the result. */
+function computed(numThreads: number, product: BlockProduct, numRows: number) {
+  using file = GgufFile.open(path);
+  const graphs = new DecoderGraphs(file, ARCHITECTURE, numThreads);
+  const memory = new DecoderMemory(1e6 + GraphProducts.bytesFor(graphs, MAX_ROWS, numThreads));
+  const team = new ThreadTeam(numThreads);
+  const products = new GraphProducts(graphs, MAX_ROWS, memory, team);
+  const random = randomSource(numRows);
+  const { in: inner, out } = projectionDims(ARCHITECTURE, BLOCK_PRODUCTS[product][0]);
+  const rows = (width: number): Float32Array => {
+    const taken = memory.take(numRows * width);
+    for (let i = 0; i < taken.length; i++) taken[i] = random();
+    return taken;
+  };
+  const x = rows(inner);
+  const sums = BLOCK_PRODUCTS[product].map(() => rows(out));
+  const before = sums.map((sum) => sum.slice());
+  const room = memory.take((numRows + 2) * out).fill(7);
+  const y = room.subarray(out, (numRows + 1) * out);
+  products.multiply(LAYER, product, x, sums, y);
+  expect([...room.subarray(0, out), ...room.subarray((numRows + 1) * out)].every((value) => value === 7)).toBe(true);
+  expect(sums).toEqual(before);
+  const result = { x: x.slice(), sums: before, y: y.slice() };
+  team.close();
+  graphs.close();
+  return result;
+}
+
+/** Row `row` and column `column` of x · Wᵀ in double precision. */
+function product(name: string, x: Float32Array, row: number, column: number): number {
+  using file = GgufFile.open(path);
+  const weights = file.readF32(name);
+  const inner = file.tensors.get(name)!.dims[0]!;
+  let sum = 0;
+  for (let i = 0; i < inner; i++) sum += x[row * inner + i]! * weights[column * inner + i]!;
+  return sum;
+}
+
+describe.each([1, 2, MAX_ROWS])('%i rows', (numRows) => {
+  test.each(Object.keys(BLOCK_PRODUCTS) as BlockProduct[])('%s has the same bits on any number of threads', (name) => {
+    const [alone, ...shared] = [1, 2, 3].map((numThreads) => computed(numThreads, name, numRows));
+    for (const one of shared) expect(one).toEqual(alone);
+  });
+
+  test('down is added to what it is given, and activated is silu of one sum by the other', () => {
+    const { x, sums, y } = computed(3, 'down', numRows);
+    const { x: h, sums: wide, y: activated } = computed(3, 'activated', numRows);
+    const layer = `blk.${LAYER}`;
+    let largest = 0;
+    const see = (value: number, expected: number) => (largest = Math.max(largest, Math.abs(value - expected)));
+    for (const row of new Set([0, numRows - 1])) {
+      for (const column of [0, 63, 64, 127, 128, 159]) {
+        const expected = sums[0]![row * 160 + column]! + product(`${layer}.ffn_down.weight`, x, row, column);
+        see(y[row * 160 + column]!, expected);
+      }
+      for (const column of [0, 159, 160, 319, 320, 387]) {
+        const at = row * 388 + column;
+        const gate = wide[0]![at]! + product(`${layer}.ffn_gate.weight`, h, row, column);
+        const up = wide[1]![at]! + product(`${layer}.ffn_up.weight`, h, row, column);
+        see(activated[at]!, (gate / (1 + Math.exp(-gate))) * up);
+      }
+    }
+    console.log(`${numRows} rows: largest difference from plain loops ${largest.toExponential(1)}`);
+    expect(largest).toBeLessThan(1e-5);
+  });
+});
+
+test('rows of another memory are refused', () => {
+  using file = GgufFile.open(path);
+  const graphs = new DecoderGraphs(file, ARCHITECTURE, 1);
+  const memory = new DecoderMemory(1e6);
+  const products = new GraphProducts(graphs, MAX_ROWS, memory, new ThreadTeam(1));
+  const own = new Float32Array(160);
+  expect(() => products.multiply(0, 'o', own, [memory.take(160)], memory.take(160))).toThrow('rows of another memory');
+  graphs.close();
+});
