@@ -23,6 +23,7 @@ import { packTrie, type TinySequence } from '../testing/pack-trie.ts';
 import { policyModelSuite } from '../testing/policy-model.suite.ts';
 import { randomizeAdapter } from '../testing/randomize-adapter.ts';
 import { DeterministicPolicy } from './deterministic-policy.ts';
+import { RowDecoder } from './row-decoder.ts';
 
 const directory = mkdtempSync(join(tmpdir(), 'deterministic-'));
 const opened: { close(): void }[] = [];
@@ -43,8 +44,8 @@ async function openPolicy(name: Name) {
   writeTinyGguf(modelPath, TINY_ARCHITECTURES[name]);
   const own = await OrtPolicyModel.load({ modelPath, lora: LORA, numThreads: 2 });
   using file = GgufFile.open(modelPath);
-  const graphs = kept(new DecoderGraphs(file, readArchitecture(file), 2));
-  return { modelPath, own, policy: new DeterministicPolicy(own, graphs, 2) };
+  const rows = kept(new RowDecoder(new DecoderGraphs(file, readArchitecture(file), 2), 2));
+  return { modelPath, own, policy: new DeterministicPolicy(own, rows) };
 }
 
 writeTinyGguf(join(directory, 'llama.gguf'), TINY_ARCHITECTURES.llama);
@@ -134,9 +135,9 @@ policyModelSuite('with the log-probabilities of the sampler', () => ({
     const modelPath = join(directory, 'llama.gguf');
     using file = GgufFile.open(modelPath);
     const architecture = readArchitecture(file);
-    const graphs = kept(new DecoderGraphs(file, architecture, 2));
+    const rows = kept(new RowDecoder(new DecoderGraphs(file, architecture, 2), 2));
     const own = new OrtPolicyModel(architecture, readWeights(file, architecture, LORA), { lora: LORA, numThreads: 2 });
-    return new DeterministicPolicy(own, graphs, 2);
+    return new DeterministicPolicy(own, rows);
   },
   rows: [
     packTrie([

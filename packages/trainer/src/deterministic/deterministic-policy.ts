@@ -1,4 +1,3 @@
-import type { DecoderGraphs } from '@trainyard/decoder';
 import type { Architecture } from '@trainyard/transformer';
 import type {
   BackwardOptions,
@@ -9,7 +8,7 @@ import type {
   TrainablePolicy,
 } from '../model/policy-model.ts';
 import { decoderAdapter } from './decoder-adapter.ts';
-import { RowDecoder } from './row-decoder.ts';
+import type { RowDecoder } from './row-decoder.ts';
 
 /**
  * A policy whose log-probabilities are the sampler's to the last bit: rows are computed by the sampler's code, besides by that of the policy, which gives entropies and
@@ -21,10 +20,10 @@ export class DeterministicPolicy implements TrainablePolicy {
   readonly #policy: TrainablePolicy;
   readonly #rows: RowDecoder;
 
-  /** @param policy closed with it @param graphs of the same model; not closed */
-  constructor(policy: TrainablePolicy, graphs: DecoderGraphs, numThreads: number) {
+  /** @param policy closed with it @param rows of the same model; not closed */
+  constructor(policy: TrainablePolicy, rows: RowDecoder) {
     this.#policy = policy;
-    this.#rows = new RowDecoder(graphs, numThreads);
+    this.#rows = rows;
   }
 
   get architecture(): Architecture {
@@ -48,7 +47,6 @@ export class DeterministicPolicy implements TrainablePolicy {
   }
 
   close(): void {
-    this.#rows.close();
     this.#policy.close();
   }
 }

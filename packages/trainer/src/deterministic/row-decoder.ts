@@ -11,7 +11,11 @@ import { rowChains } from './row-chains.ts';
 /** Some 0.3 s of the default model: the cores can change hands between two of them. Logits of as many rows are held. */
 const BATCH_TOKENS = 128;
 
-/** Computes rows as the sampler does: token by token of its sequences, over pages of keys and values, with the sampler's own code. */
+/**
+ * Computes rows as the sampler does: token by token of its sequences, over pages of keys and values, with the sampler's own code.
+ *
+ * One serves all policies of a base model: its threads call native code, which keeps some memory of each thread that has ended.
+ */
 export class RowDecoder {
   readonly #graphs: DecoderGraphs;
   readonly #numThreads: number;
@@ -19,7 +23,7 @@ export class RowDecoder {
   readonly #drawn: DrawnRows;
   #decoder: PagedDecoder | null = null;
 
-  /** @param graphs of the base model; whoever made them closes them */
+  /** @param graphs of the base model, closed with it */
   constructor(graphs: DecoderGraphs, numThreads: number) {
     this.#graphs = graphs;
     this.#numThreads = numThreads;
@@ -70,6 +74,7 @@ export class RowDecoder {
   close(): void {
     this.#decoder?.close();
     this.#decoder = null;
+    this.#graphs.close();
   }
 
   /** As many tokens as go into a batch, of chains whose beginnings are computed. @returns their row indices, in batch order */

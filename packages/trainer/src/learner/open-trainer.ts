@@ -10,6 +10,7 @@ import {
   Workspace,
 } from '@trainyard/transformer';
 import { DeterministicPolicy } from '../deterministic/deterministic-policy.ts';
+import { RowDecoder } from '../deterministic/row-decoder.ts';
 import { Bf16BlockMatrices } from '../lanes/bf16-matrices.ts';
 import { LaneThreads } from '../lanes/lane-threads.ts';
 import { OrtPolicyModel } from '../lanes/ort-policy-model.ts';
@@ -56,7 +57,7 @@ export async function openTrainer(options: {
   let current: TrainablePolicy | null = null;
   // Its graphs and vocabulary in bf16 are half a second's work.
   let own: OrtPolicyModel | null = null;
-  let graphs: DecoderGraphs | null = null;
+  let rows: RowDecoder | null = null;
   const workspace = new Workspace();
   const threads = new LaneThreads();
   const policy = async (lora: LoraConfig): Promise<TrainablePolicy> => {
@@ -64,8 +65,8 @@ export async function openTrainer(options: {
     current?.close();
     const matrices = bf16 === null ? {} : { bf16 };
     own = new OrtPolicyModel(architecture, weights, { lora, numThreads, workspace, threads, ...matrices });
-    if (isDeterministic) graphs ??= decoderGraphs(modelPath, architecture, numThreads);
-    current = graphs === null ? own : new DeterministicPolicy(own, graphs, numThreads);
+    if (isDeterministic) rows ??= new RowDecoder(decoderGraphs(modelPath, architecture, numThreads), numThreads);
+    current = rows === null ? own : new DeterministicPolicy(own, rows);
     return current;
   };
   return {
@@ -77,8 +78,8 @@ export async function openTrainer(options: {
       current?.close();
       current = null;
       threads.close();
-      graphs?.close();
-      graphs = null;
+      rows?.close();
+      rows = null;
       bf16?.close();
       workspace.clear();
       opened.close();
