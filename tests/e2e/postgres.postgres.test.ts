@@ -205,6 +205,6 @@ test('a service that has other blobs than the database, or finds no database, sa
   );
   const unreadable = run(`postgres://u:${PASSWORD}#@127.0.0.1:9/x`);
   expect(unreadable.status).toBe(2);
-  expect(unreadable.stderr).toContain('are written %23');
+  expect(unreadable.stderr).toContain('%23 for #');
   for (const { stdout, stderr } of [nowhere, unreadable]) expect(stdout + stderr).not.toContain(PASSWORD);
 });

@@ -2,6 +2,7 @@ export type { BlobLocation, Blobs, BlobSource } from './contract/blobs.ts';
 export type { ChoiceRecord, ChoiceRecordLimits, NewChoiceRecord, RecordedSampling } from './contract/choice-record.ts';
 export { StoreError, type StoreErrorCode } from './contract/errors.ts';
 export { type DatabaseReport, examineDatabase } from './examine-database.ts';
+export { addressProblem } from './drivers/postgres/address-problem.ts';
 export { hashOf } from './blobs/file-hash.ts';
 export { FolderBlobs } from './blobs/folder-blobs.ts';
 export { BUCKET_KEY_VARIABLES, openBlobs } from './blobs/open-blobs.ts';

@@ -156,6 +156,25 @@ describe('resolveConfig', () => {
     expect(() => resolveConfig({ ...none, ...sources })).toThrow(message);
   });
 
+  it('has an address of a database whose words all count, or none', () => {
+    const refusal = (database: string, environment = {}) => {
+      try {
+        return resolveConfig({ ...none, flags: { database }, environment });
+      } catch (error) {
+        return error;
+      }
+    };
+    const words = (text: string) =>
+      expect.objectContaining({ code: 'server.config_invalid', message: expect.stringContaining(text) });
+    expect(refusal('postgres://u:secret@db/x?sslmod=require')).toEqual(
+      words('the address of the database (setting database) has the parameter sslmod, which is not known; known are'),
+    );
+    expect(refusal('postgres://u:secret@db/x?sslmode=requre')).toEqual(words('got "requre"'));
+    expect(refusal('postgres://u:secret@db/x', { PGSSLMODE: 'requre' })).toEqual(words('the variable PGSSLMODE'));
+    expect(String(refusal('postgres://u:secret@db/x?sslmod=require'))).not.toContain('secret');
+    expect(refusal('postgres://u:secret@db/x?sslmode=require')).toHaveProperty('database.kind', 'postgres');
+  });
+
   it('refuses a file that is not JSON, not an object, or has unknown settings', () => {
     expect(() => resolveConfig({ ...none, configPath: configFile('{') })).toThrow('is not JSON');
     expect(() => resolveConfig({ ...none, configPath: configFile('[]') })).toThrow('must hold one JSON object');

@@ -3,7 +3,7 @@ import { availableParallelism } from 'node:os';
 import { join, resolve } from 'node:path';
 
 import { NAME_PATTERN, REQUEST_LIMITS } from '@trainyard/protocol';
-import type { BlobLocation, StoreLocation } from '@trainyard/store';
+import { addressProblem, type BlobLocation, type StoreLocation } from '@trainyard/store';
 import { TINKER_PROFILES } from '@trainyard/tinker';
 
 import { dataPaths } from '../data/data-directory.ts';
@@ -350,7 +350,8 @@ export function resolveConfig(sources: ConfigSources): ServiceConfig {
     isDeterministic,
   );
   const role = readRole(text('role') ?? 'all') ?? 'all';
-  const database = resolveDatabase(dataDirectory, text('database'), number('databaseConnections'));
+  const connections = number('databaseConnections');
+  const database = resolveDatabase(dataDirectory, text('database'), connections, sources.environment);
   refuseLoneRole(role, database);
   refuseIdleServers(role, models);
   const engineSecret = readEngineSecret(role, sources.environment);
@@ -453,6 +454,7 @@ function resolveDatabase(
   dataDirectory: string,
   url: string | undefined,
   maxConnections: number | undefined,
+  environment: ConfigSources['environment'],
 ): StoreLocation {
   if (url === undefined && maxConnections === undefined)
     return { kind: 'sqlite', path: dataPaths(dataDirectory).database };
@@ -461,11 +463,9 @@ function resolveDatabase(
       'server.config_invalid',
       `databaseConnections is ${maxConnections}, and the database is a file: set database, or leave both`,
     );
-  if (!URL.canParse(url))
-    throw new ServerError(
-      'server.config_invalid',
-      `database must be ${DATABASE_FORM}; characters like # and / in a password are written %23 and %2F`,
-    );
+  const problem = addressProblem(url, environment);
+  if (problem !== null)
+    throw new ServerError('server.config_invalid', `the address of the database (setting database) ${problem}`);
   return { kind: 'postgres', url, maxConnections: maxConnections ?? 8 };
 }
 

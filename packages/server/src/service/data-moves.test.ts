@@ -32,6 +32,27 @@ test.each(['postgress://trainyard@db/there', 'Postgres://u:12/3@db/there', 'mysq
   },
 );
 
+test.each(['sslmod=require', 'sslmode=requre', 'passfile=/x'])(
+  'nor is an address of a database with %s taken, of which a part would not be heeded',
+  async (parameter) => {
+    const address = `postgres://u:secret@127.0.0.1:9/there?${parameter}`;
+    for (const [places, what] of [
+      [{ from, to: address }, 'to copy to'],
+      [{ from: address, to: join(folder, 'to') }, 'to copy from'],
+    ] as const) {
+      const moved = moveData({ ...places, blobs: null });
+      await expect(moved).rejects.toMatchObject({
+        code: 'server.config_invalid',
+        message: expect.stringContaining(
+          `the address of the database ${what} has the parameter ${parameter.split('=')[0]}, which `,
+        ),
+      });
+      await expect(moved).rejects.not.toThrow('secret');
+    }
+    expect(existsSync(join(folder, 'to'))).toBe(false);
+  },
+);
+
 test('nor one for blobs', async () => {
   const blobs = { from, to: 's3://bucket/prefix', region: 'us-east-1' };
   await expect(moveData({ from, to: join(folder, 'to'), blobs })).rejects.toMatchObject({

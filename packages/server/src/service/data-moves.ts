@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 
 import {
+  addressProblem,
   type BackupManifest,
   type BlobDigest,
   type BlobLocation,
@@ -45,8 +46,8 @@ export async function moveData(
 ): Promise<{ tables: TableDigest[]; files: BlobDigest[] }> {
   const cleanups: (() => unknown)[] = [];
   try {
-    const source = databaseOf(from, cleanups, true);
-    const target = databaseOf(to, cleanups, false);
+    const source = databaseOf(from, cleanups, { what: 'database to copy from', mustExist: true });
+    const target = databaseOf(to, cleanups, { what: 'database to copy to', mustExist: false });
     const files = blobs === null ? [] : await moveBlobs(blobs, cleanups, signal);
     const tables = await copyDatabase(source, target, {
       isAlone: true,
@@ -111,8 +112,16 @@ function blobsOf({ dataDirectory, bucket }: Pick<ServiceConfig, 'dataDirectory' 
   return bucket ?? { kind: 'folder', root: dataPaths(dataDirectory).blobs };
 }
 
-function databaseOf(place: string, cleanups: (() => unknown)[], mustExist: boolean): StoreLocation {
-  if (/^postgres(?:ql)?:\/\//.test(place)) return { kind: 'postgres', url: place };
+function databaseOf(
+  place: string,
+  cleanups: (() => unknown)[],
+  { what, mustExist }: { what: string; mustExist: boolean },
+): StoreLocation {
+  if (/^postgres(?:ql)?:\/\//.test(place)) {
+    const problem = addressProblem(place);
+    if (problem === null) return { kind: 'postgres', url: place };
+    throw new ServerError('server.config_invalid', `the address of the ${what} ${problem}`);
+  }
   const { database } = dataPaths(folderOf(place, 'postgres://USER@HOST:PORT/DATABASE'));
   if (mustExist && !existsSync(database)) throw noDatabase(database);
   cleanups.push(claimDataDirectory(resolve(place)));

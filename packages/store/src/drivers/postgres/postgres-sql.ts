@@ -1,4 +1,5 @@
 import pg from 'pg';
+import { ADDRESS_FORM, hasPartOfPassword } from './address-problem.ts';
 import { ClosingClient } from './closing-client.ts';
 import { connectionString } from './connection-string.ts';
 import { StoreError } from '../../contract/errors.ts';
@@ -373,16 +374,8 @@ export class PostgresSql implements Sql {
 export function databaseName(url: string): string {
   const address = URL.parse(url);
   if (address === null || hasPartOfPassword(address))
-    throw new StoreError(
-      'store.unavailable',
-      'the address of the database cannot be read: it is postgres://USER:PASSWORD@HOST:PORT/DATABASE, with %23 for # and so on in a password',
-    );
+    throw new StoreError('store.unavailable', `the address of the database cannot be read: it is ${ADDRESS_FORM}`);
   return `postgres://${address.host}${address.pathname}`;
-}
-
-/** A slash ends the host: in `postgres://user:12/3@host` that is `user:12`, and the rest of the password is a database. */
-function hasPartOfPassword({ pathname, searchParams, hash }: URL): boolean {
-  return hash !== '' || pathname.includes('@') || searchParams.keys().some((name) => name.includes('@'));
 }
 
 /** Values as the tables know them, for whoever reads with a connection of its own. */

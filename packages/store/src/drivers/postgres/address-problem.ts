@@ -1,0 +1,126 @@
+/** The form of an address, in words. */
+export const ADDRESS_FORM = 'postgres://USER:PASSWORD@HOST:PORT/DATABASE, with %23 for # and so on in a password';
+
+/** `prefer`, `require` and `verify-ca` check all that `verify-full` does (see `connectionString`); `no-verify` is the driver's own. */
+const SSL_MODES = ['disable', 'no-verify', 'prefer', 'require', 'verify-ca', 'verify-full'];
+
+/** The value is a fault's words, or null. */
+type Check = (value: string) => string | null;
+
+/** Parameters, behind the `?`, that the driver or this code heeds. */
+const PARAMETERS: Readonly<Record<string, Check>> = {
+  host: anything,
+  port: (value) =>
+    /^\d{1,5}$/.test(value) && Number(value) >= 1 && Number(value) <= 65_535
+      ? null
+      : `must be a whole number from 1 to 65535, got ${JSON.stringify(value)}`,
+  user: anything,
+  password: anything,
+  options: anything,
+  sslmode: oneOf(SSL_MODES),
+  sslrootcert: anything,
+  sslcert: anything,
+  sslkey: anything,
+  sslnegotiation: oneOf(['postgres', 'direct']),
+  ssl: oneOf(['true', '1', 'no-verify', '0']),
+  uselibpqcompat: oneOf(['true']),
+};
+
+/** Parameters that make a connection TLS, or say that it is none: where one of them stands, the driver does not ask PGSSLMODE. */
+const DECIDES_TLS = ['sslmode', 'ssl', 'sslrootcert', 'sslcert', 'sslkey'];
+
+/** Parameters of libpq that nothing here heeds, with what to do instead where there is something. */
+const UNHEEDED: Readonly<Record<string, string | null>> = {
+  application_name: 'connections are called trainyard, by which "trainyard db move" sees that a service runs',
+  fallback_application_name: 'connections are called trainyard',
+  dbname: 'the database is the path of the address',
+  hostaddr: 'name the host in the address',
+  passfile: 'set PGPASSFILE',
+  service: null,
+  servicefile: null,
+  client_encoding: 'it is always UTF8',
+  connect_timeout: 'a connection may take 5 s',
+  keepalives: 'they are always sent',
+  keepalives_idle: null,
+  keepalives_interval: null,
+  keepalives_count: null,
+  tcp_user_timeout: null,
+  replication: null,
+  channel_binding: null,
+  require_auth: null,
+  requirepeer: null,
+  gssencmode: null,
+  gssdelegation: null,
+  gsslib: null,
+  krbsrvname: null,
+  sslcertmode: null,
+  sslcompression: null,
+  sslcrl: null,
+  sslcrldir: null,
+  sslkeylogfile: null,
+  sslpassword: 'give a key without a password',
+  sslsni: null,
+  ssl_min_protocol_version: 'Node.js decides: set NODE_OPTIONS=--tls-min-v1.3',
+  ssl_max_protocol_version: null,
+  min_protocol_version: null,
+  max_protocol_version: null,
+  scram_client_key: null,
+  scram_server_key: null,
+  oauth_issuer: null,
+  oauth_client_id: null,
+  oauth_client_secret: null,
+  oauth_scope: null,
+  target_session_attrs: 'name the primary',
+  load_balance_hosts: 'name one host',
+};
+
+/**
+ * The fault of an address of a database, in words that follow its name; null when all that it says is heeded. Whoever mistypes `sslmode` would have a connection
+ * without TLS and no word about it. No part of a password is in the words.
+ *
+ * @param environment where the driver takes from what the address leaves out
+ */
+export function addressProblem(
+  url: string,
+  environment: Readonly<Record<string, string | undefined>> = process.env,
+): string | null {
+  const address = URL.parse(url);
+  if (address === null || hasPartOfPassword(address)) return `cannot be read: it is ${ADDRESS_FORM}`;
+  const { searchParams } = address;
+  const names = [...searchParams.keys()];
+  for (const [name, value] of searchParams) {
+    const problem = names.indexOf(name) === names.lastIndexOf(name) ? parameterProblem(name, value) : 'is there twice';
+    if (problem === null) continue;
+    // A question mark in a password ends the host, and what follows are parameters, up to the sign in front of the real host.
+    if (address.search.includes('@'))
+      return `has wrong parameters, or a password with a question mark in it: it is ${ADDRESS_FORM}; @ in a parameter is written %40`;
+    return `has the parameter ${/^\w{1,40}$/.test(name) ? name : JSON.stringify(name.slice(0, 40))}, which ${problem}`;
+  }
+  const { PGSSLMODE: mode = '' } = environment;
+  if (mode === '' || DECIDES_TLS.some((name) => searchParams.has(name)) || SSL_MODES.includes(mode)) return null;
+  return `has no sslmode, and the variable PGSSLMODE ${oneOf(SSL_MODES)(mode)}`;
+}
+
+/** A slash ends the host: in `postgres://user:12/3@host` that is `user:12`, and the rest of the password is a database. */
+export function hasPartOfPassword({ pathname, searchParams, hash }: URL): boolean {
+  return hash !== '' || pathname.includes('@') || searchParams.keys().some((name) => name.includes('@'));
+}
+
+function parameterProblem(name: string, value: string): string | null {
+  const check = Object.hasOwn(PARAMETERS, name) ? PARAMETERS[name] : undefined;
+  // The driver takes an empty one for none at all.
+  if (check !== undefined) return value === '' ? 'is empty: give it a value, or leave it out' : check(value);
+  const known = `known are ${Object.keys(PARAMETERS).join(', ')}`;
+  if (!Object.hasOwn(UNHEEDED, name)) return `is not known; ${known}`;
+  const instead = UNHEEDED[name] ?? null;
+  return `libpq knows and this service does not heed${instead === null ? '' : ` (${instead})`}: leave it out; ${known}`;
+}
+
+function anything(): null {
+  return null;
+}
+
+function oneOf(values: readonly string[]): Check {
+  return (value) =>
+    values.includes(value) ? null : `must be one of ${values.join(', ')}, got ${JSON.stringify(value.slice(0, 40))}`;
+}
