@@ -18,10 +18,13 @@ let server: Server;
 let url: string;
 /** Connections that are open, as the server sees it. */
 let open: Set<Socket>;
+let numOpened: number;
 beforeEach(async () => {
   open = new Set();
+  numOpened = 0;
   server = createServer((socket) => {
     open.add(socket);
+    numOpened += 1;
     socket.once('data', () => socket.write(UNKNOWN_WAY_IN));
     socket.on('error', () => undefined).on('close', () => open.delete(socket));
   }).listen(0, '127.0.0.1');
@@ -69,7 +72,8 @@ test('a listener whose certificate is missing for a while ends nothing, and conn
   try {
     listener.add(() => undefined);
     writeFileSync(certificate, '');
-    await expect.poll(() => open.size).toBe(1);
+    // It is closed again as soon as it has been answered.
+    await expect.poll(() => numOpened).toBeGreaterThan(0);
   } finally {
     await listener.close();
     rmSync(folder, { recursive: true });
