@@ -5,8 +5,9 @@ import { join } from 'node:path';
 // Reading and compiling the sources is a third of the work of a start, in each process of the service. It lies beside the code, not in the shared folder of the
 // system, where another user could leave code for this one; where it cannot be written, nothing is kept.
 const compiled = join(import.meta.dirname, '../../../.cache/compiled');
+const isKept = enableCompileCache(compiled).directory !== undefined;
 // The processes that this one starts go by the variable.
-if (enableCompileCache(compiled).directory !== undefined) process.env['NODE_COMPILE_CACHE'] ??= compiled;
+if (isKept) process.env['NODE_COMPILE_CACHE'] ||= compiled;
 
 const isService = process.argv[2] === 'serve';
 // A reader that has seen enough, as in `trainyard --help | head -1`, is no failure, and a service goes on without.
@@ -16,6 +17,10 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
 // Nobody is left to tell it.
 process.stderr.on('error', () => undefined);
 
-// Behind the cache, so that it holds what this imports.
+// Behind the cache, so that it holds what these import.
+if (isService && isKept) {
+  const { compileSources } = await import('./host/compiled-sources.ts');
+  compileSources(process.env['NODE_COMPILE_CACHE'] ?? compiled);
+}
 const { runCommandLine } = await import('./run-command-line.ts');
 process.exitCode = await runCommandLine(process.argv.slice(2));

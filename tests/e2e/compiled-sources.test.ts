@@ -1,0 +1,62 @@
+/** V8 13.6 ends a process now and then in which threads take the types from sources: a service leaves no source to its threads and children. */
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+import { afterAll, expect, test } from 'vitest';
+
+import { Trainyard } from '@trainyard/sdk';
+
+import { scoredGroup } from '../support/groups.ts';
+import { smallService } from '../support/small-service.ts';
+
+const scratch = mkdtempSync(join(tmpdir(), 'trainyard-compiled-'));
+afterAll(() => rmSync(scratch, { recursive: true }));
+
+const RECORD = join(scratch, 'sources.sha256');
+/** Node writes five numbers in front of what it keeps, and V8 begins its code with one whose upper half is this. */
+const NODES_HEADER_BYTES = 20;
+const V8_CODE = 0xc0de;
+
+/** Sources without their types that were kept, by whether the compiling process did it or what came behind it. */
+function keptSources(): { before: string[]; after: string[] } {
+  const compiledMs = statSync(RECORD).mtimeMs;
+  const [folder = ''] = readdirSync(scratch).filter((name) => name.startsWith('v'));
+  const kept = readdirSync(join(scratch, folder)).map((name) => join(scratch, folder, name));
+  const sources = kept.filter((path) => readFileSync(path).readUInt16LE(NODES_HEADER_BYTES + 2) !== V8_CODE);
+  const [before, after] = [true, false].map((isBefore) =>
+    sources
+      .filter((path) => statSync(path).mtimeMs <= compiledMs === isBefore)
+      .map((path) => readFileSync(path, 'utf8').slice(NODES_HEADER_BYTES)),
+  );
+  return { before: before!, after: after! };
+}
+
+test('the first start compiles every source before it has threads or children, and the second one none', async () => {
+  const environment = { NODE_COMPILE_CACHE: scratch };
+  const first = await smallService({ environment });
+  try {
+    const client = new Trainyard({ baseUrl: first.url, apiKey: first.apiKey, maxRetries: 0 });
+    const base = (await client.servedModels.list()).data[0]!.id;
+    const model = await client.models.register({ project: 'compiled', name: 'kept', base_model: base });
+    const job = await client.trainingJobs.create({
+      model_id: model.id,
+      trajectory_groups: [await scoredGroup(client, 'kept')],
+      experimental_config: {},
+    });
+    expect(await client.trainingJobs.gradientSteps(job.id)).toHaveLength(1);
+    expect(await first.stop()).toBe(0);
+  } finally {
+    await first.close();
+  }
+  const { before, after } = keptSources();
+  expect(before.length).toBeGreaterThan(900);
+  // The two that the service itself needs to compile the others.
+  expect(after.filter((source) => !source.includes('compileSources('))).toEqual([]);
+
+  const compiledMs = statSync(RECORD).mtimeMs;
+  const second = await smallService({ environment });
+  await second.close();
+  expect(statSync(RECORD).mtimeMs).toBe(compiledMs);
+  expect(keptSources().before).toHaveLength(before.length);
+});
