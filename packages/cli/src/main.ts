@@ -7,7 +7,7 @@ import { join } from 'node:path';
 const compiled = join(import.meta.dirname, '../../../.cache/compiled');
 const isKept = enableCompileCache(compiled).directory !== undefined;
 // The processes that this one starts go by the variable.
-if (isKept) process.env['NODE_COMPILE_CACHE'] ||= compiled;
+const folder = isKept ? (process.env['NODE_COMPILE_CACHE'] ||= compiled) : null;
 
 const isService = process.argv[2] === 'serve';
 // A reader that has seen enough, as in `trainyard --help | head -1`, is no failure, and a service goes on without.
@@ -18,9 +18,9 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
 process.stderr.on('error', () => undefined);
 
 // Behind the cache, so that it holds what these import.
-if (isService && isKept) {
+if (isService && folder !== null) {
   const { compileSources } = await import('./host/compiled-sources.ts');
-  compileSources(process.env['NODE_COMPILE_CACHE'] ?? compiled);
+  compileSources(folder);
 }
 const { runCommandLine } = await import('./run-command-line.ts');
 process.exitCode = await runCommandLine(process.argv.slice(2));

@@ -2,7 +2,6 @@ import { computedRows } from '@trainyard/native';
 import type { Bf16Ending } from '@trainyard/native';
 import type { Architecture, ProjectionName } from '@trainyard/transformer';
 import type { Feeds } from '../graphs/constant-graph.ts';
-import { vectorsOfHeads } from '../graphs/decoder-parts.ts';
 import type { DecoderMemory } from '../memory/decoder-memory.ts';
 import type { Bf16Matrices } from '../products/bf16-matrices.ts';
 import { Bf16Products } from '../products/bf16-products.ts';
@@ -24,7 +23,6 @@ const NAMES = Object.keys(ENDINGS) as ProjectionName[];
 /** With matrices, and what they are multiplied by, in bf16; all else in single precision. */
 export class Bf16Steps implements BlockSteps {
   readonly takesPlainSums = false;
-  readonly keepsTeamAlert = true;
   readonly #matrices: Bf16Matrices;
   readonly #products: Bf16Products;
   /** [rows, width] of whatever is multiplied next. */
@@ -60,24 +58,17 @@ export class Bf16Steps implements BlockSteps {
     return computedRows(numRows);
   }
 
-  begin({ x, h }: BlockRows): void {
-    const { between, vectors } = this.#matrices.parts;
-    between.normalise(x, vectors[0]!.attentionNorm, h);
-  }
-
   attention(layer: number, { h, sums: { qkv } }: BlockRows, rope: Feeds, into: Attended): void {
-    const { between, vectors } = this.#matrices.parts;
     this.#round(h);
     this.#multiply('qkv', layer, qkv);
-    between.rotation.run({ ...rope, ...vectorsOfHeads(vectors[layer]!), qkv }, { ...into });
+    this.#matrices.parts.rotate(layer, qkv, rope, { ...into });
   }
 
   output(layer: number, { o, x2, h, sums }: BlockRows): void {
-    const { between, vectors } = this.#matrices.parts;
     this.#round(o);
     this.#multiply('o', layer, sums.o);
     x2.data.set(sums.o.data);
-    between.normalise(x2, vectors[layer]!.feedForwardNorm, h);
+    this.#matrices.parts.normaliseForFeedForward(layer, x2, h);
   }
 
   feedForward(layer: number, { h, activated, sums: { gate, up } }: BlockRows): void {
@@ -88,12 +79,10 @@ export class Bf16Steps implements BlockSteps {
   }
 
   down(layer: number, { activated, x, h, sums: { down } }: BlockRows): void {
-    const { between, vectors } = this.#matrices.parts;
     this.#round(activated);
     this.#multiply('down', layer, down);
     x.data.set(down.data);
-    const next = vectors[layer + 1];
-    if (next !== undefined) between.normalise(x, next.attentionNorm, h);
+    this.#matrices.parts.normaliseForAttention(layer + 1, x, h);
   }
 
   head(hidden: Float32Array, logits: Float32Array): void {

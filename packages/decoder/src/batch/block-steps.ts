@@ -13,12 +13,8 @@ export interface Attended {
 export interface BlockSteps {
   /** Sums that begin with a residual or with 0 need not be written anew. */
   readonly takesPlainSums: boolean;
-  /** Its products are the team's, and follow each other so fast that threads look out for the next one. */
-  readonly keepsTeamAlert: boolean;
   /** Rows that are computed where so many are wanted: memory behind the rows is written up to there. */
   computedRows(numRows: number): number;
-  /** Before the first block: x → h. */
-  begin(rows: BlockRows): void;
   /** h → q, k, v. @param rope cos and sin */
   attention(layer: number, rows: BlockRows, rope: Feeds, into: Attended): void;
   /** o → x2, h */

@@ -2,7 +2,6 @@ import { projectionDims } from '@trainyard/transformer';
 import type { Architecture } from '@trainyard/transformer';
 import type { Feeds } from '../graphs/constant-graph.ts';
 import type { DecoderGraphs } from '../graphs/decoder-graphs.ts';
-import { vectorsOfHeads } from '../graphs/decoder-parts.ts';
 import type { DecoderMemory } from '../memory/decoder-memory.ts';
 import { GraphProducts } from '../products/graph-products.ts';
 import type { ThreadTeam } from '../team/thread-team.ts';
@@ -12,7 +11,6 @@ import type { Attended, BlockSteps } from './block-steps.ts';
 /** By the graphs, in single precision. */
 export class GraphSteps implements BlockSteps {
   readonly takesPlainSums = true;
-  readonly keepsTeamAlert = true;
   readonly #graphs: DecoderGraphs;
   readonly #products: GraphProducts;
   /** [rows, (heads + 2 · key heads)·D] */
@@ -35,23 +33,16 @@ export class GraphSteps implements BlockSteps {
     return numRows;
   }
 
-  begin({ x, h }: BlockRows): void {
-    const { between, vectors } = this.#graphs.parts;
-    between.normalise(x, vectors[0]!.attentionNorm, h);
-  }
-
   attention(layer: number, { h, sums }: BlockRows, rope: Feeds, into: Attended): void {
-    const { between, vectors } = this.#graphs.parts;
     const [numRows] = h.dims;
     const qkv: Rows = { data: this.#qkv.subarray(0, numRows * this.#qkvWidth), dims: [numRows, this.#qkvWidth] };
     this.#products.multiply(layer, 'qkv', h.data, [sums.qkv.data], qkv.data);
-    between.rotation.run({ ...rope, ...vectorsOfHeads(vectors[layer]!), qkv }, { ...into });
+    this.#graphs.parts.rotate(layer, qkv, rope, { ...into });
   }
 
   output(layer: number, { o, x2, h, sums }: BlockRows): void {
-    const { between, vectors } = this.#graphs.parts;
     this.#products.multiply(layer, 'o', o.data, [sums.o.data], x2.data);
-    between.normalise(x2, vectors[layer]!.feedForwardNorm, h);
+    this.#graphs.parts.normaliseForFeedForward(layer, x2, h);
   }
 
   feedForward(layer: number, { h, activated, sums }: BlockRows): void {
@@ -59,10 +50,8 @@ export class GraphSteps implements BlockSteps {
   }
 
   down(layer: number, { activated, x, h, sums }: BlockRows): void {
-    const { between, vectors } = this.#graphs.parts;
     this.#products.multiply(layer, 'down', activated.data, [sums.down.data], x.data);
-    const next = vectors[layer + 1];
-    if (next !== undefined) between.normalise(x, next.attentionNorm, h);
+    this.#graphs.parts.normaliseForAttention(layer + 1, x, h);
   }
 
   head(hidden: Float32Array, logits: Float32Array): void {

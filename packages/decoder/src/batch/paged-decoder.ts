@@ -222,10 +222,11 @@ export class PagedDecoder {
     const k = this.#k.subarray(0, length * keyWidth);
     const v = this.#v.subarray(0, length * keyWidth);
     embedTokens(batch.tokens.subarray(0, length), this.#parts.embedding, x.data);
-    this.#team.isAlert = steps.keepsTeamAlert;
+    // Products follow each other so fast that threads look out for the next one.
+    this.#team.isAlert = true;
     try {
       this.#attention.begin(length, sequences, positions);
-      steps.begin(rows);
+      this.#parts.normaliseForAttention(0, x, h);
       for (let layer = 0; layer < numLayers; layer++) {
         if (!isPlain) adapters.compute('attention', layer, h.data, { qkv: sums.qkv.data }, null);
         steps.attention(layer, rows, rope, {

@@ -1,8 +1,6 @@
 import type { Architecture } from '@trainyard/transformer';
 import type { Feeds } from '../graphs/constant-graph.ts';
-import type { BetweenProducts } from '../graphs/between-products.ts';
 import type { DecoderParts } from '../graphs/decoder-parts.ts';
-import { vectorsOfHeads } from '../graphs/decoder-parts.ts';
 import type { DecoderMemory } from '../memory/decoder-memory.ts';
 import type { QuantisedProducts } from '../products/quantised-products.ts';
 import type { QuantisedWeights } from '../products/quantised-weights.ts';
@@ -19,9 +17,7 @@ export const MAX_QUANTISED_ROWS = 4;
  */
 export class QuantisedSteps implements BlockSteps {
   readonly takesPlainSums = false;
-  readonly keepsTeamAlert = true;
   readonly #parts: DecoderParts;
-  readonly #between: BetweenProducts;
   readonly #weights: QuantisedWeights;
   readonly #products: QuantisedProducts;
   readonly #hidden: Float32Array;
@@ -35,7 +31,6 @@ export class QuantisedSteps implements BlockSteps {
   constructor(parts: DecoderParts, weights: QuantisedWeights, products: QuantisedProducts, memory: DecoderMemory) {
     const { hiddenSize, vocabSize } = parts.architecture;
     this.#parts = parts;
-    this.#between = parts.between;
     this.#weights = weights;
     this.#products = products;
     this.#hidden = memory.take(MAX_QUANTISED_ROWS * hiddenSize);
@@ -46,40 +41,35 @@ export class QuantisedSteps implements BlockSteps {
     return numRows;
   }
 
-  begin({ x, h }: BlockRows): void {
-    this.#between.normalise(x, this.#parts.vectors[0]!.attentionNorm, h);
-  }
-
   attention(layer: number, { h, sums: { qkv } }: BlockRows, rope: Feeds, into: Attended): void {
     this.#products.addProduct(h.data, this.#weights.layers[layer]!.qkv, qkv.data);
-    this.#between.rotation.run({ ...rope, ...vectorsOfHeads(this.#parts.vectors[layer]!), qkv }, { ...into });
+    this.#parts.rotate(layer, qkv, rope, { ...into });
   }
 
   output(layer: number, { o, x2, h, sums }: BlockRows): void {
     this.#products.addProduct(o.data, this.#weights.layers[layer]!.o, sums.o.data);
     x2.data.set(sums.o.data);
-    this.#between.normalise(x2, this.#parts.vectors[layer]!.feedForwardNorm, h);
+    this.#parts.normaliseForFeedForward(layer, x2, h);
   }
 
   feedForward(layer: number, { h, activated, sums: { gate, up } }: BlockRows): void {
     const weights = this.#weights.layers[layer]!;
     this.#products.addProduct(h.data, weights.gate, gate.data);
     this.#products.addProduct(h.data, weights.up, up.data);
-    this.#between.activation.run({ gate, up }, { activated });
+    this.#parts.between.activation.run({ gate, up }, { activated });
   }
 
   down(layer: number, { activated, x, h, sums: { down } }: BlockRows): void {
     this.#products.addProduct(activated.data, this.#weights.layers[layer]!.down, down.data);
     x.data.set(down.data);
-    const next = this.#parts.vectors[layer + 1];
-    if (next !== undefined) this.#between.normalise(x, next.attentionNorm, h);
+    this.#parts.normaliseForAttention(layer + 1, x, h);
   }
 
   head(hidden: Float32Array, logits: Float32Array): void {
     const { hiddenSize } = this.#parts.architecture;
     const dims = [hidden.length / hiddenSize, hiddenSize] as const;
     const h: Rows = { data: this.#hidden.subarray(0, hidden.length), dims };
-    this.#between.normalise({ data: hidden, dims }, this.#parts.outputNorm, h);
+    this.#parts.between.normalise({ data: hidden, dims }, this.#parts.outputNorm, h);
     const result = this.#logits.subarray(0, logits.length).fill(0);
     this.#products.addProduct(h.data, this.#weights.head, result);
     logits.set(result);

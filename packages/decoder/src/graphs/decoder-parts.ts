@@ -1,8 +1,8 @@
-import type { GgufFile } from '@trainyard/native';
+import type { GgufFile, OnnxTensor } from '@trainyard/native';
 import { biasName, headNormName, readBlockVectors } from '@trainyard/transformer';
 import type { Architecture, BlockVectors, ConstantTensor } from '@trainyard/transformer';
 import { BetweenProducts } from './between-products.ts';
-import { vector } from './constant-graph.ts';
+import { vector, type Feeds } from './constant-graph.ts';
 
 type TensorFile = Pick<GgufFile, 'tensors' | 'readF32'>;
 
@@ -36,13 +36,29 @@ export class DecoderParts {
     return file.tensors.has('output.weight') ? file.readF32('output.weight') : this.embedding;
   }
 
+  /** x → h, normalised for the attention of a block; behind the last block h stays as it is. */
+  normaliseForAttention(layer: number, x: OnnxTensor, h: OnnxTensor): void {
+    const block = this.vectors[layer];
+    if (block !== undefined) this.between.normalise(x, block.attentionNorm, h);
+  }
+
+  /** x2 → h, normalised for the feed-forward layers of a block. */
+  normaliseForFeedForward(layer: number, x2: OnnxTensor, h: OnnxTensor): void {
+    this.between.normalise(x2, this.vectors[layer]!.feedForwardNorm, h);
+  }
+
+  /** The products qkv of a block → q, k, v. @param rope cos and sin */
+  rotate(layer: number, qkv: OnnxTensor, rope: Feeds, into: Feeds): void {
+    this.between.rotation.run({ ...rope, ...vectorsOfHeads(this.vectors[layer]!), qkv }, into);
+  }
+
   close(): void {
     this.between.close();
   }
 }
 
 /** Biases of q, k and v, and norms of their heads, as graphs and their feeds name them. */
-export function vectorsOfHeads({ bias, headNorms }: BlockVectors): Record<string, ConstantTensor> {
+function vectorsOfHeads({ bias, headNorms }: BlockVectors): Record<string, ConstantTensor> {
   return {
     ...(bias === null ? {} : { [biasName]: vector(bias) }),
     ...(headNorms === null

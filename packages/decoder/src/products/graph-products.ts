@@ -4,11 +4,16 @@ import { BLOCK_PRODUCT_NAMES, BLOCK_PRODUCTS } from '../graphs/decoder-graphs.ts
 import type { BlockProduct, DecoderGraphs } from '../graphs/decoder-graphs.ts';
 import type { DecoderMemory } from '../memory/decoder-memory.ts';
 import type { ThreadTeam } from '../team/thread-team.ts';
-import { GRAPH_PRODUCT_CELL, GraphProductWork, type GraphProductWorkData } from './graph-product-work.ts';
+import {
+  GRAPH_PRODUCT_CELL,
+  type GraphProductData,
+  GraphProductWork,
+  type GraphProductWorkData,
+} from './graph-product-work.ts';
 
 /** Products by the graphs of a decoder, on the threads of a team: each computes some columns. */
 export class GraphProducts {
-  readonly #graphs: DecoderGraphs;
+  readonly #products: readonly GraphProductData[];
   readonly #cells = new Float64Array(new SharedArrayBuffer(8 * Object.keys(GRAPH_PRODUCT_CELL).length));
   readonly #compute: (unit: number) => void;
   readonly #memory: DecoderMemory;
@@ -17,10 +22,9 @@ export class GraphProducts {
 
   /** @param graphs open as long as this is @param memory of what is multiplied, and of the results */
   constructor(graphs: DecoderGraphs, maxRows: number, memory: DecoderMemory, team: ThreadTeam) {
-    this.#graphs = graphs;
     this.#memory = memory;
     const { architecture } = graphs.parts;
-    const products = graphs.layers.flatMap((layer) =>
+    this.#products = graphs.layers.flatMap((layer) =>
       BLOCK_PRODUCT_NAMES.map((name) => {
         const projections = BLOCK_PRODUCTS[name];
         const columns = layer[name].map(({ graph, first, count }) => ({ first, count, place: graph.place }));
@@ -29,7 +33,7 @@ export class GraphProducts {
     );
     const length = GraphProducts.#roomLength(graphs, maxRows);
     const rooms = Array.from({ length: team.numThreads }, () => memory.take(length).byteOffset);
-    const data: GraphProductWorkData = { products, memory: memory.shared, rooms, cells: this.#cells };
+    const data: GraphProductWorkData = { products: this.#products, memory: memory.shared, rooms, cells: this.#cells };
     const own = new GraphProductWork(data, 0);
     this.#compute = (unit) => own.compute(unit);
     this.#team = team;
@@ -55,13 +59,14 @@ export class GraphProducts {
   ): void {
     for (const { buffer } of [x, y, ...sums]) assert(buffer === this.#memory.shared.buffer, 'rows of another memory');
     const cells = this.#cells;
-    cells[GRAPH_PRODUCT_CELL.product] = BLOCK_PRODUCT_NAMES.length * layer + BLOCK_PRODUCT_NAMES.indexOf(product);
-    const dims = projectionDims(this.#graphs.parts.architecture, BLOCK_PRODUCTS[product][0]);
-    cells[GRAPH_PRODUCT_CELL.numRows] = x.length / dims.in;
+    const index = BLOCK_PRODUCT_NAMES.length * layer + BLOCK_PRODUCT_NAMES.indexOf(product);
+    const { in: inner, columns } = this.#products[index]!;
+    cells[GRAPH_PRODUCT_CELL.product] = index;
+    cells[GRAPH_PRODUCT_CELL.numRows] = x.length / inner;
     cells[GRAPH_PRODUCT_CELL.x] = x.byteOffset;
     cells[GRAPH_PRODUCT_CELL.y] = y.byteOffset;
     for (const [i, sum] of sums.entries()) cells[GRAPH_PRODUCT_CELL.firstSum + i] = sum.byteOffset;
-    this.#team.run(this.#work, this.#graphs.layers[layer]![product].length, true, this.#compute);
+    this.#team.run(this.#work, columns.length, columns.length > 1, this.#compute);
   }
 
   static #roomLength({ layers }: DecoderGraphs, maxRows: number): number {

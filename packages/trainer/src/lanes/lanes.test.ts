@@ -1,10 +1,10 @@
 import { spawnSync } from 'node:child_process';
-import { Worker } from 'node:worker_threads';
 import { expect, test } from 'vitest';
 import { DEFAULT_LORA_CONFIG } from '@trainyard/transformer';
 import { TINY_ARCHITECTURE } from '@trainyard/transformer/testing';
 import type { LanePass, LaneSetup } from './lane-compute.ts';
 import type { LaneStep } from './lane-schedule.ts';
+import { threadsStarted } from '../testing/threads-started.ts';
 import { LaneThreads } from './lane-threads.ts';
 import { Lanes } from './lanes.ts';
 
@@ -89,18 +89,10 @@ test.each([
   },
 );
 
-/** How many threads of this process were ever started, by the number of one more. */
-async function numStarted(): Promise<number> {
-  const worker = new Worker('', { eval: true });
-  const { threadId } = worker;
-  await worker.terminate();
-  return threadId;
-}
-
 test('threads compute for one policy after the other, also behind a pass that failed', async () => {
   const steps: LaneStep[] = [{ parts: 'tokens', operations: [{ kind: 'attentionInput', layer: 0 }], waits: [] }];
   const threads = new LaneThreads();
-  const before = await numStarted();
+  const before = await threadsStarted();
   for (let policy = 0; policy < 4; policy++) {
     const lanes = new Lanes(NO_LAYERS, 3, threads);
     const hasTokens = policy === 1;
@@ -109,14 +101,14 @@ test('threads compute for one policy after the other, also behind a pass that fa
     else expect(await lanes.run(steps, {})).toEqual([]);
     lanes.close();
   }
-  expect((await numStarted()) - before - 1).toBe(2);
+  expect((await threadsStarted()) - before - 1).toBe(2);
   threads.close();
 });
 
 test('a policy that is closed in the middle of a pass keeps its threads to itself', async () => {
   const steps: LaneStep[] = [{ parts: 'tokens', operations: [], waits: [] }];
   const threads = new LaneThreads();
-  const before = await numStarted();
+  const before = await threadsStarted();
   for (let policy = 0; policy < 2; policy++) {
     const lanes = new Lanes(NO_LAYERS, 2, threads);
     lanes.begin(() => passOf(false));
@@ -126,6 +118,6 @@ test('a policy that is closed in the middle of a pass keeps its threads to itsel
     expect(await running).toEqual([]);
     lanes.close();
   }
-  expect((await numStarted()) - before - 1).toBe(2);
+  expect((await threadsStarted()) - before - 1).toBe(2);
   threads.close();
 });

@@ -1,23 +1,15 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Worker } from 'node:worker_threads';
 import { LINEAR_NAMES } from '@trainyard/transformer';
 import { TINY_ARCHITECTURES, writeTinyGguf } from '@trainyard/transformer/testing';
 import { afterAll, expect, test } from 'vitest';
 import { packTrie } from '../testing/pack-trie.ts';
+import { threadsStarted } from '../testing/threads-started.ts';
 import { openTrainer } from './open-trainer.ts';
 
 const directory = mkdtempSync(join(tmpdir(), 'trainer-'));
 afterAll(() => rmSync(directory, { recursive: true }));
-
-/** How many threads of this process were ever started, by the number of one more. */
-async function numStarted(): Promise<number> {
-  const worker = new Worker('', { eval: true });
-  const { threadId } = worker;
-  await worker.terminate();
-  return threadId;
-}
 
 // Native code keeps some memory of each thread that has called it and ended.
 test.each([false, true])('threads go from policy to policy, isDeterministic %s', async (isDeterministic) => {
@@ -30,7 +22,7 @@ test.each([false, true])('threads go from policy to policy, isDeterministic %s',
     const policy = await trainer.policy({ rank, alpha: 1, targets: LINEAR_NAMES, initSeed: 1 });
     const { logprobs } = await policy.forward(row);
     expect(logprobs.every((logprob) => logprob < 0)).toBe(true);
-    counts.push(await numStarted());
+    counts.push(await threadsStarted());
   }
   // The count itself takes one each time.
   expect(counts.map((count) => count - counts[0]!)).toEqual([0, 1, 2]);

@@ -77,6 +77,11 @@ export class BlockGraph {
     this.#products = products;
   }
 
+  get #lora(): LoraConfig {
+    assert(this.#adapters !== 'outside', 'adapters that others compute are no part of this expression');
+    return this.#adapters;
+  }
+
   /** x [T, H], cos and sin [T, D/2] → q [1, T, heads·D], k [1, T, kvHeads·D], v [T, kvHeads·D]. */
   attentionInput(): Outputs {
     const { q, k, v } = this.#attentionInput();
@@ -261,17 +266,12 @@ export class BlockGraph {
   }
 
   /**
-   * x · Wᵀ + scale · (x · aᵀ) · bᵀ, where what is called `b` holds scale · b.
+   * x · Wᵀ + scale · (x · aᵀ) · bᵀ, where what is called `b` holds scale · b: one product for weights and adapter, [x | x · aᵀ] · [W | scale · b]ᵀ, unless those by
+   * weights are computed outside.
    * @param onto is added to the result
    */
   #project(x: Value, of: InputName, onto: Value | null = null): Projected {
-    return this.#adapters === 'outside'
-      ? this.#projectOntoSums(x, of)
-      : this.#projectExtended(x, of, onto, lowWidth(of, this.#adapters));
-  }
-
-  /** One product for weights and adapter, [x | x · aᵀ] · [W | scale · b]ᵀ, unless those by weights are computed outside. */
-  #projectExtended(x: Value, of: InputName, onto: Value | null, numLow: number): Projected {
+    const numLow = lowWidth(of, this.#lora);
     const a = numLow === 0 ? null : input(adapterName(of, 'a'), [numLow, x.shape.at(-1)!]);
     const low = a === null ? null : matmul(x, a, { transposeB: true });
     const extended = low === null ? x : concat([x, low]);
@@ -299,17 +299,6 @@ export class BlockGraph {
     return add(y, matmul(low, b, { transposeB: true }));
   }
 
-  /** Each product is added to what `sum` says. */
-  #projectOntoSums(x: Value, of: InputName): Projected {
-    const outputs = INPUTS[of].map((projection) => {
-      const dims = projectionDims(this.#architecture, projection);
-      const weight = input(weightName(projection), [dims.out, dims.in]);
-      const y = matmul(x, weight, { transposeB: true });
-      return [projection, add(input(sumName(projection), y.shape), y)] as const;
-    });
-    return { of, outputs: Object.fromEntries(outputs), adapter: null };
-  }
-
   /** @returns ∂loss/∂source for each of `sources`; the gradients of adapters are added to `outputs` by name. */
   #backward(
     seeds: ReadonlyMap<Value, Value>,
@@ -327,8 +316,7 @@ export class BlockGraph {
     adapted.forEach(({ of }, index) => {
       outputs[gradientName(adapterName(of, 'a'))] = all[sources.length + index]!;
     });
-    assert(this.#adapters !== 'outside', 'adapters that others compute have no gradients here');
-    const scale = this.#adapters.alpha / this.#adapters.rank;
+    const scale = this.#lora.alpha / this.#lora.rank;
     results.forEach(({ name, low }, index) => {
       const dy = all[sources.length + adapted.length + index]!;
       outputs[name] = matmul(dy, low, { transposeA: true, scale });
