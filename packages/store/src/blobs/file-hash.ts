@@ -13,12 +13,13 @@ export async function filesBelow(root: string): Promise<string[]> {
   );
 }
 
-/** The size and the SHA-256 of a file. */
-export async function hashOf(path: string): Promise<{ sizeBytes: number; sha256: string }> {
+/** The size and the SHA-256 of a file. A signal is heard within each part of it. */
+export async function hashOf(path: string, signal?: AbortSignal): Promise<{ sizeBytes: number; sha256: string }> {
   const hash = createHash('sha256');
   let sizeBytes = 0;
   await using file = await open(path, 'r');
   for await (const chunk of file.createReadStream({ autoClose: false })) {
+    signal?.throwIfAborted();
     hash.update(chunk as Buffer);
     sizeBytes += (chunk as Buffer).length;
   }

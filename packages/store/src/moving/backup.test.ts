@@ -1,4 +1,4 @@
-import { appendFile, cp, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { appendFile, cp, mkdir, mkdtemp, readdir, readFile, rm, truncate, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -167,6 +167,55 @@ test('damage to a backup is found before anything is restored', async () => {
     await other.close();
     await expect(readFile(target.path)).rejects.toMatchObject({ code: 'ENOENT' });
   }
+});
+
+/** Rejects with what the signal was aborted with, and leaves nothing in the target, which another restore fills. */
+async function expectInterrupted(damaged: string, whole: string, signal: AbortSignal): Promise<void> {
+  const target: StoreLocation = { kind: 'sqlite', path: join(folder, 'target.sqlite') };
+  const other = await FolderBlobs.open(join(folder, 'target-blobs'));
+  const to = { database: target, blobs: other };
+  await expect(restoreBackup(damaged, to, { signal })).rejects.toThrow('interrupted');
+  expect([...(await other.listKeys()), ...(await other.listDirectories())]).toEqual([]);
+  expect((await readdir(folder)).filter((name) => name.startsWith('target.sqlite'))).toEqual([]);
+  await restoreBackup(whole, to);
+  await other.close();
+}
+
+/** Aborted in the next turn of the event loop, as by a signal of the system. */
+function nextTurn(): AbortSignal {
+  const interrupted = new AbortController();
+  setImmediate(() => interrupted.abort(new Error('interrupted')));
+  return interrupted.signal;
+}
+
+test('a restore is interrupted while it checks the rows of a backup, before it knows that they are damaged', async () => {
+  const [backup, damaged] = [join(folder, 'backup'), join(folder, 'damaged')];
+  const sql = new DatabaseSync((database as { path: string }).path);
+  const insert = sql.prepare(`insert into entities (id, name, created_at) values (?, ?, 0)`);
+  for (let number = 0; number < 2_000; number++) insert.run(`${number}`, `entity-${number}`);
+  sql.close();
+  await makeBackup({ database, blobs }, backup);
+  await cp(backup, damaged, { recursive: true });
+  const damage = new DatabaseSync(join(damaged, 'trainyard.sqlite'));
+  damage.exec(`update entities set name = 'another' where name = 'entity-1999'`);
+  damage.close();
+  await expect(checkBackup(damaged)).rejects.toMatchObject({ code: 'store.corrupt' });
+  await expectInterrupted(damaged, backup, nextTurn());
+  // Also where nothing but rows of a file is read.
+  await expect(digestDatabase(database, { signal: nextTurn() })).rejects.toThrow('interrupted');
+});
+
+test('and in the middle of a file', async () => {
+  const [backup, damaged] = [join(folder, 'backup'), join(folder, 'damaged')];
+  await makeBackup({ database, blobs }, backup);
+  await cp(backup, damaged, { recursive: true });
+  // A hole that takes hours to read, and no room.
+  await truncate(join(damaged, 'blobs/directories/checkpoints/1.dir/weights.bin'), 2 ** 40);
+  const interrupted = new AbortController();
+  const { signal } = interrupted;
+  setTimeout(() => interrupted.abort(new Error('interrupted')), 200);
+  await expect(checkBackup(damaged, { signal })).rejects.toThrow('interrupted');
+  await expectInterrupted(damaged, backup, signal);
 });
 
 test('a restore that was interrupted behind the blobs goes on with them', async () => {

@@ -98,15 +98,18 @@ async function fillFolder(
  * Reads the whole of a backup and compares it with what it says.
  * @throws {StoreError} `store.unavailable` when it is none, `store.corrupt` or `store.blob_corrupt` when it is damaged
  */
-export async function checkBackup(folder: string): Promise<BackupManifest> {
+export async function checkBackup(
+  folder: string,
+  options: { readonly signal?: AbortSignal } = {},
+): Promise<BackupManifest> {
   const parts = partsOf(folder);
   const manifest = await readManifest(parts.manifest);
-  const found = await digestDatabase(parts.database);
+  const found = await digestDatabase(parts.database, options);
   if (digestOf(found) !== manifest.digest)
     throw new StoreError('store.corrupt', `the database of the backup ${folder} is not the one that was written`);
   const blobs = await FolderBlobs.open(parts.blobs);
   try {
-    const there = new Map((await digestBlobs(blobs)).map((file) => [file.name, file.sha256]));
+    const there = new Map((await digestBlobs(blobs, options)).map((file) => [file.name, file.sha256]));
     for (const { name, sha256 } of manifest.files)
       if (there.get(name) !== sha256)
         throw new StoreError(
@@ -129,17 +132,17 @@ export async function checkBackup(folder: string): Promise<BackupManifest> {
 export async function restoreBackup(
   folder: string,
   to: { readonly database: StoreLocation; readonly blobs: Blobs; readonly readBack?: Blobs },
-  { signal }: { readonly signal?: AbortSignal } = {},
+  options: { readonly signal?: AbortSignal } = {},
 ): Promise<BackupManifest> {
-  const manifest = await checkBackup(folder);
+  const manifest = await checkBackup(folder, options);
   const parts = partsOf(folder);
   const blobs = await FolderBlobs.open(parts.blobs);
   try {
-    await copyBlobs(blobs, to.blobs, { ...(to.readBack && { readBack: to.readBack }), ...(signal && { signal }) });
+    await copyBlobs(blobs, to.blobs, { ...(to.readBack && { readBack: to.readBack }), ...options });
   } finally {
     await blobs.close();
   }
-  await copyDatabase(parts.database, to.database, { isAlone: false, ...(signal && { signal }) });
+  await copyDatabase(parts.database, to.database, { isAlone: false, ...options });
   return manifest;
 }
 

@@ -43,13 +43,13 @@ export async function copyBlobs(
   const missing: string[] = [];
   for (const key of blobKeys) {
     signal?.throwIfAborted();
-    const copied = await copyFiles(key, from, to, readBack);
+    const copied = await copyFiles(key, { from, to, readBack, signal });
     if (copied.length === 0) missing.push(key);
     files.push(...copied);
   }
   for (const key of directoryKeys) {
     signal?.throwIfAborted();
-    const copied = await copyDirectory(key, from, to, readBack);
+    const copied = await copyDirectory(key, { from, to, readBack, signal });
     if (copied === null) missing.push(key);
     else files.push(...copied);
   }
@@ -57,11 +57,11 @@ export async function copyBlobs(
 }
 
 /** Every file of blobs, in order of their names. */
-export async function digestBlobs(blobs: Blobs): Promise<BlobDigest[]> {
+export async function digestBlobs(blobs: Blobs, { signal }: { signal?: AbortSignal } = {}): Promise<BlobDigest[]> {
   const { blobKeys, directoryKeys } = await allKeys(blobs);
   const files: BlobDigest[] = [];
-  for (const key of blobKeys) files.push(...(await filesOf(key, blobs)));
-  for (const key of directoryKeys) files.push(...((await directoryOf(key, blobs)) ?? []));
+  for (const key of blobKeys) files.push(...(await filesOf(key, blobs, signal)));
+  for (const key of directoryKeys) files.push(...((await directoryOf(key, blobs, signal)) ?? []));
   return files.toSorted((one, two) => (one.name < two.name ? -1 : 1));
 }
 
@@ -69,40 +69,49 @@ async function allKeys(blobs: Blobs): Promise<BlobKeys> {
   return { blobKeys: await blobs.listKeys(), directoryKeys: await blobs.listDirectories() };
 }
 
-async function filesOf(key: string, blobs: Blobs): Promise<BlobDigest[]> {
+async function filesOf(key: string, blobs: Blobs, signal: AbortSignal | undefined): Promise<BlobDigest[]> {
+  signal?.throwIfAborted();
   const files = await blobs.rawFiles(key);
   return await Promise.all(
-    files.map(async ({ kind, path }) => ({ name: `files/${key}.${kind}`, ...(await hashOf(path)) })),
+    files.map(async ({ kind, path }) => ({ name: `files/${key}.${kind}`, ...(await hashOf(path, signal)) })),
   );
 }
 
-async function directoryOf(key: string, blobs: Blobs): Promise<BlobDigest[] | null> {
+async function directoryOf(key: string, blobs: Blobs, signal: AbortSignal | undefined): Promise<BlobDigest[] | null> {
+  signal?.throwIfAborted();
   const root = await blobs.localDirectory(key);
   if (root === null) return null;
   const paths = (await filesBelow(root)).toSorted();
   return await Promise.all(
-    paths.map(async (path) => ({ name: `directories/${key}/${path}`, ...(await hashOf(join(root, path))) })),
+    paths.map(async (path) => ({ name: `directories/${key}/${path}`, ...(await hashOf(join(root, path), signal)) })),
   );
 }
 
-async function copyFiles(key: string, from: Blobs, to: Blobs, readBack: Blobs): Promise<BlobDigest[]> {
-  const wanted = await filesOf(key, from);
-  const there = await filesOf(key, to);
+interface Way {
+  readonly from: Blobs;
+  readonly to: Blobs;
+  readonly readBack: Blobs;
+  readonly signal: AbortSignal | undefined;
+}
+
+async function copyFiles(key: string, { from, to, readBack, signal }: Way): Promise<BlobDigest[]> {
+  const wanted = await filesOf(key, from, signal);
+  const there = await filesOf(key, to, signal);
   if (there.length > 0) {
     if (!areEqual(wanted, there)) throw taken(key);
   } else {
     for (const { kind, path } of await from.rawFiles(key)) await to.putRaw(key, kind, createReadStream(path));
   }
-  refuseOthers(key, wanted, await filesOf(key, readBack));
+  refuseOthers(key, wanted, await filesOf(key, readBack, signal));
   return wanted;
 }
 
 /** @returns null when there is none */
-async function copyDirectory(key: string, from: Blobs, to: Blobs, readBack: Blobs): Promise<BlobDigest[] | null> {
-  const wanted = await directoryOf(key, from);
+async function copyDirectory(key: string, { from, to, readBack, signal }: Way): Promise<BlobDigest[] | null> {
+  const wanted = await directoryOf(key, from, signal);
   const root = await from.localDirectory(key);
   if (wanted === null || root === null) return null;
-  const there = await directoryOf(key, to);
+  const there = await directoryOf(key, to, signal);
   if (there !== null && !areEqual(wanted, there)) throw taken(key);
   if (there === null) {
     const staged = await to.stageDirectory();
@@ -114,7 +123,7 @@ async function copyDirectory(key: string, from: Blobs, to: Blobs, readBack: Blob
       throw error;
     }
   }
-  refuseOthers(key, wanted, (await directoryOf(key, readBack)) ?? []);
+  refuseOthers(key, wanted, (await directoryOf(key, readBack, signal)) ?? []);
   return wanted;
 }
 

@@ -51,20 +51,27 @@ export async function copyDatabase(
  * The content of a database, as it is at one moment.
  * @throws {StoreError} as of `copyDatabase`
  */
-export async function digestDatabase(location: StoreLocation): Promise<TableDigest[]> {
+export async function digestDatabase(
+  location: StoreLocation,
+  { signal }: { signal?: AbortSignal } = {},
+): Promise<TableDigest[]> {
   const rows = await openRows(location, { isAlone: false });
   try {
-    return await digestRows(rows);
+    return await digestRows(rows, signal);
   } finally {
     await rows.close();
   }
 }
 
-async function digestRows(database: DatabaseRows): Promise<TableDigest[]> {
+async function digestRows(database: DatabaseRows, signal: AbortSignal | undefined): Promise<TableDigest[]> {
   const digests: TableDigest[] = [];
   for (const table of TABLE_NAMES) {
     const sum = new RowSum();
-    for await (const rows of database.rows(table)) for (const row of rows) sum.add(row);
+    signal?.throwIfAborted();
+    for await (const rows of database.rows(table)) {
+      signal?.throwIfAborted();
+      for (const row of rows) sum.add(row);
+    }
     digests.push(sum.of(table));
   }
   return digests;
@@ -91,7 +98,7 @@ async function copyIntoFile(source: DatabaseRows, path: string, options: CopyDat
     } finally {
       await sql.close();
     }
-    refuseDifferences(path, written, await digestDatabase({ kind: 'sqlite', path: growing }));
+    refuseDifferences(path, written, await digestDatabase({ kind: 'sqlite', path: growing }, options));
     // Reading it again has left a log, which is empty.
     await Promise.all(['-wal', '-shm'].map((suffix) => rm(`${growing}${suffix}`, { force: true })));
     options.signal?.throwIfAborted();
@@ -114,7 +121,7 @@ async function copyIntoServer(source: DatabaseRows, url: string, options: CopyDa
           throw notEmpty(sql.name, `the table ${table} has rows`);
       const written = await copyRows(source, queries, asText, options);
       await countOnInServer(queries, await source.counters());
-      refuseDifferences(sql.name, written, await digestRows(rowsWithin(sql.name, queries)));
+      refuseDifferences(sql.name, written, await digestRows(rowsWithin(sql.name, queries), options.signal));
       options.signal?.throwIfAborted();
       return written;
     });
