@@ -12,6 +12,7 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
+import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 
@@ -102,6 +103,65 @@ test('a registry that cannot be reached is told in one line', async () => {
     'bootstrap: npm install failed: the registry cannot be reached: the first start needs the network; connect it (or set HTTPS_PROXY) and start again',
   );
   expect(exitCode).toBe(1);
+});
+
+test('what is in use is told before anything is fetched or loaded', async () => {
+  const folder = join(scratch, 'in-use');
+  const other = createServer((socket) => socket.destroy()).listen(0, '127.0.0.1');
+  await new Promise((done) => other.once('listening', done));
+  const port = String((other.address() as AddressInfo).port);
+  let numFetches = 0;
+  const hub = createServer((socket) => socket.destroy()).on('connection', () => (numFetches += 1));
+  await new Promise<void>((done) => hub.listen(0, '127.0.0.1', done));
+  const address = hub.address() as AddressInfo;
+  const serve = async (flags: string[], environment: Record<string, string> = {}) => {
+    const args = ['--conditions=@trainyard/source', join(REPOSITORY, 'packages/cli/src/main.ts'), 'serve', ...flags];
+    const env = {
+      TRAINYARD_DATA_DIR: folder,
+      TRAINYARD_MODEL: '',
+      HF_ENDPOINT: `http://127.0.0.1:${address.port}`,
+      TRAINYARD_ENGINE_SECRET: 's'.repeat(32),
+      ...environment,
+    };
+    const { exitCode, output } = await runProgram(process.execPath, args, { env });
+    expect(exitCode).not.toBe(0);
+    return output;
+  };
+  const portWords = `trainyard: port ${port} on 127.0.0.1 is in use; stop what runs there or set TRAINYARD_PORT\n`;
+  expect(await serve(['--port', port])).toBe(portWords);
+  // A file that is no model, and a database that nobody has.
+  const model = { TRAINYARD_MODEL: import.meta.filename };
+  expect(await serve(['--port', port], model)).toBe(portWords);
+  const away = { ...model, TRAINYARD_DATABASE: 'postgres://127.0.0.1:9/none' };
+  expect(await serve(['--role', 'engine', '--port', port], away)).toBe(portWords);
+  expect(await serve(['--role', 'trainer', '--metrics-listen', port], away)).toBe(
+    portWords.replace('TRAINYARD_PORT', '--metrics-listen'),
+  );
+  expect(existsSync(folder)).toBe(false);
+  // As its owner writes it.
+  const owner = { pid: process.pid, startedAt: startOf(process.pid), url: null };
+  mkdirSync(folder);
+  writeFileSync(join(folder, 'service.pid'), JSON.stringify(owner));
+  expect(await serve(['--port', '0'])).toBe(
+    `trainyard: the data folder ${folder} is in use by process ${process.pid}; stop it or set TRAINYARD_DATA_DIR\n`,
+  );
+  expect(readdirSync(folder)).toEqual(['service.pid']);
+  expect(numFetches).toBe(0);
+  for (const server of [other, hub]) server.close();
+});
+
+/** When a process began, as the lock of a data folder says it. */
+function startOf(pid: number): string {
+  const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+  const ticks = stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19];
+  return `${readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()}/${ticks}`;
+}
+
+test('npm start leaves the model to the service, which looks first', () => {
+  const { scripts } = JSON.parse(readFileSync(join(REPOSITORY, 'package.json'), 'utf8')) as {
+    scripts: { start: string };
+  };
+  expect(scripts.start).toMatch(/^node scripts\/bootstrap\.mjs --no-model && exec env node \S+ \S+ serve$/);
 });
 
 /** A disk of 8 MB; null where this process may not mount one. */

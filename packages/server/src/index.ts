@@ -24,5 +24,6 @@ export { backUpData, moveData, restoreData } from './service/data-moves.ts';
 export { OfflineKeys } from './service/offline-keys.ts';
 export { ServerError, type ServerErrorCode } from './faults/server-error.ts';
 export { startParts, type RunningParts } from './start-parts.ts';
+export { refuseUnstartable } from './refuse-unstartable.ts';
 export { does, needsModelFiles } from './contract/role.ts';
 export { startService, type RunningService, type ServiceExtras } from './start-service.ts';

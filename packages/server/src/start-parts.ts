@@ -5,16 +5,17 @@ import { nicenessOfShare } from './computing/niceness.ts';
 import type { InferenceBackend, TrainingQueue } from './contract/backends.ts';
 import { does } from './contract/role.ts';
 import { dataPaths } from './data/data-directory.ts';
-import { openEnginePort, refuseUnreachable } from './engines/port/open-engine-port.ts';
+import { openEnginePort } from './engines/port/open-engine-port.ts';
 import { ownNames } from './edge/network-names.ts';
 import { BaseScores } from './inference/base-scores.ts';
 import { scoreInChild } from './inference/score-in-child.ts';
 import { registerTrainer } from './members/register-trainer.ts';
 import { queueFigures } from './metrics/queue-figures.ts';
 import { ServiceMetrics } from './metrics/service-metrics.ts';
+import { METRICS_PORT_SETTING, refuseUnstartable } from './refuse-unstartable.ts';
 import type { ServiceConfig } from './service/config.ts';
 import { openJobWorkers } from './service/job-workers.ts';
-import { listen, metricsAccess, refuseOpenNetwork } from './service/listen.ts';
+import { listen, metricsAccess } from './service/listen.ts';
 import { createMetricsServer } from './service/metrics-server.ts';
 import { refuseMissingModels } from './service/model-settings.ts';
 import { openData } from './service/open-data.ts';
@@ -44,7 +45,7 @@ export async function startParts(config: ServiceConfig, logRaw: (line: string) =
   const log = serviceLog(config, logRaw);
   const metrics = new ServiceMetrics(config.role);
   const [samples, trains] = [does(config.role, 'engine'), does(config.role, 'trainer')];
-  if (samples) refuseUnreachable(config);
+  await refuseUnstartable(config);
   refuseMissingModels(config.models);
   const cleanups: (() => unknown)[] = [];
   const undo = async () => {
@@ -111,7 +112,6 @@ async function openMetrics(
 ): Promise<string | null> {
   const { metricsListen: address, allowedHosts } = config;
   if (address === null) return null;
-  refuseOpenNetwork(address, config);
   const { store, metrics, inference, training } = parts;
   const access = metricsAccess(address, config);
   const server = createMetricsServer({
@@ -126,5 +126,5 @@ async function openMetrics(
     allowedHosts: [...ownNames(address.host), ...allowedHosts],
   });
   cleanups.push(() => server.close());
-  return `${await listen(server, address, '--metrics-listen')}/metrics`;
+  return `${await listen(server, address, METRICS_PORT_SETTING)}/metrics`;
 }

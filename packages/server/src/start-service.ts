@@ -8,6 +8,7 @@ import { nicenessOfShare } from './computing/niceness.ts';
 import type { ServiceConfig } from './service/config.ts';
 import { createServer } from './create-server.ts';
 import { announceService, dataPaths } from './data/data-directory.ts';
+import { refuseUnstartable } from './refuse-unstartable.ts';
 import { ensureServiceKey, type ServiceKey } from './service/service-key.ts';
 import { readDashboard } from './pages/dashboard-files.ts';
 import { linkPath } from './routes/service/session.ts';
@@ -15,7 +16,7 @@ import { ownNames } from './edge/network-names.ts';
 import { BaseScores } from './inference/base-scores.ts';
 import { scoreInChild } from './inference/score-in-child.ts';
 import { jobWorkersElsewhere, openJobWorkers, type JobWorkers } from './service/job-workers.ts';
-import { listen, metricsAccess, refuseOpenNetwork } from './service/listen.ts';
+import { listen, metricsAccess } from './service/listen.ts';
 import { refuseMissingModels } from './service/model-settings.ts';
 import { openData } from './service/open-data.ts';
 import { serviceLog } from './service/service-log.ts';
@@ -67,7 +68,7 @@ export async function startService(
   { arbiter = new ComputeArbiter(), dashboardDirectory = null }: ServiceExtras = {},
 ): Promise<RunningService> {
   const log = serviceLog(config, logRaw);
-  refuseOpenNetwork(config, config);
+  await refuseUnstartable(config);
   if (needsModelFiles(config.role)) refuseMissingModels(config.models);
   const cleanups: (() => unknown)[] = [];
   const undo = async () => {

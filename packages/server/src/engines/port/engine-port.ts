@@ -6,7 +6,7 @@ import type { Log, LogFields } from '../../logging/log.ts';
 import { originBelow, startEngineSpan, tellEngineFault } from '../../tracing/engine-span.ts';
 import { readTraceParent } from '../../tracing/trace-parent.ts';
 import type { Tracing } from '../../tracing/tracing.ts';
-import { ServerError } from '../../faults/server-error.ts';
+import { listenFault } from '../../service/listen.ts';
 import { SERVICE_VERSION } from '../../service/service-version.ts';
 import { type EngineSecret } from '../wire/engine-secret.ts';
 import {
@@ -165,13 +165,7 @@ export class EnginePort {
     try {
       await listening.promise;
     } catch (error) {
-      const { code, message } = error as NodeJS.ErrnoException;
-      throw code === 'EADDRINUSE'
-        ? new ServerError(
-            'server.port_in_use',
-            `port ${port} on ${host} is in use; stop what runs there or set TRAINYARD_PORT`,
-          )
-        : new ServerError('server.config_invalid', `cannot listen on ${host}:${port}: ${message}`);
+      throw listenFault(error as NodeJS.ErrnoException, { host, port });
     }
   }
 
