@@ -56,6 +56,15 @@ describe('the tarball', () => {
     });
     const help = await runProgram(process.execPath, [command, 'serve', '--help'], { env });
     expect(help.output).toMatch(/^usage: trainyard serve /);
+    // Scripts of npm are the repository's.
+    const advised = await runProgram(
+      process.execPath,
+      [command, 'doctor', '--url', 'http://127.0.0.1:9', '--precision', 'bf16', '--onednn', join(scratch, 'none')],
+      { env },
+    );
+    expect(advised.output).toContain(': set TRAINYARD_ONEDNN to the libdnnl.so.3 that "pip install onednn-');
+    expect(advised.output).toContain('start it with "trainyard serve"');
+    expect(advised.output + help.output).not.toMatch(/npm (?:start|run)/);
     const wrong = await runProgram(process.execPath, [command, 'fly'], { env });
     expect(wrong.exitCode).toBe(2);
   });

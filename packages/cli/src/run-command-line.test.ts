@@ -241,7 +241,15 @@ test('the doctor says what bf16 lacks', async () => {
   const missing = join(folder, 'libdnnl.so.3');
   const { output } = await trainyard('doctor', '--url', await deadUrl(), '--precision', 'bf16', '--onednn', missing);
   expect(output).toMatch(
-    /^BAD {2}precision bf16: .*there is no .*libdnnl\.so\.3: run `npm run bf16`, or set TRAINYARD_ONEDNN$/m,
+    /^BAD {2}precision bf16: .*there is no .*libdnnl\.so\.3: run "npm run bf16", or set TRAINYARD_ONEDNN$/m,
+  );
+});
+
+test('a default model that is not there yet is no fault: the first start fetches it', async () => {
+  const data = join(folder, 'fresh');
+  const { output } = await trainyard('doctor', '--url', await deadUrl(), '--data-dir', data);
+  expect(output).toContain(
+    `ok   model file ${data}/models/SmolLM2-135M-Instruct.Q4_1.gguf (not there yet: the first start fetches it, 98 MB)\n`,
   );
 });
 

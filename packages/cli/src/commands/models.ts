@@ -14,6 +14,7 @@ import {
 } from '../terminal/service-connection.ts';
 import { oneLine } from '../terminal/printable.ts';
 import { listingOf, tableOf, widthOf } from '../terminal/table.ts';
+import { npmScript } from '../terminal/this-program.ts';
 import { agoOf, timeOf } from '../terminal/times.ts';
 import { findTrainedModel, fullNameOf } from './find-model.ts';
 
@@ -37,6 +38,11 @@ export function modelsCommand(): Command {
     .addCommand(deleteCommand());
 }
 
+const NO_MODEL_HINT =
+  npmScript('demo') === null
+    ? '"trainyard sft --help" tells a way to train one'
+    : `"${npmScript('demo')}" trains one, "trainyard sft --help" tells another way`;
+
 function listCommand(): Command {
   const command = newCommand('list', 'list trained models, the newest first').option('--project <NAME>', 'only these');
   withExamples(command, ['trainyard models list', "trainyard models list --json | jq -r '.[].name'"]);
@@ -46,10 +52,7 @@ function listCommand(): Command {
       const query = { order: 'desc', limit: 100, ...(project === undefined ? {} : { project }) } as const;
       const models = await client.models.list(query).toArray();
       if (options.json === true) printJson(models);
-      else if (models.length === 0)
-        process.stdout.write(
-          'no model is trained here yet; "npm run demo" trains one, "trainyard sft --help" tells another way\n',
-        );
+      else if (models.length === 0) process.stdout.write(`no model is trained here yet; ${NO_MODEL_HINT}\n`);
       else process.stdout.write(modelTable(models, client.now()));
     },
   );

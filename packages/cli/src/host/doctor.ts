@@ -19,6 +19,9 @@ import { ReportedError } from '../terminal/command-error.ts';
 import { printJson } from '../terminal/print-json.ts';
 import { newCommand, withExamples } from '../terminal/new-command.ts';
 import { keyOnThisMachine, SERVICE_URL_HELP, serviceUrl } from '../terminal/service-connection.ts';
+import { ONEDNN } from '../../../../scripts/lib/model-source.mjs';
+import { npmScript, START } from '../terminal/this-program.ts';
+import { DEFAULT_MODEL_BYTES, defaultModelPath } from './default-model.ts';
 import { addSettingOptions, type SettingOptions, settingsOf } from './settings.ts';
 
 /** Free space below which a training run may not fit: a checkpoint with its optimizer takes about 40 MB. */
@@ -73,8 +76,7 @@ async function* examine(config: ServiceConfig, url: string): AsyncGenerator<Find
     problem: Number(process.versions.node.split('.')[0]) >= 24 ? null : 'Node 24 or newer is needed',
   };
   for (const model of needsModelFiles(config.role) ? models : []) {
-    const problem = await modelProblem(model, config);
-    yield { name: 'model', subject: `model file ${model.path}`, problem };
+    yield await modelCheck(model, config);
   }
   yield { name: 'data_folder', subject: `data folder ${dataDirectory}`, problem: folderProblem(dataDirectory) };
   const database = await examineDatabase(config.database);
@@ -96,30 +98,46 @@ async function* examine(config: ServiceConfig, url: string): AsyncGenerator<Find
   };
 }
 
+/** Steps to the library of bf16. The package has no script for it; where pip installs, it is in the folder `lib`. */
+const ONEDNN_STEPS =
+  npmScript('bf16') === null
+    ? `set TRAINYARD_ONEDNN to the ${ONEDNN.fileName} that "pip install ${ONEDNN.wheel.requirement}" puts into lib`
+    : `run "${npmScript('bf16')}", or set TRAINYARD_ONEDNN`;
+
 /** Where it is not asked for, it is said whether bf16 could be. */
 function precisionCheck(config: ServiceConfig): Finding {
   const { precision } = config;
   const { processor, library } = bf16Support(config);
   if (precision !== 'bf16') {
     const hint =
-      processor === true ? ' (this processor has products of bf16: `npm run bf16`, then --precision bf16)' : '';
+      processor === true ? ` (this processor has products of bf16: ${ONEDNN_STEPS}, then --precision bf16)` : '';
     return { name: 'precision', subject: `precision ${precision}${hint}`, problem: null };
   }
   const problems = [
     processor === false ? 'this processor has no products of bf16 (AVX512-BF16 or AMX)' : null,
-    library === false ? `there is no ${config.oneDnnPath}: run \`npm run bf16\`, or set TRAINYARD_ONEDNN` : null,
+    library === false ? `there is no ${config.oneDnnPath}: ${ONEDNN_STEPS}` : null,
   ].filter((problem) => problem !== null);
   return { name: 'precision', subject: 'precision bf16', problem: problems.join('; ') || null };
 }
 
-async function modelProblem(model: ServiceConfig['models'][number], config: ServiceConfig): Promise<string | null> {
+/** Where a start would have the default model, and it is not there yet, nothing is wrong. */
+async function modelCheck(model: ServiceConfig['models'][number], config: ServiceConfig): Promise<Finding> {
+  const finding = (problem: string | null, note = '') => ({
+    name: 'model',
+    subject: `model file ${model.path}${note}`,
+    problem,
+  });
   try {
     await examineModel(model, config);
-    return null;
+    return finding(null);
   } catch (error) {
-    if (error instanceof ServerError && error.code === 'server.model_missing')
-      return 'missing: the first start fetches the default one, or set TRAINYARD_MODEL';
-    return (error as Error).message;
+    if (!(error instanceof ServerError) || error.code !== 'server.model_missing')
+      return finding((error as Error).message);
+    if (model.path !== defaultModelPath(config))
+      return finding(
+        'missing: put it there, or set TRAINYARD_MODEL to another; without that the default one is fetched',
+      );
+    return finding(null, ` (not there yet: the first start fetches it, ${(DEFAULT_MODEL_BYTES / 1e6).toFixed(0)} MB)`);
   }
 }
 
@@ -143,7 +161,7 @@ async function serviceProblem(url: string): Promise<string | null> {
     return UNHEALTHY;
   } catch (error) {
     if (error instanceof TrainyardApiError) return UNHEALTHY;
-    if (error instanceof TrainyardConnectionError) return `${error.reason}; start it with "npm start"`;
+    if (error instanceof TrainyardConnectionError) return `${error.reason}; start it with "${START}"`;
     return (error as Error).name === 'TimeoutError'
       ? `it takes connections, but gave no answer within ${ANSWER_TIMEOUT_MS / 1000} s`
       : (error as Error).message;

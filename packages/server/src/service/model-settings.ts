@@ -156,7 +156,7 @@ export function refuseMissingModels(models: readonly ModelConfig[]): void {
   if (missing === undefined) return;
   throw new ServerError(
     'server.model_missing',
-    `the model file ${missing.path} does not exist; "npm start" fetches the default model, or set TRAINYARD_MODEL to a GGUF file`,
+    `the model file ${missing.path} does not exist; set TRAINYARD_MODEL to a GGUF file, or leave it out: "trainyard serve" fetches the default model`,
   );
 }
 
