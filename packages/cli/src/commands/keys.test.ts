@@ -104,6 +104,33 @@ test('a key that is not there, and a folder that is not there, are said in one l
   expect(stderr).toContain('there is no data folder');
 });
 
+test('a key ends by the clock of its service, and not by that of the command', async () => {
+  // A day ahead, as the header of every answer says.
+  const now = Date.now() + 86_400_000;
+  const bodies: string[] = [];
+  const key = { id: 'abcdefgh', name: 'ci', entity: 'e', scopes: [], hint: 'x', created_at: 0, revoked_at: null };
+  const limits = { requests_per_minute: null, tokens_per_minute: null, max_requests_in_flight: null };
+  const listed = { ...key, limits, expires_at: Math.floor(now / 1000) - 3_600 };
+  const server = createServer(async (request, response) => {
+    response.setHeader('date', new Date(now).toUTCString());
+    let body = '';
+    for await (const chunk of request) body += String(chunk);
+    if (body !== '') bodies.push(body);
+    const answer = request.url === '/v1/health' ? { status: 'ok' } : { object: 'list', data: [listed] };
+    response.end(JSON.stringify(request.method === 'POST' ? { ...listed, secret: 's' } : answer));
+  });
+  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
+  onTestFinished(() => void server.close());
+  const options = ['--url', `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`, '--api-key', 'k'];
+  expect(await keys('create', 'ci', '--expires', '1h', ...options)).toMatchObject({ exitCode: 0, stdout: 's\n' });
+  const { expires_at: end } = JSON.parse(bodies[0] ?? '{}') as { expires_at: number };
+  expect(Math.abs(end - (now / 1000 + 3_600))).toBeLessThan(60);
+  const past = new Date(now - 3_600_000).toISOString();
+  const refused = await keys('create', 'ci', '--expires', past, ...options);
+  expect([refused.exitCode, refused.stderr]).toEqual([2, expect.stringContaining('--expires must lie ahead')]);
+  expect((await keys('list', ...options)).stdout).toMatch(/expired \S+ \S+Z\s*$/);
+});
+
 test('a service is asked over HTTP', async () => {
   const asked: string[] = [];
   const server = createServer((request, response) => {

@@ -40,6 +40,8 @@ interface KeyAccess {
   /** Null takes a limit away; one that is left out stays. */
   limit(keyId: string, limits: KeyLimitsRequest): Promise<ApiKeyObject | null>;
   revoke(keyId: string): Promise<ApiKeyObject | null>;
+  /** The time on the clock that the keys end by, in milliseconds since 1970. */
+  now(): Promise<number>;
   close(): Promise<void>;
 }
 
@@ -55,10 +57,12 @@ type Limit = number | typeof NO_LIMIT;
 
 interface CreateOptions extends ServiceOptions, JsonOption, LimitOptions {
   readonly scopes?: Scope[];
-  /** Unix seconds. */
-  readonly expires?: number;
+  readonly expires?: Expiry;
   readonly entity?: string;
 }
+
+/** When a key ends, as it was typed: Unix seconds, or so many from now on. */
+type Expiry = { readonly text: string } & ({ readonly at: number } | { readonly within: number });
 
 /** `trainyard keys`: who may use the service. */
 export function keysCommand(): Command {
@@ -84,9 +88,7 @@ function createCommand(): Command {
       `${SCOPES.join(',')}: what the key may do; admin includes the others (${DEFAULT_SCOPES.join(',')})`,
       scopesOf,
     )
-    .option('--expires <WHEN>', '30m, 12h, 90d, or a date such as 2027-01-31 (never)', (text) =>
-      expiryOf(text, Date.now()),
-    )
+    .option('--expires <WHEN>', '30m, 12h, 90d, or a date such as 2027-01-31 (never)', expiryOf)
     .option('--entity <NAME>', 'whose key it is; another entity has models and jobs of its own (that of the service)');
   addLimitOptions(command, 'none');
   withExamples(command, [
@@ -95,20 +97,23 @@ function createCommand(): Command {
     'trainyard keys create guest --requests-per-minute 60 --tokens-per-minute 100000',
   ]);
   return addKeyOptions(command).action(async (name: string, options: CreateOptions) => {
-    const { scopes = [...DEFAULT_SCOPES], expires: expiresAt = null, entity = null } = options;
-    await withKeys(options, async (access) =>
-      printCreated(
-        await access.create({ name, scopes, entity, expiresAt, limits: limitsOf(options) }),
-        options.json === true,
-      ),
-    );
+    const { scopes = [...DEFAULT_SCOPES], expires, entity = null } = options;
+    await withKeys(options, async (access) => {
+      const expiresAt = expires === undefined ? null : endOf(expires, await access.now());
+      const key = await access.create({ name, scopes, entity, expiresAt, limits: limitsOf(options) });
+      printCreated(key, options.json === true);
+    });
   });
 }
 
 function listCommand(): Command {
   const command = withExamples(newCommand('list', 'list all keys, without their secrets'), ['trainyard keys list']);
   return addKeyOptions(command).action(async (options: KeyOptions) => {
-    await withKeys(options, async (access) => printList(await access.list(), options.json === true));
+    await withKeys(options, async (access) => {
+      const list = await access.list();
+      if (options.json === true) printJson(list);
+      else printList(list, await access.now());
+    });
   });
 }
 
@@ -218,14 +223,24 @@ async function openKeys(options: ServiceOptions): Promise<KeyAccess> {
 
 function overHttp(connection: { baseUrl: string; apiKey: string }): KeyAccess {
   const client = new Trainyard(connection);
+  let hasAnswered = false;
   return {
+    now: async () => {
+      // Any answer says what time it is there.
+      if (!hasAnswered) await client.service.health();
+      return client.now();
+    },
     create: async ({ entity, expiresAt, ...key }) =>
       await client.keys.create({
         ...key,
         ...(entity === null ? {} : { entity }),
         ...(expiresAt === null ? {} : { expires_at: expiresAt }),
       }),
-    list: async () => (await client.keys.list()).data,
+    list: async () => {
+      const { data } = await client.keys.list();
+      hasAnswered = true;
+      return data;
+    },
     limit: async (keyId, limits) => await client.keys.update(keyId, { limits }),
     revoke: async (keyId) => await client.keys.revoke(keyId),
     close: async () => undefined,
@@ -255,14 +270,19 @@ function scopesOf(text: string): Scope[] {
   });
 }
 
-/** Unix seconds. */
-function expiryOf(text: string, nowMs: number): number {
+function expiryOf(text: string): Expiry {
   const [, count, unit = ''] = /^(\d{1,6})([mhd])$/.exec(text) ?? [];
-  const seconds = count === undefined ? secondsOfDate(text) : nowMs / 1000 + Number(count) * (UNIT_SECONDS[unit] ?? 0);
-  if (seconds === null)
-    throw new UsageError(`--expires must be such as 30m, 12h, 90d or 2027-01-31, got ${JSON.stringify(text)}`);
-  if (seconds * 1000 <= nowMs) throw new UsageError(`--expires must lie ahead, got ${JSON.stringify(text)}`);
-  return Math.ceil(seconds);
+  if (count !== undefined) return { text, within: Number(count) * (UNIT_SECONDS[unit] ?? 0) };
+  const at = secondsOfDate(text);
+  if (at !== null) return { text, at };
+  throw new UsageError(`--expires must be such as 30m, 12h, 90d or 2027-01-31, got ${JSON.stringify(text)}`);
+}
+
+/** @returns Unix seconds @throws {UsageError} for a time that is past */
+function endOf(expiry: Expiry, nowMs: number): number {
+  const seconds = 'at' in expiry ? expiry.at : nowMs / 1000 + expiry.within;
+  if (seconds * 1000 > nowMs) return Math.ceil(seconds);
+  throw new UsageError(`--expires must lie ahead, got ${JSON.stringify(expiry.text)}`);
 }
 
 function printCreated(key: CreatedKeyObject, isJson: boolean): void {
@@ -285,11 +305,7 @@ function nameOf(key: ApiKeyObject): string {
   return `${key.id.slice(0, SHORT_ID_CHARACTERS)} "${oneLine(key.name)}" of ${oneLine(key.entity)}`;
 }
 
-function printList(list: readonly ApiKeyObject[], isJson: boolean): void {
-  if (isJson) {
-    printJson(list);
-    return;
-  }
+function printList(list: readonly ApiKeyObject[], nowMs: number): void {
   const rows = list.map((key) => [
     key.id.slice(0, SHORT_ID_CHARACTERS),
     key.name,
@@ -298,16 +314,14 @@ function printList(list: readonly ApiKeyObject[], isJson: boolean): void {
     key.hint === null ? '(chosen)' : `${key.hint}…`,
     limitWords(key),
     timeOf(key.created_at),
-    stateOf(key),
+    stateOf(key, nowMs),
   ]);
   const columns = ['id', 'name', 'entity', 'scopes', 'secret', 'limits', 'made', 'state'].map((title) => ({ title }));
   process.stdout.write(tableOf(columns, rows, widthOf(process.stdout)));
 }
 
-function stateOf(key: ApiKeyObject): string {
+function stateOf(key: ApiKeyObject, nowMs: number): string {
   if (key.revoked_at !== null) return `revoked ${timeOf(key.revoked_at)}`;
   if (key.expires_at === null) return 'valid';
-  return key.expires_at * 1000 <= Date.now()
-    ? `expired ${timeOf(key.expires_at)}`
-    : `valid until ${timeOf(key.expires_at)}`;
+  return key.expires_at * 1000 <= nowMs ? `expired ${timeOf(key.expires_at)}` : `valid until ${timeOf(key.expires_at)}`;
 }

@@ -1,4 +1,4 @@
-import type { UsageGroupObject, UsageQuery } from '@trainyard/sdk';
+import type { Trainyard, UsageGroupObject, UsageQuery } from '@trainyard/sdk';
 import type { Command } from 'commander';
 
 import { UsageError } from '../terminal/command-error.ts';
@@ -20,9 +20,11 @@ const UNIT_SECONDS: Readonly<Record<string, number>> = { h: 3_600, d: 86_400 };
 
 interface UsageOptions extends ServiceOptions, JsonOption {
   readonly by?: readonly Part[];
-  /** Unix seconds. */
-  readonly since?: number;
+  readonly since?: Since;
 }
+
+/** Unix seconds, or so many before the time on the clock of the service. */
+type Since = { readonly at: number } | { readonly ago: number };
 
 /** `trainyard usage`: tokens that were sampled and trained. */
 export function usageCommand(): Command {
@@ -33,7 +35,7 @@ export function usageCommand(): Command {
   return addServiceOptions(command, 'what the API answers').action(async (options: UsageOptions) => {
     const client = serviceClient(options);
     const by = options.by ?? DEFAULT_PARTS;
-    const query: UsageQuery = { by: [...by], ...(options.since === undefined ? {} : { from: options.since }) };
+    const query: UsageQuery = { by: [...by], ...(options.since && { from: await secondsOf(options.since, client) }) };
     const usage = await client.usage.read(query);
     if (options.json === true) printJson(usage);
     else if (usage.data.length === 0) process.stdout.write('nothing was used in that time\n');
@@ -67,10 +69,19 @@ function partsOf(text: string): Part[] {
   });
 }
 
-function sinceOf(text: string): number {
+function sinceOf(text: string): Since {
   const [, count, unit = ''] = /^(\d{1,5})([hd])$/.exec(text) ?? [];
-  const seconds =
-    count === undefined ? secondsOfDate(text) : Date.now() / 1000 - Number(count) * (UNIT_SECONDS[unit] ?? 0);
-  if (seconds !== null && seconds >= 0) return Math.floor(seconds);
+  const ago = Number(count) * (UNIT_SECONDS[unit] ?? 0);
+  // Beyond 1970 by any clock.
+  if (count !== undefined && ago < Date.now() / 1000) return { ago };
+  const at = secondsOfDate(text);
+  if (at !== null && at >= 0) return { at };
   throw new UsageError(`--since must be such as 12h, 7d or 2027-01-31, got ${JSON.stringify(text)}`);
+}
+
+async function secondsOf(since: Since, client: Trainyard): Promise<number> {
+  if ('at' in since) return Math.floor(since.at);
+  // Its first answer says what time it is there.
+  await client.service.health();
+  return Math.max(0, Math.floor(client.now() / 1000 - since.ago));
 }

@@ -52,6 +52,11 @@ export class OfflineKeys {
     return { ...toKeyObject(made), secret };
   }
 
+  /** Milliseconds since 1970, by the clock of this machine. */
+  async now(): Promise<number> {
+    return Date.now();
+  }
+
   async list(): Promise<ApiKeyObject[]> {
     return (await this.#store.listKeys()).map(toKeyObject);
   }
