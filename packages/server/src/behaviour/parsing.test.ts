@@ -71,6 +71,38 @@ test.each([
   });
 });
 
+/** A chat that holds so many texts, names, lists and objects. */
+const bodyOf = (numValues: number) => {
+  const rest = 11;
+  const left = Array.from({ length: numValues - rest }, (_, index) => `"${index}"`);
+  return `{"max_tokens": 1, "messages": [{"role": "user", "content": "x"}], "metadata": [${left.join(',')}, 1, 2, 3, null]}`;
+};
+
+test('a body of more values than are read at once is refused with the limit and their number, and numbers count as none', async () => {
+  const most = await service.server.request('POST', '/v1/chat/completions', bodyOf(300_000));
+  expect(most.statusCode, most.body).toBe(200);
+  for (const body of [bodyOf(300_001), `${bodyOf(300_001).slice(0, -2)}, "`]) {
+    const response = await service.server.request('POST', '/v1/chat/completions', body);
+    expect(response.statusCode, response.body).toBe(400);
+    expect(response.json()).toMatchObject({
+      detail: [{ loc: ['body'], type: 'too_long' }],
+      error: { code: 'request.invalid', param: 'body', message: expect.stringContaining('at most 300000 texts') },
+    });
+  }
+  const named = (count: number) =>
+    `{"max_tokens": 1, "prompt": "x", "x": [${Array.from({ length: count - 3 }, (_, index) => `{"n${index}": 1}`).join(',')}]}`;
+  expect((await service.server.request('POST', '/v1/completions', named(131_072))).statusCode).toBe(200);
+  const response = await service.server.request('POST', '/v1/completions', named(131_073));
+  expect([response.statusCode, response.body]).toEqual([
+    400,
+    expect.stringContaining(
+      'at most 131072 names of members that are no whole numbers, in all of its objects together, got 131073',
+    ),
+  ]);
+  const ids = `{"max_tokens": 1, "prompt": "x", "x": [${Array.from({ length: 400_000 }, (_, index) => index).join(',')}]}`;
+  expect((await service.server.request('POST', '/v1/completions', ids)).statusCode).toBe(200);
+});
+
 test.each([
   ['9223372036854775807', 9223372036854775807n],
   ['-9223372036854775808', -9223372036854775808n],

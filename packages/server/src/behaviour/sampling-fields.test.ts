@@ -213,6 +213,14 @@ describe('refused where the vocabulary is known', () => {
   });
 });
 
+test('logit_bias of more entries than there are tokens is refused with the limit and their number', async () => {
+  const logit_bias = Object.fromEntries(Array.from({ length: 262 }, (_, id) => [`0${id}`, 1]));
+  const response = await service.server.chat({ logit_bias });
+  expect(response.json<{ error: { message: string } }>().error.message).toBe(
+    '`logit_bias` must hold at most 261 entries, one a token of the vocabulary, got 262',
+  );
+});
+
 test('min_tokens keeps the end and every stop id away', async () => {
   service.prefer({ [END]: 9, b: 5, a: 0 });
   expect(await service.reply({ ...GREEDY, min_tokens: 2 })).toMatchObject({ content: 'bb', reason: 'stop' });

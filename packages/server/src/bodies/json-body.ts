@@ -10,7 +10,8 @@ import type { BodyBudgets } from './byte-budget.ts';
 import { fieldDeeperThan, MAX_JSON_DEPTH, TOO_DEEP } from '../json/json-depth.ts';
 import { INFINITE, placeOfInfinity } from '../json/infinite-numbers.ts';
 import { jsonFaultPosition } from '../json/json-fault.ts';
-import { mayBeDeeperThan, mayHoldInfinity } from '../json/large-json.ts';
+import { MAX_JSON_NAMES, MAX_JSON_VALUES, mayHoldInfinity, measureLargeJson } from '../json/large-json.ts';
+import type { JsonMeasure } from '../json/json-scan.ts';
 import { keepSourceTexts } from '../json/source-texts.ts';
 import { numberLiteralAt } from '../json/number-literal.ts';
 import { RequestError } from '../faults/request-error.ts';
@@ -24,7 +25,7 @@ declare module 'fastify' {
 
 /**
  * Parses JSON bodies. A syntax error is reported with its position; an empty body is no body; `__proto__` keys are dropped.
- * Bytes that are no UTF-8 are refused, and numbers that are infinite here. A `seed` beyond 2^53, of the body or its `sampling_params`, becomes a string of its digits, since a
+ * Bytes that are no UTF-8 are refused, numbers that are infinite here, and what nests too deeply or holds too many values. A `seed` beyond 2^53, of the body or its `sampling_params`, becomes a string of its digits, since a
  * number would lose bits.
  */
 export function acceptJsonBodies(
@@ -43,8 +44,10 @@ export function acceptJsonBodies(
       if (request.headers['idempotency-key'] !== undefined)
         request.bodyDigest = createHash('sha256').update(bytes).digest('hex');
       const text = utf8Text(bytes);
+      const measure = measureLargeJson(text);
+      if (measure !== null) refuseTooMany(measure);
       const body = parseJsonBody(text);
-      const tooDeep = mayBeDeeperThan(text, MAX_JSON_DEPTH) ? fieldDeeperThan(body, MAX_JSON_DEPTH) : null;
+      const tooDeep = measure === null || measure.depth > MAX_JSON_DEPTH ? fieldDeeperThan(body, MAX_JSON_DEPTH) : null;
       if (tooDeep !== null) throw nestingFault(tooDeep);
       const infinite = mayHoldInfinity(text) ? placeOfInfinity(body) : null;
       if (infinite !== null) throw infinityFault(infinite);
@@ -61,6 +64,22 @@ export function acceptJsonBodies(
 
 function infinityFault(place: readonly (string | number)[]): RequestError {
   return RequestError.invalid([{ loc: ['body', ...place], msg: INFINITE, type: 'finite_number' }]);
+}
+
+/** @throws {RequestError} `request.invalid` */
+function refuseTooMany({ numValues, numNames }: JsonMeasure): void {
+  const refuse = (limit: number, what: string, got: number) =>
+    RequestError.invalid([
+      { loc: ['body'], msg: `Input should hold at most ${limit} ${what}, got ${got}`, type: 'too_long' },
+    ]);
+  if (numNames > MAX_JSON_NAMES)
+    throw refuse(
+      MAX_JSON_NAMES,
+      'names of members that are no whole numbers, in all of its objects together',
+      numNames,
+    );
+  if (numValues > MAX_JSON_VALUES)
+    throw refuse(MAX_JSON_VALUES, 'texts, names of members, lists and objects together', numValues);
 }
 
 function nestingFault(loc: readonly string[]): RequestError {

@@ -1,8 +1,7 @@
-import { nestsDeeperThan } from './json-scan.ts';
+import { type JsonMeasure, measureJson } from './json-scan.ts';
 
 /**
  * A look at the text of a large body, which tells sooner than its values do: names of members are as slow to go through as they were to read, and half a million of them took 0.2 s each time.
- * Each answer of false is certain, and true means that the values have to be looked at.
  */
 
 /** Below so many characters the values are looked at at once. */
@@ -14,13 +13,20 @@ export const LARGE_JSON_CHARACTERS = 262_144;
  */
 const LARGE_NUMBER = /\d[eE]\+?\d{3}|(?<!\d)\d{200}/;
 
-/** @param text which `JSON.parse` reads */
+/** @param text which `JSON.parse` reads @returns false is certain, and true means that the values have to be looked at */
 export function mayHoldInfinity(text: string): boolean {
   return text.length < LARGE_JSON_CHARACTERS || LARGE_NUMBER.test(text);
 }
 
-/** @param text which `JSON.parse` reads: of two members with one name it holds both, of which the values know the last */
-export function mayBeDeeperThan(text: string, limit: number): boolean {
-  if (text.length < LARGE_JSON_CHARACTERS) return true;
-  return nestsDeeperThan(text, limit);
+/**
+ * Texts, names of members, lists and objects in one body, numbers apart. Reading them keeps all other requests waiting, 0.1 s so many, and 8 MB of them up to 1 s. A `logit_bias` of the
+ * largest vocabularies (262,208) is below it, and a conversation of 50,000 messages.
+ */
+export const MAX_JSON_VALUES = 300_000;
+/** See {@link JsonMeasure}. Objects whose names are all different cost the most: so many of these names 0.2 s, and 8 MB of them up to 4 s. */
+export const MAX_JSON_NAMES = 131_072;
+
+/** How much a large body holds, by its text; null of a small one, which cannot hold too much. */
+export function measureLargeJson(text: string): JsonMeasure | null {
+  return text.length < LARGE_JSON_CHARACTERS ? null : measureJson(text);
 }

@@ -126,7 +126,7 @@ export function toGenerateRequest(
     ...readParams(body, own.form, 'text'),
     sampling: {
       ...readParams(body, own.form, 'sampling'),
-      logitBias: biasById(body.logit_bias ?? {}),
+      logitBias: biasById(body.logit_bias ?? {}, vocabSize),
       seed: sampleSeed(body),
     },
   };
@@ -163,8 +163,15 @@ export function toGenerateRequest(
  * Each id once: of several spellings of one ("5", "05") the last, as in vLLM. `JSON.parse` puts those without leading zeros first.
  *
  * @param bias by token id in decimal
+ * @throws {RequestError} `request.conflict` for more entries than there are ids, of which the time is not worth it
  */
-function biasById(bias: Readonly<Record<string, number>>): [id: number, bias: number][] {
+function biasById(bias: Readonly<Record<string, number>>, vocabSize: number): [id: number, bias: number][] {
+  const numEntries = Object.keys(bias).length;
+  if (numEntries > vocabSize)
+    throw conflict(
+      named('logit_bias'),
+      quoting`${named('logit_bias')} must hold at most ${vocabSize} entries, one a token of the vocabulary, got ${numEntries}`,
+    );
   return [...new Map(Object.entries(bias).map(([key, value]) => [Number(key), value]))];
 }
 
