@@ -157,6 +157,29 @@ describe('a PostgreSQL database', () => {
     await sql.close();
   });
 
+  it('a read that hangs is given up, and neither the pool nor the server keeps a connection for it', async () => {
+    const holder = await PostgresSql.open(url, { idleTransactionMs: 60_000 });
+    const reader = await PostgresSql.open(url, { answerTimeoutMs: 200, maxConnections: 1 });
+    const numWaiting = async () => {
+      const waiting = `select count(*) as n from pg_stat_activity where wait_event_type = 'Lock' and query like '%from entities%'`;
+      return (await reader.query<{ n: number }>(waiting, [])).rows[0]?.n;
+    };
+    const [locked, free] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const holding = holder.transaction(async (queries) => {
+      await queries.query('lock table entities in access exclusive mode', []);
+      locked.resolve();
+      await free.promise;
+    });
+    await locked.promise;
+    for (let round = 0; round < 3; round++)
+      await expect(numEntities(reader)).rejects.toMatchObject({ code: 'store.unavailable' });
+    await expect.poll(numWaiting, { timeout: 30_000 }).toBe(0);
+    free.resolve();
+    await holding;
+    expect(await numEntities(reader)).toBe(0);
+    for (const sql of [holder, reader]) await sql.close();
+  }, 60_000);
+
   it('what is not there, or does not take a value, is told as the store tells it, without the password', async () => {
     const nowhere = PostgresSql.open('postgresql://somebody:secret@localhost/x?host=/nowhere');
     await expect(nowhere).rejects.toMatchObject({
