@@ -95,6 +95,11 @@ const WAITING: readonly Phase[] = [
     (to) => json(to).end('{"data":[],"has_more":false}'),
     (options) => client.trainingJobs.watch('j', { ...options, transport: 'poll', pollIntervalMs: 60_000 }).next(),
   ],
+  [
+    'for the rest of a file',
+    (to) => to.writeHead(200).write('half'),
+    async (options) => await (await client.exports.download('m', 'e', 'f', options)).arrayBuffer(),
+  ],
   ['for the end of a job', (to) => sse(to).write(event), (options) => client.trainingJobs.wait('j', options)],
   ['for an export', (to) => json(to).end('{"status":"running"}'), (options) => client.exports.wait('m', 'e', options)],
 ];
@@ -154,6 +159,21 @@ describe.each(REASONS)('aborted with %s', (_name, given) => {
     expect(await next).toEqual({ reason: controller.signal.reason });
   });
 
+  test('a file that does not listen to the signal is left all the same', async () => {
+    let left: unknown = 'not yet';
+    const body = new ReadableStream({
+      pull: () => new Promise(() => undefined),
+      cancel: (reason) => void (left = reason),
+    });
+    const deaf = new Trainyard({ baseUrl: 'http://h/v1', apiKey: 'k', fetch: async () => new Response(body) });
+    const controller = new AbortController();
+    const file = await deaf.exports.download('m', 'e', 'f', { signal: controller.signal });
+    const content = file.arrayBuffer().catch((reason: unknown) => ({ reason }));
+    controller.abort(given);
+    expect(await content).toEqual({ reason: controller.signal.reason });
+    expect(left).toBe(controller.signal.reason);
+  });
+
   test('rollouts that say it in their own way', async () => {
     const controller = new AbortController();
     const play = async (_index: number, signal: AbortSignal) =>
@@ -174,4 +194,26 @@ test('a connection that breaks while nobody aborts is one that broke', async () 
   );
   await stream.next();
   await expect(stream.next()).rejects.toMatchObject({ name: 'TrainyardConnectionError' });
+});
+
+test('a file whose connection breaks is no whole one, and tells what an answer does', async () => {
+  answer = (response) => void response.writeHead(200, { etag: '"e"' }).write('half', () => response.destroy());
+  const file = await client.exports.download('m', 'e', 'f', { signal: new AbortController().signal });
+  expect([file.status, file.headers.get('etag'), file.url.endsWith('/exports/e/files/f')]).toEqual([200, '"e"', true]);
+  await expect(file.arrayBuffer()).rejects.toMatchObject({
+    name: 'TrainyardConnectionError',
+    reason: 'the connection broke',
+  });
+});
+
+test('a file is read as it comes, and who leaves it ends the request', async () => {
+  const closed = new Promise<void>((resolve) => {
+    answer = (response) => void response.on('close', resolve).writeHead(200).write('half');
+  });
+  const file = await client.exports.download('m', 'e', 'f');
+  for await (const chunk of file.body!) {
+    expect(new TextDecoder().decode(chunk)).toBe('half');
+    break;
+  }
+  await closed;
 });

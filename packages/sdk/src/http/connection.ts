@@ -1,6 +1,7 @@
 import { delay } from './delay.ts';
 import { apiErrorOf, parsed, TrainyardApiError, TrainyardConnectionError, TrainyardTimeoutError } from './errors.ts';
 import { checkedApiKey, checkedBaseUrl, checkedPath, checkedTimeoutMs } from './checked-options.ts';
+import { fileAnswer } from './file-answer.ts';
 import { patientFetch } from './patient-fetch.ts';
 import { queryString } from './query.ts';
 import { DEFAULT_MAX_RETRIES, type Repeat, retryDelayMs } from './retry-policy.ts';
@@ -123,6 +124,11 @@ export class Connection {
   /** An answer whose body is still to be read. @throws as `json` */
   async open(method: Method, path: string, options: RequestOptions = {}): Promise<Response> {
     return await this.#repeated(method, path, options, async (response) => response);
+  }
+
+  /** An answer whose body is a file, and fails as a call does. @throws as `json` */
+  async file(path: string, options: RequestOptions = {}): Promise<Response> {
+    return fileAnswer(await this.open('GET', path, options), this.baseUrl, options.signal);
   }
 
   /** An answer that comes as a stream of events. @throws as `json`, also when it is something else */

@@ -47,9 +47,12 @@ export class Exports {
     }
   }
 
-  /** A file as it comes: `body` is a stream, `headers` have length and ETag (the sha256 in quotes). */
+  /**
+   * A file as it comes: `body` is a stream, `headers` have length and ETag (the sha256 in quotes). Reading it throws {TrainyardConnectionError} when it breaks
+   * off, and what `signal` was aborted with when it was.
+   */
   async download(modelId: string, exportId: string, name: string, options: CallOptions = {}): Promise<Response> {
-    return await this.#connection.open('GET', exportPath(modelId, exportId) + path`/files/${name}`, options);
+    return await this.#connection.file(exportPath(modelId, exportId) + path`/files/${name}`, options);
   }
 }
 
