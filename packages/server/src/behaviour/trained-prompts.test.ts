@@ -40,13 +40,18 @@ function submit(history: string) {
   );
 }
 
-/** The prompt of the only choice, as a trainer renders it. */
-async function trainedPrompt(history: string): Promise<number[]> {
+/** A trajectory as a trainer reads it. */
+async function storedHistory(history: string) {
   const response = await submit(history);
   if (response.statusCode !== 200) throw new Error(response.body);
   const { id } = response.json<TrainingJobObject>();
   const [group] = await readTrajectoryGroups(service.server.blobs, `groups/${id}`, { keepsBareIds: false });
-  const { items, tools: given } = group!.trajectories[0]!.histories[0]!;
+  return group!.trajectories[0]!.histories[0]!;
+}
+
+/** The prompt of the only choice, as a trainer renders it. */
+async function trainedPrompt(history: string): Promise<number[]> {
+  const { items, tools: given } = await storedHistory(history);
   const chat = { ...service.inference.lastRequest.prompt, toolsText: null, templateVariablesText: null };
   const input = { ...chat, tools: given, messages: items.slice(0, -1).map(({ message }) => message) };
   return service.inference.model.codec.tokenize(input as never, AbortSignal.timeout(10_000));
@@ -68,6 +73,21 @@ describe('the prompt of a trajectory is that of the chat', () => {
     expect(await trainedPrompt(`"messages_and_choices":[${messages(args)},${CHOICE}]`)).toEqual(sampled);
     const other = `"messages_and_choices":[],"additional_histories":[{"messages_and_choices":[${messages(args)},${CHOICE}]}]`;
     expect((await submit(other)).statusCode).toBe(200);
+    const call = (sent: string, sampled: string) =>
+      `{"request":{"messages":[${sent}]},"response":{"choices":[${sampled}]}}`;
+    expect(await trainedPrompt(`"exchanges":{"chat_completions":[${call(messages(args), CHOICE)}]}`)).toEqual(sampled);
+  });
+
+  test('with arguments of a choice behind which a call goes on', async () => {
+    const args = '{"a":1.0,"10":1,"2":12345678901234567890}';
+    const choice = CHOICE.replace(
+      '"content":"x"',
+      `"content":null,"tool_calls":[{"id":"1","type":"function","function":{"name":"f","arguments":${args}}}]`,
+    );
+    const kept = await storedHistory(
+      `"exchanges":{"chat_completions":[{"request":{"messages":[{"role":"user","content":"x"}]},"response":{"choices":[${choice}]}}]}`,
+    );
+    expect(JSON.stringify(kept.items.at(-1))).toContain(JSON.stringify(args));
   });
 
   test('with a number that is infinite here: there is none, of either', async () => {

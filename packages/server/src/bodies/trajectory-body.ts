@@ -155,20 +155,22 @@ export class ParsedTrajectoryBody<Kind extends TrajectoryBodyKind> implements Tr
 }
 
 /** @throws {RequestError} `request.invalid` for what is nested so deeply that it cannot be looked through */
-function keepArguments(body: { trajectory_groups: readonly SentTrajectoryGroup[] }, text: string): void {
+function keepArguments(body: object, text: string): void {
   try {
     keepSourceTexts(body, text);
   } catch (error) {
     throw error instanceof RangeError ? tooDeep('trajectory_groups') : error;
   }
-  writeArgumentsOf(body.trajectory_groups);
 }
 
 function completeGroups(groups: readonly SentTrajectoryGroup[], policy: PolicyNames) {
   try {
     const complete = groups.map((group, index) => completeGroup(group, index, policy));
     const numForeignExchanges = complete.reduce((sum, one) => sum + one.numForeignExchanges, 0);
-    return { groups: complete.map(({ group }) => group), numForeignExchanges };
+    const whole = complete.map(({ group }) => group);
+    // Calls are histories now.
+    writeArgumentsOf(whole);
+    return { groups: whole, numForeignExchanges };
   } catch (error) {
     throw error instanceof TrajectoryFormatError ? RequestError.invalid([error.item]) : error;
   }

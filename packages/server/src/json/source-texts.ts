@@ -12,8 +12,15 @@ interface Within {
 
 const TOOL: Places = { function: { parameters: 'kept' }, parameters: 'kept', input_schema: 'kept' };
 const CALLS: Places = { each: { function: { arguments: 'kept' } } };
-const HISTORY: Within = { messages_and_choices: { each: { tool_calls: CALLS, message: { tool_calls: CALLS } } } };
-const TRAJECTORY: Within = { ...HISTORY, additional_histories: { each: HISTORY } };
+const MESSAGES = { each: { tool_calls: CALLS } };
+const CHOICES = { each: { message: { tool_calls: CALLS } } };
+const HISTORY: Within = { messages_and_choices: { each: { ...MESSAGES.each, ...CHOICES.each } } };
+const EXCHANGE: Within = { request: { messages: MESSAGES }, response: { choices: CHOICES } };
+const TRAJECTORY: Within = {
+  ...HISTORY,
+  additional_histories: { each: HISTORY },
+  exchanges: { chat_completions: { each: EXCHANGE } },
+};
 const PLACES: Within = {
   tools: { each: TOOL },
   chat_template_kwargs: 'kept',

@@ -1,4 +1,4 @@
-import type { SentTrajectoryGroup } from '@trainyard/protocol';
+import type { WireTrajectoryGroup } from '@trainyard/protocol';
 
 import { sourceTextOf } from '../json/source-texts.ts';
 
@@ -23,9 +23,9 @@ export function writeArguments(messages: readonly unknown[]): void {
 }
 
 /** Those of all histories. @param groups changed in place */
-export function writeArgumentsOf(groups: readonly SentTrajectoryGroup[]): void {
+export function writeArgumentsOf(groups: readonly WireTrajectoryGroup[]): void {
   for (const { trajectories } of groups)
-    for (const { messages_and_choices: items, additional_histories: others } of trajectories ?? []) {
+    for (const { messages_and_choices: items, additional_histories: others } of trajectories) {
       writeArguments(items ?? []);
       for (const history of others ?? []) writeArguments(history.messages_and_choices);
     }
