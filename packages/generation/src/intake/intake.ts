@@ -128,10 +128,10 @@ export class Intake {
     const { request } = submission;
     this.#numLeft--;
     const weight = promptWeight(request.prompt, LONG_PROMPT_CHARACTERS);
-    const isSent = weight > LONG_PROMPT_CHARACTERS && this.#parts.prompt.longTexts !== null;
-    this.#charactersLeft -= isSent ? SENT_CHARACTERS : weight;
+    const longTexts = weight > LONG_PROMPT_CHARACTERS ? this.#parts.prompt.longTexts : null;
+    this.#charactersLeft -= longTexts === null ? weight : SENT_CHARACTERS;
     const controller = new AbortController();
-    const prompt = encodePrompt(request, this.#parts.prompt, controller.signal);
+    const prompt = encodePrompt(request, this.#parts.prompt, { longTexts, signal: controller.signal });
     const prepared = this.#prepare(request, prompt, controller);
     if (!(prepared instanceof Promise)) {
       this.#admit(submission, prepared);

@@ -12,7 +12,6 @@ import { checkPromptIds, refusal } from '@trainyard/backend';
 import { naming } from '@trainyard/protocol/fields';
 import type { GenerateRequest } from '../contract/generate-request.ts';
 import type { LongTexts } from './long-texts.ts';
-import { isLongPrompt } from './prompt-weight.ts';
 import { type ReplyTraits, replyTraits } from './reply-traits.ts';
 
 /** Ids that the vocabulary itself puts around a text, such as a beginning-of-sequence token. */
@@ -43,15 +42,16 @@ export interface EncodedPrompt {
 
 /**
  * At once, or later where the prompt is made elsewhere.
+ *
+ * @param options `longTexts` makes this one, unless it is token ids; null: the calling thread does
  * @throws {EngineError} engine.template_failed, context_length_exceeded, engine.invalid_request
  */
 export function encodePrompt(
   { prompt, tenant }: Pick<GenerateRequest, 'prompt' | 'tenant'>,
-  parts: PromptParts,
-  signal: AbortSignal,
+  parts: Omit<PromptParts, 'longTexts'>,
+  { longTexts, signal }: Pick<PromptParts, 'longTexts'> & { signal: AbortSignal },
 ): EncodedPrompt | Promise<EncodedPrompt> {
   const within = (ids: ArrayLike<number>, hasBorders: boolean) => promptIds(ids, hasBorders ? parts.borders : null);
-  const longTexts = isLongPrompt(prompt) ? parts.longTexts : null;
   const use = { tenant, signal };
   switch (prompt.kind) {
     case 'tokens':
