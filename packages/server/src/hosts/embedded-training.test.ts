@@ -14,8 +14,8 @@ import {
 import { TINY_ARCHITECTURES, writeTinyGguf } from '@trainyard/trainer/testing';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
-import { ComputeArbiter } from '../computing/compute-arbiter.ts';
-import { EmbeddedTraining } from './embedded-training.ts';
+import { tinyTraining } from '../testing/tiny-training.ts';
+import type { EmbeddedTraining } from './embedded-training.ts';
 import type { TrainerHostOptions, TrainingJobRequest } from './messages.ts';
 
 // A real trainer host, on a random model with a vocabulary of bytes.
@@ -40,22 +40,7 @@ beforeAll(async () => {
   await training.start();
 });
 function trainingWith(options: Partial<TrainerHostOptions>): EmbeddedTraining {
-  return new EmbeddedTraining({
-    host: {
-      blobs: blobs.location,
-      workDirectory: join(root, 'work'),
-      numThreads: 1,
-      allowsControlTokens: false,
-      isDeterministic: false,
-      oneDnnPath: null,
-      remote: null,
-      ...options,
-    },
-    arbiter: new ComputeArbiter(),
-    niceness: 0,
-    share: 1,
-    log: () => {},
-  });
+  return tinyTraining({ blobs, workDirectory: join(root, 'work') }, options);
 }
 afterAll(async () => {
   await training.close();

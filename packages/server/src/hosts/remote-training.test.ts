@@ -15,8 +15,8 @@ import {
 import { TINY_ARCHITECTURES, writeTinyGguf } from '@trainyard/trainer/testing';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 
-import { ComputeArbiter } from '../computing/compute-arbiter.ts';
-import { EmbeddedTraining } from './embedded-training.ts';
+import { tinyTraining } from '../testing/tiny-training.ts';
+import type { EmbeddedTraining } from './embedded-training.ts';
 import type { TrainerHostOptions, TrainingJobRequest } from './messages.ts';
 
 // A real trainer host; the server elsewhere trains the same random model.
@@ -53,22 +53,8 @@ afterEach(async () => {
 });
 
 async function trainingWith(options: Partial<TrainerHostOptions>): Promise<EmbeddedTraining> {
-  const training = new EmbeddedTraining({
-    host: {
-      blobs: blobs.location,
-      workDirectory: join(root, 'work'),
-      numThreads: 1,
-      allowsControlTokens: false,
-      isDeterministic: false,
-      oneDnnPath: null,
-      remote: null,
-      ...options,
-    },
-    arbiter: new ComputeArbiter(),
-    niceness: 0,
-    share: 1,
-    log: (line) => logged.push(line),
-  });
+  const place = { blobs, workDirectory: join(root, 'work'), log: (line: string) => void logged.push(line) };
+  const training = tinyTraining(place, options);
   open.push(training);
   await training.start();
   return training;

@@ -1,0 +1,28 @@
+import type { FolderBlobs } from '@trainyard/store';
+
+import { ComputeArbiter } from '../computing/compute-arbiter.ts';
+import { EmbeddedTraining } from '../hosts/embedded-training.ts';
+import type { TrainerHostOptions } from '../hosts/messages.ts';
+
+/** A trainer host that is not started yet, on one thread and alone on the cores. */
+export function tinyTraining(
+  { blobs, workDirectory, log }: { blobs: FolderBlobs; workDirectory: string; log?: (line: string) => void },
+  options: Partial<TrainerHostOptions> = {},
+): EmbeddedTraining {
+  return new EmbeddedTraining({
+    host: {
+      blobs: blobs.location,
+      workDirectory,
+      numThreads: 1,
+      allowsControlTokens: false,
+      isDeterministic: false,
+      oneDnnPath: null,
+      remote: null,
+      ...options,
+    },
+    arbiter: new ComputeArbiter(),
+    niceness: 0,
+    share: 1,
+    log: log ?? (() => {}),
+  });
+}
