@@ -39,6 +39,7 @@ interface Report {
   several_turns: { model_id: string; auto: Turns; required: Turns };
   /** Null where the release cannot record calls. */
   recorded_calls: { model_id: string; step: number; num_calls: number[]; metrics: Metrics } | null;
+  calls_of_every_form: { model_id: string; step: number; num_calls: number[][]; metrics: Metrics } | null;
 }
 type Job = TrainingJobObject & { events: TrainingEventObject[] };
 
@@ -259,6 +260,23 @@ describe.each(await installedArtReleases())('training by the unmodified openpipe
       num_divergent_prompts: 0,
     });
     console.log(`recorded calls: |Δlogprob| ${metrics['logprob_gap_mean']!.toFixed(4)}`);
+    expect(metrics['logprob_gap_mean']).toBeLessThanOrEqual(MAX_GAP);
+  });
+
+  it('calls in every other form are trained, whole and streamed, by the records that they name', async () => {
+    if (release === 'art') return expect(report.calls_of_every_form).toBeNull();
+    const { model_id: modelId, step, num_calls: numCalls, metrics } = report.calls_of_every_form!;
+    expect([step, numCalls]).toEqual([1, Array.from({ length: 4 }, () => [2, 2, 2])]);
+    const [job] = await jobsOf(modelId);
+    // Two prompts with two choices each, whole and streamed, and two answers in either of the other forms.
+    expect(job!.counts).toMatchObject({
+      num_trajectories_trainable: 4,
+      num_histories_trainable: 4 * (2 * 4 + 2 + 2),
+      num_foreign_exchanges: 0,
+      num_unknown_records: 0,
+      num_divergent_prompts: 0,
+    });
+    console.log(`calls of every form: |Δlogprob| ${metrics['logprob_gap_mean']!.toFixed(4)}`);
     expect(metrics['logprob_gap_mean']).toBeLessThanOrEqual(MAX_GAP);
   });
 });

@@ -266,10 +266,48 @@ async def recorded_calls(backend: ServerlessBackend, base_model: str) -> dict | 
     return {"model_id": model.id, "step": result.step, "num_calls": calls, "metrics": result.metrics}
 
 
+async def calls_of_every_form(backend: ServerlessBackend, base_model: str) -> dict | None:
+    """An agent whose libraries speak other forms than chat completions: each form once whole and once streamed."""
+    if "exchanges" not in art.Trajectory.model_fields:
+        return None
+    import anthropic
+
+    model = await registered(backend, "every-form", base_model)
+    name = model.get_inference_name()
+    client = model.openai_client()
+    base_url = str(client.base_url).removesuffix("/").removesuffix("/v1")
+    # Of a stream that is cut off by its limit the client keeps nothing: this answer ends by itself.
+    answer = {"format": {"type": "json_schema", "name": "answer", "schema": {"enum": ["yes", "no"]}}}
+
+    async def rollout(index: int) -> art.Trajectory:
+        with art.Trajectory() as trajectory:
+            request = {"model": name, "input": PROMPTS[0], "instructions": "Be brief.", "max_output_tokens": 8}
+            await client.responses.create(**request)
+            async for _ in await client.responses.create(**request, text=answer, stream=True):
+                pass
+            async with anthropic.AsyncAnthropic(base_url=base_url, api_key=client.api_key) as messages_client:
+                request = {"model": name, "messages": [{"role": "user", "content": PROMPTS[1]}], "system": "Be brief.", "max_tokens": 8}
+                await messages_client.messages.create(**request)
+                async with messages_client.messages.stream(**request) as stream:
+                    await stream.get_final_message()
+            request = {"model": name, "prompt": ["Yes or no?", "Maybe?"], "n": 2, "max_tokens": 8}
+            await client.completions.create(**request)
+            async for _ in await client.completions.create(**request, stream=True):
+                pass
+        trajectory.reward = index**2
+        return trajectory
+
+    groups = await art.gather_trajectory_groups([art.TrajectoryGroup(rollout(index) for index in range(4))])
+    result = await backend.train(model, groups)
+    exchanges = [trajectory.exchanges for group in groups for trajectory in group]
+    calls = [[len(getattr(one, form)) for form in ("completions", "responses", "messages")] for one in exchanges]
+    return {"model_id": model.id, "step": result.step, "num_calls": calls, "metrics": result.metrics}
+
+
 async def main(base_url: str, api_key: str, base_model: str) -> dict:
     backend = ServerlessBackend(api_key=api_key, base_url=base_url)
     report: dict = {"seconds": {}}
-    for part in (ten_steps, every_setting, several_turns, recorded_calls):
+    for part in (ten_steps, every_setting, several_turns, recorded_calls, calls_of_every_form):
         start = time.monotonic()
         report[part.__name__] = await part(backend, base_model)
         report["seconds"][part.__name__] = round(time.monotonic() - start, 1)

@@ -120,9 +120,11 @@ export {
   TrajectoryItemSchema,
   TrajectorySchema,
   type WireChoice,
+  type WireExchange,
   type WireExchanges,
   type WireHistory,
   type WireLogprobEntry,
+  type WireOtherExchange,
   type WireTrajectory,
   type WireTrajectoryGroup,
 } from './training/trajectory.ts';

@@ -1,5 +1,11 @@
 export type { BlobLocation, Blobs, BlobSource } from './contract/blobs.ts';
-export type { ChoiceRecord, ChoiceRecordLimits, NewChoiceRecord, RecordedSampling } from './contract/choice-record.ts';
+export {
+  type ChoiceRecord,
+  choiceRecordId,
+  type ChoiceRecordLimits,
+  type NewChoiceRecord,
+  type RecordedSampling,
+} from './contract/choice-record.ts';
 export { StoreError, type StoreErrorCode } from './contract/errors.ts';
 export { type DatabaseReport, examineDatabase } from './examine-database.ts';
 export { addressProblem } from './drivers/postgres/address-problem.ts';

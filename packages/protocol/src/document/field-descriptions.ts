@@ -147,9 +147,10 @@ const TRAJECTORY_FIELDS: Readonly<Record<keyof SentTrajectory, string>> = {
 
 const EXCHANGES_FIELDS: Readonly<Record<keyof WireExchanges, string>> = {
   chat_completions: 'Request and answer of each call, with `logprobs` in its choices.',
-  completions: 'Only calls to other models than the one that is trained.',
-  responses: 'Only calls to other models than the one that is trained.',
-  messages: 'Only calls to other models than the one that is trained.',
+  completions:
+    'Request and answer of each text completion, whose choices have a `record_id`, or `token_ids`, `prompt_token_ids` and `logprobs`.',
+  responses: 'Request and answer of each call of the Responses API, whose answer has a `record_id`.',
+  messages: 'Request and answer of each call of the Messages API, whose answer has a `record_id`.',
 };
 
 const HISTORY_FIELDS: Readonly<Record<keyof WireHistory, string>> = {

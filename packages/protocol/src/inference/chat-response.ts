@@ -23,7 +23,7 @@ export const TokenIdsSchema = nullable(Type.Array(Type.Integer({ minimum: 0 })),
     'Every sampled id, the stopping one included; null unless asked for, and in replies that may hold reasoning which the request hides.',
 });
 
-const RecordIdSchema = Type.String({
+export const RecordIdSchema = Type.String({
   description:
     'Under this id the service keeps what was sampled: training takes the tokens and log-probabilities from there where a choice comes without them. Absent for the base model, with `use_beam_search` and with `logprobs_mode: processed_logprobs`.',
 });

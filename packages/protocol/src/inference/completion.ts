@@ -8,6 +8,7 @@ import {
   CreatedSchema,
   FingerprintSchema,
   FinishReasonSchema,
+  RecordIdSchema,
   StopReasonSchema,
   TokenIdsSchema,
 } from './chat-response.ts';
@@ -108,6 +109,7 @@ const CompletionChoiceSchema = Type.Object(
     prompt_logprobs: nullable(PromptLogprobsSchema),
     prompt_token_ids: nullable(Type.Array(TokenId), { description: 'Ids of its prompt, with `return_token_ids`.' }),
     prompt_text: Type.Optional(PromptTextSchema),
+    record_id: Type.Optional(RecordIdSchema),
   },
   { title: 'CompletionChoice' },
 );
@@ -143,6 +145,7 @@ const CompletionChunkChoiceSchema = Type.Object(
       nullable(Type.Array(TokenId), { description: 'Only in the first chunk of a choice.' }),
     ),
     prompt_text: Type.Optional(PromptTextSchema),
+    record_id: Type.Optional(RecordIdSchema),
   },
   { title: 'CompletionChunkChoice' },
 );

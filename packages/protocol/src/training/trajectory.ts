@@ -40,7 +40,19 @@ const ExchangeSchema = Type.Object(
   },
   { title: 'Exchange' },
 );
-const OtherExchangesSchema = optionalNullable(Type.Array(Type.Object({ model: optionalNullable(Type.String()) })));
+export type WireExchange = Static<typeof ExchangeSchema>;
+
+/** A call in another form: its parts are read as those of that form, where it is a call to the model that is trained. */
+const OtherExchangeSchema = Type.Object(
+  {
+    model: optionalNullable(Type.String()),
+    request: optionalNullable(JsonObjectSchema),
+    response: optionalNullable(JsonObjectSchema),
+  },
+  { title: 'OtherExchange' },
+);
+export type WireOtherExchange = Static<typeof OtherExchangeSchema>;
+const OtherExchangesSchema = optionalNullable(Type.Array(OtherExchangeSchema));
 
 /** The calls of a rollout by the form of the API, each list in order of time. */
 export const ExchangesSchema = Type.Object(

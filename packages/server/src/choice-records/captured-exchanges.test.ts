@@ -1,8 +1,18 @@
 /** Trajectories as ART sends them from 0.5.19 on: calls instead of messages and choices, and nothing that equals its default. */
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 
-import type { ChatCompletion, ErrorBody, TrainingJobObject } from '@trainyard/protocol';
+import type {
+  ChatCompletion,
+  Completion,
+  CompletionChunk,
+  ErrorBody,
+  Message,
+  MessageEvent,
+  Response,
+  TrainingJobObject,
+} from '@trainyard/protocol';
 import type { ClaimedJob } from '@trainyard/store';
+import type { History } from '@trainyard/trainer';
 
 import { wireEvent } from '../jobs/job-events.ts';
 import { readTrajectoryGroups } from '../training-data/trajectory-blob.ts';
@@ -12,7 +22,10 @@ import { TestServer } from '../testing/test-server.ts';
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
 
 const QUESTION = { role: 'user', content: 'hello' };
+const MESSAGES = { messages: [QUESTION], max_tokens: 3 };
 const TOOLS = [{ type: 'function', function: { name: 'look' } }];
+
+type ReplyItem = Extract<History['items'][number], { kind: 'choice' }>;
 
 let server: TestServer;
 let modelId: string;
@@ -78,6 +91,154 @@ describe.each([
     );
   });
 
+  describe('calls of the other forms', () => {
+    const asked = async <Answer>(path: string, body: object): Promise<Answer> => {
+      const response = await server.request('POST', path, { model: 'agent', ...body });
+      expect(response.statusCode, response.body).toBe(200);
+      return response.json<Answer>();
+    };
+    const historiesOf = async (exchanges: object) => (await trained([{ exchanges }])).trajectories[0]!.histories;
+
+    test('are trained as the records of their answers say, behind the prompts that these were sampled after', async () => {
+      const told = await trained([{ messages_and_choices: [QUESTION, answer.choices[0]] }]);
+      const chat = told.trajectories[0]!.histories[0]!;
+      const { message, ...sampled } = chat.items[1] as ReplyItem;
+      const input = { input: [{ type: 'message', ...QUESTION }] };
+      const response = await asked<Response>('/v1/responses', { ...input, max_output_tokens: 3 });
+      const written = await asked<Message>('/v1/messages', MESSAGES);
+      const histories = await historiesOf({
+        responses: [{ request: { model: 'agent', ...input }, response }],
+        messages: [{ model: 'agent', request: MESSAGES, response: { ...written, usage: null } }],
+      });
+      expect(sampled.tokenIds).toHaveLength(3);
+      expect(histories).toHaveLength(2);
+      for (const { items, tools } of histories) {
+        expect(tools).toBeNull();
+        expect(items[0]).toEqual(chat.items[0]);
+        expect(items[1]).toEqual({
+          ...sampled,
+          message: { role: 'assistant', content: message.content },
+        });
+      }
+    });
+
+    test('keep their tools, calls and thoughts for whoever looks at them', async () => {
+      const { record_id } = answer.choices[0]!;
+      const parameters = { type: 'object' };
+      const [history] = await historiesOf({
+        responses: [
+          {
+            request: {
+              input: 'hello',
+              instructions: 'be brief',
+              tools: [{ type: 'function', name: 'look', parameters }],
+            },
+            response: {
+              record_id,
+              status: 'completed',
+              output: [
+                { type: 'reasoning', id: 'r', summary: [], content: [{ type: 'reasoning_text', text: 'hm' }] },
+                { type: 'message', role: 'assistant', content: [{ type: 'output_text', text: 'I ', annotations: [] }] },
+                { type: 'function_call', call_id: 'c', name: 'look', arguments: '{"a":1.0}' },
+                { type: 'message', role: 'assistant', content: [{ type: 'output_text', text: 'look' }] },
+              ],
+            },
+          },
+        ],
+      });
+      const call = { id: 'c', type: 'function', function: { name: 'look', arguments: '{"a":1.0}' } };
+      expect(history!.items.map(({ message }) => message)).toEqual([
+        { role: 'system', content: 'be brief' },
+        QUESTION,
+        { role: 'assistant', content: 'I look', reasoning: 'hm', tool_calls: [call] },
+      ]);
+      expect(history!.items[2]).toMatchObject({ kind: 'choice', finishReason: 'tool_calls' });
+      expect(history!.tools).toMatchObject([{ type: 'function', function: { name: 'look', parameters } }]);
+      const input = '{"a":1.0,"10":1,"2":12345678901234567890}';
+      const block = `{"type":"tool_use","id":"c","name":"look","input":${input}}`;
+      const exchange = `{"model":"agent","request":${JSON.stringify(MESSAGES)},"response":{"record_id":"${record_id}","content":[${block}]}}`;
+      const body = `{"model_id":"${modelId}","trajectory_groups":[{"logs":["${padding}"],"trajectories":[{"exchanges":{"messages":[${exchange}]}}]}]}`;
+      const sent = await server.request('POST', '/v1/preview/training-jobs', body);
+      expect(sent.statusCode, sent.body).toBe(200);
+      const [group] = await readTrajectoryGroups(server.blobs, `groups/${sent.json<TrainingJobObject>().id}`, {
+        keepsBareIds: false,
+      });
+      expect(group!.trajectories[0]!.histories[0]!.items[1]!.message).toMatchObject({
+        tool_calls: [{ function: { arguments: input } }],
+      });
+    });
+
+    test('and text completions, of which each choice has a record, or all that a trainer needs', async () => {
+      const request = { prompt: ['ab', 'b'], n: 2, max_tokens: 2 };
+      const completion = await asked<Completion>('/v1/completions', request);
+      const whole = await asked<Completion>('/v1/completions', { ...request, logprobs: 0, return_token_ids: true });
+      const recorded = await historiesOf({ completions: [{ model: 'agent', request, response: completion }] });
+      const own = await historiesOf({
+        completions: [
+          { request, response: { choices: whole.choices.map((choice) => ({ ...choice, record_id: undefined })) } },
+        ],
+      });
+      expect(completion.choices.map(({ token_ids }) => token_ids)).toEqual([null, null, null, null]);
+      for (const [index, { items }] of recorded.entries()) {
+        const { text, prompt_token_ids: prompt, token_ids: ids } = whole.choices[index]!;
+        expect(items[0]!.message).toEqual({ role: 'user', content: index < 2 ? 'ab' : 'b' });
+        const reply = items[1] as ReplyItem;
+        expect(reply.message).toEqual({ role: 'assistant', content: text });
+        expect(reply.tokenIds).toEqual(Int32Array.from(ids!));
+        // The scripted engine has one prompt whatever it is asked.
+        expect(reply.promptTokenIds).toEqual(Int32Array.of(1, 2, 3));
+        const { sampling: _, ...told } = { ...reply, promptTokenIds: Int32Array.from(prompt!) };
+        expect(own[index]!.items[1]).toEqual(told);
+      }
+    });
+
+    test('are context where their record is gone, which is counted', async () => {
+      const { record_id: _, ...response } = await asked<Message>('/v1/messages', MESSAGES);
+      const gone = {
+        model: 'agent',
+        request: MESSAGES,
+        response: { ...response, record_id: `${crypto.randomUUID()}-0` },
+      };
+      const { trajectories, data } = await trained([{ exchanges: { messages: [gone] } }]);
+      expect(trajectories[0]!.histories[0]!.items.map(({ kind }) => kind)).toEqual(['message', 'message']);
+      expect(data).toMatchObject({ num_unknown_records: 1 });
+    });
+
+    test('a stream of messages names the record in its first event, and keeps what it names', async () => {
+      const stream = await server.request('POST', '/v1/messages', { model: 'agent', ...MESSAGES, stream: true });
+      const events = stream.body.matchAll(/^data: (.*)$/gm).map(([, data]) => JSON.parse(data!) as MessageEvent);
+      const [start, ...others] = events;
+      const { record_id } = (start as Extract<MessageEvent, { type: 'message_start' }>).message;
+      expect(record_id).toMatch(/-0$/);
+      expect(others.find(({ type }) => type === 'message_delta')).toMatchObject({ delta: { record_id } });
+      const [history] = await historiesOf({
+        messages: [{ model: 'agent', request: MESSAGES, response: { record_id, content: [] } }],
+      });
+      expect(history!.items[1]).toMatchObject({ kind: 'choice', tokenIds: { length: 3 } });
+    });
+
+    test('a stream of a text completion names the record of each choice in its last chunk', async () => {
+      const body = { model: 'agent', prompt: 'ab', max_tokens: 2, n: 2, stream: true };
+      const stream = await server.request('POST', '/v1/completions', body);
+      const chunks = stream.body.matchAll(/^data: (\{.*)$/gm).map(([, data]) => JSON.parse(data!) as CompletionChunk);
+      const choices = [...chunks].flatMap((chunk) => chunk.choices);
+      for (const { finish_reason: reason, record_id } of choices) expect(record_id === undefined).toBe(reason === null);
+      expect(new Set(choices.flatMap(({ record_id }) => record_id ?? [])).size).toBe(2);
+    });
+
+    test('nothing is kept of a base model, of beams and of prompts alone', async () => {
+      for (const body of [
+        { model: answer.model.split(':')[0], use_beam_search: true, n: 2 },
+        { max_tokens: 0, echo: true },
+      ]) {
+        const { choices } = await asked<Completion>('/v1/completions', { prompt: 'ab', ...body });
+        for (const choice of choices) expect(choice).not.toHaveProperty('record_id');
+      }
+      const { choices } = (await server.request('POST', '/v1/completions', { prompt: 'ab' })).json<Completion>();
+      expect(choices[0]).not.toHaveProperty('record_id');
+    });
+  });
+
   test('calls of other models are no part of the policy: left out, and counted', async () => {
     const full = answer.model.replace(':step0', '');
     const names = [`wandb-artifact:///${full}:step3`, full, 'agent:step0', null];
@@ -106,8 +267,61 @@ describe.each([
     ],
     [
       'an answer of the policy that names no tokens',
-      () => ({ exchanges: { responses: [{ model: 'agent', request: {}, response: {} }] } }),
-      ['exchanges', 'responses', 0],
+      () => ({ exchanges: { responses: [{ model: 'agent', request: { input: 'x' }, response: {} }] } }),
+      ['exchanges', 'responses', 0, 'response', 'record_id'],
+    ],
+    [
+      'the same of a text completion, of its second choice',
+      () => ({
+        exchanges: {
+          completions: [{ model: 'agent', response: { choices: [{ text: 'x', record_id: 'y-0' }, { text: 'x' }] } }],
+        },
+      }),
+      ['exchanges', 'completions', 0, 'response', 'choices', 1, 'record_id'],
+    ],
+    [
+      'a request that no message could be made of',
+      () => ({ exchanges: { messages: [{ model: 'agent', request: { messages: [{ role: 'user' }] } }] } }),
+      ['exchanges', 'messages', 0, 'request', 'messages', 0, 'content'],
+    ],
+    [
+      'an item that nothing here answers with',
+      () => ({
+        exchanges: {
+          responses: [
+            {
+              model: 'agent',
+              request: { input: [{ type: 'computer_call' }] },
+              response: { record_id: 'y-0', output: [] },
+            },
+          ],
+        },
+      }),
+      ['exchanges', 'responses', 0, 'request', 'input', 0, 'type'],
+    ],
+    [
+      'an answer without content',
+      () => ({
+        exchanges: { messages: [{ model: 'agent', request: MESSAGES, response: { record_id: 'y-0', content: null } }] },
+      }),
+      ['exchanges', 'messages', 0, 'response', 'content'],
+    ],
+    [
+      'a log-probability above 0 of a text completion',
+      () => ({
+        exchanges: {
+          completions: [
+            {
+              model: 'agent',
+              request: { prompt: ['x'] },
+              response: {
+                choices: [{ token_ids: [1, 2], prompt_token_ids: [3], logprobs: { token_logprobs: [-1, 1] } }],
+              },
+            },
+          ],
+        },
+      }),
+      ['exchanges', 'completions', 0, 'response', 'choices', 0, 'logprobs', 'token_logprobs', 1],
     ],
     [
       'a call without messages',

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 
-import type { Store } from '@trainyard/store';
+import { choiceRecordId, type Store } from '@trainyard/store';
 
 import type { ResolvedModel } from '../contract/model-names.ts';
 import type { OutputEvent, OutputRecorder } from '../streams/chat-events.ts';
@@ -25,6 +25,11 @@ export class ChoiceRecorder implements OutputRecorder {
   ) {
     this.#store = store;
     this.#source = { entityId, modelId: model.modelId, step: model.step, digest: model.digest };
+  }
+
+  /** The id that the record of a choice will have when it ends, unless nothing can be kept of it. */
+  idOf(choiceIndex: number): string {
+    return choiceRecordId({ answerId: this.#answerId, choiceIndex });
   }
 
   begin(promptTokenIds: readonly number[]): void {

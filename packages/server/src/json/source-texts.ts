@@ -16,10 +16,16 @@ const MESSAGES = { each: { tool_calls: CALLS } };
 const CHOICES = { each: { message: { tool_calls: CALLS } } };
 const HISTORY: Within = { messages_and_choices: { each: { ...MESSAGES.each, ...CHOICES.each } } };
 const EXCHANGE: Within = { request: { messages: MESSAGES }, response: { choices: CHOICES } };
+/** The parts of a message in the form of the Messages API. */
+const BLOCKS = { each: { input: 'kept' } } as const;
+const MESSAGE_EXCHANGE: Within = {
+  request: { messages: { each: { content: BLOCKS } } },
+  response: { content: BLOCKS },
+};
 const TRAJECTORY: Within = {
   ...HISTORY,
   additional_histories: { each: HISTORY },
-  exchanges: { chat_completions: { each: EXCHANGE } },
+  exchanges: { chat_completions: { each: EXCHANGE }, messages: { each: MESSAGE_EXCHANGE } },
 };
 const PLACES: Within = {
   tools: { each: TOOL },
@@ -28,7 +34,7 @@ const PLACES: Within = {
   structured_outputs: { json: 'kept' },
   output_config: { format: { schema: 'kept' } },
   text: { format: { schema: 'kept' } },
-  messages: { each: { content: { each: { input: 'kept' } }, tool_calls: CALLS } },
+  messages: { each: { content: BLOCKS, tool_calls: CALLS } },
   trajectory_groups: { each: { trajectories: { each: TRAJECTORY } } },
 };
 

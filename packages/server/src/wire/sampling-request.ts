@@ -88,6 +88,11 @@ export function checkSharedFields(body: SharedFields, maxTokens: RequestedTokens
     );
 }
 
+/** Whether samples can be trained by: they have the log-probabilities that training computes again. */
+export function isRecordable({ use_beam_search: isBeam, logprobs_mode: mode }: SharedFields): boolean {
+  return !isBeam && mode !== 'processed_logprobs';
+}
+
 export function streamFormatOf(body: SharedFields): StreamFormat | null {
   if (!body.stream) return null;
   const { include_usage: hasUsage, continuous_usage_stats: hasContinuousUsage } = body.stream_options ?? {};

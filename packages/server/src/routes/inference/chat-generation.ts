@@ -1,13 +1,12 @@
 import type { FastifyRequest } from 'fastify';
 import type { ChatCompletionRequest } from '@trainyard/protocol';
 
-import { callerOf } from '../../edge/auth.ts';
-import { ChoiceRecorder } from '../../choice-records/choice-recorder.ts';
+import type { ChoiceRecorder } from '../../choice-records/choice-recorder.ts';
 import type { RouteParts } from '../server-parts.ts';
 import { type OpenedGeneration, openGeneration, type TokenMeter } from '../../streams/chat-events.ts';
 import { type AnswerFormat, answerFormatOf, toChatGenerateRequest } from '../../wire/chat/chat-request.ts';
 import { constraintField } from '../../wire/chat/tool-request.ts';
-import { admitModel, type AdmittedModel, metered } from './generation.ts';
+import { admitModel, type AdmittedModel, metered, newRecorder } from './generation.ts';
 
 /** Shared by all routes that answer a conversation, in whatever form. */
 
@@ -33,11 +32,7 @@ export async function admitChat(
   const admitted = await admitModel(request, body, idPrefix, parts);
   const format = answerFormatOf(body, admitted.model, parts);
   const generate = toChatGenerateRequest(body, admitted.context, format);
-  const { model } = admitted;
-  const recorder =
-    format.isRecorded && model.kind === 'checkpoint'
-      ? new ChoiceRecorder(parts.store, { entityId: callerOf(request).entityId, model })
-      : null;
+  const recorder = format.isRecorded ? newRecorder(request, admitted.model, parts) : null;
   const scoresField = (body.prompt_logprobs ?? null) === null ? 'echo' : 'prompt_logprobs';
   return { ...admitted, format, generate, recorder, constraintField: constraintField(body), scoresField };
 }

@@ -15,7 +15,7 @@ import {
   toCompletionRequests,
 } from '../../wire/completions/completion-request.ts';
 import { outputConstraint } from '../../wire/output-constraint.ts';
-import { admitModel, metered, refuseStreamedIdempotency, sendChunks } from './generation.ts';
+import { admitModel, metered, newRecorder, refuseStreamedIdempotency, sendChunks } from './generation.ts';
 import { normalizedBody } from './normalized-body.ts';
 
 /** POST /v1/completions. */
@@ -60,12 +60,14 @@ async function admitCompletion(
   const { body } = request;
   const admitted = await admitModel(request, body, 'cmpl-', parts);
   const prompts = await readPrompts(body, maxTokensOf(body), admitted.model.base, admitted.inference, signal);
-  const format = completionFormatOf(body);
+  const { model } = admitted;
+  const format = completionFormatOf(body, model.kind === 'checkpoint' && parts.keepsChoiceRecords);
   return {
     ...admitted,
     prompts,
     format,
     generate: toCompletionRequests(body, prompts, admitted.context, format),
+    newRecorder: () => (format.isRecorded ? newRecorder(request, model, parts) : null),
     options: {
       withPromptText: format.hasPromptText,
       constraintField: outputConstraint(body)?.field,
@@ -83,14 +85,14 @@ async function generating<Result>(
   signal: AbortSignal,
   run: (generations: readonly Promise<OpenedGeneration>[]) => Promise<Result>,
 ): Promise<Result> {
-  const { model, inference, generate, options } = completion;
+  const { model, inference, generate, newRecorder: recorder, options } = completion;
   return metered(request, { kind: 'completion', model, numPrompts: generate.length }, parts, async (meters) => {
     const ended = new AbortController();
     const either = AbortSignal.any([signal, ended.signal]);
     const generations = generate.map((one, index) => {
       const meter = meters[index];
       if (meter === undefined) throw new Error('every prompt has a meter');
-      return openGeneration(inference, one, either, meter, options);
+      return openGeneration(inference, one, either, meter, { ...options, recorder: recorder() });
     });
     // One failure is enough to tell; the others are those that it ends.
     for (const generation of generations) generation.catch(() => undefined);

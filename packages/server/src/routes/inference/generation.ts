@@ -6,6 +6,7 @@ import { callerOf, projectOf } from '../../edge/auth.ts';
 import { findAdapter, type ModelInference, withGenerate } from '../../contract/backends.ts';
 import { toErrorAnswer } from '../../faults/http-faults.ts';
 import { BackendFailure } from '../../faults/backend-failure.ts';
+import { ChoiceRecorder } from '../../choice-records/choice-recorder.ts';
 import { isVersionThere, type ResolvedModel } from '../../contract/model-names.ts';
 import { RequestError } from '../../faults/request-error.ts';
 import type { RouteParts } from '../server-parts.ts';
@@ -69,6 +70,17 @@ export async function admitModel(
     },
     faultOf: (error) => orDeleted(error, model, caller.entityId, parts),
   };
+}
+
+/** For one prompt of a request to a trained model; null for another. */
+export function newRecorder(
+  request: FastifyRequest,
+  model: ResolvedModel,
+  { store }: Pick<RouteParts, 'store'>,
+): ChoiceRecorder | null {
+  return model.kind === 'checkpoint'
+    ? new ChoiceRecorder(store, { entityId: callerOf(request).entityId, model })
+    : null;
 }
 
 /** The files of a version go with it, whatever requests for it are on their way: then what the engine misses is no failure of the service. */

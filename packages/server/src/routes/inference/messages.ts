@@ -114,12 +114,13 @@ function blocksOf(generation: OpenedGeneration, { format }: AdmittedChat) {
   return replyBlocks(generation, format);
 }
 
-function formatOf({ started }: OpenedGeneration, { identity, context }: AdmittedChat): MessageFormat {
+function formatOf({ started }: OpenedGeneration, { identity, context, recorder }: AdmittedChat): MessageFormat {
   return {
     identity,
     contextLength: context.contextLength,
     promptTokens: started.promptTokenIds.length,
     cachedTokens: started.cachedTokens,
+    recordId: recorder?.idOf(0) ?? null,
   };
 }
 

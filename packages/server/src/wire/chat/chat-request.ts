@@ -10,6 +10,7 @@ import { messageText } from './message-text.ts';
 import { checkPromptSize } from './prompt-size.ts';
 import {
   checkSharedFields,
+  isRecordable,
   type RequestContext,
   type RequestedTokens,
   type StreamFormat,
@@ -130,9 +131,7 @@ export function answerFormatOf(
     hasPromptTokenIds: body.return_token_ids ?? false,
     hasPromptText: body.return_prompt_text ?? false,
     role,
-    // Only samples of the policy, with the log-probabilities that training computes again.
-    isRecorded:
-      isTrained && options.keepsChoiceRecords && !body.use_beam_search && body.logprobs_mode !== 'processed_logprobs',
+    isRecorded: isTrained && options.keepsChoiceRecords && isRecordable(body),
     echo: body.echo && last?.role === role ? messageText(last) : null,
     toolChoice: answerToolChoice(body),
     hasReasoning: body.include_reasoning ?? true,

@@ -57,6 +57,7 @@ function toChoice(choice: CollectedChoice, index: number, prompt: PromptPart, fo
     prompt_logprobs: prompt.promptLogprobs,
     prompt_token_ids: hasTokenIds ? [...prompt.tokenIds] : null,
     ...prompt.promptText,
+    ...(choice.recordId === null ? {} : { record_id: choice.recordId }),
   };
 }
 

@@ -91,6 +91,7 @@ class ChunkWriter {
       stop_reason: isLast && !isPromptOnly ? event.stopReason : null,
       token_ids: hasTokenIds ? (isPromptOnly ? [] : event.tokenIds) : null,
       ...(isFirst ? { prompt_token_ids: hasTokenIds ? [...prompt.tokenIds] : null, ...prompt.promptText } : {}),
+      ...(isLast && event.recordId !== undefined ? { record_id: event.recordId } : {}),
     };
     const usage = stream?.hasContinuousUsage ? { usage: toChunkUsage(prompt.tokenIds.length, state.numTokens) } : {};
     const fingerprint = isLast && !stream?.hasUsage ? { system_fingerprint: this.#fingerprint } : {};

@@ -6,6 +6,7 @@ import { conflict, named, unsupported } from '../conflict.ts';
 import { countedEntries } from '../logprob-limit.ts';
 import {
   checkSharedFields,
+  isRecordable,
   type RequestContext,
   type RequestedTokens,
   type StreamFormat,
@@ -33,6 +34,8 @@ export interface CompletionFormat {
   hasTokensAsIds: boolean;
   hasTokenIds: boolean;
   hasPromptText: boolean;
+  /** Whether the samples are kept under an id, which each choice carries. */
+  isRecorded: boolean;
   numChoices: number;
   /** Tokens of a choice that a chunk of a stream waits for, at least 1. */
   streamInterval: number;
@@ -70,7 +73,8 @@ export function checkCompletionRequest(body: CompletionRequest): void {
     );
 }
 
-export function completionFormatOf(body: CompletionRequest): CompletionFormat {
+/** @param keepsRecords whether samples of this model are kept */
+export function completionFormatOf(body: CompletionRequest, keepsRecords: boolean): CompletionFormat {
   const isEcho = body.echo ?? false;
   const numTopLogprobs = body.logprobs ?? null;
   const hasTokenIds = body.return_token_ids ?? false;
@@ -86,6 +90,7 @@ export function completionFormatOf(body: CompletionRequest): CompletionFormat {
     hasTokensAsIds: body.return_tokens_as_token_ids ?? false,
     hasTokenIds,
     hasPromptText: body.return_prompt_text ?? false,
+    isRecorded: keepsRecords && body.max_tokens !== 0 && isRecordable(body),
     numChoices: body.n ?? 1,
     streamInterval: body.stream_interval ?? 1,
     stream: streamFormatOf(body),
@@ -106,7 +111,8 @@ export function toCompletionRequests(
 ): InferenceRequest[] {
   // One more than asked for: the sampled token takes a place only where it is not among the most likely.
   const numTop = typeof body.logprobs === 'number' ? countedEntries('logprobs', body.logprobs, context) : null;
-  const logprobs = numTop === null ? null : Math.min(numTop + 1, context.vocabSize);
+  const unasked = format.isRecorded ? 0 : null;
+  const logprobs = numTop === null ? unasked : Math.min(numTop + 1, context.vocabSize);
   const promptLogprobs = countPromptLogprobs(body, prompts, context, format);
   checkRepeatedPrompts(prompts, format);
   return prompts.map(({ tokenIds }) => ({
@@ -119,6 +125,7 @@ export function toCompletionRequests(
       numPrompts: prompts.length,
     }),
     truncatePromptTokens: null,
+    tracesSampling: format.isRecorded,
     promptLogprobs,
     promptLogprobsFirst: true,
   }));

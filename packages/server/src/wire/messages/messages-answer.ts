@@ -12,6 +12,8 @@ export interface MessageFormat {
   /** Tokens of the prompt. */
   promptTokens: number;
   cachedTokens: number;
+  /** The id that the record of the reply will have; null = nothing is kept. */
+  recordId: string | null;
 }
 
 type ToolUse = Extract<MessageReplyBlock, { type: 'tool_use' }>;
@@ -37,7 +39,9 @@ export async function* toMessageEvents(
   events: AsyncIterable<BlockEvent>,
   format: MessageFormat,
 ): AsyncGenerator<MessageEvent, void> {
-  yield { type: 'message_start', message: opening(format) };
+  // Already here: clients that put a message together keep of its end what they know.
+  const recorded = format.recordId === null ? {} : { record_id: format.recordId };
+  yield { type: 'message_start', message: { ...opening(format), ...recorded } };
   let input = new InputPieces();
   for await (const event of events) {
     switch (event.kind) {
@@ -54,8 +58,8 @@ export async function* toMessageEvents(
         yield { type: 'content_block_stop', index: event.index };
         break;
       case 'ended': {
-        const recorded = event.recordId === null ? {} : { record_id: event.recordId };
-        yield { type: 'message_delta', delta: { ...ending(event, format), ...recorded }, usage: toUsage(event.usage) };
+        const kept = event.recordId === null ? {} : { record_id: event.recordId };
+        yield { type: 'message_delta', delta: { ...ending(event, format), ...kept }, usage: toUsage(event.usage) };
         yield { type: 'message_stop' };
         break;
       }

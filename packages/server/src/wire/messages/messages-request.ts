@@ -150,7 +150,8 @@ function toChatMessages({ role, content }: MessageParam, index: number): ChatMes
   return messages.length > 0 ? messages : [{ role, content: '' }];
 }
 
-function toAssistantMessage(blocks: readonly MessageBlockParam[], place: string): ChatMessage {
+/** @throws {RequestError} as {@link toChatRequest} */
+export function toAssistantMessage(blocks: readonly MessageBlockParam[], place: string): ChatMessage {
   const texts: string[] = [];
   const thoughts: string[] = [];
   const calls: NonNullable<ChatMessage['tool_calls']> = [];

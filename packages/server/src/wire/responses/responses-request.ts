@@ -122,8 +122,11 @@ function toFormat({ text }: ResponsesRequest): Partial<ChatCompletionRequest> {
   };
 }
 
-/** Joins the items of one assistant turn, which are several here, into one chat message. */
-function toChatMessages(items: readonly ResponseInputItem[]): ChatMessage[] {
+/**
+ * Joins the items of one assistant turn, which are several here, into one chat message.
+ * @throws {RequestError} as {@link fromResponsesRequest}
+ */
+export function toChatMessages(items: readonly ResponseInputItem[]): ChatMessage[] {
   const messages: ChatMessage[] = [];
   let turn: ChatMessage | null = null;
   const assistantTurn = (): ChatMessage => {

@@ -8,6 +8,7 @@ import type {
 } from '@trainyard/protocol';
 
 import { parseModelName } from '../../contract/model-names.ts';
+import { type CallHistory, chatHistories, OTHER_FORMS } from './call-histories.ts';
 import { type Place, TrajectoryFormatError } from './trajectory-format-error.ts';
 
 /** The model that is trained, by the names that calls to it had. */
@@ -22,14 +23,11 @@ export function policyNames({ entity, project, name }: PolicyNames): PolicyNames
   return { entity, project, name };
 }
 
-/** Forms in which a call cannot be trained: their answers name no tokens. */
-const UNTRAINED_FORMS = ['completions', 'responses', 'messages'] as const;
-
 /** Where the parts of a call were in the body, for each history that it became. */
 interface Source {
-  readonly exchange: number;
-  readonly choice: number;
-  readonly numMessages: number;
+  /** Place of the call, below the trajectory. */
+  readonly call: Place;
+  readonly placeInCall: CallHistory['placeInCall'];
 }
 const sources = new WeakMap<WireTrajectory, readonly Source[]>();
 
@@ -40,7 +38,7 @@ const sources = new WeakMap<WireTrajectory, readonly Source[]>();
  * Calls of other models, a judge's for instance, are left out and counted.
  *
  * @param index place of the group in the job, for messages
- * @throws {TrajectoryFormatError} for calls beside histories, and for calls of the policy in a form that names no tokens
+ * @throws {TrajectoryFormatError} for calls beside histories, and for calls of the policy whose tokens are not known
  */
 export function completeGroup(
   group: SentTrajectoryGroup,
@@ -76,49 +74,51 @@ export function placeInBody(group: WireTrajectoryGroup, place: Place): Place {
   const isFurther = place[5] === 'additional_histories';
   const rest = place.slice(isFurther ? 7 : 5);
   const source = from?.[isFurther ? Number(place[6]) + 1 : 0];
-  if (source === undefined || rest[0] !== 'messages_and_choices') return place;
-  const isMessage = Number(rest[1]) < source.numMessages;
-  const part = isMessage ? ['request', 'messages', rest[1]!] : ['response', 'choices', source.choice];
-  return [...place.slice(0, 5), 'exchanges', 'chat_completions', source.exchange, ...part, ...rest.slice(2)];
+  if (source === undefined || (rest[0] !== 'messages_and_choices' && rest[0] !== 'tools')) return place;
+  return [...place.slice(0, 5), ...source.call, ...source.placeInCall(rest)];
 }
 
 function readExchanges(exchanges: WireExchanges, place: Place, policy: PolicyNames) {
   const histories: WireHistory[] = [];
   const from: Source[] = [];
   let numForeign = 0;
-  for (const form of UNTRAINED_FORMS) {
-    for (const [index, { model }] of (exchanges[form] ?? []).entries()) {
-      if (isPolicy(model, policy))
-        throw invalid(
-          [...place, 'exchanges', form, index],
-          'Input should be a chat completion: answers in other forms do not name their tokens, so they cannot be trained',
-        );
-      numForeign += 1;
+  const add = (call: Place, told: readonly CallHistory[]) => {
+    for (const { history, placeInCall } of told) {
+      histories.push(history);
+      from.push({ call, placeInCall });
     }
+  };
+  for (const [index, exchange] of (exchanges.chat_completions ?? []).entries()) {
+    const { model, request, response } = exchange;
+    if (isPolicy(model ?? request.model ?? response.model, policy))
+      add(['exchanges', 'chat_completions', index], chatHistories(exchange));
+    else numForeign += 1;
   }
-  for (const [exchange, { model, request, response }] of (exchanges.chat_completions ?? []).entries()) {
-    if (!isPolicy(model ?? request.model ?? response.model, policy)) {
-      numForeign += 1;
-      continue;
+  for (const [form, historiesOf] of typedEntries(OTHER_FORMS))
+    for (const [index, exchange] of (exchanges[form] ?? []).entries()) {
+      const { model, request, response } = exchange;
+      const call: Place = ['exchanges', form, index];
+      if (isPolicy(model ?? request?.['model'] ?? response?.['model'], policy))
+        add(call, historiesOf(exchange, [...place, ...call]));
+      else numForeign += 1;
     }
-    for (const [choice, sampled] of response.choices.entries()) {
-      histories.push({ messages_and_choices: [...request.messages, sampled], tools: request.tools ?? null });
-      from.push({ exchange, choice, numMessages: request.messages.length });
-    }
-  }
   return { histories, sources: from, numForeign };
 }
 
+function typedEntries<Key extends string, Value>(record: Readonly<Record<Key, Value>>): [Key, Value][] {
+  return Object.entries(record) as [Key, Value][];
+}
+
 /** Whether a call went to the model that is trained; a call without a name did. Any step of it is the policy: what was sampled says which. */
-function isPolicy(model: string | null | undefined, policy: PolicyNames): boolean {
+function isPolicy(model: unknown, policy: PolicyNames): boolean {
   if (model === undefined || model === null) return true;
-  const name = parseModelName(model);
+  const name = typeof model === 'string' ? parseModelName(model) : null;
   if (name === null || name.name !== policy.name) return false;
   return name.project === null || (name.project === policy.project && name.entity === policy.entity);
 }
 
 function isEmpty(exchanges: WireExchanges): boolean {
-  return [exchanges.chat_completions, ...UNTRAINED_FORMS.map((form) => exchanges[form])].every((list) => !list?.length);
+  return Object.values(exchanges).every((list) => !list?.length);
 }
 
 function invalid(loc: Place, msg: string): TrajectoryFormatError {
