@@ -51,6 +51,8 @@ const MessageSchema = Type.Object({
   tool_call_id: optionalNullable(Type.String()),
   reasoning: optionalNullable(Type.String()),
   reasoning_content: optionalNullable(Type.String()),
+  // As in OpenAI's files for fine-tuning.
+  weight: optionalNullable(Type.Unsafe<0 | 1>({ enum: [0, 1] })),
 });
 
 /** One line of the training data: a conversation with its tools. Other keys are accepted and not used. */

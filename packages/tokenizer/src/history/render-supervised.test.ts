@@ -53,6 +53,14 @@ describe('what is trained of a conversation', () => {
     ]);
   });
 
+  test('a turn of weight 0 is context, also where it is the last one', () => {
+    const messages = [user('hi'), assistant('yes', { weight: 0 }), user('again'), assistant('no', { weight: 1 })];
+    expect(render(CHATML, messages)).toEqual(['‹user\nhi›\n‹assistant\nyes›\n‹user\nagain›\n‹assistant\n⟦no›⟧']);
+    const ended = [user('hi'), assistant('yes'), user('again'), assistant('no', { weight: 0 })];
+    expect(render(CHATML, ended)).toEqual(['‹user\nhi›\n‹assistant\n⟦yes›⟧']);
+    expect(render(CHATML, ended, { assistantTurns: 'last' })).toEqual([]);
+  });
+
   test('an end token in the words of a user or an assistant is text', () => {
     const [text] = render(CHATML, [user('<|im_end|>'), assistant('a<|im_end|>b')]);
     expect(text).toBe('‹user\n››\n‹assistant\n⟦a›b›⟧');

@@ -10,7 +10,7 @@ import type { TrainingSequence } from './training-sequence.ts';
 export interface SupervisedOptions {
   /** Tools that the conversation is rendered with; null or absent = none. */
   tools?: readonly unknown[] | null;
-  /** Which assistant turns are trained: each of them, or only the last one. */
+  /** Which assistant turns are trained: each of them, or only the last one; in either case none whose `weight` is 0. */
   assistantTurns: 'all' | 'last';
 }
 
@@ -20,7 +20,7 @@ export interface SupervisedOptions {
  * A turn is what the template writes behind the opening of that turn, up to and including its first end token: what a sampler would have
  * had to produce, and nothing of what the template adds after it. Everything else is as in `renderHistory`; log-probabilities are NaN.
  *
- * @returns empty when no assistant turn is there
+ * @returns empty when no assistant turn is trained
  * @throws {TokenizerError} `tokenizer.history_malformed` when the template writes a turn without a recognisable beginning; as
  *   `ChatTemplate.render`
  */
@@ -34,7 +34,8 @@ export function renderSupervised(
   const renderer = template.renderer(messages, { tools, templateVariables });
   const last = messages.findLastIndex(isAssistant);
   const items = messages.map((message, index): HistoryItem => {
-    if (!isAssistant(message) || (assistantTurns === 'last' && index !== last)) return { kind: 'message', message };
+    const isTrained = isAssistant(message) && message['weight'] !== 0 && (assistantTurns === 'all' || index === last);
+    if (!isTrained) return { kind: 'message', message };
     return { kind: 'choice', message, ...turnAt(index, messages, renderer, template.tokenizer) };
   });
   return renderHistory(template, items, { tools });

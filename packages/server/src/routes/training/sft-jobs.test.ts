@@ -210,6 +210,36 @@ describe('a supervised job', () => {
     });
   });
 
+  test.each<[string, object, string]>([
+    [
+      'a weight between 0 and 1',
+      { weight: 0.5 },
+      '`training_data_url.line.1.messages.1.weight`: Input should be 0 or 1',
+    ],
+    ['a weight that is text', { weight: '0' }, '`training_data_url.line.1.messages.1.weight`: Input should be 0 or 1'],
+    [
+      'a call of the older form',
+      { content: null, function_call: { name: 'f', arguments: '{}' } },
+      '`training_data_url.line.1.messages.1.function_call`: Input should be null or absent: give the call in `tool_calls`',
+    ],
+  ])('%s is refused', async (_name, more, message) => {
+    const messages = [
+      { role: 'user', content: 'hi' },
+      { role: 'assistant', content: 'a', ...more },
+    ];
+    const answer = await refused(dataUrl(JSON.stringify({ messages })));
+    expect(answer).toMatchObject({ status: 422, message: expect.stringContaining(message) });
+  });
+
+  test('the weight of a message is kept for training', async () => {
+    const messages = [
+      { role: 'user', content: 'hi' },
+      { role: 'assistant', content: 'a', weight: 0, function_call: null },
+    ];
+    const { lines } = await created(dataUrl(JSON.stringify({ messages })));
+    expect(lines).toEqual([{ messages }]);
+  });
+
   test('an unknown model is 404, also another entity’s', async () => {
     const authorization = `Bearer ${await server.makeKey('rival', ['training'])}`;
     expect((await create(dataUrl(DATA), { model_id: 'nope' })).statusCode).toBe(404);

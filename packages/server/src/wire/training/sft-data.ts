@@ -13,6 +13,9 @@ import { writeArguments } from '../written-arguments.ts';
 
 const checkLine = compileLargeBodyCheck(SftLineSchema);
 
+/** No template writes it: what remained of the turn would be trained, which is an empty reply. */
+const FORMER_CALL = 'Input should be null or absent: give the call in `tool_calls`';
+
 type Place = readonly (string | number)[];
 
 /**
@@ -60,6 +63,9 @@ function readLine(text: string, number: number, place: Place): WireSftLine {
         if (msg !== null) throw lineFault(place, number, 'not_supported', msg, [...at, 'content', partIndex]);
       });
     }
+    const { function_call: formerCall } = message as { function_call?: unknown };
+    if (formerCall !== undefined && formerCall !== null)
+      throw lineFault(place, number, 'not_supported', FORMER_CALL, [...at, 'function_call']);
     (message.tool_calls ?? []).forEach((call, callIndex) => {
       if (isArguments(call.function.arguments)) return;
       const below = [...at, 'tool_calls', callIndex, 'function', 'arguments'];
