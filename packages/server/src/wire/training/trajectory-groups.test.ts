@@ -94,6 +94,54 @@ describe('items', () => {
     expect(second).toMatchObject({ kind: 'choice', tokenIds: Int32Array.of(2) });
   });
 
+  test.each<[string, Record<string, unknown>, string]>([
+    ['content of null', { role: 'user', content: [null] }, 'content.0: Input should be a string, or a part'],
+    ['content of numbers', { role: 'user', content: ['x', 5] }, 'content.1: Input should be a string, or a part'],
+    ['content of lists', { role: 'user', content: [['x']] }, 'content.0: Input should be a string, or a part'],
+    ['a part that is nothing', { role: 'user', content: [{}] }, 'content.0.text: Input should be a valid string'],
+    [
+      'text that is none',
+      { role: 'user', content: [{ type: 'text', text: 5 }] },
+      'content.0.text: Input should be a valid string',
+    ],
+    [
+      'a refusal that is none',
+      { role: 'assistant', content: [{ type: 'refusal', refusal: {} }] },
+      'content.0.refusal: Input should be a valid string',
+    ],
+    ['calls that are text', { role: 'assistant', tool_calls: 'f' }, 'tool_calls: Input should be a valid list'],
+    ['a call that is null', { role: 'assistant', tool_calls: [null] }, 'tool_calls.0: Input should be a call'],
+    ['a call of nothing', { role: 'assistant', tool_calls: [{ id: '1' }] }, 'tool_calls.0.function: Input should have'],
+    [
+      'a call without a name',
+      { role: 'assistant', tool_calls: [{ function: { arguments: '{}' } }] },
+      'tool_calls.0.function.name: Input should be a valid string',
+    ],
+    [
+      'arguments that are a number',
+      { role: 'assistant', tool_calls: [{ function: { name: 'f', arguments: 5 } }] },
+      'tool_calls.0.function.arguments: Input should be a valid string, or an object',
+    ],
+    [
+      'a choice of somebody else',
+      choice(null, { message: { role: 'user', content: 'x' } }),
+      "message.role: Input should be 'assistant' in a choice",
+    ],
+  ])('%s is refused with its place', (_name, item, message) => {
+    expect(() => items({ role: 'user', content: 'q' }, item)).toThrow(message);
+  });
+
+  test('whatever a chat takes is taken: parts without text, calls that were cut off, and whose arguments are objects', () => {
+    const call = (args: unknown) => ({ id: '1', type: 'function', function: { name: '', arguments: args } });
+    const list = [
+      { role: 'user', content: ['x', { type: 'text' }, { type: 'text', text: null }, { text: 'y' }] },
+      { role: 'assistant', content: null, tool_calls: [call('{"a":'), call({}), call(null)] },
+      { role: 'assistant', content: [], tool_calls: null },
+      { role: 'tool', tool_call_id: '1', content: [{ type: 'text', text: 'r' }], tool_calls: 'unread' },
+    ];
+    expect(items(...list).map(({ message }) => message)).toEqual(list);
+  });
+
   test('a log-probability that rounding put above 0 is 0; a larger one is refused', () => {
     const at = (logprob: unknown) => items(choice({ content: [{ token: 'token_id:1', logprob }] }))[0];
     expect(at(1e-6)).toMatchObject({ logprobs: Float32Array.of(0) });

@@ -95,6 +95,8 @@ function readItem(item: unknown, place: Place, options: GroupOptions): HistoryIt
     isChoice ? { role: 'assistant', ...(item['message'] as object) } : item,
     isChoice ? [...place, 'message'] : place,
   );
+  if (isChoice && message.role !== 'assistant')
+    fail([...place, 'message', 'role'], 'literal_error', "Input should be 'assistant' in a choice", message.role);
   const isReply = isChoice || item['role'] === 'assistant';
   const entries = isReply ? logprobEntries(item['logprobs'], [...place, 'logprobs']) : null;
   const given = isReply ? readIds(item['token_ids'], [...place, 'token_ids'], options) : null;
@@ -175,18 +177,39 @@ function readMessage(message: object, place: Place): TemplateMessage {
   if (content !== undefined && content !== null && typeof content !== 'string' && !Array.isArray(content)) {
     fail([...place, 'content'], 'string_type', 'Input should be a valid string or list');
   }
-  if (Array.isArray(content)) {
-    const index = content.findIndex((part: unknown) => isObject(part) && !TEXT_PARTS.has(part['type']));
-    const type: unknown = (content[index] as { type?: unknown } | undefined)?.type;
-    if (index >= 0)
-      fail(
-        [...place, 'content', index, 'type'],
-        'literal_error',
-        "Input should be 'text': this service reads text",
-        type,
-      );
-  }
+  if (Array.isArray(content)) content.forEach((part: unknown, index) => checkPart(part, [...place, 'content', index]));
+  if (role === 'assistant' && calls !== undefined && calls !== null) checkCalls(calls, [...place, 'tool_calls']);
   return message as TemplateMessage;
+}
+
+function checkPart(part: unknown, place: Place): void {
+  if (typeof part === 'string') return;
+  if (!isObject(part)) fail(place, 'dict_type', 'Input should be a string, or a part with `type` and `text`', part);
+  const { type } = part;
+  if (!TEXT_PARTS.has(type))
+    fail([...place, 'type'], 'literal_error', "Input should be 'text': this service reads text", type);
+  const key = type === 'refusal' || type === 'thinking' ? type : 'text';
+  const text = part[key];
+  // As in a chat: null is no text, and only what has a type may lack it.
+  const isAbsent = text === null || (text === undefined && type !== undefined);
+  if (!isAbsent && typeof text !== 'string')
+    fail([...place, key], 'string_type', 'Input should be a valid string', text);
+}
+
+/** On calls of another shape a template fails, or leaves them out, and the prompt is not the one that was sampled behind. */
+function checkCalls(calls: unknown, place: Place): void {
+  if (!Array.isArray(calls)) fail(place, 'list_type', 'Input should be a valid list');
+  calls.forEach((call: unknown, index) => {
+    const at = [...place, index];
+    if (!isObject(call)) fail(at, 'dict_type', 'Input should be a call, with `function`', call);
+    const { function: called } = call;
+    if (!isObject(called)) fail([...at, 'function'], 'dict_type', 'Input should have `name` and `arguments`', called);
+    const { name, arguments: args } = called;
+    if (typeof name !== 'string')
+      fail([...at, 'function', 'name'], 'string_type', 'Input should be a valid string', name);
+    if (args === undefined || args === null || typeof args === 'string' || isObject(args)) return;
+    fail([...at, 'function', 'arguments'], 'string_type', 'Input should be a valid string, or an object', args);
+  });
 }
 
 /** Templates write tools and calls, and what is infinite here would be null there. */
