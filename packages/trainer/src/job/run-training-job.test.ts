@@ -332,7 +332,7 @@ describe('runTrainingJob', () => {
     });
     const resumed = parts();
     expect((await runTrainingJob(job(), resumed)).digest).toBe(expected.digest);
-    expect(resumed.model.numForwards).toBe(expected.numGradientSteps - 2);
+    expect(resumed.model.numBackwards).toBe(expected.numGradientSteps - 2);
   });
 
   it.each([false, true])('goes on after a crash in any row of a step (cancelled: %s)', async (isCancelled) => {
@@ -343,15 +343,15 @@ describe('runTrainingJob', () => {
     const counted = parts();
     await runTrainingJob(job(ACCUMULATED, { snapshots: join(directory, 'w2') }), counted);
     rmSync(join(directory, 'out'), { recursive: true });
-    const { numForwards } = counted.model;
+    const { numBackwards } = counted.model;
     expect(expected.numGradientSteps).toBe(2);
-    expect(numForwards).toBeGreaterThan(4);
-    for (let last = 0; last < numForwards; last++) {
+    expect(numBackwards).toBeGreaterThan(4);
+    for (let last = 0; last < numBackwards; last++) {
       const controller = new AbortController();
       class Crashing extends BigramPolicy {
         override async backward(lossGradient: Float32Array, options?: BackwardOptions) {
           await super.backward(lossGradient, options);
-          if (this.numForwards <= last) return;
+          if (this.numBackwards <= last) return;
           if (!isCancelled) throw new Error('the process died');
           controller.abort();
         }
@@ -382,10 +382,10 @@ describe('runTrainingJob', () => {
     writeFileSync(join(snapshot, 'adapter_model.safetensors'), weights);
     const again = parts();
     expect((await runTrainingJob(job(), again)).digest).toBe(expected.digest);
-    expect(again.model.numForwards).toBe(expected.numGradientSteps);
+    expect(again.model.numBackwards).toBe(expected.numGradientSteps);
     const other = parts();
     await runTrainingJob(job({ ...SMALL_ROWS, learningRate: 0.02 }), other);
-    expect(other.model.numForwards).toBe(expected.numGradientSteps);
+    expect(other.model.numBackwards).toBe(expected.numGradientSteps);
   });
 
   it('goes on from a checkpoint with its momentum', async () => {
@@ -508,6 +508,8 @@ describe('runTrainingJob', () => {
     ['gradient', () => new NanBackward(), SMALL_ROWS],
     ['recomputed log-probability', () => new NanForward(), { ...SMALL_ROWS, precalculateLogprobs: true }],
     ['weight', () => new BigramPolicy(), { ...SMALL_ROWS, learningRate: 3e38 }],
+    // Weights of the last step, behind which no other comes that would see it.
+    ['log-probability under the new weights', () => new BigramPolicy(), { gradientSteps: 1, learningRate: 1e38 }],
   ])('fails and publishes nothing when a %s is not finite', async (_name, model, config) => {
     const running = runTrainingJob(job(config), parts({ model: model() }));
     await expect(running).rejects.toMatchObject({ code: 'trainer.non_finite' });

@@ -20,7 +20,7 @@ import type {
   TrainablePolicy,
 } from '../model/policy-model.ts';
 import { freshOptimizerState, type OptimizerConfig, type OptimizerState } from '../optimizer/adamw.ts';
-import { updateWeights } from '../optimizer/weight-update.ts';
+import { requireFinite, updateWeights } from '../optimizer/weight-update.ts';
 import type {
   AdapterVersion,
   CallOptions,
@@ -49,6 +49,15 @@ const FREE_GATE: ComputeGate = { acquire: async () => {}, release: () => {}, isW
 
 /** Larger ones cost more than they adapt. */
 const MAX_RANK = 256;
+
+/** The shortest text in which a token attends to another one. */
+const TRIAL: PackedRow = {
+  tokenIds: Int32Array.of(0, 1),
+  positions: Int32Array.of(0, 1),
+  parents: Int32Array.of(-1, 0),
+  sources: Int32Array.of(1),
+  targets: Int32Array.of(0),
+};
 
 /** A learner in this process: a `PolicyModel`, AdamW beside it, and versions in folders. It computes between two turns of the gate. */
 export class EmbeddedLearner implements LearnerSession {
@@ -147,6 +156,7 @@ export class EmbeddedLearner implements LearnerSession {
     { isServed = true, metrics = {} }: { isServed?: boolean; metrics?: Readonly<Record<string, number>> } = {},
   ): Promise<AdapterVersion> {
     const { lora, architecture } = this.#policy;
+    if (isServed) await this.#tryWeights();
     try {
       return await this.#versions.write(name, (directory) => {
         const digest = isServed
@@ -208,6 +218,17 @@ export class EmbeddedLearner implements LearnerSession {
   /** Drops the adapter that is kept by a name, once that names another version or none. */
   #forgetReference(name: string): void {
     if (this.#reference?.name === name) this.#reference = null;
+  }
+
+  /**
+   * Large weights can each be a number while nothing that the model computes by them is: no step comes that would show it, and all that is sampled from the
+   * version would fail, as would every job that goes on from it.
+   *
+   * @throws {TrainerError} `trainer.non_finite`
+   */
+  async #tryWeights(): Promise<void> {
+    const [output] = await this.forward([TRIAL]);
+    requireFinite('a log-probability under the new weights', output!.logprobs);
   }
 
   #clearGradients(): void {

@@ -137,7 +137,7 @@ export interface LearnerSession {
    *
    * @param options.isServed false: for `load` alone, which may be quicker. Default true: for sampling, too.
    * @param options.metrics kept beside it
-   * @throws {TrainerError} `trainer.disk_full`
+   * @throws {TrainerError} `trainer.disk_full`; `trainer.non_finite` for weights to be served by which the model computes no numbers, where the learner can tell
    */
   save(
     name: string,

@@ -153,7 +153,7 @@ describe('runSftJob', () => {
     const moved = [turn('none', null), ...EXAMPLES];
     const other = parts();
     await runSftJob(job({ batchSize: 1 }, { name: 'b', snapshots: first.snapshots, examples: moved }), other);
-    expect(other.model).toMatchObject({ numForwards: 5 });
+    expect(other.model).toMatchObject({ numBackwards: 5 });
   });
 
   it('counts what is too long or teaches nothing, and leaves its batch in its place', async () => {

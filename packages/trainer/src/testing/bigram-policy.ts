@@ -43,6 +43,7 @@ export class BigramPolicy implements TrainablePolicy {
   readonly #scale = BIGRAM_LORA.alpha / BIGRAM_LORA.rank;
   #kept: { row: PackedRow; probabilities: Float64Array[] } | null = null;
   numForwards = 0;
+  numBackwards = 0;
   isClosed = false;
 
   async forward(row: PackedRow, options: ForwardOptions = {}): Promise<ForwardResult> {
@@ -65,6 +66,7 @@ export class BigramPolicy implements TrainablePolicy {
   }
 
   async backward(lossGradient: Float32Array, options: BackwardOptions = {}): Promise<void> {
+    this.numBackwards++;
     await turn(options);
     assert(this.#kept !== null, 'backward needs a forward that kept');
     const { row, probabilities } = this.#kept;
