@@ -167,7 +167,9 @@ describe('a training job', () => {
     ]);
     for (const action of ['pause', 'resume']) {
       const refused = await act(id, action);
-      expect([refused.statusCode, refused.json<ErrorBody>().error.code]).toEqual([409, 'request.job_ended']);
+      const { code, message } = refused.json<ErrorBody>().error;
+      expect([refused.statusCode, code]).toEqual([409, 'request.job_ended']);
+      expect(message).toBe(`The training job was cancelled and cannot be ${action}d any more`);
     }
   });
 

@@ -153,7 +153,11 @@ function existing<Result extends { job: Job }>(result: Result | null, jobId: str
 }
 
 function ended(job: Job, verb: string): RequestError {
-  return new RequestError('request.job_ended', `The training job has ${job.status} and cannot be ${verb} any more`, {
-    param: 'job_id',
-  });
+  return new RequestError(
+    'request.job_ended',
+    `The training job ${job.status === 'cancelled' ? 'was' : 'has'} ${job.status} and cannot be ${verb} any more`,
+    {
+      param: 'job_id',
+    },
+  );
 }
