@@ -67,6 +67,16 @@ describe.each(SIZES)('%s', (_name, padding) => {
     }
   });
 
+  test('with more groups than the answers of a job should tell of is refused, also where they are empty', async () => {
+    const groups = [{ logs: [padding] }, ...Array.from({ length: 100_000 }, () => ({}))];
+    for (const path of [JOBS, `/v1/preview/models/${modelId}/log`]) {
+      const body = { model_id: modelId, split: 'val', trajectory_groups: groups };
+      const response = await server.request('POST', path, body);
+      expect(response.statusCode).toBe(422);
+      expect(response.body).toContain('List should have at most 100000 groups together, not 100001');
+    }
+  });
+
   test('is refused with the same words', async () => {
     const valid = { model_id: modelId, trajectory_groups: [group(choice('token_id:5'), padding)] };
     const bodies: [unknown, number, string, string | null][] = [

@@ -39,6 +39,8 @@ interface BodyFields {
 /** Limit of one body: each is a row, and all are written in one transaction, for which every other writer waits. */
 const MAX_TRAJECTORIES = 100_000;
 const MAX_METRICS = 10_000;
+/** A job tells in each answer what became of each of its groups, empty ones too. */
+const MAX_GROUPS = 100_000;
 
 /** Summary, for the route, of a body that passed its schema; the groups stay where they were parsed. */
 export interface BodySummary<Kind extends TrajectoryBodyKind = TrajectoryBodyKind> {
@@ -115,6 +117,7 @@ export class ParsedTrajectoryBody<Kind extends TrajectoryBodyKind> implements Tr
     for (const [name, value] of Object.entries(fields)) {
       if (isDeeperThan(value, MAX_JSON_DEPTH)) throw tooDeep(name);
     }
+    refuseMore(MAX_GROUPS, 'groups', groups.length, 'List');
     const numTrajectories = groups.reduce((sum, group) => sum + (group.trajectories?.length ?? 0), 0);
     refuseMore(MAX_TRAJECTORIES, 'trajectories', numTrajectories);
     this.#groups = groups;
@@ -193,9 +196,9 @@ function* chain(...parts: Iterable<unknown>[]): Generator<unknown> {
   for (const part of parts) yield* part;
 }
 
-function refuseMore(limit: number, what: string, number: number): void {
+function refuseMore(limit: number, what: string, number: number, holder = 'Groups'): void {
   if (number <= limit) return;
-  const msg = `Groups should have at most ${limit} ${what} together, not ${number}; send the others in another request`;
+  const msg = `${holder} should have at most ${limit} ${what} together, not ${number}; send the others in another request`;
   throw RequestError.invalid([{ loc: ['body', 'trajectory_groups'], msg, type: 'too_long' }]);
 }
 

@@ -302,6 +302,9 @@ describe('logs', () => {
     expect((await server.request('POST', path, { split: 'val', trajectory_groups: [] })).statusCode).toBe(200);
     expect((await server.request('POST', path, { split: '\ud800', trajectory_groups: [] })).statusCode).toBe(422);
     expect(await latest()).toEqual({ 'val/reward': 2, 'val/exception_rate': 0 });
+    const ofAnother = { model_id: 'another', split: 'val', trajectory_groups: [GROUP] };
+    const refused = await server.request('POST', path, ofAnother);
+    expect([refused.statusCode, refused.json<ErrorBody>().error.param]).toEqual([422, 'model_id']);
     const { items } = await server.store.listLogs({ modelId: id });
     expect(items).toHaveLength(2);
     expect(await Array.fromAsync(server.blobs.getJsonLines(items[0]?.blobKey ?? ''))).toEqual([GROUP]);

@@ -12,6 +12,7 @@ import {
 import type { TrajectoryBody } from '../../bodies/trajectory-body.ts';
 import { answerOnce, type Completes } from '../../answers/idempotency.ts';
 import { removeUnlessNamed } from '../../data/remove-unless-named.ts';
+import { RequestError } from '../../faults/request-error.ts';
 import type { RouteParts } from '../server-parts.ts';
 import { policyNames } from '../../wire/training/captured-exchanges.ts';
 import { notFound, ownedModel } from '../owned.ts';
@@ -40,6 +41,11 @@ export function trajectoryLogRoutes(app: FastifyInstance, parts: RouteParts, bod
   ): Promise<LogTrajectoriesResponse> {
     const { fields, numGroups, numTrajectories, numExceptions } = body.summary;
     const model = await ownedModel(request, parts, request.params.model_id);
+    const { model_id: named = null } = fields;
+    if (named !== null && named !== model.id) {
+      const msg = 'Input should be the model of the path, or absent';
+      throw RequestError.invalid([{ loc: ['body', 'model_id'], msg, type: 'value_error', input: named.slice(0, 200) }]);
+    }
     const answer = { model_id: model.id, num_trajectories: numTrajectories };
     if (numTrajectories === 0) return answer;
     const { split } = fields;
