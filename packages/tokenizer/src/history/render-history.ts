@@ -51,6 +51,15 @@ export function renderHistory(
   items: readonly HistoryItem[],
   options: RenderOptions = {},
 ): TrainingSequence[] {
+  return atOnce(historyTurns(template, items, options));
+}
+
+/** The work of {@link renderHistory}, which grows with the square of the turns, a choice at a time. */
+export function* historyTurns(
+  template: ChatTemplate,
+  items: readonly HistoryItem[],
+  options: RenderOptions = {},
+): Generator<void, TrainingSequence[], void> {
   const messages = items.map(({ message }) => message);
   const templateVariables = { ...defaultTemplateVariables(template.source), ...options.templateVariables };
   const renderer = template.renderer(messages, { ...options, templateVariables });
@@ -86,8 +95,17 @@ export function renderHistory(
     } else sequence.addContext(context);
     sequence.addChoice(choice, promptIds);
     open = { index, choice, prompt };
+    yield;
   }
   return sequences.map((builder) => builder.build());
+}
+
+/** Work that comes in turns, without a pause. */
+export function atOnce<Result>(turns: Generator<void, Result, void>): Result {
+  for (;;) {
+    const { done, value } = turns.next();
+    if (done) return value;
+  }
 }
 
 /**

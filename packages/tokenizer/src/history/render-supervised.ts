@@ -1,6 +1,6 @@
 import type { ChatTemplate } from '../template/chat-template.ts';
 import type { PromptRenderer } from '../template/prompt-renderer.ts';
-import { renderHistory, type HistoryItem } from './render-history.ts';
+import { atOnce, historyTurns, type HistoryItem } from './render-history.ts';
 import type { TemplateMessage } from '../contract/template-message.ts';
 import { defaultTemplateVariables } from '../template/template-variables.ts';
 import { TokenizerError } from '../contract/tokenizer-error.ts';
@@ -29,16 +29,28 @@ export function renderSupervised(
   messages: readonly TemplateMessage[],
   options: SupervisedOptions,
 ): TrainingSequence[] {
+  return atOnce(supervisedTurns(template, messages, options));
+}
+
+/** The work of {@link renderSupervised}, which grows with the square of the turns, a turn at a time. */
+export function* supervisedTurns(
+  template: ChatTemplate,
+  messages: readonly TemplateMessage[],
+  options: SupervisedOptions,
+): Generator<void, TrainingSequence[], void> {
   const { tools = null, assistantTurns } = options;
   const templateVariables = defaultTemplateVariables(template.source);
   const renderer = template.renderer(messages, { tools, templateVariables });
   const last = messages.findLastIndex(isAssistant);
-  const items = messages.map((message, index): HistoryItem => {
+  const items: HistoryItem[] = [];
+  for (const [index, message] of messages.entries()) {
     const isTrained = isAssistant(message) && message['weight'] !== 0 && (assistantTurns === 'all' || index === last);
-    if (!isTrained) return { kind: 'message', message };
-    return { kind: 'choice', message, ...turnAt(index, messages, renderer, template.tokenizer) };
-  });
-  return renderHistory(template, items, { tools });
+    if (isTrained) {
+      items.push({ kind: 'choice', message, ...turnAt(index, messages, renderer, template.tokenizer) });
+      yield;
+    } else items.push({ kind: 'message', message });
+  }
+  return yield* historyTurns(template, items, { tools });
 }
 
 function turnAt(index: number, messages: readonly TemplateMessage[], renderer: PromptRenderer, tokenizer: Tokenizer) {

@@ -34,6 +34,17 @@ describe('trainingSequences', () => {
     expect(4 * yes!.weight).toBeCloseTo(3 * no!.weight, 5);
   });
 
+  it('hears of a cancellation between two turns of one history', async () => {
+    const items = Array.from({ length: 20 }, (_, turn) => [message('user', `${turn}?`), choice('yes')]).flat();
+    const controller = new AbortController();
+    // It waits once before the first history.
+    setImmediate(() => setImmediate(() => controller.abort(new Error('cancelled'))));
+    const { signal } = controller;
+    const config = resolveTrainingConfig({});
+    const groups = [group({ reward: 1, histories: [{ items, tools: null }] }, answer(0, 'no'))];
+    await expect(trainingSequences(groups, { template: byteTemplate, config, signal })).rejects.toThrow('cancelled');
+  });
+
   it('counts what it drops, and why', async () => {
     const long = answer(1, 'y'.repeat(300));
     const untrainable = {

@@ -1,5 +1,5 @@
 import { setImmediate } from 'node:timers/promises';
-import { renderHistory, type ChatTemplate, type HistoryItem, type TrainingSequence } from '@trainyard/tokenizer';
+import { historyTurns, type ChatTemplate, type HistoryItem, type TrainingSequence } from '@trainyard/tokenizer';
 import { balanced, groupAdvantages, normalizeCredit, trajectoryWeights, type CreditInput } from './advantage.ts';
 import { ReplayLedger, type PlacedReplay } from '../packing/choice-replay.ts';
 import { hasRegularizer, type TrainingConfig } from '../config/training-config.ts';
@@ -14,6 +14,7 @@ import {
   type TrajectoryOutcome,
 } from './sequence-report.ts';
 import type { GroupSize, StepSequence } from './training-steps.ts';
+import { inTurns } from './in-turns.ts';
 import type { History, TrajectoryGroup } from './trajectory.ts';
 
 export interface TrainingSequences {
@@ -78,9 +79,11 @@ export async function trainingSequences(
       if (trajectoryIndex % TRAJECTORIES_PER_TURN === 0) await setImmediate();
       signal.throwIfAborted();
       const where = `group ${groupIndex}, trajectory ${trajectoryIndex}`;
-      const rendered = histories.map((history, historyIndex) =>
-        render(template, history, config, replays, `${where}, history ${historyIndex}`),
-      );
+      const rendered: Awaited<ReturnType<typeof render>>[] = [];
+      for (const [historyIndex, history] of histories.entries())
+        rendered.push(
+          await render(history, `${where}, history ${historyIndex}`, { template, config, replays, signal }),
+        );
       const isTrained = advantage !== 0 || isRegularized;
       const reasons = histories.map(({ items }, i) => (rendered[i]!.sequences.length > 0 ? null : untrainable(items)));
       if (isTrained) for (const reason of reasons) if (reason !== null) drops.dropHistory(reason);
@@ -193,21 +196,21 @@ function scaledAdvantages(inputs: readonly CreditInput[], config: TrainingConfig
   return hasRegularizer(config) && inputs.length > 0 ? inputs.map(() => 0) : null;
 }
 
-function render(
-  template: ChatTemplate,
+async function render(
   history: History,
-  config: TrainingConfig,
-  replays: ReplayLedger,
   where: string,
-): { sequences: ReplayedSequence[]; drift: HistoryDrift } {
+  parts: { template: ChatTemplate; config: TrainingConfig; replays: ReplayLedger; signal: AbortSignal },
+): Promise<{ sequences: ReplayedSequence[]; drift: HistoryDrift }> {
+  const { template, config, replays, signal } = parts;
   const prepared = history.items.map((item) => replays.prepare(item));
   const items = config.allowTrainingWithoutLogprobs ? prepared.map((item) => asChoice(template, item)) : prepared;
   try {
-    const sequences = renderHistory(template, items, { tools: history.tools })
+    const sequences = (await inTurns(historyTurns(template, items, { tools: history.tools }), signal))
       .flatMap(withTrainedEnd)
       .map((sequence) => ({ ...sequence, replays: replays.placed(sequence.choices) }));
     return { sequences, drift: driftOf(template, history, items) };
   } catch (cause) {
+    signal.throwIfAborted();
     throw new TrainerError('trainer.render_failed', `${where}: ${(cause as Error).message}`, { cause });
   }
 }

@@ -42,7 +42,7 @@ export async function sftBatches(
     if (numTrajectories % config.batchSize === 0) batches.push({ sequences: [], numTrajectories: 0, numDropped: 0 });
     const batch = batches.at(-1)!;
     numTrajectories++;
-    const rendered = renderExample(example, numTrajectories, template, config);
+    const rendered = await renderExample(example, numTrajectories, template, { config, signal });
     if (rendered.kind === 'dropped') {
       batch.numDropped++;
       dropped[rendered.reason] = (dropped[rendered.reason] ?? 0) + 1;

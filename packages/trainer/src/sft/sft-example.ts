@@ -1,6 +1,7 @@
-import { renderSupervised, type TemplateMessage, type TrainingSequence } from '@trainyard/tokenizer';
+import { supervisedTurns, type TemplateMessage, type TrainingSequence } from '@trainyard/tokenizer';
 import type { ChatTemplate } from '@trainyard/tokenizer';
 import { TrainerError } from '../contract/errors.ts';
+import { inTurns } from '../rollouts/in-turns.ts';
 import { withTrainedEnd } from '../rollouts/training-sequences.ts';
 import type { SftConfig } from './sft-config.ts';
 
@@ -21,19 +22,21 @@ export type RenderedExample =
 
 /**
  * @param number of the example in the data, 1-based, for messages
- * @throws {TrainerError} `trainer.render_failed`
+ * @throws {TrainerError} `trainer.render_failed`; what `signal` was aborted with
  */
-export function renderExample(
+export async function renderExample(
   { messages, tools }: SftExample,
   number: number,
   template: ChatTemplate,
-  config: Pick<SftConfig, 'assistantTurns' | 'maxSequenceLength'>,
-): RenderedExample {
+  { config, signal }: { config: Pick<SftConfig, 'assistantTurns' | 'maxSequenceLength'>; signal: AbortSignal },
+): Promise<RenderedExample> {
   let sequences: TrainingSequence[];
   try {
     const { assistantTurns } = config;
-    sequences = renderSupervised(template, messages, { tools, assistantTurns }).flatMap(withTrainedEnd);
+    const turns = supervisedTurns(template, messages, { tools, assistantTurns });
+    sequences = (await inTurns(turns, signal)).flatMap(withTrainedEnd);
   } catch (cause) {
+    signal.throwIfAborted();
     throw new TrainerError('trainer.render_failed', `conversation ${number}: ${(cause as Error).message}`, { cause });
   }
   if (sequences.length === 0) return { kind: 'dropped', reason: 'no_trainable_tokens' };
