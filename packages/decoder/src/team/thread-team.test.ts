@@ -1,5 +1,7 @@
 import { Worker } from 'node:worker_threads';
 import { expect, test } from 'vitest';
+import { FORMATS, PRODUCT_CELL, type ProductWorkData } from '../products/product-work.ts';
+import { sharedMemory } from '../wasm/web-assembly.ts';
 import { awaitUnits, helpWith, takeUnits, TEAM_CELL, ThreadTeam } from './thread-team.ts';
 
 function work(numUnits: number) {
@@ -24,11 +26,17 @@ test('a unit that fails ends the work of a helper: the rest counts as done, and 
     computed.push(unit);
   });
   expect(computed).toEqual([4]);
-  expect([data.cells[TEAM_CELL.done], data.cells[TEAM_CELL.remaining], data.cells[TEAM_CELL.failed]]).toEqual([
+  expect([data.cells[TEAM_CELL.done], data.cells[TEAM_CELL.remaining], data.cells[TEAM_CELL.hasFailed]]).toEqual([
     5, 0, 1,
   ]);
-  const length = (data.reason[0]! << 8) + data.reason[1]!;
-  expect(Buffer.from(data.reason.slice(2, 2 + length)).toString()).toBe('RangeError: no such room, ä');
+  const told = () => Buffer.from(data.reason.slice(2, 2 + (data.reason[0]! << 8) + data.reason[1]!)).toString();
+  expect(told()).toBe('RangeError: no such room, ä');
+  // Another thread's failure in the same work does not write over it.
+  data.cells[TEAM_CELL.remaining] = 1;
+  helpWith(data, () => {
+    throw new Error('neither here');
+  });
+  expect(told()).toBe('RangeError: no such room, ä');
 });
 
 test.each([
@@ -47,6 +55,36 @@ test.each([
   awaitUnits(cells, 1);
   expect([cells[done], cells[isAwaited]]).toEqual([1, 0]);
   await worker.terminate();
+});
+
+test('after units that failed on several threads at once the next work is whole', () => {
+  const team = new ThreadTeam(2);
+  const memory = sharedMemory(1);
+  const cells = new Float64Array(new SharedArrayBuffer(8 * Object.keys(PRODUCT_CELL).length));
+  // There is no such format: what the other thread begins fails.
+  cells.set([FORMATS.length, 1], PRODUCT_CELL.format);
+  const failing = team.add({ kind: 'product', data: { memory, cells } satisfies ProductWorkData });
+  const sleep = (ms: number) => void Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
+  const isHelped = (): boolean => {
+    try {
+      team.run(failing, 2, true, () => sleep(20));
+      return false;
+    } catch (error) {
+      expect(String(error)).toMatch('a thread failed: TypeError');
+      return true;
+    }
+  };
+  // A thread takes some time to start.
+  for (let i = 0; !isHelped(); i++) expect(i).toBeLessThan(1000);
+  const failHere = () => {
+    sleep(500);
+    throw new Error('here');
+  };
+  expect(() => team.run(failing, 2, true, failHere)).toThrow('here');
+  const computed: number[] = [];
+  team.run(failing, 1, false, (unit) => void computed.push(unit));
+  expect(computed).toEqual([0]);
+  team.close();
 });
 
 test('a unit that fails on the calling thread is its failure, and the next work is whole', () => {

@@ -12,8 +12,8 @@ export const TEAM_CELL = {
   /** Whether threads look out for the next piece for a while before they sleep. */
   isAlert: 4,
   isClosed: 5,
-  /** Units of the work that failed, of any thread but the calling one. */
-  failed: 6,
+  /** Whether a unit of the work failed, of any thread but the calling one. */
+  hasFailed: 6,
   /** Whether the calling thread sleeps until all are done. */
   isAwaited: 7,
 } as const;
@@ -32,7 +32,7 @@ export interface TeamWork {
 
 export interface TeamThreadData {
   readonly cells: Int32Array;
-  /** The reason of the last failure, its length in front, as the calling thread hears no message meanwhile. */
+  /** The reason of the work's first failure, its length in front, as the calling thread hears no message meanwhile. */
   readonly reason: Uint8Array;
   readonly works: readonly TeamWork[];
   readonly thread: number;
@@ -69,6 +69,8 @@ export class ThreadTeam {
   run(work: number, numUnits: number, isShared: boolean, compute: (unit: number) => void): void {
     const cells = this.#cells;
     Atomics.store(cells, TEAM_CELL.work, work);
+    // Where the calling thread failed as well, nobody has read it.
+    Atomics.store(cells, TEAM_CELL.hasFailed, 0);
     Atomics.store(cells, TEAM_CELL.done, 0);
     Atomics.store(cells, TEAM_CELL.remaining, numUnits);
     if (isShared && this.numThreads > 1) {
@@ -81,8 +83,7 @@ export class ThreadTeam {
     } finally {
       awaitUnits(cells, numUnits);
     }
-    if (Atomics.exchange(cells, TEAM_CELL.failed, 0) > 0)
-      throw new Error(`a thread failed: ${readReason(this.#reason)}`);
+    if (Atomics.load(cells, TEAM_CELL.hasFailed) === 1) throw new Error(`a thread failed: ${readReason(this.#reason)}`);
   }
 
   /** Between pieces of work that follow each other within microseconds, waking up would take longer than the work. */
@@ -160,9 +161,11 @@ export function helpWith(
     try {
       compute(unit);
     } catch (error) {
-      const { written } = new TextEncoder().encodeInto(String(error), reason.subarray(2));
-      reason.set([written >> 8, written & 255]);
-      Atomics.add(cells, TEAM_CELL.failed, 1);
+      // Two that write at once would leave neither's words.
+      if (Atomics.compareExchange(cells, TEAM_CELL.hasFailed, 0, 1) === 0) {
+        const { written } = new TextEncoder().encodeInto(String(error), reason.subarray(2));
+        reason.set([written >> 8, written & 255]);
+      }
       throw error;
     }
   };
