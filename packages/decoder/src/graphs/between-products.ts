@@ -8,13 +8,19 @@ export class BetweenProducts {
   readonly #norm: ConstantGraph;
   readonly rotation: ConstantGraph;
   readonly activation: ConstantGraph;
+  readonly #opened: DisposableStack;
 
   constructor(architecture: Architecture) {
     const graph = new BlockGraph(architecture, 'outside');
-    const open = (outputs: Outputs) => new ConstantGraph(outputs, {}, 1);
+    using opened = new DisposableStack();
+    const open = (outputs: Outputs): ConstantGraph => {
+      const one = new ConstantGraph(outputs, {}, 1);
+      return opened.adopt(one, () => one.close());
+    };
     this.#norm = open(graph.normalised());
     this.rotation = open(graph.rotated());
     this.activation = open(graph.activated());
+    this.#opened = opened.move();
   }
 
   /** @param x [rows, H] @param weights [H] @param h [rows, H], written */
@@ -23,6 +29,6 @@ export class BetweenProducts {
   }
 
   close(): void {
-    for (const graph of [this.#norm, this.rotation, this.activation]) graph.close();
+    this.#opened.dispose();
   }
 }

@@ -33,10 +33,14 @@ export class DecoderGraphs {
   readonly parts: DecoderParts;
   readonly layers: readonly Readonly<Record<BlockProduct, readonly ColumnGraph[]>>[];
   readonly head: DecoderHead;
+  readonly #opened: DisposableStack;
 
   /** @param numThreads that share the columns of a product */
   constructor(file: Pick<GgufFile, 'tensors' | 'readF32'>, architecture: Architecture, numThreads: number) {
-    this.parts = new DecoderParts(file, architecture);
+    // Where it cannot be made, of a file that breaks off or for want of memory, nobody could close what it has.
+    using opened = new DisposableStack();
+    const kept = <One extends { close(): void }>(one: One): One => opened.adopt(one, () => one.close());
+    this.parts = kept(new DecoderParts(file, architecture));
     const graph = new BlockGraph(architecture, 'outside');
     // A session has its own copy of its weights.
     const reader = new MatrixReader(file, architecture);
@@ -52,7 +56,7 @@ export class DecoderGraphs {
             const some = data.subarray(start, start + range.count * dims.in);
             return [weightName(projection), { data: some, dims: [range.count, dims.in] }] as const;
           });
-          return { ...range, graph: new ConstantGraph(outputs(range.count), Object.fromEntries(weights), 1) };
+          return { ...range, graph: kept(new ConstantGraph(outputs(range.count), Object.fromEntries(weights), 1)) };
         });
       };
       return {
@@ -62,13 +66,12 @@ export class DecoderGraphs {
         down: columns('down', (count) => graph.columnsOf('down', count)),
       };
     });
-    this.head = new DecoderHead(this.parts.readHead(file), this.parts.outputNorm, architecture, numThreads);
+    this.head = kept(new DecoderHead(this.parts.readHead(file), this.parts.outputNorm, architecture, numThreads));
+    this.#opened = opened.move();
     returnFreeMemory();
   }
 
   close(): void {
-    for (const layer of this.layers) for (const { graph } of Object.values(layer).flat()) graph.close();
-    this.parts.close();
-    this.head.close();
+    this.#opened.dispose();
   }
 }

@@ -8,6 +8,7 @@ const MAX_PART_BYTES = 1 << 30;
 /** From hidden states to logits: the last norm, and a product over the vocabulary in as many parts as it takes. */
 export class DecoderHead {
   readonly #parts: readonly { readonly graph: ConstantGraph; readonly start: number; readonly end: number }[];
+  readonly #opened: DisposableStack;
   readonly #hiddenSize: number;
   readonly #vocabSize: number;
 
@@ -24,6 +25,7 @@ export class DecoderHead {
     const numParts = Math.ceil((4 * vocabSize * hiddenSize) / maxPartBytes);
     const size = Math.ceil(vocabSize / numParts);
     const h = rmsNorm(input('h', ['N', hiddenSize]), input('norm', [hiddenSize]), rmsEpsilon);
+    using opened = new DisposableStack();
     this.#parts = Array.from({ length: numParts }, (_, part) => {
       const [start, end] = [part * size, Math.min(vocabSize, (part + 1) * size)];
       const weights = {
@@ -32,8 +34,10 @@ export class DecoderHead {
       };
       const product = matmul(h, input('vocabulary', weights.dims), { transposeB: true });
       const graph = new ConstantGraph({ logits: product }, { norm: vector(norm), vocabulary: weights }, numThreads);
+      opened.defer(() => graph.close());
       return { graph, start, end };
     });
+    this.#opened = opened.move();
   }
 
   /** @param hidden [N, H] @param logits [N, V], written */
@@ -52,6 +56,6 @@ export class DecoderHead {
   }
 
   close(): void {
-    for (const { graph } of this.#parts) graph.close();
+    this.#opened.dispose();
   }
 }

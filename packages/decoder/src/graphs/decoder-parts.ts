@@ -25,10 +25,11 @@ export class DecoderParts {
     this.vectors = Array.from({ length: architecture.numLayers }, (_, layer) =>
       readBlockVectors(file, architecture, layer),
     );
-    this.between = new BetweenProducts(architecture);
     this.embedding = file.readF32('token_embd.weight');
     this.ropeFactors = file.tensors.has('rope_freqs.weight') ? file.readF32('rope_freqs.weight') : null;
     this.outputNorm = file.readF32('output_norm.weight');
+    // Last of all: what it opens has to be closed.
+    this.between = new BetweenProducts(architecture);
   }
 
   /** The matrix of the head [V, H]: the embedding, where the model has none of its own. */

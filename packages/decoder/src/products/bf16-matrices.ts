@@ -12,6 +12,7 @@ export class Bf16Matrices {
   readonly head: Bf16Weights;
   /** By shape: how the matrices of blocks are cut for threads that share the columns of a product; null where they cannot be. */
   readonly #columns = new Map<string, Bf16Columns | null>();
+  readonly #opened: DisposableStack;
 
   /** @param numThreads that share products */
   constructor(
@@ -20,21 +21,28 @@ export class Bf16Matrices {
     library: Bf16Library,
     numThreads: number,
   ) {
-    this.parts = new DecoderParts(file, architecture);
+    // As the graphs: where it cannot be made, nobody could close what it has.
+    using opened = new DisposableStack();
+    const kept = <One extends { close(): void }>(one: One): One => opened.adopt(one, () => one.close());
+    this.parts = kept(new DecoderParts(file, architecture));
     this.library = library;
     const { vocabSize, hiddenSize, numLayers } = architecture;
     // They are rounded into memory of the library's.
     const reader = new MatrixReader(file, architecture);
     this.layers = Array.from({ length: numLayers }, (_, layer) => {
       const weights = reader.read(layer).map(({ projection, dims, data }) => {
-        const own = new Bf16Weights(library, data, dims);
+        const own = kept(new Bf16Weights(library, data, dims));
         const shape = shapeOf(own);
-        if (!this.#columns.has(shape)) this.#columns.set(shape, Bf16Columns.of(library, own, data, numThreads));
+        if (!this.#columns.has(shape)) {
+          const columns = Bf16Columns.of(library, own, data, numThreads);
+          this.#columns.set(shape, columns === null ? null : kept(columns));
+        }
         return [projection, own] as const;
       });
       return Object.fromEntries(weights) as Record<ProjectionName, Bf16Weights>;
     });
-    this.head = new Bf16Weights(library, this.parts.readHead(file), { out: vocabSize, in: hiddenSize });
+    this.head = kept(new Bf16Weights(library, this.parts.readHead(file), { out: vocabSize, in: hiddenSize }));
+    this.#opened = opened.move();
     returnFreeMemory();
   }
 
@@ -44,11 +52,7 @@ export class Bf16Matrices {
   }
 
   close(): void {
-    for (const columns of this.#columns.values()) columns?.close();
-    this.#columns.clear();
-    for (const layer of this.layers) for (const weights of Object.values(layer)) weights.close();
-    this.head.close();
-    this.parts.close();
+    this.#opened.dispose();
   }
 }
 

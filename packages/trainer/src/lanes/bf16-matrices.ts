@@ -17,27 +17,30 @@ export interface Bf16Places {
 /** The matrices of a model's blocks in bf16, in the memory of single precision's: each in two layouts. Threads share them. */
 export class Bf16BlockMatrices {
   readonly places: Bf16Places;
-  readonly #all: Bf16Weights[] = [];
+  readonly #opened: DisposableStack;
 
   constructor(file: Pick<GgufFile, 'readF32'>, architecture: Architecture, library: Bf16Library) {
+    // Where it cannot be made, nobody could close what it has.
+    using opened = new DisposableStack();
+    const kept = (weights: Bf16Weights): Bf16Weights => opened.adopt(weights, () => weights.close());
     // They are rounded into memory of the library's.
     const reader = new MatrixReader(file, architecture);
     const blocks = Array.from({ length: architecture.numLayers }, (_, layer) => {
       const places = reader.read(layer).map(({ projection, dims, data }) => {
-        const forward = new Bf16Weights(library, data, dims);
-        const backward = new Bf16Weights(library, data, { out: dims.in, in: dims.out }, { isTransposed: true });
-        this.#all.push(forward, backward);
+        const forward = kept(new Bf16Weights(library, data, dims));
+        const turned = { out: dims.in, in: dims.out };
+        const backward = kept(new Bf16Weights(library, data, turned, { isTransposed: true }));
         return [projection, { forward: forward.place, backward: backward.place }] as const;
       });
       return Object.fromEntries(places) as Record<ProjectionName, MatrixPlaces>;
     });
     this.places = { libraryPath: library.path, blocks };
+    this.#opened = opened.move();
     returnFreeMemory();
   }
 
   /** No lane may compute any more. */
   close(): void {
-    for (const weights of this.#all) weights.close();
-    this.#all.length = 0;
+    this.#opened.dispose();
   }
 }
