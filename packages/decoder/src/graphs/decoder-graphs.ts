@@ -73,5 +73,6 @@ export class DecoderGraphs {
 
   close(): void {
     this.#opened.dispose();
+    returnFreeMemory();
   }
 }

@@ -53,6 +53,7 @@ export class Bf16Matrices {
 
   close(): void {
     this.#opened.dispose();
+    returnFreeMemory();
   }
 }
 

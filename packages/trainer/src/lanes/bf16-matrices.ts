@@ -42,5 +42,6 @@ export class Bf16BlockMatrices {
   /** No lane may compute any more. */
   close(): void {
     this.#opened.dispose();
+    returnFreeMemory();
   }
 }
