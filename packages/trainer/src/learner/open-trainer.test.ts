@@ -1,9 +1,10 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { GgufFile, writeGguf } from '@trainyard/native';
 import { LINEAR_NAMES } from '@trainyard/transformer';
-import { TINY_ARCHITECTURES, writeTinyGguf } from '@trainyard/transformer/testing';
-import { afterAll, expect, test } from 'vitest';
+import { architectureMetadata, TINY_ARCHITECTURES, tinyTensors, writeTinyGguf } from '@trainyard/transformer/testing';
+import { afterAll, expect, test, vi } from 'vitest';
 import { packTrie } from '../testing/pack-trie.ts';
 import { threadsStarted } from '../testing/threads-started.ts';
 import { openTrainer } from './open-trainer.ts';
@@ -27,4 +28,13 @@ test.each([false, true])('threads go from policy to policy, isDeterministic %s',
   // The count itself takes one each time.
   expect(counts.map((count) => count - counts[0]!)).toEqual([0, 1, 2]);
   trainer.close();
+});
+
+test('a model without a vocabulary is refused before its weights are read', async () => {
+  const modelPath = join(directory, 'without-vocabulary.gguf');
+  writeGguf(modelPath, architectureMetadata(TINY_ARCHITECTURES.llama), tinyTensors(TINY_ARCHITECTURES.llama));
+  const read = vi.spyOn(GgufFile.prototype, 'readF32');
+  await expect(openTrainer({ modelPath, numThreads: 1 })).rejects.toThrow('without-vocabulary.gguf');
+  expect(read).not.toHaveBeenCalled();
+  read.mockRestore();
 });

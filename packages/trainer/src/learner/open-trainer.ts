@@ -17,9 +17,8 @@ import { OrtPolicyModel } from '../lanes/ort-policy-model.ts';
 import type { ComputeGate, TrainablePolicy } from '../model/policy-model.ts';
 import { EmbeddedLearner } from './embedded-learner.ts';
 import type { LearnerSession } from './learner-session.ts';
-import { openTemplate } from './open-template.ts';
+import { type OpenedTemplate, openTemplate } from './open-template.ts';
 import type { VersionFolders } from './version-folders.ts';
-import { trainableArchitecture } from '../model/trainable-architecture.ts';
 
 /** A base model ready to be trained on: its weights are read once and serve one job after the other. */
 export interface Trainer {
@@ -51,9 +50,10 @@ export async function openTrainer(options: {
   readonly oneDnnPath?: string | null;
 }): Promise<Trainer> {
   const { modelPath, numThreads, isDeterministic = false, oneDnnPath = null } = options;
-  const { weights, bf16 } = readModel(modelPath, oneDnnPath);
+  // First of all: what cannot be trained is refused before anything else is read.
   const opened = openTemplate(options);
   const { template, architecture } = opened;
+  const { weights, bf16 } = readModel(opened, oneDnnPath);
   let current: TrainablePolicy | null = null;
   // Its graphs and vocabulary in bf16 are half a second's work.
   let own: OrtPolicyModel | null = null;
@@ -96,20 +96,25 @@ export function requireBf16(oneDnnPath: string): void {
   openBf16Library(oneDnnPath, 1);
 }
 
-/** First of all: what cannot be trained is refused before anything else is read. */
+/** @param opened closed where it throws */
 function readModel(
-  modelPath: string,
+  opened: OpenedTemplate,
   oneDnnPath: string | null,
 ): { readonly weights: ModelWeights; readonly bf16: Bf16BlockMatrices | null } {
-  using file = GgufFile.open(modelPath);
-  const architecture = trainableArchitecture(file);
-  if (oneDnnPath === null) return { weights: readWeights(file, architecture), bf16: null };
-  // A thread has its own library, and computes by itself: lanes are the threads of a pass.
-  const library = openBf16Library(oneDnnPath, 1);
-  return {
-    weights: readWeightsBesideMatrices(file, architecture),
-    bf16: new Bf16BlockMatrices(file, architecture, library),
-  };
+  const { modelPath, architecture } = opened;
+  try {
+    using file = GgufFile.open(modelPath);
+    if (oneDnnPath === null) return { weights: readWeights(file, architecture), bf16: null };
+    // A thread has its own library, and computes by itself: lanes are the threads of a pass.
+    const library = openBf16Library(oneDnnPath, 1);
+    return {
+      weights: readWeightsBesideMatrices(file, architecture),
+      bf16: new Bf16BlockMatrices(file, architecture, library),
+    };
+  } catch (error) {
+    opened.close();
+    throw error;
+  }
 }
 
 function decoderGraphs(modelPath: string, architecture: Architecture, numThreads: number): DecoderGraphs {
