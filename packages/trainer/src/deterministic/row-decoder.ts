@@ -110,21 +110,24 @@ export class RowDecoder {
     return tokens;
   }
 
-  /** The kept one if it has room for the row. */
+  /** The kept one if it has room for the row: else one with room for longer rows too, as threads end with the last one. What is not touched is no memory. */
   #decoderOf(numTokens: number, chains: readonly RowChain[]): PagedDecoder {
     const kept = this.#decoder;
     const maxSequences = chains.length;
     if (kept !== null && kept.capacityTokens >= numTokens && kept.maxSequences >= maxSequences) return kept;
     kept?.close();
     this.#decoder = null;
-    const capacityTokens = Math.max(numTokens, kept?.capacityTokens ?? 0);
+    const capacityTokens = powerOfTwo(Math.max(numTokens, kept?.capacityTokens ?? 0));
     this.#decoder = new PagedDecoder(this.#graphs, {
       capacityTokens,
       contextLength: capacityTokens,
-      maxSequences: Math.max(maxSequences, kept?.maxSequences ?? 0),
+      maxSequences: powerOfTwo(Math.max(maxSequences, kept?.maxSequences ?? 0)),
       batchTokens: BATCH_TOKENS,
       numThreads: this.#numThreads,
     });
     return this.#decoder;
   }
 }
+
+/** The least that is not below. */
+const powerOfTwo = (atLeast: number): number => 2 ** Math.ceil(Math.log2(atLeast));

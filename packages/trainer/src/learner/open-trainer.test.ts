@@ -30,6 +30,22 @@ test.each([false, true])('threads go from policy to policy, isDeterministic %s',
   trainer.close();
 });
 
+test('a deterministic trainer starts threads for some rows that are longer than all before, and not for each', async () => {
+  const modelPath = join(directory, 'llama.gguf');
+  writeTinyGguf(modelPath, TINY_ARCHITECTURES.llama);
+  const trainer = await openTrainer({ modelPath, numThreads: 2, isDeterministic: true });
+  const policy = await trainer.policy({ rank: 2, alpha: 1, targets: LINEAR_NAMES, initSeed: 1 });
+  const before = await threadsStarted();
+  for (let length = 9; length <= 32; length++) {
+    const replies = Array.from({ length: length - 8 }, (_, i) => ({ tokenIds: [3, 9, 14, 20 + i], numPrompt: 3 }));
+    const lone = { tokenIds: Array.from({ length }, (_, i) => 40 + i), numPrompt: 3 };
+    await policy.forward(packTrie([replies, [lone]]));
+  }
+  // One for a lane, and one for each doubling of tokens and of sequences, of which there are three and four; the count itself takes another.
+  expect((await threadsStarted()) - before).toBeLessThanOrEqual(1 + 7 + 1);
+  trainer.close();
+});
+
 test('a model without a vocabulary is refused before its weights are read', async () => {
   const modelPath = join(directory, 'without-vocabulary.gguf');
   writeGguf(modelPath, architectureMetadata(TINY_ARCHITECTURES.llama), tinyTensors(TINY_ARCHITECTURES.llama));
