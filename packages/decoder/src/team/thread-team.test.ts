@@ -1,5 +1,5 @@
 import { Worker } from 'node:worker_threads';
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { FORMATS, PRODUCT_CELL, type ProductWorkData } from '../products/product-work.ts';
 import { sharedMemory } from '../wasm/web-assembly.ts';
 import { awaitUnits, helpWith, takeUnits, TEAM_CELL, ThreadTeam } from './thread-team.ts';
@@ -54,6 +54,23 @@ test.each([
   const worker = new Worker(program, { eval: true, workerData: { cells, wakes } });
   awaitUnits(cells, 1);
   expect([cells[done], cells[isAwaited]]).toEqual([1, 0]);
+  await worker.terminate();
+});
+
+test('who waits for a thread that is held up for long looks now and then, and seems to compute to nobody', async () => {
+  const { cells } = work(0);
+  const program = `
+    const { workerData: cells } = require('node:worker_threads');
+    while (Atomics.load(cells, ${TEAM_CELL.isAwaited}) === 0);
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1000);
+    Atomics.add(cells, ${TEAM_CELL.done}, 1);
+    Atomics.notify(cells, ${TEAM_CELL.done});`;
+  const worker = new Worker(program, { eval: true, workerData: cells });
+  const looked = vi.spyOn(Atomics, 'wait');
+  awaitUnits(cells, 1);
+  // One each millisecond would be a thousand.
+  expect(looked.mock.calls.length).toBeLessThan(50);
+  looked.mockRestore();
   await worker.terminate();
 });
 

@@ -21,8 +21,10 @@ export const TEAM_CELL = {
 const MAX_REASON = 1000;
 /** For so long the calling thread looks whether others are done: units that were begun together end together, unless a thread is held up. */
 const PATIENCE_MS = 0.3;
-/** Time between two looks of a thread that sleeps, ms: nothing relies on its being woken. */
-const LOOK_MS = 1;
+/** Time until the first look of a thread that sleeps: nothing relies on its being woken. */
+const FIRST_LOOK_MS = 1;
+/** Then it doubles up to here. A look a millisecond is 26 ms of processor time a second, and a host that waits for what does not come would seem to compute. */
+const LONGEST_LOOK_MS = 256;
 
 /** Enough for a thread of the team to take part in a work: `kind` says what to make of `data`, which threads can be sent. */
 export interface TeamWork {
@@ -148,7 +150,11 @@ export function awaitUnits(cells: Int32Array, numUnits: number): void {
   const until = performance.now() + PATIENCE_MS;
   while (performance.now() < until) if (numDone() === numUnits) return;
   Atomics.store(cells, TEAM_CELL.isAwaited, 1);
-  for (let done = numDone(); done < numUnits; done = numDone()) Atomics.wait(cells, TEAM_CELL.done, done, LOOK_MS);
+  let lookMs = FIRST_LOOK_MS;
+  for (let done = numDone(); done < numUnits; done = numDone()) {
+    Atomics.wait(cells, TEAM_CELL.done, done, lookMs);
+    lookMs = Math.min(2 * lookMs, LONGEST_LOOK_MS);
+  }
   Atomics.store(cells, TEAM_CELL.isAwaited, 0);
 }
 
