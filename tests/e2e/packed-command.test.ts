@@ -64,7 +64,16 @@ describe('the tarball', () => {
     );
     expect(advised.output).toContain(': set TRAINYARD_ONEDNN to the libdnnl.so.3 that "pip install onednn-');
     expect(advised.output).toContain('start it with "trainyard serve"');
-    expect(advised.output + help.output).not.toMatch(/npm (?:start|run)/);
+    const refused = await runProgram(
+      process.execPath,
+      [command, 'serve', '--port', '0', '--precision', 'bf16', '--onednn', join(scratch, 'none')],
+      { env },
+    );
+    expect(refused).toMatchObject({
+      exitCode: 2,
+      output: expect.stringContaining('set TRAINYARD_ONEDNN to') as string,
+    });
+    expect(advised.output + refused.output + help.output).not.toMatch(/npm (?:start|run)/);
     const wrong = await runProgram(process.execPath, [command, 'fly'], { env });
     expect(wrong.exitCode).toBe(2);
   });
@@ -121,6 +130,7 @@ describe('installed from its tarball in an empty folder', () => {
         body: JSON.stringify({ messages: [{ role: 'user', content: 'hi' }], max_tokens: 4 }),
       });
       expect(await response.json()).toMatchObject({ usage: { completion_tokens: expect.any(Number) as number } });
+      await expectPagesWithoutScripts(new URL(url()!).origin);
     } finally {
       const ended = new Promise((done) => child.once('exit', done));
       child.kill('SIGTERM');
@@ -129,3 +139,13 @@ describe('installed from its tarball in an empty folder', () => {
     expect(child.exitCode).toBe(0);
   });
 });
+
+/** The pages advise no script of npm, which the package does not have. */
+async function expectPagesWithoutScripts(origin: string): Promise<void> {
+  const page = await (await fetch(`${origin}/models`)).text();
+  expect(page).toContain('<meta name="demo-command" content="" />');
+  const assets = readdirSync(join(ROOT, 'packages/dashboard/dist/assets'));
+  const texts = await Promise.all(assets.map(async (name) => await (await fetch(`${origin}/assets/${name}`)).text()));
+  expect(assets.length).toBeGreaterThan(0);
+  for (const text of [page, ...texts]) expect(text).not.toMatch(/npm (?:start|run)/);
+}

@@ -245,6 +245,20 @@ test('the doctor says what bf16 lacks', async () => {
   );
 });
 
+test('a start without the library of bf16 is refused in one line, and leaves nothing', async () => {
+  const umask = process.umask();
+  onTestFinished(() => void process.umask(umask));
+  const data = join(folder, 'without-onednn');
+  const missing = join(folder, 'libdnnl.so.3');
+  const args = ['--port', '0', '--data-dir', data, '--precision', 'bf16', '--onednn', missing];
+  const { exitCode, output } = await trainyard('serve', ...args);
+  expect(output).toMatch(
+    /^trainyard: precision is bf16, and .*there is no .*libdnnl\.so\.3: run "npm run bf16", or set TRAINYARD_ONEDNN\n$/,
+  );
+  expect(exitCode).toBe(2);
+  expect(existsSync(data)).toBe(false);
+});
+
 test('a default model that is not there yet is no fault: the first start fetches it', async () => {
   const data = join(folder, 'fresh');
   const { output } = await trainyard('doctor', '--url', await deadUrl(), '--data-dir', data);

@@ -40,6 +40,8 @@ export interface ServiceExtras {
   readonly arbiter?: ComputeSections;
   /** Folder of the built dashboard. Default null: without one. */
   readonly dashboardDirectory?: string | null;
+  /** The command by which the dashboard advises to train a small task, as it can be typed here. Default null: there is none. */
+  readonly demoCommand?: string | null;
 }
 
 export interface RunningService {
@@ -65,7 +67,7 @@ export interface RunningService {
 export async function startService(
   config: ServiceConfig,
   logRaw: (line: string) => void,
-  { arbiter = new ComputeArbiter(), dashboardDirectory = null }: ServiceExtras = {},
+  { arbiter = new ComputeArbiter(), dashboardDirectory = null, demoCommand = null }: ServiceExtras = {},
 ): Promise<RunningService> {
   const log = serviceLog(config, logRaw);
   await refuseUnstartable(config);
@@ -110,7 +112,7 @@ export async function startService(
     const { training, exports, imports } = workers;
     const tracking =
       config.tracker === null ? null : new RunMirror({ store, tracker: openTracker(config.tracker), log });
-    const dashboard = dashboardDirectory === null ? null : await readDashboard(dashboardDirectory);
+    const dashboard = dashboardDirectory === null ? null : await readDashboard(dashboardDirectory, demoCommand);
     const server = createServer({
       store,
       dashboard,

@@ -19,8 +19,8 @@ import { ReportedError } from '../terminal/command-error.ts';
 import { printJson } from '../terminal/print-json.ts';
 import { newCommand, withExamples } from '../terminal/new-command.ts';
 import { keyOnThisMachine, SERVICE_URL_HELP, serviceUrl } from '../terminal/service-connection.ts';
-import { ONEDNN } from '../../../../scripts/lib/model-source.mjs';
-import { npmScript, START } from '../terminal/this-program.ts';
+import { START } from '../terminal/this-program.ts';
+import { bf16Problem, ONEDNN_STEPS } from './bf16-problem.ts';
 import { DEFAULT_MODEL_BYTES, defaultModelPath } from './default-model.ts';
 import { addSettingOptions, type SettingOptions, settingsOf } from './settings.ts';
 
@@ -83,7 +83,7 @@ async function* examine(config: ServiceConfig, url: string): AsyncGenerator<Find
   yield { name: 'database', subject: `database ${database.name}`, problem: database.problem };
   // One that does not answer says nothing about the rest.
   if (database.problem === null) yield* examineCluster(config);
-  yield precisionCheck(config);
+  yield await precisionCheck(config);
   // A process without it has no address to ask.
   if (!does(config.role, 'api')) return;
   const problem = await serviceProblem(url);
@@ -98,26 +98,15 @@ async function* examine(config: ServiceConfig, url: string): AsyncGenerator<Find
   };
 }
 
-/** Steps to the library of bf16. The package has no script for it; where pip installs, it is in the folder `lib`. */
-const ONEDNN_STEPS =
-  npmScript('bf16') === null
-    ? `set TRAINYARD_ONEDNN to the ${ONEDNN.fileName} that "pip install ${ONEDNN.wheel.requirement}" puts into lib`
-    : `run "${npmScript('bf16')}", or set TRAINYARD_ONEDNN`;
-
 /** Where it is not asked for, it is said whether bf16 could be. */
-function precisionCheck(config: ServiceConfig): Finding {
+async function precisionCheck(config: ServiceConfig): Promise<Finding> {
   const { precision } = config;
-  const { processor, library } = bf16Support(config);
-  if (precision !== 'bf16') {
-    const hint =
-      processor === true ? ` (this processor has products of bf16: ${ONEDNN_STEPS}, then --precision bf16)` : '';
-    return { name: 'precision', subject: `precision ${precision}${hint}`, problem: null };
-  }
-  const problems = [
-    processor === false ? 'this processor has no products of bf16 (AVX512-BF16 or AMX)' : null,
-    library === false ? `there is no ${config.oneDnnPath}: ${ONEDNN_STEPS}` : null,
-  ].filter((problem) => problem !== null);
-  return { name: 'precision', subject: 'precision bf16', problem: problems.join('; ') || null };
+  if (precision === 'bf16') return { name: 'precision', subject: 'precision bf16', problem: await bf16Problem(config) };
+  const hint =
+    (await bf16Support(config)).processor === true
+      ? ` (this processor has products of bf16: ${ONEDNN_STEPS}, then --precision bf16)`
+      : '';
+  return { name: 'precision', subject: `precision ${precision}${hint}`, problem: null };
 }
 
 /** Where a start would have the default model, and it is not there yet, nothing is wrong. */

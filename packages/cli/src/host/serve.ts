@@ -14,10 +14,12 @@ import {
 import type { Command } from 'commander';
 
 import { printJsonLine } from '../terminal/print-json.ts';
+import { refuseMissingBf16 } from './bf16-problem.ts';
 import { defaultModelPath, fetchDefaultModel } from './default-model.ts';
 import { gettingStarted, modelLines } from './getting-started.ts';
 import { newCommand, withExamples } from '../terminal/new-command.ts';
 import type { JsonOption } from '../terminal/service-connection.ts';
+import { npmScript } from '../terminal/this-program.ts';
 import { addSettingOptions, type SettingOptions, settingsOf } from './settings.ts';
 
 /** Built by the bootstrap, and part of the packed command line. */
@@ -39,6 +41,7 @@ async function runService(config: ServiceConfig, isJson: boolean): Promise<void>
   // Whatever the service writes is its owner's alone.
   process.umask(0o077);
   await refuseUnstartable(config);
+  await refuseMissingBf16(config);
   const { models, role } = config;
   if (needsModelFiles(role) && models.some(({ path }) => path === defaultModelPath(config)))
     await fetchDefaultModel(config);
@@ -46,6 +49,7 @@ async function runService(config: ServiceConfig, isJson: boolean): Promise<void>
   if (!does(config.role, 'api')) return await runParts(config, isJson, startedAt);
   const service = await startService(config, writeLine, {
     dashboardDirectory: existsSync(DASHBOARD) ? DASHBOARD : null,
+    demoCommand: npmScript('demo'),
   });
   if (isJson) printJsonLine(readyLine(service));
   else process.stdout.write(gettingStarted(service, (performance.now() - startedAt) / 1000));

@@ -4,7 +4,7 @@ import { Link } from 'wouter';
 
 import { jobsQuery } from '../api/jobs.ts';
 import { useMorePages } from '../api/more-pages.ts';
-import { Empty } from '../components/empty.tsx';
+import { EmptyUntilTrained, TRAINS_BY_EXAMPLE } from '../components/empty-until-trained.tsx';
 import { Fault } from '../components/fault.tsx';
 import { type LongColumn, LongTable } from '../components/long-table.tsx';
 import { formatDuration } from '../components/numbers.ts';
@@ -22,9 +22,9 @@ export function JobTable({ modelId }: { modelId: string | null }) {
   if (jobs === undefined) return error === null ? null : <Fault error={error} />;
   if (jobs.length === 0)
     return (
-      <Empty title="No training job yet" command="npm run demo">
-        A job is a set of scored rollouts that a model learns from. The demo makes some.
-      </Empty>
+      <EmptyUntilTrained title="No training job yet" demo="The demo makes some." command={TRAINS_BY_EXAMPLE}>
+        A job is a set of scored rollouts, or of conversations, that a model learns from.
+      </EmptyUntilTrained>
     );
   return (
     <>

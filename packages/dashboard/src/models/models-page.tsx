@@ -6,7 +6,7 @@ import { Link } from 'wouter';
 import { modelsQuery } from '../api/models.ts';
 import { Button } from '../components/button.tsx';
 import { type Column, DataTable } from '../components/data-table.tsx';
-import { Empty } from '../components/empty.tsx';
+import { EmptyUntilTrained, TRAINS_BY_EXAMPLE } from '../components/empty-until-trained.tsx';
 import { Fault } from '../components/fault.tsx';
 import { formatCount, formatValue } from '../components/numbers.ts';
 import { Page } from '../components/page.tsx';
@@ -22,10 +22,13 @@ export function ModelsPage() {
     <Page title="Models">
       {error === null ? null : <Fault error={error} />}
       {models === undefined ? null : models.length === 0 ? (
-        <Empty title="No model is trained here yet" command="npm run demo">
-          The demo trains a small task in a few minutes. Its model appears here with its first job, and you can watch
-          its reward rise.
-        </Empty>
+        <EmptyUntilTrained
+          title="No model is trained here yet"
+          demo="The demo trains a small task in a few minutes, and you can watch its reward rise."
+          command={TRAINS_BY_EXAMPLE}
+        >
+          A model appears here with its first job.
+        </EmptyUntilTrained>
       ) : (
         <DataTable caption="Models" columns={COLUMNS} rows={models} keyOf={({ id }) => id} />
       )}

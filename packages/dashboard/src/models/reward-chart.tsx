@@ -5,7 +5,7 @@ import { useLocation } from 'wouter';
 import { ChartCard } from '../charts/chart-card.tsx';
 import type { ChartLine } from '../charts/chart-line.ts';
 import { lineOf, lineWithDeviation } from '../charts/series-lines.ts';
-import { Empty } from '../components/empty.tsx';
+import { EmptyUntilTrained } from '../components/empty-until-trained.tsx';
 import { rolloutsHref } from './rollouts-href.ts';
 
 /** The reward over steps, with the spread within groups around it, and those of the splits that were logged. */
@@ -28,9 +28,9 @@ export function RewardChart({
       height={220}
       empty={
         series === null ? null : (
-          <Empty title="No reward yet" command="npm run demo">
-            The curve begins with the first training job on rollouts. The demo shows how a program makes one.
-          </Empty>
+          <EmptyUntilTrained title="No reward yet" demo="The demo shows how a program makes one.">
+            The curve begins with the first training job on rollouts.
+          </EmptyUntilTrained>
         )
       }
       onPick={(step) => navigate(rolloutsHref(modelId, 'train/reward', step))}

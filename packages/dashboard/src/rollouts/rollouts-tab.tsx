@@ -8,6 +8,7 @@ import { seriesQuery } from '../api/models.ts';
 import { useMorePages } from '../api/more-pages.ts';
 import { type RolloutFilter, rolloutPagesQuery } from '../api/rollouts.ts';
 import { Button } from '../components/button.tsx';
+import { EmptyUntilTrained } from '../components/empty-until-trained.tsx';
 import { Empty } from '../components/empty.tsx';
 import { Fault } from '../components/fault.tsx';
 import { formatCount, formatValue } from '../components/numbers.ts';
@@ -34,9 +35,9 @@ export function RolloutsTab({ model }: { model: ModelDetailsObject }) {
   if (newest.data === undefined || newestTrained.data === undefined) return null;
   if (first === undefined)
     return (
-      <Empty title="No rollout was sent yet" command="npm run demo">
+      <EmptyUntilTrained title="No rollout was sent yet">
         Rollouts appear here with the first training job or log of trajectories of this model.
-      </Empty>
+      </EmptyUntilTrained>
     );
   const text = parameters.get('text') ?? '';
   const isList = parameters.get('view') === 'all';

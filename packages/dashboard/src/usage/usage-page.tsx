@@ -6,7 +6,7 @@ import type { UsageGroupObject } from '@trainyard/sdk';
 import { type UsagePart, usageQuery } from '../api/usage.ts';
 import { Button } from '../components/button.tsx';
 import { type Column, DataTable } from '../components/data-table.tsx';
-import { Empty } from '../components/empty.tsx';
+import { EmptyUntilTrained, TRAINS_BY_EXAMPLE } from '../components/empty-until-trained.tsx';
 import { Fault } from '../components/fault.tsx';
 import { formatCount } from '../components/numbers.ts';
 import { Page } from '../components/page.tsx';
@@ -29,9 +29,9 @@ export function UsagePage() {
     >
       {error === null ? null : <Fault error={error} />}
       {data === undefined ? null : data.data.length === 0 ? (
-        <Empty title="Nothing was sampled or trained in these days" command="npm run demo">
+        <EmptyUntilTrained title="Nothing was sampled or trained in these days" command={TRAINS_BY_EXAMPLE}>
           Every request and every training job counts its tokens here, for its key and its project.
-        </Empty>
+        </EmptyUntilTrained>
       ) : (
         <>
           <DayBars groups={data.data} days={days} />

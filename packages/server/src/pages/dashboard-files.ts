@@ -5,7 +5,7 @@ import { gzip } from 'node:zlib';
 
 /** A built dashboard, held in memory: it is small, and stays the one that the page was made for. */
 export interface DashboardFiles {
-  /** The page, with `NONCE` where the nonce of an answer goes. */
+  /** The page, with `NONCE` where the nonce of an answer goes, and the command of the demo in its place. */
   readonly page: string;
   /** By their names, which contain a hash of their content. */
   readonly assets: ReadonlyMap<string, DashboardAsset>;
@@ -26,8 +26,12 @@ const MEDIA_TYPES: Readonly<Record<string, string>> = {
 
 const compress = promisify(gzip);
 
-/** @param directory with `index.html` and `assets` @returns null when there is no whole build */
-export async function readDashboard(directory: string): Promise<DashboardFiles | null> {
+/**
+ * @param directory with `index.html` and `assets`
+ * @param demoCommand what trains a small task, as it can be typed here, in letters, spaces and hyphens; null: this program has no demo
+ * @returns null when there is no whole build
+ */
+export async function readDashboard(directory: string, demoCommand: string | null): Promise<DashboardFiles | null> {
   try {
     const names = await readdir(join(directory, 'assets'));
     const assets = names.map(async (name): Promise<[string, DashboardAsset]> => {
@@ -36,7 +40,7 @@ export async function readDashboard(directory: string): Promise<DashboardFiles |
       return [name, { mediaType, content, gzipped: await compress(content, { level: 9 }) }];
     });
     return {
-      page: await readFile(join(directory, 'index.html'), 'utf8'),
+      page: (await readFile(join(directory, 'index.html'), 'utf8')).replace('DEMO', demoCommand ?? ''),
       assets: new Map(await Promise.all(assets)),
     };
   } catch (error) {

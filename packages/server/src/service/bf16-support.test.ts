@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 
-import { bf16Support } from './bf16-support.ts';
+import { bf16Support, needsBf16 } from './bf16-support.ts';
+import { type ConfigSources, resolveConfig } from './config.ts';
 
 const cpuinfo = (...flags: string[]) => `processor\t: 0\nflags\t\t: fpu ${flags.join(' ')}\nbugs\t\t:\n`;
 
@@ -10,11 +11,31 @@ test.each([
   [cpuinfo('avx2', 'avx512_bf1'), false],
   ['processor\t: 0\nFeatures\t: asimd\n', null],
   [null, null],
-])('the processor is asked by the flags of the system: %j', (text, expected) => {
-  expect(bf16Support({ oneDnnPath: 'libdnnl.so.3' }, text)).toEqual({ processor: expected, library: null });
+])('the processor is asked by the flags of the system: %j', async (text, expected) => {
+  const { processor } = await bf16Support({ oneDnnPath: '/nowhere/libdnnl.so.3' }, text);
+  expect(processor).toBe(expected);
 });
 
-test('the library is looked for where a path is given', () => {
-  expect(bf16Support({ oneDnnPath: process.execPath }, null).library).toBe(true);
-  expect(bf16Support({ oneDnnPath: '/nowhere/libdnnl.so.3' }, null).library).toBe(false);
+const problemOf = async (oneDnnPath: string) => (await bf16Support({ oneDnnPath }, null)).libraryProblem;
+
+test('the library is loaded, by its path or by a name that the system finds', async () => {
+  expect(await problemOf('/nowhere/libdnnl.so.3')).toBe('there is no /nowhere/libdnnl.so.3');
+  expect(await problemOf(import.meta.filename)).toMatch(/bf16-support\.test\.ts cannot be loaded \(.+\)$/);
+  expect(await problemOf('libnowhere.so.3')).toMatch(/^the system finds no library libnowhere\.so\.3 \(.+\)$/);
+});
+
+test.runIf(process.platform === 'linux')('a library that is no addon of Node.js is none the worse', async () => {
+  expect(await problemOf('libm.so.6')).toBeNull();
+});
+
+test('who computes nothing itself needs none', () => {
+  const config = (flags: ConfigSources['flags']) =>
+    resolveConfig({ flags: { precision: 'bf16', ...flags }, environment: {}, configPath: null });
+  const elsewhere = { vllm: 'http://127.0.0.1:1', trainerUrl: 'http://127.0.0.1:1' };
+  expect(needsBf16(config({}))).toBe(true);
+  expect(needsBf16(config({ vllm: elsewhere.vllm }))).toBe(true);
+  expect(needsBf16(config({ trainerUrl: elsewhere.trainerUrl }))).toBe(true);
+  expect(needsBf16(config(elsewhere))).toBe(false);
+  expect(needsBf16(config({ precision: 'exact' }))).toBe(false);
+  expect(needsBf16(config({ role: 'trainer', database: 'postgres://127.0.0.1/x' }))).toBe(true);
 });

@@ -31,7 +31,7 @@ const { values } = parseArgs({
 });
 const inference = await ScriptedEngineInference.open({ template: 'thinking', contextLength: 8192 });
 inference.model.sayText(replyTo);
-const dashboard = values.dashboard === undefined ? null : await readDashboard(values.dashboard);
+const dashboard = values.dashboard === undefined ? null : await readDashboard(values.dashboard, 'npm run demo');
 const server = await TestServer.startOn(inference, {}, null, { dashboard });
 server.app.get('/stats', { config: { scope: 'public' } }, () => inference.stats());
 const filled = dashboard === null ? null : await fillDashboard(server, { many: Number(values.rollouts) });

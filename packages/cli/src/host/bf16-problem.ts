@@ -1,0 +1,30 @@
+import { bf16Support, needsBf16, ServerError, type ServiceConfig } from '@trainyard/server';
+
+import { ONEDNN } from '../../../../scripts/lib/model-source.mjs';
+import { npmScript } from '../terminal/this-program.ts';
+
+/** Steps to the library of bf16. The package has no script for it; where pip installs, it is in the folder `lib`. */
+export const ONEDNN_STEPS =
+  npmScript('bf16') === null
+    ? `set TRAINYARD_ONEDNN to the ${ONEDNN.fileName} that "pip install ${ONEDNN.wheel.requirement}" puts into lib`
+    : `run "${npmScript('bf16')}", or set TRAINYARD_ONEDNN`;
+
+/** The reasons why this machine cannot multiply in bf16, and the steps out; null: none that a look tells. */
+export async function bf16Problem(config: ServiceConfig): Promise<string | null> {
+  const { processor, libraryProblem } = await bf16Support(config);
+  const problems = [
+    processor === false ? 'this processor has no products of bf16 (AVX512-BF16 or AMX)' : null,
+    libraryProblem === null ? null : `${libraryProblem}: ${ONEDNN_STEPS}`,
+  ].filter((problem) => problem !== null);
+  return problems.join('; ') || null;
+}
+
+/**
+ * For a start: before a model is fetched, or anything is written.
+ *
+ * @throws {ServerError} `server.config_invalid`
+ */
+export async function refuseMissingBf16(config: ServiceConfig): Promise<void> {
+  const problem = needsBf16(config) ? await bf16Problem(config) : null;
+  if (problem !== null) throw new ServerError('server.config_invalid', `precision is bf16, and ${problem}`);
+}
