@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { type AddressInfo, createServer as createTcpServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
@@ -37,11 +37,14 @@ async function trainyard(...args: string[]): Promise<{ exitCode: number; output:
   }
 }
 
-/** A server that gives every request the same answer. @returns its URL */
-async function answering(status: number, body = '{}'): Promise<string> {
-  const server = createServer((_request, response) => response.writeHead(status).end(body));
+/** A server that gives every request the same answer. @param headers by default the mark of the service @returns its URL */
+async function answering(status: number, body = '{}', headers = OURS): Promise<string> {
+  const server = createServer((_request, response) => response.writeHead(status, headers).end(body));
   return `${await listening(server)}/v1`;
 }
+
+/** Every answer of the service names its request. */
+const OURS: Record<string, string> = { 'x-request-id': 'some-request' };
 
 async function listening(server: Server): Promise<string> {
   await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
@@ -324,8 +327,49 @@ test.each([
   });
 });
 
+test.each([
+  ['models', 'list'],
+  ['models', 'show', 'x'],
+  ['jobs', 'list'],
+  ['jobs', 'cancel', 'x'],
+  ['logs'],
+  ['usage'],
+  ['keys', 'list'],
+  ['keys', 'create', 'x'],
+  ['open'],
+  ['chat', '-m', 'Hello'],
+])('another server that answers with JSON is told from ours: %s %s', async (...args) => {
+  for (const [status, body] of [
+    [200, '{}'],
+    [200, '{"object":"list","data":[]}'],
+    [404, '{"detail":"Not Found"}'],
+  ] as const) {
+    const url = await answering(status, body, {});
+    const { exitCode, output } = await trainyard(...args, '--url', url);
+    expect(output).toBe(`trainyard: ${url}: what answers there (${status}) is not Trainyard\n`);
+    expect(exitCode).toBe(3);
+  }
+});
+
+test('the doctor does not take another server that is well for ours', async () => {
+  const url = await answering(200, '{}', {});
+  const { output } = await trainyard('doctor', '--url', url);
+  expect(output).toContain(`BAD  service at ${url}: what answers there (200) is not Trainyard\n`);
+});
+
+test('what speaks no HTTP is told so', async () => {
+  const server = createTcpServer((socket) => socket.end('SSH-2.0-OpenSSH_9.2\r\n'));
+  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
+  onTestFinished(() => void server.close());
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
+  expect(await trainyard('models', 'list', '--url', url)).toEqual({
+    exitCode: 3,
+    output: `trainyard: ${url}: what answers there speaks no HTTP\n`,
+  });
+});
+
 test('a page of HTML in place of a refusal is one line, and moves no cursor', async () => {
-  const url = await answering(502, '<html>\n\u001b[2J<h1>Bad gateway</h1>\n');
+  const url = await answering(502, '<html>\n\u001b[2J<h1>Bad gateway</h1>\n', {});
   const { exitCode, output } = await trainyard('keys', 'list', '--url', url);
   expect(output).toBe('trainyard: 502: <html> <h1>Bad gateway</h1> \n');
   expect(exitCode).toBe(1);
@@ -337,7 +381,7 @@ describe('with a service that refuses', () => {
     [403, 'it lacks the scope inference'],
   ])('the doctor tells a %i from a dead server', async (status, says) => {
     const server = createServer(({ url }, response) =>
-      response.writeHead(url === '/v1/health' ? 200 : status).end('{}'),
+      response.writeHead(url === '/v1/health' ? 200 : status, OURS).end('{}'),
     );
     const url = `${await listening(server)}/v1`;
     const { exitCode, output } = await trainyard('doctor', '--url', url);

@@ -112,6 +112,7 @@ test('a key ends by the clock of its service, and not by that of the command', a
   const limits = { requests_per_minute: null, tokens_per_minute: null, max_requests_in_flight: null };
   const listed = { ...key, limits, expires_at: Math.floor(now / 1000) - 3_600 };
   const server = createServer(async (request, response) => {
+    response.setHeader('x-request-id', 'some-request');
     response.setHeader('date', new Date(now).toUTCString());
     let body = '';
     for await (const chunk of request) body += String(chunk);
@@ -135,6 +136,7 @@ test('a service is asked over HTTP', async () => {
   const asked: string[] = [];
   const server = createServer((request, response) => {
     asked.push(`${request.method} ${request.url} ${request.headers.authorization}`);
+    response.setHeader('x-request-id', 'some-request');
     response.end(JSON.stringify({ object: 'list', data: [] }));
   });
   await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));

@@ -1,9 +1,10 @@
 import { existsSync } from 'node:fs';
 
-import { type ApiKeyObject, type CreatedKeyObject, type KeyLimitsRequest, Trainyard } from '@trainyard/sdk';
+import type { ApiKeyObject, CreatedKeyObject, KeyLimitsRequest } from '@trainyard/sdk';
 import { findRunningService, OfflineKeys, resolveConfig, type ServiceConfig } from '@trainyard/server';
 import type { Command } from 'commander';
 
+import { attentiveClient } from '../terminal/attentive-client.ts';
 import { CommandError, UsageError } from '../terminal/command-error.ts';
 import { newCommand, withExamples } from '../terminal/new-command.ts';
 import { printJson } from '../terminal/print-json.ts';
@@ -222,7 +223,7 @@ async function openKeys(options: ServiceOptions): Promise<KeyAccess> {
 }
 
 function overHttp(connection: { baseUrl: string; apiKey: string }): KeyAccess {
-  const client = new Trainyard(connection);
+  const client = attentiveClient(connection);
   let hasAnswered = false;
   return {
     now: async () => {

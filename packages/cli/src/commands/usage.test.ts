@@ -14,6 +14,7 @@ test.each([
   const paths: string[] = [];
   const server = createServer((request, response) => {
     paths.push(request.url ?? '');
+    response.setHeader('x-request-id', 'some-request');
     response.setHeader('date', new Date(now).toUTCString());
     response.end(JSON.stringify({ object: 'list', data: [], has_more: false, status: 'ok' }));
   });

@@ -1,6 +1,6 @@
 import { statfsSync } from 'node:fs';
 
-import { Trainyard, TrainyardApiError, TrainyardConnectionError } from '@trainyard/sdk';
+import { TrainyardApiError, TrainyardConnectionError } from '@trainyard/sdk';
 import {
   bf16Support,
   does,
@@ -15,6 +15,7 @@ import {
 } from '@trainyard/server';
 import type { Command } from 'commander';
 
+import { attentiveClient, isNobodyThere } from '../terminal/attentive-client.ts';
 import { ReportedError } from '../terminal/command-error.ts';
 import { printJson } from '../terminal/print-json.ts';
 import { newCommand, withExamples } from '../terminal/new-command.ts';
@@ -144,13 +145,14 @@ const UNHEALTHY = 'something answers there, but not as a healthy service (see it
 
 /** Asks without a key. */
 async function serviceProblem(url: string): Promise<string | null> {
-  const client = new Trainyard({ baseUrl: url, apiKey: null });
+  const client = attentiveClient({ baseUrl: url, apiKey: null });
   try {
     if (await client.service.isHealthy({ signal: AbortSignal.timeout(ANSWER_TIMEOUT_MS) })) return null;
     return UNHEALTHY;
   } catch (error) {
     if (error instanceof TrainyardApiError) return UNHEALTHY;
-    if (error instanceof TrainyardConnectionError) return `${error.reason}; start it with "${START}"`;
+    if (error instanceof TrainyardConnectionError)
+      return isNobodyThere(error) ? `${error.reason}; start it with "${START}"` : error.reason;
     return (error as Error).name === 'TimeoutError'
       ? `it takes connections, but gave no answer within ${ANSWER_TIMEOUT_MS / 1000} s`
       : (error as Error).message;
@@ -159,7 +161,7 @@ async function serviceProblem(url: string): Promise<string | null> {
 
 async function keyProblem(url: string, apiKey: string | null): Promise<string | null> {
   if (apiKey === null) return 'there is none: set TRAINYARD_API_KEY, or name the data folder of the service';
-  const client = new Trainyard({ baseUrl: url, apiKey });
+  const client = attentiveClient({ baseUrl: url, apiKey });
   try {
     const { data } = await client.servedModels.list({ signal: AbortSignal.timeout(ANSWER_TIMEOUT_MS) });
     return data.length > 0 ? null : 'it is valid, but the service lists no model';

@@ -1,9 +1,10 @@
 import { existsSync, readFileSync } from 'node:fs';
 
-import { Trainyard } from '@trainyard/sdk';
+import type { Trainyard } from '@trainyard/sdk';
 import { dataPaths, findRunningService, resolveConfig, type ServiceConfig } from '@trainyard/server';
 import type { Command } from 'commander';
 
+import { attentiveClient } from './attentive-client.ts';
 import { UsageError } from './command-error.ts';
 
 /** Values of the options that {@link addServiceOptions} adds. */
@@ -62,9 +63,9 @@ export function serviceConnection(options: ServiceOptions): ServiceConnection {
   return { baseUrl: serviceUrl(options.url, config), apiKey };
 }
 
-/** A client of that service. What is passing is tried once more; whoever waits at a terminal is told soon. @throws as {@link serviceConnection} */
+/** A client of that service. @throws as {@link serviceConnection} */
 export function serviceClient(options: ServiceOptions): Trainyard {
-  return new Trainyard({ ...serviceConnection(options), maxRetries: 1 });
+  return attentiveClient(serviceConnection(options));
 }
 
 /** The URL of the service that is meant: named, or running on the data folder, or where the settings would have one. @throws {UsageError} */

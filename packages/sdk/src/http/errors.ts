@@ -127,11 +127,20 @@ function reasonOf(error: unknown): string {
     case 'ECONNRESET':
     case 'UND_ERR_SOCKET':
       return 'the connection broke';
+    case 'ERR_SSL_WRONG_VERSION_NUMBER':
+      return 'what answers there speaks no TLS: is it http in place of https?';
     case undefined:
-      return error instanceof Error ? error.message : String(error);
+      return messageOf(causes.at(-1));
     default:
-      return `it cannot be reached (${code})`;
+      return /SELF_SIGNED|UNABLE_TO_(?:GET|VERIFY)/.test(code)
+        ? `nobody who is known here has signed its certificate (${code}): NODE_EXTRA_CA_CERTS names a file with who has`
+        : `it cannot be reached (${code})`;
   }
+}
+
+function messageOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  return error.name === 'HTTPParserError' ? 'what answers there speaks no HTTP' : error.message;
 }
 
 /** A training job that ended with `training_failed`. */

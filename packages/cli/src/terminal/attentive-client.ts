@@ -1,0 +1,73 @@
+import { Trainyard, TrainyardConnectionError, type TrainyardOptions } from '@trainyard/sdk';
+
+/** From then on a person is told what is waited for. */
+const PATIENCE_MS = 5_000;
+/** The service answers what needs no computing within this, or refuses it: a wait for its database ends after 25 s. */
+const ANSWER_MS = 30_000;
+/** A longer body takes its time to be sent. */
+const SHORT_BODY = 100_000;
+
+/**
+ * A client for somebody who waits at a terminal. What is passing is tried once more. An answer that does not begin is told on stderr, and waited for no longer than
+ * the service can take; one that has not the mark of the service, a request's id, is another server's, whatever else it says.
+ */
+export function attentiveClient(connection: { readonly baseUrl: string; readonly apiKey: string | null }): Trainyard {
+  const options: TrainyardOptions = { ...connection, maxRetries: 1 };
+  const { fetch: send } = new Trainyard(options);
+  const { baseUrl } = connection;
+  return new Trainyard({
+    ...options,
+    fetch: async (input, init = {}) => {
+      const response = await answerOf(
+        baseUrl,
+        isQuick(String(input instanceof Request ? input.url : input), init),
+        (signal) =>
+          send(input, { ...init, signal: AbortSignal.any([signal, ...(init.signal == null ? [] : [init.signal])]) }),
+      );
+      if (response.headers.has('x-request-id') || !isElsewhere(response)) return response;
+      await response.body?.cancel();
+      throw new TrainyardConnectionError(
+        baseUrl,
+        new Error(`what answers there (${response.status}) is not Trainyard`),
+      );
+    },
+  });
+}
+
+/** Whether no process listens at the address, where one can be started. */
+export function isNobodyThere(error: TrainyardConnectionError): boolean {
+  for (let inner: unknown = error; inner instanceof Error; inner = inner.cause)
+    if ('code' in inner && inner.code === 'ECONNREFUSED') return true;
+  return false;
+}
+
+/** A refusal or a fault without the mark may be that of a proxy in front of the service; one that there is no such address is not. */
+function isElsewhere({ ok, status }: Response): boolean {
+  return ok || status === 404 || status === 405;
+}
+
+/** Sampling and large bodies take as long as they take. */
+function isQuick(url: string, { body }: RequestInit): boolean {
+  if (/\/(?:completions|responses|messages)$/.test(new URL(url).pathname)) return false;
+  return body === undefined || body === null || (typeof body === 'string' && body.length < SHORT_BODY);
+}
+
+async function answerOf(
+  baseUrl: string,
+  isLimited: boolean,
+  send: (signal: AbortSignal) => Promise<Response>,
+): Promise<Response> {
+  const end = new AbortController();
+  const waiting = setTimeout(() => process.stderr.write(`waiting for an answer of ${baseUrl} …\n`), PATIENCE_MS);
+  const late = new TrainyardConnectionError(
+    baseUrl,
+    new Error(`it takes connections, but gave no answer within ${ANSWER_MS / 1000} s`),
+  );
+  const limit = isLimited ? setTimeout(() => end.abort(late), ANSWER_MS) : undefined;
+  try {
+    return await send(end.signal);
+  } finally {
+    clearTimeout(waiting);
+    clearTimeout(limit);
+  }
+}
