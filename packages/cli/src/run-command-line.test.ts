@@ -240,6 +240,19 @@ test.runIf(existsSync('/proc/self'))('no service starts on a data folder below o
   expect(exitCode).toBe(1);
 });
 
+test('a variable that is named like a setting and is none is told by a start and by the doctor', async () => {
+  const umask = process.umask();
+  onTestFinished(() => void process.umask(umask));
+  vi.stubEnv('TRAINYARD_PROT', '9000');
+  const said = 'the environment variable TRAINYARD_PROT is no setting (did you mean TRAINYARD_PORT?)';
+  const file = join(folder, 'a-file-again');
+  await writeFile(file, '');
+  const started = await trainyard('serve', '--data-dir', file);
+  expect(started.output).toMatch(`${said}: it is passed over\ntrainyard: the data folder ${file} cannot be used`);
+  const examined = await trainyard('doctor', '--url', await deadUrl());
+  expect(examined.output).toContain(`BAD  settings: ${said}\n`);
+});
+
 test('the doctor says what bf16 lacks', async () => {
   const missing = join(folder, 'libdnnl.so.3');
   const { output } = await trainyard('doctor', '--url', await deadUrl(), '--precision', 'bf16', '--onednn', missing);

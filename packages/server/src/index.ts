@@ -6,6 +6,7 @@ export {
   kebab,
   resolveConfig,
   SETTING_NAMES,
+  SETTING_VARIABLES,
   type ConfigSources,
   type ServiceConfig,
   type SettingName,

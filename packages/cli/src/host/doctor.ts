@@ -24,6 +24,7 @@ import { START } from '../terminal/this-program.ts';
 import { bf16Problem, ONEDNN_STEPS } from './bf16-problem.ts';
 import { DEFAULT_MODEL_BYTES, defaultModelPath } from './default-model.ts';
 import { addSettingOptions, type SettingOptions, settingsOf } from './settings.ts';
+import { unknownVariables } from './unknown-variables.ts';
 
 /** Free space below which a training run may not fit: a checkpoint with its optimizer takes about 40 MB. */
 const LOW_DISK_BYTES = 1e9;
@@ -76,6 +77,7 @@ async function* examine(config: ServiceConfig, url: string): AsyncGenerator<Find
     subject: `Node ${process.version}`,
     problem: Number(process.versions.node.split('.')[0]) >= 24 ? null : 'Node 24 or newer is needed',
   };
+  for (const problem of unknownVariables(process.env)) yield { name: 'settings', subject: 'settings', problem };
   for (const model of needsModelFiles(config.role) ? models : []) {
     yield await modelCheck(model, config);
   }

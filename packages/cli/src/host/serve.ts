@@ -21,6 +21,7 @@ import { newCommand, withExamples } from '../terminal/new-command.ts';
 import type { JsonOption } from '../terminal/service-connection.ts';
 import { npmScript } from '../terminal/this-program.ts';
 import { addSettingOptions, type SettingOptions, settingsOf } from './settings.ts';
+import { unknownVariables } from './unknown-variables.ts';
 
 /** Built by the bootstrap, and part of the packed command line. */
 const DASHBOARD = join(import.meta.dirname, '../../../dashboard/dist');
@@ -40,6 +41,11 @@ export function serveCommand(): Command {
 async function runService(config: ServiceConfig, isJson: boolean): Promise<void> {
   // Whatever the service writes is its owner's alone.
   process.umask(0o077);
+  const unknown = unknownVariables(process.env);
+  if (unknown.length > 0) {
+    const say = serviceLog(config, writeLine);
+    for (const line of unknown) say(`${line}: it is passed over`);
+  }
   await refuseUnstartable(config);
   await refuseMissingBf16(config);
   const { models, role } = config;

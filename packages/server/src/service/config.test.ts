@@ -71,6 +71,31 @@ describe('resolveConfig', () => {
     expect(() => config({ deterministic: 'on', precision: 'bf16' })).toThrow('got bf16');
   });
 
+  it('refuses settings of what is not there', () => {
+    const config = (flags: Record<string, string>) => () =>
+      resolveConfig({ flags, environment: { TRAINYARD_ENGINE_SECRET: 's'.repeat(32) }, configPath: null });
+    for (const [name, value] of [
+      ['vllmKey', 'k'],
+      ['vllmModel', 'm'],
+      ['vllmAdapterDir', 'a'],
+      ['vllmAdapterPath', '/a'],
+      ['vllmMaxAdapters', '4'],
+      ['vllmSchedulingPolicy', 'fcfs'],
+      ['vllmCheck', 'off'],
+    ] as const) {
+      const flag = name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+      expect(config({ [name]: value })).toThrow(`--${flag} is of vLLM servers: --vllm says where they are`);
+      expect(config({ [name]: value, vllm: 'http://v:1' })).not.toThrow();
+    }
+    const engineUrl = 'https://gpu:8443';
+    const database = 'postgres://u@db/x';
+    expect(config({ engineUrl })).toThrow('role all opens no port for them');
+    for (const role of ['api', 'api,engine']) expect(config({ engineUrl, role, database })).toThrow('make this role');
+    // Engines and trainers may have the same settings.
+    for (const role of ['engine', 'trainer', 'engine,trainer'])
+      expect(config({ engineUrl, role, database })).not.toThrow();
+  });
+
   it('reads vLLM servers by model', () => {
     const models = ['one=a.gguf', 'two=b.gguf'];
     const config = (vllm: string[], flags = {}) => resolveConfig({ ...none, flags: { model: models, vllm, ...flags } });

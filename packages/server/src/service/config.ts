@@ -291,6 +291,8 @@ export function isList(name: SettingName): boolean {
 export type SettingName = keyof typeof SETTINGS;
 /** Names a command line may offer, with the environment variable each has. */
 export const SETTING_NAMES = Object.keys(SETTINGS) as SettingName[];
+/** The environment variable of each setting. */
+export const SETTING_VARIABLES: readonly string[] = SETTING_NAMES.map((name) => SETTINGS[name].environment);
 
 export interface ConfigSources {
   /** raw values by setting name; several of a setting that is a list */
@@ -330,6 +332,7 @@ export function resolveConfig(sources: ConfigSources): ServiceConfig {
     toolParser: (text('toolParser') ?? 'auto') as ToolParser,
   });
   const models = withServers(local, vllmTexts(sources, file));
+  refuseLoneServerSettings(models, (name) => text(name) ?? number(name));
   const trainingDataDirectory = text('trainingDataDir');
   const adapterDirectory = text('vllmAdapterDir');
   const precision = (text('precision') ?? 'exact') as ServiceConfig['precision'];
@@ -354,6 +357,7 @@ export function resolveConfig(sources: ConfigSources): ServiceConfig {
   const database = resolveDatabase(dataDirectory, text('database'), connections, sources.environment);
   refuseLoneRole(role, database);
   refuseIdleServers(role, models);
+  refuseIdleEngineUrl(role, text('engineUrl'));
   const engineSecret = readEngineSecret(role, sources.environment);
   return Object.freeze({
     role,
@@ -447,6 +451,36 @@ function refuseIdleServers(role: Role, models: readonly ModelConfig[]): void {
   throw new ServerError(
     'server.config_invalid',
     `vllm belongs to the role engine, and this is ${role}: give it to an engine, or make this role ${role.replace('api', 'api,engine')}`,
+  );
+}
+
+/** Settings of servers that are not there. */
+const VLLM_SETTINGS = [
+  'vllmKey',
+  'vllmModel',
+  'vllmAdapterDir',
+  'vllmAdapterPath',
+  'vllmMaxAdapters',
+  'vllmSchedulingPolicy',
+  'vllmCheck',
+] as const satisfies readonly SettingName[];
+
+function refuseLoneServerSettings(
+  models: readonly ModelConfig[],
+  read: (name: SettingName) => string | number | undefined,
+): void {
+  if (models.some(({ vllmUrls }) => vllmUrls.length > 0)) return;
+  const given = VLLM_SETTINGS.find((name) => read(name) !== undefined);
+  if (given === undefined) return;
+  throw new ServerError('server.config_invalid', `--${kebab(given)} is of vLLM servers: --vllm says where they are`);
+}
+
+/** Where others reach an engine is of no use where none opens a port. */
+function refuseIdleEngineUrl(role: Role, engineUrl: string | undefined): void {
+  if (engineUrl === undefined || !does(role, 'api')) return;
+  throw new ServerError(
+    'server.config_invalid',
+    `engineUrl is of an engine that API processes elsewhere ask, and role ${role} opens no port for them: leave it, or make this role engine`,
   );
 }
 
