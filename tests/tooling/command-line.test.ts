@@ -1,4 +1,4 @@
-import { readdirSync, rmSync } from 'node:fs';
+import { existsSync, readdirSync, rmSync } from 'node:fs';
 import { createServer, type AddressInfo } from 'node:net';
 import { join } from 'node:path';
 
@@ -22,6 +22,14 @@ describe('as processes', () => {
     const unknown = await run('packages/cli/src/main.ts', 'fly');
     expect(unknown.output).toMatch(/^trainyard: unknown command 'fly'/);
     expect(unknown.exitCode).toBe(2);
+  });
+
+  test.runIf(existsSync('/dev/full'))('a disk that is full is told where a result goes to it', async () => {
+    const main = join(REPOSITORY, 'packages/cli/src/main.ts');
+    const line = '"$0" --conditions=@trainyard/source "$1" completion bash > /dev/full';
+    const { exitCode, output } = await runProgram('bash', ['-c', line, process.execPath, main]);
+    expect(output).toMatch(/^trainyard: what it prints cannot be written: ENOSPC: .*\n$/);
+    expect(exitCode).toBe(1);
   });
 
   test('what a start has compiled is kept beside the code, and nowhere else', async () => {

@@ -1,4 +1,5 @@
 #!/usr/bin/env node
+import { writeSync } from 'node:fs';
 import { enableCompileCache } from 'node:module';
 import { join } from 'node:path';
 
@@ -12,7 +13,10 @@ const folder = isKept ? (process.env['NODE_COMPILE_CACHE'] ||= compiled) : null;
 const isService = process.argv[2] === 'serve';
 // A reader that has seen enough, as in `trainyard --help | head -1`, is no failure, and a service goes on without.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-  if (!isService) process.exit(error.code === 'EPIPE' ? 0 : 1);
+  if (isService) return;
+  if (error.code === 'EPIPE') process.exit(0);
+  writeSync(process.stderr.fd, `trainyard: what it prints cannot be written: ${error.message}\n`);
+  process.exit(1);
 });
 // Nobody is left to tell it.
 process.stderr.on('error', () => undefined);

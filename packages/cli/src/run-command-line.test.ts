@@ -389,6 +389,15 @@ test('a page of HTML in place of a refusal is one line, and moves no cursor', as
 });
 
 describe('with a service that refuses', () => {
+  test('an address below which the service is not is told from a thing that is not there', async () => {
+    const refusal = (param: string | null) =>
+      JSON.stringify({ error: { message: 'Not Found', type: 'not_found_error', code: 'request.not_found', param } });
+    const elsewhere = await trainyard('usage', '--url', await answering(404, refusal(null)));
+    expect(elsewhere.output).toBe('trainyard: 404: Not Found; does --url end in the /v1 of the service?\n');
+    const gone = await trainyard('usage', '--url', await answering(404, refusal('model_id')));
+    expect(gone.output).toBe('trainyard: 404: Not Found\n');
+  });
+
   test.each([
     [401, 'this key is not valid there'],
     [403, 'it lacks the scope inference'],

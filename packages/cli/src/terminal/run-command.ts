@@ -70,9 +70,11 @@ function messageOf(error: unknown): string {
 }
 
 /** Behind a refusal of the service, what to do about it; a refused value says so itself. */
-function nextStepOf({ status, code, requestId }: TrainyardApiError): string {
+function nextStepOf({ status, code, param, requestId }: TrainyardApiError): string {
   if (status === 401) return '; name another key with --api-key or TRAINYARD_API_KEY';
   if (status === 403 && code === 'request.forbidden') return '; "trainyard keys create" makes a key with other scopes';
+  // Whatever else is not there has a name of its own.
+  if (code === 'request.not_found' && param === null) return '; does --url end in the /v1 of the service?';
   if (code === 'request.unknown_model') return '; "trainyard models list" lists those that are trained here';
   if (status >= 500 && requestId !== null) return ` (request ${requestId} in the log of the service)`;
   return '';

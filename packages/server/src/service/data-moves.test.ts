@@ -6,7 +6,7 @@ import { openStore } from '@trainyard/store';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 
 import { dataPaths } from '../data/data-directory.ts';
-import { moveData } from './data-moves.ts';
+import { moveData, restoreData } from './data-moves.ts';
 
 let folder: string;
 let from: string;
@@ -31,6 +31,14 @@ test.each(['postgress://trainyard@db/there', 'Postgres://u:12/3@db/there', 'mysq
     expect(existsSync(to.slice(0, to.indexOf(':') + 1))).toBe(false);
   },
 );
+
+test('what is no backup is restored nowhere, and no data folder is made for it', async () => {
+  const dataDirectory = join(folder, 'restored');
+  const database = { kind: 'sqlite', path: dataPaths(dataDirectory).database } as const;
+  const restored = restoreData({ dataDirectory, database, bucket: null }, from);
+  await expect(restored).rejects.toThrow('is no whole backup');
+  expect(existsSync(dataDirectory)).toBe(false);
+});
 
 test.each(['sslmod=require', 'sslmode=requre', 'passfile=/x'])(
   'nor is an address of a database with %s taken, of which a part would not be heeded',

@@ -9,6 +9,7 @@ import {
   type BlobDigest,
   type BlobLocation,
   type Blobs,
+  checkBackup,
   copyBlobs,
   copyDatabase,
   makeBackup,
@@ -18,7 +19,7 @@ import {
   type TableDigest,
 } from '@trainyard/store';
 
-import { claimDataDirectory, dataPaths } from '../data/data-directory.ts';
+import { claimDataDirectory, dataPaths, refuseTakenDataDirectory } from '../data/data-directory.ts';
 import { ServerError } from '../faults/server-error.ts';
 import type { ServiceConfig } from './config.ts';
 
@@ -90,19 +91,21 @@ export async function restoreData(
   folder: string,
   options: { readonly signal?: AbortSignal } = {},
 ): Promise<BackupManifest> {
+  const { database } = config;
+  refuseTakenDataDirectory(config.dataDirectory);
+  if (database.kind === 'sqlite' && existsSync(database.path))
+    throw new ServerError(
+      'server.data_directory_unusable',
+      `there is a database in ${config.dataDirectory} already: name a new data folder`,
+    );
+  // Before a data folder is made for what may be no backup.
+  const manifest = await checkBackup(resolve(folder), options);
   const cleanups: (() => unknown)[] = [claimDataDirectory(config.dataDirectory)];
   try {
-    const { database } = config;
-    // Before anything is copied.
-    if (database.kind === 'sqlite' && existsSync(database.path))
-      throw new ServerError(
-        'server.data_directory_unusable',
-        `there is a database in ${config.dataDirectory} already: name a new data folder`,
-      );
     const location = blobsOf(config);
     const blobs = await opened(location, cleanups);
     const readBack = location.kind === 's3' ? await opened(await inScratch(location, cleanups), cleanups) : blobs;
-    return await restoreBackup(resolve(folder), { database, blobs, readBack }, options);
+    return await restoreBackup(resolve(folder), { database, blobs, readBack }, { ...options, manifest });
   } finally {
     for (const cleanup of cleanups.toReversed()) await cleanup();
   }

@@ -127,14 +127,15 @@ export async function checkBackup(
  * names what is not there.
  *
  * @param to `readBack`: as of `copyBlobs`
+ * @param options `manifest`: as `checkBackup` gave it just now; without it the backup is checked here
  * @throws {StoreError} as of `checkBackup`, `copyDatabase` and `copyBlobs`
  */
 export async function restoreBackup(
   folder: string,
   to: { readonly database: StoreLocation; readonly blobs: Blobs; readonly readBack?: Blobs },
-  options: { readonly signal?: AbortSignal } = {},
+  { manifest: checked, ...options }: { readonly signal?: AbortSignal; readonly manifest?: BackupManifest } = {},
 ): Promise<BackupManifest> {
-  const manifest = await checkBackup(folder, options);
+  const manifest = checked ?? (await checkBackup(folder, options));
   const parts = partsOf(folder);
   const blobs = await FolderBlobs.open(parts.blobs);
   try {
