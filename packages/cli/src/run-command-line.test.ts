@@ -283,6 +283,21 @@ test('a default model that is not there yet is no fault: the first start fetches
   );
 });
 
+test('a start on what is no model is refused in one line, and leaves nothing', async () => {
+  const umask = process.umask();
+  onTestFinished(() => void process.umask(umask));
+  const data = join(folder, 'without-model');
+  for (const [path, why] of [
+    [folder, 'is not a file'],
+    [import.meta.filename, 'is not a readable GGUF file: no "GGUF" magic'],
+  ] as const) {
+    const { exitCode, output } = await trainyard('serve', '--port', '0', '--data-dir', data, '--model', `a=${path}`);
+    expect(output).toBe(`trainyard: the model file ${path} ${why}\n`);
+    expect(exitCode).toBe(2);
+    expect(existsSync(data)).toBe(false);
+  }
+});
+
 test('the doctor looks for the file of every base model', async () => {
   const [text, cut, gone] = [import.meta.filename, join(folder, 'cut.gguf'), join(folder, 'gone.gguf')];
   await writeFile(cut, cutOffGguf());

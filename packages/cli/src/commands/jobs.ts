@@ -1,6 +1,7 @@
 import type { TrainingJobObject, TrainingJobPageQuery, Trainyard } from '@trainyard/sdk';
 import { type Command, Option } from 'commander';
 
+import { counted } from '../terminal/printable.ts';
 import { CommandError, UsageError } from '../terminal/command-error.ts';
 import { interruption } from '../terminal/interrupted.ts';
 import { newCommand, withExamples } from '../terminal/new-command.ts';
@@ -87,7 +88,9 @@ function jobTable(jobs: readonly TrainingJobObject[], names: ReadonlyMap<string,
   const rows = jobs.map((job) => [
     job.id.slice(0, SHORT_ID_CHARACTERS),
     job.kind,
-    job.is_paused ? 'paused' : `${job.status}${job.warnings.length === 0 ? '' : ` (${job.warnings.length} warnings)`}`,
+    job.is_paused
+      ? 'paused'
+      : `${job.status}${job.warnings.length === 0 ? '' : ` (${counted(job.warnings.length, 'warning')})`}`,
     names.get(job.model_id) ?? '(deleted)',
     job.start_step === null ? '-' : String(job.start_step),
     String(job.num_gradient_steps_done),

@@ -12,7 +12,7 @@ import {
   serviceClient,
   type ServiceOptions,
 } from '../terminal/service-connection.ts';
-import { oneLine } from '../terminal/printable.ts';
+import { counted, oneLine } from '../terminal/printable.ts';
 import { listingOf, tableOf, widthOf } from '../terminal/table.ts';
 import { npmScript } from '../terminal/this-program.ts';
 import { agoOf, timeOf } from '../terminal/times.ts';
@@ -133,7 +133,9 @@ function deleteCommand(): Command {
       const deleted = await client.models.delete(model.id);
       if (options.json === true) printJson(deleted);
       else
-        process.stdout.write(`deleted ${oneLine(fullNameOf(model))} with ${deleted.deleted_checkpoints} checkpoints\n`);
+        process.stdout.write(
+          `deleted ${oneLine(fullNameOf(model))} with ${counted(deleted.deleted_checkpoints, 'checkpoint')}\n`,
+        );
     },
   );
 }
@@ -142,7 +144,7 @@ async function confirmDeletion(model: ModelDetailsObject): Promise<void> {
   if (!process.stdin.isTTY || !process.stderr.isTTY) throw new UsageError('--yes is needed where nobody can be asked');
   const terminal = createInterface({ input: process.stdin, output: process.stderr });
   try {
-    const question = `delete ${oneLine(fullNameOf(model))} with ${model.num_checkpoints} checkpoints? [y/N] `;
+    const question = `delete ${oneLine(fullNameOf(model))} with ${counted(model.num_checkpoints, 'checkpoint')}? [y/N] `;
     if (!/^y(es)?$/i.test((await terminal.question(question)).trim())) throw new CommandError('nothing was deleted');
   } finally {
     terminal.close();

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 
-import { columnsOf, cutTo, oneLine, replyFor } from './printable.ts';
+import { columnsOf, counted, cutTo, oneLine, replyFor } from './printable.ts';
 
 test('what others wrote cannot move the cursor, nor turn what stands around it', () => {
   expect(oneLine('a\u001b[2Jb\r\nc\u0007\u009bd\u2028e')).toBe('ab c d e');
@@ -29,4 +29,8 @@ test('a line is cut between characters', () => {
   expect(cutTo('🚂🚂🚂', 5)).toBe('🚂🚂…');
   expect(cutTo('🚂🚂🚂', 4)).toBe('🚂…');
   expect(cutTo('abc', 0)).toBe('…');
+});
+
+test('one is not several', () => {
+  expect([0, 1, 2].map((count) => counted(count, 'warning'))).toEqual(['0 warnings', '1 warning', '2 warnings']);
 });

@@ -55,3 +55,8 @@ function columnsOfCharacter(character: string): number {
   if (WIDE.test(character)) return 2;
   return ONLY_MARKS.test(character) ? 0 : 1;
 }
+
+/** `1 warning`, `2 warnings`. */
+export function counted(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? '' : 's'}`;
+}

@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs';
+import { closeSync, existsSync, openSync, readSync, statSync } from 'node:fs';
 import { basename, resolve } from 'node:path';
 
 import { ServerError } from '../faults/server-error.ts';
@@ -150,14 +150,39 @@ function modelIdOf(path: string): string {
   return (path.split('/').at(-1) ?? path).replace(/\.gguf$/i, '');
 }
 
-/** @throws {ServerError} `server.model_missing` */
+/**
+ * Before anything is written: files that are not there, or plainly no models.
+ * @throws {ServerError} `server.model_missing`, `server.config_invalid`
+ */
 export function refuseMissingModels(models: readonly ModelConfig[]): void {
-  const missing = models.find(({ path }) => !existsSync(path));
-  if (missing === undefined) return;
-  throw new ServerError(
-    'server.model_missing',
-    `the model file ${missing.path} does not exist; set TRAINYARD_MODEL to a GGUF file, or leave it out: "trainyard serve" fetches the default model`,
-  );
+  for (const { path } of models) {
+    if (!existsSync(path))
+      throw new ServerError(
+        'server.model_missing',
+        `the model file ${path} does not exist; set TRAINYARD_MODEL to a GGUF file, or leave it out: "trainyard serve" fetches the default model`,
+      );
+    const problem = fileProblem(path);
+    if (problem !== null) throw invalid(`the model file ${path} ${problem}`);
+  }
+}
+
+/** The first bytes of a GGUF file. */
+const MAGIC = 'GGUF';
+
+function fileProblem(path: string): string | null {
+  try {
+    if (!statSync(path).isFile()) return 'is not a file';
+    const file = openSync(path, 'r');
+    try {
+      const start = Buffer.alloc(MAGIC.length);
+      readSync(file, start);
+      return start.equals(Buffer.from(MAGIC)) ? null : `is not a readable GGUF file: no "${MAGIC}" magic`;
+    } finally {
+      closeSync(file);
+    }
+  } catch (error) {
+    return `cannot be read: ${(error as Error).message}`;
+  }
 }
 
 function invalid(message: string): ServerError {
