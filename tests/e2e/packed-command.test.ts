@@ -59,7 +59,7 @@ describe('the tarball', () => {
     // Scripts of npm are the repository's.
     const advised = await runProgram(
       process.execPath,
-      [command, 'doctor', '--url', 'http://127.0.0.1:9', '--precision', 'bf16', '--onednn', join(scratch, 'none')],
+      [command, 'doctor', '--url', 'http://127.0.0.1:2', '--precision', 'bf16', '--onednn', join(scratch, 'none')],
       { env },
     );
     expect(advised.output).toContain(': set TRAINYARD_ONEDNN to the libdnnl.so.3 that "pip install onednn-');

@@ -385,6 +385,12 @@ test('the doctor does not take another server that is well for ours', async () =
   expect(output).toContain(`BAD  service at ${url}: what answers there (200) is not Trainyard\n`);
 });
 
+test('a port that fetch refuses is told so', async () => {
+  const { exitCode, output } = await trainyard('models', 'list', '--url', 'http://127.0.0.1:6000');
+  expect(output).toBe('trainyard: http://127.0.0.1:6000/v1: fetch asks no server at that port, nor do browsers\n');
+  expect(exitCode).toBe(3);
+});
+
 test('what speaks no HTTP is told so', async () => {
   const server = createTcpServer((socket) => socket.end('SSH-2.0-OpenSSH_9.2\r\n'));
   await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));

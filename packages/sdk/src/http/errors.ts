@@ -140,6 +140,8 @@ function reasonOf(error: unknown): string {
 
 function messageOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
+  // Those of other protocols: mail, X11 and so on.
+  if (error.message === 'bad port') return 'fetch asks no server at that port, nor do browsers';
   return error.name === 'HTTPParserError' ? 'what answers there speaks no HTTP' : error.message;
 }
 
