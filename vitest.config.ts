@@ -74,14 +74,14 @@ const STAGES: Project[][] = [
   ],
   [
     ...postgresProject(findPostgres(process.env)),
-    ...(process.env['TRAINYARD_MLFLOW'] === undefined
+    ...(process.env['TRAINYARD_TEST_MLFLOW'] === undefined
       ? []
       : [{ name: 'mlflow', include: [MLFLOW_TESTS], exclude: NEVER, ...IN_PAIRS }]),
-    ...(process.env['TRAINYARD_S3_SERVER'] === undefined
+    ...(process.env['TRAINYARD_TEST_S3_SERVER'] === undefined
       ? []
       : [{ name: 's3', include: [S3_TESTS], exclude: NEVER, ...IN_PAIRS }]),
     ...networksProject(findPostgres(process.env)),
-    ...(process.env['TRAINYARD_BF16_LIBRARY'] === undefined
+    ...(process.env['TRAINYARD_TEST_BF16_LIBRARY'] === undefined
       ? []
       : [{ name: 'bf16', include: [BF16_TESTS], exclude: NEVER, ...IN_PAIRS }]),
     {
@@ -126,21 +126,21 @@ function behindPortProject(): Project {
 /** Its tests find the programs of the server where this variable says. */
 function postgresProject(programs: string | null): Project[] {
   if (programs === null) return [];
-  const env = { ...IN_PAIRS.env, TRAINYARD_POSTGRES: programs };
+  const env = { ...IN_PAIRS.env, TRAINYARD_TEST_POSTGRES: programs };
   return [{ name: 'postgres', include: [POSTGRES_TESTS], exclude: NEVER, ...IN_PAIRS, env }];
 }
 
 /** One file after the other: each makes the network of its machines, and half a dozen processes on them. */
 function networksProject(programs: string | null): Project[] {
-  if (programs === null || process.env['TRAINYARD_NETWORKS'] === undefined) return [];
-  const env = { ...IN_PAIRS.env, TRAINYARD_POSTGRES: programs };
+  if (programs === null || process.env['TRAINYARD_TEST_NETWORKS'] === undefined) return [];
+  const env = { ...IN_PAIRS.env, TRAINYARD_TEST_POSTGRES: programs };
   return [{ name: 'networks', include: [NETWORK_TESTS], exclude: NEVER, isolate: true, fileParallelism: false, env }];
 }
 
 /** One server for all of its files, which `globalSetup` starts and ends. */
 function servicePostgresProject(programs: string | null): Project[] {
   if (programs === null) return [];
-  process.env['TRAINYARD_POSTGRES_PROGRAMS'] = programs;
+  process.env['TRAINYARD_TEST_POSTGRES_PROGRAMS'] = programs;
   return [
     {
       name: 'service-postgres',
@@ -155,7 +155,7 @@ function servicePostgresProject(programs: string | null): Project[] {
 
 /** Its tests find Python where this variable says. PyTorch takes all cores. */
 function torchProject(python: string): Project {
-  const env = { TRAINYARD_TORCH_PYTHON: python };
+  const env = { TRAINYARD_TEST_TORCH_PYTHON: python };
   return { name: 'torch', include: [TORCH_TESTS], exclude: NEVER, isolate: true, fileParallelism: false, env };
 }
 

@@ -13,7 +13,7 @@ const ROOT = resolve(fileURLToPath(import.meta.url), '../..');
 const library = process.env['TRAINYARD_ONEDNN'] ?? join(libraryDirectory(process.env, ROOT), ONEDNN.fileName);
 const tests = spawn(process.execPath, [join(ROOT, 'scripts/test.mjs'), '--project', 'bf16', ...process.argv.slice(2)], {
   stdio: 'inherit',
-  env: { ...process.env, TRAINYARD_BF16_LIBRARY: library },
+  env: { ...process.env, TRAINYARD_TEST_BF16_LIBRARY: library },
 });
 tests.on('close', (code) => {
   process.exitCode = code ?? 1;

@@ -26,7 +26,7 @@ await withFileLock(join(ROOT, '.cache/mlflow.lock'), async () => {
 });
 const tests = spawn(process.execPath, [join(ROOT, 'scripts/test.mjs'), '--project', 'mlflow'], {
   stdio: 'inherit',
-  env: { ...process.env, TRAINYARD_MLFLOW: join(environment.directory, 'bin/mlflow') },
+  env: { ...process.env, TRAINYARD_TEST_MLFLOW: join(environment.directory, 'bin/mlflow') },
 });
 const [code] = await once(tests, 'exit');
 process.exitCode = code ?? 1;

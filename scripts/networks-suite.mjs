@@ -26,7 +26,7 @@ const inside = `ip link set lo up && exec "$@"`;
 const command = [process.execPath, join(ROOT, 'scripts/test.mjs'), '--project', 'networks', ...process.argv.slice(2)];
 const tests = spawn('unshare', ['--net', '--', 'sh', '-c', inside, 'sh', ...command], {
   stdio: 'inherit',
-  env: { ...process.env, PATH: `${process.env['PATH']}:${NGINX_FOLDER}`, TRAINYARD_NETWORKS: 'own' },
+  env: { ...process.env, PATH: `${process.env['PATH']}:${NGINX_FOLDER}`, TRAINYARD_TEST_NETWORKS: 'own' },
 });
 const [code] = await once(tests, 'exit');
 process.exitCode = code ?? 1;

@@ -29,7 +29,8 @@ const { values } = parseArgs({
   },
 });
 const programs = findPostgres(process.env);
-if (programs === null) throw new Error('no PostgreSQL was found: set TRAINYARD_POSTGRES to the folder of its programs');
+if (programs === null)
+  throw new Error('no PostgreSQL was found: set TRAINYARD_TEST_POSTGRES to the folder of its programs');
 const scratch = makeScratchCopy(resolve(values.root));
 /** @type {import('node:child_process').ChildProcess | null} */
 let running = null;
@@ -71,7 +72,7 @@ async function play({ edits }, numSchedules) {
   const options = ['--first', values.seed, '--schedules', String(numSchedules), '--stop-at-first'];
   const schedules = spawn(process.execPath, ['--conditions=@trainyard/source', main, ...options], {
     stdio: ['ignore', 'pipe', 'pipe'],
-    env: { ...process.env, TRAINYARD_POSTGRES: programs ?? '' },
+    env: { ...process.env, TRAINYARD_TEST_POSTGRES: programs ?? '' },
   });
   running = schedules;
   let output = '';

@@ -15,11 +15,12 @@ import { findPostgres } from './lib/postgres.mjs';
 
 const ROOT = resolve(fileURLToPath(import.meta.url), '../..');
 const programs = findPostgres(process.env);
-if (programs === null) throw new Error('no PostgreSQL was found: set TRAINYARD_POSTGRES to the folder of its programs');
+if (programs === null)
+  throw new Error('no PostgreSQL was found: set TRAINYARD_TEST_POSTGRES to the folder of its programs');
 const main = join(ROOT, 'packages/server/src/testing/schedules/main.ts');
 const schedules = spawn(process.execPath, ['--conditions=@trainyard/source', main, ...process.argv.slice(2)], {
   stdio: 'inherit',
-  env: { ...process.env, TRAINYARD_POSTGRES: programs },
+  env: { ...process.env, TRAINYARD_TEST_POSTGRES: programs },
 });
 for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => schedules.kill('SIGINT'));
 const [code] = await once(schedules, 'exit');

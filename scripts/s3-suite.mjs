@@ -33,7 +33,7 @@ const postgres = findPostgres(process.env);
 if (postgres === null) throw new Error('PostgreSQL is missing: "node scripts/bootstrap.mjs --postgres" installs it');
 const tests = spawn(process.execPath, [join(ROOT, 'scripts/test.mjs'), '--project', 's3', ...process.argv.slice(2)], {
   stdio: 'inherit',
-  env: { ...process.env, TRAINYARD_S3_SERVER: program, TRAINYARD_POSTGRES: postgres },
+  env: { ...process.env, TRAINYARD_TEST_S3_SERVER: program, TRAINYARD_TEST_POSTGRES: postgres },
 });
 const [code] = await once(tests, 'exit');
 process.exitCode = code ?? 1;

@@ -50,9 +50,9 @@ export async function startModule(
   throw new Error(`${name} ended before it was ready:\n${output}`);
 }
 
-/** With `TRAINYARD_BENCH_PROFILE=<folder>` each module leaves a profile of its processor time there. */
+/** With `BENCH_PROFILE=<folder>` each module leaves a profile of its processor time there. */
 function profiling(name: string): string[] {
-  const folder = process.env['TRAINYARD_BENCH_PROFILE'];
+  const folder = process.env['BENCH_PROFILE'];
   return folder === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${join(folder, name)}`];
 }
 

@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { installPackage } from './apt.mjs';
 
 /** Names another Chromium, Chrome or Edge. */
-const BROWSER_VARIABLE = 'TRAINYARD_CHROMIUM';
+const BROWSER_VARIABLE = 'TRAINYARD_TEST_CHROMIUM';
 
 const CANDIDATES = [
   '/usr/bin/chromium',

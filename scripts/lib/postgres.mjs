@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { installPackage } from './apt.mjs';
 
 /** Names another folder with `initdb` and `postgres`, version 15 or later. */
-const POSTGRES_VARIABLE = 'TRAINYARD_POSTGRES';
+const POSTGRES_VARIABLE = 'TRAINYARD_TEST_POSTGRES';
 
 /** Where Debian puts one folder a version. */
 const DEBIAN = '/usr/lib/postgresql';

@@ -24,7 +24,7 @@ describe.skipIf(!hasBrowser())('the dashboard of several processes', () => {
   let page: Page;
   const troubles: string[] = [];
   beforeAll(async () => {
-    const programs = process.env['TRAINYARD_POSTGRES'];
+    const programs = process.env['TRAINYARD_TEST_POSTGRES'];
     assert(programs !== undefined, 'the project `postgres` says where the server is');
     cluster = await PostgresCluster.start(programs);
     parts = new ServiceParts({ database: await cluster.createSchema(), secret: SECRET });

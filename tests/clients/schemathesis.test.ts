@@ -15,10 +15,10 @@ import { smallService } from '../support/small-service.ts';
  * Requests generated from /openapi.json, valid and invalid ones, against a running service: no 5xx, no status that is not documented, no
  * answer that differs from its schema.
  *
- * TRAINYARD_FUZZ_EXAMPLES sets how many requests each operation gets; 2,000 is the full run, of about an hour.
+ * TRAINYARD_TEST_FUZZ_EXAMPLES sets how many requests each operation gets; 2,000 is the full run, of about an hour.
  */
 const ROOT = resolve(import.meta.dirname, '../..');
-const NUM_EXAMPLES = Number(process.env['TRAINYARD_FUZZ_EXAMPLES'] ?? 15);
+const NUM_EXAMPLES = Number(process.env['TRAINYARD_TEST_FUZZ_EXAMPLES'] ?? 15);
 /** Every example of every operation, with time for the phase that tries each limit of each field once. */
 const TIMEOUT_MS = 300_000 + NUM_EXAMPLES * 5_000;
 const CHECKS = [

@@ -12,7 +12,7 @@ import { smallService } from '../support/small-service.ts';
 const BASE = 'HuggingFaceTB/SmolLM2-135M-Instruct';
 let server: S3Server;
 beforeAll(async () => {
-  const program = process.env['TRAINYARD_S3_SERVER'];
+  const program = process.env['TRAINYARD_TEST_S3_SERVER'];
   assert(program !== undefined, 'the project `s3` says where the server is');
   server = await S3Server.start(program);
 });

@@ -19,7 +19,7 @@ let clients: [Trainyard, Trainyard];
 let numDoubled = 0;
 
 beforeAll(async () => {
-  const programs = process.env['TRAINYARD_POSTGRES'];
+  const programs = process.env['TRAINYARD_TEST_POSTGRES'];
   assert(programs !== undefined, 'the project `postgres` says where the server is');
   cluster = await PostgresCluster.start(programs);
   database = await cluster.createSchema();

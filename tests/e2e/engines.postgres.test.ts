@@ -16,7 +16,7 @@ const SECRET = 'a secret for these tests, which is long enough';
 
 let cluster: PostgresCluster;
 beforeAll(async () => {
-  const programs = process.env['TRAINYARD_POSTGRES'];
+  const programs = process.env['TRAINYARD_TEST_POSTGRES'];
   assert(programs !== undefined, 'the project `postgres` says where the server is');
   cluster = await PostgresCluster.start(programs);
 });

@@ -26,7 +26,7 @@ function dataDirectory(name: string): string {
 }
 
 beforeAll(async () => {
-  const programs = process.env['TRAINYARD_POSTGRES'];
+  const programs = process.env['TRAINYARD_TEST_POSTGRES'];
   assert(programs !== undefined, 'the project `postgres` says where the server is');
   cluster = await PostgresCluster.start(programs);
   const environment = { TRAINYARD_DATABASE: await cluster.createSchema(), TRAINYARD_API_KEY: 'the-key-of-both' };

@@ -19,7 +19,7 @@ let cluster: PostgresCluster;
 let parts: ServiceParts;
 let store: SqlStore;
 beforeAll(async () => {
-  const { TRAINYARD_S3_SERVER: program, TRAINYARD_POSTGRES: programs } = process.env;
+  const { TRAINYARD_TEST_S3_SERVER: program, TRAINYARD_TEST_POSTGRES: programs } = process.env;
   assert(program !== undefined && programs !== undefined, '`npm run test:s3` says where the servers are');
   [server, cluster] = await Promise.all([S3Server.start(program), PostgresCluster.start(programs)]);
   network = await unreliableNetwork(server.origin, EVERY_REQUESTS);

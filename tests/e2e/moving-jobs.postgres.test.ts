@@ -25,7 +25,7 @@ let cluster: PostgresCluster;
 let database: string;
 let store: SqlStore;
 beforeAll(async () => {
-  const programs = process.env['TRAINYARD_POSTGRES'];
+  const programs = process.env['TRAINYARD_TEST_POSTGRES'];
   assert(programs !== undefined, 'the project `postgres` says where the server is');
   cluster = await PostgresCluster.start(programs);
   database = await cluster.createSchema();

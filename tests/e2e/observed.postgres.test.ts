@@ -27,7 +27,7 @@ let cluster: PostgresCluster;
 let receiver: OtlpReceiver;
 let shared: Record<string, string>;
 beforeAll(async () => {
-  const programs = process.env['TRAINYARD_POSTGRES'];
+  const programs = process.env['TRAINYARD_TEST_POSTGRES'];
   assert(programs !== undefined, 'the project `postgres` says where the server is');
   cluster = await PostgresCluster.start(programs);
   receiver = await OtlpReceiver.start();

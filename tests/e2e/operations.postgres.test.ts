@@ -15,7 +15,7 @@ const ROOT = resolve(import.meta.dirname, '../..');
 const PAGE = 'docs/guide/operations.md';
 
 test('the commands for several processes work as the page has them', { timeout: 300_000 }, async () => {
-  const programs = process.env['TRAINYARD_POSTGRES'];
+  const programs = process.env['TRAINYARD_TEST_POSTGRES'];
   assert(programs !== undefined, 'the project `postgres` says where the server is');
   const cluster = await PostgresCluster.start(programs);
   onTestFinished(() => cluster.stop());

@@ -21,7 +21,7 @@ const dataDirectory = join(folder, 'data');
 let cluster: PostgresCluster;
 let environment: Record<string, string>;
 beforeAll(async () => {
-  const programs = process.env['TRAINYARD_POSTGRES'];
+  const programs = process.env['TRAINYARD_TEST_POSTGRES'];
   assert(programs !== undefined, 'the project `postgres` says where the server is');
   cluster = await PostgresCluster.start(programs);
   const url = new URL(await cluster.createSchema());

@@ -15,7 +15,7 @@ it('a service in bf16 samples, trains on what it has sampled, tells the gap, and
     environment: {
       TRAINYARD_MODEL: testModel().base,
       TRAINYARD_PRECISION: 'bf16',
-      TRAINYARD_ONEDNN: process.env['TRAINYARD_BF16_LIBRARY']!,
+      TRAINYARD_ONEDNN: process.env['TRAINYARD_TEST_BF16_LIBRARY']!,
     },
   });
   try {
@@ -39,7 +39,7 @@ it('a service in bf16 samples, trains on what it has sampled, tells the gap, and
       expect(metrics!['logprob_gap_mean']).toBeLessThan(0.05);
     }
     // Both sides compute with it.
-    const library = basename(process.env['TRAINYARD_BF16_LIBRARY']!);
+    const library = basename(process.env['TRAINYARD_TEST_BF16_LIBRARY']!);
     for (const host of ['engine', 'trainer'] as const)
       expect(readFileSync(`/proc/${hostOf(service.pid, host)}/maps`, 'utf8')).toContain(library);
   } finally {

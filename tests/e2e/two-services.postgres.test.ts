@@ -17,7 +17,7 @@ const NAMES = ['one', 'two'];
 const folder = mkdtempSync(join(tmpdir(), 'trainyard-two-services-'));
 let cluster: PostgresCluster;
 beforeAll(async () => {
-  const programs = process.env['TRAINYARD_POSTGRES'];
+  const programs = process.env['TRAINYARD_TEST_POSTGRES'];
   assert(programs !== undefined, 'the project `postgres` says where the server is');
   cluster = await PostgresCluster.start(programs);
 });

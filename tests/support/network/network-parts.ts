@@ -128,7 +128,7 @@ export class NetworkParts {
 
 /** The programs of PostgreSQL, which the suite names. */
 export function postgresPrograms(): string {
-  const programs = process.env['TRAINYARD_POSTGRES'];
+  const programs = process.env['TRAINYARD_TEST_POSTGRES'];
   assert(programs !== undefined, '`npm run test:networks` says where the server is');
   return programs;
 }

@@ -2,11 +2,8 @@ import { SETTING_VARIABLES } from '@trainyard/server';
 
 import { didYouMean } from '../terminal/did-you-mean.ts';
 
-/** Known, and no settings of a service: the secret of engines, the address for clients, what shows stacks. */
-const OTHERS = /^TRAINYARD_(?:ENGINE_SECRET|BASE_URL|STACK)$/;
-/** The repository's tests and benchmarks go by these, and start services below themselves. */
-const OF_TESTS =
-  /^TRAINYARD_(?:TEST_\w+|BENCH_PROFILE|BF16_LIBRARY|CHROMIUM|FUZZ_EXAMPLES|MLFLOW|NETWORKS|POSTGRES(?:_PROGRAMS)?|S3_SERVER|TINY|TORCH_PYTHON)$/;
+/** Known, and no settings of a service: the secret of engines, the address for clients, what shows stacks, and what tests are told by. */
+const OTHERS = /^TRAINYARD_(?:ENGINE_SECRET|BASE_URL|STACK|TEST_\w+)$/;
 /** Kubernetes tells each container of services that are called `trainyard…` by such variables. */
 const OF_KUBERNETES = /_SERVICE_(?:HOST|PORT(?:_\w+)?)$|_PORT(?:_\d+_(?:TCP|UDP|SCTP)(?:_\w+)?)?$/;
 
@@ -14,7 +11,7 @@ const OF_KUBERNETES = /_SERVICE_(?:HOST|PORT(?:_\w+)?)$|_PORT(?:_\d+_(?:TCP|UDP|
 export function unknownVariables(environment: Readonly<Record<string, string | undefined>>): string[] {
   return Object.keys(environment)
     .filter((name) => name.startsWith('TRAINYARD_') && !SETTING_VARIABLES.includes(name))
-    .filter((name) => !OTHERS.test(name) && !OF_TESTS.test(name))
+    .filter((name) => !OTHERS.test(name))
     .filter((name) => !OF_KUBERNETES.test(name) || didYouMean(name, SETTING_VARIABLES) !== '')
     .toSorted()
     .map((name) => `the environment variable ${name} is no setting${didYouMean(name, SETTING_VARIABLES)}`);

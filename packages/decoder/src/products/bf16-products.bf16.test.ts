@@ -7,7 +7,7 @@ import { DecoderMemory } from '../memory/decoder-memory.ts';
 import { ThreadTeam } from '../team/thread-team.ts';
 import { Bf16Products } from './bf16-products.ts';
 
-const library = openBf16Library(process.env['TRAINYARD_BF16_LIBRARY']!, 2);
+const library = openBf16Library(process.env['TRAINYARD_TEST_BF16_LIBRARY']!, 2);
 const closed: { close(): void }[] = [];
 afterAll(() => {
   for (const one of closed.reverse()) one.close();

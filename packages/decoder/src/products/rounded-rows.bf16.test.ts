@@ -14,7 +14,7 @@ test('numbers are rounded as oneDNN rounds them', () => {
   const rounded = new RoundedRows(memory, length);
   rounded.round(rows);
   const expected = new Uint16Array(new ArrayBuffer(2 * length));
-  const rounding = new Bf16Rounding(openBf16Library(process.env['TRAINYARD_BF16_LIBRARY']!, 1), 576);
+  const rounding = new Bf16Rounding(openBf16Library(process.env['TRAINYARD_TEST_BF16_LIBRARY']!, 1), 576);
   rounding.run(rows, expected, 64);
   rounding.close();
   expect(

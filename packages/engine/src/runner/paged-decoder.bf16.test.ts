@@ -11,7 +11,7 @@ import { writeTestAdapter } from '../testing/write-test-adapter.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'bf16-runner-'));
 afterAll(() => rmSync(folder, { recursive: true }));
-const bf16 = openBf16Library(process.env['TRAINYARD_BF16_LIBRARY']!, 2);
+const bf16 = openBf16Library(process.env['TRAINYARD_TEST_BF16_LIBRARY']!, 2);
 const SIZES = { capacityTokens: 256, maxSequences: 8, batchTokens: 128, numThreads: 2 };
 const TEXT =
   'A scheduler decides who runs next. Every sequence holds cells of one memory, which it lends and gives back; what two of them have in common is computed once, and kept for a third.';

@@ -7,7 +7,7 @@ import { Bf16Weights } from './bf16-weights.ts';
 import type { Bf16Ending } from './matmul.ts';
 import { computedRows } from './row-primitives.ts';
 
-const library = openBf16Library(process.env['TRAINYARD_BF16_LIBRARY']!, 2);
+const library = openBf16Library(process.env['TRAINYARD_TEST_BF16_LIBRARY']!, 2);
 const closed: { close(): void }[] = [];
 afterAll(() => {
   for (const one of closed) one.close();

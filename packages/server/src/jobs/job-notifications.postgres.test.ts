@@ -44,7 +44,7 @@ class Holding implements JobWork<TrainingJobConfig> {
   async clear(): Promise<void> {}
 }
 
-const programs = process.env['TRAINYARD_POSTGRES'] ?? '';
+const programs = process.env['TRAINYARD_TEST_POSTGRES'] ?? '';
 let cluster: PostgresCluster;
 let url: string;
 let api: SqlStore;

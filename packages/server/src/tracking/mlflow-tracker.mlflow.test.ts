@@ -1,4 +1,4 @@
-/** The tracker on a real server: `npm run test:mlflow` installs it, and says by `TRAINYARD_MLFLOW` where it is. */
+/** The tracker on a real server: `npm run test:mlflow` installs it, and says by `TRAINYARD_TEST_MLFLOW` where it is. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -15,7 +15,7 @@ runTrackerSuite('MLflow', async () => {
   const directory = mkdtempSync(join(tmpdir(), 'mlflow-'));
   const url = new URL(`http://127.0.0.1:${await freePort()}`);
   const server = spawn(
-    process.env['TRAINYARD_MLFLOW'] ?? 'mlflow',
+    process.env['TRAINYARD_TEST_MLFLOW'] ?? 'mlflow',
     `server --host 127.0.0.1 --port ${url.port} --workers 1`
       .split(' ')
       .concat('--backend-store-uri', `sqlite:///${join(directory, 'mlflow.db')}`)

@@ -13,7 +13,7 @@ import { clusterFindings, type AskEngine, type Finding } from './cluster-finding
 let cluster: PostgresCluster;
 let other: PostgresCluster;
 beforeAll(async () => {
-  const programs = process.env['TRAINYARD_POSTGRES'];
+  const programs = process.env['TRAINYARD_TEST_POSTGRES'];
   assert(programs !== undefined, 'the project `postgres` says where the server is');
   [cluster, other] = await Promise.all([PostgresCluster.start(programs), PostgresCluster.start(programs)]);
 });

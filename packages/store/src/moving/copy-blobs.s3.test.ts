@@ -11,7 +11,7 @@ import { copyBlobs, digestBlobs } from './copy-blobs.ts';
 let server: S3Server;
 let folder: string;
 beforeAll(async () => {
-  const program = process.env['TRAINYARD_S3_SERVER'];
+  const program = process.env['TRAINYARD_TEST_S3_SERVER'];
   assert(program !== undefined, 'the project `s3` says where the server is');
   server = await S3Server.start(program);
   folder = await mkdtemp(join(tmpdir(), 'trainyard-copy-blobs-'));

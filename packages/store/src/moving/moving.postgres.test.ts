@@ -19,7 +19,7 @@ let folder: string;
 let source: StoreLocation;
 let server: StoreLocation;
 beforeAll(async () => {
-  const programs = process.env['TRAINYARD_POSTGRES'];
+  const programs = process.env['TRAINYARD_TEST_POSTGRES'];
   assert(programs !== undefined, 'the project `postgres` says where the server is');
   cluster = await PostgresCluster.start(programs);
 });

@@ -84,7 +84,7 @@ test.each([
     writeFileSync(textFile, TEXT);
     const script = join(ROOT, 'scripts/pytorch/exported_logprobs.py');
     const { stdout } = await promisify(execFile)(
-      process.env['TRAINYARD_TORCH_PYTHON']!,
+      process.env['TRAINYARD_TEST_TORCH_PYTHON']!,
       [script, base, peft, merged, tokenFile, textFile],
       {
         env: { ...process.env, HF_HUB_OFFLINE: '1', TRANSFORMERS_OFFLINE: '1' },

@@ -14,7 +14,7 @@ afterAll(() => rmSync(directory, { recursive: true }));
 
 test('matrices that cannot all be made are closed', () => {
   using file = GgufFile.open(path);
-  const library = openBf16Library(process.env['TRAINYARD_BF16_LIBRARY']!, 1);
+  const library = openBf16Library(process.env['TRAINYARD_TEST_BF16_LIBRARY']!, 1);
   const missing = `blk.${ARCHITECTURE.numLayers - 1}.attn_q.weight`;
   const readF32: GgufFile['readF32'] = (name, into) => {
     if (name === missing) throw new Error(`no ${name}`);

@@ -13,7 +13,7 @@ import { roundToBf16 } from './bf16-rounding.ts';
 import { OrtPolicyModel } from './ort-policy-model.ts';
 
 const LORA = { rank: 8, alpha: 16, targets: LINEAR_NAMES, initSeed: 3 };
-const library = openBf16Library(process.env['TRAINYARD_BF16_LIBRARY']!, 1);
+const library = openBf16Library(process.env['TRAINYARD_TEST_BF16_LIBRARY']!, 1);
 let architecture: Architecture;
 let single: OrtPolicyModel;
 let rounded: OrtPolicyModel;

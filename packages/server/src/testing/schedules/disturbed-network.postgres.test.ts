@@ -17,7 +17,7 @@ import { WriterTurns } from './writer-turns.ts';
 
 let cluster: PostgresCluster;
 beforeAll(async () => {
-  cluster = await PostgresCluster.start(process.env['TRAINYARD_POSTGRES_PROGRAMS'] ?? '');
+  cluster = await PostgresCluster.start(process.env['TRAINYARD_TEST_POSTGRES_PROGRAMS'] ?? '');
 });
 afterAll(() => cluster.stop());
 

@@ -17,7 +17,7 @@ import { processorSeconds } from './processor-time.ts';
 import { playSchedule } from './schedule.ts';
 import { learnUndisturbed } from './undisturbed.ts';
 
-const PROGRAMS_VARIABLE = 'TRAINYARD_POSTGRES';
+const PROGRAMS_VARIABLE = 'TRAINYARD_TEST_POSTGRES';
 /** A file system in memory: what is durable is another test's. */
 const MEMORY = '/dev/shm';
 

@@ -95,8 +95,6 @@ function readItem(item: unknown, place: Place, options: GroupOptions): HistoryIt
     isChoice ? { role: 'assistant', ...(item['message'] as object) } : item,
     isChoice ? [...place, 'message'] : place,
   );
-  if (isChoice && message.role !== 'assistant')
-    fail([...place, 'message', 'role'], 'literal_error', "Input should be 'assistant' in a choice", message.role);
   const isReply = isChoice || item['role'] === 'assistant';
   const entries = isReply ? logprobEntries(item['logprobs'], [...place, 'logprobs']) : null;
   const given = isReply ? readIds(item['token_ids'], [...place, 'token_ids'], options) : null;

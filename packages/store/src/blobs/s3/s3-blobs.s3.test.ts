@@ -14,7 +14,7 @@ import { type UnreliableNetwork, unreliableNetwork } from '../../testing/unrelia
 let server: S3Server;
 let network: UnreliableNetwork;
 beforeAll(async () => {
-  const program = process.env['TRAINYARD_S3_SERVER'];
+  const program = process.env['TRAINYARD_TEST_S3_SERVER'];
   assert(program !== undefined, 'the project `s3` says where the server is');
   server = await S3Server.start(program);
   network = await unreliableNetwork(server.origin);

@@ -18,7 +18,7 @@ import { PostgresSql } from './postgres-sql.ts';
 
 let cluster: PostgresCluster;
 beforeAll(async () => {
-  const programs = process.env['TRAINYARD_POSTGRES'];
+  const programs = process.env['TRAINYARD_TEST_POSTGRES'];
   assert(programs !== undefined, 'the project `postgres` says where the server is');
   cluster = await PostgresCluster.start(programs);
 });
@@ -322,7 +322,7 @@ describe('a PostgreSQL database', () => {
 });
 
 it('a server that goes away and comes back is told of meanwhile, and answers again', async () => {
-  const away = await PostgresCluster.start(process.env['TRAINYARD_POSTGRES']!);
+  const away = await PostgresCluster.start(process.env['TRAINYARD_TEST_POSTGRES']!);
   try {
     const url = await away.createSchema();
     const store = await openPostgresStore(url);

@@ -9,7 +9,7 @@ import { PostgresSql } from './postgres-sql.ts';
 
 let cluster: PostgresCluster;
 beforeAll(async () => {
-  const programs = process.env['TRAINYARD_POSTGRES'];
+  const programs = process.env['TRAINYARD_TEST_POSTGRES'];
   assert(programs !== undefined, 'the project `postgres` says where the server is');
   cluster = await PostgresCluster.start(programs);
 });
