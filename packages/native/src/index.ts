@@ -1,6 +1,6 @@
 export { NativeError } from './binding/errors.ts';
 export type { NativeErrorCode } from './binding/errors.ts';
-export { returnFreeMemory } from './binding/free-memory.ts';
+export { returnFreeMemory, returnMemoryOf } from './binding/free-memory.ts';
 export { llamaVersion } from './binding/library.ts';
 export { LlamaModel } from './llama/llama-model.ts';
 export type { TokenKind } from './llama/token-table.ts';

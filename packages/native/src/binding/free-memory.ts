@@ -16,3 +16,12 @@ export function returnFreeMemory(): void {
   }
   trim(0);
 }
+
+/** V8 frees array buffers in a thread of its own, behind the collection that found them. */
+const SWEPT_MS = 1_000;
+const collected = new FinalizationRegistry<null>(() => void setTimeout(returnFreeMemory, SWEPT_MS).unref());
+
+/** The same once `owner` is collected, and with it the array buffers that it alone holds: the C library keeps what V8 frees of them, too. */
+export function returnMemoryOf(owner: object): void {
+  collected.register(owner, null);
+}

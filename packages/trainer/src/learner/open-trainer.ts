@@ -1,5 +1,5 @@
 import { DecoderGraphs } from '@trainyard/decoder';
-import { GgufFile, openBf16Library } from '@trainyard/native';
+import { GgufFile, openBf16Library, returnMemoryOf } from '@trainyard/native';
 import type { ChatTemplate } from '@trainyard/tokenizer';
 import {
   type Architecture,
@@ -83,6 +83,7 @@ export async function openTrainer(options: {
       bf16?.close();
       workspace.clear();
       opened.close();
+      returnMemoryOf(weights);
     },
   };
 }
