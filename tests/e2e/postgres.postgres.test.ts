@@ -11,6 +11,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 
 import { eventTypes } from '../support/event-types.ts';
 import { tenLongGroups } from '../support/groups.ts';
+import { testModel } from '../support/model.ts';
 import { smallService } from '../support/small-service.ts';
 
 const BASE = 'HuggingFaceTB/SmolLM2-135M-Instruct';
@@ -196,7 +197,7 @@ test('a service that has other blobs than the database, or finds no database, sa
   const run = (url: string) =>
     spawnSync(process.execPath, ['--conditions=@trainyard/source', MAIN, 'serve', '--data-dir', join(folder, 'none')], {
       encoding: 'utf8',
-      env: { ...process.env, TRAINYARD_DATABASE: url, TRAINYARD_MODEL: import.meta.filename },
+      env: { ...process.env, TRAINYARD_DATABASE: url, TRAINYARD_MODEL: testModel().small },
     });
   const nowhere = run(`postgres://u:${PASSWORD}@127.0.0.1:9/x`);
   expect(nowhere.status).toBe(1);
