@@ -23,6 +23,8 @@ export function policyNames({ entity, project, name }: PolicyNames): PolicyNames
   return { entity, project, name };
 }
 
+const FORMS = ['completions', 'responses', 'messages'] as const;
+
 /** Where the parts of a call were in the body, for each history that it became. */
 interface Source {
   /** Place of the call, below the trajectory. */
@@ -94,19 +96,16 @@ function readExchanges(exchanges: WireExchanges, place: Place, policy: PolicyNam
       add(['exchanges', 'chat_completions', index], chatHistories(exchange));
     else numForeign += 1;
   }
-  for (const [form, historiesOf] of typedEntries(OTHER_FORMS))
+  for (const form of FORMS) {
     for (const [index, exchange] of (exchanges[form] ?? []).entries()) {
       const { model, request, response } = exchange;
       const call: Place = ['exchanges', form, index];
       if (isPolicy(model ?? request?.['model'] ?? response?.['model'], policy))
-        add(call, historiesOf(exchange, [...place, ...call]));
+        add(call, OTHER_FORMS[form](exchange, [...place, ...call]));
       else numForeign += 1;
     }
+  }
   return { histories, sources: from, numForeign };
-}
-
-function typedEntries<Key extends string, Value>(record: Readonly<Record<Key, Value>>): [Key, Value][] {
-  return Object.entries(record) as [Key, Value][];
 }
 
 /** Whether a call went to the model that is trained; a call without a name did. Any step of it is the policy: what was sampled says which. */
@@ -118,7 +117,7 @@ function isPolicy(model: unknown, policy: PolicyNames): boolean {
 }
 
 function isEmpty(exchanges: WireExchanges): boolean {
-  return Object.values(exchanges).every((list) => !list?.length);
+  return [exchanges.chat_completions, ...FORMS.map((form) => exchanges[form])].every((list) => !list?.length);
 }
 
 function invalid(loc: Place, msg: string): TrajectoryFormatError {
