@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { GgufFile, OnnxSession } from '@trainyard/native';
-import { TINY_ARCHITECTURES, writeTinyGguf } from '@trainyard/transformer/testing';
+import { TINY_ARCHITECTURES, withoutTensor, writeTinyGguf } from '@trainyard/transformer/testing';
 import { afterAll, afterEach, beforeEach, expect, type MockInstance, test, vi } from 'vitest';
 import { DecoderGraphs } from './decoder-graphs.ts';
 import { DecoderHead } from './decoder-head.ts';
@@ -29,11 +29,7 @@ test('a decoder that cannot be made closes the sessions that it has opened', () 
     ['token_embd.weight', 0],
   ] as const) {
     closed.mockClear();
-    const readF32: GgufFile['readF32'] = (name, into) => {
-      if (name === missing) throw new Error(`no ${name}`);
-      return file.readF32(name, into);
-    };
-    const broken = { tensors: file.tensors, readF32 };
+    const broken = withoutTensor(file, missing);
     expect(() => new DecoderGraphs(broken, ARCHITECTURE, 2)).toThrow(`no ${missing}`);
     expect(closed).toHaveBeenCalledTimes(numOpened);
   }

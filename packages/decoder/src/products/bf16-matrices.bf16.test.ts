@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Bf16Weights, GgufFile, openBf16Library } from '@trainyard/native';
-import { TINY_ARCHITECTURES, writeTinyGguf } from '@trainyard/transformer/testing';
+import { TINY_ARCHITECTURES, withoutTensor, writeTinyGguf } from '@trainyard/transformer/testing';
 import { afterAll, expect, test, vi } from 'vitest';
 import { Bf16Matrices } from './bf16-matrices.ts';
 
@@ -16,11 +16,7 @@ test('matrices that cannot all be made are closed', () => {
   using file = GgufFile.open(path);
   const library = openBf16Library(process.env['TRAINYARD_TEST_BF16_LIBRARY']!, 1);
   const missing = `blk.${ARCHITECTURE.numLayers - 1}.attn_q.weight`;
-  const readF32: GgufFile['readF32'] = (name, into) => {
-    if (name === missing) throw new Error(`no ${name}`);
-    return file.readF32(name, into);
-  };
-  const broken = { tensors: file.tensors, readF32 };
+  const broken = withoutTensor(file, missing);
   const closed = vi.spyOn(Bf16Weights.prototype, 'close');
   const whole = new Bf16Matrices(file, ARCHITECTURE, library, 1);
   // Some are made to see whether they can be cut.

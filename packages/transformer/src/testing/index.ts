@@ -7,4 +7,5 @@ export {
   writeTinyGguf,
 } from './tiny-gguf.ts';
 export { randomSource, TINY_ARCHITECTURE, tinyWeights, type Random } from './tiny-model.ts';
+export { withoutTensor } from './without-tensor.ts';
 export { writeAdapter } from './write-adapter.ts';

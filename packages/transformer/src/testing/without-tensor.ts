@@ -1,0 +1,13 @@
+import type { GgufFile } from '@trainyard/native';
+
+/** The file as one that breaks off: reading that tensor fails with `no NAME`. */
+export function withoutTensor(
+  file: Pick<GgufFile, 'tensors' | 'readF32'>,
+  missing: string,
+): Pick<GgufFile, 'tensors' | 'readF32'> {
+  const readF32: GgufFile['readF32'] = (name, into) => {
+    if (name === missing) throw new Error(`no ${name}`);
+    return file.readF32(name, into);
+  };
+  return { tensors: file.tensors, readF32 };
+}
