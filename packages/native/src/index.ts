@@ -1,5 +1,6 @@
 export { NativeError } from './binding/errors.ts';
 export type { NativeErrorCode } from './binding/errors.ts';
+export { closedWith } from './binding/closed-with.ts';
 export { returnFreeMemory, returnMemoryOf } from './binding/free-memory.ts';
 export { llamaVersion } from './binding/library.ts';
 export { LlamaModel } from './llama/llama-model.ts';

@@ -1,5 +1,5 @@
 import { BlockGraph } from '@trainyard/transformer';
-import type { OnnxTensor } from '@trainyard/native';
+import { closedWith, type OnnxTensor } from '@trainyard/native';
 import type { Architecture, Outputs } from '@trainyard/transformer';
 import { ConstantGraph, vector } from './constant-graph.ts';
 
@@ -13,10 +13,7 @@ export class BetweenProducts {
   constructor(architecture: Architecture) {
     const graph = new BlockGraph(architecture, 'outside');
     using opened = new DisposableStack();
-    const open = (outputs: Outputs): ConstantGraph => {
-      const one = new ConstantGraph(outputs, {}, 1);
-      return opened.adopt(one, () => one.close());
-    };
+    const open = (outputs: Outputs) => closedWith(opened, new ConstantGraph(outputs, {}, 1));
     this.#norm = open(graph.normalised());
     this.rotation = open(graph.rotated());
     this.activation = open(graph.activated());

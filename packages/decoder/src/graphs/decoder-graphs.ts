@@ -1,4 +1,4 @@
-import { returnFreeMemory } from '@trainyard/native';
+import { closedWith, returnFreeMemory } from '@trainyard/native';
 import type { GgufFile } from '@trainyard/native';
 import { BlockGraph, MatrixReader, projectionDims, weightName } from '@trainyard/transformer';
 import type { Architecture, Outputs, ProjectionName } from '@trainyard/transformer';
@@ -39,8 +39,7 @@ export class DecoderGraphs {
   constructor(file: Pick<GgufFile, 'tensors' | 'readF32'>, architecture: Architecture, numThreads: number) {
     // Where it cannot be made, of a file that breaks off or for want of memory, nobody could close what it has.
     using opened = new DisposableStack();
-    const kept = <One extends { close(): void }>(one: One): One => opened.adopt(one, () => one.close());
-    this.parts = kept(new DecoderParts(file, architecture));
+    this.parts = closedWith(opened, new DecoderParts(file, architecture));
     const graph = new BlockGraph(architecture, 'outside');
     // A session has its own copy of its weights.
     const reader = new MatrixReader(file, architecture);
@@ -56,7 +55,10 @@ export class DecoderGraphs {
             const some = data.subarray(start, start + range.count * dims.in);
             return [weightName(projection), { data: some, dims: [range.count, dims.in] }] as const;
           });
-          return { ...range, graph: kept(new ConstantGraph(outputs(range.count), Object.fromEntries(weights), 1)) };
+          return {
+            ...range,
+            graph: closedWith(opened, new ConstantGraph(outputs(range.count), Object.fromEntries(weights), 1)),
+          };
         });
       };
       return {
@@ -66,7 +68,10 @@ export class DecoderGraphs {
         down: columns('down', (count) => graph.columnsOf('down', count)),
       };
     });
-    this.head = kept(new DecoderHead(this.parts.readHead(file), this.parts.outputNorm, architecture, numThreads));
+    this.head = closedWith(
+      opened,
+      new DecoderHead(this.parts.readHead(file), this.parts.outputNorm, architecture, numThreads),
+    );
     this.#opened = opened.move();
     returnFreeMemory();
   }

@@ -1,3 +1,4 @@
+import { closedWith } from '@trainyard/native';
 import { input, matmul, rmsNorm } from '@trainyard/transformer';
 import type { Architecture } from '@trainyard/transformer';
 import { ConstantGraph, vector } from './constant-graph.ts';
@@ -33,9 +34,8 @@ export class DecoderHead {
         dims: [end - start, hiddenSize],
       };
       const product = matmul(h, input('vocabulary', weights.dims), { transposeB: true });
-      const graph = new ConstantGraph({ logits: product }, { norm: vector(norm), vocabulary: weights }, numThreads);
-      opened.defer(() => graph.close());
-      return { graph, start, end };
+      const constants = { norm: vector(norm), vocabulary: weights };
+      return { graph: closedWith(opened, new ConstantGraph({ logits: product }, constants, numThreads)), start, end };
     });
     this.#opened = opened.move();
   }

@@ -1,4 +1,4 @@
-import { Bf16Columns, Bf16Weights, returnFreeMemory } from '@trainyard/native';
+import { Bf16Columns, Bf16Weights, closedWith, returnFreeMemory } from '@trainyard/native';
 import type { Bf16Library, ColumnPlace, GgufFile } from '@trainyard/native';
 import { MatrixReader } from '@trainyard/transformer';
 import type { Architecture, ProjectionName } from '@trainyard/transformer';
@@ -23,25 +23,27 @@ export class Bf16Matrices {
   ) {
     // As the graphs: where it cannot be made, nobody could close what it has.
     using opened = new DisposableStack();
-    const kept = <One extends { close(): void }>(one: One): One => opened.adopt(one, () => one.close());
-    this.parts = kept(new DecoderParts(file, architecture));
+    this.parts = closedWith(opened, new DecoderParts(file, architecture));
     this.library = library;
     const { vocabSize, hiddenSize, numLayers } = architecture;
     // They are rounded into memory of the library's.
     const reader = new MatrixReader(file, architecture);
     this.layers = Array.from({ length: numLayers }, (_, layer) => {
       const weights = reader.read(layer).map(({ projection, dims, data }) => {
-        const own = kept(new Bf16Weights(library, data, dims));
+        const own = closedWith(opened, new Bf16Weights(library, data, dims));
         const shape = shapeOf(own);
         if (!this.#columns.has(shape)) {
           const columns = Bf16Columns.of(library, own, data, numThreads);
-          this.#columns.set(shape, columns === null ? null : kept(columns));
+          this.#columns.set(shape, columns === null ? null : closedWith(opened, columns));
         }
         return [projection, own] as const;
       });
       return Object.fromEntries(weights) as Record<ProjectionName, Bf16Weights>;
     });
-    this.head = kept(new Bf16Weights(library, this.parts.readHead(file), { out: vocabSize, in: hiddenSize }));
+    this.head = closedWith(
+      opened,
+      new Bf16Weights(library, this.parts.readHead(file), { out: vocabSize, in: hiddenSize }),
+    );
     this.#opened = opened.move();
     returnFreeMemory();
   }

@@ -1,4 +1,11 @@
-import { type Bf16Library, type Bf16Place, Bf16Weights, type GgufFile, returnFreeMemory } from '@trainyard/native';
+import {
+  type Bf16Library,
+  type Bf16Place,
+  Bf16Weights,
+  closedWith,
+  type GgufFile,
+  returnFreeMemory,
+} from '@trainyard/native';
 import { type Architecture, MatrixReader, type ProjectionName } from '@trainyard/transformer';
 
 /** A matrix as products read it, and as their gradients do: two layouts. */
@@ -22,14 +29,13 @@ export class Bf16BlockMatrices {
   constructor(file: Pick<GgufFile, 'readF32'>, architecture: Architecture, library: Bf16Library) {
     // Where it cannot be made, nobody could close what it has.
     using opened = new DisposableStack();
-    const kept = (weights: Bf16Weights): Bf16Weights => opened.adopt(weights, () => weights.close());
     // They are rounded into memory of the library's.
     const reader = new MatrixReader(file, architecture);
     const blocks = Array.from({ length: architecture.numLayers }, (_, layer) => {
       const places = reader.read(layer).map(({ projection, dims, data }) => {
-        const forward = kept(new Bf16Weights(library, data, dims));
+        const forward = closedWith(opened, new Bf16Weights(library, data, dims));
         const turned = { out: dims.in, in: dims.out };
-        const backward = kept(new Bf16Weights(library, data, turned, { isTransposed: true }));
+        const backward = closedWith(opened, new Bf16Weights(library, data, turned, { isTransposed: true }));
         return [projection, { forward: forward.place, backward: backward.place }] as const;
       });
       return Object.fromEntries(places) as Record<ProjectionName, MatrixPlaces>;
