@@ -11,7 +11,7 @@ export {
   type ServiceConfig,
   type SettingName,
 } from './service/config.ts';
-export { bf16Support, type Bf16Support, needsBf16 } from './service/bf16-support.ts';
+export { multipliesBf16, needsBf16, oneDnnProblem } from './service/bf16-support.ts';
 export { createServer } from './create-server.ts';
 export { dataPaths, findRunningService, refuseUnusableDataDirectory } from './data/data-directory.ts';
 export { connectSnippets } from './pages/snippets.ts';

@@ -1,4 +1,4 @@
-import { bf16Support, needsBf16, ServerError, type ServiceConfig } from '@trainyard/server';
+import { multipliesBf16, needsBf16, oneDnnProblem, ServerError, type ServiceConfig } from '@trainyard/server';
 
 import { ONEDNN } from '../../../../scripts/lib/model-source.mjs';
 import { npmScript } from '../terminal/this-program.ts';
@@ -11,9 +11,9 @@ export const ONEDNN_STEPS =
 
 /** The reasons why this machine cannot multiply in bf16, and the steps out; null: none that a look tells. */
 export async function bf16Problem(config: ServiceConfig): Promise<string | null> {
-  const { processor, libraryProblem } = await bf16Support(config);
+  const libraryProblem = await oneDnnProblem(config);
   const problems = [
-    processor === false ? 'this processor has no products of bf16 (AVX512-BF16 or AMX)' : null,
+    multipliesBf16() === false ? 'this processor has no products of bf16 (AVX512-BF16 or AMX)' : null,
     libraryProblem === null ? null : `${libraryProblem}: ${ONEDNN_STEPS}`,
   ].filter((problem) => problem !== null);
   return problems.join('; ') || null;

@@ -2,12 +2,12 @@ import { statfsSync } from 'node:fs';
 
 import { TrainyardApiError, TrainyardConnectionError } from '@trainyard/sdk';
 import {
-  bf16Support,
   does,
   examineCluster,
   examineDatabase,
   examineModel,
   type Finding,
+  multipliesBf16,
   needsModelFiles,
   refuseUnusableDataDirectory,
   ServerError,
@@ -106,9 +106,7 @@ async function precisionCheck(config: ServiceConfig): Promise<Finding> {
   const { precision } = config;
   if (precision === 'bf16') return { name: 'precision', subject: 'precision bf16', problem: await bf16Problem(config) };
   const hint =
-    (await bf16Support(config)).processor === true
-      ? ` (this processor has products of bf16: ${ONEDNN_STEPS}, then --precision bf16)`
-      : '';
+    multipliesBf16() === true ? ` (this processor has products of bf16: ${ONEDNN_STEPS}, then --precision bf16)` : '';
   return { name: 'precision', subject: `precision ${precision}${hint}`, problem: null };
 }
 

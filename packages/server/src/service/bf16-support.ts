@@ -9,24 +9,13 @@ import type { ServiceConfig } from './config.ts';
 /** As Linux names what multiplies bf16: AVX-512 with that extension, and AMX. */
 const PROCESSOR_FLAGS = ['avx512_bf16', 'amx_bf16'];
 
-/** The means of `precision: bf16` on this machine. */
-export interface Bf16Support {
-  /** Whether the processor multiplies bf16; null where the system does not say. */
-  readonly processor: boolean | null;
-  /** Why the library cannot be loaded, as a clause that names it; null: it can. */
-  readonly libraryProblem: string | null;
-}
-
-/** @param cpuinfo text of /proc/cpuinfo; null: there is none. Default: that of this machine */
-export async function bf16Support(
-  { oneDnnPath }: Pick<ServiceConfig, 'oneDnnPath'>,
-  cpuinfo: string | null = readCpuinfo(),
-): Promise<Bf16Support> {
+/**
+ * Whether the processor multiplies bf16; null where the system does not say.
+ * @param cpuinfo text of /proc/cpuinfo; null: there is none. Default: that of this machine
+ */
+export function multipliesBf16(cpuinfo: string | null = readCpuinfo()): boolean | null {
   const flags = /^flags\s*: (.*)$/m.exec(cpuinfo ?? '')?.[1]?.split(' ');
-  return {
-    processor: flags === undefined ? null : PROCESSOR_FLAGS.some((flag) => flags.includes(flag)),
-    libraryProblem: await libraryProblem(oneDnnPath),
-  };
+  return flags === undefined ? null : PROCESSOR_FLAGS.some((flag) => flags.includes(flag));
 }
 
 /** Whether a process with these settings multiplies in bf16 itself, and nobody elsewhere for it. */
@@ -41,8 +30,11 @@ const LOAD = `try { process.dlopen({ exports: {} }, process.argv[1]) } catch (er
   if (!error.message.startsWith('Module did not self-register')) console.log(error.message);
 }`;
 
-/** Where a name is looked for is known to the system's loader alone. It is asked in a process of its own, which maps the library in place of this one. */
-async function libraryProblem(path: string): Promise<string | null> {
+/**
+ * Why the library of oneDNN cannot be loaded, as a clause that names it; null: it can. Where a name is looked for is known to the system's loader alone. It is
+ * asked in a process of its own, which maps the library in place of this one.
+ */
+export async function oneDnnProblem({ oneDnnPath: path }: Pick<ServiceConfig, 'oneDnnPath'>): Promise<string | null> {
   if (isAbsolute(path) && !existsSync(path)) return `there is no ${path}`;
   const said = await promisify(execFile)(process.execPath, ['-e', LOAD, path]).then(
     ({ stdout }) => stdout.trim(),
