@@ -89,6 +89,11 @@ function paramOf(loc: readonly (string | number)[]): string {
   return loc.length > 1 ? loc.slice(1).join('.') : String(loc[0] ?? 'body');
 }
 
+/** `messages.0.role` → `['messages', 0, 'role']`. */
+export function placeOfParam(param: string): (string | number)[] {
+  return param.split('.').map((part) => (/^\d+$/.test(part) ? Number(part) : part));
+}
+
 /** A place in a body whose first key is a field: `['body', 'messages', 0]` → `['body', 'input', 0]`. */
 function renamedPlace([part = 'body', field, ...rest]: readonly (string | number)[], nameOf: FieldNames) {
   if (part !== 'body' || typeof field !== 'string') return [part, ...(field === undefined ? [] : [field]), ...rest];

@@ -1,4 +1,5 @@
 import type { WireTrajectory } from '@trainyard/protocol';
+import { isObject } from '../json/is-object.ts';
 
 /** Characters shown on each side of what was found. */
 const MARGIN = 60;
@@ -55,8 +56,4 @@ function writtenJson(value: object): string | null {
 
 function* stringsOf(values: readonly unknown[]): Generator<string> {
   for (const value of values) if (typeof value === 'string' && value !== '') yield value;
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -6,7 +6,7 @@ import {
   quoting,
 } from '@trainyard/protocol';
 
-import { RequestError } from '../faults/request-error.ts';
+import { placeOfParam, RequestError } from '../faults/request-error.ts';
 
 /** A field of a chat or of a text completion. Other forms are read as one of these two, and have names of their own for it. */
 export type SharedField = keyof ChatCompletionRequest | keyof CompletionRequest;
@@ -35,4 +35,9 @@ export function unsupported(field: NamedField | string, reason: FieldText | stri
     typeof field === 'string' ? quoting`\`${field}\` is not supported: ` : quoting`${field} is not supported: `;
   const text = [...head, ...(typeof reason === 'string' ? [reason] : reason)];
   return new RequestError('request.unsupported', text, { param: field });
+}
+
+/** `request.invalid` for one value of a body, by its place there (`input.0.content`). */
+export function invalidAt(path: string, msg: string, type: string): RequestError {
+  return RequestError.invalid([{ loc: ['body', ...placeOfParam(path)], msg, type }]);
 }

@@ -1,6 +1,7 @@
 import type { WireTrajectoryGroup } from '@trainyard/protocol';
 
 import { sourceTextOf } from '../json/source-texts.ts';
+import { isObject } from '../json/is-object.ts';
 
 /**
  * Gives calls of tools whose arguments are objects the text of these, where `JSON.parse` has lost something of it: `1.0`, long integers, the order of keys that
@@ -29,8 +30,4 @@ export function writeArgumentsOf(groups: readonly WireTrajectoryGroup[]): void {
       writeArguments(items ?? []);
       for (const history of others ?? []) writeArguments(history.messages_and_choices);
     }
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -9,9 +9,8 @@ import type {
 } from '@trainyard/protocol';
 import { CountTokensRequestSchema, MessagesRequestSchema, namesFrom, quoting } from '@trainyard/protocol';
 
-import { RequestError } from '../../faults/request-error.ts';
 import { sourceTextOf } from '../../json/source-texts.ts';
-import { conflict, type FormNames, unsupported } from '../conflict.ts';
+import { conflict, type FormNames, invalidAt, unsupported } from '../conflict.ts';
 import { refuseOtherFields } from '../refuse-other-fields.ts';
 
 /** Names in a message request for the fields of a chat. */
@@ -166,7 +165,7 @@ export function toAssistantMessage(blocks: readonly MessageBlockParam[], place: 
         refuseOtherFields(block, ['type', 'id', 'name', 'input', 'caller', 'cache_control'], blockPlace);
         const { input } = block;
         if (typeof input !== 'object' || input === null || Array.isArray(input))
-          throw fault(`${blockPlace}.input`, 'Input should be a valid dictionary', 'dict_type');
+          throw invalidAt(`${blockPlace}.input`, 'Input should be a valid dictionary', 'dict_type');
         const called = {
           name: stringOf(block, 'name', blockPlace),
           arguments: sourceTextOf(input) ?? JSON.stringify(input),
@@ -191,7 +190,7 @@ function toToolMessage(block: MessageBlockParam, place: string): ChatMessage {
   const { content = '' } = block;
   const isText = typeof content === 'string';
   if (!isText && !Array.isArray(content))
-    throw fault(`${place}.content`, 'Input should be a valid string or list', 'string_type');
+    throw invalidAt(`${place}.content`, 'Input should be a valid string or list', 'string_type');
   const parts = isText
     ? [content]
     : (content as MessageBlockParam[]).map((part, i) => toText(part, `${place}.content.${i}`));
@@ -223,14 +222,9 @@ function stringOf(block: MessageBlockParam, name: string, place: string): string
   const value = block[name];
   if (typeof value === 'string') return value;
   const isMissing = value === undefined;
-  throw fault(
+  throw invalidAt(
     `${place}.${name}`,
     isMissing ? 'Field required' : 'Input should be a valid string',
     isMissing ? 'missing' : 'string_type',
   );
-}
-
-function fault(path: string, msg: string, type: string): RequestError {
-  const loc = path.split('.').map((part) => (/^\d+$/.test(part) ? Number(part) : part));
-  return RequestError.invalid([{ loc: ['body', ...loc], msg, type }]);
 }

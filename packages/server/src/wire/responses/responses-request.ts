@@ -10,8 +10,7 @@ import {
   type ResponseTool,
 } from '@trainyard/protocol';
 
-import { RequestError } from '../../faults/request-error.ts';
-import { conflict, type FormNames, unsupported } from '../conflict.ts';
+import { conflict, type FormNames, invalidAt, unsupported } from '../conflict.ts';
 import { refuseOtherFields } from '../refuse-other-fields.ts';
 
 /** Names in this form for the fields of a chat. */
@@ -86,7 +85,7 @@ function toTools({ tools = null, tool_choice: choice = null }: ResponsesRequest)
     return { ...(all.length === 0 ? {} : { tools: all }), ...(choice === null ? {} : { tool_choice: choice }) };
   if (choice.type === 'function') {
     refuseOtherFields(choice, ['type', 'name'], 'tool_choice');
-    if (choice.name === undefined) throw fault(['tool_choice', 'name'], 'Field required', 'missing');
+    if (choice.name === undefined) throw invalidAt('tool_choice.name', 'Field required', 'missing');
     return { tools: all, tool_choice: { type: 'function', function: { name: choice.name } } };
   }
   refuseOtherFields(choice, ['type', 'mode', 'tools'], 'tool_choice');
@@ -107,7 +106,7 @@ function toChatTool(tool: ResponseTool, index: number): NonNullable<ChatCompleti
     );
   refuseOtherFields(tool, ['type', 'name', 'description', 'parameters', 'strict'], place);
   const { name, description = null, parameters = null, strict = null } = tool;
-  if (name === undefined) throw fault([...place.split('.'), 'name'], 'Field required', 'missing');
+  if (name === undefined) throw invalidAt(`${place}.name`, 'Field required', 'missing');
   return { type: 'function', function: { name, description, parameters, strict } };
 }
 
@@ -192,11 +191,11 @@ const TEXT_TYPES = new Set(['input_text', 'output_text', 'text', 'reasoning_text
 
 function toContent(content: unknown, place: string): string | { type: 'text'; text: string }[] {
   if (typeof content === 'string') return content;
-  if (!Array.isArray(content)) throw fault(place.split('.'), 'Input should be a valid string or list', 'string_type');
+  if (!Array.isArray(content)) throw invalidAt(place, 'Input should be a valid string or list', 'string_type');
   return content.map((part: unknown, index) => {
     const partPlace = `${place}.${index}`;
     if (typeof part !== 'object' || part === null)
-      throw fault(partPlace.split('.'), 'Input should be a valid dictionary', 'dict_type');
+      throw invalidAt(partPlace, 'Input should be a valid dictionary', 'dict_type');
     const { type, ...fields } = part as Record<string, unknown>;
     if (type === 'refusal') return { type: 'text' as const, text: stringOf(fields, 'refusal', partPlace) };
     if (typeof type !== 'string' || !TEXT_TYPES.has(type))
@@ -213,13 +212,7 @@ function toContent(content: unknown, place: string): string | { type: 'text'; te
 function stringOf(value: Readonly<Record<string, unknown>>, name: string, place: string): string {
   const member = value[name];
   if (typeof member === 'string') return member;
-  const loc = [...place.split('.'), name];
   throw member === undefined
-    ? fault(loc, 'Field required', 'missing')
-    : fault(loc, 'Input should be a valid string', 'string_type');
-}
-
-function fault(path: readonly string[], msg: string, type: string): RequestError {
-  const loc = path.map((part) => (/^\d+$/.test(part) ? Number(part) : part));
-  return RequestError.invalid([{ loc: ['body', ...loc], msg, type }]);
+    ? invalidAt(`${place}.${name}`, 'Field required', 'missing')
+    : invalidAt(`${place}.${name}`, 'Input should be a valid string', 'string_type');
 }

@@ -12,12 +12,13 @@ import {
   type WireOtherExchange,
 } from '@trainyard/protocol';
 
-import { RequestError } from '../../faults/request-error.ts';
+import { placeOfParam, RequestError } from '../../faults/request-error.ts';
 import { compileLargeBodyCheck } from '../../faults/validation.ts';
 import { toAssistantMessage, toCountedChat } from '../messages/messages-request.ts';
 import { fromResponsesRequest, toChatMessages } from '../responses/responses-request.ts';
 import { messageText } from '../chat/message-text.ts';
 import { type Place, TrajectoryFormatError } from './trajectory-format-error.ts';
+import { isObject } from '../../json/is-object.ts';
 
 /** One sampled reply of a call, behind what it was sampled after. */
 export interface CallHistory {
@@ -185,16 +186,10 @@ function translated<Result>(place: Place, translate: () => Result): Result {
     if (!(error instanceof RequestError)) throw error;
     const [item] = error.items ?? [];
     if (item !== undefined) throw new TrajectoryFormatError({ ...item, loc: [...place, ...item.loc.slice(1)] });
-    const path = (error.param ?? '').split('.').filter((part) => part !== '');
-    const loc = path.map((part) => (/^\d+$/.test(part) ? Number(part) : part));
-    throw invalid([...place, ...loc], error.message, 'value_error');
+    throw invalid([...place, ...(error.param ? placeOfParam(error.param) : [])], error.message, 'value_error');
   }
 }
 
 function invalid(loc: Place, msg: string, type: string): TrajectoryFormatError {
   return new TrajectoryFormatError({ loc: [...loc], msg, type });
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -1,4 +1,5 @@
 import type { RecordedSampling } from '@trainyard/store';
+import { isObject } from '../../json/is-object.ts';
 
 /** A choice of a trajectory that names the service's own record of what was sampled. */
 
@@ -87,8 +88,4 @@ function idOf(entry: unknown): number | null {
   const token = isObject(entry) ? entry['token'] : undefined;
   const digits = typeof token === 'string' ? /^token_id:(\d+)$/.exec(token)?.[1] : undefined;
   return digits === undefined ? null : Number(digits);
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

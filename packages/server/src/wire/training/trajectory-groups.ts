@@ -11,6 +11,7 @@ import {
   type SampledTokens,
 } from './recorded-choice.ts';
 import { type Place, TrajectoryFormatError } from './trajectory-format-error.ts';
+import { isObject } from '../../json/is-object.ts';
 
 type HistoryItem = History['items'][number];
 type TemplateMessage = HistoryItem['message'];
@@ -290,8 +291,4 @@ function fail(loc: Place, type: string, msg: string, input?: unknown): never {
     type,
     ...(isScalar ? { input: typeof input === 'string' ? input.slice(0, 200) : input } : {}),
   });
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
