@@ -37,7 +37,7 @@ const until = (check: () => unknown) => vi.waitFor(check, { timeout: 60_000, int
 
 /** Its snapshot is at the step that was told last, like that of a learner. */
 function copiesOf(job: ClaimedJob, everySteps: number) {
-  const learner = { numSteps: 0, keys: [] as string[], hold: Promise.resolve(), fault: null as Error | null };
+  const learner = { numSteps: 0, keys: [] as string[], numCommitted: 0, hold: Promise.resolve(), fault: null as Error | null };
   const copies = new SnapshotCopies({
     store,
     blobs,
@@ -52,6 +52,7 @@ function copiesOf(job: ClaimedJob, everySteps: number) {
       const staged = await blobs.stageDirectory();
       await writeFile(join(staged, 'steps'), String(numSteps));
       await blobs.commitDirectory(staged, key);
+      learner.numCommitted++;
       return numSteps;
     },
   });
@@ -141,6 +142,8 @@ test('who has lost the job replaces nothing, and what it copied goes', async () 
   expect(fresh.snapshot).toMatchObject({ numGradientSteps: 1, directoryKey: one.learner.keys[0] });
   one.copies.end();
   open.resolve();
+  // Before it there is one directory too, and nothing has been tried yet.
+  await until(() => expect(one.learner.numCommitted).toBe(2));
   await one.isSettled(1);
   expect(await blobs.listDirectories()).toEqual([one.learner.keys[0]]);
   expect(logged).toEqual([]);
