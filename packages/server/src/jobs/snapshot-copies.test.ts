@@ -37,7 +37,13 @@ const until = (check: () => unknown) => vi.waitFor(check, { timeout: 60_000, int
 
 /** Its snapshot is at the step that was told last, like that of a learner. */
 function copiesOf(job: ClaimedJob, everySteps: number) {
-  const learner = { numSteps: 0, keys: [] as string[], numCommitted: 0, hold: Promise.resolve(), fault: null as Error | null };
+  const learner = {
+    numSteps: 0,
+    keys: [] as string[],
+    numCommitted: 0,
+    hold: Promise.resolve(),
+    fault: null as Error | null,
+  };
   const copies = new SnapshotCopies({
     store,
     blobs,

@@ -1,5 +1,7 @@
+import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { Tokenizer } from '../index.ts';
+import { EncodedFragments } from './encoded-fragments.ts';
 import { ByteVocabulary } from '../testing/byte-vocabulary.ts';
 
 const vocabulary = new ByteVocabulary({ userDefinedTokens: ['<think>'] });
@@ -39,4 +41,20 @@ test('an id outside the vocabulary is refused', () => {
 
 test('a lone surrogate is U+FFFD', () => {
   expect(tokenizer.decode(tokenizer.encode('a\ud83d'))).toBe('a\ufffd');
+});
+
+test('texts that are encoded one after the other have the ids that each has alone', () => {
+  const part = fc.constantFrom('<|im_start|>', '<|im_end|>', '<|im', 'user\n', ' ', 'é', '<think>');
+  const texts = fc.array(
+    fc.array(part, { maxLength: 8 }).map((parts) => parts.join('')),
+    { maxLength: 6 },
+  );
+  fc.assert(
+    fc.property(texts, (all) => {
+      const last = new EncodedFragments();
+      const upper = (fragment: string) => fragment.toUpperCase();
+      for (const text of all)
+        expect(tokenizer.encodeFragments(text, upper, last)).toEqual(tokenizer.encodeFragments(text, upper));
+    }),
+  );
 });

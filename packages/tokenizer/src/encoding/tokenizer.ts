@@ -1,4 +1,5 @@
 import type { LlamaModel } from '@trainyard/native';
+import type { EncodedFragments } from './encoded-fragments.ts';
 import { plainEncoderOf } from './plain-encoder.ts';
 import { SpecialSpacing } from './special-spacing.ts';
 import { SpecialTokens } from './special-tokens.ts';
@@ -93,21 +94,28 @@ export class Tokenizer {
 
   /**
    * Splits at control tokens, then encodes what `restore` makes of each plain fragment: text that is put back there stays plain.
+   * @param last the fragments of the text before, with the same `restore`: those that are here too are not encoded again. Keeps those of this text.
    * @throws {TokenizerError} `tokenizer.text_too_long`
    */
-  encodeFragments(text: string, restore: (fragment: string) => string): Int32Array {
+  encodeFragments(text: string, restore: (fragment: string) => string, last?: EncodedFragments): Int32Array {
     this.#checkLength(text);
     const fragments = this.control.split(text);
     const spacing = fragments.map((fragment) =>
       fragment.kind === 'special' ? this.#spacing.of(fragment.id, this.tokenText(fragment.id)) : null,
     );
-    const pieces = fragments.map((fragment, index) => {
-      if (fragment.kind === 'special') return Int32Array.of(fragment.id);
+    const texts = fragments.map((fragment, index) => {
+      if (fragment.kind === 'special') return null;
       let plain = fragment.text;
       if (spacing[index - 1]?.dropsAfter) plain = plain.trimStart();
       if (spacing[index + 1]?.dropsBefore) plain = plain.trimEnd();
-      return this.encode(restore(plain));
+      return plain;
     });
+    const pieces = fragments.map((fragment, index) => {
+      if (fragment.kind === 'special') return Int32Array.of(fragment.id);
+      const plain = texts[index]!;
+      return last?.at(index, plain) ?? this.encode(restore(plain));
+    });
+    last?.keep(texts, pieces);
     return concatenate(pieces);
   }
 

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import {
   ChatTemplate,
   renderHistory,
+  renderSupervised,
   Tokenizer,
   type HistoryItem,
   type TemplateMessage,
@@ -353,4 +354,31 @@ describe('errors', () => {
       }),
     );
   });
+});
+
+test('turns are not encoded anew with each turn behind them, sampled ones nor written ones', () => {
+  let numEncoded = 0;
+  const encodePlain = (text: string) => {
+    numEncoded += text.length;
+    return vocabulary.tokenize(text, { addSpecial: false, parseSpecial: false });
+  };
+  const template = new ChatTemplate(new Tokenizer(vocabulary, { encodePlain }), CHATML);
+  const items = (numTurns: number) =>
+    Array.from({ length: numTurns }, () => [user('What now?'), sampled('Wait for it.')]).flat();
+  const encodedFor = (render: () => TrainingSequence[]) => {
+    numEncoded = 0;
+    expect(render()).toHaveLength(1);
+    return numEncoded;
+  };
+  const ofSampled = (numTurns: number) => encodedFor(() => renderHistory(template, items(numTurns)));
+  const ofWritten = (numTurns: number) =>
+    encodedFor(() =>
+      renderSupervised(
+        template,
+        items(numTurns).map(({ message }) => message),
+        { assistantTurns: 'all' },
+      ),
+    );
+  expect(ofSampled(80)).toBeLessThan(2.5 * ofSampled(40));
+  expect(ofWritten(80)).toBeLessThan(2.5 * ofWritten(40));
 });

@@ -67,7 +67,7 @@ export function* historyTurns(
   /** The prompt of a choice as the template writes it, and what of it stands behind the open turn; null where it does not continue that. */
   const written = (index: number, open: OpenTurn | null): PlacedPrompt => {
     const prompt = textBefore(index);
-    const promptIds = renderer.encode(prompt);
+    const promptIds = renderer.encodePrompt(prompt);
     if (open === null) return { prompt, promptIds, context: null };
     open.prompt ??= textBefore(open.index);
     const between = textAfter({ ...open, prompt: open.prompt }, messages.slice(0, index), prompt, renderer, template);

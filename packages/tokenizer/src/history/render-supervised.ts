@@ -67,7 +67,7 @@ function turnAt(index: number, messages: readonly TemplateMessage[], renderer: P
   // A prompt that opens and closes empty reasoning is what an answer without reasoning will be sampled after, however it is written down.
   const hasReasoning = written.startsWith(`${opening}<think>`);
   const isAsSampled = !hasReasoning && prompt.startsWith(opening) && prompt.trimEnd().endsWith('</think>');
-  return { tokenIds, logprobs, promptTokenIds: renderer.encode(isAsSampled ? prompt : opening) };
+  return { tokenIds, logprobs, promptTokenIds: renderer.encodePrompt(isAsSampled ? prompt : opening) };
 }
 
 /** The text in front of a turn's content where it is not the generation prompt, found by putting a mark in place of the content. */

@@ -2,6 +2,7 @@ import { ControlShield } from '../encoding/control-shield.ts';
 import { checkInputSize } from '../contract/input-size.ts';
 import { checkNestingDepth } from '../contract/nesting-depth.ts';
 import { detectToolFormat, type ToolFormat } from '../reply/tool-format.ts';
+import type { EncodedFragments } from '../encoding/encoded-fragments.ts';
 import { SpecialTokens } from '../encoding/special-tokens.ts';
 import {
   argumentsLength,
@@ -131,9 +132,12 @@ export class PromptInput {
     return { tokenIds: this.encode(shielded), text: this.restore(shielded) };
   }
 
-  /** @throws {TokenizerError} `tokenizer.text_too_long` */
-  encode(shielded: string): Int32Array {
-    return this.#traits.tokenizer.encodeFragments(shielded, (fragment) => this.#shield.restore(fragment));
+  /**
+   * @param last fragments of a text of this object
+   * @throws {TokenizerError} `tokenizer.text_too_long`
+   */
+  encode(shielded: string, last?: EncodedFragments): Int32Array {
+    return this.#traits.tokenizer.encodeFragments(shielded, (fragment) => this.#shield.restore(fragment), last);
   }
 
   restore(shielded: string): string {

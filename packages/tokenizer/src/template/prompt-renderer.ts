@@ -1,3 +1,4 @@
+import { EncodedFragments } from '../encoding/encoded-fragments.ts';
 import { PromptInput, type RenderOptions, type TemplateTraits } from './prompt-input.ts';
 import type { TemplateMessage } from '../contract/template-message.ts';
 
@@ -8,6 +9,7 @@ interface RunnableTemplate extends TemplateTraits {
 /** Renders one conversation, or beginnings of it, under one shield: the texts of its renderings can be compared and cut. */
 export class PromptRenderer extends PromptInput {
   readonly #template: RunnableTemplate;
+  readonly #lastPrompt = new EncodedFragments();
 
   /** @param messages all that will be rendered */
   constructor(template: RunnableTemplate, messages: readonly TemplateMessage[], options: RenderOptions) {
@@ -18,5 +20,13 @@ export class PromptRenderer extends PromptInput {
   /** @returns shielded text @throws {TokenizerError} `tokenizer.template_failed`, `tokenizer.unsupported_content` */
   render(messages: readonly TemplateMessage[], addGenerationPrompt: boolean): string {
     return this.#template.run(this.variables(messages, addGenerationPrompt));
+  }
+
+  /**
+   * As `encode`, for the prompts of one turn after the other: where a prompt begins as the one before, only the rest is encoded.
+   * @throws {TokenizerError} `tokenizer.text_too_long`
+   */
+  encodePrompt(shielded: string): Int32Array {
+    return this.encode(shielded, this.#lastPrompt);
   }
 }
