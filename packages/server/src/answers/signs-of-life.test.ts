@@ -73,7 +73,7 @@ function source() {
 test('a stream that has begun is never silent for longer than two looks, and comments stand between whole events', async () => {
   const { give } = source();
   const opening = open('/chunks');
-  await vi.waitFor(() => expect(lastResponse?.headersSent).toBe(true));
+  await vi.waitFor(() => expect(lastResponse?.headersSent).toBe(true), 60_000);
   give({ at: 0 });
   const { read } = await opening;
   expect(await read()).toBe('data: {"at":0}\n\n');
@@ -100,7 +100,7 @@ test('all streams have one timer, and nobody has one when they are over', async 
   while ((await chunks.read()) !== undefined);
   await first.leave();
   await second.leave();
-  await vi.waitFor(() => expect(vi.getTimerCount()).toBe(0));
+  await vi.waitFor(() => expect(vi.getTimerCount()).toBe(0), 60_000);
 });
 
 test('events of others do not make a stream silent that has none', async () => {
@@ -119,10 +119,10 @@ test('a reader who does not read is sent nothing more', async () => {
   const socket: Socket = connect(Number(new URL(origin).port), '127.0.0.1');
   await once(socket, 'connect');
   socket.pause().write('GET /chunks HTTP/1.1\r\nHost: h\r\n\r\n');
-  await vi.waitFor(() => expect(lastResponse?.headersSent).toBe(true));
+  await vi.waitFor(() => expect(lastResponse?.headersSent).toBe(true), 60_000);
   const response = lastResponse!;
   give({ text: 'x'.repeat(20_000_000) });
-  await vi.waitFor(() => expect(response.writableNeedDrain).toBe(true));
+  await vi.waitFor(() => expect(response.writableNeedDrain).toBe(true), 60_000);
   const write = vi.spyOn(response, 'write');
   vi.advanceTimersByTime(10 * LOOK_MS);
   expect(write).not.toHaveBeenCalled();

@@ -186,7 +186,7 @@ test('a stalled upload holds up nobody, of its key or of another', async () => {
   await start();
   const stalled = [begin(logRoute(), { length: LIMIT }), begin(logRoute())];
   for (const { outgoing } of stalled) outgoing.write(Buffer.alloc(1_200_000, ' '));
-  await vi.waitFor(() => expect(budgets.uploads.isWhole).toBe(false));
+  await vi.waitFor(() => expect(budgets.uploads.isWhole).toBe(false), 60_000);
   expect(await logs(await server.makeKey('acme', ['training']))).toBe(200);
   expect(await logs()).toBe(200);
   for (const { outgoing } of stalled) outgoing.destroy();

@@ -226,8 +226,10 @@ test('what answered one request answers no other, and no frame comes twice or in
   ];
   for (const attack of attacks) {
     network.answers = (bytes) => bytes;
-    await vi.waitFor(async () =>
-      expect((await all(model.generate({ ...REQUEST, requestId: 'well' }, NEVER))).at(-1)?.kind).toBe('completed'),
+    await vi.waitFor(
+      async () =>
+        expect((await all(model.generate({ ...REQUEST, requestId: 'well' }, NEVER))).at(-1)?.kind).toBe('completed'),
+      60_000,
     );
     network.answers = (bytes) => (isStream(bytes) ? attack(bytes) : bytes);
     const read = await all(model.generate({ ...REQUEST, requestId: 'second' }, NEVER));

@@ -89,7 +89,7 @@ test('what is asked and answered is as in one process', async () => {
     param: 'tokens',
   });
   engines.retire('d'.repeat(64));
-  await vi.waitFor(() => expect(inference.retired).toEqual(['d'.repeat(64)]));
+  await vi.waitFor(() => expect(inference.retired).toEqual(['d'.repeat(64)]), 60_000);
   expect(engines.trouble()).toBeNull();
 });
 
@@ -135,7 +135,7 @@ test('a reader that stops pulling stops the engine, and leaving ends the request
   expect(pulled).toBeLessThan(400);
   expect(inference.numEnded).toBe(0);
   await events.return?.();
-  await vi.waitFor(() => expect(inference.numEnded).toBe(1));
+  await vi.waitFor(() => expect(inference.numEnded).toBe(1), 60_000);
 });
 
 test('an aborted request is ended there, and here with one event', async () => {
@@ -150,7 +150,7 @@ test('an aborted request is ended there, and here with one event', async () => {
   await events.next();
   end.abort();
   expect((await events.next()).value).toMatchObject({ kind: 'failed', code: 'engine.aborted' });
-  await vi.waitFor(() => expect(inference.numEnded).toBe(1));
+  await vi.waitFor(() => expect(inference.numEnded).toBe(1), 60_000);
 });
 
 test('an engine that goes in the middle of a stream ends it; the next request goes to another', async () => {
@@ -360,14 +360,14 @@ test('while there is none that is said with when to ask again, and one that come
   expect(engines.absence('other')).toBeNull();
   const { url } = await engine();
   members.set([engineMember(url)]);
-  await vi.waitFor(() => expect(engines.models).toHaveLength(1));
+  await vi.waitFor(() => expect(engines.models).toHaveLength(1), 60_000);
   expect(engines.absence(BASE)).toBeNull();
   // A base model of which a trainer knows may come; one of which nobody has heard may not.
   members.set([
     engineMember(url),
     engineMember('t', { role: 'trainer', url: null, baseModels: [{ id: 'large', fileDigest: null, vocabSize: null }] }),
   ]);
-  await vi.waitFor(() => expect(engines.absence('large')).not.toBeNull());
+  await vi.waitFor(() => expect(engines.absence('large')).not.toBeNull(), 60_000);
 });
 
 test('an engine that is started anew on its port is asked again, with a new session', async () => {
@@ -376,8 +376,9 @@ test('an engine that is started anew on its port is asked again, with a new sess
   expect(last(await all(engines.of(BASE).generate(request(), NEVER)))?.kind).toBe('completed');
   await port.close();
   const next = await engine({ port: Number(new URL(url).port) });
-  await vi.waitFor(async () =>
-    expect(last(await all(engines.of(BASE).generate(request(), NEVER)))?.kind).toBe('completed'),
+  await vi.waitFor(
+    async () => expect(last(await all(engines.of(BASE).generate(request(), NEVER)))?.kind).toBe('completed'),
+    60_000,
   );
   expect(next.inference.requests.length).toBeGreaterThan(0);
 });

@@ -86,18 +86,20 @@ test('a trainer says which files it trains on, with their digests as soon as it 
     log: () => {},
   });
   const fileDigest = createHash('sha256').update(bytes).digest('hex');
-  await vi.waitFor(async () =>
-    expect(await store.listMembers()).toMatchObject([
-      {
-        role: 'trainer',
-        url: null,
-        capacity: 1,
-        baseModels: [
-          { id: 'base', fileDigest },
-          { id: 'elsewhere', fileDigest: null },
-        ],
-      },
-    ]),
+  await vi.waitFor(
+    async () =>
+      expect(await store.listMembers()).toMatchObject([
+        {
+          role: 'trainer',
+          url: null,
+          capacity: 1,
+          baseModels: [
+            { id: 'base', fileDigest },
+            { id: 'elsewhere', fileDigest: null },
+          ],
+        },
+      ]),
+    60_000,
   );
   await leave();
   expect(await store.listMembers()).toEqual([]);
@@ -107,7 +109,7 @@ test('a file that cannot be read has no digest, and a close waits for no file', 
   const logged: string[] = [];
   const digests = new ModelDigests((line) => logged.push(line));
   expect(digests.of('/nowhere/base.gguf', () => {})).toBeNull();
-  await vi.waitFor(() => expect(logged).toHaveLength(1));
+  await vi.waitFor(() => expect(logged).toHaveLength(1), 60_000);
   expect(logged[0]).toContain('the digest of /nowhere/base.gguf stays unknown');
   expect(digests.of('/dev/zero', () => {})).toBeNull();
   await digests.close();

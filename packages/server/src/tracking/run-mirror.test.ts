@@ -180,7 +180,10 @@ test('a tracker that is not there at the start is told in one line, and later of
   });
   late.start();
   await vi.advanceTimersByTimeAsync(0);
-  await vi.waitFor(() => expect(logged).toEqual(['tracker late: it does not answer; what it misses is told later']));
+  await vi.waitFor(
+    () => expect(logged).toEqual(['tracker late: it does not answer; what it misses is told later']),
+    60_000,
+  );
   await server.makeModel('agent');
   other.failure = null;
   await vi.waitFor(
