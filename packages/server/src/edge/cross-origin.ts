@@ -8,6 +8,12 @@ const LOCAL_PAGES = 'localhost';
 /** Response headers that scripts of other origins may read. */
 const EXPOSED_HEADERS = [
   'Allow',
+  'Anthropic-RateLimit-Requests-Limit',
+  'Anthropic-RateLimit-Requests-Remaining',
+  'Anthropic-RateLimit-Requests-Reset',
+  'Anthropic-RateLimit-Tokens-Limit',
+  'Anthropic-RateLimit-Tokens-Remaining',
+  'Anthropic-RateLimit-Tokens-Reset',
   'Content-Disposition',
   'ETag',
   'Idempotent-Replayed',

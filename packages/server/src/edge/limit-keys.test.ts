@@ -121,6 +121,28 @@ test('every form that samples counts, and says no in its own shape', async () =>
   }
 });
 
+test('Messages tell what is left as Anthropic’s clients read it', async () => {
+  stopped = Date.UTC(2026, 10, 25, 12);
+  const key = await limitedKey({ requests_per_minute: 2, tokens_per_minute: 60 });
+  const message = { model: 'tiny/base', messages: USER, max_tokens: 5 };
+  const told = async (body: object) => {
+    const { statusCode, headers } = await key.send('/v1/messages', body);
+    const rates = Object.entries(headers).filter(([name]) => name.includes('ratelimit-'));
+    return [
+      statusCode,
+      Object.fromEntries(rates.map(([name, value]) => [name.replace('anthropic-ratelimit-', ''), value])),
+    ];
+  };
+  const requests = { 'requests-limit': '2', 'requests-remaining': '1', 'requests-reset': '2026-11-25T12:00:30Z' };
+  const tokens = { 'tokens-limit': '60', 'tokens-remaining': '60', 'tokens-reset': '2026-11-25T12:00:00Z' };
+  expect(await told(message)).toEqual([200, { ...requests, ...tokens }]);
+  const none = { 'requests-remaining': '0', 'requests-reset': '2026-11-25T12:01:00Z' };
+  const one = { 'tokens-remaining': String(60 - TOKENS_OF_A_CHAT), 'tokens-reset': '2026-11-25T12:00:06Z' };
+  expect(await told({ ...message, stream: true })).toEqual([200, { ...requests, ...tokens, ...none, ...one }]);
+  const two = { 'tokens-remaining': String(60 - 2 * TOKENS_OF_A_CHAT), 'tokens-reset': '2026-11-25T12:00:12Z' };
+  expect(await told(message)).toEqual([429, { ...requests, ...tokens, ...none, ...two }]);
+});
+
 test('work that is queued counts as a request alone; cancels, deletes and looks do not', async () => {
   const modelId = await server.makeModel('agent');
   const key = await limitedKey({ requests_per_minute: 1, max_requests_in_flight: 1, tokens_per_minute: 1 });

@@ -4,11 +4,14 @@ import { type LimitedWork, NO_LIMITS } from '@trainyard/store';
 import { callerOf } from './auth.ts';
 import type { Admission } from '../key-limits/admission.ts';
 import type { KeyLimiter } from '../key-limits/key-limiter.ts';
+import type { RateHeaders } from '../key-limits/limit-words.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
     /** It queues work, which counts as a request for limits of its key. */
     submits?: boolean;
+    /** How limits of its key are told. Default: in headers of OpenAI's. */
+    toRateHeaders?: RateHeaders;
   }
   interface FastifyRequest {
     /** There once the limits of its key have let the request through; null where nothing of it is limited. */
@@ -37,7 +40,7 @@ async function admit(
 ): Promise<void> {
   try {
     const { keyId, limits } = callerOf(request);
-    const admission = await limiter.admit(keyId, limits ?? NO_LIMITS, work);
+    const admission = await limiter.admit(keyId, limits ?? NO_LIMITS, work, request.routeOptions.config.toRateHeaders);
     request.admission = admission;
     // Also of a client that has left while this waited.
     request.end.onEnd(() => limiter.end(keyId, admission));

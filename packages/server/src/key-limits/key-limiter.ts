@@ -14,7 +14,7 @@ import {
 import { isPassing } from '../faults/passing-fault.ts';
 import type { Log } from '../logging/log.ts';
 import { Admission } from './admission.ts';
-import { overLimit, rateHeaders } from './limit-words.ts';
+import { openaiRateHeaders, overLimit, type RateHeaders } from './limit-words.ts';
 
 /** How often tokens of running requests are told; others admit no more than what comes in that time. */
 const TELL_MS = 1_000;
@@ -133,10 +133,16 @@ export class KeyLimiter {
   }
 
   /**
+   * @param toHeaders the headers that its client reads. Default: OpenAI's
    * @returns let through: the caller says when it is over
    * @throws {RequestError} `rate_limit_exceeded`
    */
-  async admit(keyId: string, limits: KeyLimits, work: LimitedWork): Promise<Admission> {
+  async admit(
+    keyId: string,
+    limits: KeyLimits,
+    work: LimitedWork,
+    toHeaders: RateHeaders = openaiRateHeaders,
+  ): Promise<Admission> {
     const key = this.#keys.get(keyId) ?? new LimitedKey(keyId, limits);
     this.#keys.set(keyId, key);
     key.limits = limits;
@@ -148,10 +154,10 @@ export class KeyLimiter {
       }));
     if (verdict.kind === 'refused') {
       this.#onRefusal(verdict.limit);
-      throw overLimit(verdict, limits);
+      throw overLimit(verdict, limits, toHeaders);
     }
     const admission = new Admission(
-      { limits, hasPlace: work === 'sample', headers: rateHeaders(verdict.budget, limits) },
+      { limits, hasPlace: work === 'sample', headers: toHeaders(verdict.budget, limits) },
       (measured) => {
         key.numTokens += measured.takeTokens();
         this.#tellSoon();

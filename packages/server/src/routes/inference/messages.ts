@@ -10,6 +10,7 @@ import {
 } from '@trainyard/protocol';
 
 import { answerOnce } from '../../answers/idempotency.ts';
+import { anthropicRateHeaders } from '../../key-limits/limit-words.ts';
 import type { RouteParts } from '../server-parts.ts';
 import { abortOnDisconnect } from '../../answers/sse.ts';
 import type { OpenedGeneration } from '../../streams/chat-events.ts';
@@ -28,6 +29,7 @@ const CONFIG: FastifyContextConfig = {
   scope: 'inference',
   fieldNames: MESSAGES_NAMES,
   toErrorForm: toMessagesError,
+  toRateHeaders: anthropicRateHeaders,
 };
 
 /** POST /v1/messages and /v1/messages/count_tokens: a chat in the form of the Anthropic API. */
