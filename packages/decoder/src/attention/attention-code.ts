@@ -35,6 +35,8 @@ export interface AttentionSteps {
   addPart(part: number, sums: number, sumsEnd: number): void;
   /** to = sums · weight of each query, [n, D] up to `toEnd`. */
   weigh(sums: number, to: number, toEnd: number, weights: number): void;
+  /** to = Σ 0 · x in each of four lanes, over [n] float32 up to `end`: no number where one of them is none, or infinite. n is a multiple of 4, and not 0. */
+  nullify(from: number, end: number, to: number): void;
   /** Keys and values of the pages as [16, D] each, behind each other. @param keys as `base` of the other steps @param values the same */
   gather(pages: number, pagesEnd: number, keys: number, values: number, toKeys: number, toValues: number): void;
 }
@@ -66,6 +68,7 @@ export function attentionModule(headSize: number): Uint8Array<ArrayBuffer> {
     ...COUNTS.flatMap((count) => [valuesFunction(headSize, count), someValuesFunction(headSize, count)]),
     addPartFunction,
     weighFunction(headSize),
+    nullifyFunction,
     gatherFunction(headSize),
   ];
   return wasm.encodeModule(functions, { isShared: true });
@@ -73,7 +76,7 @@ export function attentionModule(headSize: number): Uint8Array<ArrayBuffer> {
 
 /** @param exported by a module of {@link attentionModule} */
 export function stepsOf(exported: Readonly<Record<string, (...addresses: number[]) => void>>): AttentionSteps {
-  const { scale, softmax, softmaxOfRow, fill, addPart, weigh, gather } = exported;
+  const { scale, softmax, softmaxOfRow, fill, addPart, weigh, nullify, gather } = exported;
   const byCount = (name: string) => COUNTS.map((count) => exported[`${name}${count}`]!);
   return {
     scale: scale!,
@@ -82,6 +85,7 @@ export function stepsOf(exported: Readonly<Record<string, (...addresses: number[
     fill: fill!,
     addPart: addPart!,
     weigh: weigh!,
+    nullify: nullify!,
     gather: gather!,
     scores: byCount('scores'),
     values: byCount('values'),
@@ -171,6 +175,26 @@ function weighFunction(headSize: number): WasmFunction {
     ),
   };
 }
+
+const nullifyFunction: WasmFunction = (() => {
+  const [from, end, to, sums] = [0, 1, 2, 3];
+  return {
+    name: 'nullify',
+    parameters: [I32, I32, I32],
+    locals: [[1, V128]],
+    code: code(
+      repeatWhileBelow(
+        from,
+        end,
+        code(
+          code(get(from), wasm.load4(0), wasm.fill4(0), wasm.multiply4, get(sums), wasm.add4, set(sums)),
+          advance(from, 16),
+        ),
+      ),
+      code(get(to), get(sums), wasm.store4(0)),
+    ),
+  };
+})();
 
 /** Vector locals of a function: its sums by query and vector, then the vectors that all queries share, then a number of one query in all lanes. */
 class Sums {

@@ -54,7 +54,7 @@ export class PagedAttention {
   readonly #team: ThreadTeam;
   readonly #work: number;
   readonly #tiles: RowTiles;
-  readonly #minPromptKeys: number;
+  readonly #minPromptScores: number;
   #prompts: readonly PromptRows[] = [];
   #numRows = 0;
   #tilesPerUnit = 1;
@@ -70,13 +70,13 @@ export class PagedAttention {
 
   /**
    * @param team closed with it. Default: one of its own
-   * @param minPromptKeys from so many keys on, many rows of a sequence are multiplied by ONNX Runtime: for where {@link promptsHaveSameBits}. Default: none are
+   * @param minPromptScores from so many on, rows of a sequence are multiplied by ONNX Runtime: for where {@link promptsHaveSameBits}. Default: none are
    * @throws {RangeError} when one layer alone is more than a memory can hold
    */
-  constructor(sizes: PagedAttentionSizes, team = new ThreadTeam(sizes.numThreads), minPromptKeys = Infinity) {
+  constructor(sizes: PagedAttentionSizes, team = new ThreadTeam(sizes.numThreads), minPromptScores = Infinity) {
     const { numLayers, numKvHeads, headSize, capacityTokens, maxSequences, contextLength, maxRows } = sizes;
     this.#sizes = sizes;
-    this.#minPromptKeys = minPromptKeys;
+    this.#minPromptScores = minPromptScores;
     this.#maxPages = Math.ceil(contextLength / PAGE_TOKENS);
     const numPages = PagedAttention.numCells(sizes) / PAGE_TOKENS;
     const { layout, end } = planAttention({ ...sizes, maxPages: this.#maxPages });
@@ -141,7 +141,8 @@ export class PagedAttention {
    */
   begin(numRows: number, sequences: Int32Array, positions: Int32Array): void {
     this.#numRows = numRows;
-    this.#prompts = promptRows(numRows, sequences, positions, this.#minPromptKeys);
+    const group = this.#sizes.numHeads / this.#sizes.numKvHeads;
+    this.#prompts = promptRows(numRows, sequences, positions, { group, minScores: this.#minPromptScores });
     this.#cutTiles(numRows, sequences, positions);
     for (const memory of this.#memories) {
       let last = -1;

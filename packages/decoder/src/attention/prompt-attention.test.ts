@@ -155,13 +155,15 @@ test('rows of one sequence behind each other are a prompt, if they are many and 
     );
     const sequences = Int32Array.from(rows, ({ sequence }) => sequence);
     const positions = Int32Array.from(rows, ({ position }) => position);
-    return promptRows(rows.length, sequences, positions, 384);
+    return promptRows(rows.length, sequences, positions, { group: 3, minScores: 12_288 });
   };
   expect(batch([0, 0, 1])).toEqual([]);
-  expect(batch([0, 0, 766])).toEqual([]);
-  expect(batch([0, 0, 767])).toEqual([{ firstRow: 0, endRow: 767, numKeys: 767 }]);
+  expect(batch([0, 0, 90])).toEqual([]);
+  expect(batch([0, 0, 91])).toEqual([{ firstRow: 0, endRow: 91, numKeys: 91 }]);
   expect(batch([0, 5000, 15])).toEqual([]);
   expect(batch([0, 5000, 16])).toEqual([{ firstRow: 0, endRow: 16, numKeys: 5016 }]);
+  expect(batch([0, 247, 16])).toEqual([]);
+  expect(batch([0, 248, 16])).toEqual([{ firstRow: 0, endRow: 16, numKeys: 264 }]);
   expect(batch([3, 700, 1], [4, 400, 100], [5, 500, 200], [6, 900, 1])).toEqual([
     { firstRow: 1, endRow: 101, numKeys: 500 },
     { firstRow: 101, endRow: 301, numKeys: 700 },

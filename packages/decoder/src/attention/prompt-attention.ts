@@ -94,12 +94,19 @@ export class PromptAttention {
     for (let query = 0; query < numQueries; query++)
       this.#weighScores(query, this.#numKeys[first + Math.floor(query / group)]!, numTokens);
     this.#products.sum(scores, together(promptValues), sums);
-    if (sums.some(Number.isNaN)) return this.#attendInTiles(first, end, head);
+    if (this.#hasFault(numQueries)) return this.#attendInTiles(first, end, head);
     for (let row = first; row < end; row++) {
       const at = row - first;
       const to = o + rowOf(row);
       steps.weigh(this.#sums + at * rowBytes, to, to + rowBytes, this.#weights + 4 * at * group);
     }
+  }
+
+  /** Whether a sum is no number, or infinite. Scores are of no use any more. */
+  #hasFault(numQueries: number): boolean {
+    const [floats, at] = [this.#floats, this.#scores / 4];
+    this.#steps.nullify(this.#sums, this.#sums + numQueries * this.#headBytes, this.#scores);
+    return Number.isNaN(floats[at]! + floats[at + 1]! + floats[at + 2]! + floats[at + 3]!);
   }
 
   /** Softmax over what a query sees; what it does not see has no weight. */

@@ -8,22 +8,23 @@ export interface PromptRows {
   readonly numKeys: number;
 }
 
-/** Fewer rows do not make up for bringing the sequence's keys and values together. */
-const MIN_ROWS = 16;
-/** Keys that the row in the middle sees: with fewer, tiles are as fast, which leave out what lies behind each row. */
-export const MIN_PROMPT_KEYS = 384;
+/** Query heads of a key head over all rows: fewer do not make up for bringing the sequence's keys and values together. */
+const MIN_QUERIES = 48;
+/** Scores of a key head, as if all queries saw what the row in the middle sees: with fewer, tiles are as fast, which leave out what lies behind each row. */
+export const MIN_PROMPT_SCORES = 12_288;
 
 /**
  * The prompts of a batch, or what is computed of them at once.
  * @param sequences [rows]
  * @param positions [rows] of each row's token, the last key that it sees
- * @param minKeys that the row in the middle of a prompt sees
+ * @param options.group query heads of a key head
+ * @param options.minScores of a prompt, by what its row in the middle sees
  */
 export function promptRows(
   numRows: number,
   sequences: Int32Array,
   positions: Int32Array,
-  minKeys: number,
+  { group, minScores }: { readonly group: number; readonly minScores: number },
 ): PromptRows[] {
   const prompts: PromptRows[] = [];
   for (let firstRow = 0, endRow = 1; firstRow < numRows; firstRow = endRow++) {
@@ -34,8 +35,9 @@ export function promptRows(
     )
       endRow++;
     const numKeys = positions[endRow - 1]! + 1;
+    const numQueries = (endRow - firstRow) * group;
     const inTheMiddle = (positions[firstRow]! + 1 + numKeys) / 2;
-    if (endRow - firstRow >= MIN_ROWS && inTheMiddle >= minKeys) prompts.push({ firstRow, endRow, numKeys });
+    if (numQueries >= MIN_QUERIES && numQueries * inTheMiddle >= minScores) prompts.push({ firstRow, endRow, numKeys });
   }
   return prompts;
 }

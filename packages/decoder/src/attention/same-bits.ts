@@ -17,7 +17,7 @@ export function promptsHaveSameBits({
   const name = `${headSize} ${group}`;
   let isSame = known.get(name);
   if (isSame === undefined) {
-    const [byProducts, inTiles] = [1, Infinity].map((minPromptKeys) => trial(headSize, group, minPromptKeys));
+    const [byProducts, inTiles] = [1, Infinity].map((minPromptScores) => trial(headSize, group, minPromptScores));
     isSame = byProducts!.every((outputs, i) => outputs.every((value, at) => Object.is(value, inTiles![i]![at])));
     known.set(name, isSame);
   }
@@ -25,12 +25,12 @@ export function promptsHaveSameBits({
 }
 
 /** Some rows in the first part of a prompt, and some behind its second. @returns their outputs */
-function trial(headSize: number, group: number, minPromptKeys: number): Float32Array[] {
+function trial(headSize: number, group: number, minPromptScores: number): Float32Array[] {
   const part = partTokens(headSize);
   const numTokens = 2 * part + 5 * PAGE_TOKENS + 7;
   const sizes = { numLayers: 1, numHeads: group, numKvHeads: 1, headSize, maxSequences: 1, numThreads: 1 };
   const lengths = { capacityTokens: numTokens, contextLength: numTokens, maxRows: numTokens };
-  const attention = new PagedAttention({ ...sizes, ...lengths }, undefined, minPromptKeys);
+  const attention = new PagedAttention({ ...sizes, ...lengths }, undefined, minPromptScores);
   const beginAt = (first: number, numRows: number): void => {
     const positions = Int32Array.from({ length: numRows }, (_, row) => first + row);
     attention.begin(numRows, new Int32Array(numRows), positions);
@@ -43,7 +43,7 @@ function trial(headSize: number, group: number, minPromptKeys: number): Float32A
     attention.write(0, keys!, values!, sequences, positions);
     return [
       { first: part - 65, numRows: 65 },
-      { first: numTokens - 32, numRows: 32 },
+      { first: numTokens - 48, numRows: 48 },
     ].map(({ first, numRows }) => {
       beginAt(first, numRows);
       // Scores far enough apart that many weights are 0, and some hardly a number.

@@ -6,7 +6,7 @@ import { AdapterProducts } from '../adapters/adapter-products.ts';
 import { DecoderAdapter } from '../adapters/decoder-adapter.ts';
 import { PagedAttention } from '../attention/paged-attention.ts';
 import type { PagedAttentionSizes } from '../attention/paged-attention.ts';
-import { MIN_PROMPT_KEYS } from '../attention/prompt-rows.ts';
+import { MIN_PROMPT_SCORES } from '../attention/prompt-rows.ts';
 import { promptsHaveSameBits } from '../attention/same-bits.ts';
 import { KvFullError } from '../contract/errors.ts';
 import type { Feeds } from '../graphs/constant-graph.ts';
@@ -18,7 +18,7 @@ import { Bf16Matrices } from '../products/bf16-matrices.ts';
 import { QuantisedProducts } from '../products/quantised-products.ts';
 import { QuantisedWeights } from '../products/quantised-weights.ts';
 import { ThreadTeam } from '../team/thread-team.ts';
-import { BlockRoom } from './block-rows.ts';
+import { BlockRoom, type BlockRows } from './block-rows.ts';
 import { Bf16Steps } from './bf16-steps.ts';
 import type { BlockSteps } from './block-steps.ts';
 import { DecoderBatch } from './decoder-batch.ts';
@@ -41,6 +41,12 @@ const ADAPTERS_PER_BATCH = 64;
 const DEFAULT_ADAPTER_BYTES = 2 ** 31;
 /** Logits that are kept room for between batches, rows. */
 const KEPT_LOGIT_ROWS = 64;
+
+interface ComputedRows {
+  readonly rows: BlockRows;
+  /** Nothing but the products is added to their sums. */
+  readonly isPlain: boolean;
+}
 
 /** The weights of a decoder. */
 export type DecoderWeights = DecoderGraphs | Bf16Matrices;
@@ -138,7 +144,7 @@ export class PagedDecoder {
       maxRows: batchTokens,
       numThreads,
     };
-    this.#attention = new PagedAttention(sizes, team, promptsHaveSameBits(sizes) ? MIN_PROMPT_KEYS : Infinity);
+    this.#attention = new PagedAttention(sizes, team, promptsHaveSameBits(sizes) ? MIN_PROMPT_SCORES : Infinity);
     this.#weights = weights;
     this.#parts = parts;
     this.#ownsWeights = ownsWeights;
@@ -207,47 +213,77 @@ export class PagedDecoder {
     if (this.#ownsWeights) this.#weights.close();
   }
 
+  /** The last block computes no more than keys and values of rows whose logits nobody wants. */
   #compute(batch: DecoderBatch, steps: BlockSteps): FlatLogits {
-    const { length } = batch;
+    const { length, numLogits } = batch;
     const { numLayers, numHeads, headSize, numKvHeads } = this.#architecture;
     const sequences = batch.sequences.subarray(0, length);
     const positions = batch.positions.subarray(0, length);
-    const adapters = this.#adapters;
-    const isPlain = adapters.isEmpty && steps.takesPlainSums;
-    const rows = this.#room.of(length, isPlain);
-    const { x, x2, h, o, activated, sums } = rows;
     const rope = this.#ropeFeeds(positions);
     const queryWidth = numHeads * headSize;
     const keyWidth = numKvHeads * headSize;
     const k = this.#k.subarray(0, length * keyWidth);
     const v = this.#v.subarray(0, length * keyWidth);
-    embedTokens(batch.tokens.subarray(0, length), this.#parts.embedding, x.data);
+    const all = this.#rowsOf(length, steps);
+    embedTokens(batch.tokens.subarray(0, length), this.#parts.embedding, all.rows.x.data);
     // Products follow each other so fast that threads look out for the next one.
     this.#team.isAlert = true;
     try {
       this.#attention.begin(length, sequences, positions);
-      this.#parts.normaliseForAttention(0, x, h);
+      this.#parts.normaliseForAttention(0, all.rows.x, all.rows.h);
       for (let layer = 0; layer < numLayers; layer++) {
-        if (!isPlain) adapters.compute('attention', layer, h.data, { qkv: sums.qkv.data }, null);
+        const { rows, isPlain } = all;
+        if (!isPlain) this.#adapters.compute('attention', layer, rows.h.data, { qkv: rows.sums.qkv.data }, null);
         steps.attention(layer, rows, rope, {
           q: { data: this.#attention.queries(layer, length), dims: [1, length, queryWidth] },
           k: { data: k, dims: [1, length, keyWidth] },
           v: { data: v, dims: [length, keyWidth] },
         });
         this.#attention.write(layer, k, v, sequences, positions);
+        const isLast = layer === numLayers - 1;
+        if (isLast && numLogits === 0) break;
         this.#attention.attend(layer);
-        o.data.set(this.#attention.outputs(layer, length));
-        if (!isPlain) adapters.compute('o', layer, o.data, { o: sums.o.data }, x.data);
-        steps.output(layer, rows);
-        if (!isPlain) adapters.compute('feedForward', layer, h.data, { gate: sums.gate.data, up: sums.up.data }, null);
-        steps.feedForward(layer, rows);
-        if (!isPlain) adapters.compute('down', layer, activated.data, { down: sums.down.data }, x2.data);
-        steps.down(layer, rows);
+        rows.o.data.set(this.#attention.outputs(layer, length));
+        if (!isLast || numLogits === length) this.#feedForward(layer, all, steps);
       }
-      return this.#head(batch, x.data, steps);
+      if (numLogits === 0 || numLogits === length) return this.#head(numLogits, all, steps);
+      const few = numLogits <= MAX_QUANTISED_ROWS ? this.#byQuantised : null;
+      const wanted = this.#wantedRows(batch, all, few ?? steps);
+      this.#feedForward(numLayers - 1, wanted, few ?? steps);
+      return this.#head(numLogits, wanted, few ?? steps);
     } finally {
       this.#team.isAlert = false;
     }
+  }
+
+  #rowsOf(numRows: number, steps: BlockSteps): ComputedRows {
+    const isPlain = this.#adapters.isEmpty && steps.takesPlainSums;
+    return { rows: this.#room.of(numRows, isPlain), isPlain };
+  }
+
+  /** Those of a batch that want logits, behind attention. */
+  #wantedRows(batch: DecoderBatch, { rows: { x, o } }: ComputedRows, steps: BlockSteps): ComputedRows {
+    let to = 0;
+    for (let row = 0; row < batch.length; row++) {
+      if (batch.wantsLogits[row] === 0) continue;
+      // Rows only move forward.
+      for (const { data, dims } of [x, o]) data.copyWithin(to * dims[1], row * dims[1], (row + 1) * dims[1]);
+      to++;
+    }
+    this.#adapters.begin(rowAdapters(batch).filter((_, row) => batch.wantsLogits[row] === 1));
+    return this.#rowsOf(to, steps);
+  }
+
+  /** A block from what attention gives on. */
+  #feedForward(layer: number, { rows, isPlain }: ComputedRows, steps: BlockSteps): void {
+    const { x, x2, h, o, activated, sums } = rows;
+    const adapters = this.#adapters;
+    if (!isPlain) adapters.compute('o', layer, o.data, { o: sums.o.data }, x.data);
+    steps.output(layer, rows);
+    if (!isPlain) adapters.compute('feedForward', layer, h.data, { gate: sums.gate.data, up: sums.up.data }, null);
+    steps.feedForward(layer, rows);
+    if (!isPlain) adapters.compute('down', layer, activated.data, { down: sums.down.data }, x2.data);
+    steps.down(layer, rows);
   }
 
   /**
@@ -317,28 +353,14 @@ export class PagedDecoder {
     return counts;
   }
 
-  /** Logits of the flagged rows of y [rows, H]. */
-  #head(batch: DecoderBatch, y: Float32Array, steps: BlockSteps): FlatLogits {
+  /** Logits of rows behind the last block. */
+  #head(numLogits: number, { rows }: ComputedRows, steps: BlockSteps): FlatLogits {
     const { hiddenSize } = this.#architecture;
-    const { numLogits } = batch;
-    const size = numLogits * this.vocabSize;
     const room = Math.max(steps.computedRows(numLogits), KEPT_LOGIT_ROWS) * this.vocabSize;
     if (this.#logits.length < room || (numLogits <= KEPT_LOGIT_ROWS && this.#logits.length > room))
       this.#logits = new Float32Array(room);
-    if (numLogits > 0) {
-      let to = 0;
-      for (let row = 0; row < batch.length; row++) {
-        if (batch.wantsLogits[row] === 0) continue;
-        // Rows only move forward.
-        y.copyWithin(to * hiddenSize, row * hiddenSize, (row + 1) * hiddenSize);
-        to++;
-      }
-      const hidden = y.subarray(0, numLogits * hiddenSize);
-      const logits = this.#logits.subarray(0, size);
-      // Of many rows few may want logits.
-      const few = numLogits <= MAX_QUANTISED_ROWS ? this.#byQuantised : null;
-      (steps === this.#steps ? (few ?? steps) : steps).head(hidden, logits);
-    }
+    const hidden = rows.x.data.subarray(0, numLogits * hiddenSize);
+    if (numLogits > 0) steps.head(hidden, this.#logits.subarray(0, numLogits * this.vocabSize));
     return new FlatLogits(this.#logits, this.vocabSize);
   }
 

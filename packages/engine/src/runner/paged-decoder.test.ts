@@ -179,6 +179,39 @@ test('the threads that share the columns of products change no bit of a row, wit
   for (const rows of shared) expect(rows).toEqual(alone);
 });
 
+test('logits are the same whoever else wants some, with an adapter or without, and none may be wanted', () => {
+  const runner = open();
+  const adapters = [null, adapterOf(runner, 'one')];
+  const rowsOf = (wants: (row: number) => boolean): (Float32Array | null)[] => {
+    const batch = new StepBatch(runner.batchTokens);
+    for (let row = 0; row < 40; row++)
+      batch.add((37 * row + 5) % 256, row >> 1, row % 2, wants(row), adapters[row % 2]!);
+    const logits = runner.run(batch);
+    let next = 0;
+    const found = Array.from({ length: 40 }, (_, row): Float32Array | null =>
+      wants(row) ? logits.row(next++).slice() : null,
+    );
+    // Keys and values are those of all rows.
+    found.push(
+      ...compute(
+        runner,
+        [0, 1].map((sequence) => ({ sequence, length: 1, from: 20, adapter: adapters[sequence]! })),
+      ),
+    );
+    for (const sequence of [0, 1]) runner.forget(sequence, 0);
+    return found;
+  };
+  const all = rowsOf(() => true);
+  expect(all.every((row) => isFinite(row ?? undefined))).toBe(true);
+  for (const wants of [
+    () => false,
+    (row: number) => row === 7,
+    (row: number) => row % 3 === 1,
+    (row: number) => row > 36,
+  ])
+    expect(rowsOf(wants)).toEqual(all.map((row, index) => (index >= 40 || wants(index) ? row : null)));
+});
+
 test('adapters that do not fit side by side take turns, and one that does not fit alone is refused', () => {
   const wide = open();
   const { sizeBytes } = adapterOf(wide, 'one');
