@@ -30,5 +30,6 @@ export { addressOf } from './binding/address-of.ts';
 export { Bf16Rounding } from './onednn/bf16-rounding.ts';
 export { Bf16Weights, BorrowedBf16Weights } from './onednn/bf16-weights.ts';
 export type { Bf16Matrix, Bf16Place } from './onednn/bf16-weights.ts';
+export { BF16_ENDINGS, endingTakesOther } from './onednn/matmul.ts';
 export type { Bf16Ending } from './onednn/matmul.ts';
 export { computedRows } from './onednn/row-primitives.ts';

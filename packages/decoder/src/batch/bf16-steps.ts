@@ -1,5 +1,6 @@
 import { computedRows } from '@trainyard/native';
 import type { Bf16Ending } from '@trainyard/native';
+import { projectionDims } from '@trainyard/transformer';
 import type { Architecture, ProjectionName } from '@trainyard/transformer';
 import type { Feeds } from '../graphs/constant-graph.ts';
 import type { DecoderMemory } from '../memory/decoder-memory.ts';
@@ -10,78 +11,78 @@ import type { ThreadTeam } from '../team/thread-team.ts';
 import type { BlockRows, Rows } from './block-rows.ts';
 import type { Attended, BlockSteps } from './block-steps.ts';
 
-/** The projections of a layer in the order of their products' numbers, and what becomes of each product. */
-const ENDINGS: Readonly<Record<ProjectionName, Bf16Ending>> = {
-  qkv: 'added',
-  o: 'added',
-  gate: 'silu',
-  up: 'times',
-  down: 'added',
-};
-const NAMES = Object.keys(ENDINGS) as ProjectionName[];
+/** The projections of a layer in the order of their products' numbers. */
+const NAMES = ['qkv', 'o', 'gate', 'up', 'down'] as const satisfies readonly ProjectionName[];
 
 /** With matrices, and what they are multiplied by, in bf16; all else in single precision. */
 export class Bf16Steps implements BlockSteps {
-  readonly takesPlainSums = false;
+  readonly takesPlainSums = true;
   readonly #matrices: Bf16Matrices;
   readonly #products: Bf16Products;
   /** [rows, width] of whatever is multiplied next. */
   readonly #rounded: RoundedRows;
   /** [rows, H] */
   readonly #hidden: Float32Array;
+  /** Products [rows, (heads + 2 · key heads)·D] and [rows, F], where no sums are there to take them. */
+  readonly #qkv: Float32Array;
+  readonly #gate: Float32Array;
 
   /** @param maxRows of a batch @param memory of its rows, too */
   constructor(matrices: Bf16Matrices, maxRows: number, memory: DecoderMemory, team: ThreadTeam) {
     this.#matrices = matrices;
     const { library, layers, head } = matrices;
     const blocks = layers.flatMap((layer) =>
-      NAMES.map((name) => ({
-        weights: layer[name],
-        ending: ENDINGS[name],
-        columns: matrices.columnsOf(layer[name]),
-      })),
+      NAMES.map((name) => ({ weights: layer[name], columns: matrices.columnsOf(layer[name]) })),
     );
-    const factors = [...blocks, { weights: head, ending: 'plain' as const, columns: [] }];
-    this.#products = new Bf16Products(library, factors, memory, team);
+    this.#products = new Bf16Products(library, [...blocks, { weights: head, columns: [] }], memory, team);
     const rows = computedRows(maxRows);
-    this.#rounded = new RoundedRows(memory, rows * widestInput(matrices.parts.architecture));
+    const { architecture } = matrices.parts;
+    this.#rounded = new RoundedRows(memory, rows * widestInput(architecture));
     this.#hidden = memory.take(rows * head.dims.in);
+    this.#qkv = memory.take(rows * projectionDims(architecture, 'qkv').out);
+    this.#gate = memory.take(rows * projectionDims(architecture, 'gate').out);
   }
 
   /** Memory that it takes, bytes. */
   static bytesFor(architecture: Architecture, maxRows: number): number {
     const rows = computedRows(maxRows);
-    return RoundedRows.bytesFor(rows * widestInput(architecture)) + 4 * rows * architecture.hiddenSize + 64;
+    const widths = [
+      architecture.hiddenSize,
+      ...(['qkv', 'gate'] as const).map((name) => projectionDims(architecture, name).out),
+    ];
+    const ownBytes = widths.reduce((sum, width) => sum + 4 * rows * width + 64, 0);
+    return RoundedRows.bytesFor(rows * widestInput(architecture)) + ownBytes;
   }
 
   computedRows(numRows: number): number {
     return computedRows(numRows);
   }
 
-  attention(layer: number, { h, sums: { qkv } }: BlockRows, rope: Feeds, into: Attended): void {
+  attention(layer: number, { h, sums, isPlain }: BlockRows, rope: Feeds, into: Attended): void {
+    const qkv = isPlain ? rowsOf(this.#qkv, sums.qkv) : sums.qkv;
     this.#round(h);
-    this.#multiply('qkv', layer, qkv);
+    this.#multiply('qkv', layer, isPlain ? 'plain' : 'added', qkv);
     this.#matrices.parts.rotate(layer, qkv, rope, { ...into });
   }
 
   output(layer: number, { o, x2, h, sums }: BlockRows): void {
     this.#round(o);
-    this.#multiply('o', layer, sums.o);
-    x2.data.set(sums.o.data);
+    this.#multiply('o', layer, 'plus', x2, sums.o);
     this.#matrices.parts.normaliseForFeedForward(layer, x2, h);
   }
 
-  feedForward(layer: number, { h, activated, sums: { gate, up } }: BlockRows): void {
+  feedForward(layer: number, { h, activated, sums, isPlain }: BlockRows): void {
+    const gate = isPlain ? rowsOf(this.#gate, sums.gate) : sums.gate;
     this.#round(h);
-    this.#multiply('gate', layer, gate);
-    this.#multiply('up', layer, up, gate);
-    activated.data.set(up.data);
+    this.#multiply('gate', layer, isPlain ? 'silu' : 'addedSilu', gate);
+    if (isPlain) return this.#multiply('up', layer, 'times', activated, gate);
+    this.#multiply('up', layer, 'addedTimes', sums.up, gate);
+    activated.data.set(sums.up.data);
   }
 
-  down(layer: number, { activated, x, h, sums: { down } }: BlockRows): void {
+  down(layer: number, { activated, x, h, sums }: BlockRows): void {
     this.#round(activated);
-    this.#multiply('down', layer, down);
-    x.data.set(down.data);
+    this.#multiply('down', layer, 'plus', x, sums.down);
     this.#matrices.parts.normaliseForAttention(layer + 1, x, h);
   }
 
@@ -92,7 +93,8 @@ export class Bf16Steps implements BlockSteps {
     parts.between.normalise({ data: hidden, dims }, parts.outputNorm, h);
     this.#round(h);
     const result = withRoom({ data: logits, dims: [dims[0], head.dims.out] });
-    this.#products.multiply(NAMES.length * this.#matrices.layers.length, this.#rounded.data, result, dims[0]);
+    const matrix = NAMES.length * this.#matrices.layers.length;
+    this.#products.multiply(matrix, 'plain', this.#rounded.data, result, dims[0]);
   }
 
   close(): void {
@@ -103,13 +105,16 @@ export class Bf16Steps implements BlockSteps {
     this.#rounded.round(withRoom(rows));
   }
 
-  /** The rounded rows by the weights of a layer. */
-  #multiply(name: ProjectionName, layer: number, y: Rows, factor: Rows | null = null): void {
+  /** y ← ending(the rounded rows by the weights of a layer). @param other z of the ending */
+  #multiply(name: (typeof NAMES)[number], layer: number, ending: Bf16Ending, y: Rows, other: Rows | null = null): void {
     const matrix = NAMES.length * layer + NAMES.indexOf(name);
-    const factors = factor === null ? null : withRoom(factor);
-    this.#products.multiply(matrix, this.#rounded.data, withRoom(y), y.dims[0], factors);
+    const otherRows = other === null ? null : withRoom(other);
+    this.#products.multiply(matrix, ending, this.#rounded.data, withRoom(y), y.dims[0], otherRows);
   }
 }
+
+/** Rows of some memory, as many and as wide as others. */
+const rowsOf = (data: Float32Array, { dims }: Rows): Rows => ({ data: data.subarray(0, dims[0] * dims[1]), dims });
 
 const widestInput = ({ hiddenSize, feedForwardSize, numHeads, headSize }: Architecture): number =>
   Math.max(hiddenSize, feedForwardSize, numHeads * headSize);

@@ -19,6 +19,8 @@ export interface BlockRows {
   readonly o: Rows;
   readonly activated: Rows;
   readonly sums: Readonly<Record<ProjectionName, Rows>>;
+  /** No adapter adds to them: sums begin with the residual or with 0, and are only read. */
+  readonly isPlain: boolean;
 }
 
 /** Room for the rows of any batch. */
@@ -41,7 +43,7 @@ export class BlockRoom {
     this.#zeros = memory.take(maxRows * Math.max(...Object.values(this.#widths)));
   }
 
-  /** @param isPlain sums begin with the residual or with 0, and are only read */
+  /** @param isPlain as {@link BlockRows.isPlain} */
   of(numRows: number, isPlain: boolean): BlockRows {
     const rows = (name: Name, data = this.#room[name]): Rows => ({
       data: data.subarray(0, numRows * this.#widths[name]),
@@ -52,7 +54,7 @@ export class BlockRoom {
     const sums = isPlain
       ? { qkv: zeros('qkv'), o: x, gate: zeros('gate'), up: zeros('up'), down: x2 }
       : { qkv: rows('qkv'), o: rows('oSum'), gate: rows('gate'), up: rows('up'), down: rows('down') };
-    return { x, x2, h: rows('h'), o: rows('o'), activated: rows('activated'), sums };
+    return { x, x2, h: rows('h'), o: rows('o'), activated: rows('activated'), sums, isPlain };
   }
 }
 

@@ -42,12 +42,6 @@ const DEFAULT_ADAPTER_BYTES = 2 ** 31;
 /** Logits that are kept room for between batches, rows. */
 const KEPT_LOGIT_ROWS = 64;
 
-interface ComputedRows {
-  readonly rows: BlockRows;
-  /** Nothing but the products is added to their sums. */
-  readonly isPlain: boolean;
-}
-
 /** The weights of a decoder. */
 export type DecoderWeights = DecoderGraphs | Bf16Matrices;
 
@@ -224,16 +218,15 @@ export class PagedDecoder {
     const keyWidth = numKvHeads * headSize;
     const k = this.#k.subarray(0, length * keyWidth);
     const v = this.#v.subarray(0, length * keyWidth);
-    const all = this.#rowsOf(length, steps);
-    embedTokens(batch.tokens.subarray(0, length), this.#parts.embedding, all.rows.x.data);
+    const rows = this.#rowsOf(length, steps);
+    embedTokens(batch.tokens.subarray(0, length), this.#parts.embedding, rows.x.data);
     // Products follow each other so fast that threads look out for the next one.
     this.#team.isAlert = true;
     try {
       this.#attention.begin(length, sequences, positions);
-      this.#parts.normaliseForAttention(0, all.rows.x, all.rows.h);
+      this.#parts.normaliseForAttention(0, rows.x, rows.h);
       for (let layer = 0; layer < numLayers; layer++) {
-        const { rows, isPlain } = all;
-        if (!isPlain) this.#adapters.compute('attention', layer, rows.h.data, { qkv: rows.sums.qkv.data }, null);
+        if (!rows.isPlain) this.#adapters.compute('attention', layer, rows.h.data, { qkv: rows.sums.qkv.data }, null);
         steps.attention(layer, rows, rope, {
           q: { data: this.#attention.queries(layer, length), dims: [1, length, queryWidth] },
           k: { data: k, dims: [1, length, keyWidth] },
@@ -244,11 +237,11 @@ export class PagedDecoder {
         if (isLast && numLogits === 0) break;
         this.#attention.attend(layer);
         rows.o.data.set(this.#attention.outputs(layer, length));
-        if (!isLast || numLogits === length) this.#feedForward(layer, all, steps);
+        if (!isLast || numLogits === length) this.#feedForward(layer, rows, steps);
       }
-      if (numLogits === 0 || numLogits === length) return this.#head(numLogits, all, steps);
+      if (numLogits === 0 || numLogits === length) return this.#head(numLogits, rows, steps);
       const few = numLogits <= MAX_QUANTISED_ROWS ? this.#byQuantised : null;
-      const wanted = this.#wantedRows(batch, all, few ?? steps);
+      const wanted = this.#wantedRows(batch, rows, few ?? steps);
       this.#feedForward(numLayers - 1, wanted, few ?? steps);
       return this.#head(numLogits, wanted, few ?? steps);
     } finally {
@@ -256,13 +249,12 @@ export class PagedDecoder {
     }
   }
 
-  #rowsOf(numRows: number, steps: BlockSteps): ComputedRows {
-    const isPlain = this.#adapters.isEmpty && steps.takesPlainSums;
-    return { rows: this.#room.of(numRows, isPlain), isPlain };
+  #rowsOf(numRows: number, steps: BlockSteps): BlockRows {
+    return this.#room.of(numRows, this.#adapters.isEmpty && steps.takesPlainSums);
   }
 
   /** Those of a batch that want logits, behind attention. */
-  #wantedRows(batch: DecoderBatch, { rows: { x, o } }: ComputedRows, steps: BlockSteps): ComputedRows {
+  #wantedRows(batch: DecoderBatch, { x, o }: BlockRows, steps: BlockSteps): BlockRows {
     let to = 0;
     for (let row = 0; row < batch.length; row++) {
       if (batch.wantsLogits[row] === 0) continue;
@@ -275,8 +267,8 @@ export class PagedDecoder {
   }
 
   /** A block from what attention gives on. */
-  #feedForward(layer: number, { rows, isPlain }: ComputedRows, steps: BlockSteps): void {
-    const { x, x2, h, o, activated, sums } = rows;
+  #feedForward(layer: number, rows: BlockRows, steps: BlockSteps): void {
+    const { x, x2, h, o, activated, sums, isPlain } = rows;
     const adapters = this.#adapters;
     if (!isPlain) adapters.compute('o', layer, o.data, { o: sums.o.data }, x.data);
     steps.output(layer, rows);
@@ -354,12 +346,12 @@ export class PagedDecoder {
   }
 
   /** Logits of rows behind the last block. */
-  #head(numLogits: number, { rows }: ComputedRows, steps: BlockSteps): FlatLogits {
+  #head(numLogits: number, { x }: BlockRows, steps: BlockSteps): FlatLogits {
     const { hiddenSize } = this.#architecture;
     const room = Math.max(steps.computedRows(numLogits), KEPT_LOGIT_ROWS) * this.vocabSize;
     if (this.#logits.length < room || (numLogits <= KEPT_LOGIT_ROWS && this.#logits.length > room))
       this.#logits = new Float32Array(room);
-    const hidden = rows.x.data.subarray(0, numLogits * hiddenSize);
+    const hidden = x.data.subarray(0, numLogits * hiddenSize);
     if (numLogits > 0) steps.head(hidden, this.#logits.subarray(0, numLogits * this.vocabSize));
     return new FlatLogits(this.#logits, this.vocabSize);
   }

@@ -1,10 +1,16 @@
-import { Bf16Product, BorrowedBf16Weights, computedRows, openBf16Library } from '@trainyard/native';
+import {
+  BF16_ENDINGS,
+  Bf16Product,
+  BorrowedBf16Weights,
+  computedRows,
+  endingTakesOther,
+  openBf16Library,
+} from '@trainyard/native';
 import type { Bf16Ending, Bf16Library, Bf16Place, ColumnPlace } from '@trainyard/native';
 import type { SharedWasmMemory } from '../wasm/web-assembly.ts';
 
 /** A matrix as threads are sent it. */
 export interface Bf16MatrixData {
-  readonly ending: Bf16Ending;
   readonly place: Bf16Place;
   /** Ranges of columns that threads may share; none: they share rows alone. */
   readonly columns: readonly ColumnPlace[];
@@ -31,8 +37,12 @@ export const BF16_CELL = {
   x: 3,
   y: 4,
   /** 0: none. */
-  factor: 5,
+  other: 5,
+  /** In {@link ENDING_NAMES}. */
+  ending: 6,
 } as const;
+
+export const ENDING_NAMES = Object.keys(BF16_ENDINGS) as Bf16Ending[];
 
 /** One thread's part of a product: a unit is some rows, or some columns. Each thread computes by itself, by what it has compiled. */
 export class Bf16ProductWork {
@@ -43,9 +53,9 @@ export class Bf16ProductWork {
   /** By matrix, and by matrix and range of columns; at first use. */
   readonly #weights: (BorrowedBf16Weights | undefined)[];
   readonly #columns: (BorrowedBf16Weights | undefined)[][];
-  /** Columns of y and of factors side by side, as the library writes no rows with gaps between them. */
+  /** Columns of y and of the other matrix side by side, as the library writes no rows with gaps between them. */
   readonly #y: Float32Array;
-  readonly #factor: Float32Array;
+  readonly #other: Float32Array;
   /** By shape and ending. */
   readonly #products = new Map<string, Bf16Product>();
 
@@ -59,7 +69,7 @@ export class Bf16ProductWork {
     const widest = Math.max(0, ...matrices.flatMap(({ columns }) => columns.map(({ place }) => place.dims.out)));
     // Native code writes into them: memory that does not move.
     this.#y = new Float32Array(new ArrayBuffer(4 * MAX_COLUMN_ROWS * widest));
-    this.#factor = new Float32Array(new ArrayBuffer(4 * MAX_COLUMN_ROWS * widest));
+    this.#other = new Float32Array(new ArrayBuffer(4 * MAX_COLUMN_ROWS * widest));
   }
 
   compute(unit: number): void {
@@ -75,17 +85,18 @@ export class Bf16ProductWork {
 
   #computeColumns(unit: number): void {
     const index = this.#value('matrix');
-    const { ending, place: whole, columns } = this.#matrices[index]!;
+    const ending = this.#ending;
+    const { place: whole, columns } = this.#matrices[index]!;
     const { firstColumn, place } = columns[unit]!;
     const weights = (this.#columns[index]![unit] ??= new BorrowedBf16Weights(this.#library, place));
     const [numRows, { out, in: inner }] = [this.#value('numRows'), place.dims];
     const rowsAt = (start: number) => new Float32Array(this.#memory, start, numRows * whole.dims.out);
     const y = rowsAt(this.#value('y'));
-    if (ending !== 'plain') gather(y, whole.dims.out, firstColumn, this.#y, out, numRows);
-    const factor = ending === 'times' ? this.#factor : null;
-    if (factor !== null) gather(rowsAt(this.#value('factor')), whole.dims.out, firstColumn, factor, out, numRows);
+    if (BF16_ENDINGS[ending].adds) gather(y, whole.dims.out, firstColumn, this.#y, out, numRows);
+    const other = endingTakesOther(ending) ? this.#other : null;
+    if (other !== null) gather(rowsAt(this.#value('other')), whole.dims.out, firstColumn, other, out, numRows);
     const x = new Uint16Array(this.#memory, this.#value('x'), computedRows(numRows) * inner);
-    this.#productOf(weights, ending).run(weights, x, this.#y, numRows, factor);
+    this.#productOf(weights, ending).run(weights, x, this.#y, numRows, other);
     for (let row = 0; row < numRows; row++)
       y.set(this.#y.subarray(row * out, (row + 1) * out), row * whole.dims.out + firstColumn);
   }
@@ -94,23 +105,27 @@ export class Bf16ProductWork {
     return Number(this.#cells[BF16_CELL[name]]!);
   }
 
+  get #ending(): Bf16Ending {
+    return ENDING_NAMES[this.#value('ending')]!;
+  }
+
   #computeRows(unit: number): void {
     const cells = this.#cells;
     const index = this.#value('matrix');
-    const { ending, place } = this.#matrices[index]!;
+    const { place } = this.#matrices[index]!;
     const weights = (this.#weights[index] ??= new BorrowedBf16Weights(this.#library, place));
     const { out, in: inner } = place.dims;
     const rowsPerUnit = this.#value('rowsPerUnit');
     const first = unit * rowsPerUnit;
     const numRows = Math.min(this.#value('numRows') - first, rowsPerUnit);
     const ofResult = BigInt(4 * first * out);
-    const factor = cells[BF16_CELL.factor]!;
+    const other = cells[BF16_CELL.other]!;
     const places = {
       x: cells[BF16_CELL.x]! + BigInt(2 * first * inner),
       y: cells[BF16_CELL.y]! + ofResult,
-      factor: factor === 0n ? null : factor + ofResult,
+      other: other === 0n ? null : other + ofResult,
     };
-    this.#productOf(weights, ending).runAt(weights, places, numRows);
+    this.#productOf(weights, this.#ending).runAt(weights, places, numRows);
   }
 
   #productOf(weights: BorrowedBf16Weights, ending: Bf16Ending): Bf16Product {

@@ -1,5 +1,12 @@
 /** Rows and columns that threads share, against the library's product of all of them. */
-import { Bf16Columns, Bf16Product, Bf16Weights, computedRows, openBf16Library } from '@trainyard/native';
+import {
+  Bf16Columns,
+  Bf16Product,
+  Bf16Weights,
+  computedRows,
+  endingTakesOther,
+  openBf16Library,
+} from '@trainyard/native';
 import type { Bf16Ending } from '@trainyard/native';
 import { randomSource } from '@trainyard/transformer/testing';
 import { afterAll, expect, test } from 'vitest';
@@ -22,23 +29,23 @@ const floats = (length: number) => Float32Array.from({ length }, random);
 const bf16 = (length: number) =>
   Uint16Array.from({ length }, () => (random() < 0 ? 0xbf00 : 0x3f00) + Math.floor(127 * Math.abs(random())));
 
-const FACTORS: readonly [Bf16Ending, { in: number; out: number }][] = [
-  ['added', { in: 576, out: 960 }],
-  ['silu', { in: 70, out: 33 }],
-  ['times', { in: 128, out: 96 }],
+const FACTORS: readonly [endings: readonly Bf16Ending[], { in: number; out: number }][] = [
+  [['added', 'plain', 'plus'], { in: 576, out: 960 }],
+  [['silu', 'addedSilu'], { in: 70, out: 33 }],
+  [['times', 'addedTimes', 'plus', 'silu'], { in: 128, out: 96 }],
   // Wider than what threads share.
-  ['plain', { in: 64, out: 20_000 }],
+  [['plain'], { in: 64, out: 20_000 }],
 ];
 
 test.each([1, 2, 3])('%d threads', (numThreads) => {
   const team = kept(new ThreadTeam(numThreads));
-  const memory = new DecoderMemory(40_000_000);
-  const factors = FACTORS.map(([ending, dims]) => {
+  const memory = new DecoderMemory(120_000_000);
+  const factors = FACTORS.map(([endings, dims]) => {
     const data = floats(dims.out * dims.in);
     const weights = kept(new Bf16Weights(library, data, dims));
     const cut = Bf16Columns.of(library, weights, data, numThreads);
     if (cut !== null) kept(cut);
-    return { ending, weights, columns: cut?.placesIn(weights) ?? [] };
+    return { endings, weights, columns: cut?.placesIn(weights) ?? [] };
   });
   // Columns of 64 and more, and not those of a matrix that is narrower.
   expect(factors.map(({ columns }) => columns.length)).toEqual([numThreads, 1, Math.min(2, numThreads), numThreads]);
@@ -49,8 +56,9 @@ test.each([1, 2, 3])('%d threads', (numThreads) => {
     copy.set(data);
     return copy as Data;
   };
-  let largest = 0;
-  for (const [index, { ending, weights }] of factors.entries()) {
+  let [largest, largestOwn] = [0, 0];
+  const all = factors.flatMap(({ endings, weights }, index) => endings.map((ending) => ({ index, ending, weights })));
+  for (const { index, ending, weights } of all) {
     const { dims } = weights;
     const whole = kept(new Bf16Product(library, weights, ending));
     for (const numRows of [1, 3, 8, 9, 31, 32, 33, 100, 300]) {
@@ -58,20 +66,23 @@ test.each([1, 2, 3])('%d threads', (numThreads) => {
       const rows = computedRows(numRows);
       const x = bf16(rows * dims.in);
       const before = floats(rows * dims.out);
-      const factor = ending === 'times' ? floats(rows * dims.out) : null;
+      const other = endingTakesOther(ending) ? floats(rows * dims.out) : null;
       const [expected, found] = [before.slice(), before.slice()];
-      whole.run(weights, x, expected, numRows, factor);
-      products.multiply(index, x, found, numRows, factor);
+      whole.run(weights, x, expected, numRows, other);
+      products.multiply(index, ending, x, found, numRows, other);
       // Columns are shared in the decoder's memory alone.
-      const [own, factors] = [inMemory(before), factor === null ? null : inMemory(factor)];
-      products.multiply(index, inMemory(x), own, numRows, factors);
-      for (let i = 0; i < numRows * dims.out; i++) expect(own[i]).toBeCloseTo(found[i]!, 4);
+      const [own, others] = [inMemory(before), other === null ? null : inMemory(other)];
+      products.multiply(index, ending, inMemory(x), own, numRows, others);
+      for (let i = 0; i < numRows * dims.out; i++) largestOwn = Math.max(largestOwn, Math.abs(own[i]! - found[i]!));
       for (let i = 0; i < numRows * dims.out; i++)
         largest = Math.max(largest, Math.abs(found[i]! - expected[i]!) / Math.max(1, Math.abs(expected[i]!)));
     }
   }
   console.log(`${numThreads} threads: largest difference ${largest.toExponential(1)}`);
   expect(largest).toBeLessThan(1e-5);
-  expect(() => products.multiply(0, new Uint16Array(10), floats(960 * 64), 64)).toThrow('no room for 64 rows');
-  expect(() => products.multiply(2, bf16(128 * 64), floats(96 * 64), 64)).toThrow('a factor is for `times` alone');
+  expect(largestOwn).toBeLessThan(5e-5);
+  expect(() => products.multiply(0, 'added', new Uint16Array(10), floats(960 * 64), 64)).toThrow('no room for 64 rows');
+  expect(() => products.multiply(2, 'times', bf16(128 * 64), floats(96 * 64), 64)).toThrow(
+    'another matrix, or none, behind times',
+  );
 });

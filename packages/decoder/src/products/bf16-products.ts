@@ -1,9 +1,15 @@
 import assert from 'node:assert';
-import { addressOf, Bf16Product, computedRows, openBf16Library } from '@trainyard/native';
+import { addressOf, Bf16Product, computedRows, endingTakesOther, openBf16Library } from '@trainyard/native';
 import type { Bf16Ending, Bf16Library, Bf16Weights, ColumnPlace } from '@trainyard/native';
 import type { DecoderMemory } from '../memory/decoder-memory.ts';
 import type { ThreadTeam } from '../team/thread-team.ts';
-import { BF16_CELL, Bf16ProductWork, type Bf16ProductWorkData, MAX_COLUMN_ROWS } from './bf16-product-work.ts';
+import {
+  BF16_CELL,
+  Bf16ProductWork,
+  type Bf16ProductWorkData,
+  ENDING_NAMES,
+  MAX_COLUMN_ROWS,
+} from './bf16-product-work.ts';
 
 /** Fewer rows of a thread leave it waiting for the weights, which each thread reads all of. */
 const MIN_UNIT_ROWS = 16;
@@ -14,10 +20,9 @@ const ROW_STEP = 8;
 /** Results above which the library shares the columns out: threads would read as many weights each. */
 const MAX_SHARED_WIDTH = 16_384;
 
-/** A matrix, and what becomes of a product by it. */
-export interface Bf16Factor {
+/** A matrix. */
+export interface Bf16Matrix {
   readonly weights: Bf16Weights;
-  readonly ending: Bf16Ending;
   /** Ranges of columns that threads may share. */
   readonly columns: readonly ColumnPlace[];
 }
@@ -30,7 +35,7 @@ export interface Bf16Factor {
  */
 export class Bf16Products {
   readonly #library: Bf16Library;
-  readonly #matrices: readonly Bf16Factor[];
+  readonly #matrices: readonly Bf16Matrix[];
   readonly #cells = new BigUint64Array(new SharedArrayBuffer(8 * Object.keys(BF16_CELL).length));
   readonly #own: Bf16ProductWork;
   readonly #compute: (unit: number) => void;
@@ -43,13 +48,13 @@ export class Bf16Products {
   readonly #addresses = new WeakMap<ArrayBufferLike, bigint>();
 
   /** @param matrices open as long as this is @param memory of what they are multiplied by, and of products, where columns are shared */
-  constructor(library: Bf16Library, matrices: readonly Bf16Factor[], memory: DecoderMemory, team: ThreadTeam) {
+  constructor(library: Bf16Library, matrices: readonly Bf16Matrix[], memory: DecoderMemory, team: ThreadTeam) {
     this.#library = library;
     this.#matrices = matrices;
     this.#memory = memory;
     const data: Bf16ProductWorkData = {
       libraryPath: library.path,
-      matrices: matrices.map(({ weights, ending, columns }) => ({ ending, place: weights.place, columns })),
+      matrices: matrices.map(({ weights, columns }) => ({ place: weights.place, columns })),
       memory: memory.shared,
       cells: this.#cells,
     };
@@ -60,24 +65,31 @@ export class Bf16Products {
   }
 
   /**
-   * y ← ending(y, x · Wᵀ). Blocks until it is done.
+   * y ← ending(x · Wᵀ). Blocks until it is done.
    *
    * @param matrix its number among those that this was made with
    * @param x [numRows, in] and @param y [numRows, out], with room for `computedRows`: what lies behind the rows is computed too, and means nothing
-   * @param factor as y; for the ending `times`, and for no other
+   * @param other z, as y; for the endings that have one, and for no other
    */
-  multiply(matrix: number, x: Uint16Array, y: Float32Array, numRows: number, factor: Float32Array | null = null): void {
-    const { weights, ending, columns } = this.#matrices[matrix]!;
+  multiply(
+    matrix: number,
+    ending: Bf16Ending,
+    x: Uint16Array,
+    y: Float32Array,
+    numRows: number,
+    other: Float32Array | null = null,
+  ): void {
+    const { weights, columns } = this.#matrices[matrix]!;
     const { out, in: inner } = weights.dims;
     const { numThreads } = this.#team;
     const unitRows = ROW_STEP * Math.ceil(Math.min(MAX_UNIT_ROWS, numRows / numThreads) / ROW_STEP);
-    const sharesColumns = numRows <= MAX_COLUMN_ROWS && columns.length > 1 && this.#has(x, y, factor);
+    const sharesColumns = numRows <= MAX_COLUMN_ROWS && columns.length > 1 && this.#has(x, y, other);
     const sharesRows = numThreads > 1 && unitRows >= MIN_UNIT_ROWS && out <= MAX_SHARED_WIDTH;
-    if (!sharesColumns && !sharesRows) return this.#wholeOf(matrix).run(weights, x, y, numRows, factor);
+    if (!sharesColumns && !sharesRows) return this.#wholeOf(matrix, ending).run(weights, x, y, numRows, other);
     const rows = computedRows(numRows);
     assert(x.length >= rows * inner && y.length >= rows * out, `no room for ${rows} rows`);
-    assert.equal(factor !== null, ending === 'times', 'a factor is for `times` alone');
-    assert(factor === null || factor.length >= rows * out, `no factors for ${rows} rows`);
+    assert.equal(other !== null, endingTakesOther(ending), `another matrix, or none, behind ${ending}`);
+    assert(other === null || other.length >= rows * out, `too few rows of the other matrix for ${rows}`);
     assert.equal(computedRows(unitRows), unitRows, 'a unit would write rows of the next one');
     const placeOf = (data: ArrayBufferView) => (sharesColumns ? BigInt(data.byteOffset) : this.#addressOf(data));
     const cells = this.#cells;
@@ -86,7 +98,8 @@ export class Bf16Products {
     cells[BF16_CELL.rowsPerUnit] = sharesColumns ? 0n : BigInt(unitRows);
     cells[BF16_CELL.x] = placeOf(x);
     cells[BF16_CELL.y] = placeOf(y);
-    cells[BF16_CELL.factor] = factor === null ? 0n : placeOf(factor);
+    cells[BF16_CELL.other] = other === null ? 0n : placeOf(other);
+    cells[BF16_CELL.ending] = BigInt(ENDING_NAMES.indexOf(ending));
     this.#useThreads(1);
     const numUnits = sharesColumns ? columns.length : Math.ceil(numRows / unitRows);
     this.#team.run(this.#work, numUnits, true, this.#compute);
@@ -109,8 +122,8 @@ export class Bf16Products {
   }
 
   /** Computed by the library's threads, as many as the team's. */
-  #wholeOf(matrix: number): Bf16Product {
-    const { weights, ending } = this.#matrices[matrix]!;
+  #wholeOf(matrix: number, ending: Bf16Ending): Bf16Product {
+    const { weights } = this.#matrices[matrix]!;
     this.#useThreads(this.#team.numThreads);
     const shape = `${weights.dims.out} ${weights.dims.in} ${ending}`;
     let product = this.#whole.get(shape);

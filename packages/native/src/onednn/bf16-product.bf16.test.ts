@@ -4,7 +4,7 @@ import { openBf16Library } from './bf16-library.ts';
 import { Bf16Product } from './bf16-product.ts';
 import { Bf16Rounding } from './bf16-rounding.ts';
 import { Bf16Weights } from './bf16-weights.ts';
-import type { Bf16Ending } from './matmul.ts';
+import { type Bf16Ending, endingTakesOther } from './matmul.ts';
 import { computedRows } from './row-primitives.ts';
 
 const library = openBf16Library(process.env['TRAINYARD_TEST_BF16_LIBRARY']!, 2);
@@ -32,11 +32,15 @@ function nearest(value: number): number {
   return new Float32Array(Uint32Array.of(rounded).buffer)[0]!;
 }
 
-const ENDINGS: Readonly<Record<Bf16Ending, (product: number, y: number, factor: number) => number>> = {
+const silu = (x: number): number => x / (1 + Math.exp(-x));
+const ENDINGS: Readonly<Record<Bf16Ending, (product: number, y: number, other: number) => number>> = {
   plain: (product) => product,
   added: (product, y) => y + product,
-  silu: (product, y) => (y + product) / (1 + Math.exp(-y - product)),
-  times: (product, y, factor) => (y + product) * factor,
+  plus: (product, _y, other) => product + other,
+  silu,
+  addedSilu: (product, y) => silu(y + product),
+  times: (product, _y, other) => product * other,
+  addedTimes: (product, y, other) => (y + product) * other,
 };
 
 test.each(Object.keys(ENDINGS) as Bf16Ending[])('%s', (ending) => {
@@ -57,15 +61,15 @@ test.each(Object.keys(ENDINGS) as Bf16Ending[])('%s', (ending) => {
       rounding.run(x, rounded, numRows);
       expect(rounded[0]! << 16).toBe(new Int32Array(Float32Array.of(nearest(x[0]!)).buffer)[0]);
       const y = floats(rows * dims.out);
-      const factor = ending === 'times' ? floats(y.length) : null;
+      const other = endingTakesOther(ending) ? floats(y.length) : null;
       const before = y.slice();
-      product.run(weights, rounded, y, numRows, factor);
+      product.run(weights, rounded, y, numRows, other);
       for (let row = 0; row < numRows; row += Math.max(1, numRows >> 2)) {
         for (let column = 0; column < dims.out; column += 31) {
           let sum = 0;
           for (let i = 0; i < dims.in; i++) sum += nearest(x[row * dims.in + i]!) * nearest(w[column * dims.in + i]!);
           const at = row * dims.out + column;
-          const expected = ENDINGS[ending](sum, before[at]!, factor?.[at] ?? 1);
+          const expected = ENDINGS[ending](sum, before[at]!, other?.[at] ?? NaN);
           largest = Math.max(largest, Math.abs(y[at]! - expected));
         }
       }
@@ -80,10 +84,10 @@ test('memory that is too small is refused, and weights that are closed', () => {
   const weights = new Bf16Weights(library, floats(12), dims);
   const product = kept(new Bf16Product(library, weights, 'times'));
   const x = new Uint16Array(new ArrayBuffer(2 * 4 * 8));
-  const run = (y: number, factor: Float32Array | null) => () => product.run(weights, x, new Float32Array(y), 5, factor);
+  const run = (y: number, other: Float32Array | null) => () => product.run(weights, x, new Float32Array(y), 5, other);
   expect(run(3 * 5, floats(24))).toThrow('no room for 8 rows');
-  expect(run(24, floats(15))).toThrow('no factors for 8 rows');
-  expect(run(24, null)).toThrow('a factor is for `times` alone');
+  expect(run(24, floats(15))).toThrow('too few rows of the other matrix for 8');
+  expect(run(24, null)).toThrow('another matrix, or none, behind times');
   expect(() => new Bf16Weights(library, floats(11), dims)).toThrow('a weight for each input');
   run(24, floats(24))();
   weights.close();

@@ -7,8 +7,33 @@ export interface MatrixDims {
   readonly in: number;
 }
 
-/** A product p and what y was become y: y ← p, y + p, silu(y + p), (y + p) ∘ factor. */
-export type Bf16Ending = 'plain' | 'added' | 'silu' | 'times';
+interface Ending {
+  /** y was something already, and the product is added to it. */
+  readonly adds: boolean;
+  /** A function of it, or another matrix of the shape that it is combined with. */
+  readonly next: 'silu' | 'plus' | 'times' | null;
+}
+
+/** Endings of a product p, where y is written: y ← p, y + p, p + z, silu(p), silu(y + p), p ∘ z, (y + p) ∘ z. */
+export const BF16_ENDINGS = {
+  plain: { adds: false, next: null },
+  added: { adds: true, next: null },
+  plus: { adds: false, next: 'plus' },
+  silu: { adds: false, next: 'silu' },
+  addedSilu: { adds: true, next: 'silu' },
+  times: { adds: false, next: 'times' },
+  addedTimes: { adds: true, next: 'times' },
+} as const satisfies Readonly<Record<string, Ending>>;
+export type Bf16Ending = keyof typeof BF16_ENDINGS;
+
+/** Whether an ending has a z. */
+export const endingTakesOther = (ending: Bf16Ending): boolean => otherPlace(ending) !== null;
+
+/** The number of the operation with z among those behind the product. */
+export function otherPlace(ending: Bf16Ending): number | null {
+  const { adds, next }: Ending = BF16_ENDINGS[ending];
+  return next === 'plus' || next === 'times' ? Number(adds) : null;
+}
 
 /**
  * y ← ending(y, x · Wᵀ), with x and W in bf16, and y and the sums in single precision.
@@ -28,9 +53,11 @@ export function createMatmul(
   const post = library.made((out) => library.postCreate(out));
   const attributes = library.made((out) => library.attributesCreate(out));
   try {
-    if (ending !== 'plain') library.check(library.postAddSum(post, 1, 0, DATA_TYPE.f32));
-    if (ending === 'silu') library.check(library.postAddElementwise(post, ALGORITHM.swish, 1, 0));
-    if (ending === 'times') library.check(library.postAddBinary(post, ALGORITHM.multiply, y));
+    const { adds, next }: Ending = BF16_ENDINGS[ending];
+    if (adds) library.check(library.postAddSum(post, 1, 0, DATA_TYPE.f32));
+    if (next === 'silu') library.check(library.postAddElementwise(post, ALGORITHM.swish, 1, 0));
+    if (next === 'plus') library.check(library.postAddBinary(post, ALGORITHM.add, y));
+    if (next === 'times') library.check(library.postAddBinary(post, ALGORITHM.multiply, y));
     library.check(library.attributesSetPost(attributes, post));
     return library.made((out) => library.matmulCreate(out, library.engine, x, weights, 0n, y, attributes));
   } finally {

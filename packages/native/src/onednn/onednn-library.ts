@@ -12,7 +12,7 @@ const ANY_LAYOUT = 1;
 export const ARGUMENT = { from: 1, to: 17, weights: 33 } as const;
 /** The second operand of a post-operation by its place. */
 export const postOperand = (place: number): number => (32_768 * (place + 1)) | 2;
-export const ALGORITHM = { swish: 44, multiply: 0x1fff1 } as const;
+export const ALGORITHM = { swish: 44, add: 0x1fff0, multiply: 0x1fff1 } as const;
 const WEIGHTS_LAYOUT = 131;
 const CPU = 1;
 const IN_ORDER = 1;
