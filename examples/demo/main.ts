@@ -13,8 +13,8 @@ import {
   modelPage,
   newCommand,
   runCommand,
-  runningServiceUrl,
   serviceConnection,
+  serviceUrlAtHand,
   type ServiceOptions,
   UsageError,
 } from '@trainyard/cli';
@@ -49,7 +49,7 @@ const demo = newCommand('npm run demo --', 'learn a task over HTTP')
   .option('--delete-model', 'remove the model from that service at the end')
   .option('--own', 'on a service of its own, also where one is running');
 addServiceOptions(demo).action(async (options: DemoOptions) => {
-  const url = options.own === true ? null : (options.url ?? runningServiceUrl(options));
+  const url = options.own === true ? null : serviceUrlAtHand(options);
   if (url !== null) {
     await runOnService(new Trainyard(serviceConnection({ ...options, url })), options);
     return;

@@ -5,7 +5,7 @@ export { newCommand } from './terminal/new-command.ts';
 export { runCommand } from './terminal/run-command.ts';
 export {
   addServiceOptions,
-  runningServiceUrl,
   serviceConnection,
+  serviceUrlAtHand,
   type ServiceOptions,
 } from './terminal/service-connection.ts';

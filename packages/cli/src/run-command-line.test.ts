@@ -195,6 +195,28 @@ describe('with nothing listening', () => {
     expect(existsSync(join(folder, 'some'))).toBe(false);
   });
 
+  test('the environment names a service, unless an option names one or a data folder', async () => {
+    const [url, other] = [await deadUrl(), await deadUrl()];
+    vi.stubEnv('TRAINYARD_BASE_URL', url.replace('/v1', ''));
+    const failed = (at: string) => `trainyard: ${at}: nothing listens there; "npm start" starts a service\n`;
+    expect((await trainyard('models', 'list')).output).toBe(failed(url));
+    expect((await trainyard('keys', 'list')).output).toBe(failed(url));
+    expect((await trainyard('doctor')).output).toContain(`BAD  service at ${url}: nothing listens there`);
+    expect((await trainyard('models', 'list', '--url', other)).output).toBe(failed(other));
+    const missing = join(folder, 'missing');
+    expect((await trainyard('keys', 'list', '--data-dir', missing)).output).toContain(
+      `there is no data folder ${missing}`,
+    );
+    vi.stubEnv('TRAINYARD_BASE_URL', 'nonsense');
+    const { exitCode, output } = await trainyard('models', 'list');
+    expect([exitCode, output]).toEqual([
+      2,
+      expect.stringMatching(/^trainyard: TRAINYARD_BASE_URL must be an http or https URL/),
+    ]);
+    vi.stubEnv('TRAINYARD_BASE_URL', '');
+    expect((await trainyard('keys', 'list')).output).toContain('there is no data folder');
+  });
+
   test('the doctor says so, and nothing of a key', async () => {
     const url = await deadUrl();
     const { exitCode, output } = await trainyard('doctor', '--url', url);

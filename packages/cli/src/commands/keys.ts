@@ -13,6 +13,7 @@ import { secondsOfDate, timeOf } from '../terminal/times.ts';
 import {
   addServiceOptions,
   type JsonOption,
+  namedUrl,
   serviceConnection,
   type ServiceOptions,
 } from '../terminal/service-connection.ts';
@@ -204,7 +205,7 @@ async function withKeys(options: ServiceOptions, work: (access: KeyAccess) => Pr
 
 /** The keys that the options mean: of a service when one is named or runs on the data folder, else of the folder. */
 async function openKeys(options: ServiceOptions): Promise<KeyAccess> {
-  if (options.url !== undefined) return overHttp(serviceConnection(options));
+  if (namedUrl(options) !== null) return overHttp(serviceConnection(options));
   const { dataDir } = options;
   const flags = dataDir === undefined ? {} : { dataDir };
   const config: ServiceConfig = resolveConfig({ flags, environment: process.env, configPath: null });

@@ -53,9 +53,16 @@ export function doctorCommand(): Command {
 }
 
 /** @throws {ReportedError} when a check found something */
-async function examineAndPrint({ json: isJson, url: namedUrl, ...settings }: DoctorOptions): Promise<void> {
+async function examineAndPrint({ json: isJson, url: named, ...settings }: DoctorOptions): Promise<void> {
   const config = settingsOf(settings);
-  const url = serviceUrl(namedUrl, config);
+  const { dataDir } = settings;
+  const url = serviceUrl(
+    {
+      ...(named === undefined ? {} : { url: named }),
+      ...(typeof dataDir === 'string' ? { dataDir } : {}),
+    },
+    config,
+  );
   const checks: Finding[] = [];
   for await (const check of examine(config, url)) {
     checks.push(check);

@@ -34,7 +34,7 @@ export function addServiceOptions(command: Command, json?: string): Command {
 
 /** Words for an option that names a service. */
 export const SERVICE_URL_HELP =
-  'of the service (the one that runs on the data folder; else http://127.0.0.1:8420/v1, or what host and port are set to)';
+  'of the service (TRAINYARD_BASE_URL, unless a data folder is named; the one that runs on the data folder; else http://127.0.0.1:8420/v1, or what host and port are set to)';
 
 export interface ServiceConnection {
   /** ends in `/v1` */
@@ -60,7 +60,7 @@ export function serviceConnection(options: ServiceOptions): ServiceConnection {
     const { keyFile } = dataPaths(config.dataDirectory);
     throw new UsageError(`no key: use --api-key or set TRAINYARD_API_KEY (there is no ${keyFile})`);
   }
-  return { baseUrl: serviceUrl(options.url, config), apiKey };
+  return { baseUrl: serviceUrl(options, config), apiKey };
 }
 
 /** A client of that service. @throws as {@link serviceConnection} */
@@ -69,14 +69,22 @@ export function serviceClient(options: ServiceOptions): Trainyard {
 }
 
 /** The URL of the service that is meant: named, or running on the data folder, or where the settings would have one. @throws {UsageError} */
-export function serviceUrl(named: string | undefined, config: ServiceConfig): string {
-  return checkedUrl(named ?? urlOnFolder(config) ?? `http://${config.host}:${config.port}/v1`);
+export function serviceUrl(options: Pick<ServiceOptions, 'url' | 'dataDir'>, config: ServiceConfig): string {
+  return namedUrl(options) ?? checkedUrl(urlOnFolder(config) ?? `http://${config.host}:${config.port}/v1`, '--url');
 }
 
-/** The URL of the service that runs on the data folder; null when none does, or it is still starting. */
-export function runningServiceUrl({ dataDir }: ServiceOptions): string | null {
+/** The URL that the option names, or the environment where no option names a data folder; null where none does. @throws {UsageError} */
+export function namedUrl({ url, dataDir }: Pick<ServiceOptions, 'url' | 'dataDir'>): string | null {
+  if (url !== undefined) return checkedUrl(url, '--url');
+  const variable = process.env['TRAINYARD_BASE_URL'] ?? '';
+  return variable === '' || dataDir !== undefined ? null : checkedUrl(variable, 'TRAINYARD_BASE_URL');
+}
+
+/** The URL of the service that is named, or runs on the data folder; null when none does, or it is still starting. @throws {UsageError} */
+export function serviceUrlAtHand(options: Pick<ServiceOptions, 'url' | 'dataDir'>): string | null {
+  const { dataDir } = options;
   const flags = dataDir === undefined ? {} : { dataDir };
-  return urlOnFolder(resolveConfig({ flags, environment: process.env, configPath: null }));
+  return namedUrl(options) ?? urlOnFolder(resolveConfig({ flags, environment: process.env, configPath: null }));
 }
 
 function urlOnFolder({ dataDirectory }: ServiceConfig): string | null {
@@ -90,13 +98,13 @@ export function keyOnThisMachine(dataDirectory: string): string | null {
   return existsSync(keyFile) ? readFileSync(keyFile, 'utf8').trim() : null;
 }
 
-/** The URL of the API; one without a path gets `/v1`. @throws {UsageError} */
-function checkedUrl(text: string): string {
+/** The URL of the API; one without a path gets `/v1`. @param from who says so @throws {UsageError} */
+function checkedUrl(text: string, from: string): string {
   const url = URL.canParse(text) ? new URL(text) : null;
   if (url === null || !/^https?:$/.test(url.protocol))
-    throw new UsageError(`--url must be an http or https URL such as http://127.0.0.1:8420/v1, got ${text}`);
+    throw new UsageError(`${from} must be an http or https URL such as http://127.0.0.1:8420/v1, got ${text}`);
   // None of it would reach the service; a password is repeated nowhere, nor is the code of a sign-in link.
   if (url.username + url.password + url.search + url.hash !== '')
-    throw new UsageError(`--url takes no user, query or fragment: ${url.origin}${url.pathname} is left of it`);
+    throw new UsageError(`${from} takes no user, query or fragment: ${url.origin}${url.pathname} is left of it`);
   return url.pathname === '/' ? `${url.origin}/v1` : text.replace(/\/+$/, '');
 }
