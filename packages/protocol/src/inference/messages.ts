@@ -11,7 +11,8 @@ import { samplingProperties } from './sampling-properties.ts';
 
 const chat = ChatCompletionRequestSchema.properties;
 
-const BLOCKS = 'Text, or a list of blocks of the types `text`, `thinking`, `tool_use` and `tool_result`.';
+const BLOCKS =
+  'Text, or a list of blocks of the types `text`, `thinking`, `tool_use` and `tool_result`, the last of which may have `tool_reference`s.';
 
 /** The contents of a block depend on its type and are checked with it. */
 const BlockSchema = Type.Unsafe<Record<string, unknown> & { type: string }>({
@@ -34,10 +35,17 @@ const MessageToolSchema = Type.Object(
   {
     name: Type.String({ minLength: 1 }),
     description: optionalNullable(Type.String()),
-    input_schema: JsonObjectSchema,
+    input_schema: Type.Optional(JsonObjectSchema),
     type: optionalNullable(Type.String({ description: '`custom`; tools that a server runs are refused.' })),
     strict: optionalNullable(Type.Boolean()),
     cache_control: optionalNullable(JsonObjectSchema),
+    defer_loading: optionalNullable(
+      Type.Boolean({ description: 'True: the model is not shown it before the result of a tool refers to it.' }),
+    ),
+    eager_input_streaming: optionalNullable(
+      Type.Boolean({ description: 'Has no effect: calls are streamed as they are written.' }),
+    ),
+    allowed_callers: optionalNullable(Type.Array(Type.String(), { description: 'With `direct` among them.' })),
   },
   { title: 'MessageTool' },
 );
@@ -67,7 +75,10 @@ const promptFields = {
         type: Type.Enum(['enabled', 'adaptive', 'disabled']),
         budget_tokens: optionalNullable(Type.Integer({ minimum: 1, description: 'The most tokens of thinking.' })),
         display: optionalNullable(
-          Type.Enum(['summarized', 'omitted'], { description: '`summarized` gives the whole text.' }),
+          Type.Enum(['summarized', 'omitted'], {
+            description:
+              '`summarized` gives the whole text; with `omitted` it is in the signature, and read back from there.',
+          }),
         ),
       },
       { description: 'Default: as the template of the model has it.' },
@@ -83,6 +94,12 @@ const promptFields = {
         ),
       ),
     }),
+  ),
+  context_management: optionalNullable(
+    Type.Object(
+      { edits: optionalNullable(Type.Array(BlockSchema)) },
+      { description: '`clear_thinking_20251015` with `keep: "all"`, which changes nothing; other edits are refused.' },
+    ),
   ),
   cache_control: optionalNullable(
     Type.Unsafe<Record<string, unknown>>({
@@ -110,6 +127,8 @@ export const MessagesRequestSchema = Type.Object(
       }),
     ),
     service_tier: optionalNullable(Type.Enum(['auto', 'standard_only'], { description: 'There is one tier.' })),
+    speed: optionalNullable(Type.String({ description: '`standard`: there is one speed.' })),
+    inference_geo: optionalNullable(Type.String({ description: '`global`: the reply comes from this machine.' })),
   },
   { title: 'MessagesRequest' },
 );
@@ -119,7 +138,15 @@ export const CountTokensRequestSchema = Type.Object(promptFields, { title: 'Coun
 export type CountTokensRequest = Static<typeof CountTokensRequestSchema>;
 
 export const CountTokensSchema = Type.Object(
-  { input_tokens: Type.Integer({ minimum: 0, description: 'Of the rendered prompt.' }) },
+  {
+    input_tokens: Type.Integer({ minimum: 0, description: 'Of the rendered prompt.' }),
+    context_management: Type.Optional(
+      Type.Object(
+        { original_input_tokens: Type.Integer({ minimum: 0 }) },
+        { description: 'Where the request had edits, which change nothing.' },
+      ),
+    ),
+  },
   { title: 'CountTokens' },
 );
 export type CountTokens = Static<typeof CountTokensSchema>;
@@ -129,7 +156,9 @@ const ReplyBlockSchema = Type.Union([
   Type.Object({
     type: Type.Literal('thinking'),
     thinking: Type.String(),
-    signature: Type.String({ description: 'Empty: thinking is read back without one.' }),
+    signature: Type.String({
+      description: 'Opaque, and never empty in the end. Where thinking is omitted it is read back from here.',
+    }),
   }),
   Type.Object({
     type: Type.Literal('tool_use'),
@@ -165,6 +194,13 @@ const MessageUsageSchema = Type.Object(
 );
 export type MessageUsage = Static<typeof MessageUsageSchema>;
 
+const EditsSchema = Type.Optional(
+  Type.Object(
+    { applied_edits: Type.Array(BlockSchema, { description: 'Always empty.' }) },
+    { description: 'Where the request had edits.' },
+  ),
+);
+
 export const MessageSchema = Type.Object(
   {
     id: Type.String({ description: '`msg_` and the request id.' }),
@@ -177,6 +213,7 @@ export const MessageSchema = Type.Object(
     stop_details: Type.Null(),
     container: Type.Null(),
     usage: MessageUsageSchema,
+    context_management: EditsSchema,
     system_fingerprint: FingerprintSchema,
     record_id: Type.Optional(
       Type.String({ description: 'As in a chat completion: where what was sampled of a trained model is kept.' }),
@@ -199,6 +236,7 @@ export const MessageEventSchema = Type.Union(
         Type.Object({ type: Type.Literal('text_delta'), text: Type.String() }),
         Type.Object({ type: Type.Literal('thinking_delta'), thinking: Type.String() }),
         Type.Object({ type: Type.Literal('input_json_delta'), partial_json: Type.String() }),
+        Type.Object({ type: Type.Literal('signature_delta'), signature: Type.String() }),
       ]),
     }),
     Type.Object({ type: Type.Literal('content_block_stop'), index: Index }),
@@ -210,6 +248,7 @@ export const MessageEventSchema = Type.Union(
         record_id: Type.Optional(Type.String()),
       }),
       usage: MessageUsageSchema,
+      context_management: EditsSchema,
     }),
     Type.Object({ type: Type.Literal('message_stop') }),
   ],
@@ -237,6 +276,15 @@ export const MessagesErrorSchema = Type.Object(
       message: Type.String({ description: 'What was wrong, the limit, the value and the next step.' }),
       param: nullable(Type.String(), { description: 'The field at fault.' }),
       code: Type.String({ description: 'A stable name of the fault.' }),
+      details: Type.Optional(
+        Type.Object(
+          {
+            error_code: Type.Literal('thread_unsupported_request'),
+            unsupported: Type.Array(Type.String(), { description: 'The fields that are not there.' }),
+          },
+          { description: 'For `thread`: what its clients go by when they send the whole conversation instead.' },
+        ),
+      ),
     }),
     detail: ErrorBodySchema.properties.detail,
     request_id: Type.String(),

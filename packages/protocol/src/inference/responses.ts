@@ -16,11 +16,25 @@ export type ResponseInputItem = Static<typeof ItemSchema>;
 
 const ResponseToolSchema = Type.Object(
   {
-    type: Type.String({ description: '`function`; tools that a server runs are refused.' }),
+    type: Type.String({
+      description:
+        '`function`, `custom` (its input is a text), or a `namespace` with `tools` of these two; tools that a server runs are refused.',
+    }),
     name: Type.Optional(Type.String({ minLength: 1 })),
     description: optionalNullable(Type.String()),
     parameters: optionalNullable(JsonObjectSchema),
     strict: optionalNullable(Type.Boolean()),
+    format: optionalNullable(
+      Type.Object(
+        { type: Type.String() },
+        { description: 'Of the input of a custom tool: `text`; grammars are refused.' },
+      ),
+    ),
+    tools: optionalNullable(Type.Array(ItemSchema, { description: 'Of a namespace: its tools.' })),
+    allowed_callers: optionalNullable(Type.Array(Type.String(), { description: 'With `direct` among them.' })),
+    defer_loading: optionalNullable(Type.Boolean({ description: 'False: every tool is shown.' })),
+    async: optionalNullable(Type.Boolean({ description: 'False: a call is waited for.' })),
+    output_schema: optionalNullable(JsonObjectSchema),
   },
   { title: 'ResponseTool' },
 );
@@ -29,8 +43,9 @@ export type ResponseTool = Static<typeof ResponseToolSchema>;
 const ToolChoiceSchema = Type.Union([
   Type.Enum(['none', 'auto', 'required']),
   Type.Object({
-    type: Type.Enum(['function', 'allowed_tools']),
-    name: Type.Optional(Type.String({ description: 'With `function`: the one to call.' })),
+    type: Type.Enum(['function', 'custom', 'allowed_tools']),
+    name: Type.Optional(Type.String({ description: 'With `function` and `custom`: the one to call.' })),
+    namespace: optionalNullable(Type.String({ description: 'The one that it is in.' })),
     mode: Type.Optional(Type.Enum(['auto', 'required'])),
     tools: Type.Optional(Type.Array(ItemSchema, { description: 'With `allowed_tools`: those that may be called.' })),
   }),
@@ -53,7 +68,7 @@ export const ResponsesRequestSchema = Type.Object(
     model: chat.model,
     input: Type.Union([Type.String(), Type.Array(ItemSchema)], {
       description:
-        'Text of a user, or items of the types `message`, `function_call`, `function_call_output` and `reasoning`, oldest first.',
+        'Text of a user, or items of the types `message`, `function_call`, `function_call_output`, `custom_tool_call`, `custom_tool_call_output` and `reasoning`, oldest first.',
     }),
     instructions: optionalNullable(Type.String({ description: 'A system message in front of the input.' })),
     max_output_tokens: optionalNullable(
@@ -88,7 +103,7 @@ export const ResponsesRequestSchema = Type.Object(
     include: optionalNullable(
       Type.Array(Type.String(), {
         description:
-          '`message.output_text.logprobs`; `reasoning.encrypted_content` asks for nothing more, since reasoning is told as text and read back so.',
+          '`message.output_text.logprobs`; `reasoning.encrypted_content`, which has the reasoning once more, for clients that send nothing else of it back.',
       }),
     ),
     stream: chat.stream,
@@ -115,6 +130,16 @@ export const ResponsesRequestSchema = Type.Object(
     safety_identifier: optionalNullable(Type.String({ description: 'Has no effect.' })),
     prompt_cache_key: optionalNullable(
       Type.String({ description: 'Has no effect: every prefix of a tenant is looked for in memory.' }),
+    ),
+    prompt_cache_retention: optionalNullable(Type.String({ description: 'Has no effect, as `prompt_cache_key`.' })),
+    prompt_cache_options: optionalNullable(
+      Type.Unsafe<Record<string, unknown>>({ type: 'object', description: 'Has no effect, as `prompt_cache_key`.' }),
+    ),
+    client_metadata: optionalNullable(
+      Type.Unsafe<Record<string, unknown>>({
+        type: 'object',
+        description: 'Has no effect: what a client says of itself.',
+      }),
     ),
 
     // As in vLLM, what shapes a reply beyond OpenAI's form.
@@ -155,6 +180,14 @@ const OutputTextSchema = Type.Object(
 export type OutputText = Static<typeof OutputTextSchema>;
 const ReasoningTextSchema = Type.Object({ type: Type.Literal('reasoning_text'), text: Type.String() });
 
+const call = {
+  id: ItemId,
+  call_id: Type.String({ description: 'What its result is sent with.' }),
+  name: Type.String(),
+  namespace: Type.Optional(Type.String({ description: 'The one of the tool, where it is in one.' })),
+  status: StatusSchema,
+};
+
 const OutputItemSchema = Type.Union([
   Type.Object({
     type: Type.Literal('message'),
@@ -169,15 +202,19 @@ const OutputItemSchema = Type.Union([
     status: StatusSchema,
     summary: Type.Array(ItemSchema, { description: 'Always empty: `content` has the whole.' }),
     content: Type.Array(ReasoningTextSchema),
-    encrypted_content: Type.Null(),
+    encrypted_content: nullable(Type.String(), {
+      description: 'Null unless asked for: the reasoning as an opaque value, which is read back. It is not encrypted.',
+    }),
   }),
   Type.Object({
     type: Type.Literal('function_call'),
-    id: ItemId,
-    call_id: Type.String({ description: 'What its result is sent with.' }),
-    name: Type.String(),
+    ...call,
     arguments: Type.String({ description: 'JSON, as the model wrote it.' }),
-    status: StatusSchema,
+  }),
+  Type.Object({
+    type: Type.Literal('custom_tool_call'),
+    ...call,
+    input: Type.String({ description: 'The text for the tool.' }),
   }),
 ]);
 export type ResponseOutputItem = Static<typeof OutputItemSchema>;
@@ -280,6 +317,12 @@ export const ResponseEventSchema = Type.Union(
       name: Type.String(),
       arguments: Type.String(),
     }),
+    Type.Object({
+      ...place,
+      type: Type.Literal('response.custom_tool_call_input.delta'),
+      delta: Type.String({ description: 'All of the input.' }),
+    }),
+    Type.Object({ ...place, type: Type.Literal('response.custom_tool_call_input.done'), input: Type.String() }),
   ],
   { title: 'ResponseEvent' },
 );

@@ -56,12 +56,9 @@ function assembled(events: MessageEvent[]): Message {
       pieces.push('');
     } else if (event.type === 'content_block_delta') {
       const { delta } = event;
-      pieces[event.index] +=
-        delta.type === 'text_delta'
-          ? delta.text
-          : delta.type === 'thinking_delta'
-            ? delta.thinking
-            : delta.partial_json;
+      const block = answer.content[event.index];
+      if (delta.type === 'signature_delta' && block?.type === 'thinking') block.signature += delta.signature;
+      pieces[event.index] += textOf(delta);
     } else if (event.type === 'message_delta') Object.assign(answer, event.delta, { usage: event.usage });
   }
   answer.content.forEach((block, index) => {
@@ -71,6 +68,21 @@ function assembled(events: MessageEvent[]): Message {
     else if (text !== '') block.input = JSON.parse(text) as Record<string, unknown>;
   });
   return answer;
+}
+
+function textOf(delta: Extract<MessageEvent, { type: 'content_block_delta' }>['delta']): string {
+  switch (delta.type) {
+    case 'text_delta':
+      return delta.text;
+    case 'thinking_delta':
+      return delta.thinking;
+    case 'input_json_delta':
+      return delta.partial_json;
+    case 'signature_delta':
+      return '';
+    default:
+      return delta satisfies never;
+  }
 }
 
 /** Every call has an id of its own. */
@@ -89,7 +101,8 @@ describe('the answer', () => {
       role: 'assistant',
       model: 'tiny/base',
       content: [
-        { type: 'thinking', thinking: 'Hm.', signature: '' },
+        // Clients drop thoughts without a signature.
+        { type: 'thinking', thinking: 'Hm.', signature: expect.stringMatching(/./) },
         { type: 'text', text: 'Hello to you.', citations: null },
       ],
       stop_reason: 'end_turn',
@@ -106,6 +119,7 @@ describe('the answer', () => {
     ['a call whose arguments are a text', { tools: [TOOL] }, callOf('"Rome"')],
     ['a call whose arguments are a list', { tools: [TOOL] }, callOf('[1, 2]')],
     ['nothing', { thinking: { type: 'disabled' } }, ''],
+    ['an omitted thought', { thinking: { type: 'adaptive', display: 'omitted' } }, '<think>Hm.</think>Hello to you.'],
     ['a stop sequence', { stop_sequences: ['to'] }, 'Hello to you.'],
     ['a cut', { max_tokens: 5, thinking: { type: 'disabled' } }, 'Hello to you.'],
   ])('%s is the same in a stream', async (_name, fields, text) => {
@@ -259,9 +273,56 @@ describe('the request', () => {
     expect(content).toEqual([{ type: 'text', text: '{"a": 1}', citations: null }]);
   });
 
-  test('display: omitted leaves thoughts out', async () => {
-    const { content } = await message({ thinking: { type: 'adaptive', display: 'omitted' } });
-    expect(content.map(({ type }) => type)).toEqual(['text']);
+  test('display: omitted leaves the text of thoughts out, which comes back in their signatures', async () => {
+    const { content, usage } = await message({ thinking: { type: 'adaptive', display: 'omitted' } });
+    const [thought] = content;
+    expect(thought).toMatchObject({ type: 'thinking', thinking: '' });
+    expect(JSON.stringify(content)).not.toContain('Hm.');
+    expect(usage.output_tokens_details?.thinking_tokens).toBe('Hm.'.length);
+    await message({ messages: [...ASK.messages, { role: 'assistant', content }, { role: 'user', content: 'And?' }] });
+    expect(rendered()[1]).toMatchObject({ role: 'assistant', reasoning: 'Hm.' });
+  });
+
+  test('tools that are put off are shown to the model when a result refers to them', async () => {
+    const tools = [
+      TOOL,
+      { ...TOOL, name: 'time', defer_loading: true },
+      { ...TOOL, name: 'date', defer_loading: true },
+    ];
+    const shown = () => inference.lastRequest.reply?.tools?.map((tool) => tool.function.name);
+    await message({ tools });
+    expect(shown()).toEqual(['weather']);
+    const found = { type: 'tool_result', tool_use_id: 'c1', content: [{ type: 'tool_reference', tool_name: 'date' }] };
+    const call = { type: 'tool_use', id: 'c1', name: 'weather', input: {} };
+    const messages = [...ASK.messages, { role: 'assistant', content: [call] }, { role: 'user', content: [found] }];
+    await message({ tools, messages });
+    expect(shown()).toEqual(['weather', 'date']);
+    expect(rendered().at(-1)).toMatchObject({ role: 'tool', content: 'Tool found: date' });
+  });
+
+  test('the line for those who send the bill is no part of the prompt', async () => {
+    const billing = { type: 'text', text: 'x-anthropic-billing-header: cc_version=2; cch=a1;' };
+    const system = [billing, { type: 'text', text: 'Be brief.' }];
+    await message({ system, messages: [...ASK.messages, { role: 'system', content: [billing] }, ...ASK.messages] });
+    expect(JSON.stringify(rendered())).not.toContain('billing');
+    expect(rendered()[0]).toEqual({ role: 'system', content: [{ type: 'text', text: 'Be brief.' }] });
+  });
+
+  test.each([
+    [{ speed: 'standard', inference_geo: 'global', service_tier: 'auto' }],
+    [{ tools: [{ ...TOOL, eager_input_streaming: true, allowed_callers: ['direct'], defer_loading: false }] }],
+  ])('%j asks for what is done anyway', async (fields) => {
+    expect(await message(fields)).not.toHaveProperty('context_management');
+  });
+
+  test('edits that keep everything change nothing, and the answer says so', async () => {
+    const edits = [{ type: 'clear_thinking_20251015', keep: 'all' }];
+    const fields = { context_management: { edits } };
+    expect(await message(fields)).toMatchObject({ context_management: { applied_edits: [] } });
+    expect((await stream(fields)).at(-2)).toMatchObject({ context_management: { applied_edits: [] } });
+    const counted = await server.request('POST', '/v1/messages/count_tokens', { messages: ASK.messages, ...fields });
+    const { input_tokens: tokens, context_management: management } = counted.json<CountTokens>();
+    expect(management).toEqual({ original_input_tokens: tokens });
   });
 });
 
@@ -282,7 +343,26 @@ describe('refusals', () => {
       'request.unsupported',
     ],
     [{ tools: [{ ...TOOL, type: 'web_search_20250305' }] }, 'tools.0.type', 'request.unsupported'],
-    [{ tools: [{ ...TOOL, defer_loading: true }] }, 'tools.0.defer_loading', 'request.unsupported'],
+    [{ tools: [{ type: 'bash_20250124', name: 'bash' }] }, 'tools.0.type', 'request.unsupported'],
+    [{ tools: [{ name: 'bash' }] }, 'tools.0.input_schema', 'request.invalid'],
+    [{ tools: [{ ...TOOL, input_examples: [{}] }] }, 'tools.0.input_examples', 'request.unsupported'],
+    [
+      { tools: [{ ...TOOL, allowed_callers: ['code_execution_20260120'] }] },
+      'tools.0.allowed_callers',
+      'request.unsupported',
+    ],
+    [
+      { context_management: { edits: [{ type: 'clear_tool_uses_20250919' }] } },
+      'context_management.edits.0',
+      'request.unsupported',
+    ],
+    [
+      { context_management: { edits: [{ type: 'clear_thinking_20251015' }] } },
+      'context_management.edits.0',
+      'request.unsupported',
+    ],
+    [{ inference_geo: 'eu' }, 'inference_geo', 'request.unsupported'],
+    [{ thread: { type: 'create' } }, 'thread', 'request.unsupported'],
     [{ tool_choice: { type: 'any' } }, 'tool_choice', 'request.conflict'],
     [{ tools: [TOOL], tool_choice: { type: 'tool' } }, 'tool_choice.name', 'request.conflict'],
     [{ thinking: { type: 'adaptive', budget_tokens: 5 } }, 'thinking.budget_tokens', 'request.conflict'],
@@ -299,13 +379,25 @@ describe('refusals', () => {
     expect(response.statusCode).toBe(400);
   });
 
-  test('a prompt that is too long is 400 as in a chat', async () => {
+  test('a prompt that is too long is 400 in the words of this form', async () => {
     const response = await post({ messages: [{ role: 'user', content: 'a '.repeat(3000) }] });
     expect(response.statusCode).toBe(400);
     expect(response.json<MessagesError>().error).toMatchObject({
       type: 'invalid_request_error',
       param: 'input_tokens',
+      // Clients shorten a conversation that is refused in these words.
+      message: expect.stringMatching(/^prompt is too long: \d+ tokens > 1023 maximum$/),
     });
+    const crowd = Array.from({ length: 1025 }, () => ASK.messages[0]);
+    expect((await post({ messages: crowd })).json<MessagesError>().error.message).toMatch(
+      /^prompt is too long: This model/,
+    );
+  });
+
+  test('who would have a conversation kept is told in the form by which its client sends it whole', async () => {
+    const { error } = (await post({ thread: { type: 'create' } })).json<MessagesError>();
+    expect(error.details).toEqual({ error_code: 'thread_unsupported_request', unsupported: ['thread'] });
+    expect((await post({ speed: 'fast' })).json<MessagesError>().error).not.toHaveProperty('details');
   });
 
   test('every refusal has the form that its clients read', async () => {

@@ -54,12 +54,14 @@ export function messageRoutes(app: FastifyInstance, parts: RouteParts): void {
         answerChat(request, body, parts, signal, run);
       if (!body.stream) {
         return answerOnce(store, request, reply, () =>
-          answering((generation, chat) => collectMessage(blocksOf(generation, chat), formatOf(generation, chat))),
+          answering((generation, chat) =>
+            collectMessage(blocksOf(generation, chat), formatOf(request.body, generation, chat)),
+          ),
         );
       }
       refuseStreamedIdempotency(request);
       await answering((generation, chat) => {
-        const events = toMessageEvents(blocksOf(generation, chat), formatOf(generation, chat));
+        const events = toMessageEvents(blocksOf(generation, chat), formatOf(request.body, generation, chat));
         return sendChunks(reply, events, parts, signal, streamForm(request));
       });
       return reply;
@@ -95,7 +97,9 @@ export function messageRoutes(app: FastifyInstance, parts: RouteParts): void {
         model,
       );
       const { tokenIds } = await parts.inference.of(model.base.id).tokenize(input, { withTexts: false, signal });
-      return { input_tokens: tokenIds.length };
+      const counted = { input_tokens: tokenIds.length };
+      const hasEdits = (request.body.context_management?.edits ?? []).length > 0;
+      return { ...counted, ...(hasEdits ? { context_management: { original_input_tokens: tokenIds.length } } : {}) };
     },
   );
 }
@@ -116,8 +120,14 @@ function blocksOf(generation: OpenedGeneration, { format }: AdmittedChat) {
   return replyBlocks(generation, format);
 }
 
-function formatOf({ started }: OpenedGeneration, { identity, context, recorder }: AdmittedChat): MessageFormat {
+function formatOf(
+  { thinking, context_management: management }: MessagesRequest,
+  { started }: OpenedGeneration,
+  { identity, context, recorder }: AdmittedChat,
+): MessageFormat {
   return {
+    omitsThoughts: thinking?.display === 'omitted',
+    hasEdits: (management?.edits ?? []).length > 0,
     identity,
     contextLength: context.contextLength,
     promptTokens: started.promptTokenIds.length,

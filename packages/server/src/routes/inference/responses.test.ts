@@ -11,6 +11,15 @@ const CALLS = [
   '<think>I must look.</think>I look.',
   '<tool_call>\n{"name": "weather", "arguments": {"city": "Rome"}}\n</tool_call>',
 ].join('\n');
+const CUSTOM = { type: 'custom', name: 'code', description: 'Runs it.' };
+const SPACE = {
+  type: 'namespace',
+  name: 'crm',
+  description: 'Of customers.',
+  tools: [TOOL, { ...CUSTOM, name: 'note' }],
+};
+const called = (name: string, input: unknown) =>
+  `<tool_call>\n${JSON.stringify({ name, arguments: input })}\n</tool_call>`;
 const QUIET = { chat_template_kwargs: { enable_thinking: false } };
 
 let inference: ScriptedEngineInference;
@@ -83,6 +92,9 @@ describe('the answer', () => {
     ['text', {}, '<think>Hm.</think>Hello to you.'],
     ['calls', { tools: [TOOL] }, CALLS],
     ['a forced call', { tools: [TOOL], tool_choice: { type: 'function', name: 'weather' } }, '{"city": "Rome"}'],
+    ['a call of a custom tool', { tools: [CUSTOM] }, called('code', { input: 'print("é")\n' })],
+    ['a call within a namespace', { tools: [SPACE] }, called('crm__weather', { city: 'Rome' })],
+    ['a thought to send back', { include: ['reasoning.encrypted_content'] }, '<think>Hm.</think>Hello.'],
     ['nothing', QUIET, ''],
     ['a cut', { ...QUIET, max_output_tokens: 5 }, 'Hello to you.'],
     ['log-probabilities', { ...QUIET, top_logprobs: 2 }, 'Hello to you.'],
@@ -102,6 +114,11 @@ describe('the answer', () => {
     );
     const called = whole.output.flatMap((item) => (item.type === 'function_call' ? [item.arguments] : []));
     expect(pieces.join('')).toBe(called.join(''));
+    const inputs = events.flatMap((event) =>
+      event.type === 'response.custom_tool_call_input.delta' ? [event.delta] : [],
+    );
+    const customs = whole.output.flatMap((item) => (item.type === 'custom_tool_call' ? [item.input] : []));
+    expect(inputs.join('')).toBe(customs.join(''));
   });
 
   test('every item of a stream begins, grows and ends in order', async () => {
@@ -178,6 +195,50 @@ describe('the request', () => {
     ]);
   });
 
+  test('calls of custom tools and within namespaces are named as their client knows them, there and back', async () => {
+    inference.model.sayText([called('code', { input: 'print(1)' }), called('crm__note', 'late')].join('\n'));
+    const tools = [CUSTOM, SPACE];
+    const { output } = await respond({ tools });
+    expect(inference.lastRequest.reply?.tools?.map((tool) => tool.function)).toMatchObject([
+      { name: 'code', description: 'Runs it.', parameters: { required: ['input'] } },
+      { name: 'crm__weather', description: 'Of customers.\n' },
+      { name: 'crm__note', description: 'Of customers.\nRuns it.' },
+    ]);
+    const calls = output.filter((item) => item.type === 'custom_tool_call');
+    expect(calls).toMatchObject([
+      { id: expect.stringMatching(/^ctc_/), name: 'code', input: 'print(1)' },
+      // What is no object with an input is an input itself.
+      { name: 'note', namespace: 'crm', input: '"late"' },
+    ]);
+    expect(calls[0]).not.toHaveProperty('namespace');
+    const results = calls.map(({ call_id: id }) => ({ type: 'custom_tool_call_output', call_id: id, output: 'done' }));
+    await respond({ tools, input: [{ role: 'user', content: 'Go.' }, ...output, ...results] });
+    expect(rendered()).toMatchObject([
+      { role: 'user' },
+      {
+        role: 'assistant',
+        tool_calls: [
+          { id: calls[0]!.call_id, function: { name: 'code', arguments: '{"input":"print(1)"}' } },
+          { id: calls[1]!.call_id, function: { name: 'crm__note', arguments: '{"input":"\\"late\\""}' } },
+        ],
+      },
+      { role: 'tool', content: 'done' },
+      { role: 'tool', content: 'done' },
+    ]);
+  });
+
+  test('a thought comes back in what clients have it encrypted in', async () => {
+    const { output } = await respond({ include: ['reasoning.encrypted_content'] });
+    const [thought, ...rest] = output;
+    if (thought?.type !== 'reasoning') throw new Error('it thinks');
+    expect(thought.encrypted_content).not.toContain('Hm.');
+    for (const sent of [{ ...thought, content: undefined }, { ...thought, content: [] }, thought]) {
+      await respond({ input: [{ role: 'user', content: 'Hello' }, sent, ...rest, { role: 'user', content: 'And?' }] });
+      expect(rendered()[1]).toMatchObject({ role: 'assistant', reasoning: 'Hm.' });
+    }
+    expect((await respond()).output[0]).toMatchObject({ type: 'reasoning', encrypted_content: null });
+  });
+
   test.each<[Record<string, unknown>, (request: ScriptedEngineInference['lastRequest']) => unknown, unknown]>([
     [{ max_output_tokens: 7 }, (r) => r.maxTokens, 7],
     [{ temperature: '0.5' }, (r) => r.sampling.temperature, 0.5],
@@ -196,6 +257,27 @@ describe('the request', () => {
       },
       (r) => [r.reply?.toolChoice, r.reply?.tools?.map((tool) => tool.function.name)],
       ['required', ['time']],
+    ],
+    [
+      { tools: [TOOL, CUSTOM], tool_choice: { type: 'custom', name: 'code' } },
+      (r) => r.reply?.toolChoice,
+      { name: 'code' },
+    ],
+    [
+      { tools: [TOOL, SPACE], tool_choice: { type: 'allowed_tools', tools: [{ type: 'custom', name: 'note' }] } },
+      (r) => r.reply?.tools?.map((tool) => tool.function.name),
+      ['crm__note'],
+    ],
+    [{ tools: [{ ...TOOL, defer_loading: false, async: false, allowed_callers: ['direct'] }] }, (r) => r.n, 1],
+    [
+      {
+        client_metadata: { turn: '1' },
+        prompt_cache_retention: '24h',
+        prompt_cache_options: {},
+        prompt_cache_key: 'k',
+      },
+      (r) => r.n,
+      1,
     ],
     [{ top_logprobs: 3 }, (r) => r.logprobs, 3],
     [{ include: ['message.output_text.logprobs'] }, (r) => r.logprobs, 0],
@@ -247,6 +329,12 @@ describe('refusals', () => {
     [{ text: { verbosity: 'low' } }, 'text.verbosity', 'request.invalid'],
     [{ tools: [{ type: 'web_search' }] }, 'tools.0.type', 'request.unsupported'],
     [{ tools: [{ ...TOOL, defer_loading: true }] }, 'tools.0.defer_loading', 'request.unsupported'],
+    [{ tools: [{ ...TOOL, async: true }] }, 'tools.0.async', 'request.unsupported'],
+    [{ tools: [{ ...TOOL, allowed_callers: ['programmatic'] }] }, 'tools.0.allowed_callers', 'request.unsupported'],
+    [{ tools: [{ ...TOOL, format: { type: 'text' } }] }, 'tools.0.format', 'request.unsupported'],
+    [{ tools: [{ ...CUSTOM, format: { type: 'grammar' } }] }, 'tools.0.format', 'request.unsupported'],
+    [{ tools: [{ ...SPACE, tools: [{ type: 'mcp' }] }] }, 'tools.0.tools.0.type', 'request.unsupported'],
+    [{ tools: [{ ...TOOL, name: 'crm__weather' }, SPACE] }, 'tools', 'request.conflict'],
     [{ tools: [{ type: 'function' }] }, 'tools.0.name', 'request.invalid'],
     [{ tool_choice: 'required' }, 'tool_choice', 'request.conflict'],
     [{ tools: [TOOL], tool_choice: { type: 'function', name: 'none' } }, 'tool_choice.name', 'request.conflict'],
@@ -259,6 +347,12 @@ describe('refusals', () => {
     [
       { input: [{ role: 'user', content: [{ type: 'input_image' }] }] },
       'input.0.content.0.type',
+      'request.unsupported',
+    ],
+    [{ input: [{ type: 'reasoning', encrypted_content: 'gAAA' }] }, 'input.0.encrypted_content', 'request.unsupported'],
+    [
+      { input: [{ type: 'custom_tool_call', call_id: 'c', name: 'a', arguments: '' }] },
+      'input.0.arguments',
       'request.unsupported',
     ],
     [{ input: [{ type: 'function_call', call_id: 'c', arguments: '{}' }] }, 'input.0.name', 'request.invalid'],

@@ -13,6 +13,7 @@ import { checkChatRequest } from '../../wire/chat/chat-request.ts';
 import { replyBlocks } from '../../wire/reply-blocks.ts';
 import { collectResponse, type ResponseFormat, toResponseEvents } from '../../wire/responses/responses-answer.ts';
 import { fromResponsesRequest, RESPONSES_NAMES } from '../../wire/responses/responses-request.ts';
+import { clientTools } from '../../wire/responses/responses-tools.ts';
 import { admitChat, type AdmittedChat, meteredChat, openChat } from './chat-generation.ts';
 import { refuseStreamedIdempotency, sendChunks } from './generation.ts';
 import { normalizedBody } from './normalized-body.ts';
@@ -34,6 +35,7 @@ export function responseRoutes(app: FastifyInstance, parts: RouteParts): void {
       const formatOf = ({ identity, format }: AdmittedChat): ResponseFormat => ({
         identity,
         body: request.body,
+        toolOf: clientTools(request.body),
         hasLogprobs: format.hasLogprobs,
         clock: parts.clock,
       });

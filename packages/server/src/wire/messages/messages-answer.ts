@@ -2,6 +2,7 @@ import type { Usage } from '@trainyard/generation';
 import type { Message, MessageEvent, MessageReplyBlock, MessageStopReason, MessageUsage } from '@trainyard/protocol';
 
 import { JsonText } from '../../json/ordered-json.ts';
+import { carry } from '../carried-thought.ts';
 import type { AnswerIdentity } from '../chat/chat-answer.ts';
 import { type BlockEvent, collectBlocks, type ReplyBlock, type ReplyEnd } from '../reply-blocks.ts';
 
@@ -14,6 +15,10 @@ export interface MessageFormat {
   cachedTokens: number;
   /** The id that the record of the reply will have; null = nothing is kept. */
   recordId: string | null;
+  /** Thoughts are told in their signatures alone, so that they can come back. */
+  omitsThoughts: boolean;
+  /** The request had edits of the conversation, none of which changed it. */
+  hasEdits: boolean;
 }
 
 type ToolUse = Extract<MessageReplyBlock, { type: 'tool_use' }>;
@@ -27,9 +32,10 @@ export async function collectMessage(events: AsyncIterable<BlockEvent>, format: 
   const { blocks, end } = await collectBlocks(events);
   return {
     ...opening(format),
-    content: blocks.map(({ block, text }) => toWholeBlock(block, text)),
+    content: blocks.map(({ block, text }) => toWholeBlock(block, text, format)),
     ...ending(end, format),
     usage: toUsage(end.usage),
+    ...edits(format),
     ...(end.recordId === null ? {} : { record_id: end.recordId }),
   };
 }
@@ -51,15 +57,21 @@ export async function* toMessageEvents(
         break;
       case 'grown': {
         const text = event.block.kind === 'call' ? input.take(event.text) : event.text;
-        if (text !== '') yield { type: 'content_block_delta', index: event.index, delta: toDelta(event.block, text) };
+        if (text !== '' && !(format.omitsThoughts && event.block.kind === 'reasoning'))
+          yield { type: 'content_block_delta', index: event.index, delta: toDelta(event.block, text) };
         break;
       }
       case 'closed':
+        if (event.block.kind === 'reasoning') {
+          const { signature } = toThinking(event.text, format);
+          yield { type: 'content_block_delta', index: event.index, delta: { type: 'signature_delta', signature } };
+        }
         yield { type: 'content_block_stop', index: event.index };
         break;
       case 'ended': {
         const kept = event.recordId === null ? {} : { record_id: event.recordId };
-        yield { type: 'message_delta', delta: { ...ending(event, format), ...kept }, usage: toUsage(event.usage) };
+        const delta = { ...ending(event, format), ...kept };
+        yield { type: 'message_delta', delta, usage: toUsage(event.usage), ...edits(format) };
         yield { type: 'message_stop' };
         break;
       }
@@ -86,22 +98,42 @@ function opening({ identity, promptTokens, cachedTokens }: MessageFormat): Messa
 }
 
 function emptyBlock(block: ReplyBlock): MessageReplyBlock {
-  if (block.kind === 'call') return { type: 'tool_use', id: block.id, name: block.name, input: {} };
-  return textBlock(block, '');
+  switch (block.kind) {
+    case 'call':
+      return { type: 'tool_use', id: block.id, name: block.name, input: {} };
+    case 'reasoning':
+      return { type: 'thinking', thinking: '', signature: '' };
+    case 'text':
+      return { type: 'text', text: '', citations: null };
+    default:
+      return block satisfies never;
+  }
 }
 
-function toWholeBlock(block: ReplyBlock, text: string): WholeBlock {
-  if (block.kind === 'call') return { type: 'tool_use', id: block.id, name: block.name, input: toInput(text) };
-  return textBlock(block, text);
+function toWholeBlock(block: ReplyBlock, text: string, format: MessageFormat): WholeBlock {
+  switch (block.kind) {
+    case 'call':
+      return { type: 'tool_use', id: block.id, name: block.name, input: toInput(text) };
+    case 'reasoning':
+      return toThinking(text, format);
+    case 'text':
+      return { type: 'text', text, citations: null };
+    default:
+      return block satisfies never;
+  }
 }
 
-function textBlock(
-  { kind }: Exclude<ReplyBlock, { kind: 'call' }>,
-  text: string,
-): Exclude<WholeBlock, { input: JsonText }> {
-  return kind === 'text'
-    ? { type: 'text', text, citations: null }
-    : { type: 'thinking', thinking: text, signature: '' };
+/** Clients send no thought back whose signature is empty. */
+function toThinking(text: string, { omitsThoughts }: MessageFormat) {
+  return {
+    type: 'thinking' as const,
+    thinking: omitsThoughts ? '' : text,
+    signature: carry(omitsThoughts ? text : ''),
+  };
+}
+
+function edits({ hasEdits }: MessageFormat): { context_management?: { applied_edits: [] } } {
+  return hasEdits ? { context_management: { applied_edits: [] } } : {};
 }
 
 const OBJECT_START = /^[ \t\n\r]*\{/;

@@ -2,10 +2,11 @@ import type { ErrorBody, MessagesError, MessagesErrorType } from '@trainyard/pro
 
 /** An error as clients of the Anthropic API read it. @param status of the answer; null in a stream */
 export function toMessagesError(body: ErrorBody, requestId: string, status: number | null): MessagesError {
-  const { message, param, code } = body.error;
+  const { param, code } = body.error;
+  const details = detailsOf(body);
   return {
     type: 'error',
-    error: { type: typeOf(body, status), message, param, code },
+    error: { type: typeOf(body, status), message: messageOf(body), param, code, ...details },
     detail: body.detail,
     request_id: requestId,
   };
@@ -22,4 +23,19 @@ function typeOf({ error: { type } }: ErrorBody, status: number | null): Messages
     default:
       return type;
   }
+}
+
+/** Clients know by these words that a conversation has become too long, and shorten it. */
+function messageOf({ error: { code, message } }: ErrorBody): string {
+  if (code !== 'context_length_exceeded') return message;
+  const [, limit] = /maximum context length is (\d+) tokens/.exec(message) ?? [];
+  const [, sent] = /prompt contains (\d+) input tokens/.exec(message) ?? [];
+  if (limit === undefined || sent === undefined) return `prompt is too long: ${message}`;
+  return `prompt is too long: ${sent} tokens > ${Number(limit) - 1} maximum`;
+}
+
+/** Clients that would have conversations kept send them whole after this refusal. */
+function detailsOf({ error: { code, param } }: ErrorBody): Pick<MessagesError['error'], 'details'> {
+  if (code !== 'request.unsupported' || param !== 'thread') return {};
+  return { details: { error_code: 'thread_unsupported_request', unsupported: ['thread'] } };
 }

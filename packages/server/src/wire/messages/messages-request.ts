@@ -5,13 +5,15 @@ import type {
   MessageBlockParam,
   MessageParam,
   MessagesRequest,
-  MessageTool,
 } from '@trainyard/protocol';
 import { CountTokensRequestSchema, MessagesRequestSchema, namesFrom, quoting } from '@trainyard/protocol';
 
+import { isObject } from '../../json/is-object.ts';
 import { sourceTextOf } from '../../json/source-texts.ts';
+import { carried } from '../carried-thought.ts';
 import { conflict, type FormNames, invalidAt, unsupported } from '../conflict.ts';
 import { refuseOtherFields } from '../refuse-other-fields.ts';
+import { toChatTools, toToolChoice } from './messages-tools.ts';
 
 /** Names in a message request for the fields of a chat. */
 export const MESSAGES_NAMES = namesFrom({
@@ -31,10 +33,8 @@ const ONE_REPLY = 'one reply comes from one model on this machine';
 const REASONS: Readonly<Record<string, string>> = {
   container: 'no tools are run here',
   mcp_servers: 'no tools are run here',
-  context_management: 'the conversation is taken as it is sent',
   diagnostics: 'the usage tells what was found in memory',
-  inference_geo: ONE_REPLY,
-  speed: ONE_REPLY,
+  thread: 'nothing is kept from one request to the next: send the whole conversation as `messages`',
   user_profile_id: ONE_REPLY,
   workspace_id: ONE_REPLY,
 };
@@ -48,10 +48,13 @@ const REASONS: Readonly<Record<string, string>> = {
 export function toChatRequest(body: MessagesRequest): ChatCompletionRequest {
   refuseOtherFields(body, Object.keys(MessagesRequestSchema.properties), null, REASONS);
   const prompt = toPrompt(body);
-  const { type: thinking, budget_tokens: budget = null, display = null } = body.thinking ?? {};
+  const { type: thinking, budget_tokens: budget = null } = body.thinking ?? {};
   if (budget !== null && thinking !== 'enabled')
     throw conflict('thinking.budget_tokens', '`thinking.budget_tokens` is only allowed with `type: enabled`');
   refuseOtherFields(body.metadata ?? {}, ['user_id'], 'metadata');
+  // Fields of which one value asks for what is done anyway.
+  if ((body.speed ?? 'standard') !== 'standard') throw unsupported('speed', ONE_REPLY);
+  if ((body.inference_geo ?? 'global') !== 'global') throw unsupported('inference_geo', ONE_REPLY);
   const { format = null } = body.output_config ?? {};
   return {
     ...prompt,
@@ -63,7 +66,6 @@ export function toChatRequest(body: MessagesRequest): ChatCompletionRequest {
     top_k: body.top_k ?? null,
     user: body.metadata?.user_id ?? null,
     thinking_token_budget: budget,
-    include_reasoning: display !== 'omitted',
     ...(format === null
       ? {}
       : { response_format: { type: 'json_schema', json_schema: { name: 'output', schema: format.schema } } }),
@@ -77,7 +79,8 @@ export function toCountedChat(body: CountTokensRequest): ChatCompletionRequest {
 }
 
 function toPrompt(body: CountTokensRequest): ChatCompletionRequest {
-  const { tools = null, thinking = null, output_config: output = null } = body;
+  const { tools = null, thinking = null, output_config: output = null, context_management: management = null } = body;
+  refuseOtherEdits(management);
   refuseOtherFields(thinking ?? {}, ['type', 'budget_tokens', 'display'], 'thinking');
   refuseOtherFields(output ?? {}, ['effort', 'format'], 'output_config');
   const messages = [...systemMessages(body.system ?? null), ...body.messages.flatMap(toChatMessages)];
@@ -87,7 +90,7 @@ function toPrompt(body: CountTokensRequest): ChatCompletionRequest {
   return {
     messages,
     model: body.model ?? null,
-    ...(tools === null || tools.length === 0 ? {} : { tools: tools.map(toChatTool) }),
+    ...(tools === null || tools.length === 0 ? {} : { tools: toChatTools(tools, body.messages) }),
     ...toToolChoice(body),
     ...(thinking === null ? {} : { chat_template_kwargs: { enable_thinking: thinking.type !== 'disabled' } }),
     ...(output?.effort ? { reasoning_effort: output.effort } : {}),
@@ -96,42 +99,48 @@ function toPrompt(body: CountTokensRequest): ChatCompletionRequest {
   };
 }
 
-function toToolChoice({ tool_choice: choice = null }: CountTokensRequest): Partial<ChatCompletionRequest> {
-  if (choice === null) return {};
-  refuseOtherFields(choice, ['type', 'name', 'disable_parallel_tool_use'], 'tool_choice');
-  const { type, name = null, disable_parallel_tool_use: isSingle } = choice;
-  if ((type === 'tool') !== (name !== null))
-    throw conflict('tool_choice.name', '`tool_choice.name` must come with `type: tool`, and only with it');
-  return {
-    tool_choice:
-      type === 'tool' ? { type: 'function', function: { name: name ?? '' } } : type === 'any' ? 'required' : type,
-    ...(isSingle ? { parallel_tool_calls: false } : {}),
-  };
-}
-
-function toChatTool(tool: MessageTool, index: number): NonNullable<ChatCompletionRequest['tools']>[number] {
-  const place = `tools.${index}`;
-  if ((tool.type ?? 'custom') !== 'custom')
-    throw unsupported(
-      `${place}.type`,
-      quoting`no tools are run here, only \`custom\` ones are called, got ${tool.type ?? 'custom'}`,
-    );
-  const names = ['name', 'description', 'input_schema', 'type', 'strict', 'cache_control'];
-  refuseOtherFields(tool, names, place);
-  const { name, description = null, input_schema: parameters, strict = null } = tool;
-  return { type: 'function', function: { name, description, parameters, strict } };
+/** Edits that leave the conversation as it is sent ask for nothing. @throws as {@link toChatRequest} for others */
+function refuseOtherEdits(management: CountTokensRequest['context_management'] | null): void {
+  refuseOtherFields(management ?? {}, ['edits'], 'context_management');
+  management?.edits?.forEach((edit, index) => {
+    const place = `context_management.edits.${index}`;
+    const { type, keep = null } = edit;
+    const keepsAll = keep === 'all' || (isObject(keep) && keep['type'] === 'all');
+    if (type !== 'clear_thinking_20251015' || !keepsAll)
+      throw unsupported(
+        place,
+        quoting`the conversation is taken as it is sent: known here is \`clear_thinking_20251015\` with \`keep: "all"\`, got ${JSON.stringify(type)}`,
+      );
+    refuseOtherFields(edit, ['type', 'keep'], place);
+  });
 }
 
 function systemMessages(system: MessagesRequest['system'] | null): ChatMessage[] {
   if (system === null || system === undefined) return [];
-  return [{ role: 'system', content: toTexts(system, 'system') }];
+  return systemMessage(system, 'system');
 }
+
+/** None, where nothing of it is for the model. */
+function systemMessage(content: string | MessageBlockParam[], place: string): ChatMessage[] {
+  if (typeof content === 'string') return [{ role: 'system', content }];
+  const texts = content
+    .map((block, index) => ({ type: 'text' as const, text: toText(block, `${place}.${index}`) }))
+    .filter(({ text }) => !BILLING.test(text));
+  return texts.length === 0 && content.length > 0 ? [] : [{ role: 'system', content: texts }];
+}
+
+/**
+ * The line that Claude Code writes at the beginning of its prompt for those who send the bill. Its hash differs from one request of a conversation to the
+ * next, so that no prompt would begin as the one before it did: it is left out, as vLLM does.
+ */
+const BILLING = /^x-anthropic-billing-header:/;
 
 /** One message may hold the results of several calls, which a chat has in messages of their own. */
 function toChatMessages({ role, content }: MessageParam, index: number): ChatMessage[] {
   const place = `messages.${index}.content`;
   if (typeof content === 'string') return [{ role, content }];
   if (role === 'assistant') return [toAssistantMessage(content, place)];
+  if (role === 'system') return systemMessage(content, place);
   const messages: ChatMessage[] = [];
   let texts: string[] = [];
   const endTexts = () => {
@@ -159,7 +168,8 @@ export function toAssistantMessage(blocks: readonly MessageBlockParam[], place: 
     switch (block.type) {
       case 'thinking':
         refuseOtherFields(block, ['type', 'thinking', 'signature'], blockPlace);
-        thoughts.push(stringOf(block, 'thinking', blockPlace));
+        // A thought that was left out of the answer comes back in its signature.
+        thoughts.push(stringOf(block, 'thinking', blockPlace) || (carried(block['signature']) ?? ''));
         break;
       case 'tool_use': {
         refuseOtherFields(block, ['type', 'id', 'name', 'input', 'caller', 'cache_control'], blockPlace);
@@ -193,7 +203,7 @@ function toToolMessage(block: MessageBlockParam, place: string): ChatMessage {
     throw invalidAt(`${place}.content`, 'Input should be a valid string or list', 'string_type');
   const parts = isText
     ? [content]
-    : (content as MessageBlockParam[]).map((part, i) => toText(part, `${place}.content.${i}`));
+    : (content as MessageBlockParam[]).map((part, i) => toResultText(part, `${place}.content.${i}`));
   const text = parts.join('\n');
   return {
     role: 'tool',
@@ -203,9 +213,11 @@ function toToolMessage(block: MessageBlockParam, place: string): ChatMessage {
   };
 }
 
-function toTexts(content: string | MessageBlockParam[], place: string): NonNullable<ChatMessage['content']> {
-  if (typeof content === 'string') return content;
-  return content.map((block, index) => ({ type: 'text', text: toText(block, `${place}.${index}`) }));
+/** A tool that was found is among those of the prompt from here on; its result says which one it is. */
+function toResultText(part: MessageBlockParam, place: string): string {
+  if (part?.type !== 'tool_reference') return toText(part, place);
+  refuseOtherFields(part, ['type', 'tool_name', 'cache_control'], place);
+  return `Tool found: ${stringOf(part, 'tool_name', place)}`;
 }
 
 function toText(block: MessageBlockParam, place: string): string {

@@ -12,15 +12,19 @@ import type {
   TokenLogprobEntry,
 } from '@trainyard/protocol';
 
+import { carry } from '../carried-thought.ts';
 import type { AnswerIdentity } from '../chat/chat-answer.ts';
 import { toChoiceLogprobs } from '../logprobs.ts';
 import { type BlockEvent, collectBlocks, type ReplyBlock, type ReplyEnd } from '../reply-blocks.ts';
+import { type ClientTool, toInput } from './responses-tools.ts';
 
 /** Fields of an answer besides its items. */
 export interface ResponseFormat {
   identity: AnswerIdentity;
   body: ResponsesRequest;
   hasLogprobs: boolean;
+  /** The tool that a call of that name is for. */
+  toolOf: (name: string) => ClientTool;
   /** Milliseconds since the epoch. */
   clock: () => number;
 }
@@ -33,7 +37,7 @@ export async function collectResponse(events: AsyncIterable<BlockEvent>, format:
   const output = blocks.map(({ block, text, logprobs }, index) => {
     // Only the last one can have been cut off.
     const status = end.finishReason === 'length' && index === blocks.length - 1 ? 'incomplete' : 'completed';
-    return toItem(block, itemId(block), status, text, entriesOf(logprobs, format));
+    return toItem(block, itemId(block, format), status, text, entriesOf(logprobs, format), format);
   });
   return finished(output, end, format);
 }
@@ -64,7 +68,7 @@ async function* unnumbered(
   const done = (status: ResponseStatus): Unnumbered<ResponseEvent>[] => {
     if (last === null) return [];
     const { block, text, logprobs, index } = last;
-    const item = toItem(block, id, status, text, entriesOf(logprobs, format));
+    const item = toItem(block, id, status, text, entriesOf(logprobs, format), format);
     output.push(item);
     last = null;
     return [{ type: 'response.output_item.done', output_index: index, item }];
@@ -74,18 +78,19 @@ async function* unnumbered(
       case 'opened': {
         yield* done('completed');
         const { block, index } = event;
-        id = itemId(block);
+        id = itemId(block, format);
         yield {
           type: 'response.output_item.added',
           output_index: index,
-          item: toItem(block, id, 'in_progress', '', null),
+          item: toItem(block, id, 'in_progress', '', null, format),
         };
         if (block.kind !== 'call')
           yield { type: 'response.content_part.added', ...placeOf(id, index), part: toPart(block, '', []) };
         break;
       }
       case 'grown':
-        yield toDelta(event, id, format);
+        // The input of a custom tool is within what the model writes, and is told when that is whole.
+        if (!isCustom(event.block, format)) yield toDelta(event, id, format);
         break;
       case 'closed':
         yield* toDone(event, id, format);
@@ -122,8 +127,13 @@ function* toDone(
   format: ResponseFormat,
 ): Generator<Unnumbered<ResponseEvent>, void> {
   if (block.kind === 'call') {
-    const { name } = block;
-    yield { type: 'response.function_call_arguments.done', item_id: id, output_index: index, name, arguments: text };
+    const { name } = format.toolOf(block.name);
+    const place = { item_id: id, output_index: index };
+    if (isCustom(block, format)) {
+      const input = toInput(text);
+      if (input !== '') yield { type: 'response.custom_tool_call_input.delta', ...place, delta: input };
+      yield { type: 'response.custom_tool_call_input.done', ...place, input };
+    } else yield { type: 'response.function_call_arguments.done', ...place, name, arguments: text };
     return;
   }
   const entries = entriesOf(logprobs, format);
@@ -138,8 +148,9 @@ function placeOf(id: string, index: number): { item_id: string; output_index: nu
 
 const ID_PREFIXES = { reasoning: 'rs', text: 'msg', call: 'fc' } as const;
 
-function itemId({ kind }: ReplyBlock): string {
-  return `${ID_PREFIXES[kind]}_${randomUUID().replaceAll('-', '')}`;
+function itemId(block: ReplyBlock, format: ResponseFormat): string {
+  const prefix = isCustom(block, format) ? 'ctc' : ID_PREFIXES[block.kind];
+  return `${prefix}_${randomUUID().replaceAll('-', '')}`;
 }
 
 /** @param logprobs null = the item has just begun, and has no parts yet */
@@ -149,13 +160,20 @@ function toItem(
   status: ResponseStatus,
   text: string,
   logprobs: TokenLogprobEntry[] | null,
+  format: ResponseFormat,
 ): ResponseOutputItem {
   switch (block.kind) {
-    case 'call':
-      return { type: 'function_call', id, call_id: block.id, name: block.name, arguments: text, status };
+    case 'call': {
+      const { kind, name, namespace } = format.toolOf(block.name);
+      const call = { id, call_id: block.id, name, ...(namespace === null ? {} : { namespace }), status };
+      return kind === 'custom'
+        ? { type: 'custom_tool_call', ...call, input: toInput(text) }
+        : { type: 'function_call', ...call, arguments: text };
+    }
     case 'reasoning': {
       const content = logprobs === null ? [] : [{ type: 'reasoning_text' as const, text }];
-      return { type: 'reasoning', id, status, summary: [], content, encrypted_content: null };
+      const isCarried = logprobs !== null && (format.body.include?.includes('reasoning.encrypted_content') ?? false);
+      return { type: 'reasoning', id, status, summary: [], content, encrypted_content: isCarried ? carry(text) : null };
     }
     case 'text': {
       const content = logprobs === null ? [] : [toOutputText(text, logprobs)];
@@ -164,6 +182,10 @@ function toItem(
     default:
       return block satisfies never;
   }
+}
+
+function isCustom(block: ReplyBlock, { toolOf }: ResponseFormat): boolean {
+  return block.kind === 'call' && toolOf(block.name).kind === 'custom';
 }
 
 function toPart(

@@ -15,7 +15,8 @@ import {
 import { placeOfParam, RequestError } from '../../faults/request-error.ts';
 import { compileLargeBodyCheck } from '../../faults/validation.ts';
 import { toAssistantMessage, toCountedChat } from '../messages/messages-request.ts';
-import { fromResponsesRequest, toChatMessages } from '../responses/responses-request.ts';
+import { toChatMessages } from '../responses/responses-items.ts';
+import { fromResponsesRequest } from '../responses/responses-request.ts';
 import { messageText } from '../chat/message-text.ts';
 import { type Place, TrajectoryFormatError } from './trajectory-format-error.ts';
 import { isObject } from '../../json/is-object.ts';

@@ -1,0 +1,151 @@
+import { type ChatMessage, quoting, type ResponseInputItem } from '@trainyard/protocol';
+
+import { carried } from '../carried-thought.ts';
+import { invalidAt, unsupported } from '../conflict.ts';
+import { refuseOtherFields } from '../refuse-other-fields.ts';
+import { chatName, toArguments } from './responses-tools.ts';
+
+export const STATELESS = 'nothing is kept from one request to the next: send the whole conversation as `input`';
+
+/**
+ * Joins the items of one assistant turn, which are several here, into one chat message.
+ * @throws {RequestError} as `fromResponsesRequest`
+ */
+export function toChatMessages(items: readonly ResponseInputItem[]): ChatMessage[] {
+  const messages: ChatMessage[] = [];
+  let turn: ChatMessage | null = null;
+  const assistantTurn = (): ChatMessage => {
+    if (turn !== null) return turn;
+    turn = { role: 'assistant', content: null };
+    messages.push(turn);
+    return turn;
+  };
+  items.forEach((item, index) => {
+    const place = `input.${index}`;
+    const type = item['type'] ?? (item['role'] === undefined ? undefined : 'message');
+    switch (type) {
+      case 'message': {
+        refuseOtherFields(item, ['type', 'role', 'content', 'id', 'status', 'phase'], place);
+        const role = stringOf(item, 'role', place);
+        const content = toContent(item['content'], `${place}.content`);
+        if (role !== 'assistant') {
+          turn = null;
+          messages.push({ role, content });
+          break;
+        }
+        // Text behind text, or behind calls, is another message.
+        if (turn !== null && (turn.content !== null || turn.tool_calls)) turn = null;
+        assistantTurn().content = content;
+        break;
+      }
+      case 'reasoning':
+        turn = null;
+        assistantTurn().reasoning = toReasoning(item, place);
+        break;
+      case 'function_call':
+      case 'custom_tool_call': {
+        const message = assistantTurn();
+        message.tool_calls = [...(message.tool_calls ?? []), toCall(item, type === 'custom_tool_call', place)];
+        break;
+      }
+      case 'function_call_output':
+      case 'custom_tool_call_output': {
+        refuseOtherFields(item, ['type', 'id', 'call_id', 'output', 'status'], place);
+        turn = null;
+        const content = toContent(item['output'], `${place}.output`);
+        messages.push({ role: 'tool', tool_call_id: stringOf(item, 'call_id', place), content });
+        break;
+      }
+      case 'item_reference':
+        throw unsupported(
+          `${place}.type`,
+          `${STATELESS}, with its items themselves; clients do so with \`store: false\``,
+        );
+      default:
+        throw unsupported(
+          `${place}.type`,
+          quoting`known here are ${KNOWN.join(', ')}, got ${JSON.stringify(type ?? null)}`,
+        );
+    }
+  });
+  return messages;
+}
+
+const KNOWN = [
+  'message',
+  'function_call',
+  'function_call_output',
+  'custom_tool_call',
+  'custom_tool_call_output',
+  'reasoning',
+];
+
+/** The text of a thought, where it is told: in the open, or carried. */
+function toReasoning(item: ResponseInputItem, place: string): string {
+  refuseOtherFields(item, ['type', 'id', 'summary', 'content', 'encrypted_content', 'status'], place);
+  const { encrypted_content: sealed = null, summary } = item;
+  const own = item['content'] ?? [];
+  const text = textOf(own, `${place}.content`);
+  const carriedText = carried(sealed);
+  if (sealed !== null && carriedText === null)
+    throw unsupported(`${place}.encrypted_content`, 'it was not written here: send `content`');
+  return text || (carriedText ?? textOf(summary ?? [], `${place}.summary`));
+}
+
+function textOf(parts: unknown, place: string): string {
+  const content = toContent(parts, place);
+  return typeof content === 'string' ? content : content.map(({ text }) => text).join('\n');
+}
+
+function toCall(
+  item: ResponseInputItem,
+  isCustom: boolean,
+  place: string,
+): NonNullable<ChatMessage['tool_calls']>[number] {
+  refuseOtherFields(
+    item,
+    ['type', 'id', 'call_id', 'name', 'namespace', isCustom ? 'input' : 'arguments', 'status'],
+    place,
+  );
+  const { namespace = null } = item;
+  if (namespace !== null && typeof namespace !== 'string')
+    throw invalidAt(`${place}.namespace`, 'Input should be a valid string', 'string_type');
+  return {
+    id: stringOf(item, 'call_id', place),
+    type: 'function',
+    function: {
+      name: chatName({ name: stringOf(item, 'name', place), namespace }),
+      arguments: isCustom ? toArguments(stringOf(item, 'input', place)) : stringOf(item, 'arguments', place),
+    },
+  };
+}
+
+const TEXT_TYPES = new Set(['input_text', 'output_text', 'text', 'reasoning_text', 'summary_text']);
+
+function toContent(content: unknown, place: string): string | { type: 'text'; text: string }[] {
+  if (typeof content === 'string') return content;
+  if (!Array.isArray(content)) throw invalidAt(place, 'Input should be a valid string or list', 'string_type');
+  return content.map((part: unknown, index) => {
+    const partPlace = `${place}.${index}`;
+    if (typeof part !== 'object' || part === null)
+      throw invalidAt(partPlace, 'Input should be a valid dictionary', 'dict_type');
+    const { type, ...fields } = part as Record<string, unknown>;
+    if (type === 'refusal') return { type: 'text' as const, text: stringOf(fields, 'refusal', partPlace) };
+    if (typeof type !== 'string' || !TEXT_TYPES.has(type))
+      throw unsupported(
+        `${partPlace}.type`,
+        quoting`the served models read text, got a part of the type ${JSON.stringify(type ?? null)}`,
+      );
+    // What an answer tells beside its text comes back with it.
+    refuseOtherFields(fields, ['text', 'annotations', 'logprobs'], partPlace);
+    return { type: 'text' as const, text: stringOf(fields, 'text', partPlace) };
+  });
+}
+
+function stringOf(value: Readonly<Record<string, unknown>>, name: string, place: string): string {
+  const member = value[name];
+  if (typeof member === 'string') return member;
+  throw member === undefined
+    ? invalidAt(`${place}.${name}`, 'Field required', 'missing')
+    : invalidAt(`${place}.${name}`, 'Input should be a valid string', 'string_type');
+}
