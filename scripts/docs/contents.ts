@@ -45,6 +45,7 @@ export function siteContents(root: string): readonly SiteSection[] {
         guide('charts-and-warnings'),
         guide('multi-turn'),
         guide('tools'),
+        guide('clients'),
         guide('checkpoints'),
         guide('evaluation'),
         guide('operations'),

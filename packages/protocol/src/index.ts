@@ -52,7 +52,7 @@ export { type JobFieldRow, type JobFieldTable, toJobInput } from './fields/job-f
 export { SFT_EXPERIMENTAL_FIELDS, SFT_FIELDS } from './fields/sft-fields.ts';
 export { TRAINING_FIELDS } from './fields/training-fields.ts';
 export { FIELDS_WITHOUT_EFFECT } from './inference/fields-without-effect.ts';
-export { refusedField } from './inference/refused-fields.ts';
+export { asksForNothing, refusedField } from './inference/refused-fields.ts';
 export {
   normalizeChatCompletionRequest,
   normalizeCompletionRequest,

@@ -157,7 +157,8 @@ const ReplyBlockSchema = Type.Union([
     type: Type.Literal('thinking'),
     thinking: Type.String(),
     signature: Type.String({
-      description: 'Opaque, and never empty in the end. Where thinking is omitted it is read back from here.',
+      description:
+        '`unsigned`, and empty until the block ends: clients drop thoughts without a signature, and any is read back. Where thinking is omitted it has the text.',
     }),
   }),
   Type.Object({

@@ -79,7 +79,8 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-function asksForNothing(value: unknown): boolean {
+/** Whether a value is one by which clients say that they want nothing: null, false, 0, empty texts, lists and objects. */
+export function asksForNothing(value: unknown): boolean {
   if (value === undefined || value === null || value === false || value === '' || value === 0) return true;
   if (typeof value !== 'object') return false;
   // The keys of a list of millions would be as many texts.

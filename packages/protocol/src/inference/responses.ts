@@ -97,13 +97,13 @@ export const ResponsesRequestSchema = Type.Object(
           summary: optionalNullable(SummarySchema),
           generate_summary: optionalNullable(SummarySchema),
         },
-        { description: 'How much to think. The whole reasoning is told, so a summary asks for nothing more.' },
+        { description: 'How much to think. A summary is the whole reasoning, told there too.' },
       ),
     ),
     include: optionalNullable(
       Type.Array(Type.String(), {
         description:
-          '`message.output_text.logprobs`; `reasoning.encrypted_content`, which has the reasoning once more, for clients that send nothing else of it back.',
+          '`message.output_text.logprobs`; `reasoning.encrypted_content` puts the reasoning into `encrypted_content` too, for clients that send back nothing else of it.',
       }),
     ),
     stream: chat.stream,
@@ -131,9 +131,15 @@ export const ResponsesRequestSchema = Type.Object(
     prompt_cache_key: optionalNullable(
       Type.String({ description: 'Has no effect: every prefix of a tenant is looked for in memory.' }),
     ),
-    prompt_cache_retention: optionalNullable(Type.String({ description: 'Has no effect, as `prompt_cache_key`.' })),
+    prompt_cache_retention: optionalNullable(
+      Type.String({ description: 'Has no effect: prefixes are kept as long as there is room.' }),
+    ),
     prompt_cache_options: optionalNullable(
-      Type.Unsafe<Record<string, unknown>>({ type: 'object', description: 'Has no effect, as `prompt_cache_key`.' }),
+      Type.Unsafe<Record<string, unknown>>({
+        type: 'object',
+        additionalProperties: true,
+        description: 'Has no effect, nor has `prompt_cache_breakpoint` of a part: prefixes of any length are found.',
+      }),
     ),
     client_metadata: optionalNullable(
       Type.Unsafe<Record<string, unknown>>({
@@ -180,6 +186,8 @@ const OutputTextSchema = Type.Object(
 export type OutputText = Static<typeof OutputTextSchema>;
 const ReasoningTextSchema = Type.Object({ type: Type.Literal('reasoning_text'), text: Type.String() });
 
+const SummaryTextSchema = Type.Object({ type: Type.Literal('summary_text'), text: Type.String() });
+
 const call = {
   id: ItemId,
   call_id: Type.String({ description: 'What its result is sent with.' }),
@@ -200,10 +208,13 @@ const OutputItemSchema = Type.Union([
     type: Type.Literal('reasoning'),
     id: ItemId,
     status: StatusSchema,
-    summary: Type.Array(ItemSchema, { description: 'Always empty: `content` has the whole.' }),
+    summary: Type.Array(SummaryTextSchema, {
+      description: 'Empty unless asked for with `reasoning.summary`: then the whole, as in `content`.',
+    }),
     content: Type.Array(ReasoningTextSchema),
     encrypted_content: nullable(Type.String(), {
-      description: 'Null unless asked for: the reasoning as an opaque value, which is read back. It is not encrypted.',
+      description:
+        'The text of `content` once more, spelled otherwise and no secret, which is read back where `content` is missing; null until the item is done, and unless `include` asks for it.',
     }),
   }),
   Type.Object({
@@ -285,6 +296,7 @@ const place = {
   output_index: Type.Integer({ minimum: 0, description: 'Which item of `output`.' }),
 };
 const part = { ...place, content_index: Type.Literal(0) };
+const summaryPart = { ...place, summary_index: Type.Literal(0) };
 const logprobs = Type.Array(TokenLogprobSchema);
 const PartSchema = Type.Union([OutputTextSchema, ReasoningTextSchema]);
 
@@ -310,6 +322,17 @@ export const ResponseEventSchema = Type.Union(
     Type.Object({ ...part, type: Type.Literal('response.output_text.done'), text: Type.String(), logprobs }),
     Type.Object({ ...part, type: Type.Literal('response.reasoning_text.delta'), delta: Type.String() }),
     Type.Object({ ...part, type: Type.Literal('response.reasoning_text.done'), text: Type.String() }),
+    Type.Object({
+      ...summaryPart,
+      type: Type.Enum(['response.reasoning_summary_part.added', 'response.reasoning_summary_part.done']),
+      part: SummaryTextSchema,
+    }),
+    Type.Object({
+      ...summaryPart,
+      type: Type.Literal('response.reasoning_summary_text.delta'),
+      delta: Type.String(),
+    }),
+    Type.Object({ ...summaryPart, type: Type.Literal('response.reasoning_summary_text.done'), text: Type.String() }),
     Type.Object({ ...place, type: Type.Literal('response.function_call_arguments.delta'), delta: Type.String() }),
     Type.Object({
       ...place,

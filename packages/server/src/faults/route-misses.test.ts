@@ -25,6 +25,7 @@ test.each([
   '/v1/images/generations',
   '/v1/videos',
   '/v1/responses/resp_1',
+  '/v1/responses/input_tokens',
   '/v1/conversations',
   '/v1/assistants',
   '/v1/batches',

@@ -1,7 +1,9 @@
+import { asksForNothing } from '@trainyard/protocol';
+
 import { unsupported } from './conflict.ts';
 
 /**
- * Refuses what is set and would be ignored. Null asks for nothing.
+ * Refuses what asks for something and would be ignored.
  *
  * @param reasons why some are not there; others are only named
  * @throws {RequestError} `request.unsupported` naming the first of them
@@ -14,7 +16,7 @@ export function refuseOtherFields(
 ): void {
   const names = new Set(known);
   for (const [name, member] of Object.entries(value)) {
-    if (names.has(name) || member === null || member === undefined) continue;
+    if (names.has(name) || asksForNothing(member)) continue;
     const reason = Object.hasOwn(reasons, name) ? reasons[name] : undefined;
     const path = place === null ? name : `${place}.${name}`;
     throw unsupported(path, reason ?? `known here are ${[...names].join(', ')}`);

@@ -94,6 +94,7 @@ describe('the answer', () => {
     ['a forced call', { tools: [TOOL], tool_choice: { type: 'function', name: 'weather' } }, '{"city": "Rome"}'],
     ['a call of a custom tool', { tools: [CUSTOM] }, called('code', { input: 'print("é")\n' })],
     ['a call within a namespace', { tools: [SPACE] }, called('crm__weather', { city: 'Rome' })],
+    ['a thought with a summary', { reasoning: { summary: 'auto' } }, '<think>Hm.</think>Hello.'],
     ['a thought to send back', { include: ['reasoning.encrypted_content'] }, '<think>Hm.</think>Hello.'],
     ['nothing', QUIET, ''],
     ['a cut', { ...QUIET, max_output_tokens: 5 }, 'Hello to you.'],
@@ -146,6 +147,30 @@ describe('the answer', () => {
       'output_item.done',
       'completed',
     ]);
+  });
+
+  test('a summary that is asked for is the whole thought, in the events and the item that clients read', async () => {
+    inference.model.sayText('<think>Hm, so.</think>Hello.');
+    const fields = { reasoning: { summary: 'auto' } };
+    const { output } = await respond(fields);
+    expect(output[0]).toMatchObject({
+      summary: [{ type: 'summary_text', text: 'Hm, so.' }],
+      content: [{ type: 'reasoning_text', text: 'Hm, so.' }],
+    });
+    const events = await stream(fields);
+    const ofSummary = events.filter(({ type }) => type.startsWith('response.reasoning_summary'));
+    const deltas = events.flatMap((event) =>
+      event.type === 'response.reasoning_summary_text.delta' ? [event.delta] : [],
+    );
+    expect(deltas.join('')).toBe('Hm, so.');
+    expect(ofSummary[0]).toMatchObject({ type: 'response.reasoning_summary_part.added', summary_index: 0 });
+    expect(ofSummary.slice(-2)).toMatchObject([
+      { type: 'response.reasoning_summary_text.done', text: 'Hm, so.' },
+      { type: 'response.reasoning_summary_part.done', part: { type: 'summary_text', text: 'Hm, so.' } },
+    ]);
+    await respond({ input: [{ role: 'user', content: 'Hello' }, ...output, { role: 'user', content: 'And?' }] });
+    expect(rendered()[1]).toMatchObject({ role: 'assistant', reasoning: 'Hm, so.' });
+    expect((await respond()).output[0]).toMatchObject({ summary: [] });
   });
 
   test('log-probabilities are those of the text', async () => {
@@ -351,7 +376,7 @@ describe('refusals', () => {
     ],
     [{ input: [{ type: 'reasoning', encrypted_content: 'gAAA' }] }, 'input.0.encrypted_content', 'request.unsupported'],
     [
-      { input: [{ type: 'custom_tool_call', call_id: 'c', name: 'a', arguments: '' }] },
+      { input: [{ type: 'custom_tool_call', call_id: 'c', name: 'a', arguments: '{}' }] },
       'input.0.arguments',
       'request.unsupported',
     ],

@@ -2,9 +2,9 @@ import type { Usage } from '@trainyard/generation';
 import type { Message, MessageEvent, MessageReplyBlock, MessageStopReason, MessageUsage } from '@trainyard/protocol';
 
 import { JsonText } from '../../json/ordered-json.ts';
-import { carry } from '../carried-thought.ts';
 import type { AnswerIdentity } from '../chat/chat-answer.ts';
 import { type BlockEvent, collectBlocks, type ReplyBlock, type ReplyEnd } from '../reply-blocks.ts';
+import { carryReasoning } from '../responses/carried-reasoning.ts';
 
 /** Fields of an answer besides its blocks. */
 export interface MessageFormat {
@@ -123,13 +123,13 @@ function toWholeBlock(block: ReplyBlock, text: string, format: MessageFormat): W
   }
 }
 
-/** Clients send no thought back whose signature is empty. */
+/**
+ * Clients send thoughts back as thoughts only if they are signed. Nothing is signed here, since thoughts of any origin are read; one that is not told is in its
+ * signature.
+ */
 function toThinking(text: string, { omitsThoughts }: MessageFormat) {
-  return {
-    type: 'thinking' as const,
-    thinking: omitsThoughts ? '' : text,
-    signature: carry(omitsThoughts ? text : ''),
-  };
+  const [thinking, signature] = omitsThoughts ? ['', carryReasoning(text)] : [text, 'unsigned'];
+  return { type: 'thinking' as const, thinking, signature };
 }
 
 function edits({ hasEdits }: MessageFormat): { context_management?: { applied_edits: [] } } {

@@ -10,9 +10,9 @@ import { CountTokensRequestSchema, MessagesRequestSchema, namesFrom, quoting } f
 
 import { isObject } from '../../json/is-object.ts';
 import { sourceTextOf } from '../../json/source-texts.ts';
-import { carried } from '../carried-thought.ts';
 import { conflict, type FormNames, invalidAt, unsupported } from '../conflict.ts';
 import { refuseOtherFields } from '../refuse-other-fields.ts';
+import { carriedReasoning } from '../responses/carried-reasoning.ts';
 import { toChatTools, toToolChoice } from './messages-tools.ts';
 
 /** Names in a message request for the fields of a chat. */
@@ -169,7 +169,7 @@ export function toAssistantMessage(blocks: readonly MessageBlockParam[], place: 
       case 'thinking':
         refuseOtherFields(block, ['type', 'thinking', 'signature'], blockPlace);
         // A thought that was left out of the answer comes back in its signature.
-        thoughts.push(stringOf(block, 'thinking', blockPlace) || (carried(block['signature']) ?? ''));
+        thoughts.push(...[stringOf(block, 'thinking', blockPlace) || omittedThought(block)].filter(Boolean));
         break;
       case 'tool_use': {
         refuseOtherFields(block, ['type', 'id', 'name', 'input', 'caller', 'cache_control'], blockPlace);
@@ -193,6 +193,10 @@ export function toAssistantMessage(blocks: readonly MessageBlockParam[], place: 
     ...(thoughts.length === 0 ? {} : { reasoning: thoughts.join('\n') }),
     ...(calls.length === 0 ? {} : { tool_calls: calls }),
   };
+}
+
+function omittedThought({ signature }: MessageBlockParam): string {
+  return typeof signature === 'string' ? (carriedReasoning(signature) ?? '') : '';
 }
 
 function toToolMessage(block: MessageBlockParam, place: string): ChatMessage {

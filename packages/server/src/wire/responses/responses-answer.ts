@@ -12,9 +12,10 @@ import type {
   TokenLogprobEntry,
 } from '@trainyard/protocol';
 
-import { carry } from '../carried-thought.ts';
 import type { AnswerIdentity } from '../chat/chat-answer.ts';
 import { toChoiceLogprobs } from '../logprobs.ts';
+import { carryReasoning } from './carried-reasoning.ts';
+import { CARRIED_REASONING } from './responses-request.ts';
 import { type BlockEvent, collectBlocks, type ReplyBlock, type ReplyEnd } from '../reply-blocks.ts';
 import { type ClientTool, toInput } from './responses-tools.ts';
 
@@ -37,7 +38,7 @@ export async function collectResponse(events: AsyncIterable<BlockEvent>, format:
   const output = blocks.map(({ block, text, logprobs }, index) => {
     // Only the last one can have been cut off.
     const status = end.finishReason === 'length' && index === blocks.length - 1 ? 'incomplete' : 'completed';
-    return toItem(block, itemId(block, format), status, text, entriesOf(logprobs, format), format);
+    return toItem(block, itemId(block, format), status, { text, logprobs }, format);
   });
   return finished(output, end, format);
 }
@@ -68,7 +69,7 @@ async function* unnumbered(
   const done = (status: ResponseStatus): Unnumbered<ResponseEvent>[] => {
     if (last === null) return [];
     const { block, text, logprobs, index } = last;
-    const item = toItem(block, id, status, text, entriesOf(logprobs, format), format);
+    const item = toItem(block, id, status, { text, logprobs }, format);
     output.push(item);
     last = null;
     return [{ type: 'response.output_item.done', output_index: index, item }];
@@ -82,15 +83,21 @@ async function* unnumbered(
         yield {
           type: 'response.output_item.added',
           output_index: index,
-          item: toItem(block, id, 'in_progress', '', null, format),
+          item: toItem(block, id, 'in_progress', null, format),
         };
         if (block.kind !== 'call')
           yield { type: 'response.content_part.added', ...placeOf(id, index), part: toPart(block, '', []) };
+        if (isSummarized(block, format))
+          yield { type: 'response.reasoning_summary_part.added', ...summaryPlace(id, index), part: toSummary('') };
         break;
       }
       case 'grown':
         // The input of a custom tool is within what the model writes, and is told when that is whole.
         if (!isCustom(event.block, format)) yield toDelta(event, id, format);
+        if (isSummarized(event.block, format)) {
+          const delta = { ...summaryPlace(id, event.index), delta: event.text };
+          yield { type: 'response.reasoning_summary_text.delta', ...delta };
+        }
         break;
       case 'closed':
         yield* toDone(event, id, format);
@@ -140,10 +147,17 @@ function* toDone(
   if (block.kind === 'reasoning') yield { type: 'response.reasoning_text.done', ...placeOf(id, index), text };
   else yield { type: 'response.output_text.done', ...placeOf(id, index), text, logprobs: entries };
   yield { type: 'response.content_part.done', ...placeOf(id, index), part: toPart(block, text, entries) };
+  if (!isSummarized(block, format)) return;
+  yield { type: 'response.reasoning_summary_text.done', ...summaryPlace(id, index), text };
+  yield { type: 'response.reasoning_summary_part.done', ...summaryPlace(id, index), part: toSummary(text) };
 }
 
 function placeOf(id: string, index: number): { item_id: string; output_index: number; content_index: 0 } {
   return { item_id: id, output_index: index, content_index: 0 };
+}
+
+function summaryPlace(id: string, index: number): { item_id: string; output_index: number; summary_index: 0 } {
+  return { item_id: id, output_index: index, summary_index: 0 };
 }
 
 const ID_PREFIXES = { reasoning: 'rs', text: 'msg', call: 'fc' } as const;
@@ -153,15 +167,15 @@ function itemId(block: ReplyBlock, format: ResponseFormat): string {
   return `${prefix}_${randomUUID().replaceAll('-', '')}`;
 }
 
-/** @param logprobs null = the item has just begun, and has no parts yet */
+/** @param written null = the item has just begun, and has no parts yet */
 function toItem(
   block: ReplyBlock,
   id: string,
   status: ResponseStatus,
-  text: string,
-  logprobs: TokenLogprobEntry[] | null,
+  written: { text: string; logprobs: Logprobs } | null,
   format: ResponseFormat,
 ): ResponseOutputItem {
+  const text = written?.text ?? '';
   switch (block.kind) {
     case 'call': {
       const { kind, name, namespace } = format.toolOf(block.name);
@@ -171,12 +185,14 @@ function toItem(
         : { type: 'function_call', ...call, arguments: text };
     }
     case 'reasoning': {
-      const content = logprobs === null ? [] : [{ type: 'reasoning_text' as const, text }];
-      const isCarried = logprobs !== null && (format.body.include?.includes('reasoning.encrypted_content') ?? false);
-      return { type: 'reasoning', id, status, summary: [], content, encrypted_content: isCarried ? carry(text) : null };
+      const isCarried = written !== null && (format.body.include?.includes(CARRIED_REASONING) ?? false);
+      const content = written === null ? [] : [{ type: 'reasoning_text' as const, text }];
+      const summary = written !== null && isSummarized(block, format) ? [toSummary(text)] : [];
+      const carried = isCarried ? carryReasoning(text) : null;
+      return { type: 'reasoning', id, status, summary, content, encrypted_content: carried };
     }
     case 'text': {
-      const content = logprobs === null ? [] : [toOutputText(text, logprobs)];
+      const content = written === null ? [] : [toOutputText(text, entriesOf(written.logprobs, format))];
       return { type: 'message', id, role: 'assistant', status, content };
     }
     default:
@@ -186,6 +202,15 @@ function toItem(
 
 function isCustom(block: ReplyBlock, { toolOf }: ResponseFormat): boolean {
   return block.kind === 'call' && toolOf(block.name).kind === 'custom';
+}
+
+/** Whoever asks for a summary reads reasoning there alone. It is the whole of it. */
+function isSummarized({ kind }: ReplyBlock, { body: { reasoning = null } }: ResponseFormat): boolean {
+  return kind === 'reasoning' && (reasoning?.summary ?? reasoning?.generate_summary ?? null) !== null;
+}
+
+function toSummary(text: string): { type: 'summary_text'; text: string } {
+  return { type: 'summary_text', text };
 }
 
 function toPart(

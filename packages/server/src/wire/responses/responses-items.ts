@@ -1,8 +1,8 @@
-import { type ChatMessage, quoting, type ResponseInputItem } from '@trainyard/protocol';
+import { asksForNothing, type ChatMessage, quoting, type ResponseInputItem } from '@trainyard/protocol';
 
-import { carried } from '../carried-thought.ts';
 import { invalidAt, unsupported } from '../conflict.ts';
 import { refuseOtherFields } from '../refuse-other-fields.ts';
+import { carriedReasoning } from './carried-reasoning.ts';
 import { chatName, toArguments } from './responses-tools.ts';
 
 export const STATELESS = 'nothing is kept from one request to the next: send the whole conversation as `input`';
@@ -38,10 +38,13 @@ export function toChatMessages(items: readonly ResponseInputItem[]): ChatMessage
         assistantTurn().content = content;
         break;
       }
-      case 'reasoning':
+      case 'reasoning': {
+        refuseOtherFields(item, ['type', 'id', 'summary', 'content', 'encrypted_content', 'status'], place);
         turn = null;
-        assistantTurn().reasoning = toReasoning(item, place);
+        const reasoning = reasoningOf(item, place);
+        if (reasoning !== '') assistantTurn().reasoning = reasoning;
         break;
+      }
       case 'function_call':
       case 'custom_tool_call': {
         const message = assistantTurn();
@@ -80,21 +83,19 @@ const KNOWN = [
   'reasoning',
 ];
 
-/** The text of a thought, where it is told: in the open, or carried. */
-function toReasoning(item: ResponseInputItem, place: string): string {
-  refuseOtherFields(item, ['type', 'id', 'summary', 'content', 'encrypted_content', 'status'], place);
-  const { encrypted_content: sealed = null, summary } = item;
-  const own = item['content'] ?? [];
-  const text = textOf(own, `${place}.content`);
-  const carriedText = carried(sealed);
-  if (sealed !== null && carriedText === null)
-    throw unsupported(`${place}.encrypted_content`, 'it was not written here: send `content`');
-  return text || (carriedText ?? textOf(summary ?? [], `${place}.summary`));
-}
-
-function textOf(parts: unknown, place: string): string {
-  const content = toContent(parts, place);
-  return typeof content === 'string' ? content : content.map(({ text }) => text).join('\n');
+/** Clients keep one or another part of an item: the text is in the first that is there. */
+function reasoningOf(item: ResponseInputItem, place: string): string {
+  const textOf = (name: 'content' | 'summary') => {
+    const content = toContent(item[name] ?? [], `${place}.${name}`);
+    return typeof content === 'string' ? content : content.map(({ text }) => text).join('\n');
+  };
+  const [content, summary] = [textOf('content'), textOf('summary')];
+  if (content !== '') return content;
+  if (asksForNothing(item['encrypted_content'])) return summary;
+  const carried = carriedReasoning(stringOf(item, 'encrypted_content', place));
+  if (carried === null)
+    throw unsupported(`${place}.encrypted_content`, 'it was not written by this service: send `content`');
+  return carried;
 }
 
 function toCall(
@@ -137,7 +138,7 @@ function toContent(content: unknown, place: string): string | { type: 'text'; te
         quoting`the served models read text, got a part of the type ${JSON.stringify(type ?? null)}`,
       );
     // What an answer tells beside its text comes back with it.
-    refuseOtherFields(fields, ['text', 'annotations', 'logprobs'], partPlace);
+    refuseOtherFields(fields, ['text', 'annotations', 'logprobs', 'prompt_cache_breakpoint'], partPlace);
     return { type: 'text' as const, text: stringOf(fields, 'text', partPlace) };
   });
 }

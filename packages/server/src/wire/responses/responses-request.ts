@@ -34,7 +34,8 @@ const REASONS: Readonly<Record<string, string>> = {
 };
 
 const LOGPROBS = 'message.output_text.logprobs';
-const INCLUDABLE = [LOGPROBS, 'reasoning.encrypted_content'];
+export const CARRIED_REASONING = 'reasoning.encrypted_content';
+const INCLUDABLE = [LOGPROBS, CARRIED_REASONING];
 
 /**
  * A request of this form as a chat.
