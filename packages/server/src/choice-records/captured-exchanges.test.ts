@@ -17,6 +17,7 @@ import type { History } from '@trainyard/trainer';
 import { wireEvent } from '../jobs/job-events.ts';
 import { readTrajectoryGroups } from '../training-data/trajectory-blob.ts';
 import { TestServer } from '../testing/test-server.ts';
+import { carryReasoning } from '../wire/responses/carried-reasoning.ts';
 
 // The first large body starts a thread.
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
@@ -166,6 +167,27 @@ describe.each([
       expect(group!.trajectories[0]!.histories[0]!.items[1]!.message).toMatchObject({
         tool_calls: [{ function: { arguments: input } }],
       });
+    });
+
+    test('custom tools, namespaces and thoughts that were not told are what the model wrote', async () => {
+      const { record_id } = answer.choices[0]!;
+      const custom = { type: 'custom', name: 'code' };
+      const tools = [custom, { type: 'namespace', name: 'crm', description: 'Of customers.', tools: [custom] }];
+      const output = [
+        { type: 'reasoning', id: 'r', summary: [], encrypted_content: carryReasoning('hm') },
+        { type: 'custom_tool_call', call_id: 'c', name: 'code', namespace: 'crm', input: 'print(1)' },
+      ];
+      const omitted = { type: 'thinking', thinking: '', signature: carryReasoning('hm') };
+      const [ofResponse, ofMessage] = await historiesOf({
+        responses: [{ request: { input: 'hello', tools }, response: { record_id, status: 'completed', output } }],
+        messages: [{ model: 'agent', request: MESSAGES, response: { record_id, content: [omitted] } }],
+      });
+      expect(ofResponse!.tools).toMatchObject([{ function: { name: 'code' } }, { function: { name: 'crm__code' } }]);
+      expect(ofResponse!.items[1]!.message).toMatchObject({
+        reasoning: 'hm',
+        tool_calls: [{ id: 'c', function: { name: 'crm__code', arguments: '{"input":"print(1)"}' } }],
+      });
+      expect(ofMessage!.items[1]!.message).toMatchObject({ reasoning: 'hm' });
     });
 
     test('and text completions, of which each choice has a record, or all that a trainer needs', async () => {

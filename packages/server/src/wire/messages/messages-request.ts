@@ -130,8 +130,8 @@ function systemMessage(content: string | MessageBlockParam[], place: string): Ch
 }
 
 /**
- * The line that Claude Code writes at the beginning of its prompt for those who send the bill. Its hash differs from one request of a conversation to the
- * next, so that no prompt would begin as the one before it did: it is left out, as vLLM does.
+ * The line that Claude Code writes at the beginning of its prompt for those who send the bill. It differs from one conversation to the next, so that no two
+ * prompts would begin alike: it is left out, as vLLM does.
  */
 const BILLING = /^x-anthropic-billing-header:/;
 
