@@ -46,6 +46,9 @@ const MessageToolSchema = Type.Object(
       Type.Boolean({ description: 'Has no effect: calls are streamed as they are written.' }),
     ),
     allowed_callers: optionalNullable(Type.Array(Type.String(), { description: 'With `direct` among them.' })),
+    input_examples: optionalNullable(
+      Type.Array(JsonObjectSchema, { description: 'The model reads them behind the description.' }),
+    ),
   },
   { title: 'MessageTool' },
 );

@@ -299,6 +299,18 @@ describe('the request', () => {
     expect(rendered().at(-1)).toMatchObject({ role: 'tool', content: 'Tool found: date' });
   });
 
+  test('examples of inputs are read behind the description', async () => {
+    const described = async (fields: object) => {
+      await message({ tools: [{ ...TOOL, ...fields }] });
+      return inference.lastRequest.reply?.tools?.[0]?.function.description;
+    };
+    const examples = { input_examples: [{ city: 'Rome' }, {}] };
+    const told = 'Examples of its input:\n{"city":"Rome"}\n{}';
+    expect(await described(examples)).toBe(`Of a city.\n${told}`);
+    expect(await described({ ...examples, description: null })).toBe(told);
+    expect(await described({ input_examples: [] })).toBe('Of a city.');
+  });
+
   test('the line for those who send the bill is no part of the prompt', async () => {
     const billing = { type: 'text', text: 'x-anthropic-billing-header: cc_version=2; cch=a1;' };
     const system = [billing, { type: 'text', text: 'Be brief.' }];
@@ -344,7 +356,7 @@ describe('refusals', () => {
     [{ tools: [{ ...TOOL, type: 'web_search_20250305' }] }, 'tools.0.type', 'request.unsupported'],
     [{ tools: [{ type: 'bash_20250124', name: 'bash' }] }, 'tools.0.type', 'request.unsupported'],
     [{ tools: [{ name: 'bash' }] }, 'tools.0.input_schema', 'request.invalid'],
-    [{ tools: [{ ...TOOL, input_examples: [{}] }] }, 'tools.0.input_examples', 'request.unsupported'],
+    [{ tools: [{ ...TOOL, input_examples: [1] }] }, 'tools.0.input_examples.0', 'request.invalid'],
     [
       { tools: [{ ...TOOL, allowed_callers: ['code_execution_20260120'] }] },
       'tools.0.allowed_callers',

@@ -7,6 +7,7 @@ import type {
 } from '@trainyard/protocol';
 import { quoting } from '@trainyard/protocol';
 
+import { sourceTextOf } from '../../json/source-texts.ts';
 import { conflict, invalidAt, unsupported } from '../conflict.ts';
 import { refuseOtherFields } from '../refuse-other-fields.ts';
 
@@ -58,6 +59,7 @@ const TOOL_FIELDS = [
   // Calls are streamed as the model writes them.
   'eager_input_streaming',
   'allowed_callers',
+  'input_examples',
 ];
 
 function toChatTool(tool: MessageTool, index: number): ChatTool {
@@ -72,5 +74,12 @@ function toChatTool(tool: MessageTool, index: number): ChatTool {
   if (parameters === undefined) throw invalidAt(`${place}.input_schema`, 'Field required', 'missing');
   if (callers !== null && !callers.includes('direct'))
     throw unsupported(`${place}.allowed_callers`, 'the model calls tools itself, which is `direct`');
-  return { type: 'function', function: { name, description, parameters, strict } };
+  return { type: 'function', function: { name, description: withExamples(description, tool), parameters, strict } };
+}
+
+/** Templates know no examples of inputs: the model reads them behind the description. */
+function withExamples(description: string | null, { input_examples: examples }: MessageTool): string | null {
+  if (!examples || examples.length === 0) return description;
+  const told = ['Examples of its input:', ...examples.map((input) => sourceTextOf(input) ?? JSON.stringify(input))];
+  return [...(description ? [description] : []), ...told].join('\n');
 }
