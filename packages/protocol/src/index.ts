@@ -164,6 +164,7 @@ export {
   type ResponseStatus,
   type ResponseStreamError,
   type ResponseTool,
+  ResponseToolSchema,
   type ResponseUsage,
 } from './inference/responses.ts';
 export {

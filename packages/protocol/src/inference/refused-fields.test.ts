@@ -39,6 +39,17 @@ describe('known fields that would do nothing', () => {
     expect(refusedField({ messages: [], thinking_token_budget: 5 })).toBeNull();
   });
 
+  test('guided_* pass beside structured_outputs, which hold the reply', () => {
+    const guided = { guided_decoding_backend: 'guidance', guided_grammar: 'start: "a"' };
+    for (const input of [{ messages: [] }, { prompt: 'a' }]) {
+      expect(refusedField({ ...input, ...guided, structured_outputs: { grammar: 'start: "a"' } })).toBeNull();
+      for (const nothing of [{}, null])
+        expect(refusedField({ ...input, ...guided, structured_outputs: nothing })?.param).toBe(
+          'guided_decoding_backend',
+        );
+    }
+  });
+
   test('ones that ask for nothing pass, and so does what nobody knows', () => {
     const harmless = {
       functions: [],

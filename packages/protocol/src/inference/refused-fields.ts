@@ -35,7 +35,10 @@ const REFUSED_COMPLETION_FIELDS: Readonly<Record<string, Refusal>> = {
   thinking_token_budget: { reason: 'only a chat knows where thoughts begin and end', harmless: [-1] },
 };
 
-/** Removed from vLLM, where they are ignored: an unconstrained answer to a constrained question. */
+/**
+ * Removed from vLLM, where they are ignored: an unconstrained answer to a constrained question. Beside `structured_outputs` they are what clients send for
+ * older servers, and the reply is held all the same.
+ */
 const REMOVED_FIELD_PREFIX = 'guided_';
 
 /** The first field of a chat, or of a text completion, that cannot be heeded; null where all can. */
@@ -44,7 +47,8 @@ export function refusedField(body: Readonly<Record<string, unknown>>): RefusedFi
   const refusals = isChat ? REFUSED_FIELDS : { ...REFUSED_FIELDS, ...REFUSED_COMPLETION_FIELDS };
   for (const [param, value] of Object.entries(body)) {
     if (asksForNothing(value)) continue;
-    if (param.startsWith(REMOVED_FIELD_PREFIX)) return { param, reason: 'send `structured_outputs`' };
+    if (param.startsWith(REMOVED_FIELD_PREFIX) && asksForNothing(body['structured_outputs']))
+      return { param, reason: 'send `structured_outputs`' };
     const refusal = Object.hasOwn(refusals, param) ? refusals[param] : undefined;
     if (refusal && !isHarmless(param, value, refusal)) return { param, reason: refusal.reason };
   }

@@ -14,7 +14,7 @@ const chat = ChatCompletionRequestSchema.properties;
 const ItemSchema = Type.Unsafe<Record<string, unknown>>({ type: 'object', additionalProperties: true });
 export type ResponseInputItem = Static<typeof ItemSchema>;
 
-const ResponseToolSchema = Type.Object(
+export const ResponseToolSchema = Type.Object(
   {
     type: Type.String({
       description:
@@ -86,7 +86,14 @@ export const ResponsesRequestSchema = Type.Object(
     parallel_tool_calls: chat.parallel_tool_calls,
     text: optionalNullable(
       Type.Object(
-        { format: optionalNullable(TextFormatSchema), verbosity: optionalNullable(Type.Enum(['medium'])) },
+        {
+          format: optionalNullable(TextFormatSchema),
+          verbosity: optionalNullable(
+            Type.Enum(['low', 'medium', 'high'], {
+              description: 'Has no effect: say in the prompt how long replies should be.',
+            }),
+          ),
+        },
         { description: 'The form of the reply.' },
       ),
     ),
@@ -122,7 +129,10 @@ export const ResponsesRequestSchema = Type.Object(
       }),
     ),
     truncation: optionalNullable(
-      Type.Enum(['disabled'], { description: 'A prompt that is too long is refused, never cut.' }),
+      Type.Enum(['auto', 'disabled'], {
+        description:
+          '`disabled`, the default, refuses a prompt that is too long. `auto` cuts its beginning off, as far as the reply needs room: `truncate_prompt_tokens: -1` of a chat.',
+      }),
     ),
     background: optionalNullable(Type.Literal(false, { description: 'The answer comes with the request.' })),
     service_tier: optionalNullable(Type.Enum(['auto', 'default'], { description: 'There is one tier.' })),
@@ -279,7 +289,7 @@ export const ResponseSchema = Type.Object(
     store: Type.Literal(false),
     background: Type.Literal(false),
     previous_response_id: Type.Null(),
-    truncation: Type.Literal('disabled'),
+    truncation: Type.Enum(['auto', 'disabled']),
     service_tier: Type.Literal('default'),
     user: nullable(Type.String()),
     safety_identifier: nullable(Type.String()),

@@ -26,6 +26,7 @@ test.each([
   '/v1/videos',
   '/v1/responses/resp_1',
   '/v1/responses/input_tokens',
+  '/v1/chat/completions/chatcmpl-1',
   '/v1/conversations',
   '/v1/assistants',
   '/v1/batches',
@@ -39,6 +40,29 @@ test.each([
   expect([response.statusCode, error.code]).toEqual([404, 'request.not_found']);
   expect(error.message).toContain(`There is no ${path} here`);
   expect(error.message).toContain('/v1/chat/completions');
+});
+
+test.each([
+  ['/chat/completions', '/v1/chat/completions'],
+  ['/messages', '/v1/messages'],
+  ['/v1/v1/messages', '/v1/messages'],
+  ['/v1/v1/v1/responses', '/v1/responses'],
+  ['//v1/chat/completions', '/v1/chat/completions'],
+  ['/v1//chat/completions/', '/v1/chat/completions/'],
+  ['/v1/v1/models/tiny/base', '/v1/models/tiny/base'],
+  ['/v1/inference/v1/generate', '/inference/v1/generate'],
+])('POST %s is 404 and says that %s was meant', async (path, meant) => {
+  const response = await server.request('POST', path, { input: 'x' });
+  const { error } = response.json<ErrorBody>();
+  expect([response.statusCode, error.code]).toEqual([404, 'request.not_found']);
+  expect(error.message).toContain(`There is no ${path} here, but ${meant}: look at the base URL`);
+});
+
+test('a path that resembles none is 404 alone', async () => {
+  for (const path of ['/v1', '/v1/v1', '/v1/nothing', '/nothing']) {
+    const { error } = (await server.request('GET', path)).json<ErrorBody>();
+    expect([path, error.message]).toEqual([path, 'Not Found']);
+  }
 });
 
 test('every path that a miss names is there', async () => {

@@ -15,10 +15,15 @@ export function refuseRouteMisses(app: FastifyInstance): void {
   });
   const refuse = (request: FastifyRequest): never => {
     const path = request.url.split('?')[0] ?? '';
-    const methods = [...methodsByPattern.values()]
-      .filter(({ pattern }) => pattern.test(path))
-      .flatMap((known) => [...known.methods]);
-    if (methods.length === 0) throw new RequestError('request.not_found', missOf(path));
+    const methodsOf = (candidate: string) =>
+      [...methodsByPattern.values()]
+        .filter(({ pattern }) => pattern.test(candidate))
+        .flatMap((known) => [...known.methods]);
+    const methods = methodsOf(path);
+    if (methods.length === 0) {
+      const meant = namesakesOf(path).find((candidate) => methodsOf(candidate).length > 0);
+      throw new RequestError('request.not_found', meant === undefined ? missOf(path) : namesakeOf(path, meant));
+    }
     throw new RequestError('request.method_not_allowed', 'Method Not Allowed', {
       headers: { allow: methods.toSorted().join(', ') },
     });
@@ -46,6 +51,7 @@ const ABSENT: readonly [RegExp, string][] = [
     /^\/v1\/responses\/.|^\/v1\/conversations(\/|$)/,
     'answers are not kept: send the whole conversation to /v1/responses',
   ],
+  [/^\/v1\/chat\/completions\/(?!render|batch)./, 'answers are not kept'],
   [/^\/v1\/(assistants|threads|vector_stores|containers|evals)(\/|$)/, 'conversations are not kept here'],
   [/^\/v1\/messages\/batches(\/|$)|^\/v1\/batches(\/|$)/, 'requests are answered at once: send them side by side'],
   [
@@ -57,6 +63,16 @@ const ABSENT: readonly [RegExp, string][] = [
     'the service keeps its own memory',
   ],
 ];
+
+/** Paths that may have been meant: clients differ in whether their base URL has the `/v1`, and in who brings the slash. */
+function namesakesOf(path: string): string[] {
+  const plain = path.replaceAll(/\/{2,}/g, '/');
+  return [plain, plain.replace(/^(\/v1)+(?=\/v1\/)/, ''), plain.replace(/^(\/v1)+(?=\/)/, ''), `/v1${plain}`];
+}
+
+function namesakeOf(path: string, meant: string): string {
+  return `There is no ${path} here, but ${meant}: look at the base URL of the client, which asked for the path`;
+}
 
 /** Clients of other servers read what there is instead. */
 function missOf(path: string): string {

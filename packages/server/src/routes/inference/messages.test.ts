@@ -232,6 +232,12 @@ describe('the request', () => {
     [{ temperature: 0.5 }, (r) => r.sampling.temperature, 0.5],
     [{ top_p: 0.5 }, (r) => r.sampling.topP, 0.5],
     [{ top_k: 5 }, (r) => r.sampling.topK, 5],
+    // What is done anyway, and values by which clients say that they want nothing.
+    [
+      { tools: [{ ...TOOL, eager_input_streaming: true, defer_loading: false, input_examples: [] }], mcp_servers: [] },
+      (r) => r.n,
+      1,
+    ],
     [{ stop_sequences: ['a', 'b'] }, (r) => r.stop, ['a', 'b']],
     [{ tools: [TOOL] }, (r) => r.reply?.toolChoice, 'auto'],
     [{ tools: [TOOL], tool_choice: { type: 'none' } }, (r) => r.reply?.toolChoice, 'none'],
@@ -258,7 +264,8 @@ describe('the request', () => {
       [false, true],
     ],
   ])('%j acts', async (fields, read, expected) => {
-    await post(fields);
+    const { statusCode, body } = await post(fields);
+    expect(statusCode, body).toBe(200);
     expect(read(inference.lastRequest)).toEqual(expected);
   });
 

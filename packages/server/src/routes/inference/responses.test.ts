@@ -315,11 +315,29 @@ describe('the request', () => {
     [{ thinking_token_budget: 4 }, (r) => r.thinkingTokenBudget, 4],
     [
       { include: ['reasoning.encrypted_content'], store: false, background: false, truncation: 'disabled' },
+      (r) => r.truncatePromptTokens,
+      null,
+    ],
+    [{ truncation: 'auto' }, (r) => r.truncatePromptTokens, -1],
+    // Hints about what costs others money, and values by which clients say that they want nothing.
+    [
+      {
+        text: { verbosity: 'low' },
+        prompt_cache_key: 'k',
+        prompt_cache_retention: '24h',
+        prompt_cache_options: { mode: 'explicit' },
+        previous_response_id: '',
+        context_management: [],
+        max_tool_calls: 0,
+        tools: [{ ...TOOL, defer_loading: false, allowed_callers: [] }],
+        input: [{ role: 'user', content: [{ type: 'input_text', text: 'Hello', prompt_cache_breakpoint: {} }] }],
+      },
       (r) => r.n,
       1,
     ],
   ])('%j acts', async (fields, read, expected) => {
-    await post(fields);
+    const { statusCode, body } = await post(fields);
+    expect(statusCode, body).toBe(200);
     expect(read(inference.lastRequest)).toEqual(expected);
   });
 
@@ -339,6 +357,50 @@ describe('the request', () => {
   });
 });
 
+describe('reasoning that is carried in encrypted_content', () => {
+  const include = ['reasoning.encrypted_content'];
+  const carriedBy = ({ output }: Response) => output.find((item) => item.type === 'reasoning')?.encrypted_content;
+  const prompted = async (fields: Record<string, unknown>) => {
+    const answered = { type: 'message', role: 'assistant', content: 'Hello.' };
+    await respond({ input: [{ role: 'user', content: 'Hi' }, { type: 'reasoning', ...fields }, answered] });
+    return rendered()[1];
+  };
+
+  test('is told where it is asked for, whole and in a stream', async () => {
+    inference.model.sayText('<think>Über ½ 🚂</think>Hello.');
+    expect(carriedBy(await respond())).toBeNull();
+    const carried = carriedBy(await respond({ include }));
+    expect(carried).toMatch(/^[\w-]+$/);
+    const events = await stream({ include });
+    const items = events.flatMap((event) => ('item' in event && event.item.type === 'reasoning' ? [event.item] : []));
+    expect(items.map((item) => item.encrypted_content)).toEqual([null, carried]);
+    const last = events.at(-1);
+    expect(last?.type === 'response.completed' && carriedBy(last.response)).toBe(carried);
+  });
+
+  test('is read back where the text itself is not sent', async () => {
+    inference.model.sayText('<think>Über ½ 🚂</think>Hello.');
+    const carried = carriedBy(await respond({ include }));
+    const message = { role: 'assistant', content: 'Hello.' };
+    expect(await prompted({ summary: [], encrypted_content: carried })).toEqual({ ...message, reasoning: 'Über ½ 🚂' });
+    const content = [{ type: 'reasoning_text', text: 'Hm.' }];
+    const whole = { ...message, reasoning: 'Hm.' };
+    expect(await prompted({ content, encrypted_content: carried })).toEqual(whole);
+    expect(await prompted({ content, encrypted_content: 'gAAAA' })).toEqual(whole);
+    expect(await prompted({ content: [], summary: [{ type: 'summary_text', text: 'Hm.' }] })).toEqual(whole);
+    expect(await prompted({ content: [], summary: [] })).toEqual(message);
+  });
+
+  test('is 400 where another service wrote it, and the text is not there', async () => {
+    const carried = carriedBy(await respond({ include })) ?? '';
+    for (const encrypted of ['gAAAA', `${carried}=`]) {
+      const item = { type: 'reasoning', summary: [], encrypted_content: encrypted };
+      const { error } = (await post({ input: [item] })).json<ErrorBody>();
+      expect(error).toMatchObject({ param: 'input.0.encrypted_content', code: 'request.unsupported' });
+    }
+  });
+});
+
 describe('refusals', () => {
   test.each<[Record<string, unknown>, string, string]>([
     [{ input: 5 }, 'input', 'request.invalid'],
@@ -348,10 +410,10 @@ describe('refusals', () => {
     [{ previous_response_id: 'resp_1' }, 'previous_response_id', 'request.unsupported'],
     [{ conversation: 'c' }, 'conversation', 'request.unsupported'],
     [{ background: true }, 'background', 'request.invalid'],
-    [{ truncation: 'auto' }, 'truncation', 'request.invalid'],
+    [{ truncation: 'some' }, 'truncation', 'request.invalid'],
     [{ include: ['file_search_call.results'] }, 'include', 'request.unsupported'],
     [{ nothing_known: 1 }, 'nothing_known', 'request.unsupported'],
-    [{ text: { verbosity: 'low' } }, 'text.verbosity', 'request.invalid'],
+    [{ text: { verbosity: 'some' } }, 'text.verbosity', 'request.invalid'],
     [{ tools: [{ type: 'web_search' }] }, 'tools.0.type', 'request.unsupported'],
     [{ tools: [{ ...TOOL, defer_loading: true }] }, 'tools.0.defer_loading', 'request.unsupported'],
     [{ tools: [{ ...TOOL, async: true }] }, 'tools.0.async', 'request.unsupported'],

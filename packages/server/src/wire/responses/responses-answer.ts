@@ -1,15 +1,17 @@
 import { randomUUID } from 'node:crypto';
 
 import type { Usage } from '@trainyard/generation';
-import type {
-  OutputText,
-  Response,
-  ResponseEvent,
-  ResponseOutputItem,
-  ResponsesRequest,
-  ResponseStatus,
-  ResponseUsage,
-  TokenLogprobEntry,
+import {
+  type OutputText,
+  type Response,
+  type ResponseEvent,
+  type ResponseOutputItem,
+  type ResponsesRequest,
+  type ResponseStatus,
+  type ResponseTool,
+  ResponseToolSchema,
+  type ResponseUsage,
+  type TokenLogprobEntry,
 } from '@trainyard/protocol';
 
 import type { AnswerIdentity } from '../chat/chat-answer.ts';
@@ -249,7 +251,7 @@ function opening({ identity, body }: ResponseFormat): Response {
     temperature: body.temperature ?? 1,
     top_p: body.top_p ?? 1,
     top_logprobs: body.top_logprobs ?? 0,
-    tools: body.tools ?? [],
+    tools: (body.tools ?? []).map(echoed),
     tool_choice: body.tool_choice ?? 'auto',
     parallel_tool_calls: body.parallel_tool_calls ?? true,
     text: { format: text?.format ?? { type: 'text' } },
@@ -261,12 +263,18 @@ function opening({ identity, body }: ResponseFormat): Response {
     store: false,
     background: false,
     previous_response_id: null,
-    truncation: 'disabled',
+    truncation: body.truncation ?? 'disabled',
     service_tier: 'default',
     user: body.user ?? null,
     safety_identifier: body.safety_identifier ?? null,
     prompt_cache_key: body.prompt_cache_key ?? null,
   };
+}
+
+/** A tool as it was sent, without members that are not of the form: they asked for nothing. */
+function echoed(tool: ResponseTool): ResponseTool {
+  const members = Object.entries(tool).filter(([name]) => Object.hasOwn(ResponseToolSchema.properties, name));
+  return Object.fromEntries(members) as ResponseTool;
 }
 
 function finished(output: ResponseOutputItem[], end: ReplyEnd, format: ResponseFormat): Response {

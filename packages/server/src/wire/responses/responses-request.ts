@@ -20,6 +20,7 @@ export const RESPONSES_NAMES = namesFrom({
   response_format: 'text',
   'response_format.json_schema.schema': 'text.format.schema',
   reasoning_effort: 'reasoning',
+  truncate_prompt_tokens: 'truncation',
   'tool_choice.function.name': 'tool_choice.name',
 } satisfies FormNames);
 
@@ -72,6 +73,7 @@ export function fromResponsesRequest(body: ResponsesRequest): ChatCompletionRequ
     logprobs: top > 0 || (body.include?.includes(LOGPROBS) ?? false),
     top_logprobs: top,
     ...(effort === null ? {} : { reasoning_effort: effort }),
+    ...(body.truncation === 'auto' ? { truncate_prompt_tokens: -1 } : {}),
     ...toTools(body),
     ...toFormat(body),
   };
