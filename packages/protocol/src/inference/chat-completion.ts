@@ -85,7 +85,7 @@ export const ChatCompletionRequestSchema = Type.Object(
         continuous_usage_stats: optionalNullable(Type.Boolean()),
       }),
     ),
-    tools: optionalNullable(Type.Array(ToolSchema, { minItems: 1 })),
+    tools: optionalNullable(Type.Array(ToolSchema)),
     tool_choice: optionalNullable(
       Type.Union([
         Type.Enum(['none', 'auto', 'required']),

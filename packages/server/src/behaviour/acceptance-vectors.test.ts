@@ -117,7 +117,9 @@ const VECTORS: readonly Vector[] = [
   [{ guided_json: {} }, 'ok, unconstrained', WITHOUT_EFFECT],
   [{ guided_json: AB }, 'ok, unconstrained', conflict('guided_json')],
 
-  [{ tools: [] }, '400', invalid('tools')],
+  [{ tools: [] }, '400, in older releases ok', WITHOUT_EFFECT],
+  [{ tools: [], tool_choice: 'auto' }, '400, in older releases ok', WITHOUT_EFFECT],
+  [{ tools: [], tool_choice: 'required' }, '400, in older releases ok', conflict('tool_choice')],
   [{ tool_choice: 'auto' }, '400', conflict('tool_choice')],
   [{ tool_choice: 'none' }, 'ok', WITHOUT_EFFECT],
   [{ tools: T, tool_choice: 'foo' }, '400', invalid('tool_choice')],

@@ -112,10 +112,11 @@ describe('render', () => {
     });
   });
 
-  test('tools and documents that are absent are none', () => {
+  test('tools and documents that are absent are none, and so are tools of an empty list', () => {
     const source =
       '{{ tools is none }} {{ documents is none }} {% if tools is not none %}{{ tools | length }}{% endif %}';
     expect(template(source).render([]).text).toBe('True True '.replaceAll('True', 'true'));
+    expect(template(source).render([], { tools: [] }).text).toBe('true true ');
     expect(template(source).render([], { tools: [{ type: 'function' }] }).text).toBe('false true 1');
   });
 

@@ -20,7 +20,7 @@ import type { ToolSupport } from '../tools/tool-support.ts';
 
 export interface RenderOptions {
   /**
-   * Tools as the request gives them; `null` or absent = none. For a template that ignores tools they are described in a system message, in
+   * Tools as the request gives them; `null`, absent or empty = none. For a template that ignores tools they are described in a system message, in
    * the Hermes format.
    */
   tools?: readonly unknown[] | null;
@@ -85,7 +85,8 @@ export class PromptInput {
         'a prompt cannot both continue the final message and open a new one: set add_generation_prompt to false';
       throw new TokenizerError('tokenizer.template_failed', message);
     }
-    const tools = options.tools?.map(inToolOrder) ?? null;
+    // Templates ask `tools is not none`: an agent without tools, which sends an empty list, is none with them.
+    const tools = options.tools?.length ? options.tools.map(inToolOrder) : null;
     const variables = options.templateVariables ?? {};
     checkInputSize(messages, tools, traits.tokenizer.maxTextBytes);
     this.#traits = traits;

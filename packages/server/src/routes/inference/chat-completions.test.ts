@@ -179,7 +179,6 @@ describe('refused requests', () => {
     [{ vllm_xargs: { a: { b: 1 } } }, 'vllm_xargs.a'],
     [{ documents: [{ a: 1 }] }, 'documents.0.a'],
     [{ user: 5 }, 'user'],
-    [{ tools: [] }, 'tools'],
     [{ response_format: { type: 'foo' } }, 'response_format.type'],
     [{ structured_outputs: { choice: 'abc' } }, 'structured_outputs.choice'],
     [{ structured_outputs: 'json' }, 'structured_outputs'],

@@ -3,7 +3,7 @@ import { type ChatCompletionRequest, quoting } from '@trainyard/protocol';
 
 import { conflict, named } from '../conflict.ts';
 import { outputConstraint } from '../output-constraint.ts';
-import { toolsTextOf } from './written-values.ts';
+import { someTools, toolsTextOf } from './written-values.ts';
 
 type ToolFields = Pick<ChatCompletionRequest, 'tools' | 'tool_choice' | 'parallel_tool_calls' | 'structured_outputs'>;
 
@@ -11,11 +11,14 @@ type ToolFields = Pick<ChatCompletionRequest, 'tools' | 'tool_choice' | 'paralle
 export function checkTools(body: ToolFields): void {
   const choice = body.tool_choice ?? null;
   if (choice === null || choice === 'none') return;
-  if (!body.tools)
+  const tools = someTools(body.tools);
+  // The choice is the model's, among none.
+  if (choice === 'auto' && body.tools) return;
+  if (tools === null)
     throw conflict(named('tool_choice'), quoting`${named('tool_choice')} is only allowed with ${named('tools')}`);
   if (typeof choice !== 'object') return;
   const { name } = choice.function;
-  if (!body.tools.some((tool) => tool.function.name === name)) {
+  if (!tools.some((tool) => tool.function.name === name)) {
     throw conflict(
       named('tool_choice.function.name'),
       quoting`${named('tool_choice')} names the function \`${name}\`, which is not among ${named('tools')}`,
@@ -30,7 +33,8 @@ export function checkTools(body: ToolFields): void {
 
 /** How the reply is read. Tools without a `tool_choice` are the model's to call. */
 export function replyReading(body: ToolFields): ReplyReading {
-  const { tools = null, tool_choice: choice } = body;
+  const { tool_choice: choice } = body;
+  const tools = someTools(body.tools);
   const parallelToolCalls = body.parallel_tool_calls ?? true;
   if (!tools) return { tools: null, toolsText: null, toolChoice: 'none', parallelToolCalls };
   const toolChoice =

@@ -14,10 +14,11 @@ type Tools = ChatCompletionRequest['tools'];
  * @param variables in objects, the later of two with one name counts; null = none
  */
 export function promptParts(
-  { messages, tools = null }: Pick<ChatCompletionRequest, 'messages' | 'tools'>,
+  { messages, tools: sent }: Pick<ChatCompletionRequest, 'messages' | 'tools'>,
   variables: readonly (object | null)[],
   rendersAsTraining: boolean,
 ): Pick<ChatPrompt, 'messages' | 'tools' | 'toolsText' | 'templateVariables' | 'templateVariablesText'> {
+  const tools = someTools(sent);
   const plain = { messages, tools, templateVariables: Object.assign({}, ...variables) as Record<string, unknown> };
   if (rendersAsTraining) return { ...plain, toolsText: null, templateVariablesText: null };
   return {
@@ -25,6 +26,11 @@ export function promptParts(
     toolsText: toolsTextOf(tools),
     templateVariablesText: mergedText(variables),
   };
+}
+
+/** Tools that can be called; null for none, as which agents without tools send an empty list. */
+export function someTools(tools: Tools): NonNullable<Tools> | null {
+  return tools?.length ? tools : null;
 }
 
 /** The tools with their schemas as they were written; null where the tools themselves say the same. */
