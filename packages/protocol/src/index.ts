@@ -153,6 +153,9 @@ export {
   type MessageUsage,
 } from './inference/messages.ts';
 export {
+  type CountInputTokensRequest,
+  CountInputTokensRequestSchema,
+  type InputTokens,
   type OutputText,
   type Response,
   type ResponseEvent,

@@ -11,6 +11,7 @@ const CALLS: Readonly<Record<string, (client: Trainyard) => unknown>> = {
   createChatCompletion: (client) => client.chat.completions.create(body),
   createCompletion: (client) => client.completions.create({ model: 'm', prompt: 'x' }),
   createResponse: (client) => client.responses.create({ model: 'm', input: 'x' }),
+  countInputTokens: (client) => client.responses.countInputTokens({ model: 'm', input: 'x' }),
   generateTokens: (client) => client.tokenGenerations.create({ model: 'm', token_ids: [1], sampling_params: {} }),
   createMessage: (client) => client.messages.create({ ...body, max_tokens: 1 }),
   countMessageTokens: (client) => client.messages.countTokens(body),

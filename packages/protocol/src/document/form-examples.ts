@@ -67,6 +67,10 @@ export const FORM_EXAMPLES: Readonly<Record<string, OperationExample>> = {
       logprobs: [],
     },
   },
+  countInputTokens: {
+    body: { input: question },
+    answer: { object: 'response.input_tokens', input_tokens: 41 },
+  },
   createMessage: {
     body: { max_tokens: 16, system: 'Be brief.', messages: [{ role: 'user', content: question }] },
     answer: {

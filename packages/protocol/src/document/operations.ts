@@ -54,6 +54,8 @@ import {
   TrainingJobSchema,
 } from '../training/preview.ts';
 import {
+  CountInputTokensRequestSchema,
+  InputTokensSchema,
   ResponseEventSchema,
   ResponseSchema,
   ResponsesRequestSchema,
@@ -148,6 +150,26 @@ export const OPERATIONS: readonly Operation[] = [
     isNamedStream: true,
     streamError: ResponseStreamErrorSchema,
     faults: [...KEY, ...BODY, ...IDEMPOTENCY, ...SAMPLING],
+  },
+  {
+    id: 'countInputTokens',
+    method: 'post',
+    paths: ['/v1/responses/input_tokens'],
+    scope: 'inference',
+    tag: 'Inference',
+    summary: 'How long the prompt of a response would be',
+    description: 'In tokens, as the template of the model renders it. One that is longer than the context is no error.',
+    body: CountInputTokensRequestSchema,
+    answer: InputTokensSchema,
+    faults: [
+      ...KEY,
+      ...BODY,
+      ...MODEL_NAME,
+      ...HOST,
+      'request.unsupported',
+      'engine.template_failed',
+      'context_length_exceeded',
+    ],
   },
   {
     id: 'generateTokens',

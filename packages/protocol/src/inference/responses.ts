@@ -62,15 +62,53 @@ const TextFormatSchema = Type.Object({
 const EffortSchema = Type.Enum(['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max']);
 const SummarySchema = Type.Enum(['auto', 'concise', 'detailed']);
 
+/** The fields that `/v1/responses/input_tokens` takes; the rest only shapes the reply. */
+const promptFields = {
+  model: chat.model,
+  input: Type.Union([Type.String(), Type.Array(ItemSchema)], {
+    description:
+      'Text of a user, or items of the types `message`, `function_call`, `function_call_output`, `custom_tool_call`, `custom_tool_call_output` and `reasoning`, oldest first.',
+  }),
+  instructions: optionalNullable(Type.String({ description: 'A system message in front of the input.' })),
+  tools: optionalNullable(Type.Array(ResponseToolSchema, { description: 'Functions that the model may call.' })),
+  tool_choice: optionalNullable(ToolChoiceSchema),
+  parallel_tool_calls: chat.parallel_tool_calls,
+  text: optionalNullable(
+    Type.Object(
+      {
+        format: optionalNullable(TextFormatSchema),
+        verbosity: optionalNullable(
+          Type.Enum(['low', 'medium', 'high'], {
+            description: 'Has no effect: say in the prompt how long replies should be.',
+          }),
+        ),
+      },
+      { description: 'The form of the reply.' },
+    ),
+  ),
+  reasoning: optionalNullable(
+    Type.Object(
+      {
+        effort: optionalNullable(EffortSchema),
+        summary: optionalNullable(SummarySchema),
+        generate_summary: optionalNullable(SummarySchema),
+      },
+      { description: 'How much to think. A summary is the whole reasoning, told there too.' },
+    ),
+  ),
+  truncation: optionalNullable(
+    Type.Enum(['auto', 'disabled'], {
+      description:
+        '`disabled`, the default, refuses a prompt that is too long. `auto` cuts its beginning off, as far as the reply needs room: `truncate_prompt_tokens: -1` of a chat.',
+    }),
+  ),
+  chat_template_kwargs: chat.chat_template_kwargs,
+};
+
 export const ResponsesRequestSchema = Type.Object(
   {
+    ...promptFields,
     ...samplingProperties('responses'),
-    model: chat.model,
-    input: Type.Union([Type.String(), Type.Array(ItemSchema)], {
-      description:
-        'Text of a user, or items of the types `message`, `function_call`, `function_call_output`, `custom_tool_call`, `custom_tool_call_output` and `reasoning`, oldest first.',
-    }),
-    instructions: optionalNullable(Type.String({ description: 'A system message in front of the input.' })),
     max_output_tokens: optionalNullable(
       Type.Integer({ minimum: 1, description: 'The most tokens of the reply, reasoning included.' }),
     ),
@@ -80,32 +118,6 @@ export const ResponsesRequestSchema = Type.Object(
         maximum: MAX_TOP_LOGPROBS,
         description: 'How many likely tokens to list at each place. Above 0 the log-probabilities are told.',
       }),
-    ),
-    tools: optionalNullable(Type.Array(ResponseToolSchema, { description: 'Functions that the model may call.' })),
-    tool_choice: optionalNullable(ToolChoiceSchema),
-    parallel_tool_calls: chat.parallel_tool_calls,
-    text: optionalNullable(
-      Type.Object(
-        {
-          format: optionalNullable(TextFormatSchema),
-          verbosity: optionalNullable(
-            Type.Enum(['low', 'medium', 'high'], {
-              description: 'Has no effect: say in the prompt how long replies should be.',
-            }),
-          ),
-        },
-        { description: 'The form of the reply.' },
-      ),
-    ),
-    reasoning: optionalNullable(
-      Type.Object(
-        {
-          effort: optionalNullable(EffortSchema),
-          summary: optionalNullable(SummarySchema),
-          generate_summary: optionalNullable(SummarySchema),
-        },
-        { description: 'How much to think. A summary is the whole reasoning, told there too.' },
-      ),
     ),
     include: optionalNullable(
       Type.Array(Type.String(), {
@@ -126,12 +138,6 @@ export const ResponsesRequestSchema = Type.Object(
         type: 'object',
         additionalProperties: { type: 'string' },
         description: 'Comes back in the answer.',
-      }),
-    ),
-    truncation: optionalNullable(
-      Type.Enum(['auto', 'disabled'], {
-        description:
-          '`disabled`, the default, refuses a prompt that is too long. `auto` cuts its beginning off, as far as the reply needs room: `truncate_prompt_tokens: -1` of a chat.',
       }),
     ),
     background: optionalNullable(Type.Literal(false, { description: 'The answer comes with the request.' })),
@@ -160,12 +166,23 @@ export const ResponsesRequestSchema = Type.Object(
 
     // As in vLLM, what shapes a reply beyond OpenAI's form.
     structured_outputs: chat.structured_outputs,
-    chat_template_kwargs: chat.chat_template_kwargs,
     request_id: chat.request_id,
   },
   { title: 'ResponsesRequest' },
 );
 export type ResponsesRequest = Static<typeof ResponsesRequestSchema>;
+
+export const CountInputTokensRequestSchema = Type.Object(promptFields, { title: 'CountInputTokensRequest' });
+export type CountInputTokensRequest = Static<typeof CountInputTokensRequestSchema>;
+
+export const InputTokensSchema = Type.Object(
+  {
+    object: Type.Literal('response.input_tokens'),
+    input_tokens: Type.Integer({ minimum: 0, description: 'Of the rendered prompt.' }),
+  },
+  { title: 'InputTokens' },
+);
+export type InputTokens = Static<typeof InputTokensSchema>;
 
 /** Fields that mean the same in a chat. */
 export const RESPONSES_CHAT_FIELDS = [

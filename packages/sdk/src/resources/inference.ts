@@ -2,6 +2,7 @@ import type {
   Completion,
   CompletionChunk,
   CompletionRequest,
+  CountInputTokensRequest,
   CountTokens,
   CountTokensRequest,
   DetokenizeRequest,
@@ -9,6 +10,7 @@ import type {
   GenerateTokensAnswer,
   GenerateTokensChunk,
   GenerateTokensRequest,
+  InputTokens,
   LoadLoraAdapterRequest,
   Message,
   MessageEvent,
@@ -58,8 +60,17 @@ export class Completions extends SamplingForm<CompletionRequest, Completion, Com
 
 /** Conversations in the form of OpenAI's Responses API. */
 export class Responses extends SamplingForm<ResponsesRequest, ModelResponse, ResponseEvent> {
+  readonly #connection: Connection;
+
   constructor(connection: Connection) {
     super(connection, '/v1/responses');
+    this.#connection = connection;
+  }
+
+  /** How long the prompt would be, as the template of the model renders it. */
+  async countInputTokens(body: CountInputTokensRequest, options: CallOptions = {}): Promise<InputTokens> {
+    const call = { ...options, body, repeat: 'always' } as const;
+    return await this.#connection.json('POST', '/v1/responses/input_tokens', call);
   }
 }
 

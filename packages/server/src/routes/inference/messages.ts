@@ -19,10 +19,9 @@ import { collectMessage, type MessageFormat, toMessageEvents } from '../../wire/
 import { toMessagesError } from '../../wire/messages/messages-error.ts';
 import { MESSAGES_NAMES, toChatRequest, toCountedChat } from '../../wire/messages/messages-request.ts';
 import { replyBlocks } from '../../wire/reply-blocks.ts';
-import { toTokenizeInput } from '../../wire/chat/tokenize-request.ts';
 import { admitChat, type AdmittedChat, meteredChat, openChat } from './chat-generation.ts';
+import { countPrompt } from './count-prompt.ts';
 import { refuseStreamedIdempotency, sendChunks, type StreamForm } from './generation.ts';
-import { requestedModel } from './requested-model.ts';
 import { normalizedBody } from './normalized-body.ts';
 
 const CONFIG: FastifyContextConfig = {
@@ -77,29 +76,10 @@ export function messageRoutes(app: FastifyInstance, parts: RouteParts): void {
     },
     async (request, reply): Promise<CountTokens> => {
       const signal = abortOnDisconnect(reply);
-      const body = toCountedChat(request.body);
-      checkChatRequest(body);
-      const model = await requestedModel(request, body.model, parts);
-      const { messages, tools, chat_template_kwargs, reasoning_effort: effort } = body;
-      const variables = {
-        ...(effort ? { reasoning_effort: effort, enable_thinking: true } : {}),
-        ...chat_template_kwargs,
-      };
-      const isOpen = body.continue_final_message ?? false;
-      const input = toTokenizeInput(
-        {
-          messages,
-          ...(tools ? { tools } : {}),
-          chat_template_kwargs: variables,
-          add_generation_prompt: !isOpen,
-          continue_final_message: isOpen,
-        },
-        model,
-      );
-      const { tokenIds } = await parts.inference.of(model.base.id).tokenize(input, { withTexts: false, signal });
-      const counted = { input_tokens: tokenIds.length };
+      const numTokens = await countPrompt(request, toCountedChat(request.body), parts, signal);
       const hasEdits = (request.body.context_management?.edits ?? []).length > 0;
-      return { ...counted, ...(hasEdits ? { context_management: { original_input_tokens: tokenIds.length } } : {}) };
+      const unedited = hasEdits ? { context_management: { original_input_tokens: numTokens } } : {};
+      return { input_tokens: numTokens, ...unedited };
     },
   );
 }

@@ -1,4 +1,4 @@
-import type { ErrorBody, Response, ResponseEvent } from '@trainyard/protocol';
+import type { ErrorBody, InputTokens, Response, ResponseEvent } from '@trainyard/protocol';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 
 import { eventFault, operationOf } from '../../testing/documented-answers.ts';
@@ -398,6 +398,41 @@ describe('reasoning that is carried in encrypted_content', () => {
       const { error } = (await post({ input: [item] })).json<ErrorBody>();
       expect(error).toMatchObject({ param: 'input.0.encrypted_content', code: 'request.unsupported' });
     }
+  });
+});
+
+describe('input_tokens', () => {
+  const count = (fields: Record<string, unknown>) =>
+    server.request('POST', '/v1/responses/input_tokens', { input: 'Hello', ...fields });
+
+  test('tells the length of the prompt that a request would have', async () => {
+    const input = [{ role: 'user', content: 'Hello' }];
+    for (const fields of [
+      {},
+      { input },
+      { tools: [TOOL] },
+      { instructions: 'Be brief.' },
+      QUIET,
+      { reasoning: { effort: 'none' } },
+    ]) {
+      const { usage } = await respond(fields);
+      expect((await count(fields)).json()).toEqual({
+        object: 'response.input_tokens',
+        input_tokens: usage?.input_tokens,
+      });
+    }
+    const long = await count({ input: 'a'.repeat(2000), truncation: 'auto' });
+    expect(long.json<InputTokens>().input_tokens).toBeGreaterThan(2000);
+  });
+
+  test.each<[Record<string, unknown>, string, number]>([
+    [{ max_output_tokens: 5 }, 'max_output_tokens', 400],
+    [{ previous_response_id: 'resp_1' }, 'previous_response_id', 400],
+    [{ input: 5 }, 'input', 400],
+    [{ model: 'none' }, 'model', 404],
+  ])('%j is refused and names %s', async (fields, param, status) => {
+    const response = await count(fields);
+    expect([response.statusCode, response.json<ErrorBody>().error.param]).toEqual([status, param]);
   });
 });
 

@@ -1,5 +1,8 @@
 import type { FastifyInstance } from 'fastify';
 import {
+  type CountInputTokensRequest,
+  CountInputTokensRequestSchema,
+  type InputTokens,
   normalizeResponsesRequest,
   type ResponsesRequest,
   ResponsesRequestSchema,
@@ -12,13 +15,14 @@ import { abortOnDisconnect } from '../../answers/sse.ts';
 import { checkChatRequest } from '../../wire/chat/chat-request.ts';
 import { replyBlocks } from '../../wire/reply-blocks.ts';
 import { collectResponse, type ResponseFormat, toResponseEvents } from '../../wire/responses/responses-answer.ts';
-import { fromResponsesRequest, RESPONSES_NAMES } from '../../wire/responses/responses-request.ts';
+import { fromResponsesRequest, RESPONSES_NAMES, toCountedResponse } from '../../wire/responses/responses-request.ts';
 import { clientTools } from '../../wire/responses/responses-tools.ts';
 import { admitChat, type AdmittedChat, meteredChat, openChat } from './chat-generation.ts';
+import { countPrompt } from './count-prompt.ts';
 import { refuseStreamedIdempotency, sendChunks } from './generation.ts';
 import { normalizedBody } from './normalized-body.ts';
 
-/** POST /v1/responses: a chat in the form of OpenAI's newer API, of which nothing is kept. */
+/** POST /v1/responses and /v1/responses/input_tokens: a chat in the form of OpenAI's newer API, of which nothing is kept. */
 export function responseRoutes(app: FastifyInstance, parts: RouteParts): void {
   app.post<{ Body: ResponsesRequest }>(
     '/v1/responses',
@@ -68,6 +72,20 @@ export function responseRoutes(app: FastifyInstance, parts: RouteParts): void {
         });
       });
       return reply;
+    },
+  );
+
+  app.post<{ Body: CountInputTokensRequest }>(
+    '/v1/responses/input_tokens',
+    {
+      config: { scope: 'inference', fieldNames: RESPONSES_NAMES },
+      bodyLimit: parts.limits.chatBodyBytes,
+      schema: { body: CountInputTokensRequestSchema },
+    },
+    async (request, reply): Promise<InputTokens> => {
+      const signal = abortOnDisconnect(reply);
+      const numTokens = await countPrompt(request, toCountedResponse(request.body), parts, signal);
+      return { object: 'response.input_tokens', input_tokens: numTokens };
     },
   );
 }

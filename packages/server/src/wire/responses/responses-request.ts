@@ -1,5 +1,7 @@
 import {
   type ChatCompletionRequest,
+  type CountInputTokensRequest,
+  CountInputTokensRequestSchema,
   namesFrom,
   quoting,
   RESPONSES_CHAT_FIELDS,
@@ -77,6 +79,12 @@ export function fromResponsesRequest(body: ResponsesRequest): ChatCompletionRequ
     ...toTools(body),
     ...toFormat(body),
   };
+}
+
+/** The prompt of a request of this form as that of a chat. @throws as {@link fromResponsesRequest} */
+export function toCountedResponse(body: CountInputTokensRequest): ChatCompletionRequest {
+  refuseOtherFields(body, Object.keys(CountInputTokensRequestSchema.properties), null, REASONS);
+  return fromResponsesRequest(body);
 }
 
 function toFormat({ text }: ResponsesRequest): Partial<ChatCompletionRequest> {

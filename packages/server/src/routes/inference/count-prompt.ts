@@ -1,0 +1,40 @@
+import type { FastifyRequest } from 'fastify';
+import type { ChatCompletionRequest } from '@trainyard/protocol';
+
+import { checkChatRequest } from '../../wire/chat/chat-request.ts';
+import { toTokenizeInput } from '../../wire/chat/tokenize-request.ts';
+import type { RouteParts } from '../server-parts.ts';
+import { requestedModel } from './requested-model.ts';
+
+/**
+ * Tokens of the prompt that a chat would have.
+ *
+ * @throws {RequestError} as the chat would, but for a prompt that is longer than the context
+ */
+export async function countPrompt(
+  request: FastifyRequest,
+  body: ChatCompletionRequest,
+  parts: RouteParts,
+  signal: AbortSignal,
+): Promise<number> {
+  checkChatRequest(body);
+  const model = await requestedModel(request, body.model, parts);
+  const { messages, tools, chat_template_kwargs, reasoning_effort: effort } = body;
+  const variables = {
+    ...(effort ? { reasoning_effort: effort, enable_thinking: effort !== 'none' } : {}),
+    ...chat_template_kwargs,
+  };
+  const isOpen = body.continue_final_message ?? false;
+  const input = toTokenizeInput(
+    {
+      messages,
+      ...(tools ? { tools } : {}),
+      chat_template_kwargs: variables,
+      add_generation_prompt: !isOpen,
+      continue_final_message: isOpen,
+    },
+    model,
+  );
+  const { tokenIds } = await parts.inference.of(model.base.id).tokenize(input, { withTexts: false, signal });
+  return tokenIds.length;
+}
