@@ -123,6 +123,8 @@ describe.skipIf(!hasPython)('the unmodified client', () => {
         types: expect.arrayContaining(['response.created', 'response.output_text.delta', 'response.completed']),
         parsed,
         num_tops: [2],
+        carried: 'sun, sun',
+        counted: 0,
         usage: 0,
         errors: [
           ['BadRequestError', 400],
@@ -137,6 +139,7 @@ describe.skipIf(!hasPython)('the unmodified client', () => {
       'anthropic',
       {
         types: ['thinking', 'text', 'tool_use', 'tool_use'],
+        signed: ['unsigned', 'unsigned'],
         cities,
         stop: ['tool_use', 'end_turn'],
         answer,

@@ -60,6 +60,17 @@ def run_openai(url, key, model, _real):
         model=model, input="Good day", top_logprobs=2, include=["message.output_text.logprobs"], store=False
     )
     message = next(item for item in scored.output if item.type == "message")
+    # Agents that keep the conversation themselves send the reasoning back in its other spelling alone.
+    include: list = ["reasoning.encrypted_content"]
+    kept = client.responses.create(model=model, input=items[:1], tools=[tool], store=False, include=include)
+    carried: list = [items[0]]
+    for item in kept.output:
+        fields = item.model_dump(exclude_none=True, exclude={"content"} if item.type == "reasoning" else None)
+        carried.append(fields)
+        if item.type == "function_call":
+            carried.append({"type": "function_call_output", "call_id": item.call_id, "output": "sun"})
+    told = client.responses.create(model=model, input=carried, tools=[tool], store=False)
+    count = client.responses.input_tokens.count(model=model, input=carried, tools=[tool])
     try:
         client.embeddings.create(model=model, input="text")
         absent = None
@@ -76,6 +87,8 @@ def run_openai(url, key, model, _real):
         "types": sorted(set(types)),
         "parsed": parsed.output_parsed.model_dump(),
         "num_tops": sorted({len(entry.top_logprobs) for entry in message.content[0].logprobs}),
+        "carried": told.output_text,
+        "counted": count.input_tokens - told.usage.input_tokens,
         "usage": plain.usage.input_tokens + plain.usage.output_tokens - plain.usage.total_tokens,
         "errors": [
             error_of(lambda: client.responses.create(model=model, input="x", store=True)),
@@ -120,6 +133,7 @@ def run_anthropic(url, key, model, _real):
     return {
         "version": anthropic.__version__,
         "types": [block.type for block in first.content],
+        "signed": [block.signature for block in (*first.content, *final.content) if block.type == "thinking"],
         "cities": [call.input["city"] for call in calls],
         "stop": [first.stop_reason, second.stop_reason],
         "answer": "".join(block.text for block in second.content if block.type == "text"),

@@ -103,6 +103,22 @@ const LANGUAGES: readonly [name: string, spec: ConstraintSpec, allowed: string[]
     ['%json[ ]'],
     ['[]', '%json[      ]'],
   ],
+  [
+    'JSON in Lark with the separators that it names',
+    grammar(
+      'start: %json {"type":"array","items":{"type":"object","properties":{"a":{},"b":{}},"required":["a","b"]},"x-guidance":{"whitespace_flexible":false,"item_separator":", ","key_separator":": "}}',
+    ),
+    ['[]', '[{"a": 1, "b": [1, {"c": 2}]}, {"a": 0, "b": ""}]'],
+    ['[ ]', '[{"a":1, "b": 2}]', '[{"a": 1,"b": 2}]', '[{"a": 1, "b": 2 }]'],
+  ],
+  [
+    'JSON in Lark with separators that are none',
+    grammar(
+      'start: %json {"type":"array","items":{"type":"integer"},"x-guidance":{"whitespace_flexible":false,"item_separator":";"}}',
+    ),
+    ['[1, 2]', '[1,2]'],
+    ['[1;2]'],
+  ],
 ];
 
 describe('the language of', () => {

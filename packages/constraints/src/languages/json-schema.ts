@@ -1,9 +1,8 @@
 import { entriesOf, objectInOrder, parseInOrder, writeInOrder } from '@trainyard/protocol/json';
 import { closedSet, uniqueLists } from './closed-set.ts';
 import { ConstraintError } from '../contract/constraint-error.ts';
-import type { WhitespaceOption } from '../contract/constraint-spec.ts';
 import { namesControl, translateRegex } from './ecma-regex.ts';
-import { whitespaceGuidance } from './json-whitespace.ts';
+import { type SchemaWhitespace, whitespaceGuidance } from './json-whitespace.ts';
 import { byteLength, checkLimit } from '../contract/limits.ts';
 import { stringFormat } from './string-formats.ts';
 
@@ -16,7 +15,7 @@ import { stringFormat } from './string-formats.ts';
  */
 export function jsonSchemaSource(
   schema: unknown,
-  options: { whitespace: WhitespaceOption; closesObjects: boolean; isRelaxed?: boolean },
+  options: { whitespace: SchemaWhitespace; closesObjects: boolean; isRelaxed?: boolean },
 ): string {
   const parsed = typeof schema === 'string' ? parseSchemaText(schema) : schema;
   const walk = new SchemaWalk(parsed, options);

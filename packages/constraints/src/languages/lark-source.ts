@@ -1,10 +1,11 @@
 import { ConstraintError } from '../contract/constraint-error.ts';
 import { jsonSchemaSource } from './json-schema.ts';
+import { schemaWhitespace } from './json-whitespace.ts';
 import { byteLength, checkLimit } from '../contract/limits.ts';
 
 /**
- * A Lark grammar from a request → the one that is compiled: each schema after `%json` is checked, closed to `x-guidance` and
- * capped like a schema of its own. All else keeps llguidance's meaning.
+ * A Lark grammar from a request → the one that is compiled: each schema after `%json` is checked, closed to `x-guidance` but
+ * for its separators, and capped like a schema of its own. All else keeps llguidance's meaning.
  */
 export function larkSource(source: string): string {
   checkLimit('grammarBytes', byteLength(source));
@@ -24,7 +25,8 @@ export function larkSource(source: string): string {
     blank.lastIndex = at;
     at += blank.exec(source)![0].length;
     const end = endOfJson(source, at);
-    out += ` ${jsonSchemaSource(source.slice(at, end), { whitespace: { kind: 'capped' }, closesObjects: false })} `;
+    const schema = source.slice(at, end);
+    out += ` ${jsonSchemaSource(schema, { whitespace: schemaWhitespace(schema), closesObjects: false })} `;
     at = end;
   }
   return out;
