@@ -46,7 +46,6 @@ const ABSENT: readonly [RegExp, string][] = [
   [/^\/v1\/moderations$/, 'no model here judges texts'],
   [/^\/v1\/audio\/|^\/v1\/realtime/, 'the models served here read and write text, no sound'],
   [/^\/v1\/(images|videos)(\/|$)/, 'the models served here read and write text, no images'],
-  [/^\/v1\/responses\/input_tokens$/, 'the tokens of a conversation are counted at /v1/tokenize'],
   [
     /^\/v1\/responses\/.|^\/v1\/conversations(\/|$)/,
     'answers are not kept: send the whole conversation to /v1/responses',
