@@ -8,6 +8,7 @@ import type {
 import { quoting } from '@trainyard/protocol';
 
 import { sourceTextOf } from '../../json/source-texts.ts';
+import { refuseOtherCallers } from '../allowed-callers.ts';
 import { conflict, invalidAt, unsupported } from '../conflict.ts';
 import { refuseOtherFields } from '../refuse-other-fields.ts';
 
@@ -72,8 +73,7 @@ function toChatTool(tool: MessageTool, index: number): ChatTool {
   refuseOtherFields(tool, TOOL_FIELDS, place);
   const { name, description = null, input_schema: parameters, strict = null, allowed_callers: callers = null } = tool;
   if (parameters === undefined) throw invalidAt(`${place}.input_schema`, 'Field required', 'missing');
-  if (callers !== null && !callers.includes('direct'))
-    throw unsupported(`${place}.allowed_callers`, 'the model calls tools itself, which is `direct`');
+  refuseOtherCallers(callers, place);
   return { type: 'function', function: { name, description: withExamples(description, tool), parameters, strict } };
 }
 

@@ -1,6 +1,7 @@
 import { type ChatCompletionRequest, quoting, type ResponsesRequest, type ResponseTool } from '@trainyard/protocol';
 
 import { isObject } from '../../json/is-object.ts';
+import { refuseOtherCallers } from '../allowed-callers.ts';
 import { conflict, invalidAt, unsupported } from '../conflict.ts';
 import { refuseOtherFields } from '../refuse-other-fields.ts';
 
@@ -93,9 +94,7 @@ function readMember(tool: ResponseTool, place: string, namespace: string | null)
       quoting`${NO_TOOLS}, only functions and custom tools of the client are called, got ${JSON.stringify(type)}`,
     );
   refuseOtherFields(tool, type === 'function' ? FUNCTION_FIELDS : CUSTOM_FIELDS, place);
-  const callers = tool.allowed_callers ?? null;
-  if (callers !== null && !callers.includes('direct'))
-    throw unsupported(`${place}.allowed_callers`, 'the model calls tools itself, which is `direct`');
+  refuseOtherCallers(tool.allowed_callers ?? null, place);
   for (const name of ['defer_loading', 'async'] as const)
     if (tool[name] === true)
       throw unsupported(`${place}.${name}`, 'every tool is shown at once, and each call is waited for');
