@@ -7,10 +7,6 @@ const MetricsSchema = Type.Unsafe<Record<string, number | boolean>>({
   type: 'object',
   additionalProperties: { type: ['number', 'boolean'] },
 });
-const ScalarsSchema = Type.Unsafe<Record<string, number | string | boolean | null>>({
-  type: 'object',
-  additionalProperties: { type: ['number', 'string', 'boolean', 'null'] },
-});
 
 /** A message (has `role`) or a sampled choice (has `message`); told apart by their keys, and read by the server's trajectory parser. */
 export const TrajectoryItemSchema = JsonObjectSchema;
@@ -34,6 +30,7 @@ const ExchangeSchema = Type.Object(
       tools: optionalNullable(Type.Array(JsonObjectSchema)),
     }),
     response: Type.Object({
+      id: Type.Optional(Type.Unknown()),
       model: optionalNullable(Type.String()),
       choices: Type.Array(TrajectoryItemSchema),
     }),
@@ -77,7 +74,7 @@ export const TrajectorySchema = Type.Object(
     initial_policy_version: optionalNullable(Type.Integer()),
     final_policy_version: optionalNullable(Type.Integer()),
     metrics: Type.Optional(MetricsSchema),
-    metadata: Type.Optional(ScalarsSchema),
+    metadata: Type.Optional(JsonObjectSchema),
     logs: Type.Optional(Type.Array(Type.String())),
   },
   { title: 'Trajectory' },
@@ -100,7 +97,7 @@ export const TrajectoryGroupSchema = Type.Object(
         }),
       ),
     ),
-    metadata: Type.Optional(ScalarsSchema),
+    metadata: Type.Optional(JsonObjectSchema),
     metrics: Type.Optional(MetricsSchema),
     logs: Type.Optional(Type.Array(Type.String())),
   },

@@ -15,15 +15,20 @@ interface SampledSoFar {
 export class ChoiceRecorder implements OutputRecorder {
   readonly #store: Pick<Store, 'recordChoice'>;
   readonly #source: { entityId: string; modelId: string; step: number; digest: string | null };
-  readonly #answerId = randomUUID();
+  readonly #answerId: string;
   readonly #choices = new Map<number, SampledSoFar>();
   #promptTokenIds = new Int32Array();
 
   constructor(
     store: Pick<Store, 'recordChoice'>,
-    { entityId, model }: { entityId: string; model: Extract<ResolvedModel, { kind: 'checkpoint' }> },
+    {
+      entityId,
+      model,
+      answerId = randomUUID(),
+    }: { entityId: string; model: Extract<ResolvedModel, { kind: 'checkpoint' }>; answerId?: string | undefined },
   ) {
     this.#store = store;
+    this.#answerId = answerId;
     this.#source = { entityId, modelId: model.modelId, step: model.step, digest: model.digest };
   }
 

@@ -14,6 +14,7 @@ let server: TestServer;
 let modelId: string;
 let choice: ChatCompletion['choices'][number];
 let drawn: ChatCompletion['choices'][number];
+let drawnId: string;
 /** As the engine tells it. */
 const SAMPLING = {
   settings: { isMasked: true, temperature: 0.5 },
@@ -31,7 +32,9 @@ beforeAll(async () => {
       yield event.kind === 'finished' ? { ...event, sampling } : event;
     }
   };
-  [drawn] = (await server.chat({ model: 'agent' })).json<ChatCompletion>().choices as [typeof drawn];
+  const answered = (await server.chat({ model: 'agent', n: 2 })).json<ChatCompletion>();
+  drawn = answered.choices[1]!;
+  drawnId = answered.id;
   server.inference.script = script;
 });
 afterAll(() => server.close());
@@ -108,6 +111,40 @@ describe.each([
     const edited = { ...drawn, token_ids: [9, 9, 9], logprobs: { content: entries } };
     expect((await trained([edited])).read[0]).not.toHaveProperty('sampling');
   });
+
+  test('finds the record of a choice that has its tokens by the id of the answer, where a client dropped that of the record', async () => {
+    const { record_id: _, ...bare } = drawn;
+    const named = { ...bare, id: drawnId };
+    const entries = drawn.logprobs!.content.map((entry) => ({ ...entry, token: 'token_id:9' }));
+    const { read, data } = await trained([
+      named,
+      { ...named, index: 2 },
+      { ...named, id: `chatcmpl-${'0'.repeat(32)}` },
+      { ...named, id: 7 },
+      { ...named, token_ids: [9, 9, 9], logprobs: { content: entries } },
+      // What has no tokens of its own stays context: only a record that it names itself would train it.
+      { ...named, token_ids: null, logprobs: null },
+    ]);
+    expect(read[0]).toMatchObject({ kind: 'choice', sampling: SAMPLING, promptTokenIds: Int32Array.of(1, 2, 3) });
+    for (const item of read.slice(1)) expect(item).not.toHaveProperty('sampling');
+    expect(read.at(-1)).toMatchObject({ kind: 'message' });
+    expect(data).toMatchObject({ num_unknown_records: 0 });
+  });
+
+  test.each([{ 'x-request-id': 'a'.repeat(32) }, null])(
+    'ids that a client says, and may say again, name no record (%o)',
+    async (headers) => {
+      const fields = { model: 'agent', ...(headers === null ? { request_id: 'b'.repeat(32) } : {}) };
+      const said = async () => (await server.chat(fields, headers ?? {})).json<ChatCompletion>();
+      const [first, second] = [await said(), await said()];
+      expect(first.id).toBe(second.id);
+      expect(first.choices[0]!.record_id).not.toBe(second.choices[0]!.record_id);
+      const { record_id: _, ...bare } = first.choices[0]!;
+      const { read } = await trained([{ ...bare, id: first.id }, first.choices[0]]);
+      expect(read[0]).not.toHaveProperty('promptTokenIds');
+      expect(read[1]).toMatchObject({ promptTokenIds: Int32Array.of(1, 2, 3) });
+    },
+  );
 
   test('counts records that are not there, of other entities and deleted models too, and reads the choice without', async () => {
     const doomed = await server.makeModel('doomed');

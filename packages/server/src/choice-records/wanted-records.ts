@@ -27,14 +27,14 @@ export async function findWantedRecords(
   find: FindRecords,
 ): Promise<WantedRecords> {
   const needed: string[] = [];
-  const complete = new Map<string, unknown>();
+  const complete = new Map<string, unknown[]>();
   for (const group of groups) {
     for (const trajectory of group.trajectories) {
       for (const { messages_and_choices: items } of [trajectory, ...(trajectory.additional_histories ?? [])]) {
         for (const item of items ?? []) {
           const named = namedRecord(item);
           if (named?.isNeeded === true) needed.push(named.id);
-          else if (named !== null) complete.set(named.id, item);
+          else if (named !== null) addTo(complete, named.id, item);
         }
       }
     }
@@ -45,13 +45,21 @@ export async function findWantedRecords(
   const ids = [...new Set([...isNeeded, ...complete.keys()])];
   for (let start = 0; start < ids.length; start += FOUND_AT_ONCE) {
     for (const [id, record] of await find(ids.slice(start, start + FOUND_AT_ONCE))) {
-      // Ids that a client changed were drawn in no way that the record knows of.
-      if (!isNeeded.has(id) && !hasTokensOf(complete.get(id), record)) continue;
-      const isPlain = !isNeeded.has(id) && record.sampling === null;
+      // Ids that a client changed were drawn in no way that the record knows of. Only with its own tokens can it tell them from those of another choice.
+      const items = complete.get(id) ?? [];
+      const numUnchanged = items.filter((item) => hasTokensOf(item, record)).length;
+      if (!isNeeded.has(id) && numUnchanged === 0) continue;
+      const isPlain = !isNeeded.has(id) && record.sampling === null && numUnchanged === items.length;
       const promptTokenIds = prompts.keep(record.promptTokenIds);
       records.set(id, isPlain ? { kind: 'plain', promptTokenIds } : { kind: 'sampled', ...record, promptTokenIds });
     }
     await nextTurn();
   }
   return { records, numUnknown: needed.filter((id) => !records.has(id)).length };
+}
+
+function addTo(lists: Map<string, unknown[]>, key: string, item: unknown): void {
+  const list = lists.get(key);
+  if (list === undefined) lists.set(key, [item]);
+  else list.push(item);
 }

@@ -32,7 +32,7 @@ export async function admitChat(
   const admitted = await admitModel(request, body, idPrefix, parts);
   const format = answerFormatOf(body, admitted.model, parts);
   const generate = toChatGenerateRequest(body, admitted.context, format);
-  const recorder = format.isRecorded ? newRecorder(request, admitted.model, parts) : null;
+  const recorder = format.isRecorded ? newRecorder(request, admitted.model, parts, admitted.ownId) : null;
   const scoresField = (body.prompt_logprobs ?? null) === null ? 'echo' : 'prompt_logprobs';
   return { ...admitted, format, generate, recorder, constraintField: constraintField(body), scoresField };
 }

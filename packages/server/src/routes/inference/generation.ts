@@ -28,6 +28,8 @@ export interface AdmittedModel {
   inference: ModelInference;
   context: RequestContext;
   identity: AnswerIdentity;
+  /** The answer's id behind its prefix where the service made it up. Absent where the client said it, and may say it again. */
+  ownId?: string;
   /** See `GenerationOptions`. */
   faultOf: (error: unknown) => Promise<unknown>;
 }
@@ -45,6 +47,7 @@ export async function admitModel(
   if (adapter === 'missing') throw deleted(model);
   const requestId = request.headers['x-request-id'] === undefined ? (body.request_id ?? request.id) : request.id;
   const id = `${idPrefix}${requestId}`;
+  const isOwn = requestId === request.id && requestId !== request.headers['x-request-id'];
   return {
     model,
     inference: tracedInference(request, parts, {
@@ -68,18 +71,24 @@ export async function admitModel(
       model: model.name,
       fingerprint: fingerprintOf(model),
     },
+    ...(isOwn ? { ownId: requestId } : {}),
     faultOf: (error) => orDeleted(error, model, caller.entityId, parts),
   };
 }
 
-/** For one prompt of a request to a trained model; null for another. */
+/**
+ * For one prompt of a request to a trained model; null for another.
+ *
+ * @param answerId under which its records are found, unique among all answers. Default: made up
+ */
 export function newRecorder(
   request: FastifyRequest,
   model: ResolvedModel,
   { store }: Pick<RouteParts, 'store'>,
+  answerId?: string,
 ): ChoiceRecorder | null {
   return model.kind === 'checkpoint'
-    ? new ChoiceRecorder(store, { entityId: callerOf(request).entityId, model })
+    ? new ChoiceRecorder(store, { entityId: callerOf(request).entityId, model, answerId })
     : null;
 }
 

@@ -31,8 +31,10 @@ export interface CallHistory {
 /** Each choice behind the messages of the request: what a chat says is what a history has. */
 export function chatHistories({ request, response }: WireExchange): CallHistory[] {
   const { messages, tools = null } = request;
+  const { id } = response;
   return response.choices.map((choice, index) => ({
-    history: { messages_and_choices: [...messages, choice], tools },
+    // A client that puts a stream together keeps the id of the answer alone.
+    history: { messages_and_choices: [...messages, 'record_id' in choice ? choice : { ...choice, id }], tools },
     placeInCall: ([list, item, ...rest]) => {
       if (list === 'tools') return ['request', 'tools', ...(item === undefined ? [] : [item]), ...rest];
       const isMessage = Number(item) < messages.length;

@@ -1,4 +1,4 @@
-import type { RecordedSampling } from '@trainyard/store';
+import { choiceRecordId, type RecordedSampling } from '@trainyard/store';
 import { isObject } from '../../json/is-object.ts';
 
 /** A choice of a trajectory that names the service's own record of what was sampled. */
@@ -31,10 +31,25 @@ interface Contradiction {
 
 /** The record that an item names; null when it names none. */
 export function namedRecord(item: unknown): { id: string; isNeeded: boolean } | null {
-  if (!isObject(item) || typeof item['record_id'] !== 'string') return null;
+  if (!isObject(item)) return null;
   const isReply = isObject(item['message']) || item['role'] === 'assistant';
+  if (!isReply) return null;
   // One that has its own tokens and log-probabilities needs the record only to know how they were drawn.
-  return isReply ? { id: item['record_id'], isNeeded: !isComplete(item) } : null;
+  const { record_id: id } = item;
+  if (typeof id === 'string') return { id, isNeeded: !isComplete(item) };
+  const answered = isComplete(item) ? recordOfAnswer(item['id'], item['index']) : null;
+  return answered === null ? null : { id: answered, isNeeded: false };
+}
+
+/** Ids of chats that the service made up itself: nobody else's answer has them. */
+const ANSWER_ID = /^chatcmpl-([0-9a-f]{32})$/;
+
+/** Clients that build choices of their own keep the answer's id where they drop `record_id`. */
+function recordOfAnswer(answer: unknown, index: unknown): string | null {
+  const answerId = typeof answer === 'string' ? ANSWER_ID.exec(answer)?.[1] : undefined;
+  return answerId === undefined || !Number.isSafeInteger(index)
+    ? null
+    : choiceRecordId({ answerId, choiceIndex: index as number });
 }
 
 /** Whether the tokens of an item that has its own are those of the record. */
