@@ -106,6 +106,7 @@ export type {
   ChunkDelta,
   ChunkUsage,
   CompletionUsage,
+  PolicyTokenSpan,
   StreamError,
   ToolCallDeltaEntry,
   WireFinishReason,

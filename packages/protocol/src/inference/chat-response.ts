@@ -28,6 +28,24 @@ export const RecordIdSchema = Type.String({
     'Under this id the service keeps what was sampled: training takes the tokens and log-probabilities from there where a choice comes without them. Absent for the base model, with `use_beam_search` and with `logprobs_mode: processed_logprobs`.',
 });
 
+const PolicyTokenSpanSchema = Type.Object(
+  {
+    start_token: Type.Integer({ minimum: 0, description: 'Of the sampled tokens, the first of the span.' }),
+    end_token: Type.Integer({ minimum: 1, description: 'The one behind its last.' }),
+    generation_id: Type.String({ description: "The answer's id." }),
+    policy_version: Type.Integer({ minimum: 0, description: 'The step of the model that sampled them.' }),
+    lora_slot: Type.String({ description: "The answer's `model`." }),
+    update_seq: Type.Integer({ minimum: 0, description: 'The step again: weights never change below a step.' }),
+  },
+  { title: 'PolicyTokenSpan' },
+);
+export type PolicyTokenSpan = Static<typeof PolicyTokenSpanSchema>;
+
+const PolicyTokenSpansSchema = Type.Array(PolicyTokenSpanSchema, {
+  description:
+    'Which step of the model sampled which tokens, as ART asks of an evaluation: one span, since an answer is sampled by one step. With the `token_ids` of trained models.',
+});
+
 const RoleSchema = Type.String({
   description: "`assistant`, or the last message's role with `add_generation_prompt: false`.",
 });
@@ -68,6 +86,7 @@ const ChatCompletionChoiceSchema = Type.Object(
     token_ids: TokenIdsSchema,
     routed_experts: Type.Null(),
     record_id: Type.Optional(RecordIdSchema),
+    policy_token_spans: Type.Optional(PolicyTokenSpansSchema),
   },
   { title: 'ChatCompletionChoice' },
 );
@@ -179,10 +198,11 @@ const ChunkChoiceSchema = Type.Object(
     stop_reason: Type.Optional(StopReasonSchema),
     token_ids: Type.Optional(TokenIdsSchema),
     record_id: Type.Optional(RecordIdSchema),
+    policy_token_spans: Type.Optional(PolicyTokenSpansSchema),
   },
   { title: 'ChunkChoice' },
 );
-/** One choice of a chunk. `stop_reason` and `record_id` are present only when `finish_reason` is not null. */
+/** One choice of a chunk. `stop_reason`, `record_id` and `policy_token_spans` are present only when `finish_reason` is not null. */
 export type ChunkChoice = Static<typeof ChunkChoiceSchema>;
 
 export const ChunkUsageSchema = Type.Object(

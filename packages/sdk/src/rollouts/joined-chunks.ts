@@ -27,6 +27,7 @@ export class JoinedChunks {
       if (piece.finish_reason !== null) choice.finish_reason = piece.finish_reason;
       if (piece.stop_reason !== undefined) choice.stop_reason = piece.stop_reason;
       if (piece.record_id !== undefined) choice.record_id = piece.record_id;
+      if (piece.policy_token_spans !== undefined) choice.policy_token_spans = piece.policy_token_spans;
     }
   }
 

@@ -71,6 +71,31 @@ test.each([1, 2])('a stream tells it in the finish chunk of each choice, with st
     expect(await recordOf(id as string)).toMatchObject({ choiceIndex: index, tokenIds: SAMPLED.tokenIds });
 });
 
+test.each(['whole', 'streamed'])(
+  'each choice of a trained model says which step sampled its tokens (%s)',
+  async (way) => {
+    const spansOf = async (fields: Record<string, unknown>) => {
+      if (way === 'whole') {
+        const { id, choices } = (await server.chat(fields)).json<ChatCompletion>();
+        return { id, spans: choices.flatMap(({ policy_token_spans: spans }) => spans ?? []) };
+      }
+      const { events } = readEvents((await server.chat({ ...fields, stream: true })).body);
+      const ended = events.flatMap((event) => event.choices ?? []).filter((choice) => choice.finish_reason !== null);
+      return { id: events[0]!.id, spans: ended.flatMap(({ policy_token_spans: spans }) => spans ?? []) };
+    };
+    for (const [model, step] of [
+      ['agent', 1],
+      ['agent:step0', 0],
+    ] as const) {
+      const { id, spans } = await spansOf({ model, n: 2 });
+      const span = { start_token: 0, end_token: 3, generation_id: id, policy_version: step, update_seq: step };
+      expect(spans).toEqual([span, span].map((one) => ({ ...one, lora_slot: `acme/demo/agent:step${step}` })));
+    }
+    expect((await spansOf({ model: 'agent', return_token_ids: false })).spans).toEqual([]);
+    expect((await spansOf({ model: 'tiny/base', return_token_ids: true })).spans).toEqual([]);
+  },
+);
+
 test('nothing is kept of what training cannot go by', async () => {
   const unkept: object[] = [{ model: 'tiny/base' }, { use_beam_search: true }, { logprobs_mode: 'processed_logprobs' }];
   for (const fields of unkept)

@@ -23,6 +23,7 @@ export interface ScriptedChat {
 
 const FORMAT: AnswerFormat = {
   isTrainedModel: false,
+  policyStep: null,
   hasLogprobs: false,
   hasTokensAsIds: false,
   hasTokenIds: false,

@@ -6,6 +6,7 @@ import type { ResolvedModel } from '../../contract/model-names.ts';
 import type { CompletedEvent, OpenedGeneration, ParsedReply } from '../../streams/chat-events.ts';
 import { hidesTokens, toFinishReason, toMessage } from './chat-reply.ts';
 import type { AnswerFormat } from './chat-request.ts';
+import { policySpans } from './policy-spans.ts';
 import { type OrderedPromptLogprobs, toChoiceLogprobs, toPromptLogprobs } from '../logprobs.ts';
 
 /** Fields shared by all chunks of one answer. */
@@ -84,7 +85,7 @@ export async function collectAnswer(
     object: 'chat.completion',
     created: identity.created,
     model: identity.model,
-    choices: choices.map((choice, index) => toChoice(choice, index, format)),
+    choices: choices.map((choice, index) => toChoice(choice, index, format, identity)),
     service_tier: null,
     system_fingerprint: identity.fingerprint,
     usage: toUsage(usage),
@@ -97,7 +98,12 @@ export async function collectAnswer(
   };
 }
 
-function toChoice(choice: CollectedChoice, index: number, format: AnswerFormat): ChatCompletionChoice {
+function toChoice(
+  choice: CollectedChoice,
+  index: number,
+  format: AnswerFormat,
+  identity: AnswerIdentity,
+): ChatCompletionChoice {
   const isHidden = hidesTokens(format, choice.parsed !== null);
   return {
     index,
@@ -108,6 +114,7 @@ function toChoice(choice: CollectedChoice, index: number, format: AnswerFormat):
     token_ids: format.hasTokenIds && !isHidden ? choice.tokenIds : null,
     routed_experts: null,
     ...(choice.recordId === null ? {} : { record_id: choice.recordId }),
+    ...(isHidden ? {} : policySpans(format, identity, choice.tokenIds.length)),
   };
 }
 

@@ -5,6 +5,7 @@ import type { AnswerIdentity } from './chat-answer.ts';
 import type { OpenedGeneration, OutputEvent } from '../../streams/chat-events.ts';
 import { hidesTokens, toDelta, toFinishReason } from './chat-reply.ts';
 import type { AnswerFormat } from './chat-request.ts';
+import { policySpans } from './policy-spans.ts';
 import { toChoiceLogprobs } from '../logprobs.ts';
 import { OutputGatherer } from '../../streams/output-gatherer.ts';
 import { ToldEvents } from '../../streams/told-events.ts';
@@ -105,6 +106,7 @@ class ChunkWriter {
       finish_reason: toFinishReason({ finishReason, parsed }, this.#format),
       stop_reason: stopReason,
       ...(recordId === undefined ? {} : { record_id: recordId }),
+      ...(isHidden ? {} : policySpans(this.#format, this.#head, this.#counts.get(event.index) ?? 0)),
     };
   }
 

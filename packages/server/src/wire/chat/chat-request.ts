@@ -24,6 +24,8 @@ import { answerToolChoice, checkTools, replyReading, type ReportedToolChoice } f
 export interface AnswerFormat {
   /** The model is one that is trained here, so its prompts are rendered as training renders them. */
   isTrainedModel: boolean;
+  /** The step that samples; null for a model that is not trained here. */
+  policyStep: number | null;
   hasLogprobs: boolean;
   /** Tokens of logprob entries as `token_id:N`. */
   hasTokensAsIds: boolean;
@@ -125,6 +127,7 @@ export function answerFormatOf(
   const isTrained = model.kind === 'checkpoint';
   return {
     isTrainedModel: isTrained,
+    policyStep: isTrained ? model.step : null,
     hasLogprobs: body.logprobs ?? isTrained,
     hasTokensAsIds: body.return_tokens_as_token_ids ?? isTrained,
     hasTokenIds: body.return_token_ids ?? isTrained,
