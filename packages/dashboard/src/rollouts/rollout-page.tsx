@@ -104,7 +104,7 @@ function Conversation({ rollout }: { rollout: TrajectoryContent }) {
           {facts.map(([name, value]) => (
             <div key={name}>
               <dt>{shownName(name)}</dt>
-              <dd>{shownName(String(value))}</dd>
+              <dd>{shownName(typeof value === 'string' ? value : JSON.stringify(value))}</dd>
             </div>
           ))}
         </dl>

@@ -92,6 +92,28 @@ describe.each([
     );
   });
 
+  test('a call whose choices lost their records, as a stream that the client put together, is found by its id', async () => {
+    const { record_id: _, ...choice } = answer.choices[0]!;
+    const { trajectories } = await trained([{ exchanges: { chat_completions: [call({ choices: [choice] })] } }]);
+    const listed = await trained([{ messages_and_choices: [QUESTION, answer.choices[0]] }]);
+    const [found, told] = [trajectories, listed.trajectories].map(([one]) => one!.histories[0]!.items[1]);
+    expect(told).toMatchObject({ sampling: null, promptTokenIds: { length: 3 } });
+    expect(found).toEqual(told);
+  });
+
+  test('calls of tools in the form of LangChain are read as those of a chat', async () => {
+    const theirs = { id: 'c', type: 'tool_call', name: 'look', args: { far: true } };
+    const call = { id: 'c', type: 'function', function: { name: 'look', arguments: { far: true } } };
+    const items = (one: object) => [QUESTION, { role: 'assistant', content: '', tool_calls: [one] }, answer.choices[0]];
+    const conversation = (one: object) => ({
+      messages_and_choices: items(one),
+      additional_histories: [{ messages_and_choices: items(one) }],
+    });
+    const [read, expected] = [await trained([conversation(theirs)]), await trained([conversation(call)])];
+    expect(read.trajectories).toEqual(expected.trajectories);
+    expect(read.trajectories[0]!.histories[1]!.items[1]).toMatchObject({ message: { tool_calls: [call] } });
+  });
+
   describe('calls of the other forms', () => {
     const asked = async <Answer>(path: string, body: object): Promise<Answer> => {
       const response = await server.request('POST', path, { model: 'agent', ...body });

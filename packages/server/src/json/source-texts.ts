@@ -11,7 +11,7 @@ interface Within {
 }
 
 const TOOL: Places = { function: { parameters: 'kept' }, parameters: 'kept', input_schema: 'kept' };
-const CALLS: Places = { each: { function: { arguments: 'kept' } } };
+const CALLS: Places = { each: { function: { arguments: 'kept' }, args: 'kept' } };
 const MESSAGES = { each: { tool_calls: CALLS } };
 const CHOICES = { each: { message: { tool_calls: CALLS } } };
 const HISTORY: Within = { messages_and_choices: { each: { ...MESSAGES.each, ...CHOICES.each } } };

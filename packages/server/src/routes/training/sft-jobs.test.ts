@@ -74,6 +74,18 @@ test('arguments that are objects become texts where they would lose something, a
   expect([refused.statusCode, refused.body]).toEqual([422, expect.stringContaining('finite number')]);
 });
 
+test('a call in the form of LangChain is kept as that of a chat', async () => {
+  const turn = (call: string) =>
+    `{"messages":[{"role":"user","content":"x"},{"role":"assistant","content":"","tool_calls":[${call}]}]}`;
+  const theirs = '{"name":"f","args":{"b":1.0},"id":"1","type":"tool_call"}';
+  const chats = (args: string) => `{"id":"1","type":"function","function":{"name":"f","arguments":${args}}}`;
+  const { lines } = await created(dataUrl([turn(theirs), turn(theirs.replace('1.0', '2'))].join('\n')));
+  expect(lines.map((one) => JSON.stringify(one))).toEqual([
+    turn(chats(JSON.stringify('{"b":1.0}'))),
+    turn(chats('{"b":2}')),
+  ]);
+});
+
 async function refused(url: string, body: object = {}): Promise<{ status: number; code: string; message: string }> {
   const before = await server.blobs.listKeys();
   const response = await create(url, body);

@@ -24,8 +24,10 @@ const said = (content: string, reward: number) => ({
   ],
   reward,
 });
+/** Any JSON, as ART sends it from 0.5.19 on. */
+const METADATA = { scenario_id: 'one', tags: ['x', { of: [null, true] }] };
 const GROUPS = [
-  { trajectories: [said('a', 1), said('b', 0)], metadata: { scenario_id: 'one' } },
+  { trajectories: [said('a', 1), { ...said('b', 0), metadata: METADATA }], metadata: METADATA },
   { trajectories: [said('c', 0.5)], exceptions: [{ type: 'E', message: 'm' }] },
 ];
 
@@ -81,7 +83,7 @@ test('a trajectory is told as it was sent, with the rest of its group, until its
   expect(told).toMatchObject({
     reward: 0,
     content: GROUPS[0]?.trajectories[1],
-    group_content: { metadata: { scenario_id: 'one' } },
+    group_content: { metadata: METADATA },
   });
   expect((await one(`${jobId}.1.0`)).json()).toMatchObject({
     content: { reward: 0.5 },
@@ -93,6 +95,27 @@ test('a trajectory is told as it was sent, with the rest of its group, until its
   for (const key of blobKeys) await server.blobs.remove(key);
   await server.request('DELETE', `/v1/preview/models/${modelId}`);
   expect((await one(`${jobId}.0.1`)).statusCode).toBe(404);
+});
+
+test('metadata may be any JSON that can be told again', async () => {
+  const modelId = await server.makeModel('described');
+  const log = (text: string) =>
+    server.request('POST', `/v1/preview/models/${modelId}/log`, `{"split":"val","trajectory_groups":[${text}]}`, {
+      'content-type': 'application/json',
+    });
+  const trajectory = JSON.stringify(said('a', 1)).slice(0, -1);
+  const groupWith = (metadata: string) => `{"trajectories":[${trajectory}}],"metadata":${metadata}}`;
+  const nested = (depth: number) => `{"a":${'['.repeat(depth)}${']'.repeat(depth)}}`;
+  for (const [group, param] of [
+    [`{"trajectories":[${trajectory},"metadata":{"a":[1e999]}}]}`, 'trajectory_groups.0.trajectories.0.metadata.a.0'],
+    [groupWith('{"a":{"b":-1e999}}'), 'trajectory_groups.0.metadata.a.b'],
+    [groupWith('[]'), 'trajectory_groups.0.metadata'],
+    [groupWith(nested(1000)), 'trajectory_groups.0.metadata'],
+  ] as const) {
+    const answer = await log(group);
+    expect([answer.statusCode, answer.json<Partial<ErrorBody>>().error?.param]).toEqual([422, param]);
+  }
+  expect((await log(groupWith(nested(100)))).statusCode).toBe(200);
 });
 
 test('an unknown trajectory and one of another entity are the same 404', async () => {

@@ -8,7 +8,10 @@ import type {
 } from '@trainyard/protocol';
 
 import { parseModelName } from '../../contract/model-names.ts';
+import { INFINITE, placeOfInfinity } from '../../json/infinite-numbers.ts';
+import { isDeeperThan, MAX_JSON_DEPTH, TOO_DEEP } from '../../json/json-depth.ts';
 import { type CallHistory, chatHistories, OTHER_FORMS } from './call-histories.ts';
+import { withChatCalls } from './langchain-calls.ts';
 import { type Place, TrajectoryFormatError } from './trajectory-format-error.ts';
 
 /** The model that is trained, by the names that calls to it had. */
@@ -40,7 +43,8 @@ const sources = new WeakMap<WireTrajectory, readonly Source[]>();
  * Calls of other models, a judge's for instance, are left out and counted.
  *
  * @param index place of the group in the job, for messages
- * @throws {TrajectoryFormatError} for calls beside histories, and for calls of the policy whose tokens are not known
+ * @throws {TrajectoryFormatError} for calls beside histories, for calls of the policy whose tokens are not known, and for metadata that
+ * cannot be written again
  */
 export function completeGroup(
   group: SentTrajectoryGroup,
@@ -48,10 +52,13 @@ export function completeGroup(
   policy: PolicyNames,
 ): { group: WireTrajectoryGroup; numForeignExchanges: number } {
   let numForeignExchanges = 0;
+  const groupPlace: Place = ['body', 'trajectory_groups', index];
+  checkMetadata(group, groupPlace);
   const trajectories = (group.trajectories ?? []).map((trajectory, number): WireTrajectory => {
+    const place: Place = [...groupPlace, 'trajectories', number];
+    checkMetadata(trajectory, place);
     const { exchanges, ...rest } = { ...trajectory, reward: trajectory.reward ?? 0 };
-    if (exchanges === undefined || exchanges === null || isEmpty(exchanges)) return rest;
-    const place: Place = ['body', 'trajectory_groups', index, 'trajectories', number];
+    if (exchanges === undefined || exchanges === null || isEmpty(exchanges)) return withReadableCalls(rest);
     const told = readExchanges(exchanges, place, policy);
     if (rest.messages_and_choices?.length || rest.additional_histories?.length || rest.tools) {
       throw invalid(
@@ -114,6 +121,31 @@ function isPolicy(model: unknown, policy: PolicyNames): boolean {
   const name = typeof model === 'string' ? parseModelName(model) : null;
   if (name === null || name.name !== policy.name) return false;
   return name.project === null || (name.project === policy.project && name.entity === policy.entity);
+}
+
+function withReadableCalls(trajectory: WireTrajectory): WireTrajectory {
+  const { messages_and_choices: items, additional_histories: others } = trajectory;
+  return {
+    ...trajectory,
+    ...(items === undefined ? {} : { messages_and_choices: withChatCalls(items) as typeof items }),
+    ...(others === undefined
+      ? {}
+      : {
+          additional_histories: others.map((history) => ({
+            ...history,
+            messages_and_choices: withChatCalls(history.messages_and_choices) as typeof history.messages_and_choices,
+          })),
+        }),
+  };
+}
+
+/** It is written again as text. */
+function checkMetadata({ metadata }: Pick<SentTrajectoryGroup, 'metadata'>, place: Place): void {
+  if (isDeeperThan(metadata, MAX_JSON_DEPTH))
+    throw new TrajectoryFormatError({ loc: [...place, 'metadata'], msg: TOO_DEEP, type: 'recursion_limit' });
+  const infinite = placeOfInfinity(metadata);
+  if (infinite === null) return;
+  throw new TrajectoryFormatError({ loc: [...place, 'metadata', ...infinite], msg: INFINITE, type: 'finite_number' });
 }
 
 function isEmpty(exchanges: WireExchanges): boolean {

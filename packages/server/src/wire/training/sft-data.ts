@@ -6,10 +6,12 @@ import { isDeeperThan, MAX_JSON_DEPTH, TOO_DEEP } from '../../json/json-depth.ts
 import { INFINITE, placeOfInfinity } from '../../json/infinite-numbers.ts';
 import { jsonFaultPosition } from '../../json/json-fault.ts';
 import { RequestError } from '../../faults/request-error.ts';
+import { isObject } from '../../json/is-object.ts';
 import { keepSourceTexts } from '../../json/source-texts.ts';
 import { lineFault, textLines } from '../../json/text-lines.ts';
 import { compileLargeBodyCheck } from '../../faults/validation.ts';
 import { writeArguments } from '../written-arguments.ts';
+import { withChatCalls } from './langchain-calls.ts';
 
 const checkLine = compileLargeBodyCheck(SftLineSchema);
 
@@ -40,8 +42,10 @@ export function sftExampleOf({ messages, tools }: WireSftLine): SftExample {
 }
 
 function readLine(text: string, number: number, place: Place): WireSftLine {
-  const value = parsed(text, number, place);
-  if (isDeeperThan(value, MAX_JSON_DEPTH)) throw lineFault(place, number, 'recursion_limit', TOO_DEEP);
+  const sent = parsed(text, number, place);
+  if (isDeeperThan(sent, MAX_JSON_DEPTH)) throw lineFault(place, number, 'recursion_limit', TOO_DEEP);
+  keepSourceTexts(sent, text);
+  const value = withMessages(sent);
   try {
     checkLine(value);
   } catch (error) {
@@ -53,7 +57,6 @@ function readLine(text: string, number: number, place: Place): WireSftLine {
   const { messages, tools } = value as WireSftLine;
   const infinite = placeOfInfinity({ messages, tools });
   if (infinite !== null) throw lineFault(place, number, 'finite_number', INFINITE, infinite);
-  keepSourceTexts(value, text);
   writeArguments(messages);
   messages.forEach((message, index) => {
     const at = ['messages', index];
@@ -73,6 +76,13 @@ function readLine(text: string, number: number, place: Place): WireSftLine {
     });
   });
   return { messages, ...(tools === undefined || tools === null ? {} : { tools }) };
+}
+
+/** Calls in the form of LangChain are those of a chat. */
+function withMessages(value: unknown): unknown {
+  if (!isObject(value) || !Array.isArray(value['messages'])) return value;
+  const messages = withChatCalls(value['messages']);
+  return messages === value['messages'] ? value : { ...value, messages };
 }
 
 function parsed(text: string, number: number, place: Place): unknown {

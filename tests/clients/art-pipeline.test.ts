@@ -1,0 +1,69 @@
+import type { ListPage, TrainingJobObject } from '@trainyard/protocol';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+
+import type { OwnService } from '../../scripts/own-service.ts';
+import { ART_TIMEOUT_MS, installedArtReleases, runArtClient } from '../support/art-client.ts';
+import { smallService } from '../support/small-service.ts';
+
+interface Report {
+  pipeline: { model_id: string; steps: number[]; evaluated: { val: number[]; test: number[] } };
+  recorded: { model_id: string; step: number; num_calls: number[][] };
+}
+
+const releases = await installedArtReleases();
+
+// 0.5.18 has neither a pipeline that trains elsewhere than on its own GPUs, nor calls that it records.
+describe.runIf(releases.includes('art-newest'))(
+  'the newest unmodified openpipe-art client, beyond its plain loop',
+  () => {
+    let service: OwnService;
+    let report: Report;
+
+    beforeAll(async () => {
+      service = await smallService();
+      report = await runArtClient<Report>('art_pipeline_client.py', service, 'art-newest');
+    }, ART_TIMEOUT_MS);
+
+    afterAll(async () => {
+      await service.close();
+    });
+
+    async function jobsOf(modelId: string): Promise<TrainingJobObject[]> {
+      const response = await fetch(`${service.url}/preview/models/${modelId}/training-jobs?order=asc`, {
+        headers: { authorization: `Bearer ${service.apiKey}` },
+      });
+      return ((await response.json()) as ListPage<TrainingJobObject>).data;
+    }
+
+    it('trains while it samples, and goes on where an earlier run ended', async () => {
+      expect(report.pipeline.steps).toEqual([2, 3]);
+      const jobs = await jobsOf(report.pipeline.model_id);
+      expect(
+        jobs.map(({ config, group_outcomes: outcomes }) => [config!['kl_penalty_reference_step'], outcomes]),
+      ).toEqual([0, 0, 1].map((reference) => [reference, ['trained', 'trained']]));
+      expect(jobs[2]!.config).toMatchObject({ loss_fn: 'ppo', scale_rewards: false, kl_penalty_coef: 0.02 });
+    });
+
+    it('evaluates every step by the tokens that this very step sampled', () => {
+      // Without `policy_token_spans` of that step it throws the evaluation away.
+      expect(report.pipeline.evaluated).toEqual({ val: [0, 1, 2, 3], test: [0, 1, 2, 3] });
+    });
+
+    it('calls of streams, threads and blocks within blocks are trained as they were drawn', async () => {
+      expect([report.recorded.step, report.recorded.num_calls]).toEqual([
+        1,
+        [
+          [2, 2, 2],
+          [1, 1, 1],
+        ],
+      ]);
+      const [job] = await jobsOf(report.recorded.model_id);
+      expect(job!.group_outcomes).toEqual(['trained', 'trained']);
+      const { num_replayed_choices: numReplayed, num_histories_trainable: numHistories } = job!.counts!;
+      expect(job!.counts).toMatchObject({ unreplayed_choices: {}, num_divergent_prompts: 0 });
+      // Of three rollouts one may have the mean reward of its group; the others' choices were all drawn at another temperature.
+      expect(numReplayed).toBe(numHistories);
+      expect(numReplayed).toBeGreaterThanOrEqual(2 * 4);
+    });
+  },
+);
