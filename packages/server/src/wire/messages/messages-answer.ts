@@ -4,7 +4,7 @@ import type { Message, MessageEvent, MessageReplyBlock, MessageStopReason, Messa
 import { JsonText } from '../../json/ordered-json.ts';
 import type { AnswerIdentity } from '../chat/chat-answer.ts';
 import { type BlockEvent, collectBlocks, type ReplyBlock, type ReplyEnd } from '../reply-blocks.ts';
-import { carryReasoning } from '../responses/carried-reasoning.ts';
+import { carryReasoning } from '../carried-reasoning.ts';
 
 /** Fields of an answer besides its blocks. */
 export interface MessageFormat {

@@ -12,7 +12,7 @@ import { isObject } from '../../json/is-object.ts';
 import { sourceTextOf } from '../../json/source-texts.ts';
 import { conflict, type FormNames, invalidAt, unsupported } from '../conflict.ts';
 import { refuseOtherFields } from '../refuse-other-fields.ts';
-import { carriedReasoning } from '../responses/carried-reasoning.ts';
+import { carriedReasoning } from '../carried-reasoning.ts';
 import { toChatTools, toToolChoice } from './messages-tools.ts';
 
 /** Names in a message request for the fields of a chat. */

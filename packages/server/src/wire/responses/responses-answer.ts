@@ -16,7 +16,7 @@ import {
 
 import type { AnswerIdentity } from '../chat/chat-answer.ts';
 import { toChoiceLogprobs } from '../logprobs.ts';
-import { carryReasoning } from './carried-reasoning.ts';
+import { carryReasoning } from '../carried-reasoning.ts';
 import { CARRIED_REASONING } from './responses-request.ts';
 import { type BlockEvent, collectBlocks, type ReplyBlock, type ReplyEnd } from '../reply-blocks.ts';
 import { type ClientTool, toInput } from './responses-tools.ts';

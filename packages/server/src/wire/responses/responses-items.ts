@@ -2,7 +2,7 @@ import { asksForNothing, type ChatMessage, quoting, type ResponseInputItem } fro
 
 import { invalidAt, unsupported } from '../conflict.ts';
 import { refuseOtherFields } from '../refuse-other-fields.ts';
-import { carriedReasoning } from './carried-reasoning.ts';
+import { carriedReasoning } from '../carried-reasoning.ts';
 import { chatName, toArguments } from './responses-tools.ts';
 
 export const STATELESS = 'nothing is kept from one request to the next: send the whole conversation as `input`';

@@ -1,4 +1,7 @@
-/** Reasoning in `encrypted_content`: clients that keep a conversation themselves send that back, and many of them nothing else. Nobody is kept from reading it. */
+/**
+ * Reasoning in a text of letters and digits: clients that keep a conversation themselves send back `encrypted_content`, or a signature, and often nothing else of
+ * it. Nobody is kept from reading it.
+ */
 
 /** Tells it apart from what another service has encrypted. */
 const PREFIX = 'trainyard_';
