@@ -240,10 +240,10 @@ export class PagedDecoder {
         if (!isLast || numLogits === length) this.#feedForward(layer, rows, steps);
       }
       if (numLogits === 0 || numLogits === length) return this.#head(numLogits, rows, steps);
-      const few = numLogits <= MAX_QUANTISED_ROWS ? this.#byQuantised : null;
-      const wanted = this.#wantedRows(batch, rows, few ?? steps);
-      this.#feedForward(numLayers - 1, wanted, few ?? steps);
-      return this.#head(numLogits, wanted, few ?? steps);
+      const last = (numLogits <= MAX_QUANTISED_ROWS ? this.#byQuantised : null) ?? steps;
+      const wanted = this.#wantedRows(batch, rows, last);
+      this.#feedForward(numLayers - 1, wanted, last);
+      return this.#head(numLogits, wanted, last);
     } finally {
       this.#team.isAlert = false;
     }
