@@ -104,9 +104,12 @@ describe.skipIf(!hasBrowser())('the dashboard', () => {
     await page.goto(dashboard.origin + model(tab));
     await page.getByRole('alert').getByText('The model is gone').waitFor();
     // What was read stays.
-    expect(await page.getByRole('main').innerText()).toMatch(/trained|latest|succeeded|mean reward/);
+    await expect.poll(() => page.getByRole('main').innerText()).toMatch(/trained|latest|succeeded|mean reward/);
+    // Once more at most, where the stream of events begins while the page is on its way.
+    expect(numAsked).toBeLessThanOrEqual(2);
+    const before = numAsked;
     await new Promise((resolve) => setTimeout(resolve, 500));
-    expect(numAsked).toBe(1);
+    expect(numAsked).toBe(before);
     await page.context().close();
   });
 

@@ -388,6 +388,30 @@ describe.skipIf(!hasBrowser())('the dashboard', () => {
     await context.close();
   });
 
+  test('what happens before the stream of events has begun is shown when it has', async () => {
+    const { context, page } = await signedIn();
+    const isMade = Promise.withResolvers<void>();
+    let numHeld = 0;
+    // The requests of a shared worker are those of no page.
+    await context.addInitScript('delete globalThis.SharedWorker');
+    await context.route(/\/events\?/, async (route) => {
+      numHeld += 1;
+      await isMade.promise;
+      await route.continue();
+    });
+    await page.goto(`${origin}/models`);
+    await page.getByRole('link', { name: 'short-answers' }).waitFor();
+    await expect.poll(() => numHeld).toBeGreaterThan(0);
+    await api('POST', '/preview/models', {
+      project: 'demo',
+      name: 'made-meanwhile',
+      base_model: 'HuggingFaceTB/SmolLM2-135M-Instruct',
+    });
+    isMade.resolve();
+    await page.getByRole('link', { name: 'made-meanwhile' }).waitFor();
+    await context.close();
+  });
+
   test('a checkpoint is deleted after a question', async () => {
     const { context, page } = await signedIn();
     await page.goto(`${origin}/models/${modelId}/checkpoints`);

@@ -32,7 +32,7 @@ export function useServiceEvents(keyId: string): void {
   useEffect(() => {
     const stale = new Set<string>();
     let timer: ReturnType<typeof setTimeout> | null = null;
-    let wasHidden = false;
+    let isFirst = true;
     const refresh = () => {
       timer = null;
       for (const modelId of stale) void queryClient.invalidateQueries({ queryKey: ['models', modelId] });
@@ -42,8 +42,9 @@ export function useServiceEvents(keyId: string): void {
     const hear = (told: ServiceNews) => {
       switch (told.news) {
         case 'begun':
-          if (wasHidden) readAgain();
-          wasHidden = true;
+          // Nobody was told of what happened between the reading of what is shown and this.
+          readAgain({ alsoFailed: !isFirst });
+          isFirst = false;
           break;
         case 'event':
           if (told.event.model_id !== null) stale.add(told.event.model_id);
@@ -79,14 +80,14 @@ export function useServiceIsThere(): boolean {
     }, AWAY_MS);
     return () => {
       clearInterval(timer);
-      readAgain();
+      readAgain({ alsoFailed: true });
     };
   }, [isThere]);
   return isThere;
 }
 
-/** Long lists stay as they were read, unless that failed. */
-function readAgain(): void {
-  const isMeant = ({ queryKey, state }: Query) => queryKey[0] !== LONG_LISTS || state.error !== null;
+/** Long lists stay as they were read, unless that failed. @param options.alsoFailed what was refused is asked for once more, too */
+function readAgain({ alsoFailed }: { alsoFailed: boolean }): void {
+  const isMeant = ({ queryKey, state }: Query) => (state.error === null ? queryKey[0] !== LONG_LISTS : alsoFailed);
   void queryClient.invalidateQueries({ predicate: isMeant });
 }

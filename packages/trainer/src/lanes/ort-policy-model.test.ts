@@ -460,10 +460,10 @@ test.each([1, 2])(
 );
 
 test.each([1, 2, 3])('%d threads: the cores change hands in the middle of a pass', async (numThreads) => {
-  const tokenIds = Int32Array.from(tokens(2001));
-  const positions = Int32Array.from(tokenIds.keys()).subarray(0, 2000);
+  const tokenIds = Int32Array.from(tokens(4001));
+  const positions = Int32Array.from(tokenIds.keys()).subarray(0, 4000);
   const row: PackedRow = {
-    tokenIds: tokenIds.subarray(0, 2000),
+    tokenIds: tokenIds.subarray(0, 4000),
     positions,
     parents: positions.map((position) => position - 1),
     sources: positions,
