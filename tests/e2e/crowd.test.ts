@@ -69,7 +69,8 @@ describe('while there is room for all of them', () => {
         expect(before.name).toBe(name);
         // What 500 such prompts take, and their connections: their texts alone are 25 MB.
         expect(peak - before.first, name).toBeLessThan(350e6);
-        expect(peak - before.peak, name).toBeLessThan(100e6);
+        // An engine reaches what it will ever have by its fourth crowd, 110 MB above the first.
+        expect(peak - before.peak, name).toBeLessThan(150e6);
       }
       expect((await fetch(`${service.url}/health`)).status).toBe(200);
     },
