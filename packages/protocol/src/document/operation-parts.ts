@@ -53,6 +53,14 @@ export const BODY = [
 export const IDEMPOTENCY = ['request.idempotency_mismatch', 'request.idempotency_in_progress', ...WRITES];
 export const MODEL_NAME = ['request.unknown_model', 'request.ambiguous_model', 'request.conflict'];
 export const HOST = ['server.unavailable', 'engine.host_lost', 'engine.internal'];
+/** Faults of requests that render a prompt, or read one as tokens, and sample nothing. */
+export const RENDERING = [
+  ...MODEL_NAME,
+  ...HOST,
+  'request.unsupported',
+  'engine.template_failed',
+  'context_length_exceeded',
+];
 export const SAMPLING = [
   ...MODEL_NAME,
   ...HOST,

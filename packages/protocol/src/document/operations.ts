@@ -87,6 +87,7 @@ import {
   IDEMPOTENCY,
   MODEL_NAME,
   HOST,
+  RENDERING,
   SAMPLING,
   STORE,
   LIST,
@@ -101,6 +102,10 @@ import {
 import { READ_OPERATIONS } from './read-operations.ts';
 
 export type { Operation, OperationScope } from './operation-parts.ts';
+
+/** Words for the routes that count the tokens of a prompt. */
+const PROMPT_LENGTH =
+  'In tokens, as the template of the model renders it. One that is longer than the context is no error.';
 
 /** Every operation of the API, in the order of its reference. */
 export const OPERATIONS: readonly Operation[] = [
@@ -158,18 +163,10 @@ export const OPERATIONS: readonly Operation[] = [
     scope: 'inference',
     tag: 'Inference',
     summary: 'How long the prompt of a response would be',
-    description: 'In tokens, as the template of the model renders it. One that is longer than the context is no error.',
+    description: PROMPT_LENGTH,
     body: CountInputTokensRequestSchema,
     answer: InputTokensSchema,
-    faults: [
-      ...KEY,
-      ...BODY,
-      ...MODEL_NAME,
-      ...HOST,
-      'request.unsupported',
-      'engine.template_failed',
-      'context_length_exceeded',
-    ],
+    faults: [...KEY, ...BODY, ...RENDERING],
   },
   {
     id: 'generateTokens',
@@ -211,19 +208,11 @@ export const OPERATIONS: readonly Operation[] = [
     scope: 'inference',
     tag: 'Inference',
     summary: 'How long the prompt of a message request is',
-    description: 'In tokens, as the template of the model renders it. One that is longer than the context is no error.',
+    description: PROMPT_LENGTH,
     body: CountTokensRequestSchema,
     answer: CountTokensSchema,
     error: MessagesErrorSchema,
-    faults: [
-      ...KEY,
-      ...BODY,
-      ...MODEL_NAME,
-      ...HOST,
-      'request.unsupported',
-      'engine.template_failed',
-      'context_length_exceeded',
-    ],
+    faults: [...KEY, ...BODY, ...RENDERING],
   },
   {
     id: 'tokenize',
@@ -235,15 +224,7 @@ export const OPERATIONS: readonly Operation[] = [
     description: 'Give exactly one of `prompt` and `messages`. A result longer than the context is no error.',
     body: TokenizeRequestSchema,
     answer: TokenizeResponseSchema,
-    faults: [
-      ...KEY,
-      ...BODY,
-      ...MODEL_NAME,
-      ...HOST,
-      'request.unsupported',
-      'engine.template_failed',
-      'context_length_exceeded',
-    ],
+    faults: [...KEY, ...BODY, ...RENDERING],
   },
   {
     id: 'detokenize',

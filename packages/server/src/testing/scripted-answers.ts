@@ -22,7 +22,6 @@ export interface ScriptedChat {
 }
 
 const FORMAT: AnswerFormat = {
-  isTrainedModel: false,
   policyStep: null,
   hasLogprobs: false,
   hasTokensAsIds: false,

@@ -77,8 +77,7 @@ export function messageRoutes(app: FastifyInstance, parts: RouteParts): void {
     async (request, reply): Promise<CountTokens> => {
       const signal = abortOnDisconnect(reply);
       const numTokens = await countPrompt(request, toCountedChat(request.body), parts, signal);
-      const hasEdits = (request.body.context_management?.edits ?? []).length > 0;
-      const unedited = hasEdits ? { context_management: { original_input_tokens: numTokens } } : {};
+      const unedited = hasEdits(request.body) ? { context_management: { original_input_tokens: numTokens } } : {};
       return { input_tokens: numTokens, ...unedited };
     },
   );
@@ -100,14 +99,18 @@ function blocksOf(generation: OpenedGeneration, { format }: AdmittedChat) {
   return replyBlocks(generation, format);
 }
 
+function hasEdits({ context_management: management }: CountTokensRequest): boolean {
+  return (management?.edits ?? []).length > 0;
+}
+
 function formatOf(
-  { thinking, context_management: management }: MessagesRequest,
+  body: MessagesRequest,
   { started }: OpenedGeneration,
   { identity, context, recorder }: AdmittedChat,
 ): MessageFormat {
   return {
-    omitsThoughts: thinking?.display === 'omitted',
-    hasEdits: (management?.edits ?? []).length > 0,
+    omitsThoughts: body.thinking?.display === 'omitted',
+    hasEdits: hasEdits(body),
     identity,
     contextLength: context.contextLength,
     promptTokens: started.promptTokenIds.length,

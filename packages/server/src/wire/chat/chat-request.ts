@@ -22,9 +22,7 @@ import { answerToolChoice, checkTools, replyReading, type ReportedToolChoice } f
 
 /** How the answer is written; what the engine does not need to know. */
 export interface AnswerFormat {
-  /** The model is one that is trained here, so its prompts are rendered as training renders them. */
-  isTrainedModel: boolean;
-  /** The step that samples; null for a model that is not trained here. */
+  /** The step that samples; null for a model that is not trained here. Prompts of one that is are rendered as training renders them. */
   policyStep: number | null;
   hasLogprobs: boolean;
   /** Tokens of logprob entries as `token_id:N`. */
@@ -126,7 +124,6 @@ export function answerFormatOf(
   // Training needs the sampled tokens with their log-probabilities, and its clients do not ask for them.
   const isTrained = model.kind === 'checkpoint';
   return {
-    isTrainedModel: isTrained,
     policyStep: isTrained ? model.step : null,
     hasLogprobs: body.logprobs ?? isTrained,
     hasTokensAsIds: body.return_tokens_as_token_ids ?? isTrained,
@@ -155,12 +152,13 @@ export function toChatGenerateRequest(
   format: AnswerFormat,
 ): InferenceRequest {
   checkPromptSize(body.messages, context.contextLength);
+  const rendersAsTraining = format.policyStep !== null;
   const request = toGenerateRequest(body, context, {
     form: 'chat',
     prompt: {
       kind: 'chat',
-      ...promptParts(body, templateVariables(body), format.isTrainedModel),
-      rendersAsTraining: format.isTrainedModel,
+      ...promptParts(body, templateVariables(body), rendersAsTraining),
+      rendersAsTraining,
       addGenerationPrompt: body.add_generation_prompt ?? true,
       continueFinalMessage: body.continue_final_message ?? false,
       addSpecialTokens: body.add_special_tokens ?? false,

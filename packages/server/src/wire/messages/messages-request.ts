@@ -12,6 +12,7 @@ import { isObject } from '../../json/is-object.ts';
 import { sourceTextOf } from '../../json/source-texts.ts';
 import { conflict, type FormNames, invalidAt, unsupported } from '../conflict.ts';
 import { refuseOtherFields } from '../refuse-other-fields.ts';
+import { stringOf } from '../string-of.ts';
 import { carriedReasoning } from '../carried-reasoning.ts';
 import { toChatTools, toToolChoice } from './messages-tools.ts';
 
@@ -232,15 +233,4 @@ function toText(block: MessageBlockParam, place: string): string {
     );
   refuseOtherFields(block, ['type', 'text', 'cache_control'], place);
   return stringOf(block, 'text', place);
-}
-
-function stringOf(block: MessageBlockParam, name: string, place: string): string {
-  const value = block[name];
-  if (typeof value === 'string') return value;
-  const isMissing = value === undefined;
-  throw invalidAt(
-    `${place}.${name}`,
-    isMissing ? 'Field required' : 'Input should be a valid string',
-    isMissing ? 'missing' : 'string_type',
-  );
 }

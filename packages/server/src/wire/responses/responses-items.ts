@@ -2,6 +2,7 @@ import { asksForNothing, type ChatMessage, quoting, type ResponseInputItem } fro
 
 import { invalidAt, unsupported } from '../conflict.ts';
 import { refuseOtherFields } from '../refuse-other-fields.ts';
+import { stringOf } from '../string-of.ts';
 import { carriedReasoning } from '../carried-reasoning.ts';
 import { chatName, toArguments } from './responses-tools.ts';
 
@@ -141,12 +142,4 @@ function toContent(content: unknown, place: string): string | { type: 'text'; te
     refuseOtherFields(fields, ['text', 'annotations', 'logprobs', 'prompt_cache_breakpoint'], partPlace);
     return { type: 'text' as const, text: stringOf(fields, 'text', partPlace) };
   });
-}
-
-function stringOf(value: Readonly<Record<string, unknown>>, name: string, place: string): string {
-  const member = value[name];
-  if (typeof member === 'string') return member;
-  throw member === undefined
-    ? invalidAt(`${place}.${name}`, 'Field required', 'missing')
-    : invalidAt(`${place}.${name}`, 'Input should be a valid string', 'string_type');
 }

@@ -54,8 +54,12 @@ export function toTools({ tools, tool_choice: choice = null }: ResponsesRequest)
 
 /** Tells by the name of a call which tool it is. @param tools passed {@link toTools} */
 export function clientTools({ tools }: ResponsesRequest): (chatName: string) => ClientTool {
-  const known = new Map(readTools(tools ?? []).map((tool) => [tool.chat.function.name, tool]));
-  return (name) => known.get(name) ?? { kind: 'function', name, namespace: null };
+  // Read once more with the first call alone: most replies have none.
+  let known: ReadonlyMap<string, ClientTool> | null = null;
+  return (name) => {
+    known ??= new Map(readTools(tools ?? []).map((tool) => [tool.chat.function.name, tool]));
+    return known.get(name) ?? { kind: 'function', name, namespace: null };
+  };
 }
 
 function readTools(tools: readonly ResponseTool[]): NamedTool[] {

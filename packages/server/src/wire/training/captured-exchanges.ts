@@ -8,9 +8,8 @@ import type {
 } from '@trainyard/protocol';
 
 import { parseModelName } from '../../contract/model-names.ts';
-import { INFINITE, placeOfInfinity } from '../../json/infinite-numbers.ts';
-import { isDeeperThan, MAX_JSON_DEPTH, TOO_DEEP } from '../../json/json-depth.ts';
 import { type CallHistory, chatHistories, OTHER_FORMS } from './call-histories.ts';
+import { checkFinite } from './check-finite.ts';
 import { withChatCalls } from './langchain-calls.ts';
 import { type Place, TrajectoryFormatError } from './trajectory-format-error.ts';
 
@@ -53,10 +52,10 @@ export function completeGroup(
 ): { group: WireTrajectoryGroup; numForeignExchanges: number } {
   let numForeignExchanges = 0;
   const groupPlace: Place = ['body', 'trajectory_groups', index];
-  checkMetadata(group, groupPlace);
+  checkFinite(group.metadata, [...groupPlace, 'metadata']);
   const trajectories = (group.trajectories ?? []).map((trajectory, number): WireTrajectory => {
     const place: Place = [...groupPlace, 'trajectories', number];
-    checkMetadata(trajectory, place);
+    checkFinite(trajectory.metadata, [...place, 'metadata']);
     const { exchanges, ...rest } = { ...trajectory, reward: trajectory.reward ?? 0 };
     if (exchanges === undefined || exchanges === null || isEmpty(exchanges)) return withReadableCalls(rest);
     const told = readExchanges(exchanges, place, policy);
@@ -137,15 +136,6 @@ function withReadableCalls(trajectory: WireTrajectory): WireTrajectory {
           })),
         }),
   };
-}
-
-/** It is written again as text. */
-function checkMetadata({ metadata }: Pick<SentTrajectoryGroup, 'metadata'>, place: Place): void {
-  if (isDeeperThan(metadata, MAX_JSON_DEPTH))
-    throw new TrajectoryFormatError({ loc: [...place, 'metadata'], msg: TOO_DEEP, type: 'recursion_limit' });
-  const infinite = placeOfInfinity(metadata);
-  if (infinite === null) return;
-  throw new TrajectoryFormatError({ loc: [...place, 'metadata', ...infinite], msg: INFINITE, type: 'finite_number' });
 }
 
 function isEmpty(exchanges: WireExchanges): boolean {

@@ -1,7 +1,6 @@
 import { LARGEST_SINGLE } from '@trainyard/protocol/fields';
 import type { WireTrajectory, WireTrajectoryGroup } from '@trainyard/protocol';
 import type { History, Trajectory, TrajectoryGroup } from '@trainyard/trainer';
-import { INFINITE, placeOfInfinity } from '../../json/infinite-numbers.ts';
 import { isDeeperThan, MAX_JSON_DEPTH, TOO_DEEP } from '../../json/json-depth.ts';
 import {
   contradictionOf,
@@ -10,6 +9,7 @@ import {
   type RecordedChoice,
   type SampledTokens,
 } from './recorded-choice.ts';
+import { checkFinite } from './check-finite.ts';
 import { type Place, TrajectoryFormatError } from './trajectory-format-error.ts';
 import { isObject } from '../../json/is-object.ts';
 
@@ -209,13 +209,6 @@ function checkCalls(calls: unknown, place: Place): void {
     if (args === undefined || args === null || typeof args === 'string' || isObject(args)) return;
     fail([...at, 'function', 'arguments'], 'string_type', 'Input should be a valid string, or an object', args);
   });
-}
-
-/** Templates write tools and calls, and what is infinite here would be null there. */
-function checkFinite(value: unknown, place: Place): void {
-  if (isDeeperThan(value, MAX_JSON_DEPTH)) fail(place, 'recursion_limit', TOO_DEEP);
-  const infinite = placeOfInfinity(value);
-  if (infinite !== null) fail([...place, ...infinite], 'finite_number', INFINITE);
 }
 
 interface Entries {
