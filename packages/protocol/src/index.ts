@@ -268,7 +268,12 @@ export {
   type SeriesQueryObject,
   SeriesQuerySchema,
 } from './reading/series.ts';
-export { type ServiceEventObject, type ServiceEventQuery, ServiceEventQuerySchema } from './reading/events.ts';
+export {
+  type ServiceEventObject,
+  type ServiceEventQuery,
+  ServiceEventQuerySchema,
+  type ServiceEventType,
+} from './reading/events.ts';
 export { type UsageGroupObject, type UsageListObject, type UsageQuery, UsageQuerySchema } from './reading/usage.ts';
 export type { HostsObject } from './reading/hosts.ts';
 export {

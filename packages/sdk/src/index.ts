@@ -58,6 +58,7 @@ export type {
   SeriesListObject,
   SeriesObject,
   ServiceEventObject,
+  ServiceEventType,
   SessionLinkObject,
   SessionObject,
   TokenLogprobEntry,

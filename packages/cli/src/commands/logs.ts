@@ -21,7 +21,19 @@ interface LogOptions extends ServiceOptions, JsonOption {
 }
 
 /** Parts of an event's data that its line tells. */
-const TOLD = ['loss', 'policy_loss', 'reward', 'message', 'error_message', 'step', 'steps', 'split', 'name', 'kind'];
+const TOLD = [
+  'loss',
+  'policy_loss',
+  'reward',
+  'message',
+  'error_message',
+  'step',
+  'steps',
+  'split',
+  'name',
+  'kind',
+  'status',
+];
 
 /** `trainyard logs`: what happened to models and jobs. */
 export function logsCommand(): Command {

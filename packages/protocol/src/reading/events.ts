@@ -21,12 +21,27 @@ export const ServiceEventQuerySchema = Type.Object({
 });
 export type ServiceEventQuery = Static<typeof ServiceEventQuerySchema>;
 
+/** Types of events of the whole service, besides those of the events of jobs. */
+export const SERVICE_EVENT_TYPES = [
+  'model_created',
+  'model_deleted',
+  'checkpoint_created',
+  'checkpoints_deleted',
+  'log_recorded',
+  'job_queued',
+  'job_started',
+  'job_paused',
+  'job_resumed',
+] as const;
+/** Further types may come. */
+export type ServiceEventType = (typeof SERVICE_EVENT_TYPES)[number] | (string & {});
+
 export const ServiceEventSchema = Type.Object(
   {
     id: Type.String({ description: 'A number that only grows.' }),
-    type: Type.String({
-      description:
-        '`model_created`, `model_deleted`, `checkpoint_created`, `checkpoints_deleted`, `log_recorded`, `job_queued`, `job_started`, `job_paused`, `job_resumed`, or the type of an event of a job.',
+    type: Type.Unsafe<ServiceEventType>({
+      type: 'string',
+      description: `One of ${SERVICE_EVENT_TYPES.map((type) => `\`${type}\``).join(', ')}, or the type of an event of a job. \`job_started\` comes once per job; a job that continues after a pause, a restart or a lost worker has \`job_resumed\`.`,
     }),
     model_id: nullable(Type.String()),
     job_id: nullable(Type.String()),

@@ -189,19 +189,56 @@ test('an export that was deleted the moment it finished leaves nothing', async (
   expect((await end((await queue()).id)).status).toBe('succeeded');
 });
 
-test('an export that was running at three crashes of the service fails', async () => {
+test('crashes of the service are no failures of an export, up to twenty of them', async () => {
   const job = await queue();
   await end(job.id);
   await worker.stop();
+  const crash = async (numCrashes: number) => {
+    for (let i = 0; i < numCrashes; i++) {
+      await store.claimNextJob(store.instanceId, 60_000, ['export']);
+      await store.recoverAfterRestart();
+    }
+  };
+  const start = () => {
+    const modelPaths = () => '/models/base.gguf';
+    worker = new ExportWorker({ store, blobs, backend: transfers, modelPaths, log: () => {} });
+    worker.start();
+  };
+  const survivor = await queue();
+  await crash(19);
+  start();
+  expect((await end(survivor.id)).status).toBe('succeeded');
+  await worker.stop();
   const { id } = await queue();
-  for (let crash = 0; crash < 3; crash++) {
-    await store.claimNextJob(store.instanceId, 60_000, ['export']);
-    await store.recoverAfterRestart();
-  }
-  const modelPaths = () => '/models/base.gguf';
-  worker = new ExportWorker({ store, blobs, backend: transfers, modelPaths, log: () => {} });
-  worker.start();
-  expect((await end(id)).errorMessage).toBe('the service went down 3 times while this export ran (trainer.host_lost)');
+  await crash(20);
+  start();
+  expect((await end(id)).errorMessage).toBe('the service went down 20 times while this export ran (trainer.host_lost)');
+});
+
+const LOST = new TransferError({ code: 'trainer.host_lost', message: 'the process that ran it is gone' });
+
+test('an export whose host is lost runs again with an empty folder', async () => {
+  let numLosses = 0;
+  transfers.behave = async () => {
+    if (numLosses++ < 2) throw LOST;
+  };
+  const done = await end((await queue()).id);
+  expect(done).toMatchObject({ status: 'succeeded', errorMessage: null });
+  const folders = transfers.requests.map(({ outputDirectory }) => outputDirectory);
+  expect([folders.length, new Set(folders).size]).toEqual([3, 3]);
+  expect(await leftovers()).toEqual([done.directoryKey]);
+  expect(logged.map((line) => /Attempt \d of 3/.exec(line)?.[0])).toEqual(['Attempt 2 of 3', 'Attempt 3 of 3']);
+});
+
+test('an export whose host is lost three times fails once, and others go on', async () => {
+  transfers.behave = () => Promise.reject(LOST);
+  const done = await end((await queue()).id);
+  expect([done.status, transfers.requests.length]).toEqual(['failed', 3]);
+  expect(done.errorMessage).toBe(
+    '3 processes were lost while this job ran: the process that ran it is gone (trainer.host_lost)',
+  );
+  transfers.behave = async () => {};
+  expect((await end((await queue()).id)).status).toBe('succeeded');
 });
 
 test.each(['named', 'not named'])(

@@ -78,6 +78,18 @@ test('commits that come together are one import with one answer', async () => {
   expect(await kept()).toEqual({ files: [], directories: [answers[0].content?.directoryKey] });
 });
 
+test('an import whose host is lost runs again, three times in all', async () => {
+  const lost = new TransferError({ code: 'trainer.host_lost', message: 'it is gone' });
+  transfers.behave = () => Promise.reject(lost);
+  await expect(imports.commit(adapter)).rejects.toMatchObject({ code: 'trainer.host_lost' });
+  expect(transfers.numImports).toBe(3);
+  transfers.behave = async () => {
+    if (transfers.numImports === 4) throw lost;
+  };
+  expect(await imports.commit(adapter)).toMatchObject({ upload: null, content: { digest: 'd' } });
+  expect(transfers.numImports).toBe(5);
+});
+
 test('an adapter is checked against the base model that it was begun for', async () => {
   const keys = { configKey: 'uploads/b/config', weightsKey: 'uploads/b/weights' };
   const begin = async (baseModel: string, config: object) => {

@@ -8,6 +8,8 @@ export interface TokenMeter {
   promptTokens: number;
   /** Over all choices. */
   completionTokens: number;
+  /** Called when the generation is complete; its last event waits for the result. Default: nothing. */
+  complete?: () => Promise<void>;
 }
 
 export type StartedEvent = Extract<EngineEvent, { kind: 'started' }>;
@@ -155,7 +157,9 @@ class Outputs implements AsyncIterableIterator<OutputEvent | CompletedEvent, voi
       case 'completed':
         this.#meter.completionTokens = event.usage.completionTokens;
         this.#isOver = true;
-        return { done: false, value: event };
+        return this.#meter.complete === undefined
+          ? { done: false, value: event }
+          : this.#meter.complete().then(() => ({ done: false, value: event }));
       default:
         throw new Error(`the event ${event.kind} came in the middle of a generation`);
     }

@@ -9,6 +9,7 @@ import {
 import type { Queries, Sql } from '../contract/sql.ts';
 import { choiceSizeOf } from '../tables/choice-records/choice-record-table.ts';
 import { openTables, type Tables } from '../tables/tables.ts';
+import { settledWithin } from './settled-within.ts';
 
 /** How long after a write that failed the next one is tried. */
 const RETRY_MS = 1000;
@@ -150,16 +151,6 @@ export class ChoiceRecordBuffer {
     while (this.#pendingBytes > MAX_PENDING_BYTES) this.#pendingBytes -= sizeOf(this.#pending[numDropped++]!.record);
     this.#pending = this.#pending.slice(numDropped);
   }
-}
-
-/** Resolves when `work` has ended, well or not, and at the latest after so long. */
-async function settledWithin(work: Promise<void>, ms: number): Promise<void> {
-  let timer: NodeJS.Timeout | undefined;
-  const tooLong = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, ms);
-  });
-  await Promise.race([work.catch(() => undefined), tooLong]);
-  clearTimeout(timer);
 }
 
 function sizeOf(record: NewChoiceRecord): number {

@@ -4,16 +4,19 @@ import type { Usage } from '../contract/records.ts';
 import type { Queries, Sql } from '../contract/sql.ts';
 import { openTables } from '../tables/tables.ts';
 import type { SummedUsage } from '../tables/usage-table.ts';
+import { settledWithin } from './settled-within.ts';
 
-/** Usage of this long is written together. */
-const FLUSH_MS = 50;
+/** Pause between a failed write and the next try. */
+const RETRY_MS = 1000;
+/** Longest time that an answer waits for its usage. A store that takes longer has trouble. */
+const PATIENCE_MS = 500;
 /** Usage of this long is added up in one row. */
 const ROW_MS = 1000;
 
 /**
- * Token usage on its way to the database. A commit with fsync for each request would cost more than the bookkeeping is worth, so requests of the same
- * key, project, model and kind are added up: for a moment here, so that other processes see them soon, and for a second in one row. A row has a name of this
- * process's making, and is written as what it comes to: a write whose answer was lost is done again, and counts once.
+ * Token usage on its way to the database. It is written before the last bytes of the answer, without an fsync: a killed process loses none of it.
+ * Requests of one turn of the event loop share a write, and those that come during a write share the next (group commit). A row holds one second of a
+ * key, project, model and kind. Its name is made here and each write sets its total, so a repeated write counts once.
  */
 export class UsageBuffer {
   readonly #sql: Sql;
@@ -22,9 +25,11 @@ export class UsageBuffer {
   /** The rows that are added to, by group. */
   #rows = new Map<string, UsageRow>();
   #rowsSince = 0;
-  /** Settles once the pending rows were tried. */
-  #tried = Promise.withResolvers<void>();
   #timer: NodeJS.Timeout | null = null;
+  /** The write that takes everything pending when it starts. */
+  #next: Promise<void> | null = null;
+  /** The last write failed or took too long: answers do not wait until one succeeds. */
+  #isTroubled = false;
   #written: Promise<void> = Promise.resolve();
 
   constructor(sql: Sql, clock: () => number) {
@@ -32,10 +37,11 @@ export class UsageBuffer {
     this.#clock = clock;
   }
 
-  /** Settles when it was written, or could not be and waits for the next time. */
-  add(usage: Usage): Promise<void> {
+  /** Settles once the usage is written; without it when the store has trouble, and it is written later. */
+  async add(usage: Usage): Promise<void> {
     this.#addUp({ ...usage, numRequests: 1 });
-    return this.#tried.promise;
+    const written = this.#flushNext();
+    if (!this.#isTroubled && !(await settledWithin(written, PATIENCE_MS))) this.#isTroubled = true;
   }
 
   #addUp(usage: SummedUsage): void {
@@ -48,7 +54,6 @@ export class UsageBuffer {
       sum.promptTokens += usage.promptTokens;
       sum.completionTokens += usage.completionTokens;
     }
-    this.#timer ??= setTimeout(() => this.#flushLater(), FLUSH_MS).unref();
   }
 
   /** Writes what is pending; when that fails it stays pending. */
@@ -62,9 +67,8 @@ export class UsageBuffer {
 
   async #write(): Promise<void> {
     if (this.#pending.size === 0) return;
-    const [batch, tried] = [this.#pending, this.#tried];
+    const batch = this.#pending;
     this.#pending = new Map();
-    this.#tried = Promise.withResolvers();
     const now = this.#clock();
     if (now < this.#rowsSince || now >= this.#rowsSince + ROW_MS) {
       // Whether some are written, and with how much, is not known: those are still to be.
@@ -74,16 +78,18 @@ export class UsageBuffer {
     for (const [group, sum] of batch) if (!this.#rows.has(group)) this.#rows.set(group, newRow(sum));
     try {
       this.#rows = await this.#sql.transaction((queries) => this.#insert(queries, batch, now), { isDurable: false });
+      this.#isTroubled = false;
     } catch (error) {
-      // Of a closed database there is no next time.
-      if (!isClosed(error))
+      this.#isTroubled = true;
+      // A closed database stays closed.
+      if (!isClosed(error)) {
         for (const [group, sum] of batch) {
           this.#rows.set(group, { ...(this.#rows.get(group) ?? newRow(sum)), isCertain: false });
           this.#addUp(sum);
         }
+        this.#timer ??= setTimeout(() => this.#retry(), RETRY_MS).unref();
+      }
       throw error;
-    } finally {
-      tried.resolve();
     }
   }
 
@@ -108,9 +114,20 @@ export class UsageBuffer {
     return rows;
   }
 
-  #flushLater(): void {
+  /** Starts a write soon, which others may join. While the store has trouble the retry timer starts it. */
+  #flushNext(): Promise<void> {
+    if (this.#isTroubled && this.#timer !== null) return Promise.resolve();
+    this.#next ??= new Promise((resolve) => setImmediate(resolve)).then(async () => {
+      await this.#written.catch(() => undefined);
+      this.#next = null;
+      // After a failure the sums are still pending, and the next write reports the error.
+      await this.flush().catch(() => undefined);
+    });
+    return this.#next;
+  }
+
+  #retry(): void {
     this.#timer = null;
-    // Nobody waits for this write: when it fails the sums are pending still, and the next one reports it.
     this.flush().catch(() => undefined);
   }
 }

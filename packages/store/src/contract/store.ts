@@ -303,8 +303,8 @@ export interface Store {
 
   // usage
   /**
-   * Written a moment later, together with others, and on `close()`: the end of the process may lose the last 50 ms, and a power failure what the system
-   * had not written yet. Resolves when every process sees it, or when the store cannot be written: then that comes true later.
+   * Resolves when every process sees it: the end of this process loses nothing from then on, a power failure may. When the store has trouble it resolves
+   * after half a second, or at once while the trouble lasts, and the usage is written later.
    */
   recordUsage(usage: Usage): Promise<void>;
   /**

@@ -49,9 +49,9 @@ export async function insertJob(tables: Tables, input: JobInput, now: number): P
   return job;
 }
 
-async function tell(tables: Tables, type: FeedType, job: Job, now: number): Promise<void> {
+async function tell(tables: Tables, type: FeedType, job: Job, now: number, data: object = {}): Promise<void> {
   const { entityId, modelId, id: jobId, kind } = job;
-  await tables.feed.add({ type, entityId, modelId, jobId, data: { kind } }, now);
+  await tables.feed.add({ type, entityId, modelId, jobId, data: { kind, ...data } }, now);
 }
 
 /** @throws {StoreError} `store.queue_full` when one more would be too many */
@@ -74,7 +74,9 @@ export async function claimNextJob(
   now: number,
 ): Promise<ClaimedJob<Job> | null> {
   const job = await tables.jobs.claim(workerId, now + leaseMs, wanted, now);
-  if (job !== null) await tell(tables, 'job_started', job, now);
+  // Fencing tokens are never reset: 1 is the first claim.
+  if (job?.fencingToken === 1) await tell(tables, 'job_started', job, now);
+  else if (job !== null) await tell(tables, 'job_resumed', job, now, { status: job.status });
   // A job taken over from another worker keeps its start, or its resumed steps would belong to other weights.
   if (job === null || job.start !== null || !isTrainingJob(job)) return job;
   const latest = await tables.checkpoints.latest(job.modelId);
@@ -189,7 +191,7 @@ export async function resumeJob(tables: Tables, jobId: string, now: number): Pro
   const job = await tables.jobs.get(jobId);
   if (job === null) return null;
   if (job.finishedAt !== null) return { kind: 'finished', job };
-  if (job.pausedAt !== null) await tell(tables, 'job_resumed', job, now);
+  if (job.pausedAt !== null) await tell(tables, 'job_resumed', job, now, { status: job.status });
   return { kind: 'done', job: await tables.jobs.resume(jobId) };
 }
 

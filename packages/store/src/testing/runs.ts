@@ -214,6 +214,32 @@ export function runSuite(makeHarness: MakeHarness): void {
       expect(await store.listSeries(again.id)).toEqual([]);
     });
 
+    it('a job starts once in the feed, and resumes after a pause, a restart or a lost lease', async () => {
+      const model = await addModel(store);
+      await begin(model.id);
+      await store.recoverAfterRestart();
+      const held = await claim(store);
+      await store.releaseLease(held.id, held.fencingToken);
+      await claim(store);
+      clock.advance(60_000 * 60);
+      await claim(store);
+      await store.pauseJob(held.id);
+      await store.resumeJob(held.id);
+      const again = await claim(store);
+      await store.finishJobFailed(again.id, again.fencingToken, 'x');
+      const told = (await store.listFeed({ entityId: model.entityId })).filter(({ type }) => type.startsWith('job_'));
+      expect(told.map(({ type, data }) => [type, data['status']])).toEqual([
+        ['job_queued', undefined],
+        ['job_started', undefined],
+        ['job_resumed', 'running'],
+        ['job_resumed', 'running'],
+        ['job_resumed', 'running'],
+        ['job_paused', undefined],
+        ['job_resumed', 'queued'],
+        ['job_resumed', 'running'],
+      ]);
+    });
+
     it('the feed tells what happened in one order, of one entity or of all', async () => {
       const model = await addModel(store);
       const other = await addModel(store, 'agent', 'demo', 'other');

@@ -11,6 +11,7 @@ import { isPassingButFull } from '../../faults/passing-fault.ts';
 import type { JobLease } from '../job-lease.ts';
 import type { JobWork } from '../job-machine.ts';
 import { keepDirectory } from '../keep-directory.ts';
+import { MAX_SERVICE_LOSSES, retryLostHost } from '../retry-lost-host.ts';
 
 type HeldExport = ClaimedJob<ExportJob>;
 
@@ -25,14 +26,14 @@ export interface ExportJobsOptions {
 /**
  * Checkpoints on their way out.
  *
- * The files are committed as a directory before the row says that it succeeded, so an export is whole or absent. One that a crash cut off
- * runs again.
+ * The files are committed as a directory before the row says that it succeeded, so an export is whole or absent. It runs again after a crash of its host
+ * or of the service.
  */
 export class ExportJobs implements JobWork<'export'> {
   readonly kinds = ['export'] as const;
   readonly noun = 'export';
   readonly pollMs = 5_000;
-  readonly maxAttempts = 3;
+  readonly maxAttempts = MAX_SERVICE_LOSSES;
   readonly #options: ExportJobsOptions;
 
   constructor(options: ExportJobsOptions) {
@@ -44,6 +45,11 @@ export class ExportJobs implements JobWork<'export'> {
   }
 
   async run(job: HeldExport, lease: JobLease): Promise<void> {
+    const { log } = this.#options;
+    await retryLostHost(() => this.#attempt(job, lease), { name: `export ${job.id}`, lease, log });
+  }
+
+  async #attempt(job: HeldExport, lease: JobLease): Promise<void> {
     const { blobs, backend } = this.#options;
     const staged = await lease.insist(() => blobs.stageDirectory(), isPassingButFull);
     try {

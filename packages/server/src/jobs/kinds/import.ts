@@ -11,6 +11,7 @@ import { isPassingButFull } from '../../faults/passing-fault.ts';
 import type { JobLease } from '../job-lease.ts';
 import type { JobWork } from '../job-machine.ts';
 import { keepDirectory } from '../keep-directory.ts';
+import { MAX_SERVICE_LOSSES, retryLostHost } from '../retry-lost-host.ts';
 
 type HeldImport = ClaimedJob<ImportJob>;
 
@@ -35,7 +36,7 @@ export class ImportJobs implements JobWork<'import'> {
   readonly kinds = ['import'] as const;
   readonly noun = 'import';
   readonly pollMs = 1_000;
-  readonly maxAttempts = 3;
+  readonly maxAttempts = MAX_SERVICE_LOSSES;
   readonly #options: ImportJobsOptions;
   readonly #audience: ImportAudience;
 
@@ -49,6 +50,11 @@ export class ImportJobs implements JobWork<'import'> {
   }
 
   async run(job: HeldImport, lease: JobLease): Promise<void> {
+    const { log } = this.#options;
+    await retryLostHost(() => this.#attempt(job, lease), { name: `import ${job.id}`, lease, log });
+  }
+
+  async #attempt(job: HeldImport, lease: JobLease): Promise<void> {
     const { store, blobs, backend, modelPaths } = this.#options;
     const adapter = await lease.insist(() => store.getAdapter(job.turn), isPassingButFull);
     if (adapter?.upload == null) throw new StoreError('store.lease_lost', 'the adapter was deleted');

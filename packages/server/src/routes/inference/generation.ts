@@ -148,7 +148,8 @@ function priorityOf({ headers }: FastifyRequest): number | null {
 }
 
 /**
- * Records the tokens of a request however it ends: computed is computed.
+ * Records the tokens of a request however it ends, and before the last bytes of an answer: an answer that was read to its end is counted, also when the
+ * service is killed right after.
  *
  * @param run gets one meter for each prompt
  */
@@ -158,29 +159,39 @@ export async function metered<Result>(
   parts: RouteParts,
   run: (meters: readonly TokenMeter[]) => Promise<Result>,
 ): Promise<Result> {
-  const meters = Array.from({ length: usage.numPrompts }, (): TokenMeter => ({ promptTokens: 0, completionTokens: 0 }));
+  let numOpen = usage.numPrompts;
+  let recorded: Promise<void> | null = null;
+  const complete = async (): Promise<void> => {
+    numOpen -= 1;
+    if (numOpen === 0) await record();
+  };
+  const meters = Array.from({ length: usage.numPrompts }, (): TokenMeter => ({
+    promptTokens: 0,
+    completionTokens: 0,
+    complete,
+  }));
+  const record = () => (recorded ??= recordTokens(request, usage, parts, meters));
   request.admission?.watch(meters);
   try {
     return await run(meters);
   } finally {
     request.admission?.settle();
-    const { keyId, entityId } = callerOf(request);
-    const promptTokens = meters.reduce((sum, meter) => sum + meter.promptTokens, 0);
-    const completionTokens = meters.reduce((sum, meter) => sum + meter.completionTokens, 0);
-    if (promptTokens > 0) {
-      const project = projectOf(request);
-      const { kind, model } = usage;
-      void parts.store.recordUsage({
-        keyId,
-        entityId,
-        project,
-        model: model.name,
-        kind,
-        promptTokens,
-        completionTokens,
-      });
-    }
+    await record();
   }
+}
+
+async function recordTokens(
+  request: FastifyRequest,
+  { kind, model }: { kind: UsageKind; model: ResolvedModel },
+  { store }: RouteParts,
+  meters: readonly TokenMeter[],
+): Promise<void> {
+  const promptTokens = meters.reduce((sum, meter) => sum + meter.promptTokens, 0);
+  if (promptTokens === 0) return;
+  const completionTokens = meters.reduce((sum, meter) => sum + meter.completionTokens, 0);
+  const { keyId, entityId } = callerOf(request);
+  const project = projectOf(request);
+  await store.recordUsage({ keyId, entityId, project, model: model.name, kind, promptTokens, completionTokens });
 }
 
 /** A stream cannot be answered again. @throws {RequestError} `request.unsupported` */

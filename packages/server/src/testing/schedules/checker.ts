@@ -44,7 +44,7 @@ const MINUTE_MS = 60_000;
 const BEFORE_RENEWAL_MS = 25_000;
 const TERMINAL = ['training_ended', 'training_failed', 'job_ended', 'job_failed'];
 /** As often may a job go down with a service. */
-const MAX_ATTEMPTS: Readonly<Record<string, number>> = { rl: 5, sft: 5, export: 3, import: 3 };
+const MAX_ATTEMPTS: Readonly<Record<string, number>> = { rl: 5, sft: 5, export: 20, import: 20 };
 
 export interface CheckerParts {
   readonly query: Query;

@@ -1,0 +1,16 @@
+/** Resolves when `work` has ended, well or not, or after `ms`. @returns whether it ended in time */
+export async function settledWithin(work: Promise<unknown>, ms: number): Promise<boolean> {
+  let timer: NodeJS.Timeout | undefined;
+  const timeout = new Promise<boolean>((resolve) => {
+    timer = setTimeout(() => resolve(false), ms);
+  });
+  const isInTime = await Promise.race([
+    work.then(
+      () => true,
+      () => true,
+    ),
+    timeout,
+  ]);
+  clearTimeout(timer);
+  return isInTime;
+}
