@@ -1,4 +1,7 @@
-/** Every block of every page that says it can be run is run, in the order of its page, against a service. The README has a test of its own. */
+/**
+ * Runs every runnable block of every page against a service, in the order of its page, and compares what it prints with the `text output` block after it.
+ * The README has a test of its own.
+ */
 import { mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join, resolve } from 'node:path';
@@ -8,9 +11,9 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 import { siteContents } from '../../scripts/docs/contents.ts';
 import { hasPythonEnvironment } from '../../scripts/lib/python-environment.mjs';
-import type { OwnService } from '../../scripts/own-service.ts';
+import { ownService, type OwnService } from '../../scripts/own-service.ts';
 import { installedArtReleases } from '../support/art-client.ts';
-import { blocksOf, type DocBlock, isRun } from '../support/doc-blocks.ts';
+import { blocksOf, type DocBlock, isOutput, isRun, missingLines } from '../support/doc-blocks.ts';
 import { runBlock } from '../support/run-block.ts';
 import { smallService } from '../support/small-service.ts';
 
@@ -21,18 +24,33 @@ const TIMEOUT_MS = 600_000;
 const PAGES = siteContents(ROOT)
   .flatMap(({ pages }) => pages)
   .flatMap(({ file }) => (file === undefined || file === 'README.md' ? [] : [file]))
-  .map((page) => ({ page, blocks: blocksOf(page).filter(isRun) }))
-  .filter(({ blocks }) => blocks.length > 0);
+  .map((page) => ({ page, blocks: runnableBlocks(page) }))
+  .filter(({ blocks }) => blocks.length > 0)
+  .map(({ page, blocks }) => ({ page, blocks, hasOutput: blocks.some(({ output }) => output !== '') }));
 
 const hasClients = await hasPythonEnvironment(ROOT, 'clients');
 const hasArt = (await installedArtReleases()).includes('art-newest');
 
+/** The blocks of a page that run, each with the text of the output block after it. */
+function runnableBlocks(page: string): (DocBlock & { readonly output: string })[] {
+  const blocks = blocksOf(page);
+  return blocks.flatMap((block, index) => {
+    const next = blocks[index + 1];
+    return isRun(block) ? [{ ...block, output: next !== undefined && isOutput(next) ? next.text : '' }] : [];
+  });
+}
+
 describe('blocks of the pages', () => {
   const scratch = mkdtempSync(join(tmpdir(), 'trainyard-blocks-'));
-  let service: OwnService;
-  beforeAll(async () => void (service = await smallService()), TIMEOUT_MS);
+  let small: OwnService;
+  let real: OwnService;
+  beforeAll(async () => {
+    small = await smallService();
+    real = await ownService();
+  }, TIMEOUT_MS);
   afterAll(async () => {
-    await service?.close();
+    await small?.close();
+    await real?.close();
     rmSync(scratch, { recursive: true, force: true });
   });
 
@@ -40,7 +58,9 @@ describe('blocks of the pages', () => {
 
   it.each(PAGES)(
     '$page',
-    async ({ page, blocks }) => {
+    async ({ page, blocks, hasOutput }) => {
+      // Only the default model itself says what the pages show; the small one is a tenth of the cost.
+      const service = hasOutput ? real : small;
       // As in the folder of the clone: packages are found, and the command line is.
       const cwd = mkdtempSync(join(scratch, `${basename(page, '.md')}-`));
       symlinkSync(join(ROOT, 'node_modules'), join(cwd, 'node_modules'));
@@ -63,17 +83,25 @@ describe('blocks of the pages', () => {
           at: `${page}:${block.line}`,
           error: undefined,
         });
+        const missing = missingLines(block.output, output);
+        expect({ at: `${page}:${block.line}`, missing, printed: missing.length === 0 ? '' : output }).toEqual({
+          at: `${page}:${block.line}`,
+          missing: [],
+          printed: '',
+        });
       }
     },
     TIMEOUT_MS,
   );
 
   it('what the jobs of these blocks measured is in the tables of docs/reference/training-api.md', async () => {
-    const client = new Trainyard({ baseUrl: service.url, apiKey: service.apiKey });
     const names = new Set<string>();
-    for await (const { id } of client.models.list())
-      for (const { name } of (await client.models.metrics(id)).data)
-        if (name.startsWith('train/')) names.add(name.slice('train/'.length));
+    for (const service of [small, real]) {
+      const client = new Trainyard({ baseUrl: service.url, apiKey: service.apiKey });
+      for await (const { id } of client.models.list())
+        for (const { name } of (await client.models.metrics(id)).data)
+          if (name.startsWith('train/')) names.add(name.slice('train/'.length));
+    }
     expect(names.size).toBeGreaterThan(30);
     const known = wordsOf(readFileSync(join(ROOT, 'docs/reference/training-api.md'), 'utf8'));
     expect([...names].filter((name) => !known.has(name))).toEqual([]);

@@ -1,4 +1,4 @@
-/** Every example in short form: a step, on a model that is too small to learn anything. Their curves are those of real runs. */
+/** Every example in short form. Those that teach something run on the default model, and what they teach is asserted; the others take one step on a small one. */
 import { execFile } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -24,12 +24,17 @@ afterAll(async () => {
   rmSync(scratch, { recursive: true });
 });
 
-/** Runs an example to its end. Where it starts a service of its own, that has the small model. @returns what it printed */
+/** Runs an example to its end; a service that it starts has the small model. Returns its standard output. */
 async function example(name: string, ...args: string[]): Promise<string> {
+  return await exampleOn(testModel().small, name, ...args);
+}
+
+/** Runs an example to its end; a service that it starts has the given model. Returns its standard output. */
+async function exampleOn(model: string, name: string, ...args: string[]): Promise<string> {
   const main = join(ROOT, 'examples', name, 'main.ts');
   const { stdout } = await promisify(execFile)(process.execPath, ['--conditions=@trainyard/source', main, ...args], {
     cwd: scratch,
-    env: { ...process.env, TRAINYARD_MODEL: testModel().small },
+    env: { ...process.env, TRAINYARD_MODEL: model },
     maxBuffer: 16e6,
   });
   return stdout;
@@ -48,6 +53,18 @@ it.each(TASKS.map(({ name }) => name))(
 );
 
 it(
+  'the demo raises its reward',
+  async () => {
+    const plot = ['--plot', 'learns.svg'];
+    const output = await exampleOn(testModel().base, 'demo', '--own', '--task', 'concise', '--steps', '5', ...plot);
+    const [, before, after] = /^mean reward (\d\.\d{3}) → (\d\.\d{3}) /m.exec(output)!;
+    console.log(`the demo's mean reward after five steps: ${before} → ${after}`);
+    expect(Number(after)).toBeGreaterThan(Number(before) + 0.15);
+  },
+  TIMEOUT_MS,
+);
+
+it(
   'lessons come first, rewards after',
   async () => {
     const short = ['--seeds', '1', '--steps', '1', '--out', scratch];
@@ -59,9 +76,17 @@ it(
 );
 
 it(
-  'facts are taught by conversations',
+  'facts are taught by conversations, and answered',
   async () => {
-    expect(await example('sft')).toMatch(/^loss (\d+\.\d\d ){11}\d+\.\d\d$/m);
+    const output = await exampleOn(testModel().base, 'sft');
+    expect(output).toMatch(/^loss (\d+\.\d\d ){11}\d+\.\d\d$/m);
+    const answers = [...output.matchAll(/^(\S.*\?)\n {2}before (.*)\n {2}after {2}(.*)$/gm)];
+    expect(answers.map(([, question, , after]) => [question, after])).toEqual([
+      ['What is the capital of Zubrovia?', '"Kelmar."'],
+      ['Who wrote The Glass Heron?', '"Ilse Ottaway."'],
+      ['What do Zubrovians drink?', '"Hot plum tea."'],
+    ]);
+    expect(answers.some(([, , before, after]) => before === after)).toBe(false);
   },
   TIMEOUT_MS,
 );

@@ -4,9 +4,9 @@ import { join, resolve } from 'node:path';
 const ROOT = resolve(import.meta.dirname, '../..');
 
 /**
- * A block of code of a Markdown page. Convention: `sh`, `ts` and `python` are run, in the order of their page, in one folder; a block that is not run says
- * `illustration` behind its language; `python art` runs with the ART client, `sh cluster`
- * beside PostgreSQL (`operations.postgres.test.ts`). Everything else (`json`, `text`, `ini`, without a language) is output.
+ * Block of code of a Markdown page. `sh`, `ts` and `python` blocks run in the order of their page, in one folder. After the language, `illustration` marks a
+ * block that does not run, `python art` runs with the ART client, `sh cluster` next to PostgreSQL (`operations.postgres.test.ts`). A `text output` block
+ * holds lines that the block before it prints ({@link missingLines}). Everything else (`json`, `text`, `ini`, no language) is not checked.
  */
 export interface DocBlock {
   /** from the root of the repository */
@@ -42,10 +42,40 @@ export function blocksOf(page: string): DocBlock[] {
 export function isKnownBlock({ language, mark }: DocBlock): boolean {
   return RUN.includes(language)
     ? MARKS.includes(mark) && (mark !== 'art' || language === 'python')
-    : OUTPUT.includes(language) && mark === '';
+    : OUTPUT.includes(language) && (mark === '' || isOutput({ language, mark }));
 }
 
 /** Whether it is to be run, by the convention. */
-export function isRun({ language, mark }: DocBlock): boolean {
+export function isRun({ language, mark }: Pick<DocBlock, 'language' | 'mark'>): boolean {
   return RUN.includes(language) && mark !== 'illustration' && mark !== 'cluster';
+}
+
+/** Whether it holds lines that the block before it prints. */
+export function isOutput({ language, mark }: Pick<DocBlock, 'language' | 'mark'>): boolean {
+  return language === 'text' && mark === 'output';
+}
+
+/**
+ * Lines of a `text output` block that a program did not print, in the block's order.
+ *
+ * @param expected Text of the block; `…` matches any part of a line, also none.
+ * @param printed What the program printed.
+ */
+export function missingLines(expected: string, printed: string): string[] {
+  const lines = printed.split('\n').map((line) => line.trim());
+  return expected
+    .split('\n')
+    .map((line) => line.trim())
+    .filter((line) => line !== '')
+    .filter((line) => {
+      const pattern = new RegExp(
+        `^${line
+          .split('…')
+          .map((part) => RegExp.escape(part))
+          .join('.*')}$`,
+      );
+      const found = lines.findIndex((candidate) => pattern.test(candidate));
+      lines.splice(0, found + 1);
+      return found < 0;
+    });
 }
