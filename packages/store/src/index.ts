@@ -80,6 +80,7 @@ export type {
   FeedItem,
   FeedQuery,
   FeedType,
+  BestCheckpoint,
   MetricSeries,
   Series,
   SeriesAxis,

@@ -6,7 +6,16 @@ import type { ChoiceRecord, ChoiceRecordLimits, NewChoiceRecord } from './contra
 import type { KeyAnswer, KeyLimits, KeySpending } from './contract/key-limits.ts';
 import type { Member, MemberFacts, MemberRole, NewMember } from './contract/member.ts';
 import type { OrderedPageQuery, Page, PageQuery } from './contract/page.ts';
-import type { FeedItem, FeedQuery, MetricSeries, Series, SeriesQuery, TrackedRunRecord } from './contract/run.ts';
+import { BEST_BY } from './contract/run.ts';
+import type {
+  BestCheckpoint,
+  FeedItem,
+  FeedQuery,
+  MetricSeries,
+  Series,
+  SeriesQuery,
+  TrackedRunRecord,
+} from './contract/run.ts';
 import type {
   Adapter,
   ApiKey,
@@ -300,11 +309,13 @@ export class SqlStore implements Store {
   }
 
   async getModelState(modelId: string): Promise<ModelState | null> {
-    const { models, checkpoints, jobs } = this.#tables;
+    const { models, checkpoints, jobs, metrics } = this.#tables;
     if ((await models.get(modelId)) === null) return null;
     return {
       latest: await checkpoints.latest(modelId),
       numCheckpoints: (await checkpoints.listSteps(modelId)).length,
+      reward: await metrics.last(modelId, 'train/reward'),
+      best: await metrics.best(modelId, BEST_BY),
       jobs: await jobs.countStates(modelId),
     };
   }
@@ -429,7 +440,8 @@ export class SqlStore implements Store {
     event: NewEvent,
   ): Promise<{ event: JobEvent; isDuplicate: boolean }> {
     assert(!TERMINAL_EVENT_TYPES.has(event.type), `${event.type} is written by finishing the job`);
-    assert(event.metrics === undefined || event.type === 'gradient_step', 'only gradient steps have metrics');
+    const hasMetrics = event.metrics !== undefined || event.rolloutMetrics !== undefined;
+    assert(!hasMetrics || event.type === 'gradient_step', 'only gradient steps have metrics');
     const outcomes = placedOutcomes(event.outcomes ?? []);
     if (outcomes.length > OUTCOMES_AT_ONCE && !(await this.#tables.events.has(jobId, event.dedupeKey ?? null)))
       for (const some of partsOf(outcomes.splice(OUTCOMES_AT_ONCE), OUTCOMES_AT_ONCE))
@@ -521,6 +533,10 @@ export class SqlStore implements Store {
   // runs
   async listSeries(modelId: string): Promise<MetricSeries[]> {
     return await this.#tables.metrics.list(modelId);
+  }
+
+  async bestCheckpoint(modelId: string): Promise<BestCheckpoint | null> {
+    return await this.#tables.metrics.best(modelId, BEST_BY);
   }
 
   async readSeries(query: SeriesQuery): Promise<Series[]> {

@@ -63,6 +63,7 @@ function modelTable(models: readonly ModelDetailsObject[], nowMs: number): strin
     { title: 'model' },
     { title: 'step', isNumber: true },
     { title: 'reward', isNumber: true },
+    { title: 'best', isNumber: true },
     { title: 'jobs' },
     { title: 'base model' },
     { title: 'made' },
@@ -70,12 +71,17 @@ function modelTable(models: readonly ModelDetailsObject[], nowMs: number): strin
   const rows = models.map((model) => [
     fullNameOf(model),
     model.latest_step === null ? '-' : String(model.latest_step),
-    numberOf(model.metrics['train/reward']),
+    numberOf(model.reward?.value),
+    bestOf(model),
     liveJobs(model),
     model.base_model,
     agoOf(model.created_at, nowMs),
   ]);
   return tableOf(columns, rows, widthOf(process.stdout));
+}
+
+function bestOf({ best }: ModelDetailsObject): string {
+  return best === null ? '-' : `step ${best.step}`;
 }
 
 function liveJobs({ live_jobs: jobs }: ModelDetailsObject): string {
@@ -91,7 +97,7 @@ function showCommand(): Command {
     const model = await findTrainedModel(client, name);
     const checkpoints = await client.checkpoints.list(model.id, { limit: 100 }).toArray();
     if (options.json === true) printJson({ model, checkpoints });
-    else process.stdout.write(details(model) + checkpointTable(checkpoints));
+    else process.stdout.write(details(model) + checkpointTable(model, checkpoints));
   });
 }
 
@@ -105,15 +111,24 @@ function details(model: ModelDetailsObject): string {
     ['made', timeOf(model.created_at)],
     ['gradient steps', String(model.num_gradient_steps)],
     ['jobs', liveJobs(model)],
+    ['best', model.best === null ? '-' : `step ${model.best.step}, ${model.best.metric} ${numberOf(model.best.value)}`],
   ];
   if (model.tracked_run?.url) entries.push(['tracked at', model.tracked_run.url]);
   return `${listingOf(entries, widthOf(process.stdout))}\n`;
 }
 
-function checkpointTable(checkpoints: readonly CheckpointObject[]): string {
+function checkpointTable({ best }: ModelDetailsObject, checkpoints: readonly CheckpointObject[]): string {
   const names = SHOWN_METRICS.filter((name) => checkpoints.some(({ metrics }) => metrics[name] !== undefined));
-  const columns = [{ title: 'step', isNumber: true }, ...names.map((title) => ({ title, isNumber: true }))];
-  const rows = checkpoints.map(({ step, metrics }) => [String(step), ...names.map((name) => numberOf(metrics[name]))]);
+  const columns = [
+    { title: 'step', isNumber: true },
+    ...names.map((title) => ({ title, isNumber: true })),
+    ...(best === null ? [] : [{ title: '' }]),
+  ];
+  const rows = checkpoints.map(({ step, metrics }) => [
+    String(step),
+    ...names.map((name) => numberOf(metrics[name])),
+    ...(best === null ? [] : [best.step === step ? 'best' : '']),
+  ]);
   return tableOf(columns, rows, widthOf(process.stdout));
 }
 

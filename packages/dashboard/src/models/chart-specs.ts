@@ -28,7 +28,7 @@ const FIXED: readonly ChartGroup[] = [
         title: 'Reward',
         metrics: [{ name: 'train/reward', label: 'reward' }],
         deviation: 'train/reward_std_dev',
-        help: 'Mean over the trajectories of a step; the area is the spread within groups.',
+        help: 'Mean over the rollouts drawn from a step; the area is the spread within groups.',
       },
       one(
         'train/reward_std_dev',

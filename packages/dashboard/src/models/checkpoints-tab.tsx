@@ -46,10 +46,11 @@ function columnsOf(model: ModelDetailsObject, names: readonly string[]): LongCol
   return [
     {
       name: 'Step',
-      width: '90px',
+      width: '110px',
       cell: ({ step }) => (
         <>
           {step}
+          {step === model.best?.step ? <small className="soft"> best</small> : null}
           {step === model.latest_step ? <small className="soft"> latest</small> : null}
         </>
       ),

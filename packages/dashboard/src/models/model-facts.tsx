@@ -25,6 +25,18 @@ export function ModelFacts({ model, reward }: { model: ModelDetailsObject; rewar
     ...(model.metrics['val/reward'] === undefined
       ? []
       : [{ name: 'Val', value: formatValue(model.metrics['val/reward']) }]),
+    ...(model.best === null
+      ? []
+      : [
+          {
+            name: 'Best',
+            value: (
+              <>
+                {formatValue(model.best.value)} <small>step {model.best.step}</small>
+              </>
+            ),
+          },
+        ]),
     { name: 'Gradient steps', value: formatCount(model.num_gradient_steps) },
     { name: 'Checkpoints', value: formatCount(model.num_checkpoints) },
     { name: 'LoRA', value: `rank ${model.lora.rank}` },

@@ -55,7 +55,8 @@ const COLUMNS: readonly Column<ModelDetailsObject>[] = [
   },
   { name: 'Now', cell: (model) => <ModelState model={model} /> },
   { name: 'Step', isNumber: true, cell: ({ latest_step: step }) => step ?? '–' },
-  { name: 'Reward', isNumber: true, cell: ({ metrics }) => metricCell(metrics, 'train/reward') },
+  { name: 'Reward', isNumber: true, cell: ({ reward }) => (reward === null ? '–' : formatValue(reward.value)) },
+  { name: 'Best', isNumber: true, cell: ({ best }) => (best === null ? '–' : `step ${best.step}`) },
   { name: 'Val', isNumber: true, cell: ({ metrics }) => metricCell(metrics, 'val/reward') },
   {
     name: 'Gradient steps',

@@ -29,7 +29,7 @@ export function RewardChart({
       empty={
         series === null ? null : (
           <EmptyUntilTrained title="No reward yet" demo="The demo shows how a program makes one.">
-            The curve begins with the first training job on rollouts.
+            The curve starts with the first training job on rollouts.
           </EmptyUntilTrained>
         )
       }

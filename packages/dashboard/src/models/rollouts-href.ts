@@ -1,9 +1,10 @@
-/**
- * The page of the rollouts behind a point of a chart. A point of training lies at the step that its job makes; its rollouts were sampled at the one
- * before. Those of a split lie at the step that they were sampled at.
- */
+/** Metrics of a training job's rollouts; the other `train/` metrics are of the update that made a step. */
+const ROLLOUT_METRICS = ['train/reward', 'train/reward_std_dev', 'train/exception_rate'];
+
+/** Page of the rollouts of a chart's point. Metrics of rollouts are at the step that these were drawn from, those of updates at the step after it. */
 export function rolloutsHref(modelId: string, metric: string, step: number): string {
   const split = metric.split('/')[0] ?? 'train';
-  const sampledAt = split === 'train' ? Math.max(0, step - 1) : step;
+  const isOfUpdate = split === 'train' && !ROLLOUT_METRICS.includes(metric);
+  const sampledAt = isOfUpdate ? Math.max(0, step - 1) : step;
   return `/models/${encodeURIComponent(modelId)}/rollouts?${new URLSearchParams({ split, step: String(sampledAt) })}`;
 }

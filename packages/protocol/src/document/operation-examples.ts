@@ -138,7 +138,9 @@ const modelDetails = {
   latest_step: 3,
   num_checkpoints: 4,
   num_gradient_steps: 12,
-  metrics: { 'train/reward': 0.75 },
+  metrics: { 'train/kl_base': 0.04, 'val/reward': 0.75 },
+  reward: { step: 2, value: 0.7 },
+  best: { step: 3, metric: 'val/reward', value: 0.75 },
   live_jobs: { queued: 0, running: 1, paused: 0 },
 };
 const supervisedJob = {

@@ -39,6 +39,23 @@ const ModelDetailsSchema = Type.Object(
       additionalProperties: { type: 'number' },
       description: 'Those of the latest checkpoint.',
     }),
+    reward: nullable(
+      Type.Object({
+        step: Type.Integer({ minimum: 0, description: 'Step that the rollouts were drawn from.' }),
+        value: Type.Number(),
+      }),
+      { description: 'Latest mean reward of training rollouts; null before the first.' },
+    ),
+    best: nullable(
+      Type.Object({
+        step: Type.Integer({ minimum: 0 }),
+        metric: Type.String({ description: '`val/reward` if any kept checkpoint has it, else `train/reward`.' }),
+        value: Type.Number(),
+      }),
+      {
+        description: 'Kept checkpoint with the highest reward, which `NAME:best` names; null before the first reward.',
+      },
+    ),
     live_jobs: Type.Object(
       {
         queued: Type.Integer({ minimum: 0 }),

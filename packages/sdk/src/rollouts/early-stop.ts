@@ -38,17 +38,21 @@ export class EarlyStop {
 }
 
 /**
- * The checkpoint with the highest value of a metric; of equal ones the earliest.
+ * The kept checkpoint with the highest value of a metric; of equal ones the earliest. The reward of a step is the mean over rollouts drawn from that step.
  *
- * @param metric e.g. `val/reward`
- * @returns the step, its value and the `name` to sample from; null when no checkpoint has the metric
+ * @param metric E.g. `val/reward`. Default: `val/reward` if any checkpoint has it, else `train/reward`, as in the name `NAME:best`.
+ * @returns The step, its value and the `name` to sample from; null if no checkpoint has the metric.
  */
 export async function bestCheckpoint(
   model: PolicyModel,
-  metric = 'val/reward',
+  metric?: string,
   options: CallOptions = {},
 ): Promise<(Best & { readonly name: string }) | null> {
   let best: Best | null = null;
+  if (metric === undefined) {
+    ({ best } = await model.client.models.retrieve(model.id, options));
+    return best === null ? null : { step: best.step, value: best.value, name: `${model.name}:step${best.step}` };
+  }
   for await (const { step, metrics } of model.client.checkpoints.list(model.id, { limit: 100 }, options)) {
     const value = metrics[metric];
     if (value !== undefined && value > (best?.value ?? -Infinity)) best = { step, value };

@@ -65,6 +65,37 @@ describe('every form of a name', () => {
     await expect(resolve(name)).rejects.toMatchObject({ code: 'request.unknown_model', param: 'model' });
   });
 
+  test('best is the kept checkpoint with the highest reward, and unknown before there is one', async () => {
+    const id = await server.makeModel('climbing');
+    const names = [
+      'climbing:best',
+      'climbing@best',
+      'acme/demo/climbing:best',
+      'wandb-artifact:///acme/demo/climbing:best',
+    ];
+    await expect(resolve(names[0]!)).rejects.toMatchObject({
+      code: 'request.unknown_model',
+      message: expect.stringContaining('no kept checkpoint has a reward yet'),
+    });
+    await server.addCheckpoint(id, 'a');
+    const log = (reward: number) =>
+      server.store.recordLog({
+        modelId: id,
+        split: 'val',
+        blobKey: `logs/${reward}`,
+        numGroups: 1,
+        numTrajectories: 1,
+        numExceptions: 0,
+        metrics: { 'val/reward': reward },
+      });
+    await log(0.5);
+    await server.addCheckpoint(id, 'b');
+    await log(0.25);
+    for (const name of names) expect(await resolve(name)).toMatchObject({ step: 1, name: 'acme/demo/climbing:step1' });
+    await server.store.deleteCheckpoints(id, [1]);
+    expect(await resolve(names[0]!)).toMatchObject({ step: 2 });
+  });
+
   test('half of a surrogate pair is no other character', async () => {
     await server.makeModel('\ufffd');
     expect(await resolve('\ufffd')).toMatchObject({ name: 'acme/demo/\ufffd:step0' });

@@ -40,13 +40,14 @@ interface ModelName {
   entity: string | null;
   project: string | null;
   name: string;
-  step: number | null;
+  step: number | 'best' | null;
 }
 
 /**
  * Resolves the `model` of a request for one tenant.
  *
- * Forms: a base model's id · `name` · `entity/project/name`, each with `:stepN`, `@stepN` or `@N` for one version ·
+ * Forms: a base model's id · `name` · `entity/project/name`, each with `:stepN`, `@stepN` or `@N` for one version, or with
+ * `:best` or `@best` for the kept checkpoint with the highest reward ({@link Store.bestCheckpoint}) ·
  * any of the latter behind `wandb-artifact:///` (or two slashes) · `adapter:ID` of an imported adapter. Absent and empty mean the default base model.
  *
  * @param entity name of the caller's entity, `entityId` its id; what belongs to others is unknown
@@ -69,13 +70,20 @@ export async function resolveModelName(
     throw unknownModel(requested);
   }
   const base = baseModels.under(model, { field: 'model', name: requested });
-  const checkpoint =
-    parsed.step === null ? await store.latestCheckpoint(model.id) : await store.getCheckpoint(model.id, parsed.step);
+  const step = parsed.step === 'best' ? await bestStep(store, model, requested) : parsed.step;
+  const checkpoint = step === null ? await store.latestCheckpoint(model.id) : await store.getCheckpoint(model.id, step);
   // Step 0 is the base model, so it answers even when no checkpoint is left.
   // A model that began with other weights has nothing to answer with when they are gone.
-  if (checkpoint === null && (model.warmStart !== null || (parsed.step !== null && parsed.step !== 0)))
-    throw unknownModel(requested);
+  if (checkpoint === null && (model.warmStart !== null || (step !== null && step !== 0))) throw unknownModel(requested);
   return atCheckpoint(model, checkpoint, base);
+}
+
+/** @throws {RequestError} `request.unknown_model` before any step has a reward */
+async function bestStep(store: Store, model: Model, requested: string): Promise<number> {
+  const best = await store.bestCheckpoint(model.id);
+  if (best !== null) return best.step;
+  const message = `The model \`${requested}\` does not exist: no kept checkpoint has a reward yet. Use \`${model.name}\` or \`${model.name}:stepN\`.`;
+  throw new RequestError('request.unknown_model', message, { param: 'model' });
 }
 
 /** Whether a version that a name was resolved to is still kept. @param entityId of the caller */
@@ -138,7 +146,7 @@ export function versionName(model: Pick<Model, 'entity' | 'project' | 'name'>, s
 }
 
 const ARTIFACT_SCHEME = /^wandb-artifact:\/\/\/?/;
-const VERSION = /(?::step|@step|@)(\d{1,15})$/;
+const VERSION = /(?:(?::step|@step|@)(\d{1,15})|[:@]best)$/;
 
 export function parseModelName(requested: string): ModelName | null {
   // No name has half of a surrogate pair, and a database would look for U+FFFD in its place.
@@ -147,7 +155,7 @@ export function parseModelName(requested: string): ModelName | null {
   const bare = requested.replace(ARTIFACT_SCHEME, '');
   const version = VERSION.exec(bare);
   const parts = (version ? bare.slice(0, version.index) : bare).split('/');
-  const step = version ? Number(version[1]) : null;
+  const step = version ? (version[1] === undefined ? 'best' : Number(version[1])) : null;
   if (parts.some((part) => part === '')) return null;
   const [first, project, name] = parts;
   if (parts.length === 3 && first && project && name) return { entity: first, project, name, step };

@@ -7,6 +7,8 @@ export interface WireEvent {
   dedupeKey: string;
   /** Points of the model's run; a gradient step has them. */
   metrics?: Record<string, number>;
+  /** Points of the step that the job's rollouts were drawn from; a gradient step has them. */
+  rolloutMetrics?: Record<string, number>;
   /** The tokens that the job's key is charged with; a gradient step has them. */
   usage?: NewStepUsage;
   /** The fate of each trajectory; the start of a job on rollouts has them. */
@@ -33,7 +35,7 @@ export function wireEvent(event: TrainerEvent, job: ClaimedJob): WireEvent {
         type: 'gradient_step',
         data: event.metrics,
         dedupeKey: `gradient_step:${event.index}`,
-        metrics: trainMetrics(event.metrics),
+        ...trainMetrics(event.metrics),
         usage: stepUsage(event.index, event.metrics),
       };
     case 'warning':
@@ -50,9 +52,19 @@ function stepUsage(index: number, metrics: Readonly<Record<string, number>>): Ne
   return { numRequests: index === 0 ? 1 : 0, promptTokens: Math.max(0, all - trained), completionTokens: trained };
 }
 
-/** Metrics of training under their full names. */
-export function trainMetrics(metrics: Readonly<Record<string, number>>): Record<string, number> {
-  return Object.fromEntries(Object.entries(metrics).map(([name, value]) => [`train/${name}`, value]));
+/** Metrics of a whole job's rollouts, which belong to the step that these were drawn from. */
+export const ROLLOUT_METRICS: readonly string[] = ['train/reward', 'train/reward_std_dev', 'train/exception_rate'];
+
+/** Metrics of training under their full names: those of the update, and those of the rollouts. */
+export function trainMetrics(metrics: Readonly<Record<string, number>>): {
+  metrics: Record<string, number>;
+  rolloutMetrics: Record<string, number>;
+} {
+  const all = Object.entries(metrics).map(([name, value]): [string, number] => [`train/${name}`, value]);
+  const [ofRollouts, ofUpdate] = [true, false].map((is) =>
+    all.filter(([name]) => ROLLOUT_METRICS.includes(name) === is),
+  );
+  return { metrics: Object.fromEntries(ofUpdate!), rolloutMetrics: Object.fromEntries(ofRollouts!) };
 }
 
 /** Data of `training_ended`: how much was trained, and in words when that is nothing. */

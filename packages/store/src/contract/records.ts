@@ -1,4 +1,5 @@
 import type { KeyLimits } from './key-limits.ts';
+import type { BestCheckpoint } from './run.ts';
 
 // What the store remembers. Ids are random UUIDs; times are milliseconds since the epoch; records are plain copies, not live.
 
@@ -90,6 +91,9 @@ export interface ModelState {
   /** Null when all were deleted. */
   latest: Checkpoint | null;
   numCheckpoints: number;
+  /** The latest mean reward of training rollouts, with the step that these were drawn from; null before the first. */
+  reward: { step: number; value: number } | null;
+  best: BestCheckpoint | null;
   /** Jobs that train it and have not ended. A paused one is not queued here. */
   jobs: { queued: number; running: number; paused: number };
 }

@@ -9,6 +9,17 @@ export interface MetricSeries {
   last: { value: number; step: number };
 }
 
+/** The kept checkpoint with the highest value of a metric, the earliest of equal ones. */
+export interface BestCheckpoint {
+  step: number;
+  metric: string;
+  /** Mean of the metric's points at that step. */
+  value: number;
+}
+
+/** Metrics that tell which checkpoint is the best: the first of them that any kept checkpoint has. */
+export const BEST_BY: readonly string[] = ['val/reward', 'train/reward'];
+
 /** How the points of a series are counted: by the steps of the model, or its gradient steps. */
 export type SeriesAxis = 'step' | 'gradient_step';
 

@@ -38,7 +38,15 @@ import type {
   UsagePart,
   UsageTotal,
 } from './records.ts';
-import type { FeedItem, FeedQuery, MetricSeries, Series, SeriesQuery, TrackedRunRecord } from './run.ts';
+import type {
+  BestCheckpoint,
+  FeedItem,
+  FeedQuery,
+  MetricSeries,
+  Series,
+  SeriesQuery,
+  TrackedRunRecord,
+} from './run.ts';
 import type {
   GroupPrompts,
   GroupRewards,
@@ -209,6 +217,8 @@ export interface Store {
   listSeries(modelId: string): Promise<MetricSeries[]>;
   /** In the order of the names. Each is made as many points as were asked for, at most. */
   readSeries(query: SeriesQuery): Promise<Series[]>;
+  /** The best kept checkpoint by {@link BEST_BY}; null when none has a value, and for an unknown model. */
+  bestCheckpoint(modelId: string): Promise<BestCheckpoint | null>;
   /** Whatever happened, oldest first; kept for a week. */
   listFeed(query: FeedQuery): Promise<FeedItem[]>;
   /** Position of the newest item of all entities; 0 when nothing has happened. */
@@ -512,6 +522,8 @@ export interface NewEvent {
   dedupeKey?: string;
   /** Points of the model's run by their full names, written in the same transaction: a duplicate adds none. Of `gradient_step` only (asserted). */
   metrics?: Metrics;
+  /** Metrics of the job's rollouts by their full names, placed at the step that the job starts from. Otherwise as `metrics`. */
+  rolloutMetrics?: Metrics;
   /** The fate of each submitted trajectory, by group; as `metrics` written once. */
   outcomes?: readonly (readonly TrajectoryOutcome[])[];
   /** The tokens that the job's key is charged with, as `metrics` written once; without effect for a job without a key. */
@@ -536,6 +548,8 @@ export interface JobOutcome {
   /** SHA-256 of the weights; ignored when `directoryKey` is null. */
   digest: string | null;
   metrics: Metrics;
+  /** Metrics of the job's rollouts, placed as those of events; of a job without gradient steps only. */
+  rolloutMetrics?: Metrics;
   /** Data of the `training_ended` event besides its `step`, that of the checkpoint; any JSON object, default empty. */
   data?: object;
 }

@@ -92,7 +92,7 @@ export async function claimNextJob(
 export async function gradientStepTaken(
   tables: Tables,
   job: Job,
-  { metrics = {}, usage }: Pick<NewEvent, 'metrics' | 'usage'>,
+  { metrics = {}, rolloutMetrics = {}, usage }: Pick<NewEvent, 'metrics' | 'rolloutMetrics' | 'usage'>,
   now: number,
 ): Promise<void> {
   await tables.jobs.forgetEarlierAttempts(job.id);
@@ -104,7 +104,14 @@ export async function gradientStepTaken(
   }
   // Not the one behind the start: numbers of deleted checkpoints stay taken.
   const { nextStep: step, numGradientSteps } = await tables.models.countGradientStep(job.modelId);
-  await tables.metrics.append(job.modelId, metrics, { step, gradientStep: numGradientSteps - 1 }, now);
+  const gradientStep = numGradientSteps - 1;
+  await tables.metrics.append(job.modelId, metrics, { step, gradientStep }, now);
+  await tables.metrics.append(job.modelId, rolloutMetrics, { step: rolloutStep(job, step), gradientStep }, now);
+}
+
+/** Step that a job's rollouts were drawn from. @param nextStep the step that the job makes */
+function rolloutStep({ start }: Job, nextStep: number): number {
+  return start?.step ?? nextStep - 1;
 }
 
 function fullName(model: Model | null): string {
@@ -132,6 +139,8 @@ export async function finishJobSucceeded(
     { modelId, step: model.nextStep, jobId, directoryKey, digest, metrics: outcome.metrics },
     now,
   );
+  const place = { step: rolloutStep(held, model.nextStep), gradientStep: null };
+  await tables.metrics.append(modelId, outcome.rolloutMetrics ?? {}, place, now);
   await tables.models.advanceStep(modelId);
   const data = { step: checkpoint.step };
   await tables.feed.add({ type: 'checkpoint_created', entityId: model.entityId, modelId, jobId, data }, now);

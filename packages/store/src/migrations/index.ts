@@ -24,6 +24,7 @@ import { USAGE_NAMES } from './0022-usage-names.ts';
 import { KEY_LIMITS } from './0023-key-limits.ts';
 import { INDEXED_REFERENCES } from './0024-indexed-references.ts';
 import { SHORT_SERIES_NAMES } from './0025-short-series-names.ts';
+import { ROLLOUT_STEPS } from './0026-rollout-steps.ts';
 
 export const MIGRATIONS: readonly Migration[] = [
   INITIAL,
@@ -51,4 +52,5 @@ export const MIGRATIONS: readonly Migration[] = [
   KEY_LIMITS,
   INDEXED_REFERENCES,
   SHORT_SERIES_NAMES,
+  ROLLOUT_STEPS,
 ];

@@ -31,14 +31,16 @@ export function runSuite(makeHarness: MakeHarness): void {
       const { id, fencingToken } = await claim(store);
       return {
         id,
-        step: (index: number, metrics: Record<string, number>) =>
+        step: (index: number, metrics: Record<string, number>, rolloutMetrics: Record<string, number> = {}) =>
           store.appendEvent(id, fencingToken, {
             type: 'gradient_step',
             data: {},
             dedupeKey: `gradient_step:${index}`,
             metrics,
+            rolloutMetrics,
           }),
-        end: () => store.finishJobSucceeded(id, fencingToken, { directoryKey: null, digest: null, metrics: {} }),
+        end: (rolloutMetrics: Record<string, number> = {}) =>
+          store.finishJobSucceeded(id, fencingToken, { directoryKey: null, digest: null, metrics: {}, rolloutMetrics }),
       };
     };
     const read = async (modelId: string, name: string, axis: 'step' | 'gradient_step', maxPoints = 100) =>
@@ -162,6 +164,49 @@ export function runSuite(makeHarness: MakeHarness): void {
       expect(points.map(({ first, last, mean }) => [first, last, mean])).toEqual(
         steps.map((step, index) => [step, step, index]),
       );
+    });
+
+    it('metrics of rollouts are at the step that these were drawn from, those of updates at the step after it', async () => {
+      const { id: modelId } = await addModel(store);
+      expect(await store.getModelState(modelId)).toMatchObject({ reward: null, best: null });
+      const first = await begin(modelId);
+      for (const index of [0, 1]) await first.step(index, { 'train/loss': 1 }, { 'train/reward': 0.25 });
+      await first.end();
+      // Nothing to train: the end of the job brings them.
+      await (await begin(modelId)).end({ 'train/reward': 0.5 });
+      await store.deleteCheckpoints(modelId, [2]);
+      const third = await begin(modelId);
+      await third.step(0, { 'train/loss': 1 }, { 'train/reward': 0.75 });
+      await third.end();
+      const steps = async (name: string) =>
+        (await read(modelId, name, 'step'))?.points.map(({ last, mean }) => [last, mean]);
+      expect(await steps('train/reward')).toEqual([
+        [0, 0.25],
+        [1, (0.5 + 0.75) / 2],
+      ]);
+      expect(await steps('train/loss')).toEqual([
+        [1, 1],
+        [3, 1],
+      ]);
+      expect(await store.getModelState(modelId)).toMatchObject({ reward: { step: 1, value: 0.75 } });
+    });
+
+    it('the best checkpoint has the highest reward of a split that is not trained on, of training if there is none', async () => {
+      const { id: modelId } = await addModel(store);
+      expect(await store.bestCheckpoint(modelId)).toBeNull();
+      for (const reward of [0.25, 0.75, 0.75, 0.5]) {
+        const job = await begin(modelId);
+        await job.step(0, {}, { 'train/reward': reward });
+        await job.end();
+      }
+      const best = { step: 1, metric: 'train/reward', value: 0.75 };
+      expect(await store.bestCheckpoint(modelId)).toEqual(best);
+      expect(await store.getModelState(modelId)).toMatchObject({ best });
+      await store.deleteCheckpoints(modelId, [1]);
+      expect(await store.bestCheckpoint(modelId)).toEqual({ ...best, step: 2 });
+      await log(modelId, 'val', 0.125);
+      expect(await store.bestCheckpoint(modelId)).toEqual({ step: 4, metric: 'val/reward', value: 0.125 });
+      expect(await store.bestCheckpoint('unknown')).toBeNull();
     });
 
     it('many points become as few as asked for, each with the mean, the least and the most of its own', async () => {

@@ -262,10 +262,16 @@ export class TrainingJobs implements JobWork<Objective> {
   async #finish(job: ClaimedJob, result: TrainingResult, key: string, lease: JobLease): Promise<number | null> {
     const { store, blobs } = this.#options;
     const log = this.#logOf(job);
-    const metrics = trainMetrics(result.metrics);
-    const data = endData(result);
+    const { metrics, rolloutMetrics } = trainMetrics(result.metrics);
+    const outcome = {
+      digest: result.digest,
+      metrics,
+      // The events of gradient steps brought them otherwise.
+      ...(result.numGradientSteps === 0 ? { rolloutMetrics } : {}),
+      data: endData(result),
+    };
     const finish = (directoryKey: string | null) =>
-      store.finishJobSucceeded(job.id, job.fencingToken, { directoryKey, digest: result.digest, metrics, data });
+      store.finishJobSucceeded(job.id, job.fencingToken, { directoryKey, ...outcome });
     const insist: typeof lease.insist = (work) => lease.insist(work);
     if (result.digest === null) {
       const { directoryKeys, checkpoint } = await insist(() => finish(null));

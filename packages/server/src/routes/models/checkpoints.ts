@@ -8,12 +8,13 @@ import {
   type PageQuery,
   PageQuerySchema,
 } from '@trainyard/protocol';
-import type { Checkpoint, DeleteCheckpointsResult } from '@trainyard/store';
+import type { DeleteCheckpointsResult } from '@trainyard/store';
 
 import { answerOnce } from '../../answers/idempotency.ts';
 import { toListPage } from '../../answers/paging.ts';
 import type { RouteParts } from '../server-parts.ts';
 import { removeFiles } from '../files.ts';
+import { readMetrics } from './checkpoint-metrics.ts';
 import { retireAdapters } from './retire-adapters.ts';
 import { ownedModel } from '../owned.ts';
 
@@ -27,7 +28,10 @@ export function checkpointRoutes(app: FastifyInstance, parts: RouteParts): void 
     { config: { scope: 'training' }, schema: { querystring: PageQuerySchema } },
     async (request): Promise<ListPage<CheckpointObject>> => {
       const model = await ownedModel(request, parts, request.params.model_id);
-      return toListPage(await store.listCheckpoints({ ...request.query, modelId: model.id }), toCheckpointObject);
+      const { items, hasMore } = await store.listCheckpoints({ ...request.query, modelId: model.id });
+      const metrics = await readMetrics(store, model.id, items);
+      const objects = items.map(({ id, step }, index): CheckpointObject => ({ id, step, metrics: metrics[index]! }));
+      return toListPage({ items: objects, hasMore }, (checkpoint) => checkpoint);
     },
   );
 
@@ -49,8 +53,4 @@ export function checkpointRoutes(app: FastifyInstance, parts: RouteParts): void 
 
 function toDeleteAnswer(deleted: DeleteCheckpointsResult): DeleteCheckpointsResponse {
   return { deleted_count: deleted.deletedCount, not_found_steps: deleted.notFoundSteps };
-}
-
-function toCheckpointObject(checkpoint: Checkpoint): CheckpointObject {
-  return { id: checkpoint.id, step: checkpoint.step, metrics: checkpoint.metrics };
 }

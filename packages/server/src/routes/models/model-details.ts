@@ -5,6 +5,7 @@ import type { Model } from '@trainyard/store';
 import { callerOf } from '../../edge/auth.ts';
 import { toListPage } from '../../answers/paging.ts';
 import { toModelObject } from '../../wire/training/model-object.ts';
+import { readMetrics } from './checkpoint-metrics.ts';
 import type { RouteParts } from '../server-parts.ts';
 import { notFound, ownedModel } from '../owned.ts';
 
@@ -50,7 +51,9 @@ export function modelDetailsRoutes(app: FastifyInstance, parts: RouteParts): voi
       latest_step: state.latest?.step ?? null,
       num_checkpoints: state.numCheckpoints,
       num_gradient_steps: model.numGradientSteps,
-      metrics: state.latest?.metrics ?? {},
+      metrics: state.latest === null ? {} : (await readMetrics(store, model.id, [state.latest]))[0]!,
+      reward: state.reward,
+      best: state.best,
       live_jobs: state.jobs,
     };
   }

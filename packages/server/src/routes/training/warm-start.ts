@@ -72,7 +72,7 @@ async function importedAdapter(
 }
 
 /**
- * Whether a registration asks for what a model has. A name without a step fits any step of that model: a script that is run again must
+ * Whether a registration asks for what a model has. A name without a step, or with `best`, fits any step of that model: a script that is run again must
  * not fail because its teacher has learnt more.
  */
 export function fits(wire: LoraRequest, model: Model): boolean {
@@ -83,7 +83,7 @@ export function fits(wire: LoraRequest, model: Model): boolean {
   const has = model.warmStart === null ? null : parseModelName(model.warmStart.source);
   if (asked === null || has === null) return false;
   const isSame = (name: 'entity' | 'project' | 'step') => asked[name] === null || asked[name] === has[name];
-  return asked.name === has.name && isSame('entity') && isSame('project') && isSame('step');
+  return asked.name === has.name && isSame('entity') && isSame('project') && (asked.step === 'best' || isSame('step'));
 }
 
 /** Nobody may train on from weights that are gone, least of all silently from the base model. */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { Metrics } from '../../contract/records.ts';
-import type { MetricSeries, Series, SeriesAxis, SeriesPoint, SeriesQuery } from '../../contract/run.ts';
+import type { BestCheckpoint, MetricSeries, Series, SeriesAxis, SeriesPoint, SeriesQuery } from '../../contract/run.ts';
 import type { Statements } from '../../contract/sql.ts';
 import { partsOf, rowsOf } from '../rows-of.ts';
 
@@ -94,6 +94,32 @@ export class MetricTable {
       numPoints: row.num_points,
       last: { value: row.value, step: row.step },
     }));
+  }
+
+  /** The latest point of a series; null for one without points. */
+  async last(modelId: string, name: string): Promise<{ step: number; value: number } | null> {
+    const row = await this.#sql.get<{ step: number; value: number }>(
+      `select p.step, p.value from metric_series s join metric_points p on p.series_id = s.id and p.position = s.num_points - 1
+       where s.model_id = (${LIVE_MODEL}) and s.name = ?`,
+      modelId,
+      name,
+    );
+    return row ?? null;
+  }
+
+  /** The best kept checkpoint by the first of these metrics that any of them has. */
+  async best(modelId: string, names: readonly string[]): Promise<BestCheckpoint | null> {
+    for (const metric of names) {
+      const row = await this.#sql.get<{ step: number; value: number }>(
+        `select p.step, avg(p.value) as value from metric_series s join metric_points p on p.series_id = s.id
+         join checkpoints c on c.model_id = s.model_id and c.step = p.step and c.deleted_at is null
+         where s.model_id = (${LIVE_MODEL}) and s.name = ? group by p.step order by value desc, p.step limit 1`,
+        modelId,
+        metric,
+      );
+      if (row !== undefined) return { step: row.step, metric, value: row.value };
+    }
+    return null;
   }
 
   async read(query: SeriesQuery): Promise<Series[]> {
