@@ -60,6 +60,25 @@ const LOADS: Record<string, (harness: Harness) => void> = {
     for (let i = 0; i < 5; i++) harness.step();
     for (const { id } of replies) harness.engine.setPaused(id, true);
   },
+  'many tenants, each with streams that are not read': (harness) => {
+    const replies = Array.from({ length: 40 }, (_, i) =>
+      harness.submit({ ...endless, tenant: `loud ${i}`, prompt: `loud ${i}` }),
+    );
+    for (let i = 0; i < 5; i++) harness.step();
+    for (const { id } of replies) harness.engine.setPaused(id, true);
+  },
+  'many tenants whose streams are read a little at a time': (harness) => {
+    const replies = Array.from({ length: 32 }, (_, i) =>
+      harness.submit({ ...endless, tenant: `loud ${i}`, prompt: `loud ${i}` }),
+    );
+    for (let i = 0; i < 5; i++) harness.step();
+    for (const [i, { id }] of replies.entries()) harness.engine.setPaused(id, i % 8 !== 0);
+  },
+  'wide streams, most of which are not read': (harness) => {
+    const replies = Array.from({ length: 8 }, (_, i) => harness.submit({ ...endless, n: 16, prompt: `loud ${i}` }));
+    for (let i = 0; i < 5; i++) harness.step();
+    for (const { id } of replies.slice(1)) harness.engine.setPaused(id, true);
+  },
   'beam searches': (harness) => {
     for (let i = 0; i < 20; i++)
       harness.submit({ ...endless, n: 10, prompt: `loud ${i}`, beamSearch: { lengthPenalty: 1 } });
@@ -105,6 +124,47 @@ test('a request of one choice goes in beside one with as many choices as are all
   for (let i = 0; i < 5; i++) harness.step();
   const other = harness.submit({ ...endless, prompt: 'other', maxTokens: 1 });
   expect(stepsToFirstToken(harness, other)).toBeLessThanOrEqual(3);
+});
+
+test.each([
+  ['streams', { n: 1 }, 32],
+  ['wide streams', { n: 16 }, 8],
+])(
+  'paused %s give their places to a request of the same tenant, also while one of them is read',
+  (_name, wide, count) => {
+    const harness = new Harness({ ...SIZES, limits: LIMITS });
+    const replies = Array.from({ length: count }, (_, i) =>
+      harness.submit({ ...endless, ...wide, prompt: `loud ${i}` }),
+    );
+    for (let i = 0; i < 8; i++) harness.step();
+    for (const { id } of replies.slice(1)) harness.engine.setPaused(id, true);
+    const other = harness.submit({ ...endless, prompt: 'other', maxTokens: 1 });
+    expect(stepsToFirstToken(harness, other)).toBeLessThanOrEqual(3);
+  },
+);
+
+test('a step of a newcomer computes a few tokens of others, who take turns', () => {
+  const harness = new Harness({
+    ...SIZES,
+    maxSequences: 128,
+    batchTokens: 512,
+    capacityTokens: 16_384,
+    limits: LIMITS,
+  });
+  const loud = Array.from({ length: 8 }, (_, i) => harness.submit({ ...endless, n: 16, prompt: `loud ${i}` }));
+  for (let i = 0; i < 40; i++) harness.step();
+  expect(harness.runner.batchSizes.at(-1), 'alone').toBe(128);
+  const before = loud.map((reply) => reply.tokenIds().length);
+  harness.submit({ ...endless, tenant: 'rival', prompt: 'rival', maxTokens: 40 });
+  const [first, ...others] = Array.from({ length: 40 }, () => {
+    harness.step();
+    return harness.runner.batchSizes.at(-1)!;
+  });
+  expect(first, 'with the prompt').toBeLessThanOrEqual('rival'.length + 32);
+  expect(Math.max(...others)).toBe(32);
+  const gains = loud.map((reply, i) => reply.tokenIds().length - before[i]!);
+  console.log(`tokens of eight wide streams beside a rival in 40 steps: ${gains.join(', ')}`);
+  expect(Math.max(...gains) - Math.min(...gains)).toBeLessThanOrEqual(16);
 });
 
 test('tenants that all want more than there is get equal parts, whatever each sends', () => {

@@ -22,6 +22,12 @@ export interface StepPlan<S extends Sequence = Sequence> {
 const MAX_BLOCKED_TENANTS = 16;
 
 /**
+ * Sequences decoded in a step while several tenants have work, so that the step of a newcomer costs little more than its own tokens. A CPU computes 32 rows in
+ * a quarter of the time of 128.
+ */
+const SHARED_DECODE_TOKENS = 32;
+
+/**
  * Who runs next. Admission is fair by tenant, then by request, then by choice: the tenant with the fewest running sequences goes first, and of
  * its requests the one that {@link compareBacklogs} says. A tenant that has less than an equal part of the slots and cells takes what it lacks
  * of that part from those that have more; inside a tenant, the first choices of a request take from further ones of others, and urgent requests from less urgent ones.
@@ -48,6 +54,7 @@ export class Scheduler<S extends Sequence = Sequence> {
   #numRunning = 0;
   #numWaiting = 0;
   #numAdmissions = 0;
+  #numPlans = 0;
   #numTenantsAllowed = 64;
   numPreemptions = 0;
   prefixHitTokens = 0;
@@ -78,8 +85,7 @@ export class Scheduler<S extends Sequence = Sequence> {
   /** True when a step would compute something: paused sequences do not count. */
   get hasWork(): boolean {
     if (this.#waiting.size > 0) return true;
-    for (const tenant of this.#running) if (tenant.running.some(({ isRunnable }) => isRunnable)) return true;
-    return false;
+    return [...this.#running].some(({ hasRunnable }) => hasRunnable);
   }
 
   /** @param make as in {@link Backlog} */
@@ -204,7 +210,9 @@ export class Scheduler<S extends Sequence = Sequence> {
       const hasSlot = this.#numRunning < this.#limits.maxRunning;
       if (hasSlot && this.#claimedTokens() + neededTokens <= this.#kv.obtainableTokens) return prefix;
       const victim =
-        this.#donorOf(tenant, hasSlot ? neededTokens : null, shares)?.lastToKeep ?? this.#lessUrgent(tenant, sequence);
+        this.#lastPaused() ??
+        this.#donorOf(tenant, hasSlot ? neededTokens : null, shares)?.lastToKeep ??
+        this.#lessUrgent(tenant, sequence);
       if (victim === undefined) return null;
       this.#preempt(victim);
       prefix = this.#kv.findPrefix(sequence, tenant.running);
@@ -216,6 +224,11 @@ export class Scheduler<S extends Sequence = Sequence> {
     let claimed = 0;
     for (const tenant of this.#running) claimed += tenant.claimedTokens - tenant.liveCells;
     return claimed;
+  }
+
+  /** A paused sequence of the tenant that has most of them: nobody waits for its next token. */
+  #lastPaused(): Sequence | undefined {
+    return this.#largest((tenant) => tenant.numPaused, 0)?.lastPaused;
   }
 
   /** The tenant furthest above its equal part, for one that stays within its own. @param neededTokens null = it lacks a slot */
@@ -240,9 +253,9 @@ export class Scheduler<S extends Sequence = Sequence> {
 
   /** Who gives way to a sequence of the same tenant. */
   #lessUrgent(tenant: TenantShare, sequence: Sequence): Sequence | undefined {
-    // A stream nobody reads must not keep everybody else waiting once nothing else runs.
-    if (!tenant.running.some(({ isRunnable }) => isRunnable)) {
-      const isAlone = [...this.#running].every(({ running }) => !running.some(({ isRunnable }) => isRunnable));
+    // Beams that wait for their siblings must not keep everything else waiting once nothing else runs.
+    if (!tenant.hasRunnable) {
+      const isAlone = [...this.#running].every(({ hasRunnable }) => !hasRunnable);
       return tenant.lastToKeep ?? (isAlone ? this.#largest(({ running }) => running.length)?.lastToKeep : undefined);
     }
     const last = tenant.running.at(-1)!;
@@ -251,10 +264,10 @@ export class Scheduler<S extends Sequence = Sequence> {
     return isLess ? last : undefined;
   }
 
-  /** An equal part of slots and cells for each tenant that has work. */
+  /** An equal part of slots and cells for each tenant that has work. Paused sequences are no work. */
   #equalShares(): Shares {
     let numTenants = this.#waiting.size;
-    for (const tenant of this.#running) if (tenant.backlogs.size === 0) numTenants++;
+    for (const tenant of this.#running) if (tenant.backlogs.size === 0 && tenant.hasRunnable) numTenants++;
     const count = Math.max(1, numTenants);
     return {
       slots: Math.max(1, Math.floor(this.#limits.maxRunning / count)),
@@ -267,7 +280,7 @@ export class Scheduler<S extends Sequence = Sequence> {
     const group = this.#turns.next(this.#running) as S[] | null;
     if (group === null) return null;
     const plan: StepPlan<S> = { entries: [] };
-    for (const sequence of group) if (sequence.numRemaining === 1) this.#take(sequence, 1, plan);
+    for (const sequence of this.#decodingNow(group)) this.#take(sequence, 1, plan);
     const isDecoding = this.running().some((sequence) => sequence.isRunnable && sequence.numRemaining === 1);
     const { prefillTokens, prefillTokensWhileDecoding, batchTokens } = this.#limits;
     let budget = Math.min(isDecoding ? prefillTokensWhileDecoding : prefillTokens, batchTokens - plan.entries.length);
@@ -285,6 +298,25 @@ export class Scheduler<S extends Sequence = Sequence> {
     if (plan.entries.length === 0) return null;
     this.#charge(plan);
     return plan;
+  }
+
+  /** The sequences of a group that decode in this step. While tenants share the engine, each step has room for a few, in turns. */
+  #decodingNow(group: readonly S[]): S[] {
+    this.#numPlans++;
+    let decoding = group.filter(({ numRemaining }) => numRemaining === 1);
+    const isShared = [...this.#running].filter(({ hasRunnable }) => hasRunnable).length > 1;
+    if (isShared && decoding.length > SHARED_DECODE_TOKENS) {
+      // Tenants stay in their order: the one that has had least goes first.
+      const order = new Map(
+        [...new Set(decoding.map((sequence) => this.#shareOf(sequence)))].map((of, at) => [of, at]),
+      );
+      const placeOf = (sequence: S): number => order.get(this.#shareOf(sequence))!;
+      decoding = decoding
+        .sort((a, b) => placeOf(a) - placeOf(b) || a.lastPlan - b.lastPlan)
+        .slice(0, SHARED_DECODE_TOKENS);
+    }
+    for (const sequence of decoding) sequence.lastPlan = this.#numPlans;
+    return decoding;
   }
 
   #charge({ entries }: StepPlan): void {
@@ -362,17 +394,21 @@ export class Scheduler<S extends Sequence = Sequence> {
     return taken;
   }
 
-  /** Streams nobody reads go first, then the last of the tenant that has most. */
+  /** Paused sequences go first, then the last one of the tenant that has most. */
   #whoGivesCells(): Sequence {
-    const pausedOf = ({ running }: TenantShare): number => running.filter(({ isRunnable }) => !isRunnable).length;
-    const tenant = this.#largest(pausedOf, 0) ?? this.#largest(({ claimedTokens }) => claimedTokens);
-    return tenant!.lastToKeep!;
+    const idleOf = ({ running }: TenantShare): number => running.filter(({ isRunnable }) => !isRunnable).length;
+    const tenant = this.#largest(idleOf, 0) ?? this.#largest(({ claimedTokens }) => claimedTokens);
+    return this.#lastPaused() ?? tenant!.lastToKeep!;
   }
 
-  /** Takes the cells of a running sequence; its tokens, text and random numbers stay, and it waits to be computed again. */
+  /**
+   * Takes the slot of a running sequence; its tokens, text and random numbers stay, and it waits to be computed again. The cells of a paused
+   * one become a cache entry, so that it continues without computing them again if they are still there.
+   */
   #preempt(victim: Sequence): void {
     this.#stopRunning(victim);
-    this.#kv.release(victim);
+    if (victim.owner.isPaused) this.#kv.retain(victim);
+    else this.#kv.release(victim);
     this.#backlogOf(victim).add(victim);
     this.#numWaiting++;
     this.numPreemptions++;

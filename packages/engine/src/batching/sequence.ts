@@ -36,6 +36,8 @@ export abstract class Sequence {
   numComputed = 0;
   /** While waiting: another sequence is computing a longer common prefix. Ask again when it holds that many tokens. */
   awaitedPrefix: { leader: Sequence; length: number } | null = null;
+  /** The plan in which it was decoded last, by number. */
+  lastPlan = 0;
   /** All its tokens are computed and the next one is not decided yet: it may keep its cells and asks for none. */
   isParked = false;
 

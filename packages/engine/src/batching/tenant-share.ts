@@ -37,6 +37,18 @@ export class TenantShare implements HeapItem, CellAccount {
     return this.running.reduce((sum, { numRemaining }) => sum + numRemaining + GROWTH_RESERVE_TOKENS, this.liveCells);
   }
 
+  get hasRunnable(): boolean {
+    return this.running.some(({ isRunnable }) => isRunnable);
+  }
+
+  /** Running sequences of paused requests. */
+  get numPaused(): number {
+    return this.running.reduce((sum, { owner }) => sum + (owner.isPaused ? 1 : 0), 0);
+  }
+  get lastPaused(): Sequence | undefined {
+    return this.running.findLast(({ owner }) => owner.isPaused);
+  }
+
   /** Whom it gives up first: a stream nobody reads, else the last in order. */
   get lastToKeep(): Sequence | undefined {
     return this.running.findLast((sequence) => !sequence.isRunnable) ?? this.running.at(-1);

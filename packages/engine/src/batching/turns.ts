@@ -40,7 +40,7 @@ export class Turns {
 
   /** The runnable sequences of the adapters whose turn it is, tenants that had less service first; null when there are none. */
   next(running: ReadonlySet<TenantShare>): Sequence[] | null {
-    const tenants = [...running].filter((tenant) => tenant.running.some(({ isRunnable }) => isRunnable));
+    const tenants = [...running].filter(({ hasRunnable }) => hasRunnable);
     for (const tenant of tenants) tenant.virtualTime = Math.max(tenant.virtualTime, this.startingTime);
     const order = new Map(tenants.map((tenant) => [tenant, tenant.virtualTime - leadOf(tenant)]));
     tenants.sort((a, b) => order.get(a)! - order.get(b)!);
