@@ -16,6 +16,7 @@ export {
   UnprocessableEntityError,
 } from './http/errors.ts';
 export type { WatchOptions } from './http/follow-events.ts';
+export type { Outage, OutageOptions } from './http/outage.ts';
 export type { Page, PagePromise } from './http/page.ts';
 export type { ArtifactPath } from './resources/artifacts.ts';
 export type { ChatBody, ChatMessageBody } from './resources/chat.ts';

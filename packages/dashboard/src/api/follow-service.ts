@@ -34,7 +34,7 @@ export async function followService(signal: AbortSignal, tell: (news: ServiceNew
   try {
     const { data } = await events.list({ limit: 1, order: 'desc' }, { signal, maxRetries: Infinity });
     tell({ news: 'begun' });
-    for await (const event of events.watch({}, { signal, after: data[0]?.id ?? '0', maxReconnects: Infinity })) {
+    for await (const event of events.watch({}, { signal, after: data[0]?.id ?? '0', maxOutageMs: Infinity })) {
       const { model_id, job_id } = event;
       tell({ news: 'event', event: { model_id, job_id } });
     }

@@ -3,6 +3,7 @@ import { apiErrorOf, parsed, TrainyardApiError, TrainyardConnectionError, Trainy
 import { checkedApiKey, checkedBaseUrl, checkedPath, checkedTimeoutMs } from './checked-options.ts';
 import { fileAnswer } from './file-answer.ts';
 import { patientFetch } from './patient-fetch.ts';
+import { OutageClock, type OutageOptions } from './outage.ts';
 import { queryString } from './query.ts';
 import { DEFAULT_MAX_RETRIES, type Repeat, retryDelayMs } from './retry-policy.ts';
 import { ServiceClock } from './service-clock.ts';
@@ -30,7 +31,8 @@ const DEFAULT_TIMEOUT_MS = 600_000;
 /** Timers take no longer times. */
 const LONGEST_TIMEOUT_MS = 2 ** 31 - 1;
 
-export interface CallOptions {
+/** `maxOutageMs` is 0 by default: a call is repeated `maxRetries` times and then fails. */
+export interface CallOptions extends OutageOptions {
   readonly signal?: AbortSignal | undefined;
   /** the same key and body have one effect, however often they are sent; calls with an effect make one up themselves */
   readonly idempotencyKey?: string | undefined;
@@ -149,12 +151,15 @@ export class Connection {
     const repeat = options.repeat ?? (method === 'GET' ? 'always' : 'keyed');
     if (options.timeoutMs !== undefined) checkedTimeoutMs(options.timeoutMs);
     const url = this.#root + checkedPath(path) + queryString(options.query ?? {});
-    const init = this.#requestOf(method, options, repeat === 'keyed' && maxRetries > 0);
+    const { maxOutageMs = 0, onOutage } = options;
+    const init = this.#requestOf(method, options, repeat === 'keyed' && (maxRetries > 0 || maxOutageMs > 0));
+    const outage = new OutageClock(this.baseUrl, { maxOutageMs, onOutage });
     for (let numRepeats = 0; ; numRepeats++) {
       try {
         return await this.#once(url, init, options, read);
       } catch (error) {
-        const waitMs = numRepeats < maxRetries ? retryDelayMs(error, repeat, numRepeats) : null;
+        const mayRepeat = outage.note(error) || numRepeats < maxRetries;
+        const waitMs = mayRepeat ? retryDelayMs(error, repeat, numRepeats) : null;
         if (waitMs === null) throw error;
         await delay(waitMs, options.signal);
       }

@@ -15,6 +15,8 @@ export class TrainyardApiError extends Error {
   readonly requestId: string | null;
   readonly headers: Headers;
   readonly body: unknown;
+  /** The training job that the call waited for; null for other calls. */
+  jobId: string | null = null;
 
   constructor(answer: { status: number; headers?: Headers }, body: unknown, fallback: string) {
     const error = isErrorBody(body) ? body.error : null;
@@ -91,6 +93,8 @@ export class TrainyardConnectionError extends Error {
   override readonly name: string = 'TrainyardConnectionError';
   /** The message without the URL. */
   readonly reason: string;
+  /** As of `TrainyardApiError`. */
+  jobId: string | null = null;
 
   constructor(baseUrl: string, cause: unknown) {
     const reason = reasonOf(cause);
@@ -165,6 +169,15 @@ export class ExportFailedError extends Error {
     super(message);
     this.exportId = exportId;
   }
+}
+
+/** An error of a call that waited for a job: it says how to wait for the job again. Others are returned as they are. */
+export function withJob(error: unknown, jobId: string): unknown {
+  const isOfCall = error instanceof TrainyardApiError || error instanceof TrainyardConnectionError;
+  if (!isOfCall || error.jobId !== null) return error;
+  error.jobId = jobId;
+  error.message += `. The job ${jobId} is not affected; wait for it with \`client.trainingJobs.wait('${jobId}')\`.`;
+  return error;
 }
 
 function isErrorBody(body: unknown): body is ErrorBody {

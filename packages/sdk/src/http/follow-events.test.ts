@@ -1,6 +1,8 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 
 import { Trainyard } from '../client.ts';
+import { TrainyardConnectionError } from './errors.ts';
+import type { Outage } from './outage.ts';
 
 interface Asked {
   accept: string | null;
@@ -92,10 +94,30 @@ test('a proxy that holds streams back is noticed by two silences', async () => {
   expect(asked.map(({ accept }) => accept)).toEqual(['text/event-stream', 'text/event-stream', null]);
 });
 
-test('a service that stays away is an error in the end', async () => {
+test('a service that stays away is an error in the end, which names the job and how to wait for it again', async () => {
   const { asked, client } = answering(down);
-  expect(await watched(client.trainingJobs.watch('j', { maxReconnects: 3 }))).toEqual(['TrainyardConnectionError']);
-  expect(asked).toHaveLength(4);
+  const outages: Outage[] = [];
+  const options = { maxOutageMs: 1_500, onOutage: (outage: Outage) => void outages.push(outage) };
+  const failing = client.trainingJobs.watch('j', options).next();
+  const failed = failing.catch((reason: unknown) => reason);
+  await vi.runAllTimersAsync();
+  const error = await failed;
+  expect(error).toBeInstanceOf(TrainyardConnectionError);
+  expect(error).toMatchObject({ jobId: 'j', message: expect.stringContaining("`client.trainingJobs.wait('j')`") });
+  expect(asked.length).toBeGreaterThan(2);
+  expect(outages).toEqual([{ baseUrl: client.baseUrl, reason: expect.any(String), maxOutageMs: 1_500 }]);
+});
+
+test('each outage is noticed once, and an answer ends it', async () => {
+  const { client } = answering(down, down, pageOf(true, event('1')), down, pageOf(false, END));
+  const outages: Outage[] = [];
+  const options = {
+    transport: 'poll',
+    pollIntervalMs: 1,
+    onOutage: (outage: Outage) => void outages.push(outage),
+  } as const;
+  expect(await watched(client.trainingJobs.watch('j', options))).toEqual(['1', '9']);
+  expect(outages).toHaveLength(2);
 });
 
 test('a refusal is an error at once', async () => {

@@ -1,17 +1,17 @@
 import { type CallOptions, type Connection, isEventStream } from './connection.ts';
 import { delay } from './delay.ts';
 import { TrainyardApiError, TrainyardConnectionError, TrainyardTimeoutError } from './errors.ts';
+import { OutageClock, type OutageOptions, PATIENT_OUTAGE_MS } from './outage.ts';
 import { backoffMs } from './retry-policy.ts';
 import { readServerSentEvents, StreamSilentError } from './server-sent-events.ts';
 
-export interface WatchOptions {
+/** `maxOutageMs` is 600,000 by default. */
+export interface WatchOptions extends OutageOptions {
   readonly signal?: AbortSignal | undefined;
   /** id of the last event that was seen already */
   readonly after?: string | undefined;
   /** how often pages are read where streams do not come through; default 1,000 */
   readonly pollIntervalMs?: number | undefined;
-  /** how often in a row the service may be out of reach, about 5 s apart; default 10 */
-  readonly maxReconnects?: number | undefined;
   /** `poll` reads pages from the beginning; default `auto` */
   readonly transport?: 'auto' | 'poll' | undefined;
 }
@@ -30,7 +30,6 @@ export interface Feed<Event extends { id: string }> {
 }
 
 const POLL_INTERVAL_MS = 1_000;
-const MAX_RECONNECTS = 10;
 const FIRST_RECONNECT_MS = 250;
 const LONGEST_RECONNECT_MS = 5_000;
 /** The service is never silent for more than 20 s. */
@@ -50,7 +49,8 @@ export async function* followEvents<Event extends { id: string }>(
   feed: Feed<Event>,
   options: WatchOptions = {},
 ): AsyncGenerator<Event, undefined> {
-  const { signal, maxReconnects = MAX_RECONNECTS, pollIntervalMs = POLL_INTERVAL_MS } = options;
+  const { signal, maxOutageMs = PATIENT_OUTAGE_MS, onOutage, pollIntervalMs = POLL_INTERVAL_MS } = options;
+  const outage = new OutageClock(connection.baseUrl, { maxOutageMs, onOutage });
   const place: Place = { after: options.after ?? null };
   let isStreaming = options.transport !== 'poll';
   let numFailures = 0;
@@ -59,10 +59,13 @@ export async function* followEvents<Event extends { id: string }>(
     try {
       // Asked for once: whenever a connection is lost, also before its first event, the next one goes on from there.
       if (feed.beginsNow) place.after ??= await newest(connection, feed, signal);
-      const events = isStreaming ? streamed(connection, feed, place, signal) : polled(connection, feed, place, signal);
+      const events = isStreaming
+        ? streamed(connection, feed, place, signal, outage)
+        : polled(connection, feed, place, signal);
       for await (const event of events) {
         place.after = event.id;
         numFailures = numSilences = 0;
+        outage.end();
         yield event;
         if (feed.isLast(event)) return;
         signal?.throwIfAborted();
@@ -70,6 +73,7 @@ export async function* followEvents<Event extends { id: string }>(
       if (place.isOver) return;
       if (!isStreaming) {
         numFailures = 0;
+        outage.end();
         await delay(pollIntervalMs, signal);
         continue;
       }
@@ -82,7 +86,7 @@ export async function* followEvents<Event extends { id: string }>(
       }
       if (error instanceof StreamSilentError || error instanceof TrainyardTimeoutError) numSilences++;
       if (numSilences >= MAX_SILENCES) isStreaming = false;
-      if (numFailures >= maxReconnects) throw error;
+      if (!(error instanceof StreamSilentError) && !outage.note(error, true)) throw error;
     }
     // Streams end with the service: it may be starting again.
     await delay(backoffMs(Math.min(numFailures++, 8), FIRST_RECONNECT_MS, LONGEST_RECONNECT_MS), signal);
@@ -104,6 +108,7 @@ async function* streamed<Event extends { id: string }>(
   feed: Feed<Event>,
   place: Place,
   signal: AbortSignal | undefined,
+  outage: OutageClock,
 ): AsyncGenerator<Event, undefined> {
   const response = await connection.open('GET', feed.path, {
     query: feed.query,
@@ -113,6 +118,7 @@ async function* streamed<Event extends { id: string }>(
     maxRetries: 0,
     signal,
   });
+  outage.end();
   if (response.status === 204) {
     place.isOver = true;
     return;

@@ -10,8 +10,9 @@ import type {
 } from '@trainyard/protocol';
 
 import type { CallOptions, Connection } from '../http/connection.ts';
-import { TrainingFailedError } from '../http/errors.ts';
+import { TrainingFailedError, withJob } from '../http/errors.ts';
 import { followEvents, type WatchOptions } from '../http/follow-events.ts';
+import { PATIENT_OUTAGE_MS } from '../http/outage.ts';
 import { listPages } from '../http/list-pages.ts';
 import type { PagePromise } from '../http/page.ts';
 import { path } from '../http/query.ts';
@@ -75,7 +76,7 @@ export class TrainingJobs {
   }
 
   /** Every event of a job, as they come, up to and including the terminal one. @throws as `followEvents` */
-  watch(jobId: string, options: WatchOptions = {}): AsyncGenerator<TrainingEventObject, undefined> {
+  async *watch(jobId: string, options: WatchOptions = {}): AsyncGenerator<TrainingEventObject, undefined> {
     const feed = {
       path: `${jobPath(jobId)}/events`,
       query: {},
@@ -83,13 +84,20 @@ export class TrainingJobs {
       beginsNow: false,
       isLast: ({ type }: TrainingEventObject) => type === 'training_ended' || type === 'training_failed',
     };
-    return followEvents(this.#connection, feed, options);
+    try {
+      yield* followEvents(this.#connection, feed, options);
+    } catch (error) {
+      throw withJob(error, jobId);
+    }
   }
 
   /** Waits for the end of a job. @throws {TrainingFailedError} when it failed or was cancelled */
   async wait(jobId: string, options: Omit<WatchOptions, 'after'> = {}): Promise<TrainingJobObject> {
     await this.gradientSteps(jobId, options);
-    return await this.retrieve(jobId, { signal: options.signal });
+    const { signal, maxOutageMs = PATIENT_OUTAGE_MS, onOutage } = options;
+    return await this.retrieve(jobId, { signal, maxOutageMs, onOutage }).catch((error: unknown) => {
+      throw withJob(error, jobId);
+    });
   }
 
   /**

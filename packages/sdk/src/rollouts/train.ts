@@ -6,6 +6,8 @@ import {
   type WireTrainingConfig,
   type WireTrajectoryGroup,
 } from '../index.ts';
+import { withJob } from '../http/errors.ts';
+import { type OutageOptions, PATIENT_OUTAGE_MS, warnOfOutage } from '../http/outage.ts';
 import { gather, type GatherOptions, type GroupPlan, meanReward } from './gather.ts';
 import type { PolicyModel } from './policy-model.ts';
 
@@ -19,29 +21,34 @@ export interface Trained {
 
 /**
  * Trains a model on groups, and waits for it. What it warned of is in `job.warnings`, what became of each group in `job.group_outcomes`.
+ * A service that is restarted meanwhile is waited for, `maxOutageMs` at most (default 600,000), with a notice on the console unless `onOutage` is given.
  *
- * @throws {TrainingFailedError} when the job failed or was cancelled; when `signal` is aborted the job goes on
+ * @throws {TrainingFailedError} when the job failed or was cancelled; {TrainyardConnectionError} with `jobId` when the service stays out of reach; when
+ *   `signal` is aborted the job goes on
  */
 export async function train(
   model: PolicyModel,
   groups: readonly WireTrajectoryGroup[],
   config: WireTrainingConfig = {},
-  options: { signal?: AbortSignal | undefined; onEvent?: (event: TrainingEventObject) => void } = {},
+  options: OutageOptions & { signal?: AbortSignal | undefined; onEvent?: (event: TrainingEventObject) => void } = {},
 ): Promise<Trained> {
-  const { signal, onEvent } = options;
+  const { signal, onEvent, maxOutageMs = PATIENT_OUTAGE_MS, onOutage = warnOfOutage } = options;
+  const patience = { signal, maxOutageMs, onOutage };
   const { trainingJobs } = model.client;
   const { id } = await trainingJobs.create(
     { model_id: model.id, trajectory_groups: groups, experimental_config: config },
-    { signal },
+    patience,
   );
   const gradientSteps: Record<string, number>[] = [];
   let step: number | null = null;
-  for await (const event of trainingJobs.watch(id, { signal })) {
+  for await (const event of trainingJobs.watch(id, patience)) {
     onEvent?.(event);
     if (event.type === 'gradient_step') gradientSteps.push(event.data as Record<string, number>);
     if (event.type === 'training_ended' && typeof event.data['step'] === 'number') step = event.data['step'];
   }
-  const job = await trainingJobs.retrieve(id, { signal });
+  const job = await trainingJobs.retrieve(id, patience).catch((error: unknown) => {
+    throw withJob(error, id);
+  });
   if (job.status !== 'succeeded') throw new TrainingFailedError(id, job.error_message ?? `the job is ${job.status}`);
   // Services before this one do not say it.
   return { job, step: step ?? (job.start_step ?? 0) + 1, gradientSteps };
