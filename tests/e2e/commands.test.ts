@@ -97,7 +97,8 @@ describe('on a fresh service', { timeout: 300_000 }, () => {
     expect(text).toMatch(/^2\/4 .* \d+ s left$/m);
     expect(text).toMatch(/^done: the model is at step 1 after /m);
     expect(text).toMatch(/^talk with it: trainyard chat local\/sft\/facts$/m);
-    const json = jsonLines(await printed('sft', 'facts.jsonl', '--model', 'p/other', '--epochs', '2', '--json'));
+    // A name is taken as it is printed.
+    const json = jsonLines(await printed('sft', 'facts.jsonl', '--model', 'local/p/other', '--epochs', '2', '--json'));
     expect(json.at(-2)).toMatchObject({ type: 'training_ended' });
     expect(json.at(-1)).toMatchObject({ status: 'succeeded', kind: 'sft' });
   });

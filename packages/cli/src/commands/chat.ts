@@ -29,7 +29,7 @@ export function chatCommand(): Command {
     .description(
       'Talks with a model, line by line; /help lists what can be said to the command itself. With -m, or with text on stdin, it asks once and prints the reply.',
     )
-    .argument('[MODEL]', '[PROJECT/]NAME[:stepN], or a base model; the first base model when left out')
+    .argument('[MODEL]', '[[ENTITY/]PROJECT/]NAME[:stepN], or a base model; the first base model when left out')
     .option('-m, --message <TEXT>', 'ask this and end; - reads stdin')
     .option('--system <TEXT>', 'the first message, of the role system')
     .option('--set <FIELD=VALUE>', 'a field of the request, e.g. temperature=0.7; again for each one', addField);

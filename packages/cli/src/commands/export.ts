@@ -38,7 +38,7 @@ interface ExportOptions extends ServiceOptions, JsonOption {
 /** `trainyard export`: a checkpoint as files on this machine. */
 export function exportCommand(): Command {
   const command = newCommand('export', 'write a checkpoint to files in a public format')
-    .argument('<MODEL>', '[PROJECT/]NAME[:stepN]; without :stepN the latest step')
+    .argument('<MODEL>', '[[ENTITY/]PROJECT/]NAME[:stepN]; without :stepN the latest step')
     .addOption(new Option('--format <FORMAT>', 'of the files').choices(FORMATS).makeOptionMandatory())
     .requiredOption('--output <FOLDER>', 'where the files go; it must be empty or not exist yet')
     .addOption(new Option('--dtype <TYPE>', 'of merged weights (f16)').choices(DTYPES))

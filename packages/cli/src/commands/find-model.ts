@@ -29,9 +29,13 @@ export async function findTrainedModel(client: Trainyard, requested: string): Pr
   return model;
 }
 
-/** Whether the key's own entity has such a model. */
-export async function isModel(client: Trainyard, project: string, name: string): Promise<boolean> {
-  for await (const model of client.models.list({ project, limit: 100 })) if (model.name === name) return true;
+/** Whether there is such a model. @param entity default: any that the key may read */
+export async function isModel(
+  client: Trainyard,
+  { entity, project, name }: { entity: string | null; project: string; name: string },
+): Promise<boolean> {
+  for await (const model of client.models.list({ project, limit: 100 }))
+    if (model.name === name && (entity === null || model.entity === entity)) return true;
   return false;
 }
 

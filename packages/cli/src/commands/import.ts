@@ -2,7 +2,7 @@ import { join } from 'node:path';
 
 import type { Command } from 'commander';
 
-import { CommandError, UsageError } from '../terminal/command-error.ts';
+import { CommandError } from '../terminal/command-error.ts';
 import { newCommand, withExamples } from '../terminal/new-command.ts';
 import { printJson } from '../terminal/print-json.ts';
 import {
@@ -15,6 +15,7 @@ import { withProgress } from '../terminal/with-progress.ts';
 import { interruption } from '../terminal/interrupted.ts';
 import { oneLine } from '../terminal/printable.ts';
 import { isModel } from './find-model.ts';
+import { readModelName } from './model-name.ts';
 import { openFile } from './open-file.ts';
 
 interface ImportOptions extends ServiceOptions, JsonOption {
@@ -27,20 +28,20 @@ export function importCommand(): Command {
   const command = newCommand('import', 'bring an adapter of PEFT onto the service')
     .argument('<FOLDER>', 'with adapter_config.json and adapter_model.safetensors')
     .option('--base <MODEL>', 'base model that it was trained on (the first one served)')
-    .option('--as <[PROJECT/]NAME>', 'also make a model that begins with it, to train on (project imports)');
+    .option('--as <[[ENTITY/]PROJECT/]NAME>', 'also create a model that starts from it, to train (project imports)');
   withExamples(command, ['trainyard import ./adapter', 'trainyard import ./adapter --as demo/agent']);
   return addServiceOptions(command, '{"adapter", "model"}; model is null without --as').action(
     async (folder: string, options: ImportOptions) => {
       const client = serviceClient(options);
       const signal = interruption();
-      const target = options.as === undefined ? null : targetOf(options.as);
+      const target = options.as === undefined ? null : readModelName(options.as, '--as', 'imports');
       const files = {
         config: await openFile(join(folder, 'adapter_config.json')),
         weights: await openFile(join(folder, 'adapter_model.safetensors')),
         ...(options.base === undefined ? {} : { baseModel: options.base }),
       };
       // Before anything is sent.
-      if (target !== null && (await isModel(client, target.project, target.name)))
+      if (target !== null && (await isModel(client, target)))
         throw new CommandError(`the model ${target.project}/${target.name} exists already; give --as another name`);
       const adapter = await withProgress(`importing ${folder}`, () => client.adapters.import(files, { signal }));
       const model =
@@ -60,11 +61,4 @@ export function importCommand(): Command {
       process.stdout.write(`talk with it: trainyard chat ${oneLine(name)}\n`);
     },
   );
-}
-
-function targetOf(text: string): { project: string; name: string } {
-  const parts = text.split('/');
-  if (parts.length > 2 || parts.some((part) => part === '') || text.includes(':'))
-    throw new UsageError(`--as takes NAME or PROJECT/NAME, got ${JSON.stringify(text)}`);
-  return parts.length === 1 ? { project: 'imports', name: text } : { project: parts[0]!, name: parts[1]! };
 }

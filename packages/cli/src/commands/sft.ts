@@ -16,6 +16,7 @@ import {
 import { withProgress } from '../terminal/with-progress.ts';
 import { oneLine } from '../terminal/printable.ts';
 import { isModel } from './find-model.ts';
+import { readModelName } from './model-name.ts';
 import { openFile } from './open-file.ts';
 import { watchJob } from './watch-job.ts';
 
@@ -35,7 +36,10 @@ export function sftCommand(): Command {
       'Uploads conversations, finds or makes the model, trains it and follows the job. Ctrl-C leaves the job alone.',
     )
     .argument('<FILE>', 'JSON lines, each {"messages": [{"role", "content"}, …]}')
-    .requiredOption('--model <[PROJECT/]NAME>', 'the model to train; it is made when there is none (project sft)')
+    .requiredOption(
+      '--model <[[ENTITY/]PROJECT/]NAME>',
+      'model to train, under any of its names; created if there is none (project sft)',
+    )
     .option('--base <MODEL>', 'what a new model begins from (the first base model)')
     .option('--epochs <N>', 'how often each conversation is seen (1)', positive('--epochs'))
     .option('--batch-size <N>', 'conversations of a gradient step (as the service has it)', positive('--batch-size'))
@@ -50,12 +54,13 @@ export function sftCommand(): Command {
       const client = serviceClient(options);
       const signal = interruption();
       const isJson = options.json === true;
-      const [project, name] = nameOf(options.model);
+      const named = readModelName(options.model, '--model', 'sft');
+      const { entity, project, name } = named;
       const content = await openFile(file);
       const base = options.base ?? (await client.servedModels.list({ signal })).data[0]?.id;
       if (base === undefined) throw new CommandError('the service serves no model; "trainyard doctor" looks why');
-      const wasThere = await isModel(client, project, name);
-      const model = await client.models.register({ project, name, base_model: base }, { signal });
+      const wasThere = await isModel(client, named);
+      const model = await client.models.register({ entity, project, name, base_model: base }, { signal });
       const path = { entity: model.entity, project, name: artifactNameOf(file) };
       const artifact = await withProgress(`sending ${basename(file)}`, () =>
         client.artifacts.upload(path, content, {}, { signal }),
@@ -96,13 +101,6 @@ export function sftCommand(): Command {
 async function removeIdle(client: Trainyard, modelId: string): Promise<void> {
   const jobs = await client.trainingJobs.list({ model_id: modelId, limit: 1 }).toArray(1);
   if (jobs.length === 0) await client.models.delete(modelId);
-}
-
-function nameOf(text: string): [project: string, name: string] {
-  const parts = text.split('/');
-  if (parts.length > 2 || parts.some((part) => part === '') || text.includes(':'))
-    throw new UsageError(`--model takes NAME or PROJECT/NAME, got ${JSON.stringify(text)}`);
-  return parts.length === 1 ? ['sft', text] : [parts[0]!, parts[1]!];
 }
 
 /** Signs that names cannot have: separators of names, and control characters. */

@@ -14,12 +14,17 @@ function service(answer: () => Response) {
   return { client, numAsked: () => numAsked };
 }
 
-const properties = { temperature: {}, top_p: {}, max_tokens: {} };
+const properties = { stop: {}, temperature: {}, top_p: {}, max_completion_tokens: {}, max_tokens: {} };
 const telling = () => Response.json({ components: { schemas: { ChatCompletionRequest: { properties } } } });
 
 test.each([
   ['temprature', 'a chat has no field temprature (did you mean temperature?); http://h:1/docs has them all'],
   ['max_token', 'a chat has no field max_token (did you mean max_tokens?); http://h:1/docs has them all'],
+  ['temp', 'a chat has no field temp (did you mean temperature?); http://h:1/docs has them all'],
+  ['Temp', 'a chat has no field Temp (did you mean temperature?); http://h:1/docs has them all'],
+  ['max', 'a chat has no field max (did you mean max_tokens?); http://h:1/docs has them all'],
+  ['step', 'a chat has no field step (did you mean stop?); http://h:1/docs has them all'],
+  ['t', 'a chat has no field t; http://h:1/docs has them all'],
   ['colour', 'a chat has no field colour; http://h:1/docs has them all'],
 ])('the field %s is none of the service', async (name, said) => {
   expect(await unknownFieldOf(service(telling).client, ['top_p', name])).toBe(said);

@@ -1,12 +1,28 @@
-/** A name that is more letters away is not taken for a slip. */
+/** A name that is more letters away, or more than half its letters, is not taken for a slip. */
 const FARTHEST_SLIP = 3;
+/** A shorter beginning stands for too many names. */
+const SHORTEST_BEGINNING = 3;
 
-/** ` (did you mean …?)` with the known name that a slip may have made this of; nothing where none is near. */
+/** ` (did you mean …?)` with the known name that this one begins, or that a slip may have made it of; empty if none is near. */
 export function didYouMean(name: string, known: readonly string[]): string {
+  const whole = nameBegunBy(name, known) ?? nearestTo(name, known);
+  return whole === null ? '' : ` (did you mean ${whole}?)`;
+}
+
+/** The shortest known name with this beginning: `temp` is `temperature`. */
+function nameBegunBy(name: string, known: readonly string[]): string | null {
+  if (name.length < SHORTEST_BEGINNING) return null;
+  const lower = name.toLowerCase();
+  const begun = known.filter((one) => one.toLowerCase().startsWith(lower));
+  return begun.toSorted((first, second) => first.length - second.length)[0] ?? null;
+}
+
+function nearestTo(name: string, known: readonly string[]): string | null {
   const near = known
     .map((one) => ({ one, slips: slipsBetween(name, one) }))
     .toSorted((first, second) => first.slips - second.slips)[0];
-  return near !== undefined && near.slips <= FARTHEST_SLIP ? ` (did you mean ${near.one}?)` : '';
+  const farthest = Math.min(FARTHEST_SLIP, Math.ceil(name.length / 2));
+  return near !== undefined && near.slips <= farthest ? near.one : null;
 }
 
 /** Letters that are to be put in, taken out or changed (Levenshtein's distance). */
