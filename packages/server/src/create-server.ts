@@ -18,9 +18,11 @@ import { KeyLimiter } from './key-limits/key-limiter.ts';
 import { KeyWatch } from './edge/key-watch.ts';
 import { REQUEST_ID } from './edge/request-id.ts';
 import { trackRequestEnds } from './edge/request-end.ts';
+import { endStalledReaders } from './edge/stalled-readers.ts';
 import { tellFault, traceRequests } from './tracing/request-spans.ts';
 import { traceIdOf } from './tracing/trace-parent.ts';
 import { BaseModels } from './contract/base-models.ts';
+import { AnswerMemory } from './streams/answer-memory.ts';
 import { measuredInference } from './metrics/measured-inference.ts';
 import { ServiceMetrics } from './metrics/service-metrics.ts';
 import { RequestError } from './faults/request-error.ts';
@@ -107,6 +109,7 @@ export function createServer(parts: ServerParts): FastifyInstance {
       requests: new ByteBudget(limits.chatBodyBytes * BODIES_AT_A_TIME),
       uploads: new ByteBudget(limits.previewBodyBytes),
     },
+    answerMemory: parts.answerMemory ?? new AnswerMemory(),
   };
   const app = Fastify({
     bodyLimit: limits.chatBodyBytes,
@@ -125,6 +128,16 @@ export function createServer(parts: ServerParts): FastifyInstance {
     },
   });
   trackRequestEnds(app);
+  endStalledReaders(app, {
+    timeoutMs: limits.readerTimeoutMs,
+    onStalled: (requestId) => {
+      metrics.countStalledReader();
+      log(
+        `request ${requestId} ended: its client took nothing of the answer for ${limits.readerTimeoutMs / 1000} s (--reader-timeout-ms)`,
+        { level: 'warn', requestId },
+      );
+    },
+  });
   traceRequests(app, routeParts.tracing);
   app.decorateRequest('baseModel', null);
   app.setValidatorCompiler(compileValidator);

@@ -134,7 +134,11 @@ export async function startService(
       metricsAccess: metricsAccess(config, config),
       allowedHosts: [...ownNames(config.host), ...config.allowedHosts],
       allowedOrigins: config.allowedOrigins,
-      limits: { bodyTimeoutMs: config.bodyTimeoutMs, minBodyBytesPerSecond: config.minBodyRate },
+      limits: {
+        bodyTimeoutMs: config.bodyTimeoutMs,
+        minBodyBytesPerSecond: config.minBodyRate,
+        readerTimeoutMs: config.readerTimeoutMs,
+      },
     });
     cleanups.push(() => workers?.stop());
     const url = await listen(server, config);

@@ -70,6 +70,8 @@ const HELP = {
   metricsListen: 'PORT or HOST:PORT where a process of role engine or trainer answers /metrics and /health (nowhere)',
   logFormat: 'text = lines for people; json = an object a line (text)',
   bodyTimeoutMs: 'how long the body of a request may take to come in (600000)',
+  readerTimeoutMs:
+    'how long a client may take nothing of its answer before its connection is closed; 0 = for ever (60000)',
   minBodyRate: 'slowest pace of a body, bytes a second over 20 s (500)',
   database:
     'PostgreSQL, postgres://USER@HOST:PORT/DATABASE; the password better in PGPASSWORD or PGPASSFILE (a file of the data folder)',

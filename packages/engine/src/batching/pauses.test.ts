@@ -65,7 +65,7 @@ function play(seed: number, drawsOnDevice: boolean): Sent[] {
       some.isAborted = harness.engine.abort(some.reply.id) || some.isAborted;
     else harness.step();
   }
-  for (const id of [...paused]) setPaused(id, false);
+  for (const id of paused) setPaused(id, false);
   harness.run();
   expect(harness.engine.stats()).toMatchObject({ numRunning: 0, numWaiting: 0, numRequests: 0 });
   harness.engine.close();

@@ -12,6 +12,7 @@ import type { ComputeShares } from '../computing/compute-arbiter.ts';
 import { BackendFailure } from '../faults/backend-failure.ts';
 import { ComputingHost } from '../hosts/computing-host.ts';
 import { PendingCodecCalls } from '../hosts/pending-codec-calls.ts';
+import { EventStream, HostGeneration, UnreadOutput, type UnreadTokens } from './event-stream.ts';
 import type { ModelHost } from './inference-pool.ts';
 import type { RequestRoom } from './request-room.ts';
 import { RoundTrips } from '../hosts/round-trips.ts';
@@ -33,9 +34,6 @@ function hostModule(options: InferenceHostOptions): string {
   );
 }
 
-/** A reader this many events behind pauses its sequences, and wakes them when it has caught up: memory per stream stays bounded. */
-const PAUSE_ABOVE_EVENTS = 256;
-const RESUME_BELOW_EVENTS = 32;
 /** How long a new request waits for a host that is being restarted. Loading the default model takes about a second. */
 const RESTART_WAIT_MS = 15_000;
 const RESTARTING = 'the inference engine is being restarted; try again';
@@ -52,6 +50,7 @@ export class EmbeddedInference implements ModelHost {
   /** Requests that have left, of which the host has not said that they ended. */
   readonly #leaving = new Set<string>();
   readonly #room: RequestRoom;
+  readonly #unread = new UnreadOutput();
   readonly #onIdle: () => void;
   #numGenerating = 0;
   #numOpened = 0;
@@ -140,7 +139,7 @@ export class EmbeddedInference implements ModelHost {
   }
 
   /** Every stream ends in exactly one `completed` or `failed` event; leaving the loop early aborts the request. */
-  generate(request: InferenceRequest, signal: AbortSignal): AsyncIterableIterator<EngineEvent, void> {
+  generate(request: InferenceRequest, signal: AbortSignal): AsyncIterableIterator<EngineEvent, UnreadTokens> {
     return new HostGeneration({
       begin: () => {
         this.#numGenerating += 1;
@@ -170,11 +169,16 @@ export class EmbeddedInference implements ModelHost {
       this.#leave(requestId, events);
     };
     const events = new EventStream({
-      setPaused: (isPaused) => this.#host.send({ kind: 'pause', requestId, isPaused }),
+      unread: this.#unread,
+      setPaused: (isPaused) => {
+        this.#room.numPaused += isPaused ? 1 : -1;
+        this.#host.send({ kind: 'pause', requestId, isPaused });
+      },
       leave,
     });
     const text = requestText({ ...withAdapterFile(request), requestId });
     if (signal.aborted || !this.#host.send({ kind: 'generate', request: text })) {
+      events.close();
       const code = signal.aborted ? 'engine.aborted' : 'engine.host_lost';
       return failed(code, 'the request did not reach the inference engine');
     }
@@ -187,6 +191,8 @@ export class EmbeddedInference implements ModelHost {
   #leave(requestId: string, events: EventStream): void {
     if (!this.#streams.delete(requestId)) return;
     this.#room.numInFlight -= 1;
+    if (events.isPaused) this.#room.numPaused -= 1;
+    events.isPaused = false;
     if (events.isEnded) return;
     events.push(failed('engine.aborted', 'the request was given up'));
     if (!this.#host.send({ kind: 'abort', requestId })) return;
@@ -289,125 +295,4 @@ export class EmbeddedInference implements ModelHost {
 
 function failed(code: 'engine.host_lost' | 'engine.aborted' | 'engine.overloaded', message: string): EngineEvent {
   return { kind: 'failed', code, message, param: null };
-}
-
-/**
- * The events of one request from its beginning, which is when the first is asked for. By hand, as every token of every stream passes here: a generator takes
- * three promises for each of them. One reader, who asks for one event at a time.
- */
-class HostGeneration implements AsyncIterableIterator<EngineEvent, void> {
-  readonly #begin: () => Promise<EventStream | EngineEvent>;
-  readonly #onEnd: () => void;
-  #state: 'new' | 'begun' | 'over' = 'new';
-  #stream: EventStream | null = null;
-
-  constructor({ begin, onEnd }: { begin: () => Promise<EventStream | EngineEvent>; onEnd: () => void }) {
-    this.#begin = begin;
-    this.#onEnd = onEnd;
-  }
-
-  [Symbol.asyncIterator](): this {
-    return this;
-  }
-
-  next(): Promise<IteratorResult<EngineEvent, void>> {
-    if (this.#state === 'new') return this.#first();
-    if (this.#stream === null || this.#stream.isTaken) {
-      this.#end();
-      return Promise.resolve(OVER);
-    }
-    return this.#stream.next();
-  }
-
-  return(): Promise<IteratorResult<EngineEvent, void>> {
-    this.#end();
-    return Promise.resolve(OVER);
-  }
-
-  async #first(): Promise<IteratorResult<EngineEvent, void>> {
-    this.#state = 'begun';
-    let opened: EventStream | EngineEvent;
-    try {
-      opened = await this.#begin();
-    } catch (error) {
-      this.#end();
-      throw error;
-    }
-    if (!(opened instanceof EventStream)) return { done: false, value: opened };
-    // Its reader left meanwhile.
-    if (this.#state !== 'begun') {
-      opened.leave();
-      return OVER;
-    }
-    this.#stream = opened;
-    return await opened.next();
-  }
-
-  #end(): void {
-    const wasBegun = this.#state === 'begun';
-    this.#state = 'over';
-    if (!wasBegun) return;
-    this.#stream?.leave();
-    this.#stream = null;
-    this.#onEnd();
-  }
-}
-
-const OVER = { done: true, value: undefined } as const;
-
-/** Events between the host's messages and one reader. */
-class EventStream {
-  /** Its last event has come. */
-  isEnded = false;
-  /** Ends the request in the host, wherever it is; once it has ended there, nothing. */
-  readonly leave: () => void;
-  #events: EngineEvent[] = [];
-  #firstIndex = 0;
-  #waiter: ((result: IteratorYieldResult<EngineEvent>) => void) | null = null;
-  #isPaused = false;
-  readonly #setPaused: (isPaused: boolean) => void;
-
-  constructor({ setPaused, leave }: { setPaused: (isPaused: boolean) => void; leave: () => void }) {
-    this.#setPaused = setPaused;
-    this.leave = leave;
-  }
-
-  /** And its reader has it. */
-  get isTaken(): boolean {
-    return this.isEnded && this.#length === 0;
-  }
-
-  push(event: EngineEvent): void {
-    if (this.isEnded) return;
-    this.isEnded = event.kind === 'completed' || event.kind === 'failed';
-    if (this.#waiter !== null) {
-      const resolve = this.#waiter;
-      this.#waiter = null;
-      resolve({ done: false, value: event });
-      return;
-    }
-    this.#events.push(event);
-    if (!this.#isPaused && this.#length > PAUSE_ABOVE_EVENTS) this.#pause(true);
-  }
-
-  next(): Promise<IteratorYieldResult<EngineEvent>> {
-    const event = this.#events[this.#firstIndex];
-    if (event === undefined) return new Promise((resolve) => (this.#waiter = resolve));
-    this.#firstIndex += 1;
-    if (this.#firstIndex === this.#events.length) {
-      this.#events = [];
-      this.#firstIndex = 0;
-    }
-    if (this.#isPaused && this.#length < RESUME_BELOW_EVENTS) this.#pause(false);
-    return Promise.resolve({ done: false, value: event });
-  }
-
-  get #length(): number {
-    return this.#events.length - this.#firstIndex;
-  }
-
-  #pause(isPaused: boolean): void {
-    this.#isPaused = isPaused;
-    this.#setPaused(isPaused);
-  }
 }

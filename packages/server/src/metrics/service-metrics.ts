@@ -33,6 +33,7 @@ export class ServiceMetrics {
   readonly #requests: Counts<'handler' | 'method' | 'status'>;
   readonly #durations: Spreads<'handler' | 'method'>;
   readonly #refusals: Counter<'limit'>;
+  readonly #stalledReaders: Counter;
   #sources: MetricSources | null = null;
   #looking: Promise<QueueFigures | null> | null = null;
 
@@ -64,6 +65,11 @@ export class ServiceMetrics {
       labelNames: ['limit'],
       registers,
     });
+    this.#stalledReaders = new Counter({
+      name: 'trainyard_stalled_readers_total',
+      help: 'Answers that were ended because their clients took nothing of them.',
+      registers,
+    });
     // An increase is seen from a zero on, and not from nothing.
     for (const limit of Object.values(KEY_LIMIT_NAMES)) this.#refusals.inc({ limit }, 0);
     this.#addSampling(ofSampling);
@@ -92,6 +98,10 @@ export class ServiceMetrics {
   /** By the limit, and by no key. */
   countRefusal(limit: keyof KeyLimits): void {
     this.#refusals.inc({ limit: KEY_LIMIT_NAMES[limit] });
+  }
+
+  countStalledReader(): void {
+    this.#stalledReaders.inc();
   }
 
   /** The text form of Prometheus. */

@@ -5,6 +5,7 @@ import type { BodyBudgets } from '../bodies/byte-budget.ts';
 import type { ServiceMetrics } from '../metrics/service-metrics.ts';
 import type { DashboardFiles } from '../pages/dashboard-files.ts';
 import type { MetricsAccess } from '../metrics/metrics-access.ts';
+import type { AnswerMemory } from '../streams/answer-memory.ts';
 import type { RunTracking } from '../tracking/run-mirror.ts';
 import type { BaseModels } from '../contract/base-models.ts';
 import type { Log } from '../logging/log.ts';
@@ -26,6 +27,8 @@ export interface ServerParts {
   limits?: Partial<HttpLimits>;
   /** Default: budgets made of the limits. */
   bodyBudgets?: BodyBudgets;
+  /** Default: a memory of the usual size. */
+  answerMemory?: AnswerMemory;
   /** Reasoning is answered under its older name `reasoning_content` too. Default false. */
   hasReasoningContent?: boolean;
   /** Log-probabilities a token that a request may ask for; -1 = all of the vocabulary. Default 20. */
@@ -69,6 +72,8 @@ export interface HttpLimits {
   bodyTimeoutMs: number;
   /** How long a body waits for room in memory before it is refused, ms. */
   maxBodyWaitMs: number;
+  /** How long a client may take no byte of its answer, ms; 0: for ever. */
+  readerTimeoutMs: number;
 }
 
 export const DEFAULT_HTTP_LIMITS: HttpLimits = {
@@ -78,6 +83,7 @@ export const DEFAULT_HTTP_LIMITS: HttpLimits = {
   bodyWindowMs: 20_000,
   bodyTimeoutMs: 600_000,
   maxBodyWaitMs: 60_000,
+  readerTimeoutMs: 60_000,
 };
 
 /** The parts as routes get them, with defaults filled in. */
@@ -89,6 +95,7 @@ export interface RouteParts extends ServerParts {
   /** Reads every body. */
   intake: BodyIntake;
   bodyBudgets: BodyBudgets;
+  answerMemory: AnswerMemory;
   hasReasoningContent: boolean;
   maxLogprobs: number;
   keepsChoiceRecords: boolean;

@@ -117,6 +117,8 @@ export interface ServiceConfig {
   readonly bodyTimeoutMs: number;
   /** slowest pace of a body, bytes a second over 20 s; default 500 */
   readonly minBodyRate: number;
+  /** how long a client may take no byte of its answer, ms; 0: for ever; default 60 000 */
+  readonly readerTimeoutMs: number;
 }
 
 /** How all vLLM servers are used; which ones there are is said by model. */
@@ -268,6 +270,7 @@ const SETTINGS = {
     form: 'PORT or HOST:PORT',
   },
   logFormat: { kind: 'string', environment: 'TRAINYARD_LOG_FORMAT', values: ['text', 'json'] },
+  readerTimeoutMs: { kind: 'integer', environment: 'TRAINYARD_READER_TIMEOUT_MS', min: 0, max: 86_400_000 },
   bodyTimeoutMs: { kind: 'integer', environment: 'TRAINYARD_BODY_TIMEOUT_MS', min: 1000, max: 86_400_000 },
   minBodyRate: { kind: 'integer', environment: 'TRAINYARD_MIN_BODY_RATE', min: 1, max: 1_000_000_000 },
 } as const satisfies Record<string, SettingRule>;
@@ -416,6 +419,7 @@ export function resolveConfig(sources: ConfigSources): ServiceConfig {
     metrics: (text('metrics') ?? 'auto') as ServiceConfig['metrics'],
     metricsListen: resolveMetricsListen(role, text('metricsListen')),
     logFormat: (text('logFormat') ?? 'text') as LogFormat,
+    readerTimeoutMs: number('readerTimeoutMs') ?? 60_000,
     bodyTimeoutMs: number('bodyTimeoutMs') ?? 600_000,
     minBodyRate: number('minBodyRate') ?? 500,
   });

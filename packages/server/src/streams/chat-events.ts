@@ -2,6 +2,7 @@ import type { EngineEvent } from '@trainyard/generation';
 
 import type { InferenceRequest, ModelInference } from '../contract/backends.ts';
 import { type ParamOrigins, toBackendFailure } from '../faults/backend-failure.ts';
+import type { AnswerHold } from './answer-memory.ts';
 
 /** Tokens of a request so far; right at every moment, also when the client leaves in the middle. */
 export interface TokenMeter {
@@ -54,6 +55,8 @@ export interface GenerationOptions {
   scoresField?: string | undefined;
   /** Keeps what is sampled. Default: nothing is kept. */
   recorder?: OutputRecorder | null;
+  /** Makes room for what the answer collects before it is sent. Default: it is sent as it comes. */
+  newHold?: (() => AnswerHold) | null;
   /** Makes of a refusal, or of a failure before the first output, what is told. Default: as it is. */
   faultOf?: (error: unknown) => Promise<unknown>;
 }
@@ -86,7 +89,8 @@ export async function openGeneration(
     const scores = next.kind === 'prompt_scored' ? next : null;
     const first = scores === null ? next : accept(await source.next(), signal, origins);
     options.recorder?.begin(started.promptTokenIds);
-    const events = new Outputs(source, first, { signal, meter, origins, recorder: options.recorder ?? null });
+    const hold = options.newHold?.() ?? null;
+    const events = new Outputs(source, first, { signal, meter, origins, recorder: options.recorder ?? null, hold });
     const end = async (): Promise<void> => void (await events.return());
     return { started, promptText, scores, events, end };
   } catch (error) {
@@ -102,6 +106,7 @@ class Outputs implements AsyncIterableIterator<OutputEvent | CompletedEvent, voi
   readonly #meter: TokenMeter;
   readonly #origins: ParamOrigins;
   readonly #recorder: OutputRecorder | null;
+  readonly #hold: AnswerHold | null;
   /** Null once it is taken. */
   #first: EngineEvent | null;
   #isOver = false;
@@ -109,7 +114,7 @@ class Outputs implements AsyncIterableIterator<OutputEvent | CompletedEvent, voi
   constructor(
     source: AsyncIterator<EngineEvent>,
     first: EngineEvent,
-    { signal, meter, origins, recorder }: OutputContext,
+    { signal, meter, origins, recorder, hold }: OutputContext,
   ) {
     this.#source = source;
     this.#first = first;
@@ -117,6 +122,7 @@ class Outputs implements AsyncIterableIterator<OutputEvent | CompletedEvent, voi
     this.#meter = meter;
     this.#origins = origins;
     this.#recorder = recorder;
+    this.#hold = hold;
   }
 
   [Symbol.asyncIterator](): this {
@@ -134,7 +140,9 @@ class Outputs implements AsyncIterableIterator<OutputEvent | CompletedEvent, voi
   /** A request that has ended has nothing left to be ended. */
   async return(): Promise<IteratorReturnResult<void>> {
     this.#isOver = true;
-    await this.#source.return?.();
+    const left = await this.#source.return?.();
+    // Sampled before the reader left: computed is computed.
+    if (typeof left?.value === 'number') this.#meter.completionTokens += left.value;
     return { done: true, value: undefined };
   }
 
@@ -153,10 +161,11 @@ class Outputs implements AsyncIterableIterator<OutputEvent | CompletedEvent, voi
       case 'delta':
       case 'finished':
         this.#meter.completionTokens += event.tokenIds.length;
-        return this.#recorder === null ? { done: false, value: event } : this.#recorded(event, this.#recorder);
+        return this.#held(event);
       case 'completed':
         this.#meter.completionTokens = event.usage.completionTokens;
         this.#isOver = true;
+        this.#hold?.complete();
         return this.#meter.complete === undefined
           ? { done: false, value: event }
           : this.#meter.complete().then(() => ({ done: false, value: event }));
@@ -164,6 +173,13 @@ class Outputs implements AsyncIterableIterator<OutputEvent | CompletedEvent, voi
         throw new Error(`the event ${event.kind} came in the middle of a generation`);
     }
   };
+
+  #held(event: OutputEvent): MaybePromise<IteratorYieldResult<OutputEvent>> {
+    const room = this.#hold?.take(event) ?? null;
+    const recorder = this.#recorder;
+    const told = recorder === null ? ({ done: false, value: event } as const) : this.#recorded(event, recorder);
+    return room === null ? told : room.then(() => told);
+  }
 
   async #recorded(event: OutputEvent, recorder: OutputRecorder): Promise<IteratorYieldResult<OutputEvent>> {
     try {
@@ -186,6 +202,7 @@ interface OutputContext {
   readonly meter: TokenMeter;
   readonly origins: ParamOrigins;
   readonly recorder: OutputRecorder | null;
+  readonly hold: AnswerHold | null;
 }
 
 function accept(result: IteratorResult<EngineEvent>, signal: AbortSignal, origins: ParamOrigins): EngineEvent {

@@ -2,7 +2,7 @@
  * The same items, each of which is seen before its reader gets it. As a generator around the source, but with one promise an item in place of four: every token
  * of every stream passes here. One reader, who asks for one item at a time.
  */
-export class SeenEvents<Item> implements AsyncIterableIterator<Item, void> {
+export class SeenEvents<Item> implements AsyncIterableIterator<Item, unknown> {
   readonly #events: AsyncIterable<Item>;
   readonly #see: (item: Item) => void;
   readonly #onEnd: () => void;
@@ -20,20 +20,21 @@ export class SeenEvents<Item> implements AsyncIterableIterator<Item, void> {
     return this;
   }
 
-  next(): Promise<IteratorResult<Item, void>> {
+  next(): Promise<IteratorResult<Item, unknown>> {
     if (this.#isOver) return Promise.resolve({ done: true, value: undefined });
     this.#source ??= this.#events[Symbol.asyncIterator]();
     return this.#source.next().then(this.#took, this.#failed);
   }
 
-  async return(): Promise<IteratorResult<Item, void>> {
+  /** @returns what the source returns when it is left */
+  async return(): Promise<IteratorReturnResult<unknown>> {
     const source = this.#source;
     this.#end();
-    await source?.return?.();
-    return { done: true, value: undefined };
+    const left = await source?.return?.();
+    return { done: true, value: left?.value };
   }
 
-  readonly #took = (result: IteratorResult<Item, unknown>): IteratorResult<Item, void> => {
+  readonly #took = (result: IteratorResult<Item, unknown>): IteratorResult<Item, unknown> => {
     if (result.done !== true) {
       this.#see(result.value);
       return result;

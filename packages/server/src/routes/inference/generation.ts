@@ -12,6 +12,7 @@ import { RequestError } from '../../faults/request-error.ts';
 import type { RouteParts } from '../server-parts.ts';
 import { sendEventStream } from '../../answers/sse.ts';
 import { type AnswerIdentity, fingerprintOf } from '../../wire/chat/chat-answer.ts';
+import type { AnswerHold } from '../../streams/answer-memory.ts';
 import type { TokenMeter } from '../../streams/chat-events.ts';
 import type { RequestContext } from '../../wire/sampling-request.ts';
 import { tracedModel } from '../../tracing/generation-span.ts';
@@ -20,6 +21,13 @@ import { traceIdOf, traceParentOf } from '../../tracing/trace-parent.ts';
 import { requestedModel } from './requested-model.ts';
 
 /** Shared by chat and text completions between HTTP and the engine. */
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** Also its streams end with the whole answer. */
+    holdsAnswer?: boolean;
+  }
+}
 
 /** A request whose model is decided and whose adapter is on disk. */
 export interface AdmittedModel {
@@ -32,12 +40,19 @@ export interface AdmittedModel {
   ownId?: string;
   /** See `GenerationOptions`. */
   faultOf: (error: unknown) => Promise<unknown>;
+  /** Null for an answer that is sent as it comes. */
+  newHold: (() => AnswerHold) | null;
 }
 
 /** @param idPrefix of the answer's id, such as `chatcmpl-` */
 export async function admitModel(
   request: FastifyRequest,
-  body: { model?: string | null | undefined; request_id?: string | undefined; stream?: boolean | null | undefined },
+  body: {
+    model?: string | null | undefined;
+    request_id?: string | undefined;
+    stream?: boolean | null | undefined;
+    stream_interval?: number | null | undefined;
+  },
   idPrefix: string,
   parts: RouteParts,
 ): Promise<AdmittedModel> {
@@ -73,7 +88,22 @@ export async function admitModel(
     },
     ...(isOwn ? { ownId: requestId } : {}),
     faultOf: (error) => orDeleted(error, model, caller.entityId, parts),
+    newHold: isSentAsItComes(request, body) ? null : () => heldUntilTaken(request, parts),
   };
+}
+
+function isSentAsItComes(
+  { routeOptions }: FastifyRequest,
+  { stream, stream_interval }: { stream?: boolean | null | undefined; stream_interval?: number | null | undefined },
+): boolean {
+  return stream === true && (stream_interval ?? 1) === 1 && routeOptions.config.holdsAnswer !== true;
+}
+
+/** Room for an answer until its client has it, or has left. */
+function heldUntilTaken({ end }: FastifyRequest, { answerMemory }: RouteParts): AnswerHold {
+  const hold = answerMemory.hold();
+  end.onEnd(() => hold.release());
+  return hold;
 }
 
 /**

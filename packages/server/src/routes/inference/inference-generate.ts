@@ -48,7 +48,7 @@ export function tokenGenerationRoutes(app: FastifyInstance, parts: RouteParts): 
       const generating = async <Result>(
         run: (generation: OpenedGeneration, format: TokenFormat) => Promise<Result>,
       ): Promise<Result> => {
-        const { model, inference, context, identity, faultOf } = await admitModel(request, body, '', parts);
+        const { model, inference, context, identity, faultOf, newHold } = await admitModel(request, body, '', parts);
         const maxTokens = requestedTokens(body)?.value ?? 1;
         const [prompt] = await readPrompts(body, maxTokens, model.base, inference, signal);
         if (prompt === undefined) throw new Error('there is one prompt');
@@ -56,7 +56,7 @@ export function tokenGenerationRoutes(app: FastifyInstance, parts: RouteParts): 
         return metered(request, { kind: 'completion', model, numPrompts: 1 }, parts, async ([meter]) => {
           if (meter === undefined) throw new Error('the prompt has a meter');
           // The first output is awaited before a byte is sent, so that every refusal has its own HTTP status.
-          const options = { constraintField: outputConstraint(body)?.field, faultOf };
+          const options = { constraintField: outputConstraint(body)?.field, faultOf, newHold };
           const generation = await openGeneration(inference, generate, signal, meter, options);
           return run(generation, { ...format, requestId: identity.id });
         });

@@ -27,7 +27,7 @@ export function responseRoutes(app: FastifyInstance, parts: RouteParts): void {
   app.post<{ Body: ResponsesRequest }>(
     '/v1/responses',
     {
-      config: { scope: 'inference', samples: true, fieldNames: RESPONSES_NAMES },
+      config: { scope: 'inference', samples: true, holdsAnswer: true, fieldNames: RESPONSES_NAMES },
       bodyLimit: parts.limits.chatBodyBytes,
       schema: { body: ResponsesRequestSchema },
       preValidation: normalizedBody(normalizeResponsesRequest),
