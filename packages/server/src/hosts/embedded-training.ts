@@ -15,6 +15,8 @@ import type {
 import type { SupervisedHost } from './supervised-host.ts';
 
 const RESTART_WAIT_MS = 30_000;
+const MEMORY_REMEDY =
+  'Train with a smaller `packed_sequence_length`, shorter trajectories or a lower rank, or give the machine more memory (base models take --model-memory-megabytes of it)';
 
 /** Why a run did not end in a result. */
 export class TrainingRunError extends Error {
@@ -84,6 +86,7 @@ export class EmbeddedTraining implements TrainingBackend {
       modulePath: fileURLToPath(new URL('./trainer-host.ts', import.meta.url)),
       options: options.host,
       secrets: options.secrets ?? {},
+      memoryRemedy: MEMORY_REMEDY,
       onMessage: (message) => this.#onMessage(message),
       onLost: (reason) => this.#onLost(reason),
       log: options.log,

@@ -10,6 +10,8 @@ export interface HostPulseOptions {
   /** the host's signs of life, one line each */
   readonly signs: Readable;
   readonly isReady: () => boolean;
+  /** called with each look; default: nothing else is looked at */
+  readonly onLook?: () => unknown;
   /** the host must be ended; called once */
   readonly onHung: (reason: string) => void;
   readonly limits: WatchLimits;
@@ -22,7 +24,7 @@ export class HostPulse {
   readonly #watch: HostWatch;
   readonly #timer: NodeJS.Timeout;
 
-  constructor({ signs, isReady, onHung, limits, now }: HostPulseOptions) {
+  constructor({ signs, isReady, onLook, onHung, limits, now }: HostPulseOptions) {
     const clock = now ?? (() => performance.now());
     this.#watch = new HostWatch(limits);
     let rest = '';
@@ -36,6 +38,7 @@ export class HostPulse {
     signs.on('error', () => undefined);
     let lookedAt = clock();
     this.#timer = setInterval(() => {
+      onLook?.();
       const passedMs = Math.min(clock() - lookedAt, MAX_LOOK_MS);
       lookedAt = clock();
       const reason = this.#watch.passed(passedMs, isReady());

@@ -4,6 +4,7 @@ import type { Readable } from 'node:stream';
 import { lowerPriority } from '../computing/niceness.ts';
 import { ServerError } from '../faults/server-error.ts';
 import { childEnvironment } from './child-environment.ts';
+import { ProcessMemory } from '../computing/process-memory.ts';
 import { HostPulse } from './host-pulse.ts';
 import { DEFAULT_WATCH_LIMITS, type WatchLimits } from './host-watch.ts';
 import { LIFE_SIGNS_FD } from './life-signs.ts';
@@ -17,6 +18,9 @@ const STABLE_AFTER_MS = 30_000;
 const SHUTDOWN_GRACE_MS = 5_000;
 /** How much of a dead host's stderr goes into the report. */
 const STDERR_TAIL_CHARACTERS = 2_000;
+
+const DEFAULT_MEMORY_REMEDY =
+  'give the machine or its container more memory, or let base models take less of it (--model-memory-megabytes)';
 
 type HostMessage = { kind: string };
 
@@ -34,6 +38,8 @@ export interface SupervisedHostOptions<Message extends HostMessage> {
   /** it gave no sign of life for too long, and is killed now; `onLost` follows when it is gone */
   readonly onHung?: () => void;
   readonly log: (line: string) => void;
+  /** what helps if its memory ran out, a sentence for `onLost`; default: the log alone has one */
+  readonly memoryRemedy?: string;
   /** how far the process goes behind others; default 0 */
   readonly niceness?: number;
   /** what counts as hanging, default `DEFAULT_WATCH_LIMITS` */
@@ -58,6 +64,8 @@ export class SupervisedHost<Command extends object, Message extends HostMessage>
   #restartTimer: NodeJS.Timeout | null = null;
   #stableTimer: NodeJS.Timeout | null = null;
   #stderrTail = '';
+  /** How the life before this one ended. */
+  #lastEnding: string | null = null;
   #ready = Promise.withResolvers<void>();
 
   constructor(options: SupervisedHostOptions<Message>) {
@@ -66,7 +74,8 @@ export class SupervisedHost<Command extends object, Message extends HostMessage>
 
   /** Why it does not work as it should, for people; null when all is well. */
   get trouble(): string | null {
-    if (!this.#isReady) return 'it is being started';
+    if (!this.#isReady)
+      return this.#lastEnding === null ? 'it is being started' : `it is being started again: ${this.#lastEnding}`;
     return this.#pulse?.trouble ?? null;
   }
 
@@ -133,9 +142,11 @@ export class SupervisedHost<Command extends object, Message extends HostMessage>
     const refusal = child.pid === undefined ? null : lowerPriority(child.pid, niceness);
     if (refusal !== null) log(`the ${name} host computes at the same priority as others: ${refusal}`);
     let hungBecause: string | null = null;
+    const memory = new ProcessMemory();
     const pulse = new HostPulse({
       signs: child.stdio[LIFE_SIGNS_FD] as Readable,
       isReady: () => this.#isReady,
+      onLook: () => child.pid !== undefined && memory.look(child.pid),
       limits: this.#options.watchLimits ?? DEFAULT_WATCH_LIMITS,
       onHung: (reason) => {
         hungBecause = reason;
@@ -159,9 +170,15 @@ export class SupervisedHost<Command extends object, Message extends HostMessage>
     child.on('error', (error) => this.#options.log(`${name} host: ${error.message}`));
     child.once('exit', (code, signal) => {
       pulse.stop();
+      const ofMemory = hungBecause !== null || this.#isClosing ? null : memory.endOf(signal, this.#stderrTail);
+      const { memoryRemedy = null } = this.#options;
       const ending =
-        hungBecause === null ? `it ended with ${signal ?? `exit code ${code}`}` : `${hungBecause} and was ended`;
-      this.#onExit(fatal, ending);
+        hungBecause === null
+          ? (ofMemory ?? `it ended with ${signal ?? `exit code ${code}`}`)
+          : `${hungBecause} and was ended`;
+      this.#lastEnding = ending;
+      if (ofMemory !== null && memoryRemedy === null) log(`the ${name} host: ${DEFAULT_MEMORY_REMEDY}`);
+      this.#onExit(fatal, ofMemory === null || memoryRemedy === null ? ending : `${ending}. ${memoryRemedy}`);
     });
   }
 

@@ -1,0 +1,72 @@
+import { readFileSync } from 'node:fs';
+
+/** Words with which native code and V8 say that an allocation failed, in the last lines of a host. */
+const ALLOCATION_FAILED = /out of memory|bad_alloc|cannot allocate memory|failed to allocate|allocation fail|ENOMEM/i;
+const MB = 1_000_000;
+
+/** Figures of the system about memory; default: the files of Linux. Elsewhere nothing is known. */
+export interface MemoryFiles {
+  /** the most memory that a process has had so far, bytes; null: unknown */
+  peakOf(pid: number): number | null;
+  /** processes of this control group that the system ended because memory ran out; null: unknown */
+  numKilled(): number | null;
+}
+
+/** Whether a process ended because of memory, and how much it had. */
+export class ProcessMemory {
+  readonly #files: MemoryFiles;
+  readonly #numKilledBefore: number | null;
+  #peakBytes = 0;
+
+  constructor(files: MemoryFiles = LINUX_FILES) {
+    this.#files = files;
+    this.#numKilledBefore = files.numKilled();
+  }
+
+  /** Notes the peak so far. Call it once a second: after the end nothing can be read. */
+  look(pid: number): void {
+    this.#peakBytes = Math.max(this.#peakBytes, this.#files.peakOf(pid) ?? 0);
+  }
+
+  /**
+   * Why the process ended, if it was memory.
+   *
+   * @param signal of its end, which nobody here has sent
+   * @param lastLines of its standard error
+   */
+  endOf(signal: NodeJS.Signals | null, lastLines: string): string | null {
+    const peak =
+      this.#peakBytes === 0 ? '' : `; its peak was ${Math.round(this.#peakBytes / MB).toLocaleString('en')} MB`;
+    if (signal === 'SIGKILL') {
+      const numKilled = this.#files.numKilled();
+      const isSure = numKilled !== null && this.#numKilledBefore !== null && numKilled > this.#numKilledBefore;
+      return isSure
+        ? `the system killed it because memory ran out${peak}`
+        : `it was killed (SIGKILL), as the system does when memory runs out${peak}`;
+    }
+    return ALLOCATION_FAILED.test(lastLines) ? `it got no more memory${peak}` : null;
+  }
+}
+
+const LINUX_FILES: MemoryFiles = {
+  peakOf: (pid) => {
+    const kilobytes = /^VmHWM:\s+(\d+) kB/m.exec(readText(`/proc/${pid}/status`))?.[1];
+    return kilobytes === undefined ? null : Number(kilobytes) * 1024;
+  },
+  numKilled: () => {
+    const group = /^0::(.*)$/m.exec(readText('/proc/self/cgroup'))?.[1];
+    if (group === undefined) return null;
+    const events = readText(`/sys/fs/cgroup${group}/memory.events`) || readText('/sys/fs/cgroup/memory.events');
+    const count = /^oom_kill (\d+)$/m.exec(events)?.[1];
+    return count === undefined ? null : Number(count);
+  },
+};
+
+/** Empty where there is no such file. */
+function readText(path: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch {
+    return '';
+  }
+}
