@@ -41,6 +41,7 @@ const HELP = {
   capacityTokens:
     'KV cache over all sequences of a base model, in tokens; with cache-megabytes as many as those hold (16384)',
   cacheMegabytes: 'what that cache may take in memory, MB; of both the smaller holds (what the tokens take)',
+  adapterMegabytes: 'memory for adapters of each base model, MB; those in use may exceed it (256)',
   maxSequences: 'sequences in one batch (128)',
   maxRequests: 'requests in flight, running and waiting (2048)',
   maxChoices: 'choices (n) of one request (as many as max-sequences)',

@@ -1,6 +1,9 @@
 import type { ModelRunner } from '../runner/model-runner.ts';
 import { REQUEST_LIMITS } from '@trainyard/protocol/fields';
 
+/** Some 120 adapters of rank 8 of a model of 135 million weights. */
+const DEFAULT_ADAPTER_BYTES = 256e6;
+
 export interface EngineLimits {
   /** Longest sequence, prompt and reply together. Default: what the runner's model and memory allow. */
   maxContextTokens: number;
@@ -18,7 +21,7 @@ export interface EngineLimits {
   prefillTokensWhileDecoding: number;
   /** Prompt tokens of one step that are scored for prompt logprobs: each holds a row of logits. Default 64 (13 MB at V = 49,152). */
   promptLogprobRows: number;
-  /** Memory for adapters; those in use do not count as droppable. Default 1 GiB. */
+  /** Memory for adapters, {@link DEFAULT_ADAPTER_BYTES} by default. Idle ones are dropped above it; those in use may exceed it. */
   maxAdapterBytes: number;
 }
 
@@ -39,6 +42,6 @@ export function resolveEngineLimits(input: Partial<EngineLimits>, runner: ModelR
     prefillTokens: upTo(runner.batchTokens, input.prefillTokens ?? 512),
     prefillTokensWhileDecoding: upTo(runner.batchTokens, input.prefillTokensWhileDecoding ?? 128),
     promptLogprobRows: upTo(runner.batchTokens, input.promptLogprobRows ?? 64),
-    maxAdapterBytes: Math.max(0, input.maxAdapterBytes ?? 2 ** 30),
+    maxAdapterBytes: Math.max(0, input.maxAdapterBytes ?? DEFAULT_ADAPTER_BYTES),
   };
 }

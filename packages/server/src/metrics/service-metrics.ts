@@ -145,6 +145,12 @@ export class ServiceMetrics {
       (stats) => stats.numRequests,
     );
     this.#gauge(registry, 'trainyard_engine_adapters', 'Adapters in memory.', (stats) => stats.numAdapters);
+    this.#gauge(
+      registry,
+      'trainyard_engine_adapter_bytes',
+      'Memory of these adapters; idle ones are dropped above --adapter-megabytes.',
+      (stats) => stats.adapterBytes,
+    );
     this.#total(registry, 'trainyard_engine_steps_total', 'Steps of the engine.', (stats) => stats.numSteps);
     this.#up(registry, 'trainyard_inference_up', '1 while sampling works.', () => this.#sources?.inference);
     for (const [name, help, read] of MEMBER_FIGURES) this.#memberFigure(registry, name, help, read);

@@ -63,6 +63,8 @@ export interface ServiceConfig {
   readonly isDeterministic: boolean;
   /** threads of each host; default: all cores */
   readonly numThreads: number;
+  /** memory for adapters of each base model, MB; those in use may exceed it; default 256 */
+  readonly adapterMegabytes: number;
   /** sequences in one batch; default 128 */
   readonly maxSequences: number;
   /** requests in flight, running and waiting; one more gets 429; default 2048 */
@@ -233,6 +235,7 @@ const SETTINGS = {
   deterministic: { kind: 'string', environment: 'TRAINYARD_DETERMINISTIC', values: ['on', 'off'], isSwitch: true },
   threads: { kind: 'integer', environment: 'TRAINYARD_THREADS', min: 1, max: 512 },
   capacityTokens: { kind: 'integer', environment: 'TRAINYARD_CAPACITY_TOKENS', min: 256, max: 16_777_216 },
+  adapterMegabytes: { kind: 'integer', environment: 'TRAINYARD_ADAPTER_MEGABYTES', min: 0, max: 16_777_216 },
   cacheMegabytes: { kind: 'integer', environment: 'TRAINYARD_CACHE_MEGABYTES', min: 1, max: 16_777_216 },
   maxSequences: { kind: 'integer', environment: 'TRAINYARD_MAX_SEQUENCES', min: 1, max: 256 },
   maxRequests: { kind: 'integer', environment: 'TRAINYARD_MAX_REQUESTS', min: 1, max: 1_000_000 },
@@ -393,6 +396,7 @@ export function resolveConfig(sources: ConfigSources): ServiceConfig {
     oneDnnPath: text('onednn') ?? defaultOneDnnPath(dataDirectory),
     isDeterministic,
     numThreads: number('threads') ?? availableParallelism(),
+    adapterMegabytes: number('adapterMegabytes') ?? 256,
     maxSequences: number('maxSequences') ?? 128,
     maxRequests: number('maxRequests') ?? 2_048,
     maxChoices: number('maxChoices') ?? number('maxSequences') ?? 128,

@@ -128,6 +128,7 @@ export function hostOptionsOf(
     maxSequences: config.maxSequences,
     maxRequests: config.maxRequests,
     maxChoices: config.maxChoices,
+    maxAdapterBytes: config.adapterMegabytes * 1e6,
     policy: config.schedulingPolicy,
     ...textOptionsOf(model, config),
   };

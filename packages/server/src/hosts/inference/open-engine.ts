@@ -9,6 +9,8 @@ export interface OpenEngineOptions extends TextHalfOptions, ServedModelOptions, 
   readonly maxRequests: number;
   /** Choices of one request. Default: as many as run side by side. */
   readonly maxChoices?: number;
+  /** Memory for adapters. Default: that of the engine. */
+  readonly maxAdapterBytes?: number;
   /** Default `priority`. */
   readonly policy?: SchedulingPolicy;
 }
@@ -19,7 +21,7 @@ export interface OpenEngineOptions extends TextHalfOptions, ServedModelOptions, 
  * @throws {NativeError} when the file is missing, malformed, or no llama.cpp fits this machine
  */
 export async function openEngine(options: OpenEngineOptions): Promise<OpenedText> {
-  const { numThreads, capacityTokens, cacheBytes = null, maxSequences, maxRequests, maxChoices } = options;
+  const { numThreads, capacityTokens, cacheBytes = null, maxSequences, maxRequests, maxChoices, maxAdapterBytes } = options;
   const model = ServedModel.load(options);
   const { vocabulary } = model;
   const text = await openTextHalf(vocabulary, options);
@@ -33,7 +35,11 @@ export async function openEngine(options: OpenEngineOptions): Promise<OpenedText
     texts: tokenizer,
     leavesCore: () => text.constraints.isCompiling,
     // As many again may be on their way out: the caller counts only those that somebody waits for.
-    limits: { maxRequests: 2 * maxRequests, ...(maxChoices === undefined ? {} : { maxChoices }) },
+    limits: {
+      maxRequests: 2 * maxRequests,
+      ...(maxChoices === undefined ? {} : { maxChoices }),
+      ...(maxAdapterBytes === undefined ? {} : { maxAdapterBytes }),
+    },
   });
   const { constraints } = text;
   const engine = new TextEngine({ ...text.prompt, tokens, constraints, policy: options.policy ?? 'priority' });
