@@ -91,6 +91,7 @@ export function createServer(parts: ServerParts): FastifyInstance {
     tracing: null,
     metricsAccess: 'open',
     dashboard: null,
+    machine: { trouble: null },
     ...parts,
     inference: measuredInference(parts.inference, metrics.inference),
     baseModels: new BaseModels(

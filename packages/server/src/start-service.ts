@@ -25,6 +25,8 @@ import { openSampling } from './engines/open-sampling.ts';
 import { does, needsModelFiles } from './contract/role.ts';
 import { RunMirror } from './tracking/run-mirror.ts';
 import { openTracker } from './tracking/tracker-drivers.ts';
+import { DiskReserve } from './data/disk-reserve.ts';
+import { MachineWatch } from './service/machine-watch.ts';
 import { Upkeep } from './data/upkeep.ts';
 import { registerApi } from './members/register-api.ts';
 import { registerTrainer } from './members/register-trainer.ts';
@@ -113,8 +115,12 @@ export async function startService(
     const tracking =
       config.tracker === null ? null : new RunMirror({ store, tracker: openTracker(config.tracker), log });
     const dashboard = dashboardDirectory === null ? null : await readDashboard(dashboardDirectory, demoCommand);
+    const disk = new DiskReserve(config.dataDirectory);
+    const machine = new MachineWatch({ disk, log });
+    metrics.machine.source = machine;
     const server = createServer({
       store,
+      machine,
       dashboard,
       tracking,
       tracing,
@@ -143,6 +149,7 @@ export async function startService(
     cleanups.push(() => workers?.stop());
     const url = await listen(server, config);
     announceService(config.dataDirectory, urlOnThisMachine(url));
+    server.server.on('connection', machine.sawConnection);
     http = new ClosingServer(server);
     cleanups.push(() => http?.drain(config.drainTimeoutMs));
     // A file has one service, and nobody to be told.
@@ -157,6 +164,10 @@ export async function startService(
     const upkeep = new Upkeep({ store, blobs, trajectoryDays: config.trajectoryDays, log });
     cleanups.push(() => upkeep.stop());
     upkeep.start();
+    // The start has written what it had to.
+    disk.take();
+    cleanups.push(() => machine.stop());
+    machine.start();
 
     return {
       url,

@@ -803,6 +803,7 @@ export class SqlStore implements Store {
     let numModels = 0;
     for (let numPurged = MODELS_AT_ONCE; numPurged === MODELS_AT_ONCE; numModels += numPurged)
       numPurged = await this.#write(({ models }) => models.purge(now - DELETED_MODEL_LIFETIME_MS, MODELS_AT_ONCE));
+    await this.#sql.reclaimSpace();
     return { numModels, numRequests };
   }
 

@@ -7,7 +7,12 @@ export const HealthSchema = Type.Object(
     status: Type.Union([Type.Literal('healthy'), Type.Literal('degraded')]),
     reasons: Type.Array(
       Type.Object({
-        part: Type.Union([Type.Literal('inference'), Type.Literal('training'), Type.Literal('store')]),
+        part: Type.Union([
+          Type.Literal('inference'),
+          Type.Literal('training'),
+          Type.Literal('store'),
+          Type.Literal('machine'),
+        ]),
         reason: Type.String(),
       }),
       { description: 'What does not work as it should, and why; empty when healthy.' },

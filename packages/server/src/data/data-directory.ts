@@ -16,6 +16,7 @@ import { dirname, join } from 'node:path';
 
 import { makeFolders } from '@trainyard/store';
 
+import { DiskReserve } from './disk-reserve.ts';
 import { ServerError } from '../faults/server-error.ts';
 
 const LOCK_FILE = 'service.pid';
@@ -95,6 +96,7 @@ export function claimDataDirectory(dataDirectory: string): () => void {
     makeFolders(dataDirectory);
     // It holds prompts, answers and keys: its owner's alone, also when the folder was there before.
     chmodSync(dataDirectory, 0o700);
+    new DiskReserve(dataDirectory).release();
     removeStaleLock(lockPath, dataDirectory);
     const file = openSync(lockPath, 'wx', 0o600);
     const owner: LockOwner = { pid: process.pid, startedAt: processStart(process.pid), url: null };

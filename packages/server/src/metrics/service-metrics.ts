@@ -8,6 +8,7 @@ import { KEY_LIMIT_NAMES } from '../wire/key.ts';
 import { InferenceMetrics } from './inference-metrics.ts';
 import { DataMetrics } from './data-metrics.ts';
 import { JobMetrics } from './job-metrics.ts';
+import { MachineMetrics } from './machine-metrics.ts';
 import type { QueueFigures } from './queue-figures.ts';
 import { Counts, Spreads } from './metric-series.ts';
 
@@ -29,6 +30,7 @@ export class ServiceMetrics {
   readonly inference: InferenceMetrics;
   readonly jobs: JobMetrics;
   readonly data: DataMetrics;
+  readonly machine: MachineMetrics;
   readonly #registry = new Registry();
   readonly #requests: Counts<'handler' | 'method' | 'status'>;
   readonly #durations: Spreads<'handler' | 'method'>;
@@ -46,6 +48,7 @@ export class ServiceMetrics {
     this.inference = new InferenceMetrics(ofSampling);
     this.jobs = new JobMetrics(ofTraining);
     this.data = new DataMetrics(this.#registry);
+    this.machine = new MachineMetrics(this.#registry);
     this.#requests = new Counts({
       name: 'http_requests_total',
       help: 'Requests by route, method and status.',

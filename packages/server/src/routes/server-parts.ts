@@ -27,6 +27,8 @@ export interface ServerParts {
   limits?: Partial<HttpLimits>;
   /** Default: budgets made of the limits. */
   bodyBudgets?: BodyBudgets;
+  /** Limits of the machine. Default: nothing is looked at. */
+  machine?: { readonly trouble: string | null };
   /** Default: a memory of the usual size. */
   answerMemory?: AnswerMemory;
   /** Reasoning is answered under its older name `reasoning_content` too. Default false. */
@@ -96,6 +98,7 @@ export interface RouteParts extends ServerParts {
   intake: BodyIntake;
   bodyBudgets: BodyBudgets;
   answerMemory: AnswerMemory;
+  machine: { readonly trouble: string | null };
   hasReasoningContent: boolean;
   maxLogprobs: number;
   keepsChoiceRecords: boolean;

@@ -63,6 +63,10 @@ export class MeasuredSql implements Sql {
     return this.#sql.trouble;
   }
 
+  reclaimSpace(): Promise<void> {
+    return this.#sql.reclaimSpace();
+  }
+
   close(): Promise<void> {
     return this.#sql.close();
   }

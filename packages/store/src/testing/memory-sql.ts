@@ -91,6 +91,8 @@ export class MemorySql implements Sql {
     return () => undefined;
   }
 
+  async reclaimSpace(): Promise<void> {}
+
   async close(): Promise<void> {
     if (this.#isClosed) return;
     await this.#inTurn(async () => {});

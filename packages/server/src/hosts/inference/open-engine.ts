@@ -21,7 +21,15 @@ export interface OpenEngineOptions extends TextHalfOptions, ServedModelOptions, 
  * @throws {NativeError} when the file is missing, malformed, or no llama.cpp fits this machine
  */
 export async function openEngine(options: OpenEngineOptions): Promise<OpenedText> {
-  const { numThreads, capacityTokens, cacheBytes = null, maxSequences, maxRequests, maxChoices, maxAdapterBytes } = options;
+  const {
+    numThreads,
+    capacityTokens,
+    cacheBytes = null,
+    maxSequences,
+    maxRequests,
+    maxChoices,
+    maxAdapterBytes,
+  } = options;
   const model = ServedModel.load(options);
   const { vocabulary } = model;
   const text = await openTextHalf(vocabulary, options);

@@ -14,6 +14,7 @@ export function healthRoutes(app: FastifyInstance, parts: RouteParts): void {
     inference: () => parts.inference.trouble(),
     training: () => parts.training.trouble(),
     store: () => parts.store.trouble(),
+    machine: () => parts.machine.trouble,
   };
   const health = async (_request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
     const asked = Object.entries(troubles) as [keyof typeof troubles, () => Trouble][];

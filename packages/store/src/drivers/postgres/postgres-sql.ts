@@ -198,6 +198,9 @@ export class PostgresSql implements Sql {
     return `another process has kept others from writing to the database for ${Math.floor(waited)} s`;
   }
 
+  /** Autovacuum does. */
+  async reclaimSpace(): Promise<void> {}
+
   async close(): Promise<void> {
     if (this.#isClosed) return;
     this.#isClosed = true;

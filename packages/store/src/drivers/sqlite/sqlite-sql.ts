@@ -1,4 +1,4 @@
-import { chmodSync, closeSync, existsSync, openSync } from 'node:fs';
+import { chmodSync, closeSync, existsSync, openSync, statfsSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync, type StatementSync } from 'node:sqlite';
 import { StoreError } from '../../contract/errors.ts';
@@ -18,6 +18,10 @@ const NOTICEABLE_WAIT_MS = 1_000;
 /** Who owns the data may read and write it, and nobody else: the database holds prompts, answers and hashes of keys. */
 const FILE_MODE = 0o600;
 const FOLDER_MODE = 0o700;
+/** 4 MB: some milliseconds. */
+const PAGES_AT_ONCE = 1_000;
+/** Some ten seconds of a start. */
+const MAX_REWRITTEN_BYTES = 2e9;
 
 export interface SqliteOptions {
   /** How long a read or write waits while another process holds the lock, default 5000 ms. The wait blocks nothing. */
@@ -72,9 +76,12 @@ export class SqliteSql implements Sql {
       );
     }
     try {
+      // Of a new file; one that is there keeps its own until it is rewritten.
+      this.#connection.exec('pragma auto_vacuum = incremental;');
       this.#connection.exec('pragma synchronous = full; pragma journal_mode = wal; pragma trusted_schema = off;');
       this.#check();
       this.#migrate(options.migrations);
+      this.#prepareReclaiming();
       this.#hearOfFeed();
       // From here on the queue waits, not SQLite.
       this.#connection.exec('pragma busy_timeout = 0');
@@ -108,6 +115,21 @@ export class SqliteSql implements Sql {
       this.#begin(isDurable);
       return this.#finish(body);
     });
+  }
+
+  /** Free pages at the end of the file go, in parts of a few milliseconds; then the log is written back and cut off. */
+  async reclaimSpace(): Promise<void> {
+    const numFree = (): number => this.#number('pragma freelist_count');
+    if ((await this.#queue.runNext(numFree)) === 0) return;
+    for (let before = Infinity, free = numFree(); free > 0 && free < before;) {
+      before = free;
+      free = await this.#queue.runNext(() => {
+        this.#connection.exec(`pragma incremental_vacuum(${PAGES_AT_ONCE})`);
+        return numFree();
+      });
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    await this.#queue.runNext(() => this.#connection.exec('pragma wal_checkpoint(truncate)'));
   }
 
   /** The clock of this machine, as whoever opens the file is on it too. */
@@ -182,6 +204,27 @@ export class SqliteSql implements Sql {
     if (this.#synchronous === level) return;
     this.#run(`pragma synchronous = ${level}`);
     this.#synchronous = level;
+  }
+
+  /**
+   * Rewrites a file of before, whose free pages could not be given back. It takes as much room again; where that or the lock is not to be had, the
+   * file stays as it is until a later start.
+   */
+  #prepareReclaiming(): void {
+    if (this.#number('pragma auto_vacuum') !== 0) return;
+    const numBytes = this.#number('pragma page_count') * this.#number('pragma page_size');
+    const { bavail, bsize } = statfsSync(dirname(this.path));
+    if (numBytes > MAX_REWRITTEN_BYTES || bavail * bsize < 3 * numBytes) return;
+    try {
+      this.#connection.exec('pragma auto_vacuum = incremental; vacuum; pragma wal_checkpoint(truncate);');
+    } catch (error) {
+      if (!['store.busy', 'store.disk_full'].includes((sqliteFault(error, this.path) as { code?: string }).code ?? ''))
+        throw error;
+    }
+  }
+
+  #number(statement: string): number {
+    return Number(Object.values(this.#run(statement).rows[0] ?? { none: 0 })[0]);
   }
 
   /** A trigger of this connection alone, which no other process has and which is gone with it. */

@@ -1,0 +1,40 @@
+import { Gauge, type Registry } from 'prom-client';
+
+/** Figures of the machine; null: unknown. */
+export interface MachineFigures {
+  readonly openFiles: { readonly used: number; readonly limit: number } | null;
+  readonly threads: { readonly used: number; readonly limit: number } | null;
+  readonly freeDiskBytes: number | null;
+  readonly syncSeconds: number | null;
+}
+
+/** Limits of the machine and how near the service is to them, read on each scrape. */
+export class MachineMetrics {
+  /** The source of the figures; without, they are left out. */
+  source: { readonly state: MachineFigures } | null = null;
+
+  constructor(registry: Registry) {
+    const gauge = (name: string, help: string, read: (figures: MachineFigures) => number | null | undefined): void => {
+      const one: Gauge = new Gauge({
+        name: `trainyard_${name}`,
+        help,
+        registers: [registry],
+        collect: () => {
+          const value = this.source === null ? null : read(this.source.state);
+          if (value === null || value === undefined) one.remove();
+          else one.set(value);
+        },
+      });
+    };
+    gauge('open_files', 'File handles of this process.', ({ openFiles }) => openFiles?.used);
+    gauge('max_open_files', 'File handles that it may have.', ({ openFiles }) => openFiles?.limit);
+    gauge('threads', 'Processes and threads of its control group.', ({ threads }) => threads?.used);
+    gauge('max_threads', 'Processes and threads that the group may have.', ({ threads }) => threads?.limit);
+    gauge('disk_free_bytes', 'Free room on the disk of the data folder.', ({ freeDiskBytes }) => freeDiskBytes);
+    gauge(
+      'disk_sync_seconds',
+      'Duration of the last write to that disk that was timed.',
+      ({ syncSeconds }) => syncSeconds,
+    );
+  }
+}

@@ -1,0 +1,178 @@
+import { readdirSync, readFileSync } from 'node:fs';
+
+import type { DiskReserve } from '../data/disk-reserve.ts';
+import type { Log } from '../logging/log.ts';
+
+const LOOK_MS = 2_000;
+/** Looks between two writes that are timed. */
+const LOOKS_PER_SYNC = 8;
+/** Part of a limit above which the rest may go in one burst. */
+const NEAR_PART = 0.85;
+const CONNECTIONS_PER_LOOK = 16;
+const SLOW_SYNC_MS = 1_000;
+/** A slow write is reported for so long after it. */
+const SLOW_TOLD_MS = 60_000;
+const MB = 1e6;
+
+/** How much of something the process has, and may have. */
+export interface Use {
+  readonly used: number;
+  readonly limit: number;
+}
+
+/** Figures of the system; default: the files of Linux. Null: unknown. */
+export interface MachineFigures {
+  openFiles(): Use | null;
+  threads(): Use | null;
+}
+
+/** Figures for metrics, as of the last look; null: unknown. */
+export interface MachineState {
+  readonly openFiles: Use | null;
+  readonly threads: Use | null;
+  readonly freeDiskBytes: number | null;
+  /** of the last write that was timed */
+  readonly syncSeconds: number | null;
+}
+
+interface MachineWatchOptions {
+  readonly disk: Pick<DiskReserve, 'freeBytes' | 'isDiskFull' | 'timeSync'>;
+  readonly log: Log;
+  readonly figures?: MachineFigures;
+  /** ms, monotonic; default `performance.now` */
+  readonly now?: () => number;
+}
+
+/** Looks at the limits of the machine that a service meets before it fails: file handles, threads, room on the disk and its speed. */
+export class MachineWatch {
+  readonly #options: MachineWatchOptions;
+  readonly #figures: MachineFigures;
+  readonly #now: () => number;
+  #timer: NodeJS.Timeout | null = null;
+  #numLooks = 0;
+  #numConnections = 0;
+  #syncMs: number | null = null;
+  #slowAt = -Infinity;
+  #slowMs = 0;
+  /** Reasons that were logged and still hold, by their kind. */
+  #told = new Set<string>();
+
+  constructor(options: MachineWatchOptions) {
+    this.#options = options;
+    this.#figures = options.figures ?? LINUX_FIGURES;
+    this.#now = options.now ?? (() => performance.now());
+  }
+
+  start(): void {
+    this.#timer ??= setInterval(() => void this.look(), LOOK_MS).unref();
+    void this.look();
+  }
+
+  /** To be called for each new connection: a burst of them is not over before the next look. */
+  readonly sawConnection = (): void => {
+    if (++this.#numConnections % CONNECTIONS_PER_LOOK === 0) this.#report();
+  };
+
+  stop(): void {
+    if (this.#timer !== null) clearInterval(this.#timer);
+    this.#timer = null;
+  }
+
+  /** Looks once, and logs what is new. */
+  async look(): Promise<void> {
+    if (this.#numLooks++ % LOOKS_PER_SYNC === 0) await this.#timeSync();
+    this.#report();
+  }
+
+  #report(): void {
+    const reasons = this.#reasons();
+    for (const [kind, reason] of reasons) if (!this.#told.has(kind)) this.#options.log(reason, { level: 'warn' });
+    this.#told = new Set(reasons.keys());
+  }
+
+  /** Why the service may soon fail, for people; null when all is well. */
+  get trouble(): string | null {
+    return [...this.#reasons().values()].join('; ') || null;
+  }
+
+  get state(): MachineState {
+    const { freeBytes } = this.#options.disk;
+    return {
+      openFiles: this.#figures.openFiles(),
+      threads: this.#figures.threads(),
+      freeDiskBytes: freeBytes,
+      syncSeconds: this.#syncMs === null ? null : this.#syncMs / 1000,
+    };
+  }
+
+  async #timeSync(): Promise<void> {
+    this.#syncMs = await this.#options.disk.timeSync();
+    if (this.#syncMs === null || this.#syncMs < SLOW_SYNC_MS) return;
+    this.#slowAt = this.#now();
+    this.#slowMs = this.#syncMs;
+  }
+
+  #reasons(): Map<string, string> {
+    const reasons = new Map<string, string>();
+    const { disk } = this.#options;
+    const files = this.#figures.openFiles();
+    if (isNear(files))
+      reasons.set(
+        'files',
+        `${files.used} of ${files.limit} file handles are in use: above that, connections are reset. Raise the limit (ulimit -n, LimitNOFILE)`,
+      );
+    const threads = this.#figures.threads();
+    if (isNear(threads))
+      reasons.set(
+        'threads',
+        `${threads.used} of ${threads.limit} processes and threads are in use: above that, no host can start. Raise the limit (pids.max, TasksMax)`,
+      );
+    if (disk.isDiskFull)
+      reasons.set(
+        'disk',
+        `the disk of the data folder is full (${((disk.freeBytes ?? 0) / MB).toFixed(1)} MB are free): the service samples, and keeps nothing. Free some space there`,
+      );
+    if (this.#now() - this.#slowAt < SLOW_TOLD_MS)
+      reasons.set(
+        'slow disk',
+        `the disk of the data folder is slow: a write took ${(this.#slowMs / 1000).toFixed(1)} s (fsync). Each change waits for that; look for other load on the disk, or a failing one`,
+      );
+    return reasons;
+  }
+}
+
+function isNear(use: Use | null): use is Use {
+  return use !== null && use.used > use.limit * NEAR_PART;
+}
+
+/** Read while there is a handle to read it with. */
+const MAX_OPEN_FILES = Number(/^Max open files +(\d+)/m.exec(readText('/proc/self/limits'))?.[1] ?? 0);
+
+const LINUX_FIGURES: MachineFigures = {
+  openFiles: () => {
+    if (MAX_OPEN_FILES === 0) return null;
+    try {
+      return { used: readdirSync('/proc/self/fd').length, limit: MAX_OPEN_FILES };
+    } catch (error) {
+      const isOut = (error as NodeJS.ErrnoException).code === 'EMFILE';
+      return isOut ? { used: MAX_OPEN_FILES, limit: MAX_OPEN_FILES } : null;
+    }
+  },
+  threads: () => {
+    const group = /^0::(.*)$/m.exec(readText('/proc/self/cgroup'))?.[1] ?? '/';
+    for (const folder of [`/sys/fs/cgroup${group}`, '/sys/fs/cgroup']) {
+      const [used, limit] = [Number(readText(`${folder}/pids.current`)), Number(readText(`${folder}/pids.max`))];
+      if (used > 0 && limit > 0) return { used, limit };
+    }
+    return null;
+  },
+};
+
+/** Empty where there is no such file, or no handle to read it with. */
+function readText(path: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch {
+    return '';
+  }
+}
