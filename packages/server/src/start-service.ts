@@ -148,7 +148,12 @@ export async function startService(
     });
     cleanups.push(() => workers?.stop());
     const url = await listen(server, config);
-    announceService(config.dataDirectory, urlOnThisMachine(url));
+    try {
+      announceService(config.dataDirectory, urlOnThisMachine(url));
+    } catch (error) {
+      if (!disk.isDiskFull) throw error;
+      log('the disk is full: commands on this machine need --url', { level: 'warn' });
+    }
     server.server.on('connection', machine.sawConnection);
     http = new ClosingServer(server);
     cleanups.push(() => http?.drain(config.drainTimeoutMs));
