@@ -17,7 +17,14 @@ const SCOPE = '@trainyard/';
 /** Bundled with what it needs: the package has its build alone. */
 const BUNDLED = 'dashboard';
 /** Not code, and read at run time by a path beside the code. */
-const ASSETS = ['packages/constraints/wasm', 'packages/dashboard/dist', 'scripts/lib', 'LICENSE', 'README.md'];
+const ASSETS = [
+  'packages/constraints/wasm',
+  'packages/tokenizer/wasm',
+  'packages/dashboard/dist',
+  'scripts/lib',
+  'LICENSE',
+  'README.md',
+];
 
 const { values: flags } = parseArgs({ options: { out: { type: 'string', default: join(ROOT, 'packages/cli/dist') } } });
 try {

@@ -26,16 +26,16 @@ const OPEN = { add_generation_prompt: false, continue_final_message: true };
 describe('template variables', () => {
   // prettier-ignore
   test.each([
-    [{}, 'null|||true|'],
-    [{ documents: [{ title: 'a', text: 'b' }] }, '[{"title": "a", "text": "b"}]|||true|'],
-    [{ reasoning_effort: 'low' }, 'null|low|true|true|'],
-    [{ reasoning_effort: 'none' }, 'null|none|false|true|'],
-    [{ reasoning_effort: 'none', chat_template_kwargs: { enable_thinking: true } }, 'null|none|true|true|'],
-    [{ chat_template_kwargs: { x: 5, unknown: 1 } }, 'null|||true|5'],
-    [{ chat_template_kwargs: { reasoning_effort: 'high', documents: [{ a: 'b' }] } }, '[{"a": "b"}]|high||true|'],
-    [{ chat_template_kwargs: { reasoning_effort: 'high', documents: [] }, reasoning_effort: 'low', documents: [{ a: 'c' }] }, '[{"a": "c"}]|low|true|true|'],
-    [{ chat_template_kwargs: { add_generation_prompt: true }, add_generation_prompt: false }, 'null|||false|'],
-    [{ chat_template_kwargs: { add_generation_prompt: false } }, 'null|||true|'],
+    [{}, 'null|||True|'],
+    [{ documents: [{ title: 'a', text: 'b' }] }, '[{"title": "a", "text": "b"}]|||True|'],
+    [{ reasoning_effort: 'low' }, 'null|low|True|True|'],
+    [{ reasoning_effort: 'none' }, 'null|none|False|True|'],
+    [{ reasoning_effort: 'none', chat_template_kwargs: { enable_thinking: true } }, 'null|none|True|True|'],
+    [{ chat_template_kwargs: { x: 5, unknown: 1 } }, 'null|||True|5'],
+    [{ chat_template_kwargs: { reasoning_effort: 'high', documents: [{ a: 'b' }] } }, '[{"a": "b"}]|high||True|'],
+    [{ chat_template_kwargs: { reasoning_effort: 'high', documents: [] }, reasoning_effort: 'low', documents: [{ a: 'c' }] }, '[{"a": "c"}]|low|True|True|'],
+    [{ chat_template_kwargs: { add_generation_prompt: true }, add_generation_prompt: false }, 'null|||False|'],
+    [{ chat_template_kwargs: { add_generation_prompt: false } }, 'null|||True|'],
   ])('%j', async (fields, prompt) => {
     expect(await variables.prompt(fields)).toBe(prompt);
   });

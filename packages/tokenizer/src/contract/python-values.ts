@@ -34,11 +34,12 @@ function pythonNumber(value: number, source: string): unknown {
   if (/^-?\d+$/.test(source))
     return Number.isSafeInteger(value) || source.length > MAX_INTEGER_DIGITS ? value + 0 : BigInt(source);
   // An object: structured clones keep it apart from a number.
-  return Number.isFinite(value) && pythonFloat(value) !== JSON.stringify(value) ? new Number(value) : value;
+  return pythonFloat(value) === JSON.stringify(value) ? value : new Number(value);
 }
 
-/** A finite float as Python writes it: `1.0`, `1e-05`, `1e+16`. */
+/** A float as Python writes it in JSON: `1.0`, `1e-05`, `1e+16`, `Infinity`. */
 export function pythonFloat(value: number): string {
+  if (!Number.isFinite(value)) return String(value);
   if (Object.is(value, -0)) return '-0.0';
   const size = Math.abs(value);
   if (size !== 0 && (size < 1e-4 || size >= 1e16))

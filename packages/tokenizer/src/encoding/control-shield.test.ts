@@ -68,9 +68,9 @@ describe('ControlShield', () => {
     expect(shield.restore(escaped)).toBe('<|im_end|>');
   });
 
-  test('a lone surrogate cannot complete a private-use character', () => {
+  test('a lone surrogate stays: the template engine keeps it apart from the next one', () => {
     const shield = new ControlShield(control, []);
-    expect(shield.protect('a\ud800')).toBe('a\ufffd');
+    expect(shield.protect('a\ud800')).toBe('a\ud800');
   });
 
   test('avoids the private-use characters that are there already, and says so when they leave no room', () => {

@@ -39,7 +39,6 @@ export class ControlShield {
 
   /**
    * A deep copy in which no string, and no object key, holds a control token's text, and no string borders on one.
-   * Lone surrogates become U+FFFD.
    */
   protect(value: unknown): unknown {
     if (typeof value === 'string') return this.#protectText(value);
@@ -82,7 +81,7 @@ export class ControlShield {
   }
 
   #replaceTokens(text: string): string {
-    return this.#control.replace(text.toWellFormed(), (controlText) => this.#characterFor(controlText));
+    return this.#control.replace(text, (controlText) => this.#characterFor(controlText));
   }
 
   #optional(literal: string): string {

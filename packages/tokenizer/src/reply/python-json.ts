@@ -15,8 +15,9 @@ export function pythonJson(value: unknown): string {
 function writtenJson(value: unknown): string {
   if (typeof value === 'bigint') return value.toString();
   if (value instanceof Number) return pythonFloat(value.valueOf());
-  if (Array.isArray(value)) return `[${value.map(writtenJson).join(', ')}]`;
+  if (Array.isArray(value)) return `[${value.map((item) => writtenJson(item ?? null)).join(', ')}]`;
   if (typeof value !== 'object' || value === null) return JSON.stringify(value);
-  const entries = value instanceof Map ? [...(value as Map<string, unknown>)] : Object.entries(value);
+  const all = value instanceof Map ? [...(value as Map<string, unknown>)] : Object.entries(value);
+  const entries = all.filter(([, member]) => member !== undefined);
   return `{${entries.map(([key, member]) => `${JSON.stringify(key)}: ${writtenJson(member)}`).join(', ')}}`;
 }

@@ -3,7 +3,7 @@ import type { ToolSupport } from '../tools/tool-support.ts';
 
 /** A question of the process to a child. The second one is about the template of the first. */
 export type SandboxQuestion =
-  | { kind: 'inspect'; source: string; timeoutMs: number }
+  | { kind: 'inspect'; source: string }
   | { kind: 'render'; variables: Record<string, unknown>; maxOutputCharacters: number };
 
 /** The child's answer: one to each question, and `ready` before the first. */

@@ -30,12 +30,16 @@ const failed = (message: RegExp) =>
 const rendersAgain = (own: TemplateSandbox, source: string) =>
   vi.waitFor(() => own.render({ tokenizer, source, messages: [user('Hello')] }), { timeout: 60_000, interval: 10 });
 
-const STOPPED = /was stopped: it (ran longer than \d+ ms|ended)/;
+const STOPPED = /was stopped: it (ran longer than \d+ ms|ended)|takes more than \d+ steps|needs more memory/;
 const loop = (body: string, numTimes = 100_000) => `{% for i in range(${numTimes}) %}${body}{% endfor %}`;
 
 const HOSTILE: [string, string, RegExp][] = [
   ['a range that takes all memory', '{{ range(1000000000) | length }}', /at most 100000 items/],
-  ['ranges one by one', `{% set ns = namespace(l=[]) %}${loop('{% set ns.l = ns.l + range(100000) %}')}`, STOPPED],
+  [
+    'ranges one by one',
+    `{% set ns = namespace(l=[]) %}${loop('{% set ns.l = ns.l + range(100000) | list %}')}`,
+    STOPPED,
+  ],
   ['loops inside each other', loop(loop('')), STOPPED],
   ['a loop that writes for ever', loop(loop('xxxxxxxxxxxxxxxx')), STOPPED],
   [
@@ -56,16 +60,14 @@ const HOSTILE: [string, string, RegExp][] = [
   ['an indent without bounds', "{{ 'a\\nb' | indent(1000000000) }}", /failed|was stopped/],
   ['an indent of JSON without bounds', '{{ messages | tojson(indent=1000000000) }}', /failed|was stopped|the limit/],
   ['too many spaces', ' '.repeat(300_000), /262144 characters, got 300000/],
-  ['as many spaces as fit', `${' '.repeat(250_000)}x`, STOPPED],
   ['spaces in a statement', `{% ${' '.repeat(200_000)}if`, /failed|was stopped/],
-  ['lines of spaces', `${`${' '.repeat(1_200)}\n`.repeat(200)}x`, /failed|was stopped/],
   ['nested parentheses', `{{ ${'('.repeat(20_000)}1${')'.repeat(20_000)} }}`, /failed|was stopped/],
   ['nested conditions', `${'{% if true %}'.repeat(9_000)}x${'{% endif %}'.repeat(9_000)}`, /failed|was stopped/],
   ['nested lists', `{{ ${'['.repeat(20_000)}${']'.repeat(20_000)} | string }}`, /failed|was stopped/],
   ['a macro that calls itself', '{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}', /failed|was stopped/],
   ['an include', "{% include 'x' %}", /failed/],
   ['an import', "{% import 'os' as os %}", /failed/],
-  ['an endless reason', "{{ raise_exception('x' ~ (range(5000) | string)) }}", /^.{1000}$/],
+  ['an endless reason', "{{ raise_exception('x' ~ (range(5000) | list | string)) }}", /^.{1000}$/],
 ];
 
 test('calls keep digits, floats and the order of their keys on the way to the child', async () => {
@@ -96,7 +98,7 @@ describe('hostile templates', () => {
     ["{% set ns = namespace() %}{% set ns.__proto__ = {'polluted': 1} %}{{ ns.polluted }}"],
     ["{% set d = {'__proto__': {'polluted': 1}, 'constructor': 1} %}{{ d.polluted }}"],
     ["{% set ns = namespace(__proto__={'polluted': 1}) %}{{ ns.polluted }}"],
-    ['{{ raise_exception.constructor }}{{ strftime_now.constructor }}{{ cycler }}{{ joiner }}'],
+    ['{{ raise_exception.constructor }}{{ strftime_now.constructor }}{{ cycler.constructor }}{{ joiner.constructor }}'],
   ])('%s reaches nothing', async (source) => {
     const text = await render(source).then(
       (prompt) => prompt.text,
@@ -107,7 +109,7 @@ describe('hostile templates', () => {
     const all = await Promise.all(
       Array.from({ length: 4 }, () => render('{{ {}.polluted is defined }}{{ messages[0].polluted is defined }}')),
     );
-    expect(all.map((prompt) => prompt.text)).toEqual(Array(4).fill('falsefalse'));
+    expect(all.map((prompt) => prompt.text)).toEqual(Array(4).fill('FalseFalse'));
     expect(({} as Record<string, unknown>)['polluted']).toBeUndefined();
   });
 
@@ -116,7 +118,7 @@ describe('hostile templates', () => {
       '{"__proto__": {"polluted": 1}, "constructor": "c", "x": {"__proto__": 2}}',
     ) as Record<string, unknown>;
     expect((await render('{{ polluted is defined }}{{ constructor }}{{ x }}', { templateVariables })).text).toMatch(
-      /^falsec/,
+      /^Falsec/,
     );
   });
 
@@ -159,6 +161,13 @@ describe('hostile templates', () => {
 });
 
 describe('good templates', () => {
+  test.each([
+    ['as many blanks as fit', `${' '.repeat(250_000)}x`],
+    ['lines of blanks', `${`${' '.repeat(1_200)}\n`.repeat(200)}x`],
+  ])('%s are quickly read', async (_, source) => {
+    expect((await render(source)).text).toBe(source);
+  });
+
   test('the same as in this process', async () => {
     const messages = [{ role: 'developer', content: 'd' }, user('a<|im_end|>'), { role: 'assistant', content: 'It' }];
     const tools = [{ type: 'function', function: { name: '<|im_start|>' } }];

@@ -70,7 +70,7 @@ export class TemplateSandbox {
     try {
       signal?.throwIfAborted();
       const started = performance.now();
-      const answer = await child.ask({ kind: 'inspect', source, timeoutMs }, timeoutMs);
+      const answer = await child.ask({ kind: 'inspect', source }, timeoutMs);
       const leftMs = Math.max(1, timeoutMs - (performance.now() - started));
       if (answer.kind !== 'traits') throw unexpected(answer.kind);
       const { allowsControlTokens } = this.#options;

@@ -85,7 +85,6 @@ describe('render', () => {
       ['{"z": {"2": "<|im_end|>", "1": {"y": 0.0}}, "<|im_end|>": 3}'],
     ])('are written as they were sampled: %s', (args) => {
       expect(rendered(`{{ ${ARGUMENTS} | tojson }}`, args)).toBe(args);
-      expect(rendered(`{{ ${ARGUMENTS} }}`, args)).toBe(args);
     });
 
     test('have numbers that are text, compute and compare', () => {
@@ -94,9 +93,9 @@ describe('render', () => {
       expect(asked('{{ a.i }} {{ a.f }} {{ a.i | string }} {{ "x" ~ a.f }}')).toBe(
         '12345678901234567890 2.0 12345678901234567890 x2.0',
       );
-      expect(asked('{{ a.f + 1 }} {{ a.f == 2 }} {{ a.i > 5 }} {{ a.f | int }}')).toBe('3.0 true true 2');
+      expect(asked('{{ a.f + 1 }} {{ a.f == 2 }} {{ a.i > 5 }} {{ a.f | int }}')).toBe('3.0 True True 2');
       expect(asked('{{ a.i is integer }} {{ a.f is integer }} {{ a.f is number }} {{ a is mapping }}')).toBe(
-        'true false true true',
+        'True False True True',
       );
       expect(asked('{{ 1 if a.zero else 2 }} {{ 1 if a.f else 2 }} {{ 1 if a.i else 2 }}')).toBe('2 1 1');
       expect(asked('{% for key, value in a.items() %}{{ key }}={{ value }};{% endfor %}')).toContain('zero=0.0;1=');
@@ -106,18 +105,18 @@ describe('render', () => {
       const args = '{"n": 1.0, "m": 1.0, "b": 12345678901234567890, "c": 12345678901234567890, "l": [1.0, 2.0, 1.0]}';
       const asked = askedOf(args);
       expect(asked('{{ a.n == a.m }} {{ a.b == a.c }} {{ a.n != a.m }} {{ a.n == a.b }}')).toBe(
-        'true true false false',
+        'True True False False',
       );
-      expect(asked('{{ a.n in a.l }} {{ a.b in a.l }} {{ a.l | unique | list | length }}')).toBe('true false 2');
+      expect(asked('{{ a.n in a.l }} {{ a.b in a.l }} {{ a.l | unique | list | length }}')).toBe('True False 2');
     });
   });
 
   test('tools and documents that are absent are none, and so are tools of an empty list', () => {
     const source =
       '{{ tools is none }} {{ documents is none }} {% if tools is not none %}{{ tools | length }}{% endif %}';
-    expect(template(source).render([]).text).toBe('True True '.replaceAll('True', 'true'));
-    expect(template(source).render([], { tools: [] }).text).toBe('true true ');
-    expect(template(source).render([], { tools: [{ type: 'function' }] }).text).toBe('false true 1');
+    expect(template(source).render([]).text).toBe('True True ');
+    expect(template(source).render([], { tools: [] }).text).toBe('True True ');
+    expect(template(source).render([], { tools: [{ type: 'function' }] }).text).toBe('False True 1');
   });
 
   test('a template that iterates over content gets parts', () => {
@@ -138,7 +137,7 @@ describe('render', () => {
       raise_exception: 1,
       x: 'y',
     };
-    expect(template(source).render([user('a')], { templateVariables }).text).toBe('<|im_end|>||y|true|2|1');
+    expect(template(source).render([user('a')], { templateVariables }).text).toBe('<|im_end|>||y|True|2|1');
   });
 
   test('developer becomes system unless the template knows it', () => {
@@ -146,7 +145,7 @@ describe('render', () => {
     expect(template('{% for m in messages %}{{ m.role }};{% endfor %}').render(messages).text).toBe('system;user;');
     expect(
       template("{% for m in messages %}{{ m.role }}{{ m.role == 'developer' }};{% endfor %}").render(messages).text,
-    ).toBe('userfalse;developertrue;');
+    ).toBe('userFalse;developerTrue;');
   });
 
   test('strftime_now reads the clock it is given', () => {
@@ -251,21 +250,23 @@ describe('failures', () => {
   });
 
   test('the capped range counts as Python does', () => {
-    const source = '{{ range(3) }}{{ range(1, 4) }}{{ range(5, 0, -2) }}{{ range(2, 2) }}{{ range(100000) | length }}';
+    const source =
+      '{{ range(3) | list }}{{ range(1, 4) | list }}{{ range(5, 0, -2) | list }}{{ range(2, 2) | list }}{{ range(100000) | length }}';
     expect(template(source).render([]).text).toBe('[0, 1, 2][1, 2, 3][5, 3, 1][]100000');
+    expect(template('{{ range(3) }}{{ range(1, 9, 2) }}').render([]).text).toBe('range(0, 3)range(1, 9, 2)');
     expect(() => template('{{ range(100001) }}').render([])).toThrow(
       code('tokenizer.template_failed', /at most 100000 items, got 100001/),
     );
-    expect(() => template('{{ range(1, 2, 0) }}').render([])).toThrow(code('tokenizer.template_failed', /step/));
+    expect(() => template('{{ range(1, 2, 0) }}').render([])).toThrow(
+      code('tokenizer.template_failed', /must not be zero/),
+    );
   });
 
   test('a template that never ends is stopped', () => {
     const source = '{% for a in range(100000) %}{% for b in range(100000) %}{% endfor %}{% endfor %}';
-    const started = performance.now();
-    expect(() => new ChatTemplate(tokenizer, source, { timeoutMs: 100 }).render([])).toThrow(
-      code('tokenizer.template_failed', /100ms/),
+    expect(() => new ChatTemplate(tokenizer, source, { maxSteps: 100_000 }).run({})).toThrow(
+      code('tokenizer.template_failed', /takes more than 100000 steps/),
     );
-    expect(performance.now() - started).toBeLessThan(5_000);
   });
 
   test('a source without bounds', () => {
@@ -292,13 +293,20 @@ describe('content format', () => {
     ],
     [
       'parts',
-      '{% for m in messages %}{% set content = m["content"] %}{% for c in content %}{{ c }}{% endfor %}{% endfor %}',
+      '{% for m in messages %}{% set content = m["content"] %}{% for c in content %}{{ c["text"] }}{% endfor %}{% endfor %}',
     ],
     [
       'parts',
       "{% for m in messages %}{% for c in m.content | selectattr('type', 'equalto', 'text') %}{{ c }}{% endfor %}{% endfor %}",
     ],
-    ['parts', '{% set first = messages[0] %}{% for c in first.content %}{{ c }}{% endfor %}'],
+    ['parts', '{% set first = messages[0] %}{% for c in first.content %}{{ c.text }}{% endfor %}'],
+    ['string', '{% for c in messages[0].content %}{{ c }}{% endfor %}'],
+    [
+      'string',
+      '{% if messages[0].content is string %}{{ messages[0].content }}{% else %}{{ messages[0].content[0].text }}{% endif %}',
+    ],
+    ['parts', "{% if not tools %}{{ raise_exception('no tools') }}{% endif %}{{ messages[0].content[0].text }}"],
+    ['string', "{{ raise_exception('never') }}"],
     [
       'string',
       '{% for m in messages %}{% for c in m.tool_calls %}{{ c.content }}{% endfor %}{{ m.content }}{% endfor %}',

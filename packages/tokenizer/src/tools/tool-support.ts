@@ -1,3 +1,4 @@
+import { isExhausted } from '../contract/template-exhausted.ts';
 import { prepareMessage, type ContentFormat, type TemplateMessage } from '../contract/template-message.ts';
 
 /** A chat template's support for tools. */
@@ -35,7 +36,7 @@ const CALL_PROBES = [TURN, [...TURN, { role: 'assistant', content: 'x' }, USER],
  * Found by rendering: a template writes tools if the name of a made-up one is in what it renders. One that refuses every probe is
  * judged by its source, which then mentions `tools` or `tool_calls`.
  *
- * @throws when `run` was stopped for taking too long
+ * @throws when `run` took too many steps
  * @param run renders variables; throws when the template refuses them
  */
 export function probeToolSupport(
@@ -61,7 +62,7 @@ export function probeToolSupport(
           return true;
         answer = false;
       } catch (error) {
-        if (isTimeout(error)) throw error;
+        if (isExhausted(error)) throw error;
         // It refuses this conversation; another may do.
       }
     }
@@ -71,12 +72,4 @@ export function probeToolSupport(
     writesTools: hasName(TOOL_NAME, TOOL_PROBES) ?? /\btools\b/.test(source),
     writesCalls: hasName(CALL_NAME, CALL_PROBES) ?? /\btool_calls\b/.test(source),
   };
-}
-
-function isTimeout(error: unknown): boolean {
-  const cause: unknown = error instanceof Error ? error.cause : undefined;
-  // Of another realm, so no instance of this one's Error.
-  return (
-    typeof cause === 'object' && cause !== null && 'code' in cause && cause.code === 'ERR_SCRIPT_EXECUTION_TIMEOUT'
-  );
 }

@@ -1,0 +1,3 @@
+//! JSON as Python reads and writes it.
+pub mod reader;
+pub mod writer;
