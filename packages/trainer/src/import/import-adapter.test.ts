@@ -57,6 +57,158 @@ function withTensors(change: (tensors: NamedTensor[]) => NamedTensor[]) {
   return { weightsPath: path };
 }
 
+/** The product of both halves and the scale of each module that has one, by its full name. */
+function deltas(
+  given: readonly NamedTensor[],
+  scaleOf: (module: string, rank: number) => number,
+): Map<string, number[]> {
+  const found = new Map<string, number[]>();
+  for (const a of given) {
+    const module = /^base_model\.model\.(.*)\.lora_A\.weight$/.exec(a.name)?.[1];
+    if (module === undefined) continue;
+    const b = given.find(({ name }) => name === `base_model.model.${module}.lora_B.weight`)!;
+    const [rank, numIn] = a.dims as [number, number];
+    const delta = Array.from({ length: b.dims[0]! * numIn }, (_, at) => {
+      const [row, column] = [Math.floor(at / numIn), at % numIn];
+      let sum = 0;
+      for (let k = 0; k < rank; k++) sum += b.data[row * rank + k]! * a.data[k * numIn + column]!;
+      return sum * scaleOf(module, rank);
+    });
+    found.set(module, delta);
+  }
+  return found;
+}
+
+const DIMS = { 'self_attn.q_proj': [32, 32], 'mlp.down_proj': [64, 32] } as const;
+
+/** An adapter as PEFT would save it. @param rankOf null: the module has none */
+function saved(rankOf: (module: string) => number | null): NamedTensor[] {
+  const random = randomSource(3);
+  const made: NamedTensor[] = [];
+  for (const layer of [0, 1])
+    for (const [linear, [numIn, numOut]] of Object.entries(DIMS)) {
+      const rank = rankOf(`model.layers.${layer}.${linear}`);
+      if (rank === null) continue;
+      for (const [half, dims] of [
+        ['A', [rank, numIn]],
+        ['B', [numOut, rank]],
+      ] as const) {
+        const data = Float32Array.from({ length: dims[0] * dims[1] }, random);
+        made.push({ name: `base_model.model.model.layers.${layer}.${linear}.lora_${half}.weight`, dims, data });
+      }
+    }
+  return made;
+}
+
+const every = () => 2;
+const plain = (_module: string, rank: number) => 6 / rank;
+const UNSLOTH =
+  '(?:.*?(?:language|text).*?(?:self_attn|mlp).*?(?:q_proj|down_proj).*?)|(?:\\bmodel\\.layers\\.[\\d]{1,}\\.(?:self_attn|mlp)\\.(?:(?:q_proj|down_proj)))';
+
+describe('an adapter whose modules differ', () => {
+  test.each<[string, object, (module: string) => number | null, (module: string, rank: number) => number, number]>([
+    ['rank-stabilised', { use_rslora: true }, every, (_, rank) => 6 / Math.sqrt(rank), 2],
+    ['targets as an expression', { target_modules: UNSLOTH }, every, plain, 2],
+    [
+      'targets as an expression with names of Python',
+      { target_modules: '(?i)(?P<all>.*\\.(Q|down)_proj)\\Z' },
+      every,
+      plain,
+      2,
+    ],
+    [
+      'targets as paths',
+      { target_modules: ['self_attn.q_proj', 'model.layers.1.mlp.down_proj'] },
+      (m) => (m === 'model.layers.0.mlp.down_proj' ? null : 2),
+      plain,
+      2,
+    ],
+    ['a target that the model has not', { target_modules: ['q_proj', 'down_proj', 'gate_up_proj'] }, every, plain, 2],
+    ['excluded modules that are no target', { exclude_modules: ['lm_head', 'vision'] }, every, plain, 2],
+    [
+      'an excluded module',
+      { exclude_modules: ['layers.0.mlp.down_proj'] },
+      (m) => (m === 'model.layers.0.mlp.down_proj' ? null : 2),
+      plain,
+      2,
+    ],
+    [
+      'modules excluded by an expression',
+      { exclude_modules: '.*layers\\.1\\..*' },
+      (m) => (m.includes('.1.') ? null : 2),
+      plain,
+      2,
+    ],
+    ['all layers by their numbers', { layers_to_transform: [0, 1], layers_pattern: 'layers' }, every, plain, 2],
+    ['one layer', { layers_to_transform: 1 }, (m) => (m.includes('.0.') ? null : 2), plain, 2],
+    ['ranks that say the rank', { rank_pattern: { q_proj: 2 }, alpha_pattern: { q_proj: 6 } }, every, plain, 2],
+    ['a larger rank', { rank_pattern: { q_proj: 5 } }, (m) => (m.endsWith('q_proj') ? 5 : 2), plain, 5],
+    [
+      'a smaller rank in one layer',
+      { rank_pattern: { 'model.layers.0.mlp.down_proj': 1 } },
+      (m) => (m === 'model.layers.0.mlp.down_proj' ? 1 : 2),
+      plain,
+      2,
+    ],
+    [
+      'the first pattern that matches',
+      { rank_pattern: { '.*down_proj': 3, down_proj: 1 } },
+      (m) => (m.endsWith('q_proj') ? 2 : 3),
+      plain,
+      3,
+    ],
+    ['a pattern from the start', { rank_pattern: { '^q_proj': 4 } }, every, plain, 2],
+    [
+      'another alpha',
+      { alpha_pattern: { 'layers.1.self_attn.q_proj': 11 } },
+      every,
+      (m, rank) => (m === 'model.layers.1.self_attn.q_proj' ? 11 : 6) / rank,
+      2,
+    ],
+    [
+      'an alpha of 0 and a negative one',
+      { alpha_pattern: { q_proj: 0, 'layers.0.mlp.down_proj': -3 } },
+      every,
+      (m, rank) => (m.endsWith('q_proj') ? 0 : m.includes('.0.') ? -3 : 6) / rank,
+      2,
+    ],
+    [
+      'all of it, rank-stabilised',
+      {
+        use_rslora: true,
+        rank_pattern: { q_proj: 4 },
+        alpha_pattern: { 'layers.0.*': 3 },
+        exclude_modules: ['layers.1.mlp.down_proj'],
+      },
+      (m) => (m === 'model.layers.1.mlp.down_proj' ? null : m.endsWith('q_proj') ? 4 : 2),
+      (m, rank) => (m.includes('.0.') ? 3 : 6) / Math.sqrt(rank),
+      4,
+    ],
+  ])('(%s) becomes one of a single rank and scale, and computes the same', (_name, options, rankOf, scaleOf, rank) => {
+    const sent = saved(rankOf);
+    const text = JSON.stringify({ ...(JSON.parse(config) as object), ...options });
+    const imported = importFrom({ config: `\uFEFF${text}`, ...withTensors(() => sent) });
+    expect(imported.lora).toMatchObject({ rank, targets: ['q', 'down'] });
+    const written = readSafetensors(join(imported.outputDirectory, 'adapter_model.safetensors'));
+    const scale = imported.lora.alpha / imported.lora.rank;
+    const computed = deltas([...written.tensors.values()], () => scale);
+    const wanted = deltas(sent, scaleOf);
+    expect(computed.size).toBe(4);
+    for (const [module, delta] of computed) {
+      const expected = wanted.get(module) ?? delta.map(() => 0);
+      const error = Math.max(...delta.map((value, at) => Math.abs(value - expected[at]!)));
+      expect(error, module).toBeLessThan(1e-6);
+    }
+  });
+
+  test('of another rank than it says is refused by the tensor', () => {
+    const fields = { ...withConfig({ rank_pattern: { q_proj: 4 } }), ...withTensors(() => saved(every)) };
+    expect(refusal(fields)).toMatch(
+      /q_proj\.lora_A\.weight is \[2, 32\], expected \[4, 32\] for this base model and r 4/,
+    );
+  });
+});
+
 describe('an adapter of PEFT', () => {
   test('comes back as a checkpoint of the same digest, for both kinds of reader', () => {
     const imported = importFrom({});
@@ -108,12 +260,25 @@ describe('an adapter of PEFT', () => {
     [{ peft_type: 'IA3' }, /^peft_type must be "LORA", got "IA3"/],
     [{ task_type: 'SEQ_CLS' }, /^task_type must be "CAUSAL_LM", got "SEQ_CLS"/],
     [{ use_dora: true }, /^use_dora is not supported/],
-    [{ use_rslora: true }, /^use_rslora is not supported/],
+    [{ use_rslora: 1 }, /^use_rslora must be true or false, got 1/],
     [{ bias: 'all' }, /^bias must be "none", got "all"/],
     [{ modules_to_save: ['lm_head'] }, /^modules_to_save is not supported.*got \["lm_head"\]/],
-    [{ rank_pattern: { q_proj: 4 } }, /^rank_pattern is not supported/],
-    [{ alpha_pattern: { q_proj: 4 } }, /^alpha_pattern is not supported/],
-    [{ layers_to_transform: [0] }, /^layers_to_transform is not supported/],
+    [{ rank_pattern: { q_proj: 257 } }, /^rank_pattern must be a whole number from 1 to 256, got 257/],
+    [{ rank_pattern: ['q_proj'] }, /^rank_pattern must be an object of modules and values/],
+    [{ rank_pattern: { '(': 4 } }, /^rank_pattern has an expression that cannot be read, /],
+    [{ alpha_pattern: { q_proj: '4' } }, /^alpha_pattern must be a number from -1000000 to 1000000, got "4"/],
+    [
+      { alpha_pattern: { q_proj: 1e-33, down_proj: 1e-33 } },
+      /is alpha 1e-33 at rank 2, .* it must be from 1e-30 to 1000000$/,
+    ],
+    [{ layers_to_transform: ['0'] }, /^layers_to_transform must be a whole number or a list of them, got \["0"\]/],
+    [{ layers_to_transform: [0], layers_pattern: 1 }, /^layers_pattern must be a name or a list of names, got 1/],
+    [
+      { layers_to_transform: [7] },
+      /^target_modules selects no module of this base model, which has model\.layers\.0\./,
+    ],
+    [{ exclude_modules: 1 }, /^exclude_modules must be a regular expression or a list/],
+    [{ exclude_modules: '.*' }, /^target_modules selects no module/],
     [{ fan_in_fan_out: true }, /^fan_in_fan_out is not supported/],
     [{ an_option_of_tomorrow: 1 }, /^an_option_of_tomorrow is not supported/],
     [{ init_lora_weights: 'pissa' }, /^init_lora_weights "pissa" may change the base weights/],
@@ -123,16 +288,17 @@ describe('an adapter of PEFT', () => {
     [{ lora_alpha: 0 }, /^lora_alpha must be a number from 1e-30 to 1000000, got 0/],
     [{ lora_alpha: 1e-50 }, /^lora_alpha must be a number from 1e-30 to 1000000, got 1e-50/],
     [{ lora_alpha: null }, /^lora_alpha must be a number from 1e-30 to 1000000, got null/],
-    [{ target_modules: [] }, /^target_modules must be "all-linear" or a list of q_proj, .* got \[\]/],
-    [{ target_modules: '.*proj' }, /^target_modules must be .* got "\.\*proj"/],
-    [{ target_modules: ['q_proj', 'lm_head'] }, /^target_modules may name q_proj, .* got "lm_head"/],
+    [{ target_modules: [] }, /^target_modules must be "all-linear", a regular expression, or a list .* got \[\]/],
+    [{ target_modules: ['lm_head'] }, /^target_modules selects no module/],
+    [{ target_modules: '(?:q_proj' }, /^target_modules has an expression that cannot be read, "\(\?:q_proj"/],
+    [{ target_modules: '((\\w|\\.)+)+x' }, /^the expressions of target_modules take longer than 2 s to match/],
   ])('with %j is refused by name', (changes, reason) => {
     expect(refusal(withConfig(changes))).toMatch(reason);
   });
 
   test.each([
     ['an_option', /^an_option is not supported/],
-    ['target_modules', /^target_modules may name/],
+    ['target_modules', /^target_modules must be/],
     ['peft_type', /^peft_type must be/],
   ])('with a value that is nested deeper than a stack goes is refused by name (%s)', (option, reason) => {
     const deep = `${'['.repeat(100_000)}${']'.repeat(100_000)}`;

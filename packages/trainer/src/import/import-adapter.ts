@@ -3,10 +3,10 @@ import { type Architecture, linearDims, type LinearName, type LoraConfig, type L
 import { writeAdapterFiles } from '../checkpoint/checkpoint.ts';
 import { diskFault } from '../checkpoint/durable-directory.ts';
 import { TrainerError } from '../contract/errors.ts';
-import { peftTensors } from '../model/adapter-tensors.ts';
 import type { LoraTensor } from '../model/policy-model.ts';
 import { SafetensorsReader } from '../checkpoint/safetensors-reader.ts';
 import { readPeftConfig } from './peft-config.ts';
+import { UniformAdapter } from './uniform-adapter.ts';
 import { trainableArchitecture } from '../model/trainable-architecture.ts';
 
 export interface ImportRequest {
@@ -31,14 +31,14 @@ export interface ImportedAdapter {
 const WEIGHTS_FILE = 'adapter_model.safetensors';
 
 /**
- * Checks an adapter that PEFT wrote against a base model and writes it as checkpoints are: for PEFT and for llama.cpp, in float32.
+ * Checks an adapter that PEFT wrote against a base model and writes it as checkpoints are: for PEFT and for llama.cpp, in float32. All its
+ * modules have one rank and one scale then, whatever they had.
  *
  * @throws {TrainerError} `trainer.adapter_invalid`, naming the option or the tensor with what was expected and found;
  *   `trainer.architecture_unsupported`, `trainer.disk_full`
  */
 export function importAdapter(request: ImportRequest): ImportedAdapter {
-  const shape = readPeftConfig(request.config);
-  const lora: LoraConfig = { ...shape, initSeed: 0 };
+  const config = readPeftConfig(request.config);
   const base = GgufFile.open(request.modelPath);
   let architecture;
   try {
@@ -47,27 +47,36 @@ export function importAdapter(request: ImportRequest): ImportedAdapter {
     base.close();
   }
   using weights = openWeights(request.weightsPath);
+  const adapted = new UniformAdapter(architecture, config);
+  const { lora } = adapted;
   const places = adapterPlaces(architecture, lora);
-  const expected = peftTensors({ config: lora, tensors: places });
-  refuseOthers(weights, new Set(expected.map(({ name }) => name)), lora);
+  const expected = places.map((place) => adapted.sent(place));
+  refuseOthers(weights, new Set(expected.flatMap((sent) => sent?.name ?? [])), lora);
   // Shapes first: they tell another base model before anything of its size is in memory.
-  for (const { name, dims } of expected) {
+  for (const sent of expected) {
+    if (sent === null) continue;
+    const { name, dims, shape } = sent;
     const found = weights.entries.get(name);
     if (found === undefined) throw invalid(`tensor ${name} is missing; expected [${dims.join(', ')}]`);
     if (found.dims.join() === dims.join()) continue;
     throw invalid(
-      `tensor ${name} is [${found.dims.join(', ')}], expected [${dims.join(', ')}] for this base model and r ${lora.rank}`,
+      `tensor ${name} is [${found.dims.join(', ')}], expected [${dims.join(', ')}] for this base model and r ${shape.rank}`,
     );
   }
   const tensors = places.map((place, index): LoraTensor => {
-    const { name } = expected[index]!;
+    const sent = expected[index] ?? null;
+    if (sent === null) return { ...place, value: new Float32Array(place.dims[0] * place.dims[1]) };
+    const { name } = sent;
     const value = weights.readF32(name);
     if (!value.every(Number.isFinite)) throw invalid(`tensor ${name} has values that are not finite`);
-    // Whoever computes with it multiplies this half.
-    const scale = place.half === 'b' ? lora.alpha / lora.rank : 1;
-    if (!value.every((one) => Number.isFinite(Math.fround(one * scale))))
+    // The multiplication by the scale is done with this half.
+    const { scale } = sent.shape;
+    if (place.half === 'b' && !value.every((one) => Number.isFinite(Math.fround(one * scale))))
       throw invalid(`tensor ${name} has values that are not finite once they are multiplied by lora_alpha / r`);
-    return { ...place, value };
+    const written = adapted.write(place, sent, value);
+    if (!written.every(Number.isFinite))
+      throw invalid(`tensor ${name} has values that are not finite at the scale of the other modules`);
+    return { ...place, value: written };
   });
   try {
     const { outputDirectory, metrics = {} } = request;

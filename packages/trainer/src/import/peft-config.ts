@@ -1,19 +1,32 @@
 import { shown } from '@trainyard/native';
 import { LEAST_LORA_ALPHA } from '@trainyard/protocol/fields';
-import { LINEAR_NAMES, type LinearName } from '@trainyard/transformer';
 import { TrainerError } from '../contract/errors.ts';
-import { peftTargetModules } from '../model/adapter-tensors.ts';
+import { adaptedModules, type ModuleOptions } from './peft-modules.ts';
+import { firstMatches } from './python-patterns.ts';
 
-/** The shape of an adapter, from its adapter_config.json. */
-export interface PeftShape {
+/** The configuration of an adapter. */
+export interface PeftConfig {
+  /** Of modules that no pattern gives another. */
+  readonly shape: ModuleShape;
+  /**
+   * The shapes of the adapters of some modules, by their full names (`model.layers.0.self_attn.q_proj`); null for those that have none.
+   * @throws {TrainerError} `trainer.adapter_invalid`
+   */
+  shapesOf(names: readonly string[]): (ModuleShape | null)[];
+}
+
+/** An adapter of one module computes `scale · B · A`. */
+export interface ModuleShape {
   readonly rank: number;
   readonly alpha: number;
-  /** In the order of a block. */
-  readonly targets: readonly LinearName[];
+  /** alpha / rank, or alpha / √rank for `use_rslora`. */
+  readonly scale: number;
 }
 
 // Above 256 an adapter is no smaller than what it adapts, for most models.
 const MAX_RANK = 256;
+/** The largest alpha of an adapter. */
+export const MAX_LORA_ALPHA = 1e6;
 
 /** Keys that say nothing of what the adapter computes: whatever they hold is fine. */
 const INFORMATIVE: ReadonlySet<string> = new Set([
@@ -25,7 +38,6 @@ const INFORMATIVE: ReadonlySet<string> = new Set([
   'lora_dropout', // training only
   'eva_config', // initial values only
   'megatron_core', // a module name, used with megatron_config alone
-  'layers_pattern', // used with layers_to_transform alone
   'qalora_group_size', // used with use_qalora alone
   'runtime_config',
 ]);
@@ -34,14 +46,15 @@ const INFORMATIVE: ReadonlySet<string> = new Set([
 const PLAIN_INITIALISATIONS: readonly unknown[] = [true, false, null, undefined, 'gaussian', 'orthogonal', 'eva'];
 
 /**
- * Reads an adapter_config.json of PEFT. Every option that would change what the adapter computes, known or not, is refused by name.
+ * Reads an adapter_config.json of PEFT. Every option that would change the results of the adapter in another way, known or not, is refused by name.
  *
+ * @param text may begin with a byte order mark
  * @throws {TrainerError} `trainer.adapter_invalid`
  */
-export function readPeftConfig(text: string): PeftShape {
+export function readPeftConfig(text: string): PeftConfig {
   let config: unknown;
   try {
-    config = JSON.parse(text);
+    config = JSON.parse(text.replace(/^\uFEFF/, ''));
   } catch (cause) {
     throw invalid(`adapter_config.json is not JSON: ${(cause as Error).message}`, cause);
   }
@@ -53,7 +66,13 @@ export function readPeftConfig(text: string): PeftShape {
     task_type: taskType,
     r,
     lora_alpha,
+    use_rslora: isRankStabilised,
+    rank_pattern: ranks,
+    alpha_pattern: alphas,
     target_modules,
+    exclude_modules,
+    layers_to_transform,
+    layers_pattern,
     ...rest
   } = config as Record<string, unknown>;
   const { init_lora_weights: initialisation, bias, ...options } = rest;
@@ -73,30 +92,65 @@ export function readPeftConfig(text: string): PeftShape {
       `${name.slice(0, 100)} is not supported; it must be absent, null, false or empty, got ${shown(value)}`,
     );
   }
-  return { rank: rankOf(r), alpha: alphaOf(lora_alpha), targets: targetsOf(target_modules) };
+  if (typeof (isRankStabilised ?? false) !== 'boolean')
+    throw invalid(`use_rslora must be true or false, got ${shown(isRankStabilised)}`);
+  const scaleOf = (rank: number, alpha: number) => alpha / (isRankStabilised === true ? Math.sqrt(rank) : rank);
+  const [rank, alpha] = [rankOf('r', r), alphaOf(lora_alpha)];
+  const shape = { rank, alpha, scale: scaleOf(rank, alpha) };
+  const rankPattern = patternOf('rank_pattern', ranks, (value) => rankOf('rank_pattern', value));
+  const alphaPattern = patternOf('alpha_pattern', alphas, alphaOfPattern);
+  const modules: ModuleOptions = { target_modules, exclude_modules, layers_to_transform, layers_pattern };
+  return {
+    shape,
+    shapesOf: (names) => {
+      const isAdapted = adaptedModules(modules, names);
+      const [ownRanks, ownAlphas] = [rankPattern(names), alphaPattern(names)];
+      return names.map((_, index) => {
+        if (!isAdapted[index]) return null;
+        const [own, ownAlpha] = [ownRanks[index] ?? rank, ownAlphas[index] ?? alpha];
+        return { rank: own, alpha: ownAlpha, scale: scaleOf(own, ownAlpha) };
+      });
+    },
+  };
 }
 
-function rankOf(value: unknown): number {
+function rankOf(option: string, value: unknown): number {
   if (typeof value === 'number' && Number.isInteger(value) && value >= 1 && value <= MAX_RANK) return value;
-  throw invalid(`r must be a whole number from 1 to ${MAX_RANK}, got ${shown(value)}`);
+  throw invalid(`${option} must be a whole number from 1 to ${MAX_RANK}, got ${shown(value)}`);
 }
 
 function alphaOf(value: unknown): number {
-  if (typeof value === 'number' && value >= LEAST_LORA_ALPHA && value <= 1e6) return value;
-  throw invalid(`lora_alpha must be a number from ${LEAST_LORA_ALPHA} to 1000000, got ${shown(value)}`);
+  if (typeof value === 'number' && value >= LEAST_LORA_ALPHA && value <= MAX_LORA_ALPHA) return value;
+  throw invalid(`lora_alpha must be a number from ${LEAST_LORA_ALPHA} to ${MAX_LORA_ALPHA}, got ${shown(value)}`);
 }
 
-function targetsOf(value: unknown): LinearName[] {
-  const known = peftTargetModules(LINEAR_NAMES);
-  if (value === 'all-linear') return [...LINEAR_NAMES];
-  if (!Array.isArray(value) || value.length === 0) {
-    throw invalid(`target_modules must be "all-linear" or a list of ${known.join(', ')}, got ${shown(value)}`);
-  }
-  const unknown: unknown = value.find((name) => !known.includes(name as string));
-  if (unknown !== undefined) {
-    throw invalid(`target_modules may name ${known.join(', ')}, got ${shown(unknown)}`);
-  }
-  return LINEAR_NAMES.filter((_, index) => value.includes(known[index]));
+function alphaOfPattern(value: unknown): number {
+  if (typeof value === 'number' && Math.abs(value) <= MAX_LORA_ALPHA) return value;
+  throw invalid(`alpha_pattern must be a number from -${MAX_LORA_ALPHA} to ${MAX_LORA_ALPHA}, got ${shown(value)}`);
+}
+
+/**
+ * The values that an option has for modules: its keys are regular expressions for the end of a name, the first that matches counts.
+ * @see peft.utils.other.get_pattern_key
+ */
+function patternOf(
+  option: string,
+  value: unknown,
+  read: (value: unknown) => number,
+): (names: readonly string[]) => (number | null)[] {
+  if (isNeutral(value ?? null)) return (names) => names.map(() => null);
+  if (typeof value !== 'object' || Array.isArray(value))
+    throw invalid(`${option} must be an object of modules and values, got ${shown(value)}`);
+  const keys = Object.keys(value as object);
+  const values = Object.values(value as object).map(read);
+  return (names) => {
+    const found = firstMatches(
+      option,
+      keys.map((key) => `(?:.*\\.)?(?:${key})`),
+      names,
+    );
+    return found.map((index) => values[index] ?? null);
+  };
 }
 
 function isNeutral(value: unknown): boolean {

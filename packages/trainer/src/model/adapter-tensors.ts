@@ -35,9 +35,13 @@ export function peftTensors(lora: LoraParameters): AdapterTensor[] {
   return lora.tensors.map((tensor) => ({ name: peftTensorName(tensor), dims: tensor.dims, data: tensor.value }));
 }
 
+/** The name of a linear layer in the model, as PEFT matches it: `model.layers.3.self_attn.q_proj`. */
+export const peftModuleName = (layer: number, linear: LinearName): string =>
+  `model.layers.${layer}.${PEFT_LINEARS[linear]}`;
+
 /** The name under which PEFT stores a tensor. */
-const peftTensorName = (tensor: Pick<LoraTensor, 'layer' | 'linear' | 'half'>): string =>
-  `base_model.model.model.layers.${tensor.layer}.${PEFT_LINEARS[tensor.linear]}.lora_${tensor.half.toUpperCase()}.weight`;
+export const peftTensorName = (tensor: Pick<LoraTensor, 'layer' | 'linear' | 'half'>): string =>
+  `base_model.model.${peftModuleName(tensor.layer, tensor.linear)}.lora_${tensor.half.toUpperCase()}.weight`;
 
 /** `target_modules` of PEFT's adapter_config.json: `q_proj`, `gate_proj`, … */
 export const peftTargetModules = (targets: readonly LinearName[]): string[] =>

@@ -123,7 +123,9 @@ export async function uploadedFiles(
       : [await blobs.localFile(upload.configKey), await blobs.localFile(upload.weightsKey)];
   if (upload === null || configPath === null) throw missing('adapter_config.json', id);
   if (weightsPath === null) throw missing('adapter_model.safetensors', id);
-  return { config: Buffer.from(await blobs.get(upload.configKey)).toString('utf8'), weightsPath };
+  const config = Buffer.from(await blobs.get(upload.configKey)).toString('utf8');
+  // Editors of Windows write a byte order mark.
+  return { config: config.replace(/^\uFEFF/, ''), weightsPath };
 }
 
 /**

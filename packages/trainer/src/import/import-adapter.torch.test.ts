@@ -1,0 +1,123 @@
+import { execFile } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { promisify } from 'node:util';
+import { GgufFile } from '@trainyard/native';
+import { readWeights } from '@trainyard/transformer';
+import { randomSource, TINY_ARCHITECTURES, writeTinyGguf } from '@trainyard/transformer/testing';
+import { afterAll, expect, test } from 'vitest';
+import { readAdapter } from '../checkpoint/checkpoint.ts';
+import { exportCheckpoint } from '../export/export-checkpoint.ts';
+import { logprobDifference, parityRow } from '../export/parity.ts';
+import { OrtPolicyModel } from '../lanes/ort-policy-model.ts';
+import { trainableArchitecture } from '../model/trainable-architecture.ts';
+import { importAdapter } from './import-adapter.ts';
+
+/** Adapters of PEFT, imported: log-probabilities of the trainer, of PEFT, and of PEFT with our export of them. */
+
+const ROOT = resolve(import.meta.dirname, '../../../..');
+const scratch = mkdtempSync(join(tmpdir(), 'trainyard-peft-'));
+afterAll(() => rmSync(scratch, { recursive: true }));
+
+const ALL = ['q_proj', 'k_proj', 'v_proj', 'o_proj', 'gate_proj', 'up_proj', 'down_proj'];
+const CONFIGS: Record<string, object> = {
+  plain: { r: 3, lora_alpha: 5, target_modules: ['q_proj', 'v_proj'] },
+  rslora: { r: 3, lora_alpha: 5, target_modules: ALL, use_rslora: true },
+  expression: { r: 2, lora_alpha: 4, target_modules: '.*layers\\.(0|1)\\.(self_attn|mlp)\\.(q|k|down)_proj' },
+  'expression for one layer': { r: 2, lora_alpha: 4, target_modules: 'model\\.layers\\.1\\..*(q|down)_proj' },
+  paths: { r: 2, lora_alpha: 4, target_modules: ['self_attn.q_proj', 'model.layers.0.mlp.up_proj'] },
+  excluded: {
+    r: 2,
+    lora_alpha: 4,
+    target_modules: ['q_proj', 'up_proj'],
+    exclude_modules: ['lm_head', 'layers.1.mlp.up_proj'],
+  },
+  'excluded by an expression': { r: 2, lora_alpha: 4, target_modules: 'all-linear', exclude_modules: '.*\\.mlp\\..*' },
+  layers: { r: 2, lora_alpha: 4, target_modules: ALL, layers_to_transform: [0, 1], layers_pattern: 'layers' },
+  'one layer': { r: 2, lora_alpha: 4, target_modules: ALL, layers_to_transform: [1] },
+  ranks: {
+    r: 2,
+    lora_alpha: 4,
+    target_modules: ALL,
+    rank_pattern: { q_proj: 5, '.*layers.0.mlp.down_proj': 1, '^v_proj': 4 },
+  },
+  alphas: { r: 2, lora_alpha: 4, target_modules: ALL, alpha_pattern: { q_proj: 9, 'layers.1.mlp.*': 1.5 } },
+  'ranks and alphas, rank-stabilised': {
+    r: 4,
+    lora_alpha: 6,
+    target_modules: ALL,
+    use_rslora: true,
+    rank_pattern: { 'o_proj|k_proj': 2, 'layers.0.mlp.up_proj': 7 },
+    alpha_pattern: { k_proj: 3 },
+    exclude_modules: ['layers.1.self_attn.v_proj'],
+  },
+};
+
+test('adapters of PEFT compute what PEFT computes, and so do their exports', async () => {
+  const modelPath = join(scratch, 'base.gguf');
+  writeTinyGguf(modelPath, TINY_ARCHITECTURES.llama);
+  using file = GgufFile.open(modelPath);
+  const architecture = trainableArchitecture(file);
+  const random = randomSource(9);
+  const ids = Int32Array.from({ length: 120 }, () => Math.floor(((random() + 1) / 2) * architecture.vocabSize));
+  const base = mkdtempSync(join(scratch, 'base-'));
+  const exported = (
+    format: 'merged-safetensors' | 'peft',
+    lora: object,
+    source: string | null,
+    outputDirectory: string,
+  ) =>
+    exportCheckpoint(
+      {
+        modelPath,
+        baseModelId: 'base',
+        lora: lora as never,
+        checkpointDirectory: source,
+        format,
+        outputDirectory,
+        type: 'f32',
+      },
+      { numThreads: 1 },
+    );
+  const noLora = { rank: 1, alpha: 1, targets: ['q'], initSeed: 0 };
+  await exported('merged-safetensors', noLora, null, base);
+  const [configFile, tokenFile] = [join(scratch, 'configs.json'), join(scratch, 'tokens.json')];
+  writeFileSync(configFile, JSON.stringify(Object.values(CONFIGS)));
+  writeFileSync(tokenFile, JSON.stringify([...ids]));
+  const python = process.env['TRAINYARD_TEST_TORCH_PYTHON']!;
+  const env = { ...process.env, HF_HUB_OFFLINE: '1', TRANSFORMERS_OFFLINE: '1' };
+  const report = async (script: string, ...args: string[]) => {
+    const { stdout } = await promisify(execFile)(python, [join(ROOT, 'scripts/pytorch', script), ...args], {
+      env,
+      maxBuffer: 64e6,
+    });
+    return JSON.parse(/^REPORT (.*)$/m.exec(stdout)![1]!) as number[][];
+  };
+  const saved = mkdtempSync(join(scratch, 'saved-'));
+  const [baseline, ...theirs] = await report('peft_adapters.py', base, configFile, tokenFile, saved);
+  const exports: string[] = [];
+  const ours: number[][] = [];
+  for (const [index, name] of Object.keys(CONFIGS).entries()) {
+    const outputDirectory = mkdtempSync(join(scratch, 'imported-'));
+    const config = readFileSync(join(saved, String(index), 'adapter_config.json'), 'utf8');
+    const weightsPath = join(saved, String(index), 'adapter_model.safetensors');
+    const { lora, digest } = importAdapter({ modelPath, config, weightsPath, outputDirectory });
+    // As a warm start reads it.
+    const policy = new OrtPolicyModel(architecture, readWeights(file, architecture), { lora, numThreads: 1 });
+    readAdapter(outputDirectory, policy.lora, digest);
+    const { logprobs } = await policy.forward(parityRow(ids));
+    policy.close();
+    ours.push([...logprobs]);
+    const difference = logprobDifference(logprobs, theirs[index]!);
+    const effect = logprobDifference(logprobs, baseline!).mean;
+    console.log(`${name}: moves log-probabilities by ${effect.toFixed(3)} on average`, difference);
+    expect(effect, name).toBeGreaterThan(0.01);
+    expect(difference.max, name).toBeLessThan(2e-4);
+    const folder = mkdtempSync(join(scratch, 'export-'));
+    await exported('peft', lora, outputDirectory, folder);
+    exports.push(folder);
+  }
+  for (const [index, again] of (await report('peft_logprobs.py', base, tokenFile, ...exports)).entries())
+    expect(logprobDifference(ours[index]!, again).max).toBeLessThan(2e-4);
+}, 600_000);

@@ -1,0 +1,41 @@
+import { runInNewContext } from 'node:vm';
+import { shown } from '@trainyard/native';
+import { TrainerError } from '../contract/errors.ts';
+
+/** A regular expression of a stranger may take forever. */
+const MAX_MILLISECONDS = 2_000;
+
+/**
+ * The names that regular expressions of Python match, as `re.fullmatch` does, for PEFT's options. The syntax that Python has for itself
+ * is translated; other differences do not matter for names of modules.
+ *
+ * @param option name of the option that they come from
+ * @returns for each name the index of the first expression that matches it, −1 for none
+ * @throws {TrainerError} `trainer.adapter_invalid` for expressions that cannot be read, or take too long
+ */
+export function firstMatches(option: string, patterns: readonly string[], names: readonly string[]): number[] {
+  const expressions = patterns.map((pattern) => translated(option, pattern));
+  try {
+    const search = 'names.map((name) => expressions.findIndex((expression) => expression.test(name)))';
+    const found: unknown = runInNewContext(search, { names, expressions }, { timeout: MAX_MILLISECONDS });
+    return Array.from(found as number[]);
+  } catch (cause) {
+    const message = `the expressions of ${option} take longer than ${MAX_MILLISECONDS / 1000} s to match`;
+    throw new TrainerError('trainer.adapter_invalid', message, { cause });
+  }
+}
+
+function translated(option: string, pattern: string): RegExp {
+  const [flags = ''] = /(?<=^\(\?)[is]+(?=\))/.exec(pattern) ?? [];
+  const source = pattern.replace(/^\(\?[is]+\)/, '').replace(/\\.|\(\?P<|\(\?P=(\w+)\)/gs, (part, name?: string) => {
+    if (name !== undefined) return `\\k<${name}>`;
+    if (part === '(?P<') return '(?<';
+    return part === '\\A' || part === '\\Z' ? '(?:)' : part;
+  });
+  try {
+    return new RegExp(`^(?:${source})$`, flags);
+  } catch (cause) {
+    const message = `${option} has an expression that cannot be read, ${shown(pattern)}: ${(cause as Error).message}`;
+    throw new TrainerError('trainer.adapter_invalid', message, { cause });
+  }
+}

@@ -1,0 +1,49 @@
+"""Adapters as PEFT writes them, with the log-probabilities that it computes with them on the CPU in float32.
+
+usage: peft_adapters.py BASE CONFIGS TOKEN_IDS OUTPUT
+
+BASE is the folder of a whole model, CONFIGS a file with a JSON list of options of LoraConfig, TOKEN_IDS one with a JSON list.
+Each adapter has random weights and is saved in OUTPUT/INDEX. Prints one JSON list of log-probabilities.
+"""
+
+import json
+import sys
+
+import torch
+from peft import LoraConfig, PeftModel, get_peft_model
+from transformers import AutoModelForCausalLM
+
+
+def load(directory):
+    return AutoModelForCausalLM.from_pretrained(directory, dtype=torch.float32, attn_implementation="eager").eval()
+
+
+def logprobs(model, token_ids):
+    with torch.no_grad():
+        logits = model(token_ids[None]).logits[0, :-1].double()
+    return logits.log_softmax(-1).gather(1, token_ids[1:, None])[:, 0].tolist()
+
+
+def main(base_directory, config_file, token_file, output):
+    torch.set_num_threads(1)
+    torch.manual_seed(7)
+    with open(token_file, encoding="utf-8") as file:
+        token_ids = torch.tensor(json.load(file))
+    with open(config_file, encoding="utf-8") as file:
+        configs = json.load(file)
+    report = [logprobs(load(base_directory), token_ids)]
+    for index, options in enumerate(configs):
+        model = get_peft_model(load(base_directory), LoraConfig(task_type="CAUSAL_LM", **options))
+        with torch.no_grad():
+            for name, value in model.named_parameters():
+                if "lora_" in name:
+                    value.normal_(std=0.15)
+        directory = f"{output}/{index}"
+        model.save_pretrained(directory)
+        # From the file: what another program reads is all that counts.
+        report.append(logprobs(PeftModel.from_pretrained(load(base_directory), directory).eval(), token_ids))
+    print("REPORT", json.dumps(report))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
