@@ -36,6 +36,22 @@ function refusal(spec: ConstraintSpec): string {
   return 'compiled';
 }
 
+const DEFINITION_NAMES = [
+  'Box[int]',
+  'Box<int>',
+  'a b',
+  'é',
+  '日本',
+  'a/b',
+  'a~b',
+  '100%',
+  '%41',
+  '"q"',
+  'a#b',
+  '__proto__',
+  'toString',
+];
+
 const LANGUAGES: readonly [name: string, spec: ConstraintSpec, allowed: string[], refused: string[]][] = [
   ['any JSON for `true`', schema(true), ['1', '"a"', '[1,{"a":null}]'], ['', 'a', '{"a"}', ' 1', '1 ']],
   ['any JSON for {}', schema({}), ['-0.5e3', String.raw`"\u00e9\n"`], ['01', String.raw`"\ud800"`]],
@@ -55,6 +71,46 @@ const LANGUAGES: readonly [name: string, spec: ConstraintSpec, allowed: string[]
     ),
     ['{"__proto__":1}'],
     ['{}', '{"__proto__":"a"}'],
+  ],
+  [
+    'keys of patterns `__proto__` and `toString`',
+    schema(
+      '{"type":"object","patternProperties":{"^__proto__$":{"type":"integer"},"^toString$":{"type":"string"}},"additionalProperties":false}',
+    ),
+    ['{"__proto__":1,"toString":"a"}'],
+    ['{"__proto__":"a"}', '{"toString":1}'],
+  ],
+  ...DEFINITION_NAMES.flatMap((name): [string, ConstraintSpec, string[], string[]][] => {
+    const escaped = name.replaceAll('~', '~0').replaceAll('/', '~1');
+    return [escaped, encodeURIComponent(escaped)].flatMap((spelling) =>
+      ['$defs', 'definitions'].map((keyword) => [
+        `a definition named ${name}, as ${spelling} in ${keyword}`,
+        schema({
+          type: 'array',
+          items: { $ref: `#/${keyword}/${spelling}` },
+          [keyword]: Object.fromEntries([[name, { type: 'integer' }]]),
+        }),
+        ['[]', '[1]'],
+        ['["a"]'],
+      ]),
+    );
+  }),
+  // zod 4 writes both; its expression looks ahead, and the format alone is enforced.
+  [
+    'an expression that looks ahead beside its format',
+    schema({
+      type: 'string',
+      format: 'email',
+      pattern: String.raw`^(?!\.)(?!.*\.\.)([A-Za-z0-9_'+\-\.]*)[A-Za-z0-9_+-]@([A-Za-z0-9][A-Za-z0-9\-]*\.)+[A-Za-z]{2,}$`,
+    }),
+    ['"a@b.co"'],
+    ['"ab"'],
+  ],
+  [
+    'an expression beside its format',
+    schema({ type: 'string', format: 'email', pattern: '^a' }),
+    ['"a@b.co"'],
+    ['"b@b.co"', '"a"'],
   ],
   ['an object for json_object', object(CAPPED), ['{}', '{"a":[1]}', '{ "a": 1 }'], ['[]', '1', '{"a":1} ', 'null']],
   ['compact JSON', object({ kind: 'none' }), ['{"a":[1,2]}'], ['{"a": 1}', '{ }', '{"a":[1, 2]}']],
@@ -88,6 +144,9 @@ const LANGUAGES: readonly [name: string, spec: ConstraintSpec, allowed: string[]
     ['x LIMIT', 'x LEFT LIMIT'],
     ['x L'],
   ],
+  ['recursion that ends', grammar('root ::= "a" root | b*\nb ::= ("x" b)? "y"'), ['', 'aay', 'xxyyy'], ['x', 'ax']],
+  ['an endless rule that nothing uses', grammar('root ::= "a"\nu ::= "b" u'), ['a'], ['b']],
+  ['recursion that ends in Lark', grammar('start: ("a" start)? | ["b" start]\n'), ['', 'aba'], ['c']],
   ['left recursion', grammar('root ::= root "a" | "b"'), ['b', 'baa'], ['', 'a']],
   [
     'counted repetition',
@@ -251,7 +310,40 @@ describe('refused with its reason:', () => {
     ],
     [schema({ type: 'string', format: 'iri' }), 'constraint.unsupported: the format "iri" is not supported (#/format)'],
     [schema({ type: 'integer', minimum: 3, maximum: 2 }), 'constraint.unsatisfiable: Unsatisfiable schema'],
-    [schema({ $ref: '#' }), 'constraint.unsatisfiable: no text satisfies the constraint'],
+    [
+      schema({ $ref: '#' }),
+      'constraint.unsatisfiable: no finite text satisfies the schema: it needs itself again and again (#)',
+    ],
+    [
+      schema({ properties: { a: { type: 'array', items: { $ref: '#/properties/a' }, minItems: 1 } } }),
+      'constraint.unsatisfiable: no finite text satisfies the schema: it needs itself again and again (#/properties/a)',
+    ],
+    [schema({ $ref: '#/$defs/nope' }), 'constraint.invalid: `$ref` names "#/$defs/nope", which is not there (#/$ref)'],
+    ...[
+      'root ::= "a" root',
+      'root ::= ("a" root)+',
+      'root ::= b\nb ::= "x" root',
+      'root ::= "x" ("a" root){1,2} | root "b"',
+      'start: "a" start',
+      'start: a\na: "x" b\n b: "y" a | b',
+      '?start: "a" start~1..2\n%ignore / /',
+      'start: "x" %json {"type":"integer"} start',
+    ].map((source): [ConstraintSpec, string] => [
+      grammar(source),
+      'constraint.unsatisfiable: no finite text matches rule',
+    ]),
+    [
+      grammar('root ::= "a" | x\nx ::= "b" x'),
+      'constraint.unsatisfiable: no finite text matches rule "x" of the grammar: it needs itself again and again',
+    ],
+    [
+      tag({ type: 'grammar', grammar: 'root ::= "a" root' }),
+      'constraint.unsatisfiable: no finite text matches rule "root"',
+    ],
+    [
+      schema({ type: 'string', format: 'password', pattern: '^(?=.*[0-9])' }),
+      'constraint.unsupported: #/pattern: look-around is not supported',
+    ],
     [schema({ const: 'x\ud83cy' }), 'constraint.invalid: a text has half a surrogate pair (#/const)'],
     [schema({ enum: ['a', { b: '\udf89' }] }), 'constraint.invalid: a text has half a surrogate pair (#/enum)'],
     [
@@ -291,7 +383,7 @@ describe('refused with its reason:', () => {
     [grammar('root ::= "a" b'), 'constraint.invalid: rule "root" of the grammar uses "b", which is not defined'],
     [grammar('a ::= "a"'), 'constraint.invalid: the grammar has no rule "root"'],
     [grammar('root ::= "a"\nroot ::= "b"'), 'constraint.invalid: line 2 of the grammar: rule "root" is defined twice'],
-    [grammar('root ::= root'), 'constraint.unsatisfiable: no text satisfies the constraint'],
+    [grammar('root ::= root'), 'constraint.unsatisfiable: no finite text matches rule "root" of the grammar'],
     [grammar('start: a'), 'constraint.invalid: '],
     [grammar('start: %json {"if":{}}'), 'constraint.unsupported: the keyword `if` is not supported (#/if)'],
     [

@@ -3,13 +3,12 @@ const MAX_UNIQUE_VALUES = 5;
 
 type Schema = Readonly<Record<string, unknown>>;
 
-/**
- * The values that a schema lists, or null where it lists none.
- *
- * @param root what `#/…` refers to: pydantic writes an enumeration as a definition
- */
-export function closedSet(schema: unknown, root: unknown): readonly unknown[] | null {
-  const found = followed(schema, root);
+/** Follows references: pydantic writes an enumeration as a definition. */
+export type Followed = (schema: unknown) => unknown;
+
+/** The values that a schema lists, or null if it lists none. */
+export function closedSet(schema: unknown, followed: Followed): readonly unknown[] | null {
+  const found = followed(schema);
   if (!isObject(found)) return null;
   if (Object.hasOwn(found, 'const')) return [found['const']];
   if (Array.isArray(found['enum'])) return found['enum'] as unknown[];
@@ -20,11 +19,11 @@ export function closedSet(schema: unknown, root: unknown): readonly unknown[] | 
  * The lists of different values that an array schema with `uniqueItems` allows, the shortest first; null where they cannot be listed: the items are no closed set, or one of
  * too many values.
  */
-export function uniqueLists(schema: Schema, root: unknown): readonly unknown[][] | null {
+export function uniqueLists(schema: Schema, followed: Followed): readonly unknown[][] | null {
   const { items, minItems = 0, maxItems = Infinity, prefixItems, additionalItems } = schema;
   if (prefixItems !== undefined || additionalItems !== undefined) return null;
   if (typeof minItems !== 'number' || typeof maxItems !== 'number') return null;
-  const values = closedSet(items, root);
+  const values = closedSet(items, followed);
   if (values === null) return null;
   const different = [...new Map(values.map((value) => [JSON.stringify(value), value])).values()];
   if (different.length > MAX_UNIQUE_VALUES) return null;
@@ -34,21 +33,6 @@ export function uniqueLists(schema: Schema, root: unknown): readonly unknown[][]
     for (const value of different) if (!list.includes(value)) lists.push([...list, value]);
   }
   return lists.filter(({ length }) => length >= minItems && length <= maxItems);
-}
-
-/** Follows references within the schema, a few at most: one may refer to itself. */
-function followed(schema: unknown, root: unknown): unknown {
-  let found = schema;
-  for (let hops = 0; hops < 8 && isObject(found) && typeof found['$ref'] === 'string'; hops++) {
-    const { $ref: reference } = found as { $ref: string };
-    if (!reference.startsWith('#/')) return null;
-    found = reference
-      .slice(2)
-      .split('/')
-      .map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'))
-      .reduce<unknown>((at, key) => (isObject(at) && Object.hasOwn(at, key) ? at[key] : undefined), root);
-  }
-  return found;
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {

@@ -1,5 +1,6 @@
 import { ConstraintError } from '../contract/constraint-error.ts';
 import { byteLength, checkLimit } from '../contract/limits.ts';
+import { checkRulesEnd, type RuleBody } from './endless-rules.ts';
 
 /** A rule's body in the notation of llama.cpp's GBNF, which is also vLLM's EBNF. */
 export type GbnfNode =
@@ -24,7 +25,29 @@ export function parseGbnf(source: string, root = 'root'): GbnfGrammar {
   const grammar = new GbnfParser(source).run();
   if (!grammar.has(root)) throw new ConstraintError('constraint.invalid', `the grammar has no rule "${root}"`);
   for (const [name, body] of grammar) checkReferences(name, body, grammar);
+  checkRulesEnd(root, new Map(Array.from(grammar, ([name, body]) => [name, recursionOf(body)])));
   return grammar;
+}
+
+function recursionOf(node: GbnfNode): RuleBody {
+  switch (node.kind) {
+    case 'literal':
+    case 'class':
+    case 'any':
+      return { kind: 'all', parts: [] };
+    case 'reference':
+      return { kind: 'rule', name: node.name };
+    case 'sequence':
+      return { kind: 'all', parts: node.items.map(recursionOf) };
+    case 'alternatives':
+      return { kind: 'any', parts: node.items.map(recursionOf) };
+    case 'repetition':
+      return node.least === 0
+        ? { kind: 'any', parts: [{ kind: 'all', parts: [] }, recursionOf(node.item)] }
+        : recursionOf(node.item);
+    default:
+      return node satisfies never;
+  }
 }
 
 function checkReferences(rule: string, node: GbnfNode, grammar: GbnfGrammar): void {

@@ -1,17 +1,21 @@
 import { entriesOf, objectInOrder, parseInOrder, writeInOrder } from '@trainyard/protocol/json';
-import { closedSet, uniqueLists } from './closed-set.ts';
+import { closedSet, type Followed, uniqueLists } from './closed-set.ts';
 import { ConstraintError } from '../contract/constraint-error.ts';
 import { namesControl, translateRegex } from './ecma-regex.ts';
 import { type SchemaWhitespace, whitespaceGuidance } from './json-whitespace.ts';
 import { byteLength, checkLimit } from '../contract/limits.ts';
+import { findEndless } from './endless-recursion.ts';
+import { isFreeName, namesPattern } from './property-names.ts';
+import { SchemaReferences } from './schema-references.ts';
 import { stringFormat } from './string-formats.ts';
 
 /**
  * A JSON schema → the schema text llguidance compiles, so that whatever it lets through is valid.
  *
  * The copy differs from the original in this: keywords that llguidance cannot honour are said by others where that can be (`uniqueItems` and `propertyNames` over a few listed
- * values), and refused by name where it cannot; formats that nobody knows are annotations; patterns are translated, `x-guidance` is ours alone, and two places where llguidance 1.9.1 would let an invalid value through are closed:
- * a key can be written with escapes (`"\u0061"` for `"a"`), and `minProperties` counts repeated keys.
+ * values), and refused by name where it cannot; formats that nobody knows are annotations; patterns are translated, referenced schemas are definitions with plain names,
+ * `x-guidance` is ours alone, and two places where llguidance 1.9.1 would let an invalid value through are closed: a key can be written with escapes
+ * (`"\u0061"` for `"a"`), and `minProperties` counts repeated keys. Schemas that no finite text satisfies are refused.
  */
 export function jsonSchemaSource(
   schema: unknown,
@@ -19,7 +23,7 @@ export function jsonSchemaSource(
 ): string {
   const parsed = typeof schema === 'string' ? parseSchemaText(schema) : schema;
   const walk = new SchemaWalk(parsed, options);
-  const root = walk.schema(parsed, '#', 1);
+  const root = walk.document();
   if (root === false) throw new ConstraintError('constraint.unsatisfiable', 'the schema `false` allows nothing');
   if (walk.hasOpenNamedKeys && walk.hasControlLiterals) {
     throw new ConstraintError(
@@ -32,7 +36,7 @@ export function jsonSchemaSource(
     // A key that may be spelled with escapes passes for an undeclared one; where that matters there are no `\u` escapes.
     ...(walk.hasOpenNamedKeys ? { json_allowed_escapes: 'nrbtf\\"' } : { json_allow_general_unicode_escapes: true }),
   };
-  const text = writeInOrder({ ...(root === true ? {} : root), 'x-guidance': guidance });
+  const text = writeInOrder({ ...(root === true ? {} : root), ...walk.definitions(), 'x-guidance': guidance });
   checkLimit('specBytes', byteLength(text));
   return text;
 }
@@ -56,7 +60,7 @@ const UNSUPPORTED_KEYWORDS = new Set([
 ]); // prettier-ignore
 
 const SCHEMA_LISTS = new Set(['anyOf', 'oneOf', 'allOf', 'prefixItems']);
-const SCHEMA_MAPS = new Set(['properties', '$defs', 'definitions']);
+const SCHEMA_MAPS = new Set(['properties']);
 const SCHEMAS = new Set(['additionalProperties', 'additionalItems']);
 /** Keywords whose value bounds a number, and the direction in which they allow less. */
 const BOUNDS = new Map([
@@ -67,8 +71,10 @@ const BOUNDS = new Map([
 ] as const);
 /** Keywords that say which numbers there may be. */
 const EXACT = new Set(['enum', 'const', 'multipleOf']);
-/** Annotations: of no use here, and they may hold anything. */
-const DROPPED = new Set(['x-guidance', 'default', 'examples', 'description', 'title', '$comment']);
+/** Annotations, which may hold anything, and names and definitions: the copy has its own, of the schemas that are referred to. */
+const DROPPED = new Set([
+  'x-guidance', 'default', 'examples', 'description', 'title', '$comment', '$defs', 'definitions', '$id', 'id', '$anchor',
+]); // prettier-ignore
 
 /** One pass over a schema: counts, refuses, rewrites. Recursion is bounded by the depth limit. */
 class SchemaWalk {
@@ -79,13 +85,43 @@ class SchemaWalk {
   readonly #root: unknown;
   readonly #closesObjects: boolean;
   readonly #isRelaxed: boolean;
+  readonly #references: SchemaReferences;
+  /** The schemas that are referred to, by their place among the definitions of the copy. */
+  readonly #definitions = new Map<unknown, { name: string; base: unknown }>();
+  readonly #copies: [name: string, schema: Schema][] = [];
+  /** The schemas that were reached, and where. */
+  readonly #places = new Map<Record<string, unknown>, string>();
+  /** By the schema that has the reference. */
+  readonly #targets = new Map<Record<string, unknown>, unknown>();
+  #base: unknown; // the schema with the nearest `$id` around
   #numSchemas = 0;
   #numEnumValues = 0;
 
   constructor(root: unknown, { closesObjects, isRelaxed = false }: { closesObjects: boolean; isRelaxed?: boolean }) {
-    this.#root = root;
+    this.#root = this.#base = root;
+    this.#references = new SchemaReferences(root);
     this.#isRelaxed = isRelaxed;
     this.#closesObjects = closesObjects;
+  }
+
+  /** The root, once it and all that it refers to are checked. */
+  document(): Schema {
+    const root = this.schema(this.#root, '#', 1);
+    for (const [target, { name, base }] of this.#definitions) {
+      this.#base = base;
+      this.#copies.push([name, this.schema(target, `#/$defs/${name}`, 3)]);
+    }
+    const endless = findEndless(this.#places.keys(), (schema) => this.#targets.get(schema as Record<string, unknown>));
+    if (endless === null) return root;
+    throw new ConstraintError(
+      'constraint.unsatisfiable',
+      `no finite text satisfies the schema: it needs itself again and again (${this.#places.get(endless)})`,
+    );
+  }
+
+  /** The definitions of the copy, under names that no reference has to escape. */
+  definitions(): { $defs?: Record<string, Schema> } {
+    return this.#copies.length === 0 ? {} : { $defs: Object.fromEntries(this.#copies) };
   }
 
   /** @param depth objects and arrays around this one, itself included */
@@ -94,6 +130,17 @@ class SchemaWalk {
     checkLimit('schemas', ++this.#numSchemas);
     if (typeof schema === 'boolean') return schema;
     if (!isObject(schema)) throw invalid(path, 'a schema must be an object or a boolean');
+    const base = this.#base;
+    const { $id: id } = schema;
+    if (typeof id === 'string' && !id.startsWith('#')) this.#base = schema;
+    if (!this.#places.has(schema)) this.#places.set(schema, path);
+    const copy = this.#copyOf(schema, path, depth);
+    this.#base = base;
+    return copy;
+  }
+
+  #copyOf(schema: Record<string, unknown>, path: string, depth: number): Schema {
+    if (schema['$ref'] !== undefined) this.#targets.set(schema, this.#targetOf(schema['$ref'], `${path}/$ref`));
     const copy: Record<string, unknown> = {};
     for (const [keyword, value] of Object.entries(this.#enforceable(schema))) {
       if (DROPPED.has(keyword) || value === undefined) continue;
@@ -121,8 +168,18 @@ class SchemaWalk {
     if (format?.kind === 'pattern' && said['pattern'] === undefined)
       said = { ...said, type: said['type'] ?? 'string', format: undefined, pattern: format.pattern };
     if (format?.kind === 'pattern' && said['format'] !== undefined) said = { ...said, format: 'uuid' };
-    if (said['uniqueItems'] === true && said['type'] === 'array') said = uniqueArray(said, this.#root);
-    return said['propertyNames'] === undefined ? said : namedProperties(said, this.#root);
+    // Generators write the expression of a format beside it. Where that looks around, the format itself says the same.
+    const { pattern } = said;
+    if (
+      said['format'] !== undefined &&
+      format?.kind !== 'unenforced' &&
+      typeof pattern === 'string' &&
+      !isTranslatable(pattern)
+    )
+      said = { ...said, pattern: undefined };
+    const followed = (part: unknown) => this.#followed(part);
+    if (said['uniqueItems'] === true && said['type'] === 'array') said = uniqueArray(said, followed);
+    return said['propertyNames'] === undefined ? said : namedProperties(said, followed);
   }
 
   #keyword(keyword: string, value: unknown, path: string, depth: number): unknown {
@@ -154,7 +211,7 @@ class SchemaWalk {
         if (typeof value !== 'string') throw invalid(path, '`pattern` must be a string');
         return this.#pattern(value, path);
       case '$ref':
-        return this.#reference(value, path);
+        return this.#definitionOf(this.#targetOf(value, path));
       case 'format':
         if (stringFormat(value).kind === 'unenforced')
           throw new ConstraintError(
@@ -197,10 +254,10 @@ class SchemaWalk {
     const map: Record<string, Schema> = {};
     for (const [pattern, schema] of Object.entries(this.#schemaMap(value, path, depth))) {
       const translated = this.#pattern(pattern, `${path}/${escapePointer(pattern)}`);
-      if (translated in map) {
+      if (Object.hasOwn(map, translated)) {
         throw new ConstraintError('constraint.unsupported', `two equal patterns are not supported (${path})`);
       }
-      map[translated] = schema;
+      setKey(map, translated, schema);
     }
     return map;
   }
@@ -217,13 +274,29 @@ class SchemaWalk {
     for (const item of Object.values(value)) this.#literal(item);
   }
 
-  #reference(value: unknown, path: string): string {
-    if (typeof value !== 'string') throw invalid(path, '`$ref` must be a string');
-    checkText(value, path);
-    if (!value.startsWith('#')) {
-      throw new ConstraintError('constraint.unsupported', `only references inside the schema are supported (${path})`);
+  #targetOf(reference: unknown, path: string): unknown {
+    if (typeof reference !== 'string') throw invalid(path, '`$ref` must be a string');
+    checkText(reference, path);
+    return this.#references.resolve(reference, path, this.#base);
+  }
+
+  /** The reference of the copy to a schema, which becomes one of its definitions. */
+  #definitionOf(target: unknown): string {
+    if (target === this.#root) return '#';
+    let definition = this.#definitions.get(target);
+    if (definition === undefined) {
+      definition = { name: `d${this.#definitions.size}`, base: this.#base };
+      this.#definitions.set(target, definition);
     }
-    return value;
+    return `#/$defs/${definition.name}`;
+  }
+
+  /** The schema that a few references in a row lead to: one may refer to itself. */
+  #followed(schema: unknown): unknown {
+    let found = schema;
+    for (let hops = 0; hops < 8 && isObject(found) && typeof found['$ref'] === 'string'; hops++)
+      found = this.#references.find(found['$ref'], this.#base);
+    return found;
   }
 
   #checkObject(schema: Record<string, unknown>, path: string): void {
@@ -269,29 +342,32 @@ function isTranslatable(pattern: string): boolean {
 }
 
 /** An array of different values, where that needs no counting. */
-function uniqueArray(schema: Record<string, unknown>, root: unknown): Record<string, unknown> {
+function uniqueArray(schema: Record<string, unknown>, followed: Followed): Record<string, unknown> {
   const { uniqueItems: _, ...others } = schema;
   if (typeof schema['maxItems'] === 'number' && schema['maxItems'] <= 1) return others;
-  const lists = uniqueLists(schema, root);
+  const lists = uniqueLists(schema, followed);
   // An empty choice would be malformed, where nothing fits it says so.
   return lists === null || lists.length === 0 ? schema : { enum: lists };
 }
 
-/** An object whose keys are listed or follow a pattern. */
-function namedProperties(schema: Record<string, unknown>, root: unknown): Record<string, unknown> {
+/** An object whose keys are listed, follow a pattern, or are any. */
+function namedProperties(schema: Record<string, unknown>, followed: Followed): Record<string, unknown> {
   const { propertyNames, additionalProperties = true, ...others } = schema;
+  if (isFreeName(propertyNames, followed)) {
+    const { propertyNames: _, ...free } = schema;
+    return free;
+  }
   if (others['properties'] !== undefined || others['patternProperties'] !== undefined) return schema;
-  const names = closedSet(propertyNames, root);
+  const names = propertyNames === false ? [] : closedSet(propertyNames, followed);
   if (names !== null) {
     const keys = names.filter((name) => typeof name === 'string');
     const properties = objectInOrder(keys.map((name) => [name, additionalProperties]));
     return { ...others, properties, additionalProperties: false };
   }
-  if (!isObject(propertyNames)) return schema;
-  const { pattern, type: _type, title: _title, description: _words, ...rest } = propertyNames;
-  return typeof pattern === 'string' && Object.keys(rest).length === 0
-    ? { ...others, patternProperties: { [pattern]: additionalProperties }, additionalProperties: false }
-    : schema;
+  const pattern = namesPattern(propertyNames, followed);
+  return pattern === null
+    ? schema
+    : { ...others, patternProperties: objectInOrder([[pattern, additionalProperties]]), additionalProperties: false };
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {

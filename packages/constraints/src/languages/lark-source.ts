@@ -1,6 +1,8 @@
 import { ConstraintError } from '../contract/constraint-error.ts';
+import { checkRulesEnd } from './endless-rules.ts';
 import { jsonSchemaSource } from './json-schema.ts';
 import { schemaWhitespace } from './json-whitespace.ts';
+import { larkRecursion } from './lark-recursion.ts';
 import { byteLength, checkLimit } from '../contract/limits.ts';
 
 /**
@@ -14,12 +16,14 @@ export function larkSource(source: string): string {
     source.match(/^[ \t]*[!?_]*[A-Za-z][\w-]*(?:\[[^\]\n]*\])?(?:\.\d+)?[ \t]*:/gm)?.length ?? 0,
   );
   let out = '';
+  let rules = ''; // the same without schemas
   let at = 0;
   while (at < source.length) {
     PIECE.lastIndex = at;
     const piece = PIECE.exec(source)?.[0] ?? source[at]!;
     at += piece.length;
     out += piece;
+    rules += piece === '%json' ? '""' : piece;
     if (piece !== '%json') continue;
     const blank = /\s*/y;
     blank.lastIndex = at;
@@ -29,6 +33,8 @@ export function larkSource(source: string): string {
     out += ` ${jsonSchemaSource(schema, { whitespace: schemaWhitespace(schema), closesObjects: false })} `;
     at = end;
   }
+  const recursion = larkRecursion(rules);
+  if (recursion !== null) checkRulesEnd('start', recursion);
   return out;
 }
 
