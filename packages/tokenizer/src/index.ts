@@ -19,7 +19,7 @@ export { ReplyParser, type ReplyParserOptions } from './reply/reply-parser.ts';
 export type { ParsedReply, ReplyDelta, ToolCallDelta } from './reply/reply-record.ts';
 export { detectToolFormat, keepsSpecialTokens, randomToolCallId, type ToolFormat } from './reply/tool-format.ts';
 export { withReferences } from './tools/schema-references.ts';
-export { toolChoiceSchema, type ForcedToolChoice } from './tools/tool-choice-schema.ts';
+export { argumentsSchema, toolChoiceSchema, type ForcedToolChoice } from './tools/tool-choice-schema.ts';
 export type { ToolDescription } from './contract/tool-description.ts';
 export { withHermesTools } from './tools/hermes-tools.ts';
 export {

@@ -1,5 +1,5 @@
 import { keysOf } from '@trainyard/protocol/json';
-import { type ToolDescription, type ToolFormat, withReferences } from '@trainyard/tokenizer';
+import { argumentsSchema, type ToolDescription, type ToolFormat, withReferences } from '@trainyard/tokenizer';
 
 /** A format of a structural tag. */
 type Format = Readonly<Record<string, unknown>>;
@@ -54,14 +54,12 @@ export function callFormat(format: ToolFormat, { tools, isParallel, mark }: Call
 /** The spelling that templates teach, around arguments whose schema stays whole: its references are from its own root. */
 function jsonCall(tool: ToolDescription, argumentsKey: string): Format {
   const head = `{"name": ${JSON.stringify(tool.function.name)}, "${argumentsKey}": `;
-  return sequence(text(head), json(argumentsSchema(tool)), text('}'));
+  return sequence(text(head), json(closedArguments(tool)), text('}'));
 }
 
 /** As one schema, so that it can stand beside another one: both begin with a brace. */
 function wholeObject(tool: ToolDescription, argumentsKey: string): Format {
-  const schema = withReferences(argumentsSchema(tool), (reference) =>
-    reference.startsWith('#') ? `#/properties/${argumentsKey}${reference.slice(1)}` : reference,
-  );
+  const schema = withReferences(closedArguments(tool), (pointer) => `/properties/${argumentsKey}${pointer}`);
   return json({
     type: 'object',
     properties: { name: { type: 'string', enum: [tool.function.name] }, [argumentsKey]: schema },
@@ -86,12 +84,12 @@ function xmlCall({ function: { name, parameters } }: ToolDescription): Format {
   return sequence(text(`<function=${name}>`), LINE, ...written, text('</function>'));
 }
 
-function argumentsSchema({ function: { parameters, strict } }: ToolDescription): unknown {
-  if (strict !== true) return { type: 'object' };
+function closedArguments(tool: ToolDescription): Readonly<Record<string, unknown>> {
+  if (tool.function['strict'] !== true) return { type: 'object' };
   // As where calls are forced: what the schema does not list is out unless it says otherwise.
-  const { properties, additionalProperties } = parameters ?? { properties: {} };
-  const isOpen = properties === undefined || additionalProperties !== undefined;
-  return isOpen ? parameters : { type: 'object', ...parameters, additionalProperties: false };
+  const parameters = argumentsSchema(tool);
+  const isOpen = parameters['properties'] === undefined || parameters['additionalProperties'] !== undefined;
+  return isOpen ? parameters : { ...parameters, additionalProperties: false };
 }
 
 function several(call: Format, separator: Format, isParallel: boolean): Format {

@@ -97,10 +97,69 @@ describe('required', () => {
     expect(() => toolChoiceSchema([tool('f', deep)], 'required')).toThrow(/128 levels/);
   });
 
-  test('definitions that contradict each other are an error', () => {
-    const tools = [tool('f', { $defs: { c: { type: 'string' } } }), tool('g', { $defs: { c: { type: 'integer' } } })];
-    expect(() => toolChoiceSchema(tools, 'required')).toThrow(malformed(/f and g define "c" differently/));
+  test('definitions of one name that differ stay apart', () => {
+    const using = (c: object, twin?: object) => ({
+      type: 'object',
+      properties: { c: { $ref: '#/$defs/c' } },
+      $defs: { c, d: { $ref: '#/$defs/c' } },
+      ...twin,
+    });
+    const tools = [
+      tool('f', using({ type: 'string' })),
+      tool('g', using({ type: 'integer' })),
+      tool('h', using({ type: 'string' })),
+    ];
+    const schema = toolChoiceSchema(tools, 'required');
+    expect(schema['$defs']).toEqual({
+      c: { type: 'string' },
+      d: { $ref: '#/$defs/c' },
+      '1.c': { type: 'integer' },
+      '1.d': { $ref: '#/$defs/1.c' },
+    });
+    const own = (reference: string) => ({ type: 'object', properties: { c: { $ref: reference } } });
+    expect(schema['items']).toEqual({
+      type: 'object',
+      anyOf: [
+        alternative('f', own('#/$defs/c')),
+        alternative('g', own('#/$defs/1.c')),
+        alternative('h', own('#/$defs/c')),
+      ],
+    });
   });
+
+  test('anchors become pointers, and a schema with an $id is no root of its own any more', () => {
+    const node = (anchor: string) => ({
+      $id: 'https://example.com/node',
+      type: 'object',
+      properties: { next: { $ref: '#next' }, self: { $ref: '#' } },
+      $defs: { x: { $anchor: 'next', type: anchor } },
+    });
+    const schema = toolChoiceSchema([tool('f', node('string')), tool('g', node('integer'))], 'required');
+    const root = (index: number) => `#/items/anyOf/${index}/properties/parameters`;
+    const own = (index: number, next: string) => ({
+      type: 'object',
+      properties: { next: { $ref: next }, self: { $ref: root(index) } },
+    });
+    expect(schema).toMatchObject({
+      items: { anyOf: [alternative('f', own(0, '#/$defs/x')), alternative('g', own(1, '#/$defs/1.x'))] },
+      $defs: { x: { type: 'string' }, '1.x': { type: 'integer' } },
+    });
+    expect(JSON.stringify(schema)).not.toMatch(/\$id|\$anchor/);
+  });
+
+  test.each([{ type: 'string' }, { type: ['array', 'null'] }])('parameters of %j are no arguments', (parameters) => {
+    for (const choice of ['required', { name: 'f' }] as const)
+      expect(() => toolChoiceSchema([tool('f', parameters)], choice)).toThrow(
+        malformed(/"f" must be of type "object", got/),
+      );
+  });
+
+  test.each([{}, { type: ['null', 'object'] }, { anyOf: [{ type: 'object' }, { type: 'string' }] }])(
+    'parameters %j are an object',
+    (parameters) => {
+      expect(toolChoiceSchema([tool('f', parameters)], { name: 'f' })).toEqual({ ...parameters, type: 'object' });
+    },
+  );
 
   test('no tools', () => {
     expect(() => toolChoiceSchema([], 'required')).toThrow(malformed(/tools is empty/));

@@ -17,12 +17,13 @@ const DEFINITIONS = ['$defs', 'definitions'] as const;
 /**
  * The JSON schema a reply is held to when the request's `tool_choice` forces calls.
  *
- * `required`: a list, not empty, of `{"name": …, "parameters": …}`, one alternative a tool, for the reply format `json_array`; definitions
- * inside the tools' schemas move to the top, and references to other places follow their schema to where it is now. A name: the parameters of that tool alone, for the reply format `named`.
+ * `required`: a list, not empty, of `{"name": …, "parameters": …}`, one alternative a tool, for the reply format `json_array`. Definitions
+ * inside the tools' schemas move to the top, and references to other places follow their schema. A name: the parameters of that tool
+ * alone, for the reply format `named`.
  *
  * @param options `parallelToolCalls: false` allows one call only. Default: true
- * @throws {TokenizerError} `tokenizer.tools_malformed` when there is no such tool, or two tools define one name differently;
- *   `tokenizer.unsupported_content` when they are nested too deep
+ * @throws {TokenizerError} `tokenizer.tools_malformed` if there is no such tool, or one takes no object; `tokenizer.unsupported_content` if
+ *   they are nested too deep
  */
 export function toolChoiceSchema(
   tools: readonly ToolDescription[],
@@ -38,21 +39,18 @@ export function toolChoiceSchema(
         `tool_choice names ${briefly(JSON.stringify(choice.name))}; tools has ${briefly(known) || 'none'}`,
       );
     }
-    return tool.function.parameters ?? NO_ARGUMENTS;
+    return argumentsSchema(tool);
   }
   if (tools.length === 0)
     throw new TokenizerError('tokenizer.tools_malformed', 'tool_choice requires a call; tools is empty');
-  const hoisted = new Map<string, Definitions>();
-  const alternatives = tools.map(({ function: { name, parameters } }, index) => {
-    const own = rebased(parameters ?? NO_ARGUMENTS, `#/items/anyOf/${index}/properties/parameters`);
-    for (const keyword of DEFINITIONS) {
-      const moved = own[keyword];
-      if (typeof moved !== 'object' || moved === null) continue;
-      delete own[keyword];
-      const definitions = hoisted.get(keyword) ?? new Map();
-      hoisted.set(keyword, definitions);
-      for (const [key, schema] of Object.entries(moved)) define(definitions, key, { schema, toolName: name });
-    }
+  const hoisted = new HoistedDefinitions();
+  const alternatives = tools.map((tool, index) => {
+    const { name } = tool.function;
+    const parameters = argumentsSchema(tool);
+    checkNestingDepth(parameters);
+    const prefix = hoisted.prefixFor(parameters, index);
+    const own = rebased(parameters, { root: `/items/anyOf/${index}/properties/parameters`, prefix });
+    hoisted.take(own, prefix);
     return {
       type: 'object',
       properties: { name: { type: 'string', enum: [name] }, parameters: own },
@@ -64,32 +62,75 @@ export function toolChoiceSchema(
     minItems: 1,
     ...(options.parallelToolCalls === false ? { maxItems: 1 } : {}),
     items: { type: 'object', anyOf: alternatives },
-    ...Object.fromEntries(Array.from(hoisted, ([keyword, definitions]) => [keyword, schemasOf(definitions)])),
+    ...hoisted.schemas(),
   };
 }
 
-/** A copy whose references to its own root, but for those to definitions, go to `root`. */
-function rebased(parameters: JsonSchema, root: string): Record<string, unknown> {
-  checkNestingDepth(parameters);
-  const moves = (reference: string) =>
-    /^#(?:$|\/)/.test(reference) && !DEFINITIONS.some((keyword) => reference.startsWith(`#/${keyword}/`));
-  return withReferences(parameters, (reference) =>
-    moves(reference) ? root + reference.slice(1) : reference,
-  ) as Record<string, unknown>;
+/**
+ * The schema of a tool's arguments, which are an object whatever else it says.
+ * @throws {TokenizerError} `tokenizer.tools_malformed` if it allows no object
+ */
+export function argumentsSchema({ function: { name, parameters } }: ToolDescription): JsonSchema {
+  if (parameters === undefined || parameters === null) return NO_ARGUMENTS;
+  const { type } = parameters;
+  if (type === 'object') return parameters;
+  if (type === undefined || (Array.isArray(type) && type.includes('object'))) return { ...parameters, type: 'object' };
+  throw new TokenizerError(
+    'tokenizer.tools_malformed',
+    `the parameters of the tool ${briefly(JSON.stringify(name))} must be of type "object", got ${briefly(JSON.stringify(type))}`,
+  );
 }
 
-/** By the name they are referred to. */
-type Definitions = Map<string, { schema: unknown; toolName: string }>;
+/** A copy in which references to its own root lead to `root`, and those to its definitions to the top, under names with the prefix. */
+function rebased(parameters: JsonSchema, { root, prefix }: { root: string; prefix: string }): Record<string, unknown> {
+  return withReferences(parameters, (pointer) => {
+    const keyword = DEFINITIONS.find((candidate) => pointer.startsWith(`/${candidate}/`));
+    return keyword === undefined ? root + pointer : `/${keyword}/${prefix}${pointer.slice(keyword.length + 2)}`;
+  });
+}
 
-function define(definitions: Definitions, key: string, definition: { schema: unknown; toolName: string }): void {
-  const known = definitions.get(key);
-  if (known !== undefined && !isDeepStrictEqual(known.schema, definition.schema)) {
-    const message = `the tools ${briefly(known.toolName)} and ${briefly(definition.toolName)} define ${briefly(JSON.stringify(key))} differently: give one of the two definitions another name`;
-    throw new TokenizerError('tokenizer.tools_malformed', message);
+/** The definitions of several schemas in one place. */
+class HoistedDefinitions {
+  /** As they were sent, by keyword and name. */
+  readonly #sent = new Map<string, unknown>();
+  readonly #schemas = new Map<string, Map<string, unknown>>();
+
+  /** A prefix under which the definitions of a schema contradict no others: none, unless two tools define one name differently. */
+  prefixFor(parameters: JsonSchema, index: number): string {
+    const sent = definitionsOf(parameters);
+    const isTaken = (place: string, schema: unknown) =>
+      this.#sent.has(place) && !isDeepStrictEqual(this.#sent.get(place), schema);
+    let prefix = '';
+    while (sent.some(([keyword, key, schema]) => isTaken(`${keyword}/${prefix}${key}`, schema))) prefix += `${index}.`;
+    for (const [keyword, key, schema] of sent) this.#sent.set(`${keyword}/${prefix}${key}`, schema);
+    return prefix;
   }
-  definitions.set(key, definition);
+
+  /** @param schema its definitions are taken out of it */
+  take(schema: Record<string, unknown>, prefix: string): void {
+    for (const [keyword, key, definition] of definitionsOf(schema)) {
+      const definitions = this.#schemas.get(keyword) ?? new Map<string, unknown>();
+      this.#schemas.set(keyword, definitions.set(prefix + key, definition));
+    }
+    for (const keyword of DEFINITIONS) if (isObject(schema[keyword])) delete schema[keyword];
+  }
+
+  schemas(): JsonSchema {
+    return Object.fromEntries(
+      Array.from(this.#schemas, ([keyword, schemas]) => [keyword, Object.fromEntries(schemas)]),
+    );
+  }
 }
 
-function schemasOf(definitions: Definitions): JsonSchema {
-  return Object.fromEntries(Array.from(definitions, ([key, { schema }]) => [key, schema]));
+function definitionsOf(schema: JsonSchema): [keyword: string, key: string, schema: unknown][] {
+  return DEFINITIONS.flatMap((keyword) => {
+    const definitions = schema[keyword];
+    return isObject(definitions)
+      ? Object.entries(definitions).map(([key, value]): [string, string, unknown] => [keyword, key, value])
+      : [];
+  });
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
