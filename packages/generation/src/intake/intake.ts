@@ -232,7 +232,7 @@ export class Intake {
     const { tokenizer } = prompt;
     const { replyTraits: traits } = encoded;
     const promptIds = fitPrompt(request, encoded.ids, tokens.vocabSize, tokens.limits.maxContextTokens);
-    const reader = createReplyReader(request.reply, traits);
+    const reader = createReplyReader(request.reply, traits, { isConstrained: request.beamSearch === null });
     const words = request.beamSearch === null ? request.badWords : [];
     const banned = badWords(words, tokenizer);
     const text = new ReplyText({

@@ -85,6 +85,18 @@ describe('a choice of tools that forces calls', () => {
     expect(answer.text()).toBe('{"x":12}');
   });
 
+  test.each(['required', { name: 'g' }] as const)(
+    '%j, with beam search, which knows no constraint: no object, no call',
+    (toolChoice) => {
+      const answer = reply(
+        'Hello',
+        { reply: reading({ toolChoice }), beamSearch: { lengthPenalty: 1 }, maxTokens: 5 },
+        TURNS,
+      );
+      expect(answer.finished()?.parsed).toMatchObject({ content: 'Hello', toolCalls: [] });
+    },
+  );
+
   test('takes the place of the request’s own constraint', () => {
     const constraint: ConstraintSpec = { kind: 'choice', choices: ['red', 'blue'] };
     expect(reply('red', { constraint }, TURNS).text()).toBe('red');
@@ -101,6 +113,17 @@ describe('a choice of tools that forces calls', () => {
       message: expect.stringMatching(/"h".*f, g/),
     });
   });
+});
+
+test('a reply that a stop string cuts inside a call ends with `length`', () => {
+  const text = '<tool_call>{"name": "f", "arguments": {"x": 12';
+  const answer = reply(`${text}34}}`, { reply: reading(), stop: ['34'] }, TURNS);
+  expect(answer.finished()).toMatchObject({
+    finishReason: 'length',
+    stopReason: '34',
+    parsed: { content: null, toolCalls: [{ name: 'f', arguments: '{"x": 12' }], isCutOff: true },
+  });
+  expect(sum(answer).calls).toEqual(['f:{"x": 12']);
 });
 
 describe('a constraint on a reply that may reason', () => {

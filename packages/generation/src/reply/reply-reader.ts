@@ -24,12 +24,15 @@ export class ReplyReader {
   readonly #reading: ReplyReading;
   readonly #traits: ReplyTraits;
   readonly #toolFormat: ToolFormat | null;
+  readonly #isConstrained: boolean;
   /** By choice. */
   readonly #parsers = new Map<number, ReplyParser>();
 
-  constructor(reading: ReplyReading, traits: ReplyTraits) {
+  /** @param isConstrained forced calls are held to their schema */
+  constructor(reading: ReplyReading, traits: ReplyTraits, isConstrained: boolean) {
     this.#reading = reading;
     this.#traits = traits;
+    this.#isConstrained = isConstrained && reading.toolChoice !== 'auto' && reading.toolChoice !== 'none';
     this.#toolFormat = toolFormatOf(reading, traits);
   }
 
@@ -55,7 +58,10 @@ export class ReplyReader {
     // A stop string or token of the request cuts a reply as a limit does.
     const isCutOff = event.finishReason !== 'stop' || event.stopReason !== null;
     const reply = joined(delta, parser.end({ isCutOff }));
-    return { ...event, reply, parsed: parser.result() };
+    const parsed = parser.result();
+    // Half a call is not one to make, so that a reply that ends in one has not stopped (decision 57).
+    const finishReason = parsed.isCutOff && event.finishReason === 'stop' ? 'length' : event.finishReason;
+    return { ...event, finishReason, reply, parsed };
   }
 
   #parserOf(index: number): ReplyParser {
@@ -67,6 +73,7 @@ export class ReplyReader {
         toolFormat: this.#toolFormat,
         ...(typeof toolChoice === 'object' ? { namedTool: toolChoice.name } : {}),
         parallelToolCalls,
+        isConstrained: this.#isConstrained,
         reasoning: this.#traits.reasoning,
         toolCallId: () => randomToolCallId(this.#traits.toolFormat),
       });
@@ -77,10 +84,15 @@ export class ReplyReader {
 }
 
 /**
+ * @param options.isConstrained forced calls are held to their schema
  * @returns null when the whole reply is content
  * @throws {EngineError} engine.invalid_request for calls in a format that is not known
  */
-export function createReplyReader(reading: ReplyReading | null, traits: ReplyTraits | null): ReplyReader | null {
+export function createReplyReader(
+  reading: ReplyReading | null,
+  traits: ReplyTraits | null,
+  { isConstrained }: { isConstrained: boolean },
+): ReplyReader | null {
   if (reading === null || traits === null) return null;
   if (reading.toolChoice === 'auto' && traits.toolFormat === null) {
     throw refusal(
@@ -89,7 +101,7 @@ export function createReplyReader(reading: ReplyReading | null, traits: ReplyTra
     );
   }
   if (reading.toolChoice === 'none' && traits.reasoning === null) return null;
-  return new ReplyReader(reading, traits);
+  return new ReplyReader(reading, traits, isConstrained);
 }
 
 /**

@@ -59,11 +59,18 @@ describe('assistant messages', () => {
   test.each([
     ['{"a":1}', { a: 1 }],
     ['', {}],
-    ['[1]', {}],
-    ['{broken', {}],
+    [' \n', {}],
+    [null, {}],
     [undefined, {}],
+    ['[1]', '[1]'],
+    ['{broken', '{broken'],
+    ['5', '5'],
+    ['null', 'null'],
+    ['"{\\"a\\":1}"', { a: 1 }],
+    ['"{\\"a\\""', '"{\\"a\\""'],
+    [[1], [1]],
     [{ a: 1 }, { a: 1 }],
-  ])('arguments %j become %j', (given, parsed) => {
+  ])('arguments %j reach the template as %j', (given, parsed) => {
     const call = { id: 'c', type: 'function', function: { name: 'f', arguments: given } };
     const { tool_calls } = prepareMessage({ role: 'assistant', tool_calls: [call] }, 'string');
     expect(tool_calls).toEqual([{ ...call, function: { name: 'f', arguments: parsed } }]);

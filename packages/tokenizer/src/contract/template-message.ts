@@ -1,3 +1,4 @@
+import { readArguments } from './arguments-text.ts';
 import { checkNestingDepth } from './nesting-depth.ts';
 import { needsPythonValues, parsePythonValues } from './python-values.ts';
 import { TokenizerError } from './tokenizer-error.ts';
@@ -130,20 +131,20 @@ function withParsedArguments(call: unknown, options: { readonly keepsWriting: bo
   };
 }
 
-/** Invalid JSON, or JSON that is no object, becomes `{}`: a damaged history must not end the conversation. @see parsePythonValues */
+/**
+ * Arguments as templates get them: the object that the text holds, and `{}` if nothing was said. Other text, such as half a call, is passed on
+ * as it was said: a damaged history neither ends the conversation nor turns into another call.
+ * @see parsePythonValues
+ */
 function parsedArguments(value: unknown, { keepsWriting }: { readonly keepsWriting: boolean }): unknown {
-  if (isRecord(value)) return value;
-  if (typeof value !== 'string') return {};
-  let parsed: unknown;
-  try {
-    parsed = JSON.parse(value);
-  } catch {
-    return {};
-  }
-  if (!isRecord(parsed)) return {};
-  if (!keepsWriting || !needsPythonValues(value)) return parsed;
-  checkNestingDepth(parsed);
-  return parsePythonValues(value);
+  if (value === undefined || value === null) return {};
+  if (typeof value !== 'string') return value;
+  if (value.trim() === '') return {};
+  const found = readArguments(value);
+  if (found === null) return value;
+  if (!keepsWriting || !needsPythonValues(found.source)) return found.parsed;
+  checkNestingDepth(found.parsed);
+  return parsePythonValues(found.source);
 }
 
 function isRecord(value: unknown): value is Record<string, unknown> {

@@ -1,11 +1,12 @@
+import { readArguments } from '../contract/arguments-text.ts';
 import type { CallWriter } from './call-writer.ts';
-import { readJsonString, rewriteJson } from './json-reader.ts';
+import { readJsonString, rewriteJson, rewriteJsonText } from './json-reader.ts';
 import { MalformedReply, type Reading, type ReplyText } from './reply-text.ts';
 
 export interface CallObjectRules {
   /**
-   * A mark in front says that this is a call. Then other keys are passed over, the name is given out once it is known, and arguments
-   * may be missing (`{}`). Without one, any other object must be recognised: it needs both, and may have `id` and `type` besides.
+   * A mark in front says that this is a call: other keys are skipped, and arguments may be missing (`{}`). Without one, any other object
+   * must be recognised: it needs both a name and arguments, and may have `id` and `type` besides.
    */
   isMarked: boolean;
 }
@@ -15,19 +16,14 @@ const HARMLESS_KEYS: readonly string[] = ['id', 'type'];
 
 /**
  * Reads `{"name": …, "arguments": {…}}`, keys in any order, `parameters` for `arguments`. Arguments are given out as they arrive,
- * once the name is known; `null` becomes `{}`.
+ * once the name is known. The caller finishes the call.
  *
  * @throws {MalformedReply} for anything else
  */
 export function* readCallObject(text: ReplyText, calls: CallWriter, rules: CallObjectRules): Reading {
   let name: string | null = null;
-  let hasStarted = false;
   let earlyArguments: string | null = null; // those in front of the name
   let hasArguments = false;
-  const start = (known: string) => {
-    if (!hasStarted) calls.start(known);
-    hasStarted = true;
-  };
   yield* text.expect('{');
   if ((yield* text.skipSpace()) === '}') throw new MalformedReply('a call without a name');
   for (;;) {
@@ -39,7 +35,7 @@ export function* readCallObject(text: ReplyText, calls: CallWriter, rules: CallO
     if (key === 'name' && name === null) {
       name = yield* readJsonString(text);
       if (name === '') throw new MalformedReply('a call with an empty name');
-      if (rules.isMarked || earlyArguments !== null) start(name);
+      if (rules.isMarked || earlyArguments !== null) calls.start(name);
       if (earlyArguments !== null) calls.arguments(earlyArguments);
     } else if (ARGUMENT_KEYS.includes(key) && !hasArguments) {
       hasArguments = true;
@@ -47,7 +43,7 @@ export function* readCallObject(text: ReplyText, calls: CallWriter, rules: CallO
         earlyArguments = '';
         yield* rewriteArguments(text, (fragment) => (earlyArguments += fragment));
       } else {
-        start(name);
+        if (!rules.isMarked) calls.start(name);
         yield* rewriteArguments(text, (fragment) => calls.arguments(fragment));
       }
     } else if (key !== 'name' && !ARGUMENT_KEYS.includes(key) && (rules.isMarked || HARMLESS_KEYS.includes(key))) {
@@ -77,6 +73,7 @@ export function* readCallArray(text: ReplyText, calls: CallWriter, rules: CallOb
   }
   for (;;) {
     yield* readCallObject(text, calls, rules);
+    calls.finish();
     if (isSingle) return;
     if ((yield* text.skipSpace()) !== ',') break;
     text.skip(1);
@@ -86,10 +83,17 @@ export function* readCallArray(text: ReplyText, calls: CallWriter, rules: CallOb
   yield* text.expectUnlessEnded(']');
 }
 
-function* rewriteArguments(text: ReplyText, write: (fragment: string) => void): Reading {
-  let isFirst = true;
-  yield* rewriteJson(text, (fragment) => {
-    write(isFirst && fragment === 'null' ? '{}' : fragment); // a scalar comes in one piece
-    isFirst = false;
-  });
+/**
+ * Reads the arguments of a call: an object, `null` for `{}`, or a JSON text of an object, which Granite 4 writes.
+ * @throws {MalformedReply} for another value: it is no call
+ */
+export function* rewriteArguments(text: ReplyText, write: (fragment: string) => void): Reading {
+  const first = yield* text.skipSpace();
+  if (first === '{') return yield* rewriteJson(text, write);
+  let value = '';
+  yield* rewriteJson(text, (fragment) => (value += fragment));
+  if (value === 'null') return write('{}');
+  const found = readArguments(value);
+  if (found === null) throw new MalformedReply('arguments that are no object');
+  write(rewriteJsonText(found.source));
 }

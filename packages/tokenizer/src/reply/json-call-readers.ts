@@ -1,6 +1,5 @@
-import { readCallArray, readCallObject } from './call-object.ts';
+import { readCallArray, readCallObject, rewriteArguments } from './call-object.ts';
 import type { CallReader, CallWriter } from './call-writer.ts';
-import { rewriteJson } from './json-reader.ts';
 import { MalformedReply, type Reading, type ReplyText } from './reply-text.ts';
 
 const MARKED = { isMarked: true };
@@ -13,6 +12,7 @@ export const readHermes: CallReader = function* (text, calls, isSingle) {
     yield* readCallObject(text, calls, MARKED);
     yield* text.skipSpace();
     yield* text.expectUnlessEnded('</tool_call>');
+    calls.finish();
     if (isSingle) return;
   }
 };
@@ -27,6 +27,7 @@ export const readLlamaJson: CallReader = function* (text, calls, isSingle) {
   }
   for (;;) {
     yield* readCallObject(text, calls, BARE);
+    calls.finish();
     if (isSingle) return;
     if ((yield* text.skipSpace()) === ';') {
       text.skip(1);
@@ -45,8 +46,11 @@ export const readMistral: CallReader = function* (text, calls, isSingle) {
   while (tag !== null) {
     const character = yield* text.skipSpace();
     if (character === '[') yield* readCallArray(text, calls, MARKED, isSingle);
-    else if (character === '{') yield* readCallObject(text, calls, MARKED);
-    else yield* readNameAndArguments(text, calls);
+    else {
+      if (character === '{') yield* readCallObject(text, calls, MARKED);
+      else yield* readNameAndArguments(text, calls);
+      calls.finish();
+    }
     if (isSingle) return;
     tag = yield* scanAndMark(text, ['[TOOL_CALLS]'], calls);
   }
@@ -57,9 +61,9 @@ function* readNameAndArguments(text: ReplyText, calls: CallWriter): Reading {
   if (name === '') throw new MalformedReply('a call without a name');
   if (yield* text.accept('[CALL_ID]')) yield* text.takeAll(FUNCTION_NAME);
   yield* text.accept('[ARGS]');
-  if ((yield* text.skipSpace()) !== '{') throw new MalformedReply('expected arguments');
+  yield* text.skipSpace();
   calls.start(name);
-  yield* rewriteJson(text, (fragment) => calls.arguments(fragment));
+  yield* rewriteArguments(text, (fragment) => calls.arguments(fragment));
 }
 
 /** `[{"name": …, "parameters": {…}}]` and nothing else: what `tool_choice: "required"` makes the model write. */

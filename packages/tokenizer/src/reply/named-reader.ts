@@ -1,13 +1,25 @@
+import { readArguments } from '../contract/arguments-text.ts';
 import type { CallReader } from './call-writer.ts';
+import { MalformedReply } from './reply-text.ts';
 
-/** The reply is the arguments of one tool, as they are. A blank reply is a call without arguments. */
+/** The reply is the arguments of one tool, as they are. A blank reply that ended by itself is a call without arguments. */
 export function readNamed(name: string): CallReader {
   return function* (text, calls) {
     text.mark();
-    const isBlank = (yield* text.skipSpace()) === '';
+    const first = yield* text.skipSpace();
+    const isBlank = first === '' && !text.isCutOff;
+    if (first !== '{' && !isBlank) throw new MalformedReply('expected an object');
     text.rewind();
+    text.mark();
     calls.start(name);
+    let whole = '';
     if (isBlank) calls.arguments('{}');
-    else yield* text.scanTo([], (piece) => calls.arguments(piece));
+    else
+      yield* text.scanTo([], (piece) => {
+        whole += piece;
+        calls.arguments(piece);
+      });
+    if (!isBlank && readArguments(whole) === null) throw new MalformedReply('an object that is not whole');
+    calls.finish();
   };
 }

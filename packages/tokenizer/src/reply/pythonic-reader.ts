@@ -21,6 +21,7 @@ export const readPythonic: CallReader = function* (text, calls, isSingle) {
     const call = parsePythonCall(yield* readCallSource(text));
     calls.start(call.name);
     calls.arguments(call.arguments);
+    calls.finish();
     if (isSingle) return;
     text.mark();
     if ((yield* text.skipSpace()) !== ',') break;

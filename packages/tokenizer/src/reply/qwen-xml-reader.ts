@@ -46,6 +46,7 @@ function* readFunction(text: ReplyText, calls: CallWriter, tools: readonly ToolD
   }
   yield* text.expectUnlessEnded('</function>');
   calls.arguments(keys.size === 0 ? '{}' : '}');
+  calls.finish();
 }
 
 /** The rest of `<function=` or `<parameter=`. */

@@ -68,10 +68,9 @@ interface Fixture {
   reasoning?: string;
   /** Name and arguments of each call. */
   calls?: [string, string][];
-  /** The sum of a stream of malformed text. Default: the same as the whole. */
-  streamed?: { content: string; calls?: [string, string][] };
 }
 
+const CONSTRAINED: Overrides = { isConstrained: true };
 const INSIDE = { reasoning: { startsInside: true, isDisabled: false } };
 const OUTSIDE = { reasoning: { startsInside: false, isDisabled: false } };
 const DISABLED = { reasoning: { startsInside: false, isDisabled: true } };
@@ -237,6 +236,24 @@ const HERMES: Fixture[] = [
     calls: [['f', '{}']],
   },
   {
+    about: 'arguments written as the text of an object',
+    format: 'hermes',
+    text: call(String.raw`{"name": "f", "arguments": "{\"s\":\"x\\n\", \"n\": 1.0}"}`),
+    content: null,
+    calls: [['f', String.raw`{"s": "x\n", "n": 1.0}`]],
+  },
+  {
+    about: 'arguments written as the text of an object, in front of the name',
+    format: 'hermes',
+    text: call(String.raw`{"arguments": "{\"s\": 1}", "name": "f"}`),
+    content: null,
+    calls: [['f', '{"s": 1}']],
+  },
+  ...['""', '["x"]', '5', 'true', '"x"', '"[1]"', String.raw`"{\"a\": 1} x"`].map((value): Fixture => {
+    const text = call(`{"name": "f", "arguments": ${value}}`);
+    return { about: `arguments that are no object: ${value}`, format: 'hermes', text, content: text };
+  }),
+  {
     about: 'parameters for arguments',
     format: 'hermes',
     text: call('{"name": "f", "parameters": {"a": null}}'),
@@ -278,7 +295,7 @@ const HERMES: Fixture[] = [
     content: null,
     calls: [['gé', '{}']],
   },
-  // Malformed: all of it is content; a stream cannot take back what it has sent.
+  // Malformed: content from the opening tag on.
   {
     about: 'no JSON',
     format: 'hermes',
@@ -295,35 +312,31 @@ const HERMES: Fixture[] = [
     format: 'hermes',
     text: 'a<tool_call>{"name": "f", "arguments": {"a": "b',
     content: 'a<tool_call>{"name": "f", "arguments": {"a": "b',
-    streamed: { content: 'a', calls: [['f', '{"a": "b']] },
   },
   {
     about: 'a missing brace',
     format: 'hermes',
     text: '<tool_call>{"name": "f", "arguments": {"a": 1}</tool_call>',
     content: '<tool_call>{"name": "f", "arguments": {"a": 1}</tool_call>',
-    streamed: { content: '</tool_call>', calls: [['f', '{"a": 1}']] },
   },
   {
     about: 'a wrong second call',
     format: 'hermes',
     text: `${call(F)}x<tool_call>{"name": f}</tool_call>y${call(F)}`,
-    content: `${call(F)}x<tool_call>{"name": f}</tool_call>y${call(F)}`,
-    streamed: { content: `<tool_call>{"name": f}</tool_call>y${call(F)}`, calls: [['f', '{"a": 1}']] },
+    content: `<tool_call>{"name": f}</tool_call>y${call(F)}`,
+    calls: [['f', '{"a": 1}']],
   },
   {
     about: 'a comma too much',
     format: 'hermes',
     text: '<tool_call>{"name": "f", "arguments": {"a": [1,]}}</tool_call>',
     content: '<tool_call>{"name": "f", "arguments": {"a": [1,]}}</tool_call>',
-    streamed: { content: ']}}</tool_call>', calls: [['f', '{"a": [1, ']] },
   },
   {
     about: 'a line break in a string',
     format: 'hermes',
     text: '<tool_call>{"name": "f", "arguments": {"a": "b\nc"}}',
     content: '<tool_call>{"name": "f", "arguments": {"a": "b\nc"}}',
-    streamed: { content: '\nc"}}', calls: [['f', '{"a": "b']] },
   },
 ];
 
@@ -441,14 +454,12 @@ const QWEN_XML: Fixture[] = [
     format: 'qwen_xml',
     text: '<function=f><parameter=unit>c</parameter><parameter=city>a',
     content: '<function=f><parameter=unit>c</parameter><parameter=city>a',
-    streamed: { content: '', calls: [['f', '{"unit": "c"']] },
   },
   {
     about: 'text between parameters',
     format: 'qwen_xml',
     text: '<function=f>so<parameter=city>a</parameter></function>',
     content: '<function=f>so<parameter=city>a</parameter></function>',
-    streamed: { content: 'so<parameter=city>a</parameter></function>', calls: [['f', '']] },
   },
 ];
 
@@ -514,6 +525,19 @@ const LLAMA: Fixture[] = [
     text: ' {"answer": {"name": "f"}} ok',
     content: ' {"answer": {"name": "f"}} ok',
   },
+  {
+    about: 'arguments written as the text of an object',
+    format: 'llama3_json',
+    text: String.raw`{"name": "f", "parameters": "{\"a\":1}"}`,
+    content: null,
+    calls: [['f', '{"a": 1}']],
+  },
+  {
+    about: 'arguments that are a number',
+    format: 'llama3_json',
+    text: '{"name": "f", "parameters": 5}',
+    content: '{"name": "f", "parameters": 5}',
+  },
   { about: 'a name alone', format: 'llama3_json', text: '{"name": "Ada"}', content: '{"name": "Ada"}' },
   {
     about: 'a name and something else',
@@ -531,8 +555,8 @@ const LLAMA: Fixture[] = [
     about: 'a wrong second one',
     format: 'llama3_json',
     text: '{"name":"f","parameters":{}}; {"x":1}',
-    content: '{"name":"f","parameters":{}}; {"x":1}',
-    streamed: { content: '{"x":1}', calls: [['f', '{}']] },
+    content: '{"x":1}',
+    calls: [['f', '{}']],
   },
 ];
 
@@ -581,6 +605,22 @@ const MISTRAL: Fixture[] = [
     ],
   },
   {
+    about: 'arguments written as the text of an object',
+    format: 'mistral',
+    text: String.raw`[TOOL_CALLS]f[ARGS]"{\"a\":1}"[TOOL_CALLS][{"name": "g", "arguments": "{}"}]`,
+    content: null,
+    calls: [
+      ['f', '{"a": 1}'],
+      ['g', '{}'],
+    ],
+  },
+  {
+    about: 'arguments that are a list',
+    format: 'mistral',
+    text: '[TOOL_CALLS]f[ARGS][1]',
+    content: '[TOOL_CALLS]f[ARGS][1]',
+  },
+  {
     about: 'an object without a list',
     format: 'mistral',
     text: '[TOOL_CALLS]{"name": "f", "arguments": {}}',
@@ -594,8 +634,8 @@ const MISTRAL: Fixture[] = [
     about: 'a wrong second one',
     format: 'mistral',
     text: '[TOOL_CALLS][{"name": "f"}, {"nam]',
-    content: '[TOOL_CALLS][{"name": "f"}, {"nam]',
-    streamed: { content: '{"nam]', calls: [['f', '{}']] },
+    content: '{"nam]',
+    calls: [['f', '{}']],
   },
 ];
 
@@ -668,8 +708,8 @@ const PYTHONIC: Fixture[] = [
     about: 'a wrong second one',
     format: 'pythonic',
     text: '[f(a=1), oops]',
-    content: '[f(a=1), oops]',
-    streamed: { content: ', oops]', calls: [['f', '{"a": 1}']] },
+    content: ', oops]',
+    calls: [['f', '{"a": 1}']],
   },
 ];
 
@@ -707,10 +747,10 @@ const BY_REQUEST: Fixture[] = [
     format: 'json_array',
     text: '[{"name":"f","parameters":{"a":[1',
     content: '[{"name":"f","parameters":{"a":[1',
-    streamed: { content: '', calls: [['f', '{"a": [1']] },
   },
   { about: 'named', format: 'named', text: ' {"a":1,"b":[ ]}\n', content: '', calls: [['f', ' {"a":1,"b":[ ]}\n']] },
-  { about: 'named, cut off', format: 'named', text: '{"a":', content: '', calls: [['f', '{"a":']] },
+  { about: 'named, half of an object', format: 'named', text: '{"a":', content: '{"a":' },
+  { about: 'named, no object', format: 'named', text: '"a"', content: '"a"' },
   { about: 'named, blank', format: 'named', text: ' \n', content: '', calls: [['f', '{}']] },
 ];
 
@@ -735,11 +775,10 @@ describe.each(Object.entries(FIXTURES))('%s', (_, fixtures) => {
     'streamed, character by character: %s',
     (__, fixture) => {
       const { sum } = stream(settingsOf(fixture), fixture.text.split(''));
-      const expected = fixture.streamed ?? { content: fixture.content ?? '', calls: fixture.calls };
       expect(sum).toEqual({
-        content: expected.content,
+        content: fixture.content ?? '',
         reasoning: fixture.reasoning ?? '',
-        toolCalls: named(expected.calls),
+        toolCalls: named(fixture.calls),
       });
     },
   );
@@ -752,6 +791,8 @@ describe('a reply that was cut off', () => {
     ['json_array', '[{"name":"f', { content: '', calls: [] }],
     ['json_array', '[', { content: '', calls: [] }],
     ['named', '{"a":', { content: '', calls: [['f', '{"a":']] }],
+    ['named', ' \n', { content: '', calls: [] }],
+    ['mistral', '[TOOL_CALLS][{"name": "f"', { content: null, calls: [['f', '']] }],
     ['hermes', 'a<tool_call>{"name": "f", "arguments": {"a": "b', { content: 'a', calls: [['f', '{"a": "b']] }],
     ['hermes', `${call(F)}<tool_call>{"na`, { content: null, calls: [['f', '{"a": 1}']] }],
     ['hermes', 'a<tool_call>{"na', { content: 'a<tool_call>{"na', calls: [] }],
@@ -778,8 +819,7 @@ describe('a reply that was cut off', () => {
       const result = parser.result();
       expect(result).toMatchObject({ content, toolCalls: named(calls) });
       expect(sum).toEqual({ content: content ?? '', toolCalls: named(calls) });
-      const isHalf = format !== 'named' && (calls.length > 0 || format === 'json_array');
-      expect(result.isCutOff ?? false).toBe(isHalf);
+      expect(result.isCutOff ?? false).toBe(calls.length > 0 || format === 'json_array' || format === 'named');
     }
   });
   test('is cut off nowhere else', () => {
@@ -846,8 +886,9 @@ describe('whatever the pieces', () => {
           expect(cut.sum).toEqual(whole.sum);
           expect(cut.result).toEqual(whole.result);
           if (toolFormat === null && reasoning === null) expect(whole.sum.content).toBe(source);
-          // Calls of a whole reply have arguments that are JSON, except those a request has asked for by name.
-          if (toolFormat !== 'named') for (const { arguments: json } of whole.result.toolCalls) JSON.parse(json);
+          expect(cut.sum.toolCalls).toEqual(cut.result.toolCalls);
+          for (const { arguments: json } of whole.result.toolCalls) expect(JSON.parse(json)).toBeInstanceOf(Object);
+          for (const { arguments: json } of whole.result.toolCalls) expect(JSON.parse(json)).not.toBeInstanceOf(Array);
         },
       ),
       { numRuns: 2000 },
@@ -943,22 +984,23 @@ describe('what a stream sends when', () => {
     ]);
   });
 
-  test('the name when it is closed, then the arguments as they come', () => {
-    expect(
-      deltas('hermes', [
-        '<tool_call>{"name": "f',
-        '"',
-        ', "arguments": {"te',
-        'xt": "a',
-        'b\\u00',
-        'e9"',
-        '}}',
-        '</tool_call>',
-      ]).map(({ toolCalls }) => toolCalls),
-    ).toEqual([
+  test('a call when it is whole', () => {
+    const pieces = ['<tool_call>{"name": "f"', ', "arguments": {"te', 'xt": "a"', '}}', '\n</tool_call>'];
+    expect(deltas('hermes', pieces).map(({ toolCalls }) => toolCalls)).toEqual([
       [],
-      [{ index: 0, id: 'id0', name: 'f', arguments: '' }],
-      [{ index: 0, arguments: '{"te' }],
+      [],
+      [],
+      [],
+      [{ index: 0, id: 'id0', name: 'f', arguments: '{"text": "a"}' }],
+      [],
+    ]);
+  });
+
+  test('a call while it arrives, if a constraint makes it whole', () => {
+    const pieces = ['[{"name": "f"', ', "parameters": {"te', 'xt": "a', 'b\\u00', 'e9"', '}}', ']'];
+    expect(deltas('json_array', pieces, CONSTRAINED).map(({ toolCalls }) => toolCalls)).toEqual([
+      [],
+      [{ index: 0, id: 'id0', name: 'f', arguments: '{"te' }],
       [{ index: 0, arguments: 'xt": "a' }],
       [{ index: 0, arguments: 'b' }],
       [{ index: 0, arguments: 'é"' }],
@@ -970,7 +1012,7 @@ describe('what a stream sends when', () => {
 
   test('two calls can come at once', () => {
     expect(
-      deltas('json_array', ['[{"name":"f","parameters":{}},{"name":"g","parameters":{"a":', '1}}]']).map(
+      deltas('json_array', ['[{"name":"f","parameters":{}},{"name":"g","parameters":{"a":', '1}}]'], CONSTRAINED).map(
         ({ toolCalls }) => toolCalls,
       ),
     ).toEqual([
@@ -993,7 +1035,7 @@ describe('what a stream sends when', () => {
   });
 
   test('chosen arguments come with the name first', () => {
-    expect(deltas('named', ['{"a"', ':1}']).map(({ toolCalls }) => toolCalls)).toEqual([
+    expect(deltas('named', ['{"a"', ':1}'], CONSTRAINED).map(({ toolCalls }) => toolCalls)).toEqual([
       [{ index: 0, id: 'id0', name: 'f', arguments: '{"a"' }],
       [{ index: 0, arguments: ':1}' }],
       [],

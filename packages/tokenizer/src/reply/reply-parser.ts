@@ -18,6 +18,8 @@ export interface ReplyParserOptions {
   namedTool?: string;
   /** false: only the first call counts. */
   parallelToolCalls: boolean;
+  /** A constraint holds the reply to calls by the request's choice: then they are reported while they arrive. Default: false. */
+  isConstrained?: boolean;
   /** null: a think block is content like any other text. */
   reasoning: ReasoningState | null;
   /** Called once for each call, in order. */
@@ -28,14 +30,13 @@ export interface ReplyParserOptions {
  * Text of a sampled reply → reasoning, tool calls, content; at once or as it is sampled.
  *
  * However the text is cut into pieces, the deltas add up to the same, and to `result()`: arguments, too, have one spelling (JSON in
- * Python's spacing, numbers as sampled). There is one exception, since what was sent cannot be taken back. When a call turns out not to be
- * what its format asks for, `result()` has no calls and all of the text as content. A stream keeps the calls it has begun, adds the text
- * from there on as content (from the opening tag of the call, if nothing of it had been sent), and begins no more.
+ * Python's spacing, numbers as sampled). A call is reported when it is whole and its arguments are an object; if a constraint makes sure
+ * of both, as it arrives. A block that is no call is content from its opening tag on, with all that follows; whole calls before it count.
  *
- * A reply that was cut off is not malformed: a call that it had begun is told as far as it came, in one piece as in a stream, and `isCutOff` says so. Where it had
- * begun none, a reply that is calls by the request's choice has nothing to tell, and of any other the text is content.
+ * A reply that was cut off is not malformed: a call that had started is reported as far as it came, and `isCutOff` is set. If none had
+ * started, a reply that is calls by the request's choice has no content, and the text of any other is content.
  *
- * Text after a call is lost, white space alone in front of one is too. A call without arguments has `{}`. A last block that is not
+ * Text after a call is lost, and so is white space alone in front of one. A call without arguments has `{}`. A last block that is not
  * closed counts if its call is whole. A reply that ends while it reasons has neither content nor calls, whatever the request asked for.
  */
 export class ReplyParser {
@@ -43,8 +44,7 @@ export class ReplyParser {
   readonly #text = new ReplyText();
   readonly #record: ReplyRecord;
   readonly #reading: Reading;
-  #whole = '';
-  #contentFrom: number | null; // in #whole; null: the reply is still reasoning
+  #isReasoning: boolean;
   #isMalformed = false;
   #hasEnded = false;
   #isCutOff = false; // in a call
@@ -54,21 +54,21 @@ export class ReplyParser {
     this.#record = new ReplyRecord({
       toolCallId: (index) => options.toolCallId(index),
       holdsSpace: options.toolFormat !== null,
-      onStart: () => this.#text.unmark(),
+      isLive: options.isConstrained ?? false,
+      onReport: () => this.#text.unmark(),
     });
-    this.#contentFrom = options.reasoning?.startsInside === true ? null : 0;
+    this.#isReasoning = options.reasoning?.startsInside === true;
     this.#reading = this.#read();
   }
 
   /** Whether the next text is reasoning, as far as is known. */
   get isReasoning(): boolean {
-    return this.#contentFrom === null;
+    return this.#isReasoning;
   }
 
-  /** More of the reply. @returns what is new, and certain */
+  /** More of the reply. @returns the parts that are new, and certain */
   push(text: string): ReplyDelta {
     if (this.#hasEnded) throw new Error('push() after end()');
-    this.#whole += text;
     this.#text.append(text);
     this.#advance();
     return this.#record.takeDelta();
@@ -78,13 +78,13 @@ export class ReplyParser {
    * There is no more of the reply.
    *
    * @param options `isCutOff`: it did not end by itself, so that half a call is no mistake of the model
-   * @returns what was held back
+   * @returns the parts that were held back
    */
   end({ isCutOff = false }: { isCutOff?: boolean } = {}): ReplyDelta {
     if (this.#hasEnded) return this.#record.takeDelta();
     this.#hasEnded = true;
-    this.#text.end();
-    this.#advance(isCutOff);
+    this.#text.end({ isCutOff });
+    this.#advance();
     this.#record.flush();
     return this.#record.takeDelta();
   }
@@ -94,8 +94,7 @@ export class ReplyParser {
     this.end();
     const { reasoning: split, toolFormat } = this.#options;
     const reasoning = this.#record.reasoning === '' ? null : this.#record.reasoning;
-    if (this.#contentFrom === null) return { content: null, reasoning, toolCalls: [] };
-    if (this.#isMalformed) return { content: this.#whole.slice(this.#contentFrom), reasoning, toolCalls: [] };
+    if (this.#isReasoning) return { content: null, reasoning, toolCalls: [] };
     const { text: content, toolCalls } = this.#record;
     const isByRequest = isCallByRequest(toolFormat);
     const isNullable = toolCalls.length > 0 ? !isByRequest : split !== null && !split.isDisabled;
@@ -110,23 +109,32 @@ export class ReplyParser {
   *#read(): Reading {
     const { reasoning, parallelToolCalls } = this.#options;
     if (reasoning !== null) {
-      this.#contentFrom = null;
+      this.#isReasoning = true;
       if (!(yield* readReasoning(this.#text, reasoning, (text) => this.#record.reason(text)))) return;
-      this.#contentFrom = this.#text.position;
+      this.#isReasoning = false;
     }
     yield* callReader(this.#options)(this.#text, this.#record, !parallelToolCalls);
   }
 
-  /** @param isCutOff what the reading misses now is what was cut off: it had read all that was there */
-  #advance(isCutOff = false): void {
+  #advance(): void {
     try {
       if (!this.#isMalformed) this.#reading.next();
     } catch (error) {
       if (!(error instanceof MalformedReply)) throw error;
-      this.#isCutOff = isCutOff && (this.#record.toolCalls.length > 0 || isCallByRequest(this.#options.toolFormat));
-      this.#isMalformed = !this.#isCutOff;
+      this.#stopReading();
     }
     if (this.#isMalformed) this.#record.plain(this.#text.takeRest());
+  }
+
+  /** Stops at text that is no call. If it is that because the reply was cut off, the reading had read all that was there. */
+  #stopReading(): void {
+    const record = this.#record;
+    if (this.#text.isCutOff) record.report();
+    else record.drop();
+    const isInCall = record.toolCalls.length > 0 || isCallByRequest(this.#options.toolFormat);
+    const wasCut = this.#text.isCutOff && isInCall;
+    this.#isCutOff = wasCut || record.isHalf;
+    this.#isMalformed = !wasCut;
   }
 }
 

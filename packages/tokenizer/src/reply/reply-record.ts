@@ -22,7 +22,7 @@ export interface ParsedReply {
   content: string | null;
   reasoning: string | null;
   toolCalls: { id: string; name: string; arguments: string }[];
-  /** The reply was cut off within a call: the last one is half of one, or was not even begun. */
+  /** The reply was cut off within a call: the last one is half of one, or had not even started. */
   isCutOff?: true;
 }
 
@@ -30,16 +30,21 @@ interface ReplyRecordOptions {
   toolCallId: (index: number) => string;
   /** Hold white space at the start of the content back until other content follows: in front of a call it is lost. */
   holdsSpace: boolean;
-  onStart: () => void;
+  /** Calls are reported while they arrive: a constraint makes them whole. Others are reported once they are. */
+  isLive: boolean;
+  /** A call is being reported, so that its text is no content any more. */
+  onReport: () => void;
 }
 
-/** Collects a reply, and what of it was not given out yet. */
+/** Collects a reply, and the part of it that was not given out yet. */
 export class ReplyRecord implements CallWriter {
   reasoning = '';
   text = ''; // the content; `content` is the verb
   readonly toolCalls: ParsedReply['toolCalls'] = [];
   readonly #options: ReplyRecordOptions;
   #heldSpace = '';
+  #pending: { name: string; arguments: string } | null = null; // started, not reported
+  #isHalf = false;
   #delta: ReplyDelta = emptyDelta();
 
   constructor(options: ReplyRecordOptions) {
@@ -77,15 +82,15 @@ export class ReplyRecord implements CallWriter {
   }
 
   start(name: string): void {
-    this.#heldSpace = '';
-    const index = this.toolCalls.length;
-    const id = this.#options.toolCallId(index);
-    this.toolCalls.push({ id, name, arguments: '' });
-    this.#delta.toolCalls.push({ index, id, name, arguments: '' });
-    this.#options.onStart();
+    this.#pending = { name, arguments: '' };
+    if (this.#options.isLive) this.report();
   }
 
   arguments(fragment: string): void {
+    if (this.#pending !== null) {
+      this.#pending.arguments += fragment;
+      return;
+    }
     const index = this.toolCalls.length - 1;
     const call = this.toolCalls[index];
     if (call === undefined) throw new Error('arguments of a call that was not started');
@@ -93,6 +98,35 @@ export class ReplyRecord implements CallWriter {
     const last = this.#delta.toolCalls.at(-1);
     if (last?.index === index) last.arguments += fragment;
     else this.#delta.toolCalls.push({ index, arguments: fragment });
+  }
+
+  finish(): void {
+    this.report();
+    this.#isHalf = false;
+  }
+
+  /** Reports the call that was started last as far as it came. */
+  report(): void {
+    if (this.#pending === null) return;
+    const { name, arguments: text } = this.#pending;
+    this.#pending = null;
+    this.#isHalf = true;
+    this.#heldSpace = '';
+    const index = this.toolCalls.length;
+    const id = this.#options.toolCallId(index);
+    this.toolCalls.push({ id, name, arguments: text });
+    this.#delta.toolCalls.push({ index, id, name, arguments: text });
+    this.#options.onReport();
+  }
+
+  /** Drops the call that was started last unless it was reported: it is none, and its text is content. */
+  drop(): void {
+    this.#pending = null;
+  }
+
+  /** The last call that was reported is not finished. */
+  get isHalf(): boolean {
+    return this.#isHalf;
   }
 }
 

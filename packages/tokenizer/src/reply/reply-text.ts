@@ -18,28 +18,29 @@ const SPACE = /[ \t\r\n]*/y;
 export class ReplyText {
   #pending = '';
   #at = 0; // in #pending
-  #numPassed = 0; // characters in front of #pending
   #mark: number | null = null; // in #pending
   #sinceMark = ''; // the part of the marked text that lies in front of #pending
   #hasEnded = false;
+  #isCutOff = false;
 
   append(text: string): void {
     if (this.#mark !== null) {
       this.#sinceMark += this.#pending.slice(this.#mark, this.#at);
       this.#mark = 0;
     }
-    this.#numPassed += this.#at;
     this.#pending = this.#pending.slice(this.#at) + text;
     this.#at = 0;
   }
 
-  end(): void {
+  /** @param options `isCutOff`: the reply did not end by itself */
+  end({ isCutOff = false }: { isCutOff?: boolean } = {}): void {
     this.#hasEnded = true;
+    this.#isCutOff = isCutOff;
   }
 
-  /** Characters read so far. */
-  get position(): number {
-    return this.#numPassed + this.#at;
+  /** The reply has ended, and not by itself. */
+  get isCutOff(): boolean {
+    return this.#isCutOff;
   }
 
   /** From here on the text can be had back, until `unmark`. */
@@ -60,9 +61,7 @@ export class ReplyText {
 
   /** Back to the mark, which is gone then. */
   rewind(): void {
-    const end = this.#numPassed + this.#pending.length;
     this.#pending = this.rest();
-    this.#numPassed = end - this.#pending.length;
     this.#at = 0;
     this.unmark();
   }

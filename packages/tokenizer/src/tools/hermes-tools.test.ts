@@ -48,9 +48,18 @@ describe('the conversation', () => {
     ]);
   });
 
-  test.each([undefined, null, '', 'broken', '[1]', 7, {}])('arguments that are no object, %j, are {}', (args) => {
+  test.each([
+    [undefined, '{}'],
+    [null, '{}'],
+    ['', '{}'],
+    [{}, '{}'],
+    ['"{\\"a\\":1}"', '{"a": 1}'],
+    ['{"a": "half', '{"a": "half'],
+    ['[1]', '[1]'],
+    [7, '7'],
+  ])('arguments %j are written %s', (args, written) => {
     expect(withHermesTools([{ ...calls(call(args)), content: null }], [])[0]?.content).toBe(
-      '<tool_call>\n{"name": "add", "arguments": {}}\n</tool_call>',
+      `<tool_call>\n{"name": "add", "arguments": ${written}}\n</tool_call>`,
     );
   });
 

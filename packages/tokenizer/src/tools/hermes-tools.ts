@@ -1,6 +1,6 @@
 import { rewriteJsonText } from '../reply/json-reader.ts';
 import { pythonJson } from '../reply/python-json.ts';
-import { MalformedReply } from '../reply/reply-text.ts';
+import { readArguments } from '../contract/arguments-text.ts';
 import { contentText, type TemplateMessage } from '../contract/template-message.ts';
 
 const INSTRUCTION_ROLES: readonly unknown[] = ['system', 'developer'];
@@ -68,13 +68,10 @@ function callSource(call: unknown): string {
   return `{"name": ${pythonJson(name ?? '')}, "arguments": ${argumentsSource(value)}}`;
 }
 
-/** As for other templates: arguments that are no JSON object become `{}`, so that a damaged history does not end the conversation. */
+/** As for other templates: text that holds no object is written as it was said. */
 function argumentsSource(value: unknown): string {
-  try {
-    const source = typeof value === 'string' ? rewriteJsonText(value) : pythonJson(value ?? {});
-    return source.startsWith('{') ? source : '{}';
-  } catch (error) {
-    if (error instanceof MalformedReply) return '{}';
-    throw error;
-  }
+  if (typeof value !== 'string') return pythonJson(value ?? {});
+  if (value.trim() === '') return '{}';
+  const found = readArguments(value);
+  return found === null ? value : rewriteJsonText(found.source);
 }

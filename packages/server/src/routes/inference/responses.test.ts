@@ -221,7 +221,7 @@ describe('the request', () => {
   });
 
   test('calls of custom tools and within namespaces are named as their client knows them, there and back', async () => {
-    inference.model.sayText([called('code', { input: 'print(1)' }), called('crm__note', 'late')].join('\n'));
+    inference.model.sayText([called('code', { input: 'print(1)' }), called('crm__note', { text: 'late' })].join('\n'));
     const tools = [CUSTOM, SPACE];
     const { output } = await respond({ tools });
     expect(inference.lastRequest.reply?.tools?.map((tool) => tool.function)).toMatchObject([
@@ -232,8 +232,8 @@ describe('the request', () => {
     const calls = output.filter((item) => item.type === 'custom_tool_call');
     expect(calls).toMatchObject([
       { id: expect.stringMatching(/^ctc_/), name: 'code', input: 'print(1)' },
-      // What is no object with an input is an input itself.
-      { name: 'note', namespace: 'crm', input: '"late"' },
+      // Arguments without an input are an input themselves.
+      { name: 'note', namespace: 'crm', input: '{"text": "late"}' },
     ]);
     expect(calls[0]).not.toHaveProperty('namespace');
     const results = calls.map(({ call_id: id }) => ({ type: 'custom_tool_call_output', call_id: id, output: 'done' }));
@@ -244,7 +244,7 @@ describe('the request', () => {
         role: 'assistant',
         tool_calls: [
           { id: calls[0]!.call_id, function: { name: 'code', arguments: '{"input":"print(1)"}' } },
-          { id: calls[1]!.call_id, function: { name: 'crm__note', arguments: '{"input":"\\"late\\""}' } },
+          { id: calls[1]!.call_id, function: { name: 'crm__note', arguments: '{"input":"{\\"text\\": \\"late\\"}"}' } },
         ],
       },
       { role: 'tool', content: 'done' },

@@ -57,12 +57,12 @@ function toCallDelta(
   return { index, id, type: 'function', function: { name, ...(isNameAlone ? {} : { arguments: fragment }) } };
 }
 
-/** A reply that was cut off is not one to act on, calls or not; a call that the request named is the reply, and ends as one. */
+/** The finish reason of a reply: `tool_calls` if it stopped by itself and has calls that the request did not name. */
 export function toFinishReason(
   { finishReason, parsed }: { finishReason: FinishReason; parsed: ParsedReply | null },
   format: AnswerFormat,
 ): WireFinishReason {
-  const hasCalls = (parsed?.toolCalls.length ?? 0) > 0 && parsed?.isCutOff !== true;
+  const hasCalls = (parsed?.toolCalls.length ?? 0) > 0;
   return hasCalls && finishReason === 'stop' && format.toolChoice !== 'named' ? 'tool_calls' : finishReason;
 }
 

@@ -86,32 +86,12 @@ describe('finish_reason, in one piece and streamed alike', () => {
     expect((await outputsOf(chat)).at(-1)?.finish_reason).toBe(expected);
   });
 
-  test('half a call is not one to make, whatever cut it off', async () => {
-    const parsed = { content: null, toolCalls: [{ ...CALL, arguments: '{"a"' }], isCutOff: true as const };
-    for (const finishReason of ['stop', 'length'] as const) {
-      const chat: ScriptedChat = { ...CALLING, end: { parsed, finishReason } };
-      expect((await answerOf(chat)).choices[0]?.finish_reason).toBe(finishReason);
-      expect((await outputsOf(chat)).at(-1)?.finish_reason).toBe(finishReason);
-    }
-  });
-
   test('what stopped the choice is told beside it', async () => {
     const chat = { ...CALLING, end: { ...CALLING.end, stopReason: '</tool_call>' } };
     const [choice] = (await answerOf(chat)).choices;
     expect([choice?.finish_reason, choice?.stop_reason]).toEqual(['tool_calls', '</tool_call>']);
     expect((await outputsOf(chat)).at(-1)?.stop_reason).toBe('</tool_call>');
   });
-});
-
-test('calls that turn out to be malformed are not ones to act on, though a stream has begun to tell them', async () => {
-  const text = '<tool_call>{"name": "f", oops';
-  const steps = [...STEPS.slice(0, 2), { ids: [12], text: 'oops', reply: { content: 'oops' } }];
-  const chat: ScriptedChat = { ...CALLING, steps, end: { parsed: { content: text } } };
-  const [choice] = (await answerOf(chat)).choices;
-  expect(choice).toMatchObject({ message: { content: text }, finish_reason: 'stop' });
-  const outputs = await outputsOf(chat);
-  expect(outputs.map((output) => output.delta.content)).toEqual([null, 'oops', undefined]);
-  expect(outputs.at(-1)?.finish_reason).toBe('stop');
 });
 
 describe('the deltas of a stream', () => {

@@ -1,6 +1,7 @@
 import type { Usage } from '@trainyard/generation';
 import type { Message, MessageEvent, MessageReplyBlock, MessageStopReason, MessageUsage } from '@trainyard/protocol';
 
+import { isObject } from '../../json/is-object.ts';
 import { JsonText } from '../../json/ordered-json.ts';
 import type { AnswerIdentity } from '../chat/chat-answer.ts';
 import { type BlockEvent, collectBlocks, type ReplyBlock, type ReplyEnd } from '../reply-blocks.ts';
@@ -48,23 +49,24 @@ export async function* toMessageEvents(
   // Already here: clients that put a message together keep of its end what they know.
   const recorded = format.recordId === null ? {} : { record_id: format.recordId };
   yield { type: 'message_start', message: { ...opening(format), ...recorded } };
-  let input = new InputPieces();
   for await (const event of events) {
     switch (event.kind) {
       case 'opened':
-        input = new InputPieces();
         yield { type: 'content_block_start', index: event.index, content_block: emptyBlock(event.block) };
         break;
-      case 'grown': {
-        const text = event.block.kind === 'call' ? input.take(event.text) : event.text;
-        if (text !== '' && !(format.omitsThoughts && event.block.kind === 'reasoning'))
-          yield { type: 'content_block_delta', index: event.index, delta: toDelta(event.block, text) };
+      case 'grown':
+        if (event.block.kind !== 'call' && !(format.omitsThoughts && event.block.kind === 'reasoning'))
+          yield { type: 'content_block_delta', index: event.index, delta: toDelta(event.block.kind, event.text) };
         break;
-      }
       case 'closed':
         if (event.block.kind === 'reasoning') {
           const { signature } = toThinking(event.text, format);
           yield { type: 'content_block_delta', index: event.index, delta: { type: 'signature_delta', signature } };
+        }
+        // Only here is it known that the input is an object. Without a delta the client keeps the `{}` of the block.
+        if (event.block.kind === 'call' && isObjectText(event.text)) {
+          const delta = { type: 'input_json_delta' as const, partial_json: event.text };
+          yield { type: 'content_block_delta', index: event.index, delta };
         }
         yield { type: 'content_block_stop', index: event.index };
         break;
@@ -136,54 +138,24 @@ function edits({ hasEdits }: MessageFormat): { context_management?: { applied_ed
   return hasEdits ? { context_management: { applied_edits: [] } } : {};
 }
 
-const OBJECT_START = /^[ \t\n\r]*\{/;
-
-/** The arguments as they were written, where they are an object; else `{}`. Those that were cut off are none: `stop_reason` tells it. */
+/** The arguments as they were written; `{}` for a call that was cut off, which `stop_reason` reports. */
 function toInput(text: string): JsonText {
-  return new JsonText(OBJECT_START.test(text) && isJson(text) ? text : '{}');
+  return new JsonText(isObjectText(text) ? text : '{}');
 }
 
-function isJson(text: string): boolean {
+function isObjectText(text: string): boolean {
   try {
-    JSON.parse(text);
-    return true;
+    return isObject(JSON.parse(text));
   } catch {
     return false;
   }
 }
 
-/** The arguments of one call in a stream. Those that do not begin as an object are left out, so that the input stays `{}` as in the whole answer. */
-class InputPieces {
-  /** The beginning, before it was known. */
-  #blank = '';
-  #isObject: boolean | null = null;
-
-  /** @returns what can be told now */
-  take(text: string): string {
-    if (this.#isObject !== null) return this.#isObject ? text : '';
-    const all = this.#blank + text;
-    if (BLANK.test(all)) {
-      this.#blank = all;
-      return '';
-    }
-    this.#isObject = OBJECT_START.test(all);
-    return this.#isObject ? all : '';
-  }
-}
-
-const BLANK = /^[ \t\n\r]*$/;
-
-function toDelta(block: ReplyBlock, text: string): Extract<MessageEvent, { type: 'content_block_delta' }>['delta'] {
-  switch (block.kind) {
-    case 'text':
-      return { type: 'text_delta', text };
-    case 'reasoning':
-      return { type: 'thinking_delta', thinking: text };
-    case 'call':
-      return { type: 'input_json_delta', partial_json: text };
-    default:
-      return block satisfies never;
-  }
+function toDelta(
+  kind: 'text' | 'reasoning',
+  text: string,
+): Extract<MessageEvent, { type: 'content_block_delta' }>['delta'] {
+  return kind === 'text' ? { type: 'text_delta', text } : { type: 'thinking_delta', thinking: text };
 }
 
 function ending(

@@ -142,7 +142,7 @@ export function toArguments(input: string): string {
   return JSON.stringify({ input });
 }
 
-/** The input of a custom tool in the arguments of its call; all of them, where the model wrote something else. */
+/** The input of a custom tool in the arguments of its call; all of them if the model wrote other members. */
 export function toInput(written: string): string {
   try {
     const value: unknown = JSON.parse(written);
