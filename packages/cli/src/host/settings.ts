@@ -50,7 +50,7 @@ const HELP = {
   requestTemplates:
     'on = run chat templates that come with requests, in processes of their own; off = refuse them (on)',
   specialTokens: 'plain = texts of control tokens in messages stay text; control = they become tokens (plain)',
-  toolParser: 'auto, hermes, qwen_xml, llama3_json, mistral or pythonic: how the model writes tool calls (auto)',
+  toolParser: 'format of tool calls: auto, hermes, qwen_xml, llama3_json, mistral, pythonic, kimi_k2, glm, … (auto)',
   reasoningContent: 'on = answer reasoning as reasoning_content too (off)',
   choiceRecords: 'on = keep what is sampled from trained models for a while, for training to go by; off (on)',
   choiceRecordHours: 'how long a record of a choice is kept, hours (24)',

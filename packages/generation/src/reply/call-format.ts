@@ -42,6 +42,53 @@ export function callFormat(format: ToolFormat, { tools, isParallel, mark }: Call
       );
       return sequence(mark('[TOOL_CALLS]'), text('['), calls, text(']'));
     }
+    case 'kimi_k2': {
+      const call = alternatives(tools, (tool) =>
+        sequence(
+          mark('<|tool_call_begin|>'),
+          text(`functions.${tool.function.name}:`),
+          NUMBER,
+          mark('<|tool_call_argument_begin|>'),
+          json(closedArguments(tool)),
+          mark('<|tool_call_end|>'),
+        ),
+      );
+      const calls = several(call, text(''), isParallel);
+      return sequence(mark('<|tool_calls_section_begin|>'), calls, mark('<|tool_calls_section_end|>'));
+    }
+    case 'glm': {
+      const call = alternatives(tools, (tool) => sequence(text(tool.function.name), LINE, ...parametersOf(tool, GLM)));
+      return several(sequence(mark('<tool_call>'), call, text('</tool_call>')), LINE, isParallel);
+    }
+    case 'minimax_m2': {
+      const call = alternatives(tools, (tool) =>
+        sequence(
+          text(`<invoke name="${tool.function.name}">`),
+          LINE,
+          ...parametersOf(tool, MINIMAX),
+          text('</invoke>'),
+        ),
+      );
+      const calls = several(call, LINE, isParallel);
+      return sequence(mark('<minimax:tool_call>'), LINE, calls, LINE, mark('</minimax:tool_call>'));
+    }
+    case 'granite':
+    case 'nemotron': {
+      const calls = several(
+        alternatives(tools, (tool) => jsonCall(tool, 'arguments')),
+        text(', '),
+        isParallel,
+      );
+      const list = [text('['), calls, text(']')];
+      return format === 'granite'
+        ? sequence(mark('<|tool_call|>'), ...list)
+        : sequence(mark('<TOOLCALL>'), ...list, mark('</TOOLCALL>'));
+    }
+    case 'cohere': {
+      const calls = several(alternatives(tools, cohereCall), text(',\n    '), isParallel);
+      return sequence(mark('<|START_ACTION|>'), text('[\n    '), calls, text('\n]'), mark('<|END_ACTION|>'));
+    }
+    case 'harmony': // its channels are chosen before it is known whether there will be a call
     case 'pythonic':
     case 'json_array':
     case 'named':
@@ -68,20 +115,48 @@ function wholeObject(tool: ToolDescription, argumentsKey: string): Format {
   });
 }
 
-/** Parameters in the order of the schema, each once; what is in them is text. */
-function xmlCall({ function: { name, parameters } }: ToolDescription): Format {
+function cohereCall(tool: ToolDescription): Format {
+  const head = `", "tool_name": ${JSON.stringify(tool.function.name)}, "parameters": `;
+  return sequence(text('{"tool_call_id": "'), NUMBER, text(head), json(closedArguments(tool)), text('}'));
+}
+
+/** How a format writes a parameter whose value is text. */
+interface ParameterTags {
+  open: (key: string) => string;
+  close: string;
+  /** Texts that no value has. */
+  excludes: readonly string[];
+}
+
+const QWEN: ParameterTags = {
+  open: (key) => `<parameter=${key}>`,
+  close: '</parameter>',
+  excludes: ['<parameter=', '</function>'],
+};
+const GLM: ParameterTags = {
+  open: (key) => `<arg_key>${key}</arg_key>\n<arg_value>`,
+  close: '</arg_value>',
+  excludes: ['<arg_key>', '</tool_call>'],
+};
+const MINIMAX: ParameterTags = {
+  open: (key) => `<parameter name="${key}">`,
+  close: '</parameter>',
+  excludes: ['<parameter name=', '</invoke>'],
+};
+
+function xmlCall(tool: ToolDescription): Format {
+  return sequence(text(`<function=${tool.function.name}>`), LINE, ...parametersOf(tool, QWEN), text('</function>'));
+}
+
+/** Parameters in the order of the schema, each once; their values are text. */
+function parametersOf({ function: { parameters } }: ToolDescription, tags: ParameterTags): Format[] {
   const { properties, required } = (parameters ?? {}) as { properties?: object | null; required?: unknown };
   const isRequired = new Set(Array.isArray(required) ? required : []);
-  const written = keysOf(properties ?? {}).map((key) => {
-    const parameter = sequence(
-      text(`<parameter=${key}>`),
-      { type: 'any_text', excludes: ['<parameter=', '</function>'] },
-      text('</parameter>'),
-      LINE,
-    );
+  return keysOf(properties ?? {}).map((key) => {
+    const value: Format = { type: 'any_text', excludes: tags.excludes };
+    const parameter = sequence(text(tags.open(key)), value, text(tags.close), LINE);
     return isRequired.has(key) ? parameter : { type: 'optional', content: parameter };
   });
-  return sequence(text(`<function=${name}>`), LINE, ...written, text('</function>'));
 }
 
 function closedArguments(tool: ToolDescription): Readonly<Record<string, unknown>> {
@@ -112,4 +187,5 @@ function json(schema: unknown): Format {
   return { type: 'json_schema', json_schema: schema };
 }
 
+const NUMBER: Format = { type: 'regex', pattern: '[0-9]+' };
 const LINE: Format = { type: 'optional', content: text('\n') };

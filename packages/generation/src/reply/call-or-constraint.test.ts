@@ -21,6 +21,12 @@ const HERMES = teaching('<tool_call>');
 const XML = teaching('<tool_call><function=x><parameter=y>');
 const LLAMA = teaching('<|python_tag|>');
 const MISTRAL = teaching('[TOOL_CALLS]');
+const KIMI = teaching('<|tool_call_argument_begin|>');
+const GLM = teaching('<tool_call><arg_key>');
+const MINIMAX = teaching('<minimax:tool_call>');
+const GRANITE = teaching('<|tool_call|> JSON list');
+const NEMOTRON = teaching('<TOOLCALL>');
+const COHERE = teaching('<|START_ACTION|>');
 const PYTHONIC = teaching('[f(x=1)]');
 
 const ANSWER: ConstraintSpec = {
@@ -86,6 +92,55 @@ describe.each(FORMATS)('with a constraint and tools to call or not, a %s reply',
     expect(outcome(call, source, { toolChoice: 'none' }).text).toMatch(/^\{"name":"/);
     expect(harness.reply(call, { constraint: ANSWER }, source).text()).toMatch(/^\{"name":"/);
   });
+});
+
+const JSON_CALL = '{"name": "f", "arguments": {"x": 1}}';
+const kimi = (index: number) =>
+  `<|tool_call_begin|>functions.f:${index}<|tool_call_argument_begin|>{"x": 1}<|tool_call_end|>`;
+const kimiSection = (calls: string) => `<|tool_calls_section_begin|>${calls}<|tool_calls_section_end|>`;
+const glm = '<tool_call>f\n<arg_key>x</arg_key>\n<arg_value>1</arg_value>\n</tool_call>';
+const invoke = '<invoke name="f">\n<parameter name="x">1</parameter>\n</invoke>';
+const minimaxSection = (calls: string) => `<minimax:tool_call>\n${calls}\n</minimax:tool_call>`;
+const cohere = (index: number) => `    {"tool_call_id": "${index}", "tool_name": "f", "parameters": {"x": 1}}`;
+const FAMILIES = [
+  ['kimi_k2', KIMI, kimiSection(kimi(0)), kimiSection(kimi(0) + kimi(1))],
+  ['glm', GLM, glm, `${glm}\n${glm}`],
+  ['minimax_m2', MINIMAX, minimaxSection(invoke), minimaxSection(`${invoke}\n${invoke}`)],
+  ['granite', GRANITE, `<|tool_call|>[${JSON_CALL}]`, `<|tool_call|>[${JSON_CALL}, ${JSON_CALL}]`],
+  ['nemotron', NEMOTRON, `<TOOLCALL>[${JSON_CALL}]</TOOLCALL>`, `<TOOLCALL>[${JSON_CALL}, ${JSON_CALL}]</TOOLCALL>`],
+  [
+    'cohere',
+    COHERE,
+    `<|START_ACTION|>[\n${cohere(0)}\n]<|END_ACTION|>`,
+    `<|START_ACTION|>[\n${cohere(0)},\n${cohere(1)}\n]<|END_ACTION|>`,
+  ],
+] as const;
+
+test.each(FAMILIES)(
+  'with a constraint and tools to call or not, a reply in the format %s',
+  (_name, source, one, two) => {
+    const call = 'f{"x": 1}';
+    expect(outcome(one, source)).toEqual({ text: one, content: null, calls: [call], finishReason: 'stop' });
+    expect(outcome(two, source)).toEqual({ text: two, content: null, calls: [call, call], finishReason: 'stop' });
+    expect(outcome(two, source, { parallelToolCalls: false }).calls).toEqual([call]);
+    expect(outcome('{"name":"Ann"}', source).text).toBe('{"name":"Ann"}');
+    expect(outcome('Well, ', source).text).not.toBe('Well, ');
+  },
+);
+
+test.each([
+  ...FORMATS,
+  ...FAMILIES,
+  ['harmony', teaching('<|channel|>functions<|call|>')],
+  ['pythonic', PYTHONIC],
+] as const)('calls that are forced do not depend on the format %s', (_name, source) => {
+  const held = (toolChoice: ReplyReading['toolChoice'], text: string) =>
+    harness
+      .reply(text, { reply: reading({ toolChoice }) }, source)
+      .finished()
+      ?.parsed?.toolCalls.map((made) => made.name + made.arguments);
+  expect(held('required', '[{"name": "f", "parameters": {"x": 1}}]')).toEqual(['f{"x": 1}']);
+  expect(held({ name: 'g' }, '{"x": 2}')).toEqual(['g{"x": 2}']);
 });
 
 describe('a call beside a constraint', () => {

@@ -49,10 +49,10 @@ describe('a reply that is read', () => {
   });
 
   test('is refused where calls come in a format that is not known', () => {
-    const glm = `${THINKER}{# <arg_key> #}`;
-    const { failed } = reply('x', { reply: reading() }, glm);
+    const unknown = `${TURNS}{% if tools %}{{ tools | tojson }}{{ '<call>' }}{% endif %}`;
+    const { failed } = reply('x', { reply: reading() }, unknown);
     expect(failed).toMatchObject({ code: 'engine.invalid_request', param: 'reply.toolChoice' });
-    expect(sum(reply('x', { reply: reading({ toolChoice: 'none' }) }, glm)).content).toBe('x');
+    expect(sum(reply('x', { reply: reading({ toolChoice: 'none' }) }, unknown)).content).toBe('x');
   });
 
   test('of a beam search is read, too', () => {

@@ -74,6 +74,7 @@ export class ReplyReader {
         ...(typeof toolChoice === 'object' ? { namedTool: toolChoice.name } : {}),
         parallelToolCalls,
         isConstrained: this.#isConstrained,
+        callsAreText: toolChoice === 'none',
         reasoning: this.#traits.reasoning,
         toolCallId: () => randomToolCallId(this.#traits.toolFormat),
       });
@@ -100,7 +101,7 @@ export function createReplyReader(
       'the chat template writes tools in a format whose calls cannot be read: ask for none, for required, or for one tool by name',
     );
   }
-  if (reading.toolChoice === 'none' && traits.reasoning === null) return null;
+  if (reading.toolChoice === 'none' && traits.reasoning === null && traits.toolFormat !== 'harmony') return null;
   return new ReplyReader(reading, traits, isConstrained);
 }
 
@@ -125,7 +126,7 @@ export function toolsInOrder({ tools, toolsText }: ReplyReading): readonly ToolD
 }
 
 function toolFormatOf({ toolChoice }: ReplyReading, traits: ReplyTraits): ToolFormat | null {
-  if (toolChoice === 'none') return null;
+  if (toolChoice === 'none') return traits.toolFormat === 'harmony' ? 'harmony' : null;
   if (toolChoice === 'auto') return traits.toolFormat;
   return toolChoice === 'required' ? 'json_array' : 'named';
 }

@@ -19,7 +19,9 @@ export interface ModelConfig {
   readonly vllmUrls: readonly string[];
 }
 
-export const TOOL_PARSERS = ['auto', 'hermes', 'qwen_xml', 'llama3_json', 'mistral', 'pythonic'] as const;
+export const TOOL_PARSERS = [
+  'auto', 'hermes', 'qwen_xml', 'llama3_json', 'mistral', 'pythonic', 'kimi_k2', 'glm', 'granite', 'nemotron', 'minimax_m2', 'harmony', 'cohere',
+] as const; // prettier-ignore
 export type ToolParser = (typeof TOOL_PARSERS)[number];
 
 /** The default model: Apache-2.0, 98 MB, trainable on two cores. */

@@ -9,6 +9,8 @@ export interface CallObjectRules {
    * must be recognised: it needs both a name and arguments, and may have `id` and `type` besides.
    */
   isMarked: boolean;
+  /** Default: `name`. */
+  nameKey?: 'tool_name';
 }
 
 const ARGUMENT_KEYS: readonly string[] = ['arguments', 'parameters'];
@@ -24,6 +26,7 @@ export function* readCallObject(text: ReplyText, calls: CallWriter, rules: CallO
   let name: string | null = null;
   let earlyArguments: string | null = null; // those in front of the name
   let hasArguments = false;
+  const nameKey = rules.nameKey ?? 'name';
   yield* text.expect('{');
   if ((yield* text.skipSpace()) === '}') throw new MalformedReply('a call without a name');
   for (;;) {
@@ -32,7 +35,7 @@ export function* readCallObject(text: ReplyText, calls: CallWriter, rules: CallO
     yield* text.skipSpace();
     yield* text.expect(':');
     yield* text.skipSpace();
-    if (key === 'name' && name === null) {
+    if (key === nameKey && name === null) {
       name = yield* readJsonString(text);
       if (name === '') throw new MalformedReply('a call with an empty name');
       if (rules.isMarked || earlyArguments !== null) calls.start(name);
@@ -46,7 +49,7 @@ export function* readCallObject(text: ReplyText, calls: CallWriter, rules: CallO
         if (!rules.isMarked) calls.start(name);
         yield* rewriteArguments(text, (fragment) => calls.arguments(fragment));
       }
-    } else if (key !== 'name' && !ARGUMENT_KEYS.includes(key) && (rules.isMarked || HARMLESS_KEYS.includes(key))) {
+    } else if (key !== nameKey && !ARGUMENT_KEYS.includes(key) && (rules.isMarked || HARMLESS_KEYS.includes(key))) {
       yield* rewriteJson(text, () => {});
     } else {
       throw new MalformedReply(`unexpected key ${key}`);
@@ -71,6 +74,11 @@ export function* readCallArray(text: ReplyText, calls: CallWriter, rules: CallOb
     text.skip(1);
     return text.unmark();
   }
+  yield* readCallList(text, calls, rules, isSingle);
+}
+
+/** As {@link readCallArray}, behind the opening bracket. @throws {MalformedReply} */
+export function* readCallList(text: ReplyText, calls: CallWriter, rules: CallObjectRules, isSingle: boolean): Reading {
   for (;;) {
     yield* readCallObject(text, calls, rules);
     calls.finish();

@@ -4,8 +4,10 @@ import type { Reading, ReplyText } from './reply-text.ts';
 export interface CallWriter {
   /** Text for the reader of the reply. Text after the first call is lost. */
   content(text: string): void;
-  /** A call whose name is known. */
-  start(name: string): void;
+  /** Reasoning that the format itself marks. */
+  reason(text: string): void;
+  /** A call whose name is known. @param id from the reply, if its format has ids that templates write again */
+  start(name: string, id?: string): void;
   /** More of the arguments of the call that was started last. */
   arguments(fragment: string): void;
   /** The call that was started last is whole, and its arguments are an object. */

@@ -1,4 +1,4 @@
-import { readCallArray, readCallObject, rewriteArguments } from './call-object.ts';
+import { type CallObjectRules, readCallArray, readCallObject, rewriteArguments } from './call-object.ts';
 import type { CallReader, CallWriter } from './call-writer.ts';
 import { MalformedReply, type Reading, type ReplyText } from './reply-text.ts';
 
@@ -65,6 +65,55 @@ function* readNameAndArguments(text: ReplyText, calls: CallWriter): Reading {
   calls.start(name);
   yield* rewriteArguments(text, (fragment) => calls.arguments(fragment));
 }
+
+/** A list of objects after a mark; the closing mark need not be there. */
+function listReader(marks: readonly string[], closing: string | null, rules: CallObjectRules): CallReader {
+  return function* (text, calls, isSingle) {
+    while ((yield* scanAndMark(text, marks, calls)) !== null) {
+      yield* text.skipSpace();
+      yield* readCallArray(text, calls, rules, isSingle);
+      if (isSingle || closing === null) return;
+      yield* text.skipSpace();
+      yield* text.expectUnlessEnded(closing);
+    }
+  };
+}
+
+/** `<|tool_call|>[{"name": …, "arguments": {…}}]`; Granite 3.1 has another mark. */
+export const readGranite = listReader(['<|tool_call|>', '<tool_call>'], null, MARKED);
+
+/** `<TOOLCALL>[{"name": …, "arguments": {…}}]</TOOLCALL>`. */
+export const readNemotron = listReader(['<TOOLCALL>'], '</TOOLCALL>', MARKED);
+
+const KIMI_CALL = '<|tool_call_begin|>';
+const KIMI_SECTION = '<|tool_calls_section_begin|>';
+
+/**
+ * `<|tool_call_begin|>functions.NAME:INDEX<|tool_call_argument_begin|>{…}<|tool_call_end|>`, repeated, within a section. The id is that of
+ * the call: templates write it again.
+ */
+export const readKimi: CallReader = function* (text, calls, isSingle) {
+  let mark = yield* scanAndMark(text, [KIMI_SECTION, KIMI_CALL], calls);
+  while (mark !== null) {
+    if (mark === KIMI_SECTION) {
+      yield* text.skipSpace();
+      yield* text.expect(KIMI_CALL);
+    }
+    yield* text.skipSpace();
+    const id = yield* text.takeAll(/[^<\s]+/y);
+    const name = id.replace(/^functions\./, '').replace(/:\d+$/, '');
+    if (name === '') throw new MalformedReply('a call without a name');
+    yield* text.skipSpace();
+    yield* text.expect('<|tool_call_argument_begin|>');
+    calls.start(name, id);
+    yield* rewriteArguments(text, (fragment) => calls.arguments(fragment));
+    yield* text.skipSpace();
+    yield* text.expectUnlessEnded('<|tool_call_end|>');
+    calls.finish();
+    if (isSingle) return;
+    mark = yield* scanAndMark(text, [KIMI_SECTION, KIMI_CALL], calls);
+  }
+};
 
 /** `[{"name": …, "parameters": {…}}]` and nothing else: what `tool_choice: "required"` makes the model write. */
 export const readJsonArray: CallReader = function* (text, calls, isSingle) {

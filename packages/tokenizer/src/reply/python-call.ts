@@ -28,6 +28,19 @@ export function parsePythonCall(source: string): { name: string; arguments: stri
   return { name, arguments: objectSource(entries) };
 }
 
+/** A literal of Python as JSON; null for a text that is none. */
+export function pythonLiteralJson(source: string): string | null {
+  try {
+    const scanner = new Scanner(source);
+    const json = literal(scanner, 0);
+    scanner.match(/$/y);
+    return json;
+  } catch (error) {
+    if (error instanceof MalformedReply) return null;
+    throw error;
+  }
+}
+
 class Scanner {
   readonly #source: string;
   #at = 0;

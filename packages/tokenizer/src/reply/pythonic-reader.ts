@@ -1,3 +1,4 @@
+import { readCallList } from './call-object.ts';
 import type { CallReader } from './call-writer.ts';
 import { scanAndMark } from './json-call-readers.ts';
 import { parsePythonCall } from './python-call.ts';
@@ -5,10 +6,7 @@ import { MalformedReply, type Reading, type ReplyText } from './reply-text.ts';
 
 const OPENINGS = ['<|tool_call_start|>', '<|python_start|>', '<|python_tag|>'];
 
-/**
- * `[f(a=1), g(b="x")]`: a reply that starts with such a list, or one after an opening tag. A call is given out when its parenthesis
- * closes.
- */
+/** `[f(a=1), g(b="x")]`: a reply that starts with such a list, or one after an opening tag. LFM2 writes objects there when it is told to. */
 export const readPythonic: CallReader = function* (text, calls, isSingle) {
   text.mark();
   if ((yield* text.skipSpace()) !== '[') {
@@ -17,6 +15,7 @@ export const readPythonic: CallReader = function* (text, calls, isSingle) {
     yield* text.skipSpace();
   }
   yield* text.expect('[');
+  if ((yield* text.skipSpace()) === '{') return yield* readCallList(text, calls, { isMarked: true }, isSingle);
   for (;;) {
     const call = parsePythonCall(yield* readCallSource(text));
     calls.start(call.name);

@@ -1,19 +1,19 @@
 import type { ToolDescription } from '../contract/tool-description.ts';
+import { CallArguments } from './call-arguments.ts';
 import type { CallReader, CallWriter } from './call-writer.ts';
 import { scanAndMark } from './json-call-readers.ts';
-import { pythonJson } from './python-json.ts';
 import { MalformedReply, type Reading, type ReplyText } from './reply-text.ts';
-import { jsonOfText, schemaTypes, type JsonType } from './schema-value.ts';
 
 const TOOL_CALL = '<tool_call>';
 const FUNCTION = '<function=';
 const PARAMETER = '<parameter=';
-const VALUE_ENDS = ['</parameter>', PARAMETER, '</function>'];
+const PARAMETER_END = '</parameter>';
+const FUNCTION_END = '</function>';
+const CALL_END = '</tool_call>';
 
 /**
  * `<tool_call><function=NAME><parameter=KEY>VALUE</parameter>…</function></tool_call>`, with or without the outer tag. One newline at each
- * end of VALUE is not part of it, and the tool's schema says what it is. Each value is given out when it is complete; a value that the
- * reply ends in is no value.
+ * end of VALUE is not part of it, and the tool's schema says what it is. A value that the reply ends in is no value.
  */
 export function qwenXmlReader(tools: readonly ToolDescription[]): CallReader {
   return function* (text, calls, isSingle) {
@@ -31,22 +31,15 @@ export function qwenXmlReader(tools: readonly ToolDescription[]): CallReader {
 }
 
 function* readFunction(text: ReplyText, calls: CallWriter, tools: readonly ToolDescription[]): Reading {
-  const name = yield* readTagName(text);
-  const tool = tools.find((candidate) => candidate.function.name === name);
-  calls.start(name);
-  const keys = new Set<string>();
-  for (;;) {
-    yield* text.skipSpace();
-    if (!(yield* text.accept(PARAMETER))) break;
+  const written = new CallArguments(calls, tools, yield* readTagName(text));
+  yield* text.skipSpace();
+  while (yield* text.accept(PARAMETER)) {
     const key = yield* readTagName(text);
-    if (keys.has(key)) throw new MalformedReply(`parameter ${key} twice`);
-    const value = jsonOfText(yield* readValue(text), parameterTypes(tool, key));
-    calls.arguments(`${keys.size === 0 ? '{' : ', '}${pythonJson(key)}: ${value}`);
-    keys.add(key);
+    written.add(key, yield* readValue(text, written));
+    yield* text.skipSpace();
   }
-  yield* text.expectUnlessEnded('</function>');
-  calls.arguments(keys.size === 0 ? '{}' : '}');
-  calls.finish();
+  yield* text.expectUnlessEnded(FUNCTION_END);
+  written.finish();
 }
 
 /** The rest of `<function=` or `<parameter=`. */
@@ -57,16 +50,25 @@ function* readTagName(text: ReplyText): Reading<string> {
   return name;
 }
 
-function* readValue(text: ReplyText): Reading<string> {
+/**
+ * A value, which need not be closed. Tags inside are part of it unless what follows a value comes behind them: another parameter of the
+ * tool, or the end of the call.
+ */
+function* readValue(text: ReplyText, written: CallArguments): Reading<string> {
   let value = '';
-  const end = yield* text.scanTo(VALUE_ENDS, (piece) => (value += piece));
-  if (end === null) throw new MalformedReply('a value that is not closed');
-  if (end === VALUE_ENDS[0]) text.skip(end.length);
+  for (;;) {
+    const end = yield* text.scanTo([PARAMETER_END, PARAMETER, FUNCTION_END], (piece) => (value += piece));
+    if (end === null) throw new MalformedReply('a value that is not closed');
+    if (yield* isEnd(text, end, written)) break;
+    text.skip(end.length);
+    value += end;
+  }
+  yield* text.accept(PARAMETER_END);
   return value.replace(/^\n/, '').replace(/\n$/, '');
 }
 
-function parameterTypes(tool: ToolDescription | undefined, key: string): ReadonlySet<JsonType> {
-  const properties = tool?.function.parameters?.['properties'];
-  const isKnown = typeof properties === 'object' && properties !== null && Object.hasOwn(properties, key);
-  return schemaTypes(isKnown ? (properties as Record<string, unknown>)[key] : undefined);
+function* isEnd(text: ReplyText, tag: string, written: CallArguments): Reading<boolean> {
+  if (tag === PARAMETER) return yield* text.isTagged(tag, (name) => written.knows(name.trim()) !== false);
+  const next = tag === PARAMETER_END ? [PARAMETER, FUNCTION_END, CALL_END] : [CALL_END, TOOL_CALL, FUNCTION];
+  return yield* text.isFollowedBy(next, tag.length);
 }

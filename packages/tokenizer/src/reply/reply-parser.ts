@@ -1,6 +1,18 @@
 import type { ToolDescription } from '../contract/tool-description.ts';
 import type { CallReader } from './call-writer.ts';
-import { readHermes, readJsonArray, readLlamaJson, readMistral } from './json-call-readers.ts';
+import { readCohere } from './cohere-reader.ts';
+import { glmReader } from './glm-reader.ts';
+import { harmonyReader } from './harmony-reader.ts';
+import {
+  readGranite,
+  readHermes,
+  readJsonArray,
+  readKimi,
+  readLlamaJson,
+  readMistral,
+  readNemotron,
+} from './json-call-readers.ts';
+import { minimaxReader } from './minimax-reader.ts';
 import { readNamed } from './named-reader.ts';
 import { readPythonic } from './pythonic-reader.ts';
 import { qwenXmlReader } from './qwen-xml-reader.ts';
@@ -10,10 +22,12 @@ import { MalformedReply, ReplyText, type Reading } from './reply-text.ts';
 import type { ToolFormat } from './tool-format.ts';
 
 export interface ReplyParserOptions {
-  /** The request's tools: their schemas say what the untyped values of `qwen_xml` are. */
+  /** The request's tools: their schemas say what values are that a format writes as text. */
   tools: readonly ToolDescription[] | null;
   /** null: no tool calls are looked for. */
   toolFormat: ToolFormat | null;
+  /** `harmony` marks reasoning and content, too, and is read without tools: then calls are text. Default: false. */
+  callsAreText?: boolean;
   /** For `named`: the tool whose arguments the reply is. */
   namedTool?: string;
   /** false: only the first call counts. */
@@ -143,7 +157,7 @@ function isCallByRequest(toolFormat: ToolFormat | null): boolean {
   return toolFormat === 'json_array' || toolFormat === 'named';
 }
 
-function callReader({ toolFormat, tools, namedTool }: ReplyParserOptions): CallReader {
+function callReader({ toolFormat, tools, namedTool, callsAreText = false }: ReplyParserOptions): CallReader {
   switch (toolFormat) {
     case 'hermes':
       return readHermes;
@@ -155,6 +169,20 @@ function callReader({ toolFormat, tools, namedTool }: ReplyParserOptions): CallR
       return readMistral;
     case 'pythonic':
       return readPythonic;
+    case 'kimi_k2':
+      return readKimi;
+    case 'glm':
+      return glmReader(tools ?? []);
+    case 'granite':
+      return readGranite;
+    case 'nemotron':
+      return readNemotron;
+    case 'minimax_m2':
+      return minimaxReader(tools ?? []);
+    case 'harmony':
+      return harmonyReader(!callsAreText);
+    case 'cohere':
+      return readCohere;
     case 'json_array':
       return readJsonArray;
     case 'named':

@@ -43,7 +43,7 @@ export class ReplyRecord implements CallWriter {
   readonly toolCalls: ParsedReply['toolCalls'] = [];
   readonly #options: ReplyRecordOptions;
   #heldSpace = '';
-  #pending: { name: string; arguments: string } | null = null; // started, not reported
+  #pending: { name: string; arguments: string; id: string | null } | null = null; // started, not reported
   #isHalf = false;
   #delta: ReplyDelta = emptyDelta();
 
@@ -81,8 +81,8 @@ export class ReplyRecord implements CallWriter {
     this.#heldSpace = '';
   }
 
-  start(name: string): void {
-    this.#pending = { name, arguments: '' };
+  start(name: string, id?: string): void {
+    this.#pending = { name, arguments: '', id: id ?? null };
     if (this.#options.isLive) this.report();
   }
 
@@ -108,12 +108,13 @@ export class ReplyRecord implements CallWriter {
   /** Reports the call that was started last as far as it came. */
   report(): void {
     if (this.#pending === null) return;
-    const { name, arguments: text } = this.#pending;
+    const { name, arguments: text, id: ownId } = this.#pending;
     this.#pending = null;
     this.#isHalf = true;
     this.#heldSpace = '';
     const index = this.toolCalls.length;
-    const id = this.#options.toolCallId(index);
+    const isFree = ownId !== null && !this.toolCalls.some((call) => call.id === ownId);
+    const id = isFree ? ownId : this.#options.toolCallId(index);
     this.toolCalls.push({ id, name, arguments: text });
     this.#delta.toolCalls.push({ index, id, name, arguments: text });
     this.#options.onReport();

@@ -131,6 +131,38 @@ export class ReplyText {
     }
   }
 
+  /** Whether `literal` follows. */
+  *startsWith(literal: string): Reading<boolean> {
+    const isThere = yield* this.accept(literal);
+    if (isThere) this.#at -= literal.length;
+    return isThere;
+  }
+
+  /**
+   * Whether one of some literals, or the end of the reply, follows after white space.
+   * @param skipped characters that are skipped first; they are there. Default: 0
+   */
+  *isFollowedBy(literals: readonly string[], skipped = 0): Reading<boolean> {
+    for (;;) {
+      const rest = this.#pending.slice(this.#at + skipped).trimStart();
+      if (literals.some((literal) => rest.startsWith(literal))) return true;
+      if (this.#hasEnded) return rest === '';
+      if (rest !== '' && !literals.some((literal) => literal.startsWith(rest))) return false;
+      yield;
+    }
+  }
+
+  /** Whether a tag that is there (`<parameter=`) goes on with a name and `>`. @param test of the name */
+  *isTagged(tag: string, test: (name: string) => boolean): Reading<boolean> {
+    for (;;) {
+      const rest = this.#pending.slice(this.#at + tag.length);
+      const end = rest.search(/[<>\n]/);
+      if (end >= 0) return rest.charAt(end) === '>' && test(rest.slice(0, end));
+      if (this.#hasEnded) return false;
+      yield;
+    }
+  }
+
   /** @throws {MalformedReply} when something else follows */
   *expect(literal: string): Reading {
     if (!(yield* this.accept(literal))) throw new MalformedReply(`expected ${literal}`);

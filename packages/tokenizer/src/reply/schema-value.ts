@@ -1,4 +1,5 @@
 import { rewriteJsonText } from './json-reader.ts';
+import { pythonLiteralJson } from './python-call.ts';
 import { pythonJson } from './python-json.ts';
 
 const JSON_TYPES = ['string', 'integer', 'number', 'boolean', 'object', 'array', 'null'] as const;
@@ -7,16 +8,40 @@ export type JsonType = (typeof JSON_TYPES)[number];
 // More alternatives than this inside each other say nothing about the type of a plain value.
 const MAX_DEPTH = 8;
 
-/** The types a JSON schema allows, from `type`, `enum`, `const`, `anyOf`, `oneOf`; empty when it does not say. */
-export function schemaTypes(schema: unknown, depth = 0): ReadonlySet<JsonType> {
+/**
+ * The types a JSON schema allows, from `type`, `enum`, `const`, `anyOf`, `oneOf`, `allOf`, `$ref` and keywords of one type; empty if it does
+ * not say.
+ *
+ * @param root what references are from
+ */
+export function schemaTypes(schema: unknown, root: unknown, depth = 0): ReadonlySet<JsonType> {
   if (typeof schema !== 'object' || schema === null || depth > MAX_DEPTH) return new Set();
-  const { type, enum: values, anyOf, oneOf } = schema as Record<string, unknown>;
+  const { type, enum: values, anyOf, oneOf, allOf, $ref: reference } = schema as Record<string, unknown>;
   if (type !== undefined)
     return new Set(JSON_TYPES.filter((name) => type === name || (Array.isArray(type) && type.includes(name))));
   if (Array.isArray(values)) return new Set(values.map(typeOfValue));
   if ('const' in schema) return new Set([typeOfValue(schema.const)]);
-  const alternatives = [anyOf, oneOf].flatMap((list) => (Array.isArray(list) ? list : []));
-  return new Set(alternatives.flatMap((alternative) => [...schemaTypes(alternative, depth + 1)]));
+  if (typeof reference === 'string') return schemaTypes(targetOf(reference, root), root, depth + 1);
+  const typesOf = (list: unknown) =>
+    (Array.isArray(list) ? list : []).map((part: unknown) => schemaTypes(part, root, depth + 1));
+  const alternatives = [...typesOf(anyOf), ...typesOf(oneOf)];
+  if (alternatives.length > 0) return new Set(alternatives.flatMap((types) => [...types]));
+  const told = typesOf(allOf).find((types) => types.size > 0);
+  if (told !== undefined) return told;
+  if ('properties' in schema || 'additionalProperties' in schema) return new Set(['object']);
+  return new Set('items' in schema || 'prefixItems' in schema ? ['array'] : []);
+}
+
+/** The subschema that a JSON pointer from the root names. */
+function targetOf(reference: string, root: unknown): unknown {
+  if (!/^#(?:$|\/)/.test(reference)) return undefined;
+  let at = root;
+  for (const part of reference.split('/').slice(1)) {
+    const key = part.replaceAll('~1', '/').replaceAll('~0', '~');
+    if (typeof at !== 'object' || at === null || !Object.hasOwn(at, key)) return undefined;
+    at = (at as Record<string, unknown>)[key];
+  }
+  return at;
 }
 
 function typeOfValue(value: unknown): JsonType {
@@ -27,7 +52,7 @@ function typeOfValue(value: unknown): JsonType {
 
 /**
  * Reads a text as a JSON value of one of these types. The most specific reading wins; text that fits none of them is a
- * string, and so is text whose types are not known. `True` and `None` are read as Python writes them.
+ * string, and so is text whose types are not known. Lists and objects may be JSON or literals of Python, as some templates write them.
  */
 export function jsonOfText(text: string, types: ReadonlySet<JsonType>): string {
   const trimmed = text.trim();
@@ -40,7 +65,9 @@ export function jsonOfText(text: string, types: ReadonlySet<JsonType>): string {
   const isArray = Array.isArray(parsed) && types.has('array');
   const isObject = typeof parsed === 'object' && parsed !== null && !Array.isArray(parsed) && types.has('object');
   // Written again from the text, not from what was parsed: large numbers keep their digits.
-  return isInteger || isNumber || isArray || isObject ? rewriteJsonText(trimmed) : pythonJson(text);
+  if (isInteger || isNumber || isArray || isObject) return rewriteJsonText(trimmed);
+  const isLiteral = (types.has('array') && /^[[(]/.test(trimmed)) || (types.has('object') && trimmed.startsWith('{'));
+  return (isLiteral ? pythonLiteralJson(trimmed) : null) ?? pythonJson(text);
 }
 
 function parseJson(text: string): unknown {

@@ -1,6 +1,12 @@
 import { expect, test } from 'vitest';
 import { CHATML, LLAMA3, MISTRAL, PYTHONIC, QWEN, QWEN_XML, THINKING, TOOLLESS } from '../testing/test-templates.ts';
-import { detectToolFormat, keepsSpecialTokens, randomToolCallId, type ToolFormat } from './tool-format.ts';
+import {
+  detectToolFormat,
+  keepsSpecialTokens,
+  randomToolCallId,
+  TOOL_FORMATS,
+  type ToolFormat,
+} from './tool-format.ts';
 
 const GENERIC = '{{ tools | tojson }}';
 
@@ -14,7 +20,14 @@ test.each<[ToolFormat | null, string, string[]]>([
   ['pythonic', `${GENERIC} Answer as [func_name1(params_name1=params_value1), func_name2()]`, []],
   [null, TOOLLESS, ['<tool_call>']],
   [null, THINKING, []],
-  [null, `${GENERIC}<tool_call>f\n<arg_key>`, ['<tool_call>']],
+  ['glm', `${GENERIC}<tool_call>f\n<arg_key>`, ['<tool_call>']],
+  ['kimi_k2', `${GENERIC}<|tool_call_begin|>f:0<|tool_call_argument_begin|>`, []],
+  ['granite', `${GENERIC}respond with <|tool_call|> followed by a JSON list`, []],
+  ['nemotron', `${GENERIC}<TOOLCALL>[`, []],
+  ['minimax_m2', `${GENERIC}<minimax:tool_call><invoke name="`, []],
+  ['harmony', `${GENERIC}<|channel|>commentary to=functions.f<|call|>`, []],
+  ['cohere', `${GENERIC}<|START_ACTION|>[`, []],
+  ['cohere', `${GENERIC}Action:\n\`\`\`json\n[{"tool_name": `, []],
   [null, GENERIC, []],
   ['hermes', GENERIC, ['<tool_call>', '[TOOL_CALLS]']],
   ['mistral', GENERIC, ['[TOOL_CALLS]']],
@@ -25,8 +38,10 @@ test.each<[ToolFormat | null, string, string[]]>([
 });
 
 test('marks that may be special tokens must be seen', () => {
-  const formats: ToolFormat[] = ['hermes', 'qwen_xml', 'llama3_json', 'mistral', 'pythonic', 'json_array', 'named'];
-  expect(formats.filter(keepsSpecialTokens)).toEqual(['hermes', 'qwen_xml', 'llama3_json', 'mistral', 'pythonic']);
+  const formats = Object.keys(TOOL_FORMATS) as ToolFormat[];
+  expect([...formats, 'json_array', 'named'].filter((format) => keepsSpecialTokens(format as ToolFormat))).toEqual(
+    formats,
+  );
   expect(keepsSpecialTokens(null)).toBe(false);
 });
 

@@ -1,14 +1,44 @@
 import { randomBytes } from 'node:crypto';
 
+/** Formats of tool calls that models write, each with an example. */
+export const TOOL_FORMATS = {
+  hermes: '<tool_call>{"name": "f", "arguments": {"a": 1}}</tool_call>',
+  qwen_xml: '<tool_call><function=f><parameter=a>1</parameter></function></tool_call>',
+  llama3_json: '{"name": "f", "parameters": {"a": 1}}',
+  mistral: '[TOOL_CALLS][{"name": "f", "arguments": {"a": 1}}]',
+  pythonic: '[f(a=1), g(b="x")]',
+  kimi_k2: '<|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{"a": 1}<|tool_call_end|>',
+  glm: '<tool_call>f<arg_key>a</arg_key><arg_value>1</arg_value></tool_call>',
+  granite: '<|tool_call|>[{"name": "f", "arguments": {"a": 1}}]',
+  nemotron: '<TOOLCALL>[{"name": "f", "arguments": {"a": 1}}]</TOOLCALL>',
+  minimax_m2: '<minimax:tool_call><invoke name="f"><parameter name="a">1</parameter></invoke></minimax:tool_call>',
+  harmony: '<|channel|>commentary to=functions.f <|constrain|>json<|message|>{"a": 1}<|call|>',
+  cohere: '<|START_ACTION|>[{"tool_name": "f", "parameters": {"a": 1}}]<|END_ACTION|>',
+} as const;
+
+/** The format in which a model writes tool calls. */
+export type ModelToolFormat = keyof typeof TOOL_FORMATS;
+
 /**
- * How a model writes tool calls.
- *
- * `hermes`: `<tool_call>{"name": …, "arguments": {…}}</tool_call>`; `qwen_xml`: `<tool_call><function=NAME><parameter=KEY>VALUE…`;
- * `llama3_json`: bare objects, after a python tag or not; `mistral`: `[TOOL_CALLS]` and a list; `pythonic`: `[f(a=1), g(b="x")]`.
- * By the request, not by the model: `json_array`, `[{"name": …, "parameters": {…}}]` (`tool_choice: "required"`), and `named`, the
- * arguments of one chosen tool alone.
+ * The format of a reply's tool calls. By the request, not by the model: `json_array`, `[{"name": …, "parameters": {…}}]`
+ * (`tool_choice: "required"`), and `named`, only the arguments of one chosen tool.
  */
-export type ToolFormat = 'hermes' | 'qwen_xml' | 'llama3_json' | 'mistral' | 'pythonic' | 'json_array' | 'named';
+export type ToolFormat = ModelToolFormat | 'json_array' | 'named';
+
+/** Marks that only one format has, with the texts that a template has then. */
+const MARKS: readonly [format: ModelToolFormat, ...texts: string[]][] = [
+  ['mistral', '[TOOL_CALLS]'],
+  ['kimi_k2', '<|tool_call_argument_begin|>'],
+  ['minimax_m2', '<minimax:tool_call>'],
+  ['nemotron', '<TOOLCALL>'],
+  ['cohere', '<|START_ACTION|>'],
+  ['cohere', 'Action:', '"tool_name"', '```json'],
+  ['harmony', '<|channel|>', 'functions', '<|call|>'],
+  ['glm', '<tool_call>', '<arg_key>'],
+  ['qwen_xml', '<function=', '<parameter='],
+  ['granite', '<|tool_call|>', 'JSON list'],
+  ['hermes', '<tool_call>'],
+];
 
 const PYTHONIC_CALL = /\[\s*[A-Za-z_]\w*\(\s*[A-Za-z_]\w*\s*=/;
 
@@ -22,13 +52,11 @@ const PYTHONIC_CALL = /\[\s*[A-Za-z_]\w*\(\s*[A-Za-z_]\w*\s*=/;
 export function detectToolFormat(
   templateSource: string,
   vocabularyHas: (text: string) => boolean,
-): Exclude<ToolFormat, 'json_array' | 'named'> | null {
+): ModelToolFormat | null {
   const source = templateSource;
   if (!/\btools\b/.test(source)) return null;
-  if (source.includes('[TOOL_CALLS]')) return 'mistral';
-  if (source.includes('<function=') && source.includes('<parameter=')) return 'qwen_xml';
-  if (source.includes('<arg_key>')) return null; // GLM: <tool_call>, with other things inside
-  if (source.includes('<tool_call>')) return 'hermes';
+  const marked = MARKS.find(([, ...texts]) => texts.every((text) => source.includes(text)));
+  if (marked !== undefined) return marked[0];
   if (PYTHONIC_CALL.test(source) || source.includes('<|tool_call_start|>')) return 'pythonic';
   if (source.includes('<|python_tag|>') || /\bipython\b/.test(source)) return 'llama3_json';
   if (vocabularyHas('<tool_call>')) return 'hermes';

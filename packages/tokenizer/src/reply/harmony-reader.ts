@@ -1,0 +1,59 @@
+import { rewriteArguments } from './call-object.ts';
+import type { CallReader, CallWriter } from './call-writer.ts';
+import { MalformedReply, type Reading, type ReplyText } from './reply-text.ts';
+
+const MESSAGE = '<|message|>';
+const START = '<|start|>';
+const BEGINNINGS = ['<|channel|>', START, ' to='];
+const ENDS = ['<|end|>', '<|call|>', '<|return|>', START];
+
+/**
+ * Messages of gpt-oss: `<|channel|>analysis<|message|>…<|end|>` is reasoning, `to=functions.NAME` before or after the channel makes a call
+ * of `<|message|>{…}<|call|>`, and all others are content. A reply that does not begin with a header is content as it is.
+ *
+ * @param hasTools false: messages to tools are content
+ */
+export function harmonyReader(hasTools: boolean): CallReader {
+  return function* (text, calls, isSingle) {
+    if (!(yield* beginsMessage(text))) return yield* readContent(text, calls, []);
+    for (;;) {
+      text.mark();
+      let header = '';
+      const end = yield* text.scanTo([MESSAGE], (piece) => (header += piece));
+      if (end === null) throw new MalformedReply('a header without a message');
+      text.skip(MESSAGE.length);
+      const name = /\bto=functions\.([^\s<]+)/.exec(header)?.[1];
+      if (name !== undefined && hasTools) {
+        calls.start(name);
+        yield* rewriteArguments(text, (fragment) => calls.arguments(fragment));
+        yield* text.skipSpace();
+        yield* text.expectUnlessEnded((yield* text.startsWith('<|end|>')) ? '<|end|>' : '<|call|>');
+        calls.finish();
+        if (isSingle) return;
+      } else {
+        text.unmark();
+        const isReasoning = name === undefined && /<\|channel\|>analysis\b/.test(header);
+        yield* isReasoning ? readReasoning(text, calls) : readContent(text, calls, ENDS);
+      }
+      if ((yield* text.skipSpace()) === '') return;
+    }
+  };
+}
+
+function* beginsMessage(text: ReplyText): Reading<boolean> {
+  for (const beginning of BEGINNINGS) if (yield* text.startsWith(beginning)) return true;
+  return false;
+}
+
+function* readContent(text: ReplyText, calls: CallWriter, ends: readonly string[]): Reading {
+  skipEnd(text, yield* text.scanTo(ends, (piece) => calls.content(piece)));
+}
+
+function* readReasoning(text: ReplyText, calls: CallWriter): Reading {
+  skipEnd(text, yield* text.scanTo(ENDS, (piece) => calls.reason(piece)));
+}
+
+/** The start of the next message is part of its header. */
+function skipEnd(text: ReplyText, end: string | null): void {
+  if (end !== null && end !== START) text.skip(end.length);
+}
