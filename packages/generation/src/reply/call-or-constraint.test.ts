@@ -128,12 +128,13 @@ test.each(FAMILIES)(
   },
 );
 
-test.each([
-  ...FORMATS,
-  ...FAMILIES,
+const NAMED: [name: string, source: string][] = [
+  ...[...FORMATS, ...FAMILIES].map(([name, source]): [string, string] => [name, source]),
   ['harmony', teaching('<|channel|>functions<|call|>')],
   ['pythonic', PYTHONIC],
-] as const)('calls that are forced do not depend on the format %s', (_name, source) => {
+];
+
+test.each(NAMED)('calls that are forced do not depend on the format %s', (_name, source) => {
   const held = (toolChoice: ReplyReading['toolChoice'], text: string) =>
     harness
       .reply(text, { reply: reading({ toolChoice }) }, source)

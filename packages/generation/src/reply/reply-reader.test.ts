@@ -1,6 +1,6 @@
 import type { ConstraintSpec } from '@trainyard/constraints';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { OPENED, prompt, reading, ReplyHarness, sum, THINKER, tool, TURNS } from '../testing/reply-harness.ts';
+import { OPENED, prompt, reading, ReplyHarness, sum, tool, TURNS } from '../testing/reply-harness.ts';
 import type { ReplyOptions } from '../testing/reply-harness.ts';
 
 let harness: ReplyHarness;

@@ -16,7 +16,9 @@ export const TokenizeRequestSchema = Type.Object(
       Type.Array(chat.messages.items, { description: "A conversation, rendered by the model's chat template." }),
     ),
     tools: chat.tools,
+    documents: chat.documents,
     chat_template_kwargs: chat.chat_template_kwargs,
+    reasoning_effort: chat.reasoning_effort,
     add_generation_prompt: Type.Optional(
       Type.Boolean({ description: 'Default true: a conversation ends where the reply begins.' }),
     ),

@@ -1,4 +1,5 @@
 /** Reference §8: constrained replies through the whole service. Languages as such are tested in packages/constraints and tests/constraints. */
+import type { ChatCompletion } from '@trainyard/protocol';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
 
 import { test } from '../testing/behaviour-test.ts';
@@ -77,6 +78,39 @@ describe('whitespace and other properties', () => {
     expect(await allows(other, outputs({ json: { ...SCHEMA, additionalProperties: true } }))).toBe(true);
     expect(await allows(other, outputs({ json: SCHEMA, disable_additional_properties: false }))).toBe(true);
     expect(await allows(other, outputs({ json: SCHEMA, disable_fallback: true }))).toBe(false);
+  });
+});
+
+describe('a property `__proto__`', () => {
+  const SOURCE =
+    '{"type":"object","properties":{"__proto__":{"type":"integer"},"constructor":{"type":"string"}},"required":["__proto__","constructor"],"additionalProperties":false}';
+  const VALUE = '{"__proto__": 1, "constructor": "a"}';
+  const MESSAGES = '"messages":[{"role":"user","content":"x"}],"temperature":0,"max_tokens":200';
+  const TOOL = `{"type":"function","function":{"name":"f","strict":true,"parameters":${SOURCE}}}`;
+  const ask = async (said: string, fields: string) => {
+    service.say(said);
+    const headers = { 'content-type': 'application/json' };
+    const response = await service.server.request('POST', '/v1/chat/completions', `{${MESSAGES},${fields}}`, headers);
+    if (response.statusCode !== 200) throw new Error(response.body);
+    return response.json<ChatCompletion>().choices[0]!.message;
+  };
+
+  test.each([
+    `"response_format":{"type":"json_schema","json_schema":{"name":"x","schema":${SOURCE}}}`,
+    `"structured_outputs":{"json":${SOURCE}}`,
+    `"structured_outputs":{"json":${JSON.stringify(SOURCE)}}`,
+  ])('is held to its schema: %s', async (fields) => {
+    expect((await ask(VALUE, fields)).content).toBe(VALUE);
+    expect((await ask('{"constructor": "a"}', fields)).content).toMatch(/^\{\s*"__proto__"/);
+  });
+
+  test.each([
+    [`[{"name": "f", "parameters": ${VALUE}}]`, '"tool_choice":"required"'],
+    [VALUE, '"tool_choice":{"type":"function","function":{"name":"f"}}'],
+    [`<tool_call>\n{"name": "f", "arguments": ${VALUE}}\n</tool_call>`, '"tool_choice":"auto"'],
+  ])('is an argument: %s', async (said, choice) => {
+    const { tool_calls: calls } = await ask(said, `"tools":[${TOOL}],${choice}`);
+    expect(calls?.map((call) => call.function.arguments)).toEqual([VALUE]);
   });
 });
 

@@ -41,6 +41,17 @@ test.each([
   expect(error.message).toContain('/v1/chat/completions');
 });
 
+test.each(['/chat/completions/tokens', '/v1/chat/completions/tokens'])(
+  'POST %s is 404 and names the route for prompts of token ids',
+  async (path) => {
+    const response = await server.request('POST', path, { tokens: [1], messages: [] });
+    expect(response.statusCode).toBe(404);
+    expect(response.json<ErrorBody>().error.message).toContain(
+      `There is no ${path} here: prompts of token ids are answered at POST /inference/v1/generate`,
+    );
+  },
+);
+
 test.each([
   ['/chat/completions', '/v1/chat/completions'],
   ['/messages', '/v1/messages'],

@@ -50,6 +50,7 @@ const ABSENT: readonly [RegExp, string][] = [
     /^\/v1\/responses\/.|^\/v1\/conversations(\/|$)/,
     'answers are not kept: send the whole conversation to /v1/responses',
   ],
+  [/^(\/v1)?\/chat\/completions\/tokens$/, 'prompts of token ids are answered at POST /inference/v1/generate'],
   [/^\/v1\/chat\/completions\/(?!render|batch)./, 'answers are not kept'],
   [/^\/v1\/(assistants|threads|vector_stores|containers|evals)(\/|$)/, 'conversations are not kept here'],
   [/^\/v1\/messages\/batches(\/|$)|^\/v1\/batches(\/|$)/, 'requests are answered at once: send them side by side'],

@@ -1,10 +1,11 @@
 import { describe, expect, test } from 'vitest';
 
+import { parseJsonBody } from '../bodies/json-body.ts';
 import { keepSourceTexts, sourceTextOf } from './source-texts.ts';
 
 function variablesText(variables: string, before = ''): string | null {
   const text = `{${before}"chat_template_kwargs":${variables}}`;
-  const body = JSON.parse(text) as { chat_template_kwargs: unknown };
+  const body = parseJsonBody(text) as { chat_template_kwargs: unknown };
   keepSourceTexts(body, text);
   return sourceTextOf(body.chat_template_kwargs);
 }
@@ -19,6 +20,9 @@ describe('a value that Python reads otherwise is kept as it was written', () => 
     '{"b":1,"2":1}',
     '{"b":1,"\\u0032":1}',
     '{ "b" : { "a" : "x\\\\" , "c" : 2.00 } }',
+    '{"__proto__":{"type":"integer"}}',
+    '{"a":{"\\u005f_\\u0070roto__" : 1}}',
+    '{"constructor":{"prototype":1}}',
   ])('%s', (text) => {
     expect(variablesText(text)).toBe(text);
     expect(variablesText(text, '"x":"\\"}\\\\","chat_template_kwargs":{"a":3.0},"y":[[{}],"]"], ')).toBe(text);
@@ -35,6 +39,14 @@ describe('a value that Python reads otherwise is kept as it was written', () => 
     expect(variablesText('{"a":1}', '"chat_template_kwargs":{"a":1.0},')).toBeNull();
     expect(variablesText('{"a":2.0}', '"chat_template_kwargs":{"a":1.0},')).toBe('{"a":2.0}');
   });
+});
+
+test('members of namespaces of tools are kept, too', () => {
+  const schema = '{"properties":{"__proto__":{}},"maximum":1.0}';
+  const text = `{"tools":[{"type":"namespace","tools":[{"type":"function","parameters":${schema}}]}]}`;
+  const body = JSON.parse(text) as { tools: { tools: { parameters: unknown }[] }[] };
+  keepSourceTexts(body, text);
+  expect(sourceTextOf(body.tools[0]!.tools[0]!.parameters)).toBe(schema);
 });
 
 test('of lists that come twice, too', () => {

@@ -10,7 +10,9 @@ interface Within {
   readonly [name: string]: Places;
 }
 
-const TOOL: Places = { function: { parameters: 'kept' }, parameters: 'kept', input_schema: 'kept' };
+const MEMBER: Within = { function: { parameters: 'kept' }, parameters: 'kept', input_schema: 'kept' };
+/** A tool, or a namespace of some. */
+const TOOL: Within = { ...MEMBER, tools: { each: MEMBER } };
 const CALLS: Places = { each: { function: { arguments: 'kept' }, args: 'kept' } };
 const MESSAGES = { each: { tool_calls: CALLS } };
 const CHOICES = { each: { message: { tool_calls: CALLS } } };
@@ -52,14 +54,18 @@ export function asWritten(value: unknown): unknown {
 }
 
 /**
- * Remembers the texts of those values of a body that `JSON.parse` reads otherwise than Python does: digits beyond 2^53, `1.0`, keys that look like integers.
- * A pass over the text is made where one of them has a number or a key that may have been written so.
+ * Remembers the texts of those values of a body that are read otherwise than Python does: digits beyond 2^53, `1.0`, keys that look like integers, and keys
+ * that bodies are read without (`__proto__`). A pass over the text is made if one of them has a number or a key that may have been written so.
  *
  * @param body as parsed from `text`
  */
 export function keepSourceTexts(body: unknown, text: string): void {
-  if (mayLose(body, PLACES)) keep(body, PLACES, text, 0);
+  if (mayLose(body, PLACES) || LOST_KEY.test(text)) keep(body, PLACES, text, 0);
 }
+
+/** A key that `secure-json-parse` removes, in any spelling, or one that may make it remove the key around it. */
+const LOST_KEY =
+  /"(?:_|\\u005[fF]){2}(?:p|\\u0070)(?:r|\\u0072)(?:o|\\u006[fF])(?:t|\\u0074)(?:o|\\u006[fF])(?:_|\\u005[fF]){2}"\s*:|"(?:p|\\u0070)(?:r|\\u0072)(?:o|\\u006[fF])(?:t|\\u0074)(?:o|\\u006[fF])(?:t|\\u0074)(?:y|\\u0079)(?:p|\\u0070)(?:e|\\u0065)"\s*:/;
 
 /** A key that looks like an integer, a float that is one, is tiny, or has an exponent, many digits; in a string, too. */
 const MAY_DIFFER = /"(?:\d|\\u003)+"\s*:|\d\.0+(?!\d)|\b0\.0000|\d[eE][+-]?\d|\d{16}/;
@@ -101,8 +107,10 @@ function keep(value: unknown, places: Within, text: string, at: number): void {
   for (const [name, source] of written) {
     const member = value[name as keyof typeof value] as unknown;
     const place = places[name]!;
-    if (!mayLose(member, place) || !MAY_DIFFER.test(source)) continue;
+    const losesKeys = LOST_KEY.test(source);
+    if (!losesKeys && (!mayLose(member, place) || !MAY_DIFFER.test(source))) continue;
     if (place !== 'kept') keep(member, place, source, 0);
-    else if (needsPythonValues(source)) TEXTS.set(member as object, source);
+    else if (typeof member === 'object' && member !== null && (losesKeys || needsPythonValues(source)))
+      TEXTS.set(member, source);
   }
 }

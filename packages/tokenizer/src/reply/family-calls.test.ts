@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { ToolDescription } from '../contract/tool-description.ts';
@@ -44,7 +45,7 @@ const WRITTEN: readonly Written[] = [
   { format: "glm", template: "GLM-4.7-Flash", one: "<tool_call>get_weather<arg_key>city</arg_key><arg_value>Zürich \"Nord\"\nline</arg_value><arg_key>days</arg_key><arg_value>3</arg_value><arg_key>ratio</arg_key><arg_value>1.5</arg_value><arg_key>flag</arg_key><arg_value>true</arg_value><arg_key>tags</arg_key><arg_value>[\"a\", \"b \\\"c\\\"\"]</arg_value><arg_key>place</arg_key><arg_value>{\"x\": 1.5, \"y\": null}</arg_value></tool_call>", two: "<tool_call>get_weather<arg_key>city</arg_key><arg_value>A</arg_value></tool_call><tool_call>get_time</tool_call>", empty: "<tool_call>get_time</tool_call>" },
   { format: "nemotron", template: "NVIDIA-Nemotron-Nano-v2", one: "<TOOLCALL>[{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Zürich \\\"Nord\\\"\\nline\", \"days\": 3, \"ratio\": 1.5, \"flag\": true, \"tags\": [\"a\", \"b \\\"c\\\"\"], \"place\": {\"x\": 1.5, \"y\": null}}}]</TOOLCALL>", two: "<TOOLCALL>[{\"name\": \"get_weather\", \"arguments\": {\"city\": \"A\"}}, {\"name\": \"get_time\", \"arguments\": {}}]</TOOLCALL>", empty: "<TOOLCALL>[{\"name\": \"get_time\", \"arguments\": {}}]</TOOLCALL>" },
   { format: "minimax_m2", template: "MiniMax-M2", one: "<minimax:tool_call>\n<invoke name=\"get_weather\">\n<parameter name=\"city\">Zürich \"Nord\"\nline</parameter>\n<parameter name=\"days\">3</parameter>\n<parameter name=\"ratio\">1.5</parameter>\n<parameter name=\"flag\">true</parameter>\n<parameter name=\"tags\">[\"a\", \"b \\\"c\\\"\"]</parameter>\n<parameter name=\"place\">{\"x\": 1.5, \"y\": null}</parameter>\n</invoke>\n</minimax:tool_call>", two: "<minimax:tool_call>\n<invoke name=\"get_weather\">\n<parameter name=\"city\">A</parameter>\n</invoke>\n<invoke name=\"get_time\">\n</invoke>\n</minimax:tool_call>", empty: "<minimax:tool_call>\n<invoke name=\"get_time\">\n</invoke>\n</minimax:tool_call>" },
-  { format: "harmony", template: "gptoss", one: " to=functions.get_weather<|channel|>commentary json<|message|>{\"city\": \"Zürich \\\"Nord\\\"\\nline\", \"days\": 3, \"ratio\": 1.5, \"flag\": true, \"tags\": [\"a\", \"b \\\"c\\\"\"], \"place\": {\"x\": 1.5, \"y\": null}}<|call|>", two: " to=functions.get_weather<|channel|>commentary json<|message|>{\"city\": \"A\"}<|call|>", empty: " to=functions.get_time<|channel|>commentary json<|message|>{}<|call|>" },
+  { format: "harmony", template: "gptoss", one: " to=functions.get_weather<|channel|>commentary json<|message|>{\"city\": \"Zürich \\\"Nord\\\"\\nline\", \"days\": 3, \"ratio\": 1.5, \"flag\": true, \"tags\": [\"a\", \"b \\\"c\\\"\"], \"place\": {\"x\": 1.5, \"y\": null}}<|call|>", two: null, empty: " to=functions.get_time<|channel|>commentary json<|message|>{}<|call|>" },
   { format: "cohere", template: "CohereForAI-c4ai-command-r7b-12-2024-tool_use", one: "<|START_ACTION|>[\n    {\"tool_call_id\": \"0\", \"tool_name\": \"get_weather\", \"parameters\": {\"city\": \"Zürich \\\"Nord\\\"\\nline\", \"days\": 3, \"ratio\": 1.5, \"flag\": true, \"tags\": [\"a\", \"b \\\"c\\\"\"], \"place\": {\"x\": 1.5, \"y\": null}}}\n]<|END_ACTION|>", two: "<|START_ACTION|>[\n    {\"tool_call_id\": \"0\", \"tool_name\": \"get_weather\", \"parameters\": {\"city\": \"A\"}},\n    {\"tool_call_id\": \"1\", \"tool_name\": \"get_time\", \"parameters\": {}}\n]<|END_ACTION|>", empty: "<|START_ACTION|>[\n    {\"tool_call_id\": \"0\", \"tool_name\": \"get_time\", \"parameters\": {}}\n]<|END_ACTION|>" },
   // Its template teaches the list and writes no calls.
   { format: "granite", template: "granite-3.3", one: `<|tool_call|>[{"name": "get_weather", "arguments": ${JSON.stringify(ARGUMENTS)}}]`, two: '<|tool_call|>[{"name": "get_weather", "arguments": {"city": "A"}}, {"name": "get_time", "arguments": {}}]', empty: '<|tool_call|>[{"name": "get_time", "arguments": {}}]' },
@@ -109,39 +110,36 @@ function read(format: ModelToolFormat, pieces: readonly string[], fields: Partia
   };
 }
 
-/** In one piece, and cut at every place. */
-function readEverywhere(
-  format: ModelToolFormat,
-  text: string,
-  expected: Told,
-  fields?: Partial<ReplyParserOptions>,
-): void {
-  expect(read(format, [text], fields)).toEqual(expected);
+/** The reply in one piece, which is the same cut at every place. */
+function readEverywhere(format: ModelToolFormat, text: string, fields?: Partial<ReplyParserOptions>): Told {
+  const whole = read(format, [text], fields);
   for (let at = 1; at < text.length; at++)
-    expect(read(format, [text.slice(0, at), text.slice(at)], fields), text.slice(0, at)).toEqual(expected);
-  expect(read(format, text.split(''), fields)).toEqual(expected);
+    expect(read(format, [text.slice(0, at), text.slice(at)], fields), text.slice(0, at)).toEqual(whole);
+  expect(read(format, text.split(''), fields)).toEqual(whole);
+  return whole;
 }
 
 const called = (calls: Told['calls'], content = ''): Told => ({ content, reasoning: '', calls });
 
 describe.each(WRITTEN)('$format: the calls that the template of $template writes', ({ format, one, two, empty }) => {
   test('are read as they were, whole and at every cut', () => {
-    readEverywhere(format, one, called([['get_weather', ARGUMENTS]]));
-    readEverywhere(format, empty, called([['get_time', {}]]));
+    expect(readEverywhere(format, one)).toEqual(called([['get_weather', ARGUMENTS]]));
+    expect(readEverywhere(format, empty)).toEqual(called([['get_time', {}]]));
     if (two !== null) {
-      readEverywhere(
-        format,
-        two,
+      expect(readEverywhere(format, two)).toEqual(
         called([
           ['get_weather', { city: 'A' }],
           ['get_time', {}],
         ]),
       );
-      readEverywhere(format, two, called([['get_weather', { city: 'A' }]]), { parallelToolCalls: false });
+      expect(readEverywhere(format, two, { parallelToolCalls: false })).toEqual(
+        called([['get_weather', { city: 'A' }]]),
+      );
     }
   });
 
   test('that are cut off anywhere are no calls, or end as half of one', () => {
+    const wrong: string[] = [];
     for (let at = 0; at < one.length; at++) {
       const parser = new ReplyParser({
         tools: TOOLS,
@@ -153,14 +151,15 @@ describe.each(WRITTEN)('$format: the calls that the template of $template writes
       parser.push(one.slice(0, at));
       parser.end({ isCutOff: true });
       const { toolCalls, isCutOff = false } = parser.result();
-      for (const { arguments: text } of toolCalls)
-        if (!isCutOff) expect(JSON.parse(text), one.slice(0, at)).toEqual(ARGUMENTS);
+      const isWhole = () => toolCalls.every((call) => isDeepStrictEqual(JSON.parse(call.arguments), ARGUMENTS));
+      if (!isCutOff && !isWhole()) wrong.push(one.slice(0, at));
     }
+    expect(wrong).toEqual([]);
   });
 
   test('after text, which is content', () => {
     if (format === 'llama3_json' || format === 'harmony') return; // these begin a reply
-    readEverywhere(format, `Let me see.\n${empty}`, called([['get_time', {}]], 'Let me see.\n'));
+    expect(readEverywhere(format, `Let me see.\n${empty}`)).toEqual(called([['get_time', {}]], 'Let me see.\n'));
   });
 });
 
@@ -199,15 +198,16 @@ describe.each(Object.entries(TEXTS))('%s: values', (name, write) => {
     '{"a": [}',
     '',
   ])('with tags of the format in them (%j) stay what they are', (value) => {
-    readEverywhere(
-      format,
-      write([
-        ['city', value],
-        ['days', '2'],
-      ]),
-      called([['get_weather', { city: value, days: 2 }]]),
-    );
-    readEverywhere(format, write([['city', value]]), called([['get_weather', { city: value }]]));
+    expect(
+      readEverywhere(
+        format,
+        write([
+          ['city', value],
+          ['days', '2'],
+        ]),
+      ),
+    ).toEqual(called([['get_weather', { city: value, days: 2 }]]));
+    expect(readEverywhere(format, write([['city', value]]))).toEqual(called([['get_weather', { city: value }]]));
   });
 
   test.each<[string, string, unknown]>([
@@ -219,7 +219,7 @@ describe.each(Object.entries(TEXTS))('%s: values', (name, write) => {
     ['flag', 'True', true],
     ['days', ' 7 ', 7],
   ])('of %s in the notation of Python: %s', (key, value, expected) => {
-    readEverywhere(format, write([[key, value]]), called([['get_weather', { [key]: expected }]]));
+    expect(readEverywhere(format, write([[key, value]]))).toEqual(called([['get_weather', { [key]: expected }]]));
   });
 
   test('given twice make no call', () => {
@@ -227,7 +227,7 @@ describe.each(Object.entries(TEXTS))('%s: values', (name, write) => {
       ['city', 'a'],
       ['city', 'b'],
     ]);
-    readEverywhere(format, text, { content: text, reasoning: '', calls: [] });
+    expect(readEverywhere(format, text)).toEqual({ content: text, reasoning: '', calls: [] });
   });
 
   test('any at all: what is streamed parses', () => {
@@ -299,21 +299,26 @@ describe('harmony', () => {
   const call = '<|start|>assistant<|channel|>commentary to=functions.get_time <|constrain|>json<|message|>{}';
 
   test('channels are reasoning, content and calls', () => {
-    readEverywhere('harmony', analysis + final, { content: 'Hello.', reasoning: 'Hm.', calls: [] });
-    readEverywhere('harmony', analysis + call, { content: '', reasoning: 'Hm.', calls: [['get_time', {}]] });
-    readEverywhere(
-      'harmony',
-      `${analysis}<|start|>assistant<|channel|>commentary<|message|>I look.<|end|>${call}<|call|>`,
-      {
-        content: 'I look.',
-        reasoning: 'Hm.',
-        calls: [['get_time', {}]],
-      },
-    );
+    expect(readEverywhere('harmony', analysis + final)).toEqual({ content: 'Hello.', reasoning: 'Hm.', calls: [] });
+    expect(readEverywhere('harmony', analysis + call)).toEqual({
+      content: '',
+      reasoning: 'Hm.',
+      calls: [['get_time', {}]],
+    });
+    expect(
+      readEverywhere(
+        'harmony',
+        `${analysis}<|start|>assistant<|channel|>commentary<|message|>I look.<|end|>${call}<|call|>`,
+      ),
+    ).toEqual({
+      content: 'I look.',
+      reasoning: 'Hm.',
+      calls: [['get_time', {}]],
+    });
   });
 
   test('a reply without a header is content', () => {
-    readEverywhere('harmony', '{"a": 1}', called([], '{"a": 1}'));
+    expect(readEverywhere('harmony', '{"a": 1}')).toEqual(called([], '{"a": 1}'));
   });
 
   test('calls are text for who asked for none', () => {
@@ -326,19 +331,24 @@ describe('harmony', () => {
 
   test('arguments that are no object are no call', () => {
     const text = '<|channel|>commentary to=functions.f<|message|>print(1)';
-    readEverywhere('harmony', text, called([], text));
+    expect(readEverywhere('harmony', text)).toEqual(called([], text));
   });
 });
 
 describe('cohere', () => {
   test('thoughts are reasoning, and the marks of a response no part of it', () => {
     const thoughts = '<|START_THINKING|>Hm.<|END_THINKING|>';
-    readEverywhere('cohere', `${thoughts}<|START_RESPONSE|>Hello.<|END_RESPONSE|>`, {
+    expect(readEverywhere('cohere', `${thoughts}<|START_RESPONSE|>Hello.<|END_RESPONSE|>`)).toEqual({
       content: 'Hello.',
       reasoning: 'Hm.',
       calls: [],
     });
-    readEverywhere('cohere', `${thoughts}<|START_ACTION|>[{"tool_name": "get_time", "parameters": {}}]<|END_ACTION|>`, {
+    expect(
+      readEverywhere(
+        'cohere',
+        `${thoughts}<|START_ACTION|>[{"tool_name": "get_time", "parameters": {}}]<|END_ACTION|>`,
+      ),
+    ).toEqual({
       content: '',
       reasoning: 'Hm.',
       calls: [['get_time', {}]],
@@ -346,14 +356,12 @@ describe('cohere', () => {
   });
 
   test('the word Action alone is text', () => {
-    readEverywhere('cohere', 'Action: none.', called([], 'Action: none.'));
+    expect(readEverywhere('cohere', 'Action: none.')).toEqual(called([], 'Action: none.'));
   });
 });
 
 test('LFM2 writes objects when it is told to', () => {
-  readEverywhere(
-    'pythonic',
-    '<|tool_call_start|>[{"name": "get_time", "arguments": {}}]<|tool_call_end|>',
-    called([['get_time', {}]]),
-  );
+  expect(
+    readEverywhere('pythonic', '<|tool_call_start|>[{"name": "get_time", "arguments": {}}]<|tool_call_end|>'),
+  ).toEqual(called([['get_time', {}]]));
 });

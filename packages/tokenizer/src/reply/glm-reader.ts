@@ -24,7 +24,7 @@ export function glmReader(tools: readonly ToolDescription[]): CallReader {
         written.add(key, yield* readClosedValue(text, '</arg_value>', [KEY, END]));
         yield* text.skipSpace();
       }
-      yield* text.expectUnlessEnded(END);
+      yield* text.expectUnlessFinished(END);
       written.finish();
       if (isSingle) return;
     }

@@ -32,7 +32,7 @@ function* readInvocation(text: ReplyText, calls: CallWriter, tools: readonly Too
     written.add(key, yield* readClosedValue(text, '</parameter>', [PARAMETER, '</invoke>']));
     yield* text.skipSpace();
   }
-  yield* text.expectUnlessEnded('</invoke>');
+  yield* text.expectUnlessFinished('</invoke>');
   written.finish();
 }
 

@@ -38,7 +38,7 @@ function* readFunction(text: ReplyText, calls: CallWriter, tools: readonly ToolD
     written.add(key, yield* readValue(text, written));
     yield* text.skipSpace();
   }
-  yield* text.expectUnlessEnded(FUNCTION_END);
+  yield* text.expectUnlessFinished(FUNCTION_END);
   written.finish();
 }
 

@@ -168,6 +168,13 @@ export class ReplyText {
     if (!(yield* this.accept(literal))) throw new MalformedReply(`expected ${literal}`);
   }
 
+  /** As {@link expectUnlessEnded}, for a block that may go on where a reply was cut off. */
+  *expectUnlessFinished(literal: string): Reading {
+    if (yield* this.accept(literal)) return;
+    if (this.#isCutOff) throw new MalformedReply(`expected ${literal}`);
+    yield* this.expectUnlessEnded(literal);
+  }
+
   /** As `expect`, for what closes a block: a reply may end before it, or within it. */
   *expectUnlessEnded(literal: string): Reading {
     if (yield* this.accept(literal)) return;

@@ -4,13 +4,17 @@ import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
 import { GgufFile } from '@trainyard/native';
 import { LEAST_LORA_ALPHA } from '@trainyard/protocol/fields';
+import { readWeights } from '@trainyard/transformer';
 import { randomSource, TINY_ARCHITECTURES, writeTinyGguf } from '@trainyard/transformer/testing';
-import { readCheckpoint, writeCheckpoint } from '../checkpoint/checkpoint.ts';
+import { readAdapter, readCheckpoint, writeCheckpoint } from '../checkpoint/checkpoint.ts';
 import { initialLoraParameters } from '../model/lora-parameters.ts';
 import { randomizeAdapter } from '../testing/randomize-adapter.ts';
 import { freshOptimizerState } from '../optimizer/adamw.ts';
 import { readSafetensors, writeSafetensors, type NamedTensor } from '../checkpoint/safetensors.ts';
 import { SafetensorsWriter } from '../checkpoint/safetensors-writer.ts';
+import { parityRow } from '../export/parity.ts';
+import { OrtPolicyModel } from '../lanes/ort-policy-model.ts';
+import { trainableArchitecture } from '../model/trainable-architecture.ts';
 import { importAdapter } from './import-adapter.ts';
 
 const scratch = mkdtempSync(join(tmpdir(), 'trainyard-import-'));
@@ -199,6 +203,32 @@ describe('an adapter whose modules differ', () => {
       const error = Math.max(...delta.map((value, at) => Math.abs(value - expected[at]!)));
       expect(error, module).toBeLessThan(1e-6);
     }
+  });
+
+  test('keeps what it lacks when it is trained: there is no gradient', async () => {
+    const rankOf = (m: string) => (m === 'model.layers.0.mlp.down_proj' ? null : m.endsWith('q_proj') ? 4 : 2);
+    const options = { rank_pattern: { q_proj: 4 }, exclude_modules: ['layers.0.mlp.down_proj'] };
+    const imported = importFrom({ ...withConfig(options), ...withTensors(() => saved(rankOf)) });
+    using file = GgufFile.open(modelPath);
+    const architecture = trainableArchitecture(file);
+    const policy = new OrtPolicyModel(architecture, readWeights(file, architecture), {
+      lora: imported.lora,
+      numThreads: 1,
+    });
+    readAdapter(imported.outputDirectory, policy.lora, imported.digest);
+    const row = parityRow(Int32Array.from({ length: 12 }, (_, index) => index));
+    await policy.forward(row, { keepForBackward: true });
+    await policy.backward(new Float32Array(row.targets.length).fill(-1));
+    let [numLacking, numTrained] = [0, 0];
+    for (const { value, gradient } of policy.lora.tensors)
+      for (const [index, one] of value.entries()) {
+        if (one !== 0) numTrained += gradient[index] === 0 ? 0 : 1;
+        else if (gradient[index] === 0) numLacking += 1;
+      }
+    policy.close();
+    // Two ranks of down_proj in layer 1, and all of it in layer 0.
+    expect(numLacking).toBe(2 * (64 + 32) + 4 * (64 + 32));
+    expect(numTrained).toBeGreaterThan(100);
   });
 
   test('of another rank than it says is refused by the tensor', () => {

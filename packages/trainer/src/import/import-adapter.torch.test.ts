@@ -54,6 +54,9 @@ const CONFIGS: Record<string, object> = {
   },
 };
 
+/** Those that are exported again. */
+const EXPORTED = ['rslora', 'paths', 'ranks and alphas, rank-stabilised'];
+
 test('adapters of PEFT compute what PEFT computes, and so do their exports', async () => {
   const modelPath = join(scratch, 'base.gguf');
   writeTinyGguf(modelPath, TINY_ARCHITECTURES.llama);
@@ -96,8 +99,7 @@ test('adapters of PEFT compute what PEFT computes, and so do their exports', asy
   };
   const saved = mkdtempSync(join(scratch, 'saved-'));
   const [baseline, ...theirs] = await report('peft_adapters.py', base, configFile, tokenFile, saved);
-  const exports: string[] = [];
-  const ours: number[][] = [];
+  const exports: { folder: string; logprobs: number[] }[] = [];
   for (const [index, name] of Object.keys(CONFIGS).entries()) {
     const outputDirectory = mkdtempSync(join(scratch, 'imported-'));
     const config = readFileSync(join(saved, String(index), 'adapter_config.json'), 'utf8');
@@ -108,16 +110,19 @@ test('adapters of PEFT compute what PEFT computes, and so do their exports', asy
     readAdapter(outputDirectory, policy.lora, digest);
     const { logprobs } = await policy.forward(parityRow(ids));
     policy.close();
-    ours.push([...logprobs]);
     const difference = logprobDifference(logprobs, theirs[index]!);
     const effect = logprobDifference(logprobs, baseline!).mean;
     console.log(`${name}: moves log-probabilities by ${effect.toFixed(3)} on average`, difference);
     expect(effect, name).toBeGreaterThan(0.01);
     expect(difference.max, name).toBeLessThan(2e-4);
+    if (!EXPORTED.includes(name)) continue;
     const folder = mkdtempSync(join(scratch, 'export-'));
     await exported('peft', lora, outputDirectory, folder);
-    exports.push(folder);
+    exports.push({ folder, logprobs: [...logprobs] });
   }
-  for (const [index, again] of (await report('peft_logprobs.py', base, tokenFile, ...exports)).entries())
-    expect(logprobDifference(ours[index]!, again).max).toBeLessThan(2e-4);
-}, 600_000);
+  const folders = exports.map(({ folder }) => folder);
+  const again = await report('peft_logprobs.py', base, tokenFile, ...folders);
+  expect(again).toHaveLength(EXPORTED.length);
+  for (const [index, { logprobs }] of exports.entries())
+    expect(logprobDifference(logprobs, again[index]!).max).toBeLessThan(2e-4);
+}, 900_000);

@@ -6,7 +6,7 @@ import { firstMatches } from './python-patterns.ts';
 
 /** The configuration of an adapter. */
 export interface PeftConfig {
-  /** Of modules that no pattern gives another. */
+  /** The shape of modules that no pattern gives another. */
   readonly shape: ModuleShape;
   /**
    * The shapes of the adapters of some modules, by their full names (`model.layers.0.self_attn.q_proj`); null for those that have none.

@@ -47,8 +47,21 @@ describe.each(['/v1/tokenize', '/tokenize'])('POST %s', (path) => {
     });
   });
 
+  test('a conversation with documents and an effort, as a chat has them', async () => {
+    const fields = { messages, documents: [{ title: 't', text: 'x' }], reasoning_effort: 'none' };
+    expect((await server.request('POST', path, fields)).statusCode).toBe(200);
+    const { templateVariables } = server.inference.lastTokenized as { templateVariables: unknown };
+    expect(templateVariables).toEqual({
+      enable_thinking: false,
+      reasoning_effort: 'none',
+      documents: [{ title: 't', text: 'x' }],
+    });
+  });
+
   test.each([
     [{}, 400, 'request.conflict', 'prompt'],
+    [{ prompt: 'a', documents: [{ text: 'x' }] }, 400, 'request.conflict', 'documents'],
+    [{ prompt: 'a', reasoning_effort: 'low' }, 400, 'request.conflict', 'reasoning_effort'],
     [{ prompt: 'a', messages }, 400, 'request.conflict', 'messages'],
     [{ prompt: 'a', add_generation_prompt: true }, 400, 'request.conflict', 'add_generation_prompt'],
     [{ messages, continue_final_message: true }, 400, 'request.conflict', 'continue_final_message'],

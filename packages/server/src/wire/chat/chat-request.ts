@@ -180,8 +180,10 @@ export function toChatGenerateRequest(
   };
 }
 
-/** From the weakest to the strongest. */
-function templateVariables(body: ChatCompletionRequest): readonly (object | null)[] {
+/** The variables of a chat's template, from the weakest to the strongest. */
+export function templateVariables(
+  body: Pick<ChatCompletionRequest, 'reasoning_effort' | 'documents' | 'chat_template_kwargs'>,
+): readonly (object | null)[] {
   const { reasoning_effort: effort, documents, chat_template_kwargs: others = null } = body;
   return [
     effort ? { enable_thinking: effort !== 'none' } : null,

@@ -2,14 +2,16 @@ import type { TokenizeInput } from '@trainyard/generation';
 import type { TokenizeRequest } from '@trainyard/protocol';
 
 import type { ResolvedModel } from '../../contract/model-names.ts';
-import { checkOpenEnd, checkTemplateInput } from './chat-request.ts';
+import { checkOpenEnd, checkTemplateInput, templateVariables } from './chat-request.ts';
 import { promptParts } from './written-values.ts';
 import { conflict } from '../conflict.ts';
 
 /** Fields that mean nothing without a template. */
 const CHAT_FIELDS = [
   'tools',
+  'documents',
   'chat_template_kwargs',
+  'reasoning_effort',
   'add_generation_prompt',
   'continue_final_message',
   'chat_template',
@@ -36,7 +38,7 @@ export function toTokenizeInput(body: TokenizeRequest, model: ResolvedModel): To
   checkOpenEnd(chat);
   return {
     kind: 'chat',
-    ...promptParts(chat, [body.chat_template_kwargs ?? null], model.kind === 'checkpoint'),
+    ...promptParts(chat, templateVariables(body), model.kind === 'checkpoint'),
     rendersAsTraining: model.kind === 'checkpoint',
     addGenerationPrompt: body.add_generation_prompt ?? true,
     continueFinalMessage: body.continue_final_message ?? false,
