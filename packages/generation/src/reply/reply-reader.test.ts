@@ -52,7 +52,7 @@ describe('a reply that is read', () => {
     const unknown = `${TURNS}{% if tools %}{{ tools | tojson }}{{ '<call>' }}{% endif %}`;
     const { failed } = reply('x', { reply: reading() }, unknown);
     expect(failed).toMatchObject({ code: 'engine.invalid_request', param: 'reply.toolChoice' });
-    expect(sum(reply('x', { reply: reading({ toolChoice: 'none' }) }, unknown)).content).toBe('x');
+    expect(reply('x', { reply: reading({ toolChoice: 'none' }) }, unknown).text()).toBe('x');
   });
 
   test('of a beam search is read, too', () => {

@@ -177,6 +177,8 @@ const SFT_EXPERIMENTAL_CONFIG_FIELDS: Readonly<Record<keyof WireSftExperimentalC
 const TOKENIZE_FIELDS: Readonly<Partial<Record<keyof TokenizeRequest, string>>> = {
   model: CHAT_FIELDS.model,
   tools: CHAT_FIELDS.tools,
+  documents: CHAT_FIELDS.documents,
+  reasoning_effort: CHAT_FIELDS.reasoning_effort,
   chat_template_kwargs: CHAT_FIELDS.chat_template_kwargs,
   continue_final_message: CHAT_FIELDS.continue_final_message,
   chat_template: CHAT_FIELDS.chat_template,

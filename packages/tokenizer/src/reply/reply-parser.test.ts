@@ -950,23 +950,25 @@ test('Hermes replies are read as a regular expression and JSON.parse read them',
 
 /** The format's description, literally. */
 function naiveHermes(text: string): { content: string | null; calls: { name: string; arguments: unknown }[] } {
-  const plain = { content: text, calls: [] };
+  const calls: { name: string; arguments: unknown }[] = [];
   const start = text.indexOf('<tool_call>');
-  if (start < 0) return plain;
-  try {
-    const blocks = [...text.matchAll(/<tool_call>([^]*?)<\/tool_call>|<tool_call>([^]*)/g)].map(
-      (match) => match[1] ?? match[2] ?? '',
-    );
-    const calls = blocks.map((source) => {
-      const { name, arguments: args = {} } = JSON.parse(source) as { name?: unknown; arguments?: unknown };
+  if (start < 0) return { content: text, calls };
+  const before = text.slice(0, start);
+  for (const match of text.matchAll(/<tool_call>([^]*?)<\/tool_call>|<tool_call>([^]*)/g)) {
+    try {
+      const { name, arguments: args = {} } = JSON.parse(match[1] ?? match[2] ?? '') as {
+        name?: unknown;
+        arguments?: unknown;
+      };
       if (typeof name !== 'string') throw new SyntaxError('no name');
-      return { name, arguments: args };
-    });
-    const before = text.slice(0, start);
-    return { content: before.trim() === '' ? null : before, calls };
-  } catch {
-    return plain; // no JSON, or null
+      calls.push({ name, arguments: args });
+    } catch {
+      // No JSON, or null: text from here on.
+      const lost = calls.length > 0 && before.trim() === '';
+      return { content: (lost ? '' : before) + text.slice(match.index), calls };
+    }
   }
+  return { content: before.trim() === '' ? null : before, calls };
 }
 
 describe('what a stream sends when', () => {
