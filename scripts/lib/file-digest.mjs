@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { open, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { dirname } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 
 /** @param {string} path @returns {Promise<string>} sha256 of the file's content, hexadecimal */
@@ -32,8 +33,25 @@ export async function verifyFile(path, expected) {
   if ((await readFile(stampPath(path), 'utf8').catch(() => '')) === text) return 'verified';
   if ((await sha256OfFile(path)) !== expected.sha256) return 'wrong_digest';
   // A folder that cannot be written (a shared, read-only cache) costs a hash at each start and nothing else.
-  await writeFile(stampPath(path), text).catch(() => {});
+  await writeStamp(path, text).catch(() => {});
   return 'verified';
+}
+
+/**
+ * Writes the stamp whole or not at all, once the file itself is on the disk: after a power cut a stamp must not vouch for bytes that are gone.
+ * @param {string} path @param {string} text
+ */
+async function writeStamp(path, text) {
+  await sync(path, 'r');
+  const draft = `${stampPath(path)}.${process.pid}.new`;
+  await writeFile(draft, text, { flush: true });
+  await rename(draft, stampPath(path));
+}
+
+/** @param {string} path of a file or a folder @param {'r' | 'r+'} flags */
+async function sync(path, flags) {
+  const file = await open(path, flags);
+  await file.sync().finally(() => file.close());
 }
 
 /**
@@ -42,11 +60,11 @@ export async function verifyFile(path, expected) {
  * @param {string} to
  */
 export async function renameVerified(from, to) {
-  const file = await open(from, 'r+');
-  await file.sync().finally(() => file.close());
+  await sync(from, 'r+');
   await rename(from, to);
   // The time of change survives the renaming, so the stamp stays true. Without one the next start hashes.
   await rename(stampPath(from), stampPath(to)).catch(() => {});
+  if (process.platform !== 'win32') await sync(dirname(to), 'r');
 }
 
 /** @param {string} path removes a file and its stamp; neither needs to exist */

@@ -2,6 +2,7 @@ export { NativeError } from './binding/errors.ts';
 export type { NativeErrorCode } from './binding/errors.ts';
 export { closedWith } from './binding/closed-with.ts';
 export { returnFreeMemory, returnMemoryOf } from './binding/free-memory.ts';
+export { replaceFile } from './binding/replace-file.ts';
 export { llamaVersion } from './binding/library.ts';
 export { LlamaModel } from './llama/llama-model.ts';
 export type { TokenKind } from './llama/token-table.ts';

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { copyFile, mkdir, rename, rm, stat } from 'node:fs/promises';
+import { copyFile, mkdir, open, rename, rm, stat } from 'node:fs/promises';
 import { join, posix } from 'node:path';
 
 import { type AdapterVersion, EngineError } from '@trainyard/backend';
@@ -59,7 +59,10 @@ async function copied(from: string, shared: string, digest: string): Promise<voi
   try {
     await mkdir(shared).catch(() => undefined); // the next call says why
     await mkdir(staged);
-    for (const name of PEFT_FILES) await copyFile(join(from, name), join(staged, name));
+    for (const name of PEFT_FILES) {
+      await copyFile(join(from, name), join(staged, name));
+      await sync(join(staged, name));
+    }
     await rename(staged, target);
   } catch (cause) {
     await rm(staged, { recursive: true, force: true });
@@ -71,6 +74,12 @@ async function copied(from: string, shared: string, digest: string): Promise<voi
       { cause },
     );
   }
+}
+
+/** Makes sure that a file which has its name after a power cut has its content. */
+async function sync(path: string): Promise<void> {
+  await using file = await open(path, 'r+');
+  await file.sync();
 }
 
 async function isThere(path: string): Promise<boolean> {

@@ -1,7 +1,5 @@
-import { existsSync, readFileSync } from 'node:fs';
-
 import type { Trainyard } from '@trainyard/sdk';
-import { dataPaths, findRunningService, resolveConfig, type ServiceConfig } from '@trainyard/server';
+import { dataPaths, findRunningService, readKeyFile, resolveConfig, type ServiceConfig } from '@trainyard/server';
 import type { Command } from 'commander';
 
 import { attentiveClient } from './attentive-client.ts';
@@ -55,12 +53,11 @@ export function serviceConnection(options: ServiceOptions): ServiceConnection {
     environment: process.env,
     configPath: null,
   });
-  const apiKey = config.apiKey ?? keyOnThisMachine(config.dataDirectory);
-  if (apiKey === null) {
-    const { keyFile } = dataPaths(config.dataDirectory);
-    throw new UsageError(`no key: use --api-key or set TRAINYARD_API_KEY (there is no ${keyFile})`);
-  }
-  return { baseUrl: serviceUrl(options, config), apiKey };
+  const { keyFile } = dataPaths(config.dataDirectory);
+  const { secret, problem } = config.apiKey === null ? readKeyFile(keyFile) : { secret: config.apiKey, problem: null };
+  if (secret === null)
+    throw new UsageError(problem ?? `no key: use --api-key or set TRAINYARD_API_KEY (there is no ${keyFile})`);
+  return { baseUrl: serviceUrl(options, config), apiKey: secret };
 }
 
 /** A client of that service. @throws as {@link serviceConnection} */
@@ -90,12 +87,6 @@ export function serviceUrlAtHand(options: Pick<ServiceOptions, 'url' | 'dataDir'
 function urlOnFolder({ dataDirectory }: ServiceConfig): string | null {
   const running = findRunningService(dataDirectory);
   return running === null || running.url === null ? null : `${running.url}/v1`;
-}
-
-/** The key of a service whose data folder this is; null when it has none. */
-export function keyOnThisMachine(dataDirectory: string): string | null {
-  const { keyFile } = dataPaths(dataDirectory);
-  return existsSync(keyFile) ? readFileSync(keyFile, 'utf8').trim() : null;
 }
 
 /** The URL of the API; one without a path gets `/v1`. @param from who says so @throws {UsageError} */

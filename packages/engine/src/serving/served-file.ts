@@ -1,6 +1,6 @@
 import { accessSync, constants, mkdirSync, readFileSync, statfsSync, statSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import { GgufFile, NativeError, quantizeModel } from '@trainyard/native';
+import { GgufFile, NativeError, quantizeModel, replaceFile } from '@trainyard/native';
 import { readArchitecture, UnsupportedModelError } from '@trainyard/transformer';
 import { HEAD_GRANULARITY } from '@trainyard/decoder';
 
@@ -86,7 +86,7 @@ function copyInPrecision(file: GgufFile, type: 'f32' | 'f16', cacheDirectory: st
   mkdirSync(directory, { recursive: true });
   requireSpace(directory, file, type);
   quantizeModel(modelPath, copy, type, numThreads);
-  writeFileSync(stampPath(copy), stamp);
+  replaceFile(stampPath(copy), (temporary) => writeFileSync(temporary, stamp));
   return copy;
 }
 

@@ -1,20 +1,8 @@
 import { randomUUID } from 'node:crypto';
-import {
-  accessSync,
-  chmodSync,
-  closeSync,
-  constants,
-  lstatSync,
-  openSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs';
+import { accessSync, chmodSync, constants, lstatSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
-import { makeFolders } from '@trainyard/store';
+import { createFile, makeFolders, replaceFile } from '@trainyard/store';
 
 import { DiskReserve } from './disk-reserve.ts';
 import { ServerError } from '../faults/server-error.ts';
@@ -98,10 +86,8 @@ export function claimDataDirectory(dataDirectory: string): () => void {
     chmodSync(dataDirectory, 0o700);
     new DiskReserve(dataDirectory).release();
     removeStaleLock(lockPath, dataDirectory);
-    const file = openSync(lockPath, 'wx', 0o600);
     const owner: LockOwner = { pid: process.pid, startedAt: processStart(process.pid), url: null };
-    writeFileSync(file, JSON.stringify(owner));
-    closeSync(file);
+    createFile(lockPath, JSON.stringify(owner));
   } catch (error) {
     if (error instanceof ServerError) throw error;
     throw unusable(dataDirectory, error as Error);
@@ -117,7 +103,7 @@ export function instanceOf(dataDirectory: string): string {
   const kept = readInstance(dataDirectory);
   if (kept !== null) return kept;
   const id = randomUUID();
-  writeFileSync(join(dataDirectory, INSTANCE_FILE), `${id}\n`, { mode: 0o600 });
+  replaceFile(join(dataDirectory, INSTANCE_FILE), `${id}\n`);
   return id;
 }
 
@@ -153,12 +139,9 @@ function taken(dataDirectory: string, { pid }: { pid: number }): ServerError {
 
 /** Tells other commands on this machine where the service on this folder is; it is the owner of the folder that says so. */
 export function announceService(dataDirectory: string, url: string): void {
-  const lockPath = join(dataDirectory, LOCK_FILE);
-  // Whole or not there: a reader must never take a half of it for a dead owner's.
-  const temporary = `${lockPath}.new`;
   const owner: LockOwner = { pid: process.pid, startedAt: processStart(process.pid), url };
-  writeFileSync(temporary, JSON.stringify(owner), { mode: 0o600 });
-  renameSync(temporary, lockPath);
+  // A reader must never take a half of it for a dead owner's.
+  replaceFile(join(dataDirectory, LOCK_FILE), JSON.stringify(owner));
 }
 
 /** Which process serves on a data folder, and where; `url` is null while it starts. Null when none does. */

@@ -1,9 +1,9 @@
-import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 import type { SqlStore } from '@trainyard/store';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 
 import { ensureServiceKey } from './service-key.ts';
 import { openTestStore } from '../testing/test-store.ts';
@@ -57,4 +57,33 @@ test('a revoked key is not shown as the one to use, and a service without an adm
   await store.revokeKey(other.id);
   expect(await start(null)).toMatchObject({ isNew: true });
   expect(existsSync(keyFile)).toBe(true);
+});
+
+test.each([
+  ['empty', () => writeFileSync(keyFile, '')],
+  [
+    'unreadable',
+    () => {
+      rmSync(keyFile);
+      mkdirSync(keyFile);
+    },
+  ],
+])('an %s key file is one line with the way out, and revokes nothing', async (how, damage) => {
+  const made = await start(null);
+  damage();
+  expect(await start(null)).toBeNull();
+  expect(logged).toEqual([
+    expect.stringMatching(/^The key file .*admin-key (is empty|cannot be read \(EISDIR\))\. .*trainyard keys create/),
+  ]);
+  expect(logged[0]).toContain(how === 'empty' ? 'is empty' : 'EISDIR');
+  expect(await isValid(made?.secret ?? '')).toBe(true);
+});
+
+test('the file has the key before the database does: a crash in between locks nobody out', async () => {
+  vi.spyOn(store, 'createKey').mockRejectedValueOnce(new Error('the power is cut'));
+  await expect(start(null)).rejects.toThrow('the power is cut');
+  const kept = readFileSync(keyFile, 'utf8').trim();
+  expect([kept.length > 40, await isValid(kept)]).toEqual([true, false]);
+  const made = await start(null);
+  expect([readFileSync(keyFile, 'utf8'), await isValid(made?.secret ?? '')]).toEqual([`${made?.secret}\n`, true]);
 });

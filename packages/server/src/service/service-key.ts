@@ -1,6 +1,6 @@
-import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { makeKeySecret, type Scope, type Store } from '@trainyard/store';
 
-import type { Scope, Store } from '@trainyard/store';
+import { readKeyFile, writeKeyFile } from '../data/key-file.ts';
 
 /** Everything a first user may do. */
 const ADMIN_SCOPES: readonly Scope[] = ['inference', 'training', 'admin'];
@@ -20,12 +20,12 @@ export async function ensureServiceKey(
   const entity = await store.ensureEntity(config.entity);
   const input = { entityId: entity.id, name: 'admin', scopes: ADMIN_SCOPES, isServiceKey: true };
   if (config.apiKey !== null) {
+    writeKeyFile(keyFile, config.apiKey);
     const { numReplaced } = await store.ensureKey({ ...input, secret: config.apiKey });
     if (numReplaced > 0) log('the configured key takes the place of the one before, which is revoked');
-    writeKeyFile(keyFile, config.apiKey);
     return { secret: config.apiKey, isNew: false };
   }
-  const kept = existsSync(keyFile) ? readFileSync(keyFile, 'utf8').trim() : null;
+  const { secret: kept, problem } = readKeyFile(keyFile);
   if (kept !== null && (await store.verifyKey(kept)) !== null) return { secret: kept, isNew: false };
   const now = store.now();
   const keys = await store.listKeys(entity.id);
@@ -33,14 +33,14 @@ export async function ensureServiceKey(
     ({ scopes, revokedAt, expiresAt }) =>
       scopes.includes('admin') && revokedAt === null && (expiresAt === null || expiresAt > now),
   );
-  // Whoever has it may make others; nobody else can.
-  if (isAdminLeft) return null;
-  const { secret } = await store.createKey(input);
+  if (isAdminLeft) {
+    // Only that admin can make other keys.
+    if (problem !== null) log(problem);
+    return null;
+  }
+  // The file first: a key whose secret is kept nowhere would lock everybody out.
+  const secret = makeKeySecret();
   writeKeyFile(keyFile, secret);
+  await store.createKey({ ...input, secret });
   return { secret, isNew: true };
-}
-
-function writeKeyFile(path: string, secret: string): void {
-  rmSync(path, { force: true }); // an existing file would keep its permissions
-  writeFileSync(path, `${secret}\n`, { mode: 0o600 });
 }

@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
-import { writeFileSync } from 'node:fs';
 
 import {
   type AdapterVersion,
@@ -20,6 +19,7 @@ import {
   type StepReport,
   TrainerError,
   type VersionFolders,
+  writeDurableText,
 } from '@trainyard/trainer';
 
 import type { AdamParams, RemoteModel } from '../transport/remote-model.ts';
@@ -199,7 +199,7 @@ export class TinkerLearner implements LearnerSession {
     const digest = await versions.write(name, (directory) => {
       const written = files === null ? null : intake({ files, lora: this.lora, metrics, outputDirectory: directory });
       const whole: VersionRecord = { ...record, digest: written };
-      writeFileSync(join(directory, RECORD_FILE), `${JSON.stringify(whole, null, 2)}\n`);
+      writeDurableText(join(directory, RECORD_FILE), `${JSON.stringify(whole, null, 2)}\n`);
       return written;
     });
     this.#savedAs = address;

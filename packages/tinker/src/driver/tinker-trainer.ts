@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 import type { FixedScores } from '@trainyard/backend';
-import type { LearnerSession, LoraConfig } from '@trainyard/trainer';
+import { type LearnerSession, type LoraConfig, makeFolders, replaceFile } from '@trainyard/trainer';
 
 import type { TinkerProfile } from '../profiles/tinker-profile.ts';
 import { type Clock, SYSTEM_CLOCK } from '../transport/clock.ts';
@@ -104,8 +104,8 @@ export class TinkerTrainer {
     const kept = readProof(path);
     if (kept !== null) return kept;
     const proof = await prove();
-    mkdirSync(stateDirectory, { recursive: true });
-    writeFileSync(path, `${JSON.stringify(proof)}\n`, { mode: 0o600 });
+    makeFolders(stateDirectory);
+    replaceFile(path, `${JSON.stringify(proof)}\n`);
     const compared =
       proof.meanDifference === null
         ? 'its base model was not compared'

@@ -1,14 +1,7 @@
-import {
-  closeSync,
-  existsSync,
-  fsyncSync,
-  mkdirSync,
-  openSync,
-  readFileSync,
-  renameSync,
-  writeFileSync,
-} from 'node:fs';
+import { closeSync, existsSync, fsyncSync, openSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
+
+import { makeFolders, syncDirectory } from '@trainyard/trainer';
 
 /** A model of ours on a server. */
 export interface OpenModel {
@@ -76,13 +69,14 @@ export class ModelJournal {
 
   /** A new file with what is open, in place of the old one: it does not grow over the lives of the service. */
   #begin(): number {
-    mkdirSync(dirname(this.#path), { recursive: true });
+    makeFolders(dirname(this.#path));
     const temporary = `${this.#path}.new`;
     const file = openSync(temporary, 'w', 0o600);
     try {
       for (const entry of this.#open.values()) writeLine(file, entry);
       fsyncSync(file);
       renameSync(temporary, this.#path);
+      syncDirectory(dirname(this.#path));
       return file;
     } catch (error) {
       closeSync(file);

@@ -13,7 +13,7 @@ export function replaceDirectory<Result>(path: string, fill: (temporary: string)
   const temporary = `${path}.partial`;
   try {
     rmSync(temporary, { recursive: true, force: true });
-    mkdirSync(temporary, { recursive: true });
+    makeFolders(temporary);
     const result = fill(temporary);
     syncDirectory(temporary);
     rmSync(path, { recursive: true, force: true });
@@ -40,6 +40,13 @@ export function replaceFile(path: string, content: string | Uint8Array): void {
   }
 }
 
+/** Makes a folder and those above it that are missing, and syncs the one above each. */
+export function makeFolders(path: string): void {
+  const highest = mkdirSync(path, { recursive: true });
+  if (highest === undefined) return;
+  for (let made = path; made.length >= highest.length; made = dirname(made)) syncDirectory(dirname(made));
+}
+
 /** Writes a new text file and syncs it to disk. */
 export function writeDurableText(path: string, text: string): void {
   writeDurableFile(path, text);
@@ -62,7 +69,8 @@ export function diskFault(error: unknown, path: string): unknown {
   return isFull ? new TrainerError('trainer.disk_full', `no space left to write ${path}`, { cause: error }) : error;
 }
 
-function syncDirectory(path: string): void {
+/** Makes new names and renames in a folder durable. */
+export function syncDirectory(path: string): void {
   if (process.platform === 'win32') return; // opens no directories, and journals the rename itself
   const descriptor = openSync(path, 'r');
   try {

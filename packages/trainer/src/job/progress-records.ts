@@ -1,6 +1,6 @@
-import { mkdirSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { replaceFile } from '../checkpoint/durable-directory.ts';
+import { makeFolders, replaceFile } from '../checkpoint/durable-directory.ts';
 
 /** One small JSON record by name; a later one replaces it whole. */
 export interface ProgressRecords {
@@ -38,7 +38,7 @@ export class ProgressFiles implements ProgressRecords {
   }
 
   async write(name: string, record: object): Promise<void> {
-    mkdirSync(join(this.#root, name), { recursive: true });
+    makeFolders(join(this.#root, name));
     replaceFile(this.#path(name), JSON.stringify(record));
   }
 

@@ -1,6 +1,6 @@
-import { mkdirSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { replaceFile } from '../checkpoint/durable-directory.ts';
+import { makeFolders, replaceFile } from '../checkpoint/durable-directory.ts';
 
 /** A trajectory's tokens in a gradient step, as `encodeTokenTrace` makes them. */
 export interface EncodedTrace {
@@ -30,7 +30,7 @@ export class TraceFiles implements TraceRecords {
   }
 
   write(name: string, gradientStep: number, traces: readonly EncodedTrace[]): void {
-    mkdirSync(join(this.#root, name), { recursive: true });
+    makeFolders(join(this.#root, name));
     const index = JSON.stringify(
       traces.map(({ groupIndex, trajectoryIndex, trace }) => [groupIndex, trajectoryIndex, trace.length]),
     );

@@ -1,5 +1,6 @@
 import { readdir, rename, rm, stat, utimes } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
+import { syncPath, syncTree } from '../durable-file.ts';
 import { exists, fileFault, isMissing, isTaken } from '../file-fault.ts';
 import { makeFolders } from '../../folders/make-folders.ts';
 import { StagingArea } from '../staging-area.ts';
@@ -73,6 +74,8 @@ export class LocalCache {
     try {
       const sizeBytes = await sizeOf(staged);
       try {
+        // Nobody checks an entry again: it must not outlive a power cut by its name alone.
+        await syncEntry(staged);
         await rename(staged, path);
         this.#bytes = this.#bytes === null ? bytesOf(await this.#entries()) : this.#bytes + sizeBytes;
       } catch (error) {
@@ -131,6 +134,10 @@ export class LocalCache {
 
 const bytesOf = (entries: readonly { readonly sizeBytes: number }[]): number =>
   entries.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
+
+async function syncEntry(path: string): Promise<void> {
+  await ((await stat(path)).isDirectory() ? syncTree(path) : syncPath(path));
+}
 
 /** Bytes of a file, or of all files of a folder. */
 async function sizeOf(path: string): Promise<number> {

@@ -53,7 +53,7 @@ export class KeyTable {
   }
 
   async create(input: NewKey, now: number): Promise<ApiKey & { secret: string }> {
-    const secret = makeKeySecret();
+    const { secret = makeKeySecret() } = input;
     await this.#insert(input, secret, now);
     return { ...(await this.#bySecret(secret)), secret };
   }
