@@ -97,7 +97,6 @@ export class ChoiceRecordBuffer {
       if (!models.has(modelId)) models.set(modelId, (await tables.models.get(modelId)) !== null);
       if (models.get(modelId) === true) total += await table.insert(record, createdAt);
     }
-    total -= await table.expire(this.#oldest());
     if (total > this.#limits.maxBytes) total -= await table.prune(total - this.#limits.maxBytes);
     return total;
   }
@@ -107,26 +106,22 @@ export class ChoiceRecordBuffer {
     const { choiceRecords } = openTables(this.#sql);
     const found = new Map<string, ChoiceRecord>();
     for (const id of recordIds) {
-      const record = await choiceRecords.find(entityId, id, this.#oldest());
+      const record = await choiceRecords.find(entityId, id);
       if (record !== null) found.set(id, record);
     }
     return found;
   }
 
-  /** A step of a transaction. */
+  /** A step of a transaction. Nothing else goes by age: a record of minutes ago must not be lost to a wrong clock. */
   async purge({ choiceRecords }: Tables, now: number): Promise<void> {
     this.#storedBytes = null;
-    await choiceRecords.expire(this.#oldest(now));
+    await choiceRecords.expire(now - this.#limits.lifetimeMs);
   }
 
   /** A step of a transaction, after `flush`. */
   async deleteOfModel({ choiceRecords }: Tables, modelId: string): Promise<void> {
     this.#storedBytes = null;
     await choiceRecords.deleteOfModel(modelId);
-  }
-
-  #oldest(now: number = this.#clock()): number {
-    return now - this.#limits.lifetimeMs;
   }
 
   /** A write soon, which others may join. */

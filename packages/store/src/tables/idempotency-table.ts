@@ -1,4 +1,5 @@
 import type { IdempotentAnswer, IdempotentState } from '../contract/store.ts';
+import { holds, leaseBounds } from '../contract/lease.ts';
 import type { Statements } from '../contract/sql.ts';
 
 type RequestRow = { request_hash: string; status: number | null; body: string | null; owner: string | null };
@@ -14,7 +15,10 @@ export class IdempotencyTable {
     this.#sql = sql;
   }
 
-  /** @param by `isAtIt` false: of what bears this owner's name as in progress, nothing is */
+  /**
+   * An answer is repeated for as long as it is kept: `purge` alone removes it, when the clock can be trusted.
+   * @param by `isAtIt` false: of what bears this owner's name as in progress, nothing is
+   */
   async begin(
     { keyId, key, requestHash }: { keyId: string; key: string; requestHash: string },
     by: { owner: string; isAtIt: boolean },
@@ -23,11 +27,11 @@ export class IdempotencyTable {
     const { owner } = by;
     const record = await this.#sql.get<RequestRow>(
       `select request_hash, status, body, owner from idempotency_records
-       where key_id = ? and key = ? and (expires_at > ? or (status is null and owner = ?))`,
+       where key_id = ? and key = ? and (status is not null or owner = ? or ${holds('expires_at')})`,
       keyId,
       key,
-      now,
       owner,
+      ...leaseBounds(now),
     );
     if (record === undefined || (record.status === null && record.owner === owner && !by.isAtIt)) {
       await this.#sql.run(

@@ -12,6 +12,7 @@ import type {
   QueuedJob,
   TrainingJob,
 } from '../contract/records.ts';
+import { holds, leaseBounds } from '../contract/lease.ts';
 import type { Statements } from '../contract/sql.ts';
 import type { JobFilter } from '../contract/store.ts';
 import { parseObject } from './json-column.ts';
@@ -230,14 +231,14 @@ export class JobTable {
     return await this.#sql.get(
       `select j.id, j.created_at from jobs j
        where j.kind in (${marks(kinds)})${baseModels === null ? '' : ` and j.base_model in (${marks(baseModels)})`}
-         and ((j.status = 'queued' and j.paused_at is null) or (j.status = 'running' and j.lease_expires_at <= ?))
+         and ((j.status = 'queued' and j.paused_at is null) or (j.status = 'running' and not ${holds('j.lease_expires_at')}))
          and not exists (
            select 1 from jobs earlier
            where earlier.turn = j.turn and earlier.position < j.position and earlier.status in ('queued', 'running'))
        order by j.position limit 1`,
       ...kinds,
       ...(baseModels ?? []),
-      now,
+      ...leaseBounds(now),
     );
   }
 

@@ -1,4 +1,5 @@
 import type { Member, MemberFacts, MemberRole, NewMember } from '../contract/member.ts';
+import { holds, leaseBounds } from '../contract/lease.ts';
 import type { Statements } from '../contract/sql.ts';
 
 /** The parts of a service that are alive, one row for each role of a process. */
@@ -33,8 +34,8 @@ export class MemberTable {
   /** By role, then in order of their ids. */
   async list(now: number): Promise<Member[]> {
     const rows = await this.#sql.all<MemberRow>(
-      'select * from members where lease_expires_at > ? order by role, id',
-      now,
+      `select * from members where ${holds('lease_expires_at')} order by role, id`,
+      ...leaseBounds(now),
     );
     return rows.map(toMember);
   }
@@ -44,7 +45,7 @@ export class MemberTable {
   }
 
   async purge(now: number): Promise<void> {
-    await this.#sql.run('delete from members where lease_expires_at <= ?', now);
+    await this.#sql.run(`delete from members where not ${holds('lease_expires_at')}`, ...leaseBounds(now));
   }
 }
 

@@ -46,7 +46,10 @@ export function adapterRoutes(app: FastifyInstance, parts: RouteParts): void {
       answerOnce(store, request, reply, async (completes): Promise<AdapterObject> => {
         const { id: baseModel } = baseModels.named(request.body.base_model ?? baseModels.default.id);
         const { entityId } = callerOf(request);
-        await removeFiles(parts, await store.expireAdapterUploads(entityId, clock() - UPLOAD_LIFETIME_MS));
+        await removeFiles(
+          parts,
+          await store.expireAdapterUploads(entityId, Math.min(clock(), store.ageClock()) - UPLOAD_LIFETIME_MS),
+        );
         const id = randomUUID();
         const begun: AdapterObject = {
           id,

@@ -72,19 +72,18 @@ export class ChoiceRecordTable {
     return choiceBytes;
   }
 
-  /** Null when it is unknown, of another entity, or not younger than `after`. */
-  async find(entityId: string, recordId: string, after: number): Promise<ChoiceRecord | null> {
+  /** Null when it is unknown or of another entity. */
+  async find(entityId: string, recordId: string): Promise<ChoiceRecord | null> {
     const id = parseChoiceRecordId(recordId);
     if (id === null) return null;
     const row = await this.#sql.get<RecordRow>(
       `select a.entity_id, a.model_id, a.step, a.digest, a.created_at, a.prompt_token_ids, c.token_ids, c.logprobs,
          c.sampling, c.drawn_logprobs, c.kept_tokens
        from answer_records a join choice_records c on c.answer_position = a.position
-       where a.id = ? and c.choice_index = ? and a.entity_id = ? and a.created_at > ?`,
+       where a.id = ? and c.choice_index = ? and a.entity_id = ?`,
       id.answerId,
       id.choiceIndex,
       entityId,
-      after,
     );
     if (row === undefined) return null;
     return {

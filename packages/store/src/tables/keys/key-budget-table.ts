@@ -1,4 +1,5 @@
 import type { KeyBudget } from '../../contract/key-limits.ts';
+import { holds, leaseBounds } from '../../contract/lease.ts';
 import type { Statements } from '../../contract/sql.ts';
 
 /** Budgets of limited keys: one row for each, and one for each process that has requests of it in flight. */
@@ -33,10 +34,10 @@ export class KeyBudgetTable {
   async countElsewhere(keyId: string, processId: string, now: number): Promise<number> {
     const row = await this.#sql.get<{ total: number }>(
       `select cast(coalesce(sum(num_requests), 0) as bigint) as total from requests_in_flight
-       where key_id = ? and process_id <> ? and lease_expires_at > ?`,
+       where key_id = ? and process_id <> ? and ${holds('lease_expires_at')}`,
       keyId,
       processId,
-      now,
+      ...leaseBounds(now),
     );
     return row?.total ?? 0;
   }
@@ -63,7 +64,7 @@ export class KeyBudgetTable {
 
   /** Removes places whose lease has ended, and budgets that nobody has used since. */
   async purge(now: number, unusedSince: number): Promise<void> {
-    await this.#sql.run('delete from requests_in_flight where lease_expires_at <= ?', now);
+    await this.#sql.run(`delete from requests_in_flight where not ${holds('lease_expires_at')}`, ...leaseBounds(now));
     await this.#sql.run('delete from key_budgets where used_at < ?', unusedSince);
   }
 }

@@ -1,0 +1,80 @@
+import type { Store } from '@trainyard/store';
+
+const DAY_MS = 24 * 3_600_000;
+
+export interface ClockWatchOptions {
+  readonly store: Pick<Store, 'now' | 'trustedClock' | 'trustClock'>;
+  /** The operator says that the clock is right. */
+  readonly isTrusted: boolean;
+  /** Default `performance.now`. */
+  readonly monotonic?: () => number;
+  readonly log: (line: string) => void;
+}
+
+interface Reading {
+  readonly clock: number;
+  readonly monotonic: number;
+}
+
+/**
+ * Watch over the clock that removals by age go by. After a step of more than a day, ahead or back, nothing is removed until the clock is back where it was,
+ * or has been steady for a day: a start before the machine has set its clock must not remove what was promised for 30 days.
+ */
+export class ClockWatch {
+  readonly #options: ClockWatchOptions;
+  readonly #monotonic: () => number;
+  /** Since when the clock is steady after a step; null while it is trusted. */
+  #steadySince: Reading | null = null;
+  #last: Reading | null = null;
+  #step: string | null = null;
+
+  constructor(options: ClockWatchOptions) {
+    this.#options = options;
+    this.#monotonic = options.monotonic ?? (() => performance.now());
+  }
+
+  /** Why removals wait; null: they do not. */
+  get notice(): string | null {
+    return this.#step;
+  }
+
+  /** @returns the time that removals may go by, ms since the epoch; null: they wait */
+  async read(): Promise<number | null> {
+    const { store, isTrusted } = this.#options;
+    const now: Reading = { clock: store.now(), monotonic: this.#monotonic() };
+    const trusted = await store.trustedClock();
+    const last = this.#last;
+    this.#last = now;
+    const step = trusted === null ? 0 : now.clock - trusted;
+    if (isTrusted || Math.abs(step) <= DAY_MS) return await this.#trust(now);
+    const hasJumped = last !== null && Math.abs(driftOf(last, now)) > DAY_MS;
+    if (this.#steadySince === null || hasJumped) this.#wait(now, step, trusted ?? 0);
+    else if (now.monotonic - this.#steadySince.monotonic >= DAY_MS) return await this.#trust(now);
+    return null;
+  }
+
+  #wait(now: Reading, step: number, trusted: number): void {
+    this.#steadySince = now;
+    const days = Math.abs(step / DAY_MS).toFixed(1);
+    this.#step =
+      `The clock says ${textOf(now.clock)}, ${days} days ${step > 0 ? 'after' : 'before'} its last trusted reading (${textOf(trusted)}): ` +
+      'no old data is removed until it has been steady for a day. If the clock is right, start with `--trust-clock`.';
+    this.#options.log(this.#step);
+  }
+
+  async #trust(now: Reading): Promise<number> {
+    if (this.#step !== null) this.#options.log('The clock is trusted again; old data is removed as before.');
+    this.#steadySince = null;
+    this.#step = null;
+    await this.#options.store.trustClock(now.clock);
+    return now.clock;
+  }
+}
+
+/** How much more time passed on the clock than on the monotonic one. */
+const driftOf = (before: Reading, after: Reading): number =>
+  after.clock - before.clock - (after.monotonic - before.monotonic);
+
+function textOf(at: number): string {
+  return Number.isNaN(new Date(at).getTime()) ? String(at) : `${new Date(at).toISOString().slice(0, 16)}Z`;
+}

@@ -1,0 +1,88 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { Store } from '../contract/store.ts';
+import { addJob, addModel, ALL_SCOPES, claim, type MakeHarness, ManualClock, type StoreHarness } from './harness.ts';
+
+const HOUR_MS = 3600 * 1000;
+const DAY_MS = 24 * HOUR_MS;
+
+/** Clocks that are set ahead or back. */
+export function clockJumpSuite(makeHarness: MakeHarness): void {
+  describe('clock jumps', () => {
+    let harness: StoreHarness;
+    let clock: ManualClock;
+    let store: Store;
+    beforeEach(async () => {
+      harness = await makeHarness();
+      clock = new ManualClock();
+      store = await harness.open({ clock: clock.read });
+    });
+    afterEach(() => harness.destroy());
+
+    it('the trusted reading is the time of the newest row at first, and then what was recorded, for every process', async () => {
+      expect(await store.trustedClock()).toBeNull();
+      await addModel(store);
+      clock.advance(HOUR_MS);
+      await addJob(store, (await addModel(store, 'second')).id);
+      const newest = clock.read();
+      clock.advance(-40 * DAY_MS);
+      expect(await store.trustedClock()).toBe(newest);
+      await store.trustClock(newest + 7);
+      expect(await (await harness.open({ clock: clock.read })).trustedClock()).toBe(newest + 7);
+    });
+
+    it('a key, a session or a link that has ended stays ended when the clock is set back, also after a start', async () => {
+      const { id: entityId } = await store.ensureEntity('local');
+      const expiresAt = clock.read() + DAY_MS;
+      const key = await store.createKey({ entityId, name: 'guest', scopes: ALL_SCOPES, expiresAt });
+      const lasting = await store.createKey({ entityId, name: 'own', scopes: ALL_SCOPES });
+      const session = await store.openSession(lasting.id);
+      const link = await store.createSignInLink(lasting.id);
+      clock.advance(31 * DAY_MS);
+      await store.trustClock(clock.read());
+      clock.advance(-31 * DAY_MS);
+      const next = await harness.open({ clock: clock.read });
+      await next.recoverAfterRestart();
+      for (const each of [store, next]) {
+        expect(await each.verifyKey(key.secret)).toBeNull();
+        expect(await each.findSession(session.secret)).toBeNull();
+        expect(await each.redeemSignInLink(link.secret)).toBeNull();
+        expect(await each.verifyKey(lasting.secret)).not.toBeNull();
+        // Those that are made now last as long as ever.
+        expect(await each.redeemSignInLink((await each.createSignInLink(lasting.id)).secret)).toBe(lasting.id);
+      }
+    });
+
+    it('a clock that is ahead ends a key for as long as it is ahead, and deletes nothing', async () => {
+      const { id: entityId } = await store.ensureEntity('local');
+      const expiresAt = clock.read() + DAY_MS;
+      const key = await store.createKey({ entityId, name: 'guest', scopes: ALL_SCOPES, expiresAt });
+      await store.trustClock(clock.read());
+      clock.advance(40 * DAY_MS);
+      expect(await store.verifyKey(key.secret)).toBeNull();
+      clock.advance(-40 * DAY_MS);
+      expect(await store.verifyKey(key.secret)).not.toBeNull();
+    });
+
+    it('removals by age go at most an hour beyond the trusted reading', async () => {
+      await store.trustClock(clock.read());
+      const trusted = clock.read();
+      clock.advance(HOUR_MS / 2);
+      expect(store.ageClock()).toBe(clock.read());
+      clock.advance(40 * DAY_MS);
+      expect(store.ageClock()).toBe(trusted + HOUR_MS);
+    });
+
+    it('leases from a time when the clock was far ahead have ended', async () => {
+      const ahead = await harness.open({ clock: clock.read, instanceId: 'gone' });
+      const { id } = await addJob(store, (await addModel(store)).id);
+      clock.advance(40 * DAY_MS);
+      await claim(ahead, 'gone', 60_000);
+      const facts = { baseModels: [], capacity: 1, adapterDigests: [], isDraining: false };
+      await ahead.registerMember({ role: 'trainer', url: null, version: '0', ...facts }, 60_000);
+      expect([await store.claimNextJob('next', 60_000), (await store.listMembers()).length]).toEqual([null, 1]);
+      clock.advance(-40 * DAY_MS);
+      expect(await store.listMembers()).toEqual([]);
+      expect((await store.claimNextJob('next', 60_000))?.id).toBe(id);
+    });
+  });
+}
