@@ -13,6 +13,8 @@ const JOB_LIFECYCLE = 'packages/store/src/lifecycles/job-lifecycle.ts';
 const SQL_STORE = 'packages/store/src/sql-store.ts';
 const IDEMPOTENCY_TABLE = 'packages/store/src/tables/idempotency-table.ts';
 const S3_BLOBS = 'packages/store/src/blobs/s3/s3-blobs.ts';
+const OWN_BLOBS = 'packages/store/src/blobs/own-blobs.ts';
+const ORPHANS = 'packages/store/src/blobs/orphans.ts';
 
 /** @type {readonly ScheduleMutant[]} */
 export const SCHEDULE_MUTANTS = [
@@ -55,8 +57,8 @@ export const SCHEDULE_MUTANTS = [
     edits: [
       {
         file: JOB_TABLE,
-        from: "or (j.status = 'running' and j.lease_expires_at <= ?))",
-        to: "or (j.status = 'running' and j.lease_expires_at <= ? + 28000))",
+        from: "or (j.status = 'running' and not ${holds('j.lease_expires_at')}))",
+        to: "or (j.status = 'running' and (j.lease_expires_at <= ? + 28000 or j.lease_expires_at > ?)))",
       },
     ],
     within: 100,
@@ -232,5 +234,45 @@ export const SCHEDULE_MUTANTS = [
       },
     ],
     within: 100,
+  },
+  {
+    name: 'an empty database claims blobs that have content',
+    edits: [
+      {
+        file: OWN_BLOBS,
+        from: '  if (!adopts && others.length > 0) throw belongsToAnother(place, others);\n',
+        to: '',
+      },
+      {
+        file: OWN_BLOBS,
+        from: 'if (!adopts && known === null && !(await namesContent(store, blobs)))',
+        to: 'if (!adopts && known === null && (await namesContent(store, blobs)) === null)',
+      },
+      {
+        file: OWN_BLOBS,
+        from: '  if (adopts || rivals.length === 0) return;',
+        to: '  if (adopts || rivals.length >= 0) return;',
+      },
+    ],
+    within: 10,
+  },
+  {
+    name: 'blobs that the database has never known are orphans',
+    edits: [
+      { file: ORPHANS, from: '      .filter(({ key }) => known.has(key))\n', to: '' },
+      { file: ORPHANS, from: 'unknown: unnamed.filter(({ key }) => !known.has(key)),', to: 'unknown: [],' },
+    ],
+    within: 20,
+  },
+  {
+    name: 'upkeep trusts every clock',
+    edits: [
+      {
+        file: 'packages/server/src/data/clock-watch.ts',
+        from: 'if (isTrusted || Math.abs(step) <= DAY_MS)',
+        to: 'if (isTrusted || !Number.isNaN(step))',
+      },
+    ],
+    within: 10,
   },
 ];

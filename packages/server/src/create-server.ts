@@ -80,6 +80,7 @@ export function createServer(parts: ServerParts): FastifyInstance {
   const routeParts: RouteParts = {
     clock: () => parts.store.now(),
     operatorEntity: null,
+    notices: () => [],
     allowedHosts: [],
     allowedOrigins: ['localhost'],
     hasReasoningContent: false,

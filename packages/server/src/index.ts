@@ -13,6 +13,7 @@ export {
 } from './service/config.ts';
 export { multipliesBf16, needsBf16, oneDnnProblem } from './service/bf16-support.ts';
 export { createServer } from './create-server.ts';
+export { readKeyFile } from './data/key-file.ts';
 export { dataPaths, findRunningService, refuseUnusableDataDirectory } from './data/data-directory.ts';
 export { connectSnippets } from './pages/snippets.ts';
 export { apiDocument } from './reference-page/api-document.ts';

@@ -52,7 +52,7 @@ export async function startParts(config: ServiceConfig, logRaw: (line: string) =
     for (const cleanup of cleanups.reverse()) await cleanup();
   };
   try {
-    const { store, blobs } = await openData(config, cleanups, metrics.data);
+    const { store, blobs } = await openData(config, cleanups, log, metrics.data);
     const tracing = await serviceTracing(config, log);
     cleanups.push(() => tracing?.close());
     const { numThreads, engineShare } = config;

@@ -27,7 +27,7 @@ import { RunMirror } from './tracking/run-mirror.ts';
 import { openTracker } from './tracking/tracker-drivers.ts';
 import { DiskReserve } from './data/disk-reserve.ts';
 import { MachineWatch } from './service/machine-watch.ts';
-import { Upkeep } from './data/upkeep.ts';
+import { orphanRules, Upkeep } from './data/upkeep.ts';
 import { registerApi } from './members/register-api.ts';
 import { registerTrainer } from './members/register-trainer.ts';
 import { ServiceMetrics } from './metrics/service-metrics.ts';
@@ -80,7 +80,7 @@ export async function startService(
   };
   try {
     const metrics = new ServiceMetrics(config.role);
-    const { store, blobs } = await openData(config, cleanups, metrics.data);
+    const { store, blobs } = await openData(config, cleanups, log, metrics.data);
     const tracing = await serviceTracing(config, log);
     cleanups.push(() => tracing?.close());
     const paths = dataPaths(config.dataDirectory);
@@ -118,6 +118,8 @@ export async function startService(
     const disk = new DiskReserve(config.dataDirectory);
     const machine = new MachineWatch({ disk, log });
     metrics.machine.source = machine;
+    const { trajectoryDays, trustsClock } = config;
+    const upkeep = new Upkeep({ store, blobs, trajectoryDays, orphans: orphanRules(config), trustsClock, log });
     const server = createServer({
       store,
       machine,
@@ -136,6 +138,7 @@ export async function startService(
       loraAlpha: config.trainer === null ? null : TINKER_PROFILES[config.trainer.profile].alpha,
       trainingDataDirectory: config.trainingDataDirectory,
       operatorEntity: config.entity,
+      notices: () => upkeep.notices,
       metrics,
       metricsAccess: metricsAccess(config, config),
       allowedHosts: [...ownNames(config.host), ...config.allowedHosts],
@@ -166,7 +169,6 @@ export async function startService(
     cleanups.push(store.watchFeed(() => workers?.notify()));
     tracking?.start();
     cleanups.push(() => tracking?.stop());
-    const upkeep = new Upkeep({ store, blobs, trajectoryDays: config.trajectoryDays, log });
     cleanups.push(() => upkeep.stop());
     upkeep.start();
     // The start has written what it had to.

@@ -2,7 +2,8 @@ import { existsSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { StoreError } from './contract/errors.ts';
 import { sqliteFault } from './drivers/sqlite/sqlite-fault.ts';
-import { MIGRATIONS } from './migrations/index.ts';
+import { DAMAGE_REMEDIES } from './drivers/damage-remedies.ts';
+import { NEWEST_VERSION } from './migrations/index.ts';
 import type { StoreLocation } from './contract/store-location.ts';
 
 /** The result of a look at a database. */
@@ -30,7 +31,7 @@ function fileProblem(path: string): string | null {
   try {
     using connection = new DatabaseSync(path, { readOnly: true, timeout: 2_000 });
     const damage = connection.prepare('pragma quick_check(1)').get()?.['quick_check'];
-    if (damage !== 'ok') return `it is damaged; restore it from a backup (${String(damage)})`;
+    if (damage !== 'ok') return `it is damaged (${String(damage)}). ${DAMAGE_REMEDIES}`;
     return versionProblem(Number(connection.prepare('pragma user_version').get()?.['user_version']));
   } catch (error) {
     return (sqliteFault(error, path) as Error).message;
@@ -38,6 +39,6 @@ function fileProblem(path: string): string | null {
 }
 
 function versionProblem(version: number): string | null {
-  const newest = MIGRATIONS.length;
+  const newest = NEWEST_VERSION;
   return version <= newest ? null : `it has schema version ${version}, this release knows up to ${newest}`;
 }

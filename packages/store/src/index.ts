@@ -1,4 +1,4 @@
-export type { BlobLocation, Blobs, BlobSource } from './contract/blobs.ts';
+export type { BinnedItem, BlobItem, BlobLocation, Blobs, BlobSource } from './contract/blobs.ts';
 export {
   type ChoiceRecord,
   choiceRecordId,
@@ -15,10 +15,11 @@ export { BUCKET_KEY_VARIABLES, openBlobs } from './blobs/open-blobs.ts';
 export { type AskEngine, clusterFindings, type Finding } from './examining/cluster-findings.ts';
 export type { BucketRequest } from './blobs/s3/s3-bucket.ts';
 export type { DatabaseCall } from './drivers/measured-sql.ts';
-export { checkOwnBlobs } from './blobs/own-blobs.ts';
-export { isDamagedSecret } from './tables/keys/key-secret.ts';
+export { checkOwnBlobs, dropOtherMarks, hasContent, refuseLostDatabase } from './blobs/own-blobs.ts';
+export { isDamagedSecret, makeKeySecret } from './tables/keys/key-secret.ts';
 export { makeFolders } from './folders/make-folders.ts';
-export { removeOrphans } from './blobs/orphans.ts';
+export { createFile, replaceFile, syncFolder } from './folders/replace-file.ts';
+export { type OrphanRules, type SweepReport, sweepOrphans, takeCensus } from './blobs/orphans.ts';
 export {
   type KeyAnswer,
   type KeyBudget,
@@ -110,6 +111,8 @@ export { digestOf, type TableDigest } from './moving/table-digest.ts';
 export { SqlStore, type SqlStoreOptions } from './sql-store.ts';
 export type {
   AddArtifactResult,
+  AdoptedCheckpoint,
+  AdoptResult,
   ArtifactName,
   CancelJobResult,
   CommittedAdapter,
@@ -126,6 +129,7 @@ export type {
   JobControlResult,
   JobFilter,
   JobOutcome,
+  KnownKey,
   NewArtifact,
   NewAdapter,
   NewEvent,

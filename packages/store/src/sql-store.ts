@@ -51,6 +51,8 @@ import type {
 } from './contract/records.ts';
 import type {
   AddArtifactResult,
+  AdoptedCheckpoint,
+  AdoptResult,
   ArtifactName,
   CancelJobResult,
   CommittedAdapter,
@@ -68,6 +70,7 @@ import type {
   JobControlResult,
   JobFilter,
   JobOutcome,
+  KnownKey,
   NewArtifact,
   NewAdapter,
   NewEvent,
@@ -111,6 +114,7 @@ import {
   TRAINING_JOB_KINDS,
 } from './lifecycles/job-lifecycle.ts';
 import { spendKeyLimits } from './lifecycles/key-budget.ts';
+import { adoptCheckpoint } from './lifecycles/adoption.ts';
 import { createModel, deleteModel, sweepDeleted } from './lifecycles/model-lifecycle.ts';
 import { type DatabaseCall, MeasuredSql } from './drivers/measured-sql.ts';
 import { partsOf } from './tables/rows-of.ts';
@@ -138,10 +142,10 @@ const SWEPT_AT_ONCE = 500;
 const MODELS_AT_ONCE = 10;
 /** Outcomes of trajectories that are written in one transaction; of more, most are written before the event that tells them. */
 const OUTCOMES_AT_ONCE = 5_000;
-/** Files are named moments after they are written; whoever has not done it by then will not. */
-const ANNOUNCEMENT_LIFETIME_MS = 24 * 3600 * 1000;
 /** A bucket is full after a minute; one that is in debt for longer than this has a limit of next to nothing. */
 const UNUSED_BUDGET_LIFETIME_MS = 24 * 3600 * 1000;
+/** The clock is read several times an hour. */
+const TRUSTED_FOR_MS = 3600 * 1000;
 /** It is said again and again, and need not wait for the disk. */
 const HEARTBEAT: TransactionOptions = { isDurable: false };
 
@@ -165,6 +169,8 @@ export class SqlStore implements Store {
   readonly #tables: Tables;
   /** On the clock of `performance.now()`: the last claim in a transaction. */
   #claimedAt = -Infinity;
+  /** The last trusted reading of the clock, as far as this process knows. */
+  #trustedAt: number | null = null;
   readonly #knownKeys: KnownKeys;
   readonly #usage: UsageBuffer;
   readonly #choiceRecords: ChoiceRecordBuffer;
@@ -211,7 +217,7 @@ export class SqlStore implements Store {
   }
 
   async verifyKey(secret: string): Promise<Caller | null> {
-    return await this.#knownKeys.verify(secret, this.#clock());
+    return await this.#knownKeys.verify(secret, this.#endsAt());
   }
 
   async getKey(keyId: string): Promise<ApiKey | null> {
@@ -249,12 +255,12 @@ export class SqlStore implements Store {
 
   // browsers that are signed in
   async openSession(keyId: string): Promise<SignIn> {
-    return this.#write((tables) => tables.signIns.create('session', keyId, this.#clock()));
+    return this.#write((tables) => tables.signIns.create('session', keyId, this.#endsAt()));
   }
 
   async findSession(secret: string): Promise<Session | null> {
     const { keys, signIns } = this.#tables;
-    const now = this.#clock();
+    const now = this.#endsAt();
     const session = await signIns.find('session', secret, now);
     const key = session === null ? null : await keys.get(session.keyId);
     if (session === null || key === null || key.revokedAt !== null) return null;
@@ -267,20 +273,20 @@ export class SqlStore implements Store {
   }
 
   async createSignInLink(keyId: string): Promise<SignIn> {
-    return this.#write((tables) => tables.signIns.create('link', keyId, this.#clock()));
+    return this.#write((tables) => tables.signIns.create('link', keyId, this.#endsAt()));
   }
 
   async redeemSignInLink(secret: string): Promise<string | null> {
     if (!(await this.#hasSignIn('link', secret))) return null;
     return this.#write(async ({ signIns }) => {
-      const link = await signIns.find('link', secret, this.#clock());
+      const link = await signIns.find('link', secret, this.#endsAt());
       return link !== null && (await signIns.remove('link', secret)) ? link.keyId : null;
     });
   }
 
   /** Asked before anything is written: whoever makes secrets up has no key, and keeps nobody from writing. */
   async #hasSignIn(kind: SignInKind, secret: string): Promise<boolean> {
-    return (await this.#tables.signIns.find(kind, secret, this.#clock())) !== null;
+    return (await this.#tables.signIns.find(kind, secret, this.#endsAt())) !== null;
   }
 
   // models
@@ -670,6 +676,7 @@ export class SqlStore implements Store {
       const numOpen = maxOpen === Infinity ? 0 : await tables.adapters.countUploads(entityId);
       if (numOpen >= maxOpen) throw new StoreError('store.queue_full', `${numOpen} uploads of adapters are open`);
       const adapter = await tables.adapters.insert(input, this.#clock());
+      await tables.announcedKeys.learn([input.configKey, input.weightsKey], this.#clock());
       await this.#complete(tables, input.completes);
       return adapter;
     });
@@ -780,7 +787,8 @@ export class SqlStore implements Store {
   // upkeep
   async recoverAfterRestart(): Promise<{ numJobs: number; numRequests: number }> {
     return this.#write(async (tables) => {
-      await tables.announcedKeys.removeOf(this.instanceId);
+      this.#trustedAt = await tables.trustedClock.at();
+      await tables.announcedKeys.releaseOf(this.instanceId);
       await tables.keyBudgets.removeOf(this.instanceId);
       return {
         numJobs: await tables.jobs.requeueHeldBy(this.instanceId),
@@ -796,7 +804,6 @@ export class SqlStore implements Store {
       await tables.signIns.purge(now);
       await tables.members.purge(now);
       await tables.keyBudgets.purge(now, now - UNUSED_BUDGET_LIFETIME_MS);
-      await tables.announcedKeys.purge(now - ANNOUNCEMENT_LIFETIME_MS, now);
       await tables.feed.purge(now - FEED_LIFETIME_MS);
       return await tables.idempotency.purge(now);
     });
@@ -812,13 +819,22 @@ export class SqlStore implements Store {
       const { jobs, logs } = tables;
       const now = this.#clock();
       const ofJobs = await jobs.data.markRemoved(before, limit, now);
-      const ofLogs = await logs.data.markRemoved(before, limit, now);
+      const ofLogs = await logs.data.markRemoved(before, limit - ofJobs.length, now);
       await tables.trajectories.expireTraces(before, limit);
       const blobKeys: string[] = [];
       for (const key of new Set([...ofJobs, ...ofLogs]))
         if (!(await jobs.data.has(key)) && !(await logs.data.has(key))) blobKeys.push(key);
       return { numJobs: ofJobs.length, numLogs: ofLogs.length, blobKeys };
     });
+  }
+
+  async countData(removedSince: number): Promise<{ numKept: number; numRemoved: number }> {
+    const { jobs, logs } = this.#tables;
+    const counts = await Promise.all([jobs.data.count(removedSince), logs.data.count(removedSince)]);
+    return {
+      numKept: counts.reduce((sum, { numKept }) => sum + numKept, 0),
+      numRemoved: counts.reduce((sum, { numRemoved }) => sum + numRemoved, 0),
+    };
   }
 
   async mergeUsage(before: number, limit: number): Promise<number> {
@@ -839,7 +855,41 @@ export class SqlStore implements Store {
   }
 
   async listAnnouncedKeys(): Promise<string[]> {
-    return await this.#tables.announcedKeys.list();
+    return await this.#tables.announcedKeys.listProtected(this.#clock());
+  }
+
+  async listKnownKeys(): Promise<KnownKey[]> {
+    return await this.#tables.announcedKeys.listKnown();
+  }
+
+  async learnNamedKeys(): Promise<void> {
+    await this.#write(({ announcedKeys }) => announcedKeys.learnNamed(this.#clock()));
+  }
+
+  async setOrphans(keys: readonly string[]): Promise<void> {
+    await this.#write(({ announcedKeys }) => announcedKeys.setOrphans(keys, this.#clock()));
+  }
+
+  async forgetKeys(keys: readonly string[]): Promise<void> {
+    await this.#write(({ announcedKeys }) => announcedKeys.forget(keys));
+  }
+
+  async trustedClock(): Promise<number | null> {
+    this.#trustedAt = await this.#tables.trustedClock.at();
+    return this.#trustedAt;
+  }
+
+  ageClock(): number {
+    return Math.min(this.#clock(), (this.#trustedAt ?? Infinity) + TRUSTED_FOR_MS);
+  }
+
+  async trustClock(at: number): Promise<void> {
+    await this.#write(({ trustedClock }) => trustedClock.set(at), HEARTBEAT);
+    this.#trustedAt = at;
+  }
+
+  async adoptCheckpoint(checkpoint: AdoptedCheckpoint): Promise<AdoptResult> {
+    return this.#write((tables) => adoptCheckpoint(tables, checkpoint, this.#clock()));
   }
 
   async isNamed(key: string): Promise<boolean> {
@@ -879,6 +929,11 @@ export class SqlStore implements Store {
     } finally {
       await this.#sql.close();
     }
+  }
+
+  /** The time by which keys, sessions and links have ended: a clock that is set back makes none of them valid again. */
+  #endsAt(): number {
+    return Math.max(this.#clock(), this.#trustedAt ?? 0);
   }
 
   /** Also when it failed: its commit may have happened. */

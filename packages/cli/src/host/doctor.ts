@@ -2,6 +2,7 @@ import { statfsSync } from 'node:fs';
 
 import { TrainyardApiError, TrainyardConnectionError } from '@trainyard/sdk';
 import {
+  dataPaths,
   does,
   examineCluster,
   examineDatabase,
@@ -9,6 +10,7 @@ import {
   type Finding,
   multipliesBf16,
   needsModelFiles,
+  readKeyFile,
   refuseUnusableDataDirectory,
   ServerError,
   type ServiceConfig,
@@ -19,7 +21,7 @@ import { attentiveClient, isNobodyThere } from '../terminal/attentive-client.ts'
 import { ReportedError } from '../terminal/command-error.ts';
 import { printJson } from '../terminal/print-json.ts';
 import { newCommand, withExamples } from '../terminal/new-command.ts';
-import { keyOnThisMachine, SERVICE_URL_HELP, serviceUrl } from '../terminal/service-connection.ts';
+import { SERVICE_URL_HELP, serviceUrl } from '../terminal/service-connection.ts';
 import { START } from '../terminal/this-program.ts';
 import { bf16Problem, ONEDNN_STEPS } from './bf16-problem.ts';
 import { DEFAULT_MODEL_BYTES, defaultModelPath } from './default-model.ts';
@@ -100,11 +102,12 @@ async function* examine(config: ServiceConfig, url: string): AsyncGenerator<Find
   yield { name: 'service', subject: `service at ${url}`, problem };
   // A service that does not answer says nothing about a key.
   if (problem !== null) return;
-  const apiKey = config.apiKey ?? keyOnThisMachine(dataDirectory);
+  const { secret, problem: keyFileProblem } =
+    config.apiKey === null ? readKeyFile(dataPaths(dataDirectory).keyFile) : { secret: config.apiKey, problem: null };
   yield {
     name: 'key',
     subject: config.apiKey === null ? 'key of this machine' : 'key in the settings',
-    problem: await keyProblem(url, apiKey),
+    problem: keyFileProblem ?? (await keyProblem(url, secret)),
   };
 }
 

@@ -56,6 +56,12 @@ const HELP = {
   choiceRecordHours: 'how long a record of a choice is kept, hours (24)',
   choiceRecordMegabytes: 'what all records may take, MB; the oldest go first (256)',
   trajectoryDays: 'how long the data of ended jobs and logged trajectories are kept, days; 0 = for ever (30)',
+  removeOrphans: 'blobs without a row that are removed: known = those that this database has known; all; none (known)',
+  orphanDays: 'age at which such a blob goes to the bin, days (7)',
+  binDays: 'age at which a blob in the bin is removed, days (7)',
+  orphanShare: 'largest share of all blobs that goes to the bin at a time; of more orphans none goes (0.2)',
+  adoptBlobs: 'take over the blobs of a lost or another database and rebuild models and checkpoints from them (off)',
+  trustClock: 'remove old data at once although the clock has stepped (off)',
   tracker: 'tell the runs of all models to a tracker too: mlflow:http://HOST:PORT (none)',
   tokenTraceMegabytes:
     'how much of the trained tokens is kept to look at, MB a model; the oldest go first; 0 = nothing (64)',

@@ -17,6 +17,11 @@ export const HealthSchema = Type.Object(
       }),
       { description: 'What does not work as it should, and why; empty when healthy.' },
     ),
+    notices: Type.Optional(
+      Type.Array(Type.String(), {
+        description: 'Things that an operator should know of while all works, such as a clock that has stepped.',
+      }),
+    ),
   },
   { title: 'Health' },
 );

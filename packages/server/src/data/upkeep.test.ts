@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-import { FolderBlobs, removeOrphans } from '@trainyard/store';
+import { type Blobs, checkOwnBlobs, FolderBlobs, sweepOrphans } from '@trainyard/store';
 import { expect, onTestFinished, test, vi } from 'vitest';
 
 import { Upkeep, type UpkeepOptions } from './upkeep.ts';
@@ -18,67 +18,144 @@ function fakeClock(): void {
 
 /** A store and blobs in which nothing is old. */
 function fakes() {
+  let trustedAt: number | null = null;
   return {
     store: {
       now: () => Date.now(),
+      trustedClock: async () => trustedAt,
+      trustClock: async (at: number) => void (trustedAt = at),
       purgeExpired: vi.fn<UpkeepOptions['store']['purgeExpired']>(async () => ({ numModels: 0, numRequests: 0 })),
       expireTrajectories: vi.fn<UpkeepOptions['store']['expireTrajectories']>(async () => ({
         numJobs: 0,
         numLogs: 0,
         blobKeys: [],
       })),
+      countData: vi.fn<UpkeepOptions['store']['countData']>(async () => ({ numKept: 100, numRemoved: 0 })),
       mergeUsage: vi.fn<UpkeepOptions['store']['mergeUsage']>(async () => 0),
+      blobsId: async () => 'own',
+      listReferencedKeys: async () => ({ directoryKeys: [], blobKeys: [] }),
+      listAnnouncedKeys: async () => [],
+      listKnownKeys: vi.fn<UpkeepOptions['store']['listKnownKeys']>(async () => []),
+      learnNamedKeys: async () => undefined,
+      setOrphans: async () => undefined,
+      forgetKeys: async () => undefined,
+      isNamed: async () => false,
     },
-    blobs: { remove: vi.fn<UpkeepOptions['blobs']['remove']>(async () => true) },
+    discard: vi.fn<Blobs['discard']>(async () => true),
   };
 }
 
-function upkeepOf(parts: Pick<UpkeepOptions, 'store' | 'blobs'>, trajectoryDays = 30) {
+const RULES = { which: 'known', ageMs: 7 * DAY_MS, binMs: 7 * DAY_MS, share: 1 } as const;
+
+async function upkeepOf(
+  { store, discard }: Pick<UpkeepOptions, 'store'> & { discard?: Blobs['discard'] },
+  options: Partial<UpkeepOptions> = {},
+) {
+  const directory = await mkdtemp(join(tmpdir(), 'trainyard-upkeep-'));
+  const blobs = await FolderBlobs.open(directory);
+  await blobs.putJson('places/own', {});
+  onTestFinished(async () => {
+    await blobs.close();
+    await rm(directory, { recursive: true });
+  });
+  if (discard !== undefined) blobs.discard = discard;
   const logged: string[] = [];
-  return { logged, upkeep: new Upkeep({ ...parts, trajectoryDays, log: (line) => logged.push(line) }) };
+  const log = (line: string) => void logged.push(line);
+  // Vitest's clock is that of `performance.now`, too.
+  const upkeep = new Upkeep({ store, blobs, trajectoryDays: 30, orphans: RULES, trustsClock: false, log, ...options });
+  return { logged, upkeep };
 }
 
 test('what has expired is removed at the start and every ten minutes, also after a time that failed, until it is stopped', async () => {
-  fakeClock();
   const parts = fakes();
   parts.store.purgeExpired.mockResolvedValueOnce({ numModels: 0, numRequests: 0 });
   parts.store.purgeExpired.mockRejectedValueOnce(new Error('the store is busy'));
-  const { upkeep, logged } = upkeepOf(parts);
+  const { upkeep, logged } = await upkeepOf(parts);
+  fakeClock();
   upkeep.start();
-  await vi.advanceTimersByTimeAsync(30 * MINUTE_MS);
-  expect(parts.store.purgeExpired).toHaveBeenCalledTimes(4);
+  for (let round = 1; round <= 4; round++) {
+    await vi.waitUntil(() => parts.store.mergeUsage.mock.calls.length === round, { timeout: 10_000 });
+    await upkeep.settled();
+    await vi.advanceTimersByTimeAsync(10 * MINUTE_MS);
+  }
+  await upkeep.settled();
+  const numRounds = parts.store.purgeExpired.mock.calls.length;
   // One failure keeps nothing else from being done.
-  expect(parts.store.expireTrajectories).toHaveBeenCalledTimes(4);
-  expect(parts.store.mergeUsage).toHaveBeenCalledTimes(4);
+  expect(parts.store.expireTrajectories).toHaveBeenCalledTimes(numRounds);
+  expect(parts.store.mergeUsage).toHaveBeenCalledTimes(numRounds);
   expect(logged).toEqual(['what has expired stays for now: the store is busy']);
   await upkeep.stop();
   await vi.advanceTimersByTimeAsync(60 * MINUTE_MS);
-  expect(parts.store.purgeExpired).toHaveBeenCalledTimes(4);
+  expect(parts.store.purgeExpired).toHaveBeenCalledTimes(numRounds);
 });
 
 test('trajectories go after so many days, usage is merged after one, in parts until nothing is left', async () => {
-  fakeClock();
   const parts = fakes();
   parts.store.expireTrajectories.mockResolvedValueOnce({ numJobs: 2, numLogs: 1, blobKeys: ['groups/1', 'logs/1'] });
-  parts.blobs.remove.mockRejectedValueOnce(new Error('I/O error'));
+  parts.discard.mockRejectedValueOnce(new Error('I/O error'));
   parts.store.mergeUsage.mockResolvedValueOnce(2000).mockResolvedValueOnce(7);
-  const { upkeep, logged } = upkeepOf(parts, 2.5);
   const now = Date.now();
-  upkeep.start();
-  await vi.advanceTimersByTimeAsync(MINUTE_MS);
-  expect(parts.store.expireTrajectories.mock.calls).toEqual(Array(2).fill([now - 2.5 * DAY_MS, 500]));
-  expect(parts.blobs.remove.mock.calls).toEqual([['groups/1'], ['logs/1']]);
+  parts.store.now = () => now;
+  const { upkeep, logged } = await upkeepOf(parts, { trajectoryDays: 2.5 });
+  await upkeep.round();
+  expect(parts.store.expireTrajectories.mock.calls).toEqual(Array(2).fill([now - 2.5 * DAY_MS, 100]));
+  expect(parts.discard.mock.calls).toEqual([
+    [{ kind: 'blob', key: 'groups/1' }, now],
+    [{ kind: 'blob', key: 'logs/1' }, now],
+  ]);
   expect(parts.store.mergeUsage.mock.calls).toEqual(Array(3).fill([now - DAY_MS, 2000]));
   expect(logged).toEqual([
-    'groups/1 stays until the next start: Error: I/O error',
-    'removed the data of 2 jobs that ended and 1 logs from more than 2.5 days ago (--trajectory-days)',
+    'groups/1 stays as an orphan: Error: I/O error',
+    'moved the data of 2 jobs that ended and 1 logs from more than 2.5 days ago to the bin (--trajectory-days)',
   ]);
   await upkeep.stop();
 });
 
+test('no more than the share of all data goes in a day, and a backlog over several', async () => {
+  const parts = fakes();
+  let numRemoved = 3;
+  parts.store.countData.mockImplementation(async () => ({ numKept: 100 - numRemoved, numRemoved }));
+  parts.store.expireTrajectories.mockImplementation(async (_before, limit) => {
+    numRemoved += limit;
+    return { numJobs: limit, numLogs: 0, blobKeys: [] };
+  });
+  const { upkeep } = await upkeepOf(parts, { orphans: { ...RULES, share: 0.2 } });
+  await upkeep.round();
+  await upkeep.round();
+  expect(numRemoved).toBe(20);
+  numRemoved = 0;
+  await upkeep.round();
+  expect(numRemoved).toBe(20);
+});
+
+test('while the clock has stepped nothing at all is removed or merged, which is said once in the log and in the notices', async () => {
+  const parts = fakes();
+  let now = Date.UTC(2026, 0, 1);
+  let elapsed = 0;
+  parts.store.now = () => now;
+  const { upkeep, logged } = await upkeepOf(parts, { monotonic: () => elapsed });
+  await upkeep.round();
+  const calls = () =>
+    [parts.store.purgeExpired, parts.store.expireTrajectories, parts.store.mergeUsage, parts.store.listKnownKeys].map(
+      ({ mock }) => mock.calls.length,
+    );
+  const before = calls();
+  now += 40 * DAY_MS;
+  await upkeep.round();
+  elapsed += 7 * 3_600_000;
+  now += 7 * 3_600_000;
+  await upkeep.round();
+  expect(calls()).toEqual(before);
+  expect(logged).toEqual([expect.stringMatching(/40\.0 days after .* steady for a day.*--trust-clock/)]);
+  expect(upkeep.notices).toEqual(logged);
+  now -= 40 * DAY_MS;
+  await upkeep.round();
+  expect([upkeep.notices, calls().every((count, index) => count > before[index]!)]).toEqual([[], true]);
+});
+
 test('with 0 days trajectories are kept for ever', async () => {
   const parts = fakes();
-  const { upkeep } = upkeepOf(parts, 0);
+  const { upkeep } = await upkeepOf(parts, { trajectoryDays: 0 });
   await upkeep.round();
   expect(parts.store.expireTrajectories).not.toHaveBeenCalled();
   expect(parts.store.mergeUsage).toHaveBeenCalledOnce();
@@ -86,13 +163,13 @@ test('with 0 days trajectories are kept for ever', async () => {
 
 test('a stop waits for the part in hand and leaves the rest', async () => {
   const parts = fakes();
-  const { upkeep } = upkeepOf(parts);
+  const { upkeep } = await upkeepOf(parts);
   parts.store.expireTrajectories.mockImplementation(async () => {
     void upkeep.stop();
     return { numJobs: 1, numLogs: 0, blobKeys: ['groups/1'] };
   });
   await upkeep.round();
-  expect(parts.blobs.remove).toHaveBeenCalledOnce();
+  expect(parts.discard).toHaveBeenCalledOnce();
   expect(parts.store.expireTrajectories).toHaveBeenCalledOnce();
   expect(parts.store.mergeUsage).not.toHaveBeenCalled();
 });
@@ -137,20 +214,24 @@ test('the files of ended jobs and of logs go when they are old; what a crash lea
   daysAgo = 0;
 
   // A crash between the rows and the files.
-  const { upkeep, logged } = upkeepOf({ store, blobs: { remove: async () => false } });
+  const { upkeep, logged } = await upkeepOf({ store }, { trustsClock: true });
   await upkeep.round();
-  expect(logged).toEqual([
-    'removed the data of 2 jobs that ended and 1 logs from more than 30 days ago (--trajectory-days)',
-  ]);
+  expect(logged).toContain(
+    'moved the data of 2 jobs that ended and 1 logs from more than 30 days ago to the bin (--trajectory-days)',
+  );
   const left = ['groups/waiting', 'groups/young', 'logs/young'];
   expect((await blobs.listKeys()).toSorted()).toEqual([...left, 'groups/old', 'logs/old', 'sft/old'].toSorted());
-  await removeOrphans(store, blobs, ['groups/', 'sft/', 'logs/']);
-  expect((await blobs.listKeys()).toSorted()).toEqual(left);
+  await store.setOrphans(['groups/old', 'logs/old', 'sft/old']);
+  await checkOwnBlobs(store, blobs, { adopts: true });
+  await sweepOrphans(store, blobs, { ...RULES, ageMs: 0 }, () => undefined);
+  expect((await blobs.listKeys()).filter((key) => !key.startsWith('places/')).toSorted()).toEqual(left);
 
   // Without a crash they go at once; what was waiting has ended meanwhile.
   await store.cancelJob(waiting, 'enough');
   const later = vi.spyOn(Date, 'now').mockReturnValue(Date.now() + 31 * DAY_MS);
-  await upkeepOf({ store, blobs }).upkeep.round();
+  await (await upkeepOf({ store }, { blobs, trustsClock: true })).upkeep.round();
   later.mockRestore();
-  expect(await blobs.listKeys()).toEqual(['groups/young']); // its job is still queued
+  // Its job is still queued.
+  expect((await blobs.listKeys()).filter((key) => !key.startsWith('places/'))).toEqual(['groups/young']);
+  expect((await blobs.listBin()).map(({ key }) => key)).toContain('groups/waiting');
 });

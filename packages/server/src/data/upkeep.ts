@@ -1,7 +1,11 @@
-import type { Blobs, Store } from '@trainyard/store';
+import { type Blobs, type OrphanRules, type Store, sweepOrphans, type SweepReport } from '@trainyard/store';
+
+import { ClockWatch, type ClockWatchOptions } from './clock-watch.ts';
 
 /** Often enough that what has expired takes little, seldom enough that nobody notices. */
 const EVERY_MS = 10 * 60_000;
+/** A sweep lists all blobs. */
+const SWEEP_EVERY_MS = 6 * 3_600_000;
 const DAY_MS = 24 * 3_600_000;
 /** Whoever asks about the last day gets it to the millisecond. */
 const USAGE_MERGED_AFTER_MS = DAY_MS;
@@ -10,22 +14,59 @@ const TRAJECTORY_ROWS = 500;
 const USAGE_ROWS = 2_000;
 
 export interface UpkeepOptions {
-  readonly store: Pick<Store, 'now' | 'purgeExpired' | 'expireTrajectories' | 'mergeUsage'>;
-  readonly blobs: Pick<Blobs, 'remove'>;
+  readonly store: Pick<Store, 'purgeExpired' | 'expireTrajectories' | 'countData' | 'mergeUsage'> &
+    Parameters<typeof sweepOrphans>[0] &
+    ClockWatchOptions['store'];
+  readonly blobs: Blobs;
   /** how long the data of ended jobs and logged trajectories are kept, days; 0: for ever */
   readonly trajectoryDays: number;
+  readonly orphans: OrphanRules;
+  /** Old data are removed at once, also after a step of the clock. */
+  readonly trustsClock: boolean;
+  /** Default `performance.now`. */
+  readonly monotonic?: () => number;
   readonly log: (line: string) => void;
 }
 
-/** Removes what has expired, and merges what has grown old, at the start and every ten minutes for as long as the service runs. */
+/** The rules of orphans by the settings of a service. */
+export function orphanRules(config: {
+  readonly removeOrphans: OrphanRules['which'];
+  readonly orphanDays: number;
+  readonly binDays: number;
+  readonly orphanShare: number;
+}): OrphanRules {
+  return {
+    which: config.removeOrphans,
+    ageMs: config.orphanDays * DAY_MS,
+    binMs: config.binDays * DAY_MS,
+    share: config.orphanShare,
+  };
+}
+
+/**
+ * Removal of what has expired, and merging of what has grown old, at the start and every ten minutes for as long as the service runs. It waits while the clock
+ * cannot be trusted.
+ */
 export class Upkeep {
   readonly #options: UpkeepOptions;
+  readonly #clock: ClockWatch;
+  readonly #monotonic: () => number;
   #timer: NodeJS.Timeout | null = null;
   #isStopping = false;
   #running: Promise<void> = Promise.resolve();
+  #sweptAt = -Infinity;
+  #blobNotice: string | null = null;
 
   constructor(options: UpkeepOptions) {
     this.#options = options;
+    this.#monotonic = options.monotonic ?? (() => performance.now());
+    const { store, trustsClock, log } = options;
+    this.#clock = new ClockWatch({ store, isTrusted: trustsClock, monotonic: this.#monotonic, log });
+  }
+
+  /** Things that an operator should know of, one sentence or two each. */
+  get notices(): string[] {
+    return [this.#clock.notice, this.#blobNotice].filter((notice) => notice !== null);
   }
 
   start(): void {
@@ -38,13 +79,18 @@ export class Upkeep {
   async stop(): Promise<void> {
     this.#isStopping = true;
     if (this.#timer !== null) clearInterval(this.#timer);
-    await this.#running;
+    await this.settled();
   }
 
   /** One time, after those that run. Settles when it is done; what fails stays until the next time. */
   round(): Promise<void> {
     this.#running = this.#running.then(() => this.#round());
     return this.#running;
+  }
+
+  /** Settles when the rounds that have begun are over. */
+  async settled(): Promise<void> {
+    await this.#running;
   }
 
   async #round(): Promise<void> {
@@ -57,35 +103,64 @@ export class Upkeep {
         log(`${what} for now: ${(error as Error).message}`);
       }
     };
-    await attempt('what has expired stays', () => store.purgeExpired());
-    if (trajectoryDays > 0) await attempt('old trajectories stay', () => this.#expireTrajectories());
-    await attempt('usage stays as it is', () => this.#mergeUsage());
+    let now: number | null = null;
+    await attempt('old data stay', async () => (now = await this.#clock.read()));
+    if (now === null) return;
+    const at: number = now;
+    await attempt('what has expired stays', () => store.purgeExpired(at));
+    if (trajectoryDays > 0) await attempt('old trajectories stay', () => this.#expireTrajectories(at));
+    await attempt('usage stays as it is', () => this.#mergeUsage(at));
+    if (this.#monotonic() - this.#sweptAt >= SWEEP_EVERY_MS) await attempt('orphans stay', () => this.#sweep());
   }
 
-  async #expireTrajectories(): Promise<void> {
-    const { store, blobs, trajectoryDays, log } = this.#options;
-    const before = store.now() - trajectoryDays * DAY_MS;
+  /** The oldest first, and no more in a day than the share of all data: a backlog goes over several days. */
+  async #expireTrajectories(now: number): Promise<void> {
+    const { store, blobs, trajectoryDays, orphans, log } = this.#options;
+    const before = now - trajectoryDays * DAY_MS;
     await this.#inParts(async () => {
-      // The rows first: a crash in between leaves files that no row names, which go at the next start.
-      const { numJobs, numLogs, blobKeys } = await store.expireTrajectories(before, TRAJECTORY_ROWS);
+      const { numKept, numRemoved } = await store.countData(now - DAY_MS);
+      const left = Math.ceil(orphans.share * (numKept + numRemoved)) - numRemoved;
+      if (left <= 0) return false;
+      // The rows first: a crash in between leaves orphans.
+      const { numJobs, numLogs, blobKeys } = await store.expireTrajectories(before, Math.min(left, TRAJECTORY_ROWS));
       for (const key of blobKeys) {
-        await blobs.remove(key).catch((error: unknown) => log(`${key} stays until the next start: ${String(error)}`));
+        await blobs
+          .discard({ kind: 'blob', key }, now)
+          .catch((error: unknown) => log(`${key} stays as an orphan: ${String(error)}`));
       }
       if (numJobs + numLogs === 0) return false;
       log(
-        `removed the data of ${numJobs} jobs that ended and ${numLogs} logs from more than ${trajectoryDays} days ago (--trajectory-days)`,
+        `moved the data of ${numJobs} jobs that ended and ${numLogs} logs from more than ${trajectoryDays} days ago to the bin (--trajectory-days)`,
       );
       return true;
     });
   }
 
-  async #mergeUsage(): Promise<void> {
-    const before = this.#options.store.now() - USAGE_MERGED_AFTER_MS;
+  async #mergeUsage(now: number): Promise<void> {
+    const before = now - USAGE_MERGED_AFTER_MS;
     await this.#inParts(async () => (await this.#options.store.mergeUsage(before, USAGE_ROWS)) > 0);
+  }
+
+  async #sweep(): Promise<void> {
+    const { store, blobs, orphans, log } = this.#options;
+    const notice = noticeOf(await sweepOrphans(store, blobs, orphans, log));
+    this.#sweptAt = this.#monotonic();
+    if (notice !== null && notice !== this.#blobNotice) log(notice);
+    this.#blobNotice = notice;
   }
 
   /** Until nothing is left, and no longer than the service runs; requests come between the parts. */
   async #inParts(part: () => Promise<boolean>): Promise<void> {
     while (!this.#isStopping && (await part())) await new Promise((resolve) => setImmediate(resolve));
   }
+}
+
+function noticeOf({ withheld, unknown, numBlobs }: SweepReport): string | null {
+  const parts = withheld === null ? [] : [withheld];
+  if (unknown.length > 0)
+    parts.push(
+      `This database does not know ${unknown.length} of ${numBlobs} blobs; they stay. If it was put back from a backup, ` +
+        'start with `--adopt-blobs` to take in checkpoints that came after it; `trainyard doctor` lists them.',
+    );
+  return parts.length === 0 ? null : parts.join(' ');
 }

@@ -1,6 +1,8 @@
 import type { Blobs } from '@trainyard/store';
 import { LocalVersions, type VersionFolders } from '@trainyard/trainer';
 
+import { type CheckpointManifest, writeManifest } from '../data/checkpoint-manifest.ts';
+
 /**
  * The adapter versions that a job of the trainer host reads and writes: its snapshots are folders of this machine, gone when the job ends;
  * every other name is the key of a blob directory, here or wherever blobs are.
@@ -9,10 +11,25 @@ export class JobVersions implements VersionFolders {
   readonly #blobs: Blobs;
   readonly #snapshots: LocalVersions;
   readonly #prefix: string;
+  readonly #output: string | null;
+  readonly #manifest: CheckpointManifest | null;
 
-  /** @param options.snapshots what names of snapshots begin with; they lie in the folder of that name below `workDirectory` */
-  constructor(blobs: Blobs, options: { readonly snapshots: string; readonly workDirectory: string }) {
+  /**
+   * @param options.snapshots what names of snapshots begin with; they lie in the folder of that name below `workDirectory`
+   * @param options.manifest is written into the version `output`. Default: none is
+   */
+  constructor(
+    blobs: Blobs,
+    options: {
+      readonly snapshots: string;
+      readonly workDirectory: string;
+      readonly output?: string;
+      readonly manifest?: CheckpointManifest;
+    },
+  ) {
     this.#blobs = blobs;
+    this.#output = options.output ?? null;
+    this.#manifest = options.manifest ?? null;
     this.#snapshots = new LocalVersions(options.workDirectory);
     this.#prefix = `${options.snapshots}/`;
   }
@@ -25,7 +42,10 @@ export class JobVersions implements VersionFolders {
     if (this.#isSnapshot(name)) return await this.#snapshots.write(name, fill);
     const staged = await this.#blobs.stageDirectory();
     try {
-      const result = await new LocalVersions().write(staged, fill);
+      const result = await new LocalVersions().write(staged, (directory) => {
+        if (name === this.#output && this.#manifest !== null) writeManifest(directory, this.#manifest);
+        return fill(directory);
+      });
       // Of a life before that ended between the commit and the report.
       await this.#blobs.removeDirectory(name);
       await this.#blobs.commitDirectory(staged, name);

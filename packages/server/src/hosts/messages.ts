@@ -15,6 +15,7 @@ import type {
 import type { BlobLocation, BucketRequest, JobSnapshot } from '@trainyard/store';
 import type { TinkerProfileName } from '@trainyard/tinker';
 
+import type { CheckpointManifest } from '../data/checkpoint-manifest.ts';
 import type { ServedModel } from './inference/opened-text.ts';
 
 export interface TrainerHostOptions {
@@ -57,6 +58,8 @@ export type TrainingJobConfig =
 export type TrainingJobRequest = TrainingJobConfig &
   JobBase & {
     readonly modelPath: string;
+    /** describes `output` for a service whose database is lost; absent: nothing does */
+    readonly manifest?: CheckpointManifest;
     /** blob that holds the trajectory groups or the conversations, as they came over the wire */
     readonly dataKey: string;
     /** key of the KL reference; null = the base model; absent = the job has none */

@@ -47,6 +47,8 @@ export interface ServerParts {
   tracing?: Tracing | null;
   /** Entity whose admins have the keys of all entities. Default null: each has its own only. */
   operatorEntity?: string | null;
+  /** Things that an operator should know of, for `/health`. Default: there are none. */
+  notices?: () => readonly string[];
   /** The source of `GET /metrics`. Default: fresh metrics, without any job. */
   metrics?: ServiceMetrics;
   /** Who may read them. Default `open`. */
@@ -107,6 +109,7 @@ export interface RouteParts extends ServerParts {
   tracking: RunTracking | null;
   tracing: Tracing | null;
   operatorEntity: string | null;
+  notices: () => readonly string[];
   metricsAccess: MetricsAccess;
   dashboard: DashboardFiles | null;
   allowedHosts: readonly string[];

@@ -27,6 +27,12 @@ describe('resolveConfig', () => {
       choiceRecordHours: 24,
       choiceRecordMegabytes: 256,
       trajectoryDays: 30,
+      removeOrphans: 'known',
+      orphanDays: 7,
+      binDays: 7,
+      orphanShare: 0.2,
+      adoptsBlobs: false,
+      trustsClock: false,
     });
     expect(resolveConfig(none).dataDirectory).toBe(join(process.cwd(), '.trainyard'));
   });

@@ -89,6 +89,18 @@ export interface ServiceConfig {
   readonly choiceRecordMegabytes: number;
   /** how long the data of ended jobs and logged trajectories are kept, days; 0: for ever; default 30 */
   readonly trajectoryDays: number;
+  /** unnamed blobs that are removed: those that this database has known (default), all, or none */
+  readonly removeOrphans: 'known' | 'all' | 'none';
+  /** how long no row names a blob before it goes to the bin, days; default 7 */
+  readonly orphanDays: number;
+  /** how long blobs stay in the bin, days; default 7 */
+  readonly binDays: number;
+  /** part of all blobs that goes to the bin at a time, 0–1; of more orphans none goes; default 0.2 */
+  readonly orphanShare: number;
+  /** takes blobs of a lost or another database over, and makes models and checkpoints of them */
+  readonly adoptsBlobs: boolean;
+  /** removes by age at once, also after a step of the clock */
+  readonly trustsClock: boolean;
   /** gradient steps between two copies of a running job's snapshots in the blobs; 0: none is made. Default 5 on a database that services share, else 0 */
   readonly snapshotSteps: number;
   /** where runs are told besides the store, `mlflow:http://…`; null: nowhere */
@@ -250,6 +262,12 @@ const SETTINGS = {
   choiceRecordHours: { kind: 'number', environment: 'TRAINYARD_CHOICE_RECORD_HOURS', min: 0.01, max: 8760 },
   choiceRecordMegabytes: { kind: 'integer', environment: 'TRAINYARD_CHOICE_RECORD_MEGABYTES', min: 1, max: 65_536 },
   trajectoryDays: { kind: 'number', environment: 'TRAINYARD_TRAJECTORY_DAYS', min: 0, max: 36_500 },
+  removeOrphans: { kind: 'string', environment: 'TRAINYARD_REMOVE_ORPHANS', values: ['known', 'all', 'none'] },
+  orphanDays: { kind: 'number', environment: 'TRAINYARD_ORPHAN_DAYS', min: 0, max: 36_500 },
+  binDays: { kind: 'number', environment: 'TRAINYARD_BIN_DAYS', min: 0, max: 36_500 },
+  orphanShare: { kind: 'number', environment: 'TRAINYARD_ORPHAN_SHARE', min: 0, max: 1 },
+  adoptBlobs: { kind: 'string', environment: 'TRAINYARD_ADOPT_BLOBS', values: ['on', 'off'], isSwitch: true },
+  trustClock: { kind: 'string', environment: 'TRAINYARD_TRUST_CLOCK', values: ['on', 'off'], isSwitch: true },
   // It may hold a password.
   tracker: { kind: 'string', environment: 'TRAINYARD_TRACKER', isSecret: true },
   tokenTraceMegabytes: { kind: 'integer', environment: 'TRAINYARD_TOKEN_TRACE_MEGABYTES', min: 0, max: 65_536 },
@@ -409,6 +427,12 @@ export function resolveConfig(sources: ConfigSources): ServiceConfig {
     choiceRecordHours: number('choiceRecordHours') ?? 24,
     choiceRecordMegabytes: number('choiceRecordMegabytes') ?? 256,
     trajectoryDays: number('trajectoryDays') ?? 30,
+    removeOrphans: (text('removeOrphans') ?? 'known') as ServiceConfig['removeOrphans'],
+    orphanDays: number('orphanDays') ?? 7,
+    binDays: number('binDays') ?? 7,
+    orphanShare: number('orphanShare') ?? 0.2,
+    adoptsBlobs: text('adoptBlobs') === 'on',
+    trustsClock: text('trustClock') === 'on',
     tracker: text('tracker') ?? null,
     tokenTraceMegabytes: number('tokenTraceMegabytes') ?? 64,
     // A database in a file goes with the machine that it is on.

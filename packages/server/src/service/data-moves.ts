@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs';
+import { existsSync, statSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
@@ -20,6 +20,7 @@ import {
 } from '@trainyard/store';
 
 import { claimDataDirectory, dataPaths, refuseTakenDataDirectory } from '../data/data-directory.ts';
+import { setDatabaseAside } from '../data/set-database-aside.ts';
 import { ServerError } from '../faults/server-error.ts';
 import type { ServiceConfig } from './config.ts';
 
@@ -93,15 +94,19 @@ export async function restoreData(
 ): Promise<BackupManifest> {
   const { database } = config;
   refuseTakenDataDirectory(config.dataDirectory);
-  if (database.kind === 'sqlite' && existsSync(database.path))
+  const isTaken = database.kind === 'sqlite' && existsSync(database.path);
+  // A lost database may have left an empty file.
+  const isEmpty = isTaken && statSync(database.path).size === 0;
+  if (isTaken && !isEmpty)
     throw new ServerError(
       'server.data_directory_unusable',
-      `there is a database in ${config.dataDirectory} already: name a new data folder`,
+      `${database.path} exists already. Move it away first, or name a new data folder.`,
     );
   // Before a data folder is made for what may be no backup.
   const manifest = await checkBackup(resolve(folder), options);
   const cleanups: (() => unknown)[] = [claimDataDirectory(config.dataDirectory)];
   try {
+    if (isEmpty) setDatabaseAside(database.path, 'empty');
     const location = blobsOf(config);
     const blobs = await opened(location, cleanups);
     const readBack = location.kind === 's3' ? await opened(await inScratch(location, cleanups), cleanups) : blobs;

@@ -1,7 +1,7 @@
 import { createReadStream } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { Readable } from 'node:stream';
-import type { BlobKind, BlobSource } from '../contract/blobs.ts';
+import type { BinnedItem, BlobItem, BlobKind, BlobSource } from '../contract/blobs.ts';
 import { StoreError } from '../contract/errors.ts';
 import { checkBlobKey } from './blob-key.ts';
 import { fileFault, isMissing } from './file-fault.ts';
@@ -27,6 +27,11 @@ export abstract class EncodedBlobs {
   protected abstract hasFile(name: string): Promise<boolean>;
   /** False when there was none. */
   protected abstract removeFile(name: string): Promise<boolean>;
+  /** Moves a file or a directory into the bin. False when there was none. @param name of a file `<key>.<kind>`, of a directory its key */
+  protected abstract moveToBin(kind: BlobItem['kind'], name: string, at: number): Promise<boolean>;
+  /** Moves it back. False when the bin has none, or the name is taken. */
+  protected abstract moveFromBin(kind: BlobItem['kind'], name: string, at: number): Promise<boolean>;
+  protected abstract removeFromBin(kind: BlobItem['kind'], name: string, at: number): Promise<void>;
 
   async put(key: string, source: BlobSource, options: { signal?: AbortSignal } = {}): Promise<{ sizeBytes: number }> {
     return this.writeFile(fileName(key, RAW), source instanceof Uint8Array ? [source] : source, options.signal);
@@ -92,6 +97,22 @@ export abstract class EncodedBlobs {
     return isRemoved;
   }
 
+  async discard(item: BlobItem, at: number): Promise<boolean> {
+    let isMoved = false;
+    for (const name of namesOf(item)) isMoved = (await this.moveToBin(item.kind, name, at)) || isMoved;
+    return isMoved;
+  }
+
+  async restore(item: BinnedItem): Promise<boolean> {
+    let isMoved = false;
+    for (const name of namesOf(item)) isMoved = (await this.moveFromBin(item.kind, name, item.binnedAt)) || isMoved;
+    return isMoved;
+  }
+
+  async removeBinned(item: BinnedItem): Promise<void> {
+    for (const name of namesOf(item)) await this.removeFromBin(item.kind, name, item.binnedAt);
+  }
+
   async #read(key: string, kind: BlobKind): Promise<Buffer> {
     const path = await this.localPath(fileName(key, kind));
     if (path === null) throw missing(key);
@@ -112,6 +133,11 @@ function fileName(key: string, kind: BlobKind): string {
 }
 
 const fileNames = (key: string): string[] => KINDS.map((kind) => fileName(key, kind));
+
+function namesOf({ kind, key }: BlobItem): string[] {
+  checkBlobKey(key);
+  return kind === 'blob' ? fileNames(key) : [key];
+}
 
 function missing(key: string): StoreError {
   return new StoreError('store.blob_missing', `there is no blob ${key}`);

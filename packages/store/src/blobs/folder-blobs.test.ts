@@ -5,25 +5,12 @@ import { join } from 'node:path';
 import { zstdDecompressSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { blobsSuite } from '../testing/blobs.suite.ts';
+import { folderHarness } from '../testing/folder-harness.ts';
 import { StoreError } from '../contract/errors.ts';
 import { fileFault } from './file-fault.ts';
 import { FolderBlobs } from './folder-blobs.ts';
 
-blobsSuite('FolderBlobs', async () => {
-  const root = await mkdtemp(join(tmpdir(), 'trainyard-blobs-'));
-  const handles: FolderBlobs[] = [];
-  return {
-    async open() {
-      const blobs = await FolderBlobs.open(root);
-      handles.push(blobs);
-      return blobs;
-    },
-    async destroy() {
-      for (const blobs of handles) await blobs.close();
-      await rm(root, { recursive: true });
-    },
-  };
-});
+blobsSuite('FolderBlobs', folderHarness);
 
 describe('FolderBlobs on disk', () => {
   let root: string;

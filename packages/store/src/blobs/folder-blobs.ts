@@ -1,6 +1,7 @@
-import { mkdir, readdir, rename, rm } from 'node:fs/promises';
+import type { Dirent } from 'node:fs';
+import { mkdir, readdir, readFile, rename, rm, rmdir } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
-import type { BlobLocation, Blobs } from '../contract/blobs.ts';
+import type { BinnedItem, BlobItem, BlobLocation, Blobs } from '../contract/blobs.ts';
 import { checkBlobKey } from './blob-key.ts';
 import { syncPath, syncTree, writeDurably } from './durable-file.ts';
 import { EncodedBlobs, keyOfFile } from './encoded-blobs.ts';
@@ -10,11 +11,15 @@ import { StagingArea } from './staging-area.ts';
 
 const DIRECTORY = '.dir';
 
-/** `Blobs` in a local folder: `files/<key>.<kind>`, `directories/<key>.dir/`, `staging/` for what is being written. */
+/**
+ * `Blobs` in a local folder: `files/<key>.<kind>`, `directories/<key>.dir/`, `staging/` for what is being written, and `bin/<ms>/` with the same two folders
+ * for what was discarded then.
+ */
 export class FolderBlobs extends EncodedBlobs implements Blobs {
   readonly location: Extract<BlobLocation, { kind: 'folder' }>;
   readonly #files: string;
   readonly #directories: string;
+  readonly #bin: string;
   readonly #staging: StagingArea;
 
   /** Makes the folder when absent and removes what dead processes left half-written. */
@@ -33,6 +38,7 @@ export class FolderBlobs extends EncodedBlobs implements Blobs {
     this.location = { kind: 'folder', root };
     this.#files = join(root, 'files');
     this.#directories = join(root, 'directories');
+    this.#bin = join(root, 'bin');
     this.#staging = staging;
   }
 
@@ -45,7 +51,7 @@ export class FolderBlobs extends EncodedBlobs implements Blobs {
     const temporary = this.#staging.freshPath();
     try {
       const sizeBytes = await writeDurably(temporary, chunks, signal);
-      await this.#makeParents(target);
+      makeFolders(dirname(target), 0o700);
       await rename(temporary, target);
       await syncPath(dirname(target));
       return { sizeBytes };
@@ -74,9 +80,10 @@ export class FolderBlobs extends EncodedBlobs implements Blobs {
     }
   }
 
-  async listKeys(): Promise<string[]> {
+  async listKeys(prefix = ''): Promise<string[]> {
     const keys = new Set<string>();
-    for await (const path of walk(this.#files, () => false)) keys.add(keyOfFile(path));
+    for await (const path of walk(this.#files, () => false, folderOf(prefix)))
+      if (path.startsWith(prefix)) keys.add(keyOfFile(path));
     return [...keys];
   }
 
@@ -96,7 +103,7 @@ export class FolderBlobs extends EncodedBlobs implements Blobs {
     try {
       if (await exists(target)) throw directoryTaken(key);
       await syncTree(staged);
-      await this.#makeParents(target);
+      makeFolders(dirname(target), 0o700);
       await rename(staged, target);
       await syncPath(dirname(target));
     } catch (error) {
@@ -128,23 +135,92 @@ export class FolderBlobs extends EncodedBlobs implements Blobs {
     return true;
   }
 
-  async listDirectories(): Promise<string[]> {
+  async readDirectoryFile(key: string, path: string): Promise<Uint8Array | null> {
+    try {
+      return await readFile(join(this.#directoryPath(key), path));
+    } catch (error) {
+      if (isMissing(error)) return null;
+      throw fileFault(error, `directory ${key}`);
+    }
+  }
+
+  async listDirectories(prefix = ''): Promise<string[]> {
     const keys: string[] = [];
-    for await (const path of walk(this.#directories, (name) => name.endsWith(DIRECTORY)))
-      keys.push(path.slice(0, -DIRECTORY.length));
+    for await (const path of walk(this.#directories, isDirectoryName, folderOf(prefix)))
+      if (path.startsWith(prefix)) keys.push(path.slice(0, -DIRECTORY.length));
     return keys;
   }
+
+  async listBin(): Promise<BinnedItem[]> {
+    const items = new Map<string, BinnedItem>();
+    for await (const path of walk(this.#bin, isDirectoryName)) {
+      const [, at = '', folder, name = ''] = /^(\d+)\/(files|directories)\/(.+)$/.exec(path) ?? [];
+      if (name === '') continue;
+      const kind = folder === 'files' ? 'blob' : 'directory';
+      const key = kind === 'blob' ? keyOfFile(name) : name.slice(0, -DIRECTORY.length);
+      items.set(`${at} ${kind} ${key}`, { kind, key, binnedAt: Number(at) });
+    }
+    return [...items.values()];
+  }
+
+  protected async moveToBin(kind: BlobItem['kind'], name: string, at: number): Promise<boolean> {
+    return await this.#move(this.#pathOf(kind, name), this.#binPathOf(kind, name, at));
+  }
+
+  protected async moveFromBin(kind: BlobItem['kind'], name: string, at: number): Promise<boolean> {
+    const target = this.#pathOf(kind, name);
+    if (await exists(target)) return false;
+    const path = this.#binPathOf(kind, name, at);
+    const isMoved = await this.#move(path, target);
+    await this.#removeEmptyFolders(path);
+    return isMoved;
+  }
+
+  protected async removeFromBin(kind: BlobItem['kind'], name: string, at: number): Promise<void> {
+    const path = this.#binPathOf(kind, name, at);
+    await rm(path, { recursive: true, force: true });
+    await this.#removeEmptyFolders(path);
+  }
+
+  /** Nothing to do: `open` removes what dead processes left half-written. */
+  async removeUnfinished(): Promise<void> {}
 
   /** Removes this handle's staged leftovers. */
   async close(): Promise<void> {
     await this.#staging.close();
   }
 
-  /** Makes the folder of `target`; new names on the way are fsynced too, or a power cut could lose the whole branch. */
-  async #makeParents(target: string): Promise<void> {
-    const first = makeFolders(dirname(target), 0o700);
-    if (first === undefined) return;
-    for (let path = dirname(target); path.length >= first.length; path = dirname(path)) await syncPath(dirname(path));
+  /** False when there is nothing to move. */
+  async #move(path: string, target: string): Promise<boolean> {
+    try {
+      if (!(await exists(path))) return false;
+      makeFolders(dirname(target), 0o700);
+      await rename(path, target);
+      for (const folder of [dirname(target), dirname(path)]) await syncPath(folder);
+      return true;
+    } catch (error) {
+      if (isMissing(error)) return false;
+      throw fileFault(error, `blobs: ${path}`);
+    }
+  }
+
+  async #removeEmptyFolders(path: string): Promise<void> {
+    for (let folder = dirname(path); folder.startsWith(this.#bin); folder = dirname(folder)) {
+      try {
+        await rmdir(folder);
+      } catch {
+        return; // it has something in it
+      }
+    }
+  }
+
+  #pathOf(kind: BlobItem['kind'], name: string): string {
+    return kind === 'blob' ? join(this.#files, name) : this.#directoryPath(name);
+  }
+
+  #binPathOf(kind: BlobItem['kind'], name: string, at: number): string {
+    const folder = kind === 'blob' ? 'files' : 'directories';
+    return join(this.#bin, String(at), folder, kind === 'blob' ? name : `${name}${DIRECTORY}`);
   }
 
   #directoryPath(key: string): string {
@@ -153,11 +229,25 @@ export class FolderBlobs extends EncodedBlobs implements Blobs {
   }
 }
 
-/** Relative paths of the files below `root`, and of the directories that `isLeaf` names. */
+const isDirectoryName = (name: string): boolean => name.endsWith(DIRECTORY);
+
+/** The folder that all keys of a prefix are in: `a/b/` of `a/b/c`. */
+const folderOf = (prefix: string): string => prefix.slice(0, Math.max(0, prefix.lastIndexOf('/')));
+
+/** Relative paths of the files below `root`, and of the directories that `isLeaf` names. None where there is no such folder. */
 async function* walk(root: string, isLeaf: (name: string) => boolean, below = ''): AsyncGenerator<string> {
-  for (const entry of await readdir(join(root, below), { withFileTypes: true })) {
+  for (const entry of await entriesOf(join(root, below))) {
     const path = below === '' ? entry.name : `${below}/${entry.name}`;
     if (entry.isDirectory() && !isLeaf(entry.name)) yield* walk(root, isLeaf, path);
     else yield path;
+  }
+}
+
+async function entriesOf(folder: string): Promise<Dirent[]> {
+  try {
+    return await readdir(folder, { withFileTypes: true });
+  } catch (error) {
+    if (isMissing(error)) return [];
+    throw error;
   }
 }

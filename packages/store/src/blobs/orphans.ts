@@ -1,29 +1,169 @@
-import type { Blobs } from '../contract/blobs.ts';
+import type { BlobItem, Blobs } from '../contract/blobs.ts';
 import type { Store } from '../contract/store.ts';
+import { BLOB_PREFIXES, foreignClaim } from './own-blobs.ts';
+
+const DAY_MS = 24 * 3_600_000;
+
+export interface OrphanRules {
+  /** How long no row names a blob before it goes to the bin. */
+  readonly ageMs: number;
+  /** How long it stays in the bin. */
+  readonly binMs: number;
+  /** Most of all blobs that one sweep moves to the bin, 0–1; of more none is moved. */
+  readonly share: number;
+  /** `known`: those that this database announced or named; `all`: also those that it has never known; `none`. */
+  readonly which: 'known' | 'all' | 'none';
+}
+
+export type OrphanStore = Pick<
+  Store,
+  | 'now'
+  | 'blobsId'
+  | 'listReferencedKeys'
+  | 'listAnnouncedKeys'
+  | 'listKnownKeys'
+  | 'learnNamedKeys'
+  | 'setOrphans'
+  | 'forgetKeys'
+  | 'isNamed'
+>;
+
+export interface Orphan extends BlobItem {
+  /** Since when no row names it, as far as sweeps have seen. */
+  readonly since: number;
+}
+
+/** The blobs by who knows them. */
+export interface BlobCensus {
+  readonly numBlobs: number;
+  /** Named by a row, or about to be. */
+  readonly numNamed: number;
+  /** Left by a crash, or by a removal that failed. */
+  readonly orphans: readonly Orphan[];
+  /** This database has never known them: an older one, or one of another service, has been put in its place. */
+  readonly unknown: readonly BlobItem[];
+}
+
+type CensusStore = Pick<Store, 'now' | 'listReferencedKeys' | 'listAnnouncedKeys' | 'listKnownKeys'>;
+
+/** Tells orphans from blobs that the database does not know, and changes nothing. */
+export async function takeCensus(store: CensusStore, blobs: Blobs): Promise<BlobCensus> {
+  // Keys are announced before their files are there: whatever is listed here was announced by then, and is asked for afterwards.
+  const items = await listItems(blobs);
+  const known = new Map((await store.listKnownKeys()).map(({ key, orphanedAt }) => [key, orphanedAt]));
+  const { directoryKeys, blobKeys } = await store.listReferencedKeys();
+  const kept = new Set([...directoryKeys, ...blobKeys, ...(await store.listAnnouncedKeys())]);
+  const unnamed = items.filter(({ key }) => !kept.has(key));
+  const now = store.now();
+  return {
+    numBlobs: items.length,
+    numNamed: items.length - unnamed.length,
+    orphans: unnamed
+      .filter(({ key }) => known.has(key))
+      .map((item) => ({ ...item, since: known.get(item.key) ?? now })),
+    unknown: unnamed.filter(({ key }) => !known.has(key)),
+  };
+}
+
+export interface SweepReport extends BlobCensus {
+  readonly numBinned: number;
+  readonly numRemoved: number;
+  /** Why orphans that are old enough stay; null: none do. */
+  readonly withheld: string | null;
+}
 
 /**
- * Removes blobs and directories that no row names: what a crash left between a commit in one place and its counterpart in the other.
+ * Moves orphans that are old enough to the bin, and removes what has been there for long enough. Blobs that a row names come back from the bin: an older
+ * database has been put back. What this database has never known is not touched, unless the rules say so.
  *
- * A blob that another process is about to name stays (`Store.announceKey`): keys are announced before their files are there, so whatever is listed here was
- * announced by then, and is asked for afterwards.
- *
- * @param prefixes Only keys that begin with one of these are looked at, e.g. `['checkpoints/', 'groups/', 'logs/']`.
- * @returns the removed keys
+ * @param log receives a line for each item that is moved or removed
  */
-export async function removeOrphans(
-  store: Store,
+export async function sweepOrphans(
+  store: OrphanStore,
   blobs: Blobs,
-  prefixes: readonly string[],
-): Promise<{ directoryKeys: string[]; blobKeys: string[] }> {
-  const directories = await blobs.listDirectories();
-  const files = await blobs.listKeys();
-  const referenced = await store.listReferencedKeys();
-  const announced = new Set(await store.listAnnouncedKeys());
-  const orphansOf = (keys: readonly string[], kept: ReadonlySet<string>): string[] =>
-    keys.filter((key) => !kept.has(key) && !announced.has(key) && prefixes.some((prefix) => key.startsWith(prefix)));
-  const directoryKeys = orphansOf(directories, new Set(referenced.directoryKeys));
-  const blobKeys = orphansOf(files, new Set(referenced.blobKeys));
-  for (const key of directoryKeys) await blobs.removeDirectory(key);
-  for (const key of blobKeys) await blobs.remove(key);
-  return { directoryKeys, blobKeys };
+  rules: OrphanRules,
+  log: (line: string) => void,
+): Promise<SweepReport> {
+  await restoreNamed(store, blobs, log);
+  await store.learnNamedKeys();
+  const census = await takeCensus(store, blobs);
+  const claim = await foreignClaim(store, blobs);
+  if (claim !== null) return { ...census, numBinned: 0, numRemoved: 0, withheld: `Orphans stay: ${claim}.` };
+  const now = store.now();
+  const all = [
+    ...census.orphans,
+    // They get the age that orphans have, from the first sweep on that may remove them.
+    ...(rules.which === 'all' ? census.unknown.map((item) => ({ ...item, since: now })) : []),
+  ];
+  await store.setOrphans(all.map(({ key }) => key));
+  const due = rules.which === 'none' ? [] : all.filter(({ since }) => now - since >= rules.ageMs);
+  const withheld = whyWithheld(due.length, census, rules);
+  let numBinned = 0;
+  for (const { kind, key, since } of withheld === null ? due : []) {
+    // A row may have come since.
+    if ((await store.isNamed(key)) || !(await blobs.discard({ kind, key }, now))) continue;
+    numBinned += 1;
+    log(
+      `Moved the orphan ${key} to the bin: no row has named it since ${dayOf(since)}. It is removed after ${days(rules.binMs)}.`,
+    );
+  }
+  const numRemoved = await emptyBin(blobs, now - rules.binMs, log);
+  await forgetGone(store, blobs, census);
+  if (numBinned > 0) await blobs.removeUnfinished();
+  return { ...census, numBinned, numRemoved, withheld };
 }
+
+function whyWithheld(numDue: number, { numBlobs, unknown }: BlobCensus, { share, which }: OrphanRules): string | null {
+  if (numDue === 0) return null;
+  // An older database may have announced a file whose row came later.
+  if (unknown.length > 0 && which === 'known')
+    return `${numDue} orphans stay while there are blobs that this database does not know: it may be an older one.`;
+  if (numDue <= Math.ceil(share * numBlobs)) return null;
+  return (
+    `${numDue} of ${numBlobs} blobs are orphans, more than the share of ${share}: none is removed. ` +
+    'Is this the right database? If it is, allow them once with `--orphan-share 1`.'
+  );
+}
+
+async function listItems(blobs: Blobs): Promise<BlobItem[]> {
+  const items: BlobItem[] = [];
+  for (const prefix of BLOB_PREFIXES) {
+    for (const key of await blobs.listDirectories(prefix)) items.push({ kind: 'directory', key });
+    for (const key of await blobs.listKeys(prefix)) items.push({ kind: 'blob', key });
+  }
+  return items;
+}
+
+async function restoreNamed(store: OrphanStore, blobs: Blobs, log: (line: string) => void): Promise<void> {
+  const binned = await blobs.listBin();
+  if (binned.length === 0) return;
+  const { directoryKeys, blobKeys } = await store.listReferencedKeys();
+  const named = { directory: new Set(directoryKeys), blob: new Set(blobKeys) };
+  for (const item of binned)
+    if (named[item.kind].has(item.key) && (await blobs.restore(item)))
+      log(`Moved ${item.key} back from the bin: a row names it.`);
+}
+
+async function emptyBin(blobs: Blobs, before: number, log: (line: string) => void): Promise<number> {
+  const due = (await blobs.listBin()).filter(({ binnedAt }) => binnedAt <= before);
+  for (const item of due) {
+    await blobs.removeBinned(item);
+    log(`Removed ${item.key} from the bin, where it was since ${dayOf(item.binnedAt)}.`);
+  }
+  return due.length;
+}
+
+/** Keys that are neither among the blobs nor in the bin need not be known any more. */
+async function forgetGone(store: OrphanStore, blobs: Blobs, { orphans, unknown }: BlobCensus): Promise<void> {
+  const known = (await store.listKnownKeys()).map(({ key }) => key);
+  const { directoryKeys, blobKeys } = await store.listReferencedKeys();
+  const binned = await blobs.listBin();
+  const kept = new Set([...directoryKeys, ...blobKeys, ...(await store.listAnnouncedKeys())]);
+  for (const { key } of [...orphans, ...unknown, ...binned]) kept.add(key);
+  const gone = known.filter((key) => !kept.has(key));
+  if (gone.length > 0) await store.forgetKeys(gone);
+}
+
+const dayOf = (at: number): string => new Date(at).toISOString().slice(0, 10);
+
+const days = (ms: number): string => `${Number((ms / DAY_MS).toFixed(2))} days`;

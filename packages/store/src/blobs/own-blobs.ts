@@ -1,28 +1,133 @@
 import { randomUUID } from 'node:crypto';
-import type { Blobs } from '../contract/blobs.ts';
+import type { BlobLocation, Blobs } from '../contract/blobs.ts';
 import { StoreError } from '../contract/errors.ts';
 import type { Store } from '../contract/store.ts';
 
-/** A small file for each database whose blobs these are. */
-export const placeKey = (id: string): string => `places/${id}`;
+/** Folder of small files, one for each database that these blobs belong to; there should be one. */
+const PLACES = 'places/';
 
-/**
- * Makes sure that these are the blobs of this database: services that share a database must share its blobs, and a database that was put back belongs to what
- * it names. The first to ask decides it; the file is there before the row, so that a crash in between does no harm.
- * @throws {StoreError} `store.unavailable` when they are not
- */
-export async function checkOwnBlobs(store: Pick<Store, 'blobsId' | 'claimBlobs'>, blobs: Blobs): Promise<void> {
-  let id = await store.blobsId();
-  if (id === null) {
-    const own = randomUUID();
-    await blobs.putJson(placeKey(own), {});
-    id = await store.claimBlobs(own);
-    if (id !== own) await blobs.remove(placeKey(own));
-  }
-  if (await blobs.has(placeKey(id))) return;
-  const { location } = blobs;
+export const placeKey = (id: string): string => `${PLACES}${id}`;
+
+/** Prefixes of the blobs that services write. */
+export const BLOB_PREFIXES = [
+  'checkpoints/',
+  'groups/',
+  'logs/',
+  'sft/',
+  'artifacts/',
+  'exports/',
+  'adapters/',
+  'uploads/',
+  'snapshots/',
+] as const;
+
+/** The remedies of a start that would take blobs whose rows are gone for its own. */
+const REMEDIES =
+  'Restore a backup with `trainyard restore FOLDER`, or start with `--adopt-blobs` to rebuild models and checkpoints from the blobs.';
+
+export const placeOf = (location: BlobLocation): string => (location.kind === 'folder' ? location.root : location.url);
+
+/** Whether services have written anything there, or claimed it. */
+export async function hasContent(blobs: Blobs): Promise<boolean> {
+  for (const prefix of [PLACES, ...BLOB_PREFIXES]) if ((await blobs.listKeys(prefix)).length > 0) return true;
+  for (const prefix of BLOB_PREFIXES) if ((await blobs.listDirectories(prefix)).length > 0) return true;
+  return false;
+}
+
+/** @throws {StoreError} `store.unavailable` when the blobs have content: their database is gone */
+export async function refuseLostDatabase(database: string, state: 'missing' | 'empty', blobs: Blobs): Promise<void> {
+  if (!(await hasContent(blobs))) return;
   throw new StoreError(
     'store.unavailable',
-    `the blobs in ${location.kind === 'folder' ? location.root : location.url} are not those of this database (they lack ${placeKey(id)}): name the bucket or the data folder that it was used with; services that share a database share a bucket`,
+    `The database ${database} is ${state}, but ${placeOf(blobs.location)} has blobs of a service. ${REMEDIES}`,
+  );
+}
+
+interface Marks {
+  /** The claim of this database; null: it has none. */
+  readonly id: string | null;
+  readonly isMarked: boolean;
+  /** Marks of other databases. */
+  readonly others: readonly string[];
+}
+
+/** The marks come first: another process of this database may claim them now, and its row is there before its mark. */
+async function marksOf(store: Pick<Store, 'blobsId'>, blobs: Blobs): Promise<Marks> {
+  const places = await blobs.listKeys(PLACES);
+  const id = await store.blobsId();
+  const own = id === null ? null : placeKey(id);
+  return { id, isMarked: own !== null && places.includes(own), others: places.filter((key) => key !== own) };
+}
+
+/** Why this database may not remove blobs now, as other services may have claimed them since the start; null when it may. */
+export async function foreignClaim(store: Pick<Store, 'blobsId'>, blobs: Blobs): Promise<string | null> {
+  const { id, isMarked, others } = await marksOf(store, blobs);
+  if (others.length > 0) return `another service has claimed them (${others.join(', ')})`;
+  return isMarked ? null : `they lack the mark of this database (${id === null ? 'it has none' : placeKey(id)})`;
+}
+
+type Claimant = Pick<Store, 'blobsId' | 'claimBlobs' | 'listReferencedKeys'>;
+
+/**
+ * Makes sure that these are the blobs of this database, and of no other: services that share a database share its blobs, and two databases never share blobs,
+ * since each would take the blobs of the other for orphans. Blobs without content are claimed; the row comes before the mark.
+ *
+ * @param options.adopts claims whatever is there; the caller then makes rows for it and calls `dropOtherMarks`. Default false
+ * @throws {StoreError} `store.unavailable`, with the way out
+ */
+export async function checkOwnBlobs(
+  store: Claimant,
+  blobs: Blobs,
+  { adopts = false }: { readonly adopts?: boolean } = {},
+): Promise<void> {
+  const { id: known, isMarked, others } = await marksOf(store, blobs);
+  if (isMarked && (others.length === 0 || adopts)) return;
+  const place = placeOf(blobs.location);
+  if (!adopts && others.length > 0) throw belongsToAnother(place, others);
+  if (!adopts && known !== null && !(await isFirstUse(store, blobs)))
+    throw new StoreError(
+      'store.unavailable',
+      `The blobs in ${place} are not those of this database (they lack ${placeKey(known)}). ` +
+        'Use the bucket or data folder that this database was used with, or start with `--adopt-blobs`.',
+    );
+  if (!adopts && known === null && !(await namesContent(store, blobs)))
+    throw new StoreError(
+      'store.unavailable',
+      `The database is empty, but ${place} has blobs of a service. ${REMEDIES}`,
+    );
+  const id = await store.claimBlobs(known ?? randomUUID());
+  await blobs.putJson(placeKey(id), {});
+  // Of two databases that claim empty blobs at the same moment each sees the mark of the other.
+  const { others: rivals } = await marksOf(store, blobs);
+  if (adopts || rivals.length === 0) return;
+  await blobs.remove(placeKey(id));
+  throw belongsToAnother(place, rivals);
+}
+
+/** After an adoption: the blobs are those of this database alone. */
+export async function dropOtherMarks(store: Pick<Store, 'blobsId' | 'now'>, blobs: Blobs): Promise<void> {
+  const { others } = await marksOf(store, blobs);
+  for (const key of others) await blobs.discard({ kind: 'blob', key }, store.now());
+}
+
+/** The database has a claim, and a crash came before the mark: nothing was written by then. */
+async function isFirstUse(store: Claimant, blobs: Blobs): Promise<boolean> {
+  const { directoryKeys, blobKeys } = await store.listReferencedKeys();
+  return directoryKeys.length + blobKeys.length === 0 && !(await hasContent(blobs));
+}
+
+/** Blobs from before they were claimed: the database names some of them, or there are none. */
+async function namesContent(store: Claimant, blobs: Blobs): Promise<boolean> {
+  const { directoryKeys, blobKeys } = await store.listReferencedKeys();
+  for (const key of blobKeys) if (await blobs.has(key)) return true;
+  const directories = new Set(await blobs.listDirectories());
+  return directoryKeys.some((key) => directories.has(key)) || !(await hasContent(blobs));
+}
+
+function belongsToAnother(place: string, marks: readonly string[]): StoreError {
+  return new StoreError(
+    'store.unavailable',
+    `${place} belongs to another service (${marks.join(', ')}). ` +
+      'Use a bucket, prefix or data folder of its own, restore the database that it belongs to, or start with `--adopt-blobs` to take it over.',
   );
 }

@@ -19,6 +19,18 @@ export type BlobKind = 'bin' | 'json.zst' | 'jsonl.zst';
 /** Bytes to store: whole, or as they come. */
 export type BlobSource = Uint8Array | AsyncIterable<Uint8Array> | Iterable<Uint8Array>;
 
+/** A blob, or a directory, by its key. */
+export interface BlobItem {
+  readonly kind: 'blob' | 'directory';
+  readonly key: string;
+}
+
+/** An item in the bin. */
+export interface BinnedItem extends BlobItem {
+  /** When it was moved there, milliseconds since the epoch, as the caller of `discard` gave it. */
+  readonly binnedAt: number;
+}
+
 /**
  * Large immutable things by key: files (trajectory bodies) and directories (checkpoints).
  *
@@ -54,8 +66,8 @@ export interface Blobs {
   has(key: string): Promise<boolean>;
   /** False when there was none. */
   remove(key: string): Promise<boolean>;
-  /** Keys of all files, in no order. */
-  listKeys(): Promise<string[]>;
+  /** Keys of all files, in no order. @param prefix only those that start with it, e.g. `groups/`; default: all */
+  listKeys(prefix?: string): Promise<string[]>;
 
   /** A fresh empty local directory to fill, on the same file system as the final place. */
   stageDirectory(): Promise<string>;
@@ -68,9 +80,21 @@ export interface Blobs {
   discardDirectory(staged: string): Promise<void>;
   /** Local path of a committed directory, or null. Valid until `removeDirectory`, of a bucket for an hour. */
   localDirectory(key: string): Promise<string | null>;
+  /** One file of a committed directory without the others, or null. @param path below the directory, e.g. `metrics.json` */
+  readDirectoryFile(key: string, path: string): Promise<Uint8Array | null>;
   /** False when there was none. The key vanishes at once, the bytes follow. */
   removeDirectory(key: string): Promise<boolean>;
-  /** Keys of all committed directories, in no order. */
-  listDirectories(): Promise<string[]>;
+  /** Keys of all committed directories, in no order. @param prefix as of `listKeys` */
+  listDirectories(prefix?: string): Promise<string[]>;
+
+  /** Moves an item into the bin, where only the three methods below find it. False when there was none. @param at see `BinnedItem` */
+  discard(item: BlobItem, at: number): Promise<boolean>;
+  listBin(): Promise<BinnedItem[]>;
+  /** Moves an item back under its key. False when it is not in the bin, or the key is taken. */
+  restore(item: BinnedItem): Promise<boolean>;
+  /** Removes an item from the bin for good. */
+  removeBinned(item: BinnedItem): Promise<void>;
+  /** Removes the bytes of commits and uploads that a dead process left unfinished more than a day ago, on the clock of the blobs. */
+  removeUnfinished(): Promise<void>;
   close(): Promise<void>;
 }

@@ -73,7 +73,7 @@ export interface Store {
   // entities and keys
   /** The entity of that name, made when absent. */
   ensureEntity(name: string): Promise<Entity>;
-  /** Makes a key with a random 256-bit secret. The secret is returned here only. */
+  /** Makes a key with the secret of the input, or a random one of 256 bits. It is returned here only. */
   createKey(input: NewKey & { completes?: CompletesWith<ApiKey> }): Promise<ApiKey & { secret: string }>;
   /**
    * The key with this operator-chosen secret (e.g. from the environment): made when absent, else its owner, name, scopes and end are updated
@@ -340,7 +340,7 @@ export interface Store {
    * after half a second
    */
   recordChoice(record: NewChoiceRecord): Promise<string>;
-  /** Those of the entity that are known and not expired, by id. Writes the buffer first. */
+  /** Those of the entity that are known, by id: records stay until `purgeExpired`, or until newer ones need their room. Writes the buffer first. */
   findChoiceRecords(entityId: string, recordIds: readonly string[]): Promise<Map<string, ChoiceRecord>>;
 
   // parts of a service
@@ -366,11 +366,11 @@ export interface Store {
    * files that were announced and not named become orphans. What an instance left that never comes back goes by its leases, and by age.
    */
   recoverAfterRestart(): Promise<{ numJobs: number; numRequests: number }>;
-  /** Removes expired idempotency records, records of choices and members, and the remains of models deleted more than a week ago. */
+  /** Removes expired idempotency records, records of choices and members, and the remains of models deleted more than a week ago. @param now default: the clock */
   purgeExpired(now?: number): Promise<{ numModels: number; numRequests: number }>;
   /**
-   * Marks the data of up to `limit` jobs that ended, and of as many logs that were recorded, before that time as removed; their rows stay.
-   * The caller removes `blobKeys` from the blobs afterwards: no row names them any more, so that what a crash leaves is an orphan.
+   * Marks the data of up to `limit` jobs that ended and logs that were recorded before that time as removed; their rows stay.
+   * The caller moves `blobKeys` to the bin afterwards: no row names them any more, so that what a crash leaves is an orphan.
    *
    * @returns nothing marked when nothing is that old any more
    */
@@ -381,13 +381,31 @@ export interface Store {
    * @returns how many were merged; 0 when none is left
    */
   mergeUsage(before: number, limit: number): Promise<number>;
+  /** Number of jobs and logs that have their data, and of those whose data were removed since that time. */
+  countData(removedSince: number): Promise<{ numKept: number; numRemoved: number }>;
   /**
    * Says that a file of this key (of a blob or a directory) is about to be written, and that a row will name it: until then it is no orphan to
-   * other processes. Forgotten after a day, unless its process runs a job.
+   * other processes. This ends after a day, unless its process runs a job.
    */
   announceKey(key: string): Promise<void>;
-  /** Named by now or not. */
+  /** Those whose row is still to come, or came within the last day. */
   listAnnouncedKeys(): Promise<string[]>;
+  /** All keys that this database announced or named and whose files were not seen to be gone, with the time since when they are orphans. */
+  listKnownKeys(): Promise<KnownKey[]>;
+  /** Makes every key that a row names a known key. */
+  learnNamedKeys(): Promise<void>;
+  /** Notes that these keys, and no others, are orphans. Keys that were noted before keep their time. */
+  setOrphans(keys: readonly string[]): Promise<void>;
+  /** Drops known keys whose files are gone. */
+  forgetKeys(keys: readonly string[]): Promise<void>;
+  /** The last reading of the clock that the removal of old data went by; before the first one the time of the newest row, null without rows. */
+  trustedClock(): Promise<number | null>;
+  /** The time by which removals by age go: the clock, but at most an hour after its last trusted reading that this process knows. */
+  ageClock(): number;
+  /** Records a trusted reading of the clock. */
+  trustClock(at: number): Promise<void>;
+  /** Makes rows for a checkpoint that the blobs have and this database does not know. */
+  adoptCheckpoint(checkpoint: AdoptedCheckpoint): Promise<AdoptResult>;
   /** Every blob and artifact key that a row still names; anything else in the blobs is garbage, unless it is announced. */
   listReferencedKeys(): Promise<{ directoryKeys: string[]; blobKeys: string[] }>;
   /** Whether a row names this blob or artifact key; decides what becomes of a file whose row was written or not. */
@@ -418,6 +436,8 @@ export interface NewKey {
   expiresAt?: number | null;
   /** Default false. */
   isServiceKey?: boolean;
+  /** From `makeKeySecret`, for a caller that must keep it before the key exists. Default: `createKey` makes one. */
+  secret?: string;
   /** Default: none. `ensureKey` leaves those of a key that is there. */
   limits?: KeyLimits;
 }
@@ -465,6 +485,37 @@ export interface DeleteModelResult {
   blobKeys: string[];
   cancelledJobIds: string[];
 }
+
+/** A key that this database announced or named. */
+export interface KnownKey {
+  readonly key: string;
+  /** Milliseconds since the epoch; null: a row names it, or its row is still to come. */
+  readonly orphanedAt: number | null;
+}
+
+/** A checkpoint as its folder describes it, with the model that it belongs to. */
+export interface AdoptedCheckpoint {
+  readonly entity: string;
+  readonly project: string;
+  readonly name: string;
+  readonly modelId: string;
+  readonly baseModel: string;
+  readonly lora: LoraShape;
+  /** The weights that the model started from, without a digest when they are gone; null: the base model. */
+  readonly warmStart: { readonly source: string; readonly directoryKey: string; readonly digest: string | null } | null;
+  readonly step: number;
+  readonly directoryKey: string;
+  readonly digest: string;
+  readonly metrics: Metrics;
+  /** Points of the step before, which its rollouts were drawn from. */
+  readonly rolloutMetrics: Metrics;
+  readonly createdAt: number;
+}
+
+/** `taken`: the model has, or had, that step; null: the model was deleted. */
+export type AdoptResult =
+  | { readonly kind: 'adopted'; readonly model: Model }
+  | { readonly kind: 'taken'; readonly model: Model | null };
 
 export interface ExpiredTrajectories {
   numJobs: number;

@@ -2,6 +2,7 @@ import type { BlobLocation } from '../contract/blobs.ts';
 import type { StoreLocation } from '../contract/store-location.ts';
 import { blobFindings } from './blob-findings.ts';
 import type { Finding } from './finding.ts';
+import { orphanFindings } from './orphan-findings.ts';
 import type { AskEngine } from './member-findings.ts';
 
 export type { AskEngine, Finding };
@@ -21,11 +22,15 @@ export interface ClusterParts {
  */
 export async function* clusterFindings(parts: ClusterParts): AsyncGenerator<Finding> {
   const { database, blobs } = parts;
-  if (database.kind === 'sqlite') return yield* blobFindings(blobs);
+  if (database.kind === 'sqlite') {
+    yield* blobFindings(blobs);
+    return yield* orphanFindings(database, blobs);
+  }
   // Its client is loaded by those who have such a database.
   const { postgresFindings } = await import('./postgres-findings.ts');
   yield* untilLost(postgresFindings(database.url));
   yield* blobFindings(blobs);
+  yield* untilLost(orphanFindings(database, blobs));
   const { memberFindings } = await import('./member-findings.ts');
   yield* untilLost(memberFindings(database.url, parts));
 }

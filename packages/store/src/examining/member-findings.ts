@@ -1,7 +1,7 @@
 import { Statements } from '../contract/sql.ts';
 import type { Member } from '../contract/member.ts';
 import { PostgresSql } from '../drivers/postgres/postgres-sql.ts';
-import { MIGRATIONS } from '../migrations/index.ts';
+import { NEWEST_VERSION } from '../migrations/index.ts';
 import { MemberTable } from '../tables/member-table.ts';
 import type { Finding } from './finding.ts';
 
@@ -18,7 +18,7 @@ export async function* memberFindings(
   { version, askEngine }: { readonly version: string; readonly askEngine?: AskEngine },
 ): AsyncGenerator<Finding> {
   // One of another release has other tables.
-  if ((await PostgresSql.versionOf(url)) !== MIGRATIONS.length) return;
+  if ((await PostgresSql.versionOf(url)) !== NEWEST_VERSION) return;
   const { members, waiting, now } = await PostgresSql.look(url, async (sql, clock) => ({
     members: await new MemberTable(new Statements(sql)).list(clock),
     waiting: await waitingJobs(new Statements(sql)),

@@ -5,7 +5,7 @@ import type pg from 'pg';
 import { ClosingClient } from '../drivers/postgres/closing-client.ts';
 import { connectionString } from '../drivers/postgres/connection-string.ts';
 import { PostgresSql } from '../drivers/postgres/postgres-sql.ts';
-import { MIGRATIONS } from '../migrations/index.ts';
+import { NEWEST_VERSION } from '../migrations/index.ts';
 import type { Finding } from './finding.ts';
 
 /** How long one question may take. */
@@ -62,7 +62,7 @@ async function aboutServer(client: pg.Client, url: string): Promise<Finding> {
   const schemaWords =
     schema === 0
       ? 'no schema yet'
-      : `schema ${schema} of ${MIGRATIONS.length}${schema < MIGRATIONS.length ? ', which the next start brings up to date' : ''}`;
+      : `schema ${schema} of ${NEWEST_VERSION}${schema < NEWEST_VERSION ? ', which the next start brings up to date' : ''}`;
   return {
     name: 'database_server',
     subject: `PostgreSQL ${rows[0]?.version}, round trip ${Math.min(...times).toFixed(1)} ms, ${schemaWords}`,

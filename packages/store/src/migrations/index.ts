@@ -25,6 +25,7 @@ import { KEY_LIMITS } from './0023-key-limits.ts';
 import { INDEXED_REFERENCES } from './0024-indexed-references.ts';
 import { SHORT_SERIES_NAMES } from './0025-short-series-names.ts';
 import { ROLLOUT_STEPS } from './0026-rollout-steps.ts';
+import { KNOWN_BLOBS } from './0027-known-blobs.ts';
 
 export const MIGRATIONS: readonly Migration[] = [
   INITIAL,
@@ -53,4 +54,8 @@ export const MIGRATIONS: readonly Migration[] = [
   INDEXED_REFERENCES,
   SHORT_SERIES_NAMES,
   ROLLOUT_STEPS,
+  KNOWN_BLOBS,
 ];
+
+/** Version of the schema that this release writes. Versions ascend; some numbers may be missing. */
+export const NEWEST_VERSION: number = MIGRATIONS.at(-1)?.version ?? 0;

@@ -10,7 +10,7 @@ import type { StoreLocation } from '../contract/store-location.ts';
 import { connectionFault, postgresFault } from '../drivers/postgres/postgres-fault.ts';
 import { databaseName, typeParser, WRITER_LOCK } from '../drivers/postgres/postgres-sql.ts';
 import { sqliteFault } from '../drivers/sqlite/sqlite-fault.ts';
-import { MIGRATIONS } from '../migrations/index.ts';
+import { NEWEST_VERSION } from '../migrations/index.ts';
 import { selectAll, type TableName } from './table-names.ts';
 
 /** Rows that are read at a time. */
@@ -199,7 +199,7 @@ export const POSTGRES_COUNTERS = `select table_name::text as table_name, column_
   from information_schema.columns where table_schema = current_schema() and is_identity = 'YES'`;
 
 function refuseOtherVersions(name: string, version: number): void {
-  const newest = MIGRATIONS.length;
+  const newest = NEWEST_VERSION;
   if (version === newest) return;
   const remedy = version < newest ? 'start its service once with this release' : 'run the newer release';
   throw new StoreError(

@@ -25,6 +25,7 @@ export const TABLE_NAMES = [
   'tracker_positions',
   'tracked_runs',
   'blob_places',
+  'trusted_clock',
   'members',
   'key_budgets',
   'requests_in_flight',

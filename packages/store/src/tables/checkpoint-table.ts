@@ -17,7 +17,7 @@ type CheckpointRow = {
 };
 
 /** Directories of checkpoints, of what live jobs and exports read and of how far jobs got, of exports and of imported adapters. */
-const REFERENCES = `
+export const DIRECTORY_REFERENCES = `
   select artifact_key as key from checkpoints
   union all select start_artifact_key from jobs where status in ('queued', 'running')
   union all select reference_artifact_key from jobs where status in ('queued', 'running')
@@ -76,6 +76,12 @@ export class CheckpointTable {
     return row === undefined ? null : toCheckpoint(row);
   }
 
+  /** Whether the model has, or had, that step. */
+  async hasStep(modelId: string, step: number): Promise<boolean> {
+    const row = await this.#sql.get('select 1 from checkpoints where model_id = ? and step = ?', modelId, step);
+    return row !== undefined;
+  }
+
   async latest(modelId: string): Promise<Checkpoint | null> {
     const row = await this.#sql.get<CheckpointRow>(
       'select * from checkpoints where model_id = ? and deleted_at is null order by step desc limit 1',
@@ -132,7 +138,7 @@ export class CheckpointTable {
 
   /** Filters these keys for those that nothing refers to any more: no checkpoint, live job (start, reference or snapshot), export or adapter; without duplicates. */
   async unreferenced(directoryKeys: Iterable<string | null>): Promise<string[]> {
-    return await this.#without(REFERENCES, directoryKeys);
+    return await this.#without(DIRECTORY_REFERENCES, directoryKeys);
   }
 
   /** Filters these digests for those that no checkpoint and no imported adapter has any more; without duplicates. */
@@ -155,14 +161,14 @@ export class CheckpointTable {
 
   async listDirectoryKeys(): Promise<string[]> {
     const rows = await this.#sql.all<{ key: string }>(
-      `select distinct key from (${REFERENCES}) held where key is not null`,
+      `select distinct key from (${DIRECTORY_REFERENCES}) held where key is not null`,
     );
     return rows.map((row) => row.key);
   }
 
   /** Whether anything refers to that directory. */
   async refersTo(directoryKey: string): Promise<boolean> {
-    const row = await this.#sql.get(`select 1 from (${REFERENCES}) held where key = ? limit 1`, directoryKey);
+    const row = await this.#sql.get(`select 1 from (${DIRECTORY_REFERENCES}) held where key = ? limit 1`, directoryKey);
     return row !== undefined;
   }
 }

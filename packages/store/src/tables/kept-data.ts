@@ -42,6 +42,18 @@ export class KeptData {
     return rows.map((row) => row.key);
   }
 
+  /** How many rows have their data, and how many lost them since that time. */
+  async count(removedSince: number): Promise<{ numKept: number; numRemoved: number }> {
+    const { table, key } = this.#columns;
+    const row = await this.#sql.get<{ kept: number | null; removed: number | null }>(
+      `select cast(sum(case when data_removed_at is null then 1 else 0 end) as bigint) as kept,
+         cast(sum(case when data_removed_at >= ? then 1 else 0 end) as bigint) as removed
+       from ${table} where ${key} is not null`,
+      removedSince,
+    );
+    return { numKept: Number(row?.kept ?? 0), numRemoved: Number(row?.removed ?? 0) };
+  }
+
   /** Whether a row still has this blob. */
   async has(blobKey: string): Promise<boolean> {
     const { table, key } = this.#columns;

@@ -22,7 +22,7 @@ type LogRow = {
 };
 
 /** Blobs of logs and jobs whose models are not deleted, of artifacts, and of uploads. */
-const REFERENCES = `
+export const BLOB_REFERENCES = `
   select l.blob_key as key from trajectory_logs l join models m on m.id = l.model_id
     where m.deleted_at is null and l.data_removed_at is null
   union all select j.data_key from jobs j join models m on m.id = j.model_id
@@ -108,13 +108,13 @@ export class LogTable {
   /** Keys of all blobs that a row names: data of jobs and logs that have it still, files of artifacts, uploads of adapters. */
   async listBlobKeys(): Promise<string[]> {
     const rows = await this.#sql.all<{ key: string }>(
-      `select distinct key from (${REFERENCES}) held where key is not null`,
+      `select distinct key from (${BLOB_REFERENCES}) held where key is not null`,
     );
     return rows.map((row) => row.key);
   }
 
   async refersTo(blobKey: string): Promise<boolean> {
-    const row = await this.#sql.get(`select 1 from (${REFERENCES}) held where key = ? limit 1`, blobKey);
+    const row = await this.#sql.get(`select 1 from (${BLOB_REFERENCES}) held where key = ? limit 1`, blobKey);
     return row !== undefined;
   }
 }

@@ -114,6 +114,11 @@ export class ModelTable {
     await this.#sql.run('update models set next_step = next_step + 1 where id = ?', modelId);
   }
 
+  /** Does nothing where the next step is a later one already. */
+  async advanceStepTo(modelId: string, nextStep: number): Promise<void> {
+    await this.#sql.run('update models set next_step = ? where id = ? and next_step < ?', nextStep, modelId, nextStep);
+  }
+
   /** @returns how many gradient steps the model has taken with this one, over all its jobs, and the step that they lead to */
   async countGradientStep(modelId: string): Promise<Pick<Model, 'nextStep' | 'numGradientSteps'>> {
     const row = await this.#sql.get<{ next_step: number; num_gradient_steps: number }>(
@@ -122,6 +127,12 @@ export class ModelTable {
     );
     if (row === undefined) throw new Error(`model ${modelId} vanished`);
     return { nextStep: row.next_step, numGradientSteps: row.num_gradient_steps };
+  }
+
+  /** Whether its row is a tombstone. */
+  async wasDeleted(modelId: string): Promise<boolean> {
+    const row = await this.#sql.get('select 1 from models where id = ? and deleted_at is not null', modelId);
+    return row !== undefined;
   }
 
   async markDeleted(modelId: string, now: number): Promise<void> {

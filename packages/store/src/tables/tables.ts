@@ -19,6 +19,7 @@ import { ModelTable } from './model-table.ts';
 import { SignInTable } from './sign-in-table.ts';
 import { TrajectoryTable } from './runs/trajectory-table.ts';
 import { TrackerTable } from './runs/tracker-table.ts';
+import { TrustedClockTable } from './trusted-clock-table.ts';
 import { UsageTable } from './usage-table.ts';
 
 /** All tables of one database. Their methods are steps of a transaction that the store opens. */
@@ -38,6 +39,7 @@ export interface Tables {
   readonly feed: FeedTable;
   readonly trajectories: TrajectoryTable;
   readonly trackers: TrackerTable;
+  readonly trustedClock: TrustedClockTable;
   readonly exports: ExportTable;
   readonly adapters: AdapterTable;
   readonly choiceRecords: ChoiceRecordTable;
@@ -65,6 +67,7 @@ export function openTables(queries: Queries): Tables {
     feed,
     trajectories: new TrajectoryTable(sql),
     trackers: new TrackerTable(sql),
+    trustedClock: new TrustedClockTable(sql),
     exports: new ExportTable(sql),
     adapters: new AdapterTable(sql),
     choiceRecords: new ChoiceRecordTable(sql),

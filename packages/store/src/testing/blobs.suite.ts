@@ -162,6 +162,51 @@ export function blobsSuite(name: string, makeHarness: () => Promise<BlobsHarness
       expect(reasons.map((reason: { code: string }) => reason.code)).toEqual(Array(3).fill('store.blob_exists'));
     });
 
+    it('the bin hides a blob or a directory, gives it back whole, and ends it', async () => {
+      await blobs.put('groups/1', Buffer.from('raw'));
+      await blobs.putJson('groups/1', { same: 'key' });
+      await blobs.commitDirectory(await stagedWith(blobs, 'weights'), 'checkpoints/1');
+      expect(await blobs.listBin()).toEqual([]);
+      const items = [
+        { kind: 'blob', key: 'groups/1' },
+        { kind: 'directory', key: 'checkpoints/1' },
+      ] as const;
+      for (const item of items) expect(await blobs.discard(item, 1_000)).toBe(true);
+      for (const item of items) expect(await blobs.discard(item, 2_000)).toBe(false);
+      const other = await harness.open();
+      expect([await other.has('groups/1'), await other.localDirectory('checkpoints/1')]).toEqual([false, null]);
+      expect([await other.listKeys(), await other.listDirectories()]).toEqual([[], []]);
+      const binned = items.map((item) => ({ ...item, binnedAt: 1_000 }));
+      expect(new Set(await other.listBin())).toEqual(new Set(binned));
+      await other.removeUnfinished();
+      for (const item of binned) expect(await other.restore(item)).toBe(true);
+      for (const item of binned) expect(await other.restore(item)).toBe(false);
+      expect(String(await other.get('groups/1'))).toBe('raw');
+      expect(await other.getJson('groups/1')).toEqual({ same: 'key' });
+      expect(await readFile(join((await other.localDirectory('checkpoints/1'))!, 'file'), 'utf8')).toBe('weights');
+
+      for (const item of items) await other.discard(item, 3_000);
+      // What took the key meanwhile stays.
+      await blobs.commitDirectory(await stagedWith(blobs, 'new'), 'checkpoints/1');
+      expect(await blobs.restore({ kind: 'directory', key: 'checkpoints/1', binnedAt: 3_000 })).toBe(false);
+      for (const item of items) await blobs.removeBinned({ ...item, binnedAt: 3_000 });
+      expect([await blobs.listBin(), await blobs.listKeys()]).toEqual([[], []]);
+      expect(String(await blobs.readDirectoryFile('checkpoints/1', 'file'))).toBe('new');
+      expect(await blobs.readDirectoryFile('checkpoints/1', 'none')).toBeNull();
+      expect(await blobs.readDirectoryFile('checkpoints/2', 'file')).toBeNull();
+    });
+
+    it('lists keys by their prefix', async () => {
+      for (const key of ['groups/1', 'groups/2', 'groupless', 'logs/1']) await blobs.putJson(key, 1);
+      for (const key of ['checkpoints/a/1', 'checkpoints/b'])
+        await blobs.commitDirectory(await stagedWith(blobs, key), key);
+      expect((await blobs.listKeys('groups/')).toSorted()).toEqual(['groups/1', 'groups/2']);
+      expect((await blobs.listKeys('group')).toSorted()).toEqual(['groupless', 'groups/1', 'groups/2']);
+      expect(await blobs.listKeys('none/')).toEqual([]);
+      expect(await blobs.listDirectories('checkpoints/a/')).toEqual(['checkpoints/a/1']);
+      expect(await blobs.listDirectories('exports/')).toEqual([]);
+    });
+
     it('only what this handle staged can be committed or discarded', async () => {
       const outside = (await blobs.localDirectory('x')) ?? import.meta.dirname;
       await expect(blobs.commitDirectory(outside, 'key')).rejects.toMatchObject({ code: 'store.key_invalid' });

@@ -1,4 +1,4 @@
-import { SqlStore } from '../sql-store.ts';
+import { memoryHarness } from './memory-harness.ts';
 import { MemoryDatabase, MemorySql } from './memory-sql.ts';
 import { sqlSuite } from './sql.suite.ts';
 import { storeSuite } from './store.suite.ts';
@@ -18,17 +18,4 @@ sqlSuite('in memory', async () => {
   };
 });
 
-storeSuite('in memory', async () => {
-  const database = new MemoryDatabase();
-  const handles: SqlStore[] = [];
-  return {
-    async open(options = {}) {
-      const store = new SqlStore(new MemorySql(database), options);
-      handles.push(store);
-      return store;
-    },
-    async destroy() {
-      for (const store of handles) await store.close();
-    },
-  };
-});
+storeSuite('in memory', memoryHarness);

@@ -21,12 +21,45 @@ export class SchemaConnection {
     return (await this.#client.query<Row>(statement)).rows;
   }
 
-  /** Every table of a schema that is up to date is empty again. */
+  /** Every table of a schema that is up to date is empty again, and copies of rows are gone. */
   async emptyTables(): Promise<void> {
-    const tables = await this.query<{ name: string }>(
+    await this.query(`drop schema if exists ${await this.#copies()} cascade`);
+    const tables = await this.#tables();
+    await this.query(`truncate ${tables.join(', ')} restart identity`);
+  }
+
+  /** Keeps all rows as they are at this moment, under a name, until the tables are emptied. */
+  async keepRows(name: string): Promise<void> {
+    const copies = await this.#copies();
+    const statements = (await this.#tables()).map(
+      (table) => `create table ${copies}.${name}_${table} as table ${table};`,
+    );
+    await this.query(`create schema if not exists ${copies}`);
+    await this.query(`begin isolation level repeatable read; ${statements.join(' ')} commit`);
+  }
+
+  /** Replaces all rows by those that were kept under that name, or by none. Triggers see nothing of it. */
+  async putRowsBack(name: string | null): Promise<void> {
+    const [tables, copies] = [await this.#tables(), await this.#copies()];
+    const inserts = tables.map(
+      (table) => `insert into ${table} overriding system value table ${copies}.${name}_${table};`,
+    );
+    await this.query(
+      `begin; set local session_replication_role = replica; truncate ${tables.join(', ')}; ${name === null ? '' : inserts.join(' ')} commit`,
+    );
+  }
+
+  /** The schema of the copies. */
+  async #copies(): Promise<string> {
+    const [row] = await this.query<{ name: string }>('select current_schema() as name');
+    return `${row?.name}_copies`;
+  }
+
+  async #tables(): Promise<string[]> {
+    const rows = await this.query<{ name: string }>(
       `select tablename as name from pg_tables where schemaname = current_schema() and tablename <> 'schema_version'`,
     );
-    await this.query(`truncate ${tables.map(({ name }) => name).join(', ')} restart identity`);
+    return rows.map(({ name }) => name);
   }
 
   async close(): Promise<void> {

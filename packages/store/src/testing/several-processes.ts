@@ -3,7 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { FolderBlobs } from '../blobs/folder-blobs.ts';
-import { removeOrphans } from '../blobs/orphans.ts';
+import { takeCensus } from '../blobs/orphans.ts';
+import { checkOwnBlobs } from '../blobs/own-blobs.ts';
 import type { IdempotentAnswer, Store } from '../contract/store.ts';
 import { addJob, addModel, claim, claimExport, type MakeHarness, ManualClock, type StoreHarness } from './harness.ts';
 
@@ -122,41 +123,44 @@ export function severalProcessesSuite(makeHarness: MakeHarness): void {
       }
     });
 
-    it('what one is about to name is no orphan to the other; what nobody names is, and what one left behind', async () => {
+    it('a file that one process is about to name is no orphan to the other, until its process has died', async () => {
       const directory = await mkdtemp(join(tmpdir(), 'trainyard-orphans-'));
       const blobs = await FolderBlobs.open(directory);
+      await checkOwnBlobs(one, blobs);
       const model = await addModel(one);
       await addJob(one, model.id);
       const job = await claim(one);
-      const sweep = async (store: Store) => {
-        const { directoryKeys, blobKeys } = await removeOrphans(store, blobs, ['checkpoints/', 'logs/']);
-        return [...directoryKeys, ...blobKeys].toSorted();
+      const orphans = async (store: Store) => {
+        await store.learnNamedKeys();
+        return (await takeCensus(store, blobs)).orphans.map(({ key }) => key).toSorted();
       };
       for (const key of ['checkpoints/new', 'checkpoints/left', 'logs/new']) await one.announceKey(key);
       for (const key of ['checkpoints/new', 'checkpoints/left', 'checkpoints/nobodys'])
         await blobs.commitDirectory(await blobs.stageDirectory(), key);
       for (const key of ['logs/new', 'logs/nobodys']) await blobs.putJson(key, 1);
 
-      expect(await sweep(two)).toEqual(['checkpoints/nobodys', 'logs/nobodys']);
+      expect((await takeCensus(two, blobs)).unknown.map(({ key }) => key).toSorted()).toEqual([
+        'checkpoints/nobodys',
+        'logs/nobodys',
+      ]);
+      expect(await orphans(two)).toEqual([]);
       const outcome = { directoryKey: 'checkpoints/new', digest: 'd', metrics: {} };
       await one.finishJobSucceeded(job.id, job.fencingToken, outcome);
       const counts = { numGroups: 1, numTrajectories: 1, numExceptions: 0 };
       await one.recordLog({ modelId: model.id, split: 'val', blobKey: 'logs/new', ...counts, metrics: {} });
       expect([await one.isNamed('checkpoints/new'), await one.isNamed('checkpoints/left')]).toEqual([true, false]);
-      expect(await sweep(two)).toEqual([]);
+      expect(await orphans(two)).toEqual([]);
 
       await blobs.commitDirectory(await blobs.stageDirectory(), 'checkpoints/late');
       await two.announceKey('checkpoints/late');
       await one.recoverAfterRestart();
-      expect(await sweep(one)).toEqual(['checkpoints/left']);
+      expect(await orphans(one)).toEqual(['checkpoints/left']);
       await addJob(two, model.id);
       clock.advance(DAY_MS + 1);
       const running = await claim(two);
-      await one.purgeExpired();
-      expect(await sweep(one)).toEqual([]);
+      expect(await orphans(one)).toEqual(['checkpoints/left']);
       await two.finishJobFailed(running.id, running.fencingToken, 'no');
-      await one.purgeExpired();
-      expect(await sweep(one)).toEqual(['checkpoints/late']);
+      expect(await orphans(one)).toEqual(['checkpoints/late', 'checkpoints/left']);
       await blobs.close();
       await rm(directory, { recursive: true });
     });

@@ -1,6 +1,9 @@
 import { describe } from 'vitest';
 import { artifactSuite } from './artifacts.ts';
+import { blobSafetySuite } from './blob-safety.ts';
+import { folderHarness } from './folder-harness.ts';
 import { choiceRecordSuite } from './choice-records.ts';
+import { clockJumpSuite } from './clock-jumps.ts';
 import { trajectorySuite } from './trajectories.ts';
 import { transferSuite } from './transfer.ts';
 import type { MakeHarness } from './harness.ts';
@@ -38,5 +41,7 @@ export function storeSuite(name: string, makeHarness: MakeHarness): void {
     trajectorySuite(makeHarness);
     severalProcessesSuite(makeHarness);
     memberSuite(makeHarness);
+    blobSafetySuite(makeHarness, folderHarness);
+    clockJumpSuite(makeHarness);
   });
 }

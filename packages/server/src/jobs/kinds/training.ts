@@ -19,6 +19,7 @@ import { TrainingRunError, type TrainingBackend } from '../../hosts/embedded-tra
 import type { TrainingJobConfig, TrainingJobRequest } from '../../hosts/messages.ts';
 import { clientFailure, JobFault } from '../../faults/http-faults.ts';
 import type { JobMetrics } from '../../metrics/job-metrics.ts';
+import { manifestOf } from '../../data/checkpoint-manifest.ts';
 import { nameFile } from '../../data/remove-unless-named.ts';
 import { type Log, logOf } from '../../logging/log.ts';
 import type { JobTrace } from '../../tracing/job-trace.ts';
@@ -145,6 +146,7 @@ export class TrainingJobs implements JobWork<Objective> {
     if (model === null) throw new StoreError('store.lease_lost', 'the model of this job was deleted');
     return {
       ...trainingKindOf(job),
+      manifest: manifestOf(model, job, store.now()),
       jobId: job.id,
       modelPath: baseModelPath(modelPaths, model.baseModel, 'the model'),
       dataKey: job.dataKey,

@@ -20,7 +20,9 @@ export function healthRoutes(app: FastifyInstance, parts: RouteParts): void {
     const asked = Object.entries(troubles) as [keyof typeof troubles, () => Trouble][];
     const answers = await Promise.all(asked.map(async ([part, trouble]) => ({ part, reason: await trouble() })));
     const reasons = answers.flatMap(({ part, reason }) => (reason === null ? [] : [{ part, reason }]));
-    const answer: Health = { status: reasons.length === 0 ? 'healthy' : 'degraded', reasons };
+    const notices = [...parts.notices()];
+    const status = reasons.length === 0 ? 'healthy' : 'degraded';
+    const answer: Health = { status, reasons, ...(notices.length > 0 && { notices }) };
     // What balances load asks for the status alone: requests still get answers while training or the store are in trouble.
     if (!reasons.some(({ part }) => part === 'inference')) return await reply.send(answer);
     return await reply.code(503).header('retry-after', '1').send(answer);

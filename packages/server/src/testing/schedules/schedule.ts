@@ -7,6 +7,7 @@ import { seededRandom } from '@trainyard/trainer/testing';
 
 import { Checker, type Query } from './checker.ts';
 import { ScheduleClient, Violation } from './client.ts';
+import { type DisasterParts, OLDER, playDisasters, removeOrphans } from './disasters.ts';
 import { Faults } from './faults.ts';
 import type { Oracle } from './oracle.ts';
 import { type ProcessSettings, ServiceProcess, type World } from './service-process.ts';
@@ -81,6 +82,7 @@ class Schedule {
   readonly #broken = Promise.withResolvers<never>();
   readonly #random: () => number;
   #isOver = false;
+  #numStarts = 0;
 
   constructor(options: ScheduleOptions) {
     this.#options = options;
@@ -145,7 +147,9 @@ class Schedule {
     // Not waited for: one that is killed while it starts never has.
     for (const slot of this.#slots) void this.#live(slot).catch(this.#broken.reject);
     const chaos = [this.#takeLeasesAway(), this.#countUsage()];
+    const copied = this.#keepOlderRows();
     await this.#runClients(secret);
+    await copied;
     this.#faults.isOn = false;
     for (const { process } of this.#slots) process?.thaw();
     await this.#untilDrained();
@@ -298,6 +302,13 @@ class Schedule {
     }
   }
 
+  /** As a backup may be, that is taken in the middle of everything. */
+  async #keepOlderRows(): Promise<void> {
+    await this.#time.sleep(60_000 * this.#random());
+    const over = this.#time.underWay();
+    await this.#options.connection.keepRows(OLDER).finally(over);
+  }
+
   async #untilDrained(): Promise<void> {
     const since = this.#time.now;
     for (;;) {
@@ -321,15 +332,23 @@ class Schedule {
     }
   }
 
-  /** A day later everything is old enough to be known as left behind: a start takes it away, and what is there then belongs to rows. */
+  /** Disasters cost nothing; weeks later orphans are gone, and what is there then belongs to rows. */
   async #sweep(checker: Checker): Promise<void> {
+    const parts: DisasterParts = {
+      time: this.#time,
+      connection: this.#options.connection,
+      start: async (name) => await this.#startUndisturbed(`${name}${(this.#numStarts += 1)}`),
+      log: this.#world.log,
+      found: (violation) => void checker.violations.push(violation),
+      count: (fault) => void this.#faults.counts.set(fault, (this.#faults.counts.get(fault) ?? 0) + 1),
+    };
+    if (this.#options.hasFaults ?? true) await playDisasters(parts);
     this.#time.skip(DAY_MS + MINUTE_MS);
     const purging = await this.#startUndisturbed('purging');
-    await purging.store.purgeExpired();
+    await purging.process.run(async () => await purging.store.purgeExpired());
+    await removeOrphans(purging, parts);
+    await purging.process.run(async () => await checker.checkBlobs(purging.blobs));
     await purging.close();
-    const last = await this.#startUndisturbed('last');
-    await last.process.run(async () => await checker.checkBlobs(last.blobs));
-    await last.close();
   }
 
   /** The processes and what they are at, for whoever looks for a reason. */

@@ -12,7 +12,7 @@ import { ImportWorker } from '../../jobs/import-worker.ts';
 import { TrainingWorker } from '../../jobs/training-worker.ts';
 import { type JobWorkers, jobWorkersElsewhere, workersTogether } from '../../service/job-workers.ts';
 import type { ServiceConfig } from '../../service/config.ts';
-import { openData } from '../../service/open-data.ts';
+import { type DataConfig, openData } from '../../service/open-data.ts';
 import { ScriptedInference } from '../scripted-inference.ts';
 import { DisturbedNetwork } from './disturbed-network.ts';
 import type { Faults } from './faults.ts';
@@ -48,6 +48,10 @@ export interface ProcessSettings {
   readonly role: 'api' | 'trainer' | 'all';
   /** its data folder, which says who it is: another process may have had it before */
   readonly dataDirectory: string;
+  /** address of a schema; default: that of the world */
+  readonly database?: string;
+  /** Default false. */
+  readonly adoptsBlobs?: boolean;
 }
 
 /** One process of the service, put together of the real parts as `startService` and `startTrainer` do, but for samplers and hosts. */
@@ -134,25 +138,29 @@ export class ServiceProcess {
 
 async function openParts(
   world: World,
-  { role, dataDirectory }: ProcessSettings,
+  settings: ProcessSettings,
   { process, network, cleanups }: { process: SimulatedProcess; network: DisturbedNetwork; cleanups: (() => unknown)[] },
 ): Promise<{ store: SqlStore; blobs: Blobs; app: FastifyInstance | null }> {
   const { bucket, directory, faults, time, log } = world;
+  const { role, dataDirectory } = settings;
   const { work: workDirectory, blobs: blobsDirectory } = dataPaths(dataDirectory);
   mkdirSync(workDirectory, { recursive: true });
   const shared = join(directory, 'blobs');
   mkdirSync(shared, { recursive: true });
   if (bucket === null && !existsSync(blobsDirectory)) symlinkSync(shared, blobsDirectory);
   const database = { kind: 'postgres', url: network.database, maxConnections: 4 } as const;
-  const config = {
+  const config: DataConfig = {
     dataDirectory,
     database,
     bucket: bucketOf(bucket, directory),
     choiceRecordHours: 24,
     choiceRecordMegabytes: 1,
+    adoptsBlobs: settings.adoptsBlobs ?? false,
+    entity: 'local',
+    models: [],
+    modelId: BASE_MODEL.id,
   };
-  // A start asks for no more of them.
-  const opened = await openData(config as unknown as ServiceConfig, cleanups);
+  const opened = await openData(config, cleanups, log);
   const { store } = opened;
   const pass = async () => {
     const after = await faults.before(process);

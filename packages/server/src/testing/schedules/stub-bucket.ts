@@ -71,8 +71,10 @@ export class StubBucket {
     if (name === '') return this.#list(searchParams.get('prefix') ?? '');
     if (searchParams.size > 0) return new Response(null, { status: 501 });
     const object = this.#objects.get(name);
+    const source = headers.get('x-amz-copy-source');
     switch (method) {
       case 'PUT':
+        if (source !== null) return this.#copy(decodeURIComponent(source).replace(/^\/bucket\//, ''), name);
         if (headers.get('if-none-match') === '*' && object !== undefined) return new Response(null, { status: 412 });
         return this.#put(name, body, headers);
       case 'DELETE':
@@ -98,6 +100,13 @@ export class StubBucket {
     };
     this.#objects.set(name, object);
     return new Response(null, { status: 200, headers: { etag: object.etag } });
+  }
+
+  #copy(from: string, to: string): Response {
+    const object = this.#objects.get(from);
+    if (object === undefined) return new Response(null, { status: 404 });
+    this.#objects.set(to, { ...object, modifiedAt: this.#time.date });
+    return new Response(`<CopyObjectResult><ETag>${object.etag}</ETag></CopyObjectResult>`);
   }
 
   #list(prefix: string): Response {

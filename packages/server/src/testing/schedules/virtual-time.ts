@@ -40,6 +40,8 @@ const QUIET_TURNS = 3;
 export class VirtualTime {
   #timers: VirtualTimer[] = [];
   #passed = 0;
+  /** By how much clocks were set ahead. */
+  #steppedMs = 0;
   #seenAt = real.now();
   #quietTurns = 0;
   /** When each was begun, the oldest first. */
@@ -66,7 +68,7 @@ export class VirtualTime {
 
   /** Milliseconds since the epoch, without the error of any process. */
   get date(): number {
-    return EPOCH_MS + this.now;
+    return EPOCH_MS + this.#steppedMs + this.now;
   }
 
   /** Takes the place of the clocks and timers of this thread. */
@@ -116,6 +118,11 @@ export class VirtualTime {
 
   async sleep(ms: number): Promise<void> {
     await this.#delay(ms, undefined, undefined);
+  }
+
+  /** All clocks are set ahead or back, and no time passes. */
+  step(ms: number): void {
+    this.#steppedMs += ms;
   }
 
   /** Nothing happens for so long. */

@@ -5,9 +5,12 @@ import { mkdir, mkdtemp, readdir, readFile, rm, statfs, writeFile } from 'node:f
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { GetObjectCommand, ListObjectsV2Command, PutObjectCommand, S3Client } from '@aws-sdk/client-s3';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { blobSafetySuite } from '../../testing/blob-safety.ts';
 import { blobsSuite } from '../../testing/blobs.suite.ts';
+import { memoryHarness } from '../../testing/memory-harness.ts';
 import { S3Blobs, type S3Location } from './s3-blobs.ts';
+import { S3Bucket } from './s3-bucket.ts';
 import { CREDENTIALS, REGION, S3Server } from '../../testing/s3-server.ts';
 import { type UnreliableNetwork, unreliableNetwork } from '../../testing/unreliable-network.ts';
 
@@ -28,7 +31,7 @@ for (const [name, originOf] of [
   ['S3Blobs', () => server.origin],
   ['S3Blobs, every fifth request meets a fault', () => network.origin],
 ] as const) {
-  blobsSuite(name, async () => {
+  const harness = async () => {
     const { pathname } = new URL(await server.createBucket());
     const folder = await mkdtemp(join(tmpdir(), 'trainyard-cache-'));
     const handles: S3Blobs[] = [];
@@ -46,8 +49,29 @@ for (const [name, originOf] of [
         await rm(folder, { recursive: true });
       },
     };
-  });
+  };
+  blobsSuite(name, harness);
+  blobSafetySuite(memoryHarness, harness);
 }
+
+it('an object that is too large for one copy is moved in parts, with its digest', async () => {
+  const bucket = new S3Bucket({
+    url: await server.createBucket(),
+    region: REGION,
+    credentials: CREDENTIALS,
+    copyBytes: 5 * 2 ** 20,
+  });
+  const bytes = randomBytes(12 * 2 ** 20);
+  const sha256 = createHash('sha256').update(bytes).digest('hex');
+  const folder = await mkdtemp(join(tmpdir(), 'trainyard-move-'));
+  await writeFile(join(folder, 'large'), bytes);
+  await bucket.putFile('some/large', join(folder, 'large'), { sizeBytes: bytes.length, sha256 });
+  expect([await bucket.move('some/large', 'bin/large'), await bucket.move('some/large', 'x')]).toEqual([true, false]);
+  expect(await bucket.head('some/large')).toBeNull();
+  expect(await bucket.head('bin/large')).toMatchObject({ sizeBytes: bytes.length, sha256 });
+  expect(await bucket.download('bin/large', join(folder, 'again'))).toEqual({ sizeBytes: bytes.length, sha256 });
+  await rm(folder, { recursive: true });
+});
 
 describe('S3Blobs in a bucket', () => {
   let url: string;
@@ -136,9 +160,22 @@ describe('S3Blobs in a bucket', () => {
     await blobs.commitDirectory(await stagedFolder(blobs, Buffer.from('weights')), 'checkpoints/1');
     expect(await blobs.listDirectories()).toEqual(['checkpoints/1']);
     expect(await names()).toContain(leftover);
-    const later = await open({ abandonedAfterMs: -1 });
+    await blobs.commitDirectory(await stagedFolder(blobs, Buffer.from('weights')), 'checkpoints/2');
+    await blobs.discard({ kind: 'directory', key: 'checkpoints/2' }, 1_000);
+    await (await open()).removeUnfinished();
+    expect(await names()).toContain(leftover);
+    const later = await open({ abandonedAfterMs: -5_000 });
+    // The clock of this machine decides nothing.
+    const ahead = vi.spyOn(Date, 'now').mockReturnValue(Date.now() + 40 * 24 * 3_600_000);
+    await (await open()).removeUnfinished();
+    ahead.mockRestore();
+    expect(await names()).toContain(leftover);
+    await later.removeUnfinished();
     expect(await later.listDirectories()).toEqual(['checkpoints/1']);
     expect(await names()).not.toContain(leftover);
+    expect(await later.restore({ kind: 'directory', key: 'checkpoints/2', binnedAt: 1_000 })).toBe(true);
+    expect(await readdir((await later.localDirectory('checkpoints/2'))!)).toContain('nested');
+    await later.removeDirectory('checkpoints/2');
     const path = (await later.localDirectory('checkpoints/1'))!;
     expect((await readdir(path, { recursive: true })).toSorted()).toEqual(['empty', 'nested', 'nested/weights']);
     expect(await later.removeDirectory('checkpoints/1')).toBe(true);

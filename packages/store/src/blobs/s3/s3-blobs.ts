@@ -1,7 +1,7 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { mkdir, open, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import type { BlobLocation, Blobs } from '../../contract/blobs.ts';
+import type { BinnedItem, BlobItem, BlobLocation, Blobs } from '../../contract/blobs.ts';
 import { StoreError } from '../../contract/errors.ts';
 import { checkBlobKey } from '../blob-key.ts';
 import { writeWhole } from '../durable-file.ts';
@@ -23,13 +23,15 @@ interface Manifest {
 const FILES = 'files/';
 const DIRECTORIES = 'directories/';
 const MANIFEST = '.dir/manifest.json';
+const BIN = 'bin/';
 const DAY_MS = 24 * 3_600_000;
 /** For how long a directory is taken to be there still: every request to an adapter asks. */
 const REMEMBERED_MS = 5_000;
 
 /**
  * `Blobs` in a bucket of S3's interface: `files/<key>.<kind>`, `directories/<key>.dir/<commit>/<path>` and `…/manifest.json`. Whatever is read lies in a cache of
- * this machine first, checked by its SHA-256, and so does what was written here.
+ * this machine first, checked by its SHA-256, and so does what was written here. The bin has `bin/<ms>/files/<key>.<kind>`, and of a directory its manifest,
+ * `bin/<ms>/directories/<key>.dir`: the objects of its commit stay where they are.
  *
  * Paths are valid for an hour at least, and as long as they are asked for.
  */
@@ -117,9 +119,9 @@ export class S3Blobs extends EncodedBlobs implements Blobs {
     return true;
   }
 
-  async listKeys(): Promise<string[]> {
+  async listKeys(prefix = ''): Promise<string[]> {
     const keys = new Set<string>();
-    for await (const { name } of this.#bucket.list(FILES)) keys.add(keyOfFile(name.slice(FILES.length)));
+    for await (const { name } of this.#bucket.list(`${FILES}${prefix}`)) keys.add(keyOfFile(name.slice(FILES.length)));
     return [...keys];
   }
 
@@ -191,23 +193,67 @@ export class S3Blobs extends EncodedBlobs implements Blobs {
     return true;
   }
 
-  /** Takes away, too, what processes that died left of commits a day ago. */
-  async listDirectories(): Promise<string[]> {
+  async readDirectoryFile(key: string, path: string): Promise<Uint8Array | null> {
+    const manifest = await this.#manifest(key);
+    if (manifest === null) return null;
+    return await this.#bucket.get(`${directoryName(key)}/${manifest.commit}/${path}`);
+  }
+
+  async listDirectories(prefix = ''): Promise<string[]> {
     const keys = new Set<string>();
+    for await (const { name } of this.#bucket.list(`${DIRECTORIES}${prefix}`))
+      if (name.endsWith(MANIFEST)) keys.add(name.slice(DIRECTORIES.length, -MANIFEST.length));
+    return [...keys];
+  }
+
+  async listBin(): Promise<BinnedItem[]> {
+    const items = new Map<string, BinnedItem>();
+    for await (const { name } of this.#bucket.list(BIN)) {
+      const [, at = '', folder, item = ''] = /^bin\/(\d+)\/(files|directories)\/(.+)$/.exec(name) ?? [];
+      if (item === '') continue;
+      const kind = folder === 'files' ? 'blob' : 'directory';
+      const key = keyOfFile(item);
+      items.set(`${at} ${kind} ${key}`, { kind, key, binnedAt: Number(at) });
+    }
+    return [...items.values()];
+  }
+
+  protected async moveToBin(kind: BlobItem['kind'], name: string, at: number): Promise<boolean> {
+    if (kind === 'directory') this.#seen.delete(name);
+    return await this.#bucket.move(nameOf(kind, name), binName(kind, name, at));
+  }
+
+  protected async moveFromBin(kind: BlobItem['kind'], name: string, at: number): Promise<boolean> {
+    if ((await this.#bucket.head(nameOf(kind, name))) !== null) return false;
+    return await this.#bucket.move(binName(kind, name, at), nameOf(kind, name));
+  }
+
+  protected async removeFromBin(kind: BlobItem['kind'], name: string, at: number): Promise<void> {
+    const binned = binName(kind, name, at);
+    const manifest = kind === 'directory' ? await this.#manifestAt(binned) : null;
+    await this.#bucket.delete(binned);
+    if (manifest !== null && (await this.#manifest(name))?.commit !== manifest.commit)
+      await this.#removeCommit(name, manifest.commit);
+  }
+
+  /** Commits without a manifest, here or in the bin. Their age is by the clock of the bucket: that of this machine may be wrong. */
+  async removeUnfinished(): Promise<void> {
     const commits = new Map<string, { key: string; commit: string; modifiedAt: Date }>();
     for await (const { name, modifiedAt } of this.#bucket.list(DIRECTORIES)) {
       const [key, rest] = splitOnce(name.slice(DIRECTORIES.length), '.dir/');
       const [commit, path] = splitOnce(rest, '/');
-      if (path === '') keys.add(key);
-      else commits.set(`${key}/${commit}`, { key, commit, modifiedAt });
+      if (path !== '') commits.set(`${key}/${commit}`, { key, commit, modifiedAt });
     }
-    const old = Date.now() - this.#abandonedAfterMs;
-    for (const { key, commit, modifiedAt } of commits.values()) {
-      if (modifiedAt.getTime() > old) continue;
-      const isKept = keys.has(key) && (await this.#manifest(key))?.commit === commit;
-      if (!isKept) await this.#removeCommit(key, commit);
+    const old = this.#bucket.now - this.#abandonedAfterMs;
+    const aged = [...commits.values()].filter(({ modifiedAt }) => modifiedAt.getTime() <= old);
+    if (aged.length === 0) return;
+    const binned = new Set<string>();
+    for (const { kind, key, binnedAt } of await this.listBin()) {
+      const manifest = kind === 'directory' ? await this.#manifestAt(binName(kind, key, binnedAt)) : null;
+      if (manifest !== null) binned.add(manifest.commit);
     }
-    return [...keys];
+    for (const { key, commit } of aged)
+      if (!binned.has(commit) && (await this.#manifest(key))?.commit !== commit) await this.#removeCommit(key, commit);
   }
 
   async close(): Promise<void> {
@@ -215,7 +261,11 @@ export class S3Blobs extends EncodedBlobs implements Blobs {
   }
 
   async #manifest(key: string): Promise<Manifest | null> {
-    const bytes = await this.#bucket.get(manifestName(key));
+    return await this.#manifestAt(manifestName(key));
+  }
+
+  async #manifestAt(name: string): Promise<Manifest | null> {
+    const bytes = await this.#bucket.get(name);
     return bytes === null ? null : (JSON.parse(bytes.toString('utf8')) as Manifest);
   }
 
@@ -261,6 +311,12 @@ function manifestName(key: string): string {
   checkBlobKey(key);
   return `${DIRECTORIES}${key}${MANIFEST}`;
 }
+
+const nameOf = (kind: BlobItem['kind'], name: string): string =>
+  kind === 'blob' ? `${FILES}${name}` : manifestName(name);
+
+const binName = (kind: BlobItem['kind'], name: string, at: number): string =>
+  kind === 'blob' ? `${BIN}${at}/files/${name}` : `${BIN}${at}/directories/${name}.dir`;
 
 function splitOnce(text: string, separator: string): [string, string] {
   const at = text.indexOf(separator);

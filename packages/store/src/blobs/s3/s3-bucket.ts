@@ -13,6 +13,8 @@ export interface S3BucketOptions {
   readonly credentials: S3Credentials;
   /** Told of each request when it is over. Default: nobody is. */
   readonly onRequest?: (request: BucketRequest) => void;
+  /** Most bytes of one copy within the bucket; larger objects are copied in parts of that size. Default: 4 GiB, as S3 allows 5 GB. */
+  readonly copyBytes?: number;
 }
 
 /** One request to the bucket, by whoever watches how it is. */
@@ -68,15 +70,24 @@ export class S3Bucket {
   readonly #prefix: string;
   readonly #name: string;
   readonly #onRequest: (request: BucketRequest) => void;
+  readonly #copyBytes: number;
+  /** The time of the server, ms since the epoch, at a time of `performance.now()`; null before its first answer. */
+  #clock: { readonly serverMs: number; readonly at: number } | null = null;
 
-  constructor({ url, region, credentials, onRequest = () => undefined }: S3BucketOptions) {
+  constructor({ url, region, credentials, onRequest = () => undefined, copyBytes = 4 * 2 ** 30 }: S3BucketOptions) {
     this.#onRequest = onRequest;
+    this.#copyBytes = copyBytes;
     const { origin, pathname } = new URL(url);
     const [bucket = '', ...rest] = pathname.split('/').filter((part) => part !== '');
     this.#url = `${origin}/${bucket}`;
     this.#prefix = rest.map((part) => `${decodeURIComponent(part)}/`).join('');
     this.#name = bucket;
     this.#client = new AwsClient({ ...credentials, region, service: 's3', retries: 0 });
+  }
+
+  /** Milliseconds since the epoch on the clock of the server, by its last answer; on that of this machine where no answer had a date. */
+  get now(): number {
+    return this.#clock === null ? Date.now() : this.#clock.serverMs + performance.now() - this.#clock.at;
   }
 
   /** @throws {StoreError} `store.unavailable` when there is no such bucket, or the key is not one for it */
@@ -134,16 +145,57 @@ export class S3Bucket {
       await this.#send({ method: 'PUT', name, bytes: await read(0), headers, signal });
       return;
     }
+    const object = { name, sizeBytes, sha256, partBytes: PART_BYTES };
+    await this.#putInParts(object, signal, async (query, start) => {
+      const part = { method: 'PUT', name, query, bytes: await read(start), signal };
+      return (await this.#send(part)).headers.get('etag') ?? '';
+    });
+  }
+
+  /**
+   * Gives an object another name, by a copy within the bucket. A failure leaves it under the first name, or under both.
+   * @returns false when there is none
+   */
+  async move(from: string, to: string): Promise<boolean> {
+    const object = await this.head(from);
+    if (object === null) return false;
+    const { sizeBytes, sha256 } = object;
+    const source = { 'x-amz-copy-source': `/${this.#name}/${encodeURI(`${this.#prefix}${from}`)}` };
+    if (sizeBytes <= this.#copyBytes) {
+      // Like the end of an upload in parts: its failure may come behind a 200.
+      const copied = String(await this.#body({ method: 'PUT', name: to, headers: source }));
+      if (textOf(copied, 'ETag') === null) throw this.#fault('PUT', to, textOf(copied, 'Message') ?? 'did not copy it');
+    } else {
+      const partBytes = this.#copyBytes;
+      await this.#putInParts({ name: to, sizeBytes, sha256, partBytes }, undefined, async (query, start) => {
+        const range = `bytes=${start}-${Math.min(sizeBytes, start + partBytes) - 1}`;
+        const headers = { ...source, 'x-amz-copy-source-range': range };
+        return textOf(String(await this.#body({ method: 'PUT', name: to, query, headers })), 'ETag') ?? '';
+      });
+    }
+    await this.delete(from);
+    return true;
+  }
+
+  /** @param putPart sends the part that starts there, and returns its ETag */
+  async #putInParts(
+    {
+      name,
+      sizeBytes,
+      sha256,
+      partBytes,
+    }: { name: string; sizeBytes: number; sha256: string | null; partBytes: number },
+    signal: AbortSignal | undefined,
+    putPart: (query: string, start: number) => Promise<string>,
+  ): Promise<void> {
+    const headers = sha256 === null ? {} : { [SHA256_HEADER]: sha256 };
     const begun = await this.#body({ method: 'POST', name, query: 'uploads=', headers, signal });
     const uploadId = textOf(String(begun), 'UploadId');
     if (uploadId === null) throw this.#fault('POST', name, 'gave no upload id');
     const upload = `uploadId=${encodeURIComponent(uploadId)}`;
     try {
-      const starts = Array.from({ length: Math.ceil(sizeBytes / PART_BYTES) }, (_, i) => i * PART_BYTES);
-      const etags = await inParallel(starts, async (start, i) => {
-        const part = { method: 'PUT', name, query: `partNumber=${i + 1}&${upload}`, bytes: await read(start), signal };
-        return (await this.#send(part)).headers.get('etag') ?? '';
-      });
+      const starts = Array.from({ length: Math.ceil(sizeBytes / partBytes) }, (_, i) => i * partBytes);
+      const etags = await inParallel(starts, (start, i) => putPart(`partNumber=${i + 1}&${upload}`, start));
       const parts = etags.map((etag, i) => `<Part><PartNumber>${i + 1}</PartNumber><ETag>${etag}</ETag></Part>`);
       const bytes = Buffer.from(`<CompleteMultipartUpload>${parts.join('')}</CompleteMultipartUpload>`);
       // The one request whose failure may come behind a 200. Tried again after it had been done, the upload is gone: then the object is looked at.
@@ -248,6 +300,8 @@ export class S3Bucket {
         const prepared = await this.#client.sign(url, { method, headers: signed, ...(bytes ? { body: bytes } : {}) });
         const limit = AbortSignal.timeout(REQUEST_TIMEOUT_MS);
         const response = await fetch(prepared, { signal: signal ? AbortSignal.any([signal, limit]) : limit });
+        const serverMs = Date.parse(response.headers.get('date') ?? '');
+        if (!Number.isNaN(serverMs)) this.#clock = { serverMs, at: performance.now() };
         const isAnswer = response.ok || also.includes(response.status);
         tell(isAnswer ? 'ok' : String(response.status), response);
         if (isAnswer) return await read(response);

@@ -1,3 +1,4 @@
+import { DAMAGE_REMEDIES } from '../damage-remedies.ts';
 import { StoreError, type StoreErrorCode } from '../../contract/errors.ts';
 
 type Known = { code: StoreErrorCode; what: string };
@@ -24,8 +25,8 @@ const CODES: Readonly<Record<string, Known>> = {
   '54000': REFUSED, // a value that is too long for an index
   '55P03': BUSY,
   '57014': SLOW,
-  XX001: { code: 'store.corrupt', what: 'it is damaged; restore it from a backup' },
-  XX002: { code: 'store.corrupt', what: 'it is damaged; restore it from a backup' },
+  XX001: { code: 'store.corrupt', what: `it is damaged. ${DAMAGE_REMEDIES}` },
+  XX002: { code: 'store.corrupt', what: `it is damaged. ${DAMAGE_REMEDIES}` },
 };
 
 /** By the first two characters. `08`: connection, `23`: integrity, `28`: who may connect, `53`: memory, `57`: the server goes, `58`: its system. */

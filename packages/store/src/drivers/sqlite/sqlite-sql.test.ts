@@ -10,11 +10,10 @@ import { addJob, addModel, claim } from '../../testing/harness.ts';
 import type { Queries, SqlParameter } from '../../contract/sql.ts';
 import { SqliteSql } from './sqlite-sql.ts';
 import { SQLITE_WORDS } from './sqlite-words.ts';
-import { MIGRATIONS } from '../../migrations/index.ts';
+import { MIGRATIONS, NEWEST_VERSION } from '../../migrations/index.ts';
 import { openSqliteStore } from '../../open-sqlite-store.ts';
 
 /** Version of the newest schema. */
-const NEWEST = Math.max(...MIGRATIONS.map((migration) => migration.version));
 
 /** The first row of a statement. */
 const rowOf = async (queries: Queries, statement: string, ...parameters: SqlParameter[]) =>
@@ -40,7 +39,7 @@ describe('the database file', () => {
     ).toEqual({
       timeout: 0,
     });
-    expect(await rowOf(database, 'pragma user_version')).toEqual({ user_version: NEWEST });
+    expect(await rowOf(database, 'pragma user_version')).toEqual({ user_version: NEWEST_VERSION });
     const versions = MIGRATIONS.map((migration) => migration.version);
     expect(versions).toEqual([...new Set(versions)].toSorted((first, second) => first - second));
     await database.close();
@@ -60,13 +59,13 @@ describe('the database file', () => {
   it('a migration that fails leaves the old schema whole', async () => {
     await new SqliteSql(path).close();
     const broken = {
-      version: MIGRATIONS.length + 1,
+      version: NEWEST_VERSION + 1,
       name: 'broken',
       sql: () => 'create table extra (id integer); create table models (id integer);',
     };
     expect(() => new SqliteSql(path, { migrations: [...MIGRATIONS, broken] })).toThrow('already exists');
     const database = new SqliteSql(path);
-    expect(await rowOf(database, 'pragma user_version')).toEqual({ user_version: MIGRATIONS.length });
+    expect(await rowOf(database, 'pragma user_version')).toEqual({ user_version: NEWEST_VERSION });
     expect(await rowOf(database, `select 1 from sqlite_schema where name = 'extra'`)).toBeUndefined();
     await database.close();
   });
@@ -121,12 +120,12 @@ describe('the database file', () => {
   });
 
   it('a newer schema is refused with both versions named, and left untouched', async () => {
-    const newer = { version: MIGRATIONS.length + 1, name: 'newer', sql: () => 'create table extra (id integer);' };
+    const newer = { version: NEWEST_VERSION + 1, name: 'newer', sql: () => 'create table extra (id integer);' };
     await new SqliteSql(path, { migrations: [...MIGRATIONS, newer] }).close();
     expect(() => new SqliteSql(path)).toThrow(
       expect.objectContaining({
         code: 'store.schema_newer',
-        message: expect.stringMatching(`version ${newer.version}, .* up to ${MIGRATIONS.length}`),
+        message: expect.stringMatching(`version ${newer.version}, .* up to ${NEWEST_VERSION}`),
       }),
     );
   });

@@ -2,6 +2,7 @@ import { chmodSync, closeSync, existsSync, openSync, statfsSync } from 'node:fs'
 import { dirname } from 'node:path';
 import { DatabaseSync, type StatementSync } from 'node:sqlite';
 import { StoreError } from '../../contract/errors.ts';
+import { DAMAGE_REMEDIES } from '../damage-remedies.ts';
 import { FullDisk } from '../full-disk.ts';
 import { makeFolders } from '../../folders/make-folders.ts';
 import { LockQueue } from './lock-queue.ts';
@@ -276,7 +277,7 @@ export class SqliteSql implements Sql {
     if (problems.length === 1 && problems[0] === 'ok') return;
     throw new StoreError(
       'store.corrupt',
-      `database ${this.path} is damaged; restore it from a backup (${problems.join('; ')})`,
+      `database ${this.path} is damaged (${problems.join('; ')}). ${DAMAGE_REMEDIES}.`,
     );
   }
 

@@ -1,0 +1,70 @@
+import { join } from 'node:path';
+
+import { type LoraShape, type Model, replaceFile } from '@trainyard/store';
+
+export const MANIFEST_FILE = 'checkpoint.json';
+
+/** The place of a checkpoint among all others, in a small file of its folder: with it a lost database can be rebuilt from the blobs. */
+export interface CheckpointManifest {
+  readonly format: 1;
+  readonly entity: string;
+  readonly project: string;
+  readonly name: string;
+  readonly model_id: string;
+  readonly base_model: string;
+  readonly lora: LoraShape;
+  /** The weights that the model started from; null: the base model. */
+  readonly warm_start: { readonly source: string; readonly directory_key: string | null } | null;
+  readonly step: number;
+  readonly job_id: string;
+  /** Milliseconds since the epoch. */
+  readonly created_at: number;
+}
+
+/** The manifest of the checkpoint that a job makes: jobs of one model run one after the other, so its step is known. */
+export function manifestOf(model: Model, job: { readonly id: string }, now: number): CheckpointManifest {
+  const { entity, project, name, id, baseModel, lora, warmStart, nextStep } = model;
+  return {
+    format: 1,
+    entity,
+    project,
+    name,
+    model_id: id,
+    base_model: baseModel,
+    lora,
+    warm_start: warmStart === null ? null : { source: warmStart.source, directory_key: warmStart.directoryKey },
+    step: nextStep,
+    job_id: job.id,
+    created_at: now,
+  };
+}
+
+export function writeManifest(directory: string, manifest: CheckpointManifest): void {
+  replaceFile(join(directory, MANIFEST_FILE), `${JSON.stringify(manifest, null, 2)}\n`);
+}
+
+/** Null when it is damaged, or of a format that this release does not know. */
+export function readManifest(bytes: Uint8Array): CheckpointManifest | null {
+  let value: Partial<Record<keyof CheckpointManifest, unknown>> | null;
+  try {
+    value = JSON.parse(Buffer.from(bytes).toString('utf8')) as typeof value;
+  } catch {
+    return null;
+  }
+  if (typeof value !== 'object' || value === null || value.format !== 1) return null;
+  const texts = [value.entity, value.project, value.name, value.model_id, value.base_model];
+  const isWhole =
+    texts.every((text) => typeof text === 'string' && text !== '') &&
+    isStep(value.step) &&
+    typeof value.created_at === 'number';
+  return isWhole && isLora(value.lora) ? (value as CheckpointManifest) : null;
+}
+
+const isStep = (step: unknown): boolean => Number.isSafeInteger(step) && Number(step) >= 1;
+
+function isLora(value: unknown): value is LoraShape {
+  if (typeof value !== 'object' || value === null) return false;
+  const { rank, alpha, targets, initSeed } = value as Partial<Record<keyof LoraShape, unknown>>;
+  const areNumbers = [rank, alpha, initSeed].every((number) => typeof number === 'number');
+  return areNumbers && Array.isArray(targets) && targets.every((target) => typeof target === 'string');
+}

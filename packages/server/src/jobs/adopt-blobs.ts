@@ -1,0 +1,106 @@
+import type { AdoptedCheckpoint, Blobs, Store } from '@trainyard/store';
+import { readPeftConfig } from '@trainyard/trainer';
+
+import { MANIFEST_FILE, readManifest } from '../data/checkpoint-manifest.ts';
+import { trainMetrics } from './job-events.ts';
+
+/** Project of checkpoints whose folders do not say which model they belong to. */
+const RECOVERED_PROJECT = 'recovered';
+
+export interface AdoptionParts {
+  readonly store: Pick<Store, 'now' | 'listReferencedKeys' | 'adoptCheckpoint'>;
+  readonly blobs: Blobs;
+  /** Owner and base model of checkpoints that older releases wrote; no base model: such checkpoints stay as they are. */
+  readonly entity: string;
+  readonly baseModel: string | null;
+  readonly log: (line: string) => void;
+}
+
+/**
+ * Makes rows for the checkpoints of the blobs that the database does not know: models, steps and metrics, as their folders describe them. Nothing in the blobs
+ * changes. Checkpoints of releases that wrote no manifest become models of their own in the project `recovered`.
+ */
+export async function adoptBlobs(parts: AdoptionParts): Promise<void> {
+  const { store, blobs, log } = parts;
+  const named = new Set((await store.listReferencedKeys()).directoryKeys);
+  const keys = (await blobs.listDirectories('checkpoints/')).filter((key) => !named.has(key));
+  const found: AdoptedCheckpoint[] = [];
+  for (const key of keys) {
+    const checkpoint = await describe(key, parts);
+    if (checkpoint === null)
+      log(`The checkpoint ${key} cannot be adopted: its folder lacks what describes it. It stays.`);
+    else found.push(checkpoint);
+  }
+  // Of two for one step, left by an attempt that lost its lease, the later one counts.
+  found.sort((one, two) => one.step - two.step || two.createdAt - one.createdAt);
+  let numAdopted = 0;
+  const models = new Set<string>();
+  for (const checkpoint of found) {
+    const { kind, model } = await store.adoptCheckpoint(checkpoint);
+    const name = model === null ? null : `${model.entity}/${model.project}/${model.name}`;
+    if (kind === 'adopted') {
+      numAdopted += 1;
+      if (model !== null) models.add(model.id);
+      log(`Adopted step ${checkpoint.step} of ${name} (${checkpoint.directoryKey}).`);
+    } else if (name === null)
+      log(`The model of the checkpoint ${checkpoint.directoryKey} was deleted; the files stay.`);
+    else log(`Step ${checkpoint.step} of ${name} exists already: ${checkpoint.directoryKey} stays without a row.`);
+  }
+  log(`Adopted ${numAdopted} of ${keys.length} unknown checkpoints, of ${models.size} models.`);
+}
+
+/** Null when its folder does not say enough. */
+async function describe(key: string, parts: AdoptionParts): Promise<AdoptedCheckpoint | null> {
+  const { blobs } = parts;
+  const digest = await textOf(blobs, key, 'digest');
+  if (digest === null) return null;
+  const bytes = await blobs.readDirectoryFile(key, MANIFEST_FILE);
+  const manifest = bytes === null ? null : readManifest(bytes);
+  const common = { directoryKey: key, digest, ...(await metricsOf(blobs, key)) };
+  if (manifest === null) return await describeOld(key, common, parts);
+  const { entity, project, name, model_id: modelId, base_model: baseModel, lora, step } = manifest;
+  const { warm_start: start, created_at: createdAt } = manifest;
+  const directoryKey = start?.directory_key ?? null;
+  const warmStart =
+    start === null || directoryKey === null
+      ? null
+      : { source: start.source, directoryKey, digest: await textOf(blobs, directoryKey, 'digest') };
+  return { ...common, entity, project, name, modelId, baseModel, lora, warmStart, step, createdAt };
+}
+
+/** From its adapter alone: which model and step it was is not known. */
+async function describeOld(
+  key: string,
+  common: Pick<AdoptedCheckpoint, 'directoryKey' | 'digest' | 'metrics' | 'rolloutMetrics'>,
+  { blobs, store, entity, baseModel }: AdoptionParts,
+): Promise<AdoptedCheckpoint | null> {
+  const config = await textOf(blobs, key, 'adapter_config.json');
+  if (config === null || baseModel === null) return null;
+  let lora: AdoptedCheckpoint['lora'];
+  try {
+    lora = { ...readPeftConfig(config), initSeed: 0 };
+  } catch {
+    return null;
+  }
+  const modelId = key.slice(key.lastIndexOf('/') + 1);
+  const name = `checkpoint-${modelId.slice(0, 8)}`;
+  const model = { entity, project: RECOVERED_PROJECT, name, modelId, baseModel, lora, warmStart: null };
+  return { ...common, ...model, step: 1, createdAt: store.now() };
+}
+
+async function metricsOf(blobs: Blobs, key: string): Promise<ReturnType<typeof trainMetrics>> {
+  const text = await textOf(blobs, key, 'metrics.json');
+  try {
+    const values = JSON.parse(text ?? '{}') as Record<string, unknown>;
+    const numbers = Object.entries(values).filter((entry): entry is [string, number] => Number.isFinite(entry[1]));
+    return trainMetrics(Object.fromEntries(numbers));
+  } catch {
+    return trainMetrics({});
+  }
+}
+
+async function textOf(blobs: Blobs, key: string, path: string): Promise<string | null> {
+  const bytes = await blobs.readDirectoryFile(key, path);
+  const text = bytes === null ? '' : Buffer.from(bytes).toString('utf8').trim();
+  return text === '' ? null : text;
+}

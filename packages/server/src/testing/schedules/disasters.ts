@@ -1,0 +1,131 @@
+import type { Blobs } from '@trainyard/store';
+import type { SchemaConnection } from '@trainyard/store/testing';
+
+import { orphanRules, Upkeep } from '../../data/upkeep.ts';
+import type { ServiceProcess } from './service-process.ts';
+import type { VirtualTime } from './virtual-time.ts';
+
+const DAY_MS = 24 * 3_600_000;
+/** The name of the rows that are right. */
+const CURRENT = 'current_rows';
+/** The name of the rows of a moment in the middle of the schedule. */
+export const OLDER = 'older_rows';
+/** As services have them, but for the share: a schedule has few blobs. */
+const RULES = orphanRules({ removeOrphans: 'known', orphanDays: 7, binDays: 7, orphanShare: 1 });
+/** Rows that go by age. */
+const AGING = `
+  select (select count(*) from feed) + (select count(*) from idempotency_records) + (select count(*) from answer_records)
+    + (select count(*) from token_traces) + (select count(*) from usage) - (select count(*) from jobs where data_removed_at is not null) as num`;
+
+export interface DisasterParts {
+  readonly time: VirtualTime;
+  readonly connection: SchemaConnection;
+  /** Starts a process that meets no faults. */
+  readonly start: (name: string) => Promise<ServiceProcess>;
+  readonly log: (line: string) => void;
+  readonly found: (violation: string) => void;
+  readonly count: (fault: string) => void;
+}
+
+/** Faults of the database as a whole, and of the clock, after all work is done: none of them may cost a blob or a row. */
+export async function playDisasters(parts: DisasterParts): Promise<void> {
+  const { connection } = parts;
+  // The others let weeks pass.
+  await wrongClock(parts);
+  await connection.keepRows(CURRENT);
+  await emptiedDatabase(parts);
+  await olderDatabase(parts);
+}
+
+/** A process whose database has lost all rows must not start; one that starts all the same must remove nothing. */
+async function emptiedDatabase(parts: DisasterParts): Promise<void> {
+  const { connection, start, found, count } = parts;
+  const looker = await start('looker');
+  const before = await contentOf(looker);
+  await connection.putRowsBack(null);
+  count('emptied database');
+  try {
+    const started = await start('emptied');
+    found('a process started with an empty database on blobs that have content');
+    await keep(started, parts, 2);
+    await started.close();
+  } catch {
+    // It is refused.
+  }
+  compare('an empty database', before, await contentOf(looker), found);
+  await connection.putRowsBack(CURRENT);
+  await looker.close();
+}
+
+/** Weeks under an older database take nothing that the newer one names. */
+async function olderDatabase(parts: DisasterParts): Promise<void> {
+  const { connection, start, found, count } = parts;
+  const looker = await start('looker');
+  const named = await looker.process.run(async () => await looker.store.listReferencedKeys());
+  const before = (await contentOf(looker)).filter(
+    (key) => named.directoryKeys.includes(key) || named.blobKeys.includes(key),
+  );
+  await connection.putRowsBack(OLDER);
+  count('older database');
+  const older = await start('older');
+  await keep(older, parts, 3);
+  await older.close();
+  compare('an older database', before, await contentOf(looker), found);
+  await connection.putRowsBack(CURRENT);
+  await looker.close();
+}
+
+/** A start with a clock far ahead, and one with the right clock after it. */
+async function wrongClock(parts: DisasterParts): Promise<void> {
+  const { time, connection, start, found, count } = parts;
+  const right = await start('right');
+  await keep(right, parts, 0);
+  const [before, rows] = [await contentOf(right), await connection.query<{ num: number }>(AGING)];
+  await right.close();
+  for (const days of [40, -40]) {
+    time.step(days * DAY_MS);
+    count(`clock ${days > 0 ? 'ahead' : 'put right'}`);
+    const process = await start(days > 0 ? 'ahead' : 'behind');
+    await keep(process, parts, 0);
+    compare('a wrong clock', before, await contentOf(process), found);
+    const [now] = await connection.query<{ num: number }>(AGING);
+    if (Number(now?.num) < Number(rows[0]?.num))
+      found(`a wrong clock removed rows: ${now?.num} of ${rows[0]?.num} are left`);
+    await process.close();
+  }
+}
+
+/** Upkeep at once, and after each of so many weeks. Removals by age are those of upkeep that trusts the clock, but for a wrong clock. */
+async function keep(process: ServiceProcess, { time, log }: DisasterParts, numWeeks: number): Promise<void> {
+  const { store, blobs } = process;
+  const trustsClock = numWeeks > 0;
+  await process.process.run(async () => {
+    const upkeep = () => new Upkeep({ store, blobs, trajectoryDays: 0, orphans: RULES, trustsClock, log });
+    await upkeep().round();
+    for (let week = 0; week < numWeeks; week++) {
+      time.skip(8 * DAY_MS);
+      await upkeep().round();
+    }
+  });
+}
+
+/** Upkeep for as long as it takes that orphans are gone for good. */
+export async function removeOrphans(process: ServiceProcess, parts: DisasterParts): Promise<void> {
+  await keep(process, parts, 2);
+}
+
+async function contentOf({ process, blobs }: { process: ServiceProcess['process']; blobs: Blobs }): Promise<string[]> {
+  return await process.run(async () => [...(await blobs.listDirectories()), ...(await blobs.listKeys())]);
+}
+
+function compare(
+  disaster: string,
+  before: readonly string[],
+  after: readonly string[],
+  found: (violation: string) => void,
+): void {
+  const there = new Set(after);
+  const lost = before.filter((key) => !there.has(key));
+  if (lost.length > 0)
+    found(`${disaster} cost ${lost.length} of ${before.length} blobs: ${lost.slice(0, 3).join(', ')}`);
+}
