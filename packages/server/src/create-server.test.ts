@@ -216,6 +216,15 @@ describe('health', () => {
     server.training.healthy = true;
     expect((await server.app.inject({ url: '/v1/system-check' })).statusCode).toBe(200);
   });
+
+  test('has notices for the operator while it stays healthy', async () => {
+    const { store, blobs, inference, training, transfers } = server;
+    const parts = { store, blobs, inference, training, exports: transfers, imports: transfers };
+    const app = createServer({ ...parts, notices: () => ['The clock has stepped.'] });
+    const response = await app.inject({ url: '/health' });
+    expect(response.json()).toEqual({ status: 'healthy', reasons: [], notices: ['The clock has stepped.'] });
+    await app.close();
+  });
 });
 
 describe('failures of the service', () => {

@@ -79,9 +79,8 @@ export { llamaScores } from './export/llama-scores.ts';
 export type { MergedType } from './export/merged-weights.ts';
 export type { ParityReport } from './export/parity.ts';
 export { makeFolders, replaceFile, syncDirectory, writeDurableText } from './checkpoint/durable-directory.ts';
-export { readPeftConfig } from './import/peft-config.ts';
 export { importAdapter, type ImportedAdapter, type ImportRequest } from './import/import-adapter.ts';
-export { checkpointDigest, readCheckpoint, writeCheckpoint } from './checkpoint/checkpoint.ts';
+export { checkpointDigest, loraOfCheckpoint, readCheckpoint, writeCheckpoint } from './checkpoint/checkpoint.ts';
 export { readSafetensors, writeSafetensors, type NamedTensor, type SafetensorsFile } from './checkpoint/safetensors.ts';
 
 export {

@@ -1,5 +1,5 @@
 import type { AdoptedCheckpoint, Blobs, Store } from '@trainyard/store';
-import { readPeftConfig } from '@trainyard/trainer';
+import { loraOfCheckpoint } from '@trainyard/trainer';
 
 import { MANIFEST_FILE, readManifest } from '../data/checkpoint-manifest.ts';
 import { trainMetrics } from './job-events.ts';
@@ -76,12 +76,9 @@ async function describeOld(
 ): Promise<AdoptedCheckpoint | null> {
   const config = await textOf(blobs, key, 'adapter_config.json');
   if (config === null || baseModel === null) return null;
-  let lora: AdoptedCheckpoint['lora'];
-  try {
-    lora = { ...readPeftConfig(config), initSeed: 0 };
-  } catch {
-    return null;
-  }
+  const shape = loraOfCheckpoint(config);
+  if (shape === null) return null;
+  const lora = { ...shape, initSeed: 0 };
   const modelId = key.slice(key.lastIndexOf('/') + 1);
   const name = `checkpoint-${modelId.slice(0, 8)}`;
   const model = { entity, project: RECOVERED_PROJECT, name, modelId, baseModel, lora, warmStart: null };

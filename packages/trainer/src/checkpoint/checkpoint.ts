@@ -6,7 +6,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { shown, writeGguf } from '@trainyard/native';
-import type { Architecture, LoraConfig } from '@trainyard/transformer';
+import { type Architecture, LINEAR_NAMES, type LoraConfig } from '@trainyard/transformer';
 import { replaceDirectory, writeDurableText } from './durable-directory.ts';
 import { TrainerError } from '../contract/errors.ts';
 import { ggufAdapterTensors, peftTargetModules, peftTensors, type AdapterTensor } from '../model/adapter-tensors.ts';
@@ -194,6 +194,23 @@ function peftConfig({ rank, alpha, targets }: LoraConfig) {
     base_model_name_or_path: null,
     inference_mode: true,
   };
+}
+
+/**
+ * The shape of an adapter, from the adapter_config.json that a checkpoint has.
+ * @returns null when it is not what checkpoints have
+ */
+export function loraOfCheckpoint(adapterConfig: string): Omit<LoraConfig, 'initSeed'> | null {
+  let config: Partial<Record<keyof ReturnType<typeof peftConfig>, unknown>> | null;
+  try {
+    config = JSON.parse(adapterConfig) as typeof config;
+  } catch {
+    return null;
+  }
+  const { r: rank, lora_alpha: alpha, target_modules: modules } = config ?? {};
+  if (typeof rank !== 'number' || typeof alpha !== 'number' || !Array.isArray(modules)) return null;
+  const targets = LINEAR_NAMES.filter((name) => peftTargetModules([name]).every((module) => modules.includes(module)));
+  return targets.length === 0 ? null : { rank, alpha, targets };
 }
 
 function readText(directory: string, file: string): string {
