@@ -36,6 +36,7 @@ export type {
   BackendHealth,
   BackendMember,
   BackendModel,
+  ReportedDraw,
   SampledLogprob,
   SampledTokens,
   SampleFeature,
@@ -47,10 +48,11 @@ export type {
   ScoreParams,
   TokenBackend,
   TokenBackendCapabilities,
+  UnderConstraint,
 } from './token-backend.ts';
 export { TokenFaces } from './token-faces.ts';
 export type { TokenTexts } from './token-faces.ts';
-export { allow, allowsOnly, createTokenMask } from './vocabulary/token-mask.ts';
+export { allow, allows, allowsOnly, createTokenMask } from './vocabulary/token-mask.ts';
 export type { TokenMask } from './vocabulary/token-mask.ts';
 export { validateSampleRequest } from './validate-sample-request.ts';
 export type { SamplingParams } from '@trainyard/protocol/fields';

@@ -9,6 +9,7 @@ export function samplingChangesOf(request: SampleRequest, isMasked: boolean): Sa
   const { seed: _seed, logitBias, ...settings } = request.sampling;
   const changes: SamplingChanges = {
     ...settings,
+    ...(request.logprobsMode === 'processed' ? { hasProcessedLogprobs: true } : {}),
     isMasked: isMasked || request.allowedTokenIds !== null || request.minTokens > 0,
     logitBias: clampedBias(logitBias),
   };

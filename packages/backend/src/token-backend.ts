@@ -1,4 +1,4 @@
-import type { TokenDraw } from '@trainyard/protocol/fields';
+import type { LostTrace, TokenDraw } from '@trainyard/protocol/fields';
 import type { EngineStats } from './engine-stats.ts';
 import type { Finish, RequestText } from './request-text.ts';
 import type { SampleUsage } from './sample-event.ts';
@@ -139,10 +139,18 @@ export interface SampledTokens {
   /** null = the choice goes on. */
   readonly finish: Finish | null;
   /**
-   * One a token, when the request asks for a trace and its choices are not plainly drawn from the model; null = too much to tell, from now on. None for greedy
-   * choices, which draw nothing, and for beams.
+   * One a token, when the request asks for a trace and its choices are not plainly drawn from the model. None for greedy choices, which draw nothing, and for beams.
    */
-  readonly draws?: readonly (TokenDraw | null)[];
+  readonly draws?: readonly ReportedDraw[];
+}
+
+/** The draw of one token, or why there is none from this token on: its sets take too much memory, or the server did not report enough. */
+export type ReportedDraw = (TokenDraw & Partial<UnderConstraint>) | Extract<LostTrace, 'too_large' | 'undetermined'>;
+
+/** A constraint that a server enforced took more tokens away than `kept` says; the reader of the text knows which. */
+export interface UnderConstraint {
+  /** Some of the tokens that the server left. */
+  readonly possibleIds: readonly number[];
 }
 
 export interface SampleTotals extends SampleUsage {

@@ -72,7 +72,9 @@ export class BackendTokens implements LocalTokens {
 
   submit(submission: TokenSubmission): void {
     const { requestId } = submission.request;
-    const reading = new Reading(submission, this.#descriptions, this.#backend.capabilities.asksText);
+    const { asksText } = this.#backend.capabilities;
+    const parts = { faces: this.#descriptions, vocabSize: this.vocabSize, asksText };
+    const reading = new Reading(submission, parts);
     this.#readings.set(requestId, reading);
     void this.#run(reading).finally(() => this.#readings.delete(requestId));
   }
@@ -222,6 +224,7 @@ const FIELD_OF: Readonly<Record<string, string>> = { bannedSequences: 'badWords'
 class Reading {
   readonly submission: TokenSubmission;
   readonly #descriptions: TokenFaces;
+  readonly #vocabSize: number;
   readonly #isRead: boolean;
   readonly #isMasked: boolean;
   readonly #controller = new AbortController();
@@ -237,8 +240,12 @@ class Reading {
   #isCutOff = false;
 
   /** @param asksText the back end reads by itself what the text has to say */
-  constructor(submission: TokenSubmission, faces: TokenFaces, asksText: boolean) {
+  constructor(
+    submission: TokenSubmission,
+    { faces, vocabSize, asksText }: { faces: TokenFaces; vocabSize: number; asksText: boolean },
+  ) {
     this.submission = submission;
+    this.#vocabSize = vocabSize;
     this.#descriptions = faces;
     this.#isRead = !asksText;
     const { request, banned } = submission;
@@ -337,7 +344,7 @@ class Reading {
     const { index, logprobs } = step;
     const read = this.#textOf(step);
     const trace = this.#traceOf(index);
-    for (const draw of step.draws?.slice(0, read.numTokens) ?? []) trace.add(draw);
+    for (const [at, draw] of step.draws?.slice(0, read.numTokens).entries() ?? []) trace.add(draw, step.tokenIds[at]!);
     this.#completionTokens += read.numTokens;
     if (this.#isRead && this.#isMasked) this.#remember(step);
     const output = {
@@ -374,7 +381,8 @@ class Reading {
   }
 
   #traceOf(index: number): DrawnTokens {
-    const trace = this.#traces.get(index) ?? new DrawnTokens();
+    const constraint = this.#isRead ? (this.#choices.get(index)?.constraint ?? null) : null;
+    const trace = this.#traces.get(index) ?? new DrawnTokens(this.#vocabSize, constraint);
     this.#traces.set(index, trace);
     return trace;
   }

@@ -21,6 +21,7 @@ import {
   type TokenBackendCapabilities,
   validateSampleRequest,
 } from '@trainyard/backend';
+import { DrawReader, numListed, type DrawContext } from './draws/draw-reader.ts';
 import { AdapterFolders } from './adapter-folders.ts';
 import { memberOf, ServerPool } from './pool/server-pool.ts';
 import { poolKey } from './pool/pool-key.ts';
@@ -34,7 +35,7 @@ import {
   readCompletionEvent,
   readPromptScores,
 } from './wire/completion-events.ts';
-import { checkLogprobs, REQUEST_FIELDS, requestFields, saltOf } from './wire/request-fields.ts';
+import { checkLogprobs, logprobFields, REQUEST_FIELDS, requestFields, saltOf } from './wire/request-fields.ts';
 import { readServerAddress } from './wire/server-address.ts';
 import { ServerFailure } from './wire/server-failure.ts';
 import { CONSTRAINT_KINDS } from './wire/structured-outputs.ts';
@@ -128,6 +129,7 @@ export class VllmBackend implements TokenBackend {
     for (const [feature, field] of Object.entries(FIELD_OF_FEATURE))
       if (fields === null || fields.has(field)) features.add(feature as SampleFeature);
     if (fields?.has('logprob_token_ids') === true) features.add('logprobTokenIds');
+    features.add('tracesSampling');
     if (loadsAdapters) features.add('adapters');
     if (logprobsMode === 'processed') features.add('processedLogprobs');
     if (this.#policy === 'priority') features.add('priorities');
@@ -174,8 +176,10 @@ export class VllmBackend implements TokenBackend {
   ): AsyncGenerator<SampleOutput, SampleTotals, undefined> {
     const ended = AbortSignal.any([signal, this.#closing.signal]);
     const fields = this.#fieldsOf(tokenIds, params);
-    const { promptLogprobs, promptLogprobsFirst, logprobs: numTop, logprobTokenIds: ids } = params;
-    const asked = numTop === null ? null : { numTop, ids };
+    const { promptLogprobs, promptLogprobsFirst, logprobTokenIds: ids } = params;
+    const numAsked = numListed(params, this.#drawContext) ?? params.logprobs;
+    const asked = numAsked === null ? null : { numTop: ids === null ? -1 : numAsked, ids };
+    const draws = new Map<number, DrawReader | null>();
     try {
       const scores =
         promptLogprobs === null ? null : await this.#score(tokenIds, { ...params, numTop: promptLogprobs }, ended);
@@ -201,7 +205,8 @@ export class VllmBackend implements TokenBackend {
         if (event.kind === 'usage' && scores === null) cachedTokens = event.cachedTokens;
         if (event.kind !== 'tokens') continue;
         for (const choice of event.choices.filter(({ index }) => open.has(index))) {
-          const step = this.#stepOf(choice, params);
+          if (!draws.has(choice.index)) draws.set(choice.index, DrawReader.open(params, this.#drawContext));
+          const step = this.#stepOf(choice, params, draws.get(choice.index) ?? null);
           completionTokens += step.tokenIds.length;
           if (step.finish !== null) open.delete(choice.index);
           yield step;
@@ -250,7 +255,15 @@ export class VllmBackend implements TokenBackend {
     checkFeatures(params, this.capabilities);
     const numPromptTokens = tokenIds.length;
     const { ends } = this.#options;
-    return requestFields(params, { contextLength, numPromptTokens, ends, logprobsMode, maxLogprobs, vocabSize });
+    const context = { contextLength, numPromptTokens, ends, logprobsMode, maxLogprobs, vocabSize };
+    const fields = requestFields(params, context);
+    const numLogprobs = numListed(params, context);
+    return numLogprobs === null ? fields : { ...fields, ...logprobFields(numLogprobs) };
+  }
+
+  get #drawContext(): DrawContext {
+    const { vocabSize, logprobsMode, maxLogprobs } = this.#known();
+    return { vocabSize, logprobsMode, maxLogprobs, ends: this.#options.ends };
   }
 
   async #score(tokenIds: readonly number[], params: ScoreParams, signal: AbortSignal): Promise<ScoredTokens> {
@@ -291,9 +304,16 @@ export class VllmBackend implements TokenBackend {
     if (line !== null) log(`vLLM: ${line}`);
   }
 
-  #stepOf({ index, tokenIds, logprobs, finishReason, stopReason }: ChoiceTokens, params: SampleParams): SampledTokens {
+  #stepOf(
+    { index, tokenIds, logprobs, finishReason, stopReason }: ChoiceTokens,
+    params: SampleParams,
+    reader: DrawReader | null,
+  ): SampledTokens {
     const finish = finishReason === null ? null : this.#finishOf(finishReason, stopReason, tokenIds.at(-1), params);
-    return { kind: 'tokens', index, tokenIds, logprobs, finish };
+    const draws =
+      reader && logprobs?.map((entry) => reader.read([entry, ...entry.top.filter(({ id }) => id !== entry.id)]));
+    const told = { kind: 'tokens', index, tokenIds, logprobs: asAsked(logprobs, params), finish } as const;
+    return draws == null ? told : { ...told, draws };
   }
 
   /** Its end tokens are not quite ours: what ended a choice follows from the last token. */
@@ -327,6 +347,16 @@ const REASONS: Readonly<Partial<Record<SampleFeature, string>>> = {
 function whyRefused(name: 'bannedSequences' | 'beamSearch'): string {
   const mapping = REQUEST_FIELDS[name];
   return mapping.kind === 'refused' ? mapping.why : '';
+}
+
+/** More may be listed than the client asked for. */
+function asAsked(
+  logprobs: SampledTokens['logprobs'],
+  { logprobs: numTop, logprobTokenIds: ids }: SampleParams,
+): SampledTokens['logprobs'] {
+  if (numTop === null) return null;
+  if (ids !== null || numTop === -1) return logprobs;
+  return logprobs && logprobs.map((entry) => ({ ...entry, top: entry.top.slice(0, numTop) }));
 }
 
 function requestTo(model: string, tokenIds: readonly number[]): object {

@@ -267,10 +267,11 @@ export function describeTokenBackend(
       for (const { tokenIds, told } of await draws(tracesSampling ? 4 : 0)) {
         expect(told?.length ?? 0).toBe(tracesSampling ? tokenIds.length : 0);
         for (const [at, draw] of told?.entries() ?? []) {
-          expect(draw!.logprob).toBeLessThanOrEqual(0);
-          expect(draw!.kept!.isComplement).toBe(false);
-          expect(draw!.kept!.ids.length).toBeGreaterThanOrEqual(4);
-          expect([...draw!.kept!.ids]).toContain(tokenIds[at]);
+          if (typeof draw === 'string') throw new Error(`the draw is ${draw}`);
+          expect(draw.logprob).toBeLessThanOrEqual(0);
+          expect(draw.kept!.isComplement).toBe(false);
+          expect(draw.kept!.ids.length).toBeGreaterThanOrEqual(4);
+          expect([...draw.kept!.ids]).toContain(tokenIds[at]);
         }
       }
       for (const { told } of await draws(0)) expect(told).toBeUndefined();

@@ -162,7 +162,7 @@ function toOutput(event: Exclude<SampleEvent, { kind: 'failed' | 'completed' }>,
     logprobs: logprobs && logprobs.map((entry) => ({ ...idOf(entry), top: entry.top.map(idOf) })),
     finish: event.kind === 'finished' ? { reason: event.finishReason, stopReason: event.stopReason } : null,
     ...(hasText ? { text } : {}),
-    ...(draw === undefined ? {} : { draws: [draw] }),
+    ...(draw === undefined ? {} : { draws: [draw ?? 'too_large'] }),
   };
 }
 

@@ -1,5 +1,5 @@
 /** Stand-ins for a model in the tests of the packages above: `@trainyard/generation/testing`. */
-export { GUESTS } from './guests.ts';
+export { asGuest, GUESTS } from './guests.ts';
 export type { Guest } from './guests.ts';
 export { openScriptedText } from './scripted-text.ts';
 export { openScriptedEngine } from './scripted-engine.ts';

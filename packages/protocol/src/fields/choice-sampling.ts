@@ -8,20 +8,25 @@ export interface ChoiceSampling {
   readonly lost: LostTrace | null;
 }
 
-/** Why there is no trace. `greedy`: nothing was drawn. `too_large`: what was kept of the vocabulary takes more than {@link MAX_TRACE_BYTES}. */
-export type LostTrace = 'greedy' | 'too_large';
+/**
+ * Why there is no trace. `greedy`: nothing was drawn. `too_large`: the kept sets take more than {@link MAX_TRACE_BYTES}. `undetermined`: the server that sampled did
+ * not report enough to know them.
+ */
+export type LostTrace = 'greedy' | 'too_large' | 'undetermined';
 
 /** Changes of the distribution, in the order in which they apply: masks, bias, penalties, temperature, truncation. */
 export interface SamplingChanges extends PlainParams<'sampling'> {
   /** A constraint, allowed ids, bad words, end tokens that come too early, the end of a thinking budget. */
   readonly isMasked: boolean;
+  /** The log-probabilities in the answer are of the distribution that was drawn from. Default false. */
+  readonly hasProcessedLogprobs?: boolean;
   /** Biases of distinct ids. */
   readonly logitBias: readonly (readonly [id: number, bias: number])[];
 }
 
 /** The distribution that one token was drawn from. */
 export interface TokenDraw {
-  /** Log-probability of the token under it. */
+  /** Log-probability of the token under it; NaN: not reported. Training then computes it with the weights that drew the token. */
   readonly logprob: number;
   /** Those that could be drawn; null = the whole vocabulary. */
   readonly kept: KeptTokens | null;
@@ -35,7 +40,7 @@ export interface KeptTokens {
 }
 
 export interface SamplingTrace {
-  /** [n] log-probability of each token under the distribution that it was drawn from. */
+  /** [n] log-probability of each token under the distribution that it was drawn from; NaN as in {@link TokenDraw}. */
   readonly logprobs: Float32Array;
   /** For each token, the set that could be drawn: see `KeptTokensWriter` of `@trainyard/tokenizer`. */
   readonly kept: Uint8Array;

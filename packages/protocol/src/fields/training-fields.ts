@@ -93,6 +93,13 @@ export const TRAINING_FIELDS = {
     name: 'allowTrainingWithoutLogprobs',
     default: false,
   },
+  allow_training_with_unknown_sampling: {
+    form: boolean(),
+    words:
+      'Train choices as if drawn plainly, at temperature 1, also where their record does not say enough of how they were drawn, or is gone. Default false: they are context, and counted in `refused_choices`.',
+    name: 'allowTrainingWithUnknownSampling',
+    default: false,
+  },
   truncated_importance_sampling: {
     form: single({ exclusiveMinimum: 0 }),
     words:

@@ -13,6 +13,12 @@ export interface ChoiceItem {
   promptTokenIds?: Int32Array;
   /** How it was drawn: null = plainly from the model's distribution; absent = not known. */
   sampling?: ChoiceSampling | null;
+  /** Digest of the adapter that it was drawn with; null = the base model. Default: not known. */
+  policyDigest?: string | null;
+  /** Whether it names a record that is not there. Default false. */
+  isRecordLost?: boolean;
+  /** Whether its tokens are context, and not trained. Default false. */
+  isContext?: boolean;
   /** Why it ended, as inference said: `length` when it was cut off. Default: not known. */
   finishReason?: string;
 }
@@ -79,7 +85,8 @@ export class SequenceBuilder {
     const { tokenIds, logprobs } = choice;
     if (!this.#equals(inferencePrompt)) this.#numDivergentPrompts++;
     this.#choices.push({ start: this.#tokenIds.length, choice });
-    tokenIds.forEach((id, index) => this.#add(id, 1, logprobs[index] ?? Number.NaN));
+    if (choice.isContext === true) this.addContext(tokenIds);
+    else tokenIds.forEach((id, index) => this.#add(id, 1, logprobs[index] ?? Number.NaN));
   }
 
   build(): TrainingSequence {

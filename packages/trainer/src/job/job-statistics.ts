@@ -58,6 +58,7 @@ export function startedData(
     num_choices_with_other_text: report.numChoicesWithOtherText,
     num_replayed_choices: report.sampling.numReplayed,
     unreplayed_choices: report.sampling.unreplayed,
+    refused_choices: report.sampling.refused,
     group_outcomes: report.groupOutcomes,
     dropped_groups: report.droppedGroups,
     dropped_trajectories: report.droppedTrajectories,

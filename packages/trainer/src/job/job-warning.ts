@@ -5,6 +5,7 @@
  * - `temperature_not_replayed`, `truncation_not_replayed`, `constraint_not_replayed`, `penalties_not_replayed`: choices were drawn from
  *   another distribution than the one they are trained under
  * - `sampling_unknown`: choices of which it is not known how they were drawn
+ * - `sampling_refused`: choices that are not trained, since it is not known how they were drawn
  * - `sampling_sharper`: the sampled tokens are likelier than draws from the model would be
  * - `equal_reward_groups`: most groups teach nothing
  * - `replies_cut_off`: many choices ended at a length limit
@@ -21,6 +22,7 @@ export const WARNING_CODES = [
   'constraint_not_replayed',
   'penalties_not_replayed',
   'sampling_unknown',
+  'sampling_refused',
   'sampling_sharper',
   'equal_reward_groups',
   'replies_cut_off',

@@ -10,7 +10,7 @@ import type { TrajectoryGroup } from '../rollouts/trajectory.ts';
 
 const SMOL = { name: 'llama', hiddenSize: 576 };
 
-const PLAIN: SamplingReport = { numChoices: 8, numReplayed: 0, unreplayed: {}, changes: {} };
+const PLAIN: SamplingReport = { numChoices: 8, numReplayed: 0, unreplayed: {}, refused: {}, changes: {} };
 
 function atStart(
   groups: readonly TrajectoryGroup[],
@@ -84,7 +84,7 @@ it('warns when many choices were cut off, by what inference said', () => {
 it('warns of choices that were drawn otherwise than they are trained, by what changed their distribution', () => {
   const unreplayed = { greedy: 2, too_large: 1, unknown: 3 };
   const changes = { temperature: 2, truncation: 1, constraint: 1, penalties: 1 };
-  const warnings = atStart([], undefined, { numChoices: 8, numReplayed: 2, unreplayed, changes });
+  const warnings = atStart([], undefined, { numChoices: 8, numReplayed: 2, unreplayed, refused: {}, changes });
   expect(warnings.map(({ code, value }) => [code, value])).toEqual([
     ['temperature_not_replayed', 2],
     ['truncation_not_replayed', 1],

@@ -5,7 +5,7 @@ import type { JobWarning, WarningCode } from './job-warning.ts';
 import { learningRateWarnings } from './learning-rate-rule.ts';
 import type { LearnerModel } from '../learner/learner-session.ts';
 import { POLICY_OBJECTIVES } from '../objectives/policy-objectives.ts';
-import type { SamplingReport, UnreplayedChange } from '../packing/choice-replay.ts';
+import type { SamplingReport, UnreplayedChange, UnreplayedReason } from '../packing/choice-replay.ts';
 import type { TrainerEvent } from './training-job.ts';
 import type { TrajectoryGroup } from '../rollouts/trajectory.ts';
 
@@ -47,11 +47,9 @@ export function startWarnings(
 }
 
 /** Warnings about choices that were drawn otherwise than they are trained. */
-function samplingWarnings({ numChoices, unreplayed, changes }: SamplingReport): JobWarning[] {
-  const { greedy = 0, too_large: tooLarge = 0, unreadable = 0, unknown = 0, unsupported = 0 } = unreplayed;
-  const reasons =
-    `${greedy} greedy, ${tooLarge} with too large a record, ${unreadable} with an unreadable one` +
-    (unsupported > 0 ? `, ${unsupported} on a learner that replays nothing` : '');
+function samplingWarnings({ numChoices, unreplayed, refused, changes }: SamplingReport): JobWarning[] {
+  const { unknown = 0, record_gone: numGone = 0, ...others } = unreplayed;
+  const reasons = reasonsOf(others);
   const warnings = Object.entries(CHANGES).flatMap(([change, { code, what }]): JobWarning[] => {
     const count = changes[change as UnreplayedChange] ?? 0;
     if (count === 0) return [];
@@ -64,15 +62,42 @@ function samplingWarnings({ numChoices, unreplayed, changes }: SamplingReport): 
       },
     ];
   });
-  if (unknown > 0)
+  const numRefused = Object.values(refused).reduce((sum, count) => sum + count, 0);
+  if (numRefused > 0)
+    warnings.push({
+      code: 'sampling_refused',
+      message: `${numRefused} of ${numChoices} choices are not trained, since their sampling distribution is not known (${reasonsOf(refused)})`,
+      value: numRefused,
+      suggestion:
+        'start vLLM with `--logprobs-mode processed_logprobs`, or sample without truncation; send choices within the lifetime of their records (`--choice-record-hours`); or set `allow_training_with_unknown_sampling`',
+    });
+  const numUnknown = unknown + numGone;
+  if (numUnknown > 0)
     warnings.push({
       code: 'sampling_unknown',
-      message: `of ${unknown} of ${numChoices} choices it is not known how they were drawn: they are trained as if plainly, at temperature 1`,
-      value: unknown,
+      message: `${numUnknown} of ${numChoices} choices have no sampling record and are trained as if sampled at temperature 1`,
+      value: numUnknown,
       suggestion:
         'send choices as they were answered, with `record_id`, within the lifetime of records (`--choice-record-hours`); or sample at temperature 1 without truncation, constraint or penalties',
     });
   return warnings;
+}
+
+const REASONS: Readonly<Record<UnreplayedReason, string>> = {
+  greedy: 'greedy',
+  too_large: 'with too large a record',
+  undetermined: 'from a server that did not report enough',
+  unknown: 'without a record',
+  record_gone: 'whose record is gone',
+  policy_gone: 'whose checkpoint is gone',
+  unreadable: 'with an unreadable record',
+  unsupported: 'on a learner that replays nothing',
+};
+
+function reasonsOf(counts: SamplingReport['refused']): string {
+  return Object.entries(counts)
+    .map(([reason, count]) => `${count} ${REASONS[reason as UnreplayedReason]}`)
+    .join(', ');
 }
 
 /** The fields that truncate, as in `top_p`, `top_k` or `min_p`. */

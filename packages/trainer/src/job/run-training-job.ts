@@ -13,6 +13,7 @@ import { jobMetrics, startedData } from './job-statistics.ts';
 import { startWarnings, withStepWarnings } from './job-warnings.ts';
 import { policyStep } from './policy-step.ts';
 import { referenceKind, referenceWeights } from './reference-policy.ts';
+import { fillUntoldLogprobs, hasPolicy } from './untold-logprobs.ts';
 import { encodeTokenTrace, traceStep } from './token-trace.ts';
 import type { TrainingJob, TrainingParts, TrainingResult } from './training-job.ts';
 
@@ -44,6 +45,7 @@ async function train(job: TrainingJob, parts: TrainingParts): Promise<TrainingRe
     template,
     config,
     canReplay: learner.capabilities.replay,
+    hasPolicy: hasPolicy(job, parts),
     signal,
   });
   const steps = trainingSteps(sequences, { groupSizes, maxTokens, config, seed: job.seed });
@@ -66,6 +68,9 @@ async function train(job: TrainingJob, parts: TrainingParts): Promise<TrainingRe
 
   const { startFrom, withFreshOptimizer = false } = job;
   await learner.load(startFrom, { jobKind: 'rl', withFreshOptimizer });
+  const hashed = rows.flatMap(arraysOf);
+  const numUntold = await fillUntoldLogprobs(rows, job, parts);
+  if (numUntold > 0) ofTheJob['num_computed_logprobs'] = numUntold;
   // A fresh adapter is the base model.
   const numTokens = rows.reduce((sum, { row }) => sum + row.tokenIds.length, 0);
   const distance = startFrom === null ? { kl_base: 0 } : await baseDistance(rows[0]!, numTokens, parts);
@@ -82,7 +87,7 @@ async function train(job: TrainingJob, parts: TrainingParts): Promise<TrainingRe
     reference: referenceFrom === null ? null : await versionDigest(learner, referenceFrom),
     rowsOfSteps: steps.map((step) => step.rows.length),
   };
-  const fingerprint = await jobFingerprint(job, learner, settings, rows.flatMap(arraysOf));
+  const fingerprint = await jobFingerprint(job, learner, settings, hashed);
   const keepTraces = (index: number, ofRows: readonly TrainingRow[], logprobs: readonly Floats[]) =>
     parts.traces?.write(
       job.snapshots,
@@ -153,6 +158,8 @@ async function logprobsOf(
   return results;
 }
 
-function arraysOf({ row, sampledLogprobs, advantages, weights }: TrainingRow): ArrayBufferView[] {
-  return [row.tokenIds, row.parents, row.sources, row.targets, sampledLogprobs, advantages, weights];
+/** As they were sent: a job is the same one whichever machine computes what the sampler did not report. */
+function arraysOf({ row, sampledLogprobs, untold, advantages, weights }: TrainingRow): ArrayBufferView[] {
+  const reported = untold === undefined ? sampledLogprobs : sampledLogprobs.slice();
+  return [row.tokenIds, row.parents, row.sources, row.targets, reported, advantages, weights];
 }

@@ -30,6 +30,8 @@ export interface TrainingJob extends JobBase {
   readonly config: TrainingConfig;
   /** Version of the KL reference; absent or null: the base model. Read only when the settings compare with one. */
   readonly referenceFrom?: string | null;
+  /** Versions that choices may have been drawn with, by digest. Default: none besides the base model. */
+  readonly policyVersions?: ReadonlyMap<string, string>;
   /** Seed of the shuffles. */
   readonly seed: number;
 }

@@ -33,7 +33,7 @@ const item = (fields: Partial<ChoiceItem>): ChoiceItem => ({ ...(choice(TEXT) as
 
 describe('ReplayLedger', () => {
   it('replays what has a trace, keeps what was drawn plainly, and counts the rest by reason and by what changed it', () => {
-    const ledger = new ReplayLedger();
+    const ledger = new ReplayLedger({ allowsUnknown: true });
     const replayed = ledger.prepare(item({ sampling: sampling({ temperature: 0.5 }) })) as ChoiceItem;
     expect([...replayed.logprobs]).toEqual([...traced().logprobs]);
     const others = [
@@ -48,6 +48,7 @@ describe('ReplayLedger', () => {
       numChoices: 6,
       numReplayed: 1,
       unreplayed: { unknown: 1, too_large: 1, greedy: 1, unreadable: 1 },
+      refused: {},
       changes: { constraint: 1, truncation: 1, temperature: 1, penalties: 1 },
     });
     expect(
@@ -62,7 +63,7 @@ describe('ReplayLedger', () => {
     const size = traced().kept.length;
     const ledger = new ReplayLedger({ maxTraceBytes: 2 * size + 1 });
     for (let i = 0; i < 4; i++) ledger.prepare(item({ sampling: sampling({ topP: 0.9 }) }));
-    expect(ledger.report()).toMatchObject({ numReplayed: 2, unreplayed: { too_large: 2 }, changes: { truncation: 2 } });
+    expect(ledger.report()).toMatchObject({ numReplayed: 2, refused: { too_large: 2 }, changes: {} });
   });
 
   it.each<[string, Partial<SamplingChanges>]>([
@@ -76,13 +77,13 @@ describe('ReplayLedger', () => {
     ['penalties', { frequencyPenalty: -0.5 }],
     ['penalties', { presencePenalty: 0.5 }],
   ])('counts as %s alone what was drawn under %j', (change, settings) => {
-    const ledger = new ReplayLedger();
+    const ledger = new ReplayLedger({ allowsUnknown: true });
     ledger.prepare(item({ sampling: sampling(settings, null) }));
     expect(ledger.report().changes).toEqual({ [change]: 1 });
   });
 
   it('replays nothing for a learner that cannot, and says so', () => {
-    const ledger = new ReplayLedger({ canReplay: false });
+    const ledger = new ReplayLedger({ canReplay: false, allowsUnknown: true });
     const drawn = item({ sampling: sampling({ temperature: 0.5 }) });
     expect(ledger.prepare(drawn)).toBe(drawn);
     ledger.prepare(item({ sampling: sampling({ isMasked: true }, null) }));
@@ -97,17 +98,57 @@ describe('ReplayLedger', () => {
     const bad: ChoiceSampling[] = [
       sampling({}, { ...traced(), logprobs: Float32Array.of(-1, -1) }),
       sampling({}, { ...traced(), logprobs: Float32Array.of(-1, 0.5, -1) }),
-      sampling({}, { ...traced(), logprobs: Float32Array.of(-1, NaN, -1) }),
       sampling({}, traced([5, 6, 7])),
       sampling({}, { ...traced(), kept: Uint8Array.of(9) }),
       sampling({ repetitionPenalty: 1.2 }),
     ];
     const ledger = new ReplayLedger();
     for (const one of bad) ledger.prepare(item({ sampling: one }));
-    expect(ledger.report()).toMatchObject({ numReplayed: 0, unreplayed: { unreadable: bad.length } });
+    expect(ledger.report()).toMatchObject({ numReplayed: 0, refused: { unreadable: bad.length } });
     const prompt = { promptTokenIds: Int32Array.of(4), sampling: sampling({ repetitionPenalty: 1.2 }) };
     ledger.prepare(item(prompt));
     expect(ledger.report().numReplayed).toBe(1);
+  });
+});
+
+describe('choices whose distribution is not known', () => {
+  const untold = { ...traced(), logprobs: Float32Array.of(-1, Number.NaN, -1) };
+  const CASES: readonly [reason: string, fields: Partial<ChoiceItem>][] = [
+    ['too_large', { sampling: sampling({ topP: 0.9 }, null) }],
+    ['undetermined', { sampling: { ...sampling({ topP: 0.9 }, null), lost: 'undetermined' } }],
+    ['record_gone', { isRecordLost: true }],
+    ['policy_gone', { sampling: sampling({ temperature: 0.5 }, untold) }],
+    ['policy_gone', { sampling: sampling({ temperature: 0.5 }, untold), policyDigest: 'gone' }],
+    ['unreadable', { sampling: sampling({ presencePenalty: 1 }, traced(IDS.slice(1))) }],
+    // Log-probabilities behind penalties are neither the model's nor those that a greedy token was drawn by.
+    [
+      'undetermined',
+      {
+        sampling: {
+          ...sampling({ temperature: 0, presencePenalty: 1, hasProcessedLogprobs: true }, null),
+          lost: 'greedy',
+        },
+      },
+    ],
+  ];
+
+  it.each(CASES)('%s: they are context, unless a setting allows them', (reason, fields) => {
+    const refusing = new ReplayLedger({ hasPolicy: (digest) => digest === 'there' });
+    expect(refusing.prepare(item(fields))).toMatchObject({ isContext: true });
+    expect(refusing.report()).toMatchObject({ refused: { [reason]: 1 }, unreplayed: {}, changes: {} });
+    const allowing = new ReplayLedger({ allowsUnknown: true });
+    const allowed = item(fields);
+    expect(allowing.prepare(allowed)).toBe(allowed);
+    expect(allowing.report()).toMatchObject({ refused: {}, unreplayed: { [reason]: 1 } });
+  });
+
+  it('log-probabilities that were not reported wait for the adapter that drew the tokens', () => {
+    const ledger = new ReplayLedger({ hasPolicy: (digest) => digest === 'there' });
+    const drawn = ledger.prepare(item({ sampling: sampling({ temperature: 0.5 }, untold), policyDigest: 'there' }));
+    expect(drawn).toMatchObject({ logprobs: untold.logprobs });
+    expect(ledger.placed([{ start: 0, choice: drawn as ChoiceItem }])).toMatchObject([
+      { replay: { policyDigest: 'there' } },
+    ]);
   });
 });
 

@@ -10,6 +10,8 @@ export interface ChoiceReplay {
   readonly setOf: Int32Array;
   /** Null: no logit is moved. */
   readonly shifts: LogitShifts | null;
+  /** Digest of the adapter that it was drawn with, null = the base model: log-probabilities that were not reported are computed with it. Absent: all were. */
+  readonly policyDigest?: string | null;
 }
 
 /** A choice of a sequence: its tokens begin at `start`. */
@@ -19,10 +21,22 @@ export interface PlacedReplay {
 }
 
 /**
- * Why a choice is trained as if it had been drawn plainly from the model. `greedy` and `too_large`: see `LostTrace`; `unknown`: it names no
- * record, or one that is not there any more; `unreadable`: its record contradicts its tokens; `unsupported`: the learner cannot.
+ * Why a choice cannot be trained under the distribution that it was drawn from. `greedy`, `too_large` and `undetermined`: see `LostTrace`; `unknown`: it names no
+ * record; `record_gone`: it names one that is not there any more; `policy_gone`: the checkpoint that it was drawn with is not there any more, and its
+ * log-probabilities were not reported; `unreadable`: its record contradicts its tokens; `unsupported`: the learner cannot.
  */
-export type UnreplayedReason = 'greedy' | 'too_large' | 'unknown' | 'unreadable' | 'unsupported';
+export type UnreplayedReason =
+  | 'greedy'
+  | 'too_large'
+  | 'undetermined'
+  | 'unknown'
+  | 'record_gone'
+  | 'policy_gone'
+  | 'unreadable'
+  | 'unsupported';
+
+/** Trained in any case: a greedy choice has nothing to replay, and what a client made elsewhere is the client's word. */
+const ALWAYS_TRAINED: ReadonlySet<UnreplayedReason> = new Set(['greedy', 'unknown']);
 
 /** Numbers of choices that could not be replayed, by what changed their distribution. */
 export type UnreplayedChange = 'temperature' | 'truncation' | 'constraint' | 'penalties';
@@ -31,63 +45,92 @@ export type UnreplayedChange = 'temperature' | 'truncation' | 'constraint' | 'pe
 export interface SamplingReport {
   readonly numChoices: number;
   readonly numReplayed: number;
+  /** Trained as if drawn plainly from the model. */
   readonly unreplayed: Readonly<Partial<Record<UnreplayedReason, number>>>;
+  /** Not trained. */
+  readonly refused: Readonly<Partial<Record<UnreplayedReason, number>>>;
   readonly changes: Readonly<Partial<Record<UnreplayedChange, number>>>;
 }
 
 /** Most bytes of a job's traces: four times as much once read, and all are read before its first step. */
 const MAX_JOB_TRACE_BYTES = 64 * 1024 ** 2;
 
+export interface ReplayOptions {
+  /** Whether the learner does it. Default true. */
+  readonly canReplay?: boolean;
+  /** Whether choices are trained as if drawn plainly where it is not known, or not computed, how they were drawn. Default false: they are context. */
+  readonly allowsUnknown?: boolean;
+  /** Whether log-probabilities under the adapter of a digest can be computed; null = the base model. Default: of none. */
+  readonly hasPolicy?: (digest: string | null) => boolean;
+  /** Most bytes of all traces; choices after them are not replayed, as too large. */
+  readonly maxTraceBytes?: number;
+}
+
 /** Finds the replays of choices, and counts those that have none. */
 export class ReplayLedger {
   readonly #canReplay: boolean;
+  readonly #allowsUnknown: boolean;
+  readonly #hasPolicy: (digest: string | null) => boolean;
   readonly #maxTraceBytes: number;
   #traceBytes = 0;
   readonly #replays = new Map<ChoiceItem, ChoiceReplay>();
   readonly #unreplayed: Partial<Record<UnreplayedReason, number>> = {};
+  readonly #refused: Partial<Record<UnreplayedReason, number>> = {};
   readonly #changes: Partial<Record<UnreplayedChange, number>> = {};
   #numChoices = 0;
 
-  /**
-   * @param options.canReplay whether the learner does; default true
-   * @param options.maxTraceBytes of all choices; those behind it are not replayed, as too large
-   */
   constructor({
     canReplay = true,
+    allowsUnknown = false,
+    hasPolicy = () => false,
     maxTraceBytes = MAX_JOB_TRACE_BYTES,
-  }: { canReplay?: boolean; maxTraceBytes?: number } = {}) {
+  }: ReplayOptions = {}) {
     this.#canReplay = canReplay;
+    this.#allowsUnknown = allowsUnknown;
+    this.#hasPolicy = hasPolicy;
     this.#maxTraceBytes = maxTraceBytes;
   }
 
-  /** @returns the item as it is trained: one that is replayed has the log-probabilities under the distribution that it was drawn from */
+  /**
+   * @returns the item as it is trained: one that is replayed has the log-probabilities under the distribution that it was drawn from, NaN where they are still to be
+   *   computed; one that is refused is context
+   */
   prepare(item: HistoryItem): HistoryItem {
     if (item.kind !== 'choice' || item.tokenIds.length === 0 || item.logprobs.every(Number.isNaN)) return item;
     this.#numChoices++;
     const { sampling } = item;
     if (sampling === null) return item;
-    if (sampling === undefined) {
-      add(this.#unreplayed, 'unknown');
-      return item;
-    }
-    const traceBytes = this.#traceBytes + (sampling.trace?.kept.length ?? 0);
-    const isTooLarge = traceBytes > this.#maxTraceBytes;
-    const replay = isTooLarge || !this.#canReplay ? null : replayOf(item, sampling);
-    if (replay !== null) {
-      this.#traceBytes = traceBytes;
+    if (sampling === undefined) return this.#withoutReplay(item, item.isRecordLost ? 'record_gone' : 'unknown');
+    const replay = this.#replayOf(item, sampling);
+    if (typeof replay !== 'string') {
       const drawn = { ...item, logprobs: sampling.trace!.logprobs };
       this.#replays.set(drawn, replay);
       return drawn;
     }
-    add(this.#unreplayed, this.#reason(sampling, isTooLarge));
-    for (const change of changesOf(sampling)) add(this.#changes, change);
-    return item;
+    const trained = this.#withoutReplay(item, hasOwnLogprobs(sampling) ? replay : 'undetermined');
+    if (trained === item) for (const change of changesOf(sampling)) add(this.#changes, change);
+    return trained;
   }
 
-  #reason({ trace, lost }: ChoiceSampling, isTooLarge: boolean): UnreplayedReason {
+  #withoutReplay(item: ChoiceItem, reason: UnreplayedReason): ChoiceItem {
+    const isTrained = this.#allowsUnknown || ALWAYS_TRAINED.has(reason);
+    add(isTrained ? this.#unreplayed : this.#refused, reason);
+    return isTrained ? item : { ...item, isContext: true };
+  }
+
+  #replayOf(item: ChoiceItem, sampling: ChoiceSampling): ChoiceReplay | UnreplayedReason {
+    const { trace, lost } = sampling;
     if (trace === null) return lost ?? 'unreadable';
     if (!this.#canReplay) return 'unsupported';
-    return isTooLarge ? 'too_large' : 'unreadable';
+    const traceBytes = this.#traceBytes + trace.kept.length;
+    if (traceBytes > this.#maxTraceBytes) return 'too_large';
+    const replay = replayOf(item, sampling);
+    if (replay === null) return 'unreadable';
+    const { policyDigest } = item;
+    const isWhole = !trace.logprobs.some(Number.isNaN);
+    if (!isWhole && (policyDigest === undefined || !this.#hasPolicy(policyDigest))) return 'policy_gone';
+    this.#traceBytes = traceBytes;
+    return isWhole || policyDigest === undefined ? replay : { ...replay, policyDigest };
   }
 
   /** The replays of a sequence's choices, in order. */
@@ -100,7 +143,8 @@ export class ReplayLedger {
 
   report(): SamplingReport {
     const numReplayed = this.#replays.size;
-    return { numChoices: this.#numChoices, numReplayed, unreplayed: this.#unreplayed, changes: this.#changes };
+    const [unreplayed, refused, changes] = [this.#unreplayed, this.#refused, this.#changes];
+    return { numChoices: this.#numChoices, numReplayed, unreplayed, refused, changes };
   }
 }
 
@@ -118,6 +162,11 @@ function changesOf({ settings }: ChoiceSampling): UnreplayedChange[] {
   return changes;
 }
 
+/** Whether the log-probabilities of a choice that is not replayed are those of the model, or those that it was drawn by. */
+function hasOwnLogprobs({ settings, lost }: ChoiceSampling): boolean {
+  return settings.hasProcessedLogprobs !== true || lost !== 'greedy' || !(settings.isMasked || shiftsLogits(settings));
+}
+
 function shiftsLogits(settings: ChoiceSampling['settings']): boolean {
   return settings.logitBias.length > 0 || distributionChanges(settings).has('penalties');
 }
@@ -127,8 +176,8 @@ function replayOf(choice: ChoiceItem, { settings, trace }: ChoiceSampling): Choi
   if (trace === null || !(settings.temperature > 0)) return null;
   const { tokenIds } = choice;
   const { logprobs } = trace;
-  if (logprobs.length !== tokenIds.length || !logprobs.every((logprob) => logprob <= 0 && logprob > -Infinity))
-    return null;
+  const isReadable = (logprob: number): boolean => Number.isNaN(logprob) || (logprob <= 0 && logprob > -Infinity);
+  if (logprobs.length !== tokenIds.length || !logprobs.every(isReadable)) return null;
   const kept = readKeptTokens(trace.kept, tokenIds.length);
   if (kept === null) return null;
   const { sets, setOf } = kept;

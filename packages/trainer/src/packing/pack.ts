@@ -29,6 +29,8 @@ export interface TrainingRow {
   readonly row: PackedRow;
   /** [N] */
   readonly sampledLogprobs: Float32Array;
+  /** Tokens whose log-probability was not reported and is computed before the first step, by the digest of the adapter that drew them (null = base). Absent: none. */
+  readonly untold?: ReadonlyMap<string | null, readonly number[]>;
   readonly advantages: Float64Array;
   readonly weights: Float64Array;
   /** [N] index of the token's history in this row. */
@@ -119,9 +121,11 @@ function trainingRow(trie: TokenTrie, members: readonly CreditedSequence[]): Tra
     }
   });
   const replay = rowReplay(draws);
+  const untold = untoldTokens(draws, sampledLogprobs);
   return {
     row: { tokenIds, positions, parents, sources, targets, ...(replay === null ? {} : { replay }) },
     sampledLogprobs,
+    ...(untold.size === 0 ? {} : { untold }),
     advantages,
     weights,
     histories,
@@ -130,4 +134,20 @@ function trainingRow(trie: TokenTrie, members: readonly CreditedSequence[]): Tra
     numTrajectories: new Set(members.map((member) => `${member.groupIndex} ${member.trajectoryIndex}`)).size,
     numSequenceTokens: members.reduce((total, { tokenIds: ids }) => total + ids.length, 0),
   };
+}
+
+/** Tokens whose log-probability was not reported, by the digest of the adapter that drew them. */
+function untoldTokens(
+  draws: readonly (TokenDraw | null)[],
+  sampledLogprobs: Float32Array,
+): ReadonlyMap<string | null, readonly number[]> {
+  const untold = new Map<string | null, number[]>();
+  for (const [index, draw] of draws.entries()) {
+    const policyDigest = draw?.replay.policyDigest;
+    if (policyDigest === undefined || !Number.isNaN(sampledLogprobs[index])) continue;
+    const tokens = untold.get(policyDigest);
+    if (tokens === undefined) untold.set(policyDigest, [index]);
+    else tokens.push(index);
+  }
+  return untold;
 }

@@ -103,7 +103,7 @@ describe('trainingSequences', () => {
         too_long: 1,
       },
       droppedHistories: { missing_logprobs: 1, too_long: 1 },
-      sampling: { numChoices: 3, numReplayed: 0, unreplayed: { unknown: 3 }, changes: {} },
+      sampling: { numChoices: 3, numReplayed: 0, unreplayed: { unknown: 3 }, refused: {}, changes: {} },
     });
   });
 

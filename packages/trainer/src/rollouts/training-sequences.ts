@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 import { historyTurns, type ChatTemplate, type HistoryItem, type TrainingSequence } from '@trainyard/tokenizer';
 import { balanced, groupAdvantages, normalizeCredit, trajectoryWeights, type CreditInput } from './advantage.ts';
-import { ReplayLedger, type PlacedReplay } from '../packing/choice-replay.ts';
+import { drawAt, ReplayLedger, type PlacedReplay, type ReplayOptions } from '../packing/choice-replay.ts';
 import { hasRegularizer, type TrainingConfig } from '../config/training-config.ts';
 import { driftOf, isTurnWithoutLogprobs } from './drift.ts';
 import { TrainerError } from '../contract/errors.ts';
@@ -50,15 +50,19 @@ const TRAJECTORIES_PER_TURN = 32;
  *
  * @param groups Already validated.
  * @param parts.canReplay Whether the learner computes tokens as they were drawn; default true.
+ * @param parts.hasPolicy See `ReplayOptions`.
  * @throws {TrainerError} `trainer.render_failed`, naming group, trajectory and history; what `signal` was aborted with
  */
 export async function trainingSequences(
   groups: readonly TrajectoryGroup[],
-  parts: { template: ChatTemplate; config: TrainingConfig; canReplay?: boolean; signal: AbortSignal },
+  parts: { template: ChatTemplate; config: TrainingConfig; signal: AbortSignal } & Pick<
+    ReplayOptions,
+    'canReplay' | 'hasPolicy'
+  >,
 ): Promise<TrainingSequences> {
-  const { template, config, canReplay = true, signal } = parts;
+  const { template, config, signal } = parts;
   const drops = new DropLedger();
-  const replays = new ReplayLedger({ canReplay });
+  const replays = new ReplayLedger({ ...parts, allowsUnknown: config.allowTrainingWithUnknownSampling });
   const candidates: Candidate[] = [];
   const advantagesOf: (readonly number[] | null)[] = [];
   const isRegularized = hasRegularizer(config);
@@ -243,8 +247,15 @@ function asChoice(template: ChatTemplate, item: HistoryItem): HistoryItem {
 const numTrained = ({ lossMask }: Pick<TrainingSequence, 'lossMask'>): number =>
   lossMask.reduce((total, flag) => total + flag, 0);
 
-const numWithoutLogprobs = ({ lossMask, oldLogprobs }: Pick<TrainingSequence, 'lossMask' | 'oldLogprobs'>): number =>
-  lossMask.reduce((total, flag, i) => total + (flag === 1 && Number.isNaN(oldLogprobs[i]) ? 1 : 0), 0);
+/** Those that are computed later are not among them. */
+const numWithoutLogprobs = ({
+  lossMask,
+  oldLogprobs,
+  replays,
+}: Pick<StepSequence, 'lossMask' | 'oldLogprobs' | 'replays'>): number => {
+  const isWithout = (i: number): boolean => Number.isNaN(oldLogprobs[i]) && drawAt(replays, i) === null;
+  return lossMask.reduce((total, flag, i) => total + (flag === 1 && isWithout(i) ? 1 : 0), 0);
+};
 
 const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0);
 

@@ -105,9 +105,9 @@ export const REQUEST_FIELDS: { readonly [Name in ParamName]: FieldMapping } = {
   stopTokenIds: {
     kind: 'sent',
     as: ['stop_token_ids'],
-    put: ({ stopTokenIds, ignoreEos }, { ends }) => {
-      const all = ignoreEos ? stopTokenIds : [...stopTokenIds, ends.eosTokenId, ...ends.endTokenIds];
-      return all.length === 0 ? {} : { stop_token_ids: [...new Set(all)] };
+    put: (params, { ends }) => {
+      const all = stopIdsOf(params, ends);
+      return all.length === 0 ? {} : { stop_token_ids: all };
     },
   },
   allowedTokenIds: {
@@ -121,7 +121,7 @@ export const REQUEST_FIELDS: { readonly [Name in ParamName]: FieldMapping } = {
     put: ({ logprobs }, context) => {
       if (logprobs === null) return {};
       checkLogprobs('logprobs', logprobs, context);
-      return { logprobs, return_tokens_as_token_ids: true };
+      return logprobFields(logprobs);
     },
   },
   logprobTokenIds: {
@@ -184,7 +184,7 @@ export const REQUEST_FIELDS: { readonly [Name in ParamName]: FieldMapping } = {
   cacheSalt: { kind: 'sent', as: ['cache_salt'], put: (params) => ({ cache_salt: saltOf(params) }) },
   adapter: { kind: 'elsewhere', where: 'the name of the model: a loaded adapter is called by its digest' },
   includeStopString: { kind: 'elsewhere', where: 'whoever makes text of the tokens: all of them are told' },
-  tracesSampling: { kind: 'elsewhere', where: 'the capabilities: vLLM tells of no draw' },
+  tracesSampling: { kind: 'elsewhere', where: 'the number of log-probabilities that are asked for, and `DrawReader`' },
   traceParent: { kind: 'elsewhere', where: 'the header `traceparent`' },
   text: { kind: 'elsewhere', where: 'whoever reads along: vLLM asks for no text' },
 };
@@ -227,6 +227,19 @@ export function checkLogprobs(
 
 function unsupported(param: string, why: string): EngineError {
   return refusal(param, naming`${{ field: param }} is not supported by what samples here: leave it out (${why})`);
+}
+
+/** Tokens are called by their ids: their texts may be equal. */
+export function logprobFields(logprobs: number): Record<string, unknown> {
+  return { logprobs, return_tokens_as_token_ids: true };
+}
+
+/** Tokens that end a reply there, each once. */
+export function stopIdsOf(
+  { stopTokenIds, ignoreEos }: Pick<SampleParams, 'stopTokenIds' | 'ignoreEos'>,
+  ends: EndTokens,
+): readonly number[] {
+  return [...new Set(ignoreEos ? stopTokenIds : [...stopTokenIds, ends.eosTokenId, ...ends.endTokenIds])];
 }
 
 function roomFor({ contextLength, numPromptTokens }: RequestContext): number {
