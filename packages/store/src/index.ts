@@ -4,6 +4,7 @@ export {
   choiceRecordId,
   type ChoiceRecordLimits,
   type NewChoiceRecord,
+  recordIdByTokens,
   type RecordedSampling,
 } from './contract/choice-record.ts';
 export { StoreError, type StoreErrorCode } from './contract/errors.ts';

@@ -1,7 +1,13 @@
 import Type, { type Static } from 'typebox';
 
 import { ChatCompletionRequestSchema } from './chat-completion.ts';
-import { ChunkUsageSchema, CompletionUsageSchema, FinishReasonSchema, StopReasonSchema } from './chat-response.ts';
+import {
+  ChunkUsageSchema,
+  CompletionUsageSchema,
+  FinishReasonSchema,
+  RecordIdSchema,
+  StopReasonSchema,
+} from './chat-response.ts';
 import { ChoiceLogprobsSchema, PromptLogprobsSchema } from './logprobs.ts';
 import { nullable, optionalNullable } from '../shape/schema.ts';
 import { samplingProperties } from './sampling-properties.ts';
@@ -34,6 +40,9 @@ const TokenSamplingSchema = Type.Object(
     detokenize: optionalNullable(
       Type.Boolean({ description: 'The answer has no text either way; false is refused together with `stop`.' }),
     ),
+    routed_experts_prompt_start: optionalNullable(
+      Type.Integer({ minimum: 0, description: 'Has no effect: answers have no routing of experts.' }),
+    ),
     flat_logprobs: optionalNullable(Type.Boolean({ description: 'How a server holds them; the answer is the same.' })),
   },
   { title: 'TokenSampling' },
@@ -65,6 +74,7 @@ const GeneratedTokensSchema = Type.Object(
     finish_reason: FinishReasonSchema,
     stop_reason: StopReasonSchema,
     routed_experts: Type.Null(),
+    record_id: Type.Optional(RecordIdSchema),
   },
   { title: 'GeneratedTokens' },
 );
@@ -93,6 +103,7 @@ export const GenerateTokensChunkSchema = Type.Object(
         logprobs,
         finish_reason: nullable(FinishReasonSchema, { description: 'Null until the last chunk of the choice.' }),
         stop_reason: StopReasonSchema,
+        record_id: Type.Optional(RecordIdSchema),
       }),
       { description: 'Empty in the usage chunk.' },
     ),

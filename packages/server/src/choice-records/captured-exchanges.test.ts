@@ -231,9 +231,25 @@ describe.each([
         expect(reply.tokenIds).toEqual(Int32Array.from(ids!));
         // The scripted engine has one prompt whatever it is asked.
         expect(reply.promptTokenIds).toEqual(Int32Array.of(1, 2, 3));
-        const { sampling: _, ...told } = { ...reply, promptTokenIds: Int32Array.from(prompt!) };
-        expect(own[index]!.items[1]).toEqual(told);
+        // Without its id the record is found by the tokens.
+        expect(prompt).toBeDefined();
+        expect(own[index]!.items[1]).toEqual(reply);
       }
+    });
+
+    test('find their record by the id of the answer, where a client dropped that of the record', async () => {
+      const response = {
+        request: { input: 'hello' },
+        ...withoutRecord(await asked<Response>('/v1/responses', { input: 'hello' })),
+      };
+      const message = { request: MESSAGES, ...withoutRecord(await asked<Message>('/v1/messages', MESSAGES)) };
+      expect([response.response['id'], message.response['id']]).toEqual([
+        expect.stringMatching(/^resp_[0-9a-f]{32}$/),
+        expect.stringMatching(/^msg_[0-9a-f]{32}$/),
+      ]);
+      const histories = await historiesOf({ responses: [response], messages: [message] });
+      for (const { items } of histories)
+        expect(items.at(-1)).toMatchObject({ kind: 'choice', sampling: null, tokenIds: { length: 3 } });
     });
 
     test('are context where their record is gone, which is counted', async () => {
@@ -411,4 +427,9 @@ describe.each([
 
 function answerChoice(): object {
   return { finish_reason: 'stop', message: { role: 'assistant', content: 'x' } };
+}
+
+function withoutRecord(answer: object): { model: string; response: Record<string, unknown> } {
+  const { record_id: _, ...response } = answer as Record<string, unknown>;
+  return { model: 'agent', response };
 }

@@ -12,6 +12,8 @@ type RecordLine = { choice_record: string } & (
   | (PromptFields & {
       token_ids: string;
       logprobs: string;
+      /** Digest of the adapter that drew them; null: the base model; absent: not known, as in older jobs. */
+      digest?: string | null;
       /** Null: plainly from the model's distribution; absent: not known. */
       sampling?: { settings: object; lost: string | null; drawn_logprobs?: string; kept_tokens?: string } | null;
     })
@@ -35,11 +37,12 @@ function fieldsOf(record: RecordedChoice, prompts: SharedPrompts) {
     const { promptTokenIds: prompt } = record;
     return { is_plain: true as const, ...(prompt === undefined ? {} : promptFields(prompt, prompts)) };
   }
-  const { tokenIds, logprobs, sampling } = record;
+  const { tokenIds, logprobs, digest, sampling } = record;
   return {
     ...promptFields(record.promptTokenIds, prompts),
     token_ids: toBase64(tokenIds),
     logprobs: toBase64(logprobs),
+    ...(digest === undefined ? {} : { digest }),
     ...(sampling === undefined ? {} : { sampling: sampling === null ? null : samplingFields(sampling) }),
   };
 }
@@ -76,7 +79,7 @@ export class RecordLineReader {
       const prompt = rest === undefined ? {} : { promptTokenIds: this.#prompt(numShared, rest) };
       return [id, { kind: 'plain', ...prompt }];
     }
-    const { sampling } = record;
+    const { digest, sampling } = record;
     return [
       id,
       {
@@ -84,6 +87,7 @@ export class RecordLineReader {
         promptTokenIds: this.#prompt(record.prompt_shared, record.prompt_token_ids),
         tokenIds: new Int32Array(fromBase64(record.token_ids)),
         logprobs: new Float32Array(fromBase64(record.logprobs)),
+        ...(digest === undefined ? {} : { digest }),
         ...(sampling === undefined ? {} : { sampling: sampling === null ? null : readSampling(sampling) }),
       },
     ];

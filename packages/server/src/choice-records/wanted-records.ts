@@ -28,11 +28,14 @@ export async function findWantedRecords(
 ): Promise<WantedRecords> {
   const needed: string[] = [];
   const complete = new Map<string, unknown[]>();
+  const otherIds = new Map<string, string>();
   for (const group of groups) {
     for (const trajectory of group.trajectories) {
       for (const { messages_and_choices: items } of [trajectory, ...(trajectory.additional_histories ?? [])]) {
         for (const item of items ?? []) {
           const named = namedRecord(item);
+          if (named !== null && named.otherId !== null && named.otherId !== named.id)
+            otherIds.set(named.id, named.otherId);
           if (named?.isNeeded === true) needed.push(named.id);
           else if (named !== null) addTo(complete, named.id, item);
         }
@@ -43,15 +46,24 @@ export async function findWantedRecords(
   const prompts = new SharedPrompts();
   const isNeeded = new Set(needed);
   const ids = [...new Set([...isNeeded, ...complete.keys()])];
+  const keep = (id: string, record: SampledTokens): void => {
+    // One whose choices all have other tokens is kept, too: a record that is not there means that it is gone.
+    const items = complete.get(id) ?? [];
+    const numUnchanged = items.filter((item) => hasTokensOf(item, record)).length;
+    const isPlain = !isNeeded.has(id) && record.sampling === null && numUnchanged === items.length;
+    const promptTokenIds = prompts.keep(record.promptTokenIds);
+    records.set(id, isPlain ? { kind: 'plain', promptTokenIds } : { kind: 'sampled', ...record, promptTokenIds });
+  };
   for (let start = 0; start < ids.length; start += FOUND_AT_ONCE) {
-    for (const [id, record] of await find(ids.slice(start, start + FOUND_AT_ONCE))) {
-      // Ids that a client changed were drawn in no way that the record knows of. Only with its own tokens can it tell them from those of another choice.
-      const items = complete.get(id) ?? [];
-      const numUnchanged = items.filter((item) => hasTokensOf(item, record)).length;
-      if (!isNeeded.has(id) && numUnchanged === 0) continue;
-      const isPlain = !isNeeded.has(id) && record.sampling === null && numUnchanged === items.length;
-      const promptTokenIds = prompts.keep(record.promptTokenIds);
-      records.set(id, isPlain ? { kind: 'plain', promptTokenIds } : { kind: 'sampled', ...record, promptTokenIds });
+    const some = ids.slice(start, start + FOUND_AT_ONCE);
+    const found = await find(some);
+    const others = some.filter((id) => !found.has(id) && otherIds.has(id));
+    const foundOthers: Awaited<ReturnType<FindRecords>> =
+      others.length === 0 ? new Map() : await find(others.map((id) => otherIds.get(id)!));
+    for (const [id, record] of found) keep(id, record);
+    for (const id of others) {
+      const record = foundOthers.get(otherIds.get(id)!);
+      if (record !== undefined) keep(id, record);
     }
     await nextTurn();
   }

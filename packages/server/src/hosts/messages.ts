@@ -64,6 +64,8 @@ export type TrainingJobRequest = TrainingJobConfig &
     readonly dataKey: string;
     /** key of the KL reference; null = the base model; absent = the job has none */
     readonly referenceFrom?: string | null;
+    /** keys of the model's checkpoints, by digest: choices may have been drawn with any of them */
+    readonly policyVersions?: ReadonlyMap<string, string>;
     readonly seed: number;
     /** how far it got on another machine; null or absent: nowhere, as far as the blobs know */
     readonly snapshot?: JobSnapshot | null;

@@ -4,7 +4,10 @@ import { referenceStep, type TrainingConfig } from '@trainyard/trainer';
 import { JobFault } from '../faults/http-faults.ts';
 import type { TrainingJobRequest } from '../hosts/messages.ts';
 
-type JobWeights = Pick<TrainingJobRequest, 'startFrom' | 'withFreshOptimizer' | 'referenceFrom'>;
+type JobWeights = Pick<TrainingJobRequest, 'startFrom' | 'withFreshOptimizer' | 'referenceFrom' | 'policyVersions'>;
+
+/** Checkpoints of a page. */
+const PAGE = 100;
 
 /**
  * The adapter versions of a job, by key: what it starts from, and what it compares with. Both stay on disk until it ends, whatever is
@@ -26,7 +29,20 @@ export async function jobWeights(
     startFrom: key,
     withFreshOptimizer: key !== null && key === model.warmStart?.directoryKey,
     ...(await reference(parts, job, model)),
+    ...(job.kind === 'rl' ? { policyVersions: await policyVersions(parts.store, model) } : {}),
   };
+}
+
+/** Keys of the model's checkpoints, by digest: rollouts may be older than the weights that a job starts from. */
+async function policyVersions(store: Store, { id: modelId }: Model): Promise<ReadonlyMap<string, string>> {
+  const versions = new Map<string, string>();
+  for (let after: string | null = null; ;) {
+    const page = await store.listCheckpoints({ modelId, limit: PAGE, order: 'desc', after });
+    for (const { digest, directoryKey } of page.items)
+      if (digest !== null && directoryKey !== null) versions.set(digest, directoryKey);
+    after = page.items.at(-1)?.id ?? null;
+    if (!page.hasMore || after === null) return versions;
+  }
 }
 
 async function reference(

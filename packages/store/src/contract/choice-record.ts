@@ -1,3 +1,5 @@
+import { createHash } from 'node:crypto';
+
 /** The record of one sampled choice of an answer: the truth that training goes by, whatever a client kept of it. */
 export interface NewChoiceRecord {
   /** Shared by the choices of one answer, unique otherwise. */
@@ -52,4 +54,21 @@ export function choiceRecordId({ answerId, choiceIndex }: Pick<NewChoiceRecord, 
 export function parseChoiceRecordId(id: string): { answerId: string; choiceIndex: number } | null {
   const [, answerId, index] = /^(.{1,64})-(\d{1,6})$/.exec(id) ?? [];
   return answerId === undefined ? null : { answerId, choiceIndex: Number(index) };
+}
+
+const BY_TOKENS = /^tokens:[0-9a-f]{32}$/;
+
+/**
+ * The id under which a choice is found by its own tokens and log-probabilities, for clients that keep no other. Equal choices that were drawn in different ways are not
+ * found by it.
+ */
+export function recordIdByTokens({ tokenIds, logprobs }: Pick<NewChoiceRecord, 'tokenIds' | 'logprobs'>): string {
+  const hash = createHash('sha256');
+  for (const { buffer, byteOffset, byteLength } of [tokenIds, logprobs])
+    hash.update(new Uint8Array(buffer, byteOffset, byteLength));
+  return `tokens:${hash.digest('hex').slice(0, 32)}`;
+}
+
+export function isRecordIdByTokens(id: string): boolean {
+  return BY_TOKENS.test(id);
 }

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { NewChoiceRecord } from '../contract/choice-record.ts';
+import { type NewChoiceRecord, recordIdByTokens } from '../contract/choice-record.ts';
 import type { Model } from '../contract/records.ts';
 import type { Store } from '../contract/store.ts';
 import { addModel, type MakeHarness, ManualClock, type StoreHarness } from './harness.ts';
@@ -106,6 +106,23 @@ export function choiceRecordSuite(makeHarness: MakeHarness): void {
       await find(id);
       await store.recordChoice({ ...record, tokenIds: Int32Array.of(7, 7, 7) });
       expect((await find(id))?.tokenIds).toEqual(record.tokenIds);
+    });
+
+    it('are found by their tokens and log-probabilities, the newest of equal ones, unless these were drawn in different ways', async () => {
+      const record = sampled({ sampling: null });
+      const key = recordIdByTokens(record);
+      expect(await find(key)).toBeUndefined();
+      await store.recordChoice(record);
+      clock.advance(1);
+      const newer = sampled({ sampling: null, promptTokenIds: Int32Array.of(9) });
+      await store.recordChoice(newer);
+      expect(await find(key)).toEqual({ ...newer, createdAt: clock.nowMs });
+      expect(await find(recordIdByTokens(sampled({ logprobs: Float32Array.of(-0.1, -9999, -0.5) })))).toBeUndefined();
+      expect(await find(key, (await store.ensureEntity('other')).id)).toBeUndefined();
+      await store.recordChoice(
+        sampled({ sampling: { settings: { temperature: 0.5 }, trace: null, lost: 'too_large' } }),
+      );
+      expect(await find(key)).toBeUndefined();
     });
 
     it('are unknown to other entities', async () => {

@@ -59,7 +59,8 @@ export class EventCheck {
     if (numTokens > maxTokens) throw new RangeError(`the choice ${index} has more than ${maxTokens} tokens`);
     checkSampled(logprobs);
     if (kind === 'finished') {
-      checkNumbers(event.sampling?.trace?.logprobs ?? []);
+      // NaN: training computes it.
+      checkNumbers([...(event.sampling?.trace?.logprobs ?? [])].filter((logprob) => !Number.isNaN(logprob)));
       this.#numTokens.delete(index);
     } else this.#numTokens.set(index, numTokens);
   }

@@ -1,4 +1,6 @@
 import type { ErrorBody, GenerateTokensAnswer, GenerateTokensChunk } from '@trainyard/protocol';
+import type { TrainingJobObject } from '@trainyard/protocol';
+import { readTrajectoryGroups } from '../../training-data/trajectory-blob.ts';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 
 import { eventFault, operationOf } from '../../testing/documented-answers.ts';
@@ -128,4 +130,84 @@ test('an unknown model, no key, no scope and a streamed repeat are refused', asy
   const trainer = await server.makeKey('acme', ['training']);
   expect((await post({}, { authorization: `Bearer ${trainer}` })).statusCode).toBe(403);
   expect((await post({ stream: true }, { 'idempotency-key': 'g' })).json<ErrorBody>().error.param).toBe('stream');
+});
+
+test('what verifiers sends for a later turn of a rollout is taken', async () => {
+  const sent = { logprobs: 1, stop_token_ids: [2], skip_special_tokens: false, routed_experts_prompt_start: 7 };
+  expect((await sample(sent)).statusCode).toBe(200);
+  expect((await sample({ routed_experts_prompt_start: -1 })).statusCode).toBe(400);
+});
+
+describe('of a trained model', () => {
+  beforeAll(async () => void (await server.makeModel('agent')));
+  const ASKED = { model: 'agent' };
+
+  test('names the record of each choice, whole and streamed; the base model has none', async () => {
+    const [whole] = (await post({ ...ASKED })).json<GenerateTokensAnswer>().choices;
+    expect(whole).toMatchObject({ logprobs: null, record_id: expect.stringMatching(/-0$/) });
+    expect(server.inference.lastRequest).toMatchObject({ logprobs: 0, tracesSampling: true });
+    const chunks = readEvents((await post({ ...ASKED, stream: true })).body).events as unknown as GenerateTokensChunk[];
+    const named = chunks.flatMap(({ choices }) => choices.flatMap(({ record_id: id }) => id ?? []));
+    expect(named).toEqual([expect.stringMatching(/-0$/)]);
+    const found = await server.store.findChoiceRecords((await server.store.ensureEntity('acme')).id, [
+      whole!.record_id!,
+      ...named,
+    ]);
+    expect([...found.values()].map(({ tokenIds, promptTokenIds }) => [[...tokenIds], [...promptTokenIds]])).toEqual([
+      [
+        [5, 6, 2],
+        [1, 2, 3],
+      ],
+      [
+        [5, 6, 2],
+        [1, 2, 3],
+      ],
+    ]);
+    expect((await post()).json<GenerateTokensAnswer>().choices[0]).not.toHaveProperty('record_id');
+  });
+
+  test('is trained as it was drawn by its record, and by its tokens and log-probabilities where a client keeps no more', async () => {
+    const modelId = await server.makeModel('tokens');
+    const drawn = {
+      settings: { temperature: 0.7 },
+      trace: { logprobs: Float32Array.of(-1, -2, -3), kept: Uint8Array.of(0, 0, 0, 0) },
+      lost: null,
+    };
+    server.inference.script = function* (request) {
+      for (const event of replies(request, [{ ids: [7, 8], text: 'hi' }]))
+        yield event.kind === 'finished' ? { ...event, sampling: drawn as never } : event;
+    };
+    const answer = (
+      await post({ model: 'tokens', sampling_params: { max_tokens: 4, logprobs: 0, temperature: 0.7 } })
+    ).json<GenerateTokensAnswer>();
+    const [choice] = answer.choices;
+    const { content } = choice!.logprobs!;
+    const message = { role: 'assistant', content: 'hi' };
+    const items = [
+      { message, finish_reason: 'stop', record_id: choice!.record_id },
+      { message, finish_reason: 'stop', token_ids: choice!.token_ids, logprobs: { content } },
+      {
+        ...message,
+        token_ids: choice!.token_ids,
+        logprobs: { content: content.map(({ logprob }) => ({ token: 'x', logprob })) },
+      },
+      {
+        message,
+        finish_reason: 'stop',
+        token_ids: [7, 8, 9],
+        logprobs: { content: content.map(({ logprob }) => ({ token: 'x', logprob })) },
+      },
+    ];
+    const trajectories = items.map((item, reward) => ({
+      reward,
+      messages_and_choices: [{ role: 'user', content: 'x' }, item],
+    }));
+    const body = { model_id: modelId, trajectory_groups: [{ trajectories }] };
+    const { id } = (await server.request('POST', '/v1/preview/training-jobs', body)).json<TrainingJobObject>();
+    const [group] = await readTrajectoryGroups(server.blobs, `groups/${id}`, { keepsBareIds: false });
+    const read = group!.trajectories.map(({ histories }) => histories[0]!.items[1]!);
+    for (const item of read.slice(0, 3))
+      expect(item).toMatchObject({ kind: 'choice', sampling: drawn, policyDigest: null });
+    expect(read[3]).not.toHaveProperty('sampling');
+  });
 });

@@ -11,7 +11,7 @@ import { abortOnDisconnect } from '../../answers/sse.ts';
 import { type OpenedGeneration, openGeneration } from '../../streams/chat-events.ts';
 import { readPrompts } from '../../wire/completions/completion-prompts.ts';
 import { outputConstraint } from '../../wire/output-constraint.ts';
-import { streamFormatOf } from '../../wire/sampling-request.ts';
+import { isRecordable, streamFormatOf } from '../../wire/sampling-request.ts';
 import { collectTokens, type TokenFormat, toTokenChunks } from '../../wire/completions/token-generation-answer.ts';
 import {
   requestedTokens,
@@ -19,7 +19,7 @@ import {
   TOKEN_GENERATION_NAMES,
   toTokenGeneration,
 } from '../../wire/completions/token-generation-request.ts';
-import { admitModel, metered, refuseStreamedIdempotency, sendChunks } from './generation.ts';
+import { admitModel, metered, newRecorder, refuseStreamedIdempotency, sendChunks } from './generation.ts';
 import { normalizedBody } from './normalized-body.ts';
 
 /** POST /inference/v1/generate: token ids in, token ids out. */
@@ -52,11 +52,13 @@ export function tokenGenerationRoutes(app: FastifyInstance, parts: RouteParts): 
         const maxTokens = requestedTokens(body)?.value ?? 1;
         const [prompt] = await readPrompts(body, maxTokens, model.base, inference, signal);
         if (prompt === undefined) throw new Error('there is one prompt');
-        const generate = toTokenGeneration(body, prompt, context);
+        const isRecorded = model.kind === 'checkpoint' && parts.keepsChoiceRecords && isRecordable(body);
+        const generate = toTokenGeneration(body, prompt, context, isRecorded);
         return metered(request, { kind: 'completion', model, numPrompts: 1 }, parts, async ([meter]) => {
           if (meter === undefined) throw new Error('the prompt has a meter');
           // The first output is awaited before a byte is sent, so that every refusal has its own HTTP status.
-          const options = { constraintField: outputConstraint(body)?.field, faultOf, newHold };
+          const recorder = isRecorded ? newRecorder(request, model, parts) : null;
+          const options = { constraintField: outputConstraint(body)?.field, recorder, faultOf, newHold };
           const generation = await openGeneration(inference, generate, signal, meter, options);
           return run(generation, { ...format, requestId: identity.id });
         });

@@ -23,13 +23,14 @@ export async function collectTokens(generation: OpenedGeneration, format: TokenF
   const { choices, usage, promptLogprobs } = await collectChoices(generation, format.numChoices);
   return {
     request_id: format.requestId,
-    choices: choices.map(({ tokenIds, logprobs, finishReason, stopReason }, index) => ({
+    choices: choices.map(({ tokenIds, logprobs, finishReason, stopReason, recordId }, index) => ({
       index,
       token_ids: tokenIds,
       logprobs: tokenLogprobs(format.hasLogprobs ? logprobs : null),
       finish_reason: finishReason,
       stop_reason: stopReason,
       routed_experts: null,
+      ...(recordId === null ? {} : { record_id: recordId }),
     })),
     prompt_logprobs: promptLogprobs ? toPromptLogprobs(promptLogprobs) : null,
     kv_transfer_params: null,
@@ -67,6 +68,7 @@ export function toTokenChunks(
       logprobs: tokenLogprobs(hasLogprobs ? event.logprobs : null),
       finish_reason: isLast ? event.finishReason : null,
       stop_reason: isLast ? event.stopReason : null,
+      ...(isLast && event.recordId !== undefined ? { record_id: event.recordId } : {}),
     };
     return {
       request_id: requestId,

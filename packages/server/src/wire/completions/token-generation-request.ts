@@ -44,7 +44,13 @@ const REASONS: Readonly<Record<string, string>> = {
 export function toCompletion(body: GenerateTokensRequest): CompletionRequest {
   refuseOtherFields(body, Object.keys(GenerateTokensRequestSchema.properties), null, REASONS);
   refuseOtherFields(body.sampling_params, SAMPLING_FIELDS, 'sampling_params', REASONS);
-  const { detokenize = null, flat_logprobs: _flat, skip_special_tokens: skips, ...sampling } = body.sampling_params;
+  const {
+    detokenize = null,
+    flat_logprobs: _flat,
+    routed_experts_prompt_start: _start,
+    skip_special_tokens: skips,
+    ...sampling
+  } = body.sampling_params;
   const hasStops = typeof sampling.stop === 'string' || (sampling.stop ?? []).length > 0;
   if (detokenize === false && hasStops)
     throw conflict(
@@ -67,20 +73,27 @@ export function requestedTokens({ max_tokens: maxTokens }: CompletionRequest): R
   return typeof maxTokens === 'number' ? { field: 'max_tokens', value: maxTokens } : null;
 }
 
-/** Builds the engine's request. @throws {RequestError} `request.conflict` */
+/**
+ * Builds the engine's request.
+ *
+ * @param isRecorded whether the samples are kept, for which their log-probabilities are asked for in any case
+ * @throws {RequestError} `request.conflict`
+ */
 export function toTokenGeneration(
   body: CompletionRequest,
   { tokenIds }: CompletionPrompt,
   context: RequestContext,
+  isRecorded: boolean,
 ): InferenceRequest {
+  const unasked = isRecorded ? 0 : null;
   const request = toGenerateRequest(body, context, {
     form: 'completion',
     prompt: { kind: 'tokens', tokenIds },
     maxTokens: requestedTokens(body),
-    logprobs: typeof body.logprobs === 'number' ? countedEntries('logprobs', body.logprobs, context) : null,
+    logprobs: typeof body.logprobs === 'number' ? countedEntries('logprobs', body.logprobs, context) : unasked,
     logprobsField: 'logprobs',
   });
   const numScored =
     typeof body.prompt_logprobs === 'number' ? countedEntries('prompt_logprobs', body.prompt_logprobs, context) : null;
-  return { ...request, promptLogprobs: body.stream ? null : numScored };
+  return { ...request, tracesSampling: isRecorded, promptLogprobs: body.stream ? null : numScored };
 }

@@ -19,6 +19,7 @@ import { toChatMessages } from '../responses/responses-items.ts';
 import { fromResponsesRequest } from '../responses/responses-request.ts';
 import { messageText } from '../chat/message-text.ts';
 import { type Place, TrajectoryFormatError } from './trajectory-format-error.ts';
+import { recordOfAnswer } from './recorded-choice.ts';
 import { isObject } from '../../json/is-object.ts';
 
 /** One sampled reply of a call, behind what it was sampled after. */
@@ -165,7 +166,7 @@ const NO_TOKENS =
 
 /** @throws {TrajectoryFormatError} for an answer without one */
 function recordOf(response: WireOtherExchange['response'], place: Place): { record_id: string } {
-  const id = response?.['record_id'];
+  const id = response?.['record_id'] ?? recordOfAnswer(response?.['id'], 0);
   if (typeof id === 'string') return { record_id: id };
   throw invalid([...place, 'response', 'record_id'], NO_TOKENS, 'missing');
 }

@@ -1,4 +1,4 @@
-import { choiceRecordId, type RecordedSampling } from '@trainyard/store';
+import { choiceRecordId, recordIdByTokens, type RecordedSampling } from '@trainyard/store';
 import { isObject } from '../../json/is-object.ts';
 
 /** A choice of a trajectory that names the service's own record of what was sampled. */
@@ -12,6 +12,8 @@ export interface SampledTokens {
   readonly logprobs: Float32Array;
   /** How they were drawn: null = plainly from the model's distribution; absent = not known. */
   readonly sampling?: RecordedSampling | null;
+  /** Digest of the adapter that they were drawn with; null = the base model; absent = not known. */
+  readonly digest?: string | null;
 }
 
 /**
@@ -29,23 +31,37 @@ interface Contradiction {
   readonly input?: unknown;
 }
 
-/** The record that an item names; null when it names none. */
-export function namedRecord(item: unknown): { id: string; isNeeded: boolean } | null {
-  if (!isObject(item)) return null;
-  const isReply = isObject(item['message']) || item['role'] === 'assistant';
-  if (!isReply) return null;
-  // One that has its own tokens and log-probabilities needs the record only to know how they were drawn.
-  const { record_id: id } = item;
-  if (typeof id === 'string') return { id, isNeeded: !isComplete(item) };
-  const answered = isComplete(item) ? recordOfAnswer(item['id'], item['index']) : null;
-  return answered === null ? null : { id: answered, isNeeded: false };
+/** The record that an item is trained by. */
+interface NamedRecord {
+  readonly id: string;
+  /** Where it is looked for if it is not there under `id`. */
+  readonly otherId: string | null;
+  /** The item lacks its own tokens or log-probabilities. */
+  readonly isNeeded: boolean;
+  /** The item names a record. False: it may be of another service. */
+  readonly isNamed: boolean;
 }
 
-/** Ids of chats that the service made up itself: nobody else's answer has them. */
-const ANSWER_ID = /^chatcmpl-([0-9a-f]{32})$/;
+/** The record that an item names, or that it can be found by; null when there is nothing to look for. */
+export function namedRecord(item: unknown): NamedRecord | null {
+  if (!isObject(item)) return null;
+  if (!isObject(item['message']) && item['role'] !== 'assistant') return null;
+  // One that has its own tokens and log-probabilities needs the record only to know how they were drawn.
+  const own = ownTokens(item);
+  const isNeeded = own === null;
+  const { record_id: id } = item;
+  if (typeof id === 'string') return { id, otherId: null, isNeeded, isNamed: true };
+  if (own === null) return null;
+  const byTokens = recordIdByTokens(own);
+  const answered = recordOfAnswer(item['id'], item['index']);
+  return { id: answered ?? byTokens, otherId: byTokens, isNeeded, isNamed: false };
+}
 
-/** Clients that build choices of their own keep the answer's id where they drop `record_id`. */
-function recordOfAnswer(answer: unknown, index: unknown): string | null {
+/** Ids of answers that the service made up itself: nobody else's answer has them. */
+const ANSWER_ID = /^(?:chatcmpl-|msg_|resp_)([0-9a-f]{32})$/;
+
+/** The record of a choice by the id of its answer, which clients keep where they drop `record_id`. */
+export function recordOfAnswer(answer: unknown, index: unknown): string | null {
   const answerId = typeof answer === 'string' ? ANSWER_ID.exec(answer)?.[1] : undefined;
   return answerId === undefined || !Number.isSafeInteger(index)
     ? null
@@ -60,12 +76,15 @@ export function hasTokensOf(item: unknown, { tokenIds }: Pick<SampledTokens, 'to
   return ids.length === tokenIds.length && ids.every((id, place) => id === tokenIds[place]);
 }
 
-function isComplete(item: Record<string, unknown>): boolean {
+/** The tokens and log-probabilities of an item that has all of them; else null. */
+function ownTokens(item: Record<string, unknown>): { tokenIds: Int32Array; logprobs: Float32Array } | null {
   const { list } = entriesOf(item);
-  if (list.length === 0) return false;
-  const ids = item['token_ids'];
-  if (Array.isArray(ids) && ids.length > 0) return ids.length === list.length;
-  return list.every((entry) => idOf(entry) !== null);
+  if (list.length === 0) return null;
+  const given = item['token_ids'];
+  const ids: readonly unknown[] = Array.isArray(given) && given.length > 0 ? given : list.map(idOf);
+  if (ids.length !== list.length || ids.includes(null)) return null;
+  const logprobs = list.map((entry) => (isObject(entry) ? Number(entry['logprob']) : Number.NaN));
+  return { tokenIds: Int32Array.from(ids, Number), logprobs: Float32Array.from(logprobs) };
 }
 
 /** Null when everything that the item tells of its ids is what its record says. */

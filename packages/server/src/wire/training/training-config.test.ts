@@ -29,6 +29,7 @@ const OTHER_VALUES: Readonly<Record<string, object>> = {
   scale_rewards: { scale_rewards: false },
   normalize_advantages: { normalize_advantages: false },
   allow_training_without_logprobs: { allow_training_without_logprobs: true },
+  allow_training_with_unknown_sampling: { allow_training_with_unknown_sampling: true },
   truncated_importance_sampling: { truncated_importance_sampling: 2 },
   kl_penalty_coef: { kl_penalty_coef: 0.1 },
   kl_penalty_reference_step: { kl_penalty_reference_step: 1 },

@@ -103,9 +103,8 @@ function readItem(item: unknown, place: Place, options: GroupOptions): HistoryIt
   const record = isReply ? readRecord(item, place, options) : null;
   const ending = typeof item['finish_reason'] === 'string' ? { finishReason: item['finish_reason'] } : {};
   if (record !== null) {
-    const { promptTokenIds, tokenIds, logprobs, sampling } = record;
-    // As the engine told it when it was kept.
-    const drawn = sampling === undefined ? {} : { sampling: sampling as Drawn };
+    const { promptTokenIds, tokenIds, logprobs } = record;
+    const drawn = drawnAccordingTo(record);
     return { kind: 'choice', message, promptTokenIds, tokenIds, logprobs, ...drawn, ...ending };
   }
   const promptTokenIds = prompt === null || prompt.length === 0 ? {} : { promptTokenIds: prompt };
@@ -125,19 +124,32 @@ function readItem(item: unknown, place: Place, options: GroupOptions): HistoryIt
   };
 }
 
+type DrawnFields = Pick<ChoiceItem, 'sampling' | 'policyDigest' | 'isRecordLost'>;
+
 /** Adds, to a choice that has its own tokens, how its record says they were drawn and after which prompt. */
 function drawnAs(
   item: Record<string, unknown>,
   options: GroupOptions,
-): { sampling?: Drawn; promptTokenIds?: Int32Array } {
+): DrawnFields & Pick<ChoiceItem, 'promptTokenIds'> {
   const named = namedRecord(item);
-  const record = named === null ? undefined : options.records?.get(named.id);
-  if (record === undefined || (record.kind === 'sampled' && !hasTokensOf(item, record))) return {};
-  const sampling = record.kind === 'plain' ? null : (record.sampling as Drawn | undefined);
+  if (named === null) return {};
+  const record = options.records?.get(named.id);
+  if (record === undefined) return named.isNamed ? { isRecordLost: true } : {};
+  // Ids that a client changed were drawn in no way that the record knows of.
+  if (record.kind === 'sampled' && !hasTokensOf(item, record)) return {};
   const { promptTokenIds } = record;
   return {
-    ...(sampling === undefined ? {} : { sampling }),
+    ...(record.kind === 'plain' ? { sampling: null } : drawnAccordingTo(record)),
     ...(promptTokenIds === undefined ? {} : { promptTokenIds }),
+  };
+}
+
+/** As the engine reported it when it was recorded. */
+function drawnAccordingTo({ sampling, digest }: SampledTokens): DrawnFields {
+  if (sampling === undefined) return { isRecordLost: true };
+  return {
+    sampling: sampling as Drawn,
+    ...(sampling === null || digest === undefined ? {} : { policyDigest: digest }),
   };
 }
 

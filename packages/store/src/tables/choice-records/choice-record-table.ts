@@ -1,20 +1,24 @@
 import {
   type ChoiceRecord,
+  isRecordIdByTokens,
   type NewChoiceRecord,
   parseChoiceRecordId,
+  recordIdByTokens,
   type RecordedSampling,
 } from '../../contract/choice-record.ts';
 import type { Statements } from '../../contract/sql.ts';
 import { packPromptIds, unpackPromptIds } from './prompt-ids.ts';
 
 /** Bytes of an answer besides its arrays: ids, digest, index entries, and what is left over in pages. */
-const ROW_BYTES = 900;
+const ROW_BYTES = 1000;
 /** Answers that are looked at in one step of making room. */
 const PRUNED_AT_ONCE = 256;
 
 const TOTAL = 'cast(coalesce(sum(size_bytes), 0) as bigint) as total';
 
 type RecordRow = {
+  id: string;
+  choice_index: number;
   entity_id: string;
   model_id: string;
   step: number;
@@ -27,6 +31,13 @@ type RecordRow = {
   drawn_logprobs: Uint8Array<ArrayBuffer> | null;
   kept_tokens: Uint8Array<ArrayBuffer> | null;
 };
+
+/** Choices with equal tokens and log-probabilities that are compared; of more, none is taken. */
+const MAX_EQUAL = 64;
+
+const SELECT = `select a.id, c.choice_index, a.entity_id, a.model_id, a.step, a.digest, a.created_at, a.prompt_token_ids, c.token_ids,
+    c.logprobs, c.sampling, c.drawn_logprobs, c.kept_tokens
+  from answer_records a join choice_records c on c.answer_position = a.position`;
 
 /** Sampled choices by id. */
 export class ChoiceRecordTable {
@@ -55,14 +66,15 @@ export class ChoiceRecordTable {
     );
     const isNewChoice = await this.#sql.run(
       `insert into choice_records
-         (answer_position, choice_index, token_ids, logprobs, sampling, drawn_logprobs, kept_tokens)
-       select position, ?, ?, ?, ?, ?, ? from answer_records where id = ? on conflict do nothing`,
+         (answer_position, choice_index, token_ids, logprobs, sampling, drawn_logprobs, kept_tokens, tokens_digest)
+       select position, ?, ?, ?, ?, ?, ?, ? from answer_records where id = ? on conflict do nothing`,
       input.choiceIndex,
       bytesOf(input.tokenIds),
       bytesOf(input.logprobs),
       toSamplingText(input.sampling),
       trace === null ? null : bytesOf(trace.logprobs),
       trace === null ? null : bytesOf(trace.kept),
+      recordIdByTokens(input),
       input.answerId,
     );
     if (isNewAnswer === 1) return wholeBytes;
@@ -74,30 +86,31 @@ export class ChoiceRecordTable {
 
   /** Null when it is unknown or of another entity. */
   async find(entityId: string, recordId: string): Promise<ChoiceRecord | null> {
+    if (isRecordIdByTokens(recordId)) return await this.#findByTokens(entityId, recordId);
     const id = parseChoiceRecordId(recordId);
     if (id === null) return null;
     const row = await this.#sql.get<RecordRow>(
-      `select a.entity_id, a.model_id, a.step, a.digest, a.created_at, a.prompt_token_ids, c.token_ids, c.logprobs,
-         c.sampling, c.drawn_logprobs, c.kept_tokens
-       from answer_records a join choice_records c on c.answer_position = a.position
-       where a.id = ? and c.choice_index = ? and a.entity_id = ?`,
+      `${SELECT} where a.id = ? and c.choice_index = ? and a.entity_id = ?`,
       id.answerId,
       id.choiceIndex,
       entityId,
     );
-    if (row === undefined) return null;
-    return {
-      ...id,
-      entityId: row.entity_id,
-      modelId: row.model_id,
-      step: row.step,
-      digest: row.digest,
-      createdAt: row.created_at,
-      promptTokenIds: unpackPromptIds(row.prompt_token_ids),
-      tokenIds: new Int32Array(bufferOf(row.token_ids)),
-      logprobs: new Float32Array(bufferOf(row.logprobs)),
-      ...samplingOf(row),
-    };
+    return row === undefined ? null : toRecord(row);
+  }
+
+  /** The newest of equal ones; null also where they were drawn in different ways, or with different weights. */
+  async #findByTokens(entityId: string, recordId: string): Promise<ChoiceRecord | null> {
+    const rows = await this.#sql.all<RecordRow>(
+      `${SELECT} where c.tokens_digest = ? and a.entity_id = ? order by a.position desc limit ?`,
+      recordId,
+      entityId,
+      MAX_EQUAL,
+    );
+    const [newest] = rows;
+    if (newest === undefined || rows.length === MAX_EQUAL) return null;
+    const isAlike = ({ sampling, digest }: RecordRow): boolean =>
+      sampling === newest.sampling && digest === newest.digest;
+    return rows.every(isAlike) ? toRecord(newest) : null;
   }
 
   /** Bytes of all rows. */
@@ -136,6 +149,22 @@ export class ChoiceRecordTable {
   async deleteOfModel(modelId: string): Promise<void> {
     await this.#sql.run('delete from answer_records where model_id = ?', modelId);
   }
+}
+
+function toRecord(row: RecordRow): ChoiceRecord {
+  return {
+    answerId: row.id,
+    choiceIndex: row.choice_index,
+    entityId: row.entity_id,
+    modelId: row.model_id,
+    step: row.step,
+    digest: row.digest,
+    createdAt: row.created_at,
+    promptTokenIds: unpackPromptIds(row.prompt_token_ids),
+    tokenIds: new Int32Array(bufferOf(row.token_ids)),
+    logprobs: new Float32Array(bufferOf(row.logprobs)),
+    ...samplingOf(row),
+  };
 }
 
 /** Bytes of a record besides its row and its prompt. */

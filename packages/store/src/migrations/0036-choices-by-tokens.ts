@@ -1,0 +1,11 @@
+import type { Migration } from './migration.ts';
+
+/** Choices are found by their tokens and log-probabilities, too. Those of before are not, and expire within a day or so. */
+export const CHOICES_BY_TOKENS: Migration = {
+  version: 36,
+  name: 'choices-by-tokens',
+  sql: () => `
+alter table choice_records add column tokens_digest text;
+create index choice_records_by_tokens on choice_records (tokens_digest);
+`,
+};
