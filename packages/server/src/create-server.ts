@@ -85,6 +85,7 @@ export function createServer(parts: ServerParts): FastifyInstance {
     allowedOrigins: ['localhost'],
     hasReasoningContent: false,
     maxLogprobs: DEFAULT_MAX_LOGPROBS,
+    logprobsMode: 'raw',
     keepsChoiceRecords: true,
     loraAlpha: null,
     trainingDataDirectory: null,

@@ -133,6 +133,7 @@ export async function startService(
       imports,
       log,
       maxLogprobs: config.maxLogprobs,
+      logprobsMode: config.logprobsMode === 'processed_logprobs' ? 'processed' : 'raw',
       hasReasoningContent: config.reasoningContent === 'on',
       keepsChoiceRecords: config.choiceRecords === 'on',
       loraAlpha: config.trainer === null ? null : TINKER_PROFILES[config.trainer.profile].alpha,

@@ -25,7 +25,7 @@ export const TokenIdsSchema = nullable(Type.Array(Type.Integer({ minimum: 0 })),
 
 export const RecordIdSchema = Type.String({
   description:
-    'Under this id the service keeps what was sampled: training takes the tokens and log-probabilities from there where a choice comes without them. Absent for the base model, with `use_beam_search` and with `logprobs_mode: processed_logprobs`.',
+    'Under this id the service keeps what was sampled: training takes the tokens and log-probabilities from there where a choice comes without them. Absent for the base model and with `use_beam_search`.',
 });
 
 const PolicyTokenSpanSchema = Type.Object(

@@ -1,4 +1,5 @@
 import type { Blobs, Store } from '@trainyard/store';
+import type { LogprobsMode } from '@trainyard/backend';
 
 import type { BodyIntake } from '../bodies/body-intake.ts';
 import type { BodyBudgets } from '../bodies/byte-budget.ts';
@@ -35,6 +36,8 @@ export interface ServerParts {
   hasReasoningContent?: boolean;
   /** Log-probabilities a token that a request may ask for; -1 = all of the vocabulary. Default 20. */
   maxLogprobs?: number;
+  /** The distribution that log-probabilities are of where a request does not say. Default `raw`. */
+  logprobsMode?: LogprobsMode;
   /** Choices of trained models are kept under an id, for training to go by. Default true. */
   keepsChoiceRecords?: boolean;
   /** Alpha of adapters whose registration names none; default null: twice the rank. */
@@ -103,6 +106,7 @@ export interface RouteParts extends ServerParts {
   machine: { readonly trouble: string | null };
   hasReasoningContent: boolean;
   maxLogprobs: number;
+  logprobsMode: LogprobsMode;
   keepsChoiceRecords: boolean;
   loraAlpha: number | null;
   trainingDataDirectory: string | null;

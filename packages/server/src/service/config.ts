@@ -73,6 +73,8 @@ export interface ServiceConfig {
   readonly maxChoices: number;
   /** log-probabilities a token that a request may ask for; -1 = all of the vocabulary; default 20 */
   readonly maxLogprobs: number;
+  /** distribution that log-probabilities are of where a request does not say, as in vLLM; default `raw_logprobs` */
+  readonly logprobsMode: 'raw_logprobs' | 'processed_logprobs';
   /** part of the compute time that sampling gets while training also has work, 0–1; default 0.7 */
   readonly engineShare: number;
   /** `on` (default): chat templates that come with requests are run, in child processes with limits; `off`: they are refused */
@@ -253,6 +255,11 @@ const SETTINGS = {
   maxRequests: { kind: 'integer', environment: 'TRAINYARD_MAX_REQUESTS', min: 1, max: 1_000_000 },
   maxChoices: { kind: 'integer', environment: 'TRAINYARD_MAX_CHOICES', min: 1, max: REQUEST_LIMITS.choices },
   maxLogprobs: { kind: 'integer', environment: 'TRAINYARD_MAX_LOGPROBS', min: -1, max: 1_048_576 },
+  logprobsMode: {
+    kind: 'string',
+    environment: 'TRAINYARD_LOGPROBS_MODE',
+    values: ['raw_logprobs', 'processed_logprobs'],
+  },
   engineShare: { kind: 'number', environment: 'TRAINYARD_ENGINE_SHARE', min: 0.05, max: 0.95 },
   requestTemplates: { kind: 'string', environment: 'TRAINYARD_REQUEST_TEMPLATES', values: ['on', 'off'] },
   specialTokens: { kind: 'string', environment: 'TRAINYARD_SPECIAL_TOKENS', values: ['plain', 'control'] },
@@ -419,6 +426,7 @@ export function resolveConfig(sources: ConfigSources): ServiceConfig {
     maxRequests: number('maxRequests') ?? 2_048,
     maxChoices: number('maxChoices') ?? number('maxSequences') ?? 128,
     maxLogprobs: number('maxLogprobs') ?? DEFAULT_MAX_LOGPROBS,
+    logprobsMode: (text('logprobsMode') ?? 'raw_logprobs') as 'raw_logprobs' | 'processed_logprobs',
     engineShare: number('engineShare') ?? 0.7,
     requestTemplates: (text('requestTemplates') ?? 'on') as 'on' | 'off',
     specialTokens: (text('specialTokens') ?? 'plain') as 'plain' | 'control',

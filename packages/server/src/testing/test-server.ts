@@ -107,7 +107,10 @@ export class TestServer<Inference extends InferenceBackend = ScriptedInference> 
     inference: Inference,
     limits: Partial<HttpLimits> = {},
     trainingDataDirectory: string | null = null,
-    settings: Pick<ServerParts, 'keepsChoiceRecords' | 'bodyBudgets' | 'maxLogprobs' | 'dashboard' | 'tracing'> & {
+    settings: Pick<
+      ServerParts,
+      'keepsChoiceRecords' | 'bodyBudgets' | 'maxLogprobs' | 'logprobsMode' | 'dashboard' | 'tracing'
+    > & {
       makeTracking?: (store: SqlStore) => RunTracking;
       /** That the store goes by. Default: the machine's, or the database's. */
       clock?: () => number;

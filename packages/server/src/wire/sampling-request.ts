@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 
+import type { LogprobsMode } from '@trainyard/backend';
 import type { Prompt } from '@trainyard/generation';
 import {
   type ChatCompletionRequest,
@@ -44,6 +45,8 @@ export interface RequestContext extends LogprobLimits {
   tenant: string;
   adapter: ServedAdapter | null;
   contextLength: number;
+  /** The distribution that log-probabilities are of where a request does not say. */
+  logprobsMode: LogprobsMode;
   /** From the header `X-Vllm-Priority`, which wins over the body's; null = not sent. */
   priority: number | null;
 }
@@ -88,9 +91,9 @@ export function checkSharedFields(body: SharedFields, maxTokens: RequestedTokens
     );
 }
 
-/** Whether samples can be trained by: they have the log-probabilities that training computes again. */
-export function isRecordable({ use_beam_search: isBeam, logprobs_mode: mode }: SharedFields): boolean {
-  return !isBeam && mode !== 'processed_logprobs';
+/** Whether samples can be trained by: a beam search draws nothing. */
+export function isRecordable({ use_beam_search: isBeam }: SharedFields): boolean {
+  return !isBeam;
 }
 
 export function streamFormatOf(body: SharedFields): StreamFormat | null {
@@ -126,8 +129,10 @@ export function toGenerateRequest(
     maxTokens: maxTokens?.value ?? contextLength,
     numChoices: (body.n ?? 1) * (own.numPrompts ?? 1),
   });
+  const tokenParams = readParams(body, own.form, 'tokens');
   const params = {
-    ...readParams(body, own.form, 'tokens'),
+    ...tokenParams,
+    logprobsMode: (body.logprobs_mode ?? null) === null ? context.logprobsMode : tokenParams.logprobsMode,
     ...readParams(body, own.form, 'text'),
     sampling: {
       ...readParams(body, own.form, 'sampling'),

@@ -78,6 +78,7 @@ export async function admitModel(
       contextLength: model.base.contextLength,
       vocabSize: model.base.vocabSize,
       maxLogprobs: parts.maxLogprobs,
+      logprobsMode: parts.logprobsMode,
       priority: priorityOf(request),
     },
     identity: {
