@@ -3,13 +3,14 @@
  *
  *   npm run test:vllm                    installs vLLM (5.9 GB, Python 3.12) into .cache when it is missing, and takes some minutes
  *   npm run test:vllm -- --url URL       takes a server that runs already, with the default model, and kills nothing
+ *   npm run test:vllm -- --only draws    tries only how rollouts are trained that were drawn in other ways than plainly
  *   npm run test:vllm -- --only serve    starts that server and leaves it running until Ctrl-C: for `npm run bench:serve -- --against`
  */
 import { join, resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 
-import { Trainyard } from '@trainyard/sdk';
+import { type ChatBody, Trainyard } from '@trainyard/sdk';
 import OpenAI from 'openai';
 
 import { runArtClient, installedArtReleases } from '../tests/support/art-client.ts';
@@ -67,6 +68,20 @@ const VECTORS: readonly Record<string, unknown>[] = [
   { structured_outputs: { regex: '[0-9' } },
 ];
 
+/** Ways to draw of which a server with raw log-probabilities reports enough. */
+const DRAWS: readonly [way: string, fields: Partial<ChatBody>][] = [
+  ['plainly', {}],
+  ['at a temperature', { temperature: 0.7 }],
+  ['with penalties and a bias', { repetition_penalty: 1.3, presence_penalty: 0.5, logit_bias: { '198': 4 } }],
+  ['with an early end masked', { min_tokens: 8 }],
+  ['from allowed ids', { allowed_token_ids: [28, 30, 260, 314], temperature: 0.8 }],
+  ['under a regex', { structured_outputs: { regex: '(yes|no), (red|green|blue)' } }],
+  ['under a regex, cooler', { structured_outputs: { regex: '(yes|no), (red|green|blue)' }, temperature: 0.7 }],
+  ['with top_k', { top_k: 10 }],
+  ['with top_k and min_p, cooler', { top_k: 10, min_p: 0.05, temperature: 0.7 }],
+  ['with top_p', { top_p: 0.4 }],
+];
+
 const { values } = parseArgs({ options: { only: { type: 'string' }, url: { type: 'string' } } });
 const log = (line: string): void => console.log(`test:vllm: ${line}`);
 let numFailed = 0;
@@ -87,12 +102,8 @@ const over = { ...environment, TRAINYARD_VLLM: url, TRAINYARD_VLLM_MAX_ADAPTERS:
 const service = await ownService({ environment: over });
 const exact = await ownService({ environment });
 try {
-  await checkVectors();
-  await checkOpenai();
-  check('log-probabilities are the exact engine’s, within bf16', ...(await agreement(service, exact, MODEL)));
-  const trained = await checkTraining();
-  await checkArt();
-  if (vllm !== null) await checkDeath(vllm, trained);
+  if (values.only === 'draws') await checkDraws();
+  else await checkAll();
 } finally {
   await service.close();
   await exact.close();
@@ -100,6 +111,16 @@ try {
 }
 log(numFailed === 0 ? 'all is well' : `${numFailed} checks failed`);
 process.exit(numFailed === 0 ? 0 : 1);
+
+async function checkAll(): Promise<void> {
+  await checkVectors();
+  await checkOpenai();
+  check('log-probabilities are the exact engine’s, within bf16', ...(await agreement(service, exact, MODEL)));
+  const trained = await checkTraining();
+  await checkDraws();
+  await checkArt();
+  if (vllm !== null) await checkDeath(vllm, trained);
+}
 
 async function ownVllm(): Promise<VllmProcess> {
   const python = await installVllm(ROOT, log);
@@ -193,6 +214,22 @@ async function checkTraining(): Promise<string> {
     after.some((logprob, at) => Math.abs(logprob - before[at]!) > 0.05),
   );
   return name;
+}
+
+/** Rollouts are trained under the distribution that vLLM drew them from: at the first step both sides give each token the same probability. */
+async function checkDraws(): Promise<void> {
+  const client = new Trainyard({ baseUrl: service.url, apiKey: service.apiKey });
+  for (const [index, [way, fields]] of DRAWS.entries()) {
+    const { id } = await client.models.register({ project: 'vllm', name: `draws-${index}`, base_model: MODEL });
+    const group = await scoredGroup(client, `local/vllm/draws-${index}`, { seed: index, maxTokens: 12, fields });
+    const { id: jobId } = await client.trainingJobs.create({ model_id: id, trajectory_groups: [group] });
+    const [metrics = {}] = (await client.trainingJobs.gradientSteps(jobId)) as Record<string, number>[];
+    const { counts } = (await client.trainingJobs.retrieve(jobId)) as { counts: Record<string, object> };
+    const told = { gap: metrics['logprob_gap_mean'], ratio: metrics['ratio_mean'], ...counts['unreplayed_choices'] };
+    log(`${way}: ${JSON.stringify({ ...told, refused: counts['refused_choices'] })}`);
+    const isExact = Number(told.gap) < MEAN_TOLERANCE && Object.keys(counts['unreplayed_choices'] ?? {}).length === 0;
+    check(`drawn ${way}`, isExact && Object.keys(counts['refused_choices'] ?? {}).length === 0, counts);
+  }
 }
 
 async function checkArt(): Promise<void> {

@@ -1,0 +1,36 @@
+import { tmpdir } from 'node:os';
+
+import { EmbeddedTokenBackend, openTokenEngine, ServedModel } from '@trainyard/engine';
+import { openTextOfFile } from '@trainyard/generation';
+import { asGuest } from '@trainyard/generation/testing';
+import { FakeVllm, type FakeVllmOptions } from '@trainyard/vllm/testing';
+
+/** A server that speaks as vLLM does and samples as the engine of this repository does: every difference is the driver's. */
+export interface OwnVllm extends AsyncDisposable {
+  readonly url: string;
+}
+
+/** @param modelPath the model that the service is given, too */
+export async function openOwnVllm(modelPath: string, fake: Partial<FakeVllmOptions>): Promise<OwnVllm> {
+  const { text } = await openTextOfFile(modelPath);
+  const { tokenizer } = text.prompt;
+  const model = ServedModel.load({
+    modelPath,
+    precision: 'strict',
+    oneDnnPath: '',
+    cacheDirectory: tmpdir(),
+    numThreads: 1,
+  });
+  const sizes = { numThreads: 1, capacityTokens: 4096, maxSequences: 16 };
+  const engine = openTokenEngine(model, { ...sizes, ends: tokenizer });
+  const backend = new EmbeddedTokenBackend({ modelId: 'base', engine, onClosed: () => model.close() });
+  const server = await FakeVllm.open({ brain: await asGuest('specs', backend, text), policy: 'fcfs', ...fake });
+  return {
+    url: server.url,
+    async [Symbol.asyncDispose]() {
+      await server.close();
+      await backend.close();
+      text.close();
+    },
+  };
+}
