@@ -34,7 +34,10 @@ it('rollouts are trained under the distribution that they were drawn from, whate
       expect(job.counts).toMatchObject({ num_replayed_choices: 4, unreplayed_choices: {} });
       expect(codesOf(job), way).toEqual([]);
       if (fields !== CONSTRAINT) continue;
-      const told = await train('told', withoutRecords(group));
+      // By their tokens and log-probabilities the records are found.
+      const found = await train('found', withoutRecords(group));
+      expect(found.job.counts).toMatchObject({ num_replayed_choices: 4, unreplayed_choices: {} });
+      const told = await train('told', withoutRecords(group, 1e-3));
       console.log(`${way}, without records: gap ${told.metrics['logprob_gap_mean']}`);
       // What the client was told are the model's own log-probabilities, behind the mask of a constraint alone.
       expect(told.metrics['logprob_gap_mean']).toBeGreaterThan(0.05);
@@ -56,13 +59,18 @@ function codesOf({ warnings }: { warnings: readonly { code: string }[] }): strin
   return warnings.map(({ code }) => code).filter((code) => code !== 'replies_cut_off' && code !== 'entropy_low');
 }
 
-/** As a client sends them that keeps tokens and log-probabilities alone. */
-function withoutRecords(group: WireTrajectoryGroup): WireTrajectoryGroup {
+/** As a client sends them that keeps tokens and log-probabilities alone. @param change of each log-probability, by which no record is found */
+function withoutRecords(group: WireTrajectoryGroup, change = 0): WireTrajectoryGroup {
   const trajectories = group.trajectories.map((trajectory) => ({
     ...trajectory,
     messages_and_choices: (trajectory.messages_and_choices ?? []).map((item) => {
-      const { record_id: _record, ...rest } = item as Record<string, unknown>;
-      return rest;
+      const { record_id: _record, logprobs, ...rest } = item as Record<string, unknown>;
+      if (change === 0 || logprobs === undefined) return { ...rest, logprobs };
+      const { content } = logprobs as { content: { logprob: number }[] };
+      return {
+        ...rest,
+        logprobs: { content: content.map((entry) => ({ ...entry, logprob: entry.logprob - change })) },
+      };
     }),
   }));
   return { ...group, trajectories };
