@@ -187,5 +187,5 @@ function json(schema: unknown): Format {
   return { type: 'json_schema', json_schema: schema };
 }
 
-const NUMBER: Format = { type: 'regex', pattern: '[0-9]+' };
+const NUMBER: Format = { type: 'regex', pattern: '[0-9]{1,4}' };
 const LINE: Format = { type: 'optional', content: text('\n') };

@@ -42,7 +42,7 @@ const strict = (name: string) => {
 
 /** The outcome of a text that the model tries to say. */
 function outcome(text: string, source: string, read: Partial<ReplyReading> = {}, constraint = ANSWER, on = harness) {
-  const answer = on.reply(text, { constraint, reply: reading(read) }, source);
+  const answer = on.reply(text, { constraint, reply: reading(read), maxTokens: 400 }, source);
   const { parsed, finishReason } = answer.finished()!;
   const calls = parsed?.toolCalls.map((call) => `${call.name}${call.arguments}`) ?? [];
   return { text: answer.text(), content: parsed?.content ?? null, calls, finishReason };
