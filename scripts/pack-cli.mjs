@@ -1,7 +1,7 @@
 /**
  * Packs the whole service as one package with the command `trainyard`: the packages as JavaScript, in the folders that they have here.
  *
- *   npm run pack:cli                      makes packages/cli/dist/trainyard-<version>.tgz and prints its path
+ *   npm run pack:cli                      makes packages/cli/dist/trainyard-cli-<version>.tgz and prints its path
  *   npm run pack:cli -- --out FOLDER      puts it there
  */
 import { cp, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
@@ -16,6 +16,8 @@ const ROOT = resolve(fileURLToPath(import.meta.url), '../..');
 const SCOPE = '@trainyard/';
 /** Bundled with what it needs: the package has its build alone. */
 const BUNDLED = 'dashboard';
+/** Dependencies of dependencies: later versions need Node.js 22, and npm warns of them under the 20 that starts the command. */
+const PINNED = { 'light-my-request': '6.6.0' };
 /** Not code, and read at run time by a path beside the code. */
 const ASSETS = [
   'packages/constraints/wasm',
@@ -97,7 +99,7 @@ function withJavaScriptPaths(code, from, folder, entries) {
 
 /** @param {Awaited<ReturnType<typeof packageManifests>>} manifests */
 async function manifestOf(manifests) {
-  const { name, version, description, license, engines, dependencies } = JSON.parse(
+  const { version, description, license, engines, dependencies } = JSON.parse(
     await readFile(join(ROOT, 'package.json'), 'utf8'),
   );
   /** @param {string} group */
@@ -109,14 +111,15 @@ async function manifestOf(manifests) {
         .toSorted(([first], [second]) => (first < second ? -1 : 1)),
     );
   return {
-    name,
+    // `trainyard` without a scope is somebody else's on the registry.
+    name: `${SCOPE}cli`,
     version,
     description,
     license,
     type: 'module',
     engines,
     bin: { trainyard: 'packages/cli/bin/trainyard.mjs' },
-    dependencies: { ...dependencies, ...all('dependencies') },
+    dependencies: { ...dependencies, ...all('dependencies'), ...PINNED },
     optionalDependencies: all('optionalDependencies'),
   };
 }

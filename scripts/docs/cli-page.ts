@@ -11,7 +11,7 @@ export function cliPage(): string {
   const list = commands.map((command) => `| [\`${command.name()}\`](#${command.name()}) | ${command.summary()} |`);
   return `# Command line
 
-\`npx trainyard COMMAND\` in the folder of the clone. This page is what \`--help\` prints.
+\`npx trainyard COMMAND\` in the folder of the clone, or in a folder that the tarball is installed in, and nowhere else. This page is what \`--help\` prints.
 
 | command | what it does |
 |---|---|

@@ -59,7 +59,7 @@ describe.skipIf(!hasBrowser())('the dashboard', () => {
     for (const [path, text] of [
       ['/models', 'short-answers'],
       [`/models/${id}`, 'No reward yet'],
-      [`/models/${id}/charts`, 'npx trainyard sft'],
+      [`/models/${id}/charts`, 'trainyard sft'],
       [`/models/${id}/checkpoints`, 'Export'],
       ['/keys', 'Revoke'],
       ['/chat', 'Ask something'],

@@ -17,6 +17,8 @@ const source = join(root, 'packages/cli/src/main.ts');
 const isClone = existsSync(source);
 const main = isClone ? source : join(root, 'packages/cli/src/main.js');
 
+if (!isClone) await pruneInstall();
+
 // The model is left to the command that needs it.
 if (
   isClone &&
@@ -35,10 +37,25 @@ if (node === null) {
 const child = spawn(node, ['--conditions=@trainyard/source', main, ...process.argv.slice(2)], { stdio: 'inherit' });
 // Ctrl-C reaches both processes, and the command decides what it means; other signals come only here.
 process.on('SIGINT', () => {});
-process.on('SIGTERM', () => child.kill('SIGTERM'));
+for (const signal of /** @type {const} */ (['SIGTERM', 'SIGHUP', 'SIGQUIT']))
+  process.on(signal, () => child.kill(signal));
 child.on('exit', (code, signal) => {
   process.exitCode = code ?? 128 + constants.signals[/** @type {NodeJS.Signals} */ (signal)];
 });
+
+/** Removes libraries of other platforms from an install, once: some 300 MB, which npm unpacks with the packages that bring them. */
+async function pruneInstall() {
+  const { removeForeignBinaries } = await import('../../../scripts/lib/foreign-binaries.mjs');
+  const folders = new Set(
+    ['onnxruntime-node', 'node'].flatMap((name) => {
+      const folder = packageFolder(name);
+      return folder === null ? [] : [resolve(folder, '../..')];
+    }),
+  );
+  for (const folder of folders)
+    // A folder of another owner keeps them.
+    await removeForeignBinaries(folder, (line) => console.error(`trainyard: ${line}, once`)).catch(() => undefined);
+}
 
 /** @param {string} version */
 function isNewEnough(version) {
@@ -67,8 +84,16 @@ function placedNode() {
 
 /** @returns {string | null} folder of the package that brings Node.js */
 function nodePackage() {
+  return packageFolder('node');
+}
+
+/**
+ * @param {string} name
+ * @returns {string | null}
+ */
+function packageFolder(name) {
   try {
-    return dirname(createRequire(join(root, 'package.json')).resolve('node/package.json'));
+    return dirname(createRequire(join(root, 'package.json')).resolve(`${name}/package.json`));
   } catch {
     return null;
   }

@@ -31,4 +31,4 @@ export function EmptyUntilTrained({
 }
 
 /** Trains a model on a file of conversations. */
-export const TRAINS_BY_EXAMPLE = 'npx trainyard sft FILE --model PROJECT/NAME';
+export const TRAINS_BY_EXAMPLE = 'trainyard sft FILE --model PROJECT/NAME';

@@ -21,7 +21,7 @@ export function ChartsTab({ model }: { model: ModelDetailsObject }) {
   const models = [model, ...others.flatMap(({ data }) => data ?? [])];
   if (metrics?.data.length === 0)
     return (
-      <Empty title="No metric yet" command={`npx trainyard sft FILE --model ${model.project}/${model.name}`}>
+      <Empty title="No metric yet" command={`trainyard sft FILE --model ${model.project}/${model.name}`}>
         They begin with the first gradient step of a training job.
       </Empty>
     );
