@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto';
 import type { Trainyard, WireTrajectory } from '@trainyard/sdk';
 import { gather, group, meanReward, PolicyModel, train } from '@trainyard/sdk/rollouts';
 
+import { mostImproved } from './most-improved.ts';
 import { StepTable } from './step-table.ts';
 import { type DemoTask, ROLLOUTS_PER_PROMPT } from './task.ts';
 
@@ -15,6 +16,8 @@ export interface Learnt {
   /** Mean |Δlogprob| between sampler and trainer, before the first update of each job that trained something. */
   readonly gaps: readonly number[];
   readonly seconds: number;
+  /** Prompt whose reward rose most. */
+  readonly improvedPrompt: number;
 }
 
 export interface LearningOptions {
@@ -38,11 +41,13 @@ export async function learn(task: DemoTask, client: Trainyard, options: Learning
 
   const rewards: number[] = [];
   const gaps: number[] = [];
+  let firstGroups: Sampled['groups'] | null = null;
   const table = new StepTable(numSteps);
   const startedAt = performance.now();
   for (let step = 0; step < numSteps; step++) {
     const sampled = await sampleStep(task, model, seed, step, table);
     const reward = meanReward(sampled.groups);
+    firstGroups ??= sampled.groups;
     rewards.push(reward);
     table.training(step, reward, 0);
     const trainStart = performance.now();
@@ -61,8 +66,11 @@ export async function learn(task: DemoTask, client: Trainyard, options: Learning
   rewards.push(meanReward(last.groups));
   const seconds = (performance.now() - startedAt) / 1000;
   table.end(rewards.at(-1)!, seconds);
-  return { modelName: model.name, modelId: model.id, rewards, gaps, seconds };
+  const improvedPrompt = mostImproved(firstGroups ?? last.groups, last.groups);
+  return { modelName: model.name, modelId: model.id, rewards, gaps, seconds, improvedPrompt };
 }
+
+type Sampled = Awaited<ReturnType<typeof sampleStep>>;
 
 /** The rollouts of a step, all at once. */
 async function sampleStep(task: DemoTask, model: PolicyModel, seed: number, step: number, table: StepTable) {

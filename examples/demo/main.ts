@@ -6,7 +6,8 @@
  *   npm run demo -- --url http://HOST:PORT/v1      on a service elsewhere; one that runs here is found
  */
 import { writeFileSync } from 'node:fs';
-import { resolve } from 'node:path';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
 
 import {
   addServiceOptions,
@@ -20,7 +21,7 @@ import {
 } from '@trainyard/cli';
 import { Trainyard } from '@trainyard/sdk';
 
-import { learn } from './learn.ts';
+import { learn, type Learnt } from './learn.ts';
 import { rewardPlot } from './reward-plot.ts';
 import type { DemoTask } from './task.ts';
 import { TASKS } from './tasks/index.ts';
@@ -45,7 +46,10 @@ const demo = newCommand('npm run demo --', 'learn a task over HTTP')
   .option('--task <NAME>', `${TASK_NAMES.join(', ')} (${TASK_NAMES[0]})`, taskOf)
   .option('--steps <N>', 'training jobs', (text) => wholeNumber('--steps', text, 1), 15)
   .option('--seed <N>', 'of the sampling', (text) => wholeNumber('--seed', text, Number.MIN_SAFE_INTEGER), 1)
-  .option('--plot <FILE>', 'where the plot of the rewards goes (demo-reward-TASK-seedN.svg)')
+  .option(
+    '--plot <FILE>',
+    'file for the plot of the rewards (demo-reward-TASK-seedN.svg in the folder for temporary files)',
+  )
   .option('--delete-model', 'remove the model from that service at the end')
   .option('--own', 'on a service of its own, also where one is running');
 addServiceOptions(demo).action(async (options: DemoOptions) => {
@@ -100,21 +104,26 @@ async function runDemo(
   { task = TASKS[0]!, steps: numSteps, seed, plot }: DemoOptions,
   onModel: (modelId: string) => void = () => undefined,
 ) {
-  const plotPath = resolve(plot ?? `demo-reward-${task.name}-seed${seed}.svg`);
+  const plotPath = resolve(plot ?? join(tmpdir(), `demo-reward-${task.name}-seed${seed}.svg`));
   const learnt = await learn(task, client, { numSteps, seed, prepare: async ({ id }) => onModel(id) });
   const { rewards } = learnt;
   writeFileSync(plotPath, rewardPlot([rewards], `${task.name}, seed ${seed}: mean reward by step`));
   console.log(`\nreward plot: ${plotPath}`);
-  await showSample(task, client, learnt.modelName);
+  await showSample(task, client, learnt);
   const [before, after] = [rewards[0]!, rewards.at(-1)!];
   const change = `${after >= before ? '+' : ''}${(after - before).toFixed(3)}`;
   console.log(`mean reward ${before.toFixed(3)} → ${after.toFixed(3)} (${change})`);
   return learnt;
 }
 
-async function showSample(task: DemoTask, client: Trainyard, model: string): Promise<void> {
-  const before = await task.sample(client, `${model}:step0`);
-  const after = await task.sample(client, model);
+/** The question that improved most, before and after. */
+async function showSample(
+  task: DemoTask,
+  client: Trainyard,
+  { modelName, improvedPrompt }: Pick<Learnt, 'modelName' | 'improvedPrompt'>,
+): Promise<void> {
+  const before = await task.sample(client, `${modelName}:step0`, improvedPrompt);
+  const after = await task.sample(client, modelName, improvedPrompt);
   console.log(`\n"${before.prompt}"`);
   console.log(`  before ${JSON.stringify(before.reply)}`);
   console.log(`  after  ${JSON.stringify(after.reply)}\n`);

@@ -13,8 +13,8 @@ export interface DemoTask {
   readonly settings: WireTrainingConfig;
   /** Plays one rollout; its requests have this seed. @returns its reward */
   play(rollout: Rollout, promptIndex: number, seed: number): Promise<number>;
-  /** The likeliest reply to the first prompt, for a look at what was learnt. */
-  sample(client: Trainyard, model: string): Promise<{ prompt: string; reply: string }>;
+  /** The likeliest reply to a prompt, for a look at what was learnt. */
+  sample(client: Trainyard, model: string, promptIndex: number): Promise<{ prompt: string; reply: string }>;
 }
 
 /** A task of one question and one answer. */
@@ -39,9 +39,9 @@ export function singleTurn(task: {
     settings: task.settings,
     play: async ({ client, model }, promptIndex, seed) =>
       task.reward(promptIndex, await reply(client, model, promptIndex, { temperature: 1, seed })),
-    sample: async (client, model) => ({
-      prompt: task.prompts[0]!,
-      reply: await reply(client, model, 0, { temperature: 0 }),
+    sample: async (client, model, promptIndex) => ({
+      prompt: task.prompts[promptIndex]!,
+      reply: await reply(client, model, promptIndex, { temperature: 0 }),
     }),
   };
 }

@@ -75,8 +75,8 @@ export function toolTask(task: {
     numPrompts: questions.length,
     settings: task.settings,
     play,
-    sample: async (client, model) => {
-      const [question] = questions as readonly [ToolQuestion];
+    sample: async (client, model, promptIndex) => {
+      const question = questions[promptIndex]!;
       const messages = [...examples, asked(question)];
       const answer = await client.chat.completions.create({
         model,

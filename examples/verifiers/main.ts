@@ -6,6 +6,7 @@
  */
 import { spawn } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { createInterface } from 'node:readline';
 import { parseArgs } from 'node:util';
@@ -43,7 +44,7 @@ try {
   }
   process.exitCode = (await ended) ?? 1;
   if (process.exitCode === 0) {
-    const path = resolve(values.plot ?? `demo-reward-reverse-words-seed${seed}.svg`);
+    const path = resolve(values.plot ?? join(tmpdir(), `demo-reward-reverse-words-seed${seed}.svg`));
     writeFileSync(path, rewardPlot([rewards], `reverse-words (verifiers), seed ${seed}: mean reward by step`));
     console.log(`reward plot: ${path}`);
   }

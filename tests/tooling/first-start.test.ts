@@ -161,7 +161,10 @@ test('npm start leaves the model to the service, which looks first', () => {
   const { scripts } = JSON.parse(readFileSync(join(REPOSITORY, 'package.json'), 'utf8')) as {
     scripts: { start: string };
   };
-  expect(scripts.start).toMatch(/^node scripts\/bootstrap\.mjs --no-model && exec env node \S+ \S+ serve$/);
+  // A wrong flag is refused before anything is installed.
+  expect(scripts.start).toMatch(
+    /^start\(\) \{ node scripts\/refuse-flags\.mjs "\$@" && node scripts\/bootstrap\.mjs --no-model && exec env node \S+ \S+ serve "\$@"; \}; start$/,
+  );
 });
 
 /** A disk of 8 MB; null where this process may not mount one. */

@@ -58,9 +58,9 @@ export const ticTacToe: DemoTask = {
   numPrompts: OPENINGS.length,
   settings: { learning_rate: 5e-4 },
   play,
-  sample: async (client, model) => {
+  sample: async (client, model, promptIndex) => {
     const board = new Board();
-    board.place('O', OPENINGS[0]!);
+    board.place('O', OPENINGS[promptIndex]!);
     const messages = [turn(board, true)];
     const answer = await client.chat.completions.create({ model, messages, max_tokens: MAX_TOKENS, temperature: 0 });
     return { prompt: messages[0]!.content, reply: answer.choices[0]!.message.content ?? '' };
