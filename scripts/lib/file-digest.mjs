@@ -17,8 +17,8 @@ function stampPath(path) {
 }
 
 /**
- * Is the file whole? It is hashed once; a stamp beside it (size, time of change, digest) spares the next start the hashing.
- * Whoever changes a byte also changes the time or the size, unless they mean to deceive: the stamp guards against damage, not attack.
+ * State of a file that should have a known digest. It is hashed once: a stamp next to it (inode, size, mtime, ctime, digest) spares the next start the
+ * hashing. A program that writes to the file can set the old mtime again, but not the old ctime.
  *
  * @param {string} path
  * @param {{ sizeBytes: number, sha256: string }} expected
@@ -28,13 +28,18 @@ export async function verifyFile(path, expected) {
   const found = await stat(path).catch(() => null);
   if (found === null || !found.isFile()) return 'missing';
   if (found.size !== expected.sizeBytes) return 'wrong_size';
-  const stamp = { sizeBytes: found.size, modifiedMs: found.mtime.getTime(), sha256: expected.sha256 };
-  const text = `${JSON.stringify(stamp)}\n`;
+  const text = await stampText(path, expected.sha256);
   if ((await readFile(stampPath(path), 'utf8').catch(() => '')) === text) return 'verified';
   if ((await sha256OfFile(path)) !== expected.sha256) return 'wrong_digest';
   // A folder that cannot be written (a shared, read-only cache) costs a hash at each start and nothing else.
   await writeStamp(path, text).catch(() => {});
   return 'verified';
+}
+
+/** @param {string} path @param {string} sha256 its digest */
+async function stampText(path, sha256) {
+  const { ino, size, mtimeNs, ctimeNs } = await stat(path, { bigint: true });
+  return `${JSON.stringify({ inode: `${ino}`, sizeBytes: Number(size), modifiedNs: `${mtimeNs}`, changedNs: `${ctimeNs}`, sha256 })}\n`;
 }
 
 /**
@@ -61,9 +66,11 @@ async function sync(path, flags) {
  */
 export async function renameVerified(from, to) {
   await sync(from, 'r+');
+  const stamp = await readFile(stampPath(from), 'utf8').catch(() => null);
   await rename(from, to);
-  // The time of change survives the renaming, so the stamp stays true. Without one the next start hashes.
-  await rename(stampPath(from), stampPath(to)).catch(() => {});
+  await rm(stampPath(from), { force: true });
+  // The rename changed the ctime. Without a stamp the next start hashes.
+  if (stamp !== null) await writeStamp(to, await stampText(to, JSON.parse(stamp).sha256)).catch(() => {});
   if (process.platform !== 'win32') await sync(dirname(to), 'r');
 }
 

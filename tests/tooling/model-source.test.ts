@@ -99,12 +99,27 @@ test('a file that is not there comes from the hub, at the pinned revision', asyn
 test('the second call asks nobody and does not read the file', async () => {
   await using hub = await startHub();
   await ensure([hub.source]);
-  // Other bytes under the same size and time: only hashing would notice.
-  const { atime, mtime } = await stat(target());
+  // Other bytes with a stamp that fits them: only hashing would notice.
   await writeFile(target(), Buffer.alloc(CONTENT.length));
-  await utimes(target(), atime, mtime);
+  const { ino, mtimeNs, ctimeNs } = await stat(target(), { bigint: true });
+  const stamp = JSON.parse(await readFile(`${target()}.verified.json`, 'utf8')) as object;
+  const forged = { ...stamp, inode: `${ino}`, modifiedNs: `${mtimeNs}`, changedNs: `${ctimeNs}` };
+  await writeFile(`${target()}.verified.json`, `${JSON.stringify(forged)}\n`);
   await ensure([hub.source]);
   expect(hub.requests).toHaveLength(1);
+});
+
+test('a damaged file with its old size and mtime is fetched again', async () => {
+  await using hub = await startHub();
+  await ensure([hub.source]);
+  const { atime, mtime } = await stat(target());
+  const bytes = await readFile(target());
+  bytes[150_000]! ^= 1;
+  await writeFile(target(), bytes);
+  await utimes(target(), atime, mtime);
+  await ensure([hub.source]);
+  expect((await readFile(target())).equals(CONTENT)).toBe(true);
+  expect(hub.requests).toHaveLength(2);
 });
 
 test('a broken connection goes on where it stopped', async () => {

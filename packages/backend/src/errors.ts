@@ -7,6 +7,10 @@ export type EngineErrorCode =
   | 'engine.overloaded'
   | 'engine.aborted'
   | 'engine.adapter_unreadable'
+  /** A file of the adapter has another digest than was written. */
+  | 'engine.adapter_damaged'
+  /** The file of the base model has other content than when it was first read. */
+  | 'engine.model_damaged'
   | 'engine.template_failed'
   | 'engine.invalid_request'
   /** Needed more work or memory in the middle of a reply than one reply gets. */

@@ -19,6 +19,7 @@ import { listen, metricsAccess } from './service/listen.ts';
 import { createMetricsServer } from './service/metrics-server.ts';
 import { refuseMissingModels } from './service/model-settings.ts';
 import { openData } from './service/open-data.ts';
+import { openModelFiles } from './service/open-model-files.ts';
 import { serviceLog } from './service/service-log.ts';
 import { serviceTracing } from './service/service-tracing.ts';
 import { openInference, servedPaths } from './service/open-inference.ts';
@@ -60,9 +61,11 @@ export async function startParts(config: ServiceConfig, logRaw: (line: string) =
     const modelIds = config.models.map(({ id }) => id);
     const arbiter = new ComputeArbiter();
     const scores = new BaseScores((modelPath) => scoreInChild({ modelPath, numThreads }, log));
+    const { files, watch } = openModelFiles(config, { cleanups, log });
     const inference = samples
       ? await openInference(config, {
           scores,
+          files,
           cacheDirectory,
           cores: arbiter.section('inference', engineShare),
           niceness: trains ? nicenessOfShare(engineShare) : 0,
@@ -73,7 +76,8 @@ export async function startParts(config: ServiceConfig, logRaw: (line: string) =
     await inference?.start();
     const modelPaths =
       inference === null ? await servedPaths(config, { cacheDirectory, log }) : (id: string) => inference.pathOf(id);
-    const parts = { store, blobs, modelPaths, log };
+    const parts = { store, blobs, modelPaths, files, log };
+    watch(modelPaths);
     let training: Pick<TrainingQueue, 'trouble'> | null = null;
     if (trains) {
       const workers = await openJobWorkers(config, { ...parts, arbiter, scores, metrics, tracing });

@@ -19,6 +19,7 @@ import { jobWorkersElsewhere, openJobWorkers, type JobWorkers } from './service/
 import { listen, metricsAccess } from './service/listen.ts';
 import { refuseMissingModels } from './service/model-settings.ts';
 import { openData } from './service/open-data.ts';
+import { openModelFiles } from './service/open-model-files.ts';
 import { serviceLog } from './service/service-log.ts';
 import { serviceTracing } from './service/service-tracing.ts';
 import { openSampling } from './engines/open-sampling.ts';
@@ -87,11 +88,13 @@ export async function startService(
     const apiKey = await ensureServiceKey(store, config, { keyFile: paths.keyFile, log });
 
     const { numThreads, engineShare, role } = config;
+    const { files, watch } = openModelFiles(config, { cleanups, log });
     const trains = does(role, 'trainer');
     const scores = new BaseScores((modelPath) => scoreInChild({ modelPath, numThreads }, log));
     const { inference, modelPaths } = await openSampling(config, {
       store,
       scores,
+      files,
       cacheDirectory: paths.models,
       cores: arbiter.section('inference', engineShare),
       niceness: trains ? nicenessOfShare(engineShare) : 0,
@@ -102,7 +105,7 @@ export async function startService(
     let workers: JobWorkers | null = null;
     cleanups.push(() => http?.finish());
     cleanups.push(() => Promise.all([inference.close(), workers?.close()]));
-    const parts = { store, blobs, modelPaths, log };
+    const parts = { store, blobs, modelPaths, files, log };
     const opening = trains
       ? openJobWorkers(config, { ...parts, arbiter, scores, metrics, tracing })
       : jobWorkersElsewhere(parts);
@@ -167,6 +170,7 @@ export async function startService(
       if (trains) cleanups.push(await registerTrainer({ ...parts, modelIds: training.baseModels ?? [] }));
     }
     workers.run();
+    if (needsModelFiles(config.role)) watch(modelPaths);
     cleanups.push(store.watchFeed(() => workers?.notify()));
     tracking?.start();
     cleanups.push(() => tracking?.stop());

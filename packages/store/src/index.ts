@@ -10,6 +10,7 @@ export {
 export { StoreError, type StoreErrorCode } from './contract/errors.ts';
 export { type DatabaseReport, examineDatabase } from './examine-database.ts';
 export { addressProblem } from './drivers/postgres/address-problem.ts';
+export { DigestCache, stampOf } from './blobs/digest-cache.ts';
 export { hashOf } from './blobs/file-hash.ts';
 export { FolderBlobs } from './blobs/folder-blobs.ts';
 export { BUCKET_KEY_VARIABLES, openBlobs } from './blobs/open-blobs.ts';

@@ -84,8 +84,15 @@ export { checkpointDigest, loraOfCheckpoint, readCheckpoint, writeCheckpoint } f
 export { readSafetensors, writeSafetensors, type NamedTensor, type SafetensorsFile } from './checkpoint/safetensors.ts';
 
 export {
+  copyPaths,
+  DamagedFileError,
   DEFAULT_LORA_CONFIG,
   LINEAR_NAMES,
+  parseFileSums,
+  requireDigest,
+  requireSum,
+  stampFileOf,
+  SUMS_FILE,
   type Architecture,
   type LinearName,
   type LoraConfig,

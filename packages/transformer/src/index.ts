@@ -34,6 +34,18 @@ export {
   type ProjectionName,
 } from './model/projections.ts';
 export { readAdapterFile, type AdapterWeights, type LinearAdapter } from './model/adapter-file.ts';
+export { copyName, copyPaths, stampFileOf, type CopyType } from './files/model-copies.ts';
+export { fileDigest } from './files/file-digest.ts';
+export {
+  checkFiles,
+  DamagedFileError,
+  fileSums,
+  parseFileSums,
+  readFileSums,
+  requireDigest,
+  requireSum,
+  SUMS_FILE,
+} from './files/file-sums.ts';
 export { embedTokens } from './model/embedding.ts';
 export { toHalves, toInterleaved } from './model/head-permutation.ts';
 export { ropeTables } from './model/rope.ts';

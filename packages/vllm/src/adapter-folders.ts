@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { copyFile, mkdir, open, rename, rm, stat } from 'node:fs/promises';
+import { copyFile, mkdir, open, readFile, rename, rm, stat } from 'node:fs/promises';
 import { join, posix } from 'node:path';
 
 import { type AdapterVersion, EngineError } from '@trainyard/backend';
@@ -54,7 +54,11 @@ export class AdapterFolders {
 /** Whole or not at all, also for others who copy it at the same time. */
 async function copied(from: string, shared: string, digest: string): Promise<void> {
   const target = join(shared, digest);
-  if (await isThere(target)) return;
+  if (await isThere(target)) {
+    if (await hasSameFiles(from, target)) return;
+    // Damaged since it was copied, or by a copy of an earlier release that was cut off.
+    await rm(target, { recursive: true, force: true });
+  }
   const staged = join(shared, `.${digest}-${randomUUID()}`);
   try {
     await mkdir(shared).catch(() => undefined); // the next call says why
@@ -80,6 +84,19 @@ async function copied(from: string, shared: string, digest: string): Promise<voi
 async function sync(path: string): Promise<void> {
   await using file = await open(path, 'r+');
   await file.sync();
+}
+
+/** Whether the copy has the bytes of the original, whose digests are checked before it is published. */
+async function hasSameFiles(from: string, copy: string): Promise<boolean> {
+  try {
+    for (const name of PEFT_FILES) {
+      const [original, copied] = await Promise.all([readFile(join(from, name)), readFile(join(copy, name))]);
+      if (!original.equals(copied)) return false;
+    }
+    return true;
+  } catch {
+    return false; // a file is missing: the copy is made again, which tells what is wrong
+  }
 }
 
 async function isThere(path: string): Promise<boolean> {

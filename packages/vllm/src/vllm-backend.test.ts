@@ -1,4 +1,4 @@
-import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, readdir, rm, writeFile } from 'node:fs/promises';
 import { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -285,6 +285,13 @@ describe('adapters', () => {
     ]);
     await pool.backend.retire('one');
     expect(await readdir(shared!)).toEqual([]);
+    // A copy that another process left, damaged since.
+    await mkdir(join(shared!, 'one'));
+    await writeFile(join(shared!, 'one', 'adapter_config.json'), 'adapter_config.json');
+    await writeFile(join(shared!, 'one', 'adapter_model.safetensors'), 'Adapter_model.safetensors');
+    await pool.backend.publish({ digest: 'one', directory: checkpoint! });
+    expect(await readFile(join(shared!, 'one', 'adapter_model.safetensors'), 'utf8')).toBe('adapter_model.safetensors');
+    await pool.backend.retire('one');
     await expect(pool.backend.publish({ digest: 'two', directory: '/nowhere' })).rejects.toEqual(
       failing('engine.adapter_unreadable'),
     );

@@ -73,6 +73,7 @@ const HELP = {
   allowedHosts: 'names that Host may have beside those of this machine, by commas; .example.com = all below it (none)',
   allowedOrigins:
     'origins whose pages may read answers, by commas; localhost = pages of this machine, * = all (localhost)',
+  acceptModels: 'Accept model files whose content changed since they were first read (off)',
   allowNetwork: 'allows an address that other machines reach, without TLS (off)',
   metrics: 'who may read /metrics: auto, open, key or off (auto)',
   metricsListen: 'PORT or HOST:PORT where a process of role engine or trainer answers /metrics and /health (nowhere)',

@@ -1,5 +1,7 @@
+import { basename, dirname } from 'node:path';
 import { EngineError } from '@trainyard/backend';
 import type { AdapterRef } from '@trainyard/backend';
+import { checkFiles, DamagedFileError } from '@trainyard/transformer';
 import type { ModelRunner, RunnerAdapter } from './model-runner.ts';
 
 /**
@@ -25,7 +27,7 @@ export class Adapters {
     return this.#loaded.size;
   }
 
-  /** Pins an adapter until {@link unpin}. @throws {EngineError} engine.adapter_unreadable */
+  /** Pins an adapter until {@link unpin}. @throws {EngineError} engine.adapter_unreadable, engine.adapter_damaged */
   pin(reference: AdapterRef): RunnerAdapter {
     const loaded = this.#loaded.get(reference.digest) ?? this.#load(reference);
     loaded.numUsers++;
@@ -60,8 +62,10 @@ export class Adapters {
   #load(reference: AdapterRef): LoadedAdapter {
     let adapter: RunnerAdapter;
     try {
+      checkFiles(dirname(reference.path), [basename(reference.path)]);
       adapter = this.#runner.loadAdapter(reference.path);
     } catch (cause) {
+      if (cause instanceof DamagedFileError) throw new EngineError('engine.adapter_damaged', cause.message, { cause });
       const reason = cause instanceof Error ? cause.message : String(cause);
       throw new EngineError('engine.adapter_unreadable', `adapter ${reference.digest} cannot be loaded: ${reason}`, {
         cause,

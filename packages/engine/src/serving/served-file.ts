@@ -1,7 +1,7 @@
 import { accessSync, constants, mkdirSync, readFileSync, statfsSync, statSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { GgufFile, NativeError, quantizeModel, replaceFile } from '@trainyard/native';
-import { readArchitecture, UnsupportedModelError } from '@trainyard/transformer';
+import { copyName, readArchitecture, stampFileOf, UnsupportedModelError } from '@trainyard/transformer';
 import { HEAD_GRANULARITY } from '@trainyard/decoder';
 
 /** Who computes a model, and with keys and values of which precision. */
@@ -77,7 +77,7 @@ function fitsGraphs(file: GgufFile): boolean {
 /** @returns the path of the copy, which is made unless it is up to date */
 function copyInPrecision(file: GgufFile, type: 'f32' | 'f16', cacheDirectory: string, numThreads: number): string {
   const { path: modelPath } = file;
-  const name = `${basename(modelPath).replace(/\.gguf$/i, '')}.${type}.gguf`;
+  const name = copyName(modelPath, type);
   const { size, mtimeMs } = statSync(modelPath);
   const stamp = JSON.stringify({ sourceSizeBytes: size, sourceModifiedMs: Math.trunc(mtimeMs) });
   const directory = isWritable(dirname(modelPath)) ? dirname(modelPath) : cacheDirectory;
@@ -86,7 +86,7 @@ function copyInPrecision(file: GgufFile, type: 'f32' | 'f16', cacheDirectory: st
   mkdirSync(directory, { recursive: true });
   requireSpace(directory, file, type);
   quantizeModel(modelPath, copy, type, numThreads);
-  replaceFile(stampPath(copy), (temporary) => writeFileSync(temporary, stamp));
+  replaceFile(stampFileOf(copy), (temporary) => writeFileSync(temporary, stamp));
   return copy;
 }
 
@@ -109,14 +109,10 @@ function isExact(file: GgufFile, types: ReadonlySet<string>): boolean {
   return file.tensors.values().every(({ type }) => types.has(type.toLowerCase()));
 }
 
-function stampPath(copy: string): string {
-  return `${copy}.json`;
-}
-
 /** The stamp is written after the copy, so a stamp that fits means a copy that was finished, of this very source. */
 function isUpToDate(copy: string, stamp: string): boolean {
   try {
-    return statSync(copy).size > 0 && readFileSync(stampPath(copy), 'utf8') === stamp;
+    return statSync(copy).size > 0 && readFileSync(stampFileOf(copy), 'utf8') === stamp;
   } catch {
     return false; // one of the two is missing: make the copy
   }

@@ -74,6 +74,8 @@ export const SAMPLING = [
   'rate_limit_exceeded',
   'engine.aborted',
   'engine.adapter_unreadable',
+  'engine.adapter_damaged',
+  'engine.model_damaged',
 ];
 export const LIST = ['request.not_found', 'request.invalid', 'store.cursor_unknown'];
 

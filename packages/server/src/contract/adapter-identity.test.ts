@@ -38,8 +38,8 @@ async function stored(directoryKey: string, alpha: number, metadata: object | nu
   return { kind: 'adapter', name: directoryKey, project: null, createdAt: 0, directoryKey, digest, base: {} as never };
 }
 
-const HERE = { isElsewhere: false };
-const ELSEWHERE = { isElsewhere: true };
+const HERE = { isElsewhere: false, log: () => {} };
+const ELSEWHERE = { isElsewhere: true, log: () => {} };
 
 test.each([[null], [{ format: 'pt' }]])(
   'old adapters of the same weights and other alphas are two: %j',
@@ -59,7 +59,7 @@ test.each([[null], [{ format: 'pt' }]])(
     for (const one of names) expect(one).toMatch(/^[0-9a-f]{64}$/);
     expect(identitiesOf(digest).toSorted()).toEqual([digest, names[0]!, names[2]!].toSorted());
     // An engine elsewhere is told the digest, which is that of the file, and makes the same of it.
-    const files = new AdapterFiles(blobs);
+    const files = new AdapterFiles(blobs, () => {});
     const asked = await findAdapter(blobs, other, ELSEWHERE);
     expect(asked).toMatchObject({ digest, path: null });
     const { adapter } = await files.find({ adapter: asked } as InferenceRequest);

@@ -4,6 +4,9 @@ import type { BackendMember, EngineStats } from '@trainyard/backend';
 import type { EngineEvent, GenerateRequest, TokenizeInput, TokenizerFacts } from '@trainyard/generation';
 import type { Adapter, Blobs, JobOrigin } from '@trainyard/store';
 
+import { BackendFailure } from '../faults/backend-failure.ts';
+import { damageMessage } from '../faults/damaged-files.ts';
+import { checkFolder } from '../integrity/check-folder.ts';
 import { adapterIdentity } from './adapter-identity.ts';
 import type { RequestError } from '../faults/request-error.ts';
 import type { BaseModel } from './base-models.ts';
@@ -134,22 +137,40 @@ export interface AdapterImporter {
 const ADAPTER_FILE = 'adapter.gguf';
 
 /**
- * The adapter of a resolved model, or null for the untouched base model. Null digest means no file is read.
+ * The adapter of a resolved model, or null for the untouched base model. Its files have the digests that they were written with.
  *
- * @param isElsewhere see {@link InferenceBackend.isElsewhere}
+ * @param parts.isElsewhere see {@link InferenceBackend.isElsewhere}
  * @returns `'missing'` when the checkpoint's directory is gone: it was deleted after the name was resolved
+ * @throws {BackendFailure} `engine.adapter_damaged`
  */
 export async function findAdapter(
   blobs: Blobs,
   model: ResolvedModel,
-  { isElsewhere = false }: Pick<InferenceBackend, 'isElsewhere'>,
+  { isElsewhere = false, log }: Pick<InferenceBackend, 'isElsewhere'> & { readonly log: (line: string) => void },
 ): Promise<ServedAdapter | null | 'missing'> {
   if (model.kind === 'base' || model.directoryKey === null || model.digest === null) return null;
   const { digest, directoryKey } = model;
   if (isElsewhere) return { digest, directoryKey, path: null };
-  const path = await adapterPath(blobs, directoryKey);
+  const path = await intactPath(blobs, model, { digest, directoryKey, log });
   if (path === null) return 'missing';
   return { digest: await adapterIdentity(dirname(path), digest), directoryKey, path };
+}
+
+async function intactPath(
+  blobs: Blobs,
+  { name }: ResolvedModel,
+  { digest, directoryKey, log }: { digest: string; directoryKey: string; log: (line: string) => void },
+): Promise<string | null> {
+  try {
+    const path = await adapterPath(blobs, directoryKey);
+    if (path !== null) await checkFolder(dirname(path), { digest, use: 'sampling', log });
+    return path;
+  } catch (error) {
+    // It may have been deleted meanwhile.
+    if ((await blobs.localDirectory(directoryKey).catch(() => '')) === null) return null;
+    const message = damageMessage(name, error);
+    throw message === null ? error : new BackendFailure('engine.adapter_damaged', message, 'model');
+  }
 }
 
 /** The file for llama.cpp of an adapter on this machine; null when its folder is gone. */

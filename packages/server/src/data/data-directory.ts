@@ -16,6 +16,7 @@ export function dataPaths(dataDirectory: string) {
     database: join(dataDirectory, 'trainyard.sqlite'),
     blobs: join(dataDirectory, 'blobs'),
     models: join(dataDirectory, 'models'),
+    modelDigests: join(dataDirectory, 'model-digests.json'),
     work: join(dataDirectory, 'work'),
     trainer: join(dataDirectory, 'trainer'),
     keyFile: join(dataDirectory, 'admin-key'),

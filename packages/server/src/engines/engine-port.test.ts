@@ -401,7 +401,10 @@ test('limits of requests in flight hold on this side too', async () => {
 test('an adapter is found by its key and compared with its digest', async () => {
   const { directory, blobs, digest } = await adapterBlobs();
   const logged: string[] = [];
-  const { inference, url } = await engine({ adapters: new AdapterFiles(blobs), log: (line) => logged.push(line) });
+  const { inference, url } = await engine({
+    adapters: new AdapterFiles(blobs, () => {}),
+    log: (line) => logged.push(line),
+  });
   const { engines } = await asking([url]);
   const ask = (adapter: { digest: string; directoryKey: string }) =>
     all(engines.of(BASE).generate(request({ adapter: { ...adapter, path: null } }), NEVER));
@@ -409,7 +412,9 @@ test('an adapter is found by its key and compared with its digest', async () => 
   const path = join((await blobs.localDirectory('checkpoints/1'))!, 'adapter.gguf');
   expect(inference.lastRequest.adapter).toEqual({ digest, directoryKey: 'checkpoints/1', path });
   const wrong = { code: 'engine.adapter_unreadable' };
-  await expect(ask({ digest: 'b'.repeat(64), directoryKey: 'checkpoints/1' })).rejects.toMatchObject(wrong);
+  await expect(ask({ digest: 'b'.repeat(64), directoryKey: 'checkpoints/1' })).rejects.toMatchObject({
+    code: 'engine.adapter_damaged',
+  });
   await expect(ask({ digest, directoryKey: 'checkpoints/2' })).rejects.toMatchObject(wrong);
   expect(inference.requests).toHaveLength(1);
   expect(logged).toHaveLength(2);
@@ -422,7 +427,7 @@ test('an adapter is found by its key and compared with its digest', async () => 
   await writeFile(join(bare, 'adapter.gguf'), 'the same');
   await blobs.commitDirectory(bare, 'checkpoints/3');
   const failed = await ask({ digest, directoryKey: 'checkpoints/3' }).then(String, String);
-  expect(failed).toContain('cannot be read');
+  expect(failed).toContain('adapter_model.safetensors is damaged: it is missing');
   expect(failed).not.toContain(directory);
   expect(inference.requests).toHaveLength(1);
   const many = await Promise.all(Array.from({ length: 20 }, () => ask({ digest, directoryKey: 'checkpoints/1' })));
@@ -436,8 +441,8 @@ test.each(['store.unavailable', 'store.disk_full'] as const)(
     const adapter = { digest, directoryKey: 'checkpoints/1', path: null };
     const logged: string[] = [];
     const log = (line: string) => logged.push(line);
-    const bad = await engine({ adapters: new AdapterFiles(failing(blobs, code)), log });
-    const good = await engine({ adapters: new AdapterFiles(blobs) });
+    const bad = await engine({ adapters: new AdapterFiles(failing(blobs, code), log), log });
+    const good = await engine({ adapters: new AdapterFiles(blobs, () => {}) });
 
     const { engines } = await asking([bad.url, good.url]);
     // Whichever of the two a prompt belongs to.

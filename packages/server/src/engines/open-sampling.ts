@@ -3,6 +3,7 @@ import type { Store } from '@trainyard/store';
 import type { ComputeShares } from '../computing/compute-arbiter.ts';
 import type { InferenceBackend } from '../contract/backends.ts';
 import { EnginesElsewhere } from './pool/engines-elsewhere.ts';
+import type { ModelCheck } from '../integrity/model-check.ts';
 import type { BaseScores } from '../inference/base-scores.ts';
 import { RequestRoom } from '../inference/request-room.ts';
 import type { BaseModelPaths } from '../jobs/base-model-path.ts';
@@ -17,6 +18,7 @@ interface SamplingParts {
   readonly cores: ComputeShares;
   readonly niceness: number;
   readonly scores: BaseScores;
+  readonly files: ModelCheck;
   readonly log: (line: string) => void;
 }
 

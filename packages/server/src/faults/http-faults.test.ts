@@ -86,8 +86,11 @@ test('no failure of the service shows its message, which may name files of the m
   expect(failures).toEqual([
     'server.unavailable',
     'engine.aborted',
+    'engine.adapter_damaged',
+    'engine.model_damaged',
     'engine.host_lost',
     'trainer.non_finite',
+    'trainer.checkpoint_damaged',
     'trainer.export_differs',
     'trainer.host_lost',
     'trainer.remote_unavailable',

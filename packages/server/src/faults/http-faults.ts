@@ -39,6 +39,8 @@ export const HTTP_FAULTS = {
   // Nobody is left to read it when the client aborted; the status is for a shutdown.
   'engine.aborted': unavailable,
   'engine.adapter_unreadable': broken,
+  'engine.adapter_damaged': broken,
+  'engine.model_damaged': broken,
   'engine.host_lost': unavailable,
   'engine.internal': broken,
 
@@ -50,6 +52,7 @@ export const HTTP_FAULTS = {
   'trainer.render_failed': { ...invalid, status: 422 },
   'trainer.non_finite': broken,
   'trainer.checkpoint_unreadable': broken,
+  'trainer.checkpoint_damaged': broken,
   'trainer.disk_full': broken,
   'trainer.export_differs': broken,
   'trainer.adapter_invalid': { ...invalid, status: 422 },
@@ -101,7 +104,10 @@ export class JobFault extends Error {
 const SHOWN: ReadonlySet<FaultCode> = new Set([
   'server.unavailable',
   'engine.aborted',
+  'engine.adapter_damaged',
+  'engine.model_damaged',
   'engine.host_lost',
+  'trainer.checkpoint_damaged',
   'trainer.host_lost',
   'trainer.remote_unavailable',
   'trainer.remote_refused',

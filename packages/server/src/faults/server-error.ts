@@ -4,7 +4,8 @@ export type ServerErrorCode =
   | 'server.config_invalid'
   | 'server.port_in_use'
   | 'server.data_directory_unusable'
-  | 'server.model_missing';
+  | 'server.model_missing'
+  | 'server.model_damaged';
 
 /** A failure of the service itself; the message is written for the person who runs it. */
 export class ServerError extends Error {

@@ -98,6 +98,7 @@ test('a job on a server elsewhere has the losses of one here, and its adapter co
   const first = await run(there, sft('first'));
   const folder = (await blobs.localDirectory('checkpoints/first'))!;
   expect(readdirSync(folder).toSorted()).toEqual([
+    'SHA256SUMS',
     'adapter.gguf',
     'adapter_config.json',
     'adapter_model.safetensors',

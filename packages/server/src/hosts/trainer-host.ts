@@ -31,7 +31,10 @@ if (oneDnnPath !== null && options.remote === null) await openOrRefuse(() => req
 // Nobody listens before there is something to say it with.
 let tellRequest: (request: BucketRequest) => void = () => undefined;
 const blobs = await openOrRefuse(() =>
-  openBlobs(options.blobs, process.env, { onRequest: (request) => tellRequest(request) }),
+  openBlobs(options.blobs, process.env, {
+    onRequest: (request) => tellRequest(request),
+    onRepair: (line) => send({ kind: 'log', line }),
+  }),
 );
 const { send, lease } = connectHost<TrainerHostCommand, TrainerHostMessage>(onCommand);
 tellRequest = (request) => send({ kind: 'bucket-request', request });

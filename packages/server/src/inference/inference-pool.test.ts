@@ -4,6 +4,8 @@ import type { InferenceRequest } from '../contract/backends.ts';
 import type { Tokenized } from '../contract/backends.ts';
 import type { ServedModel } from '../hosts/inference/opened-text.ts';
 import { replies } from '../testing/scripted-inference.ts';
+import { BackendFailure } from '../faults/backend-failure.ts';
+import type { ModelCheck } from '../integrity/model-check.ts';
 import { InferencePool, type ModelHost } from './inference-pool.ts';
 import { RequestRoom } from './request-room.ts';
 
@@ -99,9 +101,10 @@ beforeEach(() => {
 /** Models by size; hosts load and end at once unless `isManual`. */
 async function poolOf(
   sizes: Record<string, number>,
-  options: { budget: number; roomWaitMs?: number; isManual?: boolean },
+  options: { budget: number; roomWaitMs?: number; isManual?: boolean; files?: ModelCheck },
 ): Promise<InferencePool> {
   const pool = new InferencePool({
+    ...(options.files && { files: options.files }),
     models: Object.entries(sizes).map(([id, bytes]) => ({ id, served: servedAs(id), bytes: bytes * 1e6 })),
     budgetBytes: options.budget * 1e6,
     roomWaitMs: options.roomWaitMs ?? 1e9,
@@ -338,4 +341,46 @@ test('a first model that cannot be loaded is told as it is', async () => {
   });
   await expect(pool.start()).rejects.toThrow('no /a.gguf');
   expect(() => pool.models).toThrow('has not been loaded');
+});
+
+/** Checks that find the models of a set damaged. */
+function findsDamaged(ids: ReadonlySet<string>): ModelCheck {
+  const refuseDamaged = (id: string) => {
+    if (ids.has(id)) throw new BackendFailure('engine.model_damaged', `\`${id}\` is damaged`, 'model');
+  };
+  return { refuseDamaged, check: async (id) => refuseDamaged(id) };
+}
+
+test('a model whose file is damaged is refused with its reason, and the others are served', async () => {
+  const damaged = new Set(['first']);
+  const pool = await poolOf({ first: 1, second: 1 }, { budget: 10, files: findsDamaged(damaged) });
+  const refused = { code: 'engine.model_damaged', message: '`first` is damaged' };
+  await expect(ask(pool, 'first')).rejects.toMatchObject(refused);
+  await expect(pool.of('first').detokenize([1], { signal: NEVER })).rejects.toMatchObject(refused);
+  expect(await ask(pool, 'second')).toBe('second');
+  expect(await pool.trouble()).toBe('first: `first` is damaged');
+  // One that is in memory is refused from then on, and served again once its file is mended.
+  damaged.add('second');
+  await expect(ask(pool, 'second')).rejects.toMatchObject({ code: 'engine.model_damaged' });
+  damaged.clear();
+  expect([await ask(pool, 'first'), await ask(pool, 'second'), await pool.trouble()]).toEqual([
+    'first',
+    'second',
+    null,
+  ]);
+});
+
+test('a service of one model whose file is damaged does not start', async () => {
+  const files = findsDamaged(new Set(['only']));
+  const pool = new InferencePool({
+    models: [{ id: 'only', served: null, bytes: 0 }],
+    budgetBytes: 1,
+    room,
+    log: () => {},
+    files,
+    open: () => {
+      throw new Error('a damaged file is not opened');
+    },
+  });
+  await expect(pool.start()).rejects.toMatchObject({ code: 'server.model_damaged', message: '`only` is damaged' });
 });

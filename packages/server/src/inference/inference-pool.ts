@@ -4,6 +4,8 @@ import type { BaseModel } from '../contract/base-models.ts';
 import type { InferenceBackend, InferenceRequest, ModelInference, Tokenized, Trouble } from '../contract/backends.ts';
 import { BackendFailure } from '../faults/backend-failure.ts';
 import { RequestError } from '../faults/request-error.ts';
+import { ServerError } from '../faults/server-error.ts';
+import type { ModelCheck } from '../integrity/model-check.ts';
 import type { ServedModel } from '../hosts/inference/opened-text.ts';
 import { inMegabytes } from './model-memory.ts';
 import type { RequestRoom } from './request-room.ts';
@@ -47,6 +49,8 @@ export interface InferencePoolOptions {
   readonly room: RequestRoom;
   /** How long a request waits for room for its model, ms; default 30 s. Loading comes on top. */
   readonly roomWaitMs?: number;
+  /** Checks the files of models. Default: none is checked. */
+  readonly files?: ModelCheck;
   readonly log: (line: string) => void;
 }
 
@@ -77,7 +81,13 @@ export class InferencePool implements InferenceBackend {
   async start(): Promise<void> {
     const [first, ...others] = this.#slots.values();
     if (first === undefined) throw new Error('a pool has at least one model');
-    await this.#load(first);
+    try {
+      await this.#load(first);
+    } catch (error) {
+      if (!isDamage(error)) throw error;
+      // The others are served: requests for this one are told why it is not.
+      if (first.model.served === null) throw new ServerError('server.model_damaged', error.message, { cause: error });
+    }
     for (const slot of others) if (slot.model.served === null) await this.#load(slot);
   }
 
@@ -143,6 +153,7 @@ export class InferencePool implements InferenceBackend {
   }
 
   #generate(slot: Slot, request: InferenceRequest, signal: AbortSignal): AsyncIterable<EngineEvent> {
+    this.#options.files?.refuseDamaged(slot.model.id);
     if (slot.state !== 'ready' || slot.host === null) return this.#generateLoaded(slot, request, signal);
     slot.lastUse = this.#numUses++;
     return slot.host.generate(request, signal);
@@ -180,6 +191,7 @@ export class InferencePool implements InferenceBackend {
   async #hold(slot: Slot, signal: AbortSignal): Promise<ModelHost> {
     signal.throwIfAborted();
     if (this.#isClosing) throw stopping();
+    this.#options.files?.refuseDamaged(slot.model.id);
     if (slot.state === 'ready') this.#admit(slot);
     else await this.#admission(slot, signal);
     if (slot.host === null) throw new Error(`the base model ${slot.model.id} was taken away while it was held`);
@@ -246,7 +258,7 @@ export class InferencePool implements InferenceBackend {
       }
     } catch (error) {
       log(`the base model ${id} cannot be loaded: ${error instanceof Error ? error.message : String(error)}`);
-      const failure = this.#isClosing ? stopping() : unloadable(id);
+      const failure = this.#isClosing ? stopping() : isDamage(error) ? error : unloadable(id);
       for (const waiter of this.#waitersOf(slot)) {
         this.#waiting.delete(waiter);
         waiter.admitted.reject(failure);
@@ -257,6 +269,12 @@ export class InferencePool implements InferenceBackend {
 
   async #load(slot: Slot): Promise<void> {
     slot.state = 'loading';
+    try {
+      await this.#options.files?.check(slot.model.id);
+    } catch (error) {
+      slot.state = 'absent';
+      throw error;
+    }
     const host = this.#options.open(slot.model.id, () => this.#advance());
     slot.host = host;
     try {
@@ -304,11 +322,21 @@ export class InferencePool implements InferenceBackend {
   }
 
   async #troubleOf(slot: Slot): Promise<string | null> {
-    if (slot.state !== 'ready') return null;
-    const reason = (await slot.host?.trouble()) ?? null;
+    const damage = this.#damageOf(slot);
+    if (slot.state !== 'ready' && damage === null) return null;
+    const reason = damage ?? (await slot.host?.trouble()) ?? null;
     // It may have been taken away while it was asked.
-    if (reason === null || slot.state !== 'ready') return null;
+    if (reason === null || (slot.state !== 'ready' && damage === null)) return null;
     return this.#slots.size === 1 ? reason : `${slot.model.id}: ${reason}`;
+  }
+
+  #damageOf({ model }: Slot): string | null {
+    try {
+      this.#options.files?.refuseDamaged(model.id);
+      return null;
+    } catch (error) {
+      return (error as Error).message;
+    }
   }
 
   #noRoom({ model }: Slot, waitedMs: number): RequestError {
@@ -356,6 +384,10 @@ class Slot {
 interface Waiter {
   readonly slot: Slot;
   readonly admitted: PromiseWithResolvers<void>;
+}
+
+function isDamage(error: unknown): error is BackendFailure {
+  return error instanceof BackendFailure && error.code === 'engine.model_damaged';
 }
 
 function sumOfBytes(slots: readonly Slot[]): number {

@@ -142,6 +142,28 @@ test('a model of another base than the one served now, and a checkpoint without 
   expect(second.errorMessage).toBe('the files of step 1 are gone (trainer.checkpoint_unreadable)');
 });
 
+test('an export of a damaged step fails once, with the step and the file', async () => {
+  await queue();
+  const staged = await blobs.stageDirectory();
+  for (const name of ['adapter_config.json', 'adapter_model.safetensors', 'adapter.gguf'])
+    await writeFile(join(staged, name), name);
+  await blobs.commitDirectory(staged, 'checkpoints/damaged');
+  await store.enqueueJob({ modelId, kind: 'rl', config: {}, dataKey: 'groups/1' });
+  const training = (await store.claimNextJob('test', 60_000))!;
+  const outcome = { directoryKey: 'checkpoints/damaged', digest: 'd'.repeat(64), metrics: {} };
+  await store.finishJobSucceeded(training.id, training.fencingToken, outcome);
+  const numBefore = transfers.requests.length;
+  const failed = await end((await queue(1)).id);
+  expect(failed.errorMessage).toMatch(
+    /^The files of `local\/p\/m:step1` are damaged: adapter_model\.safetensors is damaged: .* \(trainer\.checkpoint_damaged\)$/,
+  );
+  expect((await store.getJob(failed.id))?.numAttempts).toBe(1);
+  expect((await end((await queue(0)).id)).status).toBe('succeeded');
+  expect(transfers.requests.slice(numBefore).every(({ checkpointDirectory }) => checkpointDirectory === null)).toBe(
+    true,
+  );
+});
+
 test('a shutdown puts the export back, without counting the attempt', async () => {
   const { reached } = barrier();
   const { id } = await queue();

@@ -1,8 +1,17 @@
 import type { Blobs, ClaimedJob, Model, Store } from '@trainyard/store';
 import { referenceStep, type TrainingConfig } from '@trainyard/trainer';
 
+import { versionName } from '../contract/model-names.ts';
+import { damageMessage } from '../faults/damaged-files.ts';
 import { JobFault } from '../faults/http-faults.ts';
 import type { TrainingJobRequest } from '../hosts/messages.ts';
+import { checkFolder } from '../integrity/check-folder.ts';
+
+interface JobWeightParts {
+  readonly store: Store;
+  readonly blobs: Blobs;
+  readonly log: (line: string) => void;
+}
 
 type JobWeights = Pick<TrainingJobRequest, 'startFrom' | 'withFreshOptimizer' | 'referenceFrom' | 'policyVersions'>;
 
@@ -13,15 +22,14 @@ const PAGE = 100;
  * The adapter versions of a job, by key: what it starts from, and what it compares with. Both stay on disk until it ends, whatever is
  * deleted meanwhile.
  *
- * @throws {JobFault} `trainer.checkpoint_unreadable`, `trainer.config_invalid` for a reference step that does not exist
+ * @throws {JobFault} `trainer.checkpoint_unreadable`, `trainer.checkpoint_damaged`, `trainer.config_invalid` for a reference step that does not exist
  */
-export async function jobWeights(
-  parts: { store: Store; blobs: Blobs },
-  job: ClaimedJob,
-  model: Model,
-): Promise<JobWeights> {
+export async function jobWeights(parts: JobWeightParts, job: ClaimedJob, model: Model): Promise<JobWeights> {
   const key = job.start?.directoryKey ?? null;
-  if (key !== null && (await parts.blobs.localDirectory(key)) === null)
+  if (
+    key !== null &&
+    !(await isThere(parts, { key, digest: job.start?.digest ?? null, model, step: job.start?.step ?? 0 }))
+  )
     throw unreadable(`the files of step ${job.start?.step} that this job starts from are gone`);
   if (job.start === null && model.warmStart !== null)
     throw unreadable('every checkpoint of the model was deleted, and it did not begin at the base model');
@@ -46,7 +54,7 @@ async function policyVersions(store: Store, { id: modelId }: Model): Promise<Rea
 }
 
 async function reference(
-  parts: { store: Store; blobs: Blobs },
+  parts: JobWeightParts,
   job: ClaimedJob,
   model: Model,
 ): Promise<Pick<JobWeights, 'referenceFrom'>> {
@@ -57,8 +65,23 @@ async function reference(
   const isBase = checkpoint === null ? step === 0 && model.warmStart === null : checkpoint.directoryKey === null;
   if (isBase) return { referenceFrom: null };
   const key = checkpoint?.directoryKey ?? null;
-  if (key !== null && (await parts.blobs.localDirectory(key)) !== null) return { referenceFrom: key };
+  if (key !== null && (await isThere(parts, { key, digest: null, model, step }))) return { referenceFrom: key };
   throw new JobFault('trainer.config_invalid', `step ${step}, which is the reference of this job, does not exist`);
+}
+
+/** Whether a version has its files, which are as they were written. @throws {JobFault} `trainer.checkpoint_damaged` */
+export async function isThere(
+  { blobs, log }: Pick<JobWeightParts, 'blobs' | 'log'>,
+  { key, digest, model, step }: { key: string; digest: string | null; model: Model; step: number },
+): Promise<boolean> {
+  try {
+    const directory = await blobs.localDirectory(key);
+    if (directory !== null) await checkFolder(directory, { digest, use: 'training', log });
+    return directory !== null;
+  } catch (error) {
+    const message = damageMessage(versionName(model, step), error);
+    throw message === null ? error : new JobFault('trainer.checkpoint_damaged', message);
+  }
 }
 
 function unreadable(message: string): JobFault {

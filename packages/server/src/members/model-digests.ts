@@ -1,10 +1,4 @@
-import { createHash } from 'node:crypto';
-import { createReadStream } from 'node:fs';
-import { setTimeout as pause } from 'node:timers/promises';
-
-/** Read at a time, and the pause behind it: whoever answers requests beside this comes first. */
-const CHUNK_BYTES = 1 << 20;
-const PAUSE_MS = 2;
+import { pacedDigest } from '../integrity/paced-digest.ts';
 
 /**
  * SHA-256 of model files, each read once, whole, in the background: a file of 100 GB takes minutes, and nobody waits for it.
@@ -39,12 +33,7 @@ export class ModelDigests {
   async #read(path: string, onKnown: () => void): Promise<void> {
     const { signal } = this.#end;
     try {
-      const hash = createHash('sha256');
-      for await (const chunk of createReadStream(path, { highWaterMark: CHUNK_BYTES, signal })) {
-        hash.update(chunk as Buffer);
-        await pause(PAUSE_MS, undefined, { signal });
-      }
-      this.#digests.set(path, hash.digest('hex'));
+      this.#digests.set(path, await pacedDigest(path, signal));
       onKnown();
     } catch (error) {
       if (!signal.aborted) this.#log(`the digest of ${path} stays unknown: ${(error as Error).message}`);

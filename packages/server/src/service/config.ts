@@ -123,6 +123,8 @@ export interface ServiceConfig {
   readonly allowedOrigins: readonly string[];
   /** `on`: may listen on an address that other machines reach; default `off` */
   readonly allowNetwork: 'on' | 'off';
+  /** `on`: model files whose content changed since they were first read are taken as they are now. */
+  readonly acceptModels: 'on' | 'off';
   /** who may read `/metrics`: `auto` (default) = anybody where the address is loopback, else keys of the scope `admin`; `open`; `key`; `off` */
   readonly metrics: 'auto' | 'open' | 'key' | 'off';
   /** where a process without other HTTP answers `/metrics` and `/health`; default null: nowhere */
@@ -290,6 +292,7 @@ const SETTINGS = {
   allowedHosts: { kind: 'string', environment: 'TRAINYARD_ALLOWED_HOSTS', pattern: HOST_LIST, form: 'names by commas' },
   allowedOrigins: { kind: 'string', environment: 'TRAINYARD_ALLOWED_ORIGINS', pattern: ORIGIN_LIST, form: ORIGIN_FORM },
   allowNetwork: { kind: 'string', environment: 'TRAINYARD_ALLOW_NETWORK', values: ['on', 'off'], isSwitch: true },
+  acceptModels: { kind: 'string', environment: 'TRAINYARD_ACCEPT_MODELS', values: ['on', 'off'], isSwitch: true },
   metrics: { kind: 'string', environment: 'TRAINYARD_METRICS', values: ['auto', 'open', 'key', 'off'] },
   metricsListen: {
     kind: 'string',
@@ -452,6 +455,7 @@ export function resolveConfig(sources: ConfigSources): ServiceConfig {
     allowedHosts: text('allowedHosts')?.split(',') ?? [],
     allowedOrigins: (text('allowedOrigins') ?? 'localhost').split(','),
     allowNetwork: (text('allowNetwork') ?? 'off') as 'on' | 'off',
+    acceptModels: (text('acceptModels') ?? 'off') as 'on' | 'off',
     metrics: (text('metrics') ?? 'auto') as ServiceConfig['metrics'],
     metricsListen: resolveMetricsListen(role, text('metricsListen')),
     logFormat: (text('logFormat') ?? 'text') as LogFormat,

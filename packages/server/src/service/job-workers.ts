@@ -10,6 +10,7 @@ import type { BaseScores } from '../inference/base-scores.ts';
 import type { BaseModelPaths } from '../jobs/base-model-path.ts';
 import { ExportWorker } from '../jobs/export-worker.ts';
 import { ImportWorker } from '../jobs/import-worker.ts';
+import type { ModelCheck } from '../integrity/model-check.ts';
 import { TrainingWorker } from '../jobs/training-worker.ts';
 import type { Log } from '../logging/log.ts';
 import type { Tracing } from '../tracing/tracing.ts';
@@ -37,6 +38,8 @@ interface JobWorkerParts {
   readonly store: Store;
   readonly blobs: Blobs;
   readonly modelPaths: BaseModelPaths;
+  /** Checks the files of base models. Default: none is checked. */
+  readonly files?: ModelCheck;
   readonly log: Log;
 }
 
@@ -51,8 +54,9 @@ export async function openJobWorkers(
     readonly tracing?: Tracing | null;
   },
 ): Promise<JobWorkers> {
-  const { store, blobs, modelPaths, arbiter, scores, metrics, tracing = null, log } = parts;
+  const { store, blobs, modelPaths, files, arbiter, scores, metrics, tracing = null, log } = parts;
   const { numThreads, isDeterministic, precision, oneDnnPath, engineShare, models } = config;
+  const checked = files === undefined ? {} : { files };
   const { work: workDirectory } = dataPaths(config.dataDirectory);
   // A process that only works on jobs has nobody to stand behind.
   const behind = { share: 1 - engineShare, niceness: nicenessOfShare(1 - engineShare) };
@@ -82,6 +86,7 @@ export async function openJobWorkers(
     blobs,
     backend,
     modelPaths,
+    ...checked,
     // What trains elsewhere has one base model.
     baseModels: isElsewhere ? [first.id] : baseModels,
     workDirectory,
@@ -93,8 +98,8 @@ export async function openJobWorkers(
     log,
   });
   const transfers = new EmbeddedTransfers({ host: { numThreads }, ...computing });
-  const exports = new ExportWorker({ store, blobs, backend: transfers, modelPaths, baseModels, log });
-  const imports = new ImportWorker({ store, blobs, backend: transfers, modelPaths, baseModels, log });
+  const exports = new ExportWorker({ store, blobs, backend: transfers, modelPaths, ...checked, baseModels, log });
+  const imports = new ImportWorker({ store, blobs, backend: transfers, modelPaths, ...checked, baseModels, log });
   try {
     await backend.start();
   } catch (error) {

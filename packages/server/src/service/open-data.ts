@@ -41,7 +41,7 @@ export type DataConfig = Pick<
  * of another service, end the start, unless they are to be adopted.
  *
  * @param cleanups are given what undoes each step, to be called in reverse
- * @param log receives a line for each thing that is adopted
+ * @param log receives a line for each thing that is adopted, and for each damaged file that was downloaded again
  * @param metrics are told of each call and request; default: nobody is
  * @throws {ServerError} `server.data_directory_unusable`
  * @throws {StoreError} for a database or blobs that cannot be used
@@ -57,6 +57,7 @@ export async function openData(
   const { blobs: root } = dataPaths(config.dataDirectory);
   const blobs = await openBlobs(config.bucket ?? { kind: 'folder', root }, process.env, {
     ...(metrics && { onRequest: metrics.sawRequest }),
+    onRepair: log,
   });
   cleanups.push(() => blobs.close());
   if (database.kind === 'sqlite' && !adopts) {

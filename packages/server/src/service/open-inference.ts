@@ -5,6 +5,7 @@ import { VLLM_KEY_VARIABLE, type VllmDriverSettings } from '../hosts/inference/v
 import type { TextHostOptions } from '../hosts/inference/open-guest.ts';
 import { EmbeddedInference, type InferenceHostOptions } from '../inference/embedded-inference.ts';
 import type { BaseScores } from '../inference/base-scores.ts';
+import type { ModelCheck } from '../integrity/model-check.ts';
 import { InferencePool, type PoolModel } from '../inference/inference-pool.ts';
 import { inspectInChild } from '../inference/inspect-in-child.ts';
 import { defaultBudget, inMegabytes, totalBytes } from '../inference/model-memory.ts';
@@ -21,6 +22,8 @@ interface InferenceParts {
   readonly niceness: number;
   /** what vLLM servers are compared with */
   readonly scores: BaseScores;
+  /** Checks the files of models. Default: none is checked. */
+  readonly files?: ModelCheck;
   readonly log: (line: string) => void;
 }
 
@@ -52,6 +55,7 @@ export async function openInference(config: ServiceConfig, parts: InferenceParts
     budgetBytes: budgetOf(config, models),
     room,
     log,
+    ...(parts.files && { files: parts.files }),
     open: (id, onIdle) => {
       const host = hostOptions.get(id);
       if (host === undefined) throw new Error(`the base model ${id} is not configured`);

@@ -9,13 +9,18 @@ export const BUCKET_KEY_VARIABLES = ['AWS_ACCESS_KEY_ID', 'AWS_SECRET_ACCESS_KEY
 
 /**
  * @param environment where the key of a bucket is read
- * @param options `cacheKeepsMs`: how long paths of a bucket's files are valid; default an hour. `onRequest`: told of each request to a bucket
+ * @param options `cacheKeepsMs`: how long paths of a bucket's files are valid; default an hour. `onRequest`: told of each request to a bucket. `onRepair`: told of
+ *   each damaged copy in the cache of a bucket
  * @throws {StoreError} `store.unavailable`
  */
 export async function openBlobs(
   location: BlobLocation,
   environment: Readonly<Record<string, string | undefined>> = process.env,
-  options: { readonly cacheKeepsMs?: number; readonly onRequest?: (request: BucketRequest) => void } = {},
+  options: {
+    readonly cacheKeepsMs?: number;
+    readonly onRequest?: (request: BucketRequest) => void;
+    readonly onRepair?: (line: string) => void;
+  } = {},
 ): Promise<Blobs> {
   if (location.kind === 'folder') return await FolderBlobs.open(location.root);
   return await S3Blobs.open(location, bucketKey(environment), options);

@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -51,6 +52,7 @@ describe('a checkpoint', () => {
   it('has the files of PEFT and llama.cpp', () => {
     const { lora } = write();
     expect(readdirSync(checkpoint).toSorted()).toEqual([
+      'SHA256SUMS',
       'adapter.gguf',
       'adapter_config.json',
       'adapter_model.safetensors',
@@ -106,6 +108,7 @@ describe('a checkpoint', () => {
     const path = join(checkpoint, 'adapter_model.safetensors');
     const { tensors } = readSafetensors(path);
     rmSync(path);
+    rmSync(join(checkpoint, 'SHA256SUMS'));
     writeFileSync(join(checkpoint, 'digest'), `${writeSafetensors(path, [...tensors.values()], { format: 'pt' })}\n`);
     const other = initialLoraParameters(BIGRAM_ARCHITECTURE, BIGRAM_LORA);
     readCheckpoint(checkpoint, other);
@@ -118,6 +121,7 @@ describe('a checkpoint', () => {
     const { tensors } = readSafetensors(path);
     rmSync(path);
     expect(readCheckpoint(checkpoint, lora)).toEqual(freshOptimizerState(lora.tensors));
+    rmSync(join(checkpoint, 'SHA256SUMS'));
     writeSafetensors(path, [...tensors.values()], { objective: 'sft', num_steps: '5' });
     expect(readCheckpoint(checkpoint, lora)).toEqual(freshOptimizerState(lora.tensors));
   });
@@ -128,32 +132,87 @@ describe('a checkpoint', () => {
     bytes[bytes.length + at]! ^= 1;
     writeFileSync(file(name), bytes);
   };
-  it.each<[string, () => void, RegExp]>([
-    ['is absent', () => rmSync(checkpoint, { recursive: true }), /digest/],
-    ['lacks its weights', () => rmSync(file('adapter_model.safetensors')), /ENOENT/],
-    ['has a flipped bit', () => flipByte('adapter_model.safetensors', -3), /its sha256 is/],
-    [
-      'is cut off',
-      () =>
-        writeFileSync(
-          file('adapter_model.safetensors'),
-          readFileSync(file('adapter_model.safetensors')).subarray(0, -4),
-        ),
-      /beyond the end/,
-    ],
-    ['has a broken configuration', () => writeFileSync(file('adapter_config.json'), '{'), /not JSON/],
-    ['has another rank', () => writeFileSync(file('adapter_config.json'), '{"r": 16}'), /has r 16, the model's has 2/],
-    ['has a broken optimizer', () => writeFileSync(file('optimizer.safetensors'), 'no'), /too few/],
-  ])('that %s is refused, and changes nothing', (_name, damage, reason) => {
-    write();
+  /** The error of reading the checkpoint, which changed nothing. */
+  const refusalAfter = (damage: () => void): unknown => {
     damage();
     const lora = initialLoraParameters(BIGRAM_ARCHITECTURE, BIGRAM_LORA);
     const before = lora.tensors.map(({ value }) => value.slice());
-    expect(() => readCheckpoint(checkpoint, lora)).toThrow(
-      expect.objectContaining({ code: 'trainer.checkpoint_unreadable' }),
-    );
-    expect(() => readCheckpoint(checkpoint, lora)).toThrow(reason);
-    expect(lora.tensors.map(({ value }) => value)).toEqual(before);
+    try {
+      readCheckpoint(checkpoint, lora);
+      return null;
+    } catch (error) {
+      expect(lora.tensors.map(({ value }) => value)).toEqual(before);
+      return error;
+    }
+  };
+  const refused = (code: string, reason: RegExp): object => ({
+    code,
+    message: expect.stringMatching(reason) as string,
+  });
+  const truncate = (name: string): void => writeFileSync(file(name), readFileSync(file(name)).subarray(0, -4));
+  const replaceByOther = (name: string): void => {
+    const other = join(directory, 'other');
+    const { lora, optimizer } = trained();
+    for (const tensor of lora.tensors) tensor.value.fill(1);
+    optimizer.moments.forEach(({ m }) => m.fill(1));
+    writeCheckpoint(other, lora, BIGRAM_ARCHITECTURE, optimizer, { policy_loss: 1 });
+    writeFileSync(file(name), readFileSync(join(other, name)));
+  };
+  const FILES = ['adapter_model.safetensors', 'adapter_config.json', 'optimizer.safetensors'];
+  const damages: [string, (name: string) => void][] = [
+    ['has a flipped bit', (name) => flipByte(name, -3)],
+    ['is cut off', truncate],
+    ['is empty', (name) => writeFileSync(file(name), '')],
+    ['is overwritten', (name) => writeFileSync(file(name), Buffer.alloc(readFileSync(file(name)).length))],
+  ];
+  it.each(FILES.flatMap((name) => damages.map(([what, damage]) => [name, what, damage] as const)))(
+    'whose %s %s is refused with the name of that file, and changes nothing',
+    (name, _what, damage) => {
+      write();
+      expect(refusalAfter(() => damage(name))).toMatchObject(
+        refused('trainer.checkpoint_damaged', new RegExp(`^${name} is damaged: its SHA-256 is `)),
+      );
+    },
+  );
+  it.each(['adapter_model.safetensors', 'optimizer.safetensors', 'SHA256SUMS'])(
+    'whose %s is that of another step is refused',
+    (name) => {
+      write();
+      expect(refusalAfter(() => replaceByOther(name))).toMatchObject(
+        refused('trainer.checkpoint_damaged', / is damaged: its SHA-256 is /),
+      );
+    },
+  );
+  it.each<[string, () => void]>([
+    ['is cut off', () => truncate('SHA256SUMS')],
+    ['is empty', () => writeFileSync(file('SHA256SUMS'), '')],
+    ['is binary', () => writeFileSync(file('SHA256SUMS'), Buffer.alloc(100, 255))],
+  ])('whose SHA256SUMS %s is refused', (_name, damage) => {
+    write();
+    expect(refusalAfter(damage)).toMatchObject(refused('trainer.checkpoint_damaged', /^SHA256SUMS is damaged: /));
+  });
+
+  it('has digests that sha256sum accepts', () => {
+    write();
+    const checked = spawnSync('sha256sum', ['-c', 'SHA256SUMS'], { cwd: checkpoint, encoding: 'utf8' });
+    expect([checked.status, checked.stdout.match(/: OK/g)?.length]).toEqual([0, 6]);
+  });
+
+  // As earlier releases wrote them.
+  const forgetSums = (): void => rmSync(file('SHA256SUMS'));
+  it.each<[string, () => void, RegExp]>([
+    ['is absent', () => rmSync(checkpoint, { recursive: true }), /digest/],
+    ['lacks its weights', () => rmSync(file('adapter_model.safetensors')), /ENOENT/],
+    ['has a broken configuration', () => (forgetSums(), writeFileSync(file('adapter_config.json'), '{')), /not JSON/],
+    [
+      'has another rank',
+      () => (forgetSums(), writeFileSync(file('adapter_config.json'), '{"r": 16}')),
+      /has r 16, the model's has 2/,
+    ],
+    ['has a broken optimizer', () => (forgetSums(), writeFileSync(file('optimizer.safetensors'), 'no')), /too few/],
+  ])('that %s is refused, and changes nothing', (_name, damage, reason) => {
+    write();
+    expect(refusalAfter(damage)).toMatchObject(refused('trainer.checkpoint_unreadable', reason));
   });
 
   it('with values that are not finite is refused', () => {

@@ -1,12 +1,24 @@
 /**
- * A checkpoint is a directory: the adapter for PEFT, the same adapter for llama.cpp, the optimizer's state, metrics and a digest.
+ * A checkpoint is a directory: the adapter for PEFT, the same adapter for llama.cpp, the optimizer's state, metrics, the adapter's digest and those of all
+ * files.
  *
- *   adapter_model.safetensors  adapter_config.json  adapter.gguf  optimizer.safetensors  metrics.json  digest
+ *   adapter_model.safetensors  adapter_config.json  adapter.gguf  optimizer.safetensors  metrics.json  digest  SHA256SUMS
  */
 import { existsSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { shown, writeGguf } from '@trainyard/native';
-import { type Architecture, LINEAR_NAMES, type LoraConfig } from '@trainyard/transformer';
+import {
+  type Architecture,
+  checkFiles,
+  DamagedFileError,
+  fileDigest,
+  fileSums,
+  LINEAR_NAMES,
+  type LoraConfig,
+  readFileSums,
+  requireDigest,
+  SUMS_FILE,
+} from '@trainyard/transformer';
 import { replaceDirectory, writeDurableText } from './durable-directory.ts';
 import { TrainerError } from '../contract/errors.ts';
 import { ggufAdapterTensors, peftTargetModules, peftTensors, type AdapterTensor } from '../model/adapter-tensors.ts';
@@ -47,8 +59,8 @@ export function writeCheckpointFiles(
   optimizer: OptimizerState,
   metrics: Readonly<Record<string, number>>,
 ): string {
-  writeOptimizer(directory, lora, optimizer);
-  return writeAdapterFiles(directory, lora, architecture, metrics);
+  const optimizerDigest = writeOptimizer(directory, lora, optimizer);
+  return writeAdapterFiles(directory, lora, architecture, metrics, { [OPTIMIZER_FILE]: optimizerDigest });
 }
 
 /**
@@ -57,15 +69,16 @@ export function writeCheckpointFiles(
  * @returns as `writeCheckpoint`
  */
 export function writeTrainingState(directory: string, lora: LoraParameters, optimizer: OptimizerState): string {
-  writeOptimizer(directory, lora, optimizer);
+  const optimizerDigest = writeOptimizer(directory, lora, optimizer);
   const digest = writeAdapter(directory, lora);
-  writeDurableText(join(directory, DIGEST_FILE), `${digest}\n`);
+  writeDigests(directory, digest, { [OPTIMIZER_FILE]: optimizerDigest });
   return digest;
 }
 
 /**
  * Writes all of a checkpoint but the optimizer's state: one that training can start from afresh.
  *
+ * @param written digests of files that are in the directory already, by name
  * @returns as `writeCheckpoint`
  */
 export function writeAdapterFiles(
@@ -73,6 +86,7 @@ export function writeAdapterFiles(
   lora: LoraParameters,
   architecture: Architecture,
   metrics: Readonly<Record<string, number>>,
+  written: Readonly<Record<string, string>> = {},
 ): string {
   const digest = writeAdapter(directory, lora);
   const metadata = {
@@ -83,8 +97,14 @@ export function writeAdapterFiles(
   };
   writeGguf(join(directory, GGUF_FILE), metadata, ggufAdapterTensors(lora, architecture));
   writeDurableText(join(directory, METRICS_FILE), `${JSON.stringify(metrics, null, 2)}\n`);
-  writeDurableText(join(directory, DIGEST_FILE), `${digest}\n`);
+  writeDigests(directory, digest, written);
   return digest;
+}
+
+/** The adapter's digest, and those of all files; files that were hashed while they were written are not read again. */
+function writeDigests(directory: string, digest: string, written: Readonly<Record<string, string>>): void {
+  writeDurableText(join(directory, DIGEST_FILE), `${digest}\n`);
+  writeDurableText(join(directory, SUMS_FILE), fileSums(directory, { ...written, [ADAPTER_FILE]: digest }));
 }
 
 /**
@@ -92,7 +112,8 @@ export function writeAdapterFiles(
  *
  * @returns the state that training goes on with; a fresh one when the directory has none (it may be deleted to save space), or one of
  *   another kind of job
- * @throws {TrainerError} `trainer.checkpoint_unreadable` when a file is missing, damaged or of another shape of adapter
+ * @throws {TrainerError} `trainer.checkpoint_damaged` when a file has another digest than was written; `trainer.checkpoint_unreadable` when one is missing
+ *   or of another shape of adapter
  */
 export function readCheckpoint(directory: string, lora: LoraParameters, jobKind: JobKind = 'rl'): OptimizerState {
   const digest = readText(directory, DIGEST_FILE).trim();
@@ -117,8 +138,19 @@ function writeAdapter(directory: string, lora: LoraParameters): string {
   return writeSafetensors(join(directory, ADAPTER_FILE), peftTensors(lora), metadata);
 }
 
+/**
+ * Compares files of a checkpoint with the digests that were written with them.
+ *
+ * @param names default: all that have one
+ * @throws {TrainerError} `trainer.checkpoint_damaged`, also when one is missing
+ */
+export function checkCheckpoint(directory: string, names?: readonly string[]): void {
+  asDamage(() => checkFiles(directory, names ?? [...(readFileSums(directory)?.keys() ?? [])]));
+}
+
 /** Reads PEFT's two files into `lora`, when all of it fits and the weights file has that sha256. */
 export function readAdapter(directory: string, lora: LoraParameters, digest: string): void {
+  checkCheckpoint(directory, [ADAPTER_CONFIG_FILE, DIGEST_FILE]);
   const expected = peftConfig(lora.config);
   const config = readJson(directory, ADAPTER_CONFIG_FILE);
   for (const key of ['r', 'lora_alpha', 'target_modules'] as const) {
@@ -132,8 +164,9 @@ export function readAdapter(directory: string, lora: LoraParameters, digest: str
   readInto(join(directory, ADAPTER_FILE), peftTensors(lora), digest);
 }
 
-function writeOptimizer(directory: string, lora: LoraParameters, optimizer: OptimizerState): void {
-  writeSafetensors(join(directory, OPTIMIZER_FILE), optimizerTensors(lora, optimizer), {
+/** @returns sha256 of the file, hex */
+function writeOptimizer(directory: string, lora: LoraParameters, optimizer: OptimizerState): string {
+  return writeSafetensors(join(directory, OPTIMIZER_FILE), optimizerTensors(lora, optimizer), {
     objective: optimizer.jobKind,
     num_steps: String(optimizer.numSteps),
   });
@@ -141,6 +174,7 @@ function writeOptimizer(directory: string, lora: LoraParameters, optimizer: Opti
 
 function readOptimizer(directory: string, lora: LoraParameters, jobKind: JobKind): OptimizerState {
   const optimizer = freshOptimizerState(lora.tensors, jobKind);
+  checkCheckpoint(directory, [OPTIMIZER_FILE]);
   const metadata = readInto(join(directory, OPTIMIZER_FILE), optimizerTensors(lora, optimizer));
   const numSteps = Number(metadata['num_steps']);
   if (!Number.isSafeInteger(numSteps) || numSteps < 0) {
@@ -163,9 +197,10 @@ function optimizerTensors(lora: LoraParameters, { moments }: OptimizerState): Ad
 
 /** Fills the tensors from a file that must have exactly these, all finite. Checks everything before it changes anything. */
 function readInto(path: string, tensors: readonly AdapterTensor[], digest?: string): Readonly<Record<string, string>> {
+  // Before its content is looked at: a damaged header has other faults, too.
+  if (digest !== undefined && existsSync(path))
+    asDamage(() => requireDigest(basename(path), fileDigest(path).sha256, digest));
   const file = readSafetensors(path);
-  if (digest !== undefined && file.digest !== digest)
-    throw unreadable(path, `its sha256 is ${file.digest}, expected ${digest}`);
   if (file.tensors.size !== tensors.length)
     throw unreadable(path, `it has ${file.tensors.size} tensors, expected ${tensors.length}`);
   const sources = tensors.map(({ name, dims }) => {
@@ -230,6 +265,16 @@ function readJson(directory: string, file: string): Record<string, unknown> {
     throw unreadable(directory, `${file} is not JSON`, cause);
   }
   throw unreadable(directory, `${file} is not an object`);
+}
+
+/** Runs a comparison of digests, whose failure is one of the trainer. */
+function asDamage<Result>(compare: () => Result): Result {
+  try {
+    return compare();
+  } catch (error) {
+    if (!(error instanceof DamagedFileError)) throw error;
+    throw new TrainerError('trainer.checkpoint_damaged', error.message, { cause: error });
+  }
 }
 
 function unreadable(where: string, message: string, cause?: unknown): TrainerError {

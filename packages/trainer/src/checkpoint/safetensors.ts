@@ -1,4 +1,3 @@
-import { fileDigest } from './file-digest.ts';
 import { SafetensorsReader } from './safetensors-reader.ts';
 import { SafetensorsWriter } from './safetensors-writer.ts';
 
@@ -14,8 +13,6 @@ export interface SafetensorsFile {
   /** In the order of the data. */
   readonly tensors: ReadonlyMap<string, NamedTensor>;
   readonly metadata: Readonly<Record<string, string>>;
-  /** sha256 of the whole file, hex. */
-  readonly digest: string;
 }
 
 /**
@@ -43,5 +40,5 @@ export function readSafetensors(path: string): SafetensorsFile {
   using reader = SafetensorsReader.open(path);
   const tensors = new Map<string, NamedTensor>();
   for (const { name, dims } of reader.entries.values()) tensors.set(name, { name, dims, data: reader.readF32(name) });
-  return { tensors, metadata: reader.metadata, digest: fileDigest(path).sha256 };
+  return { tensors, metadata: reader.metadata };
 }

@@ -11,6 +11,7 @@ const RETRY_BY_CODE = {
   'trainer.render_failed': 'never',
   'trainer.non_finite': 'never',
   'trainer.checkpoint_unreadable': 'never',
+  'trainer.checkpoint_damaged': 'never',
   'trainer.disk_full': 'wait',
   'trainer.export_differs': 'never',
   'trainer.adapter_invalid': 'never',

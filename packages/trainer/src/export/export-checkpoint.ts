@@ -5,7 +5,7 @@ import { copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node
 import { join } from 'node:path';
 import { GgufFile, LlamaModel, quantizeModel } from '@trainyard/native';
 import { Tokenizer } from '@trainyard/tokenizer';
-import { type Architecture, type LoraConfig, readWeights } from '@trainyard/transformer';
+import { type Architecture, fileDigest, type LoraConfig, readWeights } from '@trainyard/transformer';
 import {
   ADAPTER_CONFIG_FILE,
   ADAPTER_FILE,
@@ -15,7 +15,6 @@ import {
   writeAdapterFiles,
 } from '../checkpoint/checkpoint.ts';
 import { diskFault, writeDurableText } from '../checkpoint/durable-directory.ts';
-import { fileDigest } from '../checkpoint/file-digest.ts';
 import { TrainerError } from '../contract/errors.ts';
 import { initialLoraParameters } from '../model/lora-parameters.ts';
 import { OrtPolicyModel } from '../lanes/ort-policy-model.ts';

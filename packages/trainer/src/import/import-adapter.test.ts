@@ -244,7 +244,7 @@ describe('an adapter of PEFT', () => {
     const imported = importFrom({});
     expect(imported).toMatchObject({ lora: LORA, digest });
     const same = ['adapter.gguf', 'adapter_config.json', 'adapter_model.safetensors', 'digest'];
-    expect(readdirSync(imported.outputDirectory).toSorted()).toEqual([...same, 'metrics.json']);
+    expect(readdirSync(imported.outputDirectory).toSorted()).toEqual(['SHA256SUMS', ...same, 'metrics.json']);
     for (const file of same) {
       expect(readFileSync(join(imported.outputDirectory, file))).toEqual(readFileSync(join(trained, file)));
     }

@@ -3,6 +3,7 @@ import { strict as assert } from 'node:assert';
 import { createHash } from 'node:crypto';
 import { TrainerError } from '../contract/errors.ts';
 import { meanMetrics } from './job-statistics.ts';
+import type { JobWarning } from './job-warning.ts';
 import type { LearnerSession } from '../learner/learner-session.ts';
 import type { JobKind } from '../optimizer/adamw.ts';
 import { resumeSnapshot, writeSnapshot } from './snapshot.ts';
@@ -57,6 +58,16 @@ export async function jobFingerprint(
   return hash.digest('hex');
 }
 
+function snapshotDamaged({ numSteps, reason }: { numSteps: number; reason: string }): JobWarning {
+  return {
+    code: 'snapshot_damaged',
+    message: `the snapshot after gradient step ${numSteps} is damaged and was not used (${reason})`,
+    value: numSteps,
+    suggestion:
+      'the job started again at its first gradient step, with the same result; check the disk of the work folder',
+  };
+}
+
 export interface StepPlan {
   readonly jobKind: JobKind;
   readonly numSteps: number;
@@ -77,7 +88,9 @@ export async function runSteps(job: JobBase, parts: TrainingParts, plan: StepPla
     parts.emit({ kind: 'gradient_step', index, metrics, ...ofTheStep });
   };
   const { numSteps, fingerprint, jobKind } = plan;
-  const stepMetrics = [...((await resumeSnapshot(job, parts, { fingerprint, jobKind })) ?? [])];
+  const resumed = await resumeSnapshot(job, parts, { fingerprint, jobKind });
+  if (resumed.damage !== null) parts.emit({ kind: 'warning', warning: snapshotDamaged(resumed.damage) });
+  const stepMetrics = [...resumed.stepMetrics];
   stepMetrics.forEach((metrics, index) => emit(index, metrics));
   for (let index = stepMetrics.length; index < numSteps; index++) {
     const begun = performance.now();

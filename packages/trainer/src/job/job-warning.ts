@@ -12,6 +12,7 @@
  * - `entropy_low`: the policy hardly varies any more
  * - `clip_never_acts`: the clip of a sequence-level ratio is wider than such ratios ever are
  * - `far_from_base`: the policy has left what the base model says
+ * - `snapshot_damaged`: a snapshot did not have the digest it was written with, and the steps behind it were trained again
  * - `truncated_importance_sampling_off`: asked for without recomputed log-probabilities, where there is nothing for it to correct
  */
 export const WARNING_CODES = [
@@ -29,6 +30,7 @@ export const WARNING_CODES = [
   'entropy_low',
   'clip_never_acts',
   'far_from_base',
+  'snapshot_damaged',
   'truncated_importance_sampling_off',
 ] as const;
 

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { makeFolders, replaceFile } from '../checkpoint/durable-directory.ts';
@@ -13,7 +14,7 @@ export interface ProgressRecords {
 /** The file of a record. */
 export const PROGRESS_FILE = 'progress.json';
 
-/** Records in files: `progress.json` in the directory of the name. */
+/** Records in files: `progress.json` in the directory of the name, JSON on its first line and the SHA-256 of that line on its second. */
 export class ProgressFiles implements ProgressRecords {
   readonly #root: string;
 
@@ -29,7 +30,10 @@ export class ProgressFiles implements ProgressRecords {
   /** As `read`, in one go. */
   readNow(name: string): unknown {
     try {
-      return JSON.parse(readFileSync(this.#path(name), 'utf8')) as unknown;
+      const [json = '', digest] = readFileSync(this.#path(name), 'utf8').split('\n');
+      // Earlier releases wrote no digest.
+      if (digest !== undefined && digest !== digestOf(json)) return null;
+      return JSON.parse(json) as unknown;
     } catch (error) {
       const isMissing = error instanceof Error && 'code' in error && error.code === 'ENOENT';
       if (isMissing || error instanceof SyntaxError) return null;
@@ -39,10 +43,15 @@ export class ProgressFiles implements ProgressRecords {
 
   async write(name: string, record: object): Promise<void> {
     makeFolders(join(this.#root, name));
-    replaceFile(this.#path(name), JSON.stringify(record));
+    const json = JSON.stringify(record);
+    replaceFile(this.#path(name), `${json}\n${digestOf(json)}\n`);
   }
 
   #path(name: string): string {
     return join(this.#root, name, PROGRESS_FILE);
   }
+}
+
+function digestOf(text: string): string {
+  return createHash('sha256').update(text).digest('hex');
 }

@@ -370,19 +370,38 @@ describe('runTrainingJob', () => {
     }
   });
 
-  it('starts over when the snapshot is damaged or of another job', async () => {
+  it.each(['adapter_model.safetensors', 'optimizer.safetensors', 'adapter_config.json', 'digest', 'SHA256SUMS'])(
+    'starts over when %s of the snapshot is damaged, and warns',
+    async (name) => {
+      const expected = await runTrainingJob(job(), parts());
+      const [snapshot = ''] = readdirSync(join(directory, 'work')).filter((file) => file.startsWith('step-'));
+      const path = join(directory, 'work', snapshot, name);
+      const bytes = readFileSync(path);
+      bytes[bytes.length - 2]! ^= 1;
+      writeFileSync(path, bytes);
+      const again = parts();
+      expect((await runTrainingJob(job(), again)).digest).toBe(expected.digest);
+      expect(again.model.numBackwards).toBe(expected.numGradientSteps);
+      const warnings = again.events.flatMap((event) => (event.kind === 'warning' ? [event.warning] : []));
+      expect(warnings.filter(({ code }) => code === 'snapshot_damaged')).toMatchObject([
+        { value: expected.numGradientSteps - 1, message: expect.stringContaining(' is damaged') as string },
+      ]);
+    },
+  );
+
+  it('starts over when the record of its snapshot is damaged', async () => {
     const expected = await runTrainingJob(job(), parts());
-    const snapshot = join(
-      directory,
-      'work',
-      readdirSync(join(directory, 'work')).find((name) => name.startsWith('step-'))!,
-    );
-    const weights = readFileSync(join(snapshot, 'adapter_model.safetensors'));
-    weights[weights.length - 2]! ^= 1;
-    writeFileSync(join(snapshot, 'adapter_model.safetensors'), weights);
+    const path = join(directory, 'work', 'progress.json');
+    const text = readFileSync(path, 'utf8');
+    const digit = /[1-8]/.exec(text)!;
+    writeFileSync(path, `${text.slice(0, digit.index)}9${text.slice(digit.index + 1)}`);
     const again = parts();
     expect((await runTrainingJob(job(), again)).digest).toBe(expected.digest);
     expect(again.model.numBackwards).toBe(expected.numGradientSteps);
+  });
+
+  it('starts over when the snapshot is of another job', async () => {
+    const expected = await runTrainingJob(job(), parts());
     const other = parts();
     await runTrainingJob(job({ ...SMALL_ROWS, learningRate: 0.02 }), other);
     expect(other.model.numBackwards).toBe(expected.numGradientSteps);
@@ -404,7 +423,7 @@ describe('runTrainingJob', () => {
     const warm = { ...second('d'), startFrom: join(directory, 'step1'), withFreshOptimizer: true };
     expect((await runTrainingJob(warm, parts())).digest).toBe(without.digest);
     writeFileSync(join(directory, 'step1', 'digest'), 'something else');
-    await expect(runTrainingJob(second('c'), parts())).rejects.toMatchObject({ code: 'trainer.checkpoint_unreadable' });
+    await expect(runTrainingJob(second('c'), parts())).rejects.toMatchObject({ code: 'trainer.checkpoint_damaged' });
   });
 
   it('changes nothing at learning rate 0, and measures a KL of 0 against the base model', async () => {

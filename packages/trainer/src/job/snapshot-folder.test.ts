@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -133,6 +133,7 @@ it('there is none before the first step, and what the job does afterwards does n
   expect(taken).toEqual([null, 2]);
   expect(existsSync(join(here.root, 'job', 'step-2'))).toBe(false);
   expect(readdirSync(carried).toSorted()).toEqual([
+    'SHA256SUMS',
     'adapter_config.json',
     'adapter_model.safetensors',
     'digest',
@@ -171,6 +172,35 @@ it('a machine that has got as far keeps its own; one that has not lets its own g
   await rm(join(there.root, 'job', 'step-3'), { recursive: true });
   expect(await placeSnapshot(two, there.place)).toBe(true);
 });
+
+it.each(['optimizer.safetensors', 'adapter_model.safetensors'])(
+  'a damaged %s is not taken from the blobs, and a damaged one here is replaced',
+  async (name) => {
+    const here = machine('here');
+    const carried = join(directory, 'carried-whole');
+    await run.rl(
+      here.parts({
+        emit: (event) => {
+          if (event.kind === 'gradient_step' && event.index === 1) linkSnapshot(here.place, carried);
+        },
+      }),
+    );
+    const there = machine('there');
+    expect(await placeSnapshot(carried, there.place)).toBe(true);
+    expect(await placeSnapshot(carried, there.place)).toBe(false);
+    const own = join(there.root, 'job', 'step-2', name);
+    const bytes = readFileSync(own);
+    bytes[bytes.length - 5]! ^= 4;
+    writeFileSync(own, bytes);
+    expect(await placeSnapshot(carried, there.place)).toBe(true);
+    expect(readFileSync(own)).toEqual(readFileSync(join(carried, name)));
+    writeFileSync(join(carried, name), bytes);
+    await expect(placeSnapshot(carried, machine('third').place)).rejects.toMatchObject({
+      code: 'trainer.checkpoint_damaged',
+      message: expect.stringContaining(`${name} is damaged`) as string,
+    });
+  },
+);
 
 it('what is no snapshot of the job is refused', async () => {
   const there = machine('there');

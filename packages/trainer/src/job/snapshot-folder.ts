@@ -14,6 +14,7 @@ import {
   rmSync,
 } from 'node:fs';
 import { join } from 'node:path';
+import { checkCheckpoint } from '../checkpoint/checkpoint.ts';
 import { TrainerError } from '../contract/errors.ts';
 import { LocalVersions } from '../learner/version-folders.ts';
 import { PROGRESS_FILE, ProgressFiles } from './progress-records.ts';
@@ -48,7 +49,7 @@ export function linkSnapshot({ workDirectory, snapshots }: SnapshotPlace, target
  * Makes the snapshot in the folder `source`, which `linkSnapshot` filled, the newest one of its job here, unless the job has got as far here.
  *
  * @returns whether it was needed
- * @throws {TrainerError} `trainer.checkpoint_unreadable` when it is none of this job, `trainer.disk_full`
+ * @throws {TrainerError} `trainer.checkpoint_unreadable` when it is none of this job, `trainer.checkpoint_damaged`, `trainer.disk_full`
  */
 export async function placeSnapshot(source: string, { workDirectory, snapshots }: SnapshotPlace): Promise<boolean> {
   const progress = new ProgressFiles(workDirectory);
@@ -56,8 +57,9 @@ export async function placeSnapshot(source: string, { workDirectory, snapshots }
   if (!brought?.version.startsWith(`${snapshots}/`)) {
     throw new TrainerError('trainer.checkpoint_unreadable', `${source} holds no snapshot of the job`);
   }
+  checkCheckpoint(source);
   const own = readProgress(progress.readNow(snapshots));
-  if (own !== null && isAtLeast(own, brought) && existsSync(join(workDirectory, own.version))) return false;
+  if (own !== null && isAtLeast(own, brought) && isIntact(join(workDirectory, own.version))) return false;
   const versions = new LocalVersions(workDirectory);
   await versions.write(brought.version, (directory) => {
     const names = readdirSync(source).filter((name) => name !== PROGRESS_FILE);
@@ -66,6 +68,17 @@ export async function placeSnapshot(source: string, { workDirectory, snapshots }
   await progress.write(snapshots, brought);
   if (own !== null && own.version !== brought.version) await versions.remove(own.version);
   return true;
+}
+
+function isIntact(directory: string): boolean {
+  try {
+    if (!existsSync(directory)) return false;
+    checkCheckpoint(directory);
+    return true;
+  } catch (error) {
+    if (error instanceof TrainerError && error.code === 'trainer.checkpoint_damaged') return false;
+    throw error;
+  }
 }
 
 function isAtLeast(own: ProgressRecord, other: ProgressRecord): boolean {

@@ -22,38 +22,52 @@ export async function writeSnapshot(
   { fingerprint, stepMetrics }: { fingerprint: string; stepMetrics: readonly StepMetrics[] },
 ): Promise<{ sizeBytes: number | null }> {
   const former = readProgress(await progress.read(snapshots));
-  const { name, sizeBytes = null } = await learner.save(`${snapshots}/step-${stepMetrics.length}`, { isServed: false });
-  await progress.write(snapshots, { fingerprint, version: name, stepMetrics });
+  const saved = await learner.save(`${snapshots}/step-${stepMetrics.length}`, { isServed: false });
+  const { name, digest, sizeBytes = null } = saved;
+  await progress.write(snapshots, { fingerprint, version: name, digest, stepMetrics });
   if (former !== null && former.version !== name) await learner.discard(former.version);
   return { sizeBytes };
 }
 
-/**
- * Loads the job's snapshot into the learner.
- *
- * @returns the metrics of the steps behind it; null when there is none, which a damaged one and one of another job are as good as. The
- *   learner is then as it was.
- */
+/** Result of `resumeSnapshot`: metrics of the steps that the learner has behind it, and the reason why a snapshot was not used. */
+export interface Resumed {
+  readonly stepMetrics: readonly StepMetrics[];
+  /** Null: there was none, it was of another job, or it is loaded. */
+  readonly damage: { readonly numSteps: number; readonly reason: string } | null;
+}
+
+/** Loads the job's snapshot into the learner. The learner stays as it was when there is none, or it is damaged or of another job. */
 export async function resumeSnapshot(
   { snapshots }: Pick<JobBase, 'snapshots'>,
   { learner, progress }: SnapshotParts,
   { fingerprint, jobKind }: { fingerprint: string; jobKind: JobKind },
-): Promise<readonly StepMetrics[] | null> {
+): Promise<Resumed> {
   const record = readProgress(await progress.read(snapshots));
-  if (record === null || record.fingerprint !== fingerprint) return null;
+  if (record === null || record.fingerprint !== fingerprint) return { stepMetrics: [], damage: null };
+  const { version, digest = null, stepMetrics } = record;
   try {
-    await learner.load(record.version, { jobKind });
-    return record.stepMetrics;
+    const found = digest === null ? null : await learner.find(version);
+    if (found !== null && found.digest !== digest)
+      throw new TrainerError('trainer.checkpoint_damaged', 'its weights are those of another step');
+    await learner.load(version, { jobKind });
+    return { stepMetrics, damage: null };
   } catch (error) {
-    if (error instanceof TrainerError && error.code === 'trainer.checkpoint_unreadable') return null;
-    throw error;
+    if (!isDamage(error)) throw error;
+    return { stepMetrics: [], damage: { numSteps: stepMetrics.length, reason: error.message } };
   }
+}
+
+function isDamage(error: unknown): error is TrainerError {
+  if (!(error instanceof TrainerError)) return false;
+  return error.code === 'trainer.checkpoint_unreadable' || error.code === 'trainer.checkpoint_damaged';
 }
 
 /** How far a job got, and the version with the learner as it was then. */
 export interface ProgressRecord {
   readonly fingerprint: string;
   readonly version: string;
+  /** Digest of the version as it was saved. Null when the learner does not report it; absent in records of earlier releases. */
+  readonly digest?: string | null;
   readonly stepMetrics: readonly StepMetrics[];
 }
 

@@ -31,6 +31,9 @@ import { readBody, Refusal } from './read-body.ts';
 import { Sessions } from './sessions.ts';
 import { Strangers } from './strangers.ts';
 
+/** Faults of the files of this machine, which its log names. */
+const UNREADABLE: ReadonlySet<string> = new Set(['engine.adapter_unreadable', 'engine.adapter_damaged']);
+
 /** A head comes at once, a body within a minute: whoever needs longer holds connections. */
 const HEAD_MS = 10_000;
 const BODY_MS = 60_000;
@@ -279,7 +282,7 @@ export class EnginePort {
     if (error instanceof TypeError) return this.#sendRefusal(response, new Refusal(STATUS.malformed, error.message));
     const fault = toWireFault(error);
     // Of a client's fault the client is told; of this machine's the log.
-    if (fault === null || fault.kind === 'blobs' || fault.code === 'engine.adapter_unreadable')
+    if (fault === null || fault.kind === 'blobs' || UNREADABLE.has(fault.code))
       this.#options.log(`a request to this engine failed: ${describe(error)}`, about);
     if (fault === null) this.#send(response, STATUS.failed, {});
     else this.#send(response, STATUS.refused, fault);

@@ -65,7 +65,8 @@ export class SnapshotCopier {
 function isDamage(error: unknown): error is StoreError | TrainerError {
   return (
     (error instanceof StoreError && (error.code === 'store.blob_corrupt' || error.code === 'store.blob_missing')) ||
-    (error instanceof TrainerError && error.code === 'trainer.checkpoint_unreadable')
+    (error instanceof TrainerError &&
+      (error.code === 'trainer.checkpoint_unreadable' || error.code === 'trainer.checkpoint_damaged'))
   );
 }
 

@@ -8,8 +8,10 @@ import type { Log } from '../../logging/log.ts';
 import { aboutJob } from '../about-job.ts';
 import { baseModelPath, type BaseModelPaths } from '../base-model-path.ts';
 import { isPassingButFull } from '../../faults/passing-fault.ts';
+import type { ModelCheck } from '../../integrity/model-check.ts';
 import type { JobLease } from '../job-lease.ts';
 import type { JobWork } from '../job-machine.ts';
+import { isThere } from '../job-weights.ts';
 import { keepDirectory } from '../keep-directory.ts';
 import { MAX_SERVICE_LOSSES, retryLostHost } from '../retry-lost-host.ts';
 
@@ -20,6 +22,8 @@ export interface ExportJobsOptions {
   readonly blobs: Blobs;
   readonly backend: TransferBackend;
   readonly modelPaths: BaseModelPaths;
+  /** Checks the files of base models. Default: none is checked. */
+  readonly files?: ModelCheck;
   readonly log: Log;
 }
 
@@ -78,16 +82,17 @@ export class ExportJobs implements JobWork<'export'> {
   async clear(): Promise<void> {}
 
   async #requestFor(job: HeldExport, outputDirectory: string): Promise<ExportRequest> {
-    const { store, blobs, modelPaths } = this.#options;
+    const { store, blobs, modelPaths, log } = this.#options;
     const [wanted, model] = await Promise.all([store.getExport(job.id), store.getModel(job.modelId)]);
     if (wanted === null) throw new StoreError('store.lease_lost', 'the export was deleted');
     if (model === null) throw new StoreError('store.lease_lost', 'the model of this export was deleted');
     const modelPath = baseModelPath(modelPaths, model.baseModel, 'the model');
-    const { format, dtype, step, sourceDirectoryKey } = wanted;
-    const checkpointDirectory = sourceDirectoryKey === null ? null : await blobs.localDirectory(sourceDirectoryKey);
-    if (sourceDirectoryKey !== null && checkpointDirectory === null) {
+    await this.#options.files?.check(model.baseModel);
+    const { format, dtype, step, sourceDirectoryKey: key, sourceDigest: digest } = wanted;
+    if (key !== null && !(await isThere({ blobs, log }, { key, digest, model, step }))) {
       throw new JobFault('trainer.checkpoint_unreadable', `the files of step ${step} are gone`);
     }
+    const checkpointDirectory = key === null ? null : await blobs.localDirectory(key);
     return {
       modelPath,
       baseModelId: model.baseModel,

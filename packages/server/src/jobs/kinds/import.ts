@@ -8,6 +8,7 @@ import type { Log } from '../../logging/log.ts';
 import { aboutJob } from '../about-job.ts';
 import { baseModelPath, type BaseModelPaths } from '../base-model-path.ts';
 import { isPassingButFull } from '../../faults/passing-fault.ts';
+import type { ModelCheck } from '../../integrity/model-check.ts';
 import type { JobLease } from '../job-lease.ts';
 import type { JobWork } from '../job-machine.ts';
 import { keepDirectory } from '../keep-directory.ts';
@@ -20,6 +21,8 @@ export interface ImportJobsOptions {
   readonly blobs: Blobs;
   readonly backend: TransferBackend;
   readonly modelPaths: BaseModelPaths;
+  /** Checks the files of base models. Default: none is checked. */
+  readonly files?: ModelCheck;
   readonly log: Log;
 }
 
@@ -61,6 +64,7 @@ export class ImportJobs implements JobWork<'import'> {
     const { config, weightsPath } = await lease.insist(() => uploadedFiles(blobs, adapter), isPassingButFull);
     refuseOtherBase(config, adapter.baseModel, modelPaths);
     const modelPath = baseModelPath(modelPaths, adapter.baseModel, 'the adapter');
+    await this.#options.files?.check(adapter.baseModel);
     const staged = await lease.insist(() => blobs.stageDirectory(), isPassingButFull);
     try {
       const request = { modelPath, config, weightsPath, outputDirectory: staged };

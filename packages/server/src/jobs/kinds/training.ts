@@ -27,6 +27,7 @@ import type { Tracing } from '../../tracing/tracing.ts';
 import { aboutJob } from '../about-job.ts';
 import { baseModelPath, type BaseModelPaths } from '../base-model-path.ts';
 import { endData, startedLine, trainMetrics, wireEvent } from '../job-events.ts';
+import type { ModelCheck } from '../../integrity/model-check.ts';
 import type { JobLease } from '../job-lease.ts';
 import { SnapshotCopies } from '../snapshot-copies.ts';
 import { removeEnded } from '../snapshot-folders.ts';
@@ -49,6 +50,8 @@ export interface TrainingJobsOptions {
   readonly blobs: Blobs;
   readonly backend: TrainingBackend;
   readonly modelPaths: BaseModelPaths;
+  /** Checks the files of base models. Default: none is checked. */
+  readonly files?: ModelCheck;
   /** folder of the snapshots of running jobs */
   readonly workDirectory: string;
   /** How much of their tokens is kept for each model, bytes; the oldest go first. 0: nothing is. Default 64 MB. */
@@ -144,6 +147,7 @@ export class TrainingJobs implements JobWork<Objective> {
     const { store, blobs, modelPaths } = this.#options;
     const model: Model | null = await store.getModel(job.modelId);
     if (model === null) throw new StoreError('store.lease_lost', 'the model of this job was deleted');
+    await this.#options.files?.check(model.baseModel);
     return {
       ...trainingKindOf(job),
       manifest: manifestOf(model, job, store.now()),
@@ -151,7 +155,7 @@ export class TrainingJobs implements JobWork<Objective> {
       modelPath: baseModelPath(modelPaths, model.baseModel, 'the model'),
       dataKey: job.dataKey,
       lora: model.lora as TrainingJobRequest['lora'],
-      ...(await jobWeights({ store, blobs }, job, model)),
+      ...(await jobWeights({ store, blobs, log: this.#logOf(job) }, job, model)),
       snapshots: job.id,
       output: `checkpoints/${randomUUID()}`,
       // The order of rows differs from step to step and is the same when a step is trained again.

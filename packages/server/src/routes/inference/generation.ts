@@ -6,6 +6,7 @@ import { callerOf, projectOf } from '../../edge/auth.ts';
 import { findAdapter, type ModelInference, withGenerate } from '../../contract/backends.ts';
 import { toErrorAnswer } from '../../faults/http-faults.ts';
 import { BackendFailure } from '../../faults/backend-failure.ts';
+import { damagedBecause } from '../../faults/damaged-files.ts';
 import { ChoiceRecorder } from '../../choice-records/choice-recorder.ts';
 import { isVersionThere, type ResolvedModel } from '../../contract/model-names.ts';
 import { RequestError } from '../../faults/request-error.ts';
@@ -58,7 +59,8 @@ export async function admitModel(
 ): Promise<AdmittedModel> {
   const caller = callerOf(request);
   const model = await requestedModel(request, body.model, parts);
-  const adapter = await findAdapter(parts.blobs, model, parts.inference);
+  const { isElsewhere = false } = parts.inference;
+  const adapter = await findAdapter(parts.blobs, model, { isElsewhere, log: parts.log });
   if (adapter === 'missing') throw deleted(model);
   const requestId = request.headers['x-request-id'] === undefined ? (body.request_id ?? request.id) : request.id;
   const id = `${idPrefix}${requestId}`;
@@ -123,6 +125,8 @@ export function newRecorder(
     : null;
 }
 
+const UNREADABLE: ReadonlySet<string> = new Set(['engine.adapter_unreadable', 'engine.adapter_damaged']);
+
 /** The files of a version go with it, whatever requests for it are on their way: then what the engine misses is no failure of the service. */
 async function orDeleted(
   error: unknown,
@@ -130,8 +134,11 @@ async function orDeleted(
   entityId: string,
   { store }: RouteParts,
 ): Promise<unknown> {
-  if (!(error instanceof BackendFailure) || error.code !== 'engine.adapter_unreadable') return error;
-  return (await isVersionThere(store, model, entityId)) ? error : deleted(model);
+  if (!(error instanceof BackendFailure) || !UNREADABLE.has(error.code)) return error;
+  if (!(await isVersionThere(store, model, entityId))) return deleted(model);
+  return error.code === 'engine.adapter_damaged'
+    ? new BackendFailure('engine.adapter_damaged', damagedBecause(model.name, error.message), 'model')
+    : error;
 }
 
 function deleted({ name }: ResolvedModel): RequestError {

@@ -93,12 +93,13 @@ describe('S3Blobs in a bucket', () => {
   });
 
   async function open(options: Partial<S3Location> & Parameters<typeof S3Blobs.open>[2] = {}): Promise<S3Blobs> {
-    const { abandonedAfterMs, cacheKeepsMs, ...rest } = options;
+    const { abandonedAfterMs, cacheKeepsMs, onRepair, ...rest } = options;
     const cacheDirectory = join(folder, String(handles.length));
     const location: S3Location = { kind: 's3', url, region: REGION, cacheDirectory, cacheBytes: 1e9, ...rest };
     const limits = {
       ...(abandonedAfterMs === undefined ? {} : { abandonedAfterMs }),
       ...(cacheKeepsMs === undefined ? {} : { cacheKeepsMs }),
+      ...(onRepair === undefined ? {} : { onRepair }),
     };
     handles.push(await S3Blobs.open(location, CREDENTIALS, limits));
     return handles.at(-1)!;
@@ -149,6 +150,26 @@ describe('S3Blobs in a bucket', () => {
     expect(String(await readFile(join((await blobs.localDirectory('checkpoints/1'))!, 'nested/weights')))).toBe(
       'weights',
     );
+  });
+
+  it('a copy in the cache that was damaged is downloaded again, of files and of directories', async () => {
+    const repaired: string[] = [];
+    const cacheDirectory = join(folder, 'damaged');
+    const blobs = await open({ cacheDirectory, onRepair: (line) => repaired.push(line) });
+    await blobs.put('file', Buffer.from('as it was'));
+    await blobs.commitDirectory(await stagedFolder(blobs, Buffer.from('weights')), 'checkpoints/1');
+    const file = (await blobs.localFile('file'))!;
+    const weights = join((await blobs.localDirectory('checkpoints/1'))!, 'nested/weights');
+    await writeFile(file, 'as it is!');
+    await writeFile(weights, 'weightS');
+    expect(String(await blobs.get('file'))).toBe('as it was');
+    const other = await open({ cacheDirectory, onRepair: (line) => repaired.push(line) });
+    const again = (await other.localDirectory('checkpoints/1'))!;
+    expect(String(await readFile(join(again, 'nested/weights')))).toBe('weights');
+    expect(repaired).toHaveLength(2);
+    await rm(join(again, 'empty'));
+    const third = await open({ cacheDirectory });
+    expect(await readdir((await third.localDirectory('checkpoints/1'))!)).toEqual(expect.arrayContaining(['empty']));
   });
 
   it('a directory is there with its manifest, and what has none is taken away after its time', async () => {

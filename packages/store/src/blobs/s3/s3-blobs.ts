@@ -4,6 +4,7 @@ import { dirname, join } from 'node:path';
 import type { BinnedItem, BlobItem, BlobLocation, Blobs } from '../../contract/blobs.ts';
 import { StoreError } from '../../contract/errors.ts';
 import { checkBlobKey } from '../blob-key.ts';
+import { DigestCache } from '../digest-cache.ts';
 import { writeWhole } from '../durable-file.ts';
 import { EncodedBlobs, keyOfFile } from '../encoded-blobs.ts';
 import { filesBelow, hashOf } from '../file-hash.ts';
@@ -29,9 +30,10 @@ const DAY_MS = 24 * 3_600_000;
 const REMEMBERED_MS = 5_000;
 
 /**
- * `Blobs` in a bucket of S3's interface: `files/<key>.<kind>`, `directories/<key>.dir/<commit>/<path>` and `…/manifest.json`. Whatever is read lies in a cache of
- * this machine first, checked by its SHA-256, and so does what was written here. The bin has `bin/<ms>/files/<key>.<kind>`, and of a directory its manifest,
- * `bin/<ms>/directories/<key>.dir`: the objects of its commit stay where they are.
+ * `Blobs` in a bucket of S3's interface: `files/<key>.<kind>`, `directories/<key>.dir/<commit>/<path>` and `…/manifest.json`. Whatever is read is in a cache of
+ * this machine first, and so is what was written here. Its SHA-256 is checked when it arrives and again when the cached file changed; a damaged copy is
+ * downloaded again. The bin has `bin/<ms>/files/<key>.<kind>`, and of a directory its manifest, `bin/<ms>/directories/<key>.dir`: the objects of its commit
+ * stay where they are.
  *
  * Paths are valid for an hour at least, and as long as they are asked for.
  */
@@ -43,6 +45,8 @@ export class S3Blobs extends EncodedBlobs implements Blobs {
   /** Downloads on their way, by name in the cache. */
   readonly #coming = new Map<string, Promise<string>>();
   readonly #seen = new Map<string, { commit: string; at: number }>();
+  readonly #digests = new DigestCache();
+  readonly #onRepair: (line: string) => void;
 
   /**
    * @param options.abandonedAfterMs files of a commit that has no manifest by then are left by a process that died; default a day
@@ -56,22 +60,31 @@ export class S3Blobs extends EncodedBlobs implements Blobs {
       readonly abandonedAfterMs?: number;
       readonly cacheKeepsMs?: number;
       readonly onRequest?: (request: BucketRequest) => void;
+      /** Receives a line for each damaged copy in the cache. Default: nothing does. */
+      readonly onRepair?: (line: string) => void;
     } = {},
   ): Promise<S3Blobs> {
-    const { abandonedAfterMs = DAY_MS, cacheKeepsMs, onRequest } = options;
+    const { abandonedAfterMs = DAY_MS, cacheKeepsMs, onRequest, onRepair = () => undefined } = options;
     const bucket = new S3Bucket({ ...location, credentials, ...(onRequest && { onRequest }) });
     await bucket.check();
     const { cacheDirectory: root, cacheBytes: maxBytes } = location;
     const keepsMs = cacheKeepsMs === undefined ? {} : { keepsMs: cacheKeepsMs };
-    return new S3Blobs(location, bucket, await LocalCache.open({ root, maxBytes, ...keepsMs }), abandonedAfterMs);
+    const cache = await LocalCache.open({ root, maxBytes, ...keepsMs });
+    return new S3Blobs(location, bucket, cache, { abandonedAfterMs, onRepair });
   }
 
-  private constructor(location: S3Location, bucket: S3Bucket, cache: LocalCache, abandonedAfterMs: number) {
+  private constructor(
+    location: S3Location,
+    bucket: S3Bucket,
+    cache: LocalCache,
+    { abandonedAfterMs, onRepair }: { abandonedAfterMs: number; onRepair: (line: string) => void },
+  ) {
     super();
     this.location = location;
     this.#bucket = bucket;
     this.#cache = cache;
     this.#abandonedAfterMs = abandonedAfterMs;
+    this.#onRepair = onRepair;
   }
 
   protected async writeFile(
@@ -96,7 +109,7 @@ export class S3Blobs extends EncodedBlobs implements Blobs {
     const object = await this.#bucket.head(`${FILES}${name}`);
     if (object === null) return null;
     const { sha256 } = object;
-    const cached = sha256 === null ? null : await this.#cache.find(sha256);
+    const cached = sha256 === null ? null : await this.#cached(sha256, [{ path: '', sha256 }]);
     if (cached !== null) return cached;
     const staged = this.#cache.staging.freshPath();
     try {
@@ -178,7 +191,8 @@ export class S3Blobs extends EncodedBlobs implements Blobs {
     }
     const { commit } = manifest;
     const path =
-      (await this.#cache.find(commit)) ?? (await this.#once(commit, () => this.#fetchDirectory(key, manifest)));
+      (await this.#cached(commit, manifest.files)) ??
+      (await this.#once(commit, () => this.#fetchDirectory(key, manifest)));
     this.#seen.set(key, { commit, at: Date.now() });
     return path;
   }
@@ -285,6 +299,23 @@ export class S3Blobs extends EncodedBlobs implements Blobs {
     } finally {
       await rm(staged, { recursive: true, force: true });
     }
+  }
+
+  /** The cached copy of that name, if its files have these digests. A damaged copy is removed. */
+  async #cached(
+    name: string,
+    files: readonly { readonly path: string; readonly sha256: string }[],
+  ): Promise<string | null> {
+    const path = await this.#cache.find(name);
+    if (path === null) return null;
+    for (const file of files) {
+      const found = await this.#digests.of(join(path, file.path)).catch(() => null);
+      if (found === file.sha256) continue;
+      this.#onRepair(`the cached copy of ${file.path || name} was damaged and is downloaded again`);
+      await this.#cache.remove(name);
+      return null;
+    }
+    return path;
   }
 
   async #removeCommit(key: string, commit: string): Promise<void> {

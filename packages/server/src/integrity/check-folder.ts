@@ -1,0 +1,100 @@
+import { randomUUID } from 'node:crypto';
+import { readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+
+import { DigestCache, stampOf } from '@trainyard/store';
+import { DamagedFileError, parseFileSums, requireDigest, requireSum, SUMS_FILE } from '@trainyard/trainer';
+
+/** The file that the digest of an adapter is of. */
+const WEIGHTS_FILE = 'adapter_model.safetensors';
+/** Maximum number of folders whose last check is remembered. */
+const MAX_FOLDERS = 10_000;
+
+const ENGINE_FILES = ['adapter_config.json', WEIGHTS_FILE, 'adapter.gguf', SUMS_FILE];
+/** Files that a use of a folder reads. The optimizer's state may be absent. */
+const FILES_OF = {
+  sampling: ENGINE_FILES,
+  training: [...ENGINE_FILES, 'digest', 'optimizer.safetensors'],
+} as const;
+
+export interface FolderCheck {
+  /** SHA-256 of the adapter's weights as the database has it, hex. Null: the database has none. */
+  readonly digest: string | null;
+  readonly use: keyof typeof FILES_OF;
+  readonly log: (line: string) => void;
+}
+
+const digests = new DigestCache();
+/** By use and folder, the stamps of its files when they last passed. */
+const passed = new Map<string, string>();
+
+/**
+ * Compares the files of a checkpoint or adapter with their recorded digests. Unchanged files are not read again, so a repeated check costs a `stat` per file.
+ *
+ * A folder of an earlier release has digests of its weights only: its other files are taken as they are, once, and get theirs from then on.
+ *
+ * @throws {DamagedFileError}
+ */
+export async function checkFolder(directory: string, check: FolderCheck): Promise<void> {
+  const names = FILES_OF[check.use];
+  const key = `${check.use} ${check.digest} ${directory}`;
+  const stamps = (await Promise.all(names.map((name) => stampOrNone(join(directory, name))))).join('; ');
+  if (passed.get(key) === stamps) return;
+  await compare(directory, check);
+  passed.set(key, stamps);
+  const [oldest] = passed.keys();
+  if (passed.size > MAX_FOLDERS && oldest !== undefined) passed.delete(oldest);
+}
+
+async function compare(directory: string, { digest, use, log }: FolderCheck): Promise<void> {
+  const there = new Set(await readdir(directory).catch(missing));
+  const digestOf = async (name: string): Promise<string> => await digests.of(join(directory, name));
+  if (there.has('adapter.gguf') && !there.has(WEIGHTS_FILE)) throw new DamagedFileError(WEIGHTS_FILE, 'it is missing');
+  if (digest !== null && there.has(WEIGHTS_FILE)) requireDigest(WEIGHTS_FILE, await digestOf(WEIGHTS_FILE), digest);
+  if (!there.has(SUMS_FILE)) {
+    if (there.has(WEIGHTS_FILE)) await addSums(directory, there, log);
+    return;
+  }
+  const sums = parseFileSums(await readFile(join(directory, SUMS_FILE), 'utf8'));
+  if (digest !== null) requireSum(sums, WEIGHTS_FILE, digest);
+  for (const name of FILES_OF[use]) {
+    if (name === SUMS_FILE || (name === 'optimizer.safetensors' && !there.has(name))) continue;
+    if (!there.has(name)) {
+      if (sums.has(name)) throw new DamagedFileError(name, 'it is missing');
+      continue;
+    }
+    requireSum(sums, name, await digestOf(name));
+  }
+}
+
+/** Writes the digests of a folder that has none. It is read-only where that fails, and checked by its weights alone. */
+async function addSums(directory: string, names: ReadonlySet<string>, log: (line: string) => void): Promise<void> {
+  const lines = await Promise.all(
+    [...names].toSorted().map(async (name) => `${await digests.of(join(directory, name))}  ${name}\n`),
+  );
+  const temporary = join(directory, `.${SUMS_FILE}-${randomUUID()}`);
+  try {
+    await writeFile(temporary, lines.join(''), { flush: true });
+    await rename(temporary, join(directory, SUMS_FILE));
+    log(
+      `${directory} is of an earlier release and had digests of its weights only: its other files are accepted as they are, and ${SUMS_FILE} is written`,
+    );
+  } catch (error) {
+    await rm(temporary, { force: true }).catch(() => undefined);
+    log(
+      `${directory} has digests of its weights only, and ${SUMS_FILE} cannot be written there: ${(error as Error).message}`,
+    );
+  }
+}
+
+async function stampOrNone(path: string): Promise<string> {
+  try {
+    return await stampOf(path);
+  } catch {
+    return 'none';
+  }
+}
+
+function missing(): never {
+  throw new DamagedFileError(WEIGHTS_FILE, 'its folder is missing');
+}

@@ -1,0 +1,59 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+import { FolderBlobs, hashOf, type Model, type SqlStore } from '@trainyard/store';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+
+import { openTestStore } from '../testing/test-store.ts';
+import { jobWeights } from './job-weights.ts';
+
+const FILES = ['adapter_config.json', 'adapter_model.safetensors', 'adapter.gguf', 'optimizer.safetensors', 'digest'];
+const KEY = 'checkpoints/one';
+
+let directory: string;
+let store: SqlStore;
+let blobs: FolderBlobs;
+let model: Model;
+const logged: string[] = [];
+beforeEach(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'job-weights-'));
+  store = await openTestStore(directory);
+  blobs = await FolderBlobs.open(join(directory, 'blobs'));
+  logged.length = 0;
+  const { id: entityId } = await store.ensureEntity('local');
+  const lora = { rank: 2, alpha: 4, targets: ['q'], initSeed: 0 };
+  const made = await store.createModel({ entityId, project: 'p', name: 'm', baseModel: 'base', lora });
+  if (made.kind !== 'created') throw new Error('no model was made');
+  ({ model } = made);
+  const staged = await blobs.stageDirectory();
+  for (const name of FILES) writeFileSync(join(staged, name), name.repeat(30));
+  const { sha256: digest } = await hashOf(join(staged, 'adapter_model.safetensors'));
+  await blobs.commitDirectory(staged, KEY);
+  await store.enqueueJob({ modelId: model.id, kind: 'rl', config: {}, dataKey: 'groups/1' });
+  const first = (await store.claimNextJob('test', 60_000))!;
+  await store.finishJobSucceeded(first.id, first.fencingToken, { directoryKey: KEY, digest, metrics: {} });
+  await store.enqueueJob({ modelId: model.id, kind: 'sft', config: {}, dataKey: 'groups/2' });
+});
+afterEach(async () => {
+  await store.close();
+  await blobs.close();
+  await rm(directory, { recursive: true });
+});
+
+test.each(FILES)('a job that starts from a step whose %s is damaged is told the step and the file', async (name) => {
+  const job = (await store.claimNextJob('test', 60_000))!;
+  const weights = () => jobWeights({ store, blobs, log: (line) => logged.push(line) }, job, model);
+  expect(await weights()).toMatchObject({ startFrom: KEY });
+  // A folder of an earlier release had no digests: they are written, which is said once.
+  expect(logged).toHaveLength(1);
+  const path = join((await blobs.localDirectory(KEY))!, name);
+  const bytes = readFileSync(path);
+  bytes[3]! ^= 1;
+  writeFileSync(path, bytes);
+  await expect(weights()).rejects.toMatchObject({
+    code: 'trainer.checkpoint_damaged',
+    message: expect.stringContaining(`The files of \`local/p/m:step1\` are damaged: ${name} is damaged: `) as string,
+  });
+});

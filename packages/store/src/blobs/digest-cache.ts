@@ -1,0 +1,30 @@
+import { stat } from 'node:fs/promises';
+import { hashOf } from './file-hash.ts';
+
+/** Maximum number of files whose digest is remembered. */
+const MAX_FILES = 20_000;
+
+/** Facts of a file that change whenever it is written to, also by a program that sets its old times again (ctime). */
+export async function stampOf(path: string): Promise<string> {
+  const { ino, size, mtimeNs, ctimeNs } = await stat(path, { bigint: true });
+  return `${ino} ${size} ${mtimeNs} ${ctimeNs}`;
+}
+
+/** SHA-256 of files by path. A file is read again only when its inode, size, mtime or ctime changed. */
+export class DigestCache {
+  readonly #known = new Map<string, { readonly stamp: string; readonly sha256: Promise<string> }>();
+
+  /** @throws what reading the file throws */
+  async of(path: string): Promise<string> {
+    // Taken before the file is read: a change during the reading shows at the next call.
+    const stamp = await stampOf(path);
+    const known = this.#known.get(path);
+    if (known?.stamp === stamp) return await known.sha256;
+    const sha256 = hashOf(path).then((hashed) => hashed.sha256);
+    this.#known.set(path, { stamp, sha256 });
+    sha256.catch(() => this.#known.delete(path));
+    const [oldest] = this.#known.keys();
+    if (this.#known.size > MAX_FILES && oldest !== undefined) this.#known.delete(oldest);
+    return await sha256;
+  }
+}

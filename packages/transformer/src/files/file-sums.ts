@@ -1,0 +1,100 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+import { fileDigest } from './file-digest.ts';
+
+/** Digests of the files beside it, in the form of `sha256sum`: `sha256sum -c SHA256SUMS` checks them without this program. */
+export const SUMS_FILE = 'SHA256SUMS';
+
+const LINE = /^([0-9a-f]{64}) {2}([^/\\]+)$/;
+
+/** A file that is not what was written, or gone. The message names no folder. */
+export class DamagedFileError extends Error {
+  override readonly name = 'DamagedFileError';
+  /** Name of the file in its folder. */
+  readonly file: string;
+
+  constructor(file: string, reason: string) {
+    super(`${file} is damaged: ${reason}`);
+    this.file = file;
+  }
+}
+
+/**
+ * Text of the sums file of a folder.
+ *
+ * @param known digests of files that were hashed while they were written
+ */
+export function fileSums(directory: string, known: Readonly<Record<string, string>> = {}): string {
+  const names = readdirSync(directory).filter((name) => name !== SUMS_FILE);
+  const lines = names.toSorted().map((name) => `${known[name] ?? fileDigest(join(directory, name)).sha256}  ${name}\n`);
+  return lines.join('');
+}
+
+/**
+ * Digest of each file of a folder, by name; null when the folder has none, as those of earlier releases.
+ *
+ * @throws {DamagedFileError} when the sums file itself is damaged
+ */
+export function readFileSums(directory: string): ReadonlyMap<string, string> | null {
+  let text: string;
+  try {
+    text = readFileSync(join(directory, SUMS_FILE), 'utf8');
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return null;
+    throw error;
+  }
+  return parseFileSums(text);
+}
+
+/** @throws {DamagedFileError} */
+export function parseFileSums(text: string): ReadonlyMap<string, string> {
+  const lines = text.split('\n');
+  if (lines.pop() !== '' || lines.length === 0) throw new DamagedFileError(SUMS_FILE, 'it is cut short');
+  return new Map(
+    lines.map((line) => {
+      const [, digest, name] = LINE.exec(line) ?? [];
+      if (digest === undefined || name === undefined)
+        throw new DamagedFileError(SUMS_FILE, 'a line is no digest and name');
+      return [name, digest];
+    }),
+  );
+}
+
+/**
+ * Compares a digest with the recorded one.
+ *
+ * @throws {DamagedFileError} when they differ, or the sums have none for the file
+ */
+export function requireSum(sums: ReadonlyMap<string, string>, file: string, sha256: string): void {
+  const expected = sums.get(file);
+  if (expected === undefined) throw new DamagedFileError(SUMS_FILE, `it has no digest of ${file}`);
+  requireDigest(file, sha256, expected);
+}
+
+/** @throws {DamagedFileError} when a file has another digest than expected */
+export function requireDigest(file: string, sha256: string, expected: string): void {
+  if (sha256 === expected) return;
+  throw new DamagedFileError(file, `its SHA-256 is ${sha256.slice(0, 12)}…, and ${expected.slice(0, 12)}… was written`);
+}
+
+/**
+ * Reads files of a folder and compares their digests with the recorded ones. A folder without sums passes.
+ *
+ * @throws {DamagedFileError}
+ */
+export function checkFiles(directory: string, names: readonly string[]): void {
+  const sums = readFileSums(directory);
+  if (sums === null) return;
+  for (const name of names) requireSum(sums, name, digestOf(directory, name));
+}
+
+function digestOf(directory: string, name: string): string {
+  try {
+    return fileDigest(join(directory, name)).sha256;
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT')
+      throw new DamagedFileError(name, 'it is missing');
+    throw error;
+  }
+}
