@@ -122,6 +122,8 @@ const WORDS: Partial<Record<FaultCode, string>> = {
   'store.disk_full': 'The disk of the service is full and nothing was kept; its operator has to make room',
   'store.unavailable': 'The store of the service cannot be read or written; its log says why',
   'store.closed': 'The service is shutting down; try again',
+  'store.blob_corrupt':
+    'A stored file is damaged: its checksum differs. The log of the service names it. Restore it from a backup, or send the data again',
   'trainer.checkpoint_unreadable': 'The files of the checkpoint cannot be read; the log of the service says why',
   'trainer.disk_full': 'The disk of the service is full; its operator has to make room',
 };

@@ -9,6 +9,7 @@ import { afterEach, beforeEach, expect, type Mock, test, vi } from 'vitest';
 import type { TransferBackend } from '../hosts/embedded-transfers.ts';
 import { TransferError } from '../hosts/transfer-error.ts';
 import { ImportWorker, type ImportWorkerOptions } from './import-worker.ts';
+import { putUpload } from '../integrity/upload-digest.ts';
 import { openTestStore } from '../testing/test-store.ts';
 
 /** Writes one file for each import, and does before it what the test says. */
@@ -89,6 +90,28 @@ test('an import whose host is lost runs again, three times in all', async () => 
   expect(await imports.commit(adapter)).toMatchObject({ upload: null, content: { digest: 'd' } });
   expect(transfers.numImports).toBe(5);
 });
+
+test.each(['config', 'weights'])(
+  'an upload whose %s changed after it came in is refused, and nothing is imported',
+  async (part) => {
+    const key = `uploads/a/${part}`;
+    const sent = async function* () {
+      yield Buffer.from('{"a":');
+      yield Buffer.from('1}');
+    };
+    await putUpload(blobs, key, sent());
+    const path = (await blobs.localFile(key))!;
+    await writeFile(path, '{"a":3}');
+    await expect(imports.commit(adapter)).rejects.toMatchObject({
+      code: 'store.blob_corrupt',
+      message: expect.stringMatching(/^The uploaded adapter_\w+\.\w+ is damaged/),
+    });
+    expect(transfers.numImports).toBe(0);
+    await putUpload(blobs, key, sent());
+    expect(await imports.commit(adapter)).toMatchObject({ upload: null });
+    expect((await kept()).files).toEqual([]);
+  },
+);
 
 test('an adapter is checked against the base model that it was begun for', async () => {
   const keys = { configKey: 'uploads/b/config', weightsKey: 'uploads/b/weights' };

@@ -9,11 +9,13 @@ import { aboutJob } from '../about-job.ts';
 import { baseModelPath, type BaseModelPaths } from '../base-model-path.ts';
 import { isPassingButFull } from '../../faults/passing-fault.ts';
 import type { ModelCheck } from '../../integrity/model-check.ts';
+import { isUploadIntact } from '../../integrity/upload-digest.ts';
 import type { JobLease } from '../job-lease.ts';
 import type { JobWork } from '../job-machine.ts';
 import { keepDirectory } from '../keep-directory.ts';
 import { MAX_SERVICE_LOSSES, retryLostHost } from '../retry-lost-host.ts';
 
+type AdapterUpload = NonNullable<Adapter['upload']>;
 type HeldImport = ClaimedJob<ImportJob>;
 
 export interface ImportJobsOptions {
@@ -62,6 +64,7 @@ export class ImportJobs implements JobWork<'import'> {
     const adapter = await lease.insist(() => store.getAdapter(job.turn), isPassingButFull);
     if (adapter?.upload == null) throw new StoreError('store.lease_lost', 'the adapter was deleted');
     const { config, weightsPath } = await lease.insist(() => uploadedFiles(blobs, adapter), isPassingButFull);
+    await lease.insist(() => refuseDamagedUpload(blobs, adapter.upload!), isPassingButFull);
     refuseOtherBase(config, adapter.baseModel, modelPaths);
     const modelPath = baseModelPath(modelPaths, adapter.baseModel, 'the adapter');
     await this.#options.files?.check(adapter.baseModel);
@@ -130,6 +133,19 @@ export async function uploadedFiles(
   const config = Buffer.from(await blobs.get(upload.configKey)).toString('utf8');
   // Editors of Windows write a byte order mark.
   return { config: config.replace(/^\uFEFF/, ''), weightsPath };
+}
+
+/** @throws {JobFault} `store.blob_corrupt` for a file that is not what was uploaded */
+async function refuseDamagedUpload(blobs: Blobs, { configKey, weightsKey }: AdapterUpload): Promise<void> {
+  const files = { 'adapter_config.json': configKey, 'adapter_model.safetensors': weightsKey };
+  for (const [name, key] of Object.entries(files)) {
+    const path = await blobs.localFile(key);
+    if (path === null || (await isUploadIntact(blobs, key, path))) continue;
+    throw new JobFault(
+      'store.blob_corrupt',
+      `The uploaded ${name} is damaged: its SHA-256 is not that of the bytes that came in. Upload the file again`,
+    );
+  }
 }
 
 /**

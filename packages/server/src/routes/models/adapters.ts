@@ -20,6 +20,7 @@ import { callerOf } from '../../edge/auth.ts';
 import { adapterName } from '../../exports/resolve-imported-adapter.ts';
 import { answerOnce, answerUploadOnce } from '../../answers/idempotency.ts';
 import { toListPage } from '../../answers/paging.ts';
+import { putUpload } from '../../integrity/upload-digest.ts';
 import { RequestError } from '../../faults/request-error.ts';
 import type { RouteParts } from '../server-parts.ts';
 import { toTargets } from '../../wire/training/lora.ts';
@@ -148,7 +149,7 @@ function uploadRoute(app: FastifyInstance, parts: RouteParts, path: string): voi
       });
     }
     const key = name === 'adapter_config.json' ? upload.configKey : upload.weightsKey;
-    const { sizeBytes } = await blobs.put(key, content);
+    const { sizeBytes } = await putUpload(blobs, key, content);
     // Deleted or committed while it came in: nothing names the blob any more.
     const current = await store.getAdapter(id);
     if (current?.upload == null) {
