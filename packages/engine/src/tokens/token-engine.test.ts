@@ -1,4 +1,8 @@
-import { describe, expect, test } from 'vitest';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileSums, SUMS_FILE } from '@trainyard/transformer';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { Harness, request, type RequestOptions } from '../testing/token-harness.ts';
 import { EOS, mixedLogits, replying, SECOND_END, VOCAB_SIZE } from '../testing/scripted-logits.ts';
 import { KvFullError } from '../runner/model-runner.ts';
@@ -480,6 +484,34 @@ describe('failures', () => {
     harness.submit({ adapter: ref('c'), maxTokens: 2 });
     harness.run();
     expect([...harness.runner.openAdapters]).toEqual(['c']);
+  });
+
+  test('an adapter whose file is not what was written fails its request when it is loaded, and no other', () => {
+    const directory = mkdtempSync(join(tmpdir(), 'trainyard-adapter-'));
+    onTestFinished(() => rmSync(directory, { recursive: true }));
+    const path = join(directory, 'adapter.gguf');
+    const write = (content: string) => writeFileSync(path, content);
+    write('as written');
+    writeFileSync(join(directory, SUMS_FILE), fileSums(directory));
+    const harness = new Harness();
+    const ask = (digest: string) => {
+      const reply = harness.submit({ adapter: { digest, path }, maxTokens: 1 });
+      const other = harness.submit({ maxTokens: 1 });
+      harness.run();
+      expect(other.completed).toBeDefined();
+      return reply;
+    };
+    write('As written');
+    expect(ask('one').failed).toMatchObject({
+      code: 'engine.adapter_damaged',
+      message: expect.stringMatching(/^adapter\.gguf is damaged: its SHA-256 is /),
+    });
+    write('');
+    expect(ask('one').failed?.code).toBe('engine.adapter_damaged');
+    write('as written');
+    expect(ask('one').completed).toBeDefined();
+    rmSync(join(directory, SUMS_FILE));
+    expect(ask('of an earlier release').completed).toBeDefined();
   });
 
   test('a retired adapter is dropped when nothing uses it, and read again where it is named again', () => {

@@ -1,3 +1,4 @@
+import { readFileSync, writeFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -71,5 +72,17 @@ test('blobs that are away while a version is written or read make a job wait, an
 test('a version that is damaged or unknown fails it', async () => {
   await expect(run({ startFrom: 'checkpoints/none' })).rejects.toMatchObject({ retry: 'never' });
   vi.spyOn(blobs, 'commitDirectory').mockRejectedValueOnce(new StoreError('store.blob_corrupt', 'a bit is turned'));
-  await expect(run()).rejects.toMatchObject({ code: 'trainer.internal', retry: 'never' });
+  await expect(run()).rejects.toMatchObject({ code: 'store.blob_corrupt', retry: 'never' });
+});
+
+test('data whose bytes changed fail the job with the name of their blob', async () => {
+  const path = join(root, 'blobs', 'files', 'sft', 'data.jsonl.zst');
+  const bytes = readFileSync(path);
+  bytes[bytes.length - 6]! ^= 1;
+  writeFileSync(path, bytes);
+  await expect(run()).rejects.toMatchObject({
+    code: 'store.blob_corrupt',
+    retry: 'never',
+    message: expect.stringContaining('blob sft/data') as string,
+  });
 });

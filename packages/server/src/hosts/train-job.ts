@@ -6,7 +6,7 @@ import {
   TrainerError,
   type TrainingParts,
 } from '@trainyard/trainer';
-import type { Blobs } from '@trainyard/store';
+import { type Blobs, StoreError } from '@trainyard/store';
 
 import { isPassing } from '../faults/passing-fault.ts';
 import { readSftExamples } from '../training-data/sft-blob.ts';
@@ -52,16 +52,18 @@ export async function trainJob(job: TrainingJobRequest, parts: TrainJobParts) {
       emit,
     });
   } catch (error) {
-    throw passingCause(error) ?? error;
+    throw blobFault(error) ?? error;
   } finally {
     await opened.end();
   }
 }
 
-/** The loop knows of no blobs: what they throw is `trainer.internal` to it. */
-function passingCause(error: unknown): unknown {
+/** The error of the blobs inside a `trainer.internal`, which is what the loop makes of errors that it does not know. */
+function blobFault(error: unknown): unknown {
   if (!(error instanceof TrainerError) || error.code !== 'trainer.internal') return null;
-  return isPassing(error.cause) ? error.cause : null;
+  const { cause } = error;
+  const isCorrupt = cause instanceof StoreError && cause.code === 'store.blob_corrupt';
+  return isCorrupt || isPassing(cause) ? cause : null;
 }
 
 async function train(job: TrainingJobRequest, blobs: Blobs, parts: TrainingParts) {
