@@ -1,19 +1,25 @@
 import { mkdtempSync, rmSync } from 'node:fs';
+import { execFile } from 'node:child_process';
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
+import { promisify } from 'node:util';
 
 import { EmbeddedTokenBackend, TokenEngine } from '@trainyard/engine';
 import { ScriptedRunner } from '@trainyard/engine/testing';
 import { Trainyard } from '@trainyard/sdk';
-import { FakeTinkerServer, HOSTED_LIKE, SKYRL_0_4 } from '@trainyard/tinker/testing';
+import { type FakePolicy, FakeTinkerServer, HOSTED_LIKE, SKYRL_0_4 } from '@trainyard/tinker/testing';
 import { OrtPolicyModel } from '@trainyard/trainer';
 import { TINY_ARCHITECTURES, writeTinyGguf } from '@trainyard/trainer/testing';
 import { FakeVllm, type FakeVllmOptions } from '@trainyard/vllm/testing';
 import { afterAll, afterEach, describe, expect, it } from 'vitest';
 
+import { CREDENTIALS, MemoryBucket, REGION } from '@trainyard/store/testing';
+
 import { ownService, type OwnService } from '../../scripts/own-service.ts';
+import { Authority } from '../support/network/authority.ts';
+import { openTlsFront } from '../support/tls-front.ts';
 
 /** The whole process, with servers elsewhere that will not do: what it says at its start, and how it ends. */
 const scratch = mkdtempSync(join(tmpdir(), 'trainyard-elsewhere-'));
@@ -65,16 +71,22 @@ const web: RequestListener = (_request, response) => void response.writeHead(200
 /** Takes connections and says nothing. */
 const silence: RequestListener = () => {};
 
-describe('a vLLM server that will not do ends the start', () => {
-  async function vllm(options: Partial<FakeVllmOptions> = {}, vocabSize = 259): Promise<string> {
-    const ends = { eosTokenId: 258, endTokenIds: new Set([258]) };
-    const engine = new TokenEngine({ runner: new ScriptedRunner({ vocabSize }), ends });
-    const brain = new EmbeddedTokenBackend({ modelId: 'base', engine });
-    const fake = await FakeVllm.open({ brain, policy: 'fcfs', ...options });
-    closing.push(() => fake.close());
-    return fake.url;
-  }
+async function vllm(options: Partial<FakeVllmOptions> = {}, vocabSize = 259): Promise<string> {
+  const ends = { eosTokenId: 258, endTokenIds: new Set([258]) };
+  const engine = new TokenEngine({ runner: new ScriptedRunner({ vocabSize }), ends });
+  const brain = new EmbeddedTokenBackend({ modelId: 'base', engine });
+  const fake = await FakeVllm.open({ brain, policy: 'fcfs', ...options });
+  closing.push(() => fake.close());
+  return fake.url;
+}
 
+async function tinker(dialect = SKYRL_0_4, policy?: FakePolicy): Promise<FakeTinkerServer> {
+  const server = await FakeTinkerServer.start(dialect, policy);
+  closing.push(() => server.close());
+  return server;
+}
+
+describe('a vLLM server that will not do ends the start', () => {
   it.each<[string, () => Promise<Record<string, string>>, RegExp]>([
     [
       'nobody answers',
@@ -134,12 +146,6 @@ describe('a vLLM server that will not do ends the start', () => {
 });
 
 describe('a Tinker server', () => {
-  async function tinker(dialect = SKYRL_0_4): Promise<FakeTinkerServer> {
-    const server = await FakeTinkerServer.start(dialect);
-    closing.push(() => server.close());
-    return server;
-  }
-
   it.each<[string, () => Promise<Record<string, string>>, RegExp]>([
     [
       'what answers is something else',
@@ -218,5 +224,125 @@ describe('a Tinker server', () => {
     expect(JSON.stringify(data.at(-1))).toMatch(
       /another base model than the file of the setting model: log-probabilities of 63 fixed tokens differ by \S+ nats on average \(at most 0\.15 are rounding\); give both the same weights/,
     );
+  });
+});
+
+describe('behind a certificate of a private authority', () => {
+  const authority = new Authority({ isSinceYesterday: false });
+  const trusting = { NODE_EXTRA_CA_CERTS: authority.certificate };
+  const certificate = authority.issue('front', '127.0.0.1');
+  afterAll(() => authority.remove());
+
+  async function behindTls(url: string): Promise<string> {
+    const front = await openTlsFront(url, certificate);
+    closing.push(() => front.close());
+    return front.url;
+  }
+
+  async function bucketSettings(): Promise<Record<string, string>> {
+    const bucket = await MemoryBucket.start();
+    closing.push(() => bucket.close());
+    return {
+      TRAINYARD_BUCKET: await behindTls(bucket.url),
+      TRAINYARD_BUCKET_REGION: REGION,
+      AWS_ACCESS_KEY_ID: CREDENTIALS.accessKeyId,
+      AWS_SECRET_ACCESS_KEY: CREDENTIALS.secretAccessKey,
+    };
+  }
+
+  async function trainerSettings(): Promise<Record<string, string>> {
+    const lora = { rank: 8, alpha: 32, targets: ['q', 'k', 'v', 'o', 'gate', 'up', 'down'], initSeed: 1 } as const;
+    const policy = await OrtPolicyModel.load({ modelPath, lora, numThreads: 1 });
+    return { TRAINYARD_TRAINER_URL: await behindTls((await tinker(SKYRL_0_4, () => policy)).url) };
+  }
+
+  const PARTS: readonly [string, () => Promise<Record<string, string>>, string][] = [
+    ['a bucket', bucketSettings, 'blobs'],
+    [
+      'a vLLM server',
+      async () => ({ TRAINYARD_VLLM: await behindTls(await vllm()), TRAINYARD_VLLM_CHECK: 'off' }),
+      'vllm',
+    ],
+    ['a trainer', trainerSettings, 'remote_trainer'],
+  ];
+
+  /** Findings of `trainyard doctor` about one kind of part. */
+  async function doctorFinds(name: string, settings: Record<string, string>): Promise<(string | null)[]> {
+    const main = resolve(import.meta.dirname, '../../packages/cli/src/main.ts');
+    const dataDirectory = mkdtempSync(join(scratch, 'doctor-'));
+    const { stdout } = await promisify(execFile)(
+      process.execPath,
+      ['--conditions=@trainyard/source', main, 'doctor', '--json'],
+      {
+        env: {
+          ...process.env,
+          TRAINYARD_DATA_DIR: dataDirectory,
+          TRAINYARD_MODEL: modelPath,
+          TRAINYARD_MODEL_ID: 'tiny/llama',
+          TRAINYARD_PORT: '1',
+          ...settings,
+        },
+      },
+    ).catch((error: unknown) => error as { stdout: string });
+    const { checks } = JSON.parse(stdout) as { checks: { name: string; problem: string | null }[] };
+    return checks.filter((check) => check.name === name).map(({ problem }) => problem);
+  }
+
+  it.each(PARTS)('%s ends the start with one line where the authority is not named', async (_what, settings, name) => {
+    const own = await settings();
+    const { line } = await refusalOf(own);
+    expect(line).toMatch(/certificate.*`NODE_EXTRA_CA_CERTS=FILE` adds one/);
+    const found = await doctorFinds(name, own);
+    expect(found.length).toBeGreaterThan(0);
+    for (const problem of found) expect(problem).toContain('NODE_EXTRA_CA_CERTS');
+  });
+
+  it.each(PARTS)('%s is found well by the doctor where the authority is named', async (_what, settings, name) => {
+    const found = await doctorFinds(name, { ...(await settings()), ...trusting });
+    expect(found.length).toBeGreaterThan(0);
+    expect(found).toEqual(found.map(() => null));
+  });
+
+  it('a bucket takes large bodies, which a thread writes there', async () => {
+    const service = await started({ ...(await bucketSettings()), ...trusting });
+    const client = new Trainyard({ baseUrl: service.url, apiKey: service.apiKey, maxRetries: 0 });
+    const model = await client.models.register({ project: 'p', name: 'large', base_model: 'tiny/llama' });
+    const messages = [
+      { role: 'user', content: 'say it' },
+      { role: 'assistant', content: 'x'.repeat(1_500_000) },
+    ];
+    const logged = await client.trajectoryLogs.create(model.id, {
+      split: 'val',
+      trajectory_groups: [{ trajectories: [{ messages_and_choices: messages, reward: 1 }] }],
+    } as never);
+    expect(logged.num_trajectories).toBe(1);
+  });
+
+  it('a vLLM server samples', async () => {
+    const settings = { TRAINYARD_VLLM: await behindTls(await vllm()), TRAINYARD_VLLM_CHECK: 'off' };
+    const service = await started({ ...settings, ...trusting });
+    const client = new Trainyard({ baseUrl: service.url, apiKey: service.apiKey, maxRetries: 0 });
+    const answer = await client.completions.create({ model: 'tiny/llama', prompt: [11, 12], max_tokens: 3 });
+    expect(answer.usage?.completion_tokens).toBeGreaterThan(0);
+  });
+
+  it('a trainer trains, and jobs do not wait for it', async () => {
+    const service = await started({ ...(await trainerSettings()), ...trusting });
+    expect(service.output()).toContain('training is done at https://127.0.0.1');
+    const client = new Trainyard({ baseUrl: service.url, apiKey: service.apiKey, maxRetries: 0 });
+    const model = await client.models.register({ project: 'p', name: 'learner', base_model: 'tiny/llama' });
+    const lines = ['yes', 'no'].map((content) =>
+      JSON.stringify({
+        messages: [
+          { role: 'user', content: 'say it' },
+          { role: 'assistant', content },
+        ],
+      }),
+    );
+    const data = `data:application/jsonl;base64,${Buffer.from(lines.join('\n')).toString('base64')}`;
+    const { id } = await client.sftJobs.create({ model_id: model.id, training_data_url: data });
+    await expect
+      .poll(async () => (await client.trainingJobs.retrieve(id)).status, { timeout: 60_000 })
+      .toBe('succeeded');
   });
 });

@@ -14,6 +14,7 @@ export { DigestCache, stampOf } from './blobs/digest-cache.ts';
 export { hashOf } from './blobs/file-hash.ts';
 export { FolderBlobs } from './blobs/folder-blobs.ts';
 export { BUCKET_KEY_VARIABLES, openBlobs } from './blobs/open-blobs.ts';
+export { blobFindings } from './examining/blob-findings.ts';
 export { type AskEngine, clusterFindings, type Finding } from './examining/cluster-findings.ts';
 export type { BucketRequest } from './blobs/s3/s3-bucket.ts';
 export type { DatabaseCall } from './drivers/measured-sql.ts';

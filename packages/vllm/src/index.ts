@@ -1,4 +1,5 @@
 /** vLLM servers as what samples. */
+export { examineServer } from './server/examine-server.ts';
 export { UnusableServer } from './server/server-facts.ts';
 export type { ServerTimes } from './server/vllm-server.ts';
 export { VllmBackend } from './vllm-backend.ts';

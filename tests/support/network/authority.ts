@@ -15,8 +15,11 @@ export interface ServerCertificate {
 export class Authority {
   /** where its files lie, and those of whoever needs a folder beside them */
   readonly folder: string;
+  readonly #isSinceYesterday: boolean;
 
-  constructor() {
+  /** @param isSinceYesterday certificates are valid since yesterday, for machines whose clock is behind; needs `faketime`. Default true */
+  constructor({ isSinceYesterday = true } = {}) {
+    this.#isSinceYesterday = isSinceYesterday;
     this.folder = mkdtempSync(join(tmpdir(), 'trainyard-certificates-'));
     chmodSync(this.folder, 0o755);
     this.#openssl(
@@ -49,8 +52,8 @@ export class Authority {
     rmSync(this.folder, { recursive: true });
   }
 
-  /** Since yesterday: some machine's clock is behind. */
   #openssl(...args: string[]): void {
-    execFileSync('faketime', ['-f', '-1d', 'openssl', ...args], { cwd: this.folder, stdio: 'pipe' });
+    const [program, ...before] = this.#isSinceYesterday ? ['faketime', '-f', '-1d', 'openssl'] : ['openssl'];
+    execFileSync(program!, [...before, ...args], { cwd: this.folder, stdio: 'pipe' });
   }
 }

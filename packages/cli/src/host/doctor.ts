@@ -7,6 +7,7 @@ import {
   examineCluster,
   examineDatabase,
   examineModel,
+  examineRemoteParts,
   type Finding,
   multipliesBf16,
   needsModelFiles,
@@ -95,6 +96,7 @@ async function* examine(config: ServiceConfig, url: string): AsyncGenerator<Find
   yield { name: 'database', subject: `database ${database.name}`, problem: database.problem };
   // One that does not answer says nothing about the rest.
   if (database.problem === null) yield* examineCluster(config);
+  yield* examineRemoteParts(config);
   yield await precisionCheck(config);
   // A process without it has no address to ask.
   if (!does(config.role, 'api')) return;

@@ -40,6 +40,11 @@ export class TrajectoryBodyReader {
     this.#budget = parts.bodyBudgets.uploads;
   }
 
+  /** Tries blobs on another machine from the thread that writes large bodies there. @throws {StoreError} `store.unavailable` */
+  async check(): Promise<void> {
+    if (this.#blobs.location.kind !== 'folder') await this.#thread.check();
+  }
+
   /** @throws {RequestError} as `IncomingBody` and `ParsedTrajectoryBody.parse` */
   async read<Kind extends TrajectoryBodyKind>(
     request: FastifyRequest,
@@ -69,7 +74,7 @@ export class TrajectoryBodyReader {
     let numBytes = 0;
     // Left by hand, not by the loop: the rest is read on below.
     for (let next = await chunks.next(); ; next = await chunks.next()) {
-      if (next.done) return ParsedTrajectoryBody.parse(Buffer.concat(first), kind, this.#blobs);
+      if (next.done) return ParsedTrajectoryBody.parse(Buffer.concat(first), kind, async () => this.#blobs);
       first.push(next.value);
       numBytes += next.value.length;
       if (numBytes > INLINE_BYTES) return await this.#thread.read(joined(first, chunks), kind);

@@ -1,7 +1,11 @@
 import { Worker } from 'node:worker_threads';
 
+import { StoreError } from '@trainyard/store';
+
 import type { FindRecords } from '../choice-records/wanted-records.ts';
+
 import { RequestError } from '../faults/request-error.ts';
+import { blobSecrets, childEnvironment, childFlags } from '../hosts/child-environment.ts';
 import type { BodyThreadCommand, BodyThreadMessage, BodyThreadOptions } from './messages.ts';
 import { fromThreadFailure, toThreadFailure } from './thread-failure.ts';
 import type {
@@ -79,6 +83,22 @@ export class BodyThread {
     }
   }
 
+  /** Opens the blobs in the thread. @throws {StoreError} `store.unavailable` */
+  async check(): Promise<void> {
+    const id = (this.#numBodies += 1);
+    this.#open.add(id);
+    this.#running();
+    try {
+      await this.#call(id, { kind: 'open', id });
+    } catch (error) {
+      if (error instanceof StoreError)
+        throw new StoreError(error.code, `${error.message} (from the thread that reads large bodies)`);
+      throw error;
+    } finally {
+      this.#discard(id);
+    }
+  }
+
   async close(): Promise<void> {
     if (this.#idleTimer !== null) clearTimeout(this.#idleTimer);
     const worker = this.#worker;
@@ -123,8 +143,8 @@ export class BodyThread {
   #start(): Worker {
     const worker = new Worker(new URL('./body-thread.ts', import.meta.url), {
       workerData: this.#options,
-      env: {},
-      execArgv: ['--conditions=@trainyard/source', '--disable-warning=ExperimentalWarning'],
+      env: childEnvironment(blobSecrets(this.#options.blobs)),
+      execArgv: childFlags(),
       resourceLimits: { maxOldGenerationSizeMb: this.#maxHeapMb },
     });
     worker.unref();

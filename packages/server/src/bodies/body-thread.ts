@@ -5,7 +5,7 @@
  */
 import { parentPort, workerData } from 'node:worker_threads';
 
-import { openBlobs } from '@trainyard/store';
+import { type Blobs, openBlobs } from '@trainyard/store';
 
 import type { FindRecords } from '../choice-records/wanted-records.ts';
 import type { SampledTokens } from '../wire/training/recorded-choice.ts';
@@ -22,11 +22,14 @@ let asked: PromiseWithResolvers<ReadonlyMap<string, SampledTokens>> | null = nul
 
 const port = parentPort;
 if (port === null) throw new Error('the body thread is started by the service, not by hand');
-const blobs = await openBlobs((workerData as BodyThreadOptions).blobs);
+let opening: Promise<Blobs> | null = null;
 port.on('message', (command: BodyThreadCommand) => {
   switch (command.kind) {
     case 'chunk':
       addPiece(command.id, command.bytes);
+      break;
+    case 'open':
+      void open(command.id);
       break;
     case 'end':
       complete.push({ id: command.id, kind: command.bodyKind, bytes: pieces.get(command.id) ?? [] });
@@ -50,6 +53,24 @@ port.on('message', (command: BodyThreadCommand) => {
   }
 });
 
+/** The blobs, opened at the first call and after a failure: a bucket that was away comes back. @throws {StoreError} `store.unavailable` */
+function ownBlobs(): Promise<Blobs> {
+  opening ??= openBlobs((workerData as BodyThreadOptions).blobs).catch((error: unknown) => {
+    opening = null;
+    throw error;
+  });
+  return opening;
+}
+
+async function open(id: number): Promise<void> {
+  try {
+    await ownBlobs();
+    send({ kind: 'opened', id });
+  } catch (error) {
+    send({ kind: 'failed', id, failure: toThreadFailure(error) });
+  }
+}
+
 function addPiece(id: number, bytes: Uint8Array): void {
   const known = pieces.get(id);
   if (known === undefined) pieces.set(id, [bytes]);
@@ -59,7 +80,7 @@ function addPiece(id: number, bytes: Uint8Array): void {
 function parseNext(): void {
   for (let next = current === null ? complete.shift() : undefined; next !== undefined; next = complete.shift()) {
     try {
-      const body = ParsedTrajectoryBody.parse(joined(next.bytes), next.kind, blobs);
+      const body = ParsedTrajectoryBody.parse(joined(next.bytes), next.kind, ownBlobs);
       current = { id: next.id, body, isStoring: false };
       send({ kind: 'parsed', id: next.id, summary: body.summary });
       return;

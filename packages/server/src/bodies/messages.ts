@@ -12,6 +12,8 @@ export interface BodyThreadOptions {
 
 export type BodyThreadCommand =
   | { kind: 'chunk'; id: number; bytes: Uint8Array }
+  /** Open the blobs, if they are not open yet. */
+  | { kind: 'open'; id: number }
   | { kind: 'end'; id: number; bodyKind: TrajectoryBodyKind }
   | { kind: 'store'; id: number; options: StoreGroupsOptions; findsRecords: boolean }
   /** Answers `find`. */
@@ -21,6 +23,8 @@ export type BodyThreadCommand =
   | { kind: 'discard'; id: number };
 
 export type BodyThreadMessage =
+  /** The blobs can be used. */
+  | { kind: 'opened'; id: number }
   | { kind: 'parsed'; id: number; summary: BodySummary }
   /** Records that the body names, while it is stored; one question at a time. */
   | { kind: 'find'; id: number; recordIds: readonly string[] }

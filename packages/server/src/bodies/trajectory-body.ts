@@ -96,23 +96,33 @@ const checks = {
 
 const NO_RECORDS: WantedRecords = { records: new Map(), numUnknown: 0 };
 
+/** Returns the blobs that bodies are written to. @throws {StoreError} `store.unavailable` */
+export type OpenBlobs = () => Promise<Pick<Blobs, 'putJsonLines'>>;
+
 /** A body parsed in this thread. */
 export class ParsedTrajectoryBody<Kind extends TrajectoryBodyKind> implements TrajectoryBody<Kind> {
   readonly summary: BodySummary<Kind>;
   readonly #groups: SentTrajectoryGroup[];
-  readonly #blobs: Blobs;
+  readonly #openBlobs: OpenBlobs;
 
-  /** @throws {RequestError} `request.invalid_json`, `request.invalid` */
-  static parse<Kind extends TrajectoryBodyKind>(bytes: Buffer, kind: Kind, blobs: Blobs): ParsedTrajectoryBody<Kind> {
+  /**
+   * @param openBlobs called by `store`
+   * @throws {RequestError} `request.invalid_json`, `request.invalid`
+   */
+  static parse<Kind extends TrajectoryBodyKind>(
+    bytes: Buffer,
+    kind: Kind,
+    openBlobs: OpenBlobs,
+  ): ParsedTrajectoryBody<Kind> {
     const text = utf8Text(bytes);
     const body = parseJsonBody(text);
     checks[kind](body);
     const sent = body as BodyFields[Kind] & { trajectory_groups: SentTrajectoryGroup[] };
     keepArguments(sent, text);
-    return new ParsedTrajectoryBody(sent, blobs);
+    return new ParsedTrajectoryBody(sent, openBlobs);
   }
 
-  private constructor(body: BodyFields[Kind] & { trajectory_groups: SentTrajectoryGroup[] }, blobs: Blobs) {
+  private constructor(body: BodyFields[Kind] & { trajectory_groups: SentTrajectoryGroup[] }, openBlobs: OpenBlobs) {
     const { trajectory_groups: groups, ...fields } = body;
     for (const [name, value] of Object.entries(fields)) {
       if (isDeeperThan(value, MAX_JSON_DEPTH)) throw tooDeep(name);
@@ -121,7 +131,7 @@ export class ParsedTrajectoryBody<Kind extends TrajectoryBodyKind> implements Tr
     const numTrajectories = groups.reduce((sum, group) => sum + (group.trajectories?.length ?? 0), 0);
     refuseMore(MAX_TRAJECTORIES, 'trajectories', numTrajectories);
     this.#groups = groups;
-    this.#blobs = blobs;
+    this.#openBlobs = openBlobs;
     this.summary = {
       fields: fields as unknown as BodyFields[Kind],
       numGroups: groups.length,
@@ -140,8 +150,9 @@ export class ParsedTrajectoryBody<Kind extends TrajectoryBodyKind> implements Tr
     const metrics = metricsSplit === null ? {} : computeLogMetrics(groups, metricsSplit);
     refuseMore(MAX_METRICS, 'metrics of different names', Object.keys(metrics).length);
     let prompts: GroupPrompts;
+    const blobs = await this.#openBlobs();
     try {
-      await this.#blobs.putJsonLines(key, chain(toRecordLines(records), groups));
+      await blobs.putJsonLines(key, chain(toRecordLines(records), groups));
       prompts = groups.map(({ trajectories }) => trajectories.map(promptDigest));
     } catch (error) {
       // The serialiser calls itself: out of stack is the one RangeError it has. Looking at every value beforehand would cost more than writing.

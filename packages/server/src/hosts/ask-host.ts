@@ -8,6 +8,8 @@ export interface HostQuestion {
   readonly modulePath: string;
   /** passed as JSON */
   readonly options: unknown;
+  /** See `SupervisedHostOptions.secrets`; default: none. */
+  readonly secrets?: Readonly<Record<string, string>>;
   readonly log: (line: string) => void;
 }
 
@@ -20,6 +22,7 @@ export async function askHost<Answer extends object>({
   name,
   modulePath,
   options,
+  secrets = {},
   log,
 }: HostQuestion): Promise<Answer> {
   let answer: Answer | null = null;
@@ -27,6 +30,7 @@ export async function askHost<Answer extends object>({
     name,
     modulePath,
     options,
+    secrets,
     onMessage: (message) => {
       if (message.kind === 'ready') ({ answer } = message);
     },

@@ -4,6 +4,7 @@ import type { BucketRequest } from '@trainyard/store';
 import type { Retry, TrainerEvent, TrainingResult } from '@trainyard/trainer';
 
 import type { ComputeShares } from '../computing/compute-arbiter.ts';
+import { ServerError } from '../faults/server-error.ts';
 import { ComputingHost } from './computing-host.ts';
 import type {
   RunFailure,
@@ -64,6 +65,7 @@ export class EmbeddedTraining implements TrainingBackend {
   readonly #runs = new Map<string, JobRun>();
   /** by the key of the directory */
   readonly #copies = new Map<string, PromiseWithResolvers<number | null>>();
+  #contact: PromiseWithResolvers<readonly string[]> | null = null;
 
   constructor(options: {
     host: TrainerHostOptions;
@@ -98,6 +100,19 @@ export class EmbeddedTraining implements TrainingBackend {
 
   async start(): Promise<void> {
     await this.#host.start();
+  }
+
+  /**
+   * Asks the trainer elsewhere what it is, from the host that trains by it. A server that does not answer is a line: jobs wait for it.
+   *
+   * @returns lines for the log
+   * @throws {ServerError} `server.config_invalid` for a server that does not fit
+   */
+  async contactRemote(): Promise<readonly string[]> {
+    const contact = (this.#contact = Promise.withResolvers<readonly string[]>());
+    if (!this.#host.send({ kind: 'contact-remote', remoteKey: this.#remoteKey }))
+      throw new TrainingRunError(hostLost('it could not be reached'));
+    return await contact.promise;
   }
 
   async close(): Promise<void> {
@@ -158,6 +173,12 @@ export class EmbeddedTraining implements TrainingBackend {
       case 'trainer-event':
         this.#runs.get(message.jobId)?.onEvent(message.event);
         break;
+      case 'remote-contacted':
+        this.#contact?.resolve(message.lines);
+        break;
+      case 'remote-refused':
+        this.#contact?.reject(new ServerError('server.config_invalid', message.failure.message));
+        break;
       case 'snapshot-copied':
         this.#copies.get(message.directoryKey)?.resolve(message.numGradientSteps);
         break;
@@ -178,6 +199,7 @@ export class EmbeddedTraining implements TrainingBackend {
   }
 
   #onLost(reason: string): void {
+    this.#contact?.reject(new TrainingRunError(hostLost(reason)));
     for (const settled of [...this.#copies.values(), ...Array.from(this.#runs.values(), (run) => run.settled)])
       settled.reject(new TrainingRunError(hostLost(reason)));
   }

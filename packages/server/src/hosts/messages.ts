@@ -128,6 +128,8 @@ export interface SnapshotCopyOrder {
 
 export type TrainerHostCommand =
   | { kind: 'run-job'; job: TrainingJobRequest; remoteKey: string | null }
+  /** Ask the trainer elsewhere what it is. */
+  | { kind: 'contact-remote'; remoteKey: string | null }
   | ({ kind: 'copy-snapshot' } & SnapshotCopyOrder)
   | { kind: 'cancel-job'; jobId: string }
   | { kind: 'shutdown' };
@@ -135,6 +137,9 @@ export type TrainerHostCommand =
 export type TrainerHostMessage =
   | { kind: 'ready' }
   | { kind: 'fatal'; failure: HostFailure }
+  /** Lines for the log. */
+  | { kind: 'remote-contacted'; lines: readonly string[] }
+  | { kind: 'remote-refused'; failure: HostFailure }
   | { kind: 'trainer-event'; jobId: string; event: TrainerEvent }
   | { kind: 'bucket-request'; request: BucketRequest }
   | { kind: 'snapshot-copied'; directoryKey: string; numGradientSteps: number | null }

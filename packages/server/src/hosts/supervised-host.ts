@@ -3,7 +3,7 @@ import type { Readable } from 'node:stream';
 
 import { lowerPriority } from '../computing/niceness.ts';
 import { ServerError } from '../faults/server-error.ts';
-import { childEnvironment } from './child-environment.ts';
+import { childEnvironment, childFlags } from './child-environment.ts';
 import { ProcessMemory } from '../computing/process-memory.ts';
 import { HostPulse } from './host-pulse.ts';
 import { DEFAULT_WATCH_LIMITS, type WatchLimits } from './host-watch.ts';
@@ -132,8 +132,8 @@ export class SupervisedHost<Command extends object, Message extends HostMessage>
   #spawn(): void {
     const { name, modulePath, options, niceness = 0, log } = this.#options;
     const child = fork(modulePath, [JSON.stringify(options)], {
-      execArgv: ['--conditions=@trainyard/source', '--disable-warning=ExperimentalWarning'],
-      env: { ...childEnvironment(), ...this.#options.secrets },
+      execArgv: childFlags(),
+      env: childEnvironment(this.#options.secrets),
       serialization: 'advanced',
       stdio: ['ignore', 'inherit', 'pipe', 'ipc', 'pipe'],
     });

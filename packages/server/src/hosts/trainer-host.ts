@@ -9,6 +9,7 @@ import { type BucketRequest, openBlobs } from '@trainyard/store';
 import { requireBf16 } from '@trainyard/trainer';
 
 import { retryOf } from '../faults/retry-of.ts';
+import { contactTrainer } from './remote/contact-trainer.ts';
 import { connectHost, failureOf, hostOptions, openOrRefuse } from './host-main.ts';
 import { IdleRelease } from '../computing/idle-release.ts';
 import { EmbeddedLearners, type JobLearners, RemoteLearners } from './job-learners.ts';
@@ -58,6 +59,9 @@ function onCommand(command: TrainerHostCommand): void {
       weights.begin();
       queue = queue.then(() => runAndReport(command.job, command.remoteKey));
       break;
+    case 'contact-remote':
+      void contactAndReport(command.remoteKey);
+      break;
     case 'copy-snapshot':
       void copyAndReport(command);
       break;
@@ -70,6 +74,15 @@ function onCommand(command: TrainerHostCommand): void {
       break;
     default:
       command satisfies never;
+  }
+}
+
+async function contactAndReport(remoteKey: string | null): Promise<void> {
+  try {
+    const { lines } = options.remote === null ? { lines: [] } : await contactTrainer(options.remote, remoteKey);
+    send({ kind: 'remote-contacted', lines });
+  } catch (error) {
+    send({ kind: 'remote-refused', failure: failureOf(error) });
   }
 }
 

@@ -3,6 +3,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { isAbsolute } from 'node:path';
 import { promisify } from 'node:util';
 
+import { childEnvironment } from '../hosts/child-environment.ts';
 import { does } from '../contract/role.ts';
 import type { ServiceConfig } from './config.ts';
 
@@ -36,7 +37,7 @@ const LOAD = `try { process.dlopen({ exports: {} }, process.argv[1]) } catch (er
  */
 export async function oneDnnProblem({ oneDnnPath: path }: Pick<ServiceConfig, 'oneDnnPath'>): Promise<string | null> {
   if (isAbsolute(path) && !existsSync(path)) return `there is no ${path}`;
-  const said = await promisify(execFile)(process.execPath, ['-e', LOAD, path]).then(
+  const said = await promisify(execFile)(process.execPath, ['-e', LOAD, path], { env: childEnvironment() }).then(
     ({ stdout }) => stdout.trim(),
     () => 'loading it ends the process',
   );

@@ -1,9 +1,10 @@
-import { BUCKET_KEY_VARIABLES, type Blobs, type Store } from '@trainyard/store';
+import type { Blobs, Store } from '@trainyard/store';
 
 import type { ComputeShares } from '../computing/compute-arbiter.ts';
 import { nicenessOfShare } from '../computing/niceness.ts';
 import type { AdapterImporter, ExportQueue, TrainingQueue } from '../contract/backends.ts';
 import { dataPaths } from '../data/data-directory.ts';
+import { blobSecrets } from '../hosts/child-environment.ts';
 import { EmbeddedTraining } from '../hosts/embedded-training.ts';
 import { EmbeddedTransfers, type TransferBackend } from '../hosts/embedded-transfers.ts';
 import type { BaseScores } from '../inference/base-scores.ts';
@@ -17,7 +18,7 @@ import type { Tracing } from '../tracing/tracing.ts';
 import type { ServiceMetrics } from '../metrics/service-metrics.ts';
 import type { ServiceConfig } from './config.ts';
 import { sharesCores } from '../contract/role.ts';
-import { remoteTrainer } from './remote-trainer.ts';
+import { remoteTrainerOptions } from './remote-trainer.ts';
 
 /** Whoever sees jobs to their end, as HTTP knows them: workers of this process, or of others on the same database. */
 export interface JobWorkers {
@@ -61,7 +62,7 @@ export async function openJobWorkers(
   // A process that only works on jobs has nobody to stand behind.
   const behind = { share: 1 - engineShare, niceness: nicenessOfShare(1 - engineShare) };
   const computing = { arbiter, log, ...(sharesCores(config.role) ? behind : { share: 1, niceness: 0 }) };
-  const remote = await remoteTrainer(config, log);
+  const remote = remoteTrainerOptions(config);
   const backend = new EmbeddedTraining({
     host: {
       blobs: blobs.location,
@@ -74,7 +75,7 @@ export async function openJobWorkers(
       remote,
     },
     remoteKey: config.trainer?.apiKey ?? null,
-    secrets: config.bucket === null ? {} : bucketKey(process.env),
+    secrets: blobSecrets(blobs.location),
     onBucketRequest: metrics.data.sawRequest,
     ...computing,
   });
@@ -102,6 +103,7 @@ export async function openJobWorkers(
   const imports = new ImportWorker({ store, blobs, backend: transfers, modelPaths, ...checked, baseModels, log });
   try {
     await backend.start();
+    for (const line of await backend.contactRemote()) log(line);
   } catch (error) {
     await backend.close();
     throw error;
@@ -142,12 +144,3 @@ const NO_TRANSFERS: TransferBackend = {
   exportCheckpoint: () => Promise.reject(new Error('exports are not run here')),
   importAdapter: () => Promise.reject(new Error('imports are not run here')),
 };
-
-/** Variables that the trainer's process opens a bucket with. */
-function bucketKey(environment: NodeJS.ProcessEnv): Record<string, string> {
-  const known = BUCKET_KEY_VARIABLES.flatMap((name) => {
-    const value = environment[name];
-    return value === undefined ? [] : [[name, value]];
-  });
-  return Object.fromEntries(known) as Record<string, string>;
-}

@@ -3,6 +3,7 @@ export { type BlobsHarness, blobsSuite } from './blobs.suite.ts';
 export { freePort } from './free-port.ts';
 export { addJob, addModel, claim, ManualClock, type MakeHarness, type StoreHarness } from './harness.ts';
 export { holdWriters } from './hold-writers.ts';
+export { MemoryBucket } from './memory-bucket.ts';
 export { MemoryDatabase, MemorySql } from './memory-sql.ts';
 export { CREDENTIALS, REGION, S3Server } from './s3-server.ts';
 export { type SqlHarness, sqlSuite } from './sql.suite.ts';

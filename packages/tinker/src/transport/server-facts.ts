@@ -49,12 +49,7 @@ export async function contactServer(options: ContactOptions): Promise<ServerFact
       return await http.sendOnce(method, route, { ...send, timeoutMs: CONTACT_TIMEOUT_MS });
     } catch (error) {
       if (!(error instanceof NoReply)) throw error;
-      throw new TrainerError(
-        'trainer.remote_unavailable',
-        error.reason === 'TIMEOUT'
-          ? `the server at ${url} takes connections and does not answer within ${CONTACT_TIMEOUT_MS / 1000} s: it hangs, or is no Tinker server; see its log`
-          : `no Tinker server answers at ${url} (${error.reason}): start it, or correct --trainer-url`,
-      );
+      throw new TrainerError('trainer.remote_unavailable', absenceOf(error, url), { cause: error });
     }
   };
   requireProtocol(await ask('GET', 'healthz'), url);
@@ -73,6 +68,19 @@ export async function contactServer(options: ContactOptions): Promise<ServerFact
     maxDatums: positive(flags['fwdbwd_max_chunk_len'], 1024),
     maxBytes: positive(flags['fwdbwd_max_chunk_bytes_count'], 5_000_000),
   };
+}
+
+function absenceOf({ reason, isUntrusted }: NoReply, url: string): string {
+  if (isUntrusted)
+    return `the certificate of ${url} is not accepted (${reason}): it must match this address, be valid now, and come from an authority that Node.js knows; \`NODE_EXTRA_CA_CERTS=FILE\` adds one`;
+  return reason === 'TIMEOUT'
+    ? `the server at ${url} takes connections and does not answer within ${CONTACT_TIMEOUT_MS / 1000} s: it hangs, or is no Tinker server; see its log`
+    : `no Tinker server answers at ${url} (${reason}): start it, or correct --trainer-url`;
+}
+
+/** Whether an error of {@link contactServer} is about the certificate, which no waiting changes. */
+export function isUntrusted(error: unknown): boolean {
+  return error instanceof Error && error.cause instanceof NoReply && error.cause.isUntrusted;
 }
 
 function requireProtocol(reply: Reply, url: string): void {

@@ -52,7 +52,12 @@ export class NoReply extends Error {
   }
 
   get wasNeverSent(): boolean {
-    return NEVER_SENT.includes(this.reason);
+    return NEVER_SENT.includes(this.reason) || this.isUntrusted;
+  }
+
+  /** Whether the server's certificate is not accepted here. */
+  get isUntrusted(): boolean {
+    return /CERT|LEAF_SIGNATURE/.test(this.reason);
   }
 }
 

@@ -23,7 +23,8 @@ export class SandboxProcess {
         `--max-old-space-size=${maxHeapMb}`,
         '--disable-warning=ExperimentalWarning',
       ],
-      env: {},
+      // Templates write the local time (`strftime_now`); no other variable is theirs to read.
+      env: process.env['TZ'] === undefined ? {} : { TZ: process.env['TZ'] },
       serialization: 'advanced',
       stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
     });

@@ -57,6 +57,8 @@ export function asUnusable(error: unknown, server: string): UnusableServer {
 
 const WHAT_TO_DO: Readonly<Record<ServerFailure['kind'], string>> = {
   unreachable: 'start vLLM there, or correct the setting vllm',
+  untrusted:
+    'it must match this address, be valid now, and come from an authority that Node.js knows; `NODE_EXTRA_CA_CERTS=FILE` adds one',
   lost: 'look into its log, and restart it',
   hangs: 'it may still be loading, or hang: wait until its /health answers, or restart it',
   key: 'give the key that it was started with (--api-key) as the setting vllm-key',

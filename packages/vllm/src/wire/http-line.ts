@@ -19,6 +19,8 @@ const MAX_ERROR_BYTES = 64 * 1024;
 const MOMENT_MS = 250;
 /** An idle connection is left before vLLM's HTTP server leaves it, after 5 s: a request that crosses with that would be lost. */
 const IDLE_MS = 3_000;
+/** Codes of TLS for a certificate that is not accepted. */
+const UNTRUSTED = /CERT|LEAF_SIGNATURE/;
 /** No connection was made. */
 const NOT_CONNECTED: ReadonlySet<string> = new Set([
   'ECONNREFUSED',
@@ -149,6 +151,10 @@ export class HttpLine {
   #failureOf(error: unknown): ServerFailure {
     if (error instanceof ServerFailure) return error;
     const code = (error as NodeJS.ErrnoException).code ?? (error instanceof Error ? error.message : String(error));
+    if (UNTRUSTED.test(code))
+      return new ServerFailure('untrusted', `the certificate of ${this.name} is not accepted (${code})`, {
+        cause: error,
+      });
     return NOT_CONNECTED.has(code)
       ? new ServerFailure('unreachable', `${this.name} cannot be reached (${code})`, { cause: error })
       : new ServerFailure('lost', `${this.name} broke off (${code})`, { cause: error });

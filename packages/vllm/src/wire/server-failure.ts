@@ -2,6 +2,8 @@
 export type FailureKind =
   /** Nobody takes the connection: nothing was sent. */
   | 'unreachable'
+  /** Its certificate is not accepted: nothing was sent. */
+  | 'untrusted'
   /** The connection broke behind that. */
   | 'lost'
   /** Nothing came within its time. */

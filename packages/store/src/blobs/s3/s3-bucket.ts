@@ -310,7 +310,9 @@ export class S3Bucket {
       } catch (error) {
         if (error instanceof StoreError || signal?.aborted === true) throw error;
         tell('unreachable', null);
-        said = `is not reached (${reasonOf(error)})`;
+        const reason = reasonOf(error);
+        if (/certificate/i.test(reason)) throw this.#fault(method, name, `${UNTRUSTED} (${reason})`);
+        said = `is not reached (${reason})`;
       }
       if (attempt === MAX_TRIES) throw this.#fault(method, name, `${said}, ${MAX_TRIES} times`);
       await delay(FIRST_PAUSE_MS * 2 ** (attempt - 1) * (1 + Math.random()), undefined, signal ? { signal } : {});
@@ -337,6 +339,10 @@ interface S3Request {
   readonly also?: readonly number[];
   readonly signal?: AbortSignal | undefined;
 }
+
+/** Another try changes nothing. */
+const UNTRUSTED =
+  'has a certificate that is not accepted: it must match this address, be valid now, and come from an authority that Node.js knows; `NODE_EXTRA_CA_CERTS=FILE` adds one';
 
 const sha256Of = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex');
 const EMPTY_SHA256 = sha256Of(Buffer.alloc(0));

@@ -1,0 +1,36 @@
+import { contactServer, isUntrusted, SYSTEM_CLOCK, TINKER_PROFILES } from '@trainyard/tinker';
+import { TrainerError } from '@trainyard/trainer';
+
+import type { RemoteTrainerOptions } from '../messages.ts';
+
+/** The outcome of a contact: what the log should say, and whether the server answered. */
+export interface TrainerContact {
+  readonly lines: readonly string[];
+  /** Why jobs have to wait for it; null when it answered. */
+  readonly absence: string | null;
+}
+
+/**
+ * Asks the trainer elsewhere what it is, from the process that trains by it: its certificates and proxies count.
+ *
+ * @throws {TrainerError} for a server that does not fit: another protocol or version, a wrong key, an untrusted certificate, no such base model
+ */
+export async function contactTrainer(
+  { url, profile, baseModel }: Pick<RemoteTrainerOptions, 'url' | 'profile' | 'baseModel'>,
+  apiKey: string | null,
+): Promise<TrainerContact> {
+  try {
+    const facts = await contactServer({
+      url,
+      apiKey,
+      baseModel,
+      profile: TINKER_PROFILES[profile],
+      clock: SYSTEM_CLOCK,
+    });
+    const found = `training is done at ${facts.http.url} (${profile}), on its base model ${facts.baseModel}`;
+    return { lines: [found, ...facts.profile.notes.map((note) => `${profile}: ${note}`)], absence: null };
+  } catch (error) {
+    if (!(error instanceof TrainerError) || error.retry !== 'wait' || isUntrusted(error)) throw error;
+    return { lines: [`${error.message}; until then training jobs wait`], absence: error.message };
+  }
+}
