@@ -2,6 +2,7 @@ import type { Readable } from 'node:stream';
 
 import type { FastifyRequest } from 'fastify';
 
+import { inviteBody } from '../faults/early-answers.ts';
 import { RequestError } from '../faults/request-error.ts';
 import type { ByteBudget, ByteHold } from './byte-budget.ts';
 
@@ -84,6 +85,7 @@ export class IncomingBody implements AsyncIterable<Buffer> {
   /** @throws {RequestError} `request.body_too_large`, `request.timeout`, `request.too_many` */
   async *[Symbol.asyncIterator](): AsyncGenerator<Buffer, undefined> {
     // The stream must outlive a refusal: destroying it would close the connection before the answer is out.
+    inviteBody(this.#request.raw);
     const chunks = this.#payload.iterator({ destroyOnReturn: false }) as AsyncIterator<Buffer>;
     for (;;) {
       const next = await this.#inTime(chunks.next());

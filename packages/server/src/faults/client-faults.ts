@@ -2,11 +2,9 @@ import { randomUUID } from 'node:crypto';
 import { maxHeaderSize, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 
+import { closeInOrder } from './early-answers.ts';
 import { toErrorAnswer } from './http-faults.ts';
 import { RequestError } from './request-error.ts';
-
-/** How long a client may go on sending after it was refused, ms, so that it reads the answer and no reset. */
-const LINGER_MS = 1_000;
 
 /** Connections that have had their answer. */
 const refused = new WeakSet<Socket>();
@@ -31,8 +29,10 @@ export function answerClientFault(error: NodeJS.ErrnoException, socket: Socket):
     `X-Request-Id: ${randomUUID().replaceAll('-', '')}`,
     ...Object.entries(headers).map(([name, value]) => `${name}: ${value}`),
   ];
-  socket.end(`${lines.join('\r\n')}\r\n\r\n${text}`);
-  setTimeout(() => socket.destroy(), LINGER_MS).unref();
+  socket.write(`${lines.join('\r\n')}\r\n\r\n${text}`);
+  // Node's parser has the bytes until somebody else listens for them.
+  socket.on('data', () => undefined);
+  closeInOrder(socket);
 }
 
 function faultOf(code: string): RequestError {

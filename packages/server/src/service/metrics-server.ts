@@ -7,9 +7,10 @@ import { requireKeys } from '../edge/auth.ts';
 import { refuseForeignHosts } from '../edge/host-check.ts';
 import { KeyWatch } from '../edge/key-watch.ts';
 import { trackRequestEnds } from '../edge/request-end.ts';
+import { answerEarly } from '../faults/early-answers.ts';
 import { RequestError } from '../faults/request-error.ts';
 import { toErrorAnswer } from '../faults/http-faults.ts';
-import type { MetricsAccess } from '../metrics/metrics-access.ts';
+import { type MetricsAccess, metricsScopes } from '../metrics/metrics-access.ts';
 import type { ServiceMetrics } from '../metrics/service-metrics.ts';
 
 export interface MetricsServerParts {
@@ -26,6 +27,7 @@ export interface MetricsServerParts {
 export function createMetricsServer(parts: MetricsServerParts): FastifyInstance {
   const { store, metrics, access, troubles, allowedHosts } = parts;
   const app = Fastify({ routerOptions: { ignoreTrailingSlash: true } });
+  answerEarly(app);
   trackRequestEnds(app);
   app.setNotFoundHandler(() => {
     throw new RequestError('request.not_found', 'Here are /metrics and /health alone');
@@ -36,7 +38,7 @@ export function createMetricsServer(parts: MetricsServerParts): FastifyInstance 
   });
   refuseForeignHosts(app, allowedHosts);
   requireKeys(app, store, new KeyWatch(store, () => store.now()));
-  app.get('/metrics', { config: { scope: access === 'key' ? 'admin' : 'public' } }, async (_request, reply) => {
+  app.get('/metrics', { config: metricsScopes(access) }, async (_request, reply) => {
     if (access === 'off')
       throw new RequestError('request.not_found', 'The metrics are off: the setting is `--metrics`');
     return await reply.type(metrics.contentType).send(await metrics.text());

@@ -26,6 +26,7 @@ import { nameOfEngine, proofOf, readHello, readSignature } from '../wire/signatu
 import { toWireFault } from '../wire/wire-fault.ts';
 import { readGenerate, recordOf } from '../wire/wire-request.ts';
 import type { AdapterFiles } from './adapter-files.ts';
+import { drainAfter } from '../../faults/early-answers.ts';
 import { EventWriter } from './event-writer.ts';
 import { readBody, Refusal } from './read-body.ts';
 import { Sessions } from './sessions.ts';
@@ -289,7 +290,8 @@ export class EnginePort {
   }
 
   #sendRefusal(response: ServerResponse, { status, message }: Refusal): void {
-    // Whatever else the connection has to say is not read.
+    // The connection is of no further use; a body on its way is dropped first.
+    drainAfter(response);
     response.setHeader('connection', 'close');
     if (status === STATUS.unauthorised) {
       response.writeHead(status, { 'content-length': 0 });

@@ -1,0 +1,94 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+
+import type { FastifyInstance } from 'fastify';
+
+/**
+ * Limits of reading on after an early answer. Most clients write the whole body before they read: a closed connection would reach them as a
+ * reset, without the answer.
+ */
+const MAX_DRAIN_BYTES = 2e9;
+const MAX_DRAIN_MS = 60_000;
+/** A client that sends nothing for so long does not write first, ms. */
+const MAX_IDLE_MS = 5_000;
+/** How long a connection is read after its end was sent, ms: unread bytes would turn the end into a reset. */
+const LINGER_MS = 1_000;
+const LOOK_EVERY_MS = 100;
+
+/** Requests that wait for `100 Continue` before they send their body. */
+const uninvited = new WeakMap<IncomingMessage, ServerResponse>();
+
+/**
+ * Makes every answer that comes before the end of its request's body readable: the rest of the body is read and dropped within limits, then
+ * the connection is kept or closed in order. A client that waits for `100 Continue` is invited when its body is read, not before.
+ */
+export function answerEarly(app: FastifyInstance): void {
+  app.server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {
+    uninvited.set(request, response);
+    app.server.emit('request', request, response);
+  });
+  app.addHook('onSend', (_request, reply, payload, done) => {
+    drainAfter(reply.raw);
+    done(null, payload);
+  });
+}
+
+/** Tells a client that waits for `100 Continue` to send its body. */
+export function inviteBody(request: IncomingMessage): void {
+  const response = uninvited.get(request);
+  uninvited.delete(request);
+  response?.writeContinue();
+}
+
+/** Reads and drops the rest of a request's body after the answer, whether the connection is then kept or closed. Call it before the answer. */
+export function drainAfter(response: ServerResponse): void {
+  const { req: request } = response;
+  const { socket } = request;
+  if (!isComing(request)) return;
+  let isClosing = false;
+  // Node calls it with the end of an answer after which the connection closes: with bytes unread that would be a reset.
+  socket.destroySoon = () => (isClosing = true);
+  response.once('finish', () => {
+    Reflect.deleteProperty(socket, 'destroySoon');
+    drain(request, isClosing);
+  });
+}
+
+function isComing({ headers, complete }: IncomingMessage): boolean {
+  // Injected requests have no connection, and do not say.
+  if (complete !== false) return false;
+  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
+}
+
+function drain(request: IncomingMessage, isClosing: boolean): void {
+  const { socket } = request;
+  if (uninvited.has(request)) return closeInOrder(socket);
+  const startedAt = performance.now();
+  const startedBytes = socket.bytesRead;
+  let lastBytes = startedBytes;
+  let lastAt = startedAt;
+  const timer = setInterval(() => {
+    const now = performance.now();
+    if (socket.bytesRead !== lastBytes) [lastBytes, lastAt] = [socket.bytesRead, now];
+    const isSpent = now - startedAt > MAX_DRAIN_MS || lastBytes - startedBytes > MAX_DRAIN_BYTES;
+    if (isSpent || now - lastAt > MAX_IDLE_MS) finish(true);
+  }, LOOK_EVERY_MS);
+  const finish = (shouldClose: boolean): void => {
+    clearInterval(timer);
+    if (shouldClose) closeInOrder(socket);
+  };
+  request.once('end', () => finish(isClosing));
+  request.once('close', () => clearInterval(timer));
+  // A reader that gave up may still be attached, and would keep the stream from flowing.
+  request.removeAllListeners('readable');
+  setImmediate(() => request.resume());
+}
+
+/** Sends the end of a connection and drops what still comes in, for a moment: the other side reads the answer and no reset. */
+export function closeInOrder(socket: Socket): void {
+  if (socket.destroyed) return;
+  socket.end();
+  socket.resume();
+  const timer = setTimeout(() => socket.destroy(), LINGER_MS);
+  socket.once('close', () => clearTimeout(timer));
+}
