@@ -2,6 +2,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { ErrorBody, FieldNames } from '@trainyard/protocol';
 import { type Caller, isDamagedSecret, limitsIfAny, type Store } from '@trainyard/store';
 
+import { isForwarded } from './forwarded.ts';
 import type { KeyWatch } from './key-watch.ts';
 import { refuseOtherPages, sessionTokenOf } from './session-cookie.ts';
 import { RequestError } from '../faults/request-error.ts';
@@ -11,6 +12,8 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** Every route declares one; registering a route without it throws. */
     scope?: RouteScope;
+    /** Replaces `scope` for requests that came through a proxy. */
+    forwardedScope?: RouteScope;
     /** It samples: while as many requests are in flight as may be it is refused before its body is read. */
     samples?: boolean;
     /** The schema of the body, where the route itself checks it. */
@@ -41,7 +44,8 @@ export function requireKeys(app: FastifyInstance, store: Store, watch: KeyWatch)
       throw new Error(`the route ${String(route.method)} ${route.url} declares no scope`);
   });
   app.addHook('onRequest', async (request) => {
-    const { scope } = request.routeOptions.config;
+    const { scope: own, forwardedScope } = request.routeOptions.config;
+    const scope = forwardedScope !== undefined && isForwarded(request) ? forwardedScope : own;
     // No scope: the request matches no route and will be answered 404 or 405.
     if (scope === undefined || scope === 'public') return;
     const token = sessionTokenIfAny(request);

@@ -125,7 +125,7 @@ export interface ServiceConfig {
   readonly allowNetwork: 'on' | 'off';
   /** `on`: model files whose content changed since they were first read are taken as they are now. */
   readonly acceptModels: 'on' | 'off';
-  /** who may read `/metrics`: `auto` (default) = anybody where the address is loopback, else keys of the scope `admin`; `open`; `key`; `off` */
+  /** who may read `/metrics`: `auto` (default) = anybody on a loopback address, keys of the scope `admin` elsewhere, with a foreign name in `allowedHosts`, and through a proxy; `open`; `key`; `off` */
   readonly metrics: 'auto' | 'open' | 'key' | 'off';
   /** where a process without other HTTP answers `/metrics` and `/health`; default null: nowhere */
   readonly metricsListen: { readonly host: string; readonly port: number } | null;

@@ -70,8 +70,12 @@ export function refuseOpenNetwork({ host }: Pick<Address, 'host'>, { allowNetwor
   );
 }
 
-/** Who may read the metrics at that address. */
-export function metricsAccess({ host }: Pick<Address, 'host'>, { metrics }: ServiceConfig): MetricsAccess {
+/** Readers of the metrics at that address. A foreign name that is allowed means that a proxy stands in front, whose clients are anybody. */
+export function metricsAccess(
+  { host }: Pick<Address, 'host'>,
+  { metrics, allowedHosts }: Pick<ServiceConfig, 'metrics' | 'allowedHosts'>,
+): MetricsAccess {
   if (metrics !== 'auto') return metrics;
-  return isLoopbackName(host) ? 'open' : 'key';
+  const isLocal = isLoopbackName(host) && allowedHosts.every((name) => isLoopbackName(name));
+  return isLocal ? 'local' : 'key';
 }

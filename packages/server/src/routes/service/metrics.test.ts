@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
 import { createServer } from '../../create-server.ts';
+import { metricsAccess } from '../../service/listen.ts';
 import { ServiceMetrics } from '../../metrics/service-metrics.ts';
 import { failure, replies } from '../../testing/scripted-inference.ts';
 import { TestServer } from '../../testing/test-server.ts';
@@ -113,6 +114,85 @@ test('jobs are counted: the queue, steps, dropped groups by reason, the gap', as
   expect(valueOf(text, 'trainyard_logprob_gap_max')).toBe(0.02);
   expect(valueOf(text, 'trainyard_job_warnings_total', 'code="rate"')).toBe(1);
   expect(valueOf(text, 'trainyard_jobs_ended_total', 'outcome="succeeded"')).toBe(1);
+  await app.close();
+});
+
+test.each([
+  [
+    ['127.0.0.1', []],
+    [200, 401, 403, 200],
+  ],
+  [
+    ['localhost', ['localhost']],
+    [200, 401, 403, 200],
+  ],
+  [
+    ['127.0.0.1', ['yard.example']],
+    [401, 401, 403, 200],
+  ],
+  [
+    ['127.0.0.1', ['*']],
+    [401, 401, 403, 200],
+  ],
+  [
+    ['0.0.0.0', []],
+    [401, 401, 403, 200],
+  ],
+] as const)(
+  'auto on %j: with %j for no key, none through a proxy, a tenant and an admin',
+  async ([host, allowed], expected) => {
+    const { store, blobs, inference, training, transfers } = server;
+    const access = metricsAccess({ host }, { metrics: 'auto', allowedHosts: [...allowed] });
+    const app = createServer({
+      store,
+      blobs,
+      inference,
+      training,
+      exports: transfers,
+      imports: transfers,
+      metricsAccess: access,
+    });
+    const admin = await server.makeKey('acme', ['admin']);
+    const proxied = { 'x-forwarded-for': '203.0.113.7' };
+    const keyed = (key: string) => ({ ...proxied, authorization: `Bearer ${key}` });
+    const statuses = await Promise.all(
+      [{}, proxied, keyed(server.key), keyed(admin)].map(
+        async (headers) => (await app.inject({ url: '/metrics', headers })).statusCode,
+      ),
+    );
+    expect(statuses).toEqual(expected);
+    await app.close();
+  },
+);
+
+test.each([
+  'forwarded',
+  'via',
+  'x-forwarded-for',
+  'x-forwarded-host',
+  'x-forwarded-proto',
+  'x-forwarded',
+  'x-real-ip',
+  'x-client-ip',
+  'x-cluster-client-ip',
+  'true-client-ip',
+  'cf-connecting-ip',
+  'fastly-client-ip',
+  'fly-client-ip',
+  'x-original-forwarded-for',
+  'x-envoy-external-address',
+])('the header %s shows a proxy, and auto asks for a key', async (name) => {
+  const { store, blobs, inference, training, transfers } = server;
+  const app = createServer({
+    store,
+    blobs,
+    inference,
+    training,
+    exports: transfers,
+    imports: transfers,
+    metricsAccess: 'local',
+  });
+  expect((await app.inject({ url: '/metrics', headers: { [name]: 'x' } })).statusCode).toBe(401);
   await app.close();
 });
 

@@ -1,6 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 
 import { queueFigures } from '../../metrics/queue-figures.ts';
+import { metricsScopes } from '../../metrics/metrics-access.ts';
 import type { ServiceMetrics } from '../../metrics/service-metrics.ts';
 import { RequestError } from '../../faults/request-error.ts';
 import type { RouteParts } from '../server-parts.ts';
@@ -14,7 +15,7 @@ export function metricsRoutes(app: FastifyInstance, parts: RouteParts, metrics: 
     metrics.countRequest(handler, request.method, reply.statusCode, reply.elapsedTime / 1000);
     done();
   });
-  app.get('/metrics', { config: { scope: metricsAccess === 'key' ? 'admin' : 'public' } }, async (_request, reply) => {
+  app.get('/metrics', { config: metricsScopes(metricsAccess) }, async (_request, reply) => {
     if (metricsAccess === 'off')
       throw new RequestError('request.not_found', 'The metrics are off: the setting is `--metrics`');
     return reply.type(metrics.contentType).send(await metrics.text());
