@@ -20,7 +20,7 @@ export const PACKAGE_ARROWS = {
   server: ['protocol', 'generation', 'backend', 'engine', 'vllm', 'trainer', 'tinker', 'store'],
   sdk: ['protocol'],
   dashboard: ['sdk'],
-  cli: ['server', 'sdk'],
+  cli: ['server', 'sdk', 'protocol/fields'],
 };
 
 /**

@@ -34,6 +34,7 @@ export {
   type Tool,
   ToolSchema,
 } from './inference/chat-completion.ts';
+export { didYouMean } from './fields/did-you-mean.ts';
 export { REQUEST_LIMITS } from './fields/request-limits.ts';
 export { SAMPLING_FIELDS, type SamplingField, type SamplingFields } from './fields/sampling-fields.ts';
 export { fieldOfParam, readParams } from './fields/sampling-params.ts';
@@ -87,6 +88,7 @@ export {
 } from './inference/tokenize.ts';
 export type { ModelCard, ModelList, ModelPermission } from './service/models.ts';
 export type { Health, PartCheck, SystemCheck, Version } from './service/service-status.ts';
+export { refusesOtherQueries } from './document/operation-parts.ts';
 export { type Operation, OPERATIONS, type OperationScope } from './document/operations.ts';
 export { OPERATION_EXAMPLES, type OperationExample } from './document/operation-examples.ts';
 export {

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { maxHeaderSize } from 'node:http';
+import { maxHeaderSize, type ServerResponse } from 'node:http';
 
 import Fastify, { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 
@@ -10,7 +10,9 @@ import { TrajectoryBodyReader } from './bodies/accept-trajectory-bodies.ts';
 import { BodyIntake } from './bodies/body-intake.ts';
 import { ByteBudget } from './bodies/byte-budget.ts';
 import { answerClientFault } from './faults/client-faults.ts';
+import { answerEarly, drainAfter } from './faults/early-answers.ts';
 import { shareAcrossOrigins } from './edge/cross-origin.ts';
+import { reportIgnoredFields } from './edge/ignored-fields.ts';
 import { refuseForeignHosts } from './edge/host-check.ts';
 import { asContextExceeded, toErrorAnswer } from './faults/http-faults.ts';
 import { acceptJsonBodies } from './bodies/json-body.ts';
@@ -26,6 +28,7 @@ import { AnswerMemory } from './streams/answer-memory.ts';
 import { measuredInference } from './metrics/measured-inference.ts';
 import { ServiceMetrics } from './metrics/service-metrics.ts';
 import { RequestError } from './faults/request-error.ts';
+import { refuseOtherQueries } from './faults/other-queries.ts';
 import { refuseRouteMisses } from './faults/route-misses.ts';
 import { artifactRoutes } from './routes/training/artifacts.ts';
 import { adapterRoutes } from './routes/models/adapters.ts';
@@ -123,6 +126,8 @@ export function createServer(parts: ServerParts): FastifyInstance {
     // Paths that are no valid URL never reach a route.
     frameworkErrors: (error, request, reply) => {
       reply.header('x-request-id', request.id);
+      // Hooks do not run for it.
+      drainAfter(reply.raw as ServerResponse);
       sendError(error, request as FastifyRequest, reply as FastifyReply, routeParts);
     },
     genReqId: ({ headers }) => {
@@ -130,6 +135,7 @@ export function createServer(parts: ServerParts): FastifyInstance {
       return typeof id === 'string' && REQUEST_ID.test(id) ? id : randomUUID().replaceAll('-', '');
     },
   });
+  answerEarly(app);
   trackRequestEnds(app);
   endStalledReaders(app, {
     timeoutMs: limits.readerTimeoutMs,
@@ -156,6 +162,7 @@ export function createServer(parts: ServerParts): FastifyInstance {
     refuseEncodedBodies(request);
     done();
   });
+  refuseOtherQueries(app);
   refuseRouteMisses(app);
   requireKeys(app, parts.store, new KeyWatch(parts.store, routeParts.clock));
   // At once and without its body: in a burst even reading what is refused takes its time from the others.
@@ -165,6 +172,7 @@ export function createServer(parts: ServerParts): FastifyInstance {
   });
   limitKeys(app, new KeyLimiter({ store: parts.store, onRefusal: (limit) => metrics.countRefusal(limit), log }));
   acceptJsonBodies(app, routeParts);
+  reportIgnoredFields(app, (handler, numFields) => metrics.countIgnoredFields(handler, numFields));
 
   metricsRoutes(app, routeParts, metrics);
   healthRoutes(app, routeParts);
@@ -183,6 +191,7 @@ export function createServer(parts: ServerParts): FastifyInstance {
   exportRoutes(app, routeParts);
   adapterRoutes(app, routeParts);
   const bodies = new TrajectoryBodyReader(routeParts);
+  app.addHook('onReady', () => bodies.check());
   app.addHook('onClose', () => bodies.close());
   trajectoryLogRoutes(app, routeParts, bodies);
   const watch = new FeedWatch(parts.store);
@@ -226,9 +235,9 @@ function sendError(
     ? asContextExceeded(translated as Error, (request.baseModel ?? baseModels.default).contextLength)
     : translated;
   const { scope, fieldNames, toErrorForm = (body: object) => body } = request.routeOptions.config;
-  const answer = toErrorAnswer(fault, scope, fieldNames);
+  const answer = toErrorAnswer(fault, scope, fieldNames, (name) => partOf(name, request));
   tellFault(request, answer.body.error.code);
-  // Kept open, the connection takes the rest of a body in whose length is known, and the client reads this answer instead of a reset.
+  // Kept open, the connection takes the rest of a body whose length is known.
   if (isOf(error, 'request.body_too_large') && request.headers['content-length'] !== undefined)
     reply.removeHeader('connection');
   // A client that left is no failure, and reads no answer.
@@ -242,6 +251,15 @@ function sendError(
     .headers(answer.headers)
     .type('application/json; charset=utf-8')
     .send(toErrorForm(answer.body, request.id, answer.status));
+}
+
+/** The part of a request that has a parameter of that name. */
+function partOf(name: string, { params, query, headers }: FastifyRequest): ValidatedPart {
+  const has = (part: unknown): boolean => typeof part === 'object' && part !== null && Object.hasOwn(part, name);
+  if (has(params)) return 'path';
+  if (has(query)) return 'query';
+  // Headers are named as they are written, fields in lower case.
+  return name !== name.toLowerCase() && Object.hasOwn(headers, name.toLowerCase()) ? 'header' : 'body';
 }
 
 function isOf(error: unknown, code: string): boolean {
@@ -273,8 +291,10 @@ function translate(error: FastifyError, request: FastifyRequest): Error {
       );
     default:
       // Malformed paths, lengths and headers: the framework's words are fit for the client.
-      return error.code?.startsWith('FST_') && error.statusCode === 400
-        ? new RequestError('request.malformed', error.message, { cause: error })
-        : error;
+      if (!error.code?.startsWith('FST_') || error.statusCode !== 400) return error;
+      return new RequestError('request.malformed', error.message, {
+        cause: error,
+        items: [{ loc: [error.code === 'FST_ERR_BAD_URL' ? 'path' : 'header'], msg: error.message, type: 'malformed' }],
+      });
   }
 }

@@ -9,7 +9,7 @@ import { openSqliteStore } from './open-sqlite-store.ts';
  */
 export async function openStore(
   location: StoreLocation,
-  options: SqlStoreOptions & Pick<SqliteOptions, 'busyTimeoutMs'> = {},
+  options: SqlStoreOptions & Pick<SqliteOptions, 'busyTimeoutMs' | 'reservesSpace'> = {},
 ): Promise<SqlStore> {
   if (location.kind === 'sqlite') return await openSqliteStore(location.path, options);
   // Its client is loaded by those who have such a database.

@@ -239,11 +239,12 @@ export class SqlStore implements Store {
   }
 
   async revokeKey(keyId: string): Promise<boolean> {
-    return this.#changeKeys(async (tables) => {
+    const revoke = async (tables: Tables): Promise<boolean> => {
       const isRevoked = await tables.keys.revoke(keyId, this.#clock());
       if (isRevoked) await tables.signIns.removeOfRevokedKeys();
       return isRevoked;
-    });
+    };
+    return this.#changeKeys(revoke, { spendsReserve: true });
   }
 
   // limits of keys
@@ -937,9 +938,9 @@ export class SqlStore implements Store {
   }
 
   /** Also when it failed: its commit may have happened. */
-  async #changeKeys<Result>(body: (tables: Tables) => Promise<Result>): Promise<Result> {
+  async #changeKeys<Result>(body: (tables: Tables) => Promise<Result>, options?: TransactionOptions): Promise<Result> {
     try {
-      return await this.#write(body);
+      return await this.#write(body, options);
     } finally {
       this.#knownKeys.changed();
     }

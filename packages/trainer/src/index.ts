@@ -48,6 +48,7 @@ export {
   type SftConfig,
   type SftConfigInput,
 } from './sft/sft-config.ts';
+export { ignoredSettingsWarning } from './job/ignored-settings.ts';
 export { WARNING_CODES, type JobWarning, type WarningCode } from './job/job-warning.ts';
 export { referenceStep } from './job/reference-policy.ts';
 export type { DropCounts, DropReason, TrajectoryOutcome } from './rollouts/sequence-report.ts';

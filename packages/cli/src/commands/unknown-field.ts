@@ -1,6 +1,5 @@
+import { didYouMean } from '@trainyard/protocol/fields';
 import { type Trainyard, TrainyardApiError } from '@trainyard/sdk';
-
-import { didYouMean } from '../terminal/did-you-mean.ts';
 
 /**
  * Names a field that the chats of a service do not have, which it would pass over without a word: most of them are typed wrongly.

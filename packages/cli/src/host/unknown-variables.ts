@@ -1,6 +1,5 @@
+import { didYouMean } from '@trainyard/protocol/fields';
 import { SETTING_VARIABLES } from '@trainyard/server';
-
-import { didYouMean } from '../terminal/did-you-mean.ts';
 
 /** Known, and no settings of a service: the secret of engines, the address for clients, what shows stacks, and what tests are told by. */
 const OTHERS = /^TRAINYARD_(?:ENGINE_SECRET|BASE_URL|STACK|TEST_\w+)$/;

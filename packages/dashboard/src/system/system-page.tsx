@@ -62,7 +62,8 @@ function PartState({ trouble }: { trouble: string | null }) {
 }
 
 function HostCard({ host }: { host: Host }) {
-  const hits = host.prefix_query_tokens === 0 ? null : host.prefix_hit_tokens / host.prefix_query_tokens;
+  const { prefix_query_tokens: queried, prefix_hit_tokens: hit } = host;
+  const hits = !queried || hit === null ? null : hit / queried;
   const isElsewhere = host.members.length > 0;
   return (
     <section className="card host" aria-label={host.base_model}>
@@ -79,13 +80,13 @@ function HostCard({ host }: { host: Host }) {
       {isElsewhere ? <PoolMembers members={host.members} /> : <KvCache host={host} />}
       <Facts
         facts={[
-          { name: 'Requests', value: formatCount(host.num_requests) },
-          { name: 'In the batch', value: formatCount(host.num_running) },
-          { name: 'Waiting', value: formatCount(host.num_waiting) },
-          { name: 'Adapters', value: formatCount(host.num_adapters) },
+          { name: 'Requests', value: countIfTold(host.num_requests) },
+          { name: 'In the batch', value: countIfTold(host.num_running) },
+          { name: 'Waiting', value: countIfTold(host.num_waiting) },
+          { name: 'Adapters', value: countIfTold(host.num_adapters) },
           { name: 'Longest sequence', value: formatCount(host.max_model_len) },
-          { name: 'Preemptions', value: formatCount(host.num_preemptions) },
-          { name: 'Sampled', value: formatCount(host.generated_tokens) },
+          { name: 'Preemptions', value: countIfTold(host.num_preemptions) },
+          { name: 'Sampled', value: countIfTold(host.generated_tokens) },
           { name: 'Prefix hits', value: hits === null ? '–' : `${(hits * 100).toFixed(0)} %` },
         ]}
       />
@@ -93,8 +94,14 @@ function HostCard({ host }: { host: Host }) {
   );
 }
 
+/** Numbers of the whole service are for the admins of its own entity. */
+function countIfTold(count: number | null): string {
+  return count === null ? '–' : formatCount(count);
+}
+
 function KvCache({ host }: { host: Host }) {
   const { kv_used_tokens: used, kv_cached_tokens: cached, kv_capacity_tokens: capacity } = host;
+  if (used === null || cached === null) return null;
   return (
     <Progress
       label="KV cache in use"

@@ -39,7 +39,7 @@ export function renderChat(
   signal: AbortSignal,
 ): RenderedChat | Promise<RenderedChat> {
   const source = prompt.chatTemplate;
-  if (source === null) return renderOwn(prompt, parts.template);
+  if (source === null) return renderOwn(prompt, parts.template, parts.templateSandbox !== null);
   if (parts.templateSandbox === null) {
     throw refusal('chatTemplate', naming`${{ field: 'chatTemplate' }} must be null: templates of requests are not run`);
   }
@@ -60,11 +60,13 @@ export function canRender(
 }
 
 /** With the model's own template. @throws {EngineError} engine.template_failed, context_length_exceeded */
-function renderOwn(prompt: ChatPrompt, template: EngineTemplate | null): RenderedChat {
+function renderOwn(prompt: ChatPrompt, template: EngineTemplate | null, runsOthers: boolean): RenderedChat {
   if (template === null) {
-    throw new EngineError('engine.template_failed', 'the model has no chat template: send token ids as the prompt', {
-      param: 'messages',
-    });
+    const name = { field: 'chatTemplate' } as const;
+    const text = runsOthers
+      ? naming`the model has no chat template: send one as ${name}, or token ids as the prompt`
+      : naming`the model has no chat template, and ${name} is not run here: send token ids as the prompt`;
+    throw new EngineError('engine.template_failed', text, { param: 'messages' });
   }
   try {
     const { messages, options } = chatInput(prompt, template.source);

@@ -118,12 +118,14 @@ export function fitPrompt(
 function truncated(ids: readonly number[], request: GenerateRequest, contextLimit: number): readonly number[] {
   const kept = request.truncatePromptTokens;
   if (kept === null) return ids;
-  if (kept > contextLimit) {
+  const name = { field: 'truncatePromptTokens' } as const;
+  if (kept === 0 || kept > contextLimit)
+    throw refusal(name.field, naming`${name} must be -1 or in [1, ${contextLimit}], the context, got ${kept}`);
+  if (kept === contextLimit && ids.length >= contextLimit)
     throw refusal(
-      'truncatePromptTokens',
-      naming`${{ field: 'truncatePromptTokens' }} must be at most the context of ${contextLimit} tokens, got ${kept}`,
+      name.field,
+      naming`${name} of ${kept} keeps the whole context and leaves no room for a reply: send at most ${contextLimit - 1}, or -1`,
     );
-  }
   const count = kept === -1 ? Math.max(1, contextLimit - (request.maxTokens ?? 1)) : kept;
   if (request.truncationSide === 'right') return ids.slice(0, count);
   return ids.slice(Math.max(0, ids.length - count));

@@ -2,6 +2,7 @@ import type { HttpFault } from '../shape/errors.ts';
 import { ErrorBodySchema, faultStatus } from '../shape/errors.ts';
 import { FIELD_DESCRIPTIONS } from './field-descriptions.ts';
 import { StreamErrorSchema } from '../inference/chat-response.ts';
+import { refusesOtherQueries } from './operation-parts.ts';
 import { OPERATION_EXAMPLES, type OperationExample } from './operation-examples.ts';
 import { type Operation, OPERATIONS } from './operations.ts';
 
@@ -228,7 +229,8 @@ function toFaults(
   errors: { errorBody: JsonSchema; faults: Readonly<Record<string, HttpFault>> },
 ): Record<string, OpenApiResponse> {
   const codesByStatus = new Map<number, Set<string>>();
-  for (const code of operation.faults) {
+  const ofQuery = refusesOtherQueries(operation.paths[0]) ? ['request.invalid'] : [];
+  for (const code of new Set([...operation.faults, ...ofQuery])) {
     const fault = errors.faults[code];
     if (fault === undefined) throw new Error(`${operation.id} lists the unknown code ${code}`);
     const status = faultStatus(fault, operation.scope);

@@ -38,6 +38,11 @@ export interface Operation {
   readonly faults: readonly string[];
 }
 
+/** Whether the routes of a path refuse query parameters that they do not have. */
+export function refusesOtherQueries(path: string): boolean {
+  return /^\/v1\/(?:preview|keys)(?:\/|$)/.test(path);
+}
+
 export const EVERY_ROUTE = ['request.malformed', 'request.headers_too_large', 'request.host_not_allowed', 'internal'];
 export const STORE = ['store.busy', 'store.unavailable', 'store.closed', 'store.corrupt'];
 export const WRITES = ['store.disk_full', 'store.constraint_violated'];

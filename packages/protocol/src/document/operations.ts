@@ -843,7 +843,7 @@ export const OPERATIONS: readonly Operation[] = [
     tag: 'Service',
     summary: 'Counts and timings for Prometheus',
     description:
-      "vLLM's names for sampling, `trainyard_` ones for training. The label `model_name` is always the base model: no name of a tenant is in a label. On an address other than loopback a key of the scope `admin` is needed; the setting `--metrics` says otherwise.",
+      "vLLM's names for sampling, `trainyard_` ones for training. The label `model_name` is always the base model: no name of a tenant is in a label. A key of the scope `admin` is needed on an address other than loopback, when `--allowed-hosts` names a foreign host, and through a proxy; the setting `--metrics` changes that.",
     answer: { mediaType: 'text/plain' },
     faults: [...EVERY_ROUTE, 'request.unauthenticated', 'request.forbidden', 'request.not_found'],
   },

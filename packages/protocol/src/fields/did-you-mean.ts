@@ -18,14 +18,15 @@ function nameBegunBy(name: string, known: readonly string[]): string | null {
 }
 
 function nearestTo(name: string, known: readonly string[]): string | null {
+  const farthest = Math.min(FARTHEST_SLIP, Math.ceil(name.length / 2));
   const near = known
+    .filter((one) => Math.abs(one.length - name.length) <= farthest)
     .map((one) => ({ one, slips: slipsBetween(name, one) }))
     .toSorted((first, second) => first.slips - second.slips)[0];
-  const farthest = Math.min(FARTHEST_SLIP, Math.ceil(name.length / 2));
   return near !== undefined && near.slips <= farthest ? near.one : null;
 }
 
-/** Letters that are to be put in, taken out or changed (Levenshtein's distance). */
+/** The number of letters to insert, remove or change (Levenshtein's distance). */
 function slipsBetween(first: string, second: string): number {
   let before = Array.from({ length: second.length + 1 }, (_, index) => index);
   for (let row = 1; row <= first.length; row++) {

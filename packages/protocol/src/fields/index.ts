@@ -11,6 +11,7 @@ export {
   type SamplingTrace,
   type TokenDraw,
 } from './choice-sampling.ts';
+export { didYouMean } from './did-you-mean.ts';
 export { type Form, LARGEST_SINGLE, type ValueOf, unfitness } from './form.ts';
 export { LEAST_LORA_ALPHA } from './lora-alpha.ts';
 export { REQUEST_LIMITS } from './request-limits.ts';

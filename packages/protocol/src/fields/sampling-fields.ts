@@ -272,7 +272,8 @@ export const SAMPLING_FIELDS = {
   truncate_prompt_tokens: {
     forms: TEXT,
     form: integer({ minimum: -1 }),
-    words: 'Keep only so many tokens of the prompt.',
+    words:
+      'Keeps at most so many tokens of the prompt, at least 1 and at most the context; -1 keeps as many as leave room for the reply.',
     name: 'truncatePromptTokens',
     of: 'text',
     default: null,

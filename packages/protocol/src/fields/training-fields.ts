@@ -62,6 +62,11 @@ export const TRAINING_FIELDS = {
     default: 0,
     part: 'loss',
   },
+  vendor_k2_tau: {
+    form: single({ minimum: 0 }),
+    words: 'Another name of `kimi_k2_tau`.',
+    name: 'vendorK2Tau',
+  },
   precalculate_logprobs: {
     form: boolean(),
     words: "Compute the old log-probabilities anew with the trainer's own weights. Default false.",

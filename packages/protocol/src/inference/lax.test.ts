@@ -73,6 +73,9 @@ test('seeds are signed 64 bits, and −1 is none', () => {
   expect(
     [null, undefined, -1, 0, 7, '9223372036854775807', '-9223372036854775808'].map((seed) => parseSeed(seed)),
   ).toEqual([null, null, null, 0n, 7n, 9223372036854775807n, -9223372036854775808n]);
+  expect(parseSeed('9223372036854776000')).toBe(9223372036854775807n);
+  expect(parseSeed('-9223372036854776000')).toBe(-9223372036854775808n);
+  expect(parseSeed('9223372036854776001')).toBe('out_of_range');
   expect(parseSeed('9223372036854775808')).toBe('out_of_range');
   expect(parseSeed('-9223372036854775809')).toBe('out_of_range');
 });

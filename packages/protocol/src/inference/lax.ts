@@ -155,10 +155,15 @@ function normalizeSeed(value: unknown): unknown {
 const INT64_MIN = -(2n ** 63n);
 const INT64_MAX = 2n ** 63n - 1n;
 
+/** ±2^63 as JavaScript writes it, and so published schemas as their limit: clients that send the limit mean the last seed. */
+const WRITTEN_LIMIT = 9_223_372_036_854_776_000n;
+
 /** The seed of a validated request; −1 and null mean none. `'out_of_range'` when it needs more than 64 bits. */
 export function parseSeed(seed: number | string | null | undefined): bigint | null | 'out_of_range' {
   if (seed === null || seed === undefined) return null;
   const value = BigInt(seed);
+  if (value === WRITTEN_LIMIT) return INT64_MAX;
+  if (value === -WRITTEN_LIMIT) return INT64_MIN;
   if (value < INT64_MIN || value > INT64_MAX) return 'out_of_range';
   return value === -1n ? null : value;
 }

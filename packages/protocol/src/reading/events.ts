@@ -6,9 +6,9 @@ import { listPageSchema, nullable } from '../shape/schema.ts';
 export const ServiceEventQuerySchema = Type.Object({
   after: Type.Optional(
     Type.String({
-      pattern: '^[0-9]{1,15}$',
+      pattern: '^(?:0|[A-Za-z0-9_-]{22})$',
       description:
-        'Id of the last event already seen. Default: a page begins with the oldest that is kept, or with the newest where `order` is `desc`, a stream with what happens from now on.',
+        'Id of the last event already seen; 0: none. Default: a page begins with the oldest that is kept, or with the newest where `order` is `desc`, a stream with what happens from now on.',
     }),
   ),
   limit: Type.Optional(
@@ -38,7 +38,7 @@ export type ServiceEventType = (typeof SERVICE_EVENT_TYPES)[number] | (string & 
 
 export const ServiceEventSchema = Type.Object(
   {
-    id: Type.String({ description: 'A number that only grows.' }),
+    id: Type.String({ description: 'Unique and stable. It has no order of its own.' }),
     type: Type.Unsafe<ServiceEventType>({
       type: 'string',
       description: `One of ${SERVICE_EVENT_TYPES.map((type) => `\`${type}\``).join(', ')}, or the type of an event of a job. \`job_started\` comes once per job; a job that continues after a pause, a restart or a lost worker has \`job_resumed\`.`,

@@ -4,6 +4,11 @@ import { nullable } from '../shape/schema.ts';
 /** The parts of the service, for who runs it. */
 
 const Count = (description: string) => Type.Integer({ minimum: 0, description });
+/** A measure of what all entities do together. */
+const SharedCount = (description: string) =>
+  nullable(Type.Integer({ minimum: 0 }), {
+    description: `${description} Null for admins of other entities than the service's own.`,
+  });
 
 const PoolMemberSchema = Type.Object(
   {
@@ -35,23 +40,23 @@ const SamplingHostSchema = Type.Object(
     base_model: Type.String(),
     max_model_len: Count('Longest sequence, prompt and reply together, in tokens.'),
     is_loaded: Type.Boolean({ description: 'Whether it is in memory; the numbers are 0 while it is not.' }),
-    num_requests: Count('Requests in it.'),
-    num_running: Count('Choices in the batch.'),
-    num_waiting: Count('Choices that wait for room.'),
-    kv_used_tokens: Count('Cells of the KV cache in use, those kept for later included.'),
-    kv_cached_tokens: Count('Of them, those that only wait to be used again.'),
+    num_requests: SharedCount('Requests in it.'),
+    num_running: SharedCount('Choices in the batch.'),
+    num_waiting: SharedCount('Choices that wait for room.'),
+    kv_used_tokens: SharedCount('Cells of the KV cache in use, those kept for later included.'),
+    kv_cached_tokens: SharedCount('Of them, those that only wait to be used again.'),
     kv_capacity_tokens: Count('Cells that there are.'),
-    num_adapters: Count('Adapters in memory.'),
-    num_preemptions: Count('Choices that gave their room back, since it was loaded.'),
-    prompt_tokens: Count('Prompt tokens of requests that began, since it was loaded.'),
-    generated_tokens: Count('Tokens sampled, since it was loaded.'),
-    prefix_query_tokens: Count(
+    num_adapters: SharedCount('Adapters in memory.'),
+    num_preemptions: SharedCount('Choices that gave their room back, since it was loaded.'),
+    prompt_tokens: SharedCount('Prompt tokens of requests that began, since it was loaded.'),
+    generated_tokens: SharedCount('Tokens sampled, since it was loaded.'),
+    prefix_query_tokens: SharedCount(
       'Tokens looked for in memory before they were computed, since it was loaded: the prompt of each choice.',
     ),
-    prefix_hit_tokens: Count('Of them, those that were found.'),
+    prefix_hit_tokens: SharedCount('Of them, those that were found.'),
     members: Type.Array(PoolMemberSchema, {
       description:
-        'The engines on other machines, or the vLLM servers, that sample; none where this process has the engine.',
+        "The engines on other machines, or the vLLM servers, that sample; none where this process has the engine, and for admins of other entities than the service's own.",
     }),
   },
   { title: 'SamplingHost' },

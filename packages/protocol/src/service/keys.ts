@@ -67,11 +67,14 @@ export const CreateKeyRequestSchema = Type.Object(
     ),
     limits: Type.Optional(nullable(KeyLimitsRequestSchema, { description: 'Default: none.' })),
   },
-  { title: 'CreateKeyRequest' },
+  { title: 'CreateKeyRequest', additionalProperties: false },
 );
 export type CreateKeyRequest = Static<typeof CreateKeyRequestSchema>;
 
-export const UpdateKeyRequestSchema = Type.Object({ limits: KeyLimitsRequestSchema }, { title: 'UpdateKeyRequest' });
+export const UpdateKeyRequestSchema = Type.Object(
+  { limits: KeyLimitsRequestSchema },
+  { title: 'UpdateKeyRequest', additionalProperties: false },
+);
 export type UpdateKeyRequest = Static<typeof UpdateKeyRequestSchema>;
 
 const API_KEY = {

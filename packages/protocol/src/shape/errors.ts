@@ -52,7 +52,7 @@ export type ErrorObject = Static<typeof ErrorObjectSchema>;
 export const ErrorBodySchema = Type.Object(
   {
     detail: Type.Union([Type.String(), Type.Array(ValidationItemSchema)], {
-      description: 'The message, or the failed checks one by one.',
+      description: 'The failed checks one by one, with the statuses 400 and 422; else the message.',
     }),
     error: ErrorObjectSchema,
   },

@@ -23,8 +23,12 @@ export const JsonObjectSchema = Type.Unsafe<Record<string, unknown>>({ type: 'ob
  * of the patterns may go by characters or by their halves. */
 export const WELL_FORMED_PATTERN = '^(?:[^\\ud800-\\udfff]|[\\ud800-\\udbff][\\udc00-\\udfff])*$';
 
-/** Such text, free of the characters that separate the parts of a model name: `/`, `:`, `@` and control characters. */
-export const NAME_PATTERN = '^(?:[^/:@\\u0000-\\u001f\\u007f\\ud800-\\udfff]|[\\ud800-\\udbff][\\udc00-\\udfff])+$';
+/** Such a character, besides those that separate the parts of a model name (`/`, `:`, `@`) and control characters. @param others excluded too */
+const nameCharacter = (others: string): string =>
+  `(?:[^${others}/:@\\u0000-\\u001f\\u007f\\ud800-\\udfff]|[\\ud800-\\udbff][\\udc00-\\udfff])`;
+
+/** Such text of these characters, and neither `.` nor `..`, which are steps in a URL. Written without look-ahead, which some readers do not have. */
+export const NAME_PATTERN = `^(?:\\.*${nameCharacter('.')}${nameCharacter('')}*|\\.{3,})$`;
 
 export const PageQuerySchema = Type.Object({
   after: Type.Optional(

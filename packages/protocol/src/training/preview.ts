@@ -25,7 +25,7 @@ export const CreateModelRequestSchema = Type.Object(
     return_existing: optionalNullable(Type.Boolean()),
     lora: optionalNullable(LoraRequestSchema),
   },
-  { title: 'CreateModelRequest' },
+  { title: 'CreateModelRequest', additionalProperties: false },
 );
 export type CreateModelRequest = Static<typeof CreateModelRequestSchema>;
 
@@ -71,7 +71,7 @@ export const CheckpointPageSchema = listPageSchema('CheckpointPage', CheckpointS
 /** DELETE /preview/models/{model_id}/checkpoints. */
 export const DeleteCheckpointsRequestSchema = Type.Object(
   { steps: Type.Array(NamedStepSchema, { description: 'Steps to delete; unknown ones are no error.' }) },
-  { title: 'DeleteCheckpointsRequest' },
+  { title: 'DeleteCheckpointsRequest', additionalProperties: false },
 );
 export type DeleteCheckpointsRequest = Static<typeof DeleteCheckpointsRequestSchema>;
 
@@ -91,7 +91,7 @@ export const LogTrajectoriesRequestSchema = Type.Object(
     trajectory_groups: Type.Array(TrajectoryGroupSchema),
     split: Type.String({ minLength: 1, maxLength: 128, pattern: WELL_FORMED_PATTERN }),
   },
-  { title: 'LogTrajectoriesRequest' },
+  { title: 'LogTrajectoriesRequest', additionalProperties: false },
 );
 export type LogTrajectoriesRequest = Static<typeof LogTrajectoriesRequestSchema>;
 
@@ -108,7 +108,7 @@ export const CreateTrainingJobRequestSchema = Type.Object(
     trajectory_groups: Type.Array(TrajectoryGroupSchema),
     experimental_config: optionalNullable(TrainingConfigSchema),
   },
-  { title: 'CreateTrainingJobRequest' },
+  { title: 'CreateTrainingJobRequest', additionalProperties: false },
 );
 export type CreateTrainingJobRequest = Static<typeof CreateTrainingJobRequestSchema>;
 

@@ -27,7 +27,7 @@ export const CreateSftTrainingJobRequestSchema = Type.Object(
     config: optionalNullable(SftConfigSchema),
     experimental_config: optionalNullable(SftExperimentalConfigSchema),
   },
-  { title: 'CreateSftTrainingJobRequest' },
+  { title: 'CreateSftTrainingJobRequest', additionalProperties: false },
 );
 export type CreateSftTrainingJobRequest = Static<typeof CreateSftTrainingJobRequestSchema>;
 

@@ -27,7 +27,7 @@ export const CreateExportRequestSchema = Type.Object(
       }),
     ),
   },
-  { title: 'CreateExportRequest' },
+  { title: 'CreateExportRequest', additionalProperties: false },
 );
 export type CreateExportRequest = Static<typeof CreateExportRequestSchema>;
 
@@ -94,7 +94,7 @@ export const CreateAdapterRequestSchema = Type.Object(
       Type.String({ minLength: 1, description: 'Base model that it was trained on; default: the one served.' }),
     ),
   },
-  { title: 'CreateAdapterRequest' },
+  { title: 'CreateAdapterRequest', additionalProperties: false },
 );
 export type CreateAdapterRequest = Static<typeof CreateAdapterRequestSchema>;
 

@@ -71,6 +71,7 @@ describe('the model and its template', () => {
   test('a model without one takes no conversation', async () => {
     expect(await mute.refusal({})).toBe('400 messages');
     expect(await mute.message({})).toContain('no chat template');
+    expect(await mute.message({})).toContain('chat_template');
   });
 });
 

@@ -64,7 +64,10 @@ describe('refused', () => {
     expect(await lengths({ min_tokens: room })).toEqual([numPrompt, room, 'length']);
   });
   test('no prompt at all', async () => {
-    expect(await service.refusal({ truncate_prompt_tokens: 0 })).toBe('400 messages');
+    expect(await service.refusal({ truncate_prompt_tokens: 0 })).toBe('400 truncate_prompt_tokens');
+    expect(await service.message({ truncate_prompt_tokens: 0 })).toBe(
+      `truncate_prompt_tokens must be -1 or in [1, ${CONTEXT}], the context, got 0`,
+    );
   });
 });
 

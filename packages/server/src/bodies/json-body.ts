@@ -156,5 +156,7 @@ function seedDigits(seed: number, text: string, place: readonly string[]): numbe
   const literal = numberLiteralAt(text, place);
   if (literal === null) throw new Error(`the number ${seed} was read where none is written`);
   // A fraction or an exponent means the number that it rounds to, as for every reader of JSON.
-  return /^-?\d+$/.test(literal) ? literal : String(BigInt(seed));
+  if (/^-?\d+$/.test(literal)) return literal;
+  // The limit of 64 bits is written so by every client that has no integers of its own.
+  return Math.abs(seed) === 2 ** 63 ? String(seed) : String(BigInt(seed));
 }

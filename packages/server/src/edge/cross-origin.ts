@@ -27,6 +27,7 @@ const EXPOSED_HEADERS = [
   'X-RateLimit-Reset-Tokens',
   'X-Request-Id',
   'X-Should-Retry',
+  'X-Trainyard-Ignored',
 ].join(', ');
 const METHODS = 'GET, HEAD, POST, PUT, DELETE';
 /** How long a browser may remember the answer to a preflight, seconds. */

@@ -1,5 +1,7 @@
 import { readFileSync } from 'node:fs';
 
+import type { EngineErrorCode } from '@trainyard/backend';
+import type { RequestErrorCode, ValidationItem } from '@trainyard/protocol';
 import { StoreError } from '@trainyard/store';
 import { describe, expect, test } from 'vitest';
 
@@ -16,9 +18,44 @@ describe('the answer to a failure', () => {
     expect(status).toBe(400);
     expect(headers).toEqual({ 'x-should-retry': 'false', allow: 'GET' });
     expect(body).toEqual({
-      detail: 'no',
+      detail: [{ loc: ['body', 'n'], msg: 'no', type: 'value_error' }],
       error: { message: 'no', type: 'invalid_request_error', param: 'n', code: 'request.conflict' },
     });
+  });
+
+  const ofValidation = (Object.keys(HTTP_FAULTS) as FaultCode[]).flatMap((code) =>
+    (['inference', 'training'] as const).flatMap((scope) => {
+      const { status } = toErrorAnswer(Object.assign(new Error('no'), { code }), scope);
+      return status === 400 || status === 422 ? [[code, scope] as const] : [];
+    }),
+  );
+
+  test.each(ofValidation)('of %s in the scope %s has a list of failed checks, whatever found it', (code, scope) => {
+    for (const thrown of [
+      Object.assign(new Error('no'), { code }),
+      new RequestError(code as RequestErrorCode, 'no'),
+      new RequestError(code as RequestErrorCode, 'no', { param: 'messages.0.role' }),
+      new BackendFailure(code as EngineErrorCode, 'no', 'prompt'),
+    ]) {
+      const { body } = toErrorAnswer(thrown, scope);
+      expect(body.detail).toEqual([
+        { loc: expect.any(Array) as unknown, msg: 'no', type: expect.stringMatching(/^\w+$/) as string },
+      ]);
+      expect((body.detail as ValidationItem[])[0]!.loc[0]).toMatch(/^(?:body|query|path|header)$/);
+    }
+  });
+
+  test('says in which part of the request the parameter is', () => {
+    const detailOf = (error: Error) =>
+      toErrorAnswer(error, 'training', undefined, (name) => (name === 'q' ? 'query' : 'body')).body.detail;
+    expect(detailOf(new RequestError('request.conflict', 'no', { param: 'q' }))).toMatchObject([
+      { loc: ['query', 'q'] },
+    ]);
+    expect(detailOf(new RequestError('request.conflict', 'no', { param: 'messages.0.role' }))).toMatchObject([
+      { loc: ['body', 'messages', 0, 'role'] },
+    ]);
+    const cursor = Object.assign(new Error('no'), { code: 'store.cursor_unknown' });
+    expect(detailOf(cursor)).toMatchObject([{ loc: ['query', 'after'] }]);
   });
 
   test('repeats no more of what a client sent than anyone reads', () => {

@@ -6,15 +6,17 @@ import {
   faultStatus,
   REQUEST_FAULTS,
   type RequestErrorCode,
+  SFT_EXPERIMENTAL_FIELDS,
   type ValidationItem,
 } from '@trainyard/protocol';
 import type { EngineErrorCode } from '@trainyard/backend';
 import type { StoreErrorCode } from '@trainyard/store';
-import type { TrainerErrorCode } from '@trainyard/trainer';
+import { TrainerError, type TrainerErrorCode } from '@trainyard/trainer';
 
 import { BackendFailure } from './backend-failure.ts';
-import { RequestError } from './request-error.ts';
+import { placeOfParam, RequestError } from './request-error.ts';
 import type { RouteScope } from './route-scope.ts';
+import type { ValidatedPart } from './validation.ts';
 
 /** Every code that can reach a client. */
 export type FaultCode = RequestErrorCode | EngineErrorCode | TrainerErrorCode | StoreErrorCode;
@@ -172,28 +174,65 @@ export interface ErrorAnswer {
  * The answer to any thrown value.
  *
  * @param scope of the route that failed; undefined where the request matched none
- * @param nameOf what the route's form calls the fields of a chat; default: by their names
+ * @param nameOf names of the fields of a chat in the route's form; default: their own
+ * @param partOf the part of the request that has a parameter of that name; default: the body
  */
-export function toErrorAnswer(error: unknown, scope: RouteScope | undefined, nameOf?: FieldNames): ErrorAnswer {
+export function toErrorAnswer(
+  error: unknown,
+  scope: RouteScope | undefined,
+  nameOf?: FieldNames,
+  partOf: (name: string) => ValidatedPart = () => 'body',
+): ErrorAnswer {
   const namesFields = error instanceof RequestError || error instanceof BackendFailure;
   const thrown = namesFields && nameOf !== undefined ? error.inForm(nameOf) : error;
   const { code, message } = clientFailure(thrown);
   const fault: HttpFault = HTTP_FAULTS[code];
   const isInternal = fault.status === 500 || fault.status === 507 || code === 'store.unavailable';
   const told: ErrorObject = { message, type: fault.type, param: paramOf(thrown), code };
-  const items = thrown instanceof RequestError ? thrown.items : null;
   const headers = {
     'x-should-retry': String(fault.retryable),
     // Clients that go by it wait so long; what knows better says so itself.
     ...(fault.status === 429 || fault.status === 503 ? { 'retry-after': '1' } : {}),
     ...(thrown instanceof RequestError ? thrown.headers : {}),
   };
+  const status = faultStatus(fault, scope);
+  const items = thrown instanceof RequestError && thrown.items !== null ? thrown.items.map(shortenedItem) : null;
+  const isOfValidation = status === 400 || status === 422;
   return {
-    status: faultStatus(fault, scope),
-    body: { detail: items ? items.map(shortenedItem) : message, error: told },
+    status,
+    body: { detail: items ?? (isOfValidation ? [itemOf(told, thrown, partOf)] : message), error: told },
     headers,
     isInternal,
   };
+}
+
+/** Places of faults that name no field. */
+const PLACES: Readonly<Record<string, readonly string[]>> = {
+  'store.cursor_unknown': ['query', 'after'],
+  'request.idempotency_mismatch': ['header', 'Idempotency-Key'],
+  'request.malformed': ['header'],
+};
+
+/** A refusal as a failed check: clients of FastAPI servers read a list from every answer of 400 and 422. */
+function itemOf(
+  { message, param, code }: ErrorObject,
+  thrown: unknown,
+  partOf: (name: string) => ValidatedPart,
+): ValidationItem {
+  if (param === null)
+    return { loc: [...(PLACES[code] ?? placeOfSetting(thrown) ?? ['body'])], msg: message, type: 'value_error' };
+  const [name = param, ...rest] = placeOfParam(param);
+  return { loc: [partOf(String(name)), name, ...rest], msg: message, type: 'value_error' };
+}
+
+/** The place of a setting of a supervised job that the trainer refuses. */
+function placeOfSetting(thrown: unknown): string[] | null {
+  if (!(thrown instanceof TrainerError) || thrown.field === null) return null;
+  return [
+    'body',
+    Object.hasOwn(SFT_EXPERIMENTAL_FIELDS, thrown.field) ? 'experimental_config' : 'config',
+    thrown.field,
+  ];
 }
 
 function codeOf(thrown: unknown): FaultCode {

@@ -1,6 +1,6 @@
 import { Ajv, type ErrorObject as AjvError, type ValidateFunction } from 'ajv';
 import type { FastifySchemaCompiler, FastifySchema } from 'fastify';
-import type { ValidationItem } from '@trainyard/protocol';
+import { didYouMean, type ValidationItem } from '@trainyard/protocol';
 
 import { hasMoreValues } from './json-values.ts';
 import { RequestError } from './request-error.ts';
@@ -15,7 +15,8 @@ const MAX_VALUES = 10_000;
 /** Longer values are not repeated in the answer. */
 const MAX_INPUT_CHARACTERS = 200;
 
-const OPTIONS = { useDefaults: true, removeAdditional: false, strict: false } as const;
+// Verbose: the names that an object may have are read from the schema that failed.
+const OPTIONS = { useDefaults: true, removeAdditional: false, strict: false, verbose: true } as const;
 // Bodies are taken as they are: what may be read leniently was normalised before. Query strings have no types of their own.
 const firstFailureAjv = new Ajv({ ...OPTIONS, allErrors: false });
 const allFailuresAjv = new Ajv({ ...OPTIONS, allErrors: true });
@@ -82,8 +83,8 @@ export function toValidationItems(errors: readonly AjvError[], part: ValidatedPa
   for (const error of errors) {
     if (COMBINATORS.has(error.keyword) || expectedTypes(error).every((type) => type === 'null')) continue;
     const path =
-      error.keyword === 'required' || error.propertyName !== undefined
-        ? `${error.instancePath}\0${error.params['missingProperty'] ?? error.propertyName}`
+      error.keyword === 'required' || error.keyword === 'additionalProperties' || error.propertyName !== undefined
+        ? `${error.instancePath}\0${error.params['missingProperty'] ?? error.params['additionalProperty'] ?? error.propertyName}`
         : error.instancePath;
     byPath.set(path, [...(byPath.get(path) ?? []), error]);
     if (byPath.size > MAX_ITEMS) break;
@@ -193,9 +194,38 @@ function toItem(error: AjvError, part: ValidatedPart, data: unknown): Validation
         `${error.propertyName === undefined ? 'String' : `Key "${error.propertyName}"`} should match pattern '${params['pattern']}'`,
         { pattern: params['pattern'] },
       );
+    case 'additionalProperties':
+      return unknownItem(error, part, data);
     default:
       return item(error, part, data, 'value_error', error.message ?? `Value fails "${keyword}"`);
   }
+}
+
+const NOUNS: Readonly<Record<ValidatedPart, string>> = {
+  body: 'field',
+  query: 'query parameter',
+  path: 'part of the path',
+  header: 'header',
+};
+
+/** A name that its object does not have, with the one that was meant: a near one, or the same within a member. */
+function unknownItem(error: AjvError, part: ValidatedPart, data: unknown): ValidationItem {
+  const name = error.params['additionalProperty'] as string;
+  const known = propertiesOf(error.parentSchema);
+  const holder = Object.entries(known).find(([, member]) => Object.hasOwn(propertiesOf(member), name))?.[0];
+  const hint = holder === undefined ? didYouMean(name, Object.keys(known)) : ` (did you mean ${holder}.${name}?)`;
+  const names = Object.keys(known).join(', ') || 'none';
+  return {
+    loc: [...locOf(error, part, data), name],
+    msg: `Unknown ${NOUNS[part]}${hint}; known here: ${names}`,
+    type: 'extra_forbidden',
+  };
+}
+
+/** The members of an object's schema, also when null is another value of it. */
+function propertiesOf(schema: unknown): Readonly<Record<string, unknown>> {
+  const { properties, anyOf = [] } = (schema ?? {}) as { properties?: Record<string, unknown>; anyOf?: unknown[] };
+  return properties ?? Object.assign({}, ...anyOf.map(propertiesOf));
 }
 
 function alternatives(values: readonly unknown[]): string {

@@ -1,5 +1,5 @@
 import type { ClaimedJob, NewEvent, NewStepUsage } from '@trainyard/store';
-import type { TrainerEvent, TrainingResult } from '@trainyard/trainer';
+import { ignoredSettingsWarning, type TrainerEvent, type TrainingResult } from '@trainyard/trainer';
 
 export interface WireEvent {
   type: string;
@@ -13,6 +13,14 @@ export interface WireEvent {
   usage?: NewStepUsage;
   /** The fate of each trajectory; the start of a job on rollouts has them. */
   outcomes?: NonNullable<NewEvent['outcomes']>;
+}
+
+/** The rows of an event: itself, and after the start the warning of settings without effect, which is so the first of all. */
+export function wireEvents(event: TrainerEvent, job: ClaimedJob): [WireEvent, ...WireEvent[]] {
+  const row = wireEvent(event, job);
+  if (event.kind !== 'training_started' || (job.kind !== 'rl' && job.kind !== 'sft')) return [row];
+  const warning = ignoredSettingsWarning(job.kind, ignoredKeys(job));
+  return warning === null ? [row] : [row, wireEvent({ kind: 'warning', warning }, job)];
 }
 
 /** The event as clients read it. The dedupe key makes a repeated event of a resumed job one event. */

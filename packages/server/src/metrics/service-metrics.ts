@@ -36,6 +36,7 @@ export class ServiceMetrics {
   readonly #durations: Spreads<'handler' | 'method'>;
   readonly #refusals: Counter<'limit'>;
   readonly #stalledReaders: Counter;
+  readonly #ignoredFields: Counter<'handler'>;
   #sources: MetricSources | null = null;
   #looking: Promise<QueueFigures | null> | null = null;
 
@@ -73,6 +74,12 @@ export class ServiceMetrics {
       help: 'Answers that were ended because their clients took nothing of them.',
       registers,
     });
+    this.#ignoredFields = new Counter({
+      name: 'trainyard_ignored_fields_total',
+      help: 'Fields of requests to sample that the service does not know, by route.',
+      labelNames: ['handler'],
+      registers,
+    });
     // An increase is seen from a zero on, and not from nothing.
     for (const limit of Object.values(KEY_LIMIT_NAMES)) this.#refusals.inc({ limit }, 0);
     this.#addSampling(ofSampling);
@@ -105,6 +112,11 @@ export class ServiceMetrics {
 
   countStalledReader(): void {
     this.#stalledReaders.inc();
+  }
+
+  /** @param handler as of `countRequest` */
+  countIgnoredFields(handler: string, numFields: number): void {
+    this.#ignoredFields.inc({ handler }, numFields);
   }
 
   /** The text form of Prometheus. */

@@ -92,6 +92,7 @@ async function openOrSetAside(
   const open = async () =>
     await openStore(database, {
       instanceId: instanceOf(dataDirectory),
+      reservesSpace: true,
       ...(metrics && { onCall: metrics.sawCall }),
       choiceRecords: {
         lifetimeMs: choiceRecordHours * 3_600_000,

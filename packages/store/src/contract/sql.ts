@@ -27,6 +27,8 @@ export interface TransactionOptions {
    * a power failure may take the last of it; the commit does not wait for the disk.
    */
   isDurable?: boolean;
+  /** Spends a part of the space that the driver keeps for such writes when the disk is full. Default false. */
+  spendsReserve?: boolean;
 }
 
 /**

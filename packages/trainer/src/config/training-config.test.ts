@@ -35,7 +35,10 @@ describe('resolveTrainingConfig', () => {
       maxGradNorm: 0.1,
     });
     const nulls = Object.fromEntries(
-      [...Object.keys(defaults), 'ppo', 'lossFn', 'numSubsteps', 'klRefAdapterPath'].map((key) => [key, null]),
+      [...Object.keys(defaults), 'ppo', 'lossFn', 'numSubsteps', 'vendorK2Tau', 'klRefAdapterPath'].map((key) => [
+        key,
+        null,
+      ]),
     );
     expect(resolveTrainingConfig(nulls as TrainingConfigInput)).toEqual(defaults);
     expect(Object.isFrozen(defaults)).toBe(true);
@@ -56,6 +59,14 @@ describe('resolveTrainingConfig', () => {
   it('knows gradient_steps by the name that Tinker has for it', () => {
     for (const input of [{ gradientSteps: 3 }, { numSubsteps: 3 }, { gradientSteps: 3, numSubsteps: 3 }])
       expect(resolveTrainingConfig(input)).toMatchObject({ gradientSteps: 3 });
+  });
+
+  it('knows kimi_k2_tau by its other name', () => {
+    for (const input of [{ kimiK2Tau: 0.3 }, { vendorK2Tau: 0.3 }, { kimiK2Tau: 0.3, vendorK2Tau: 0.3 }])
+      expect(resolveTrainingConfig(input)).toMatchObject({ kimiK2Tau: 0.3 });
+    expect(() => resolveTrainingConfig({ kimiK2Tau: 0.3, vendorK2Tau: 0.2 })).toThrow(
+      '`vendor_k2_tau` is another name of `kimi_k2_tau`: got 0.2 and 0.3, leave one of them out',
+    );
   });
 
   it('keeps 0 and false', () => {

@@ -51,7 +51,7 @@ export function resolveTrainingConfig(input: TrainingConfigInput): TrainingConfi
     { type: 'integer', minimum: 2 },
     input.maxSequenceLength ?? MAX_SEQUENCE_LENGTH,
   );
-  const plain = plainSettings(TRAINING_FIELDS, input);
+  const plain = plainSettings(TRAINING_FIELDS, { ...input, kimiK2Tau: kimiK2TauOf(input) });
   const { packedSequenceLength, learningRateDecaySteps, learningRateWarmupSteps } = plain;
   // Limits that other settings set.
   if (packedSequenceLength !== null)
@@ -73,15 +73,25 @@ export function resolveTrainingConfig(input: TrainingConfigInput): TrainingConfi
 }
 
 function gradientStepsOf({ gradientSteps, numSubsteps }: TrainingConfigInput): number | null {
-  const { gradient_steps: ofSteps, num_substeps: ofSubsteps } = TRAINING_FIELDS;
-  const steps =
-    gradientSteps === undefined || gradientSteps === null ? null : fit('gradient_steps', ofSteps.form, gradientSteps);
-  const substeps =
-    numSubsteps === undefined || numSubsteps === null ? null : fit('num_substeps', ofSubsteps.form, numSubsteps);
-  if (steps === null || substeps === null || steps === substeps) return steps ?? substeps;
+  return ofEitherName(['gradient_steps', gradientSteps], ['num_substeps', numSubsteps]);
+}
+
+function kimiK2TauOf({ kimiK2Tau, vendorK2Tau }: TrainingConfigInput): number | null {
+  return ofEitherName(['kimi_k2_tau', kimiK2Tau], ['vendor_k2_tau', vendorK2Tau]);
+}
+
+type NumberField = 'gradient_steps' | 'num_substeps' | 'kimi_k2_tau' | 'vendor_k2_tau';
+type NamedNumber = readonly [field: NumberField, value: number | null | undefined];
+
+/** The value of a setting that has two names; null when neither was given. @throws {TrainerError} when they differ */
+function ofEitherName(named: NamedNumber, alias: NamedNumber): number | null {
+  const read = ([field, value]: NamedNumber): number | null =>
+    value === undefined || value === null ? null : fit(field, TRAINING_FIELDS[field].form, value);
+  const [first, second] = [read(named), read(alias)];
+  if (first === null || second === null || first === second) return first ?? second;
   throw refusal(
-    'num_substeps',
-    `\`num_substeps\` is another name of \`gradient_steps\`: got ${substeps} and ${steps}, leave one of them out`,
+    alias[0],
+    `\`${alias[0]}\` is another name of \`${named[0]}\`: got ${second} and ${first}, leave one of them out`,
   );
 }
 

@@ -1,6 +1,7 @@
 /**
  * Conditions that make a job's training wrong or empty without being errors: a closed set of codes. A job warns of each at most once.
  *
+ * - `ignored_settings`: settings of the job have no effect
  * - `learning_rate_low`, `learning_rate_high`: far from what suits the model
  * - `temperature_not_replayed`, `truncation_not_replayed`, `constraint_not_replayed`, `penalties_not_replayed`: choices were drawn from
  *   another distribution than the one they are trained under
@@ -16,6 +17,7 @@
  * - `truncated_importance_sampling_off`: asked for without recomputed log-probabilities, where there is nothing for it to correct
  */
 export const WARNING_CODES = [
+  'ignored_settings',
   'learning_rate_low',
   'learning_rate_high',
   'temperature_not_replayed',

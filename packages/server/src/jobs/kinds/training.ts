@@ -26,7 +26,7 @@ import type { JobTrace } from '../../tracing/job-trace.ts';
 import type { Tracing } from '../../tracing/tracing.ts';
 import { aboutJob } from '../about-job.ts';
 import { baseModelPath, type BaseModelPaths } from '../base-model-path.ts';
-import { endData, startedLine, trainMetrics, wireEvent } from '../job-events.ts';
+import { endData, startedLine, trainMetrics, wireEvents } from '../job-events.ts';
 import type { ModelCheck } from '../../integrity/model-check.ts';
 import type { JobLease } from '../job-lease.ts';
 import { SnapshotCopies } from '../snapshot-copies.ts';
@@ -213,9 +213,9 @@ export class TrainingJobs implements JobWork<Objective> {
         numFinishedSteps = event.index + 1;
         numLosses = 0;
       }
-      const row = wireEvent(event, job);
+      const [row, ...warnings] = wireEvents(event, job);
       const traces = tracesOf(event, this.#maxTraceBytes);
-      this.#options.metrics?.see(job, row);
+      for (const one of [row, ...warnings]) this.#options.metrics?.see(job, one);
       if (event.kind === 'gradient_step' && event.taken !== undefined) {
         this.#options.metrics?.stepTaken(job, event.taken, event.metrics);
         trace?.stepTaken(event.index, event.taken, event.metrics);
@@ -223,6 +223,8 @@ export class TrainingJobs implements JobWork<Objective> {
       written = written.then(() =>
         lease.insist(() => store.appendEvent(job.id, job.fencingToken, { ...row, ...traces })),
       );
+      for (const warning of warnings)
+        written = written.then(() => lease.insist(() => store.appendEvent(job.id, job.fencingToken, warning)));
       if (event.kind === 'gradient_step') {
         const numTold = event.index + 1;
         written = written.then(() => copies.stepTold(numTold, numTold === numSteps));

@@ -8,6 +8,7 @@ import {
 import type { FeedItem, FeedQuery } from '@trainyard/store';
 
 import { callerOf } from '../../edge/auth.ts';
+import { eventIdOf, positionOfEvent } from '../../answers/event-cursor.ts';
 import type { FeedWatch } from '../../answers/feed-watch.ts';
 import { lastEventIdOf, sendLiveEvents, wantsLiveEvents } from '../../answers/live-events.ts';
 import { toListPage } from '../../answers/paging.ts';
@@ -16,7 +17,8 @@ import type { RouteParts } from '../server-parts.ts';
 import { ownedModel } from '../owned.ts';
 
 const DEFAULT_LIMIT = 100;
-const POSITION = /^[0-9]{1,15}$/;
+/** Stands for the place before the first event. */
+const BEGINNING = '0';
 
 /** GET /v1/preview/events: what happened, as a page, or as a stream of what happens. */
 export function serviceEventRoutes(app: FastifyInstance, parts: RouteParts, watch: FeedWatch): void {
@@ -30,16 +32,21 @@ export function serviceEventRoutes(app: FastifyInstance, parts: RouteParts, watc
       const ofModel = modelId === undefined ? {} : { modelId: (await ownedModel(request, parts, modelId)).id };
       const read = async (part: Pick<FeedQuery, 'after' | 'limit' | 'order'>) =>
         (await store.listFeed({ entityId, ...ofModel, ...part })).map(toEventObject);
+      const behind = after === undefined ? {} : { after: positionOf(after, entityId, ['query', 'after']) };
       if (!wantsLiveEvents(request)) {
         // One more than asked for tells whether there is a next page.
-        const behind = after === undefined ? {} : { after: Number(after) };
         const items = await read({ ...behind, limit: limit + 1, order: order ?? 'asc' });
         return toListPage({ items: items.slice(0, limit), hasMore: items.length > limit }, (event) => event);
       }
       if (order === 'desc') throw wrong(['query', 'order'], 'Input should be asc for a stream', order);
-      const start = positionOf(lastEventIdOf(request)) ?? after ?? String(await store.lastFeedPosition());
+      const lastId = lastEventIdOf(request);
+      if (lastId !== null) positionOf(lastId, entityId, ['header', 'last-event-id']);
+      const start = lastId ?? after ?? eventIdOf(await store.lastFeedPosition(), entityId);
       await sendLiveEvents(reply, watch, start, async (seen) => ({
-        events: await read({ after: Number(seen), limit: DEFAULT_LIMIT }),
+        events: await read({
+          after: positionOf(seen ?? BEGINNING, entityId, ['query', 'after']),
+          limit: DEFAULT_LIMIT,
+        }),
         isOver: false,
       }));
       return reply;
@@ -47,9 +54,11 @@ export function serviceEventRoutes(app: FastifyInstance, parts: RouteParts, watc
   );
 }
 
-function positionOf(lastEventId: string | null): string | null {
-  if (lastEventId === null || POSITION.test(lastEventId)) return lastEventId;
-  throw wrong(['header', 'last-event-id'], 'Input should be the id of an event', lastEventId);
+/** @throws {RequestError} `request.invalid` for what is no id of an event of this entity */
+function positionOf(id: string, entityId: string, place: string[]): number {
+  const position = id === BEGINNING ? 0 : positionOfEvent(id, entityId);
+  if (position === null) throw wrong(place, 'Input should be the id of an event', id);
+  return position;
 }
 
 function wrong(loc: string[], msg: string, input: string): RequestError {
@@ -58,7 +67,7 @@ function wrong(loc: string[], msg: string, input: string): RequestError {
 
 function toEventObject(item: FeedItem): ServiceEventObject {
   return {
-    id: String(item.position),
+    id: eventIdOf(item.position, item.entityId),
     type: item.type,
     model_id: item.modelId,
     job_id: item.jobId,

@@ -1,20 +1,33 @@
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { BackendMember } from '@trainyard/backend';
 import type { HostsObject } from '@trainyard/protocol';
 
+import { callerOf } from '../../edge/auth.ts';
 import type { BaseModel } from '../../contract/base-models.ts';
 import { trainedBaseModels } from '../../contract/trained-base-models.ts';
 import { SERVICE_VERSION } from '../../service/service-version.ts';
 import type { RouteParts } from '../server-parts.ts';
 
-/** GET /v1/preview/hosts: of the whole service, so for admins. */
+type HostObject = HostsObject['sampling']['hosts'][number];
+
+/**
+ * GET /v1/preview/hosts, for admins. How much the service has to do, and the addresses of its parts, are for those of its own entity: the load of a service
+ * with several entities is what the others do.
+ */
 export function hostRoutes(
   app: FastifyInstance,
-  { inference, training, store, tracking, baseModels }: RouteParts,
+  { inference, training, store, tracking, baseModels, operatorEntity }: RouteParts,
 ): void {
-  app.get('/v1/preview/hosts', { config: { scope: 'admin' } }, async (): Promise<HostsObject> => ({
+  // Without an entity of its own the service is everybody's who has an admin key.
+  const isOperator = (request: FastifyRequest) =>
+    operatorEntity === null || callerOf(request).entity === operatorEntity;
+
+  app.get('/v1/preview/hosts', { config: { scope: 'admin' } }, async (request): Promise<HostsObject> => ({
     version: SERVICE_VERSION,
-    sampling: { trouble: await inference.trouble(), hosts: baseModels.all.map(toHostObject) },
+    sampling: {
+      trouble: await inference.trouble(),
+      hosts: baseModels.all.map((model) => toHostObject(model, isOperator(request))),
+    },
     training: await trainingState(),
     store: { trouble: store.trouble() },
     tracking: tracking === null ? null : { tracker: tracking.name, trouble: tracking.trouble() },
@@ -29,31 +42,32 @@ export function hostRoutes(
     };
   }
 
-  function toHostObject({ id, contextLength }: BaseModel): HostsObject['sampling']['hosts'][number] {
+  function toHostObject({ id, contextLength }: BaseModel, seesLoad: boolean): HostObject {
     const model = inference.of(id);
     const stats = model.stats();
+    const load = (count: number | undefined): number | null => (seesLoad ? (count ?? 0) : null);
     return {
       base_model: id,
       max_model_len: contextLength,
       is_loaded: stats !== null,
-      num_requests: stats?.numRequests ?? 0,
-      num_running: stats?.numRunning ?? 0,
-      num_waiting: stats?.numWaiting ?? 0,
-      kv_used_tokens: stats?.usedTokens ?? 0,
-      kv_cached_tokens: stats?.cachedTokens ?? 0,
+      num_requests: load(stats?.numRequests),
+      num_running: load(stats?.numRunning),
+      num_waiting: load(stats?.numWaiting),
+      kv_used_tokens: load(stats?.usedTokens),
+      kv_cached_tokens: load(stats?.cachedTokens),
       kv_capacity_tokens: stats?.capacityTokens ?? 0,
-      num_adapters: stats?.numAdapters ?? 0,
-      num_preemptions: stats?.numPreemptions ?? 0,
-      prompt_tokens: stats?.promptTokens ?? 0,
-      generated_tokens: stats?.generatedTokens ?? 0,
-      prefix_query_tokens: stats?.prefixQueryTokens ?? 0,
-      prefix_hit_tokens: stats?.prefixHitTokens ?? 0,
-      members: (model.members?.() ?? []).map(toMemberObject),
+      num_adapters: load(stats?.numAdapters),
+      num_preemptions: load(stats?.numPreemptions),
+      prompt_tokens: load(stats?.promptTokens),
+      generated_tokens: load(stats?.generatedTokens),
+      prefix_query_tokens: load(stats?.prefixQueryTokens),
+      prefix_hit_tokens: load(stats?.prefixHitTokens),
+      members: seesLoad ? (model.members?.() ?? []).map(toMemberObject) : [],
     };
   }
 }
 
-function toMemberObject(member: BackendMember): HostsObject['sampling']['hosts'][number]['members'][number] {
+function toMemberObject(member: BackendMember): HostObject['members'][number] {
   return {
     url: member.name,
     kind: member.kind,

@@ -186,7 +186,7 @@ function ownName(request: FastifyRequest<{ Params: NameParams }>): ArtifactName 
 
 function requireNamePart(part: 'project' | 'name', value: string): void {
   if (value.length <= MAX_NAME_CHARACTERS && NAME_PART.test(value)) return;
-  const msg = `Input should be 1 to ${MAX_NAME_CHARACTERS} characters without /, :, @ and control characters`;
+  const msg = `Input should be 1 to ${MAX_NAME_CHARACTERS} characters without /, :, @ and control characters, and not . or ..`;
   throw RequestError.invalid([{ loc: ['path', part], msg, type: 'value_error' }]);
 }
 

@@ -24,6 +24,7 @@ const OTHER_VALUES: Readonly<Record<string, object>> = {
   max_negative_advantage_importance_sampling_weight: { max_negative_advantage_importance_sampling_weight: 3 },
   mask_prob_ratio: { mask_prob_ratio: true },
   kimi_k2_tau: { kimi_k2_tau: 0.1 },
+  vendor_k2_tau: { vendor_k2_tau: 0.1 },
   precalculate_logprobs: { precalculate_logprobs: true },
   advantage_balance: { advantage_balance: 0.5 },
   scale_rewards: { scale_rewards: false },

@@ -1,6 +1,6 @@
 import type { JobWarningObject, TrainingJobObject, WaitingForObject } from '@trainyard/protocol';
 import type { TrainingJob } from '@trainyard/store';
-import { referenceStep, type TrainingConfig } from '@trainyard/trainer';
+import { ignoredSettingsWarning, referenceStep, type TrainingConfig } from '@trainyard/trainer';
 
 import { toWireConfig } from './training-config.ts';
 
@@ -35,8 +35,15 @@ export function toJobObject(job: TrainingJob, progress: JobProgress): TrainingJo
     num_gradient_steps_done: progress.numGradientSteps,
     counts: progress.started === null ? null : counts,
     group_outcomes: Array.isArray(groupOutcomes) ? groupOutcomes.map(String) : null,
-    warnings: [...progress.warnings],
+    warnings: warningsOf(job, progress.warnings),
   };
+}
+
+/** The first concerns the settings, and is known before the job starts. */
+function warningsOf({ kind, config }: TrainingJob, told: readonly JobWarningObject[]): JobWarningObject[] {
+  const { ignoredKeys } = config;
+  const first = ignoredSettingsWarning(kind, Array.isArray(ignoredKeys) ? ignoredKeys.map(String) : []);
+  return first === null ? [...told] : [first, ...told.filter(({ code }) => code !== first.code)];
 }
 
 const toSeconds = (milliseconds: number): number => Math.floor(milliseconds / 1000);

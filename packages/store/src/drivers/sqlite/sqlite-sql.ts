@@ -10,6 +10,7 @@ import type { Migration } from '../../migrations/migration.ts';
 import { pendingStatements } from '../pending-statements.ts';
 import type { Queries, Sql, SqlResult, SqlRow, SqlParameter, TransactionOptions } from '../../contract/sql.ts';
 import { sqliteFault } from './sqlite-fault.ts';
+import { SpaceReserve } from './space-reserve.ts';
 import { SQLITE_WORDS } from './sqlite-words.ts';
 
 /** How long opening waits for another process, which may be migrating. Nothing else runs yet, so the wait may block this thread. */
@@ -27,6 +28,8 @@ const MAX_REWRITTEN_BYTES = 2e9;
 export interface SqliteOptions {
   /** How long a read or write waits while another process holds the lock, default 5000 ms. The wait blocks nothing. */
   busyTimeoutMs?: number;
+  /** Keeps disk space for writes that must not fail when the disk is full. Default false. */
+  reservesSpace?: boolean;
   /** For tests of the migrations themselves. */
   migrations?: readonly Migration[];
 }
@@ -46,6 +49,7 @@ export class SqliteSql implements Sql {
   readonly #queue: LockQueue;
   readonly #wakes = new Set<() => void>();
   readonly #fullDisk = new FullDisk();
+  readonly #reserve: SpaceReserve | null;
   #synchronous: 'full' | 'normal' = 'full';
   /** Something was added to the feed since the last commit. */
   #hasNews = false;
@@ -64,6 +68,7 @@ export class SqliteSql implements Sql {
   constructor(path: string, options: SqliteOptions = {}) {
     this.path = path;
     this.#queue = new LockQueue(options.busyTimeoutMs ?? 5_000);
+    this.#reserve = options.reservesSpace === true ? new SpaceReserve(path) : null;
     try {
       makeFolders(dirname(path), FOLDER_MODE);
       keepPrivate(path);
@@ -88,6 +93,7 @@ export class SqliteSql implements Sql {
       this.#connection.exec('pragma busy_timeout = 0');
       this.#version = this.#connection.prepare('pragma data_version');
       this.#version.setReturnArrays(true);
+      this.#reserve?.take();
     } catch (error) {
       this.#connection.close();
       throw sqliteFault(error, path);
@@ -110,11 +116,12 @@ export class SqliteSql implements Sql {
   /** Begins before this method returns, unless another transaction is in progress or another process has the write lock. */
   transaction<Result>(
     body: (queries: Queries) => Promise<Result>,
-    { isDurable = true }: TransactionOptions = {},
+    { isDurable = true, spendsReserve = false }: TransactionOptions = {},
   ): Promise<Result> {
     return this.#queue.run(() => {
       this.#begin(isDurable);
-      return this.#finish(body);
+      const finished = this.#finish(body);
+      return spendsReserve ? finished.catch((error: unknown) => this.#finishOnReserve(body, error)) : finished;
     });
   }
 
@@ -186,6 +193,7 @@ export class SqliteSql implements Sql {
       const result = await body(this.#inTransaction);
       this.#run('commit');
       this.#fullDisk.written();
+      this.#reserve?.take();
       this.#committed();
       return result;
     } catch (error) {
@@ -193,6 +201,14 @@ export class SqliteSql implements Sql {
       this.#rollBack();
       throw this.#faultOf(error);
     }
+  }
+
+  /** Once more, with a part of the reserved space, when the disk was full. */
+  async #finishOnReserve<Result>(body: (queries: Queries) => Promise<Result>, error: unknown): Promise<Result> {
+    if (!(error instanceof StoreError) || error.code !== 'store.disk_full' || this.#reserve?.release() !== true)
+      throw error;
+    this.#begin(true);
+    return await this.#finish(body);
   }
 
   #faultOf(error: unknown): unknown {
