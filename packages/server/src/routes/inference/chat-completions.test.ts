@@ -326,7 +326,7 @@ describe('refused requests', () => {
     expect(response.statusCode).toBe(400);
     const { detail, error } = response.json<ErrorBody>();
     expect(error).toMatchObject({ code, param });
-    expect(detail).toBe(error.message);
+    expect(detail).toEqual([{ loc: ['body', ...param.split('.')], msg: error.message, type: 'value_error' }]);
     expect(server.inference.requests).toHaveLength(numBefore);
   });
 

@@ -69,7 +69,13 @@ describe('what the engine refuses', () => {
     expect(await refusal(form, {})).toEqual({
       param: stop,
       message: `${stop} must be shorter than ${maxTokens}, got maxTokens \`stop\``,
-      detail: `${stop} must be shorter than ${maxTokens}, got maxTokens \`stop\``,
+      detail: [
+        {
+          loc: ['body', ...stop.split('.')],
+          msg: `${stop} must be shorter than ${maxTokens}, got maxTokens \`stop\``,
+          type: 'value_error',
+        },
+      ],
     });
   });
 

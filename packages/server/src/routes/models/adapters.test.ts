@@ -129,7 +129,10 @@ describe('committing', () => {
     server.transfers.onCommit = () => Promise.reject(new TransferError({ code: 'trainer.adapter_invalid', message }));
     const response = await server.request('POST', `${PATH}/${id}/commit`);
     expect(response.statusCode).toBe(422);
-    expect(response.json()).toMatchObject({ detail: message, error: { code: 'trainer.adapter_invalid', message } });
+    expect(response.json()).toMatchObject({
+      detail: [{ msg: message }],
+      error: { code: 'trainer.adapter_invalid', message },
+    });
     expect((await put(id, 'adapter_config.json', '{}')).statusCode).toBe(200);
   });
 });

@@ -514,7 +514,8 @@ describe('training jobs', () => {
     const id = made.kind === 'created' ? made.model.id : '';
     const response = await server.request('POST', '/v1/preview/training-jobs', { model_id: id, trajectory_groups: [] });
     expect([response.statusCode, response.json<ErrorBody>().error.code]).toEqual([400, 'request.conflict']);
-    expect(response.json<ErrorBody>().detail).toMatch(/other\/base.*tiny\/base/);
+    expect(response.json<ErrorBody>().error.message).toMatch(/other\/base.*tiny\/base/);
+    expect(response.json<ErrorBody>().detail).toMatchObject([{ loc: ['body', 'model_id'] }]);
   });
 
   test('events are listed oldest first and paged; an unknown job is 404', async () => {
