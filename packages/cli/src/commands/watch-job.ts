@@ -5,6 +5,8 @@ import { printJsonLine } from '../terminal/print-json.ts';
 import { oneLine } from '../terminal/printable.ts';
 import { durationOf, etaSeconds } from '../terminal/times.ts';
 
+type JobWarning = TrainingJobObject['warnings'][number];
+
 /** Numbers of a gradient step that its line shows, by their names there. */
 const SHOWN: readonly (readonly [label: string, name: string])[] = [
   ['loss', 'loss'],
@@ -31,6 +33,9 @@ export async function watchJob(
   const { isJson, signal } = options;
   const say = (line: string) => void (isJson || process.stdout.write(`${line}\n`));
   say(await begunLine(client, job));
+  // Some are known before the job starts; their events come again.
+  for (const warning of job.warnings) say(warningLines(warning));
+  const warned = new Set(job.warnings.map(({ code }) => code));
   let numAll: number | null = null;
   let numDone = 0;
   let sinceMs: number | null = null;
@@ -48,7 +53,8 @@ export async function watchJob(
         break;
       }
       case 'warning':
-        say(`warning: ${textIn(event, 'message')}\n         ${textIn(event, 'suggestion')}`);
+        if (!warned.has(textIn(event, 'code')))
+          say(warningLines({ message: textIn(event, 'message'), suggestion: textIn(event, 'suggestion') }));
         break;
       case 'training_ended':
         reached = numberIn(event, 'step');
@@ -74,6 +80,10 @@ async function begunLine(
   if (waitingFor?.code === 'base_model') return `job ${id} (${kind}) waits: ${waitingFor.message}`;
   const place = (await client.trainingJobs.queue()).data.find((queued) => queued.id === id);
   return `job ${id} (${kind}), queued${place === undefined || place.num_ahead === 0 ? '' : ` behind ${place.num_ahead}`}`;
+}
+
+function warningLines({ message, suggestion }: Pick<JobWarning, 'message' | 'suggestion'>): string {
+  return `warning: ${oneLine(message)}\n         ${oneLine(suggestion)}`;
 }
 
 function stepLine(event: TrainingEventObject, numDone: number, numAll: number | null, left: number | null): string {
