@@ -147,11 +147,14 @@ describe('truncation', () => {
     expect(kept(3, { prompt })).toBe('abc');
     expect(kept(2, { prompt: chat([user]) })).toBe('t\n');
   });
+  test('to all of the context is refused where no token of the reply would fit', () => {
+    const message = submit({ truncatePromptTokens: 12, prompt: chat([user]) }, { contextLength: 12 }).failed?.message;
+    expect(message).toContain('of 12 keeps the whole context and leaves no room for a reply: send at most 11, or -1');
+  });
   test('to nothing, to more than the context or to nonsense is refused', () => {
     const refusal = (truncatePromptTokens: number): string | null | undefined =>
       submit({ truncatePromptTokens }, { contextLength: 12 }).failed?.param;
-    expect(refusal(0)).toBe('prompt');
-    expect([13, -2, 1.5].map(refusal)).toEqual(Array.from({ length: 3 }, () => 'truncatePromptTokens'));
+    expect([0, 13, -2, 1.5].map(refusal)).toEqual(Array.from({ length: 4 }, () => 'truncatePromptTokens'));
   });
 });
 

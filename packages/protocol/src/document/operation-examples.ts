@@ -123,7 +123,7 @@ const listedTrajectory = {
   prompt_digest: '6f2c1a0d5b7e4c3f9a8d7e6b5c4d3e2f',
 };
 const serviceEvent = {
-  id: '42',
+  id: 'mJ2x0cWkQ0aPq3nV8yT1Lg',
   type: 'checkpoint_created',
   model_id: MODEL_ID,
   job_id: JOB_ID,
@@ -445,7 +445,7 @@ export const OPERATION_EXAMPLES: Readonly<Record<string, OperationExample>> = {
       choices: [],
     },
   },
-  listServiceEvents: { query: { after: '41', limit: 100 }, answer: page(serviceEvent), chunk: serviceEvent },
+  listServiceEvents: { query: { after: '0', limit: 100 }, answer: page(serviceEvent), chunk: serviceEvent },
   readUsage: {
     query: { by: 'day', from: CREATED, to: CREATED + 86_400 },
     answer: {

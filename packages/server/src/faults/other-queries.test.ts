@@ -1,4 +1,4 @@
-import { OPERATIONS, refusesOtherQueries } from '@trainyard/protocol';
+import { type ErrorBody, OPERATIONS, refusesOtherQueries } from '@trainyard/protocol';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
 import { TestServer } from '../testing/test-server.ts';
@@ -19,10 +19,14 @@ test.each(reading.map(({ id, paths: [path] }) => [id, path] as const))(
     const url = path.replaceAll(/\{\w+\}/g, 'x');
     const answer = await server.request('GET', `${url}?colour=red`, undefined, { authorization: `Bearer ${admin}` });
     expect(answer.statusCode).toBe(422);
-    expect(answer.json()).toMatchObject({
-      detail: [{ loc: ['query', 'colour'], type: 'extra_forbidden' }],
-      error: { param: 'colour', message: expect.stringContaining('Unknown query parameter') as string },
-    });
+    // One may lack a parameter that it needs, too.
+    expect(answer.json<ErrorBody>().detail).toContainEqual(
+      expect.objectContaining({
+        loc: ['query', 'colour'],
+        type: 'extra_forbidden',
+        msg: expect.stringContaining('Unknown query parameter') as string,
+      }),
+    );
   },
 );
 
