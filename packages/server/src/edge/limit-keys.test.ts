@@ -278,7 +278,7 @@ test.each([
   [{ limits: { tokens_per_minute: 1.5 } }, 'limits.tokens_per_minute'],
   [{ limits: { tokens_per_minute: 1_000_000_001 } }, 'limits.tokens_per_minute'],
   [{ limits: { max_requests_in_flight: '5' } }, 'limits.max_requests_in_flight'],
-  [{ limits: { requests_per_second: 5 } }, 'limits'],
+  [{ limits: { requests_per_second: 5 } }, 'limits.requests_per_second'],
   [{ limits: null }, 'limits'],
   [{}, 'limits'],
 ])('%j is refused for %s', async (body, param) => {

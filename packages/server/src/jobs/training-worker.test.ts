@@ -193,6 +193,10 @@ test('a job shows what it ignores and drops in its start, and what it did in its
       type: 'training_started',
       data: expect.objectContaining({ num_sequences: 2, ignored_config_keys: ['plot_tensors', 'newer'] }),
     },
+    {
+      type: 'warning',
+      data: expect.objectContaining({ code: 'ignored_settings', value: 2 }),
+    },
     { type: 'gradient_step', data: { policy_loss: 0 } },
     { type: 'training_ended', data: { num_gradient_steps: 2, step: 1 } },
   ]);

@@ -212,7 +212,7 @@ describe('fields', () => {
     [{ logprob_token_ids: [5], logprobs: 0, use_beam_search: true }, 400, 'request.conflict', 'logprob_token_ids'],
     [{ logprob_token_ids: Array.from({ length: 129 }, () => 1) }, 400, 'request.invalid', 'logprob_token_ids'],
     [{ truncate_prompt_tokens: 513 }, 400, 'request.conflict', 'truncate_prompt_tokens'],
-    [{ truncate_prompt_tokens: 0 }, 400, 'engine.invalid_request', 'prompt'],
+    [{ truncate_prompt_tokens: 0 }, 400, 'request.conflict', 'truncate_prompt_tokens'],
     [{ suffix: 'x' }, 400, 'request.unsupported', 'suffix'],
     [{ best_of: 2 }, 400, 'request.unsupported', 'best_of'],
     [{ prompt_embeds: 'x' }, 400, 'request.unsupported', 'prompt_embeds'],

@@ -44,7 +44,7 @@ describe('a training job', () => {
       num_gradient_steps_done: 0,
       counts: null,
       group_outcomes: null,
-      warnings: [],
+      warnings: [{ code: 'ignored_settings', value: 2 }],
     });
     expect(made.config).toMatchObject({
       loss_fn: 'ppo',
@@ -73,7 +73,7 @@ describe('a training job', () => {
     const warning = { code: 'entropy_low', message: 'm', value: 0.001, suggestion: 's' };
     await server.store.appendEvent(made.id, token, { type: 'warning', data: warning });
     expect(await get(made.id)).toMatchObject({
-      warnings: [warning],
+      warnings: [{ code: 'ignored_settings' }, warning],
       status: 'running',
       start_step: 0,
       num_gradient_steps_done: 1,

@@ -59,7 +59,7 @@ test.each([
   [{ init_from: 'teacher', rank: 8 }, 'lora.rank'],
   [{ init_from: 'teacher', targets: ['q_proj'] }, 'lora.targets'],
   [{ init_from: 'teacher', init_seed: 1 }, 'lora.init_seed'],
-  [{ ranks: 8 }, 'lora'],
+  [{ ranks: 8 }, 'lora.ranks'],
   [5, 'lora'],
 ])('%j is 422', async (lora, param) => {
   const refused = await register('refused', lora as object);
