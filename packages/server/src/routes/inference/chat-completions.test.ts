@@ -326,7 +326,9 @@ describe('refused requests', () => {
     expect(response.statusCode).toBe(400);
     const { detail, error } = response.json<ErrorBody>();
     expect(error).toMatchObject({ code, param });
-    expect(detail).toEqual([{ loc: ['body', ...param.split('.')], msg: error.message, type: 'value_error' }]);
+    expect(detail).toEqual([
+      { loc: ['body', ...(param === null ? [] : param.split('.'))], msg: error.message, type: 'value_error' },
+    ]);
     expect(server.inference.requests).toHaveLength(numBefore);
   });
 
