@@ -3,6 +3,7 @@ import type { ChatCompletion } from '@trainyard/protocol';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
 
 import { test } from '../testing/behaviour-test.ts';
+import { noticeRefusal } from '../testing/guest-refusal.ts';
 import { END, ScriptedService } from '../testing/scripted-service.ts';
 
 let service: ScriptedService;
@@ -90,7 +91,9 @@ describe('a property `__proto__`', () => {
   const ask = async (said: string, fields: string) => {
     service.say(said);
     const headers = { 'content-type': 'application/json' };
-    const response = await service.server.request('POST', '/v1/chat/completions', `{${MESSAGES},${fields}}`, headers);
+    const body = `{${MESSAGES},${fields}}`;
+    const response = await service.server.request('POST', '/v1/chat/completions', body, headers);
+    noticeRefusal(JSON.parse(body), response);
     if (response.statusCode !== 200) throw new Error(response.body);
     return response.json<ChatCompletion>().choices[0]!.message;
   };

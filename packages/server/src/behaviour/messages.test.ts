@@ -10,19 +10,24 @@ const SHOWN = `{%- for m in messages -%}
 {%- if 'tool_calls' in m %} calls {{ m.tool_calls | tojson }}{% endif -%}
 {%- if m.reasoning %} because {{ m.reasoning }}={{ m.reasoning_content }}{% endif -%};
 {%- endfor -%}`;
+/** Takes parts alone: letters of a text are no parts. */
 const PARTS = `{%- for m in messages -%}{{ m.role }}:
-{%- if m.content is string -%}{{ m.content }}{%- else -%}{%- for part in m.content -%}<{{ part | tojson }}>{%- endfor -%}{%- endif -%};
+{%- if m.role == 'tool' -%}{{ m.content }}{%- else -%}{%- for part in m.content -%}<{{ part | tojson }}>{%- endfor -%}{%- endif -%};
 {%- endfor -%}`;
+const TEXT_OR_PARTS = PARTS.replace(`m.role == 'tool'`, 'm.content is string');
 
 let service: ScriptedService;
 let partial: ScriptedService;
+let either: ScriptedService;
 beforeAll(async () => {
   service = await ScriptedService.open({ template: SHOWN });
   partial = await ScriptedService.open({ template: PARTS });
+  either = await ScriptedService.open({ template: TEXT_OR_PARTS });
 });
 afterAll(async () => {
   await service.close();
   await partial.close();
+  await either.close();
 });
 
 const user = (content: unknown) => ({ role: 'user', content });
@@ -69,11 +74,17 @@ describe('a template that takes text is given', () => {
 });
 
 describe('a template that iterates over content is given', () => {
+  const parts = ['a', { type: 'input_text', text: 'b' }];
+  const messages = [user(parts), { role: 'tool', content: parts }, user('c')];
+
   test('parts, and a tool’s parts as one text', async () => {
-    const parts = ['a', { type: 'input_text', text: 'b' }];
-    expect(await partial.prompt({ messages: [user(parts), { role: 'tool', content: parts }, user('c')] })).toBe(
+    expect(await partial.prompt({ messages })).toBe(
       'user:<{"type": "text", "text": "a"}><{"type": "text", "text": "b"}>;tool:a\nb;user:<{"type": "text", "text": "c"}>;',
     );
+  });
+
+  test('texts, if it takes a text too', async () => {
+    expect(await either.prompt({ messages })).toBe('user:a\nb;tool:a\nb;user:c;');
   });
 });
 
