@@ -121,16 +121,19 @@ describe('every form of a name', () => {
   });
 });
 
-test('a deleted step is unknown, the latest is the highest that is left, and step 0 always answers', async () => {
+test('a deleted step is unknown, step 0 of the base model too, and the latest is the highest that is left', async () => {
   const modelId = await server.makeModel('pruned');
   await server.addCheckpoint(modelId, 'c');
   await server.addCheckpoint(modelId, 'd');
   await server.store.deleteCheckpoints(modelId, [2]);
   expect(await resolve('pruned')).toMatchObject({ step: 1 });
   await expect(resolve('pruned:step2')).rejects.toMatchObject({ code: 'request.unknown_model' });
-  await server.store.deleteCheckpoints(modelId, [0, 1]);
-  expect(await resolve('pruned')).toMatchObject({ step: 0, directoryKey: null });
   expect(await resolve('pruned:step0')).toMatchObject({ step: 0, directoryKey: null });
+  await server.store.deleteCheckpoints(modelId, [0]);
+  await expect(resolve('pruned:step0')).rejects.toMatchObject({ code: 'request.unknown_model' });
+  expect(await resolve('pruned')).toMatchObject({ step: 1 });
+  await server.store.deleteCheckpoints(modelId, [1]);
+  await expect(resolve('pruned')).rejects.toMatchObject({ code: 'request.unknown_model' });
 });
 
 test('a step that no number can hold is not read as one', () => {

@@ -72,9 +72,8 @@ export async function resolveModelName(
   const base = baseModels.under(model, { field: 'model', name: requested });
   const step = parsed.step === 'best' ? await bestStep(store, model, requested) : parsed.step;
   const checkpoint = step === null ? await store.latestCheckpoint(model.id) : await store.getCheckpoint(model.id, step);
-  // Step 0 is the base model, so it answers even when no checkpoint is left.
-  // A model that began with other weights has nothing to answer with when they are gone.
-  if (checkpoint === null && (model.warmStart !== null || (step !== null && step !== 0))) throw unknownModel(requested);
+  // A deleted step is gone, also a step 0 whose weights are those of the base model.
+  if (checkpoint === null) throw unknownModel(requested);
   return atCheckpoint(model, checkpoint, base);
 }
 
@@ -104,18 +103,18 @@ function atBase(base: BaseModel): ResolvedModel {
   return { kind: 'base', name: base.id, project: null, base };
 }
 
-function atCheckpoint(model: Model, checkpoint: Checkpoint | null, base: BaseModel): ResolvedModel {
-  const step = checkpoint?.step ?? 0;
+function atCheckpoint(model: Model, checkpoint: Checkpoint, base: BaseModel): ResolvedModel {
+  const { step, createdAt, directoryKey, digest } = checkpoint;
   return {
     kind: 'checkpoint',
     modelId: model.id,
     project: model.project,
     name: versionName(model, step),
     root: `${model.entity}/${model.project}/${model.name}`,
-    createdAt: checkpoint?.createdAt ?? model.createdAt,
+    createdAt,
     step,
-    directoryKey: checkpoint?.directoryKey ?? null,
-    digest: checkpoint?.digest ?? null,
+    directoryKey,
+    digest,
     base,
   };
 }

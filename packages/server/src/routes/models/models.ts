@@ -25,10 +25,11 @@ export function modelRoutes(app: FastifyInstance, parts: RouteParts): void {
       const name = `${model.entity}/${model.project}/${model.name}`;
       const card = (id: string, createdAt: number): ModelCard =>
         toCard({ id, created: Math.floor(createdAt / 1000), root: name, parent: base.id, base, now });
-      data.push(card(name, model.createdAt));
-      for await (const checkpoint of walkPages((page) => store.listCheckpoints({ ...page, modelId: model.id }))) {
-        data.push(card(versionName(model, checkpoint.step), checkpoint.createdAt));
-      }
+      const versions: ModelCard[] = [];
+      for await (const checkpoint of walkPages((page) => store.listCheckpoints({ ...page, modelId: model.id })))
+        versions.push(card(versionName(model, checkpoint.step), checkpoint.createdAt));
+      // A name without a checkpoint answers nothing.
+      if (versions.length > 0) data.push(card(name, model.createdAt), ...versions);
     }
     for await (const { id, baseModel, committedAt } of walkPages((page) => store.listAdapters({ ...page, entityId }))) {
       const base = baseModels.find(baseModel);
@@ -71,6 +72,7 @@ function toCard(card: {
   base: BaseModel;
   now: number;
 }): ModelCard {
+  const isTrainable = (card.base.untrainable ?? null) === null;
   return {
     id: card.id,
     object: 'model',
@@ -79,6 +81,7 @@ function toCard(card: {
     root: card.root,
     parent: card.parent,
     max_model_len: card.base.contextLength,
+    trainable: isTrainable,
     permission: [
       {
         id: `modelperm-${randomUUID().replaceAll('-', '')}`,
@@ -89,7 +92,7 @@ function toCard(card: {
         allow_logprobs: true,
         allow_search_indices: false,
         allow_view: true,
-        allow_fine_tuning: card.parent === null,
+        allow_fine_tuning: card.parent === null && isTrainable,
         organization: '*',
         group: null,
         is_blocking: false,

@@ -106,7 +106,7 @@ describe('a supervised job', () => {
         { role: 'assistant', content: 'a' },
       ],
     });
-    expect(config.resolved).toMatchObject({ batchSize: 2, learningRate: 5e-5, epochs: 1, assistantTurns: 'all' });
+    expect(config.resolved).toMatchObject({ batchSize: 2, learningRate: 'auto', epochs: 1, assistantTurns: 'all' });
     expect(server.training.numNotified).toBe(numNotified + 1);
     expect((await server.request('GET', `/v1/preview/training-jobs/${job.id}`)).json()).toEqual(job);
     const events = await server.request('GET', `/v1/preview/training-jobs/${job.id}/events`);
@@ -202,9 +202,15 @@ describe('a supervised job', () => {
     ],
     [
       'a minimum above the rate',
-      { experimental_config: { min_learning_rate: 1 } },
+      { config: { learning_rate: 5e-5 }, experimental_config: { min_learning_rate: 1 } },
       'trainer.config_invalid',
       '`min_learning_rate` must be a finite number in [0, 0.00005], got 1',
+    ],
+    [
+      'a minimum of a rate that is not known yet',
+      { experimental_config: { min_learning_rate: 1e-5 } },
+      'trainer.config_invalid',
+      '`min_learning_rate` needs `learning_rate` as a number, got auto',
     ],
   ])('%s is refused before there is a job', async (_name, body, code, message) => {
     expect(await refused(dataUrl(DATA), body)).toEqual({

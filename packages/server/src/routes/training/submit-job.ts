@@ -9,7 +9,7 @@ import type { Completes } from '../../answers/idempotency.ts';
 import { removeUnlessNamed } from '../../data/remove-unless-named.ts';
 import type { BaseModel } from '../../contract/base-models.ts';
 import type { RouteParts } from '../server-parts.ts';
-import { trainedBaseModels } from '../../contract/trained-base-models.ts';
+import { refuseUntrainable, trainedBaseModels } from '../../contract/trained-base-models.ts';
 import { waitingFor } from './waiting-for.ts';
 import { toJobObject } from '../../wire/training/training-job.ts';
 import { refusedWhenFull } from '../full-queue.ts';
@@ -27,7 +27,7 @@ const MAX_LIVE_JOBS = 1000;
  */
 export async function trainableModel(request: FastifyRequest, parts: RouteParts, modelId: string): Promise<Model> {
   const model = await ownedModel(request, parts, modelId);
-  baseOf(model, parts);
+  refuseUntrainable(baseOf(model, parts), 'model_id');
   if (model.warmStart !== null && (await parts.store.latestCheckpoint(model.id)) === null) throw beginningIsGone(model);
   return model;
 }

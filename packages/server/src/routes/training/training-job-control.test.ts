@@ -268,4 +268,59 @@ describe('the reference step of a job', () => {
     expect((await server.store.listReferencedKeys()).directoryKeys).toContain(kept);
     await server.request('DELETE', `/v1/preview/models/${modelId}`);
   });
+
+  const submit = async (modelId: string, config: object) =>
+    server.request('POST', '/v1/preview/training-jobs', {
+      model_id: modelId,
+      trajectory_groups: [],
+      experimental_config: config,
+    });
+  const refusal = async (modelId: string, config: object) => {
+    const { statusCode, body } = await submit(modelId, config);
+    return statusCode === 422 ? (JSON.parse(body) as ErrorBody).error.message : statusCode;
+  };
+  /** A model that began at another one's step 1; its step 0 has files. */
+  async function pupilOf(teacherId: string, name: string): Promise<string> {
+    const { name: teacher } = (await server.store.getModel(teacherId))!;
+    const lora = { init_from: `${teacher}:step1` };
+    const body = { project: 'demo', name, base_model: 'tiny/base', lora };
+    return (await server.request('POST', '/v1/preview/models', body)).json<{ id: string }>().id;
+  }
+
+  test('that nothing names is step 0: the job holds it, and is refused once it was deleted', async () => {
+    const teacher = await newModel();
+    await server.addCheckpoint(teacher, '7');
+    const pupil = await pupilOf(teacher, 'held-reference');
+    await server.request('DELETE', `/v1/preview/models/${teacher}`);
+    const kept = (await server.store.getCheckpoint(pupil, 0))!.directoryKey!;
+    await server.addCheckpoint(pupil, '8');
+    expect((await submit(pupil, { kl_penalty_coef: 0.1 })).statusCode).toBe(200);
+    await server.store.deleteCheckpoints(pupil, [0]);
+    expect((await server.store.listReferencedKeys()).directoryKeys).toContain(kept);
+    expect(await refusal(pupil, { kl_penalty_coef: 0.1 })).toContain('step 0 was deleted');
+    expect(await refusal(pupil, {})).toBe(200);
+    await server.request('DELETE', `/v1/preview/models/${pupil}`);
+  });
+
+  test('of a lag that leads back to step 0 is held and checked too', async () => {
+    const teacher = await newModel();
+    await server.addCheckpoint(teacher, '7');
+    const pupil = await pupilOf(teacher, 'held-lag');
+    await server.addCheckpoint(pupil, '8');
+    expect((await submit(pupil, { kl_penalty_step_lag: 9 })).statusCode).toBe(200);
+    const kept = (await server.store.getCheckpoint(pupil, 0))!.directoryKey!;
+    await server.request('DELETE', `/v1/preview/models/${teacher}`);
+    await server.store.deleteCheckpoints(pupil, [0]);
+    expect((await server.store.listReferencedKeys()).directoryKeys).toContain(kept);
+    expect(await refusal(pupil, { kl_penalty_step_lag: 9 })).toContain('step 0 was deleted');
+    await server.request('DELETE', `/v1/preview/models/${pupil}`);
+  });
+
+  test('of a model that began at the base model is there, also when its step 0 was deleted', async () => {
+    const modelId = await newModel();
+    await server.addCheckpoint(modelId, '1');
+    await server.store.deleteCheckpoints(modelId, [0]);
+    expect(await refusal(modelId, { kl_penalty_coef: 0.1 })).toBe(200);
+    await server.request('DELETE', `/v1/preview/models/${modelId}`);
+  });
 });

@@ -22,7 +22,7 @@ import { lastEventIdOf, type LiveBatch, sendLiveEvents, wantsLiveEvents } from '
 import { toListPage } from '../../answers/paging.ts';
 import type { RouteParts } from '../server-parts.ts';
 import { policyNames } from '../../wire/training/captured-exchanges.ts';
-import { checkReferenceStep } from '../../wire/training/reference-step.ts';
+import { resolveReferenceStep } from '../../wire/training/reference-step.ts';
 import { readJobConfig } from '../../wire/training/training-config.ts';
 import { notFound, ownedJob } from '../owned.ts';
 import { baseOf, submitJob, trainableModel } from './submit-job.ts';
@@ -57,7 +57,7 @@ export function trainingJobRoutes(
     const model = await trainableModel(request, parts, modelId);
     const { contextLength, vocabSize } = baseOf(model, parts);
     const config = readJobConfig(wireConfig, contextLength);
-    await checkReferenceStep(store, model, config.resolved);
+    const referenceStep = await resolveReferenceStep(store, model, config.resolved);
     const storeGroups = async (key: string) => {
       const { numUnknownRecords, numForeignExchanges, rewards, prompts } = await body.store(
         { key, policy: policyNames(model), checkVocabSize: vocabSize, metricsSplit: null },
@@ -65,7 +65,6 @@ export function trainingJobRoutes(
       );
       return { settings: { ...config, numUnknownRecords, numForeignExchanges }, rewards, prompts };
     };
-    const { klPenaltyReferenceStep: referenceStep } = config.resolved;
     const submission = { model, kind: 'rl', dataPrefix: 'groups', referenceStep, store: storeGroups } as const;
     return await submitJob(request, parts, submission, completes);
   }

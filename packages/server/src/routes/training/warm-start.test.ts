@@ -135,3 +135,30 @@ test('a pupil outlives its teacher, and never falls back to the base model', asy
   const job = await server.request('POST', '/v1/preview/training-jobs', { model_id: pupil.id, trajectory_groups: [] });
   expect([job.statusCode, job.json<ErrorBody>().error.code]).toEqual([400, 'request.conflict']);
 });
+
+test('a step 0 of the base model that was deleted is gone for chats, lists, exports and new models alike', async () => {
+  const { id } = (await register('pruned', null)).json<ModelObject>();
+  await server.addCheckpoint(id, 'e');
+  const remove = (step: number) => server.request('DELETE', `/v1/preview/models/${id}/checkpoints`, { steps: [step] });
+  const exportOf = (step: number) =>
+    server.request('POST', `/v1/preview/models/${id}/exports`, { format: 'peft', step });
+  const listed = async () =>
+    (await server.request('GET', '/v1/models'))
+      .json<{ data: { id: string }[] }>()
+      .data.map((card) => card.id)
+      .filter((name) => name.startsWith('acme/demo/pruned'));
+  const initFrom = async (name: string, from: string) => (await register(name, { init_from: from })).statusCode;
+
+  await remove(0);
+  expect((await server.chat({ model: 'pruned:step0' })).statusCode).toBe(404);
+  expect((await server.chat({ model: 'pruned' })).statusCode).toBe(200);
+  expect(await listed()).toEqual(['acme/demo/pruned', 'acme/demo/pruned:step1']);
+  expect((await exportOf(0)).statusCode).toBe(404);
+  expect(await initFrom('of-gone-step', 'pruned:step0')).toBe(404);
+
+  await remove(1);
+  expect((await server.chat({ model: 'pruned' })).statusCode).toBe(404);
+  expect(await listed()).toEqual([]);
+  expect((await exportOf(1)).statusCode).toBe(404);
+  expect(await initFrom('of-gone-model', 'pruned')).toBe(404);
+});

@@ -1,24 +1,43 @@
 import type { Model, Store } from '@trainyard/store';
-import type { TrainingConfig } from '@trainyard/trainer';
+import { referenceStep, type TrainingConfig } from '@trainyard/trainer';
 
 import { configFault } from './training-config.ts';
 
 /**
- * Refuses a reference step that cannot exist when the job starts: neither now nor after every job of the model that is still to end.
+ * Resolves the reference step of a job that is about to be queued, defaults included, so that the job holds its weights while it waits.
  *
- * @throws {RequestError} `request.invalid`
+ * @returns null when the job has none, or when jobs before it decide which it is
+ * @throws {RequestError} `request.invalid` for a step that cannot exist when the job starts: neither now nor after every job of the model
+ *   that is still to end
  */
-export async function checkReferenceStep(store: Store, model: Model, config: TrainingConfig): Promise<void> {
-  const step = config.klPenaltyReferenceStep;
-  if (step === null || (step === 0 && model.warmStart === null)) return;
-  if ((await store.getCheckpoint(model.id, step)) !== null) return;
+export async function resolveReferenceStep(store: Store, model: Model, config: TrainingConfig): Promise<number | null> {
+  const numAhead = await countLiveJobs(store, model);
+  const latest = (await store.latestCheckpoint(model.id))?.step ?? model.nextStep - 1;
+  const isLag = config.klPenaltyStepLag !== null;
+  const first = referenceStep(config, latest);
+  if (first === null) return null;
+  // Jobs ahead move the start, and with it the reference of a lag, unless even the last of them leaves it at step 0.
+  if (isLag && referenceStep(config, model.nextStep - 1 + numAhead) !== first) return null;
+  if ((await store.getCheckpoint(model.id, first)) !== null) return first;
+  // Weights of step 0 are those of the base model, which are always there.
+  if (first === 0 && model.warmStart === null) return first;
+  if (first >= model.nextStep && first < model.nextStep + numAhead) return first;
+  const [field, value] = isLag
+    ? (['kl_penalty_step_lag', config.klPenaltyStepLag] as const)
+    : (['kl_penalty_reference_step', config.klPenaltyReferenceStep] as const);
+  throw configFault(
+    field,
+    value === null
+      ? `The KL penalty compares with step 0 unless \`${field}\` names another, and step 0 was deleted: name a step that exists`
+      : isLag
+        ? `\`${field}\` must lead to a step that exists, got ${value}: step ${first} was deleted`
+        : `\`${field}\` must be a step of the model that exists, below ${model.nextStep + numAhead} when the job starts, got ${value}`,
+  );
+}
+
+async function countLiveJobs(store: Store, model: Model): Promise<number> {
   const [queued, running] = await Promise.all(
     (['queued', 'running'] as const).map((status) => store.listJobs({ modelId: model.id, status, limit: 1000 })),
   );
-  const numLive = (queued?.items.length ?? 0) + (running?.items.length ?? 0);
-  if (step >= model.nextStep && step < model.nextStep + numLive) return;
-  throw configFault(
-    'kl_penalty_reference_step',
-    `\`kl_penalty_reference_step\` must be a step of the model that exists, below ${model.nextStep + numLive} when the job starts, got ${step}`,
-  );
+  return (queued?.items.length ?? 0) + (running?.items.length ?? 0);
 }
