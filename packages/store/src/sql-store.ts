@@ -357,6 +357,10 @@ export class SqlStore implements Store {
     return await this.#tables.checkpoints.latest(modelId);
   }
 
+  async rolloutsBeganAt(modelId: string, step: number): Promise<number> {
+    return await this.#tables.checkpoints.lastSupervised(modelId, step);
+  }
+
   async deleteCheckpoints(
     modelId: string,
     steps: readonly number[],

@@ -7,6 +7,7 @@ import type {
   ImportRequest,
   JobBase,
   Retry,
+  RolloutsBeginning,
   SftConfig,
   TrainerEvent,
   TrainingConfig,
@@ -66,6 +67,8 @@ export type TrainingJobRequest = TrainingJobConfig &
     readonly referenceFrom?: string | null;
     /** keys of the model's checkpoints, by digest: choices may have been drawn with any of them */
     readonly policyVersions?: ReadonlyMap<string, string>;
+    /** The weights that training on rollouts began with, as a blob key; absent: the base model. */
+    readonly beganFrom?: RolloutsBeginning;
     readonly seed: number;
     /** how far it got on another machine; null or absent: nowhere, as far as the blobs know */
     readonly snapshot?: JobSnapshot | null;

@@ -1,5 +1,5 @@
 import type { Blobs, ClaimedJob, Model, Store } from '@trainyard/store';
-import { referenceStep, type TrainingConfig } from '@trainyard/trainer';
+import { referenceStep, type RolloutsBeginning, type TrainingConfig } from '@trainyard/trainer';
 
 import { versionName } from '../contract/model-names.ts';
 import { damageMessage } from '../faults/damaged-files.ts';
@@ -13,7 +13,10 @@ interface JobWeightParts {
   readonly log: (line: string) => void;
 }
 
-type JobWeights = Pick<TrainingJobRequest, 'startFrom' | 'withFreshOptimizer' | 'referenceFrom' | 'policyVersions'>;
+type JobWeights = Pick<
+  TrainingJobRequest,
+  'startFrom' | 'withFreshOptimizer' | 'referenceFrom' | 'policyVersions' | 'beganFrom'
+>;
 
 /** Checkpoints of a page. */
 const PAGE = 100;
@@ -37,7 +40,12 @@ export async function jobWeights(parts: JobWeightParts, job: ClaimedJob, model: 
     startFrom: key,
     withFreshOptimizer: key !== null && key === model.warmStart?.directoryKey,
     ...(await reference(parts, job, model)),
-    ...(job.kind === 'rl' ? { policyVersions: await policyVersions(parts.store, model) } : {}),
+    ...(job.kind === 'rl'
+      ? {
+          policyVersions: await policyVersions(parts.store, model),
+          beganFrom: await beginningOf(parts, job, model),
+        }
+      : {}),
   };
 }
 
@@ -51,6 +59,20 @@ async function policyVersions(store: Store, { id: modelId }: Model): Promise<Rea
     after = page.items.at(-1)?.id ?? null;
     if (!page.hasMore || after === null) return versions;
   }
+}
+
+/** The weights that the model's training on rollouts began with: of the last supervised job, or of step 0. */
+async function beginningOf(
+  { store, blobs }: JobWeightParts,
+  job: ClaimedJob,
+  model: Model,
+): Promise<RolloutsBeginning> {
+  const step = await store.rolloutsBeganAt(model.id, job.start?.step ?? 0);
+  const checkpoint = await store.getCheckpoint(model.id, step);
+  if (checkpoint === null) return step === 0 && model.warmStart === null ? 'base' : 'gone';
+  const { directoryKey: key } = checkpoint;
+  if (key === null) return 'base';
+  return (await blobs.localDirectory(key)) === null ? 'gone' : { version: key };
 }
 
 async function reference(

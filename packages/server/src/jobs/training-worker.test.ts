@@ -694,6 +694,7 @@ describe('weights', () => {
     const request = await backend.begun();
     const weights = (await store.getCheckpoint(teacher.id, 1))?.directoryKey;
     expect(request).toMatchObject({ startFrom: weights, withFreshOptimizer: true, referenceFrom: weights });
+    expect(request).toMatchObject({ beganFrom: { version: weights } });
     // A step without anything to train shares the teacher's files, and still not its momentum.
     await backend.succeed(null);
     await until(async () => expect(await status(first)).toBe('succeeded'));

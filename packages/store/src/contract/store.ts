@@ -135,6 +135,10 @@ export interface Store {
   getCheckpoint(modelId: string, step: number): Promise<Checkpoint | null>;
   /** The one with the highest step; null when all were deleted. */
   latestCheckpoint(modelId: string): Promise<Checkpoint | null>;
+  /**
+   * The step at which rollouts took over: that of the last supervised job up to `step`, else 0. Deleted checkpoints count.
+   */
+  rolloutsBeganAt(modelId: string, step: number): Promise<number>;
   /** Duplicate steps count once. The caller removes `directoryKeys` from the blobs afterwards. */
   deleteCheckpoints(
     modelId: string,

@@ -90,6 +90,17 @@ export class CheckpointTable {
     return row === undefined ? null : toCheckpoint(row);
   }
 
+  /** Step of the last supervised job up to `step`, deleted ones included; 0 without one. */
+  async lastSupervised(modelId: string, step: number): Promise<number> {
+    const row = await this.#sql.get<{ step: number | null }>(
+      `select max(checkpoints.step) as step from checkpoints join jobs on jobs.id = checkpoints.job_id
+       where checkpoints.model_id = ? and checkpoints.step <= ? and jobs.kind = 'sft'`,
+      modelId,
+      step,
+    );
+    return Number(row?.step ?? 0);
+  }
+
   async list(query: OrderedPageQuery & { modelId: string }): Promise<Page<Checkpoint>> {
     return await listPage<CheckpointRow, Checkpoint>(
       this.#sql,

@@ -35,10 +35,10 @@ export async function addModel(store: Store, name = 'agent', project = 'demo', e
 }
 
 let numJobs = 0;
-export async function addJob(store: Store, modelId: string): Promise<TrainingJob> {
+export async function addJob(store: Store, modelId: string, kind: 'rl' | 'sft' = 'rl'): Promise<TrainingJob> {
   const job = await store.enqueueJob({
     modelId,
-    kind: 'rl',
+    kind,
     config: { learningRate: 1e-5 },
     dataKey: `groups/${numJobs++}`,
   });
@@ -72,8 +72,14 @@ export async function importAdapter(
 }
 
 /** Runs one whole job of the model. `directoryKey` null = nothing was trained. */
-export async function train(store: Store, modelId: string, directoryKey: string | null, metrics = {}): Promise<void> {
-  await addJob(store, modelId);
+export async function train(
+  store: Store,
+  modelId: string,
+  directoryKey: string | null,
+  metrics = {},
+  kind: 'rl' | 'sft' = 'rl',
+): Promise<void> {
+  await addJob(store, modelId, kind);
   const job = await claim(store);
   if (job.modelId !== modelId) throw new Error('another model was first in the queue');
   await store.finishJobSucceeded(job.id, job.fencingToken, {

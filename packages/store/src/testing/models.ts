@@ -68,6 +68,16 @@ export function modelSuite(makeHarness: MakeHarness): void {
       expect(await store.findModelByName('local', 'agent')).toEqual({ kind: 'ambiguous', models: [first, second] });
     });
 
+    it('rollouts begin after the last supervised job, else at step 0, whatever was deleted', async () => {
+      const { id } = await addModel(store);
+      await train(store, id, 'checkpoints/1');
+      expect(await store.rolloutsBeganAt(id, 1)).toBe(0);
+      await train(store, id, 'checkpoints/2', {}, 'sft');
+      await train(store, id, 'checkpoints/3');
+      await store.deleteCheckpoints(id, [2]);
+      expect(await Promise.all([1, 2, 3].map((step) => store.rolloutsBeganAt(id, step)))).toEqual([0, 2, 2]);
+    });
+
     it('models are listed by entity and project', async () => {
       const names = ['a', 'b', 'c'];
       for (const name of names) await addModel(store, name, name === 'c' ? 'two' : 'one');

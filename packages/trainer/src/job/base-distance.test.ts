@@ -1,5 +1,6 @@
-import { expect, it } from 'vitest';
-import { baseDistance } from './base-distance.ts';
+import { describe, expect, it } from 'vitest';
+import { baseDistance, startDistance } from './base-distance.ts';
+import { TrainerError } from '../contract/errors.ts';
 import type { LearnerCapabilities, LearnerForwardOptions } from '../learner/learner-session.ts';
 import type { PackedRow } from '../model/policy-model.ts';
 import { packRows } from '../packing/pack.ts';
@@ -61,4 +62,34 @@ it('is left out where the learner cannot compute the base model', async () => {
   const { parts, asked } = scripted('none');
   expect(await baseDistance(row(3, [1, 2]), 5, parts)).toEqual({});
   expect(asked).toEqual([]);
+});
+
+describe('the distance to the weights that training on rollouts began with', () => {
+  const known = { distance: { kl_base: 2.5 }, row: row(3, [1, 2, 3]), numTokens: 6 };
+
+  it('is that to the base model when rollouts began there, and 0 when this job starts at them', async () => {
+    const { parts, asked } = scripted('versions');
+    expect(await startDistance({ startFrom: 'checkpoints/9' }, known, parts)).toEqual({ kl_start: 2.5 });
+    const beganFrom = { version: 'checkpoints/3' };
+    expect(await startDistance({ startFrom: 'checkpoints/3', beganFrom }, known, parts)).toEqual({ kl_start: 0 });
+    expect(asked).toEqual([]);
+  });
+
+  it('is measured under them otherwise', async () => {
+    const { parts, asked } = scripted('versions');
+    const beganFrom = { version: 'checkpoints/3' };
+    const { kl_start: distance } = await startDistance({ startFrom: 'checkpoints/9', beganFrom }, known, parts);
+    expect(distance).toBeCloseTo((0.5 + 1.5 + 2.5) / 3, 6);
+    expect(asked[0]!.options).toMatchObject({ under: beganFrom });
+  });
+
+  it('is left out when they are gone, before the job or during it, and where the learner cannot compute them', async () => {
+    const { parts } = scripted('base');
+    const beganFrom = { version: 'checkpoints/3' };
+    expect(await startDistance({ startFrom: 'checkpoints/9', beganFrom: 'gone' }, known, parts)).toEqual({});
+    expect(await startDistance({ startFrom: 'checkpoints/9', beganFrom }, known, parts)).toEqual({});
+    const lost = scripted('versions').parts;
+    lost.learner.forward = () => Promise.reject(new TrainerError('trainer.checkpoint_unreadable', 'gone'));
+    expect(await startDistance({ startFrom: 'checkpoints/9', beganFrom }, known, lost)).toEqual({});
+  });
 });

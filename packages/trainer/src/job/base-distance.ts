@@ -1,7 +1,8 @@
 import { TrainerError } from '../contract/errors.ts';
 import type { PackedRow } from '../model/policy-model.ts';
 import type { TrainingRow } from '../packing/pack.ts';
-import type { TrainingParts } from './training-job.ts';
+import type { LearnerForwardOptions } from '../learner/learner-session.ts';
+import type { TrainingJob, TrainingParts } from './training-job.ts';
 
 /**
  * Tokens that one more pass of the base model goes over: of those of all rows one in so many, but at least as many as it takes to reach something that was
@@ -29,15 +30,62 @@ export async function baseDistance(
 ): Promise<Record<string, number>> {
   if (learner.capabilities.reference === 'none') return {};
   const started = performance.now();
+  const distance = await distanceTo('base', { row, sampledLogprobs }, numTokens, { learner, signal });
+  return distance === null ? {} : { kl_base: distance, seconds_kl_base: (performance.now() - started) / 1000 };
+}
+
+/**
+ * How far the policy is from the weights that training on rollouts began with, measured as in `baseDistance`: those of examples, of a
+ * checkpoint that the model began with, or of the base model.
+ *
+ * @param known what is known of the distance to the base model
+ * @returns `kl_start`; nothing when these weights are gone, or the learner cannot compute them
+ */
+export async function startDistance(
+  { startFrom, beganFrom = 'base' }: Pick<TrainingJob, 'startFrom' | 'beganFrom'>,
+  known: {
+    readonly distance: Readonly<Record<string, number>>;
+    readonly row: Pick<TrainingRow, 'row' | 'sampledLogprobs'>;
+    readonly numTokens: number;
+  },
+  { learner, signal }: Pick<TrainingParts, 'learner' | 'signal'>,
+): Promise<Record<string, number>> {
+  if (beganFrom === 'gone') return {};
+  if (beganFrom === 'base') {
+    const { kl_base: distance } = known.distance;
+    return distance === undefined ? {} : { kl_start: distance };
+  }
+  if (beganFrom.version === startFrom) return { kl_start: 0 };
+  if (learner.capabilities.reference !== 'versions') return {};
+  try {
+    const distance = await distanceTo(beganFrom, known.row, known.numTokens, { learner, signal });
+    return distance === null ? {} : { kl_start: distance };
+  } catch (error) {
+    // Nothing holds these weights: a measure is not worth failing a job.
+    if (error instanceof TrainerError && error.code === 'trainer.checkpoint_unreadable') return {};
+    throw error;
+  }
+}
+
+/** Null when no token of the sample came with a log-probability. */
+async function distanceTo(
+  under: NonNullable<LearnerForwardOptions['under']>,
+  { row, sampledLogprobs }: Pick<TrainingRow, 'row' | 'sampledLogprobs'>,
+  numTokens: number,
+  { learner, signal }: Pick<TrainingParts, 'learner' | 'signal'>,
+): Promise<number | null> {
   const size = Math.ceil(Math.min(MOST_TOKENS, Math.max(LEAST_TOKENS, numTokens / ONE_IN)));
   const chosen = sampleOf(row, sampledLogprobs, size);
-  if (chosen.length === 0) return {};
-  const [output] = await learner.forward([partOf(row, chosen)], { under: 'base', signal });
+  if (chosen.length === 0) return null;
+  const [output] = await learner.forward([partOf(row, chosen)], { under, signal });
   const { logprobs } = output!;
   const total = chosen.reduce((sum, i, place) => sum + sampledLogprobs[i]! - logprobs[place]!, 0);
   if (!Number.isFinite(total))
-    throw new TrainerError('trainer.non_finite', 'a log-probability of the base model is not finite');
-  return { kl_base: total / chosen.length, seconds_kl_base: (performance.now() - started) / 1000 };
+    throw new TrainerError(
+      'trainer.non_finite',
+      `a log-probability under ${under === 'base' ? 'the base model' : 'the first weights'} is not finite`,
+    );
+  return total / chosen.length;
 }
 
 /** Trained tokens near the beginning of the row that have a sampled log-probability. */
