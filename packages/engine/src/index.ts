@@ -13,3 +13,4 @@ export { TokenEngine } from './tokens/token-engine.ts';
 export type { TokenEngineParts } from './tokens/token-engine.ts';
 export { TokenSampler } from './tokens/token-sampler.ts';
 export type { EngineSampleParams } from './tokens/token-sampler.ts';
+export { untrainableReason } from './serving/untrainable-reason.ts';

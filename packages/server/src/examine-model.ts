@@ -7,12 +7,15 @@ import { dataPaths } from './data/data-directory.ts';
 /**
  * Looks at the file of a base model as a start does, in a child process.
  *
+ * @returns why it cannot be trained, null when it can
  * @throws {ServerError} `server.model_missing`; `server.host_failed_to_start`, with the reason: no file, cut off, nothing that can be computed here
  */
-export async function examineModel(model: ModelConfig, config: ServiceConfig): Promise<void> {
+export async function examineModel(model: ModelConfig, config: ServiceConfig): Promise<{ untrainable: string | null }> {
   refuseMissingModels([model]);
   // A copy in another precision, which takes minutes and gigabytes, is left to the start: these two need none.
   const precision = config.precision === 'bf16' ? 'bf16' : 'fast';
   const { models: cacheDirectory } = dataPaths(config.dataDirectory);
-  await inspectInChild(hostOptionsOf(model, { ...config, precision }, { cacheDirectory }), () => undefined);
+  const options = hostOptionsOf(model, { ...config, precision }, { cacheDirectory });
+  const { served } = await inspectInChild(options, () => undefined);
+  return { untrainable: served.untrainable ?? null };
 }

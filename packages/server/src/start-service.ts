@@ -114,6 +114,9 @@ export async function startService(
     if (opened.status === 'rejected') throw opened.reason;
     workers = opened.value;
     if (started.status === 'rejected') throw started.reason;
+    for (const { id, untrainable = null } of inference.models)
+      if (untrainable !== null)
+        log(`warning: the base model ${id} cannot be trained, only sampled from: ${untrainable}`);
     const { training, exports, imports } = workers;
     const tracking =
       config.tracker === null ? null : new RunMirror({ store, tracker: openTracker(config.tracker), log });

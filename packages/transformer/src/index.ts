@@ -1,6 +1,6 @@
 export { UnsupportedModelError } from './contract/errors.ts';
 
-export { linearDims, readArchitecture, type Architecture } from './model/architecture.ts';
+export { linearDims, readArchitecture, TRAINABLE_ARCHITECTURES, type Architecture } from './model/architecture.ts';
 export type { ModelFile } from './model/architecture-limits.ts';
 export {
   DEFAULT_LORA_CONFIG,

@@ -130,8 +130,8 @@ async function modelCheck(model: ServiceConfig['models'][number], config: Servic
     problem,
   });
   try {
-    await examineModel(model, config);
-    return finding(null);
+    const { untrainable } = await examineModel(model, config);
+    return finding(null, untrainable === null ? '' : ` (cannot be trained, only sampled from: ${untrainable})`);
   } catch (error) {
     if (!(error instanceof ServerError) || error.code !== 'server.model_missing')
       return finding((error as Error).message);

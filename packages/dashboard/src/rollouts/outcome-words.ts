@@ -54,6 +54,11 @@ const WORDS: Readonly<Record<string, OutcomeWords>> = {
     long: 'All rollouts of its group failed: the exceptions of the group say why.',
     tone: 'bad',
   },
+  copied: {
+    short: 'a copy',
+    long: 'Everything sampled in it is also in another rollout of its job, and is trained there: each sampled token is trained once.',
+    tone: 'plain',
+  },
   balanced_away: {
     short: 'left out for balance',
     long: 'With the balance of positive and negative advantages that the job asked for, nothing remained to train.',

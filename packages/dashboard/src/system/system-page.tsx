@@ -85,6 +85,7 @@ function HostCard({ host }: { host: Host }) {
           { name: 'Waiting', value: countIfTold(host.num_waiting) },
           { name: 'Adapters', value: countIfTold(host.num_adapters) },
           { name: 'Longest sequence', value: formatCount(host.max_model_len) },
+          { name: 'Training', value: host.untrainable === null ? 'possible' : `not possible: ${host.untrainable}` },
           { name: 'Preemptions', value: countIfTold(host.num_preemptions) },
           { name: 'Sampled', value: countIfTold(host.generated_tokens) },
           { name: 'Prefix hits', value: hits === null ? '–' : `${(hits * 100).toFixed(0)} %` },

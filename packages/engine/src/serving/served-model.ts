@@ -6,6 +6,7 @@ import { cacheSize } from './cache-size.ts';
 import type { CacheLimits } from './cache-size.ts';
 import { servedFile } from './served-file.ts';
 import type { ServedFile, ServedFileOptions } from './served-file.ts';
+import { windowWarning } from './window-warning.ts';
 
 /** Tokens of one batch: more than any step plans, so that it is never the limit. */
 const BATCH_TOKENS = 1024;
@@ -40,6 +41,13 @@ export class ServedModel implements Disposable {
   /** Whether the threads that compute it spin where they wait for each other, as llama.cpp's do: beside other work one step can then take as long as ten. */
   get spins(): boolean {
     return this.#file.runner === 'llama';
+  }
+
+  /** Reasons why it computes something else than it was made for. @param contextLength tokens that a sequence may have */
+  warnings(contextLength: number): readonly string[] {
+    using file = GgufFile.open(this.#file.path);
+    const window = windowWarning(file, contextLength);
+    return window === null ? [] : [window];
   }
 
   /** The caller closes it, before this. @throws {NativeError} when products of bf16 are wanted, and the library or the processor has none */

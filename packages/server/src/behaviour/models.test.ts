@@ -26,6 +26,7 @@ test('the card of the base model has every key', async () => {
     root: 'tiny/base',
     parent: null,
     max_model_len: 100,
+    trainable: true,
     permission: [
       {
         id: expect.stringMatching(/^modelperm-[0-9a-f]{32}$/),

@@ -8,6 +8,8 @@ export interface BaseModel {
   /** Longest sequence, prompt and reply together, tokens. */
   readonly contextLength: number;
   readonly vocabSize: number;
+  /** Why it cannot be trained; null or absent: it can, as far as is known. */
+  readonly untrainable?: string | null;
 }
 
 /** The base models that are served: whoever asks what a name or a record stands on asks here. */

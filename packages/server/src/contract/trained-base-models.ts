@@ -1,4 +1,7 @@
+import { TRAINABLE_ARCHITECTURES } from '@trainyard/trainer';
 import type { Store } from '@trainyard/store';
+import { RequestError } from '../faults/request-error.ts';
+import type { BaseModel } from './base-models.ts';
 
 /** Ids of the base models that some trainer which runs now takes jobs of, in this process or another; null: any. */
 export type TrainedBaseModels = ReadonlySet<string> | null;
@@ -11,4 +14,23 @@ export async function trainedBaseModels(
   if (own === null) return null;
   const trainers = (await store.listMembers()).filter(({ role, isDraining }) => role === 'trainer' && !isDraining);
   return new Set([...own, ...trainers.flatMap(({ baseModels }) => baseModels.map(({ id }) => id))]);
+}
+
+/**
+ * Refuses to train on a base model that cannot be trained: a job would fail, after an evening of rollouts.
+ *
+ * @param field of the body that names it
+ * @throws {RequestError} `request.invalid`, with the reason and the architectures that can be trained
+ */
+export function refuseUntrainable({ id, untrainable = null }: BaseModel, field: 'base_model' | 'model_id'): void {
+  if (untrainable === null) return;
+  const remedy =
+    field === 'base_model' ? '; send `sampling_only: true` to register a model that is only sampled from' : '';
+  throw RequestError.invalid([
+    {
+      loc: ['body', field],
+      msg: `The base model \`${id}\` cannot be trained: ${untrainable}. Trainable architectures: ${TRAINABLE_ARCHITECTURES.join(', ')}${remedy}`,
+      type: 'value_error',
+    },
+  ]);
 }

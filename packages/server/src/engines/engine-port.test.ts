@@ -301,7 +301,6 @@ test('requests that have a beginning in common meet, and those of others are spr
         toolsText: null,
         templateVariables: {},
         templateVariablesText: null,
-        rendersAsTraining: false,
         addGenerationPrompt: true,
         continueFinalMessage: false,
         addSpecialTokens: false,

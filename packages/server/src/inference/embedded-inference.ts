@@ -251,6 +251,7 @@ export class EmbeddedInference implements ModelHost {
         break;
       case 'ready':
         this.#served = message.model;
+        for (const warning of message.model.warnings ?? []) this.#log(`warning: ${message.model.path}: ${warning}`);
         break;
       case 'engine-events':
         this.#stats = message.stats;

@@ -101,8 +101,8 @@ export class InferencePool implements InferenceBackend {
   get models(): readonly BaseModel[] {
     // Facts of files, known once it has started; every request asks for them.
     this.#models ??= Array.from(this.#slots.values(), ({ model, served }) => {
-      const { contextLength, vocabSize } = served();
-      return { id: model.id, contextLength, vocabSize };
+      const { contextLength, vocabSize, untrainable = null } = served();
+      return { id: model.id, contextLength, vocabSize, untrainable };
     });
     return this.#models;
   }

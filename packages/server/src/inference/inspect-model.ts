@@ -1,4 +1,4 @@
-import { inspectServedModel, type ModelMemory } from '@trainyard/engine';
+import { inspectServedModel, type ModelMemory, untrainableReason } from '@trainyard/engine';
 import { openTextHalf } from '@trainyard/generation';
 
 import type { OpenEngineOptions } from '../hosts/inference/open-engine.ts';
@@ -17,5 +17,6 @@ export async function inspectModel(options: OpenEngineOptions): Promise<Inspecte
   const { path, architecture, vocabSize } = vocabulary;
   text.close();
   vocabulary.close();
-  return { served: { path, architecture, contextLength, vocabSize, tokenizer: text.facts }, memory };
+  const untrainable = untrainableReason(path);
+  return { served: { path, architecture, contextLength, vocabSize, tokenizer: text.facts, untrainable }, memory };
 }

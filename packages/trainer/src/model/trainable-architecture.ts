@@ -1,3 +1,4 @@
+export { TRAINABLE_ARCHITECTURES } from '@trainyard/transformer';
 import { readArchitecture, UnsupportedModelError, type Architecture, type ModelFile } from '@trainyard/transformer';
 import { TrainerError } from '../contract/errors.ts';
 

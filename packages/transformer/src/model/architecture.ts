@@ -40,6 +40,9 @@ const SUPPORTED: Readonly<Record<string, { readonly hasInterleavedHeads: boolean
   qwen3: { hasInterleavedHeads: false },
 };
 
+/** `general.architecture` of the models that can be trained. */
+export const TRAINABLE_ARCHITECTURES: readonly string[] = Object.keys(SUPPORTED);
+
 /**
  * Reads the architecture from a model file's metadata.
  * @throws {UnsupportedModelError} naming what is supported
@@ -48,7 +51,9 @@ export function readArchitecture(file: ModelFile): Architecture {
   const name = String(file.metadata.get('general.architecture'));
   const family = SUPPORTED[name];
   if (family === undefined) {
-    throw unsupported(`architecture ${shown(name)} cannot be trained; supported: ${Object.keys(SUPPORTED).join(', ')}`);
+    throw unsupported(
+      `architecture ${shown(name)} cannot be trained; supported: ${TRAINABLE_ARCHITECTURES.join(', ')}`,
+    );
   }
   refuseUnknownSettings(file, name);
   refuseUnknownTensors(file, name);

@@ -70,7 +70,12 @@ export class EnginesElsewhere implements InferenceBackend {
 
   get models(): readonly BaseModel[] {
     const { defaultModel } = this.#options;
-    const models = this.#engines.facts.map(({ id, contextLength, vocabSize }) => ({ id, contextLength, vocabSize }));
+    const models = this.#engines.facts.map(({ id, contextLength, vocabSize, untrainable = null }): BaseModel => ({
+      id,
+      contextLength,
+      vocabSize,
+      untrainable,
+    }));
     return models.toSorted((a, b) => Number(b.id === defaultModel) - Number(a.id === defaultModel));
   }
 

@@ -1,5 +1,11 @@
 import type { SchedulingPolicy } from '@trainyard/backend';
-import { openTokenEngine, ServedModel, type RunnerSizes, type ServedModelOptions } from '@trainyard/engine';
+import {
+  openTokenEngine,
+  ServedModel,
+  untrainableReason,
+  type RunnerSizes,
+  type ServedModelOptions,
+} from '@trainyard/engine';
 import { openTextHalf, TextEngine, type TextHalfOptions } from '@trainyard/generation';
 
 import type { OpenedText } from './opened-text.ts';
@@ -59,6 +65,8 @@ export async function openEngine(options: OpenEngineOptions): Promise<OpenedText
       contextLength: engine.limits.maxContextTokens,
       vocabSize: vocabulary.vocabSize,
       tokenizer: text.facts,
+      untrainable: untrainableReason(vocabulary.path),
+      warnings: model.warnings(engine.limits.maxContextTokens),
     },
     codec: text.codec,
     coreUse: model.spins ? 'alone' : 'beside',

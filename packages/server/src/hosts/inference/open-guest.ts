@@ -1,3 +1,4 @@
+import { untrainableReason } from '@trainyard/engine';
 import type { SchedulingPolicy, TokenBackend } from '@trainyard/backend';
 import { BackendTokens, openTextOfFile, TextEngine, type TextHalf, type TextHalfOptions } from '@trainyard/generation';
 
@@ -73,6 +74,7 @@ async function standOn(
       contextLength: tokens.limits.maxContextTokens,
       vocabSize: tokens.vocabSize,
       tokenizer: text.facts,
+      untrainable: untrainableReason(file.path),
     },
     codec: text.codec,
     coreUse: null,

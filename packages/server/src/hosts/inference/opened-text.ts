@@ -11,6 +11,10 @@ export interface ServedModel {
   readonly contextLength: number;
   readonly vocabSize: number;
   readonly tokenizer: TokenizerFacts;
+  /** Why it cannot be trained; null: it can; absent: not known. */
+  readonly untrainable?: string | null;
+  /** Reasons why it computes something else than it was made for. Default: none. */
+  readonly warnings?: readonly string[];
 }
 
 /** Text over whatever samples. */

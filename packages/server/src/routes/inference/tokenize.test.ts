@@ -39,7 +39,6 @@ describe.each(['/v1/tokenize', '/tokenize'])('POST %s', (path) => {
       toolsText: null,
       templateVariables: { enable_thinking: true },
       templateVariablesText: null,
-      rendersAsTraining: true,
       addGenerationPrompt: false,
       continueFinalMessage: true,
       addSpecialTokens: false,

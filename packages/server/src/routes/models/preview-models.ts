@@ -10,6 +10,7 @@ import {
 } from '@trainyard/protocol';
 import type { DeleteModelResult, Model } from '@trainyard/store';
 
+import { refuseUntrainable } from '../../contract/trained-base-models.ts';
 import { callerOf } from '../../edge/auth.ts';
 import { answerOnce } from '../../answers/idempotency.ts';
 import { RequestError } from '../../faults/request-error.ts';
@@ -34,9 +35,10 @@ export function previewModelRoutes(app: FastifyInstance, parts: RouteParts): voi
         const caller = callerOf(request);
         const entity = request.body.entity ?? caller.entity;
         if (entity !== caller.entity) throw notFound('entity', entity, 'entity');
-        baseModels.named(baseModel);
+        const base = baseModels.named(baseModel);
         const known = await store.findModel(entity, project, name);
         if (known !== null) return existing(known, request.body);
+        if (request.body.sampling_only !== true) refuseUntrainable(base, 'base_model');
         const id = randomUUID();
         const { lora, warmStart } = await modelStartOf(wireLora, { entity, entityId: caller.entityId, baseModel });
         const shown = {

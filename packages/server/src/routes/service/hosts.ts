@@ -42,13 +42,14 @@ export function hostRoutes(
     };
   }
 
-  function toHostObject({ id, contextLength }: BaseModel, seesLoad: boolean): HostObject {
+  function toHostObject({ id, contextLength, untrainable = null }: BaseModel, seesLoad: boolean): HostObject {
     const model = inference.of(id);
     const stats = model.stats();
     const load = (count: number | undefined): number | null => (seesLoad ? (count ?? 0) : null);
     return {
       base_model: id,
       max_model_len: contextLength,
+      untrainable,
       is_loaded: stats !== null,
       num_requests: load(stats?.numRequests),
       num_running: load(stats?.numRunning),

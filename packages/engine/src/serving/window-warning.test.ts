@@ -1,0 +1,24 @@
+import { expect, it } from 'vitest';
+import { windowWarning } from './window-warning.ts';
+
+const warningOf = (metadata: Record<string, string | number>, contextLength = 32_768) =>
+  windowWarning({ metadata: new Map(Object.entries(metadata)) }, contextLength);
+const LLAMA = { 'general.architecture': 'llama' };
+
+it('warns of a window that is not applied and smaller than the context, with both', () => {
+  const windowed = { ...LLAMA, 'llama.attention.sliding_window': 4096 };
+  expect(warningOf(windowed)).toContain('sliding window of 4096 tokens (the file sets llama.attention.sliding_window)');
+  expect(warningOf(windowed, 4096)).toBeNull();
+  expect(warningOf({ ...LLAMA, 'llama.attention.sliding_window': 0 })).toBeNull();
+  expect(warningOf(LLAMA)).toBeNull();
+});
+
+it('knows the first Mistral by its name, whose window converters leave out', () => {
+  for (const name of ['Mistral 7B Instruct v0.1', 'mistralai_Mistral-7B-v0.1'])
+    expect(warningOf({ ...LLAMA, 'general.name': name })).toContain('the file leaves out');
+  expect(warningOf({ ...LLAMA, 'general.name': 'Mistral 7B Instruct v0.3' })).toBeNull();
+});
+
+it('says nothing where the sampler applies the window', () => {
+  expect(warningOf({ 'general.architecture': 'gemma3', 'gemma3.attention.sliding_window': 1024 })).toBeNull();
+});

@@ -1,0 +1,46 @@
+import type { GgufFile } from '@trainyard/native';
+
+/** Architectures whose windows the sampler applies. */
+const WINDOWED: ReadonlySet<string> = new Set([
+  ...[
+    'cohere2',
+    'exaone4',
+    'gemma2',
+    'gemma3',
+    'gemma3n',
+    'gpt-oss',
+    'llama4',
+    'olmo2',
+    'phi3',
+    'plamo3',
+    'smallthinker',
+  ],
+  ...['afmoe', 'dots1', 'exaone-moe', 'gemma-embedding', 'mimo2', 'modern-bert', 'step35'],
+]);
+
+/** Window of the first Mistral 7B, which converters leave out of the file. */
+const MISTRAL_WINDOW = 4096;
+const FIRST_MISTRAL = /mistral[-_ ]7b.*v0\.1/i;
+
+/**
+ * Warns of a model that was trained with a sliding window and is computed with full attention: beyond the window it is another model.
+ *
+ * @param contextLength tokens that a sequence may have
+ * @returns null for a model without a window, or with one that is applied or never reached
+ */
+export function windowWarning({ metadata }: Pick<GgufFile, 'metadata'>, contextLength: number): string | null {
+  const architecture = String(metadata.get('general.architecture'));
+  if (WINDOWED.has(architecture)) return null;
+  const written = Number(metadata.get(`${architecture}.attention.sliding_window`) ?? 0);
+  const names = ['general.name', 'general.basename', 'general.base_model.0.name'].map((key) =>
+    String(metadata.get(key) ?? ''),
+  );
+  const isFirstMistral = names.some((name) => FIRST_MISTRAL.test(name));
+  const window = written > 0 ? written : isFirstMistral ? MISTRAL_WINDOW : 0;
+  if (window === 0 || window >= contextLength) return null;
+  const source = written > 0 ? 'the file sets' : 'the file leaves out';
+  return (
+    `the model was made with a sliding window of ${window} tokens (${source} ${architecture}.attention.sliding_window), which is not applied: ` +
+    `sequences of more than ${window} tokens are computed with full attention; limit them to ${window}, or use a model without a window`
+  );
+}
