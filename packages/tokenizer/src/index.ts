@@ -9,7 +9,6 @@ export { splitterPatterns } from './encoding/splitters.ts';
 export type { StreamDecoder } from './encoding/stream-decoder.ts';
 export { needsPythonValues, parsePythonValues } from './contract/python-values.ts';
 export type { ContentFormat, ContentPart, TemplateMessage } from './contract/template-message.ts';
-export { defaultTemplateVariables } from './template/template-variables.ts';
 export { Tokenizer, type TokenizerOptions } from './encoding/tokenizer.ts';
 export { TokenizerError, type TokenizerErrorCode } from './contract/tokenizer-error.ts';
 export type { ChoiceItem, TrainingSequence } from './history/training-sequence.ts';

@@ -20,8 +20,6 @@ export interface ChatPrompt {
   readonly templateVariables: Readonly<Record<string, unknown>>;
   /** The same as a JSON object, as `toolsText` is to `tools`. */
   readonly templateVariablesText: string | null;
-  /** True adds the variables that training renders with, below the request's own: a rollout must be rendered as it will be trained. */
-  readonly rendersAsTraining: boolean;
   /** End the prompt where the assistant's reply begins. */
   readonly addGenerationPrompt: boolean;
   /** True ends the prompt right after the last message's content, right-trimmed; needs `addGenerationPrompt: false`. */
@@ -39,7 +37,6 @@ export const DEFAULT_CHAT_PROMPT: Omit<ChatPrompt, 'messages'> = Object.freeze({
   toolsText: null,
   templateVariables: {},
   templateVariablesText: null,
-  rendersAsTraining: false,
   addGenerationPrompt: true,
   continueFinalMessage: false,
   addSpecialTokens: false,

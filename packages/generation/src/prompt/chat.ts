@@ -1,4 +1,4 @@
-import { defaultTemplateVariables, parsePythonValues, TokenizerError } from '@trainyard/tokenizer';
+import { parsePythonValues, TokenizerError } from '@trainyard/tokenizer';
 import type { ChatTemplate, RenderOptions, TemplateMessage, ToolFormat } from '@trainyard/tokenizer';
 import { EngineError, refusal } from '@trainyard/backend';
 import { naming } from '@trainyard/protocol/fields';
@@ -43,7 +43,7 @@ export function renderChat(
   if (parts.templateSandbox === null) {
     throw refusal('chatTemplate', naming`${{ field: 'chatTemplate' }} must be null: templates of requests are not run`);
   }
-  return parts.templateSandbox.render(source, chatInput(prompt, source), signal).then(
+  return parts.templateSandbox.render(source, chatInput(prompt), signal).then(
     (rendered) => ({ ...rendered, source }),
     (cause: unknown) => {
       throw asPromptError('chatTemplate', cause);
@@ -69,7 +69,7 @@ function renderOwn(prompt: ChatPrompt, template: EngineTemplate | null, runsOthe
     throw new EngineError('engine.template_failed', text, { param: 'messages' });
   }
   try {
-    const { messages, options } = chatInput(prompt, template.source);
+    const { messages, options } = chatInput(prompt);
     const { tokenIds, text } = template.render(messages, options);
     return { tokenIds, text, source: template.source, toolFormat: template.toolFormat };
   } catch (error) {
@@ -77,19 +77,16 @@ function renderOwn(prompt: ChatPrompt, template: EngineTemplate | null, runsOthe
   }
 }
 
-function chatInput(prompt: ChatPrompt, source: string): ChatInput {
+function chatInput(prompt: ChatPrompt): ChatInput {
   const { messages, continueFinalMessage, addGenerationPrompt } = prompt;
   const tools = prompt.toolsText === null ? prompt.tools : (parsePythonValues(prompt.toolsText) as unknown[]);
-  const templateVariables = variablesOf(prompt);
   return {
     messages: continueFinalMessage ? openEnded(messages) : messages,
     options: {
       tools,
       addGenerationPrompt,
       continueFinalMessage,
-      templateVariables: prompt.rendersAsTraining
-        ? { ...defaultTemplateVariables(source), ...templateVariables }
-        : templateVariables,
+      templateVariables: variablesOf(prompt),
     },
   };
 }

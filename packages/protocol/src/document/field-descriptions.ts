@@ -93,6 +93,8 @@ const CREATE_MODEL_FIELDS: Readonly<Record<keyof CreateModelRequest, string>> = 
   project: 'Groups models; a part of the name for sampling.',
   name: 'Unique in its project.',
   base_model: 'Id of the served base model.',
+  sampling_only:
+    'Register the model although its base model cannot be trained: it can be sampled from, and training jobs are refused. Default false.',
   return_existing: 'Answer with the model of that name if there is one, rather than with 409. Default false.',
   lora: 'The shape of the adapter, and what it begins with. Fixed for the life of the model.',
 };
@@ -136,6 +138,8 @@ const TRAJECTORY_FIELDS: Readonly<Record<keyof SentTrajectory, string>> = {
   messages_and_choices:
     'Messages (with `role`) and sampled choices as the service answered them (with `message` and `logprobs`). Only choices are trained.',
   tools: 'The tools that the conversation was rendered with.',
+  chat_template_kwargs:
+    'Variables of the chat template that the conversation was rendered with, for choices whose prompt is not recorded.',
   additional_histories: 'Further conversations of the same rollout, trained with the same reward.',
   reward: 'Any finite number; a boolean counts as 0 or 1. Default 0.',
   initial_policy_version: 'The step at the beginning of the rollout, not used.',
@@ -156,6 +160,7 @@ const EXCHANGES_FIELDS: Readonly<Record<keyof WireExchanges, string>> = {
 const HISTORY_FIELDS: Readonly<Record<keyof WireHistory, string>> = {
   messages_and_choices: TRAJECTORY_FIELDS.messages_and_choices,
   tools: TRAJECTORY_FIELDS.tools,
+  chat_template_kwargs: TRAJECTORY_FIELDS.chat_template_kwargs,
 };
 
 const CREATE_SFT_TRAINING_JOB_FIELDS: Readonly<Record<keyof CreateSftTrainingJobRequest, string>> = {

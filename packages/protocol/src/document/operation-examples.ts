@@ -225,6 +225,7 @@ const modelCard = {
   root: BASE_MODEL,
   parent: BASE_MODEL,
   max_model_len: 8192,
+  trainable: true,
   permission: [],
 };
 
@@ -465,6 +466,7 @@ export const OPERATION_EXAMPLES: Readonly<Record<string, OperationExample>> = {
           {
             base_model: BASE_MODEL,
             max_model_len: 8192,
+            untrainable: null,
             is_loaded: true,
             num_requests: 3,
             num_running: 12,

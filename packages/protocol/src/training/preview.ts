@@ -23,6 +23,7 @@ export const CreateModelRequestSchema = Type.Object(
     name: PartOfName,
     base_model: Type.String({ minLength: 1 }),
     return_existing: optionalNullable(Type.Boolean()),
+    sampling_only: optionalNullable(Type.Boolean()),
     lora: optionalNullable(LoraRequestSchema),
   },
   { title: 'CreateModelRequest', additionalProperties: false },

@@ -59,6 +59,7 @@ const MessageSchema = Type.Object({
 export const SftLineSchema = Type.Object({
   messages: Type.Array(MessageSchema, { minItems: 1 }),
   tools: optionalNullable(Type.Array(JsonObjectSchema)),
+  chat_template_kwargs: optionalNullable(JsonObjectSchema),
 });
 export type WireSftLine = Static<typeof SftLineSchema>;
 

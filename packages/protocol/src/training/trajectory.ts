@@ -15,6 +15,7 @@ export const HistorySchema = Type.Object(
   {
     messages_and_choices: Type.Array(TrajectoryItemSchema),
     tools: optionalNullable(Type.Array(JsonObjectSchema)),
+    chat_template_kwargs: optionalNullable(JsonObjectSchema),
   },
   { title: 'History' },
 );
@@ -28,6 +29,9 @@ const ExchangeSchema = Type.Object(
       model: optionalNullable(Type.String()),
       messages: Type.Array(TrajectoryItemSchema),
       tools: optionalNullable(Type.Array(JsonObjectSchema)),
+      chat_template_kwargs: optionalNullable(JsonObjectSchema),
+      reasoning_effort: optionalNullable(Type.Unknown()),
+      documents: optionalNullable(Type.Unknown()),
     }),
     response: Type.Object({
       id: Type.Optional(Type.Unknown()),
@@ -69,6 +73,7 @@ export const TrajectorySchema = Type.Object(
     exchanges: optionalNullable(ExchangesSchema),
     messages_and_choices: Type.Optional(Type.Array(TrajectoryItemSchema)),
     tools: optionalNullable(Type.Array(JsonObjectSchema)),
+    chat_template_kwargs: optionalNullable(JsonObjectSchema),
     additional_histories: Type.Optional(Type.Array(HistorySchema)),
     reward: Type.Optional(ScalarSchema),
     initial_policy_version: optionalNullable(Type.Integer()),

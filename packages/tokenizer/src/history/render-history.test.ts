@@ -222,9 +222,18 @@ describe('where a prompt does not continue the one before, the turn starts its o
     ]);
   });
 
+  test('a template that thinks by default does so here, as it does for the base model', () => {
+    const items = [user('a'), sampled('yes')];
+    const prompt = thinking.render([{ role: 'user', content: 'a' }], { addGenerationPrompt: true });
+    const [sequence] = renderHistory(thinking, items);
+    expect([...sequence!.tokenIds.subarray(0, prompt.tokenIds.length)]).toEqual([...prompt.tokenIds]);
+    expect(marked(sequence!)).toBe('‹user\na›\n‹assistant\n⟦yes›⟧');
+  });
+
   test('the empty think block of the generation prompt is not repeated in later turns', () => {
-    // enable_thinking=false is the default on both sides
-    expect(renderHistory(thinking, [user('a'), sampled('yes'), user('b'), sampled('no')]).map(marked)).toEqual([
+    const items = [user('a'), sampled('yes'), user('b'), sampled('no')];
+    const templateVariables = { enable_thinking: false };
+    expect(renderHistory(thinking, items, { templateVariables }).map(marked)).toEqual([
       '‹user\na›\n‹assistant\n<think>\n\n</think>\n\n⟦yes›⟧',
       '‹user\na›\n‹assistant\nyes›\n‹user\nb›\n‹assistant\n<think>\n\n</think>\n\n⟦no›⟧',
     ]);

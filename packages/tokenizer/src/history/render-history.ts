@@ -2,7 +2,6 @@ import type { ChatTemplate } from '../template/chat-template.ts';
 import type { RenderOptions } from '../template/prompt-input.ts';
 import type { PromptRenderer } from '../template/prompt-renderer.ts';
 import type { TemplateMessage } from '../contract/template-message.ts';
-import { defaultTemplateVariables } from '../template/template-variables.ts';
 import { TokenizerError } from '../contract/tokenizer-error.ts';
 import type { Tokenizer } from '../encoding/tokenizer.ts';
 import { type ChoiceItem, SequenceBuilder, type TrainingSequence } from './training-sequence.ts';
@@ -41,7 +40,7 @@ interface PlacedPrompt {
  * in place of the earlier choice, so nothing is ever searched for by its text. Whether the text of that turn came back is known then, but
  * not the tokens it was cut into: the sampled ones stand for them.
  *
- * @param options `templateVariables` come on top of `defaultTemplateVariables`; `addGenerationPrompt` has no effect
+ * @param options `addGenerationPrompt` has no effect
  * @returns empty when nothing is trainable
  * @throws {TokenizerError} `tokenizer.history_malformed` for token ids outside the vocabulary or a different number of logprobs; as
  *   `ChatTemplate.render`
@@ -61,8 +60,7 @@ export function* historyTurns(
   options: RenderOptions = {},
 ): Generator<void, TrainingSequence[], void> {
   const messages = items.map(({ message }) => message);
-  const templateVariables = { ...defaultTemplateVariables(template.source), ...options.templateVariables };
-  const renderer = template.renderer(messages, { ...options, templateVariables });
+  const renderer = template.renderer(messages, options);
   const textBefore = (index: number) => renderer.render(messages.slice(0, index), true);
   /** The prompt of a choice as the template writes it, and what of it stands behind the open turn; null where it does not continue that. */
   const written = (index: number, open: OpenTurn | null): PlacedPrompt => {

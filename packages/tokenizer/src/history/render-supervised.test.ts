@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { ChatTemplate, renderSupervised, Tokenizer, type TemplateMessage } from '../index.ts';
+import { ChatTemplate, renderSupervised, type SupervisedOptions, Tokenizer, type TemplateMessage } from '../index.ts';
 import { ByteVocabulary } from '../testing/byte-vocabulary.ts';
 import { CHATML, QWEN, THINKING, TOOLLESS } from '../testing/test-templates.ts';
 
@@ -12,11 +12,7 @@ const assistant = (content: string | null, more: Partial<TemplateMessage> = {}):
 });
 
 /** Each sequence as text, trained tokens in ⟦ ⟧. */
-function render(
-  source: string,
-  messages: TemplateMessage[],
-  options: { assistantTurns?: 'all' | 'last'; tools?: unknown[] } = {},
-): string[] {
+function render(source: string, messages: TemplateMessage[], options: Partial<SupervisedOptions> = {}): string[] {
   const template = new ChatTemplate(tokenizer, source);
   return renderSupervised(template, messages, { assistantTurns: 'all', ...options }).map((sequence) => {
     const { tokenIds, lossMask, oldLogprobs } = sequence;
@@ -108,7 +104,8 @@ describe('what is trained of a conversation', () => {
   });
 
   test('behind an empty reasoning block the answer is trained where it will be sampled', () => {
-    expect(render(THINKING, [user('hi'), assistant('yes')])).toEqual([
+    const templateVariables = { enable_thinking: false };
+    expect(render(THINKING, [user('hi'), assistant('yes')], { templateVariables })).toEqual([
       '‹user\nhi›\n‹assistant\n<think>\n\n</think>\n\n⟦yes›⟧',
     ]);
   });

@@ -2,7 +2,6 @@ import type { ChatTemplate } from '../template/chat-template.ts';
 import type { PromptRenderer } from '../template/prompt-renderer.ts';
 import { atOnce, historyTurns, type HistoryItem } from './render-history.ts';
 import type { TemplateMessage } from '../contract/template-message.ts';
-import { defaultTemplateVariables } from '../template/template-variables.ts';
 import { TokenizerError } from '../contract/tokenizer-error.ts';
 import type { Tokenizer } from '../encoding/tokenizer.ts';
 import type { TrainingSequence } from './training-sequence.ts';
@@ -10,6 +9,8 @@ import type { TrainingSequence } from './training-sequence.ts';
 export interface SupervisedOptions {
   /** Tools that the conversation is rendered with; null or absent = none. */
   tools?: readonly unknown[] | null;
+  /** Variables of the template. Default: none. */
+  templateVariables?: Readonly<Record<string, unknown>>;
   /** Which assistant turns are trained: each of them, or only the last one; in either case none whose `weight` is 0. */
   assistantTurns: 'all' | 'last';
 }
@@ -38,8 +39,7 @@ export function* supervisedTurns(
   messages: readonly TemplateMessage[],
   options: SupervisedOptions,
 ): Generator<void, TrainingSequence[], void> {
-  const { tools = null, assistantTurns } = options;
-  const templateVariables = defaultTemplateVariables(template.source);
+  const { tools = null, templateVariables = {}, assistantTurns } = options;
   const renderer = template.renderer(messages, { tools, templateVariables });
   const last = messages.findLastIndex(isAssistant);
   const items: HistoryItem[] = [];
@@ -50,7 +50,7 @@ export function* supervisedTurns(
       yield;
     } else items.push({ kind: 'message', message });
   }
-  return yield* historyTurns(template, items, { tools });
+  return yield* historyTurns(template, items, { tools, templateVariables });
 }
 
 function turnAt(index: number, messages: readonly TemplateMessage[], renderer: PromptRenderer, tokenizer: Tokenizer) {

@@ -21,6 +21,10 @@ export interface ChoiceItem {
   isContext?: boolean;
   /** Why it ended, as inference said: `length` when it was cut off. Default: not known. */
   finishReason?: string;
+  /** Name of its record: choices that name one are one sample. Default: not known. */
+  recordId?: string;
+  /** Id of its answer and its index there, as far as they are known: choices of two places are two samples. */
+  answerPlace?: string;
 }
 
 /** Token ids as the trainer sees them: which were sampled, and how likely they were then. All arrays have shape `[T]`. */

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { ChatTemplate, defaultTemplateVariables, Tokenizer, TokenizerError } from '../index.ts';
+import { ChatTemplate, Tokenizer, TokenizerError } from '../index.ts';
 import { ByteVocabulary } from '../testing/byte-vocabulary.ts';
 import { CHATML, PARTS, THINKING } from '../testing/test-templates.ts';
 
@@ -315,10 +315,4 @@ describe('content format', () => {
   ])('%s', (format, source) => {
     expect(template(source).contentFormat).toBe(format);
   });
-});
-
-test('default variables are only those the template mentions', () => {
-  expect(defaultTemplateVariables(CHATML)).toEqual({});
-  expect(defaultTemplateVariables(THINKING)).toEqual({ enable_thinking: false });
-  expect(defaultTemplateVariables('{{ preserve_thinking }}')).toEqual({ preserve_thinking: true });
 });

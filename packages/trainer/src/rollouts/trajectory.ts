@@ -19,4 +19,6 @@ export interface Trajectory {
 export interface History {
   readonly items: readonly HistoryItem[];
   readonly tools: readonly unknown[] | null;
+  /** Variables of the template that it was rendered with. Default: none. */
+  readonly templateVariables?: Readonly<Record<string, unknown>>;
 }

@@ -10,6 +10,8 @@ export interface SftExample {
   readonly messages: readonly TemplateMessage[];
   /** The tools it is rendered with. */
   readonly tools: readonly unknown[] | null;
+  /** Variables of the template that it is rendered with. Default: none. */
+  readonly templateVariables?: Readonly<Record<string, unknown>>;
 }
 
 /** Why a conversation is not trained. */
@@ -25,7 +27,7 @@ export type RenderedExample =
  * @throws {TrainerError} `trainer.render_failed`; what `signal` was aborted with
  */
 export async function renderExample(
-  { messages, tools }: SftExample,
+  { messages, tools, templateVariables = {} }: SftExample,
   number: number,
   template: ChatTemplate,
   { config, signal }: { config: Pick<SftConfig, 'assistantTurns' | 'maxSequenceLength'>; signal: AbortSignal },
@@ -33,7 +35,7 @@ export async function renderExample(
   let sequences: TrainingSequence[];
   try {
     const { assistantTurns } = config;
-    const turns = supervisedTurns(template, messages, { tools, assistantTurns });
+    const turns = supervisedTurns(template, messages, { tools, templateVariables, assistantTurns });
     sequences = (await inTurns(turns, signal)).flatMap(withTrainedEnd);
   } catch (cause) {
     signal.throwIfAborted();

@@ -158,7 +158,6 @@ export function toChatGenerateRequest(
     prompt: {
       kind: 'chat',
       ...promptParts(body, templateVariables(body), rendersAsTraining),
-      rendersAsTraining,
       addGenerationPrompt: body.add_generation_prompt ?? true,
       continueFinalMessage: body.continue_final_message ?? false,
       addSpecialTokens: body.add_special_tokens ?? false,
@@ -180,7 +179,7 @@ export function toChatGenerateRequest(
   };
 }
 
-/** The variables of a chat's template, from the weakest to the strongest. */
+/** Variables that a request gives to the template, from the weakest to the strongest. */
 export function templateVariables(
   body: Pick<ChatCompletionRequest, 'reasoning_effort' | 'documents' | 'chat_template_kwargs'>,
 ): readonly (object | null)[] {

@@ -39,7 +39,6 @@ export function toTokenizeInput(body: TokenizeRequest, model: ResolvedModel): To
   return {
     kind: 'chat',
     ...promptParts(chat, templateVariables(body), model.kind === 'checkpoint'),
-    rendersAsTraining: model.kind === 'checkpoint',
     addGenerationPrompt: body.add_generation_prompt ?? true,
     continueFinalMessage: body.continue_final_message ?? false,
     chatTemplate: body.chat_template ?? null,

@@ -1,5 +1,6 @@
 /** Calls that a client recorded as the histories that they are trained as, by the form of the API that they were made in. */
 import {
+  type ChatCompletionRequest,
   type ChatMessage,
   type CountTokensRequest,
   CountTokensRequestSchema,
@@ -17,6 +18,7 @@ import { compileLargeBodyCheck } from '../../faults/validation.ts';
 import { toAssistantMessage, toCountedChat } from '../messages/messages-request.ts';
 import { toChatMessages } from '../responses/responses-items.ts';
 import { fromResponsesRequest } from '../responses/responses-request.ts';
+import { templateVariables } from '../chat/chat-request.ts';
 import { messageText } from '../chat/message-text.ts';
 import { type Place, TrajectoryFormatError } from './trajectory-format-error.ts';
 import { recordOfAnswer } from './recorded-choice.ts';
@@ -33,9 +35,19 @@ export interface CallHistory {
 export function chatHistories({ request, response }: WireExchange): CallHistory[] {
   const { messages, tools = null } = request;
   const { id } = response;
+  // The variables that the prompt was rendered with: without its record it is rendered again.
+  const variables = Object.assign({}, ...templateVariables(request as ChatCompletionRequest)) as Record<
+    string,
+    unknown
+  >;
+  const rendered = Object.keys(variables).length === 0 ? {} : { chat_template_kwargs: variables };
   return response.choices.map((choice, index) => ({
     // A client that puts a stream together keeps the id of the answer alone.
-    history: { messages_and_choices: [...messages, 'record_id' in choice ? choice : { ...choice, id }], tools },
+    history: {
+      messages_and_choices: [...messages, 'record_id' in choice ? choice : { ...choice, id }],
+      tools,
+      ...rendered,
+    },
     placeInCall: ([list, item, ...rest]) => {
       if (list === 'tools') return ['request', 'tools', ...(item === undefined ? [] : [item]), ...rest];
       const isMessage = Number(item) < messages.length;

@@ -22,7 +22,7 @@ type Place = readonly (string | number)[];
 
 /**
  * The conversations of a text of JSON lines, each checked: with what passes, a job can fail only where a template refuses a conversation.
- * Blank lines are skipped; keys other than `messages` and `tools` are left out.
+ * Blank lines are skipped; keys other than `messages`, `tools` and `chat_template_kwargs` are left out.
  *
  * @param place of the text in the request, for messages
  * @throws {RequestError} `request.invalid`, naming the line, what is wrong there and where in it
@@ -37,8 +37,12 @@ export async function* readSftLines(
 }
 
 /** A checked line as the trainer reads it. */
-export function sftExampleOf({ messages, tools }: WireSftLine): SftExample {
-  return { messages: messages as SftExample['messages'], tools: tools ?? null };
+export function sftExampleOf({ messages, tools, chat_template_kwargs: variables }: WireSftLine): SftExample {
+  return {
+    messages: messages as SftExample['messages'],
+    tools: tools ?? null,
+    ...(variables ? { templateVariables: variables } : {}),
+  };
 }
 
 function readLine(text: string, number: number, place: Place): WireSftLine {
@@ -54,8 +58,8 @@ function readLine(text: string, number: number, place: Place): WireSftLine {
       error.items.map((item) => ({ ...item, loc: [...place, 'line', number, ...item.loc.slice(1)] })),
     );
   }
-  const { messages, tools } = value as WireSftLine;
-  const infinite = placeOfInfinity({ messages, tools });
+  const { messages, tools, chat_template_kwargs: variables } = value as WireSftLine;
+  const infinite = placeOfInfinity({ messages, tools, chat_template_kwargs: variables });
   if (infinite !== null) throw lineFault(place, number, 'finite_number', INFINITE, infinite);
   writeArguments(messages);
   messages.forEach((message, index) => {
@@ -75,7 +79,7 @@ function readLine(text: string, number: number, place: Place): WireSftLine {
       throw lineFault(place, number, 'json_invalid', 'Input should be a JSON object, or the text of one', below);
     });
   });
-  return { messages, ...(tools === undefined || tools === null ? {} : { tools }) };
+  return { messages, ...(tools ? { tools } : {}), ...(variables ? { chat_template_kwargs: variables } : {}) };
 }
 
 /** Calls in the form of LangChain are those of a chat. */
