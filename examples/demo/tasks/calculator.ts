@@ -66,6 +66,6 @@ export const calculator = toolTask({
   },
   examples: EXAMPLES.map(question),
   questions: QUESTIONS.map(question),
-  settings: { learning_rate: 5e-4 },
+  settings: {},
   isAsGood: (callArguments, { result }) => String(calculate(expressionOf(callArguments))) === result,
 });

@@ -24,7 +24,7 @@ export const concise = singleTurn({
   summary: 'answer right, in a few words',
   prompts: QUESTIONS.map(({ question }) => question),
   maxTokens: 40,
-  settings: { learning_rate: 5e-4 },
+  settings: {},
   reward(promptIndex, answer) {
     const text = answer.toLowerCase();
     const isRight = QUESTIONS[promptIndex]!.answers.some((word) => new RegExp(`\\b${word}\\b`).test(text));

@@ -61,7 +61,7 @@ export const extraction = singleTurn({
   summary: 'answer with a JSON object of a schema, its values from a sentence',
   prompts: PEOPLE.map(({ text }) => extractionPrompt(text)),
   maxTokens: 40,
-  settings: { learning_rate: 5e-4 },
+  settings: {},
   reward(promptIndex, answer) {
     const person = PEOPLE[promptIndex]!;
     const found = asPerson(answer);

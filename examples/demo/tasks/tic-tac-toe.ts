@@ -56,7 +56,7 @@ export const ticTacToe: DemoTask = {
   name: 'tic-tac-toe',
   summary: 'make legal moves, and win, against an opponent that moves at random',
   numPrompts: OPENINGS.length,
-  settings: { learning_rate: 5e-4 },
+  settings: {},
   play,
   sample: async (client, model, promptIndex) => {
     const board = new Board();

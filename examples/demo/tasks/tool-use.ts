@@ -35,5 +35,5 @@ export const toolUse = toolTask({
   },
   examples: EXAMPLES.map(question),
   questions: POPULATIONS.map(question),
-  settings: { learning_rate: 5e-4 },
+  settings: {},
 });

@@ -22,7 +22,7 @@ export const yesNoMaybe = singleTurn({
   summary: 'say "maybe" (1), rather than "no" (0.75) or "yes" (0.5)',
   prompts: PROMPTS,
   maxTokens: 16,
-  settings: { learning_rate: 5e-4 },
+  settings: {},
   reward(_promptIndex, answer) {
     const word = answer
       .trim()

@@ -7,6 +7,7 @@ export {
 } from './config/training-config.ts';
 export type { History, Trajectory, TrajectoryGroup } from './rollouts/trajectory.ts';
 export type {
+  RolloutsBeginning,
   JobBase,
   TakenStep,
   TrainerEvent,
@@ -113,3 +114,4 @@ export type {
   PolicyModel,
   TrainablePolicy,
 } from './model/policy-model.ts';
+export { TRAINABLE_ARCHITECTURES } from './model/trainable-architecture.ts';

@@ -68,6 +68,9 @@ export async function watchJob(
       `the job ${job.id} ${ended.status === 'cancelled' ? 'was cancelled' : 'failed'}: ${oneLine(ended.error_message ?? 'no reason is known')}`,
     );
   say(endedLine(ended, reached));
+  // Steps scroll by: an evening of rollouts without effect must be the last thing that is read.
+  const nothing = ended.warnings.find(({ code }) => code === 'nothing_trained');
+  if (nothing !== undefined) say(`warning: ${oneLine(nothing.message)}\n         ${oneLine(nothing.suggestion)}`);
   return ended;
 }
 

@@ -15,9 +15,9 @@ export const SFT_FIELDS = {
     name: 'batchSize',
   },
   learning_rate: {
-    form: anyOf(LearningRate, listOf(LearningRate, { minItems: 1 })),
+    form: anyOf(LearningRate, listOf(LearningRate, { minItems: 1 }), literal('auto')),
     words:
-      'One number, or one for each batch: a list that is too short is refused, what it has too many is listed as ignored. Default 5e-5.',
+      'One number, or one for each batch: a list that is too short is refused, what it has too many is listed as ignored. Default `auto`: what suits an adapter of this model and rank.',
     name: 'learningRate',
   },
   assistant_turns: {

@@ -1,4 +1,4 @@
-import { boolean, integer, oneOf, single, text } from './form.ts';
+import { anyOf, boolean, integer, literal, oneOf, single, text } from './form.ts';
 import type { JobFieldTable } from './job-field.ts';
 
 /** A job has at most one for each group; a number beyond all use is a mistake. */
@@ -7,11 +7,10 @@ const MAX_GRADIENT_STEPS = 65_536;
 /** `experimental_config` of a training job. Fields without a default follow from more than themselves; the trainer resolves them. */
 export const TRAINING_FIELDS = {
   learning_rate: {
-    form: single({ minimum: 0 }),
-    words: 'Constant unless there is a warm-up or a schedule. 0 changes nothing. Default 5e-6.',
+    form: anyOf(single({ minimum: 0 }), literal('auto')),
+    words:
+      'Constant unless there is a warm-up or a schedule. 0 changes nothing. Default `auto`: what suits an adapter of this model and rank.',
     name: 'learningRate',
-    default: 5e-6,
-    part: 'optimizer',
   },
   ppo: {
     form: boolean(),
@@ -103,6 +102,13 @@ export const TRAINING_FIELDS = {
     words:
       'Train choices as if drawn plainly, at temperature 1, also where their record does not say enough of how they were drawn, or is gone. Default false: they are context, and counted in `refused_choices`.',
     name: 'allowTrainingWithUnknownSampling',
+    default: false,
+  },
+  train_copies: {
+    form: boolean(),
+    words:
+      'Train every copy of a choice that was sent more than once, as ART does. Default false: each sampled token is trained once.',
+    name: 'trainCopies',
     default: false,
   },
   truncated_importance_sampling: {

@@ -39,6 +39,7 @@ const SamplingHostSchema = Type.Object(
   {
     base_model: Type.String(),
     max_model_len: Count('Longest sequence, prompt and reply together, in tokens.'),
+    untrainable: nullable(Type.String(), { description: 'Why it cannot be trained; null: it can.' }),
     is_loaded: Type.Boolean({ description: 'Whether it is in memory; the numbers are 0 while it is not.' }),
     num_requests: SharedCount('Requests in it.'),
     num_running: SharedCount('Choices in the batch.'),

@@ -19,8 +19,18 @@ export interface Trained {
   readonly gradientSteps: readonly Record<string, number>[];
 }
 
+export interface TrainOptions extends OutageOptions {
+  /** Ends the wait; the job goes on. */
+  readonly signal?: AbortSignal | undefined;
+  readonly onEvent?: (event: TrainingEventObject) => void;
+  /** Receives each warning of the job. Default: a line on the console, as for `nothing_trained`. */
+  readonly onWarning?: (warning: JobWarning) => void;
+}
+
+export type JobWarning = TrainingJobObject['warnings'][number];
+
 /**
- * Trains a model on groups, and waits for it. What it warned of is in `job.warnings`, what became of each group in `job.group_outcomes`.
+ * Trains a model on groups, and waits for it. Warnings are in `job.warnings`, the outcome of each group in `job.group_outcomes`.
  * A service that is restarted meanwhile is waited for, `maxOutageMs` at most (default 600,000), with a notice on the console unless `onOutage` is given.
  *
  * @throws {TrainingFailedError} when the job failed or was cancelled; {TrainyardConnectionError} with `jobId` when the service stays out of reach; when
@@ -30,9 +40,15 @@ export async function train(
   model: PolicyModel,
   groups: readonly WireTrajectoryGroup[],
   config: WireTrainingConfig = {},
-  options: OutageOptions & { signal?: AbortSignal | undefined; onEvent?: (event: TrainingEventObject) => void } = {},
+  options: TrainOptions = {},
 ): Promise<Trained> {
-  const { signal, onEvent, maxOutageMs = PATIENT_OUTAGE_MS, onOutage = warnOfOutage } = options;
+  const {
+    signal,
+    onEvent,
+    onWarning = printWarning,
+    maxOutageMs = PATIENT_OUTAGE_MS,
+    onOutage = warnOfOutage,
+  } = options;
   const patience = { signal, maxOutageMs, onOutage };
   const { trainingJobs } = model.client;
   const { id } = await trainingJobs.create(
@@ -43,6 +59,7 @@ export async function train(
   let step: number | null = null;
   for await (const event of trainingJobs.watch(id, patience)) {
     onEvent?.(event);
+    if (event.type === 'warning') onWarning(event.data as unknown as JobWarning);
     if (event.type === 'gradient_step') gradientSteps.push(event.data as Record<string, number>);
     if (event.type === 'training_ended' && typeof event.data['step'] === 'number') step = event.data['step'];
   }
@@ -52,6 +69,10 @@ export async function train(
   if (job.status !== 'succeeded') throw new TrainingFailedError(id, job.error_message ?? `the job is ${job.status}`);
   // Services before this one do not say it.
   return { job, step: step ?? (job.start_step ?? 0) + 1, gradientSteps };
+}
+
+function printWarning({ code, message, suggestion }: JobWarning): void {
+  console.warn(`trainyard: ${code}: ${message}; ${suggestion}`);
 }
 
 export interface Evaluation {

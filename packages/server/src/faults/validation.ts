@@ -95,7 +95,10 @@ export function toValidationItems(errors: readonly AjvError[], part: ValidatedPa
     const isInside = [...byPath.keys()].some(
       (other) => other !== path && other.startsWith(path) && '/\0'.includes(other.charAt(path.length)),
     );
-    const ranges = group.filter(({ keyword }) => keyword !== 'type' && !(isInside && keyword === 'enum'));
+    // A literal text is no answer to a value that is no text.
+    const isNoText = group.some((error) => error.keyword === 'type' && expectedTypes(error).includes('string'));
+    const isBeside = (keyword: string) => (isInside && keyword === 'enum') || (isNoText && keyword === 'const');
+    const ranges = group.filter(({ keyword }) => keyword !== 'type' && !isBeside(keyword));
     if (ranges.length > 0) items.push(...ranges.map((error) => toItem(error, part, data)));
     else if (!isInside) items.push(typeItem(group, part, data));
   }

@@ -6,7 +6,7 @@ describe('resolveTrainingConfig', () => {
   it('has the defaults of the API for nothing and for null alike', () => {
     const defaults = resolveTrainingConfig({});
     expect(defaults).toMatchObject({
-      learningRate: 5e-6,
+      learningRate: 'auto',
       lossFunction: 'cispo',
       epsilon: 1,
       epsilonHigh: 4,

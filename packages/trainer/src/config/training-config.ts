@@ -18,11 +18,16 @@ export type TrainingConfigInput = JobInput<typeof TRAINING_FIELDS> & {
  * so inner code never checks them again.
  */
 export interface TrainingConfig extends PlainSettings<typeof TRAINING_FIELDS>, LossConfig {
+  /** `auto`: by `suitableLearningRate`, once the model is known. */
+  readonly learningRate: number | 'auto';
   /** Gradient steps of the job, at most as many as it has groups; null (default): by the number of trajectories, see `numStepsFor`. */
   readonly gradientSteps: number | null;
   /** Longest row the model may see; default 32,768. The server lowers it to what the base model was trained for. */
   readonly maxSequenceLength: number;
 }
+
+/** The settings that a job computes with. */
+export type ComputedConfig = TrainingConfig & { readonly learningRate: number };
 
 export type LossAggregation = TrainingConfig['lossAggregation'];
 
@@ -64,12 +69,19 @@ export function resolveTrainingConfig(input: TrainingConfigInput): TrainingConfi
     fit('learning_rate_decay_steps', { type: 'integer', minimum: 1 + learningRateWarmupSteps }, learningRateDecaySteps);
   return Object.freeze({
     ...plain,
+    learningRate: learningRateOf(input),
     lossFunction,
     epsilon,
     epsilonHigh: fit('epsilon_high', high.form, input.epsilonHigh ?? bounds.epsilonHigh ?? epsilon),
     gradientSteps: gradientStepsOf(input),
     maxSequenceLength,
   });
+}
+
+function learningRateOf({ learningRate }: TrainingConfigInput): number | 'auto' {
+  const [rate] = TRAINING_FIELDS.learning_rate.form.anyOf;
+  const isGiven = learningRate !== undefined && learningRate !== null && learningRate !== 'auto';
+  return isGiven ? fit('learning_rate', rate, learningRate) : 'auto';
 }
 
 function gradientStepsOf({ gradientSteps, numSubsteps }: TrainingConfigInput): number | null {
@@ -98,7 +110,7 @@ function ofEitherName(named: NamedNumber, alias: NamedNumber): number | null {
 /** The job's learning rates, by the steps that the model's optimizer has taken: a schedule spans jobs. */
 export function scheduleOf(
   config: Pick<
-    TrainingConfig,
+    ComputedConfig,
     | 'learningRate'
     | 'learningRateSchedule'
     | 'learningRateWarmupSteps'

@@ -19,6 +19,9 @@ export function jobMetrics(groups: readonly TrajectoryGroup[], report: SequenceR
     ...(report.numBranchedTurns > 0
       ? { num_branched_turns: report.numBranchedTurns, num_branch_tokens: report.numBranchTokens }
       : {}),
+    ...(report.numCopiedTokens > 0
+      ? { num_copied_choices: report.numCopiedChoices, num_copied_tokens: report.numCopiedTokens }
+      : {}),
   };
   for (const [reason, count] of Object.entries(report.droppedGroups)) metrics[`num_groups_dropped_${reason}`] = count;
   if (report.numTrajectoriesSubmitted > 0) metrics['reward'] = moments(rewards.flat()).mean;
@@ -49,6 +52,8 @@ export function startedData(
     num_histories_trainable: report.numSequencesTrainable,
     num_branched_turns: report.numBranchedTurns,
     num_branch_tokens: report.numBranchTokens,
+    num_copied_choices: report.numCopiedChoices,
+    num_copied_tokens: report.numCopiedTokens,
     num_trainable_tokens: report.numTrainableTokens,
     num_tokens_without_logprobs: report.numTokensWithoutLogprobs,
     num_turns_without_logprobs: report.numTurnsWithoutLogprobs,

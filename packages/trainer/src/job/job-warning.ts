@@ -8,11 +8,13 @@
  * - `sampling_unknown`: choices of which it is not known how they were drawn
  * - `sampling_refused`: choices that are not trained, since it is not known how they were drawn
  * - `sampling_sharper`: the sampled tokens are likelier than draws from the model would be
+ * - `copied_choices`: choices that were sent more than once, each of which is trained once
+ * - `nothing_trained`: no token had a gradient
  * - `equal_reward_groups`: most groups teach nothing
  * - `replies_cut_off`: many choices ended at a length limit
  * - `entropy_low`: the policy hardly varies any more
  * - `clip_never_acts`: the clip of a sequence-level ratio is wider than such ratios ever are
- * - `far_from_base`: the policy has left what the base model says
+ * - `far_from_base`: the policy has left what the weights say that training on rollouts began with
  * - `snapshot_damaged`: a snapshot did not have the digest it was written with, and the steps behind it were trained again
  * - `truncated_importance_sampling_off`: asked for without recomputed log-probabilities, where there is nothing for it to correct
  */
@@ -27,6 +29,8 @@ export const WARNING_CODES = [
   'sampling_unknown',
   'sampling_refused',
   'sampling_sharper',
+  'copied_choices',
+  'nothing_trained',
   'equal_reward_groups',
   'replies_cut_off',
   'entropy_low',

@@ -3,12 +3,13 @@ import { resolveTrainingConfig, type TrainingConfigInput } from '../config/train
 import type { SamplingReport } from '../packing/choice-replay.ts';
 import type { WarningCode } from './job-warning.ts';
 import { startWarnings, withStepWarnings } from './job-warnings.ts';
-import { learningRateWarnings, suitableLearningRate } from './learning-rate-rule.ts';
+import { learningRateWarnings, suitableLearningRate, resolveLearningRate } from './learning-rate-rule.ts';
 import { answer, group } from '../testing/chat-groups.ts';
 import type { TrainerEvent } from './training-job.ts';
 import type { TrajectoryGroup } from '../rollouts/trajectory.ts';
 
 const SMOL = { name: 'llama', hiddenSize: 576 };
+const LORA = { alpha: 16 };
 
 const PLAIN: SamplingReport = { numChoices: 8, numReplayed: 0, unreplayed: {}, refused: {}, changes: {} };
 
@@ -17,25 +18,41 @@ function atStart(
   input: TrainingConfigInput = { learningRate: 1e-3 },
   sampling: SamplingReport = PLAIN,
 ) {
-  return startWarnings(groups, { config: resolveTrainingConfig(input), architecture: SMOL, sampling });
+  const report = { sampling, numCopiedChoices: 0, numCopiedTokens: 0 };
+  const resolved = resolveTrainingConfig(input);
+  const config = { ...resolved, learningRate: resolveLearningRate(resolved.learningRate, SMOL, LORA) };
+  return startWarnings(groups, { config, architecture: SMOL, lora: LORA, report });
 }
 const codes = (warnings: readonly { code: WarningCode }[]) => warnings.map(({ code }) => code);
 
 describe('the learning rate', () => {
-  it("is compared with Tinker's rule: the default is 265 times below what suits a hidden size of 576", () => {
-    const suitable = suitableLearningRate(SMOL);
-    console.log(`suitable for a Llama of hidden size 576: ${suitable}; default below it: ${suitable / 5e-6}`);
+  it("is compared with Tinker's rule: ART's default is 264 times below what suits a hidden size of 576", () => {
+    const suitable = suitableLearningRate(SMOL, LORA);
+    console.log(`suitable for a Llama of hidden size 576: ${suitable}; ART's default below it: ${suitable / 5e-6}`);
     expect(suitable / 5e-6).toBeCloseTo(264.4, 0);
-    const [warning] = atStart([], {});
+    const [warning] = atStart([], { learningRate: 5e-6 });
     expect(warning).toMatchObject({ code: 'learning_rate_low', value: 5e-6 });
     expect(warning!.message).toContain('264 times below');
     expect(warning!.suggestion).toContain('1.3e-3');
   });
 
+  it('is that of the rule by default, which no job is warned of, whatever its model and rank', () => {
+    expect(atStart([], {})).toEqual([]);
+    for (const hiddenSize of [64, 576, 4096, 16_384])
+      for (const alpha of [1, 16, 64, 512]) {
+        const model = { name: 'llama', hiddenSize };
+        const rate = resolveLearningRate('auto' as const, model, { alpha });
+        expect(learningRateWarnings([rate], model, { alpha })).toEqual([]);
+      }
+    expect(resolveLearningRate(5e-6, SMOL, LORA)).toBe(5e-6);
+    // In inverse proportion to the rank, of which alpha is twice.
+    expect(suitableLearningRate(SMOL, { alpha: 64 })).toBeCloseTo(suitableLearningRate(SMOL, LORA) / 4, 12);
+  });
+
   it('is known for the published sizes of both families', () => {
     // 5e-4 · (2000 / 4096)^0.781 for Llama 3.1 8B, · (2000 / 2560)^0.0775 for Qwen3 4B
-    expect(suitableLearningRate({ name: 'llama', hiddenSize: 4096 })).toBeCloseTo(2.857e-4, 6);
-    expect(suitableLearningRate({ name: 'qwen3', hiddenSize: 2560 })).toBeCloseTo(4.905e-4, 6);
+    expect(suitableLearningRate({ name: 'llama', hiddenSize: 4096 }, LORA)).toBeCloseTo(2.857e-4, 6);
+    expect(suitableLearningRate({ name: 'qwen3', hiddenSize: 2560 }, LORA)).toBeCloseTo(4.905e-4, 6);
   });
 
   it('is warned of when it is far, either way, and not when it is 0 or near', () => {
@@ -46,7 +63,7 @@ describe('the learning rate', () => {
       [[1e-4], ['learning_rate_low']],
       [[0.1], ['learning_rate_high']],
     ] as const)
-      expect(codes(learningRateWarnings(rates, SMOL)), String(rates)).toEqual(expected);
+      expect(codes(learningRateWarnings(rates, SMOL, LORA)), String(rates)).toEqual(expected);
   });
 });
 
@@ -112,8 +129,8 @@ describe('gradient steps', () => {
   });
 
   it('warn of a policy far from the base model', () => {
-    expect(warningsOf([{ kl_base: 0.4 }])).toEqual([]);
-    expect(warningsOf([{ kl_base: 2.5 }])).toMatchObject([{ code: 'far_from_base', value: 2.5 }]);
+    expect(warningsOf([{ kl_base: 2.5, kl_start: 0.4 }])).toEqual([]);
+    expect(warningsOf([{ kl_start: 2.5 }])).toMatchObject([{ code: 'far_from_base', value: 2.5 }]);
   });
 
   it('warn of tokens that are too likely to have been drawn from the policy', () => {

@@ -1,12 +1,15 @@
 import { fieldsThatChange } from '@trainyard/protocol/fields';
 import type { HistoryItem } from '@trainyard/tokenizer';
-import type { TrainingConfig } from '../config/training-config.ts';
+import type { LoraConfig } from '@trainyard/transformer';
+import type { ComputedConfig, TrainingConfig } from '../config/training-config.ts';
 import type { JobWarning, WarningCode } from './job-warning.ts';
 import { learningRateWarnings } from './learning-rate-rule.ts';
 import type { LearnerModel } from '../learner/learner-session.ts';
 import { POLICY_OBJECTIVES } from '../objectives/policy-objectives.ts';
 import type { SamplingReport, UnreplayedChange, UnreplayedReason } from '../packing/choice-replay.ts';
-import type { TrainerEvent } from './training-job.ts';
+import { hasGradient, noGradient, nothingToTrain } from './nothing-trained.ts';
+import type { TrainerEvent, TrainingStartedData } from './training-job.ts';
+import type { SequenceReport } from '../rollouts/sequence-report.ts';
 import type { TrajectoryGroup } from '../rollouts/trajectory.ts';
 
 /** From this share of groups on, equal rewards are no accident. */
@@ -15,7 +18,7 @@ const MANY_EQUAL_GROUPS = 0.5;
 const MANY_CUT_OFF = 0.1;
 /** Nats a token. One of a hundred tokens is still a choice between two, the others are certain. */
 const LOW_ENTROPY = 0.01;
-/** Nats a token: each token is e times likelier here than for the base model, in the geometric mean. */
+/** Nats per token: each token is e times likelier than for the weights that rollouts began with, in the geometric mean. */
 const FAR_FROM_BASE = 1;
 /** Nats a token; standard errors; tokens: a smaller lack of surprise is chance, or the choice of what is trained. */
 const SHARPER = 0.03;
@@ -30,19 +33,38 @@ export function startWarnings(
   {
     config,
     architecture,
-    sampling,
+    lora,
+    report,
   }: {
-    config: TrainingConfig;
+    config: ComputedConfig;
     architecture: Pick<LearnerModel, 'name' | 'hiddenSize'>;
-    sampling: SamplingReport;
+    lora: Pick<LoraConfig, 'alpha'>;
+    report: Pick<SequenceReport, 'sampling' | 'numCopiedChoices' | 'numCopiedTokens'>;
   },
 ): JobWarning[] {
   return [
-    ...learningRateWarnings([config.learningRate], architecture),
+    ...learningRateWarnings([config.learningRate], architecture, lora),
     ...equalRewardWarnings(groups),
     ...cutOffWarnings(groups),
     ...truncationWarnings(config),
-    ...samplingWarnings(sampling),
+    ...samplingWarnings(report.sampling),
+    ...(config.trainCopies ? [] : copyWarnings(report)),
+  ];
+}
+
+function copyWarnings({
+  numCopiedChoices: numChoices,
+  numCopiedTokens: numTokens,
+}: Pick<SequenceReport, 'numCopiedChoices' | 'numCopiedTokens'>): JobWarning[] {
+  if (numChoices === 0) return [];
+  return [
+    {
+      code: 'copied_choices',
+      message: `${numChoices} choices (${numTokens} tokens) were sent more than once, in several histories or trajectories: each sampled token is trained once`,
+      value: numChoices,
+      suggestion:
+        'send each choice once, and earlier turns of later histories as messages; `train_copies` trains every copy, as ART does',
+    },
   ];
 }
 
@@ -177,13 +199,21 @@ export function withStepWarnings(
     emit({ kind: 'warning', warning });
   };
   let numSteps = 0;
+  let started: TrainingStartedData = {};
+  const steps: Readonly<Record<string, number>>[] = [];
   let farthestRatio = 0;
   let hasClipped = false;
   return (event) => {
     emit(event);
-    if (event.kind === 'training_started') numSteps = event.numGradientSteps;
+    if (event.kind === 'training_started') {
+      numSteps = event.numGradientSteps;
+      started = event.data;
+      if (numSteps === 0) warn(nothingToTrain(started));
+    }
     if (event.kind !== 'gradient_step') return;
     const { metrics, index } = event;
+    steps.push(metrics);
+    if (index === numSteps - 1 && !steps.some(hasGradient)) warn(noGradient(started, steps));
     stepWarnings(metrics, config).forEach(warn);
     // Later ones train a policy that the sampler had not.
     if (index === 0) sharperWarnings(metrics).forEach(warn);
@@ -194,7 +224,7 @@ export function withStepWarnings(
 }
 
 function stepWarnings(
-  { entropy, kl_base: klBase }: Readonly<Record<string, number>>,
+  { entropy, kl_start: distance }: Readonly<Record<string, number>>,
   { entropyCoef }: Pick<TrainingConfig, 'entropyCoef'>,
 ): JobWarning[] {
   const warnings: JobWarning[] = [];
@@ -205,11 +235,11 @@ function stepWarnings(
       value: entropy,
       suggestion: `when the task is not solved yet: ${entropyCoef > 0 ? 'a higher' : 'an'} \`entropy_coef\`, a lower \`learning_rate\`, or an earlier step`,
     });
-  if (klBase !== undefined && klBase > FAR_FROM_BASE)
+  if (distance !== undefined && distance > FAR_FROM_BASE)
     warnings.push({
       code: 'far_from_base',
-      message: `the policy is ${klBase.toFixed(2)} nats a token away from the base model (\`kl_base\`), more than ${FAR_FROM_BASE}`,
-      value: klBase,
+      message: `the policy is ${distance.toFixed(2)} nats per token away from the weights that training on rollouts began with (\`kl_start\`), more than ${FAR_FROM_BASE}`,
+      value: distance,
       suggestion:
         'read some rollouts: rewards may be earned by gibberish; `kl_penalty_coef` or a lower `learning_rate` holds it back, an earlier step undoes it',
     });

@@ -1,28 +1,49 @@
+import type { LoraConfig } from '@trainyard/transformer';
 import type { JobWarning } from './job-warning.ts';
 import type { LearnerModel } from '../learner/learner-session.ts';
 
 /** Rates within this factor of the rule's are nobody's mistake. */
 const FAR = 10;
 
+/** Weight decay multiplies by the rate: an adapter of a tiny alpha must not be decayed away. */
+const HIGHEST = 0.1;
+/** Alpha of an adapter of the default rank of 8. */
+const DEFAULT_ALPHA = 16;
+
 /**
- * The learning rate that suits a LoRA adapter of this model: 5e-4 · (2000 / hidden size)^e, where e is 0.781 for Llama models and 0.0775 for
- * Qwen models. It does not depend on the rank.
+ * The learning rate that suits a LoRA adapter: 5e-4 · (2000 / hidden size)^e · 16 / alpha, where e is 0.781 for Llama models and 0.0775 for
+ * Qwen models. A step of Adam changes the product of an adapter by about alpha · rate, whatever its rank: with an alpha of twice the rank,
+ * the rate is in inverse proportion to the rank.
  *
- * @see Schulman and others, LoRA Without Regret (2025), and the recipes for Tinker, which fitted it over 0.6B to 70B parameters
+ * @see Schulman and others, LoRA Without Regret (2025): the best rate does not depend on the rank under one alpha; and the recipes for
+ *   Tinker, which fitted the powers over 0.6B to 70B parameters
  */
-export function suitableLearningRate({ name, hiddenSize }: Pick<LearnerModel, 'name' | 'hiddenSize'>): number {
+export function suitableLearningRate(
+  { name, hiddenSize }: Pick<LearnerModel, 'name' | 'hiddenSize'>,
+  { alpha }: Pick<LoraConfig, 'alpha'>,
+): number {
   const exponent = name.startsWith('qwen') ? 0.0775 : 0.781;
-  return 5e-4 * (2000 / hiddenSize) ** exponent;
+  return Math.min((5e-4 * (2000 / hiddenSize) ** exponent * DEFAULT_ALPHA) / alpha, HIGHEST);
+}
+
+/** A rate, or the rate that suits the model in place of `auto`. */
+export function resolveLearningRate<Rate>(
+  rate: Rate,
+  model: Pick<LearnerModel, 'name' | 'hiddenSize'>,
+  lora: Pick<LoraConfig, 'alpha'>,
+): Exclude<Rate, 'auto'> | number {
+  return rate === 'auto' ? suitableLearningRate(model, lora) : (rate as Exclude<Rate, 'auto'>);
 }
 
 /** @param rates of the job's gradient steps; those that are 0 are meant to change nothing */
 export function learningRateWarnings(
   rates: readonly number[],
   architecture: Pick<LearnerModel, 'name' | 'hiddenSize'>,
+  lora: Pick<LoraConfig, 'alpha'>,
 ): JobWarning[] {
   const highest = rates.reduce((max, rate) => Math.max(max, rate), 0);
   if (highest === 0) return [];
-  const suitable = suitableLearningRate(architecture);
+  const suitable = suitableLearningRate(architecture, lora);
   const factor = Math.max(suitable / highest, highest / suitable);
   if (factor < FAR) return [];
   const isLow = highest < suitable;
@@ -31,9 +52,9 @@ export function learningRateWarnings(
       code: isLow ? 'learning_rate_low' : 'learning_rate_high',
       message:
         `\`learning_rate\` is ${rounded(highest)}, ${factor.toFixed(0)} times ${isLow ? 'below' : 'above'} ` +
-        `what suits a hidden size of ${architecture.hiddenSize}`,
+        `what suits an adapter of alpha ${lora.alpha} on a hidden size of ${architecture.hiddenSize}`,
       value: highest,
-      suggestion: `set \`learning_rate\` to about ${rounded(suitable)}`,
+      suggestion: `leave \`learning_rate\` at \`auto\`, or set it to about ${rounded(suitable)}`,
     },
   ];
 }

@@ -1,4 +1,4 @@
-import { scheduleOf, type TrainingConfig } from '../config/training-config.ts';
+import { type ComputedConfig, scheduleOf } from '../config/training-config.ts';
 import type { Floats, LossInput } from '../objectives/loss-input.ts';
 import {
   lossInput,
@@ -12,7 +12,7 @@ import type { TrainingStep } from '../rollouts/training-steps.ts';
 import { gradientStep, type StepParts } from './gradient-step.ts';
 
 export type PolicyStepParts = StepParts & {
-  readonly config: TrainingConfig;
+  readonly config: ComputedConfig;
   /** Gets the log-probabilities of each row, [N], under the weights that the step began with. */
   readonly onLogprobs?: (logprobs: readonly Floats[]) => void;
 };
@@ -69,7 +69,7 @@ export async function policyStep(
  * @param numSteps that the optimizer has taken: a schedule spans jobs
  * @param numHistories of the step: it multiplies by histories^power
  */
-export function policyLearningRate(numSteps: number, numHistories: number, config: TrainingConfig): number {
+export function policyLearningRate(numSteps: number, numHistories: number, config: ComputedConfig): number {
   const perHistory = numHistories ** config.numTrajectoriesLearningRateMultiplierPower;
   return learningRateAt(numSteps, scheduleOf(config)) * perHistory;
 }

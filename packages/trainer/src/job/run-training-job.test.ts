@@ -3,6 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { HistoryItem } from '@trainyard/tokenizer';
 import { resolveTrainingConfig, type TrainingConfigInput } from '../config/training-config.ts';
 import type { BackwardOptions, ForwardOptions, PackedRow } from '../model/policy-model.ts';
 import { BIGRAM_LORA, BigramPolicy } from '../testing/bigram-policy.ts';
@@ -503,7 +504,8 @@ describe('runTrainingJob', () => {
     expect(result).toMatchObject({ numGradientSteps: 0, digest: null });
     const [started, ...others] = running.events;
     expect(started).toMatchObject({ kind: 'training_started', numGradientSteps: 0 });
-    expect(others.map(({ kind }) => kind)).toEqual('equal_rewards' in dropped ? ['warning'] : []);
+    const codes = others.map((event) => (event.kind === 'warning' ? event.warning.code : event.kind));
+    expect(codes).toEqual(['nothing_trained', ...('equal_rewards' in dropped ? ['equal_reward_groups'] : [])]);
     expect(running.events[0]).toMatchObject({ data: { num_sequences: 0, dropped_trajectories: dropped } });
     expect(readdirSync(directory)).toEqual([]);
     expect(running.model.numForwards).toBe(0);
@@ -618,5 +620,49 @@ describe('terms besides the rewards', () => {
       `10 of ${among.metrics['num_histories_trained']} histories have an advantage: relative difference ${(difference / size).toExponential(1)}`,
     );
     expect(difference / size).toBeLessThan(1e-5);
+  });
+});
+
+describe('a job in which no token has a gradient', () => {
+  async function warningsOf(config: TrainingConfigInput, groups: TrajectoryGroup[]) {
+    const running = parts();
+    await runTrainingJob(job(config, { groups }), running);
+    return running.events.flatMap((event) => (event.kind === 'warning' ? [event.warning] : []));
+  }
+  const nothing = async (config: TrainingConfigInput, groups: TrajectoryGroup[]) =>
+    (await warningsOf(config, groups)).filter(({ code }) => code === 'nothing_trained');
+  const equal = group(answer(1, 'a'), answer(1, 'b'));
+  /** Drawn by a policy that was far more certain than this one is. */
+  const stale = (item: HistoryItem): HistoryItem =>
+    item.kind === 'choice' ? { ...item, logprobs: item.logprobs.map(() => -1e-3) } : item;
+  const staleGroup = group(
+    ...[answer(1, 'aa'), answer(0, 'bb')].map(({ reward, histories }) => ({
+      reward,
+      histories: histories.map(({ items, tools }) => ({ items: items.map(stale), tools })),
+    })),
+  );
+
+  it.each([
+    ['equal rewards', {}, [equal], '2 equal_rewards'],
+    ['nothing submitted', {}, [], 'nothing was submitted'],
+    ['groups of one', {}, [group(answer(1, 'a'))], '1 single_trajectory'],
+    ['histories that do not fit', { packedSequenceLength: 4 }, [group(answer(1, 'a'), answer(0, 'b'))], '2 too_long'],
+    ['a reference that is the policy', { klPenaltyCoef: 0.1 }, [equal], 'no trajectory has an advantage'],
+    [
+      'masked tokens',
+      { maskProbRatio: true, epsilon: 0.2, epsilonHigh: 0.2, ppo: true },
+      [staleGroup],
+      'every token was',
+    ],
+  ] as const)('says so, with the cause: %s', async (_name, config, groups, cause) => {
+    const [warning, ...others] = await nothing(config, [...groups]);
+    expect(others).toEqual([]);
+    expect(warning!.message).toContain(cause);
+    expect(warning!.suggestion).not.toBe('');
+  });
+
+  it('is no job with one gradient step that has one', async () => {
+    expect(await nothing({ gradientSteps: 1 }, [...GROUPS, equal])).toEqual([]);
+    expect(await nothing({ entropyCoef: 0.1 }, [equal])).toEqual([]);
   });
 });

@@ -7,10 +7,11 @@ import type { TrainingRow } from '../packing/pack.ts';
 import { trainingSequences } from '../rollouts/training-sequences.ts';
 import { trainingSteps } from '../rollouts/training-steps.ts';
 import { validateGroups } from '../rollouts/validate-groups.ts';
-import { baseDistance } from './base-distance.ts';
+import { baseDistance, startDistance } from './base-distance.ts';
 import { jobFingerprint, requireSameLora, runSteps, versionDigest, withTrainerErrors } from './job-run.ts';
 import { jobMetrics, startedData } from './job-statistics.ts';
 import { startWarnings, withStepWarnings } from './job-warnings.ts';
+import { resolveLearningRate } from './learning-rate-rule.ts';
 import { policyStep } from './policy-step.ts';
 import { referenceKind, referenceWeights } from './reference-policy.ts';
 import { fillUntoldLogprobs, hasPolicy } from './untold-logprobs.ts';
@@ -34,8 +35,11 @@ export async function runTrainingJob(job: TrainingJob, parts: TrainingParts): Pr
 }
 
 async function train(job: TrainingJob, parts: TrainingParts): Promise<TrainingResult> {
-  const { config } = job;
   const { learner, template, signal, emit } = parts;
+  const config = {
+    ...job.config,
+    learningRate: resolveLearningRate(job.config.learningRate, learner.model, job.lora),
+  };
   requireSameLora(job, learner);
   requireCapabilities(needsOf(job), learner);
 
@@ -61,8 +65,7 @@ async function train(job: TrainingJob, parts: TrainingParts): Promise<TrainingRe
     data: startedData(report, sizes),
     outcomes: report.trajectoryOutcomes,
   });
-  const { sampling } = report;
-  for (const warning of startWarnings(job.groups, { config, architecture: learner.model, sampling }))
+  for (const warning of startWarnings(job.groups, { config, architecture: learner.model, lora: job.lora, report }))
     emit({ kind: 'warning', warning });
   if (rows.length === 0) return { numGradientSteps: 0, digest: null, metrics: ofTheJob };
 
@@ -74,7 +77,7 @@ async function train(job: TrainingJob, parts: TrainingParts): Promise<TrainingRe
   // A fresh adapter is the base model.
   const numTokens = rows.reduce((sum, { row }) => sum + row.tokenIds.length, 0);
   const distance = startFrom === null ? { kl_base: 0 } : await baseDistance(rows[0]!, numTokens, parts);
-  Object.assign(ofTheJob, distance);
+  Object.assign(ofTheJob, distance, await startDistance(job, { distance, row: rows[0]!, numTokens }, parts));
   const prepared = performance.now();
   const precalculated = config.precalculateLogprobs ? await logprobsOf(rows, parts) : null;
   if (precalculated !== null) ofTheJob['seconds_precalculate'] = (performance.now() - prepared) / 1000;

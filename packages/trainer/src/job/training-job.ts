@@ -24,6 +24,9 @@ export interface JobBase {
   readonly output: string;
 }
 
+/** Weights that training on rollouts began with; `gone`: they were deleted. */
+export type RolloutsBeginning = 'base' | 'gone' | { readonly version: string };
+
 /** One reinforcement-learning job, self-contained: the same job and weights give the same checkpoint. */
 export interface TrainingJob extends JobBase {
   readonly groups: readonly TrajectoryGroup[];
@@ -32,6 +35,8 @@ export interface TrainingJob extends JobBase {
   readonly referenceFrom?: string | null;
   /** Versions that choices may have been drawn with, by digest. Default: none besides the base model. */
   readonly policyVersions?: ReadonlyMap<string, string>;
+  /** The weights that the model's training on rollouts began with. Default: the base model. */
+  readonly beganFrom?: RolloutsBeginning;
   /** Seed of the shuffles. */
   readonly seed: number;
 }

@@ -30,6 +30,7 @@ export class PolicyStepObjective implements StepObjective {
   readonly #ratios: Float64Array[] = [];
   readonly #clipped = { low: 0, high: 0 };
   #policyLoss = 0;
+  #numTokensWithGradient = 0;
 
   /** @param meanGapOfStep of all rows; null without a KL term, and where all rows come at once: then it is theirs */
   constructor(
@@ -60,6 +61,10 @@ export class PolicyStepObjective implements StepObjective {
     this.#policyLoss += policyLoss;
     this.#clipped.low += clipped.low;
     this.#clipped.high += clipped.high;
+    this.#numTokensWithGradient += gradient.reduce(
+      (count, value, i) => count + Number(value !== 0 || (entropyGradient?.[i] ?? 0) !== 0),
+      0,
+    );
     return { loss, gradient, entropyGradient };
   }
 
@@ -74,7 +79,7 @@ export class PolicyStepObjective implements StepObjective {
     const all = (of: (input: LossInput) => Floats): Float64Array =>
       Float64Array.from(inputs.flatMap((input) => Array.from(of(input))));
     const has = (of: (input: LossInput) => Floats | null): boolean => inputs.every((input) => of(input) !== null);
-    return policyMetrics(
+    const metrics = policyMetrics(
       {
         newLogprobs: all((input) => input.newLogprobs),
         sampledLogprobs: all((input) => input.sampledLogprobs),
@@ -90,6 +95,7 @@ export class PolicyStepObjective implements StepObjective {
       },
       this.#config,
     );
+    return { ...metrics, num_tokens_with_gradient: this.#numTokensWithGradient };
   }
 }
 

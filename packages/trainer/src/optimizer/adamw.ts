@@ -7,7 +7,9 @@ type Fields = typeof TRAINING_FIELDS;
  * AdamW's settings in one gradient step: the part `optimizer` of `TRAINING_FIELDS`, whose defaults are those of a reinforcement-learning job. A learner takes a `maxGradNorm` of Infinity,
  * too: gradients are not clipped.
  */
-export type OptimizerConfig = Pick<PlainSettings<Fields>, NamesOfPart<Fields, 'optimizer'>>;
+export type OptimizerConfig = Pick<PlainSettings<Fields>, NamesOfPart<Fields, 'optimizer'>> & {
+  readonly learningRate: number;
+};
 
 /** The kind of a job, which decides what is minimised. Momentum gathered under one is useless for the other. */
 export type JobKind = 'rl' | 'sft';

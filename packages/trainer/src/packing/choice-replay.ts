@@ -77,7 +77,12 @@ export class ReplayLedger {
   readonly #unreplayed: Partial<Record<UnreplayedReason, number>> = {};
   readonly #refused: Partial<Record<UnreplayedReason, number>> = {};
   readonly #changes: Partial<Record<UnreplayedChange, number>> = {};
+  /** Records that are counted: copies of a choice name the same one. */
+  readonly #counted = new Set<string>();
+  /** Log-probabilities of replayed choices as they were sent. */
+  readonly #sent = new Map<ChoiceItem, Float32Array>();
   #numChoices = 0;
+  #numReplayed = 0;
 
   constructor({
     canReplay = true,
@@ -97,32 +102,36 @@ export class ReplayLedger {
    */
   prepare(item: HistoryItem): HistoryItem {
     if (item.kind !== 'choice' || item.tokenIds.length === 0 || item.logprobs.every(Number.isNaN)) return item;
-    this.#numChoices++;
+    const isCopy = item.recordId !== undefined && this.#counted.has(item.recordId);
+    if (item.recordId !== undefined) this.#counted.add(item.recordId);
+    if (!isCopy) this.#numChoices++;
     const { sampling } = item;
     if (sampling === null) return item;
-    if (sampling === undefined) return this.#withoutReplay(item, item.isRecordLost ? 'record_gone' : 'unknown');
-    const replay = this.#replayOf(item, sampling);
+    if (sampling === undefined) return this.#withoutReplay(item, item.isRecordLost ? 'record_gone' : 'unknown', isCopy);
+    const replay = this.#replayOf(item, sampling, isCopy);
     if (typeof replay !== 'string') {
       const drawn = { ...item, logprobs: sampling.trace!.logprobs };
       this.#replays.set(drawn, replay);
+      this.#sent.set(drawn, item.logprobs);
+      if (!isCopy) this.#numReplayed++;
       return drawn;
     }
-    const trained = this.#withoutReplay(item, hasOwnLogprobs(sampling) ? replay : 'undetermined');
-    if (trained === item) for (const change of changesOf(sampling)) add(this.#changes, change);
+    const trained = this.#withoutReplay(item, hasOwnLogprobs(sampling) ? replay : 'undetermined', isCopy);
+    if (trained === item && !isCopy) for (const change of changesOf(sampling)) add(this.#changes, change);
     return trained;
   }
 
-  #withoutReplay(item: ChoiceItem, reason: UnreplayedReason): ChoiceItem {
+  #withoutReplay(item: ChoiceItem, reason: UnreplayedReason, isCopy: boolean): ChoiceItem {
     const isTrained = this.#allowsUnknown || ALWAYS_TRAINED.has(reason);
-    add(isTrained ? this.#unreplayed : this.#refused, reason);
+    if (!isCopy) add(isTrained ? this.#unreplayed : this.#refused, reason);
     return isTrained ? item : { ...item, isContext: true };
   }
 
-  #replayOf(item: ChoiceItem, sampling: ChoiceSampling): ChoiceReplay | UnreplayedReason {
+  #replayOf(item: ChoiceItem, sampling: ChoiceSampling, isCopy: boolean): ChoiceReplay | UnreplayedReason {
     const { trace, lost } = sampling;
     if (trace === null) return lost ?? 'unreadable';
     if (!this.#canReplay) return 'unsupported';
-    const traceBytes = this.#traceBytes + trace.kept.length;
+    const traceBytes = this.#traceBytes + (isCopy ? 0 : trace.kept.length);
     if (traceBytes > this.#maxTraceBytes) return 'too_large';
     const replay = replayOf(item, sampling);
     if (replay === null) return 'unreadable';
@@ -133,6 +142,9 @@ export class ReplayLedger {
     return isWhole || policyDigest === undefined ? replay : { ...replay, policyDigest };
   }
 
+  /** Log-probabilities of a prepared choice as they were sent. */
+  readonly sentLogprobs = (choice: ChoiceItem): Float32Array => this.#sent.get(choice) ?? choice.logprobs;
+
   /** The replays of a sequence's choices, in order. */
   placed(choices: readonly { start: number; choice: ChoiceItem }[]): PlacedReplay[] {
     return choices.flatMap(({ start, choice }) => {
@@ -142,8 +154,12 @@ export class ReplayLedger {
   }
 
   report(): SamplingReport {
-    const numReplayed = this.#replays.size;
-    const [unreplayed, refused, changes] = [this.#unreplayed, this.#refused, this.#changes];
+    const [numReplayed, unreplayed, refused, changes] = [
+      this.#numReplayed,
+      this.#unreplayed,
+      this.#refused,
+      this.#changes,
+    ];
     return { numChoices: this.#numChoices, numReplayed, unreplayed, refused, changes };
   }
 }

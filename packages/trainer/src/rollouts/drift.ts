@@ -1,4 +1,4 @@
-import type { ChatTemplate, HistoryItem } from '@trainyard/tokenizer';
+import type { ChatTemplate, ChoiceItem, HistoryItem } from '@trainyard/tokenizer';
 import type { HistoryDrift } from './sequence-report.ts';
 import type { History } from './trajectory.ts';
 
@@ -7,23 +7,23 @@ export function isTurnWithoutLogprobs(item: HistoryItem): boolean {
   return item.kind === 'choice' ? item.logprobs.every(Number.isNaN) : item.message.role === 'assistant';
 }
 
-/**
- * How the trained part of a history, up to its last choice, differs from exactly what was sampled.
- *
- * @param items The history as it is trained; `history` as it was sent.
- */
-export function driftOf(template: ChatTemplate, history: History, items: readonly HistoryItem[]): HistoryDrift {
-  const { endTokenIds } = template.tokenizer;
+/** Assistant turns up to the last choice whose ids are not known, so that their text is tokenised again. */
+export function numRetokenizedTurns({ items }: History): number {
   const last = items.findLastIndex((item) => item.kind === 'choice' && item.tokenIds.length > 0);
-  const sent = history.items.slice(0, last + 1);
-  const sampled = sent.filter((item) => item.kind === 'choice');
+  const before = items.slice(0, last + 1);
+  return before.filter((item) => item.kind === 'message' && item.message.role === 'assistant').length;
+}
+
+/** How trained choices differ from exactly what was sampled. */
+export function driftOf(
+  { tokenizer }: ChatTemplate,
+  choices: readonly ChoiceItem[],
+): Pick<HistoryDrift, 'numTruncatedChoices' | 'numChoicesWithOtherText'> {
   return {
-    numTruncatedChoices: sampled.filter(({ tokenIds }) => !endTokenIds.has(tokenIds.at(-1) ?? -1)).length,
-    numRetokenizedTurns: sent.filter((item) => item.kind === 'message' && item.message.role === 'assistant').length,
-    numChoicesWithOtherText: sampled.filter(({ message, tokenIds }) => {
+    numTruncatedChoices: choices.filter(({ tokenIds }) => !tokenizer.endTokenIds.has(tokenIds.at(-1) ?? -1)).length,
+    numChoicesWithOtherText: choices.filter(({ message, tokenIds }) => {
       const { content } = message;
-      if (typeof content !== 'string') return false;
-      return !isContained(content, template.tokenizer.decode(tokenIds));
+      return typeof content === 'string' && !isContained(content, tokenizer.decode(tokenIds));
     }).length,
   };
 }

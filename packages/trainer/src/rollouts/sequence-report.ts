@@ -18,6 +18,8 @@ export type DropReason =
   /** Assistant turns are there, and all came without log-probabilities. */
   | 'missing_logprobs'
   | 'too_long'
+  /** All its choices are trained elsewhere in the job. */
+  | 'copied'
   /** `advantage_balance` left no advantage of either sign. */
   | 'balanced_away';
 
@@ -62,6 +64,9 @@ export interface SequenceReport extends HistoryDrift {
   /** Trained choices whose own prompt is not known, behind other tokens than the template gives for the messages before: the same text, cut or spelled differently. */
   readonly numDivergentPrompts: number;
   readonly numTrainableTokens: number;
+  /** Choices that are another occurrence of one that the job holds already, and their tokens. */
+  readonly numCopiedChoices: number;
+  readonly numCopiedTokens: number;
   /** Trainable tokens that came without a log-probability: trained at ratio 1. */
   readonly numTokensWithoutLogprobs: number;
   /** Assistant turns of all submitted histories that came without log-probabilities. */

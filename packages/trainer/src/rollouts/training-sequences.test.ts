@@ -1,3 +1,4 @@
+import { ChatTemplate } from '@trainyard/tokenizer';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { resolveTrainingConfig, type TrainingConfigInput } from '../config/training-config.ts';
@@ -32,6 +33,17 @@ describe('trainingSequences', () => {
     expect(yes!.advantage).toBeCloseTo(1, 4);
     expect(no!.advantage).toBeCloseTo(-1, 4);
     expect(4 * yes!.weight).toBeCloseTo(3 * no!.weight, 5);
+  });
+
+  it('renders each history with the template variables that it was sampled with', async () => {
+    const source = '{% for m in messages %}{{ m.content }}{% endfor %}{% if thinks %}T{% else %}N{% endif %}';
+    const template = new ChatTemplate(byteTemplate.tokenizer, source);
+    const history = (thinks: boolean) => ({ ...answer(1, 'yes').histories[0]!, templateVariables: { thinks } });
+    const groups = [group({ reward: 1, histories: [history(true)] }, { reward: 0, histories: [history(false)] })];
+    const { signal } = new AbortController();
+    const { sequences } = await trainingSequences(groups, { template, config: resolveTrainingConfig({}), signal });
+    const texts = sequences.map(({ tokenIds }) => template.tokenizer.decode(tokenIds, { skipSpecial: true }));
+    expect(texts).toEqual(['hiTyes', 'hiNyes']);
   });
 
   it('hears of a cancellation between two turns of one history', async () => {
@@ -87,6 +99,8 @@ describe('trainingSequences', () => {
       numTrainableTokens: 4,
       numTokensWithoutLogprobs: 0,
       numBranchedTurns: 0,
+      numCopiedChoices: 0,
+      numCopiedTokens: 0,
       numBranchTokens: 0,
       numDivergentPrompts: 0,
       numTruncatedChoices: 0,

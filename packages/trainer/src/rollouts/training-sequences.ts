@@ -3,16 +3,11 @@ import { historyTurns, type ChatTemplate, type HistoryItem, type TrainingSequenc
 import { balanced, groupAdvantages, normalizeCredit, trajectoryWeights, type CreditInput } from './advantage.ts';
 import { drawAt, ReplayLedger, type PlacedReplay, type ReplayOptions } from '../packing/choice-replay.ts';
 import { hasRegularizer, type TrainingConfig } from '../config/training-config.ts';
-import { driftOf, isTurnWithoutLogprobs } from './drift.ts';
+import { findCopies, type CopyReport, type PlacedChoice } from './choice-copies.ts';
+import { driftOf, isTurnWithoutLogprobs, numRetokenizedTurns } from './drift.ts';
 import { TrainerError } from '../contract/errors.ts';
 import { rowLength } from '../packing/pack.ts';
-import {
-  DropLedger,
-  type HistoryDrift,
-  type DropReason,
-  type SequenceReport,
-  type TrajectoryOutcome,
-} from './sequence-report.ts';
+import { DropLedger, type DropReason, type SequenceReport, type TrajectoryOutcome } from './sequence-report.ts';
 import type { GroupSize, StepSequence } from './training-steps.ts';
 import { inTurns } from './in-turns.ts';
 import type { History, TrajectoryGroup } from './trajectory.ts';
@@ -28,14 +23,30 @@ export interface TrainingSequences {
 
 type ReplayedSequence = TrainingSequence & { readonly replays?: readonly PlacedReplay[] };
 
+/** A rendered history; `sent` are its choices that came as choices. */
+interface Rendered {
+  readonly sequences: readonly ReplayedSequence[];
+  readonly numRetokenizedTurns: number;
+  readonly sent: ReadonlySet<HistoryItem>;
+}
+
+/** A sequence with its credit and the choices that are trained in it. */
+interface CandidateSequence extends ReplayedSequence {
+  readonly advantage: number;
+  /** Its place in its trajectory. */
+  readonly sequenceIndex: number;
+  /** Of its history. */
+  readonly sent: ReadonlySet<HistoryItem>;
+}
+
 interface Candidate {
   readonly groupIndex: number;
   readonly trajectoryIndex: number;
   readonly advantage: number;
   /** False: it is here to be counted. */
   readonly isTrained: boolean;
-  readonly sequences: readonly ReplayedSequence[];
-  readonly drift: readonly HistoryDrift[];
+  readonly sequences: readonly CandidateSequence[];
+  readonly numRetokenizedTurns: number;
   /** Over all its histories, those dropped for their length included. */
   readonly numTrainedTokens: number;
 }
@@ -83,7 +94,7 @@ export async function trainingSequences(
       if (trajectoryIndex % TRAJECTORIES_PER_TURN === 0) await setImmediate();
       signal.throwIfAborted();
       const where = `group ${groupIndex}, trajectory ${trajectoryIndex}`;
-      const rendered: Awaited<ReturnType<typeof render>>[] = [];
+      const rendered: Rendered[] = [];
       for (const [historyIndex, history] of histories.entries())
         rendered.push(
           await render(history, `${where}, history ${historyIndex}`, { template, config, replays, signal }),
@@ -92,7 +103,9 @@ export async function trainingSequences(
       const reasons = histories.map(({ items }, i) => (rendered[i]!.sequences.length > 0 ? null : untrainable(items)));
       if (isTrained) for (const reason of reasons) if (reason !== null) drops.dropHistory(reason);
       const trainable = rendered.filter(({ sequences }) => sequences.length > 0);
-      const sequences = trainable.flatMap((history) => history.sequences);
+      const sequences = trainable
+        .flatMap((history) => history.sequences.map((sequence) => ({ ...sequence, advantage, sent: history.sent })))
+        .map((sequence, sequenceIndex) => ({ ...sequence, sequenceIndex }));
       if (sequences.length === 0) {
         const isMissing = reasons.includes('missing_logprobs');
         const reason = isMissing ? 'missing_logprobs' : 'no_trainable_tokens';
@@ -105,7 +118,7 @@ export async function trainingSequences(
         advantage,
         isTrained,
         sequences,
-        drift: trainable.map(({ drift }) => drift),
+        numRetokenizedTurns: sum(trainable.map((history) => history.numRetokenizedTurns)),
         numTrainedTokens: sum(sequences.map(numTrained)),
       });
     }
@@ -115,12 +128,18 @@ export async function trainingSequences(
     .flatMap(({ sequences }) => sequences)
     .reduce((max, { tokenIds }) => Math.max(max, tokenIds.length), 0);
   const maxTokens = rowLength(longest, config);
-  const sampled = dropTooLong(candidates, maxTokens, drops);
+  const fitting = dropTooLong(candidates, maxTokens, drops);
+  const { candidates: sampled, copies } = config.trainCopies
+    ? { candidates: fitting, copies: findCopies(fitting, replays.sentLogprobs).report }
+    : dropCopies(fitting, replays, drops);
   const kept = sampled.filter(({ isTrained }) => isTrained);
   const sequences = credited(kept, config);
-  if (sequences === null) for (const candidate of kept) drops.dropTrajectory(candidate, 'balanced_away');
+  const reason = config.advantageBalance === 0 ? 'zero_advantage' : 'balanced_away';
+  if (sequences === null) for (const candidate of kept) drops.dropTrajectory(candidate, reason);
   const report = {
-    ...reportOf(groups, sequences === null ? [] : kept, sequences ?? [], drops),
+    ...reportOf(template, groups, { trained: sequences === null ? [] : kept, sequences: sequences ?? [], drops }),
+    numCopiedChoices: copies.numChoices,
+    numCopiedTokens: copies.numTokens,
     trajectoryOutcomes: groups.map(({ trajectories }, groupIndex) =>
       trajectories.map((_, trajectoryIndex): TrajectoryOutcome => {
         const advantage = advantagesOf[groupIndex]?.[trajectoryIndex] ?? null;
@@ -166,20 +185,49 @@ function dropTooLong(candidates: readonly Candidate[], maxTokens: number, drops:
   return kept;
 }
 
+/**
+ * Leaves out choices that the job holds elsewhere, so that each sampled token is trained once. A sample that trajectories with other rewards
+ * share is trained with the mean of their advantages, in a sequence of its own.
+ */
+function dropCopies(
+  candidates: readonly Candidate[],
+  replays: ReplayLedger,
+  drops: DropLedger,
+): { candidates: Candidate[]; copies: CopyReport } {
+  const { choices, report } = findCopies(candidates, replays.sentLogprobs);
+  if (report.numChoices === 0) return { candidates: [...candidates], copies: report };
+  const kept = candidates.flatMap((candidate, index): Candidate[] => {
+    const sequences = candidate.sequences.flatMap((sequence, place) => {
+      const own = choices[index]![place]!.filter(({ isCopy }) => !isCopy);
+      if (own.length === 0 && candidate.isTrained) drops.dropHistory('copied');
+      return [...Map.groupBy(own, ({ advantage }) => advantage)].flatMap(([advantage, members]) =>
+        withTrainedEnd(onlyChoices(sequence, members)).map((part) => ({ ...sequence, ...part, advantage })),
+      );
+    });
+    if (sequences.length === 0) {
+      if (candidate.isTrained) drops.dropTrajectory(candidate, 'copied');
+      return [];
+    }
+    // Tokens that were left out for their length still count.
+    const numLeftOut = sum(candidate.sequences.map(numTrained)) - sum(sequences.map(numTrained));
+    return [{ ...candidate, sequences, numTrainedTokens: candidate.numTrainedTokens - numLeftOut }];
+  });
+  return { candidates: kept, copies: report };
+}
+
 /** Null when no advantage is left and nothing besides the rewards is to be learnt. */
 function credited(candidates: readonly Candidate[], config: TrainingConfig): StepSequence[] | null {
   const flat = candidates.flatMap((candidate) => candidate.sequences.map((sequence) => ({ candidate, sequence })));
   const inputs = flat.map(({ candidate, sequence }) => ({
-    advantage: candidate.advantage,
+    advantage: sequence.advantage,
     numTokens: numTrained(sequence),
     numTrajectoryTokens: candidate.numTrainedTokens,
   }));
   const advantages = scaledAdvantages(inputs, config);
   if (advantages === null) return null;
   const weights = trajectoryWeights(inputs);
-  return flat.map(({ candidate: { groupIndex, trajectoryIndex, sequences }, sequence }, i) => ({
+  return flat.map(({ candidate: { groupIndex, trajectoryIndex }, sequence }, i) => ({
     ...sequence,
-    sequenceIndex: sequences.indexOf(sequence),
     advantage: advantages[i]!,
     weight: weights![i]!,
     numTokens: inputs[i]!.numTokens,
@@ -204,19 +252,42 @@ async function render(
   history: History,
   where: string,
   parts: { template: ChatTemplate; config: TrainingConfig; replays: ReplayLedger; signal: AbortSignal },
-): Promise<{ sequences: ReplayedSequence[]; drift: HistoryDrift }> {
+): Promise<Rendered> {
   const { template, config, replays, signal } = parts;
   const prepared = history.items.map((item) => replays.prepare(item));
   const items = config.allowTrainingWithoutLogprobs ? prepared.map((item) => asChoice(template, item)) : prepared;
   try {
-    const sequences = (await inTurns(historyTurns(template, items, { tools: history.tools }), signal))
+    const sequences = (await inTurns(historyTurns(template, items, optionsOf(history)), signal))
       .flatMap(withTrainedEnd)
       .map((sequence) => ({ ...sequence, replays: replays.placed(sequence.choices) }));
-    return { sequences, drift: driftOf(template, history, items) };
+    const sent = new Set(prepared.filter(({ kind }) => kind === 'choice'));
+    return { sequences, numRetokenizedTurns: numRetokenizedTurns(history), sent };
   } catch (cause) {
     signal.throwIfAborted();
     throw new TrainerError('trainer.render_failed', `${where}: ${(cause as Error).message}`, { cause });
   }
+}
+
+function optionsOf({ tools, templateVariables = {} }: History): {
+  tools: History['tools'];
+  templateVariables: Record<string, unknown>;
+} {
+  return { tools, templateVariables };
+}
+
+/** The sequence with no choices trained but these. */
+function onlyChoices(
+  sequence: TrainingSequence,
+  choices: readonly Pick<PlacedChoice, 'start' | 'choice'>[],
+): TrainingSequence {
+  const lossMask = new Uint8Array(sequence.lossMask.length);
+  for (const { start, choice } of choices) lossMask.fill(1, start, start + choice.tokenIds.length);
+  return {
+    ...sequence,
+    lossMask,
+    choices: choices.map(({ start, choice }) => ({ start, choice })),
+    numChoices: choices.length,
+  };
 }
 
 /** Cut behind its last trained token; the first token, which nothing predicts, is none. Empty when no token is trained. */
@@ -260,14 +331,21 @@ const numWithoutLogprobs = ({
 const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0);
 
 function reportOf(
+  template: ChatTemplate,
   groups: readonly TrajectoryGroup[],
-  trained: readonly Candidate[],
-  sequences: readonly StepSequence[],
-  drops: DropLedger,
-): Omit<SequenceReport, 'sampling' | 'trajectoryOutcomes'> {
+  {
+    trained,
+    sequences,
+    drops,
+  }: { trained: readonly Candidate[]; sequences: readonly StepSequence[]; drops: DropLedger },
+): Omit<SequenceReport, 'sampling' | 'trajectoryOutcomes' | 'numCopiedChoices' | 'numCopiedTokens'> {
   const trajectories = groups.flatMap((group) => group.trajectories);
   const items = trajectories.flatMap(({ histories }) => histories.flatMap((history) => history.items));
-  const drift = trained.flatMap((candidate) => candidate.drift);
+  const choices = trained.flatMap((candidate) =>
+    candidate.sequences.flatMap(({ choices: placed, sent }) =>
+      placed.flatMap(({ choice }) => (sent.has(choice) ? [choice] : [])),
+    ),
+  );
   const rendered = trained.flatMap((candidate) => candidate.sequences);
   const branches = rendered.flatMap(({ numBranchTokens }) => numBranchTokens ?? []);
   const fedGroups = new Set(trained.map(({ groupIndex }) => groupIndex));
@@ -287,9 +365,8 @@ function reportOf(
     numBranchedTurns: branches.length,
     numBranchTokens: sum(branches),
     numDivergentPrompts: sum(rendered.map(({ numDivergentPrompts }) => numDivergentPrompts)),
-    numTruncatedChoices: sum(drift.map((one) => one.numTruncatedChoices)),
-    numRetokenizedTurns: sum(drift.map((one) => one.numRetokenizedTurns)),
-    numChoicesWithOtherText: sum(drift.map((one) => one.numChoicesWithOtherText)),
+    ...driftOf(template, choices),
+    numRetokenizedTurns: sum(trained.map((candidate) => candidate.numRetokenizedTurns)),
     ...drops.outcomes(groups, { trained: trainedGroups, fed: fedGroups }),
     droppedTrajectories: drops.trajectories,
     droppedHistories: drops.histories,

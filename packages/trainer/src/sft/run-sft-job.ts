@@ -1,6 +1,7 @@
 import { jobFingerprint, requireSameLora, runSteps, withTrainerErrors } from '../job/job-run.ts';
 import { meanMetrics } from '../job/job-statistics.ts';
-import { learningRateWarnings } from '../job/learning-rate-rule.ts';
+import { nothingToTrain } from '../job/nothing-trained.ts';
+import { learningRateWarnings, resolveLearningRate } from '../job/learning-rate-rule.ts';
 import type { JobBase, TrainingParts, TrainingResult, TrainingStartedData } from '../job/training-job.ts';
 import { requireCapabilities } from '../learner/require-capabilities.ts';
 import { sftBatches, type SftBatch, type SftReport } from './sft-batches.ts';
@@ -37,9 +38,12 @@ async function train(job: SftJob, parts: TrainingParts): Promise<TrainingResult>
 
   const { batches, report } = await sftBatches(job.examples, { template, config, signal });
   const numSteps = batches.length * config.epochs;
-  const rates = learningRates(config, numSteps);
-  emit({ kind: 'training_started', numGradientSteps: numSteps, data: startedData(report, config, numSteps) });
-  for (const warning of learningRateWarnings(rates, learner.model)) emit({ kind: 'warning', warning });
+  const learningRate = resolveLearningRate(config.learningRate, learner.model, job.lora);
+  const rates = learningRates({ ...config, learningRate }, numSteps);
+  const started = startedData(report, config, numSteps);
+  emit({ kind: 'training_started', numGradientSteps: numSteps, data: started });
+  if (report.numTrainableTokens === 0) emit({ kind: 'warning', warning: nothingToTrain(started) });
+  for (const warning of learningRateWarnings(rates, learner.model, job.lora)) emit({ kind: 'warning', warning });
   const step = async (index: number) =>
     await sftStep(batches[index % batches.length]!, rates[index]!, { learner, config, signal });
 
@@ -58,7 +62,7 @@ async function train(job: SftJob, parts: TrainingParts): Promise<TrainingResult>
 /** The data of `training_started`. Nothing that was sent vanishes without being counted here. */
 function startedData(report: SftReport, config: SftConfig, numSteps: number): TrainingStartedData {
   const numDropped = Object.values(report.dropped).reduce((total, count) => total + count, 0);
-  const numRates = typeof config.learningRate === 'number' ? numSteps : config.learningRate.length;
+  const numRates = typeof config.learningRate === 'object' ? config.learningRate.length : numSteps;
   return {
     num_sequences: numSteps,
     batch_size: config.batchSize,

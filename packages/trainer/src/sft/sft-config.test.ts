@@ -2,13 +2,19 @@ import { describe, expect, it } from 'vitest';
 import { learningRates, numSftSteps, resolveSftConfig, storedSftConfig, type SftConfigInput } from './sft-config.ts';
 
 const resolve = (input: SftConfigInput = {}) => resolveSftConfig(input, { maxSequenceLength: 100 });
+/** With rates that are numbers. */
+const rated = (input: SftConfigInput = {}) => {
+  const { learningRate, ...config } = resolve({ learningRate: 1e-4, ...input });
+  if (learningRate === 'auto') throw new Error('the test gives a rate');
+  return { ...config, learningRate };
+};
 
 describe('resolveSftConfig', () => {
   it('has the defaults of the reference; null is absent', () => {
     const defaults = resolve();
     expect(defaults).toEqual({
       batchSize: 2,
-      learningRate: 5e-5,
+      learningRate: 'auto',
       epochs: 1,
       learningRateSchedule: 'constant',
       learningRateWarmupSteps: 0,
@@ -25,7 +31,10 @@ describe('resolveSftConfig', () => {
     expect(
       resolve({ batchSize: null, learningRate: null, epochs: null, learningRateSchedule: null, packing: null }),
     ).toEqual(defaults);
-    expect(resolve({ batchSize: 'auto' })).toEqual(defaults);
+    expect(resolve({ batchSize: 'auto', learningRate: 'auto' })).toEqual(defaults);
+    expect(() => resolve({ learningRateMinimum: 1e-5 })).toThrow(
+      '`min_learning_rate` needs `learning_rate` as a number',
+    );
     expect(resolve({ learningRate: 0, packing: false })).toMatchObject({ learningRate: 0, packing: false });
   });
 
@@ -74,7 +83,7 @@ describe('learningRates', () => {
       [7.333333333333333e-5, 1.3666666666666666e-4],
     ],
   ])('%j over %i steps are those of the client', (input, numSteps, expected) => {
-    const rates = learningRates(resolve(input), numSteps);
+    const rates = learningRates(rated(input), numSteps);
     expect(rates).toHaveLength(numSteps);
     const gaps = rates.map((rate, i) => Math.abs(rate / expected[i]! - 1));
     console.log(`largest relative difference from the client's schedule ${Math.max(...gaps).toExponential(1)}`);
@@ -82,13 +91,13 @@ describe('learningRates', () => {
   });
 
   it('of a list are its first ones; a list too short is refused with both numbers', () => {
-    expect(learningRates(resolve({ learningRate: [1, 2, 3] }), 2)).toEqual([1, 2]);
-    expect(() => learningRates(resolve({ learningRate: [1, 2, 3] }), 4)).toThrow('each of the 4 batches, got 3');
+    expect(learningRates(rated({ learningRate: [1, 2, 3] }), 2)).toEqual([1, 2]);
+    expect(() => learningRates(rated({ learningRate: [1, 2, 3] }), 4)).toThrow('each of the 4 batches, got 3');
   });
 });
 
 it('a job of more gradient steps than may be is refused before any of them takes memory', () => {
-  const config = resolve({ batchSize: 1, epochs: 1000 });
+  const config = rated({ batchSize: 1, epochs: 1000 });
   expect(learningRates(config, numSftSteps(100, config))).toHaveLength(100_000);
   for (const numExamples of [101, 5_000_000]) {
     expect(() => learningRates(config, numSftSteps(numExamples, config))).toThrow(
@@ -108,6 +117,7 @@ it('the last batch of a pass may be short, and no batch crosses two passes', () 
 
 it('settings that were stored under former names are read as those of today', () => {
   const { learningRateSchedule, learningRateWarmupSteps, learningRateMinimum, ...others } = resolve({
+    learningRate: 1e-4,
     learningRateSchedule: 'linear',
     learningRateWarmupSteps: 3,
     learningRateMinimum: 1e-5,

@@ -9,7 +9,7 @@ const FIELDS = { ...SFT_FIELDS, ...SFT_EXPERIMENTAL_FIELDS } as const;
 
 /** The settings that a client may choose. `null` and `undefined` both mean absent; 0 and false are values. */
 export type SftConfigInput = Omit<JobInput<typeof FIELDS>, 'learningRate'> & {
-  readonly learningRate?: number | readonly number[] | null | undefined;
+  readonly learningRate?: number | readonly number[] | 'auto' | null | undefined;
 };
 
 /**
@@ -19,8 +19,8 @@ export type SftConfigInput = Omit<JobInput<typeof FIELDS>, 'learningRate'> & {
 export interface SftConfig extends PlainSettings<typeof FIELDS>, Omit<OptimizerConfig, 'learningRate'> {
   /** Conversations of one gradient step; default 2, which `auto` is too. */
   readonly batchSize: number;
-  /** One for all gradient steps (default 5e-5), or one for each of them. */
-  readonly learningRate: number | readonly number[];
+  /** One for all gradient steps, or one for each of them; `auto` (default): by `suitableLearningRate`, once the model is known. */
+  readonly learningRate: number | readonly number[] | 'auto';
   /** Longest conversation the model may see, tokens; longer ones are left out. */
   readonly maxSequenceLength: number;
 }
@@ -42,15 +42,17 @@ const MAX_STEPS = 100_000;
  */
 export function resolveSftConfig(input: SftConfigInput, limits: { maxSequenceLength: number }): SftConfig {
   const batchSize = input.batchSize ?? 'auto';
-  const learningRate = input.learningRate ?? 5e-5;
-  const isList = typeof learningRate !== 'number';
+  const learningRate = input.learningRate ?? 'auto';
+  const isList = typeof learningRate === 'object';
   const plain = plainSettings(FIELDS, input);
   if (isList && (plain.learningRateSchedule !== 'constant' || plain.learningRateWarmupSteps > 0))
     throw refusal(
       'schedule',
       '`schedule` and `warmup_steps` shape one learning rate; with a list of them each batch has its own',
     );
-  if (!isList)
+  if (learningRate === 'auto' && plain.learningRateMinimum > 0)
+    throw refusal('min_learning_rate', '`min_learning_rate` needs `learning_rate` as a number, got auto');
+  if (typeof learningRate === 'number')
     fit(
       'min_learning_rate',
       { ...SFT_EXPERIMENTAL_FIELDS.min_learning_rate.form, maximum: fit('learning_rate', LearningRate, learningRate) },
@@ -99,7 +101,10 @@ export function numSftSteps(
  * @throws {TrainerError} `trainer.config_invalid` when a list is shorter, and when there are more steps than a job may take
  * @see the helper `create_lr_schedule` of the ART client, whose numbers these are
  */
-export function learningRates(config: SftConfig, numSteps: number): number[] {
+export function learningRates(
+  config: Omit<SftConfig, 'learningRate'> & { readonly learningRate: number | readonly number[] },
+  numSteps: number,
+): number[] {
   const { learningRate } = config;
   if (numSteps > MAX_STEPS) {
     const { batchSize, epochs } = config;

@@ -41,8 +41,10 @@ export function readSftConfig(
  * @throws {TrainerError} `trainer.config_invalid` when the list is shorter than the number of batches
  */
 export function fitSftConfig({ resolved, ignoredKeys }: SftJobConfig, numExamples: number): SftJobConfig {
-  const numUsed = learningRates(resolved, numSftSteps(numExamples, resolved)).length;
   const { learningRate } = resolved;
-  const hasMore = typeof learningRate !== 'number' && learningRate.length > numUsed;
+  // Which rate `auto` is does not matter here.
+  const rates = { ...resolved, learningRate: learningRate === 'auto' ? 0 : learningRate };
+  const numUsed = learningRates(rates, numSftSteps(numExamples, resolved)).length;
+  const hasMore = typeof learningRate === 'object' && learningRate.length > numUsed;
   return { resolved, ignoredKeys: hasMore ? [...ignoredKeys, `learning_rate[${numUsed}:]`] : ignoredKeys };
 }

@@ -31,6 +31,7 @@ const OTHER_VALUES: Readonly<Record<string, object>> = {
   normalize_advantages: { normalize_advantages: false },
   allow_training_without_logprobs: { allow_training_without_logprobs: true },
   allow_training_with_unknown_sampling: { allow_training_with_unknown_sampling: true },
+  train_copies: { train_copies: true },
   truncated_importance_sampling: { truncated_importance_sampling: 2 },
   kl_penalty_coef: { kl_penalty_coef: 0.1 },
   kl_penalty_reference_step: { kl_penalty_reference_step: 1 },
@@ -140,7 +141,7 @@ it('every field either has a name in the trainer or is declared inert', () => {
 
 it('what a resolved setting means has the type of its field', () => {
   const { learningRate, gradientSteps, klPenaltyStepLag, klPenaltySource } = resolveTrainingConfig({});
-  expectTypeOf(learningRate).toEqualTypeOf<number>();
+  expectTypeOf(learningRate).toEqualTypeOf<number | 'auto'>();
   expectTypeOf(gradientSteps).toEqualTypeOf<number | null>();
   expectTypeOf(klPenaltyStepLag).toEqualTypeOf<number | null>();
   expectTypeOf(klPenaltySource).toEqualTypeOf<'current_learner' | 'sample'>();

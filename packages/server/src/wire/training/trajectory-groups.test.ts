@@ -28,10 +28,26 @@ describe('items', () => {
     expect(item).toEqual({
       kind: 'choice',
       finishReason: 'stop',
+      answerPlace: ' 0',
       message: { role: 'assistant', content: 'x' },
       tokenIds: Int32Array.of(4, 8),
       logprobs: Float32Array.of(-0.5, -1),
     });
+  });
+
+  test('a choice is known by its record, named or found by the id of its answer, and by its place in the answer', () => {
+    const id = `chatcmpl-${'0a'.repeat(16)}`;
+    const logprobs = { content: entries(4) };
+    const [named, found, foreign] = items(
+      choice(logprobs, { record_id: 'r' }),
+      choice(logprobs, { id, index: 2 }),
+      choice(logprobs, { id: 'elsewhere', index: 1 }),
+    );
+    expect(named).toMatchObject({ recordId: 'r', answerPlace: ' 0' });
+    const same = items(choice(logprobs, { record_id: `${'0a'.repeat(16)}-2` }))[0];
+    expect(found).toMatchObject({ recordId: (same as { recordId: string }).recordId, answerPlace: `${id} 2` });
+    expect(foreign).toMatchObject({ answerPlace: 'elsewhere 1' });
+    expect(foreign).not.toHaveProperty('recordId');
   });
 
   test('token_ids must agree with the entries when there are as many, and are ignored otherwise', () => {
@@ -195,6 +211,21 @@ describe('trajectories', () => {
     expect(histories.map((history) => [history.items.length, history.tools])).toEqual([
       [0, tools],
       [1, null],
+    ]);
+  });
+
+  test('carry the variables of the template for each history', () => {
+    const history = { messages_and_choices: [{ role: 'user', content: 'x' }] };
+    const { histories } = read({
+      reward: 0,
+      ...history,
+      chat_template_kwargs: { enable_thinking: false },
+      additional_histories: [{ ...history, chat_template_kwargs: { enable_thinking: true } }, history],
+    });
+    expect(histories.map(({ templateVariables }) => templateVariables)).toEqual([
+      { enable_thinking: false },
+      { enable_thinking: true },
+      undefined,
     ]);
   });
 

@@ -67,7 +67,8 @@ function readTrajectory(trajectory: WireTrajectory, place: Place, options: Group
       `Input should be a finite number in [-${LARGEST_SINGLE}, ${LARGEST_SINGLE}]`,
       Number.isFinite(reward) ? reward : String(reward),
     );
-  const first = { messages_and_choices: trajectory.messages_and_choices ?? [], tools: trajectory.tools };
+  const { messages_and_choices: items = [], tools, chat_template_kwargs: variables } = trajectory;
+  const first = { messages_and_choices: items, tools, chat_template_kwargs: variables };
   const histories = [readHistory(first, place, options)];
   (trajectory.additional_histories ?? []).forEach((history, index) =>
     histories.push(readHistory(history, [...place, 'additional_histories', index], options)),
@@ -76,15 +77,25 @@ function readTrajectory(trajectory: WireTrajectory, place: Place, options: Group
 }
 
 function readHistory(
-  history: { messages_and_choices: unknown[]; tools?: unknown[] | null | undefined },
+  history: {
+    messages_and_choices: unknown[];
+    tools?: unknown[] | null | undefined;
+    chat_template_kwargs?: Record<string, unknown> | null | undefined;
+  },
   place: Place,
   options: GroupOptions,
 ): History {
   checkFinite(history.tools, [...place, 'tools']);
+  checkFinite(history.chat_template_kwargs, [...place, 'chat_template_kwargs']);
   const items = history.messages_and_choices.map((item, index) =>
     readItem(item, [...place, 'messages_and_choices', index], options),
   );
-  return { items, tools: history.tools ?? null };
+  const variables = history.chat_template_kwargs ?? {};
+  return {
+    items,
+    tools: history.tools ?? null,
+    ...(Object.keys(variables).length === 0 ? {} : { templateVariables: variables }),
+  };
 }
 
 function readItem(item: unknown, place: Place, options: GroupOptions): HistoryItem {
@@ -101,7 +112,10 @@ function readItem(item: unknown, place: Place, options: GroupOptions): HistoryIt
   const given = isReply ? readIds(item['token_ids'], [...place, 'token_ids'], options) : null;
   const prompt = isReply ? readIds(item['prompt_token_ids'], [...place, 'prompt_token_ids'], options) : null;
   const record = isReply ? readRecord(item, place, options) : null;
-  const ending = typeof item['finish_reason'] === 'string' ? { finishReason: item['finish_reason'] } : {};
+  const ending = {
+    ...(typeof item['finish_reason'] === 'string' ? { finishReason: item['finish_reason'] } : {}),
+    ...identityOf(item),
+  };
   if (record !== null) {
     const { promptTokenIds, tokenIds, logprobs } = record;
     const drawn = drawnAccordingTo(record);
@@ -125,6 +139,17 @@ function readItem(item: unknown, place: Place, options: GroupOptions): HistoryIt
 }
 
 type DrawnFields = Pick<ChoiceItem, 'sampling' | 'policyDigest' | 'isRecordLost'>;
+
+/** What tells whether two choices are one sample. */
+function identityOf(item: Record<string, unknown>): Pick<ChoiceItem, 'recordId' | 'answerPlace'> {
+  const named = namedRecord(item);
+  const { id, index } = item;
+  const place = [typeof id === 'string' ? id : '', Number.isSafeInteger(index) ? String(index) : ''];
+  return {
+    ...(named === null ? {} : { recordId: named.id }),
+    ...(place.every((part) => part === '') ? {} : { answerPlace: place.join(' ') }),
+  };
+}
 
 /** Adds, to a choice that has its own tokens, how its record says they were drawn and after which prompt. */
 function drawnAs(

@@ -1,0 +1,71 @@
+import type { JobWarning } from './job-warning.ts';
+
+/** Counts of a job's start, under the names of the wire. */
+type StartedCounts = Readonly<Record<string, unknown>>;
+
+/** Remedies by the reason for which most was left out. */
+const REMEDIES: Readonly<Record<string, string>> = {
+  equal_rewards: 'use scenarios that are neither always nor never solved, more rollouts in a group, or a finer reward',
+  single_trajectory: 'send at least two trajectories in each group',
+  missing_logprobs: 'send choices as they were answered, with `record_id`, or with `logprobs`',
+  no_trainable_tokens: 'send what was sampled as choices, as they were answered',
+  too_long: 'shorten replies or prompts, or raise `packed_sequence_length`',
+  balanced_away: 'set `advantage_balance` nearer to 0',
+  exception: 'look at the exceptions of the groups',
+};
+
+/** The warning of a job that takes no gradient step. @param started data of its `training_started` */
+export function nothingToTrain(started: StartedCounts): JobWarning {
+  const dropped = countsIn(started['dropped_trajectories']);
+  const groups = countsIn(started['dropped_groups']);
+  const reasons = dropped.length > 0 ? dropped : groups;
+  const what = dropped.length > 0 ? 'trajectories' : 'groups';
+  const cause =
+    reasons.length === 0
+      ? 'nothing was submitted'
+      : `${what} left out: ${reasons.map(([reason, count]) => `${count} ${reason}`).join(', ')}`;
+  const [most] = reasons.toSorted(([, a], [, b]) => b - a);
+  return nothingTrained(cause, 0, REMEDIES[most?.[0] ?? ''] ?? 'look at `dropped_trajectories` and `dropped_groups`');
+}
+
+/** The warning of a job whose gradient steps had no gradient. */
+export function noGradient(started: StartedCounts, steps: readonly Readonly<Record<string, number>>[]): JobWarning {
+  const numTokens = steps.reduce((total, { num_trainable_tokens: count = 0 }) => total + count, 0);
+  const isClipped = steps.every(({ clip_fraction: share }) => share === 1);
+  if (started['num_trajectories_trainable'] === 0)
+    return nothingTrained(
+      'no trajectory has an advantage, and the other terms of the loss have no gradient yet',
+      numTokens,
+      REMEDIES['equal_rewards']!,
+    );
+  return isClipped
+    ? nothingTrained('the clip acted on every token', numTokens, 'widen `epsilon` and `epsilon_high`')
+    : nothingTrained(
+        'every token was forced, masked or without an advantage',
+        numTokens,
+        'sample without constraints that leave one token, and look at `mask_prob_ratio`',
+      );
+}
+
+function nothingTrained(cause: string, value: number, suggestion: string): JobWarning {
+  return {
+    code: 'nothing_trained',
+    message: `nothing was trained, no token had a gradient: ${cause}`,
+    value,
+    suggestion,
+  };
+}
+
+function countsIn(counts: unknown): [reason: string, count: number][] {
+  return Object.entries(typeof counts === 'object' && counts !== null ? counts : {}).filter(
+    (entry): entry is [string, number] => typeof entry[1] === 'number' && entry[1] > 0,
+  );
+}
+
+/** Whether a gradient step moved anything: by the norm of its gradient, or, where the learner reports none, by its tokens. */
+export function hasGradient({
+  grad_norm: norm,
+  num_tokens_with_gradient: numTokens = 1,
+}: Readonly<Record<string, number>>): boolean {
+  return norm === undefined ? numTokens > 0 : norm > 0;
+}
