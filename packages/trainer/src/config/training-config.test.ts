@@ -164,6 +164,9 @@ describe('scheduleOf', () => {
   });
 
   it('never ends where it is constant', () => {
-    expect(scheduleOf(resolveTrainingConfig({}))).toMatchObject({ shape: 'constant', finalStep: Infinity });
+    expect(scheduleOf(resolveTrainingConfig({ learningRate: 1 }))).toMatchObject({
+      shape: 'constant',
+      finalStep: Infinity,
+    });
   });
 });

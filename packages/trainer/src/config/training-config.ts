@@ -39,6 +39,8 @@ const MAX_SEQUENCE_LENGTH = 32_768;
  *
  * @throws {TrainerError} `trainer.config_invalid`, with the field on the wire; the message names it, its limit and the value
  */
+export function resolveTrainingConfig(input: TrainingConfigInput & { readonly learningRate: number }): ComputedConfig;
+export function resolveTrainingConfig(input: TrainingConfigInput): TrainingConfig;
 export function resolveTrainingConfig(input: TrainingConfigInput): TrainingConfig {
   refuseContradictions(input);
   const { ppo, loss_fn: lossFn, epsilon: low, epsilon_high: high } = TRAINING_FIELDS;

@@ -3,7 +3,7 @@ import { resolveTrainingConfig, scheduleOf, type TrainingConfigInput } from '../
 import { learningRateAt } from './learning-rate.ts';
 
 const at = (input: TrainingConfigInput, steps: number[]): number[] =>
-  steps.map((step) => learningRateAt(step, scheduleOf(resolveTrainingConfig({ learningRate: 1, ...input }))));
+  steps.map((step) => learningRateAt(step, scheduleOf({ ...resolveTrainingConfig(input), learningRate: 1 })));
 
 describe('learningRateAt', () => {
   it('is constant unless something else is asked for', () => {

@@ -25,7 +25,7 @@ function conversation(names: (turn: number) => Pick<ChoiceItem, 'recordId' | 'an
 }
 const NUM_TOKENS = 4 + 6 + 7;
 
-/** What an agent sends that keeps its conversation after each turn. */
+/** Histories of an agent that keeps its conversation after each turn. */
 const snapshots = (items: HistoryItem[]): Trajectory['histories'] => [
   historyOf(...items.slice(0, 2)),
   historyOf(...items.slice(0, 4)),

@@ -35,7 +35,7 @@ interface CandidateSequence extends ReplayedSequence {
   readonly advantage: number;
   /** Its place in its trajectory. */
   readonly sequenceIndex: number;
-  /** Of its history. */
+  /** Sent choices of its history. */
   readonly sent: ReadonlySet<HistoryItem>;
 }
 

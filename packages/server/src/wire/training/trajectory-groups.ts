@@ -140,7 +140,7 @@ function readItem(item: unknown, place: Place, options: GroupOptions): HistoryIt
 
 type DrawnFields = Pick<ChoiceItem, 'sampling' | 'policyDigest' | 'isRecordLost'>;
 
-/** What tells whether two choices are one sample. */
+/** The names that tell whether two choices are one sample. */
 function identityOf(item: Record<string, unknown>): Pick<ChoiceItem, 'recordId' | 'answerPlace'> {
   const named = namedRecord(item);
   const { id, index } = item;
