@@ -1,22 +1,12 @@
 import type { GgufFile } from '@trainyard/native';
 
 /** Architectures whose windows the sampler applies. */
-const WINDOWED: ReadonlySet<string> = new Set([
-  ...[
-    'cohere2',
-    'exaone4',
-    'gemma2',
-    'gemma3',
-    'gemma3n',
-    'gpt-oss',
-    'llama4',
-    'olmo2',
-    'phi3',
-    'plamo3',
-    'smallthinker',
-  ],
-  ...['afmoe', 'dots1', 'exaone-moe', 'gemma-embedding', 'mimo2', 'modern-bert', 'step35'],
-]);
+const WINDOWED: ReadonlySet<string> = new Set(
+  (
+    'afmoe cohere2 dots1 exaone-moe exaone4 gemma-embedding gemma2 gemma3 gemma3n gpt-oss llama4 mimo2 modern-bert olmo2 phi3 ' +
+    'plamo3 smallthinker step35'
+  ).split(' '),
+);
 
 /** Window of the first Mistral 7B, which converters leave out of the file. */
 const MISTRAL_WINDOW = 4096;
