@@ -26,7 +26,7 @@ import { INDEXED_REFERENCES } from './0024-indexed-references.ts';
 import { SHORT_SERIES_NAMES } from './0025-short-series-names.ts';
 import { ROLLOUT_STEPS } from './0026-rollout-steps.ts';
 import { KNOWN_BLOBS } from './0027-known-blobs.ts';
-import { CHOICES_BY_TOKENS } from './0036-choices-by-tokens.ts';
+import { CHOICES_BY_TOKENS } from './0028-choices-by-tokens.ts';
 
 export const MIGRATIONS: readonly Migration[] = [
   INITIAL,

@@ -2,7 +2,7 @@ import type { Migration } from './migration.ts';
 
 /** Choices are found by their tokens and log-probabilities, too. Those of before are not, and expire within a day or so. */
 export const CHOICES_BY_TOKENS: Migration = {
-  version: 36,
+  version: 28,
   name: 'choices-by-tokens',
   sql: () => `
 alter table choice_records add column tokens_digest text;
