@@ -98,7 +98,8 @@ describe.each([
     const listed = await trained([{ messages_and_choices: [QUESTION, answer.choices[0]] }]);
     const [found, told] = [trajectories, listed.trajectories].map(([one]) => one!.histories[0]!.items[1]);
     expect(told).toMatchObject({ sampling: null, promptTokenIds: { length: 3 } });
-    expect(found).toEqual(told);
+    // The call tells the id of its answer; the choice on its own does not.
+    expect(found).toEqual({ ...told, answerPlace: `${answer.id} 0` });
   });
 
   test('calls of tools in the form of LangChain are read as those of a chat', async () => {
@@ -125,7 +126,7 @@ describe.each([
     test('are trained as the records of their answers say, behind the prompts that these were sampled after', async () => {
       const told = await trained([{ messages_and_choices: [QUESTION, answer.choices[0]] }]);
       const chat = told.trajectories[0]!.histories[0]!;
-      const { message, ...sampled } = chat.items[1] as ReplyItem;
+      const { message, recordId: _record, ...sampled } = chat.items[1] as ReplyItem;
       const input = { input: [{ type: 'message', ...QUESTION }] };
       const response = await asked<Response>('/v1/responses', { ...input, max_output_tokens: 3 });
       const written = await asked<Message>('/v1/messages', MESSAGES);
@@ -135,11 +136,12 @@ describe.each([
       });
       expect(sampled.tokenIds).toHaveLength(3);
       expect(histories).toHaveLength(2);
-      for (const { items, tools } of histories) {
+      for (const [index, { items, tools }] of histories.entries()) {
         expect(tools).toBeNull();
         expect(items[0]).toEqual(chat.items[0]);
         expect(items[1]).toEqual({
           ...sampled,
+          recordId: [response, written][index]!.record_id,
           message: { role: 'assistant', content: message.content },
         });
       }
@@ -226,12 +228,13 @@ describe.each([
       for (const [index, { items }] of recorded.entries()) {
         const { text, prompt_token_ids: prompt, token_ids: ids } = whole.choices[index]!;
         expect(items[0]!.message).toEqual({ role: 'user', content: index < 2 ? 'ab' : 'b' });
-        const reply = items[1] as ReplyItem;
+        const { recordId, ...reply } = items[1] as ReplyItem;
+        expect(recordId).toBe(completion.choices[index]!.record_id);
         expect(reply.message).toEqual({ role: 'assistant', content: text });
         expect(reply.tokenIds).toEqual(Int32Array.from(ids!));
         // The scripted engine has one prompt whatever it is asked.
         expect(reply.promptTokenIds).toEqual(Int32Array.of(1, 2, 3));
-        // Without its id the record is found by the tokens.
+        // Without its id the record is found by the tokens, which are no name: equal answers have the same.
         expect(own[index]!.items[1]).toEqual({ ...reply, promptTokenIds: Int32Array.from(prompt!) });
       }
     });

@@ -6,6 +6,7 @@ import {
   contradictionOf,
   hasTokensOf,
   namedRecord,
+  recordOfAnswer,
   type RecordedChoice,
   type SampledTokens,
 } from './recorded-choice.ts';
@@ -140,13 +141,13 @@ function readItem(item: unknown, place: Place, options: GroupOptions): HistoryIt
 
 type DrawnFields = Pick<ChoiceItem, 'sampling' | 'policyDigest' | 'isRecordLost'>;
 
-/** The names that tell whether two choices are one sample. */
+/** The names that tell whether two choices are one sample. A record found by tokens is none: equal answers have the same tokens. */
 function identityOf(item: Record<string, unknown>): Pick<ChoiceItem, 'recordId' | 'answerPlace'> {
-  const named = namedRecord(item);
-  const { id, index } = item;
+  const { id, index, record_id: given } = item;
+  const recordId = typeof given === 'string' ? given : recordOfAnswer(id, index);
   const place = [typeof id === 'string' ? id : '', Number.isSafeInteger(index) ? String(index) : ''];
   return {
-    ...(named === null ? {} : { recordId: named.id }),
+    ...(recordId === null ? {} : { recordId }),
     ...(place.every((part) => part === '') ? {} : { answerPlace: place.join(' ') }),
   };
 }
