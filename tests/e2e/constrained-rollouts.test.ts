@@ -44,8 +44,7 @@ it('rollouts are trained under the distribution that they were drawn from, whate
       expect(told.job.counts).toMatchObject({ num_replayed_choices: 0, unreplayed_choices: { unknown: 4 } });
       expect(codesOf(told.job)).toContain('sampling_unknown');
     }
-    const [reply] = (await scoredGroup(client, 'sampler', { n: 1, fields: { temperature: 0 } })).trajectories;
-    const { job } = await train('greedy', { trajectories: [0, 1].map((reward) => ({ ...reply, reward })) });
+    const { job } = await train('greedy', await scoredGroup(client, 'sampler', { n: 2, fields: { temperature: 0 } }));
     expect(job.counts).toMatchObject({ num_replayed_choices: 0, unreplayed_choices: { greedy: 2 } });
     expect(codesOf(job)).toEqual(['temperature_not_replayed']);
     expect(sampler.name).toBe('sampler');
