@@ -101,8 +101,8 @@ export class InferencePool implements InferenceBackend {
   get models(): readonly BaseModel[] {
     // Facts of files, known once it has started; every request asks for them.
     this.#models ??= Array.from(this.#slots.values(), ({ model, served }) => {
-      const { contextLength, vocabSize, untrainable = null } = served();
-      return { id: model.id, contextLength, vocabSize, untrainable };
+      const { contextLength, vocabSize, untrainable } = served();
+      return { id: model.id, contextLength, vocabSize, ...(untrainable === undefined ? {} : { untrainable }) };
     });
     return this.#models;
   }

@@ -70,11 +70,11 @@ export class EnginesElsewhere implements InferenceBackend {
 
   get models(): readonly BaseModel[] {
     const { defaultModel } = this.#options;
-    const models = this.#engines.facts.map(({ id, contextLength, vocabSize, untrainable = null }): BaseModel => ({
+    const models = this.#engines.facts.map(({ id, contextLength, vocabSize, untrainable }): BaseModel => ({
       id,
       contextLength,
       vocabSize,
-      untrainable,
+      ...(untrainable === undefined ? {} : { untrainable }),
     }));
     return models.toSorted((a, b) => Number(b.id === defaultModel) - Number(a.id === defaultModel));
   }

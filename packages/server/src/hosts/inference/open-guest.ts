@@ -17,6 +17,15 @@ export interface TextHostOptions extends TextHalfOptions {
   readonly driver: { readonly name: string; readonly settings: unknown };
 }
 
+interface TextOfGuest extends Pick<ServedModel, 'architecture' | 'untrainable'> {
+  readonly text: TextHalf;
+}
+
+const openTextWithReason = async (...file: Parameters<typeof openTextOfFile>): Promise<TextOfGuest> => ({
+  ...(await openTextOfFile(...file)),
+  untrainable: untrainableReason(file[0]),
+});
+
 /**
  * Text over a back end: the vocabulary of a file, and a driver for all the rest.
  *
@@ -27,17 +36,17 @@ export async function openGuest(
   options: TextHostOptions,
   drivers: TokenDrivers,
   { turns, log }: Pick<DriverParts, 'turns' | 'log'>,
-  openText: typeof openTextOfFile = openTextOfFile,
+  openText: (...file: Parameters<typeof openTextOfFile>) => Promise<TextOfGuest> = openTextWithReason,
 ): Promise<OpenedText> {
   const { name, settings } = options.driver;
   const open = Object.hasOwn(drivers, name) ? drivers[name] : undefined;
   if (open === undefined)
     throw new Error(`no back end is called ${JSON.stringify(name)}; known: ${Object.keys(drivers).join(', ')}`);
   const { modelId, modelPath, policy } = options;
-  const { text, architecture } = await openText(modelPath, options);
+  const { text, ...facts } = await openText(modelPath, options);
   try {
     const backend = await open(settings as never, { modelId, modelPath, text, turns, log });
-    return await standOn(backend, text, { path: modelPath, architecture, policy });
+    return await standOn(backend, text, { path: modelPath, ...facts, policy });
   } catch (error) {
     text.close();
     throw error;
@@ -55,7 +64,7 @@ async function standOn(
   {
     policy = 'priority',
     ...file
-  }: Pick<ServedModel, 'path' | 'architecture'> & { policy?: SchedulingPolicy | undefined },
+  }: Pick<ServedModel, 'path' | 'architecture' | 'untrainable'> & { policy?: SchedulingPolicy | undefined },
 ): Promise<OpenedText> {
   await backend.start();
   const { tokenizer } = text.prompt;
@@ -74,7 +83,6 @@ async function standOn(
       contextLength: tokens.limits.maxContextTokens,
       vocabSize: tokens.vocabSize,
       tokenizer: text.facts,
-      untrainable: untrainableReason(file.path),
     },
     codec: text.codec,
     coreUse: null,
