@@ -91,6 +91,7 @@ export function siteContents(root: string): readonly SiteSection[] {
         reference('conformance'),
         reference('vllm-suite'),
         reference('licences'),
+        reference('minijinja-changes'),
       ],
     },
     {
@@ -101,6 +102,9 @@ export function siteContents(root: string): readonly SiteSection[] {
         { slug: 'inside/contributing', file: 'CONTRIBUTING.md' },
         { slug: 'inside/benchmarks', file: 'docs/benchmarks.md' },
         { slug: 'inside/experiments', file: 'docs/experiments.md' },
+        { slug: 'inside/progress', file: 'docs/progress.md' },
+        { slug: 'inside/known-limits', file: 'docs/known-limits.md' },
+        { slug: 'inside/traps', file: 'docs/traps.md' },
         { slug: 'inside/changelog', file: 'CHANGELOG.md' },
       ],
     },
