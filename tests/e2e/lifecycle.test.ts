@@ -172,6 +172,8 @@ describe('a service', () => {
         experimental_config: {
           learning_rate: 1e-4,
           gradient_steps: 2,
+          // The second service has no records of what the first one sampled.
+          allow_training_with_unknown_sampling: true,
         },
       });
       const children = childrenOf(first.pid);
