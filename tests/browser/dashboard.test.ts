@@ -284,7 +284,10 @@ describe.skipIf(!hasBrowser())('the dashboard', () => {
       .trim()
       .split('\n');
     expect(csv[0]).toBe('step,reward,reward low,reward high,val');
-    expect(csv.slice(1).map((line) => Number(line.split(',')[1]))).toEqual(data[0]?.mean);
+    // The reward of a step is that of rollouts drawn from it: steps 0 to NUM_STEPS - 1 were trained on.
+    const cells = csv.slice(1).map((line) => line.split(','));
+    expect(cells.map(([step]) => Number(step))).toEqual(Array.from({ length: NUM_STEPS }, (_, step) => step));
+    expect(cells.map(([, reward]) => Number(reward))).toEqual(data[0]?.mean);
 
     const chart = page.getByRole('img', { name: /^Reward over steps/ });
     await chart.focus();
@@ -296,7 +299,7 @@ describe.skipIf(!hasBrowser())('the dashboard', () => {
     const table = page.getByRole('table', { name: 'Reward' });
     expect(await table.getByRole('row').count()).toBe(NUM_STEPS + 1);
     await table.getByRole('button', { name: '5', exact: true }).click();
-    await page.waitForURL(`**/models/${modelId}/rollouts?split=train&step=4`);
+    await page.waitForURL(`**/models/${modelId}/rollouts?split=train&step=5`);
     expect(complaints).toEqual([]);
     await context.close();
   });

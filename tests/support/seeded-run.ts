@@ -55,18 +55,21 @@ export async function seedRun(run: SeededRun): Promise<string> {
       await store.appendEvent(claimed.id, claimed.fencingToken, startedEvent(rewards));
       now += 40_000;
       const metrics = metricsOf(rewards, progress, random);
+      const named = Object.entries(metrics).map(([key, value]): [string, number] => [`train/${key}`, value]);
+      const ofRollouts = Object.fromEntries(named.filter(([name]) => ROLLOUT_METRICS.includes(name)));
+      const ofUpdate = Object.fromEntries(named.filter(([name]) => !ROLLOUT_METRICS.includes(name)));
       await store.appendEvent(claimed.id, claimed.fencingToken, {
         type: 'gradient_step',
         data: metrics,
         dedupeKey: 'gradient_step:0',
-        metrics: Object.fromEntries(Object.entries(metrics).map(([key, value]) => [`train/${key}`, value])),
+        metrics: ofUpdate,
+        rolloutMetrics: ofRollouts,
       });
       if (step === 0) await store.appendEvent(claimed.id, claimed.fencingToken, WARNING);
-      const ofCheckpoint = Object.fromEntries(Object.entries(metrics).map(([key, value]) => [`train/${key}`, value]));
       await store.finishJobSucceeded(job!.id, claimed.fencingToken, {
         directoryKey: null,
         digest: null,
-        metrics: ofCheckpoint,
+        metrics: ofUpdate,
         data: { num_gradient_steps: 1 },
       });
       if (step % 5 === 4) await logVal(step, progress);
@@ -92,6 +95,9 @@ export async function seedRun(run: SeededRun): Promise<string> {
     await blobs.close();
   }
 }
+
+/** Metrics of a step's rollouts; the others are of the update that follows. */
+const ROLLOUT_METRICS = ['train/reward', 'train/reward_std_dev', 'train/exception_rate'];
 
 const WARNING = {
   type: 'warning',
