@@ -17,7 +17,7 @@ const source = join(root, 'packages/cli/src/main.ts');
 const isClone = existsSync(source);
 const main = isClone ? source : join(root, 'packages/cli/src/main.js');
 
-if (!isClone) await pruneInstall();
+if (!isClone) await pruneInstall((line) => console.error(`trainyard: ${line}, once`));
 
 // The model is left to the command that needs it.
 if (
@@ -34,6 +34,8 @@ if (node === null) {
   );
   process.exit(1);
 }
+// The package of Node.js keeps a second copy of what was fetched.
+if (!isClone && node !== process.execPath) await pruneInstall(() => {});
 const child = spawn(node, ['--conditions=@trainyard/source', main, ...process.argv.slice(2)], { stdio: 'inherit' });
 // Ctrl-C reaches both processes, and the command decides what it means; other signals come only here.
 process.on('SIGINT', () => {});
@@ -43,8 +45,11 @@ child.on('exit', (code, signal) => {
   process.exitCode = code ?? 128 + constants.signals[/** @type {NodeJS.Signals} */ (signal)];
 });
 
-/** Removes libraries of other platforms from an install, once: some 300 MB, which npm unpacks with the packages that bring them. */
-async function pruneInstall() {
+/**
+ * Removes libraries of other platforms from an install, once: some 300 MB, which npm unpacks with the packages that bring them.
+ * @param {(line: string) => void} log
+ */
+async function pruneInstall(log) {
   const { removeForeignBinaries } = await import('../../../scripts/lib/foreign-binaries.mjs');
   const folders = new Set(
     ['onnxruntime-node', 'node'].flatMap((name) => {
@@ -54,7 +59,7 @@ async function pruneInstall() {
   );
   for (const folder of folders)
     // A folder of another owner keeps them.
-    await removeForeignBinaries(folder, (line) => console.error(`trainyard: ${line}, once`)).catch(() => undefined);
+    await removeForeignBinaries(folder, log).catch(() => undefined);
 }
 
 /** @param {string} version */
