@@ -44,7 +44,12 @@ it('rollouts are trained under the distribution that they were drawn from, whate
       expect(told.job.counts).toMatchObject({ num_replayed_choices: 0, unreplayed_choices: { unknown: 4 } });
       expect(codesOf(told.job)).toContain('sampling_unknown');
     }
-    const { job } = await train('greedy', await scoredGroup(client, 'sampler', { n: 2, fields: { temperature: 0 } }));
+    const greedy = async () =>
+      (await scoredGroup(client, 'sampler', { n: 1, fields: { temperature: 0 } })).trajectories[0]!;
+    const samples = [await greedy(), await greedy()];
+    const { job } = await train('greedy', {
+      trajectories: samples.map((trajectory, reward) => ({ ...trajectory, reward })),
+    });
     expect(job.counts).toMatchObject({ num_replayed_choices: 0, unreplayed_choices: { greedy: 2 } });
     expect(codesOf(job)).toEqual(['temperature_not_replayed']);
     expect(sampler.name).toBe('sampler');
