@@ -1,6 +1,6 @@
 import Type, { type Static } from 'typebox';
 
-import { NAME_PATTERN, nullable } from '../shape/schema.ts';
+import { nullable } from '../shape/schema.ts';
 
 /** POST and GET /v1/keys, POST and DELETE /v1/keys/{key_id}: who may use the service, for what, and how much. */
 
@@ -52,10 +52,15 @@ export type KeyLimitsObject = Static<typeof KeyLimitsSchema>;
 
 export const CreateKeyRequestSchema = Type.Object(
   {
-    name: Type.String({ pattern: NAME_PATTERN, maxLength: 128, description: 'What the key is for, for people.' }),
+    name: Type.String({
+      minLength: 1,
+      maxLength: 128,
+      description:
+        'What the key is for, for people. Without `/`, `:`, `@` and control characters, and not `.` or `..`.',
+    }),
     scopes: KeyScopesSchema('What the key may do: `inference` samples, `training` trains, `admin` does everything.'),
     entity: Type.Optional(
-      nullable(Type.String({ pattern: NAME_PATTERN, maxLength: 128 }), {
+      nullable(Type.String({ minLength: 1, maxLength: 128 }), {
         description:
           "Whose key it is. Default: the caller's entity. Another one, made when absent, takes a key of the service's own entity.",
       }),

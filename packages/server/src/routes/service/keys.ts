@@ -13,6 +13,7 @@ import { type ApiKey, NO_LIMITS } from '@trainyard/store';
 import { callerOf } from '../../edge/auth.ts';
 import { answerOnce } from '../../answers/idempotency.ts';
 import { RequestError } from '../../faults/request-error.ts';
+import { requireName } from '../require-name.ts';
 import type { RouteParts } from '../server-parts.ts';
 import { toKeyObject, toLimitChanges } from '../../wire/key.ts';
 import { notFound } from '../owned.ts';
@@ -33,6 +34,8 @@ export function keyRoutes(app: FastifyInstance, parts: RouteParts): void {
       answerOnce(store, request, reply, async (completes): Promise<CreatedKeyObject> => {
         const { name, scopes, entity, expires_at: expiresAt, limits } = request.body;
         const caller = callerOf(request);
+        requireName(['body', 'name'], name);
+        if (entity != null) requireName(['body', 'entity'], entity);
         if (entity != null && entity !== caller.entity && !isOperator(request))
           throw notFound('entity', entity, 'entity');
         if (expiresAt != null && expiresAt * 1000 <= clock()) {

@@ -7,7 +7,6 @@ import {
   type DeleteArtifactResponse,
   JSON_LINES_MEDIA_TYPES,
   type ListPage,
-  NAME_PATTERN,
   type PageQuery,
   PageQuerySchema,
   type UploadArtifactQuery,
@@ -20,6 +19,7 @@ import { answerOnce, answerUploadOnce, type Completes } from '../../answers/idem
 import { toListPage } from '../../answers/paging.ts';
 import { removeUnlessNamed } from '../../data/remove-unless-named.ts';
 import { RequestError } from '../../faults/request-error.ts';
+import { requireName } from '../require-name.ts';
 import type { RouteParts } from '../server-parts.ts';
 import { parseVersion, toArtifactObject } from '../../training-data/artifact-name.ts';
 import { readSftLines } from '../../wire/training/sft-data.ts';
@@ -37,9 +37,6 @@ type UploadRequest = FastifyRequest<{
   Querystring: UploadArtifactQuery;
   Body: Readable | undefined;
 }>;
-
-const NAME_PART = new RegExp(NAME_PATTERN, 'u');
-const MAX_NAME_CHARACTERS = 128;
 
 /** /v1/preview/artifacts: files of conversations, by entity, project and name, each upload a version. */
 export function artifactRoutes(app: FastifyInstance, parts: RouteParts): void {
@@ -69,7 +66,7 @@ export function artifactRoutes(app: FastifyInstance, parts: RouteParts): void {
 
   async function upload(request: UploadRequest, reply: FastifyReply): Promise<FastifyReply> {
     const name = ownName(request);
-    for (const part of ['project', 'name'] as const) requireNamePart(part, name[part]);
+    for (const part of ['project', 'name'] as const) requireName(['path', part], name[part]);
     if (request.body === undefined)
       throw RequestError.invalid([{ loc: ['body'], msg: 'Field required', type: 'missing' }]);
     const body = parts.intake.open(request, request.body, { limit: request.routeOptions.bodyLimit, budget: null });
@@ -182,12 +179,6 @@ function ownName(request: FastifyRequest<{ Params: NameParams }>): ArtifactName 
   const caller = callerOf(request);
   if (entity !== caller.entity) throw unknownArtifact(request.params);
   return { entityId: caller.entityId, project, name };
-}
-
-function requireNamePart(part: 'project' | 'name', value: string): void {
-  if (value.length <= MAX_NAME_CHARACTERS && NAME_PART.test(value)) return;
-  const msg = `Input should be 1 to ${MAX_NAME_CHARACTERS} characters without /, :, @ and control characters, and not . or ..`;
-  throw RequestError.invalid([{ loc: ['path', part], msg, type: 'value_error' }]);
 }
 
 function unknownArtifact({ entity, project, name, version }: NameParams & { version?: string }): RequestError {
