@@ -191,7 +191,6 @@ export function createServer(parts: ServerParts): FastifyInstance {
   exportRoutes(app, routeParts);
   adapterRoutes(app, routeParts);
   const bodies = new TrajectoryBodyReader(routeParts);
-  app.addHook('onReady', () => bodies.check());
   app.addHook('onClose', () => bodies.close());
   trajectoryLogRoutes(app, routeParts, bodies);
   const watch = new FeedWatch(parts.store);

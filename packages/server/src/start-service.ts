@@ -3,6 +3,7 @@ import type { FastifyInstance } from 'fastify';
 import type { Store } from '@trainyard/store';
 import { TINKER_PROFILES } from '@trainyard/tinker';
 
+import { checkBodyThread } from './bodies/body-thread-client.ts';
 import { ComputeArbiter, type ComputeSections } from './computing/compute-arbiter.ts';
 import { nicenessOfShare } from './computing/niceness.ts';
 import type { ServiceConfig } from './service/config.ts';
@@ -110,10 +111,14 @@ export async function startService(
       ? openJobWorkers(config, { ...parts, arbiter, scores, metrics, tracing })
       : jobWorkersElsewhere(parts);
     // Both settle before anything is undone.
-    const [started, opened] = await Promise.allSettled([inference.start(), opening]);
+    const [started, opened, checked] = await Promise.allSettled([
+      inference.start(),
+      opening,
+      checkBodyThread(blobs, log),
+    ]);
     if (opened.status === 'rejected') throw opened.reason;
     workers = opened.value;
-    if (started.status === 'rejected') throw started.reason;
+    for (const part of [started, checked]) if (part.status === 'rejected') throw part.reason;
     for (const { id, untrainable = null } of inference.models)
       if (untrainable !== null)
         log(`warning: the base model ${id} cannot be trained, only sampled from: ${untrainable}`);

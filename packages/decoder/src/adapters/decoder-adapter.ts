@@ -26,7 +26,10 @@ export class DecoderAdapter {
   /** @throws {NativeError} or {UnsupportedModelError}: it cannot be read, or is none of this model */
   static load(path: string, architecture: Architecture): DecoderAdapter {
     using file = GgufFile.open(path);
-    return new DecoderAdapter(readAdapterFile(file, architecture), architecture);
+    const weights = readAdapterFile(file, architecture);
+    const adapter = new DecoderAdapter(weights, architecture);
+    for (const layer of weights) for (const { a, b } of Object.values(layer)) [a, b].forEach(release);
+    return adapter;
   }
 
   constructor(weights: AdapterWeights, architecture: Architecture) {
@@ -63,7 +66,15 @@ export class DecoderAdapter {
     return this.factors.byteLength;
   }
 
-  close(): void {}
+  /** Nothing computes with it any more. */
+  close(): void {
+    release(this.factors);
+  }
+}
+
+/** Gives memory back at once: for the garbage collector a few adapters are too little to begin. */
+function release({ buffer }: Float32Array): void {
+  (buffer as ArrayBuffer).transfer(0);
 }
 
 export const paddedRank = (rank: number): number => RANK_BLOCK * Math.ceil(rank / RANK_BLOCK);

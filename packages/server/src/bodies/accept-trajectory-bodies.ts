@@ -40,11 +40,6 @@ export class TrajectoryBodyReader {
     this.#budget = parts.bodyBudgets.uploads;
   }
 
-  /** Tries blobs on another machine from the thread that writes large bodies there. @throws {StoreError} `store.unavailable` */
-  async check(): Promise<void> {
-    if (this.#blobs.location.kind !== 'folder') await this.#thread.check();
-  }
-
   /** @throws {RequestError} as `IncomingBody` and `ParsedTrajectoryBody.parse` */
   async read<Kind extends TrajectoryBodyKind>(
     request: FastifyRequest,

@@ -1,6 +1,6 @@
 import { Worker } from 'node:worker_threads';
 
-import { StoreError } from '@trainyard/store';
+import { type Blobs, StoreError } from '@trainyard/store';
 
 import type { FindRecords } from '../choice-records/wanted-records.ts';
 
@@ -190,4 +190,15 @@ function lostBody(): RequestError {
   return new RequestError('server.unavailable', 'The body was lost while it was read; send it again', {
     headers: { 'retry-after': '1' },
   });
+}
+
+/**
+ * Tries blobs on another machine from a thread as large bodies are read in: threads have an environment of their own.
+ *
+ * @throws {StoreError} `store.unavailable`
+ */
+export async function checkBodyThread(blobs: Blobs, log: (line: string) => void): Promise<void> {
+  if (blobs.location.kind === 'folder') return;
+  const thread = new BodyThread({ blobs: blobs.location }, log);
+  await thread.check().finally(() => thread.close());
 }

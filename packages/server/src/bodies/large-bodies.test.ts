@@ -9,6 +9,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 
 import { createServer } from '../create-server.ts';
 import { TestServer } from '../testing/test-server.ts';
+import { checkBodyThread } from './body-thread-client.ts';
 
 /** Above the size up to which trajectories are parsed in the event loop. */
 const LARGE = 1_200_000;
@@ -130,11 +131,12 @@ test('large trajectories are in the blobs that the service has, whichever thread
 });
 
 test('a bucket that the thread cannot open ends the start with the reason', async () => {
-  vi.stubEnv('AWS_SECRET_ACCESS_KEY', '');
-  const { store, inference, training, transfers } = server;
   const { blobs } = apps.get('a bucket')!;
-  const app = createServer({ store, blobs, inference, training, exports: transfers, imports: transfers });
-  await expect(app.ready()).rejects.toThrow(/the key of the bucket is missing.*thread that reads large bodies/);
+  const log = () => undefined;
+  await checkBodyThread(blobs, log);
+  vi.stubEnv('AWS_SECRET_ACCESS_KEY', '');
+  await expect(checkBodyThread(blobs, log)).rejects.toThrow(
+    /the key of the bucket is missing.*thread that reads large bodies/,
+  );
   vi.stubEnv('AWS_SECRET_ACCESS_KEY', 'a secret of these tests');
-  await app.close();
 });

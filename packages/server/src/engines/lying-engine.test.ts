@@ -80,7 +80,7 @@ test.each<[string, unknown[]]>([
   ['log-probabilities are no list', [STARTED, likely(-1, 'none')]],
   ['log-probabilities are no list', [STARTED, { ...delta([1]), logprobs: 3 }]],
   ['the log-probability null is no number', [STARTED, scored(Number.NaN)]],
-  ['the log-probability null is no number', [STARTED, traced(Float32Array.of(-1, Number.NaN))]],
+  ['the log-probability null is no number', [STARTED, traced(Float32Array.of(-1, Number.NEGATIVE_INFINITY))]],
   ['completed before its choices', [STARTED, delta([1]), COMPLETED]],
   ['there is no event "other"', [STARTED, { kind: 'other' }]],
 ])('it is asked no more, and no client reads it: %s', async (words, events) => {

@@ -136,9 +136,14 @@ export class FakeTinkerServer {
 
   /** The process that computes goes and comes back: checkpoints stay, models are forgotten. */
   async restart(): Promise<void> {
-    await this.#queue.catch(() => undefined);
-    for (const model of this.#loaded.values()) await model.close();
-    this.#loaded.clear();
+    // In the queue: an operation that comes meanwhile finds no model, never a closed one.
+    this.#queue = this.#queue
+      .catch(() => undefined)
+      .then(async () => {
+        for (const model of this.#loaded.values()) await model.close();
+        this.#loaded.clear();
+      });
+    await this.#queue;
   }
 
   /** Sessions are over, as after a long silence. */

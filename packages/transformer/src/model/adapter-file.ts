@@ -89,7 +89,7 @@ function readLinear(
 
 /** Such an adapter, which a training that diverged leaves, has no answer but NaN; and in a batch it would have it for other rows, too. */
 function refuseNonFinite(tensor: string, values: Float32Array): void {
-  const value = values.find((one) => !Number.isFinite(one));
-  if (value === undefined) return;
-  throw new UnsupportedModelError(`${tensor} holds ${value}: an adapter is of finite numbers`);
+  for (const value of values)
+    if (!Number.isFinite(value))
+      throw new UnsupportedModelError(`${tensor} holds ${value}: an adapter is of finite numbers`);
 }

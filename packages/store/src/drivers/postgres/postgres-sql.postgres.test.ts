@@ -295,6 +295,7 @@ describe('a PostgreSQL database', () => {
     const stores = await Promise.all([1, 2, 3].map(() => openPostgresStore(url)));
     await Promise.all(stores.map((store) => checkOwnBlobs(store, shared)));
     expect(await shared.listKeys()).toEqual([`places/${await stores[0]!.blobsId()}`]);
+    await others.putJson('logs/of-another-service', {});
     await expect(checkOwnBlobs(stores[0]!, others)).rejects.toMatchObject({
       code: 'store.unavailable',
       message: expect.stringContaining(folders[1]!),
