@@ -103,6 +103,28 @@ describe('on a fresh service', { timeout: 300_000 }, () => {
     expect(json.at(-1)).toMatchObject({ status: 'succeeded', kind: 'sft' });
   });
 
+  it('checkpoints are listed with sizes and reasons, marked, and refused where they do not exist', async () => {
+    const [titles, base, step, sum] = lines(await printed('checkpoints', 'list', 'facts'));
+    expect(titles).toMatch(/^step +reward +weights +optimizer +kept for$/);
+    expect(base).toMatch(/^ *0 +- +- +- +last, every, first$/);
+    expect(step).toMatch(/^ *1 +- +\d+\.\d MB +\d+\.\d MB +last, start$/);
+    expect(sum).toMatch(/^ *sum +\d+\.\d MB +\d+\.\d MB$/);
+    expect(await printed('checkpoints', 'keep', 'facts', '1')).toBe('marked: step 1\n');
+    expect(await parsed('checkpoints', 'list', 'facts')).toMatchObject([{ is_marked: false }, { is_marked: true }]);
+    expect(await printed('checkpoints', 'keep', 'facts', '1', '--undo')).toBe('no longer marked: step 1\n');
+    expect(await printed('checkpoints', 'list', 'facts', '--removed')).toBe(
+      'local/sft/facts has no removed checkpoints\n',
+    );
+    const ends = async (...args: string[]) => {
+      const { code, stderr } = await trainyard(['checkpoints', ...args, '--url', service.url]);
+      return [code, stderr];
+    };
+    expect(await ends('keep', 'facts', '9')).toEqual([1, expect.stringContaining('local/sft/facts has no step 9')]);
+    expect(await ends('keep', 'facts', 'one')).toEqual([2, expect.stringContaining('got "one"')]);
+    expect(await ends('delete', 'facts', '1')).toEqual([2, expect.stringContaining('pass `--yes`')]);
+    expect(await ends('delete', 'facts', '9', '--yes')).toEqual([1, expect.stringContaining('has no step 9')]);
+  });
+
   it('models are listed, shown and deleted', async () => {
     const [titles, newest] = lines(await printed('models', 'list'));
     expect(titles).toMatch(/^model +step +reward +jobs +base model +made$/);
@@ -117,10 +139,7 @@ describe('on a fresh service', { timeout: 300_000 }, () => {
     });
 
     const asked = await trainyard(['models', 'delete', 'other', '--url', service.url]);
-    expect([asked.code, asked.stderr]).toEqual([
-      2,
-      expect.stringContaining('--yes is needed where nobody can be asked'),
-    ]);
+    expect([asked.code, asked.stderr]).toEqual([2, expect.stringContaining('No terminal to confirm on: pass `--yes`')]);
     expect(await printed('models', 'delete', 'other', '--yes')).toBe('deleted local/p/other with 2 checkpoints\n');
     const gone = await trainyard(['models', 'show', 'other', '--url', service.url]);
     expect([gone.code, gone.stderr]).toEqual([

@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 
 import { chatCommand } from './commands/chat.ts';
+import { checkpointsCommand } from './commands/checkpoints.ts';
 import { completionCommand } from './commands/completion.ts';
 import { exportCommand } from './commands/export.ts';
 import { importCommand } from './commands/import.ts';
@@ -23,6 +24,7 @@ export const COMMANDS: readonly (() => Command)[] = [
   openCommand,
   chatCommand,
   modelsCommand,
+  checkpointsCommand,
   jobsCommand,
   logsCommand,
   sftCommand,

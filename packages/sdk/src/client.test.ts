@@ -25,6 +25,7 @@ const CALLS: Readonly<Record<string, (client: Trainyard) => unknown>> = {
   createModel: (client) => client.models.register({ project: 'p', name: 'n', base_model: 'b' }),
   deleteModel: (client) => client.models.delete('m'),
   listCheckpoints: (client) => client.checkpoints.list('m', { limit: 1, order: 'desc' }),
+  keepCheckpoints: (client) => client.checkpoints.keep('m', [1]),
   deleteCheckpoints: (client) => client.checkpoints.delete('m', [1]),
   logTrajectories: (client) => client.trajectoryLogs.create('m', { split: 'val', trajectory_groups: [] }),
   createTrainingJob: (client) => client.trainingJobs.create({ model_id: 'm', trajectory_groups: [] }),

@@ -30,6 +30,7 @@ export type {
   ChatCompletionChoice,
   ChatCompletionChunk,
   CheckpointObject,
+  CheckpointPageQuery,
   CompletionUsage,
   CreatedKeyObject,
   CreateExportRequest,

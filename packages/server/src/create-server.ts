@@ -23,6 +23,7 @@ import { trackRequestEnds } from './edge/request-end.ts';
 import { endStalledReaders } from './edge/stalled-readers.ts';
 import { tellFault, traceRequests } from './tracing/request-spans.ts';
 import { traceIdOf } from './tracing/trace-parent.ts';
+import { VersionUse } from './checkpoints/version-use.ts';
 import { BaseModels } from './contract/base-models.ts';
 import { AnswerMemory } from './streams/answer-memory.ts';
 import { measuredInference } from './metrics/measured-inference.ts';
@@ -83,6 +84,7 @@ export function createServer(parts: ServerParts): FastifyInstance {
   const routeParts: RouteParts = {
     clock: () => parts.store.now(),
     operatorEntity: null,
+    keepPolicy: null,
     notices: () => [],
     allowedHosts: [],
     allowedOrigins: ['localhost'],
@@ -116,6 +118,7 @@ export function createServer(parts: ServerParts): FastifyInstance {
       uploads: new ByteBudget(limits.previewBodyBytes),
     },
     answerMemory: parts.answerMemory ?? new AnswerMemory(),
+    versionUse: new VersionUse(parts.store, log),
   };
   const app = Fastify({
     bodyLimit: limits.chatBodyBytes,

@@ -29,6 +29,7 @@ import { RunMirror } from './tracking/run-mirror.ts';
 import { openTracker } from './tracking/tracker-drivers.ts';
 import { DiskReserve } from './data/disk-reserve.ts';
 import { MachineWatch } from './service/machine-watch.ts';
+import { CheckpointKeeper } from './checkpoints/checkpoint-keeper.ts';
 import { orphanRules, Upkeep } from './data/upkeep.ts';
 import { registerApi } from './members/register-api.ts';
 import { registerTrainer } from './members/register-trainer.ts';
@@ -130,7 +131,16 @@ export async function startService(
     const machine = new MachineWatch({ disk, log });
     metrics.machine.source = machine;
     const { trajectoryDays, trustsClock } = config;
-    const upkeep = new Upkeep({ store, blobs, trajectoryDays, orphans: orphanRules(config), trustsClock, log });
+    const orphans = orphanRules(config);
+    const keeper = new CheckpointKeeper({
+      store,
+      blobs,
+      policy: config.keepCheckpoints,
+      binMs: orphans.binMs,
+      retire: (digest) => inference.retire(digest),
+      log,
+    });
+    const upkeep = new Upkeep({ store, blobs, trajectoryDays, orphans, keeper, trustsClock, log });
     const server = createServer({
       store,
       machine,
@@ -150,6 +160,7 @@ export async function startService(
       loraAlpha: config.trainer === null ? null : TINKER_PROFILES[config.trainer.profile].alpha,
       trainingDataDirectory: config.trainingDataDirectory,
       operatorEntity: config.entity,
+      keepPolicy: config.keepCheckpoints,
       notices: () => upkeep.notices,
       metrics,
       metricsAccess: metricsAccess(config, config),

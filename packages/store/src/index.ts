@@ -1,4 +1,11 @@
 export type { BinnedItem, BlobItem, BlobLocation, Blobs, BlobSource } from './contract/blobs.ts';
+export type {
+  CheckpointSizes,
+  CheckpointState,
+  CheckpointTotals,
+  MarkedCheckpoints,
+  RemovedCheckpoints,
+} from './contract/checkpoint-retention.ts';
 export {
   type ChoiceRecord,
   choiceRecordId,
@@ -18,7 +25,7 @@ export { blobFindings } from './examining/blob-findings.ts';
 export { type AskEngine, clusterFindings, type Finding } from './examining/cluster-findings.ts';
 export type { BucketRequest } from './blobs/s3/s3-bucket.ts';
 export type { DatabaseCall } from './drivers/measured-sql.ts';
-export { checkOwnBlobs, dropOtherMarks, hasContent, refuseLostDatabase } from './blobs/own-blobs.ts';
+export { checkOwnBlobs, dropOtherMarks, foreignClaim, hasContent, refuseLostDatabase } from './blobs/own-blobs.ts';
 export { isDamagedSecret, makeKeySecret } from './tables/keys/key-secret.ts';
 export { makeFolders } from './folders/make-folders.ts';
 export { createFile, replaceFile, syncFolder } from './folders/replace-file.ts';

@@ -1,6 +1,13 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import type {
+  CheckpointSizes,
+  CheckpointState,
+  CheckpointTotals,
+  MarkedCheckpoints,
+  RemovedCheckpoints,
+} from './contract/checkpoint-retention.ts';
 import { StoreError } from './contract/errors.ts';
 import type { ChoiceRecord, ChoiceRecordLimits, NewChoiceRecord } from './contract/choice-record.ts';
 import type { KeyAnswer, KeyLimits, KeySpending } from './contract/key-limits.ts';
@@ -113,6 +120,7 @@ import {
   resumeJob,
   TRAINING_JOB_KINDS,
 } from './lifecycles/job-lifecycle.ts';
+import { dropOptimizers, markCheckpoints, removeCheckpoints } from './lifecycles/checkpoint-retention.ts';
 import { spendKeyLimits } from './lifecycles/key-budget.ts';
 import { adoptCheckpoint } from './lifecycles/adoption.ts';
 import { createModel, deleteModel, sweepDeleted } from './lifecycles/model-lifecycle.ts';
@@ -395,6 +403,57 @@ export class SqlStore implements Store {
       await tables.checkpoints.setMetrics(checkpoint.id, merged);
       return { ...checkpoint, metrics: merged };
     });
+  }
+
+  // which checkpoints are kept
+  async listCheckpointStates(modelId: string): Promise<CheckpointState[]> {
+    return await this.#tables.retention.list(modelId);
+  }
+
+  async listModelsTrainedSince(at: number): Promise<string[]> {
+    return await this.#tables.retention.listModelsTrainedSince(at);
+  }
+
+  async setCheckpointSizes(directoryKey: string, sizes: CheckpointSizes): Promise<void> {
+    await this.#write(({ retention }) => retention.setSizes(directoryKey, sizes), HEARTBEAT);
+  }
+
+  async holdCheckpoint(modelId: string, step: number, until: number): Promise<void> {
+    await this.#write(({ retention }) => retention.hold(modelId, step, until), HEARTBEAT);
+  }
+
+  async markCheckpoints(
+    modelId: string,
+    steps: readonly number[],
+    isKept: boolean,
+    completes?: CompletesWith<MarkedCheckpoints>,
+  ): Promise<MarkedCheckpoints> {
+    return this.#write(async (tables) => {
+      const wanted = { steps: new Set(steps), isKept };
+      return await this.#completeWith(tables, await markCheckpoints(tables, modelId, wanted, this.#clock()), completes);
+    });
+  }
+
+  async removeCheckpoints(modelId: string, steps: readonly number[]): Promise<RemovedCheckpoints> {
+    return this.#write((tables) => removeCheckpoints(tables, modelId, new Set(steps), this.#clock()));
+  }
+
+  async dropOptimizers(modelId: string, steps: readonly number[]): Promise<string[]> {
+    return this.#write((tables) => dropOptimizers(tables, modelId, new Set(steps), this.#clock()));
+  }
+
+  async isOptimizerDropped(directoryKey: string): Promise<boolean> {
+    return await this.#tables.retention.isOptimizerDropped(directoryKey);
+  }
+
+  async forgetRemoved(ids: readonly string[]): Promise<void> {
+    await this.#write(async ({ retention }) => {
+      for (const id of ids) await retention.forget(id);
+    });
+  }
+
+  async sumCheckpoints(): Promise<CheckpointTotals> {
+    return await this.#tables.retention.sum();
   }
 
   // jobs

@@ -1,9 +1,7 @@
-import { createInterface } from 'node:readline/promises';
-
 import type { CheckpointObject, ModelDetailsObject } from '@trainyard/sdk';
 import type { Command } from 'commander';
 
-import { CommandError, UsageError } from '../terminal/command-error.ts';
+import { confirm } from '../terminal/confirm.ts';
 import { newCommand, withExamples } from '../terminal/new-command.ts';
 import { printJson } from '../terminal/print-json.ts';
 import {
@@ -156,14 +154,7 @@ function deleteCommand(): Command {
 }
 
 async function confirmDeletion(model: ModelDetailsObject): Promise<void> {
-  if (!process.stdin.isTTY || !process.stderr.isTTY) throw new UsageError('--yes is needed where nobody can be asked');
-  const terminal = createInterface({ input: process.stdin, output: process.stderr });
-  try {
-    const question = `delete ${oneLine(fullNameOf(model))} with ${counted(model.num_checkpoints, 'checkpoint')}? [y/N] `;
-    if (!/^y(es)?$/i.test((await terminal.question(question)).trim())) throw new CommandError('nothing was deleted');
-  } finally {
-    terminal.close();
-  }
+  await confirm(`delete ${oneLine(fullNameOf(model))} with ${counted(model.num_checkpoints, 'checkpoint')}?`);
 }
 
 function numberOf(value: number | undefined): string {

@@ -61,6 +61,8 @@ const HELP = {
   orphanDays: 'age at which such a blob goes to the bin, days (7)',
   binDays: 'age at which a blob in the bin is removed, days (7)',
   orphanShare: 'largest share of all blobs that goes to the bin at a time; of more orphans none goes (0.2)',
+  keepCheckpoints:
+    'checkpoints that are kept besides step 0, marked ones and those in use: last=N, best, every=K, optimizer=N (of so many the optimizer state), by commas; or all (last=20,best,every=10)',
   adoptBlobs: 'take over the blobs of a lost or another database and rebuild models and checkpoints from them (off)',
   trustClock: 'remove old data at once although the clock has stepped (off)',
   tracker: 'tell the runs of all models to a tracker too: mlflow:http://HOST:PORT (none)',

@@ -305,7 +305,21 @@ export const OPERATION_EXAMPLES: Readonly<Record<string, OperationExample>> = {
   listCheckpoints: {
     path: { model_id: MODEL_ID },
     query: { limit: 1, order: 'desc' },
-    answer: page({ id: `${MODEL_ID}:3`, step: 3, metrics: { 'train/reward': 0.62 } }),
+    answer: page({
+      id: `${MODEL_ID}:3`,
+      step: 3,
+      metrics: { 'train/reward': 0.62 },
+      size_bytes: 20_400_000,
+      optimizer_bytes: 20_300_000,
+      is_marked: false,
+      kept_for: ['last', 'best'],
+      removed_at: null,
+    }),
+  },
+  keepCheckpoints: {
+    path: { model_id: MODEL_ID },
+    body: { steps: [2] },
+    answer: { steps: [2], restored_steps: [], not_found_steps: [] },
   },
   deleteCheckpoints: {
     path: { model_id: MODEL_ID },

@@ -39,7 +39,10 @@ import {
 } from '../inference/messages.ts';
 import { ModelCardSchema, ModelListSchema } from '../service/models.ts';
 import {
+  CheckpointPageQuerySchema,
   CheckpointPageSchema,
+  KeepCheckpointsRequestSchema,
+  KeepCheckpointsResponseSchema,
   CreateModelRequestSchema,
   CreateTrainingJobRequestSchema,
   DeleteCheckpointsRequestSchema,
@@ -337,7 +340,7 @@ export const OPERATIONS: readonly Operation[] = [
     summary: 'Checkpoints of a model, by step',
     description: 'The newest step is the first item of `limit=1&order=desc`.',
     pathParameters: MODEL_ID,
-    query: PageQuerySchema,
+    query: CheckpointPageQuerySchema,
     answer: CheckpointPageSchema,
     faults: [...KEY, ...LIST],
   },
@@ -353,6 +356,20 @@ export const OPERATIONS: readonly Operation[] = [
     isIdempotent: true,
     body: DeleteCheckpointsRequestSchema,
     answer: DeleteCheckpointsResponseSchema,
+    faults: [...KEY, ...BODY, ...IDEMPOTENCY, 'request.not_found'],
+  },
+  {
+    id: 'keepCheckpoints',
+    method: 'post',
+    paths: ['/v1/preview/models/{model_id}/checkpoints/keep'],
+    scope: 'training',
+    tag: 'Training',
+    summary: 'Mark checkpoints to be kept, or restore removed ones',
+    description: '`--keep-checkpoints` never removes a marked one. One that it removed can be restored for a day.',
+    pathParameters: MODEL_ID,
+    isIdempotent: true,
+    body: KeepCheckpointsRequestSchema,
+    answer: KeepCheckpointsResponseSchema,
     faults: [...KEY, ...BODY, ...IDEMPOTENCY, 'request.not_found'],
   },
   {

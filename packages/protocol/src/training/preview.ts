@@ -6,6 +6,7 @@ import {
   NamedStepSchema,
   nullable,
   optionalNullable,
+  PageQuerySchema,
   WELL_FORMED_PATTERN,
 } from '../shape/schema.ts';
 import { TrainingConfigSchema } from './training-config.ts';
@@ -54,6 +55,26 @@ export const DeleteModelResponseSchema = Type.Object(
 );
 export type DeleteModelResponse = Static<typeof DeleteModelResponseSchema>;
 
+/**
+ * Reasons to keep a checkpoint: `last`, `best` and `every` of the policy; `marked` by a user; `first`, step 0; `reference`, a KL reference of recent or
+ * waiting jobs; `start`, the weights that training on rollouts started from; `requested` by clients; `used` by a job, an export or another model; `new`,
+ * superseded a moment ago; `shared`, has the files of another checkpoint that is kept.
+ */
+export const KEEP_REASONS = [
+  'last',
+  'best',
+  'every',
+  'marked',
+  'first',
+  'reference',
+  'start',
+  'requested',
+  'used',
+  'new',
+  'shared',
+] as const;
+export type KeepReason = (typeof KEEP_REASONS)[number];
+
 const CheckpointSchema = Type.Object(
   {
     id: Type.String(),
@@ -63,11 +84,57 @@ const CheckpointSchema = Type.Object(
       additionalProperties: { type: 'number' },
       description: 'Means of the job (`train/…`) and of logged trajectories (`<split>/…`).',
     }),
+    size_bytes: nullable(Type.Integer({ minimum: 0 }), {
+      description:
+        "Bytes of its files without the optimizer's state; null for the untouched base model, and before they are measured.",
+    }),
+    optimizer_bytes: nullable(Type.Integer({ minimum: 0 }), {
+      description: "Bytes of the optimizer's state; 0 after it was removed. Null as `size_bytes`.",
+    }),
+    is_marked: Type.Boolean({ description: 'Whether a user marked it: the policy never removes it.' }),
+    kept_for: nullable(Type.Array(Type.Enum(KEEP_REASONS)), {
+      description:
+        'Reasons why `--keep-checkpoints` keeps it; without one it is removed soon. Null when the service keeps all checkpoints, and for a removed one.',
+    }),
+    removed_at: nullable(Type.Integer(), {
+      description: 'When the policy removed it, in Unix seconds; null for one that is there.',
+    }),
   },
-  { title: 'Checkpoint', description: 'What is listed can be sampled from.' },
+  { title: 'Checkpoint', description: 'What is listed can be sampled from, unless it has `removed_at`.' },
 );
 export type CheckpointObject = Static<typeof CheckpointSchema>;
 export const CheckpointPageSchema = listPageSchema('CheckpointPage', CheckpointSchema);
+
+/** GET /preview/models/{model_id}/checkpoints. */
+export const CheckpointPageQuerySchema = Type.Object({
+  ...PageQuerySchema.properties,
+  removed: Type.Optional(
+    Type.Boolean({ description: 'Lists those that the policy removed and that can still be restored, instead.' }),
+  ),
+});
+export type CheckpointPageQuery = Static<typeof CheckpointPageQuerySchema>;
+
+/** POST /preview/models/{model_id}/checkpoints/keep. */
+export const KeepCheckpointsRequestSchema = Type.Object(
+  {
+    steps: Type.Array(NamedStepSchema, { description: 'Steps to mark; a removed one is restored.' }),
+    is_kept: Type.Optional(
+      Type.Boolean({ default: true, description: 'False: takes the marks away, and the policy decides again.' }),
+    ),
+  },
+  { title: 'KeepCheckpointsRequest', additionalProperties: false },
+);
+export type KeepCheckpointsRequest = Static<typeof KeepCheckpointsRequestSchema>;
+
+export const KeepCheckpointsResponseSchema = Type.Object(
+  {
+    steps: Type.Array(Type.Integer({ minimum: 0 }), { description: 'Steps that are now as requested.' }),
+    restored_steps: Type.Array(Type.Integer({ minimum: 0 }), { description: 'Those of them that were restored.' }),
+    not_found_steps: Type.Array(Type.Integer({ minimum: 0 })),
+  },
+  { title: 'KeepCheckpointsResponse' },
+);
+export type KeepCheckpointsResponse = Static<typeof KeepCheckpointsResponseSchema>;
 
 /** DELETE /preview/models/{model_id}/checkpoints. */
 export const DeleteCheckpointsRequestSchema = Type.Object(

@@ -1,5 +1,7 @@
 import type {
   CheckpointObject,
+  CheckpointPageQuery,
+  KeepCheckpointsResponse,
   CreateModelRequest,
   DeleteCheckpointsResponse,
   DeleteModelResponse,
@@ -11,7 +13,6 @@ import type {
   ModelList,
   ModelObject,
   ModelPageQuery,
-  PageQuery,
   SeriesListObject,
   SeriesQueryObject,
 } from '@trainyard/protocol';
@@ -77,8 +78,26 @@ export class Checkpoints {
   }
 
   /** By step; `{ limit: 1, order: 'desc' }` is the newest. */
-  list(modelId: string, query: PageQuery = {}, options: CallOptions = {}): PagePromise<CheckpointObject> {
+  list(modelId: string, query: CheckpointPageQuery = {}, options: CallOptions = {}): PagePromise<CheckpointObject> {
     return listPages(this.#connection, checkpointsPath(modelId), query, options);
+  }
+
+  /**
+   * Marks steps, which the service then never removes by itself; a step that it removed is restored while that is possible.
+   *
+   * @param isKept False: takes the marks away.
+   */
+  async keep(
+    modelId: string,
+    steps: readonly number[],
+    isKept = true,
+    options: CallOptions = {},
+  ): Promise<KeepCheckpointsResponse> {
+    const body = { steps, is_kept: isKept };
+    return await this.#connection.json('POST', path`/v1/preview/models/${modelId}/checkpoints/keep`, {
+      ...options,
+      body,
+    });
   }
 
   /** Step numbers are never used again. Deleting what is gone is no error. */

@@ -4,6 +4,8 @@ import { ClockWatch, type ClockWatchOptions } from './clock-watch.ts';
 
 /** Often enough that what has expired takes little, seldom enough that nobody notices. */
 const EVERY_MS = 10 * 60_000;
+/** Time between two looks at the checkpoints of models that are being trained. */
+const RECENT_EVERY_MS = 60_000;
 /** A sweep lists all blobs. */
 const SWEEP_EVERY_MS = 6 * 3_600_000;
 const DAY_MS = 24 * 3_600_000;
@@ -21,11 +23,19 @@ export interface UpkeepOptions {
   /** how long the data of ended jobs and logged trajectories are kept, days; 0: for ever */
   readonly trajectoryDays: number;
   readonly orphans: OrphanRules;
+  /** Removal of checkpoints by the policy. Default: none are removed. */
+  readonly keeper?: Keeper;
   /** Old data are removed at once, also after a step of the clock. */
   readonly trustsClock: boolean;
   /** Default `performance.now`. */
   readonly monotonic?: () => number;
   readonly log: (line: string) => void;
+}
+
+/** Part of upkeep that removes checkpoints. */
+export interface Keeper {
+  readonly round: (shouldStop: () => boolean) => Promise<void>;
+  readonly recentRound: (shouldStop: () => boolean) => Promise<void>;
 }
 
 /** The rules of orphans by the settings of a service. */
@@ -52,6 +62,7 @@ export class Upkeep {
   readonly #clock: ClockWatch;
   readonly #monotonic: () => number;
   #timer: NodeJS.Timeout | null = null;
+  #recentTimer: NodeJS.Timeout | null = null;
   #isStopping = false;
   #running: Promise<void> = Promise.resolve();
   #sweptAt = -Infinity;
@@ -72,13 +83,16 @@ export class Upkeep {
   start(): void {
     if (this.#timer !== null) return;
     this.#timer = setInterval(() => void this.round(), EVERY_MS).unref();
+    const { keeper } = this.#options;
+    if (keeper !== undefined)
+      this.#recentTimer = setInterval(() => void this.#recentRound(keeper), RECENT_EVERY_MS).unref();
     void this.round();
   }
 
   /** Settles when nothing of it runs any more. */
   async stop(): Promise<void> {
     this.#isStopping = true;
-    if (this.#timer !== null) clearInterval(this.#timer);
+    for (const timer of [this.#timer, this.#recentTimer]) if (timer !== null) clearInterval(timer);
     await this.settled();
   }
 
@@ -93,16 +107,26 @@ export class Upkeep {
     await this.#running;
   }
 
+  /** Waits while the clock is not trusted: upkeep has read it at most ten minutes ago. */
+  async #recentRound(keeper: Keeper): Promise<void> {
+    if (this.#clock.notice !== null) return;
+    const round = async () => await this.#attempt('checkpoints stay', () => keeper.recentRound(() => this.#isStopping));
+    this.#running = this.#running.then(round);
+    await this.#running;
+  }
+
+  async #attempt(what: string, work: () => Promise<unknown>): Promise<void> {
+    if (this.#isStopping) return;
+    try {
+      await work();
+    } catch (error) {
+      this.#options.log(`${what} for now: ${(error as Error).message}`);
+    }
+  }
+
   async #round(): Promise<void> {
-    const { store, trajectoryDays, log } = this.#options;
-    const attempt = async (what: string, work: () => Promise<unknown>) => {
-      if (this.#isStopping) return;
-      try {
-        await work();
-      } catch (error) {
-        log(`${what} for now: ${(error as Error).message}`);
-      }
-    };
+    const { store, trajectoryDays, keeper } = this.#options;
+    const attempt = (what: string, work: () => Promise<unknown>) => this.#attempt(what, work);
     let now: number | null = null;
     await attempt('old data stay', async () => (now = await this.#clock.read()));
     if (now === null) return;
@@ -110,6 +134,7 @@ export class Upkeep {
     await attempt('what has expired stays', () => store.purgeExpired(at));
     if (trajectoryDays > 0) await attempt('old trajectories stay', () => this.#expireTrajectories(at));
     await attempt('usage stays as it is', () => this.#mergeUsage(at));
+    if (keeper !== undefined) await attempt('checkpoints stay', () => keeper.round(() => this.#isStopping));
     if (this.#monotonic() - this.#sweptAt >= SWEEP_EVERY_MS) await attempt('orphans stay', () => this.#sweep());
   }
 

@@ -7,7 +7,8 @@ import { FolderBlobs, hashOf, type Model, type SqlStore } from '@trainyard/store
 import { afterEach, beforeEach, expect, test } from 'vitest';
 
 import { openTestStore } from '../testing/test-store.ts';
-import { jobWeights } from './job-weights.ts';
+import { removeOptimizerState } from '../checkpoints/checkpoint-sizes.ts';
+import { jobWeights, optimizerWarning } from './job-weights.ts';
 
 const FILES = ['adapter_config.json', 'adapter_model.safetensors', 'adapter.gguf', 'optimizer.safetensors', 'digest'];
 const KEY = 'checkpoints/one';
@@ -56,4 +57,19 @@ test.each(FILES)('a job that starts from a step whose %s is damaged is told the 
     code: 'trainer.checkpoint_damaged',
     message: expect.stringContaining(`The files of \`local/p/m:step1\` are damaged: ${name} is damaged: `) as string,
   });
+});
+
+test('a job that starts from a step whose optimizer state was removed starts it afresh, and warns', async () => {
+  const { id: modelId } = model;
+  await store.enqueueJob({ modelId, kind: 'rl', config: {}, dataKey: 'groups/3' });
+  expect(await store.dropOptimizers(modelId, [1])).toEqual([KEY]);
+  await removeOptimizerState(blobs, KEY);
+  const job = (await store.claimNextJob('test', 60_000))!;
+  expect(await jobWeights({ store, blobs, log: (line) => logged.push(line) }, job, model)).toMatchObject({
+    startFrom: KEY,
+    withFreshOptimizer: true,
+  });
+  expect(await optimizerWarning(store, job)).toMatchObject({ code: 'optimizer_fresh', value: 1 });
+  // Of a live job the state stays.
+  expect(await store.dropOptimizers(modelId, [1])).toEqual([]);
 });

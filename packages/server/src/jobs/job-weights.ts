@@ -1,5 +1,5 @@
 import type { Blobs, ClaimedJob, Model, Store } from '@trainyard/store';
-import { referenceStep, type RolloutsBeginning, type TrainingConfig } from '@trainyard/trainer';
+import { type JobWarning, referenceStep, type RolloutsBeginning, type TrainingConfig } from '@trainyard/trainer';
 
 import { versionName } from '../contract/model-names.ts';
 import { damageMessage } from '../faults/damaged-files.ts';
@@ -38,7 +38,8 @@ export async function jobWeights(parts: JobWeightParts, job: ClaimedJob, model: 
     throw unreadable('every checkpoint of the model was deleted, and it did not begin at the base model');
   return {
     startFrom: key,
-    withFreshOptimizer: key !== null && key === model.warmStart?.directoryKey,
+    withFreshOptimizer:
+      key !== null && (key === model.warmStart?.directoryKey || (await parts.store.isOptimizerDropped(key))),
     ...(await reference(parts, job, model)),
     ...(job.kind === 'rl'
       ? {
@@ -46,6 +47,24 @@ export async function jobWeights(parts: JobWeightParts, job: ClaimedJob, model: 
           beganFrom: await beginningOf(parts, job, model),
         }
       : {}),
+  };
+}
+
+/** Warning for a job that continues from a step whose optimizer's state was removed; null for another. */
+export async function optimizerWarning(
+  store: Pick<Store, 'isOptimizerDropped' | 'getModel'>,
+  { start, modelId }: ClaimedJob,
+): Promise<JobWarning | null> {
+  const key = start?.directoryKey ?? null;
+  if (start === null || key === null || !(await store.isOptimizerDropped(key))) return null;
+  // The weights of another model never come with its optimizer.
+  if ((await store.getModel(modelId))?.warmStart?.directoryKey === key) return null;
+  return {
+    code: 'optimizer_fresh',
+    message: `the optimizer state of step ${start.step}, which this job starts from, was removed: the optimizer starts afresh`,
+    value: start.step,
+    suggestion:
+      'the weights are complete; the first gradient steps may be larger than usual. `--keep-checkpoints` with a larger `optimizer=N`, or `trainyard checkpoints keep`, keeps the state of more steps',
   };
 }
 

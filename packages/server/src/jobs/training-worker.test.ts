@@ -686,6 +686,24 @@ describe('weights', () => {
     expect((await store.getJob(job.id))?.errorMessage).toContain('did not begin at the base model');
   });
 
+  test('a job from a step whose optimizer state was removed starts afresh with a warning, and sizes are on record', async () => {
+    const model = await newModel('one');
+    await trainStep(model);
+    await until(async () =>
+      expect((await store.listCheckpointStates(model.id))[1]).toMatchObject({ sizeBytes: 1, optimizerBytes: 0 }),
+    );
+    await store.dropOptimizers(model.id, [1]);
+    const job = await submit(model);
+    expect(await backend.begun()).toMatchObject({ withFreshOptimizer: true });
+    await until(async () =>
+      expect(await events(job)).toEqual([
+        expect.objectContaining({ type: 'training_started' }),
+        { type: 'warning', data: expect.objectContaining({ code: 'optimizer_fresh', value: 1 }) },
+      ]),
+    );
+    expect(logged.some((line) => line.includes(`job ${job.id}: warning optimizer_fresh: `))).toBe(true);
+  });
+
   test('a model that begins with another’s weights begins with an optimizer of its own', async () => {
     const teacher = await newModel('teacher');
     await trainStep(teacher);

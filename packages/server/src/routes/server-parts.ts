@@ -8,6 +8,8 @@ import type { DashboardFiles } from '../pages/dashboard-files.ts';
 import type { MetricsAccess } from '../metrics/metrics-access.ts';
 import type { AnswerMemory } from '../streams/answer-memory.ts';
 import type { RunTracking } from '../tracking/run-mirror.ts';
+import type { KeepPolicy } from '../checkpoints/keep-policy.ts';
+import type { VersionUse } from '../checkpoints/version-use.ts';
 import type { BaseModels } from '../contract/base-models.ts';
 import type { Log } from '../logging/log.ts';
 import type { Tracing } from '../tracing/tracing.ts';
@@ -50,6 +52,8 @@ export interface ServerParts {
   tracing?: Tracing | null;
   /** Entity whose admins have the keys of all entities. Default null: each has its own only. */
   operatorEntity?: string | null;
+  /** Checkpoints that the service keeps, for their list. Default null: all of them. */
+  keepPolicy?: KeepPolicy | null;
   /** Things that an operator should know of, for `/health`. Default: there are none. */
   notices?: () => readonly string[];
   /** The source of `GET /metrics`. Default: fresh metrics, without any job. */
@@ -113,6 +117,8 @@ export interface RouteParts extends ServerParts {
   tracking: RunTracking | null;
   tracing: Tracing | null;
   operatorEntity: string | null;
+  keepPolicy: KeepPolicy | null;
+  versionUse: VersionUse;
   notices: () => readonly string[];
   metricsAccess: MetricsAccess;
   dashboard: DashboardFiles | null;

@@ -31,10 +31,19 @@ describe('resolveConfig', () => {
       orphanDays: 7,
       binDays: 7,
       orphanShare: 0.2,
+      keepCheckpoints: { last: 20, best: true, every: 10, optimizer: 2 },
       adoptsBlobs: false,
       trustsClock: false,
     });
     expect(resolveConfig(none).dataDirectory).toBe(join(process.cwd(), '.trainyard'));
+  });
+
+  it('takes a policy of checkpoints, and refuses another text with the forms that there are', () => {
+    const policyOf = (keepCheckpoints: string) =>
+      resolveConfig({ ...none, flags: { keepCheckpoints } }).keepCheckpoints;
+    expect(policyOf('all')).toBeNull();
+    expect(policyOf('last=3')).toEqual({ last: 3, best: false, every: null, optimizer: 2 });
+    expect(() => policyOf('last=0')).toThrow(/--keep-checkpoints.*`all`.*`last=N`.*last=0/);
   });
 
   it('has parts of a service only where they can meet', () => {

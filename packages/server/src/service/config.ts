@@ -6,6 +6,13 @@ import { NAME_PATTERN, REQUEST_LIMITS } from '@trainyard/protocol';
 import { addressProblem, type BlobLocation, type StoreLocation } from '@trainyard/store';
 import { TINKER_PROFILES } from '@trainyard/tinker';
 
+import {
+  DEFAULT_KEEP_POLICY,
+  isKeepPolicy,
+  KEEP_POLICY_FORM,
+  type KeepPolicy,
+  readKeepPolicy,
+} from '../checkpoints/keep-policy.ts';
 import { dataPaths } from '../data/data-directory.ts';
 import { ServerError } from '../faults/server-error.ts';
 import type { LogFormat } from '../logging/open-log.ts';
@@ -99,6 +106,8 @@ export interface ServiceConfig {
   readonly binDays: number;
   /** part of all blobs that goes to the bin at a time, 0–1; of more orphans none goes; default 0.2 */
   readonly orphanShare: number;
+  /** checkpoints that are kept; null: all of them */
+  readonly keepCheckpoints: KeepPolicy | null;
   /** takes blobs of a lost or another database over, and makes models and checkpoints of them */
   readonly adoptsBlobs: boolean;
   /** removes by age at once, also after a step of the clock */
@@ -275,6 +284,12 @@ const SETTINGS = {
   orphanDays: { kind: 'number', environment: 'TRAINYARD_ORPHAN_DAYS', min: 0, max: 36_500 },
   binDays: { kind: 'number', environment: 'TRAINYARD_BIN_DAYS', min: 0, max: 36_500 },
   orphanShare: { kind: 'number', environment: 'TRAINYARD_ORPHAN_SHARE', min: 0, max: 1 },
+  keepCheckpoints: {
+    kind: 'string',
+    environment: 'TRAINYARD_KEEP_CHECKPOINTS',
+    isValid: isKeepPolicy,
+    form: KEEP_POLICY_FORM,
+  },
   adoptBlobs: { kind: 'string', environment: 'TRAINYARD_ADOPT_BLOBS', values: ['on', 'off'], isSwitch: true },
   trustClock: { kind: 'string', environment: 'TRAINYARD_TRUST_CLOCK', values: ['on', 'off'], isSwitch: true },
   // It may hold a password.
@@ -442,6 +457,7 @@ export function resolveConfig(sources: ConfigSources): ServiceConfig {
     orphanDays: number('orphanDays') ?? 7,
     binDays: number('binDays') ?? 7,
     orphanShare: number('orphanShare') ?? 0.2,
+    keepCheckpoints: readKeepPolicy(text('keepCheckpoints') ?? DEFAULT_KEEP_POLICY),
     adoptsBlobs: text('adoptBlobs') === 'on',
     trustsClock: text('trustClock') === 'on',
     tracker: text('tracker') ?? null,

@@ -1,10 +1,11 @@
 import type { Dirent } from 'node:fs';
-import { mkdir, readdir, readFile, rename, rm, rmdir } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rename, rm, rmdir, stat } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
-import type { BinnedItem, BlobItem, BlobLocation, Blobs } from '../contract/blobs.ts';
+import type { BinnedItem, BlobItem, BlobLocation, Blobs, DirectoryFile, FileList } from '../contract/blobs.ts';
 import { checkBlobKey } from './blob-key.ts';
 import { syncPath, syncTree, writeDurably } from './durable-file.ts';
 import { EncodedBlobs, keyOfFile } from './encoded-blobs.ts';
+import { filesBelow } from './file-hash.ts';
 import { directoryTaken, exists, fileFault, isMissing, isTaken } from './file-fault.ts';
 import { makeFolders } from '../folders/make-folders.ts';
 import { StagingArea } from './staging-area.ts';
@@ -141,6 +142,35 @@ export class FolderBlobs extends EncodedBlobs implements Blobs {
     } catch (error) {
       if (isMissing(error)) return null;
       throw fileFault(error, `directory ${key}`);
+    }
+  }
+
+  async directoryFiles(key: string): Promise<DirectoryFile[] | null> {
+    const root = this.#directoryPath(key);
+    try {
+      if (!(await exists(root))) return null;
+      const paths = (await filesBelow(root)).toSorted();
+      return await Promise.all(paths.map(async (path) => ({ path, sizeBytes: (await stat(join(root, path))).size })));
+    } catch (error) {
+      if (isMissing(error)) return null;
+      throw fileFault(error, `directory ${key}`);
+    }
+  }
+
+  async removeDirectoryFile(key: string, path: string, list: FileList | null): Promise<void> {
+    const root = this.#directoryPath(key);
+    const temporary = this.#staging.freshPath();
+    try {
+      if (!(await exists(root))) return;
+      await rm(join(root, path), { force: true });
+      await syncPath(root);
+      if (list === null) return;
+      await writeDurably(temporary, [Buffer.from(list.text)]);
+      await rename(temporary, join(root, list.path));
+      await syncPath(root);
+    } catch (error) {
+      await rm(temporary, { force: true });
+      if (!isMissing(error)) throw fileFault(error, `directory ${key}`);
     }
   }
 

@@ -19,6 +19,18 @@ export type BlobKind = 'bin' | 'json.zst' | 'jsonl.zst';
 /** Bytes to store: whole, or as they come. */
 export type BlobSource = Uint8Array | AsyncIterable<Uint8Array> | Iterable<Uint8Array>;
 
+/** A file of a directory, by its path below it. */
+export interface DirectoryFile {
+  readonly path: string;
+  readonly sizeBytes: number;
+}
+
+/** New text of a file that lists the files of a directory. */
+export interface FileList {
+  readonly path: string;
+  readonly text: string;
+}
+
 /** A blob, or a directory, by its key. */
 export interface BlobItem {
   readonly kind: 'blob' | 'directory';
@@ -82,6 +94,13 @@ export interface Blobs {
   localDirectory(key: string): Promise<string | null>;
   /** One file of a committed directory without the others, or null. @param path below the directory, e.g. `metrics.json` */
   readDirectoryFile(key: string, path: string): Promise<Uint8Array | null>;
+  /** Files of a committed directory with their sizes, without a download; null when there is none. */
+  directoryFiles(key: string): Promise<DirectoryFile[] | null>;
+  /**
+   * Removes one file of a committed directory, and replaces the list that names it: the only change that a directory can have. After a crash in between the
+   * list still names the file, and a repeated call continues. Without effect if there is no such directory.
+   */
+  removeDirectoryFile(key: string, path: string, list: FileList | null): Promise<void>;
   /** False when there was none. The key vanishes at once, the bytes follow. */
   removeDirectory(key: string): Promise<boolean>;
   /** Keys of all committed directories, in no order. @param prefix as of `listKeys` */

@@ -1,3 +1,4 @@
+import type { CheckpointRetention, MarkedCheckpoints } from './checkpoint-retention.ts';
 import type { ChoiceRecord, NewChoiceRecord } from './choice-record.ts';
 import type { KeyAnswer, KeyLimits, KeySpending } from './key-limits.ts';
 import type { Member, MemberFacts, MemberRole, NewMember } from './member.ts';
@@ -66,7 +67,7 @@ import type {
  * Unknown and deleted ids give null (or an empty page), so that a caller cannot tell them apart. Expected conflicts are tagged
  * results; everything else is a `StoreError`. Metrics must be finite numbers (asserted).
  */
-export interface Store {
+export interface Store extends CheckpointRetention {
   /** Names this process among all that share the store, and those that come after it on the same data folder: what one left, the next takes up. */
   readonly instanceId: string;
 
@@ -147,6 +148,17 @@ export interface Store {
   ): Promise<DeleteCheckpointsResult>;
   /** Adds or replaces these metrics, keeping the others. Null when there is no such checkpoint. */
   mergeCheckpointMetrics(modelId: string, step: number, metrics: Metrics): Promise<Checkpoint | null>;
+
+  /**
+   * Marks live and removed steps, or takes the marks away; a marked step is never removed by the policy. A removed step that is marked is live again: its files
+   * must be back before.
+   */
+  markCheckpoints(
+    modelId: string,
+    steps: readonly number[],
+    isKept: boolean,
+    completes?: CompletesWith<MarkedCheckpoints>,
+  ): Promise<MarkedCheckpoints>;
 
   // jobs
   /** One that trains. Null when the model is unknown. @throws {StoreError} `store.queue_full` */

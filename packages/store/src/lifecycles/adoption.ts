@@ -9,7 +9,9 @@ export async function adoptCheckpoint(tables: Tables, adopted: AdoptedCheckpoint
   const model = (await tables.models.get(adopted.modelId)) ?? (await makeModel(tables, adopted, now));
   if (model === null || (await tables.checkpoints.hasStep(model.id, step))) return { kind: 'taken', model };
   const row = { modelId: model.id, step, jobId: null, directoryKey, digest, metrics };
-  await tables.checkpoints.insert(row, createdAt);
+  const { id } = await tables.checkpoints.insert(row, createdAt);
+  // A policy must not remove at once what was just recovered.
+  await tables.retention.mark(id, now);
   await tables.models.advanceStepTo(model.id, step + 1);
   await tables.metrics.append(model.id, metrics, { step, gradientStep: null }, createdAt);
   await tables.metrics.append(model.id, rolloutMetrics, { step: step - 1, gradientStep: null }, createdAt);

@@ -27,6 +27,7 @@ import { SHORT_SERIES_NAMES } from './0025-short-series-names.ts';
 import { ROLLOUT_STEPS } from './0026-rollout-steps.ts';
 import { KNOWN_BLOBS } from './0027-known-blobs.ts';
 import { CHOICES_BY_TOKENS } from './0028-choices-by-tokens.ts';
+import { KEPT_CHECKPOINTS } from './0029-kept-checkpoints.ts';
 
 export const MIGRATIONS: readonly Migration[] = [
   INITIAL,
@@ -57,6 +58,7 @@ export const MIGRATIONS: readonly Migration[] = [
   ROLLOUT_STEPS,
   KNOWN_BLOBS,
   CHOICES_BY_TOKENS,
+  KEPT_CHECKPOINTS,
 ];
 
 /** Version of the schema that this release writes. Versions ascend; some numbers may be missing. */

@@ -106,8 +106,29 @@ async function copyFiles(key: string, { from, to, readBack, signal }: Way): Prom
   return wanted;
 }
 
-/** @returns null when there is none */
-async function copyDirectory(key: string, { from, to, readBack, signal }: Way): Promise<BlobDigest[] | null> {
+/**
+ * Copies a directory. It starts again if the source loses its optimizer state meanwhile: that is the only change that a directory can have.
+ *
+ * @returns null when there is none
+ */
+async function copyDirectory(key: string, way: Way): Promise<BlobDigest[] | null> {
+  const before = await listing(key, way.from);
+  const isNew = (await way.to.directoryFiles(key)) === null;
+  try {
+    return await copyWhole(key, way);
+  } catch (error) {
+    const isSame = JSON.stringify(await listing(key, way.from)) === JSON.stringify(before);
+    if (isSame || way.signal?.aborted === true) throw error;
+    if (isNew) await way.to.removeDirectory(key);
+    return await copyWhole(key, way);
+  }
+}
+
+async function listing(key: string, blobs: Blobs): Promise<string[] | null> {
+  return (await blobs.directoryFiles(key))?.map(({ path }) => path).toSorted() ?? null;
+}
+
+async function copyWhole(key: string, { from, to, readBack, signal }: Way): Promise<BlobDigest[] | null> {
   const wanted = await directoryOf(key, from, signal);
   const root = await from.localDirectory(key);
   if (wanted === null || root === null) return null;

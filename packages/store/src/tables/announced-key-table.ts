@@ -1,6 +1,6 @@
 import type { KnownKey } from '../contract/store.ts';
 import type { Statements } from '../contract/sql.ts';
-import { DIRECTORY_REFERENCES } from './checkpoint-table.ts';
+import { DIRECTORY_REFERENCES } from './checkpoints/checkpoint-table.ts';
 import { BLOB_REFERENCES } from './log-table.ts';
 import { partsOf } from './rows-of.ts';
 

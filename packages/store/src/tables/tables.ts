@@ -3,7 +3,8 @@ import { ArtifactTable } from './artifact-table.ts';
 import { AdapterTable } from './adapter-table.ts';
 import { BlobPlaceTable } from './blob-place-table.ts';
 import { ChoiceRecordTable } from './choice-records/choice-record-table.ts';
-import { CheckpointTable } from './checkpoint-table.ts';
+import { CheckpointRetentionTable } from './checkpoints/checkpoint-retention-table.ts';
+import { CheckpointTable } from './checkpoints/checkpoint-table.ts';
 import { type Queries, Statements } from '../contract/sql.ts';
 import { EventTable } from './event-table.ts';
 import { ExportTable } from './export-table.ts';
@@ -31,6 +32,7 @@ export interface Tables {
   readonly keys: KeyTable;
   readonly models: ModelTable;
   readonly checkpoints: CheckpointTable;
+  readonly retention: CheckpointRetentionTable;
   readonly jobs: JobTable;
   readonly events: EventTable;
   readonly logs: LogTable;
@@ -59,6 +61,7 @@ export function openTables(queries: Queries): Tables {
     keys: new KeyTable(sql),
     models: new ModelTable(sql),
     checkpoints: new CheckpointTable(sql),
+    retention: new CheckpointRetentionTable(sql),
     jobs: new JobTable(sql),
     events: new EventTable(sql, feed),
     logs: new LogTable(sql),

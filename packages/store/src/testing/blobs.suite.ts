@@ -154,6 +154,42 @@ export function blobsSuite(name: string, makeHarness: () => Promise<BlobsHarness
       expect(await blobs.listDirectories()).toEqual([]);
     });
 
+    it('one file of a directory can go, with a new list of the others; every handle sees it, and a repeat changes nothing', async () => {
+      const staged = await blobs.stageDirectory();
+      const files = { 'weights.bin': 'weights', 'optimizer.bin': 'state', SUMS: 'weights and optimizer' };
+      for (const [name, content] of Object.entries(files)) await writeFile(join(staged, name), content);
+      await blobs.commitDirectory(staged, 'checkpoints/1');
+      expect(await blobs.directoryFiles('checkpoints/1')).toEqual(
+        expect.arrayContaining([
+          { path: 'SUMS', sizeBytes: 21 },
+          { path: 'optimizer.bin', sizeBytes: 5 },
+          { path: 'weights.bin', sizeBytes: 7 },
+        ]),
+      );
+      const other = await harness.open();
+      expect(await other.localDirectory('checkpoints/1')).not.toBeNull();
+
+      const list = { path: 'SUMS', text: 'weights' };
+      for (let time = 0; time < 2; time++) await blobs.removeDirectoryFile('checkpoints/1', 'optimizer.bin', list);
+      await blobs.removeDirectoryFile('checkpoints/none', 'optimizer.bin', list);
+      for (const handle of [blobs, await harness.open()]) {
+        const root = (await handle.localDirectory('checkpoints/1'))!;
+        expect((await readdir(root)).toSorted()).toEqual(['SUMS', 'weights.bin']);
+        expect(await readFile(join(root, 'SUMS'), 'utf8')).toBe('weights');
+        expect(await readFile(join(root, 'weights.bin'), 'utf8')).toBe('weights');
+        expect(await handle.readDirectoryFile('checkpoints/1', 'optimizer.bin')).toBeNull();
+        expect(String(await handle.readDirectoryFile('checkpoints/1', 'SUMS'))).toBe('weights');
+      }
+      expect(await blobs.directoryFiles('checkpoints/none')).toBeNull();
+      expect(await blobs.listDirectories('checkpoints/')).toEqual(['checkpoints/1']);
+
+      // It goes to the bin and comes back as any other.
+      expect(await blobs.discard({ kind: 'directory', key: 'checkpoints/1' }, 5)).toBe(true);
+      expect(await blobs.restore({ kind: 'directory', key: 'checkpoints/1', binnedAt: 5 })).toBe(true);
+      expect(await readdir((await other.localDirectory('checkpoints/1'))!)).toContain('weights.bin');
+      expect(await blobs.removeDirectory('checkpoints/1')).toBe(true);
+    });
+
     it('of several commits of one key at once, one wins', async () => {
       const staged = await Promise.all(['a', 'b', 'c', 'd'].map((content) => stagedWith(blobs, content)));
       const results = await Promise.allSettled(staged.map((path) => blobs.commitDirectory(path, 'key')));

@@ -14,6 +14,7 @@ import { jobSuite } from './jobs.ts';
 import { keyLimitSuite } from './key-limits.ts';
 import { keySuite } from './keys.ts';
 import { memberSuite } from './members.ts';
+import { checkpointRetentionSuite } from './checkpoint-retention.ts';
 import { modelSuite } from './models.ts';
 import { pagingSuite } from './paging.ts';
 import { retentionSuite } from './retention.ts';
@@ -28,6 +29,7 @@ export function storeSuite(name: string, makeHarness: MakeHarness): void {
     keyLimitSuite(makeHarness);
     signInSuite(makeHarness);
     modelSuite(makeHarness);
+    checkpointRetentionSuite(makeHarness);
     jobSuite(makeHarness);
     jobControlSuite(makeHarness);
     jobKindSuite(makeHarness);

@@ -16,6 +16,7 @@
  * - `clip_never_acts`: the clip of a sequence-level ratio is wider than such ratios ever are
  * - `far_from_base`: the policy has left what the weights say that training on rollouts began with
  * - `snapshot_damaged`: a snapshot did not have the digest it was written with, and the steps behind it were trained again
+ * - `optimizer_fresh`: the optimizer's state of the step that the job started from was removed
  * - `truncated_importance_sampling_off`: asked for without recomputed log-probabilities, where there is nothing for it to correct
  */
 export const WARNING_CODES = [
@@ -37,6 +38,7 @@ export const WARNING_CODES = [
   'clip_never_acts',
   'far_from_base',
   'snapshot_damaged',
+  'optimizer_fresh',
   'truncated_importance_sampling_off',
 ] as const;
 

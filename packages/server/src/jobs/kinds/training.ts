@@ -13,12 +13,13 @@ import {
   TRAINING_JOB_KINDS,
   type TrainingJobConfig as Objective,
 } from '@trainyard/store';
-import type { TrainerEvent, TrainingResult } from '@trainyard/trainer';
+import type { JobWarning, TrainerEvent, TrainingResult } from '@trainyard/trainer';
 
 import { TrainingRunError, type TrainingBackend } from '../../hosts/embedded-training.ts';
 import type { TrainingJobConfig, TrainingJobRequest } from '../../hosts/messages.ts';
 import { clientFailure, JobFault } from '../../faults/http-faults.ts';
 import type { JobMetrics } from '../../metrics/job-metrics.ts';
+import { recordSizes } from '../../checkpoints/checkpoint-sizes.ts';
 import { manifestOf } from '../../data/checkpoint-manifest.ts';
 import { nameFile } from '../../data/remove-unless-named.ts';
 import { type Log, logOf } from '../../logging/log.ts';
@@ -26,13 +27,13 @@ import type { JobTrace } from '../../tracing/job-trace.ts';
 import type { Tracing } from '../../tracing/tracing.ts';
 import { aboutJob } from '../about-job.ts';
 import { baseModelPath, type BaseModelPaths } from '../base-model-path.ts';
-import { endData, startedLine, trainMetrics, wireEvents } from '../job-events.ts';
+import { endData, startedLine, trainMetrics, wireEvent, wireEvents } from '../job-events.ts';
 import type { ModelCheck } from '../../integrity/model-check.ts';
 import type { JobLease } from '../job-lease.ts';
 import { SnapshotCopies } from '../snapshot-copies.ts';
 import { removeEnded } from '../snapshot-folders.ts';
 import type { JobWork } from '../job-machine.ts';
-import { jobWeights } from '../job-weights.ts';
+import { jobWeights, optimizerWarning } from '../job-weights.ts';
 import { retryOf } from '../../faults/retry-of.ts';
 import { rlJob } from './rl.ts';
 import { sftJob } from './sft.ts';
@@ -108,11 +109,16 @@ export class TrainingJobs implements JobWork<Objective> {
     log(`job ${job.id}: begins, claim ${job.fencingToken}`);
     const request = await lease.insist(() => this.#requestFor(job));
     await lease.insist(() => this.#options.store.announceKey(request.output));
-    const result = await this.#train(job, request, { lease, trace });
+    const warning = await lease.insist(() => optimizerWarning(this.#options.store, job));
+    const result = await this.#train(job, request, { lease, trace, warning });
     const step = await this.#finish(job, result, request.output, lease);
     log(`job ${job.id}: succeeded${step === null ? '' : `, step ${step}`}`);
     if (step !== null) trace?.checkpointCommitted(step);
     this.#options.metrics?.end(job, 'succeeded');
+    if (result.digest !== null)
+      await recordSizes(this.#options, request.output).catch((error: unknown) =>
+        log(`the sizes of ${request.output} are measured later: ${String(error)}`),
+      );
   }
 
   async fail(job: ClaimedJob, error: unknown): Promise<void> {
@@ -188,7 +194,7 @@ export class TrainingJobs implements JobWork<Objective> {
   }
 
   /** Runs the job, again from its last snapshot when its learner is lost or the disk is full. */
-  async #run(job: ClaimedJob, request: TrainingJobRequest, { lease, trace }: HeldBy): Promise<TrainingResult> {
+  async #run(job: ClaimedJob, request: TrainingJobRequest, { lease, trace, warning }: HeldBy): Promise<TrainingResult> {
     const { store, blobs, backend, elsewhere = null, snapshotSteps = 0 } = this.#options;
     const log = this.#logOf(job);
     const copies = new SnapshotCopies({
@@ -214,6 +220,10 @@ export class TrainingJobs implements JobWork<Objective> {
         numLosses = 0;
       }
       const [row, ...warnings] = wireEvents(event, job);
+      if (event.kind === 'training_started' && warning !== null) {
+        log(startedLine({ kind: 'warning', warning }, job) ?? '', { level: 'warn' });
+        warnings.push(wireEvent({ kind: 'warning', warning }, job));
+      }
       const traces = tracesOf(event, this.#maxTraceBytes);
       for (const one of [row, ...warnings]) this.#options.metrics?.see(job, one);
       if (event.kind === 'gradient_step' && event.taken !== undefined) {
@@ -311,6 +321,7 @@ export class TrainingJobs implements JobWork<Objective> {
 interface HeldBy {
   readonly lease: JobLease;
   readonly trace: JobTrace | null;
+  readonly warning: JobWarning | null;
 }
 
 /** The service ends, and its hold on the job with it; until then it holds. */

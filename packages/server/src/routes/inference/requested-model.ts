@@ -1,7 +1,7 @@
 import type { FastifyRequest } from 'fastify';
 
 import { callerOf } from '../../edge/auth.ts';
-import { type ResolvedModel, resolveModelName } from '../../contract/model-names.ts';
+import { parseModelName, type ResolvedModel, resolveModelName } from '../../contract/model-names.ts';
 import type { BaseModel } from '../../contract/base-models.ts';
 import type { RouteParts } from '../server-parts.ts';
 
@@ -20,10 +20,12 @@ declare module 'fastify' {
 export async function requestedModel(
   request: FastifyRequest,
   requested: string | null | undefined,
-  { store, baseModels }: RouteParts,
+  { store, baseModels, versionUse }: RouteParts,
 ): Promise<ResolvedModel> {
   const { entity, entityId } = callerOf(request);
   const model = await resolveModelName(store, { requested, entity, entityId, baseModels });
   request.baseModel = model.base;
+  const isNamed = parseModelName(requested ?? '')?.step != null;
+  versionUse.begin(model, isNamed, (act) => request.end.onEnd(act));
   return model;
 }

@@ -1,6 +1,8 @@
 import type { Blobs } from '@trainyard/store';
 import type { SchemaConnection } from '@trainyard/store/testing';
 
+import { CheckpointKeeper } from '../../checkpoints/checkpoint-keeper.ts';
+import { DEFAULT_KEEP_POLICY, readKeepPolicy } from '../../checkpoints/keep-policy.ts';
 import { orphanRules, Upkeep } from '../../data/upkeep.ts';
 import type { ServiceProcess } from './service-process.ts';
 import type { VirtualTime } from './virtual-time.ts';
@@ -100,7 +102,9 @@ async function keep(process: ServiceProcess, { time, log }: DisasterParts, numWe
   const { store, blobs } = process;
   const trustsClock = numWeeks > 0;
   await process.process.run(async () => {
-    const upkeep = () => new Upkeep({ store, blobs, trajectoryDays: 0, orphans: RULES, trustsClock, log });
+    const policy = readKeepPolicy(DEFAULT_KEEP_POLICY);
+    const keeper = new CheckpointKeeper({ store, blobs, policy, binMs: RULES.binMs, retire: () => undefined, log });
+    const upkeep = () => new Upkeep({ store, blobs, trajectoryDays: 0, orphans: RULES, keeper, trustsClock, log });
     await upkeep().round();
     for (let week = 0; week < numWeeks; week++) {
       time.skip(8 * DAY_MS);

@@ -1,7 +1,7 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { mkdir, open, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import type { BinnedItem, BlobItem, BlobLocation, Blobs } from '../../contract/blobs.ts';
+import type { BinnedItem, BlobItem, BlobLocation, Blobs, DirectoryFile, FileList } from '../../contract/blobs.ts';
 import { StoreError } from '../../contract/errors.ts';
 import { checkBlobKey } from '../blob-key.ts';
 import { DigestCache } from '../digest-cache.ts';
@@ -184,17 +184,23 @@ export class S3Blobs extends EncodedBlobs implements Blobs {
       const cached = await this.#cache.find(seen.commit);
       if (cached !== null) return cached;
     }
-    const manifest = await this.#manifest(key);
-    if (manifest === null) {
-      this.#seen.delete(key);
-      return null;
+    for (let manifest = await this.#manifest(key); manifest !== null;) {
+      const { commit, files } = manifest;
+      try {
+        const path =
+          (await this.#cached(commit, files)) ??
+          (await this.#once(commit, () => this.#fetchDirectory(key, { commit, files })));
+        this.#seen.set(key, { commit, at: Date.now() });
+        return path;
+      } catch (error) {
+        // Another commit took its place during the download.
+        const current = await this.#manifest(key);
+        if (current?.commit === commit) throw error;
+        manifest = current;
+      }
     }
-    const { commit } = manifest;
-    const path =
-      (await this.#cached(commit, manifest.files)) ??
-      (await this.#once(commit, () => this.#fetchDirectory(key, manifest)));
-    this.#seen.set(key, { commit, at: Date.now() });
-    return path;
+    this.#seen.delete(key);
+    return null;
   }
 
   async removeDirectory(key: string): Promise<boolean> {
@@ -211,6 +217,43 @@ export class S3Blobs extends EncodedBlobs implements Blobs {
     const manifest = await this.#manifest(key);
     if (manifest === null) return null;
     return await this.#bucket.get(`${directoryName(key)}/${manifest.commit}/${path}`);
+  }
+
+  async directoryFiles(key: string): Promise<DirectoryFile[] | null> {
+    const manifest = await this.#manifest(key);
+    return manifest === null ? null : manifest.files.map(({ path, sizeBytes }) => ({ path, sizeBytes }));
+  }
+
+  /** A commit of its own takes the place of the one before, so readers of either see whole files. */
+  async removeDirectoryFile(key: string, path: string, list: FileList | null): Promise<void> {
+    const former = await this.#manifest(key);
+    if (former === null || !former.files.some((file) => file.path === path)) return;
+    const directory = directoryName(key);
+    const commit = randomUUID();
+    const kept = former.files.filter((file) => file.path !== path && file.path !== list?.path);
+    const files = [...kept];
+    try {
+      await inParallel(kept, async (file) => {
+        const source = `${directory}/${former.commit}/${file.path}`;
+        if (!(await this.#bucket.copy(source, `${directory}/${commit}/${file.path}`)))
+          throw new StoreError('store.blob_corrupt', `directory ${key}: ${file.path} is missing`);
+      });
+      if (list !== null) {
+        const bytes = Buffer.from(list.text);
+        await this.#bucket.put(`${directory}/${commit}/${list.path}`, bytes);
+        files.push({ path: list.path, sizeBytes: bytes.byteLength, sha256: sha256Of(bytes) });
+      }
+      // Removed meanwhile, or changed by another process.
+      if ((await this.#manifest(key))?.commit !== former.commit) return await this.#removeCommit(key, commit);
+      const manifest: Manifest = { commit, files };
+      await this.#bucket.put(manifestName(key), Buffer.from(JSON.stringify(manifest)));
+    } catch (error) {
+      if ((await this.#manifest(key).catch(() => null))?.commit !== commit)
+        await this.#removeCommit(key, commit).catch(() => undefined);
+      throw fileFault(error, `directory ${key}`);
+    }
+    this.#seen.delete(key);
+    await this.#removeCommit(key, former.commit);
   }
 
   async listDirectories(prefix = ''): Promise<string[]> {
@@ -331,6 +374,10 @@ export class S3Blobs extends EncodedBlobs implements Blobs {
     }
     return await coming;
   }
+}
+
+function sha256Of(bytes: Uint8Array): string {
+  return createHash('sha256').update(bytes).digest('hex');
 }
 
 function directoryName(key: string): string {

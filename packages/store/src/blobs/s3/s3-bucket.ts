@@ -157,6 +157,16 @@ export class S3Bucket {
    * @returns false when there is none
    */
   async move(from: string, to: string): Promise<boolean> {
+    const isThere = await this.copy(from, to);
+    if (isThere) await this.delete(from);
+    return isThere;
+  }
+
+  /**
+   * Copies an object within the bucket.
+   * @returns false when there is none
+   */
+  async copy(from: string, to: string): Promise<boolean> {
     const object = await this.head(from);
     if (object === null) return false;
     const { sizeBytes, sha256 } = object;
@@ -173,7 +183,6 @@ export class S3Bucket {
         return textOf(String(await this.#body({ method: 'PUT', name: to, query, headers })), 'ETag') ?? '';
       });
     }
-    await this.delete(from);
     return true;
   }
 

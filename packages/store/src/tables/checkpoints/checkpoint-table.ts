@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
-import type { OrderedPageQuery, Page } from '../contract/page.ts';
-import type { Checkpoint, Metrics } from '../contract/records.ts';
-import type { Statements } from '../contract/sql.ts';
-import { metricsText, parseMetrics } from './json-column.ts';
-import { listPage } from './list.ts';
-import { partsOf, rowsOf } from './rows-of.ts';
+import type { OrderedPageQuery, Page } from '../../contract/page.ts';
+import type { Checkpoint, Metrics } from '../../contract/records.ts';
+import type { Statements } from '../../contract/sql.ts';
+import { metricsText, parseMetrics } from '../json-column.ts';
+import { listPage } from '../list.ts';
+import { partsOf, rowsOf } from '../rows-of.ts';
 
 type CheckpointRow = {
   id: string;
@@ -18,7 +18,7 @@ type CheckpointRow = {
 
 /** Directories of checkpoints, of what live jobs and exports read and of how far jobs got, of exports and of imported adapters. */
 export const DIRECTORY_REFERENCES = `
-  select artifact_key as key from checkpoints
+  select artifact_key as key from checkpoints where deleted_at is null
   union all select start_artifact_key from jobs where status in ('queued', 'running')
   union all select reference_artifact_key from jobs where status in ('queued', 'running')
   union all select snapshot_key from jobs where status in ('queued', 'running')

@@ -1,0 +1,179 @@
+import { type Blobs, type CheckpointState, foreignClaim, type Model, type Store } from '@trainyard/store';
+
+import { versionName } from '../contract/model-names.ts';
+import { type KeepPolicy } from './keep-policy.ts';
+import { keepReasons, stepsWithoutOptimizer } from './keep-reasons.ts';
+import { type FactsStore, modelFacts } from './model-facts.ts';
+import { recordSizes, removeOptimizerState } from './checkpoint-sizes.ts';
+
+const HOUR_MS = 3_600_000;
+/** How long a removed checkpoint can be restored. */
+const RESTORABLE_MS = 24 * HOUR_MS;
+/** Default of `maxRestorable`. */
+const MAX_RESTORABLE = 50;
+const MODELS = 100;
+/** Models that were trained since so long are looked at again soon. */
+const RECENT_MS = HOUR_MS / 4;
+
+export type KeeperStore = FactsStore &
+  Pick<
+    Store,
+    | 'blobsId'
+    | 'getModel'
+    | 'listModels'
+    | 'listModelsTrainedSince'
+    | 'listCheckpointStates'
+    | 'setCheckpointSizes'
+    | 'removeCheckpoints'
+    | 'dropOptimizers'
+    | 'forgetRemoved'
+  >;
+
+export interface KeeperOptions {
+  readonly store: KeeperStore;
+  readonly blobs: Blobs;
+  /** Null: nothing is removed. */
+  readonly policy: KeepPolicy | null;
+  /** How long the bin keeps blobs, ms; removed checkpoints stay a day at most. */
+  readonly binMs: number;
+  /** Removed checkpoints of a model that stay so long; of more the oldest go after an hour, so that fast training does not fill the disk. Default 50. */
+  readonly maxRestorable?: number;
+  /** Receives the digest of each version that nothing has any more. */
+  readonly retire: (digest: string) => void;
+  readonly log: (line: string) => void;
+}
+
+/** Removal of the checkpoints that the policy does not keep. Removed ones go to the bin, from which marking them brings them back. */
+export class CheckpointKeeper {
+  readonly #options: KeeperOptions;
+
+  constructor(options: KeeperOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Looks at all models.
+   *
+   * @param shouldStop asked between two models
+   */
+  async round(shouldStop: () => boolean): Promise<void> {
+    if (!(await this.#hasBlobs())) return;
+    for (let after: string | null = null; ;) {
+      const page = await this.#options.store.listModels({ limit: MODELS, after });
+      for (const model of page.items) {
+        if (shouldStop()) return;
+        await this.#attempt(model, async () => {
+          await this.#keep(model);
+          await this.#emptyBin(model, await this.#options.store.listCheckpointStates(model.id));
+        });
+      }
+      after = page.items.at(-1)?.id ?? null;
+      if (!page.hasMore || after === null) return;
+    }
+  }
+
+  /** Looks at models with new checkpoints. The bin stays as it is. */
+  async recentRound(shouldStop: () => boolean): Promise<void> {
+    const { store } = this.#options;
+    const modelIds = await store.listModelsTrainedSince(store.now() - RECENT_MS);
+    if (modelIds.length === 0 || !(await this.#hasBlobs())) return;
+    for (const id of modelIds) {
+      if (shouldStop()) return;
+      const model = await store.getModel(id);
+      if (model !== null) await this.#attempt(model, () => this.#keep(model));
+    }
+  }
+
+  /** Whether the blobs are still those of this database: what another service has adopted is not touched. */
+  async #hasBlobs(): Promise<boolean> {
+    const { store, blobs } = this.#options;
+    return (await foreignClaim(store, blobs)) === null;
+  }
+
+  /** A damaged folder of one model keeps no other from its round. */
+  async #attempt({ entity, project, name }: Model, work: () => Promise<void>): Promise<void> {
+    try {
+      await work();
+    } catch (error) {
+      this.#options.log(`checkpoints of ${entity}/${project}/${name} stay for now: ${(error as Error).message}`);
+    }
+  }
+
+  async #keep(model: Model): Promise<void> {
+    const { store, policy } = this.#options;
+    await this.#measure(await store.listCheckpointStates(model.id));
+    if (policy === null) return;
+    await this.#remove(model, policy);
+    await this.#dropOptimizers(model, policy);
+  }
+
+  async #measure(states: readonly CheckpointState[]): Promise<void> {
+    for (const { directoryKey, sizeBytes, removedAt } of states) {
+      if (directoryKey === null || sizeBytes !== null || removedAt !== null) continue;
+      await recordSizes(this.#options, directoryKey);
+    }
+  }
+
+  async #remove(model: Model, policy: KeepPolicy): Promise<void> {
+    const { store, blobs, retire, log } = this.#options;
+    const states = liveOf(await store.listCheckpointStates(model.id));
+    const reasons = keepReasons(states, policy, await modelFacts(store, model.id, states));
+    const steps = states.filter(({ step }) => reasons.get(step)?.length === 0).map(({ step }) => step);
+    if (steps.length === 0) return;
+    const removed = await store.removeCheckpoints(model.id, steps);
+    for (const digest of removed.digests) retire(digest);
+    const now = store.now();
+    // After a crash in between the directory is an orphan.
+    for (const key of removed.directoryKeys)
+      await blobs
+        .discard({ kind: 'directory', key }, now)
+        .catch((error: unknown) => log(`${key} stays as an orphan: ${String(error)}`));
+    for (const step of removed.steps)
+      log(
+        `removed the checkpoint ${versionName(model, step)} (--keep-checkpoints); ` +
+          '`trainyard checkpoints keep` restores it while it is in the bin',
+      );
+  }
+
+  async #dropOptimizers(model: Model, policy: KeepPolicy): Promise<void> {
+    const { store, blobs, log } = this.#options;
+    const states = liveOf(await store.listCheckpointStates(model.id));
+    const steps = stepsWithoutOptimizer(states, policy);
+    if (steps.length === 0) return;
+    let bytes = 0;
+    for (const key of await store.dropOptimizers(model.id, steps)) {
+      await removeOptimizerState(blobs, key);
+      bytes += states.find(({ directoryKey }) => directoryKey === key)?.optimizerBytes ?? 0;
+      await recordSizes(this.#options, key);
+    }
+    if (bytes === 0) return;
+    const name = `${model.entity}/${model.project}/${model.name}`;
+    log(`removed ${(bytes / 1e6).toFixed(1)} MB of optimizer state of earlier steps of ${name} (--keep-checkpoints)`);
+  }
+
+  async #emptyBin(model: Model, states: readonly CheckpointState[]): Promise<void> {
+    const { store, blobs, binMs, maxRestorable = MAX_RESTORABLE, log } = this.#options;
+    const removed = states.filter(({ removedAt }) => removedAt !== null);
+    const now = store.now();
+    const due = removed.filter(({ removedAt }, index) => {
+      const age = now - (removedAt ?? now);
+      const isCrowded = index < removed.length - maxRestorable;
+      return age >= Math.min(binMs, isCrowded ? HOUR_MS : RESTORABLE_MS);
+    });
+    if (due.length === 0) return;
+    const binned = await blobs.listBin();
+    // The rows first: a crash in between leaves the files to the sweep of the bin.
+    await store.forgetRemoved(due.map(({ id }) => id));
+    const restorable = new Set(removed.filter((state) => !due.includes(state)).map((state) => state.directoryKey));
+    for (const { step, directoryKey } of due) {
+      if (restorable.has(directoryKey)) continue;
+      for (const item of binned)
+        if (item.kind === 'directory' && item.key === directoryKey) await blobs.removeBinned(item);
+      log(`removed the files of the checkpoint ${versionName(model, step)} from the bin`);
+    }
+  }
+}
+
+export function liveOf(states: readonly CheckpointState[]): CheckpointState[] {
+  return states.filter(({ removedAt }) => removedAt === null);
+}

@@ -1,0 +1,42 @@
+import type { Blobs, CheckpointSizes, Store } from '@trainyard/store';
+import { parseFileSums, SUMS_FILE } from '@trainyard/trainer';
+
+const OPTIMIZER_FILE = 'optimizer.safetensors';
+
+/** Measures the files of a checkpoint and records their sizes. */
+export async function recordSizes(
+  { store, blobs }: { store: Pick<Store, 'setCheckpointSizes'>; blobs: Pick<Blobs, 'directoryFiles'> },
+  directoryKey: string,
+): Promise<void> {
+  const sizes = await measureCheckpoint(blobs, directoryKey);
+  if (sizes !== null) await store.setCheckpointSizes(directoryKey, sizes);
+}
+
+/** Sizes of the files of a checkpoint; null when they are gone. */
+async function measureCheckpoint(
+  blobs: Pick<Blobs, 'directoryFiles'>,
+  directoryKey: string,
+): Promise<CheckpointSizes | null> {
+  const files = await blobs.directoryFiles(directoryKey);
+  if (files === null) return null;
+  const sum = (isOptimizer: boolean): number =>
+    files
+      .filter(({ path }) => (path === OPTIMIZER_FILE) === isOptimizer)
+      .reduce((total, { sizeBytes }) => total + sizeBytes, 0);
+  return { sizeBytes: sum(false), optimizerBytes: sum(true) };
+}
+
+/** Removes the optimizer's state of a checkpoint for good, and its line from the list of digests. */
+export async function removeOptimizerState(
+  blobs: Pick<Blobs, 'readDirectoryFile' | 'removeDirectoryFile'>,
+  directoryKey: string,
+): Promise<void> {
+  const bytes = await blobs.readDirectoryFile(directoryKey, SUMS_FILE);
+  await blobs.removeDirectoryFile(directoryKey, OPTIMIZER_FILE, bytes === null ? null : listWithout(bytes));
+}
+
+function listWithout(sums: Uint8Array): { path: string; text: string } {
+  const digests = [...parseFileSums(Buffer.from(sums).toString('utf8'))];
+  const lines = digests.filter(([name]) => name !== OPTIMIZER_FILE).map(([name, digest]) => `${digest}  ${name}\n`);
+  return { path: SUMS_FILE, text: lines.join('') };
+}

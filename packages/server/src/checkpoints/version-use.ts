@@ -1,0 +1,76 @@
+import type { Store } from '@trainyard/store';
+
+import type { ResolvedModel } from '../contract/model-names.ts';
+
+/** How long a step that a request named is kept after it. */
+const NAMED_MS = 24 * 3_600_000;
+/** How long a version is kept after the last sign of a request in flight. */
+const IN_FLIGHT_MS = 180_000;
+const RENEWED_MS = 60_000;
+
+interface Use {
+  readonly modelId: string;
+  readonly step: number;
+  numRequests: number;
+}
+
+/**
+ * Versions that requests of this process use, on record in the database, so that no process removes their checkpoints. A step that a request names is held for a
+ * day; the newest one, which the bare name stands for, while requests for it run.
+ */
+export class VersionUse {
+  readonly #store: Pick<Store, 'holdCheckpoint' | 'now'>;
+  readonly #log: (line: string) => void;
+  readonly #uses = new Map<string, Use>();
+  /** Until when named versions are held, as far as this process wrote it. */
+  readonly #heldUntil = new Map<string, number>();
+  #timer: NodeJS.Timeout | null = null;
+
+  constructor(store: Pick<Store, 'holdCheckpoint' | 'now'>, log: (line: string) => void) {
+    this.#store = store;
+    this.#log = log;
+  }
+
+  /**
+   * Records the use of a version by a request.
+   *
+   * @param onEnd calls back at the end of the request
+   */
+  begin(model: ResolvedModel, isNamed: boolean, onEnd: (act: () => void) => void): void {
+    if (model.kind !== 'checkpoint' || model.directoryKey === null) return;
+    const { modelId, step } = model;
+    const key = `${modelId} ${step}`;
+    if (isNamed) this.#holdNamed(key, modelId, step);
+    const use = this.#uses.get(key) ?? { modelId, step, numRequests: 0 };
+    use.numRequests += 1;
+    this.#uses.set(key, use);
+    this.#timer ??= setInterval(() => this.#renew(), RENEWED_MS).unref();
+    onEnd(() => {
+      use.numRequests -= 1;
+      if (use.numRequests === 0) this.#uses.delete(key);
+      if (this.#uses.size > 0 || this.#timer === null) return;
+      clearInterval(this.#timer);
+      this.#timer = null;
+    });
+  }
+
+  #holdNamed(key: string, modelId: string, step: number): void {
+    const now = this.#store.now();
+    if ((this.#heldUntil.get(key) ?? 0) - now > NAMED_MS / 2) return;
+    for (const [held, until] of this.#heldUntil) if (until <= now) this.#heldUntil.delete(held);
+    this.#heldUntil.set(key, now + NAMED_MS);
+    this.#hold(modelId, step, now + NAMED_MS);
+  }
+
+  #renew(): void {
+    const until = this.#store.now() + IN_FLIGHT_MS;
+    for (const { modelId, step } of this.#uses.values()) this.#hold(modelId, step, until);
+  }
+
+  #hold(modelId: string, step: number, until: number): void {
+    this.#store.holdCheckpoint(modelId, step, until).catch((error: unknown) => {
+      this.#heldUntil.delete(`${modelId} ${step}`);
+      this.#log(`the use of step ${step} of the model ${modelId} was not recorded: ${String(error)}`);
+    });
+  }
+}

@@ -1,0 +1,70 @@
+// Removal of checkpoints by a policy, and its undoing. Each runs inside one transaction.
+import type { MarkedCheckpoints, RemovedCheckpoints } from '../contract/checkpoint-retention.ts';
+import type { Tables } from '../tables/tables.ts';
+
+/** Decides again with what the database says now: a job or a request may have come since the policy looked. */
+export async function removeCheckpoints(
+  tables: Tables,
+  modelId: string,
+  steps: ReadonlySet<number>,
+  now: number,
+): Promise<RemovedCheckpoints> {
+  const model = await tables.models.get(modelId);
+  const live = model === null ? [] : (await tables.retention.list(modelId)).filter((state) => state.removedAt === null);
+  const latest = live.at(-1)?.step ?? 0;
+  const removed = live.filter(
+    ({ step, directoryKey, keptAt, usedUntil, isReferenced }) =>
+      steps.has(step) &&
+      step !== latest &&
+      directoryKey !== null &&
+      keptAt === null &&
+      (usedUntil ?? 0) <= now &&
+      !isReferenced,
+  );
+  const digests: (string | null)[] = [];
+  for (const { id } of removed) {
+    digests.push(await tables.retention.digestOf(id));
+    await tables.retention.remove(id, now);
+  }
+  if (model !== null && removed.length > 0) {
+    const data = { steps: removed.map(({ step }) => step), reason: 'keep_checkpoints' };
+    await tables.feed.add({ type: 'checkpoints_deleted', entityId: model.entityId, modelId, data }, now);
+  }
+  return {
+    steps: removed.map(({ step }) => step),
+    directoryKeys: await tables.checkpoints.unreferenced(removed.map(({ directoryKey }) => directoryKey)),
+    digests: await tables.checkpoints.unusedDigests(digests),
+  };
+}
+
+export async function markCheckpoints(
+  tables: Tables,
+  modelId: string,
+  { steps, isKept }: { steps: ReadonlySet<number>; isKept: boolean },
+  now: number,
+): Promise<MarkedCheckpoints> {
+  const model = await tables.models.get(modelId);
+  const states = model === null ? [] : await tables.retention.list(modelId);
+  const found = states.filter(({ step, removedAt }) => steps.has(step) && (isKept || removedAt === null));
+  for (const { id, keptAt, removedAt } of found)
+    if (removedAt !== null || (keptAt !== null) !== isKept) await tables.retention.mark(id, isKept ? now : null);
+  const marked = new Set(found.map(({ step }) => step));
+  return { steps: [...marked], notFoundSteps: [...steps].filter((step) => !marked.has(step)) };
+}
+
+export async function dropOptimizers(
+  tables: Tables,
+  modelId: string,
+  steps: ReadonlySet<number>,
+  now: number,
+): Promise<string[]> {
+  const states = await tables.retention.list(modelId);
+  const keys = new Set(states.filter(({ step }) => steps.has(step)).map(({ directoryKey }) => directoryKey));
+  const dropped: string[] = [];
+  for (const key of keys) {
+    if (key === null || (await tables.retention.isStartOfLiveJob(key))) continue;
+    await tables.retention.dropOptimizer(key, now);
+    dropped.push(key);
+  }
+  return dropped;
+}

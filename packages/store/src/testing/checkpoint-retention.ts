@@ -1,0 +1,111 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { Store } from '../contract/store.ts';
+import { addJob, addModel, claim, type MakeHarness, ManualClock, type StoreHarness, train } from './harness.ts';
+
+export function checkpointRetentionSuite(makeHarness: MakeHarness): void {
+  describe('which checkpoints are kept', () => {
+    let harness: StoreHarness;
+    let store: Store;
+    let clock: ManualClock;
+    beforeEach(async () => {
+      harness = await makeHarness();
+      clock = new ManualClock();
+      store = await harness.open({ clock: clock.read });
+    });
+    afterEach(() => harness.destroy());
+
+    const stepsOf = async (modelId: string) => (await store.listCheckpoints({ modelId })).items.map(({ step }) => step);
+    const modelWith = async (numSteps: number) => {
+      const { id } = await addModel(store);
+      for (let step = 1; step <= numSteps; step++) await train(store, id, `checkpoints/${step}`, { step });
+      return id;
+    };
+
+    it('a removed step is gone everywhere, keeps its row, and is back as it was when it is marked', async () => {
+      const id = await modelWith(3);
+      const before = await store.getCheckpoint(id, 1);
+      expect(await store.removeCheckpoints(id, [1, 2, 7])).toEqual({
+        steps: [1, 2],
+        directoryKeys: ['checkpoints/1', 'checkpoints/2'],
+        digests: ['digest of checkpoints/1', 'digest of checkpoints/2'],
+      });
+      expect(await stepsOf(id)).toEqual([0, 3]);
+      expect(await store.getCheckpoint(id, 1)).toBeNull();
+      expect(await store.isNamed('checkpoints/1')).toBe(false);
+      expect((await store.listReferencedKeys()).directoryKeys).toEqual(['checkpoints/3']);
+      expect((await store.listFeed({})).at(-1)).toMatchObject({
+        type: 'checkpoints_deleted',
+        data: { steps: [1, 2], reason: 'keep_checkpoints' },
+      });
+
+      expect(await store.markCheckpoints(id, [1, 9], true)).toEqual({ steps: [1], notFoundSteps: [9] });
+      expect(await store.getCheckpoint(id, 1)).toEqual(before);
+      expect(await store.isNamed('checkpoints/1')).toBe(true);
+
+      const [removed] = (await store.listCheckpointStates(id)).filter(({ removedAt }) => removedAt !== null);
+      expect(removed).toMatchObject({ step: 2, directoryKey: 'checkpoints/2', removedAt: clock.nowMs });
+      await store.forgetRemoved([removed!.id]);
+      expect(await store.markCheckpoints(id, [2], true)).toEqual({ steps: [], notFoundSteps: [2] });
+    });
+
+    it('nothing is removed that is the newest, marked, requested, or read by a job, an export or another model', async () => {
+      const id = await modelWith(8);
+      await store.markCheckpoints(id, [1], true);
+      await store.holdCheckpoint(id, 2, clock.nowMs + 1);
+      await store.createExport({ modelId: id, step: 3, format: 'peft', dtype: 'f32' });
+      const { entityId } = (await store.getModel(id))!;
+      const other = {
+        entityId,
+        project: 'demo',
+        name: 'other',
+        baseModel: 'base',
+        lora: (await store.getModel(id))!.lora,
+      };
+      await store.createModel({
+        ...other,
+        warmStart: { kind: 'checkpoint', modelId: id, step: 4, source: 'local/demo/agent:step4' },
+      });
+      await store.enqueueJob({ modelId: id, kind: 'rl', config: {}, dataKey: 'groups/r', referenceStep: 5 });
+      expect((await store.removeCheckpoints(id, [0, 1, 2, 3, 4, 5, 6, 7, 8])).steps).toEqual([6, 7]);
+
+      // The holds end with their causes.
+      await store.markCheckpoints(id, [1], false);
+      clock.advance(2);
+      expect((await store.removeCheckpoints(id, [1, 2])).steps).toEqual([1, 2]);
+    });
+
+    it('a hold only grows', async () => {
+      const id = await modelWith(2);
+      await store.holdCheckpoint(id, 1, clock.nowMs + 10);
+      await store.holdCheckpoint(id, 1, clock.nowMs + 5);
+      expect((await store.listCheckpointStates(id))[1]).toMatchObject({ usedUntil: clock.nowMs + 10 });
+    });
+
+    it('the optimizer state of a step goes unless a live job starts from it', async () => {
+      const id = await modelWith(2);
+      await addJob(store, id);
+      const job = await claim(store);
+      expect(job.start).toMatchObject({ step: 2 });
+      expect(await store.dropOptimizers(id, [0, 1, 2])).toEqual(['checkpoints/1']);
+      expect(await store.isOptimizerDropped('checkpoints/1')).toBe(true);
+      expect(await store.isOptimizerDropped('checkpoints/2')).toBe(false);
+    });
+
+    it('sizes are summed once for each directory', async () => {
+      const id = await modelWith(1);
+      await train(store, id, null); // shares the directory of step 1
+      await train(store, id, 'checkpoints/3');
+      await store.setCheckpointSizes('checkpoints/1', { sizeBytes: 2_000_000_000, optimizerBytes: 3_000_000_000 });
+      await store.markCheckpoints(id, [1], true);
+      expect(await store.sumCheckpoints()).toEqual({
+        numCheckpoints: 4,
+        numMarked: 1,
+        numUnmeasured: 1,
+        sizeBytes: 2_000_000_000,
+        optimizerBytes: 3_000_000_000,
+      });
+      expect(await store.listModelsTrainedSince(clock.nowMs)).toEqual([id]);
+      expect(await store.listModelsTrainedSince(clock.nowMs + 1)).toEqual([]);
+    });
+  });
+}
