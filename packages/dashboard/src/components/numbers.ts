@@ -14,6 +14,11 @@ export function formatValue(value: number): string {
   return Number.isInteger(value) ? COUNT.format(value) : String(Number(value.toPrecision(4)));
 }
 
+/** `40.8 MB` */
+export function formatMegabytes(bytes: number): string {
+  return `${new Intl.NumberFormat('en', { minimumFractionDigits: 1, maximumFractionDigits: 1 }).format(bytes / 1e6)} MB`;
+}
+
 /** `45 s`, `3 min 20 s`, `2 h 5 min`, `3 d 4 h` */
 export function formatDuration(seconds: number): string {
   const whole = Math.max(0, Math.round(seconds));

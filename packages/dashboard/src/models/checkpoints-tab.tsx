@@ -10,7 +10,7 @@ import { ConfirmButton } from '../components/actions/confirm-button.tsx';
 import { Fault, faultText } from '../components/fault.tsx';
 import { type LongColumn, LongTable } from '../components/long-table.tsx';
 import { Menu, MenuItem } from '../components/actions/menu.tsx';
-import { formatValue } from '../components/numbers.ts';
+import { formatMegabytes, formatValue } from '../components/numbers.ts';
 import { useToast } from '../components/actions/toasts.tsx';
 import { ExportTable } from './export-table.tsx';
 
@@ -34,9 +34,10 @@ export function CheckpointsTab({ model }: { model: ModelDetailsObject }) {
         rows={checkpoints}
         keyOf={({ step }) => step}
         rowHeight={42}
-        minWidth={420 + 90 * (names === '' ? 0 : names.split(' ').length)}
+        minWidth={520 + 90 * (names === '' ? 0 : names.split(' ').length)}
         onEnd={more}
       />
+      <CheckpointSizes checkpoints={checkpoints} isWhole={!list.hasNextPage} />
       <ExportTable modelId={model.id} />
     </>
   );
@@ -65,12 +66,41 @@ function columnsOf(model: ModelDetailsObject, names: readonly string[]): LongCol
       },
     })),
     {
+      name: 'Size',
+      width: '100px',
+      isNumber: true,
+      cell: (checkpoint) => <CheckpointSize checkpoint={checkpoint} />,
+    },
+    {
       name: 'Actions',
       isNameHidden: true,
       width: '270px',
       cell: ({ step }) => <CheckpointActions model={model} step={step} />,
     },
   ];
+}
+
+function CheckpointSize({ checkpoint: { size_bytes, optimizer_bytes, kept_for } }: { checkpoint: CheckpointObject }) {
+  if (size_bytes === null) return <>–</>;
+  const optimizer = optimizer_bytes ?? 0;
+  const parts = optimizer === 0 ? 'without optimizer state' : `${formatMegabytes(optimizer)} of it optimizer state`;
+  const reasons =
+    kept_for === null ? '' : `, ${kept_for.length === 0 ? 'removed soon' : `kept for: ${kept_for.join(', ')}`}`;
+  return <span title={parts + reasons}>{formatMegabytes(size_bytes + optimizer)}</span>;
+}
+
+/** Sum of the sizes that are listed. */
+function CheckpointSizes({ checkpoints, isWhole }: { checkpoints: readonly CheckpointObject[]; isWhole: boolean }) {
+  const sum = (key: 'size_bytes' | 'optimizer_bytes'): number =>
+    checkpoints.reduce((total, checkpoint) => total + (checkpoint[key] ?? 0), 0);
+  const total = sum('size_bytes') + sum('optimizer_bytes');
+  if (total === 0) return null;
+  return (
+    <p className="soft">
+      {isWhole ? 'All checkpoints' : `The newest ${checkpoints.length} checkpoints`}: {formatMegabytes(total)},{' '}
+      {formatMegabytes(sum('optimizer_bytes'))} of it optimizer state
+    </p>
+  );
 }
 
 function CheckpointActions({ model, step }: { model: ModelDetailsObject; step: number }) {

@@ -1,5 +1,6 @@
 import type { BlobLocation } from '../contract/blobs.ts';
 import type { StoreLocation } from '../contract/store-location.ts';
+import { checkpointFindings } from './checkpoint-findings.ts';
 import { blobFindings } from './blob-findings.ts';
 import type { Finding } from './finding.ts';
 import { orphanFindings } from './orphan-findings.ts';
@@ -24,13 +25,15 @@ export async function* clusterFindings(parts: ClusterParts): AsyncGenerator<Find
   const { database, blobs } = parts;
   if (database.kind === 'sqlite') {
     yield* blobFindings(blobs);
-    return yield* orphanFindings(database, blobs);
+    yield* orphanFindings(database, blobs);
+    return yield* checkpointFindings(database);
   }
   // Its client is loaded by those who have such a database.
   const { postgresFindings } = await import('./postgres-findings.ts');
   yield* untilLost(postgresFindings(database.url));
   yield* blobFindings(blobs);
   yield* untilLost(orphanFindings(database, blobs));
+  yield* untilLost(checkpointFindings(database));
   const { memberFindings } = await import('./member-findings.ts');
   yield* untilLost(memberFindings(database.url, parts));
 }
