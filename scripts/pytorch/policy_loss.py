@@ -34,20 +34,29 @@ def credit(groups, trained_tokens, config):
     tokens = {key: trained_tokens[key[0]][key[1]] for key in advantages}
     total = sum(tokens.values())
     aggregation = config.get("loss_aggregation", "normalized_trajectory")
+    # The policy term is a mean over what rewards train; the other terms are means over everything.
+    rewarded_groups = {key[0] for key in learning}
     if aggregation != "normalized_trajectory":
         length = config.get("loss_aggregation_length", 1024)
-        share = {
-            "trajectory": lambda key: 1 / (len(sampled) * tokens[key]),
-            "token": lambda key: 1 / sum(sampled.values()),
-            "constant": lambda key: 1 / (len(sampled) * length),
-        }[aggregation]
-        return {key: (advantages[key], total * share(key)) for key in tokens}
-    weights = {key: 1 / (count + 1e-6) for key, count in tokens.items()}
-    mean_weight = sum(weights[key] * tokens[key] for key in tokens) / total
-    weights = {key: weight / mean_weight for key, weight in weights.items()}
-    scale = sum(abs(advantages[key]) * weights[key] * tokens[key] for key in learning)
-    scale /= sum(weights[key] * tokens[key] for key in learning)
-    return {key: (advantages[key] / scale, weights[key]) for key in tokens}
+
+        def share(key, sampled):
+            return {
+                "trajectory": lambda: 1 / (len(sampled) * tokens[key]),
+                "token": lambda: 1 / sum(sampled.values()),
+                "constant": lambda: 1 / (len(sampled) * length),
+            }[aggregation]()
+
+        own = {key: count for key, count in sampled.items() if key[0] in rewarded_groups}
+        return {
+            key: (advantages[key] * (share(key, own) / share(key, sampled) if own else 1), total * share(key, sampled))
+            for key in tokens
+        }
+    scale = sum(abs(advantages[key]) for key in learning) / len(learning)
+    weight = {key: 1 / (count + 1e-6) for key, count in tokens.items()}
+    mean_weight = sum(weight[key] * tokens[key] for key in tokens) / total
+    return {
+        key: (advantages[key] / scale * len(tokens) / len(learning), weight[key] / mean_weight) for key in tokens
+    }
 
 
 def row_loss(new, old, reference, advantages, weights, histories, config):

@@ -41,12 +41,16 @@ export const GROUPS: readonly (readonly Rollout[])[] = [
   ]),
 ];
 
+/** The aggregation of ART. */
+const ART = { loss_aggregation: 'normalized_trajectory' } as const;
+
 /** Settings that differ most, each biting on some tokens or histories; under the names of `experimental_config`. */
 export const CASES: Readonly<Record<string, WireTrainingConfig>> = {
-  cispo: { learning_rate: 5e-3 },
-  ppo: { learning_rate: 5e-3, ppo: true, epsilon: 0.2, advantage_balance: -0.5 },
+  cispo: { learning_rate: 5e-3, ...ART },
+  ppo: { learning_rate: 5e-3, ...ART, ppo: true, epsilon: 0.2, advantage_balance: -0.5 },
   'sequence level and tau': {
     learning_rate: 5e-3,
+    ...ART,
     ppo: true,
     epsilon: 0.08,
     importance_sampling_level: 'sequence',
@@ -54,6 +58,7 @@ export const CASES: Readonly<Record<string, WireTrainingConfig>> = {
   },
   'cap and mask': {
     learning_rate: 5e-3,
+    ...ART,
     epsilon: 0.15,
     epsilon_high: 0.5,
     importance_sampling_level: 'geometric_average',
@@ -63,12 +68,14 @@ export const CASES: Readonly<Record<string, WireTrainingConfig>> = {
   },
   'average level and KL penalty': {
     learning_rate: 5e-3,
+    ...ART,
     ppo: true,
     epsilon: 0.1,
     epsilon_high: 0.2,
     importance_sampling_level: 'average',
     kl_penalty_coef: 0.2,
   },
+  'KL penalty by token': { learning_rate: 5e-3, kl_penalty_coef: 0.2, loss_aggregation: 'token' },
   'recomputed and truncated': {
     learning_rate: 5e-3,
     precalculate_logprobs: true,

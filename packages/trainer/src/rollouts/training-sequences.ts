@@ -226,9 +226,11 @@ function credited(candidates: readonly Candidate[], config: TrainingConfig): Ste
   const advantages = scaledAdvantages(inputs, config);
   if (advantages === null) return null;
   const weights = trajectoryWeights(inputs);
-  return flat.map(({ candidate: { groupIndex, trajectoryIndex }, sequence }, i) => ({
+  return flat.map(({ candidate: { groupIndex, trajectoryIndex, advantage }, sequence }, i) => ({
     ...sequence,
     advantage: advantages[i]!,
+    // Decided before `advantageBalance`. A shared sample may have the advantage of another trajectory.
+    isRewarded: advantage !== 0 || sequence.advantage !== 0,
     weight: weights![i]!,
     numTokens: inputs[i]!.numTokens,
     numTrajectoryTokens: inputs[i]!.numTrajectoryTokens,

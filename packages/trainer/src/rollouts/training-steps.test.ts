@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { resolveTrainingConfig, type LossAggregation } from '../config/training-config.ts';
+import { resolveTrainingConfig, type LossAggregation, type TrainingConfigInput } from '../config/training-config.ts';
 import type { LossInput } from '../objectives/loss-input.ts';
 import { rowLoss } from '../objectives/policy-loss.ts';
 import { answer, byteTemplate, group } from '../testing/chat-groups.ts';
@@ -22,6 +22,7 @@ function sequence(groupIndex: number, trajectoryIndex: number, numTokens: number
     weight: 1,
     numTokens,
     numTrajectoryTokens: numTokens,
+    isRewarded: true,
   };
 }
 
@@ -191,3 +192,109 @@ function isOfGroup(advantage: number, rewards: readonly number[]): boolean {
   const deviation = Math.sqrt(mean(rewards.map((reward) => (reward - centre) ** 2))) + 1e-6;
   return rewards.some((reward) => Math.abs((reward - centre) / deviation - advantage) < 1e-9);
 }
+
+describe('terms besides the rewards', () => {
+  const learning = () => [
+    group(answer(1, 'yes'), answer(0.5, 'perhaps'), answer(0, 'no, never')),
+    group(answer(0, 'left'), answer(2, 'right')),
+  ];
+  const equal = () => group(answer(1, 'a long answer of equal reward'), answer(1, 'short'), answer(1, 'third'));
+
+  /** The factor of each rewarded token's loss in its gradient step, summed by the token's trajectory; a record for each step. */
+  async function policyCoefficients(groups: readonly TrajectoryGroup[], input: TrainingConfigInput) {
+    const config = resolveTrainingConfig(input);
+    const { signal } = new AbortController();
+    const { sequences, ...sizes } = await trainingSequences(groups, { template: byteTemplate, config, signal });
+    return trainingSteps(sequences, { ...sizes, config, seed: 1 }).map(({ rows, numTokens }) => {
+      const coefficients: Record<string, number> = {};
+      for (const { row, weights, advantages, histories, members } of rows)
+        row.targets.forEach((_, i) => {
+          const { groupIndex, trajectoryIndex, advantage } = members[histories[i]!]!;
+          expect(advantage).toBe(advantages[i]);
+          const key = `${groupIndex} ${trajectoryIndex}`;
+          coefficients[key] = (coefficients[key] ?? 0) + (weights[i]! * advantages[i]!) / numTokens;
+        });
+      return coefficients;
+    });
+  }
+
+  const WAYS = [
+    { lossAggregation: 'normalized_trajectory' },
+    { lossAggregation: 'trajectory' },
+    { lossAggregation: 'token' },
+    { lossAggregation: 'constant', lossAggregationLength: 16 },
+    { stepPerRow: true, lossAggregation: 'normalized_trajectory' },
+  ] as const;
+  const TERMS = [{ klPenaltyCoef: 0.1 }, { entropyCoef: 0.1 }, { kimiK2Tau: 0.1 }] as const;
+
+  it.each(WAYS.flatMap((way) => TERMS.map((term) => [way, term] as const)))(
+    'leave the policy term as it is without them: %o with %o',
+    async (way, term) => {
+      const [alone, ...noMore] = await policyCoefficients(learning(), way);
+      const [beside, ...neither] = await policyCoefficients([...learning(), equal()], { ...way, ...term });
+      expect([noMore, neither]).toEqual([[], []]);
+      const trained = Object.entries(alone!).filter(([, coefficient]) => coefficient !== 0);
+      expect(trained).toHaveLength(4);
+      for (const [key, coefficient] of trained) expect(beside![key]! / coefficient).toBeCloseTo(1, 6);
+      for (const key of ['0 1', '2 0', '2 1', '2 2']) expect(beside![key]).toBe(0);
+    },
+  );
+
+  it.each(WAYS.slice(0, 4).flatMap((way) => [null, 3].map((gradientSteps) => ({ ...way, gradientSteps }))))(
+    'leave it in the gradient steps that it has without them: %o',
+    async (input) => {
+      const alike = Array.from({ length: 12 }, equal);
+      const unlike = Array.from({ length: 9 }, learning).flat();
+      const groups = [...unlike, ...alike];
+      const alone = await policyCoefficients(unlike, input);
+      const beside = await policyCoefficients(groups, { ...input, entropyCoef: 0.01 });
+      expect(beside).toHaveLength(3);
+      expect(alone).toHaveLength(3);
+      for (const [step, coefficients] of alone.entries()) {
+        for (const [key, coefficient] of Object.entries(coefficients))
+          expect(beside[step]![key]! / (coefficient || 1)).toBeCloseTo(coefficient && 1, 6);
+        expect(Object.keys(beside[step]!).length).toBeGreaterThan(Object.keys(coefficients).length);
+      }
+    },
+  );
+
+  it('leave the policy term of each row its own denominator when rows are the steps', async () => {
+    const question = (index: number) => `question ${index}`;
+    const differing = Array.from({ length: 8 }, (_, index) =>
+      group(answer(1, 'yes', question(index)), answer(0, 'never ever', question(index))),
+    );
+    const mixed = differing.flatMap((one) => [one, equal()]);
+    const [whole, ...none] = await policyCoefficients(differing, { stepPerRow: true });
+    expect(none).toEqual([]);
+    const rows = await policyCoefficients(mixed, { stepPerRow: true, packedSequenceLength: 100, klPenaltyCoef: 0.1 });
+    expect(rows.length).toBeGreaterThan(3);
+    const [lengthOfYes, lengthOfNever] = ['yes.'.length, 'never ever.'.length];
+    let numCompared = 0;
+    for (const row of rows) {
+      const rewarded = Object.entries(row).filter(([, coefficient]) => coefficient !== 0);
+      const numTokens = rewarded.reduce((sum, [key]) => sum + (key.endsWith(' 0') ? lengthOfYes : lengthOfNever), 0);
+      for (const [key, coefficient] of rewarded) {
+        const [groupIndex, trajectoryIndex] = key.split(' ').map(Number);
+        const alone = whole![`${groupIndex! / 2} ${trajectoryIndex}`]!;
+        expect(coefficient / ((alone * 8 * (lengthOfYes + lengthOfNever)) / numTokens)).toBeCloseTo(1, 6);
+        numCompared++;
+      }
+    }
+    expect(numCompared).toBe(16);
+    expect(rows.some((row) => new Set(Object.values(row).map((value) => value === 0)).size === 2)).toBe(true);
+  });
+
+  it('are means over all that is trained', async () => {
+    const weights = async (groups: readonly TrajectoryGroup[]) => {
+      const config = resolveTrainingConfig({ klPenaltyCoef: 0.1, lossAggregation: 'normalized_trajectory' });
+      const { signal } = new AbortController();
+      const { sequences, ...sizes } = await trainingSequences(groups, { template: byteTemplate, config, signal });
+      const [step] = trainingSteps(sequences, { ...sizes, config, seed: 1 });
+      return (
+        step!.rows.flatMap((row) => [...row.weights]).reduce((total, weight) => total + weight, 0) / step!.numTokens
+      );
+    };
+    expect(await weights([...learning(), equal()])).toBeCloseTo(1, 9);
+    expect(await weights([equal()])).toBeCloseTo(1, 9);
+  });
+});

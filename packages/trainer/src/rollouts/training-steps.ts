@@ -10,6 +10,8 @@ export interface StepSequence extends CreditedSequence {
   readonly numTokens: number;
   /** Trained tokens in all histories of its trajectory, those that were dropped for their length included. */
   readonly numTrajectoryTokens: number;
+  /** Whether its trajectory has an advantage. False: only terms of the loss besides the rewards train it. */
+  readonly isRewarded: boolean;
 }
 
 /** The size of a group as sampled: including trajectories that have an advantage of 0 and are not trained. */
@@ -52,7 +54,8 @@ export function numStepsFor(
 /**
  * Deals whole groups to gradient steps and packs each step's histories into rows. With `stepPerRow` the rows of the whole job are the steps.
  *
- * Groups are shuffled, and each goes to the step that has the fewest trajectories so far.
+ * Groups are shuffled, and each goes to the step that has the fewest trajectories so far. Groups that rewards train are dealt first: a job's
+ * policy term is in the same steps with and without the groups that only other terms train.
  *
  * @param sequences In order of their groups, none longer than `maxTokens`.
  * @param groupSizes By index of the group; of every group that `sequences` has.
@@ -63,28 +66,93 @@ export function trainingSteps(
   parts: { groupSizes: ReadonlyMap<number, GroupSize>; maxTokens: number; config: StepConfig; seed: number },
 ): TrainingStep[] {
   const { groupSizes, maxTokens, config, seed } = parts;
-  if (config.stepPerRow) return packRows(sequences, maxTokens, seed).map((row) => stepOf([row], row));
-  const groups = [...Map.groupBy(sequences, ({ groupIndex }) => groupIndex).values()].map((members) => ({
-    members,
-    numTrajectories: countTrajectories(members),
-  }));
-  const numTrajectories = groups.reduce((total, group) => total + group.numTrajectories, 0);
-  const numSteps = numStepsFor(config, { numGroups: groups.length, numTrajectories });
-  const steps = Array.from({ length: numSteps }, () => ({ members: [] as StepSequence[], numTrajectories: 0 }));
-  for (const group of shuffled(groups, seededRandom(seed))) {
-    const smallest = steps.reduce((least, step) => (step.numTrajectories < least.numTrajectories ? step : least));
-    smallest.members.push(...group.members);
-    smallest.numTrajectories += group.numTrajectories;
-  }
-  return steps.map((step, index) => {
-    const weights = stepWeights(step.members, sizeOf(step.members, groupSizes), config);
-    const weighted = step.members.map((member, i) => ({ ...member, weight: weights[i]! }));
+  if (config.stepPerRow) return rowSteps(sequences, parts);
+  return dealtGroups(sequences, config, seed).map((members, index) => {
+    const weights = stepWeights(members, sizeOf(members, groupSizes), config);
+    const factor = policyFactor(members, weights, groupSizes, config);
+    const weighted = members.map((member, i) => ({
+      ...member,
+      weight: weights[i]!,
+      advantage: factor * member.advantage,
+    }));
     return stepOf(packRows(weighted, maxTokens, seed + index), {
-      numTrajectories: step.numTrajectories,
+      numTrajectories: countTrajectories(members),
       numHistories: weighted.length,
     });
   });
 }
+
+/** The histories of each gradient step. */
+function dealtGroups(sequences: readonly StepSequence[], config: StepConfig, seed: number): StepSequence[][] {
+  const groups = [...Map.groupBy(sequences, ({ groupIndex }) => groupIndex).values()];
+  const [learning, others] = [groups.filter(isLearning), groups.filter((members) => !isLearning(members))];
+  // A number that the job asks for counts all groups. The default counts those that rewards train, if there are any.
+  const counted = config.gradientSteps === null && learning.length > 0 ? learning.map(rewardedOf) : groups;
+  const numSteps = numStepsFor(config, {
+    numGroups: counted.length,
+    numTrajectories: totalOf(counted, countTrajectories),
+  });
+  const steps = Array.from({ length: numSteps }, () => ({ members: [] as StepSequence[], numTrajectories: 0 }));
+  const deal = (dealt: readonly StepSequence[][], sizeOfGroup: (members: readonly StepSequence[]) => number): void => {
+    for (const step of steps) step.numTrajectories = sizeOfGroup(step.members);
+    for (const group of shuffled(dealt, seededRandom(seed))) {
+      const smallest = steps.reduce((least, step) => (step.numTrajectories < least.numTrajectories ? step : least));
+      smallest.members.push(...group);
+      smallest.numTrajectories += sizeOfGroup(group);
+    }
+  };
+  deal(learning, (members) => countTrajectories(rewardedOf(members)));
+  deal(others, countTrajectories);
+  return steps.map(({ members }) => members);
+}
+
+const isLearning = (members: readonly StepSequence[]): boolean => members.some(({ isRewarded }) => isRewarded);
+
+/** Every row a step of its own, with the weights of the job. The policy term has its own denominators here, too. */
+function rowSteps(
+  sequences: readonly StepSequence[],
+  { maxTokens, seed }: Pick<Parameters<typeof trainingSteps>[1], 'maxTokens' | 'seed'>,
+): TrainingStep[] {
+  const rows = packRows(sequences, maxTokens, seed);
+  const rewarded = rewardedOf(sequences);
+  if (rewarded.length === sequences.length || rewarded.length === 0) return rows.map((row) => stepOf([row], row));
+  const weightFactor = trajectoryWeights(rewarded)![0]! / rewarded[0]!.weight;
+  return rows.map((row) => {
+    const numRewarded = totalOf(rewardedOf(row.members as readonly StepSequence[]), numTokensOf);
+    if (numRewarded === 0) return stepOf([row], row);
+    const factor = (weightFactor * row.row.targets.length) / numRewarded;
+    const members = row.members.map((member) => ({ ...member, advantage: factor * member.advantage }));
+    return stepOf([{ ...row, members, advantages: row.advantages.map((advantage) => factor * advantage) }], row);
+  });
+}
+
+/**
+ * The factor of the advantages of a step. The policy term is a mean over the histories that rewards train, as in a job without other terms:
+ * the histories that only these terms train would enlarge its denominator. The other terms are means over all histories.
+ *
+ * @param weights of all members
+ * @returns 1 if all histories are rewarded, or none
+ */
+function policyFactor(
+  members: readonly StepSequence[],
+  weights: readonly number[],
+  groupSizes: ReadonlyMap<number, GroupSize>,
+  config: StepConfig,
+): number {
+  const rewarded = rewardedOf(members);
+  if (rewarded.length === members.length || rewarded.length === 0) return 1;
+  // The two weights of one history have the same ratio as those of any other.
+  const own = stepWeights(rewarded, sizeOf(rewarded, groupSizes), config)[0]! / totalOf(rewarded, numTokensOf);
+  return own / (weights[members.indexOf(rewarded[0]!)]! / totalOf(members, numTokensOf));
+}
+
+const rewardedOf = (members: readonly StepSequence[]): readonly StepSequence[] =>
+  members.filter(({ isRewarded }) => isRewarded);
+
+const numTokensOf = ({ numTokens }: StepSequence): number => numTokens;
+
+const totalOf = <Item>(items: readonly Item[], valueOf: (item: Item) => number): number =>
+  items.reduce((total, item) => total + valueOf(item), 0);
 
 /**
  * The weight of each trained token of a history, such that Σ weight · loss / N over the step's N trained tokens is, with T_i the tokens of
