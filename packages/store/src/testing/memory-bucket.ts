@@ -52,8 +52,16 @@ export class MemoryBucket {
       void response.writeHead(status, headers).end(content);
     const sha256 = request.headers['x-amz-meta-sha256'] as string | undefined;
     const upload = this.#uploads.get(query.get('uploadId') ?? '');
+    const source = request.headers['x-amz-copy-source'] as string | undefined;
+    const copied = (from: string): void => {
+      const object = this.objects.get(decodeURIComponent(from).split('/').slice(2).join('/'));
+      if (object === undefined) return end(404);
+      this.objects.set(name, object);
+      return end(200, {}, `<CopyObjectResult><ETag>${etagOf(object.bytes)}</ETag></CopyObjectResult>`);
+    };
     switch (request.method) {
       case 'PUT':
+        if (source !== undefined) return copied(source);
         if (upload !== undefined) upload.parts.set(Number(query.get('partNumber')), body);
         else if (request.headers['if-none-match'] === '*' && this.objects.has(name)) return end(412);
         else this.objects.set(name, { bytes: body, sha256 });
