@@ -174,6 +174,6 @@ export class CheckpointKeeper {
   }
 }
 
-export function liveOf(states: readonly CheckpointState[]): CheckpointState[] {
+function liveOf(states: readonly CheckpointState[]): CheckpointState[] {
   return states.filter(({ removedAt }) => removedAt === null);
 }
