@@ -193,7 +193,7 @@ test('a backup made beside the service, and the moved database, serve the same t
 
 test('a service that has other blobs than the database, or finds no database, says so in a line and ends', async () => {
   const other = smallService({ dataDirectory: join(folder, 'other'), environment });
-  await expect(other).rejects.toThrow(/the blobs in .*other\/blobs are not those of this database/);
+  await expect(other).rejects.toThrow(/The blobs in .*other\/blobs are not those of this database/);
   const run = (url: string) =>
     spawnSync(process.execPath, ['--conditions=@trainyard/source', MAIN, 'serve', '--data-dir', join(folder, 'none')], {
       encoding: 'utf8',
