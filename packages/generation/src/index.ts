@@ -1,6 +1,6 @@
 export { BackendTokens } from './backend-tokens.ts';
 export type { ConstraintSpec, TokenMatcher, WhitespaceOption } from '@trainyard/constraints';
-export { needsPythonValues } from '@trainyard/tokenizer';
+export { needsPythonValues, parsePythonValues, readPythonArguments } from '@trainyard/tokenizer';
 export type { ParsedReply, ReplyDelta, ToolCallDelta, ToolDescription } from '@trainyard/tokenizer';
 export { DEFAULT_CHAT_PROMPT, DEFAULT_GENERATE } from './contract/generate-request.ts';
 export type {

@@ -7,6 +7,7 @@ export { TraceWriter } from './history/trace-writer.ts';
 export { isKept, KeptTokensWriter, lowerBound, readKeptTokens } from './history/kept-tokens.ts';
 export { splitterPatterns } from './encoding/splitters.ts';
 export type { StreamDecoder } from './encoding/stream-decoder.ts';
+export { readPythonArguments } from './contract/arguments-text.ts';
 export { needsPythonValues, parsePythonValues } from './contract/python-values.ts';
 export type { ContentFormat, ContentPart, TemplateMessage } from './contract/template-message.ts';
 export { Tokenizer, type TokenizerOptions } from './encoding/tokenizer.ts';

@@ -16,8 +16,13 @@ beforeAll(async () => {
 });
 afterAll(() => service.close());
 
+/** Writes all that a template is given. */
+const TEMPLATE =
+  "{% for m in messages %}{{ m | tojson }}{{ m.role == 'developer' }}{% endfor %}{{ tools | tojson }}{{ v | tojson if v }}{{ documents | tojson if documents }}{{ enable_thinking }}";
+
 /** Values that `JSON.parse` reads otherwise than Python. */
 const WRITTEN = '{"b":1.0,"10":12345678901234567890,"2":{"y":1e3,"1":[-0.0,0.5,1e-7,1E+23]}}';
+const WHOLE = `"chat_template":${JSON.stringify(TEMPLATE)}`;
 const tools = (parameters: string) => `[{"type":"function","function":{"name":"f","parameters":${parameters}}}]`;
 const messages = (args: string) =>
   `{"role":"user","content":"x"},{"role":"assistant","content":"t","tool_calls":[{"id":"1","type":"function","function":{"name":"f","arguments":${args}}}]},{"role":"tool","tool_call_id":"1","content":"1"}`;
@@ -51,9 +56,17 @@ async function storedHistory(history: string) {
 
 /** The prompt of the only choice, as a trainer renders it. */
 async function trainedPrompt(history: string): Promise<number[]> {
-  const { items, tools: given } = await storedHistory(history);
+  return renderedPrompt(await storedHistory(history));
+}
+
+async function renderedPrompt({
+  items,
+  tools: given,
+  templateVariables = {},
+}: Awaited<ReturnType<typeof storedHistory>>): Promise<number[]> {
   const chat = { ...service.inference.lastRequest.prompt, toolsText: null, templateVariablesText: null };
-  const input = { ...chat, tools: given, messages: items.slice(0, -1).map(({ message }) => message) };
+  const sent = items.slice(0, -1).map(({ message }) => message);
+  const input = { ...chat, tools: given, templateVariables, messages: sent };
   return service.inference.model.codec.tokenize(input as never, AbortSignal.timeout(10_000));
 }
 
@@ -61,7 +74,57 @@ describe('the prompt of a trajectory is that of the chat', () => {
   test('with tools', async () => {
     const sampled = await sampledPrompt(`"messages":[{"role":"user","content":"x"}],"tools":${tools(WRITTEN)}`);
     const history = `"messages_and_choices":[{"role":"user","content":"x"},${CHOICE}],"tools":${tools(WRITTEN)}`;
+    expect(service.inference.model.tokenizer.decode(sampled)).toContain('"b": 1.0, "10": 12345678901234567890');
     expect(await trainedPrompt(history)).toEqual(sampled);
+    const call = `{"request":{"messages":[{"role":"user","content":"x"}],"tools":${tools(WRITTEN)}},"response":{"choices":[${CHOICE}]}}`;
+    expect(await trainedPrompt(`"exchanges":{"chat_completions":[${call}]}`)).toEqual(sampled);
+  });
+
+  test('with tools whose numbers are outside of their parameters', async () => {
+    const own =
+      '[{"type":"function","function":{"name":"f","parameters":{"a":1},"return":{"maximum":2.0}},"cost":3.0}]';
+    const sampled = await sampledPrompt(`${WHOLE},"messages":[{"role":"user","content":"x"}],"tools":${own}`);
+    expect(service.inference.model.tokenizer.decode(sampled)).toMatch(/"maximum": 2\.0.*"cost": 3\.0/);
+    const history = `"messages_and_choices":[{"role":"user","content":"x"},${CHOICE}],"tools":${own}`;
+    expect(await trainedPrompt(history)).toEqual(sampled);
+  });
+
+  test('with tools of a further history, written over several lines', async () => {
+    const spread = tools(WRITTEN.replaceAll(',', ',\r\n'));
+    const sampled = await sampledPrompt(`${WHOLE},"messages":[{"role":"user","content":"x"}],"tools":${spread}`);
+    const history = `"messages_and_choices":[{"role":"user","content":"x"},${CHOICE}],"tools":${spread}`;
+    const response = await submit(`"messages_and_choices":[],"additional_histories":[{${history}}]`);
+    expect(response.statusCode).toBe(200);
+    const key = `groups/${response.json<TrainingJobObject>().id}`;
+    const [group] = await readTrajectoryGroups(service.server.blobs, key, { keepsBareIds: false });
+    expect(await renderedPrompt(group!.trajectories[0]!.histories[1]!)).toEqual(sampled);
+  });
+
+  test('with variables of the template', async () => {
+    const user = '{"role":"user","content":"x"}';
+    const variables = `"chat_template_kwargs":{"v":${WRITTEN},"enable_thinking":3.0}`;
+    const sampled = await sampledPrompt(`${WHOLE},"messages":[${user}],${variables},"documents":[{"text":"d"}]`);
+    const both = variables.replace('"chat_template_kwargs":{', '"chat_template_kwargs":{"documents":[{"text":"d"}],');
+    expect(await trainedPrompt(`"messages_and_choices":[${user},${CHOICE}],${both}`)).toEqual(sampled);
+    const request = `{"messages":[${user}],${variables},"documents":[{"text":"d"}]}`;
+    const call = `{"request":${request},"response":{"choices":[${CHOICE}]}}`;
+    expect(await trainedPrompt(`"exchanges":{"chat_completions":[${call}]}`)).toEqual(sampled);
+  });
+
+  test('with tools in a message of the developer', async () => {
+    const said = `{"role":"developer","content":"d","tools":${tools(WRITTEN)}},{"role":"user","content":"x"}`;
+    const sampled = await sampledPrompt(`${WHOLE},"messages":[${said}]`);
+    expect(service.inference.model.tokenizer.decode(sampled)).toContain('"b": 1.0, "10": 12345678901234567890');
+    expect(await trainedPrompt(`"messages_and_choices":[${said},${CHOICE}]`)).toEqual(sampled);
+  });
+
+  test('with numbers in arguments that only Python reads', async () => {
+    const args = '{"p": NaN, "q": [-Infinity, 1e400]}';
+    const sampled = await sampledPrompt(`${WHOLE},"messages":[${messages(JSON.stringify(args))}]`);
+    expect(service.inference.model.tokenizer.decode(sampled)).toContain('{"p": NaN, "q": [-Infinity, Infinity]}');
+    expect(await trainedPrompt(`"messages_and_choices":[${messages(JSON.stringify(args))},${CHOICE}]`)).toEqual(
+      sampled,
+    );
   });
 
   test.each([

@@ -20,6 +20,7 @@ import { compileLargeBodyCheck } from '../faults/validation.ts';
 import { computeLogMetrics } from '../wire/training/log-metrics.ts';
 import { promptDigest } from '../wire/training/prompt-digest.ts';
 import { completeGroup, placeInBody, type PolicyNames } from '../wire/training/captured-exchanges.ts';
+import { groupLine } from '../training-data/stored-line.ts';
 import { writeArgumentsOf } from '../wire/written-arguments.ts';
 import { TrajectoryFormatError } from '../wire/training/trajectory-format-error.ts';
 import { type GroupOptions, trajectoryGroupOf } from '../wire/training/trajectory-groups.ts';
@@ -152,7 +153,7 @@ export class ParsedTrajectoryBody<Kind extends TrajectoryBodyKind> implements Tr
     let prompts: GroupPrompts;
     const blobs = await this.#openBlobs();
     try {
-      await blobs.putJsonLines(key, chain(toRecordLines(records), groups));
+      await blobs.putJsonLines(key, chain(toRecordLines(records), groups.values().map(groupLine)));
       prompts = groups.map(({ trajectories }) => trajectories.map(promptDigest));
     } catch (error) {
       // The serialiser calls itself: out of stack is the one RangeError it has. Looking at every value beforehand would cost more than writing.

@@ -25,13 +25,14 @@ export function eachMember(text: string, at: number, visit: (name: string, start
 }
 
 /** Visits the items of a list as {@link eachMember} does members. */
-export function eachItem(text: string, at: number, visit: (index: number, start: number) => void): void {
+export function eachItem(text: string, at: number, visit: (index: number, start: number, end: number) => void): void {
   const opened = behindSpace(text, at);
   if (text.charCodeAt(opened) !== OPENED_LIST) return;
   let next = behindSpace(text, opened + 1);
   for (let index = 0; next < text.length && text.charCodeAt(next) !== CLOSED_LIST; index++) {
-    visit(index, next);
-    next = behindSpace(text, behindValue(text, next));
+    const end = behindValue(text, next);
+    visit(index, next, end);
+    next = behindSpace(text, end);
     if (text.charCodeAt(next) === COMMA) next = behindSpace(text, next + 1);
   }
 }

@@ -4,8 +4,11 @@ import { isSortedKey } from '@trainyard/protocol/json';
 import { eachItem, eachMember } from './json-scan.ts';
 import { JsonText } from './ordered-json.ts';
 
-/** Where a body holds values of its client's own: the names of members on the way to them, `each` for those of a list. */
-type Places = Within | 'kept';
+/**
+ * Where a body holds values of its client's own: the names of members on the way to them, `each` for those of a list. A value with places in it may be
+ * kept, too.
+ */
+type Places = Within | 'kept' | readonly ['kept', Within];
 interface Within {
   readonly [name: string]: Places;
 }
@@ -13,11 +16,15 @@ interface Within {
 const MEMBER: Within = { function: { parameters: 'kept' }, parameters: 'kept', input_schema: 'kept' };
 /** A tool, or a namespace of some. */
 const TOOL: Within = { ...MEMBER, tools: { each: MEMBER } };
+/** Members beside those of the schema reach templates, too. */
+const TOOLS: Within = { each: ['kept', TOOL] };
+/** Values that templates are given besides the messages. */
+const VARIABLES: Within = { tools: TOOLS, chat_template_kwargs: 'kept' };
 const CALLS: Places = { each: { function: { arguments: 'kept' }, args: 'kept' } };
-const MESSAGES = { each: { tool_calls: CALLS } };
+const MESSAGES = { each: { tool_calls: CALLS, tools: TOOLS } };
 const CHOICES = { each: { message: { tool_calls: CALLS } } };
-const HISTORY: Within = { messages_and_choices: { each: { ...MESSAGES.each, ...CHOICES.each } } };
-const EXCHANGE: Within = { request: { messages: MESSAGES }, response: { choices: CHOICES } };
+const HISTORY: Within = { ...VARIABLES, messages_and_choices: { each: { ...MESSAGES.each, ...CHOICES.each } } };
+const EXCHANGE: Within = { request: { ...VARIABLES, messages: MESSAGES }, response: { choices: CHOICES } };
 /** The parts of a message in the form of the Messages API. */
 const BLOCKS = { each: { input: 'kept' } } as const;
 const MESSAGE_EXCHANGE: Within = {
@@ -30,14 +37,15 @@ const TRAJECTORY: Within = {
   exchanges: { chat_completions: { each: EXCHANGE }, messages: { each: MESSAGE_EXCHANGE } },
 };
 const PLACES: Within = {
-  tools: { each: TOOL },
-  chat_template_kwargs: 'kept',
+  ...VARIABLES,
   response_format: { json_schema: { schema: 'kept' }, format: 'kept', structures: { each: { schema: 'kept' } } },
   structured_outputs: { json: 'kept' },
   output_config: { format: { schema: 'kept' } },
   text: { format: { schema: 'kept' } },
-  messages: { each: { content: BLOCKS, tool_calls: CALLS } },
+  messages: { each: { ...MESSAGES.each, content: BLOCKS } },
   trajectory_groups: { each: { trajectories: { each: TRAJECTORY } } },
+  // A group by itself, as it is stored.
+  trajectories: { each: TRAJECTORY },
 };
 
 const TEXTS = new WeakMap<object, string>();
@@ -45,6 +53,11 @@ const TEXTS = new WeakMap<object, string>();
 /** The text that a value of a body was read from; null where `JSON.parse` loses nothing of it, or the body has no such value there. */
 export function sourceTextOf(value: unknown): string | null {
   return typeof value === 'object' && value !== null ? (TEXTS.get(value) ?? null) : null;
+}
+
+/** Remembers the text of a value that was put together from others. */
+export function keepSourceText(value: object, text: string): void {
+  TEXTS.set(value, text);
 }
 
 /** For `toOrderedJson`: the value, or its text where `JSON.parse` loses something of it. */
@@ -60,7 +73,7 @@ export function asWritten(value: unknown): unknown {
  * @param body as parsed from `text`
  */
 export function keepSourceTexts(body: unknown, text: string): void {
-  if (mayLose(body, PLACES) || LOST_KEY.test(text)) keep(body, PLACES, text, 0);
+  if (mayLose(body, PLACES) || LOST_KEY.test(text)) keep(body, PLACES, text);
 }
 
 /** A key that `secure-json-parse` removes, in any spelling, or one that may make it remove the key around it. */
@@ -72,7 +85,7 @@ const MAY_DIFFER = /"(?:\d|\\u003)+"\s*:|\d\.0+(?!\d)|\b0\.0000|\d[eE][+-]?\d|\d
 
 function mayLose(value: unknown, places: Places): boolean {
   if (typeof value !== 'object' || value === null) return false;
-  if (places === 'kept') return mayDiffer(value);
+  if (places === 'kept' || isPair(places)) return mayDiffer(value);
   if (Array.isArray(value)) {
     const item = places['each'];
     return item !== undefined && value.some((one) => mayLose(one, item));
@@ -90,27 +103,28 @@ function mayDiffer(value: unknown): boolean {
   return false;
 }
 
-/** @param at where the text of the value begins */
-function keep(value: unknown, places: Within, text: string, at: number): void {
+/** @param source text of the value */
+function keep(value: unknown, place: Places, source: string): void {
   if (typeof value !== 'object' || value === null) return;
+  const losesKeys = LOST_KEY.test(source);
+  if (!losesKeys && (!mayLose(value, place) || !MAY_DIFFER.test(source))) return;
+  const [isKept, within] = place === 'kept' ? [true, null] : isPair(place) ? [true, place[1]] : [false, place];
+  if (isKept && (losesKeys || needsPythonValues(source))) TEXTS.set(value, source);
+  if (within === null) return;
   if (Array.isArray(value)) {
-    const item = places['each'];
-    if (item !== undefined && item !== 'kept')
-      eachItem(text, at, (index, start) => keep(value[index], item, text, start));
+    const item = within['each'];
+    if (item !== undefined)
+      eachItem(source, 0, (index, start, end) => keep(value[index], item, source.slice(start, end)));
     return;
   }
   // Of members of one name the last counts.
   const written = new Map<string, string>();
-  eachMember(text, at, (name, start, end) => {
-    if (Object.hasOwn(places, name)) written.set(name, text.slice(start, end));
+  eachMember(source, 0, (name, start, end) => {
+    if (Object.hasOwn(within, name)) written.set(name, source.slice(start, end));
   });
-  for (const [name, source] of written) {
-    const member = value[name as keyof typeof value] as unknown;
-    const place = places[name]!;
-    const losesKeys = LOST_KEY.test(source);
-    if (!losesKeys && (!mayLose(member, place) || !MAY_DIFFER.test(source))) continue;
-    if (place !== 'kept') keep(member, place, source, 0);
-    else if (typeof member === 'object' && member !== null && (losesKeys || needsPythonValues(source)))
-      TEXTS.set(member, source);
-  }
+  for (const [name, text] of written) keep(value[name as keyof typeof value], within[name]!, text);
+}
+
+function isPair(place: Places): place is readonly ['kept', Within] {
+  return Array.isArray(place);
 }

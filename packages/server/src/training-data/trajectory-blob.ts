@@ -4,6 +4,7 @@ import type { WireTrajectoryGroup } from '@trainyard/protocol';
 
 import { RecordLineReader } from '../choice-records/record-lines.ts';
 import type { RecordedChoice } from '../wire/training/recorded-choice.ts';
+import { readStoredLine } from './stored-line.ts';
 import { trajectoryGroupOf } from '../wire/training/trajectory-groups.ts';
 
 /**
@@ -20,7 +21,7 @@ export async function readTrajectoryGroups(
   const groups: TrajectoryGroup[] = [];
   const records = new Map<string, RecordedChoice>();
   const reader = new RecordLineReader();
-  for await (const line of blobs.getJsonLines(key)) {
+  for await (const line of blobs.getJsonLines(key, readStoredLine)) {
     const record = reader.read(line as object);
     if (record !== null) records.set(...record);
     else groups.push(trajectoryGroupOf(line as WireTrajectoryGroup, groups.length, { ...options, records }));

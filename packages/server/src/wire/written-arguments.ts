@@ -1,18 +1,22 @@
 import type { WireTrajectoryGroup } from '@trainyard/protocol';
 
 import { sourceTextOf } from '../json/source-texts.ts';
+import { toolsTextOf } from './chat/written-values.ts';
 import { isObject } from '../json/is-object.ts';
 
 /**
  * Gives calls of tools whose arguments are objects the text of these, where `JSON.parse` has lost something of it: `1.0`, long integers, the order of keys that
- * look like integers. Templates write them then as they write arguments that are texts.
+ * look like integers. Templates write them then as they write arguments that are texts. The same for tools of a message.
  *
  * @param messages changed in place; what is no message is left
  */
 export function writeArguments(messages: readonly unknown[]): void {
-  for (const message of messages) {
-    if (!isObject(message)) continue;
-    const { tool_calls: calls } = isObject(message['message']) ? message['message'] : message;
+  for (const item of messages) {
+    if (!isObject(item)) continue;
+    const message = isObject(item['message']) ? item['message'] : item;
+    const { tool_calls: calls, tools } = message;
+    const toolsText = Array.isArray(tools) && tools.every(isObject) ? toolsTextOf(tools) : null;
+    if (toolsText !== null) message['tools'] = toolsText;
     if (!Array.isArray(calls)) continue;
     for (const call of calls as unknown[]) {
       const called = isObject(call) ? call['function'] : null;

@@ -63,8 +63,8 @@ export abstract class EncodedBlobs {
     return this.writeFile(fileName(key, JSON_LINES), compress(toJsonLines(values)), options.signal);
   }
 
-  async *getJsonLines(key: string): AsyncGenerator<unknown> {
-    yield* parseJsonLines(await this.openJsonLines(key));
+  async *getJsonLines(key: string, read?: (line: string) => unknown): AsyncGenerator<unknown> {
+    yield* parseJsonLines(await this.openJsonLines(key), read);
   }
 
   async openJsonLines(key: string): Promise<Readable> {

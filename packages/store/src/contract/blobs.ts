@@ -62,13 +62,14 @@ export interface Blobs {
   /** Stores one JSON value, zstd-compressed. */
   putJson(key: string, value: unknown): Promise<{ sizeBytes: number }>;
   getJson(key: string): Promise<unknown>;
-  /** Stores one JSON value a line, zstd-compressed while it is produced: memory holds one line. */
+  /** Stores one JSON value per line, zstd-compressed while it is produced: memory holds one line. A `JsonLine` is stored as it is written. */
   putJsonLines(
     key: string,
     values: Iterable<unknown> | AsyncIterable<unknown>,
     options?: { signal?: AbortSignal },
   ): Promise<{ sizeBytes: number }>;
-  getJsonLines(key: string): AsyncIterable<unknown>;
+  /** @param read reader of a line. Default: `JSON.parse` */
+  getJsonLines(key: string, read?: (line: string) => unknown): AsyncIterable<unknown>;
   /** The JSON lines as plain UTF-8 text. */
   openJsonLines(key: string): Promise<Readable>;
   /** The files of a key as they lie there, for a copy to other blobs: paths valid as those of `localFile`. Empty when there are none. */

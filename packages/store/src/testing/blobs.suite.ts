@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { JsonLine } from '../blobs/json-lines.ts';
 import type { Blobs } from '../contract/blobs.ts';
 
 export interface BlobsHarness {
@@ -47,6 +48,14 @@ export function blobsSuite(name: string, makeHarness: () => Promise<BlobsHarness
         }),
         { numRuns: 50 },
       );
+    });
+
+    it('a line that is JSON already is stored as it is written, in one line, and read by the given reader', async () => {
+      const written = '{"b":1.0,\r\n "10":12345678901234567890, "2":"\\n"}';
+      await blobs.putJsonLines('written', [{ a: 1 }, new JsonLine(written), []]);
+      const lines = ['{"a":1}', written.replace('\r\n', ' '), '[]'];
+      expect(await Array.fromAsync(blobs.getJsonLines('written', (line) => line))).toEqual(lines);
+      expect(await Array.fromAsync(blobs.getJsonLines('written'))).toEqual(lines.map((line) => JSON.parse(line)));
     });
 
     it('lines longer than a chunk survive, with characters of every length, and compress', async () => {

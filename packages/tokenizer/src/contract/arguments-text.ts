@@ -1,23 +1,43 @@
+import { parsePythonJson } from './python-values.ts';
+
+/** The arguments of a call, and the text that they were read from. */
+export interface ArgumentsText {
+  readonly source: string;
+  readonly parsed: Record<string, unknown>;
+}
+
 /**
  * Reads the arguments of a call: the JSON text of an object, or a JSON text of that text, which some models write and their clients send back.
  *
- * @returns the object and the text it was read from; null if the text holds no object
+ * @returns null if the text holds no object
  */
-export function readArguments(text: string): { source: string; parsed: Record<string, unknown> } | null {
+export function readArguments(text: string): ArgumentsText | null {
+  return argumentsOf(text, (source) => JSON.parse(source) as unknown);
+}
+
+/** As {@link readArguments}, with the numbers that only Python reads. @see parsePythonJson */
+export function readPythonArguments(text: string): ArgumentsText | null {
+  return argumentsOf(text, parsePythonJson);
+}
+
+function argumentsOf(text: string, parse: (text: string) => unknown): ArgumentsText | null {
   let source: unknown = text;
   // Each text is shorter than the one that holds it.
   while (typeof source === 'string') {
-    const parsed = parseJson(source);
-    if (typeof parsed === 'object' && parsed !== null && !Array.isArray(parsed))
-      return { source, parsed: parsed as Record<string, unknown> };
+    const parsed = parsedOrUndefined(source, parse);
+    if (isObject(parsed)) return { source, parsed };
     source = parsed;
   }
   return null;
 }
 
-function parseJson(text: string): unknown {
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Number);
+}
+
+function parsedOrUndefined(text: string, parse: (text: string) => unknown): unknown {
   try {
-    return JSON.parse(text);
+    return parse(text);
   } catch {
     return undefined; // no JSON
   }

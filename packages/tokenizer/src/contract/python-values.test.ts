@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { needsPythonValues, parsePythonValues, pythonFloat } from './python-values.ts';
+import { needsPythonValues, parsePythonJson, parsePythonValues, pythonFloat } from './python-values.ts';
+import { pythonJson } from '../reply/python-json.ts';
 
 /** As plain data, which is what JSON.parse makes of it. */
 function plain(value: unknown): unknown {
@@ -47,7 +48,29 @@ test.each([
   expect(pythonFloat(value)).toBe(text);
 });
 
-test('an integer longer than Python reads is a number', () => {
-  expect(parsePythonValues('1'.repeat(4300))).toBe(BigInt('1'.repeat(4300)));
-  expect(parsePythonValues('1'.repeat(4301))).toBe(Infinity);
+test.each([['-'], ['']])('an integer %sof more digits than Python reads is no JSON', (sign) => {
+  const digits = '1'.repeat(4300);
+  for (const parse of [parsePythonValues, parsePythonJson]) {
+    expect(parse(sign + digits)).toBe(BigInt(sign + digits));
+    expect(() => parse(`${sign}1${digits}`)).toThrow('an integer of 4301 digits, of at most 4300');
+  }
 });
+
+// As json.dumps(json.loads(…)) of Python 3.12 writes them.
+test.each([
+  ['[NaN,Infinity,-Infinity]', '[NaN, Infinity, -Infinity]'],
+  ['{"NaN":"Infinity","a":NaN}', '{"NaN": "Infinity", "a": NaN}'],
+  ['[1e400,-1e400,1e999,1E+999]', '[Infinity, -Infinity, Infinity, Infinity]'],
+  [String.raw`["\"NaN\\",NaN]`, String.raw`["\"NaN\\", NaN]`],
+  [`[${'9'.repeat(300)}e10]`, '[Infinity]'],
+])('%s is %s', (text, written) => {
+  expect(needsPythonValues(text)).toBe(true);
+  for (const parse of [parsePythonValues, parsePythonJson]) expect(pythonJson(parse(text))).toBe(written);
+});
+
+test.each(['-NaN', '+Infinity', '1.Infinity', '1NaN', 'NaN1', '1e-Infinity', 'nan', '{NaN:1}', '[NaN', 'NaN NaN'])(
+  '%s is no JSON for Python, either',
+  (text) => {
+    for (const parse of [parsePythonValues, parsePythonJson]) expect(() => parse(text)).toThrow(SyntaxError);
+  },
+);

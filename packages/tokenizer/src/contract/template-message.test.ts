@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { pythonJson } from '../reply/python-json.ts';
 import { mergeDeveloperMessages, prepareMessage } from './template-message.ts';
 
 describe('content', () => {
@@ -94,6 +95,25 @@ describe('assistant messages', () => {
       ['"2": 1.5', [1.5, boxed(-0), 12, '3.0', last]],
     ]);
     expect(tool_calls).toStrictEqual([{ ...call, function: { name: 'f', arguments: parsed } }]);
+  });
+
+  test.each([
+    ['{"p": NaN}', '{"p": NaN}'],
+    ['{"p": [-Infinity, {"q": Infinity}], "NaN": "NaN"}', '{"p": [-Infinity, {"q": Infinity}], "NaN": "NaN"}'],
+    ['{"p": 1e400}', '{"p": Infinity}'],
+    [`{"p": ${'7'.repeat(400)}}`, `{"p": ${'7'.repeat(400)}}`],
+    [JSON.stringify('{"p": NaN}'), '{"p": NaN}'],
+    ['NaN', '"NaN"'],
+    ['{"p": -NaN}', String.raw`"{\"p\": -NaN}"`],
+  ])('numbers that only Python reads reach the template as it writes them: %s', (given, written) => {
+    const call = { id: 'c', type: 'function', function: { name: 'f', arguments: given } };
+    for (const keepsWriting of [true, false]) {
+      const { tool_calls: calls } = prepareMessage({ role: 'assistant', tool_calls: [call] }, 'string', {
+        keepsWriting,
+      });
+      const [prepared] = calls as [{ function: { arguments: unknown } }];
+      expect(pythonJson(prepared.function.arguments)).toBe(written);
+    }
   });
 
   test('arguments nested too deep are refused before they are read by their digits', () => {

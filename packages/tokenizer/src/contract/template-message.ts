@@ -1,4 +1,4 @@
-import { readArguments } from './arguments-text.ts';
+import { readPythonArguments } from './arguments-text.ts';
 import { checkNestingDepth } from './nesting-depth.ts';
 import { needsPythonValues, parsePythonValues } from './python-values.ts';
 import { TokenizerError } from './tokenizer-error.ts';
@@ -55,7 +55,8 @@ export function prepareMessage(
   if (typeof message['name'] === 'string') prepared['name'] = message['name'];
   if (message.role === 'tool' && typeof message['tool_call_id'] === 'string')
     prepared['tool_call_id'] = message['tool_call_id'];
-  if (message.role === 'developer' && message['tools'] !== undefined) prepared['tools'] = message['tools'];
+  if (message.role === 'developer' && message['tools'] !== undefined)
+    prepared['tools'] = writtenTools(message['tools']);
   if (message.role !== 'assistant') return prepared;
   const toolCalls = message['tool_calls'];
   if (Array.isArray(toolCalls) && toolCalls.length > 0)
@@ -81,6 +82,16 @@ export function mergeDeveloperMessages(
     .join('\n\n');
   const content = format === 'string' ? text : [{ type: 'text' as const, text }];
   return [{ role: 'system', content }, ...messages.filter((message) => !isInstruction(message))];
+}
+
+/** Tools of a developer's message. As a JSON text they have Python's values. */
+function writtenTools(tools: unknown): unknown {
+  if (typeof tools !== 'string') return tools;
+  try {
+    return parsePythonValues(tools);
+  } catch {
+    return tools;
+  }
 }
 
 /** Counts the characters of a message's arguments that are text. */
@@ -132,7 +143,7 @@ function withParsedArguments(call: unknown, options: { readonly keepsWriting: bo
 }
 
 /**
- * Arguments as templates get them: the object that the text holds, and `{}` if nothing was said. Other text, such as half a call, is passed on
+ * Arguments as templates get them: the object that Python reads in the text, and `{}` if nothing was said. Other text, such as half a call, is passed on
  * as it was said: a damaged history neither ends the conversation nor turns into another call.
  * @see parsePythonValues
  */
@@ -140,7 +151,7 @@ function parsedArguments(value: unknown, { keepsWriting }: { readonly keepsWriti
   if (value === undefined || value === null) return {};
   if (typeof value !== 'string') return value;
   if (value.trim() === '') return {};
-  const found = readArguments(value);
+  const found = readPythonArguments(value);
   if (found === null) return value;
   if (!keepsWriting || !needsPythonValues(found.source)) return found.parsed;
   checkNestingDepth(found.parsed);

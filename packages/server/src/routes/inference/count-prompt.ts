@@ -19,22 +19,17 @@ export async function countPrompt(
 ): Promise<number> {
   checkChatRequest(body);
   const model = await requestedModel(request, body.model, parts);
-  const { messages, tools, chat_template_kwargs, reasoning_effort: effort } = body;
-  const variables = {
-    ...(effort ? { reasoning_effort: effort, enable_thinking: effort !== 'none' } : {}),
-    ...chat_template_kwargs,
-  };
+  const { messages, tools, documents, chat_template_kwargs: variables, reasoning_effort: effort } = body;
   const isOpen = body.continue_final_message ?? false;
-  const input = toTokenizeInput(
-    {
-      messages,
-      ...(tools ? { tools } : {}),
-      chat_template_kwargs: variables,
-      add_generation_prompt: !isOpen,
-      continue_final_message: isOpen,
-    },
-    model,
-  );
+  const input = toTokenizeInput({
+    messages,
+    ...(tools ? { tools } : {}),
+    ...(documents ? { documents } : {}),
+    ...(variables ? { chat_template_kwargs: variables } : {}),
+    ...(effort ? { reasoning_effort: effort } : {}),
+    add_generation_prompt: !isOpen,
+    continue_final_message: isOpen,
+  });
   const { tokenIds } = await parts.inference.of(model.base.id).tokenize(input, { withTexts: false, signal });
   return tokenIds.length;
 }

@@ -35,9 +35,8 @@ export function tokenizeRoutes(app: FastifyInstance, parts: RouteParts): void {
       async (request, reply): Promise<TokenizeResponse> => {
         const signal = abortOnDisconnect(reply);
         const { body } = request;
-        // A model and its base have one vocabulary and template, but only trained models are rendered as training renders them.
         const model = await requestedModel(request, body.model, parts);
-        const input: TokenizeInput = toTokenizeInput(body, model);
+        const input: TokenizeInput = toTokenizeInput(body);
         const withTexts = body.return_token_strs ?? false;
         const { tokenIds, texts } = await inference.of(model.base.id).tokenize(input, { withTexts, signal });
         const maxLength = model.base.contextLength;

@@ -22,6 +22,7 @@ import { RequestError } from '../../faults/request-error.ts';
 import { requireName } from '../require-name.ts';
 import type { RouteParts } from '../server-parts.ts';
 import { parseVersion, toArtifactObject } from '../../training-data/artifact-name.ts';
+import { conversationLine } from '../../training-data/stored-line.ts';
 import { readSftLines } from '../../wire/training/sft-data.ts';
 import { removeFiles } from '../files.ts';
 import { notFound } from '../owned.ts';
@@ -155,7 +156,7 @@ class MeasuredFile {
   async *lines(): AsyncGenerator<unknown> {
     for await (const line of readSftLines(this.#measured(), ['body'])) {
       this.numLines += 1;
-      yield line;
+      yield conversationLine(line);
     }
   }
 

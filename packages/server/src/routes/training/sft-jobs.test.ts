@@ -6,6 +6,7 @@ import type { ErrorBody, TrainingJobObject } from '@trainyard/protocol';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 import { TestServer } from '../../testing/test-server.ts';
+import { readSftExamples } from '../../training-data/sft-blob.ts';
 import type { SftJobConfig } from '../../wire/training/sft-config.ts';
 
 let server: TestServer;
@@ -72,6 +73,47 @@ test('arguments that are objects become texts where they would lose something, a
   expect(lines.map((one) => JSON.stringify(one))).toEqual([messages(JSON.stringify(written)), messages('{"a":"1.0"}')]);
   const refused = await create(dataUrl(messages('{"x":1e400}')));
   expect([refused.statusCode, refused.body]).toEqual([422, expect.stringContaining('finite number')]);
+});
+
+test('tools and variables of a template are trained with the numbers and keys that Python reads in them', async () => {
+  const written = '{"b":1.0,"10":12345678901234567890,"2":1e-7}';
+  const tools = `[{"type":"function","function":{"name":"f","parameters":${written}},"cost":2.0}]`;
+  const line = `{"messages":[{"role":"user","content":"x"},{"role":"assistant","content":"y"}],"tools":${tools},"chat_template_kwargs":{"v":${written}}}`;
+  const { job } = await created(dataUrl(line));
+  const row = await server.store.getJob(job.id);
+  const [example] = await Array.fromAsync(readSftExamples(server.blobs, row!.dataKey!));
+  const python = new Map<string, unknown>([
+    ['b', Object(1)],
+    ['10', 12345678901234567890n],
+    ['2', Object(1e-7)],
+  ]);
+  expect(example!.tools).toStrictEqual([
+    { type: 'function', function: { name: 'f', parameters: python }, cost: Object(2) as unknown },
+  ]);
+  expect(example!.templateVariables).toStrictEqual({ v: python });
+});
+
+test('numbers in arguments that only Python reads are taken, and other text is refused', async () => {
+  const messages = (args: string) =>
+    JSON.stringify({
+      messages: [
+        { role: 'user', content: 'x' },
+        {
+          role: 'assistant',
+          content: '',
+          tool_calls: [{ id: '1', type: 'function', function: { name: 'f', arguments: args } }],
+        },
+      ],
+    });
+  const { lines } = await created(dataUrl(messages('{"x": [NaN, -Infinity]}')));
+  expect(lines.map((one) => JSON.stringify(one))).toEqual([messages('{"x": [NaN, -Infinity]}')]);
+  for (const args of ['NaN', '{"x": -NaN}', '{"x": nan}']) {
+    const refused = await create(dataUrl(messages(args)));
+    expect([refused.statusCode, refused.body]).toEqual([
+      422,
+      expect.stringContaining('JSON object, or the text of one'),
+    ]);
+  }
 });
 
 test('a call in the form of LangChain is kept as that of a chat', async () => {

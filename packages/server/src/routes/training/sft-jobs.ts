@@ -11,6 +11,7 @@ import { RequestError } from '../../faults/request-error.ts';
 import type { RouteParts } from '../server-parts.ts';
 import { openTrainingData, TRAINING_DATA_PLACE } from '../../training-data/open-training-data.ts';
 import { fitSftConfig, readSftConfig } from '../../wire/training/sft-config.ts';
+import { conversationLine } from '../../training-data/stored-line.ts';
 import { readSftLines } from '../../wire/training/sft-data.ts';
 import { baseOf, submitJob, trainableModel } from './submit-job.ts';
 
@@ -36,7 +37,7 @@ export function sftJobRoutes(app: FastifyInstance, parts: RouteParts): void {
       const counted = async function* () {
         for await (const line of readSftLines(data, TRAINING_DATA_PLACE)) {
           numExamples += 1;
-          yield line;
+          yield conversationLine(line);
         }
       };
       await parts.blobs.putJsonLines(dataKey, counted());

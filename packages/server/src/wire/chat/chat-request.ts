@@ -152,12 +152,11 @@ export function toChatGenerateRequest(
   format: AnswerFormat,
 ): InferenceRequest {
   checkPromptSize(body.messages, context.contextLength);
-  const rendersAsTraining = format.policyStep !== null;
   const request = toGenerateRequest(body, context, {
     form: 'chat',
     prompt: {
       kind: 'chat',
-      ...promptParts(body, templateVariables(body), rendersAsTraining),
+      ...promptParts(body, templateVariables(body)),
       addGenerationPrompt: body.add_generation_prompt ?? true,
       continueFinalMessage: body.continue_final_message ?? false,
       addSpecialTokens: body.add_special_tokens ?? false,

@@ -1,7 +1,6 @@
 import type { TokenizeInput } from '@trainyard/generation';
 import type { TokenizeRequest } from '@trainyard/protocol';
 
-import type { ResolvedModel } from '../../contract/model-names.ts';
 import { checkOpenEnd, checkTemplateInput, templateVariables } from './chat-request.ts';
 import { promptParts } from './written-values.ts';
 import { conflict } from '../conflict.ts';
@@ -22,7 +21,7 @@ const CHAT_FIELDS = [
  *
  * @throws {RequestError} `request.conflict`, `request.unsupported`, `request.invalid`
  */
-export function toTokenizeInput(body: TokenizeRequest, model: ResolvedModel): TokenizeInput {
+export function toTokenizeInput(body: TokenizeRequest): TokenizeInput {
   const { prompt, messages } = body;
   if ((prompt === undefined) === (messages === undefined))
     throw conflict(prompt === undefined ? 'prompt' : 'messages', 'Send exactly one of `prompt` and `messages`');
@@ -38,7 +37,7 @@ export function toTokenizeInput(body: TokenizeRequest, model: ResolvedModel): To
   checkOpenEnd(chat);
   return {
     kind: 'chat',
-    ...promptParts(chat, templateVariables(body), model.kind === 'checkpoint'),
+    ...promptParts(chat, templateVariables(body)),
     addGenerationPrompt: body.add_generation_prompt ?? true,
     continueFinalMessage: body.continue_final_message ?? false,
     chatTemplate: body.chat_template ?? null,

@@ -1,31 +1,39 @@
 /** Values of a chat as their client wrote them, where `JSON.parse` loses something: digits beyond 2^53, `1.0`, the order of keys that look like integers. */
-import type { ChatPrompt } from '@trainyard/generation';
-import type { ChatCompletionRequest } from '@trainyard/protocol';
+import { type ChatPrompt, parsePythonValues } from '@trainyard/generation';
+import type { ChatCompletionRequest, ChatMessage } from '@trainyard/protocol';
 
+import { isObject } from '../../json/is-object.ts';
 import { toOrderedJson } from '../../json/ordered-json.ts';
-import { asWritten, sourceTextOf } from '../../json/source-texts.ts';
+import { asWritten, keepSourceText, sourceTextOf } from '../../json/source-texts.ts';
 
 type Tools = ChatCompletionRequest['tools'];
+type Variables = Record<string, unknown>;
 
 /**
- * The input of a template. For a model that is trained here as `JSON.parse` reads it: training reads the same from trajectories, and a rollout is rendered
- * as it will be trained.
+ * The input of a template. Training reads the same from trajectories: a rollout is trained behind the prompt that it was sampled after.
  *
  * @param variables in objects, the later of two with one name counts; null = none
  */
 export function promptParts(
   { messages, tools: sent }: Pick<ChatCompletionRequest, 'messages' | 'tools'>,
   variables: readonly (object | null)[],
-  rendersAsTraining: boolean,
 ): Pick<ChatPrompt, 'messages' | 'tools' | 'toolsText' | 'templateVariables' | 'templateVariablesText'> {
   const tools = someTools(sent);
-  const plain = { messages, tools, templateVariables: Object.assign({}, ...variables) as Record<string, unknown> };
-  if (rendersAsTraining) return { ...plain, toolsText: null, templateVariablesText: null };
+  const merged = mergedVariables(variables);
   return {
-    ...plain,
+    messages: messages.map(withWrittenTools),
+    tools,
     toolsText: toolsTextOf(tools),
-    templateVariablesText: mergedText(variables),
+    templateVariables: merged,
+    templateVariablesText: sourceTextOf(merged),
   };
+}
+
+/** Some templates take tools in a message of the developer. */
+function withWrittenTools(message: ChatMessage): ChatMessage {
+  const { tools } = message as { tools?: unknown };
+  const text = Array.isArray(tools) && tools.every(isObject) ? toolsTextOf(tools) : null;
+  return text === null ? message : Object.assign({}, message, { tools: text });
 }
 
 /** Tools that can be called; null for none, as which agents without tools send an empty list. */
@@ -33,23 +41,47 @@ export function someTools(tools: Tools): NonNullable<Tools> | null {
   return tools?.length ? tools : null;
 }
 
-/** The tools with their schemas as they were written; null where the tools themselves say the same. */
-export function toolsTextOf(tools: Tools): string | null {
-  if (!tools?.some((tool) => sourceTextOf(tool.function.parameters) !== null)) return null;
-  const written = tools.map((tool) => ({
-    ...tool,
-    function: { ...tool.function, parameters: asWritten(tool.function.parameters) },
-  }));
-  return toOrderedJson(written);
+/** The tools as they were written; null if the tools themselves say the same. */
+export function toolsTextOf(tools: readonly object[] | null | undefined): string | null {
+  if (!tools?.some((tool) => sourceTextOf(tool) !== null || sourceTextOf(parametersOf(tool)) !== null)) return null;
+  return toOrderedJson(tools.map(writtenTool));
 }
 
-/** The members of an object behind each other: of two with one name the last counts. @param parts plain or written objects, null = none */
-function mergedText(parts: readonly (object | null)[]): string | null {
-  if (!parts.some((part) => sourceTextOf(part) !== null)) return null;
-  const members = parts.flatMap((part) => {
-    const text = part === null ? '' : (sourceTextOf(part) ?? JSON.stringify(part));
-    const inner = text.trim().slice(1, -1).trim();
+function writtenTool(tool: object): unknown {
+  if (sourceTextOf(tool) !== null || !('function' in tool)) return asWritten(tool);
+  return { ...tool, function: { ...(tool.function as object), parameters: asWritten(parametersOf(tool)) } };
+}
+
+function parametersOf(tool: object): unknown {
+  const described = 'function' in tool ? tool.function : null;
+  return typeof described === 'object' && described !== null && 'parameters' in described
+    ? described.parameters
+    : undefined;
+}
+
+/** The members of all objects: of two with one name the last counts. Their text is remembered. @param parts null = none */
+export function mergedVariables(parts: readonly (object | null)[]): Variables {
+  const merged = Object.assign({}, ...parts) as Variables;
+  const given = parts.filter((part) => part !== null);
+  if (!given.some((part) => sourceTextOf(part) !== null)) return merged;
+  const members = given.flatMap((part) => {
+    const inner = (sourceTextOf(part) ?? JSON.stringify(part)).trim().slice(1, -1).trim();
     return inner === '' ? [] : [inner];
   });
-  return `{${members.join(',')}}`;
+  keepSourceText(merged, `{${members.join(',')}}`);
+  return merged;
+}
+
+/** The tools as Python reads what was written. */
+export function pythonTools(tools: readonly object[] | null | undefined): readonly unknown[] | null {
+  const text = toolsTextOf(tools);
+  return text === null ? (tools ?? null) : (parsePythonValues(text) as unknown[]);
+}
+
+/** Variables of a template as Python reads what was written; empty for none. */
+export function pythonVariables(variables: Variables | null | undefined): Variables {
+  const text = sourceTextOf(variables);
+  if (text === null) return variables ?? {};
+  const read = parsePythonValues(text) as Variables | Map<string, unknown>;
+  return read instanceof Map ? Object.fromEntries(read) : read;
 }

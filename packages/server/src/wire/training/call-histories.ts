@@ -19,6 +19,7 @@ import { toAssistantMessage, toCountedChat } from '../messages/messages-request.
 import { toChatMessages } from '../responses/responses-items.ts';
 import { fromResponsesRequest } from '../responses/responses-request.ts';
 import { templateVariables } from '../chat/chat-request.ts';
+import { mergedVariables } from '../chat/written-values.ts';
 import { messageText } from '../chat/message-text.ts';
 import { type Place, TrajectoryFormatError } from './trajectory-format-error.ts';
 import { recordOfAnswer } from './recorded-choice.ts';
@@ -36,10 +37,7 @@ export function chatHistories({ request, response }: WireExchange): CallHistory[
   const { messages, tools = null } = request;
   const { id } = response;
   // The variables that the prompt was rendered with: without its record it is rendered again.
-  const variables = Object.assign({}, ...templateVariables(request as ChatCompletionRequest)) as Record<
-    string,
-    unknown
-  >;
+  const variables = mergedVariables(templateVariables(request as ChatCompletionRequest));
   const rendered = Object.keys(variables).length === 0 ? {} : { chat_template_kwargs: variables };
   return response.choices.map((choice, index) => ({
     // A client that puts a stream together keeps the id of the answer alone.

@@ -1,5 +1,6 @@
 import { SftLineSchema, TEXT_PART_TYPES, type WireSftLine } from '@trainyard/protocol';
 import type { SftExample } from '@trainyard/trainer';
+import { readPythonArguments } from '@trainyard/generation';
 import { parse } from 'secure-json-parse';
 
 import { isDeeperThan, MAX_JSON_DEPTH, TOO_DEEP } from '../../json/json-depth.ts';
@@ -10,6 +11,7 @@ import { isObject } from '../../json/is-object.ts';
 import { keepSourceTexts } from '../../json/source-texts.ts';
 import { lineFault, textLines } from '../../json/text-lines.ts';
 import { compileLargeBodyCheck } from '../../faults/validation.ts';
+import { pythonTools, pythonVariables } from '../chat/written-values.ts';
 import { writeArguments } from '../written-arguments.ts';
 import { withChatCalls } from './langchain-calls.ts';
 
@@ -40,8 +42,8 @@ export async function* readSftLines(
 export function sftExampleOf({ messages, tools, chat_template_kwargs: variables }: WireSftLine): SftExample {
   return {
     messages: messages as SftExample['messages'],
-    tools: tools ?? null,
-    ...(variables ? { templateVariables: variables } : {}),
+    tools: pythonTools(tools),
+    ...(variables ? { templateVariables: pythonVariables(variables) } : {}),
   };
 }
 
@@ -110,13 +112,7 @@ function partFault(part: string | { type?: string; [key: string]: unknown }): st
   return typeof part[key] === 'string' ? null : `A part of type ${type} should have \`${key}\`, a string`;
 }
 
-/** Text that is no JSON object would reach the template as no arguments at all. */
+/** Other text reaches the template as it was written, which is no call of any model. */
 function isArguments(value: unknown): boolean {
-  if (typeof value !== 'string') return true;
-  try {
-    const read: unknown = JSON.parse(value);
-    return typeof read === 'object' && read !== null && !Array.isArray(read);
-  } catch {
-    return false;
-  }
+  return typeof value !== 'string' || readPythonArguments(value) !== null;
 }

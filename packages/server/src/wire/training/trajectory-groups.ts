@@ -10,6 +10,7 @@ import {
   type RecordedChoice,
   type SampledTokens,
 } from './recorded-choice.ts';
+import { pythonTools, pythonVariables } from '../chat/written-values.ts';
 import { checkFinite } from './check-finite.ts';
 import { type Place, TrajectoryFormatError } from './trajectory-format-error.ts';
 import { isObject } from '../../json/is-object.ts';
@@ -80,7 +81,7 @@ function readTrajectory(trajectory: WireTrajectory, place: Place, options: Group
 function readHistory(
   history: {
     messages_and_choices: unknown[];
-    tools?: unknown[] | null | undefined;
+    tools?: object[] | null | undefined;
     chat_template_kwargs?: Record<string, unknown> | null | undefined;
   },
   place: Place,
@@ -91,10 +92,10 @@ function readHistory(
   const items = history.messages_and_choices.map((item, index) =>
     readItem(item, [...place, 'messages_and_choices', index], options),
   );
-  const variables = history.chat_template_kwargs ?? {};
+  const variables = pythonVariables(history.chat_template_kwargs);
   return {
     items,
-    tools: history.tools ?? null,
+    tools: pythonTools(history.tools),
     ...(Object.keys(variables).length === 0 ? {} : { templateVariables: variables }),
   };
 }
