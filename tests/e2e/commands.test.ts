@@ -106,7 +106,8 @@ describe('on a fresh service', { timeout: 300_000 }, () => {
   it('checkpoints are listed with sizes and reasons, marked, and refused where they do not exist', async () => {
     const [titles, base, step, sum] = lines(await printed('checkpoints', 'list', 'facts'));
     expect(titles).toMatch(/^step +reward +weights +optimizer +kept for$/);
-    expect(base).toMatch(/^ *0 +- +- +- +last, every, first$/);
+    // `new` as well for two minutes after the next step.
+    expect(base).toMatch(/^ *0 +- +- +- +last, every, first(, new)?$/);
     expect(step).toMatch(/^ *1 +- +\d+\.\d MB +\d+\.\d MB +last, start$/);
     expect(sum).toMatch(/^ *sum +\d+\.\d MB +\d+\.\d MB$/);
     expect(await printed('checkpoints', 'keep', 'facts', '1')).toBe('marked: step 1\n');
@@ -127,8 +128,8 @@ describe('on a fresh service', { timeout: 300_000 }, () => {
 
   it('models are listed, shown and deleted', async () => {
     const [titles, newest] = lines(await printed('models', 'list'));
-    expect(titles).toMatch(/^model +step +reward +jobs +base model +made$/);
-    expect(newest).toMatch(/^local\/p\/other +1 +- +- +/);
+    expect(titles).toMatch(/^model +step +reward +best +jobs +base model +made$/);
+    expect(newest).toMatch(/^local\/p\/other +1 +- +- +- +/);
     expect(await parsed<ModelDetailsObject[]>('models', 'list', '--project', 'sft')).toMatchObject([{ name: 'facts' }]);
     const shown = await printed('models', 'show', 'sft/facts');
     expect(shown).toMatch(/^base model +HuggingFaceTB/m);
