@@ -1,25 +1,30 @@
 /**
- * An environment of the Python library `verifiers` on a service of its own: starts it, runs reverse_words.py against it, draws the rewards.
+ * An environment of the Python library `verifiers` on a service of its own: starts it, runs train.py on it, plots the rewards.
  *
  *   npm run example:verifiers
  *   npm run example:verifiers -- --steps 12 --seed 2 --plot curve.svg
+ *   npm run example:verifiers -- --url http://127.0.0.1:8420/v1 --api-key KEY    on a running service with the same base model
  */
 import { spawn } from 'node:child_process';
-import { writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { createInterface } from 'node:readline';
 import { parseArgs } from 'node:util';
 
 import { rewardPlot } from '../demo/reward-plot.ts';
-import { ownService } from '../../scripts/own-service.ts';
+import { writeHuggingFaceTokenizer } from '../../scripts/hugging-face-tokenizer.ts';
+import { defaultModelPath, ownService } from '../../scripts/own-service.ts';
 import { createPythonEnvironments, pythonEnvironment } from '../../scripts/lib/python-environment.mjs';
 
 const { values } = parseArgs({
   options: {
     steps: { type: 'string', default: '10' },
     seed: { type: 'string', default: '1' },
+    rollouts: { type: 'string', default: '8' },
     plot: { type: 'string' },
+    url: { type: 'string' },
+    'api-key': { type: 'string' },
   },
 });
 // Ctrl-C and the like end the example's own service too, which happens at exit.
@@ -28,11 +33,20 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => 
 const root = resolve(import.meta.dirname, '../..');
 await createPythonEnvironments(root, (line) => console.error(line), 'verifiers');
 const { python } = pythonEnvironment(root, 'verifiers');
-const service = await ownService();
+const { steps, seed, rollouts, url } = values;
+// The library renders prompts itself. It needs the tokenizer, and the hub is not always in reach.
+const tokenizer = mkdtempSync(join(tmpdir(), 'trainyard-tokenizer-'));
+const service = url === undefined ? await ownService() : null;
 try {
-  const { steps, seed } = values;
-  const child = spawn(python, [join(import.meta.dirname, 'reverse_words.py'), '--steps', steps, '--seed', seed], {
-    env: { ...process.env, TRAINYARD_BASE_URL: service.url, TRAINYARD_API_KEY: service.apiKey, HF_HUB_OFFLINE: '1' },
+  writeHuggingFaceTokenizer(defaultModelPath(), tokenizer);
+  const options = { '--tokenizer': tokenizer, '--steps': steps, '--seed': seed, '--rollouts': rollouts };
+  const child = spawn(python, [join(import.meta.dirname, 'train.py'), ...Object.entries(options).flat()], {
+    env: {
+      ...process.env,
+      TRAINYARD_BASE_URL: url ?? service?.url,
+      TRAINYARD_API_KEY: values['api-key'] ?? service?.apiKey ?? process.env['TRAINYARD_API_KEY'],
+      HF_HUB_OFFLINE: '1',
+    },
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   const ended = new Promise<number | null>((done) => child.once('close', done));
@@ -49,5 +63,6 @@ try {
     console.log(`reward plot: ${path}`);
   }
 } finally {
-  await service.close();
+  rmSync(tokenizer, { recursive: true });
+  await service?.close();
 }

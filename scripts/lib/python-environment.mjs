@@ -23,7 +23,7 @@ const ENVIRONMENTS = {
   tinker: { requirements: 'requirements-tinker.txt', size: '180 MB', pipOptions: ['--no-compile'] },
   verifiers: {
     requirements: '../../examples/verifiers/requirements.txt',
-    size: '450 MB',
+    size: '360 MB',
     pipOptions: ['--no-compile', '--no-deps', '--only-binary=:all:'],
   },
   // Last: it wants a newer Python than the others, and where there is none the others are there all the same.

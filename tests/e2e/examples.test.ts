@@ -9,8 +9,9 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 
 import { TASKS } from '../../examples/demo/tasks/index.ts';
 import { hasPythonEnvironment } from '../../scripts/lib/python-environment.mjs';
-import type { OwnService } from '../../scripts/own-service.ts';
+import { type OwnService, ownService } from '../../scripts/own-service.ts';
 import { testModel } from '../support/model.ts';
+import { expectTrainedByRecords } from '../support/recorded-job.ts';
 import { smallService } from '../support/small-service.ts';
 
 const ROOT = resolve(import.meta.dirname, '../..');
@@ -92,10 +93,18 @@ it(
 );
 
 it.skipIf(!hasVerifiers)(
-  'an environment of verifiers rolls out through its own client, and is trained',
+  'an environment of verifiers rolls out through its own client, and its rollouts are trained by their records',
   async () => {
-    const output = await example('verifiers', '--steps', '1', '--plot', 'verifiers.svg');
-    expect(output.match(/^step \d reward [01]\.\d{3}$/gm)).toHaveLength(2);
+    const base = await ownService({ environment: { TRAINYARD_MODEL: testModel().base } });
+    try {
+      const where = ['--url', base.url, '--api-key', base.apiKey];
+      const short = ['--steps', '1', '--rollouts', '2', '--plot', 'verifiers.svg'];
+      const output = await exampleOn(testModel().base, 'verifiers', ...short, ...where);
+      expect(output.match(/^step \d reward [01]\.\d{3}$/gm)).toHaveLength(2);
+      await expectTrainedByRecords(base, output, 0);
+    } finally {
+      await base.close();
+    }
     expect(readFileSync(join(scratch, 'verifiers.svg'), 'utf8')).toContain('<polyline');
   },
   TIMEOUT_MS,

@@ -78,6 +78,7 @@ export {
   type ExportResult,
 } from './export/export-checkpoint.ts';
 export { llamaScores } from './export/llama-scores.ts';
+export { writeTokenizerFiles } from './export/tokenizer-files.ts';
 export type { MergedType } from './export/merged-weights.ts';
 export type { ParityReport } from './export/parity.ts';
 export { makeFolders, replaceFile, syncDirectory, writeDurableText } from './checkpoint/durable-directory.ts';

@@ -1,0 +1,13 @@
+import { mkdirSync } from 'node:fs';
+
+import { GgufFile, LlamaModel } from '@trainyard/native';
+import { Tokenizer } from '@trainyard/tokenizer';
+import { writeTokenizerFiles } from '@trainyard/trainer';
+
+/** Writes the tokenizer of a model file in Hugging Face's form, chat template included. */
+export function writeHuggingFaceTokenizer(modelPath: string, folder: string): void {
+  using source = GgufFile.open(modelPath);
+  using vocabulary = LlamaModel.load(modelPath, { vocabOnly: true });
+  mkdirSync(folder, { recursive: true });
+  writeTokenizerFiles(folder, source, vocabulary, Tokenizer.fromModel(vocabulary), vocabulary.contextLength);
+}

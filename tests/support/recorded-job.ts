@@ -1,0 +1,40 @@
+import { Trainyard } from '@trainyard/sdk';
+import { expect } from 'vitest';
+
+import type { OwnService } from '../../scripts/own-service.ts';
+
+/**
+ * Checks the only job of a service against the output of examples/verifiers: each sampled token is trained once, under the distribution that it was drawn from.
+ *
+ * @param numReplayed sampled replies that were not drawn plainly from the model
+ */
+export async function expectTrainedByRecords(
+  { url, apiKey }: Pick<OwnService, 'url' | 'apiKey'>,
+  output: string,
+  numReplayed: number,
+): Promise<void> {
+  const [, reward] = /^step 0 reward ([\d.]+)$/m.exec(output)!;
+  const [, trained, sampled] = /^trained (\d+) of (\d+) sampled tokens$/m.exec(output)!;
+  const { trainingJobs } = new Trainyard({ baseUrl: url, apiKey });
+  const jobs = await Array.fromAsync(trainingJobs.list());
+  expect(jobs).toHaveLength(1);
+  const { id } = jobs[0]!;
+  const counts = jobs[0]!.counts!;
+  // A choice without a record would be unreplayed as `unknown`.
+  expect(counts).toMatchObject({
+    num_replayed_choices: numReplayed,
+    num_unknown_records: 0,
+    num_tokens_without_logprobs: 0,
+    unreplayed_choices: {},
+    refused_choices: {},
+  });
+  // Groups of equal rewards are dropped, and their tokens with them.
+  if (Object.keys(counts['dropped_groups'] as object).length === 0) expect(trained).toBe(sampled);
+  expect(counts['num_trainable_tokens']).toBe(Number(trained));
+  const [{ logprob_gap_mean: gap, reward: reported }] = (await trainingJobs.gradientSteps(id)) as [
+    Record<string, number>,
+  ];
+  console.log(`verifiers: ${trained} of ${sampled} tokens, gap ${gap!.toExponential(1)}, reward ${reward}`);
+  expect(gap).toBeLessThan(1e-4);
+  expect(reported).toBeCloseTo(Number(reward), 3);
+}
