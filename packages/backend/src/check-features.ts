@@ -1,4 +1,4 @@
-import { naming } from '@trainyard/protocol/fields';
+import { isLogitsMode, isProcessedMode, naming } from '@trainyard/protocol/fields';
 import { refusal } from './check-field.ts';
 import type { EngineError } from './errors.ts';
 import type { SampleFeature, SampleParams, TokenBackendCapabilities } from './token-backend.ts';
@@ -11,11 +11,15 @@ const ASKED: Readonly<
   allowedTokenIds: { field: 'allowedTokenIds', isAsked: ({ allowedTokenIds }) => allowedTokenIds !== null },
   bannedSequences: { field: 'bannedSequences', isAsked: ({ bannedSequences }) => bannedSequences.length > 0 },
   beamSearch: { field: 'beamSearch', isAsked: ({ beamSearch }) => beamSearch !== null },
+  logits: {
+    field: 'logprobsMode',
+    isAsked: ({ logprobs, logprobsMode }) => logprobs !== null && isLogitsMode(logprobsMode),
+  },
   logprobTokenIds: { field: 'logprobTokenIds', isAsked: ({ logprobTokenIds }) => logprobTokenIds !== null },
   priorities: { field: 'priority', isAsked: ({ priority, beamSearch }) => priority !== 0 && beamSearch === null },
   processedLogprobs: {
     field: 'logprobsMode',
-    isAsked: ({ logprobs, logprobsMode }) => logprobs !== null && logprobsMode === 'processed',
+    isAsked: ({ logprobs, logprobsMode }) => logprobs !== null && isProcessedMode(logprobsMode),
   },
   promptLogprobs: { field: 'promptLogprobs', isAsked: ({ promptLogprobs }) => promptLogprobs !== null },
   repetitionDetection: {

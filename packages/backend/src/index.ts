@@ -28,7 +28,7 @@ export type {
 export { noTokenLeft } from './no-token-left.ts';
 export type { TokenMasks } from './no-token-left.ts';
 export { DEFAULT_SAMPLE } from './sample-request.ts';
-export type { AdapterRef, AdapterVersion, LogprobsMode, SampleRequest } from './sample-request.ts';
+export type { AdapterRef, AdapterVersion, SampleRequest } from './sample-request.ts';
 export { clampedBias, samplingChangesOf } from './sampling-changes.ts';
 export type { SchedulingPolicy } from './scheduling-policy.ts';
 export type { StepReport } from './step-report.ts';
@@ -37,6 +37,7 @@ export type {
   BackendMember,
   BackendModel,
   ReportedDraw,
+  SampledEntry,
   SampledLogprob,
   SampledTokens,
   SampleFeature,

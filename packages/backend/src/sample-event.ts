@@ -9,13 +9,15 @@ export interface TokenDescription {
 }
 
 export interface TopLogprob extends TokenDescription {
-  /** Natural log, floor -9999. See {@link LogprobsMode}. */
+  /** Natural log, floor -9999, also where the request wants logits. See `LogprobsMode`. */
   logprob: number;
 }
 
 export interface TokenLogprob extends TopLogprob {
   /** The sampled token, then the most likely others: exactly k entries for `logprobs: k` (a beam search: at most 2n); or those asked for by id. */
   top: TopLogprob[];
+  /** Log Σ exp of the logits, where the request wants logits: a logit is a log-probability plus this. */
+  logitSum?: number;
 }
 
 export interface PromptLogprob extends TopLogprob {

@@ -12,9 +12,6 @@ export interface AdapterRef {
   readonly path: string;
 }
 
-/** `raw`: of the model's distribution (after a constraint's mask, before everything else). `processed`: of the one the token was drawn from. */
-export type LogprobsMode = PlainParams<'tokens'>['logprobsMode'];
-
 /**
  * A sampling request, expressed entirely in tokens. Complete: whoever makes one fills in what was not asked for, once, from {@link DEFAULT_SAMPLE}.
  *

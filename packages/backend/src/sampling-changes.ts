@@ -1,4 +1,4 @@
-import { changesDistribution, type SamplingChanges } from '@trainyard/protocol/fields';
+import { changesDistribution, isLogitsMode, isProcessedMode, type SamplingChanges } from '@trainyard/protocol/fields';
 import type { SampleRequest } from './sample-request.ts';
 
 /**
@@ -6,10 +6,12 @@ import type { SampleRequest } from './sample-request.ts';
  * @param isMasked by text, or by sequences that must not come: the rest is seen here
  */
 export function samplingChangesOf(request: SampleRequest, isMasked: boolean): SamplingChanges | null {
+  const { logprobsMode } = request;
   const { seed: _seed, logitBias, ...settings } = request.sampling;
   const changes: SamplingChanges = {
     ...settings,
-    ...(request.logprobsMode === 'processed' ? { hasProcessedLogprobs: true } : {}),
+    ...(isProcessedMode(logprobsMode) ? { hasProcessedLogprobs: true } : {}),
+    ...(isLogitsMode(logprobsMode) ? { reportsLogits: true } : {}),
     isMasked: isMasked || request.allowedTokenIds !== null || request.minTokens > 0,
     logitBias: clampedBias(logitBias),
   };

@@ -62,6 +62,8 @@ export type SampleFeature =
   | 'allowedTokenIds'
   | 'bannedSequences'
   | 'beamSearch'
+  /** Logits in place of log-probabilities. */
+  | 'logits'
   | 'logprobTokenIds'
   /** Others than 0. */
   | 'priorities'
@@ -113,6 +115,13 @@ export interface SampledLogprob {
   readonly logprob: number;
 }
 
+/** A sampled token with the others of its step. */
+export interface SampledEntry extends SampledLogprob {
+  readonly top: readonly SampledLogprob[];
+  /** As in `TokenLogprob`. */
+  readonly logitSum?: number;
+}
+
 export interface ScoredLogprob extends SampledLogprob {
   /** 1 = the most likely of the vocabulary. */
   readonly rank: number;
@@ -135,7 +144,7 @@ export interface SampledTokens {
   /** Where it asks {@link SampleParams.text}: what that made of them. */
   readonly text?: string;
   /** One entry a token, when the request wants them. */
-  readonly logprobs: readonly (SampledLogprob & { readonly top: readonly SampledLogprob[] })[] | null;
+  readonly logprobs: readonly SampledEntry[] | null;
   /** null = the choice goes on. */
   readonly finish: Finish | null;
   /**

@@ -7,6 +7,7 @@ import {
   type EngineErrorCode,
   type EngineStats,
   type LocalTokens,
+  type SampledEntry,
   type SampledTokens,
   type SampledLogprob,
   type SampleLimits,
@@ -21,6 +22,7 @@ import {
   toFailure,
   type TokenBackend,
   TokenFaces,
+  type TokenLogprob,
   type TokenSubmission,
   type TokenTexts,
   whyNoToken,
@@ -351,11 +353,7 @@ class Reading {
       index,
       text: read.text,
       tokenIds: step.tokenIds.slice(0, read.numTokens),
-      logprobs:
-        logprobs &&
-        logprobs
-          .slice(0, read.numTokens)
-          .map((entry) => ({ ...this.#tell(entry), top: entry.top.map((other) => this.#tell(other)) })),
+      logprobs: logprobs && logprobs.slice(0, read.numTokens).map((entry) => this.#entryOf(entry)),
     };
     if (read.finish === null) {
       this.#emit({ kind: 'delta', ...output });
@@ -424,6 +422,11 @@ class Reading {
 
   #scores(scores: ScoredTokens) {
     return scores.map((entries) => entries && entries.map((entry) => ({ ...this.#tell(entry), rank: entry.rank })));
+  }
+
+  #entryOf({ top, logitSum, ...sampled }: SampledEntry): TokenLogprob {
+    const others = top.map((other) => this.#tell(other));
+    return { ...this.#tell(sampled), top: others, ...(logitSum === undefined ? {} : { logitSum }) };
   }
 
   #tell({ id, logprob }: SampledLogprob) {

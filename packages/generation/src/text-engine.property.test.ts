@@ -60,7 +60,7 @@ const anyRequest: fc.Arbitrary<RequestOptions> = fc.record({
   ignoreEos: fc.boolean(),
   stop: fc.constantFrom([], [], ['a'], ['\u0001']),
   logprobs: fc.constantFrom(null, null, 0, 2),
-  logprobsMode: fc.constantFrom('raw', 'raw', 'processed'),
+  logprobsMode: fc.constantFrom('raw', 'raw', 'processed', 'raw_logits', 'processed_logits'),
   promptLogprobs: fc.constantFrom(null, null, null, 0, 2),
   allowedTokenIds: fc.constantFrom(null, null, null, [49, 97, 98, 99]),
   badWords: fc.constantFrom([], [], ['a', 'bc'], ['7']),

@@ -1,6 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 
 import type { Store } from '@trainyard/store';
+import { logprobsModeOf } from '@trainyard/protocol/fields';
 import { TINKER_PROFILES } from '@trainyard/tinker';
 
 import { checkBodyThread } from './bodies/body-thread-client.ts';
@@ -154,7 +155,7 @@ export async function startService(
       imports,
       log,
       maxLogprobs: config.maxLogprobs,
-      logprobsMode: config.logprobsMode === 'processed_logprobs' ? 'processed' : 'raw',
+      logprobsMode: logprobsModeOf(config.logprobsMode),
       hasReasoningContent: config.reasoningContent === 'on',
       keepsChoiceRecords: config.choiceRecords === 'on',
       loraAlpha: config.trainer === null ? null : TINKER_PROFILES[config.trainer.profile].alpha,

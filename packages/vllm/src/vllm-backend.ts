@@ -339,6 +339,7 @@ const REASONS: Readonly<Partial<Record<SampleFeature, string>>> = {
   adapters: 'the vLLM servers load none: start them with --enable-lora and VLLM_ALLOW_RUNTIME_LORA_UPDATING=True',
   bannedSequences: whyRefused('bannedSequences'),
   beamSearch: whyRefused('beamSearch'),
+  logits: 'the vLLM servers report log-probabilities, which training needs',
   logprobTokenIds: 'the vLLM servers do not know that field',
   priorities: 'the vLLM servers take requests in order of arrival, by the setting vllm-scheduling-policy',
   processedLogprobs: 'the vLLM servers give raw ones: start them with --logprobs-mode processed_logprobs',

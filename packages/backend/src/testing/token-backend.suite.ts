@@ -238,6 +238,7 @@ export function describeTokenBackend(
         allowedTokenIds: ['allowedTokenIds', { allowedTokenIds: [...promptIds] }],
         bannedSequences: ['bannedSequences', { bannedSequences: [[id!]] }],
         beamSearch: ['beamSearch', { beamSearch: { lengthPenalty: 1 } }],
+        logits: ['logprobsMode', { logprobs: 1, logprobsMode: 'raw_logits' }],
         logprobTokenIds: ['logprobTokenIds', { logprobs: 1, logprobTokenIds: [id!] }],
         priorities: ['priority', { priority: 1 }],
         processedLogprobs: ['logprobsMode', { logprobs: 1, logprobsMode: 'processed' }],
@@ -252,6 +253,22 @@ export function describeTokenBackend(
         const answer = sample({ sampling: { temperature: 1, seed: null }, ...options, n: 2 });
         if (features.has(feature as SampleFeature)) await answer;
         else await expect(answer).rejects.toEqual(expect.objectContaining({ code: 'engine.invalid_request', param }));
+      }
+    });
+
+    it('reports log-probabilities and their sum with a mode of logits, where it can', async (context) => {
+      needs('logits', context);
+      const asked = { maxTokens: 3, logprobs: 4, sampling: { temperature: 1, seed: 3n } };
+      for (const [mode, logits] of [
+        ['raw', 'raw_logits'],
+        ['processed', 'processed_logits'],
+      ] as const) {
+        const plain = stepsOf(await sample({ ...asked, logprobsMode: mode }));
+        const steps = stepsOf(await sample({ ...asked, logprobsMode: logits }));
+        const entries = steps.flatMap(({ logprobs }) => logprobs!);
+        for (const { logitSum } of entries) expect(Number.isFinite(logitSum)).toBe(true);
+        const withoutSums = entries.map(({ logitSum: _logitSum, ...entry }) => entry);
+        expect(withoutSums).toEqual(plain.flatMap(({ logprobs }) => logprobs!));
       }
     });
 

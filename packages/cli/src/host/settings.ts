@@ -46,7 +46,8 @@ const HELP = {
   maxRequests: 'requests in flight, running and waiting (2048)',
   maxChoices: 'choices (n) of one request (as many as max-sequences)',
   maxLogprobs: 'log-probabilities a token that a request may ask for; -1 = all of the vocabulary (20)',
-  logprobsMode: 'raw_logprobs or processed_logprobs: distribution of the log-probabilities in answers (raw_logprobs)',
+  logprobsMode:
+    'raw_logprobs, processed_logprobs, raw_logits or processed_logits: values of the log-probability fields (raw_logprobs)',
   engineShare: 'part of the compute time sampling gets while training has work too (0.7)',
   requestTemplates:
     'on = run chat templates that come with requests, in processes of their own; off = refuse them (on)',

@@ -1,5 +1,4 @@
-import type { LogprobsMode } from '@trainyard/backend';
-import type { Truncation } from '@trainyard/protocol/fields';
+import { isProcessedMode, type LogprobsMode, type Truncation } from '@trainyard/protocol/fields';
 import { drawFromRow } from './draw-from-row.ts';
 import type { DrawKey } from './random.ts';
 import type { SamplingTracer } from './sampling-tracer.ts';
@@ -46,12 +45,13 @@ export class SamplerBuffers {
 /**
  * Chooses one token from a row of logits, in vLLM's order: masks, bias, penalties, greedy pick, temperature, min_p, top_k, top_p, draw.
  *
- * @param row Logits, `[V]`. With `processed` logprobs it becomes the logits of the distribution that was drawn from (-Infinity = removed);
- *   otherwise it is adjusted and put back, so that after the call it holds the raw logits again.
+ * @param row Logits, `[V]`. With a `processed` mode it becomes the logits of the distribution that was drawn from (-Infinity = removed), less
+ *   `centre`; otherwise it is adjusted and put back, so that after the call it holds the raw logits again.
  * @param key the draw's random numbers; unused when greedy
  * @param logprobs which distribution's log Σ exp is wanted; null = none
  * @param tracer is told what the token was drawn from; null = nobody is. Not with temperature 0.
- * @returns the token, and log Σ exp of what `row` holds now (NaN when not wanted, or where masks took a logit away that is no number); token -1 when no token is possible
+ * @returns the token, and log Σ exp of what `row` holds now (NaN when not wanted, or where masks took a logit away that is no number); token -1 when no token is possible.
+ *   `centre`: what the logits in `row` are smaller by than they were
  */
 export function sampleToken(
   row: Float32Array,
@@ -61,7 +61,7 @@ export function sampleToken(
   logprobs: LogprobsMode | null,
   buffers: SamplerBuffers,
   tracer: SamplingTracer | null = null,
-): { token: number; logSumExp: number } {
+): { token: number; logSumExp: number; centre: number } {
   const { scan, undo } = buffers;
   const isAdjusted = !isNeutral(adjustments);
   if (isAdjusted) adjustLogits(row, adjustments, undo);
@@ -71,16 +71,16 @@ export function sampleToken(
     const { ids, count } = buffers.candidates;
     tracer.add(row, token, scan, threshold > -Infinity ? ids.subarray(0, count) : null);
   }
-  if (logprobs === 'processed' && token >= 0) {
+  if (logprobs !== null && isProcessedMode(logprobs) && token >= 0) {
     undo.forget();
-    return { token, logSumExp: processRow(row, threshold, settings.temperature, scan) };
+    return { token, ...processRow(row, threshold, settings.temperature, scan) };
   }
   if (isAdjusted) undo.restore(row);
-  if (logprobs === null || token < 0) return { token, logSumExp: NaN };
+  if (logprobs === null || token < 0) return { token, logSumExp: NaN, centre: 0 };
   if (isAdjusted) scanMaxima(row, scan);
   // A plain draw at temperature 1 has summed the raw distribution already.
   if (isAdjusted || settings.temperature !== 1 || isTruncated(settings)) scanSums(scan, 1);
-  return { token, logSumExp: logSumExp(scan) };
+  return { token, logSumExp: logSumExp(scan), centre: 0 };
 }
 
 /** @returns `threshold`: tokens below it were removed */
@@ -104,15 +104,20 @@ function chooseToken(
   return { token, threshold: -Infinity };
 }
 
-/** Temperature and truncation put into the row itself. Greedy counts as temperature 1. @returns log Σ exp of the new row */
-function processRow(row: Float32Array, threshold: number, temperature: number, scan: RowScan): number {
+/** Temperature and truncation put into the row itself. Greedy counts as temperature 1. @returns log Σ exp of the new row, and what was taken from its logits */
+function processRow(
+  row: Float32Array,
+  threshold: number,
+  temperature: number,
+  scan: RowScan,
+): { logSumExp: number; centre: number } {
   const inverseTemperature = temperature === 0 ? 1 : 1 / temperature;
   const centre = centreOf(scan);
   for (let id = 0; id < row.length; id++)
     row[id] = row[id]! >= threshold ? (row[id]! - centre) * inverseTemperature : -Infinity;
   scanMaxima(row, scan);
   scanSums(scan, 1);
-  return logSumExp(scan);
+  return { logSumExp: logSumExp(scan), centre: centre * inverseTemperature };
 }
 
 /**

@@ -8,6 +8,7 @@ import { DrawKey } from '../sampling/random.ts';
 import type { SamplerBuffers } from '../sampling/sampler.ts';
 import { sampleToken } from '../sampling/sampler.ts';
 import { isNeutral, type TokenAdjustments } from '@trainyard/decoder';
+import { isLogitsMode } from '@trainyard/protocol/fields';
 
 export interface SampledToken {
   token: number;
@@ -42,7 +43,7 @@ export class ChoiceSampler {
     const others = choice.adjustments;
     const adjustments = masking === 'complete' ? { ...others, allowed: null, banned: [], masked: null } : others;
     const key = constraint?.isWaiting ? this.#admittedKey(choice, row, adjustments) : keyOf(choice);
-    const { token, logSumExp } = sampleToken(
+    const { token, logSumExp, centre } = sampleToken(
       row,
       sampling,
       adjustments,
@@ -55,8 +56,9 @@ export class ChoiceSampler {
     if (numTop === null) return { token, logprobs: null, verdict: choice.take(token) };
     // The token was drawn behind masks; the row as the model gave it may still be one of no numbers.
     const logSum = finiteLogSum(logSumExp);
-    const logprobs = [this.#writer.entry(row, token, logSum, logprobTokenIds ?? numTop, this.#buffers)];
-    return { token, logprobs, verdict: choice.take(token) };
+    const entry = this.#writer.entry(row, token, logSum, logprobTokenIds ?? numTop, this.#buffers);
+    if (isLogitsMode(logprobsMode)) entry.logitSum = logSum + centre;
+    return { token, logprobs: [entry], verdict: choice.take(token) };
   }
 
   /** How the next token can be drawn where the logits are; null when they are wanted here, by a mask, a penalty, logprobs or a trace. */

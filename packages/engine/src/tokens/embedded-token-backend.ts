@@ -27,6 +27,7 @@ const FEATURES: readonly SampleFeature[] = [
   'allowedTokenIds',
   'bannedSequences',
   'beamSearch',
+  'logits',
   'logprobTokenIds',
   'priorities',
   'processedLogprobs',

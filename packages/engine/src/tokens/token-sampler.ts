@@ -3,12 +3,14 @@ import {
   type ComputeTurns,
   fromFailure,
   type RequestText,
+  type SampledEntry,
   type SampledLogprob,
   type SampleEvent,
   type SampleOutput,
   type SampleRequest,
   type SampleTotals,
   type ScoredTokens,
+  type TokenLogprob,
   type TopLogprob,
 } from '@trainyard/backend';
 import { checkSampleRequest } from './check-sample-request.ts';
@@ -159,7 +161,7 @@ function toOutput(event: Exclude<SampleEvent, { kind: 'failed' | 'completed' }>,
     kind: 'tokens',
     index,
     tokenIds,
-    logprobs: logprobs && logprobs.map((entry) => ({ ...idOf(entry), top: entry.top.map(idOf) })),
+    logprobs: logprobs && logprobs.map(entryOf),
     finish: event.kind === 'finished' ? { reason: event.finishReason, stopReason: event.stopReason } : null,
     ...(hasText ? { text } : {}),
     ...(draw === undefined ? {} : { draws: [draw ?? 'too_large'] }),
@@ -174,6 +176,10 @@ function scoresOf(
   promptLogprobs: NonNullable<Extract<SampleEvent, { kind: 'completed' }>['promptLogprobs']>,
 ): ScoredTokens {
   return promptLogprobs.map((entries) => entries && entries.map(({ rank, ...entry }) => ({ ...idOf(entry), rank })));
+}
+
+function entryOf({ top, logitSum, ...sampled }: TokenLogprob): SampledEntry {
+  return { ...idOf(sampled), top: top.map(idOf), ...(logitSum === undefined ? {} : { logitSum }) };
 }
 
 function idOf({ id, logprob }: TopLogprob): SampledLogprob {

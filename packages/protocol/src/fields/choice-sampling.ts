@@ -20,6 +20,8 @@ export interface SamplingChanges extends PlainParams<'sampling'> {
   readonly isMasked: boolean;
   /** The log-probabilities in the answer are of the distribution that was drawn from. Default false. */
   readonly hasProcessedLogprobs?: boolean;
+  /** The answer has logits in place of log-probabilities, so training reads the record instead. Default false. */
+  readonly reportsLogits?: boolean;
   /** Biases of distinct ids. */
   readonly logitBias: readonly (readonly [id: number, bias: number])[];
 }
@@ -50,5 +52,6 @@ export interface SamplingTrace {
 export const MAX_TRACE_BYTES = 256 * 1024;
 
 export function changesDistribution(changes: SamplingChanges): boolean {
-  return changes.isMasked || changes.logitBias.length > 0 || distributionChanges(changes).size > 0;
+  const { isMasked, logitBias, reportsLogits = false } = changes;
+  return isMasked || logitBias.length > 0 || reportsLogits || distributionChanges(changes).size > 0;
 }

@@ -11,6 +11,14 @@ export {
   type SamplingTrace,
   type TokenDraw,
 } from './choice-sampling.ts';
+export {
+  isLogitsMode,
+  isProcessedMode,
+  LOGPROBS_MODES,
+  type LogprobsMode,
+  logprobsModeOf,
+  MIN_LOGPROB,
+} from './logprobs-mode.ts';
 export { didYouMean } from './did-you-mean.ts';
 export { type Form, LARGEST_SINGLE, type ValueOf, unfitness } from './form.ts';
 export { LEAST_LORA_ALPHA } from './lora-alpha.ts';

@@ -11,6 +11,7 @@ import {
   text,
   type ValueOf,
 } from './form.ts';
+import { LOGPROBS_MODES, logprobsModeOf } from './logprobs-mode.ts';
 import { REQUEST_LIMITS } from './request-limits.ts';
 
 /**
@@ -361,15 +362,14 @@ export const SAMPLING_FIELDS = {
   /** A field of this service. */
   logprobs_mode: {
     forms: VLLM,
-    form: oneOf('raw_logprobs', 'processed_logprobs'),
+    form: oneOf(...LOGPROBS_MODES),
     words:
-      'Of which distribution log-probabilities are: the model’s (`raw_logprobs`, the default) or the one that was drawn from, after temperature, penalties and truncation (`processed_logprobs`).',
+      'Values of the log-probability fields: log-probabilities of the model (`raw_logprobs`, the default), or of the distribution after temperature, penalties and truncation (`processed_logprobs`), or the logits of either (`raw_logits`, `processed_logits`).',
     name: 'logprobsMode',
     of: 'tokens',
     default: 'raw',
-    read: (mode: 'raw_logprobs' | 'processed_logprobs'): 'raw' | 'processed' =>
-      mode === 'raw_logprobs' ? 'raw' : 'processed',
-    param: oneOf('raw', 'processed'),
+    read: logprobsModeOf,
+    param: oneOf('raw', 'processed', 'raw_logits', 'processed_logits'),
   },
 } as const satisfies Readonly<Record<string, SamplingRow>>;
 

@@ -27,6 +27,10 @@ const likely = (logprob: unknown, top: unknown = []) => ({
   ...delta([1]),
   logprobs: [{ id: 1, bytes: [120], text: 'x', logprob, top }],
 });
+const unnormalised = (logitSum: unknown) => ({
+  ...delta([1]),
+  logprobs: [{ id: 1, bytes: [120], text: 'x', logprob: -1, top: [], logitSum }],
+});
 const scored = (logprob: unknown) => ({
   kind: 'prompt_scored',
   first: { id: 1, bytes: [120], text: 'x' },
@@ -77,6 +81,7 @@ test.each<[string, unknown[]]>([
   ['the log-probability null is no number', [STARTED, likely(Number.NEGATIVE_INFINITY)]],
   ['the log-probability "-1" is no number', [STARTED, likely('-1')]],
   ['the log-probability null is no number', [STARTED, likely(-1, [{ id: 2, logprob: Number.NaN }])]],
+  ['the log-probability null is no number', [STARTED, unnormalised(Number.NaN)]],
   ['log-probabilities are no list', [STARTED, likely(-1, 'none')]],
   ['log-probabilities are no list', [STARTED, { ...delta([1]), logprobs: 3 }]],
   ['the log-probability null is no number', [STARTED, scored(Number.NaN)]],

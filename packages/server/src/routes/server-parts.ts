@@ -1,5 +1,5 @@
 import type { Blobs, Store } from '@trainyard/store';
-import type { LogprobsMode } from '@trainyard/backend';
+import type { LogprobsMode } from '@trainyard/protocol/fields';
 
 import type { BodyIntake } from '../bodies/body-intake.ts';
 import type { BodyBudgets } from '../bodies/byte-budget.ts';

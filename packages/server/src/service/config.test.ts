@@ -86,6 +86,18 @@ describe('resolveConfig', () => {
     expect(() => config({ deterministic: 'on', precision: 'bf16' })).toThrow('got bf16');
   });
 
+  it('refuses a mode of logits with vLLM servers', () => {
+    const config = (flags: Record<string, string>) => resolveConfig({ ...none, flags });
+    const vllm = 'http://v:1';
+    for (const logprobsMode of ['raw_logits', 'processed_logits']) {
+      expect(() => config({ logprobsMode, vllm })).toThrow(
+        `--logprobs-mode must be a mode of log-probabilities with --vllm, got ${logprobsMode}`,
+      );
+      expect(config({ logprobsMode }).logprobsMode).toBe(logprobsMode);
+    }
+    expect(config({ logprobsMode: 'processed_logprobs', vllm }).logprobsMode).toBe('processed_logprobs');
+  });
+
   it('refuses settings of what is not there', () => {
     const config = (flags: Record<string, string>) => () =>
       resolveConfig({ flags, environment: { TRAINYARD_ENGINE_SECRET: 's'.repeat(32) }, configPath: null });

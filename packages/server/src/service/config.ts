@@ -3,6 +3,7 @@ import { availableParallelism } from 'node:os';
 import { join, resolve } from 'node:path';
 
 import { NAME_PATTERN, REQUEST_LIMITS } from '@trainyard/protocol';
+import { isLogitsMode, LOGPROBS_MODES, logprobsModeOf } from '@trainyard/protocol/fields';
 import { addressProblem, type BlobLocation, type StoreLocation } from '@trainyard/store';
 import { TINKER_PROFILES } from '@trainyard/tinker';
 
@@ -81,7 +82,7 @@ export interface ServiceConfig {
   /** log-probabilities a token that a request may ask for; -1 = all of the vocabulary; default 20 */
   readonly maxLogprobs: number;
   /** distribution that log-probabilities are of where a request does not say, as in vLLM; default `raw_logprobs` */
-  readonly logprobsMode: 'raw_logprobs' | 'processed_logprobs';
+  readonly logprobsMode: (typeof LOGPROBS_MODES)[number];
   /** part of the compute time that sampling gets while training also has work, 0–1; default 0.7 */
   readonly engineShare: number;
   /** `on` (default): chat templates that come with requests are run, in child processes with limits; `off`: they are refused */
@@ -269,7 +270,7 @@ const SETTINGS = {
   logprobsMode: {
     kind: 'string',
     environment: 'TRAINYARD_LOGPROBS_MODE',
-    values: ['raw_logprobs', 'processed_logprobs'],
+    values: LOGPROBS_MODES,
   },
   engineShare: { kind: 'number', environment: 'TRAINYARD_ENGINE_SHARE', min: 0.05, max: 0.95 },
   requestTemplates: { kind: 'string', environment: 'TRAINYARD_REQUEST_TEMPLATES', values: ['on', 'off'] },
@@ -382,6 +383,8 @@ export function resolveConfig(sources: ConfigSources): ServiceConfig {
   });
   const models = withServers(local, vllmTexts(sources, file));
   refuseLoneServerSettings(models, (name) => text(name) ?? number(name));
+  const logprobsMode = (text('logprobsMode') ?? 'raw_logprobs') as ServiceConfig['logprobsMode'];
+  refuseLogitsOfServers(logprobsMode, models);
   const trainingDataDirectory = text('trainingDataDir');
   const adapterDirectory = text('vllmAdapterDir');
   const precision = (text('precision') ?? 'exact') as ServiceConfig['precision'];
@@ -444,7 +447,7 @@ export function resolveConfig(sources: ConfigSources): ServiceConfig {
     maxRequests: number('maxRequests') ?? 2_048,
     maxChoices: number('maxChoices') ?? number('maxSequences') ?? 128,
     maxLogprobs: number('maxLogprobs') ?? DEFAULT_MAX_LOGPROBS,
-    logprobsMode: (text('logprobsMode') ?? 'raw_logprobs') as 'raw_logprobs' | 'processed_logprobs',
+    logprobsMode,
     engineShare: number('engineShare') ?? 0.7,
     requestTemplates: (text('requestTemplates') ?? 'on') as 'on' | 'off',
     specialTokens: (text('specialTokens') ?? 'plain') as 'plain' | 'control',
@@ -533,6 +536,15 @@ function refuseLoneServerSettings(
   const given = VLLM_SETTINGS.find((name) => read(name) !== undefined);
   if (given === undefined) return;
   throw new ServerError('server.config_invalid', `--${kebab(given)} is of vLLM servers: --vllm says where they are`);
+}
+
+/** vLLM servers would refuse every request that samples for training. */
+function refuseLogitsOfServers(mode: ServiceConfig['logprobsMode'], models: readonly ModelConfig[]): void {
+  if (!isLogitsMode(logprobsModeOf(mode)) || models.every(({ vllmUrls }) => vllmUrls.length === 0)) return;
+  throw new ServerError(
+    'server.config_invalid',
+    `--logprobs-mode must be a mode of log-probabilities with --vllm, got ${mode}`,
+  );
 }
 
 /** Where others reach an engine is of no use where none opens a port. */

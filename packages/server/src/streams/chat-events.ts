@@ -1,4 +1,5 @@
 import type { EngineEvent } from '@trainyard/generation';
+import { MIN_LOGPROB } from '@trainyard/protocol/fields';
 
 import type { InferenceRequest, ModelInference } from '../contract/backends.ts';
 import { type ParamOrigins, toBackendFailure } from '../faults/backend-failure.ts';
@@ -177,13 +178,14 @@ class Outputs implements AsyncIterableIterator<OutputEvent | CompletedEvent, voi
   #held(event: OutputEvent): MaybePromise<IteratorYieldResult<OutputEvent>> {
     const room = this.#hold?.take(event) ?? null;
     const recorder = this.#recorder;
-    const told = recorder === null ? ({ done: false, value: event } as const) : this.#recorded(event, recorder);
+    const told =
+      recorder === null ? ({ done: false, value: withLogits(event) } as const) : this.#recorded(event, recorder);
     return room === null ? told : room.then(() => told);
   }
 
   async #recorded(event: OutputEvent, recorder: OutputRecorder): Promise<IteratorYieldResult<OutputEvent>> {
     try {
-      return { done: false, value: await recorder.record(event) };
+      return { done: false, value: withLogits(await recorder.record(event)) };
     } catch (error) {
       return await this.#failed(error);
     }
@@ -193,6 +195,24 @@ class Outputs implements AsyncIterableIterator<OutputEvent | CompletedEvent, voi
     await this.return();
     throw error;
   };
+}
+
+/** The event with logits in place of log-probabilities, where the request wants them. Its record has the log-probabilities. */
+function withLogits(event: OutputEvent): OutputEvent {
+  const { logprobs } = event;
+  if (logprobs?.[0]?.logitSum === undefined) return event;
+  return {
+    ...event,
+    logprobs: logprobs.map(({ logitSum = 0, top, ...sampled }) => ({
+      ...toLogit(sampled, logitSum),
+      top: top.map((other) => toLogit(other, logitSum)),
+    })),
+  };
+}
+
+/** A masked token has no logit: its floor stays. */
+function toLogit<Entry extends { logprob: number }>(entry: Entry, logitSum: number): Entry {
+  return entry.logprob <= MIN_LOGPROB ? entry : { ...entry, logprob: entry.logprob + logitSum };
 }
 
 type MaybePromise<Value> = Value | Promise<Value>;

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 
-import type { LogprobsMode } from '@trainyard/backend';
+import { isLogitsMode, type LogprobsMode } from '@trainyard/protocol/fields';
 import type { Prompt } from '@trainyard/generation';
 import {
   type ChatCompletionRequest,
@@ -130,9 +130,16 @@ export function toGenerateRequest(
     numChoices: (body.n ?? 1) * (own.numPrompts ?? 1),
   });
   const tokenParams = readParams(body, own.form, 'tokens');
+  const isOwnMode = (body.logprobs_mode ?? null) !== null;
+  const logprobsMode = isOwnMode ? tokenParams.logprobsMode : context.logprobsMode;
+  if (isOwnMode && body.use_beam_search && isLogitsMode(logprobsMode))
+    throw conflict(
+      named('logprobs_mode'),
+      quoting`${named('logprobs_mode')} must be a mode of log-probabilities with ${named('use_beam_search')}, got ${logprobsMode}`,
+    );
   const params = {
     ...tokenParams,
-    logprobsMode: (body.logprobs_mode ?? null) === null ? context.logprobsMode : tokenParams.logprobsMode,
+    logprobsMode,
     ...readParams(body, own.form, 'text'),
     sampling: {
       ...readParams(body, own.form, 'sampling'),

@@ -184,4 +184,12 @@ describe('is refused by name', () => {
     expect(refusal({ logprobs: 0, sampling: { temperature: 1, topK: 5 } }, context)).toMatch(/^logprobsMode: .*raw/);
     expect(fields({ sampling: { temperature: 1, topK: 5 } }, context)).not.toHaveProperty('logprobs');
   });
+
+  test.each(['raw_logits', 'processed_logits'] as const)('%s, also of a plain draw', (logprobsMode) => {
+    for (const server of ['raw', 'processed'] as const)
+      expect(refusal({ logprobs: 0, logprobsMode, sampling: DEFAULT_SAMPLING }, { logprobsMode: server })).toMatch(
+        /^logprobsMode: .*reports log-probabilities/,
+      );
+    expect(fields({ logprobsMode })).not.toHaveProperty('logprobs');
+  });
 });

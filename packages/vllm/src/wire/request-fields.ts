@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 
 import { type EndTokens, type EngineError, refusal, type SampleParams, type SamplingParams } from '@trainyard/backend';
-import { DEFAULT_SAMPLING, naming } from '@trainyard/protocol/fields';
+import { DEFAULT_SAMPLING, isLogitsMode, naming } from '@trainyard/protocol/fields';
 import { structuredOutputs } from './structured-outputs.ts';
 
 /** Facts that a request is made by, besides its own fields. */
@@ -133,7 +133,10 @@ export const REQUEST_FIELDS: { readonly [Name in ParamName]: FieldMapping } = {
     kind: 'sent',
     as: [],
     put: (params, { logprobsMode }) => {
-      if (params.logprobs === null || params.logprobsMode === logprobsMode || drawsPlainly(params)) return {};
+      if (params.logprobs === null || params.logprobsMode === logprobsMode) return {};
+      if (isLogitsMode(params.logprobsMode))
+        throw unsupported('logprobsMode', 'the vLLM server reports log-probabilities, which training needs');
+      if (drawsPlainly(params)) return {};
       const flag = `--logprobs-mode ${params.logprobsMode}_logprobs`;
       throw unsupported(
         'logprobsMode',

@@ -79,7 +79,8 @@ function checkPrompt(scored: PromptLogprobs | undefined): void {
 }
 
 function checkSampled(tokens: readonly TokenLogprob[] | null): void {
-  for (const { logprob, top } of listOf(tokens)) checkNumbers([logprob, ...listOf(top).map((other) => other.logprob)]);
+  for (const { logprob, top, logitSum = 0 } of listOf(tokens))
+    checkNumbers([logprob, logitSum, ...listOf(top).map((other) => other.logprob)]);
 }
 
 /** Any scale will do: logits may be asked for in their place. */

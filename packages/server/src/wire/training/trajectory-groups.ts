@@ -133,7 +133,9 @@ function readItem(item: unknown, place: Place, options: GroupOptions): HistoryIt
     kind: 'choice',
     message,
     tokenIds: readTokenIds(given, entries, options),
-    logprobs: Float32Array.from(entries.list, (entry, index) => readLogprob(entry, [...entries.place, index])),
+    logprobs:
+      logprobsOfLogits(item, options) ??
+      Float32Array.from(entries.list, (entry, index) => readLogprob(entry, [...entries.place, index])),
     ...drawnAs(item, options),
     ...promptTokenIds,
     ...ending,
@@ -169,6 +171,14 @@ function drawnAs(
     ...(record.kind === 'plain' ? { sampling: null } : drawnAccordingTo(record)),
     ...(promptTokenIds === undefined ? {} : { promptTokenIds }),
   };
+}
+
+/** The log-probabilities of a choice whose answer had logits in their place; else null. */
+function logprobsOfLogits(item: Record<string, unknown>, options: GroupOptions): Float32Array | null {
+  const named = namedRecord(item);
+  const record = named === null ? undefined : options.records?.get(named.id);
+  if (record?.kind !== 'sampled' || !hasTokensOf(item, record)) return null;
+  return (record.sampling as Drawn | undefined)?.settings.reportsLogits === true ? record.logprobs : null;
 }
 
 /** As the engine reported it when it was recorded. */
@@ -310,7 +320,7 @@ function readLogprob(entry: unknown, place: Place): number {
   return fail(
     [...place, 'logprob'],
     'logprob_invalid',
-    'Input should be a finite natural logarithm of at most 0',
+    'Input should be a finite natural logarithm of at most 0. A choice that has logits needs its `record_id`',
     logprob,
   );
 }
