@@ -14,3 +14,4 @@ export type { TokenEngineParts } from './tokens/token-engine.ts';
 export { TokenSampler } from './tokens/token-sampler.ts';
 export type { EngineSampleParams } from './tokens/token-sampler.ts';
 export { untrainableReason } from './serving/untrainable-reason.ts';
+export { requireLoadable } from './serving/require-loadable.ts';

@@ -3,6 +3,7 @@ import { basename, dirname, join } from 'node:path';
 import { GgufFile, NativeError, quantizeModel, replaceFile } from '@trainyard/native';
 import { copyName, readArchitecture, stampFileOf, UnsupportedModelError } from '@trainyard/transformer';
 import { HEAD_GRANULARITY } from '@trainyard/decoder';
+import { requireLoadable } from './require-loadable.ts';
 
 /** Who computes a model, and with keys and values of which precision. */
 export type Computation =
@@ -44,10 +45,11 @@ const EXACT_TYPES = { exact: new Set(['f32', 'f16', 'bf16']), strict: new Set(['
  * Measured against the f32 trainer on 200 sampled tokens, mean |Δlogprob|: llama.cpp on the Q4_1 file 0.066, on its F16 copy 0.003. By half-precision weights
  * llama.cpp multiplies activations that it rounds to half precision where the processor has no better instruction, by single-precision ones never.
  *
- * @throws {NativeError} when the file is missing or malformed, or the copy cannot be written
+ * @throws {NativeError} when the file is missing or cannot be loaded, or the copy cannot be written
  * @throws {UnsupportedModelError} when a model that the graphs do not compute is to be computed in bf16
  */
 export function servedFile({ modelPath, precision, cacheDirectory, numThreads }: ServedFileOptions): ServedFile {
+  requireLoadable(modelPath);
   if (precision === 'fast') return { runner: 'llama', path: modelPath, cachePrecision: 'f16', flashAttention: true };
   using file = GgufFile.open(modelPath);
   if (fitsGraphs(file)) {

@@ -132,9 +132,11 @@ export type Pointer = bigint;
 
 export interface ModelParams {
   n_gpu_layers: number;
+  load_mode: number;
   progress_callback: Pointer | null;
   vocab_only: boolean;
   check_tensors: boolean;
+  no_alloc: boolean;
 }
 
 export interface ContextParams {

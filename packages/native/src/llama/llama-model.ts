@@ -9,6 +9,9 @@ import type { Pointer } from '../binding/structs.ts';
 import { TokenTable } from './token-table.ts';
 import type { TokenKind } from './token-table.ts';
 
+/** `LLAMA_LOAD_MODE_NONE`: weights are read into memory. */
+const LOAD_UNMAPPED = 0;
+
 /** A GGUF model in memory (file-mapped): weights and vocabulary. Closing it closes its contexts and adapters too. */
 export class LlamaModel implements Disposable {
   readonly path: string;
@@ -71,15 +74,28 @@ export class LlamaModel implements Disposable {
         throw thrown.error;
       }
       if (result === null) {
-        throw new NativeError(
-          'native.model_unreadable',
-          `cannot load the model ${path}: ${errors || 'no reason given'}`,
-        );
+        throw unreadable(path, errors);
       }
       return new LlamaModel(path, result, !params.vocab_only);
     } finally {
       if (progress !== null) koffi().unregister(progress);
     }
+  }
+
+  /**
+   * Checks that a load with weights would succeed: architecture, settings, vocabulary, and name, shape and place of each tensor. Reads no weights.
+   *
+   * @throws {NativeError} as `load`
+   */
+  static check(path: string): void {
+    const llama = library();
+    const params = llama.modelDefaultParams();
+    params.n_gpu_layers = 0;
+    params.no_alloc = true;
+    params.load_mode = LOAD_UNMAPPED; // llama.cpp aborts if a mapped file gets no memory
+    const { result, errors } = captureErrors(() => llama.modelLoad(cPath(path), params));
+    if (result === null) throw unreadable(path, errors);
+    llama.modelFree(result);
   }
 
   private constructor(path: string, address: Pointer, hasWeights: boolean) {
@@ -164,6 +180,21 @@ export class LlamaModel implements Disposable {
     this.handle.assertOpen();
     return (this.#table ??= new TokenTable(this.#vocab, this.vocabSize));
   }
+}
+
+function unreadable(path: string, errors: string): NativeError {
+  return new NativeError('native.model_unreadable', `cannot load the model ${path}: ${reasonOf(errors)}`);
+}
+
+/** llama.cpp's reason without the names of its functions. */
+function reasonOf(errors: string): string {
+  const lines = errors.split('; ').filter((line) => !line.startsWith('llama_model_load_from_file_impl: '));
+  const reasons = lines.map((line) =>
+    line
+      .replace(/^llama_model_load: (?:error loading model: )*/, '')
+      .replace(/^(?:check_tensor_dims|done_getting_tensors): /, ''),
+  );
+  return (reasons.join('; ') || errors || 'no reason given').replaceAll(/\s+/g, ' ');
 }
 
 /** C sees a path up to its first NUL: another file than the one named. */

@@ -8,6 +8,8 @@ export interface HostQuestion {
   readonly modulePath: string;
   /** passed as JSON */
   readonly options: unknown;
+  /** See `SupervisedHostOptions.file`. */
+  readonly file?: string;
   /** See `SupervisedHostOptions.secrets`; default: none. */
   readonly secrets?: Readonly<Record<string, string>>;
   readonly log: (line: string) => void;
@@ -22,6 +24,7 @@ export async function askHost<Answer extends object>({
   name,
   modulePath,
   options,
+  file,
   secrets = {},
   log,
 }: HostQuestion): Promise<Answer> {
@@ -30,6 +33,7 @@ export async function askHost<Answer extends object>({
     name,
     modulePath,
     options,
+    ...(file === undefined ? {} : { file }),
     secrets,
     onMessage: (message) => {
       if (message.kind === 'ready') ({ answer } = message);

@@ -30,6 +30,8 @@ export interface SupervisedHostOptions<Message extends HostMessage> {
   readonly modulePath: string;
   /** passed as JSON in the first argument */
   readonly options: unknown;
+  /** File that it opens, named in the message of a failed start. Default: none. */
+  readonly file?: string;
   /** variables of its environment, which others on this machine cannot read as they can its arguments */
   readonly secrets?: Readonly<Record<string, string>>;
   readonly onMessage: (message: Message) => void;
@@ -189,6 +191,15 @@ export class SupervisedHost<Command extends object, Message extends HostMessage>
     this.#stableTimer = setTimeout(() => (this.#restartDelayMs = FIRST_RESTART_DELAY_MS), STABLE_AFTER_MS).unref();
   }
 
+  /** The reason why the first process did not start, in one line. */
+  #refusal(fatal: HostFailure | null, ending: string, tail: string): string {
+    const { name, file } = this.#options;
+    const lastOutput = tail === '' ? '' : `. Its last output: ${tail.replaceAll(/\s*\n\s*/g, ' | ')}`;
+    const reason = fatal?.message ?? `${ending}${lastOutput}`;
+    const place = file === undefined || reason.includes(file) ? '' : ` with ${file}`;
+    return `the ${name} host cannot start${place}: ${reason}`;
+  }
+
   /** @param ending how, in words that name no file: clients read them */
   #onExit(fatal: HostFailure | null, ending: string): void {
     const { name, log, onLost } = this.#options;
@@ -206,17 +217,13 @@ export class SupervisedHost<Command extends object, Message extends HostMessage>
       return;
     }
     const tail = this.#stderrTail.trim();
-    log(`the ${name} host is gone: ${reason}${tail === '' ? '' : `\n${tail}`}`);
     if (!this.#wasEverReady) {
       this.#isClosing = true;
-      this.#ready.reject(
-        new ServerError(
-          'server.host_failed_to_start',
-          `the ${name} host cannot start: ${reason}${tail === '' || fatal !== null ? '' : `\n${tail}`}`,
-        ),
-      );
+      if (fatal !== null && tail !== '') log(`the ${name} host wrote: ${tail}`);
+      this.#ready.reject(new ServerError('server.host_failed_to_start', this.#refusal(fatal, ending, tail)));
       return;
     }
+    log(`the ${name} host is gone: ${reason}${tail === '' ? '' : `\n${tail}`}`);
     this.#restartTimer = setTimeout(() => this.#spawn(), this.#restartDelayMs);
     this.#restartDelayMs = Math.min(this.#restartDelayMs * 2, MAX_RESTART_DELAY_MS);
   }

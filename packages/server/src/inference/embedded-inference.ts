@@ -88,6 +88,8 @@ export class EmbeddedInference implements ModelHost {
       name: options.name,
       modulePath: options.modulePath ?? hostModule(options.host),
       options: options.host,
+      // A host over servers elsewhere fails because of those.
+      ...('driver' in options.host ? {} : { file: options.host.modelPath }),
       secrets: options.secrets ?? {},
       onMessage: (message) => this.#onMessage(message),
       onLost: (reason) => this.#onLost(reason),

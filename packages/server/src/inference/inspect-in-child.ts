@@ -11,5 +11,5 @@ import type { InspectedModel } from './inspect-model.ts';
  */
 export function inspectInChild(options: OpenEngineOptions, log: (line: string) => void): Promise<InspectedModel> {
   const modulePath = fileURLToPath(new URL('./inspection-host.ts', import.meta.url));
-  return askHost({ name: 'inspection', modulePath, options, log });
+  return askHost({ name: 'inspection', modulePath, options, file: options.modelPath, log });
 }

@@ -1,4 +1,5 @@
 /** Main module of a scoring host: log-probabilities of fixed tokens by one model file, in a process that gives its memory back whole. */
+import { requireLoadable } from '@trainyard/engine';
 import { llamaScores } from '@trainyard/trainer';
 
 import { answerAsHost, hostOptions } from '../hosts/host-main.ts';
@@ -6,5 +7,6 @@ import type { ScoreOptions } from './score-in-child.ts';
 
 await answerAsHost(() => {
   const { modelPath, numThreads } = hostOptions<ScoreOptions>();
+  requireLoadable(modelPath);
   return llamaScores(modelPath, numThreads);
 });

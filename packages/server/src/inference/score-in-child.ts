@@ -16,5 +16,5 @@ export interface ScoreOptions {
  */
 export function scoreInChild(options: ScoreOptions, log: (line: string) => void): Promise<FixedScores> {
   const modulePath = fileURLToPath(new URL('./score-host.ts', import.meta.url));
-  return askHost({ name: 'scoring', modulePath, options, log });
+  return askHost({ name: 'scoring', modulePath, options, file: options.modelPath, log });
 }

@@ -78,6 +78,9 @@ export function readArchitecture(file: ModelFile): Architecture {
   };
   const hiddenSize = size('embedding_length');
   const numLayers = size('block_count');
+  // Lists are made by block: a file cannot ask for more of them than it has tensors.
+  if (numLayers > file.tensors.size)
+    throw unsupported(`${name}.block_count is ${numLayers}, and the model file has ${file.tensors.size} tensors`);
   const numHeads = size('attention.head_count');
   const numKvHeads = size('attention.head_count_kv', numHeads);
   if (numHeads % numKvHeads !== 0)
@@ -110,6 +113,7 @@ export function readArchitecture(file: ModelFile): Architecture {
     hasHeadNorm: hasInEveryBlock(file, numLayers, ['attn_q_norm.weight', 'attn_k_norm.weight']),
     hasInterleavedHeads: family.hasInterleavedHeads,
   };
+  refuseMissingTensors(file, architecture);
   refuseOtherShapes(file, architecture);
   return architecture;
 }
@@ -121,6 +125,17 @@ function readRopeScale(type: GgufValue | undefined, optional: (key: string) => n
   if (type !== undefined && type !== 'linear')
     throw unsupported(`rope scaling ${shown(type)} is not supported; supported: none, linear`);
   return factor === 0 ? 1 : factor;
+}
+
+/** Refuses a file without a tensor that the layer graphs need, and one with more blocks than it says. */
+function refuseMissingTensors({ tensors }: ModelFile, { numLayers }: Architecture): void {
+  const parts = ['attn_norm', 'ffn_norm', ...LINEAR_NAMES.map((linear) => GGUF_LINEARS[linear])];
+  const blocks = Array.from({ length: numLayers }, (_, layer) => parts.map((part) => `blk.${layer}.${part}.weight`));
+  const missing = ['output_norm.weight', ...blocks.flat()].find((tensor) => !tensors.has(tensor));
+  if (missing !== undefined) throw unsupported(`the model file has no ${missing}`);
+  const beyond = tensors.keys().find((tensor) => Number(/^blk\.(\d+)\./.exec(tensor)?.[1] ?? 0) >= numLayers);
+  if (beyond !== undefined)
+    throw unsupported(`the model file has ${beyond}, though it says that it has ${numLayers} blocks`);
 }
 
 /** Refuses a file with a tensor whose shape is another than its sizes say: it would be read as numbers in other places. */
