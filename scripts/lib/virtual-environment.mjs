@@ -105,7 +105,7 @@ async function digestOf(path) {
 }
 
 /** @param {string} command @param {string[]} args */
-async function run(command, args) {
+export async function run(command, args) {
   const child = spawn(command, args, { stdio: ['ignore', 2, 2] });
   /** @type {number | null} */
   const code = await new Promise((settle, fail) => {
