@@ -251,9 +251,8 @@ describe('behind a certificate of a private authority', () => {
   }
 
   async function trainerSettings(): Promise<Record<string, string>> {
-    const lora = { rank: 8, alpha: 32, targets: ['q', 'k', 'v', 'o', 'gate', 'up', 'down'], initSeed: 1 } as const;
-    const policy = await OrtPolicyModel.load({ modelPath, lora, numThreads: 1 });
-    return { TRAINYARD_TRAINER_URL: await behindTls((await tinker(SKYRL_0_4, () => policy)).url) };
+    const policy: FakePolicy = (lora) => OrtPolicyModel.load({ modelPath, lora, numThreads: 1 });
+    return { TRAINYARD_TRAINER_URL: await behindTls((await tinker(SKYRL_0_4, policy)).url) };
   }
 
   const PARTS: readonly [string, () => Promise<Record<string, string>>, string][] = [

@@ -61,7 +61,7 @@ interface Operation {
 }
 
 /** Makes the model of a server with an adapter of that shape. */
-export type FakePolicy = (lora: LoraConfig) => TrainablePolicy;
+export type FakePolicy = (lora: LoraConfig) => TrainablePolicy | Promise<TrainablePolicy>;
 
 /** A table in closed form: its adapter has one shape, whatever is asked for. */
 export const bigramPolicy: FakePolicy = () => new BigramPolicy();
@@ -256,7 +256,7 @@ export class FakeTinkerServer {
       if (this.#loaded.size >= dialect.slots)
         return failed(`Maximum number of LoRA adapters (${dialect.slots}) reached`);
       const lora = { rank, alpha: 32, targets: ['q', 'k', 'v', 'o', 'gate', 'up', 'down'], initSeed: seed } as const;
-      const policy = this.#policyOf(lora);
+      const policy = await this.#policyOf(lora);
       const learner = new EmbeddedLearner({ policy, versions: new LocalVersions(this.#root) });
       await learner.load(null, { jobKind: 'rl' });
       this.#loaded.set(id, new FakeModel(policy, learner, dialect));
