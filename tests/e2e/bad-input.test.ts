@@ -198,10 +198,11 @@ describe('training requests', () => {
   it('leaves out a history longer than the context, counts it, and trains the rest', async () => {
     const group = await scoredGroup(client, 'input', { n: 3 });
     const [first, second, third] = group.trajectories;
-    const turn = third!.messages_and_choices![1] as WireChoice;
+    const turn = structuredClone(third!.messages_and_choices![1]) as WireChoice;
+    turn.logprobs!.content![0]!.logprob -= 1e-3;
     const long = {
       ...third!,
-      // Without its record: a choice that names one is trained behind the prompt that it was sampled behind, whatever the messages say.
+      // Without its record, which log-probabilities find as well: one that has it is trained behind the prompt that it was sampled behind.
       messages_and_choices: [
         { role: 'user', content: 'word '.repeat(9_000) },
         { ...turn, record_id: undefined, prompt_token_ids: undefined },
