@@ -267,6 +267,6 @@ describe('a model file whose tensors do not fit its sizes', () => {
 
   test('one that is missing is named', () => {
     const path = fileWith((tensor) => (tensor.name === 'blk.1.ffn_up.weight' ? null : tensor));
-    expect(() => open({}, path)).toThrow('has no tensor blk.1.ffn_up.weight');
+    expect(() => open({}, path)).toThrow('the model file has no blk.1.ffn_up.weight');
   });
 });

@@ -32,14 +32,18 @@ interface TinyOptions {
   readonly isTied?: boolean;
   /** Another one, other weights. Default 21. */
   readonly seed?: number;
+  /** Metadata in addition or in place of its own. */
+  readonly metadata?: Readonly<Record<string, GgufWritableValue>>;
+  /** Names of tensors that are left out. */
+  readonly missing?: RegExp;
 }
 
 /** Writes a random model file that llama.cpp and the trainer read, vocabulary and chat template included. */
 export function writeTinyGguf(path: string, a: Architecture, options: TinyOptions = {}): void {
   const tensors = tinyTensors(a, options.isTied, options.seed).filter(
-    ({ name }) => options.isTied !== true || name !== 'output.weight',
+    ({ name }) => (options.isTied !== true || name !== 'output.weight') && options.missing?.test(name) !== true,
   );
-  writeGguf(path, { ...architectureMetadata(a), ...vocabularyMetadata() }, tensors);
+  writeGguf(path, { ...architectureMetadata(a), ...vocabularyMetadata(), ...options.metadata }, tensors);
 }
 
 /** Metadata of the architecture alone, without a vocabulary. */
