@@ -2,7 +2,8 @@
 
     python3 scripts/jinja2/record-texts.py packages/tokenizer/src/template/fixtures/jinja2.json
 
-Needs: pip install transformers==5.24.0 jinja2==3.1.6. A line is [template, variables as JSON text, text, or null where Python fails].
+Needs: pip install transformers==5.24.0 jinja2==3.1.6. A line is [template, variables as JSON text, text].
+The variables are null for those that many lines share, the text is null where Python fails.
 """
 import json
 import sys
@@ -21,9 +22,10 @@ def render(template, variables):
 
 path = sys.argv[1]
 with open(path) as file:
-    lines = json.load(file)["lines"]
+    fixture = json.load(file)
+shared = fixture["variables"]
 versions = {"jinja2": jinja2.__version__, "transformers": transformers.__version__}
-rendered = [[template, variables, render(template, variables)] for template, variables, _ in lines]
+rendered = [[template, variables, render(template, variables or shared)] for template, variables, _ in fixture["lines"]]
 with open(path, "w") as file:
-    rows = ",\n".join(json.dumps(line) for line in rendered)
-    file.write(f'{{"versions": {json.dumps(versions)}, "lines": [\n{rows}\n]}}\n')
+    rows = ",\n".join(json.dumps(line, ensure_ascii=False, separators=(",", ":")) for line in rendered)
+    file.write(f'{{"versions": {json.dumps(versions)}, "variables": {json.dumps(shared, ensure_ascii=False)}, "lines": [\n{rows}\n]}}\n')

@@ -8,19 +8,30 @@ import { TemplateProgram } from './template-program.ts';
 
 interface Fixture {
   versions: Record<string, string>;
-  lines: [template: string, variables: string, text: string][];
+  /** Variables of the lines that have none of their own, as JSON text. */
+  variables: string;
+  lines: [template: string, variables: string | null, text: string][];
 }
 
 // Lines of Jinja and the texts that jinja2 makes of them: scripts/jinja2/record-texts.py
-const { lines } = JSON.parse(await readFile(new URL('./fixtures/jinja2.json', import.meta.url), 'utf8')) as Fixture;
+const { variables: shared, lines } = JSON.parse(
+  await readFile(new URL('./fixtures/jinja2.json', import.meta.url), 'utf8'),
+) as Fixture;
 const NOW = new Date(2026, 2, 4, 15, 7, 9);
 
 test(`${lines.length} lines have the texts of jinja2`, () => {
   const different = lines.filter(([template, variables, text]) => {
-    const result = new JinjaTemplate(template).render(variables, NOW, 1_000_000);
+    const result = new JinjaTemplate(template).render(variables ?? shared, NOW, 1_000_000);
     return result.kind !== 'text' || result.text !== text;
   });
   expect(different).toEqual([]);
+});
+
+test.each([
+  ["{{ '%d' % (1e308 * 10) }}", 'cannot convert float inf to integer'],
+  ["{{ '%d' % (1e308 * 10 - 1e308 * 10) }}", 'cannot convert float nan to integer'],
+])('%s fails as in Python', (source, reason) => {
+  expect(() => new TemplateProgram(source).run({})).toThrow(reason);
 });
 
 test('strftime_now knows the codes of Python', () => {

@@ -37,10 +37,16 @@ pub fn register(env: &mut Environment) {
         clock::now().format(args.text(0)?)
     });
     env.add_function("range", range);
-    env.add_function("dict", |args: Given| -> Result<Value, Error> { create_dict(&args.into_values()) });
+    env.add_global("dict", Value::from_object(DictType));
     let namespace = Value::from_function(minijinja::functions::namespace);
     env.add_function("namespace", move |state: &mut State, args: Given| -> Result<Value, Error> {
-        namespace.call(state, &[create_dict(&args.into_values())?])
+        let members = create_dict(&args.into_values())?;
+        for name in members.try_iter()? {
+            if name.as_str().is_some_and(|name| name.starts_with('_')) {
+                return fail(format!("Chat templates cannot store underscore-prefixed attributes on a namespace, got '{name}'"));
+            }
+        }
+        namespace.call(state, &[members])
     });
     env.add_function("cycler", |items: Given| -> Result<Value, Error> {
         let items = items.into_values();
@@ -65,6 +71,31 @@ fn range(args: Given) -> Result<Value, Error> {
         None => (0, first),
     };
     Range::create(start, stop, args.integer(2)?.unwrap_or(1)).map(Value::from_object)
+}
+
+/// `dict(…)` and `dict.fromkeys(…)`
+#[derive(Debug)]
+struct DictType;
+
+impl Object for DictType {
+    fn repr(self: &Arc<Self>) -> ObjectRepr {
+        ObjectRepr::Plain
+    }
+
+    fn call(self: &Arc<Self>, _state: &mut State, args: &[Value]) -> Result<Value, Error> {
+        create_dict(args)
+    }
+
+    fn call_method(self: &Arc<Self>, state: &mut State, method: &str, args: &[Value]) -> Result<Value, Error> {
+        if method != "fromkeys" {
+            return Err(Error::from(ErrorKind::UnknownMethod));
+        }
+        crate::methods::call(state, &create_dict(&[])?, method, args)
+    }
+
+    fn render(self: &Arc<Self>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("<class 'dict'>")
+    }
 }
 
 #[derive(Debug)]

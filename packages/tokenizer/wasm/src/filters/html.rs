@@ -43,7 +43,7 @@ fn quote(text: &str, is_query: bool) -> String {
 fn url_encode(value: &Value) -> Result<String, Error> {
     let pairs: Vec<(Value, Value)> = match kind_of(value) {
         Kind::Dict => value.try_iter()?.map(|key| Ok((key.clone(), value.get_item(&key)?))).collect::<Result<_, Error>>()?,
-        Kind::List | Kind::Tuple => {
+        Kind::List | Kind::Tuple | Kind::View(_) => {
             let mut pairs = Vec::new();
             for pair in value.try_iter()? {
                 let pair: Vec<Value> = pair.try_iter()?.collect();

@@ -48,6 +48,7 @@ pub fn register(env: &mut Environment) {
     by_name(env, "min", Value::from_function(filters::min), &["case_sensitive", "attribute"]);
     by_name(env, "max", Value::from_function(filters::max), &["case_sensitive", "attribute"]);
     by_name(env, "dictsort", Value::from_function(filters::dictsort), &["case_sensitive", "by", "reverse"]);
+    env.add_filter("attr", attribute);
     env.add_filter("items", items);
     env.add_filter("groupby", group_by);
     env.add_filter("reverse", reverse);
@@ -88,6 +89,17 @@ fn check_iterable(value: &Value) -> Result<(), Error> {
 pub fn attributes(state: &mut State, value: &Value, attribute: &Value) -> Result<Value, Error> {
     let named = Kwargs::from_iter([("attribute", attribute.clone())]);
     state.apply_filter("map", &[value.clone(), Value::from(named)])
+}
+
+/// `getattr`: the items of a dict are no attributes.
+fn attribute(value: &Value, args: Given) -> Result<Value, Error> {
+    let args = Arguments::of("attr", &["name"], args)?;
+    let name = args.text(0)?;
+    match kind_of(value) {
+        Kind::Undefined => Err(Error::from(minijinja::ErrorKind::UndefinedError)),
+        Kind::Namespace | Kind::Other => value.get_attr(name),
+        _ => Ok(Value::UNDEFINED),
+    }
 }
 
 fn items(value: &Value) -> Result<Value, Error> {

@@ -1,4 +1,5 @@
 //! `str.format` and `%`: fields are found here, and the engine formats one value at a time.
+use super::numbers::{float, float_text};
 use super::text::{ascii, check_length, check_width, error, fail, kind_name, repr, str};
 use crate::arguments::split_named;
 use minijinja::formatting::{format as format_value, FormatStyle};
@@ -59,7 +60,7 @@ impl Fields<'_> {
             None => (name, None),
         };
         let value = self.value(name)?;
-        let spec = self.fill(spec, depth + 1)?;
+        let spec = if spec.contains(['{', '}']) { self.fill(spec, depth + 1)? } else { spec.into() };
         let value = match conversion {
             None => value,
             Some("s") => Value::from(str(&value)?.into_owned()),
@@ -146,6 +147,9 @@ fn format_one(value: &Value, spec: &str) -> Result<String, Error> {
         return str(value).map(|text| text.into_owned());
     }
     check_numbers(spec)?;
+    if let (Some(spec), Some(number)) = (spec.strip_suffix('%'), float(value)) {
+        return percentage(number, spec);
+    }
     match value.kind() {
         ValueKind::String | ValueKind::Number => (),
         ValueKind::Bool if !spec.ends_with('s') => {
@@ -155,6 +159,30 @@ fn format_one(value: &Value, spec: &str) -> Result<String, Error> {
         _ => return fail(format!("unsupported format string passed to {}.__format__", kind_name(value))),
     }
     format_value(FormatStyle::StrFormat, &format!("{{:{spec}}}"), std::slice::from_ref(value))
+}
+
+/// @param spec what stands before the percent sign
+fn percentage(number: f64, spec: &str) -> Result<String, Error> {
+    let mut chars = spec.chars();
+    let (alignment, rest) = match (chars.next(), chars.next()) {
+        (Some(fill), Some('<' | '>' | '^')) => spec.split_at(fill.len_utf8() + 1),
+        (Some('<' | '>' | '^'), _) => spec.split_at(1),
+        _ => ("", spec),
+    };
+    let (flags, rest) = rest.split_at(rest.find(|c| !"+- #".contains(c)).unwrap_or(rest.len()));
+    let (width, precision) = rest.split_at(rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len()));
+    let number = [Value::from(number * 100.0)];
+    let digits = |width: &str| format_value(FormatStyle::StrFormat, &format!("{{:{flags}{width}{precision}f}}"), &number);
+    if alignment.is_empty() {
+        // Blanks and zeros stand before the digits, and the percent sign takes one place.
+        let zero = if width.starts_with('0') { "0" } else { "" };
+        let width = match width.parse().unwrap_or(0_usize) {
+            0 | 1 => String::new(),
+            width => format!("{zero}{}", width - 1),
+        };
+        return Ok(digits(&width)? + "%");
+    }
+    format_value(FormatStyle::StrFormat, &format!("{{:{alignment}{width}}}"), &[Value::from(digits("")? + "%")])
 }
 
 /// Widths and precisions are bounded.
@@ -262,11 +290,21 @@ impl<'a> Conversion<'a> {
             return fail(format!("%{} format: a real number is required, not {}", self.letter, kind_name(&value)));
         }
         let letter = if self.letter == 'u' { 'd' } else { self.letter };
+        let is_whole = matches!(letter, 'd' | 'i') && value.kind() == ValueKind::Number && !value.is_integer();
+        let value = if is_whole { truncate(f64::try_from(value)?)? } else { value };
         let width = self.width.map_or(String::new(), |width| width.to_string());
         let precision = self.precision.map_or(String::new(), |precision| format!(".{precision}"));
         let spec = format!("%{}{width}{precision}{letter}", self.flags);
         format_value(FormatStyle::Printf, &spec, &[value])
     }
+}
+
+/// `int(number)`
+fn truncate(number: f64) -> Result<Value, Error> {
+    if number.is_nan() || number.abs() >= i128::MAX as f64 {
+        return fail(format!("cannot convert float {} to integer", float_text(number)));
+    }
+    Ok(Value::from(number.trunc() as i128))
 }
 
 /// A number of a conversion; `*` takes it from the arguments.

@@ -39,7 +39,7 @@ pub fn check_width(width: usize) -> Result<(), Error> {
 
 /// `str(value)`
 pub fn str(value: &Value) -> Result<Cow<'_, str>, Error> {
-    if let Some(text) = value.as_str() {
+    if let Some(text) = value.as_str().filter(|_| value.kind() == ValueKind::String) {
         return Ok(Cow::Borrowed(text));
     }
     if value.is_undefined() {
