@@ -186,16 +186,24 @@ test.skipIf(disk === null)('a full disk is told before anything is fetched', asy
   expect(exitCode).toBe(1);
 });
 
+/** A model file of the architecture llama as one of gemma, which has the same tensors, in place. */
+function asGemma(bytes: Buffer): Buffer {
+  const architecture = 'general.architecture';
+  // Behind a key are the type of its value and the length of a text.
+  bytes.write('gemma', bytes.indexOf(architecture) + architecture.length + 12);
+  for (let at = bytes.indexOf('llama.'); at !== -1; at = bytes.indexOf('llama.', at + 1))
+    if (bytes.readBigUInt64LE(at - 8) < 64n) bytes.write('gemma', at);
+  return bytes;
+}
+
 test.skipIf(disk === null)('a disk too full for the half-precision copy is told by the start', async () => {
   const model = process.env['TRAINYARD_MODEL'] ?? join(REPOSITORY, '.trainyard/models', DEFAULT_MODEL.fileName);
-  // Rope over half of a head, which the graphs do not compute: so llama.cpp serves it, from a copy.
-  const bytes = readFileSync(model);
-  const key = 'llama.rope.dimension_count';
-  bytes.writeUInt32LE(32, bytes.indexOf(key) + key.length + 4);
-  const folder = mkdtempSync(join(scratch, 'half-rope-'));
-  writeFileSync(join(folder, 'half-rope.gguf'), bytes);
+  // The same tensors under another name, which the graphs do not compute: so llama.cpp serves them, from a copy.
+  const bytes = asGemma(readFileSync(model));
+  const folder = mkdtempSync(join(scratch, 'gemma-'));
+  writeFileSync(join(folder, 'gemma.gguf'), bytes);
   // Beside the model, which lies on the small disk for all the service can see.
-  symlinkSync(join(folder, 'half-rope.gguf'), join(disk!, DEFAULT_MODEL.fileName));
+  symlinkSync(join(folder, 'gemma.gguf'), join(disk!, DEFAULT_MODEL.fileName));
   const args = ['--conditions=@trainyard/source', join(REPOSITORY, 'packages/cli/src/main.ts'), 'serve', '--port', '0'];
   const env = { TRAINYARD_DATA_DIR: disk!, TRAINYARD_MODEL: join(disk!, DEFAULT_MODEL.fileName) };
   const { exitCode, output } = await runProgram(process.execPath, args, { env, cwd: dirname(disk!) });
