@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 
 import type { WireTrajectoryGroup } from '@trainyard/protocol';
-import type { Trainyard } from '@trainyard/sdk';
+import { ConflictError, type Trainyard } from '@trainyard/sdk';
 import { gatherGroup } from '@trainyard/sdk/rollouts';
 
 /** Sizes of what is sampled and trained. */
@@ -105,7 +105,7 @@ export async function startJob(client: Trainyard, { id, group }: TrainedModel): 
   const { id: jobId } = await client.trainingJobs.create({
     model_id: id,
     trajectory_groups: groups,
-    experimental_config: { gradient_steps: JOB_STEPS, learning_rate: 1e-6 },
+    experimental_config: { gradient_steps: JOB_STEPS, learning_rate: 1e-6, train_copies: true },
   });
   let after: string | null = null;
   let steps: { tokens: number; seconds: number }[] = [];
@@ -138,7 +138,10 @@ export async function startJob(client: Trainyard, { id, group }: TrainedModel): 
       return sum(taken.map(({ tokens }) => tokens)) / sum(taken.map(({ seconds }) => seconds));
     },
     stop: async () => {
-      await client.trainingJobs.cancel(jobId);
+      await client.trainingJobs.cancel(jobId).catch((error: unknown) => {
+        // It has ended meanwhile.
+        if (!(error instanceof ConflictError)) throw error;
+      });
       // It computes until the end of a layer; what comes next must not be beside that.
       for await (const _event of client.trainingJobs.watch(jobId));
     },

@@ -229,8 +229,8 @@ export const SCHEDULE_MUTANTS = [
     edits: [
       {
         file: 'packages/server/src/hosts/train-job.ts',
-        from: 'throw passingCause(error) ?? error;',
-        to: 'throw (passingCause(error), error);',
+        from: 'throw blobFault(error) ?? error;',
+        to: 'throw (blobFault(error), error);',
       },
     ],
     within: 100,

@@ -4,7 +4,7 @@
  * @type {Readonly<{ switches: readonly string[], values: readonly string[] }>}
  */
 export const SERVE_FLAGS = {
-  switches: ['adopt-blobs', 'allow-network', 'deterministic', 'help', 'json', 'trust-clock'],
+  switches: ['accept-models', 'adopt-blobs', 'allow-network', 'deterministic', 'help', 'json', 'trust-clock'],
   values: [
     'adapter-megabytes',
     'allowed-hosts',
@@ -29,7 +29,9 @@ export const SERVE_FLAGS = {
     'engine-url',
     'entity',
     'host',
+    'keep-checkpoints',
     'log-format',
+    'logprobs-mode',
     'max-choices',
     'max-logprobs',
     'max-requests',

@@ -64,6 +64,8 @@ describe.skipIf(!hasBrowser())('in Chromium', () => {
   test('the search of /docs shows what has every word, and the key / leads to it', async () => {
     const { page, complaints } = await open('/docs');
     const shown = () => page.locator('section:not([hidden])').count();
+    // The network may be quiet before a large page is read.
+    await page.waitForLoadState('load');
     const all = await shown();
     expect(all).toBeGreaterThan(OPERATIONS.length);
     await page.keyboard.press('/');

@@ -52,7 +52,8 @@ test('it learns from its rollouts and finds its best checkpoint', { timeout: 600
   expect(await compile('--module', 'nodenext', '--moduleResolution', 'nodenext')).toBe('');
   const env = { ...process.env, TRAINYARD_BASE_URL: service.url, TRAINYARD_API_KEY: service.apiKey };
   const { stdout, stderr } = await run(process.execPath, ['loop.mjs'], { cwd: folder, env });
-  expect(stderr).toBe('');
+  // The random model of the tests ends no reply by itself.
+  expect(stderr.split('\n').filter((line) => !line.startsWith('trainyard: replies_cut_off: '))).toEqual(['']);
   console.log(stdout);
   expect(stdout.match(/^step \d: val reward 0\.\d{3}/gm)).toHaveLength(3);
   expect(stdout).toMatch(/best \{\s+step: \d,\s+value: 0\.\d+,\s+name: 'local\/demo\/short-answers:step\d'/);
