@@ -83,13 +83,20 @@ export type { MergedType } from './export/merged-weights.ts';
 export type { ParityReport } from './export/parity.ts';
 export { makeFolders, replaceFile, syncDirectory, writeDurableText } from './checkpoint/durable-directory.ts';
 export { importAdapter, type ImportedAdapter, type ImportRequest } from './import/import-adapter.ts';
-export { checkpointDigest, loraOfCheckpoint, readCheckpoint, writeCheckpoint } from './checkpoint/checkpoint.ts';
+export {
+  checkpointDigest,
+  loraOfCheckpoint,
+  OPTIMIZER_FILE,
+  readCheckpoint,
+  writeCheckpoint,
+} from './checkpoint/checkpoint.ts';
 export { readSafetensors, writeSafetensors, type NamedTensor, type SafetensorsFile } from './checkpoint/safetensors.ts';
 
 export {
   copyPaths,
   DamagedFileError,
   DEFAULT_LORA_CONFIG,
+  formatFileSums,
   LINEAR_NAMES,
   parseFileSums,
   requireDigest,

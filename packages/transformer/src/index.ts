@@ -40,6 +40,7 @@ export {
   checkFiles,
   DamagedFileError,
   fileSums,
+  formatFileSums,
   parseFileSums,
   readFileSums,
   requireDigest,

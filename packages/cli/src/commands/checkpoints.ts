@@ -14,7 +14,7 @@ import {
 } from '../terminal/service-connection.ts';
 import { tableOf, widthOf } from '../terminal/table.ts';
 import { timeOf } from '../terminal/times.ts';
-import { findTrainedModel, fullNameOf } from './find-model.ts';
+import { findTrainedModel, fullNameOf, MODEL_HELP } from './find-model.ts';
 
 type CheckpointOptions = ServiceOptions & JsonOption;
 
@@ -142,5 +142,3 @@ function addStep(text: string, steps: number[] | undefined): number[] {
   if (!/^\d{1,15}$/.test(text)) throw new InvalidArgumentError(`A step is a whole number from 0, got "${text}".`);
   return [...(Array.isArray(steps) ? steps : []), Number(text)];
 }
-
-const MODEL_HELP = 'a name, with project and entity in front if needed, or an id';

@@ -2,6 +2,9 @@ import { type ModelDetailsObject, type Trainyard, TrainyardApiError } from '@tra
 
 import { CommandError } from '../terminal/command-error.ts';
 
+/** Help of an argument that {@link findTrainedModel} reads. */
+export const MODEL_HELP = 'a name, with project and entity in front where needed, or an id';
+
 /** `entity/project/name`. */
 export function fullNameOf({ entity, project, name }: ModelDetailsObject): string {
   return `${entity}/${project}/${name}`;

@@ -14,7 +14,7 @@ import { counted, oneLine } from '../terminal/printable.ts';
 import { listingOf, tableOf, widthOf } from '../terminal/table.ts';
 import { npmScript } from '../terminal/this-program.ts';
 import { agoOf, timeOf } from '../terminal/times.ts';
-import { findTrainedModel, fullNameOf } from './find-model.ts';
+import { findTrainedModel, fullNameOf, MODEL_HELP } from './find-model.ts';
 
 type ModelOptions = ServiceOptions & JsonOption;
 
@@ -160,5 +160,3 @@ async function confirmDeletion(model: ModelDetailsObject): Promise<void> {
 function numberOf(value: number | undefined): string {
   return value === undefined ? '-' : value.toPrecision(4);
 }
-
-const MODEL_HELP = 'a name, with project and entity in front where needed, or an id';

@@ -1,7 +1,5 @@
 import type { Blobs, CheckpointSizes, Store } from '@trainyard/store';
-import { parseFileSums, SUMS_FILE } from '@trainyard/trainer';
-
-const OPTIMIZER_FILE = 'optimizer.safetensors';
+import { formatFileSums, OPTIMIZER_FILE, parseFileSums, SUMS_FILE } from '@trainyard/trainer';
 
 /** Measures the files of a checkpoint and records their sizes. */
 export async function recordSizes(
@@ -37,6 +35,5 @@ export async function removeOptimizerState(
 
 function listWithout(sums: Uint8Array): { path: string; text: string } {
   const digests = [...parseFileSums(Buffer.from(sums).toString('utf8'))];
-  const lines = digests.filter(([name]) => name !== OPTIMIZER_FILE).map(([name, digest]) => `${digest}  ${name}\n`);
-  return { path: SUMS_FILE, text: lines.join('') };
+  return { path: SUMS_FILE, text: formatFileSums(digests.filter(([name]) => name !== OPTIMIZER_FILE)) };
 }

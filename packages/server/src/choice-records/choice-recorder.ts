@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 
+import { MIN_LOGPROB } from '@trainyard/protocol/fields';
 import { choiceRecordId, type Store } from '@trainyard/store';
 
 import type { ResolvedModel } from '../contract/model-names.ts';
 import type { OutputEvent, OutputRecorder } from '../streams/chat-events.ts';
-import { MIN_LOGPROB } from '../wire/logprobs.ts';
 
 interface SampledSoFar {
   tokenIds: number[];

@@ -3,7 +3,15 @@ import { readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import { DigestCache, stampOf } from '@trainyard/store';
-import { DamagedFileError, parseFileSums, requireDigest, requireSum, SUMS_FILE } from '@trainyard/trainer';
+import {
+  DamagedFileError,
+  formatFileSums,
+  OPTIMIZER_FILE,
+  parseFileSums,
+  requireDigest,
+  requireSum,
+  SUMS_FILE,
+} from '@trainyard/trainer';
 
 /** The file that the digest of an adapter is of. */
 const WEIGHTS_FILE = 'adapter_model.safetensors';
@@ -14,7 +22,7 @@ const ENGINE_FILES = ['adapter_config.json', WEIGHTS_FILE, 'adapter.gguf', SUMS_
 /** Files that a use of a folder reads. The optimizer's state may be absent. */
 const FILES_OF = {
   sampling: ENGINE_FILES,
-  training: [...ENGINE_FILES, 'digest', 'optimizer.safetensors'],
+  training: [...ENGINE_FILES, 'digest', OPTIMIZER_FILE],
 } as const;
 
 export interface FolderCheck {
@@ -58,7 +66,7 @@ async function compare(directory: string, { digest, use, log }: FolderCheck): Pr
   const sums = parseFileSums(await readFile(join(directory, SUMS_FILE), 'utf8'));
   if (digest !== null) requireSum(sums, WEIGHTS_FILE, digest);
   for (const name of FILES_OF[use]) {
-    if (name === SUMS_FILE || (name === 'optimizer.safetensors' && !there.has(name))) continue;
+    if (name === SUMS_FILE || (name === OPTIMIZER_FILE && !there.has(name))) continue;
     if (!there.has(name)) {
       if (sums.has(name)) throw new DamagedFileError(name, 'it is missing');
       continue;
@@ -69,12 +77,12 @@ async function compare(directory: string, { digest, use, log }: FolderCheck): Pr
 
 /** Writes the digests of a folder that has none. It is read-only where that fails, and checked by its weights alone. */
 async function addSums(directory: string, names: ReadonlySet<string>, log: (line: string) => void): Promise<void> {
-  const lines = await Promise.all(
-    [...names].toSorted().map(async (name) => `${await digests.of(join(directory, name))}  ${name}\n`),
+  const sums = await Promise.all(
+    [...names].toSorted().map(async (name) => [name, await digests.of(join(directory, name))] as const),
   );
   const temporary = join(directory, `.${SUMS_FILE}-${randomUUID()}`);
   try {
-    await writeFile(temporary, lines.join(''), { flush: true });
+    await writeFile(temporary, formatFileSums(sums), { flush: true });
     await rename(temporary, join(directory, SUMS_FILE));
     log(
       `${directory} is of an earlier release and had digests of its weights only: its other files are accepted as they are, and ${SUMS_FILE} is written`,

@@ -3,7 +3,7 @@ import { JsonLine } from '@trainyard/store';
 
 import { JsonText, toOrderedJson } from '../json/ordered-json.ts';
 import { asWritten, keepSourceTexts, sourceTextOf } from '../json/source-texts.ts';
-import { toolsTextOf } from '../wire/chat/written-values.ts';
+import { areWritten, toolsTextOf } from '../wire/chat/written-values.ts';
 
 type Conversation = Pick<WireHistory, 'tools' | 'chat_template_kwargs'>;
 
@@ -39,7 +39,7 @@ export function readStoredLine(text: string): unknown {
 }
 
 function isWritten({ tools, chat_template_kwargs: variables }: Conversation): boolean {
-  return toolsTextOf(tools) !== null || sourceTextOf(variables) !== null;
+  return (tools ? areWritten(tools) : false) || sourceTextOf(variables) !== null;
 }
 
 function writtenParts({ tools, chat_template_kwargs: variables }: Conversation): object {

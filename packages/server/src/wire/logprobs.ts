@@ -2,8 +2,6 @@ import type { PromptLogprob, TokenLogprob, TopLogprob } from '@trainyard/backend
 import type { ChoiceLogprobs, PromptLogprobEntry, TokenLogprobEntry, TopLogprobEntry } from '@trainyard/protocol';
 import { MIN_LOGPROB } from '@trainyard/protocol/fields';
 
-export { MIN_LOGPROB };
-
 /** The logprobs of a choice, or of a chunk, as the wire has them. Null when they were not asked for. */
 export function toChoiceLogprobs(
   logprobs: readonly TokenLogprob[] | null,

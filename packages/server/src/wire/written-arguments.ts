@@ -1,7 +1,7 @@
 import type { WireTrajectoryGroup } from '@trainyard/protocol';
 
 import { sourceTextOf } from '../json/source-texts.ts';
-import { toolsTextOf } from './chat/written-values.ts';
+import { messageToolsText } from './chat/written-values.ts';
 import { isObject } from '../json/is-object.ts';
 
 /**
@@ -15,7 +15,7 @@ export function writeArguments(messages: readonly unknown[]): void {
     if (!isObject(item)) continue;
     const message = isObject(item['message']) ? item['message'] : item;
     const { tool_calls: calls, tools } = message;
-    const toolsText = Array.isArray(tools) && tools.every(isObject) ? toolsTextOf(tools) : null;
+    const toolsText = messageToolsText(tools);
     if (toolsText !== null) message['tools'] = toolsText;
     if (!Array.isArray(calls)) continue;
     for (const call of calls as unknown[]) {

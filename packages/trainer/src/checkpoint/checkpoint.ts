@@ -29,7 +29,7 @@ import { readSafetensors, writeSafetensors } from './safetensors.ts';
 export const ADAPTER_FILE = 'adapter_model.safetensors';
 export const ADAPTER_CONFIG_FILE = 'adapter_config.json';
 export const GGUF_FILE = 'adapter.gguf';
-const OPTIMIZER_FILE = 'optimizer.safetensors';
+export const OPTIMIZER_FILE = 'optimizer.safetensors';
 const METRICS_FILE = 'metrics.json';
 const DIGEST_FILE = 'digest';
 

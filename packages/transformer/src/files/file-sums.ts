@@ -27,8 +27,14 @@ export class DamagedFileError extends Error {
  */
 export function fileSums(directory: string, known: Readonly<Record<string, string>> = {}): string {
   const names = readdirSync(directory).filter((name) => name !== SUMS_FILE);
-  const lines = names.toSorted().map((name) => `${known[name] ?? fileDigest(join(directory, name)).sha256}  ${name}\n`);
-  return lines.join('');
+  return formatFileSums(
+    names.toSorted().map((name) => [name, known[name] ?? fileDigest(join(directory, name)).sha256]),
+  );
+}
+
+/** Text of a sums file. @param sums names and digests of files, in their order. @see parseFileSums */
+export function formatFileSums(sums: Iterable<readonly [name: string, digest: string]>): string {
+  return Array.from(sums, ([name, digest]) => `${digest}  ${name}\n`).join('');
 }
 
 /**

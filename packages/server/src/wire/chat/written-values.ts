@@ -31,9 +31,13 @@ export function promptParts(
 
 /** Some templates take tools in a message of the developer. */
 function withWrittenTools(message: ChatMessage): ChatMessage {
-  const { tools } = message as { tools?: unknown };
-  const text = Array.isArray(tools) && tools.every(isObject) ? toolsTextOf(tools) : null;
+  const text = messageToolsText((message as { tools?: unknown }).tools);
   return text === null ? message : Object.assign({}, message, { tools: text });
+}
+
+/** The tools of a message as they were written; null if the tools themselves say the same, or are no tools. */
+export function messageToolsText(tools: unknown): string | null {
+  return Array.isArray(tools) && tools.every(isObject) ? toolsTextOf(tools) : null;
 }
 
 /** Tools that can be called; null for none, as which agents without tools send an empty list. */
@@ -43,8 +47,12 @@ export function someTools(tools: Tools): NonNullable<Tools> | null {
 
 /** The tools as they were written; null if the tools themselves say the same. */
 export function toolsTextOf(tools: readonly object[] | null | undefined): string | null {
-  if (!tools?.some((tool) => sourceTextOf(tool) !== null || sourceTextOf(parametersOf(tool)) !== null)) return null;
-  return toOrderedJson(tools.map(writtenTool));
+  return tools && areWritten(tools) ? toOrderedJson(tools.map(writtenTool)) : null;
+}
+
+/** Whether the tools lack something of their text. */
+export function areWritten(tools: readonly object[]): boolean {
+  return tools.some((tool) => sourceTextOf(tool) !== null || sourceTextOf(parametersOf(tool)) !== null);
 }
 
 function writtenTool(tool: object): unknown {

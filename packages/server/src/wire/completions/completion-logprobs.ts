@@ -1,8 +1,9 @@
 import type { PromptLogprob, TokenLogprob, TopLogprob } from '@trainyard/backend';
 import type { CompletionLogprobs } from '@trainyard/protocol';
+import { MIN_LOGPROB } from '@trainyard/protocol/fields';
 
 import type { PromptScoredEvent } from '../../streams/chat-events.ts';
-import { MIN_LOGPROB, withinRank } from '../logprobs.ts';
+import { withinRank } from '../logprobs.ts';
 import { countCharacters, TextPlace } from './text-place.ts';
 
 /** `CompletionLogprobs` whose order of keys survives `toOrderedJson`: a plain object would put the text "1" first. */
