@@ -478,7 +478,7 @@ describe('refusals', () => {
       'request.unsupported',
     ],
     [{ input: [{ type: 'function_call', call_id: 'c', arguments: '{}' }] }, 'input.0.name', 'request.invalid'],
-    [{ stream_options: {} }, 'stream_options', 'request.conflict'],
+    [{ stream_options: { include_obfuscation: true } }, 'stream_options', 'request.conflict'],
   ])('%j is 400 and names %s', async (fields, param, code) => {
     const response = await post(fields);
     expect(response.json<ErrorBody>().error).toMatchObject({ type: 'invalid_request_error', param, code });

@@ -36,12 +36,17 @@ function foundTools({ content }: MessageParam): unknown[] {
 }
 
 /** @throws {RequestError} as `toChatRequest` */
-export function toToolChoice({ tool_choice: choice = null }: CountTokensRequest): Partial<ChatCompletionRequest> {
+export function toToolChoice({
+  tools = null,
+  tool_choice: choice = null,
+}: CountTokensRequest): Partial<ChatCompletionRequest> {
   if (choice === null) return {};
   refuseOtherFields(choice, ['type', 'name', 'disable_parallel_tool_use'], 'tool_choice');
   const { type, name = null, disable_parallel_tool_use: isSingle } = choice;
   if ((type === 'tool') !== (name !== null))
     throw conflict('tool_choice.name', '`tool_choice.name` must come with `type: tool`, and only with it');
+  // The form's default asks for nothing without tools. A chat has no such default and refuses it, as vLLM does.
+  if (type === 'auto' && (tools === null || tools.length === 0)) return {};
   return {
     tool_choice:
       type === 'tool' ? { type: 'function', function: { name: name ?? '' } } : type === 'any' ? 'required' : type,

@@ -1,4 +1,5 @@
 import {
+  asksForNothing,
   type ChatCompletionRequest,
   type CountInputTokensRequest,
   CountInputTokensRequestSchema,
@@ -51,7 +52,7 @@ export function fromResponsesRequest(body: ResponsesRequest): ChatCompletionRequ
   if (body.store === true) throw unsupported('store', `${STATELESS}, with \`store: false\``);
   refuseOtherFields(body.text ?? {}, ['format', 'verbosity'], 'text');
   refuseOtherFields(body.reasoning ?? {}, ['effort', 'summary', 'generate_summary'], 'reasoning');
-  if (body.stream_options && !body.stream)
+  if (!body.stream && !Object.values(body.stream_options ?? {}).every(asksForNothing))
     throw conflict('stream_options', '`stream_options` is only allowed with `stream: true`');
   refuseOtherFields(body.stream_options ?? {}, ['include_obfuscation'], 'stream_options');
   if (body.stream_options?.include_obfuscation === true)

@@ -35,8 +35,10 @@ export function chatName({ name, namespace }: Pick<ClientTool, 'name' | 'namespa
 export function toTools({ tools, tool_choice: choice = null }: ResponsesRequest): Partial<ChatCompletionRequest> {
   const all = readTools(tools ?? []);
   const chatTools = all.map(({ chat }) => chat);
-  if (choice === null || typeof choice === 'string')
-    return { ...(all.length === 0 ? {} : { tools: chatTools }), ...(choice === null ? {} : { tool_choice: choice }) };
+  // The form's default asks for nothing without tools. A chat has no such default and refuses it, as vLLM does.
+  const isUnasked = choice === null || (choice === 'auto' && all.length === 0);
+  if (isUnasked || typeof choice === 'string')
+    return { ...(all.length === 0 ? {} : { tools: chatTools }), ...(isUnasked ? {} : { tool_choice: choice }) };
   if (choice.type === 'function' || choice.type === 'custom') {
     refuseOtherFields(choice, ['type', 'name', 'namespace'], 'tool_choice');
     const { name, namespace = null } = choice;
