@@ -160,9 +160,9 @@ export const TRAINING_FIELDS = {
   loss_aggregation: {
     form: oneOf('normalized_trajectory', 'trajectory', 'token', 'constant'),
     words:
-      'How the losses of tokens become one: by trajectory as in GRPO (`trajectory`), by token as in DAPO (`token`), or over a constant length as in Dr. GRPO (`constant`). Default `normalized_trajectory`: by trajectory, with advantages scaled over the job.',
+      'How the losses of tokens become one: by trajectory as in GRPO (`trajectory`), by token as in DAPO (`token`), over a constant length as in Dr. GRPO (`constant`), or by trajectory with advantages scaled over the job, as ART does (`normalized_trajectory`). Default `token`; with `step_per_row`, `normalized_trajectory`.',
     name: 'lossAggregation',
-    default: 'normalized_trajectory',
+    default: 'token',
   },
   loss_aggregation_length: {
     form: integer({ minimum: 1 }),

@@ -23,7 +23,7 @@ describe('resolveTrainingConfig', () => {
       klPenaltyCoef: 0,
       klPenaltySource: 'current_learner',
       entropyCoef: 0,
-      lossAggregation: 'normalized_trajectory',
+      lossAggregation: 'token',
       lossAggregationLength: 1024,
       gradientSteps: null,
       stepPerRow: false,
@@ -54,6 +54,12 @@ describe('resolveTrainingConfig', () => {
     [{ ppo: false, lossFn: 'ppo' }, 0.2, 0.2],
   ])('%j clips with epsilon %d and high %d', (input, epsilon, epsilonHigh) => {
     expect(resolveTrainingConfig(input)).toMatchObject({ epsilon, epsilonHigh });
+  });
+
+  it('sums by token unless rows are steps, which sum by trajectory', () => {
+    expect(resolveTrainingConfig({ stepPerRow: true }).lossAggregation).toBe('normalized_trajectory');
+    expect(resolveTrainingConfig({ stepPerRow: false }).lossAggregation).toBe('token');
+    expect(resolveTrainingConfig({ lossAggregation: 'trajectory' }).lossAggregation).toBe('trajectory');
   });
 
   it('knows gradient_steps by the name that Tinker has for it', () => {

@@ -58,7 +58,13 @@ export function resolveTrainingConfig(input: TrainingConfigInput): TrainingConfi
     { type: 'integer', minimum: 2 },
     input.maxSequenceLength ?? MAX_SEQUENCE_LENGTH,
   );
-  const plain = plainSettings(TRAINING_FIELDS, { ...input, kimiK2Tau: kimiK2TauOf(input) });
+  // Rows are parts of groups, so their steps have one meaning alone.
+  const ofRows = input.stepPerRow === true ? 'normalized_trajectory' : undefined;
+  const plain = plainSettings(TRAINING_FIELDS, {
+    ...input,
+    kimiK2Tau: kimiK2TauOf(input),
+    lossAggregation: input.lossAggregation ?? ofRows,
+  });
   const { packedSequenceLength, learningRateDecaySteps, learningRateWarmupSteps } = plain;
   // Limits that other settings set.
   if (packedSequenceLength !== null)

@@ -157,7 +157,7 @@ describe('an accumulated step', () => {
       await runTrainingJob(job({ ...config, packedSequenceLength: 100 }, { groups: many, ...where }), running);
       return steps(running.events).map(({ metrics }) => Math.abs(metrics['advantage_mean']!));
     };
-    const whole = await means({}, 'whole');
+    const whole = await means({ lossAggregation: 'normalized_trajectory' }, 'whole');
     const perRow = await means({ stepPerRow: true }, 'per-row');
     const median = (values: number[]): number => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)]!;
     console.log(

@@ -96,7 +96,7 @@ it('are those of the adapter that drew the tokens, whatever the job starts from'
 it('choices whose adapter is gone are not trained', async () => {
   const { metrics, data } = await train([drawn(NOT_REPORTED, 'gone')]);
   expect(metrics).toEqual({});
-  expect(data).toMatchObject({ refused_choices: { policy_gone: 2 }, num_trainable_tokens: 0 });
+  expect(data).toMatchObject({ refused_choices: { policy_gone: 3 }, num_trainable_tokens: 0 });
 });
 
 /** The choices with the log-probabilities that a policy gives them, read from its own forward pass. */

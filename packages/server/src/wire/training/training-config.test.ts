@@ -38,7 +38,7 @@ const OTHER_VALUES: Readonly<Record<string, object>> = {
   kl_penalty_step_lag: { kl_penalty_step_lag: 1 },
   kl_penalty_source: { kl_penalty_source: 'sample' },
   entropy_coef: { entropy_coef: 0.1 },
-  loss_aggregation: { loss_aggregation: 'token' },
+  loss_aggregation: { loss_aggregation: 'trajectory' },
   loss_aggregation_length: { loss_aggregation: 'constant', loss_aggregation_length: 64 },
   gradient_steps: { gradient_steps: 3 },
   num_substeps: { num_substeps: 3 },
