@@ -183,10 +183,10 @@ export interface BackendMember {
   /** An engine of this service on another machine, or a vLLM server. */
   readonly kind: 'engine' | 'vllm';
   /**
-   * `up`: takes requests. `draining`: takes no new ones, and goes on with what it has. `down`: not to be had, what it had is lost. `unfit`: it answers, and is another
-   * model, say.
+   * `up`: takes requests. `draining`: takes no new ones, and goes on with what it has. `failing`: its health is well and its requests fail; it is probed until one
+   * succeeds. `down`: not to be had, what it had is lost. `unfit`: it answers, and is another model, say.
    */
-  readonly state: 'up' | 'draining' | 'down' | 'unfit';
+  readonly state: 'up' | 'draining' | 'failing' | 'down' | 'unfit';
   /** Null while it is up. */
   readonly trouble: string | null;
   /** Null where it does not say. */

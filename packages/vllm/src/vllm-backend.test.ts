@@ -14,6 +14,11 @@ import { VllmBackend } from './vllm-backend.ts';
 const LOAD = '/v1/load_lora_adapter';
 const UNLOAD = '/v1/unload_lora_adapter';
 const COMPLETIONS = '/v1/completions';
+const BROKEN = {
+  kind: 'answer',
+  status: 500,
+  body: JSON.stringify({ error: { message: 'CUDA error: out of memory', type: 'InternalServerError', code: 500 } }),
+} as const;
 const failing = (code: string) => expect.objectContaining({ code });
 
 async function failureOf(asked: Promise<unknown>): Promise<Error> {
@@ -199,6 +204,51 @@ describe('a server that breaks', () => {
     await expect(pool.ids()).rejects.toEqual(failing('engine.host_lost'));
   });
 
+  test('whose requests fail while its health is well gets none until a probe succeeds, and no request fails', async () => {
+    await using pool = await FakePool.start({ numServers: 2, times: { healthEveryMs: 10, probeAfterMs: 30 } });
+    const home = await pool.homeOf(PROMPT);
+    const other = pool.fakes.find((fake) => fake !== home)!;
+    home.breakPath(COMPLETIONS, BROKEN);
+    for (let count = 0; count < 12; count++) expect(await pool.ids()).toHaveLength(8);
+    expect(home.samples.length, 'one before it broke, and three in a row').toBe(4);
+    expect(other.samples).toHaveLength(12);
+    const [broken] = (await pool.members()).filter(({ state }) => state === 'failing');
+    expect(broken).toMatchObject({
+      name: home.url,
+      numFailures: 3,
+      trouble: expect.stringMatching(/3 requests.*CUDA/),
+    });
+    expect((await pool.backend.health()).trouble).toBeNull();
+    home.breakPath(COMPLETIONS, null);
+    await expect.poll(async () => (await pool.members()).every(({ state }) => state === 'up')).toBe(true);
+    await pool.ids();
+    expect(home.samples).toHaveLength(5);
+  });
+
+  test('after a successful probe a single failure takes it out again', async () => {
+    await using pool = await FakePool.start({ numServers: 2, times: { healthEveryMs: 10, probeAfterMs: 1 } });
+    const home = await pool.homeOf(PROMPT);
+    const states = async () => (await pool.members()).map(({ state }) => state).toSorted();
+    home.failNext(COMPLETIONS, BROKEN, BROKEN, BROKEN);
+    for (let count = 0; count < 3; count++) await pool.ids();
+    await expect.poll(states).toEqual(['up', 'up']);
+    pool.times.probeAfterMs = 3_600_000;
+    home.breakPath(COMPLETIONS, BROKEN);
+    await pool.ids();
+    expect(await states()).toEqual(['failing', 'up']);
+  });
+
+  test('and is the only one is still tried, and says what fails', async () => {
+    await using pool = await FakePool.start();
+    pool.fake.breakPath(COMPLETIONS, BROKEN);
+    for (let count = 0; count < 5; count++) await expect(pool.ids()).rejects.toEqual(failing('engine.internal'));
+    expect((await pool.members())[0]).toMatchObject({ state: 'failing', numRequests: 5 });
+    expect((await pool.backend.health()).trouble).toMatch(/none of 1 vLLM servers/);
+    pool.fake.breakPath(COMPLETIONS, null);
+    expect(await pool.ids(), 'a request that succeeds closes the breaker').toHaveLength(8);
+    expect((await pool.members())[0]).toMatchObject({ state: 'up', trouble: null });
+  });
+
   test('when none is left it says so, without an address', async () => {
     await using pool = await FakePool.start();
     await pool.fake.close();
@@ -206,6 +256,71 @@ describe('a server that breaks', () => {
     expect(failure).toEqual(failing('engine.host_lost'));
     expect(failure.message).not.toContain('127.0.0.1');
     await expect.poll(async () => (await pool.backend.health()).trouble).toMatch(/none of 1 vLLM servers/);
+  });
+});
+
+describe('an answer that no vLLM gives', () => {
+  type Choice = Record<string, unknown> & { token_ids: number[]; logprobs: Record<string, unknown[]> | null };
+  const spoil = (change: (choice: Choice) => void) => (event: Record<string, unknown>) => {
+    for (const choice of event['choices'] as Choice[]) change(choice);
+    return event;
+  };
+  const ofLogprobs = (value: unknown) =>
+    spoil(({ logprobs }) => (logprobs!['token_logprobs'] = logprobs!['token_logprobs']!.map(() => value)));
+
+  test.each<[string, (event: Record<string, unknown>) => unknown, RegExp]>([
+    ['NaN', ofLogprobs(null), /a log-probability is null, as JSON writes NaN/],
+    ['above 0', ofLogprobs(3), /a log-probability is 3, above 0/],
+    [
+      'NaN among the likeliest',
+      spoil(({ logprobs }) => (logprobs!['top_logprobs'] = [{ 'token_id:5': null }])),
+      /null, as JSON writes NaN/,
+    ],
+    ['none', spoil((choice) => (choice.logprobs = null)), /logprobs is no object/],
+    [
+      'of fewer tokens than there are',
+      spoil((choice) => (choice.token_ids = [...choice.token_ids, 5])),
+      /log-probabilities of 1 tokens, and 2 tokens/,
+    ],
+    ['a token beyond the vocabulary', spoil((choice) => (choice.token_ids = [1_000_000])), /a token 1000000, and/],
+    ['a choice that was not requested', spoil((choice) => (choice['index'] = 7)), /a choice 7, and 1 were/],
+    ['no JSON', () => '{"choices":[{"index":0,"logprobs":{"token_logprobs":[NaN]}}]}', /it is no JSON/],
+  ])('(%s) is passed on by nobody: another server is asked, and the first is counted', async (_what, change, words) => {
+    await using pool = await FakePool.start({ numServers: 2 });
+    const home = await pool.homeOf(PROMPT);
+    const right = await pool.ids({ logprobs: 2 });
+    home.spoil = change;
+    for (let count = 0; count < 4; count++) expect(await pool.ids({ logprobs: 2 })).toEqual(right);
+    const [failed] = (await pool.members()).filter(({ name }) => name === home.url);
+    expect(failed).toMatchObject({ state: 'failing', numFailures: 3, trouble: expect.stringMatching(words) });
+  });
+
+  test('in the middle of a stream ends it with an error', async () => {
+    await using pool = await FakePool.start({ numServers: 2 });
+    const home = await pool.homeOf(PROMPT);
+    let numEvents = 0;
+    home.spoil = (event) => (++numEvents > 2 ? ofLogprobs(0.5)(event) : event);
+    const logprobs: number[] = [];
+    const reading = (async () => {
+      for await (const output of pool.sample({ logprobs: 0 }))
+        if (output.kind === 'tokens') logprobs.push(...output.logprobs!.map(({ logprob }) => logprob));
+    })();
+    await expect(reading).rejects.toEqual(failing('engine.internal'));
+    expect(logprobs).toHaveLength(2);
+    expect(Math.max(...logprobs)).toBeLessThanOrEqual(0);
+  });
+
+  test('scores of a prompt with a gap are an error', async () => {
+    await using pool = await FakePool.start();
+    pool.fake.failNext(COMPLETIONS, {
+      kind: 'answer',
+      status: 200,
+      body: JSON.stringify({ choices: [{ prompt_logprobs: [null, ...PROMPT.slice(1).map(() => null)] }] }),
+    });
+    const score = { tenant: 't', cacheSalt: null, adapter: null, priority: 0, numTop: 0 };
+    await expect(pool.backend.score(PROMPT, score, new AbortController().signal)).rejects.toEqual(
+      failing('engine.internal'),
+    );
   });
 });
 

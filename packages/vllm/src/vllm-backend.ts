@@ -28,12 +28,14 @@ import { poolKey } from './pool/pool-key.ts';
 import { compareScores, requireVocabulary } from './pool/reference-scores.ts';
 import { type ServerFacts, UnusableServer } from './server/server-facts.ts';
 import { SERVER_TIMES, type ServerTimes, VllmServer } from './server/vllm-server.ts';
+import { type CompletionBounds, CompletionCheck } from './wire/completion-check.ts';
 import {
   type ChoiceTokens,
   type CompletionEvent,
   type LogprobsAsked,
   readCompletionEvent,
   readPromptScores,
+  UnreadableAnswer,
 } from './wire/completion-events.ts';
 import { checkLogprobs, logprobFields, REQUEST_FIELDS, requestFields, saltOf } from './wire/request-fields.ts';
 import { readServerAddress } from './wire/server-address.ts';
@@ -184,12 +186,21 @@ export class VllmBackend implements TokenBackend {
       const scores =
         promptLogprobs === null ? null : await this.#score(tokenIds, { ...params, numTop: promptLogprobs }, ended);
       const stream = { stream: true, stream_options: { include_usage: true } };
+      const { vocabSize } = this.#known();
+      const bounds = { numChoices: params.n, maxTokens: Number(fields['max_tokens']), vocabSize };
       const events = this.#pool.run(
         poolKey(tokenIds, params),
         { ...params, numChoices: params.n },
         ended,
         (server, model, life) =>
-          streamed(server, { ...requestTo(model, tokenIds), ...stream, ...fields }, asked, life, params.traceParent),
+          streamed(
+            server,
+            { ...requestTo(model, tokenIds), ...stream, ...fields },
+            asked,
+            bounds,
+            life,
+            params.traceParent,
+          ),
       );
       let completionTokens = 0;
       let cachedTokens = 0;
@@ -212,7 +223,6 @@ export class VllmBackend implements TokenBackend {
           yield step;
         }
       }
-      if (open.size > 0) throw new ServerFailure('lost', 'a stream ended before its choices did');
       const totals = { promptTokens: tokenIds.length, completionTokens, cachedTokens };
       return scores === null || promptLogprobsFirst ? totals : { ...totals, promptLogprobs: scores };
     } catch (error) {
@@ -376,20 +386,39 @@ async function* streamed(
   server: VllmServer,
   body: object,
   asked: LogprobsAsked,
+  bounds: CompletionBounds,
   life: AbortSignal,
   traceParent: string | null,
 ): AsyncGenerator<CompletionEvent, void, undefined> {
   const headers: Record<string, string> = traceParent === null ? {} : { traceparent: traceParent };
+  const answer = new CompletionCheck(bounds);
   for await (const data of server.line.events('/v1/completions', JSON.stringify(body), life, headers)) {
-    const event = readCompletionEvent(data, asked);
+    const event = readable(server, () => readCompletionEvent(data, asked));
     if (event.kind === 'done') continue;
     if (event.kind === 'error')
       throw new ServerFailure('broken', `${server.name} broke in the middle of a stream: ${event.message}`, {
         reason: event.message,
         status: event.status,
       });
-    if (event.kind === 'tokens') for (const { tokenIds } of event.choices) server.counts.tokens += tokenIds.length;
+    if (event.kind === 'tokens')
+      for (const choice of event.choices) {
+        readable(server, () => answer.read(choice));
+        server.counts.tokens += choice.tokenIds.length;
+      }
     yield event;
+  }
+  if (!answer.isComplete) throw new ServerFailure('lost', `${server.name} ended a stream before its choices`);
+}
+
+/** An answer that no vLLM gives is a failure of the server: it counts as one, and is never passed on. */
+function readable<Value>(server: VllmServer, read: () => Value): Value {
+  try {
+    return read();
+  } catch (error) {
+    if (!(error instanceof UnreadableAnswer)) throw error;
+    throw new ServerFailure('broken', `${server.name} does not answer as vLLM does: ${error.message}`, {
+      cause: error,
+    });
   }
 }
 
@@ -404,7 +433,7 @@ async function* scored(
     timeoutMs: null,
     signal: life,
   });
-  yield readPromptScores(text, tokenIds, numTop);
+  yield readable(server, () => readPromptScores(text, tokenIds, numTop));
 }
 
 /** How one server differs from another in what requests are made by; null: not at all. */

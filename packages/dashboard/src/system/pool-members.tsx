@@ -9,6 +9,7 @@ type Member = HostsObject['sampling']['hosts'][number]['members'][number];
 const TONES: Readonly<Record<Member['state'], StatusTone>> = {
   up: 'good',
   draining: 'warn',
+  failing: 'bad',
   down: 'bad',
   unfit: 'bad',
 };

@@ -16,9 +16,9 @@ const PoolMemberSchema = Type.Object(
     kind: Type.Enum(['engine', 'vllm'], {
       description: '`engine`: one of this service, on another machine. `vllm`: a vLLM server.',
     }),
-    state: Type.Enum(['up', 'draining', 'down', 'unfit'], {
+    state: Type.Enum(['up', 'draining', 'failing', 'down', 'unfit'], {
       description:
-        '`up`: takes requests. `draining`: takes no new ones. `down`: not to be had. `unfit`: it answers, and is another model, say.',
+        '`up`: takes requests. `draining`: takes no new ones. `failing`: its health is well and its requests fail. `down`: not to be had. `unfit`: it answers, and is another model, say.',
     }),
     trouble: nullable(Type.String(), { description: 'Why it takes no requests, with what to do; null while it does.' }),
     version: nullable(Type.String(), { description: 'Of its software; null: it does not say.' }),

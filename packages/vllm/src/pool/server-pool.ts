@@ -1,7 +1,7 @@
 import { type BackendMember, EngineError, HashRing } from '@trainyard/backend';
-import { ServerFailure } from '../wire/server-failure.ts';
+import { type FailureKind, ServerFailure } from '../wire/server-failure.ts';
 import { UnusableServer } from '../server/server-facts.ts';
-import type { VllmServer } from '../server/vllm-server.ts';
+import type { ServerState, VllmServer } from '../server/vllm-server.ts';
 
 export function memberOf(server: VllmServer): BackendMember {
   const { name, state, trouble, facts, numChoices, kvUse, adapters, counts } = server;
@@ -34,8 +34,9 @@ export type PoolUse<Item> = (
   life: AbortSignal,
 ) => AsyncGenerator<Item, void, undefined>;
 
-/** A request whose connection breaks may be what broke the server: it is tried on one more, and on no third. */
-const MAX_LOSSES = 2;
+/** A request that breaks a server may break the next one too: it is tried on one more, and on no third. */
+const MAX_FAILURES = 2;
+const BREAKING: ReadonlySet<FailureKind> = new Set(['lost', 'hangs', 'broken']);
 
 /**
  * Several servers of the same model. A request goes to the one that its key says, and to another only as long as nothing of its answer has come: nothing is said twice.
@@ -94,11 +95,11 @@ export class ServerPool {
     use: PoolUse<Item>,
   ): AsyncGenerator<Item, void, undefined> {
     const tried = new Set<VllmServer>();
-    let numLosses = 0;
+    let numFailures = 0;
     let last: ServerFailure | null = null;
     for (;;) {
       ended.throwIfAborted();
-      const server = this.#ring.pick(key, (one) => one.state === 'up' && !tried.has(one), request.numChoices);
+      const server = this.#pick(key, request.numChoices, tried);
       if (server === null) throw last ?? this.#noneUp();
       tried.add(server);
       let hasBegun = false;
@@ -107,13 +108,14 @@ export class ServerPool {
           hasBegun = true;
           yield item;
         }
+        server.succeed();
         return;
       } catch (error) {
         if (ended.aborted || !(error instanceof ServerFailure)) throw error;
         if (error.kind === 'refused') throw error;
         server.suspect(error);
-        if (error.kind === 'lost' || error.kind === 'hangs') numLosses++;
-        if (hasBegun || error.kind === 'broken' || numLosses >= MAX_LOSSES) throw error;
+        if (BREAKING.has(error.kind)) numFailures++;
+        if (hasBegun || numFailures >= MAX_FAILURES) throw error;
         last = error;
       }
     }
@@ -121,6 +123,13 @@ export class ServerPool {
 
   get #up(): readonly VllmServer[] {
     return this.servers.filter(({ state }) => state === 'up');
+  }
+
+  /** A server whose requests fail is tried only if no other is left: the breaker never refuses by itself. */
+  #pick(key: string, numChoices: number, tried: ReadonlySet<VllmServer>): VllmServer | null {
+    const pick = (wanted: ServerState): VllmServer | null =>
+      this.#ring.pick(key, (one) => one.state === wanted && !tried.has(one), numChoices);
+    return pick('up') ?? (tried.size === 0 ? pick('failing') : null);
   }
 
   #noneUp(): ServerFailure {

@@ -132,7 +132,7 @@ async function sampleGreedily(line: HttpLine, model: string, options: ProbeOptio
   const body = { ...probeBody(model), max_tokens: 3, ignore_eos: true, temperature: 1, top_k: 1, logprobs: 1 };
   const computing = { ...options, timeoutMs: options.computeMs };
   const text = await ask(line, 'POST', '/v1/completions', JSON.stringify(body), computing);
-  const [choice] = readCompletion(text, { numTop: 1, ids: null });
+  const [choice] = readCompletion(text, { numTop: 1, ids: null, maybeLogits: true });
   return choice?.logprobs ?? [];
 }
 

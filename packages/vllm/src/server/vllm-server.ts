@@ -3,6 +3,7 @@ import { HttpLine } from '../wire/http-line.ts';
 import { kvUseOf } from '../wire/kv-use.ts';
 import type { ServerAddress } from '../wire/server-address.ts';
 import { ServerFailure } from '../wire/server-failure.ts';
+import { CircuitBreaker } from './circuit-breaker.ts';
 import { LoadedAdapters } from './loaded-adapters.ts';
 import { asUnusable, probeServer } from './probe-server.ts';
 import { type ServerFacts, UnusableServer } from './server-facts.ts';
@@ -23,6 +24,8 @@ export interface ServerTimes {
   readonly healthMs: number;
   /** A stream without a byte. */
   readonly stallMs: number;
+  /** From the moment a server's requests fail to its first probe; doubles with each failed probe. */
+  readonly probeAfterMs: number;
 }
 
 /**
@@ -38,6 +41,7 @@ export const SERVER_TIMES: ServerTimes = {
   healthEveryMs: 5_000,
   healthMs: 5_000,
   stallMs: 600_000,
+  probeAfterMs: 5_000,
 };
 
 export interface VllmServerOptions {
@@ -55,6 +59,9 @@ export interface VllmServerOptions {
 
 export type ServerState = BackendMember['state'];
 
+const IN_USE: ReadonlySet<ServerState> = new Set(['up', 'failing']);
+/** Longest wait between two probes of a server whose requests fail. */
+const MAX_PROBE_AFTER_MS = 60_000;
 /** Looks at its health that must fail one after the other before it counts as lost. */
 const FAILURES_UNTIL_DOWN = 2;
 
@@ -73,6 +80,7 @@ export class VllmServer {
   #life = new AbortController();
   #timer: NodeJS.Timeout | null = null;
   #looking: Promise<void> | null = null;
+  readonly #breaker: CircuitBreaker;
   numChoices = 0;
   /** Counted from the start of this process. */
   readonly counts = { requests: 0, failures: 0, losses: 0, tokens: 0 };
@@ -82,6 +90,10 @@ export class VllmServer {
     const { address, apiKey, times, maxAdapters, pathOf } = options;
     this.line = new HttpLine({ address, apiKey, connectMs: times.connectMs });
     this.adapters = new LoadedAdapters({ line: this.line, maxAdapters, timeoutMs: times.loadMs, pathOf });
+    this.#breaker = new CircuitBreaker({
+      probeAfterMs: () => times.probeAfterMs,
+      maxProbeAfterMs: MAX_PROBE_AFTER_MS,
+    });
   }
 
   get name(): string {
@@ -129,7 +141,13 @@ export class VllmServer {
     this.line.close();
   }
 
-  /** A request failed in a way that is the server's: looks at once, rather than at the next time. */
+  /** Records a request that ended well: a server whose requests failed takes them again. */
+  succeed(): void {
+    this.#breaker.succeed();
+    if (this.#state === 'failing') this.#become('up', null);
+  }
+
+  /** Records a request that failed by the server's fault, and asks for its health at once. */
   suspect(failure: ServerFailure): void {
     this.counts.failures++;
     if (failure.kind === 'busy') {
@@ -138,6 +156,8 @@ export class VllmServer {
       return;
     }
     if (failure.kind === 'key' || failure.kind === 'unknown_model') this.#become('unfit', failure.message);
+    this.#breaker.fail();
+    if (this.#state === 'up' && this.#breaker.isOpen) this.#become('failing', this.#troubleOf(failure));
     if (failure.status === null) this.#numFailures = Math.max(this.#numFailures, FAILURES_UNTIL_DOWN - 1);
     void this.#look();
   }
@@ -160,7 +180,8 @@ export class VllmServer {
       const [, kvUse] = await Promise.all([this.#askHealth(), this.#askKvUse()]);
       this.#kvUse = kvUse;
       this.#numFailures = 0;
-      if (this.#state !== 'up') await this.#comeUp();
+      if (this.#state === 'failing') await this.#probe();
+      else if (this.#state !== 'up') await this.#comeUp();
     } catch (error) {
       if (signal.aborted) return;
       if (error instanceof ServerFailure && error.kind === 'busy') {
@@ -169,7 +190,8 @@ export class VllmServer {
       }
       this.#numFailures++;
       // What was never up is not worth a second look.
-      if (this.#state !== 'up' || this.#numFailures >= FAILURES_UNTIL_DOWN) this.#lose(asUnusable(error, this.name));
+      if (!IN_USE.has(this.#state) || this.#numFailures >= FAILURES_UNTIL_DOWN)
+        this.#lose(asUnusable(error, this.name));
       else void Promise.resolve().then(() => this.#look());
     }
   }
@@ -197,15 +219,11 @@ export class VllmServer {
   }
 
   async #comeUp(): Promise<void> {
-    const { model, check, times } = this.#options;
     try {
-      const { answerMs: timeoutMs, computeMs } = times;
-      const facts = await probeServer(this.line, { model, timeoutMs, computeMs, signal: this.#closing.signal });
       // It may have been started anew: what it had is gone, or is found to be there.
       if (this.#state === 'down') this.adapters.forgetAll();
-      if (this.#life.signal.aborted) this.#life = new AbortController();
-      await check(this, facts);
-      this.#facts = facts;
+      await this.#examine();
+      this.#breaker.succeed();
       this.#become('up', null);
     } catch (error) {
       if (!(error instanceof UnusableServer)) throw error;
@@ -213,8 +231,41 @@ export class VllmServer {
     }
   }
 
+  /** Asks a server whose requests fail all that it was asked at its start, which computes too. */
+  async #probe(): Promise<void> {
+    if (!this.#breaker.isProbeDue) return;
+    try {
+      await this.#examine();
+    } catch (error) {
+      if (this.#closing.signal.aborted) return;
+      const { cause, message } = asUnusable(error, this.name);
+      this.#breaker.failProbe();
+      // Without a failed request it is another model, say, which does not pass.
+      if (cause === undefined) this.#become('unfit', message);
+      return;
+    }
+    // A request may have succeeded meanwhile.
+    this.#breaker.passProbe();
+    if (this.#state === 'failing') this.#become('up', null);
+  }
+
+  /** @throws {UnusableServer} */
+  async #examine(): Promise<void> {
+    const { model, check, times } = this.#options;
+    const { answerMs: timeoutMs, computeMs } = times;
+    const facts = await probeServer(this.line, { model, timeoutMs, computeMs, signal: this.#closing.signal });
+    if (this.#life.signal.aborted) this.#life = new AbortController();
+    await check(this, facts);
+    this.#facts = facts;
+  }
+
+  #troubleOf({ message }: ServerFailure): string {
+    const count = this.#breaker.numFailures;
+    return `${count} requests to ${this.name} failed in a row, though its /health answers 200; the last: ${message}. Look into its log, and restart it`;
+  }
+
   #lose(why: UnusableServer): void {
-    if (this.#state === 'up' || this.#state === 'draining') this.counts.losses++;
+    if (IN_USE.has(this.#state) || this.#state === 'draining') this.counts.losses++;
     this.#kvUse = null;
     this.#become('down', why.message);
     this.#life.abort(new ServerFailure('lost', `${this.name} was lost`));

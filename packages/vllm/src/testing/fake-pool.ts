@@ -15,6 +15,7 @@ const LONG: ServerTimes = {
   healthEveryMs: 3_600_000,
   healthMs: 60_000,
   stallMs: 3_600_000,
+  probeAfterMs: 3_600_000,
 };
 
 export const PROMPT = [...Buffer.from('a prompt of a test')];

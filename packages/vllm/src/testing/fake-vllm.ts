@@ -62,6 +62,8 @@ export class FakeVllm implements AsyncDisposable {
   readonly adapters = new Map<string, string>();
   /** Fields of requests that no vLLM knows: it would leave them out in silence. */
   readonly unknownFields = new Set<string>();
+  /** Changes each event of a stream that has tokens: to another one, or to text that is written as it is. */
+  spoil: (event: Record<string, unknown>) => unknown = (event) => event;
   /** Requests in flight. */
   numRunning = 0;
   /** The part of its KV cache that it says is in use. */
@@ -70,6 +72,7 @@ export class FakeVllm implements AsyncDisposable {
   numLeft = 0;
   readonly #options: FakeVllmOptions;
   readonly #faults = new Map<string, Fault[]>();
+  readonly #broken = new Map<string, Fault>();
   readonly #server: Server;
 
   private constructor(options: FakeVllmOptions) {
@@ -109,6 +112,12 @@ export class FakeVllm implements AsyncDisposable {
     this.#faults.set(path, [...(this.#faults.get(path) ?? []), ...faults]);
   }
 
+  /** All requests to this path, until it is null; those of {@link failNext} come first. */
+  breakPath(path: string, fault: Fault | null): void {
+    if (fault === null) this.#broken.delete(path);
+    else this.#broken.set(path, fault);
+  }
+
   callsOf(path: string): readonly FakeCall[] {
     return this.calls.filter((call) => call.path === path);
   }
@@ -132,7 +141,7 @@ export class FakeVllm implements AsyncDisposable {
       traceParent: traceparent === undefined ? null : String(traceparent),
     });
     const { apiKey = null } = this.#options;
-    const fault = this.#faults.get(path)?.shift() ?? null;
+    const fault = this.#faults.get(path)?.shift() ?? this.#broken.get(path) ?? null;
     try {
       if (fault?.kind === 'hang') return;
       if (fault?.kind === 'answer') answerText(response, fault.status, fault.body);
@@ -241,10 +250,8 @@ export class FakeVllm implements AsyncDisposable {
         if (next.value.kind !== 'tokens') continue;
         if (fault !== null && 'afterEvents' in fault && numEvents === fault.afterEvents)
           return this.#break(fault, response);
-        writeEvent(response, {
-          ...envelope(body),
-          choices: [this.#choice(next.value, params, numEvents === 0 ? tokenIds : null)],
-        });
+        const choices = [this.#choice(next.value, params, numEvents === 0 ? tokenIds : null)];
+        writeEvent(response, this.spoil({ ...envelope(body), choices }));
         numEvents++;
       }
       const { promptTokens, completionTokens, cachedTokens } = next.value;
@@ -361,8 +368,8 @@ function answerText(response: ServerResponse, status: number, body: string): voi
   else response.writeHead(status, { 'content-type': 'application/json' }).end(body);
 }
 
-function writeEvent(response: ServerResponse, event: object): void {
-  response.write(`data: ${JSON.stringify(event)}\n\n`);
+function writeEvent(response: ServerResponse, event: unknown): void {
+  response.write(`data: ${typeof event === 'string' ? event : JSON.stringify(event)}\n\n`);
 }
 
 async function textOf(request: IncomingMessage): Promise<string> {

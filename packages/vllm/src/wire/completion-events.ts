@@ -28,6 +28,8 @@ export class UnreadableAnswer extends Error {
 
 /** The log-probabilities that were asked for; null: none. */
 export type LogprobsAsked = {
+  /** True for a probe of a server that may list logits: any number is taken. Default false. */
+  readonly maybeLogits?: boolean;
   /** Entries besides which none are told; -1 = all. */
   readonly numTop: number;
   /** These in their place, in this order; null = the most likely. */
@@ -69,13 +71,13 @@ export function readPromptScores(text: string, tokenIds: readonly number[], numT
     throw new UnreadableAnswer(
       `it tells log-probabilities of ${places.length} tokens, and the prompt has ${tokenIds.length}`,
     );
-  return places.map((place, at) => (place === null || at === 0 ? null : scoresOf(place, tokenIds[at]!, numTop)));
+  return places.map((place, at) => (at === 0 ? null : scoresOf(place, tokenIds[at]!, numTop)));
 }
 
 function scoresOf(place: unknown, id: number, numTop: number): ScoredLogprob[] {
   const all = Object.entries(asRecord(place, 'prompt_logprobs')).map(([key, value]): ScoredLogprob => {
     const { logprob, rank } = asRecord(value, 'prompt_logprobs');
-    return { id: Number(key), logprob: floored(logprob), rank: asNumber(rank, 'rank') };
+    return { id: Number(key), logprob: asLogprob(logprob), rank: asNumber(rank, 'rank') };
   });
   const actual = all.find((entry) => entry.id === id);
   if (actual === undefined) throw new UnreadableAnswer(`it tells no log-probability of the token ${id} of the prompt`);
@@ -105,16 +107,20 @@ function readChoice(choice: unknown, asked: LogprobsAsked): ChoiceTokens {
 function readLogprobs(
   logprobs: unknown,
   tokenIds: readonly number[],
-  { numTop, ids }: NonNullable<LogprobsAsked>,
+  { numTop, ids, maybeLogits = false }: NonNullable<LogprobsAsked>,
 ): NonNullable<SampledTokens['logprobs']> {
   if (tokenIds.length === 0) return [];
   const { token_logprobs, top_logprobs } = asRecord(logprobs, 'logprobs');
   const sampled = asList(token_logprobs, 'token_logprobs');
   const tops = asList(top_logprobs, 'top_logprobs');
+  for (const list of [sampled, tops])
+    if (list.length !== tokenIds.length)
+      throw new UnreadableAnswer(`it has log-probabilities of ${list.length} tokens, and ${tokenIds.length} tokens`);
+  const read = maybeLogits ? (value: unknown) => asNumber(value, 'logprobs') : asLogprob;
   return tokenIds.map((id, at) => {
-    const entry = { id, logprob: floored(sampled[at]) };
+    const entry = { id, logprob: read(sampled[at]) };
     const others = Object.entries(asRecord(tops[at] ?? {}, 'top_logprobs'))
-      .map(([token, logprob]): SampledLogprob => ({ id: idOf(token), logprob: floored(logprob) }))
+      .map(([token, logprob]): SampledLogprob => ({ id: idOf(token), logprob: read(logprob) }))
       .filter((other) => other.id !== id);
     if (ids !== null) return { ...entry, top: [entry, ...inOrderOf(ids, others)] };
     return { ...entry, top: numTop === 0 ? [] : [entry, ...others].slice(0, numTop === -1 ? undefined : numTop) };
@@ -145,9 +151,15 @@ function errorEvent(error: unknown): CompletionEvent {
   };
 }
 
-function floored(logprob: unknown): number {
-  // JSON has no infinities: some say null.
-  return logprob === null ? -9999 : Math.max(asNumber(logprob, 'logprobs'), -9999);
+/** Rounding of a probability of 1. */
+const ROUNDING = 1e-6;
+
+/** vLLM raises -Infinity to -9999, so null is NaN, for which JSON has no word. */
+function asLogprob(value: unknown): number {
+  if (value === null) throw new UnreadableAnswer('a log-probability is null, as JSON writes NaN');
+  const logprob = asNumber(value, 'logprobs');
+  if (logprob > ROUNDING) throw new UnreadableAnswer(`a log-probability is ${logprob}, above 0`);
+  return Math.min(Math.max(logprob, -9999), 0);
 }
 
 function parse(text: string): unknown {

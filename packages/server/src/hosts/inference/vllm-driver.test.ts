@@ -30,6 +30,7 @@ const TIMES = {
   healthEveryMs: 60_000,
   healthMs: 60_000,
   stallMs: 600_000,
+  probeAfterMs: 60_000,
 };
 
 /** It greets, with the adapter's name where there is one; tokens are bytes. */

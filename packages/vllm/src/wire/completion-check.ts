@@ -1,0 +1,40 @@
+import { type ChoiceTokens, UnreadableAnswer } from './completion-events.ts';
+
+/** Facts of a request that every answer to it keeps. */
+export interface CompletionBounds {
+  readonly numChoices: number;
+  readonly maxTokens: number;
+  readonly vocabSize: number;
+}
+
+/** Check of one streamed completion: tokens, choices and lengths that its request allows, up to the end of each choice. */
+export class CompletionCheck {
+  readonly #bounds: CompletionBounds;
+  readonly #numTokens: number[];
+  readonly #ended: boolean[];
+
+  constructor(bounds: CompletionBounds) {
+    this.#bounds = bounds;
+    this.#numTokens = Array.from({ length: bounds.numChoices }, () => 0);
+    this.#ended = Array.from({ length: bounds.numChoices }, () => false);
+  }
+
+  /** @throws {UnreadableAnswer} */
+  read({ index, tokenIds, finishReason }: ChoiceTokens): void {
+    const { numChoices, maxTokens, vocabSize } = this.#bounds;
+    const count = this.#numTokens[index];
+    if (count === undefined) throw new UnreadableAnswer(`it has a choice ${index}, and ${numChoices} were requested`);
+    const unknown = tokenIds.find((id) => !Number.isInteger(id) || id < 0 || id >= vocabSize);
+    if (unknown !== undefined) throw new UnreadableAnswer(`it has a token ${unknown}, and the model has ${vocabSize}`);
+    const total = count + tokenIds.length;
+    if (total > maxTokens)
+      throw new UnreadableAnswer(`a choice has ${total} tokens, and at most ${maxTokens} may come`);
+    this.#numTokens[index] = total;
+    if (finishReason !== null) this.#ended[index] = true;
+  }
+
+  /** Whether every choice has ended. */
+  get isComplete(): boolean {
+    return this.#ended.every(Boolean);
+  }
+}
