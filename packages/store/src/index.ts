@@ -1,10 +1,11 @@
 export type { BinnedItem, BlobItem, BlobLocation, Blobs, BlobSource } from './contract/blobs.ts';
-export type {
-  CheckpointSizes,
-  CheckpointState,
-  CheckpointTotals,
-  MarkedCheckpoints,
-  RemovedCheckpoints,
+export {
+  type CheckpointSizes,
+  type CheckpointState,
+  type CheckpointTotals,
+  liveCheckpoints,
+  type MarkedCheckpoints,
+  type RemovedCheckpoints,
 } from './contract/checkpoint-retention.ts';
 export {
   type ChoiceRecord,

@@ -127,6 +127,48 @@ test('a round keeps what the policy says, moves the rest to the bin, and removes
   expect(logged).toEqual([]);
 });
 
+test('a round lists the checkpoints of a model once, and a mark that comes after that saves files and optimizer state', async () => {
+  const service = await openService();
+  const { store, blobs, keep } = service;
+  const model = await addModel(store);
+  const keys = await train(service, model, [0.1, 0.2, 0.3, 0.4]);
+  let numListings = 0;
+  const busy = new Proxy(store, {
+    get(target, name) {
+      if (name === 'listCheckpointStates') numListings += 1;
+      // Jobs are asked for when the checkpoints have been listed.
+      if (name === 'bestCheckpoint')
+        return async (id: string) => {
+          await target.markCheckpoints(id, [1, 3], true);
+          return await target.bestCheckpoint(id);
+        };
+      const value: unknown = Reflect.get(target, name, target);
+      return typeof value === 'function' ? value.bind(target) : value;
+    },
+  });
+  await keep('last=2,optimizer=1', { store: busy });
+  expect(numListings).toBe(1);
+  expect(await stepsOf(store, model)).toEqual([0, 1, 3, 4]);
+  const files = async (key: string) => await readdir((await blobs.localDirectory(key))!);
+  for (const key of [keys[0]!, keys[2]!, keys[3]!]) expect(await files(key)).toContain('optimizer.safetensors');
+});
+
+test('a model that began with the weights of another leaves the optimizer state of that one', async () => {
+  const service = await openService();
+  const { store, blobs, keep } = service;
+  const model = await addModel(store);
+  const [key] = await train(service, model, [0.1]);
+  const { entityId, project, baseModel, lora } = model;
+  const warmStart = { kind: 'checkpoint', modelId: model.id, step: 1, source: 'acme/demo/agent:step1' } as const;
+  const made = await store.createModel({ entityId, project, name: 'pupil', baseModel, lora, warmStart });
+  if (made.kind !== 'created') throw new Error(made.kind);
+  await train(service, made.model, [0.1, 0.2, 0.3]);
+  await keep('last=1,optimizer=1');
+  expect(await stepsOf(store, made.model)).toEqual([0, 3]);
+  expect(await readdir((await blobs.localDirectory(key!))!)).toContain('optimizer.safetensors');
+  expect(await store.isOptimizerDropped(key!)).toBe(false);
+});
+
 test('with `all` nothing is removed, and sizes are measured', async () => {
   const service = await openService();
   const model = await addModel(service.store);

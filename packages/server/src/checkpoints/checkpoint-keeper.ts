@@ -1,8 +1,16 @@
-import { type Blobs, type CheckpointState, foreignClaim, type Model, type Store } from '@trainyard/store';
+import {
+  type Blobs,
+  type CheckpointSizes,
+  type CheckpointState,
+  foreignClaim,
+  liveCheckpoints,
+  type Model,
+  type Store,
+} from '@trainyard/store';
 
 import { versionName } from '../contract/model-names.ts';
 import { type KeepPolicy } from './keep-policy.ts';
-import { keepReasons, stepsWithoutOptimizer } from './keep-reasons.ts';
+import { removableSteps, stepsWithoutOptimizer } from './keep-reasons.ts';
 import { type FactsStore, modelFacts } from './model-facts.ts';
 import { recordSizes, removeOptimizerState } from './checkpoint-sizes.ts';
 
@@ -62,10 +70,7 @@ export class CheckpointKeeper {
       const page = await this.#options.store.listModels({ limit: MODELS, after });
       for (const model of page.items) {
         if (shouldStop()) return;
-        await this.#attempt(model, async () => {
-          await this.#keep(model);
-          await this.#emptyBin(model, await this.#options.store.listCheckpointStates(model.id));
-        });
+        await this.#attempt(model, async () => this.#emptyBin(model, await this.#keep(model)));
       }
       after = page.items.at(-1)?.id ?? null;
       if (!page.hasMore || after === null) return;
@@ -80,7 +85,7 @@ export class CheckpointKeeper {
     for (const id of modelIds) {
       if (shouldStop()) return;
       const model = await store.getModel(id);
-      if (model !== null) await this.#attempt(model, () => this.#keep(model));
+      if (model !== null) await this.#attempt(model, async () => void (await this.#keep(model)));
     }
   }
 
@@ -99,27 +104,36 @@ export class CheckpointKeeper {
     }
   }
 
-  async #keep(model: Model): Promise<void> {
+  /**
+   * Lists the checkpoints once. What changes after that, the store sees in its transactions: a mark, a job or a request wins over the list.
+   *
+   * @returns the checkpoints as they are afterwards, by step
+   */
+  async #keep(model: Model): Promise<CheckpointState[]> {
     const { store, policy } = this.#options;
-    await this.#measure(await store.listCheckpointStates(model.id));
-    if (policy === null) return;
-    await this.#remove(model, policy);
-    await this.#dropOptimizers(model, policy);
+    const states = await this.#measure(await store.listCheckpointStates(model.id));
+    if (policy === null) return states;
+    const kept = await this.#remove(model, policy, states);
+    await this.#dropOptimizers(model, policy, liveCheckpoints(kept));
+    return kept;
   }
 
-  async #measure(states: readonly CheckpointState[]): Promise<void> {
-    for (const { directoryKey, sizeBytes, removedAt } of states) {
-      if (directoryKey === null || sizeBytes !== null || removedAt !== null) continue;
-      await recordSizes(this.#options, directoryKey);
-    }
+  async #measure(states: readonly CheckpointState[]): Promise<CheckpointState[]> {
+    const unmeasured = liveCheckpoints(states).filter(({ sizeBytes }) => sizeBytes === null);
+    const sizes = new Map<string | null, CheckpointSizes | null>();
+    for (const { directoryKey: key } of unmeasured)
+      if (key !== null && !sizes.has(key)) sizes.set(key, await recordSizes(this.#options, key));
+    return states.map((state) => ({ ...state, ...sizes.get(state.directoryKey) }));
   }
 
-  async #remove(model: Model, policy: KeepPolicy): Promise<void> {
+  async #remove(model: Model, policy: KeepPolicy, states: readonly CheckpointState[]): Promise<CheckpointState[]> {
     const { store, blobs, retire, log } = this.#options;
-    const states = liveOf(await store.listCheckpointStates(model.id));
-    const reasons = keepReasons(states, policy, await modelFacts(store, model.id, states));
-    const steps = states.filter(({ step }) => reasons.get(step)?.length === 0).map(({ step }) => step);
-    if (steps.length === 0) return;
+    const steps = removableSteps(
+      liveCheckpoints(states),
+      policy,
+      await modelFacts(store, model.id, liveCheckpoints(states)),
+    );
+    if (steps.length === 0) return [...states];
     const removed = await store.removeCheckpoints(model.id, steps);
     for (const digest of removed.digests) retire(digest);
     const now = store.now();
@@ -133,11 +147,14 @@ export class CheckpointKeeper {
         `removed the checkpoint ${versionName(model, step)} (--keep-checkpoints); ` +
           '`trainyard checkpoints keep` restores it while it is in the bin',
       );
+    const gone = new Set(removed.steps);
+    return states.map((state) =>
+      gone.has(state.step) && state.removedAt === null ? { ...state, removedAt: now } : state,
+    );
   }
 
-  async #dropOptimizers(model: Model, policy: KeepPolicy): Promise<void> {
+  async #dropOptimizers(model: Model, policy: KeepPolicy, states: readonly CheckpointState[]): Promise<void> {
     const { store, blobs, log } = this.#options;
-    const states = liveOf(await store.listCheckpointStates(model.id));
     const steps = stepsWithoutOptimizer(states, policy);
     if (steps.length === 0) return;
     let bytes = 0;
@@ -172,8 +189,4 @@ export class CheckpointKeeper {
       log(`removed the files of the checkpoint ${versionName(model, step)} from the bin`);
     }
   }
-}
-
-function liveOf(states: readonly CheckpointState[]): CheckpointState[] {
-  return states.filter(({ removedAt }) => removedAt === null);
 }

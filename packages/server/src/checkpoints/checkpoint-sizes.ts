@@ -1,13 +1,14 @@
 import type { Blobs, CheckpointSizes, Store } from '@trainyard/store';
 import { formatFileSums, OPTIMIZER_FILE, parseFileSums, SUMS_FILE } from '@trainyard/trainer';
 
-/** Measures the files of a checkpoint and records their sizes. */
+/** Measures the files of a checkpoint and records their sizes; null when the files are gone. */
 export async function recordSizes(
   { store, blobs }: { store: Pick<Store, 'setCheckpointSizes'>; blobs: Pick<Blobs, 'directoryFiles'> },
   directoryKey: string,
-): Promise<void> {
+): Promise<CheckpointSizes | null> {
   const sizes = await measureCheckpoint(blobs, directoryKey);
   if (sizes !== null) await store.setCheckpointSizes(directoryKey, sizes);
+  return sizes;
 }
 
 /** Sizes of the files of a checkpoint; null when they are gone. */

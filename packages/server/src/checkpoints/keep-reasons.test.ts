@@ -15,6 +15,7 @@ const state = (step: number, fields: Partial<CheckpointState> = {}): CheckpointS
   keptAt: null,
   usedUntil: null,
   isReferenced: false,
+  isOptimizerShared: false,
   sizeBytes: 1,
   optimizerBytes: 1,
   isOptimizerDropped: false,

@@ -66,13 +66,23 @@ export function keepReasons(
 }
 
 /**
- * Steps whose optimizer's state is removed: of all but the newest ones and those that a user marked.
+ * Steps that the policy removes: those without a reason to keep them.
+ *
+ * @param states live checkpoints by step
+ */
+export function removableSteps(states: readonly CheckpointState[], policy: KeepPolicy, facts: ModelFacts): number[] {
+  const reasons = keepReasons(states, policy, facts);
+  return states.filter(({ step }) => reasons.get(step)?.length === 0).map(({ step }) => step);
+}
+
+/**
+ * Steps whose optimizer's state is removed: of all but the newest ones, those that a user marked, and those of another model.
  *
  * @param states live checkpoints by step
  */
 export function stepsWithoutOptimizer(states: readonly CheckpointState[], policy: KeepPolicy): number[] {
-  const isWhole = ({ keptAt }: CheckpointState, index: number): boolean =>
-    keptAt !== null || index >= states.length - policy.optimizer;
+  const isWhole = ({ keptAt, isOptimizerShared }: CheckpointState, index: number): boolean =>
+    keptAt !== null || isOptimizerShared || index >= states.length - policy.optimizer;
   const wholeKeys = new Set(states.filter(isWhole).map(({ directoryKey }) => directoryKey));
   return states
     .filter(({ directoryKey, optimizerBytes }) => !wholeKeys.has(directoryKey) && optimizerBytes !== 0)

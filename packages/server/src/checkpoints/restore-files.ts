@@ -1,4 +1,4 @@
-import type { Blobs, Store } from '@trainyard/store';
+import { type Blobs, liveCheckpoints, type Store } from '@trainyard/store';
 
 interface Parts {
   readonly store: Pick<Store, 'listCheckpointStates'>;
@@ -28,6 +28,6 @@ export async function restoreFiles(
       if (await blobs.restore(item)) break;
     if ((await blobs.directoryFiles(directoryKey)) !== null) restored.push(step);
   }
-  const live = states.filter(({ removedAt }) => removedAt === null).map(({ step }) => step);
+  const live = liveCheckpoints(states).map(({ step }) => step);
   return { present: [...live, ...restored].toSorted((one, other) => one - other), restored };
 }

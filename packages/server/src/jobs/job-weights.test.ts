@@ -61,8 +61,12 @@ test.each(FILES)('a job that starts from a step whose %s is damaged is told the 
 
 test('a job that starts from a step whose optimizer state was removed starts it afresh, and warns', async () => {
   const { id: modelId } = model;
-  await store.enqueueJob({ modelId, kind: 'rl', config: {}, dataKey: 'groups/3' });
+  const second = (await store.claimNextJob('test', 60_000))!;
+  const next = { directoryKey: 'checkpoints/two', digest: 'two', metrics: {} };
+  await store.finishJobSucceeded(second.id, second.fencingToken, next);
   expect(await store.dropOptimizers(modelId, [1])).toEqual([KEY]);
+  await store.deleteCheckpoints(modelId, [2]);
+  await store.enqueueJob({ modelId, kind: 'rl', config: {}, dataKey: 'groups/3' });
   await removeOptimizerState(blobs, KEY);
   const job = (await store.claimNextJob('test', 60_000))!;
   expect(await jobWeights({ store, blobs, log: (line) => logged.push(line) }, job, model)).toMatchObject({

@@ -692,7 +692,9 @@ describe('weights', () => {
     await until(async () =>
       expect((await store.listCheckpointStates(model.id))[1]).toMatchObject({ sizeBytes: 1, optimizerBytes: 0 }),
     );
+    await trainStep(model);
     await store.dropOptimizers(model.id, [1]);
+    await store.deleteCheckpoints(model.id, [2]);
     const job = await submit(model);
     expect(await backend.begun()).toMatchObject({ withFreshOptimizer: true });
     await until(async () =>

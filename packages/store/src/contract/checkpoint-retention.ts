@@ -11,6 +11,8 @@ export interface CheckpointState {
   readonly usedUntil: number | null;
   /** Whether something other than checkpoints of this model refers to its files: a live job, an export, an adapter, another model. */
   readonly isReferenced: boolean;
+  /** Whether another model may continue from the optimizer's state in its files: it was trained to them, and this model began with them. */
+  readonly isOptimizerShared: boolean;
   /** Bytes of its files without the optimizer's state; null: not measured yet. */
   readonly sizeBytes: number | null;
   /** Bytes of the optimizer's state; null: not measured yet. */
@@ -19,6 +21,11 @@ export interface CheckpointState {
   readonly isOptimizerDropped: boolean;
   /** When the policy removed it; null: it is live. */
   readonly removedAt: number | null;
+}
+
+/** Checkpoints without those that the policy removed and that can be restored. */
+export function liveCheckpoints(states: readonly CheckpointState[]): CheckpointState[] {
+  return states.filter(({ removedAt }) => removedAt === null);
 }
 
 export interface CheckpointSizes {
@@ -61,7 +68,8 @@ export interface CheckpointRetention {
   /** Removes those of the steps that are still removable in the transaction: not the latest, not marked, not in use, not referenced. */
   removeCheckpoints(modelId: string, steps: readonly number[]): Promise<RemovedCheckpoints>;
   /**
-   * Notes that the optimizer's state of these steps goes; jobs start from them with a fresh one from then on. Steps that a live job starts from are left out.
+   * Notes that the optimizer's state of these steps goes; jobs start from them with a fresh one from then on. Leaves out, by what the transaction finds: the
+   * latest step, marked steps, steps that a live job starts from, and states that another model may continue from.
    *
    * @returns directories for the caller to remove the state from
    */

@@ -1,5 +1,10 @@
 // Removal of checkpoints by a policy, and its undoing. Each runs inside one transaction.
-import type { MarkedCheckpoints, RemovedCheckpoints } from '../contract/checkpoint-retention.ts';
+import {
+  type CheckpointState,
+  liveCheckpoints,
+  type MarkedCheckpoints,
+  type RemovedCheckpoints,
+} from '../contract/checkpoint-retention.ts';
 import type { Tables } from '../tables/tables.ts';
 
 /** Decides again with what the database says now: a job or a request may have come since the policy looked. */
@@ -10,7 +15,7 @@ export async function removeCheckpoints(
   now: number,
 ): Promise<RemovedCheckpoints> {
   const model = await tables.models.get(modelId);
-  const live = model === null ? [] : (await tables.retention.list(modelId)).filter((state) => state.removedAt === null);
+  const live = model === null ? [] : liveCheckpoints(await tables.retention.list(modelId));
   const latest = live.at(-1)?.step ?? 0;
   const removed = live.filter(
     ({ step, directoryKey, keptAt, usedUntil, isReferenced }) =>
@@ -52,17 +57,22 @@ export async function markCheckpoints(
   return { steps: [...marked], notFoundSteps: [...steps].filter((step) => !marked.has(step)) };
 }
 
+/** Decides again, like {@link removeCheckpoints}. Other models may share a directory: the state in it is that of the model that was trained to it. */
 export async function dropOptimizers(
   tables: Tables,
   modelId: string,
   steps: ReadonlySet<number>,
   now: number,
 ): Promise<string[]> {
-  const states = await tables.retention.list(modelId);
-  const keys = new Set(states.filter(({ step }) => steps.has(step)).map(({ directoryKey }) => directoryKey));
+  const live = liveCheckpoints(await tables.retention.list(modelId));
+  const latest = live.at(-1)?.step ?? 0;
+  const isHeld = ({ step, keptAt, isOptimizerShared }: CheckpointState): boolean =>
+    step === latest || keptAt !== null || isOptimizerShared;
+  const held = new Set(live.filter(isHeld).map(({ directoryKey }) => directoryKey));
+  const keys = new Set(live.filter(({ step }) => steps.has(step)).map(({ directoryKey }) => directoryKey));
   const dropped: string[] = [];
   for (const key of keys) {
-    if (key === null || (await tables.retention.isStartOfLiveJob(key))) continue;
+    if (key === null || held.has(key) || (await tables.retention.isStartOfLiveJob(key))) continue;
     await tables.retention.dropOptimizer(key, now);
     dropped.push(key);
   }

@@ -91,6 +91,44 @@ export function checkpointRetentionSuite(makeHarness: MakeHarness): void {
       expect(await store.isOptimizerDropped('checkpoints/2')).toBe(false);
     });
 
+    it('the optimizer state stays of steps that were marked since they were listed, and of the newest', async () => {
+      const id = await modelWith(4);
+      await store.markCheckpoints(id, [1], true);
+      await store.deleteCheckpoints(id, [4]);
+      expect(await store.dropOptimizers(id, [1, 2, 3])).toEqual(['checkpoints/2']);
+      for (const step of [1, 3]) expect(await store.isOptimizerDropped(`checkpoints/${step}`)).toBe(false);
+      await train(store, id, 'checkpoints/5');
+      await store.removeCheckpoints(id, [3]);
+      expect(await store.dropOptimizers(id, [3])).toEqual([]);
+      await store.markCheckpoints(id, [1], false);
+      expect(await store.dropOptimizers(id, [1])).toEqual(['checkpoints/1']);
+    });
+
+    it('a model that began with the weights of another does not drop the optimizer state of that one', async () => {
+      const id = await modelWith(1);
+      const { entityId, project, baseModel, lora } = (await store.getModel(id))!;
+      const warmStart = { kind: 'checkpoint', modelId: id, step: 1, source: 'local/demo/agent:step1' } as const;
+      const made = await store.createModel({ entityId, project, name: 'pupil', baseModel, lora, warmStart });
+      if (made.kind !== 'created') throw new Error(made.kind);
+      const pupilId = made.model.id;
+      await train(store, pupilId, 'checkpoints/pupil');
+      const isShared = async (modelId: string) =>
+        (await store.listCheckpointStates(modelId)).map((state) => state.isOptimizerShared);
+      expect([await isShared(id), await isShared(pupilId)]).toEqual([
+        [false, false],
+        [true, false],
+      ]);
+      expect(await store.dropOptimizers(pupilId, [0])).toEqual([]);
+      expect(await store.isOptimizerDropped('checkpoints/1')).toBe(false);
+
+      // Its own model may; so may the other once that model is gone.
+      await train(store, id, 'checkpoints/2');
+      expect(await store.dropOptimizers(id, [1])).toEqual(['checkpoints/1']);
+      await store.deleteModel(id);
+      expect(await isShared(pupilId)).toEqual([false, false]);
+      expect(await store.dropOptimizers(pupilId, [0])).toEqual(['checkpoints/1']);
+    });
+
     it('sizes are summed once for each directory', async () => {
       const id = await modelWith(1);
       await train(store, id, null); // shares the directory of step 1

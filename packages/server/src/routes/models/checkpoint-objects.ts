@@ -1,5 +1,5 @@
 import type { CheckpointObject, PageQuery } from '@trainyard/protocol';
-import { type Checkpoint, type CheckpointState, type Page, StoreError } from '@trainyard/store';
+import { type Checkpoint, type CheckpointState, liveCheckpoints, type Page, StoreError } from '@trainyard/store';
 
 import { keepReasons } from '../../checkpoints/keep-reasons.ts';
 import { modelFacts } from '../../checkpoints/model-facts.ts';
@@ -16,7 +16,7 @@ export async function checkpointObjects(
 ): Promise<CheckpointObject[]> {
   if (checkpoints.length === 0) return [];
   const metrics = await readMetrics(store, modelId, checkpoints);
-  const live = (await store.listCheckpointStates(modelId)).filter(({ removedAt }) => removedAt === null);
+  const live = liveCheckpoints(await store.listCheckpointStates(modelId));
   const reasons = keepPolicy === null ? null : keepReasons(live, keepPolicy, await modelFacts(store, modelId, live));
   const states = new Map(live.map((state) => [state.step, state]));
   return checkpoints.map(({ id, step }, index) => ({

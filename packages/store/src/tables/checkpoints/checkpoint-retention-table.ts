@@ -13,6 +13,7 @@ type StateRow = {
   optimizer_dropped_at: number | null;
   deleted_at: number | null;
   is_referenced: number;
+  is_optimizer_shared: number;
 };
 
 const LIVE_JOB = `status in ('queued', 'running')`;
@@ -28,7 +29,11 @@ const STATES = `
         union all select artifact_key from exports
         union all select artifact_key from adapters)
       or exists (select 1 from checkpoints o where o.artifact_key = c.artifact_key and o.model_id <> c.model_id and o.deleted_at is null)
-    ) then 1 else 0 end as is_referenced
+    ) then 1 else 0 end as is_referenced,
+    case when exists (
+      select 1 from checkpoints o join models m on m.id = o.model_id
+      where o.artifact_key = c.artifact_key and o.model_id <> c.model_id and coalesce(m.init_artifact_key, '') <> o.artifact_key
+    ) then 1 else 0 end as is_optimizer_shared
   from checkpoints c where c.model_id = ? and (c.deleted_at is null or c.artifact_key is not null)`;
 
 /** The columns of checkpoints that say whether they are kept. */
@@ -142,6 +147,7 @@ function toState(row: StateRow): CheckpointState {
     keptAt: row.kept_at,
     usedUntil: row.used_until,
     isReferenced: row.is_referenced === 1,
+    isOptimizerShared: row.is_optimizer_shared === 1,
     sizeBytes: row.size_bytes,
     optimizerBytes: row.optimizer_bytes,
     isOptimizerDropped: row.optimizer_dropped_at !== null,
