@@ -136,6 +136,14 @@ test('a job that two trainers work on is one trace, one charge, and lines with t
     expect(Number(/^trainyard_gradient_steps_total\{kind="rl"\} (\d+)$/m.exec(figures)?.[1])).toBeGreaterThan(0);
     // Of its own steps: where the other one's snapshots came along, only the last may be left.
     expect(figures).toMatch(/^trainyard_snapshot_bytes_total \d+$/m);
+    // Each process watches its machine.
+    for (const name of ['disk_free_bytes', 'disk_sync_seconds', 'open_files', 'max_open_files'])
+      expect(Number(new RegExp(`^trainyard_${name} (\\S+)$`, 'm').exec(figures)?.[1])).toBeGreaterThan(0);
+    const { processes } = await client.hosts.read();
+    expect(processes.map(({ role, machine_trouble: trouble }) => [role, trouble])).toEqual([
+      ['api', null],
+      ['trainer', null],
+    ]);
     const apiFigures = await (await fetch(new URL('/metrics', api.url))).text();
     expect(apiFigures).not.toContain('trainyard_gradient_steps_total');
 

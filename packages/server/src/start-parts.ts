@@ -9,12 +9,14 @@ import { openEnginePort } from './engines/port/open-engine-port.ts';
 import { ownNames } from './edge/network-names.ts';
 import { BaseScores } from './inference/base-scores.ts';
 import { scoreInChild } from './inference/score-in-child.ts';
+import type { MachineTrouble } from './members/machine-trouble.ts';
 import { registerTrainer } from './members/register-trainer.ts';
 import { queueFigures } from './metrics/queue-figures.ts';
 import { ServiceMetrics } from './metrics/service-metrics.ts';
 import { METRICS_PORT_SETTING, refuseUnstartable } from './refuse-unstartable.ts';
 import type { ServiceConfig } from './service/config.ts';
 import { openJobWorkers } from './service/job-workers.ts';
+import { openMachineWatch } from './service/machine-watch.ts';
 import { listen, metricsAccess } from './service/listen.ts';
 import { createMetricsServer } from './service/metrics-server.ts';
 import { refuseMissingModels } from './service/model-settings.ts';
@@ -56,6 +58,8 @@ export async function startParts(config: ServiceConfig, logRaw: (line: string) =
     const { store, blobs } = await openData(config, cleanups, log, metrics.data);
     const tracing = await serviceTracing(config, log);
     cleanups.push(() => tracing?.close());
+    const watched = openMachineWatch(config, { metrics, log });
+    const { machine } = watched;
     const { numThreads, engineShare } = config;
     const { models: cacheDirectory } = dataPaths(config.dataDirectory);
     const modelIds = config.models.map(({ id }) => id);
@@ -84,7 +88,7 @@ export async function startParts(config: ServiceConfig, logRaw: (line: string) =
       ({ training } = workers);
       cleanups.push(() => workers.close());
       cleanups.push(() => workers.stop());
-      cleanups.push(await registerTrainer({ ...parts, modelIds: workers.training.baseModels ?? [] }));
+      cleanups.push(await registerTrainer({ ...parts, machine, modelIds: workers.training.baseModels ?? [] }));
       workers.run();
       cleanups.push(store.watchFeed(() => workers.notify()));
     }
@@ -93,9 +97,11 @@ export async function startParts(config: ServiceConfig, logRaw: (line: string) =
       training: training ?? { trouble: () => null },
       queue: () => queueFigures(store),
     };
-    const metricsUrl = await openMetrics(config, { store, metrics, inference, training }, cleanups);
-    const port = inference === null ? null : await openEnginePort(config, { ...parts, inference, tracing });
+    const metricsUrl = await openMetrics(config, { store, machine, metrics, inference, training }, cleanups);
+    const port = inference === null ? null : await openEnginePort(config, { ...parts, machine, inference, tracing });
     cleanups.push(() => port?.close());
+    cleanups.push(() => watched.stop());
+    watched.start();
     return { engineUrl: port?.url ?? null, modelIds, metricsUrl, close: undo };
   } catch (error) {
     await undo();
@@ -108,6 +114,7 @@ async function openMetrics(
   config: ServiceConfig,
   parts: {
     store: Store;
+    machine: MachineTrouble;
     metrics: ServiceMetrics;
     inference: Pick<InferenceBackend, 'trouble'> | null;
     training: Pick<TrainingQueue, 'trouble'> | null;
@@ -116,7 +123,7 @@ async function openMetrics(
 ): Promise<string | null> {
   const { metricsListen: address, allowedHosts } = config;
   if (address === null) return null;
-  const { store, metrics, inference, training } = parts;
+  const { store, machine, metrics, inference, training } = parts;
   const access = metricsAccess(address, config);
   const server = createMetricsServer({
     store,
@@ -126,6 +133,7 @@ async function openMetrics(
       ...(inference === null ? {} : { inference: () => inference.trouble() }),
       ...(training === null ? {} : { training: () => training.trouble() }),
       store: () => store.trouble(),
+      machine: () => machine.trouble,
     },
     allowedHosts: [...ownNames(address.host), ...allowedHosts],
   });

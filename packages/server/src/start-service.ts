@@ -28,8 +28,7 @@ import { openSampling } from './engines/open-sampling.ts';
 import { does, needsModelFiles } from './contract/role.ts';
 import { RunMirror } from './tracking/run-mirror.ts';
 import { openTracker } from './tracking/tracker-drivers.ts';
-import { DiskReserve } from './data/disk-reserve.ts';
-import { MachineWatch } from './service/machine-watch.ts';
+import { openMachineWatch } from './service/machine-watch.ts';
 import { CheckpointKeeper } from './checkpoints/checkpoint-keeper.ts';
 import { orphanRules, Upkeep } from './data/upkeep.ts';
 import { registerApi } from './members/register-api.ts';
@@ -128,9 +127,8 @@ export async function startService(
     const tracking =
       config.tracker === null ? null : new RunMirror({ store, tracker: openTracker(config.tracker), log });
     const dashboard = dashboardDirectory === null ? null : await readDashboard(dashboardDirectory, demoCommand);
-    const disk = new DiskReserve(config.dataDirectory);
-    const machine = new MachineWatch({ disk, log });
-    metrics.machine.source = machine;
+    const watched = openMachineWatch(config, { metrics, log });
+    const { disk, machine } = watched;
     const { trajectoryDays, trustsClock } = config;
     const orphans = orphanRules(config);
     const keeper = new CheckpointKeeper({
@@ -186,8 +184,8 @@ export async function startService(
     cleanups.push(() => http?.drain(config.drainTimeoutMs));
     // A file has one service, and nobody to be told.
     if (config.database.kind === 'postgres') {
-      cleanups.push(await registerApi({ store, url, capacity: config.maxRequests, log }));
-      if (trains) cleanups.push(await registerTrainer({ ...parts, modelIds: training.baseModels ?? [] }));
+      cleanups.push(await registerApi({ store, url, capacity: config.maxRequests, machine, log }));
+      if (trains) cleanups.push(await registerTrainer({ ...parts, machine, modelIds: training.baseModels ?? [] }));
     }
     workers.run();
     if (needsModelFiles(config.role)) watch(modelPaths);
@@ -196,10 +194,8 @@ export async function startService(
     cleanups.push(() => tracking?.stop());
     cleanups.push(() => upkeep.stop());
     upkeep.start();
-    // The start has written what it had to.
-    disk.take();
-    cleanups.push(() => machine.stop());
-    machine.start();
+    cleanups.push(() => watched.stop());
+    watched.start();
 
     return {
       url,

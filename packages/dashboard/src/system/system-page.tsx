@@ -33,6 +33,16 @@ export function SystemPage() {
               ...(data.tracking === null
                 ? []
                 : [{ name: data.tracking.tracker, value: <PartState trouble={data.tracking.trouble} /> }]),
+              ...data.processes.flatMap(({ role, url, machine_trouble: trouble }) =>
+                trouble === null
+                  ? []
+                  : [
+                      {
+                        name: `Machine of ${url ?? `a process with the role ${role}`}`,
+                        value: <PartState trouble={trouble} />,
+                      },
+                    ],
+              ),
               { name: 'Jobs that have not ended', value: queue?.data.length ?? '–' },
             ]}
           />

@@ -516,6 +516,10 @@ export const OPERATION_EXAMPLES: Readonly<Record<string, OperationExample>> = {
       training: { trouble: null, base_models: [BASE_MODEL] },
       store: { trouble: null },
       tracking: { tracker: 'mlflow', trouble: null },
+      processes: [
+        { role: 'api', url: 'http://127.0.0.1:8420', version: '0.1.0', machine_trouble: null },
+        { role: 'trainer', url: null, version: '0.1.0', machine_trouble: null },
+      ],
     },
   },
   createExport: {

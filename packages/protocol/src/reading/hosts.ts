@@ -63,6 +63,21 @@ const SamplingHostSchema = Type.Object(
   { title: 'SamplingHost' },
 );
 
+const ProcessSchema = Type.Object(
+  {
+    role: Type.Enum(['api', 'engine', 'trainer'], {
+      description: 'A process with several roles is listed once per role.',
+    }),
+    url: nullable(Type.String(), { description: 'Its address for the other processes; null: it has none.' }),
+    version: Type.String({ description: 'Of its release.' }),
+    machine_trouble: nullable(Type.String(), {
+      description:
+        'Limits of its machine that are near, with the next step: a full or slow disk, file handles, threads. Null: none, or it does not say.',
+    }),
+  },
+  { title: 'ServiceProcess' },
+);
+
 const PartState = (description: string) =>
   Type.Object(
     { trouble: nullable(Type.String(), { description: 'Why it does not work as it should; null when it does.' }) },
@@ -93,6 +108,10 @@ export const HostsSchema = Type.Object(
       }),
       { description: 'Where runs are told too; null: nowhere else.' },
     ),
+    processes: Type.Array(ProcessSchema, {
+      description:
+        "Processes of the service with their machines, as of some seconds ago. Without a shared database it is the one that answers. Empty for admins of other entities than the service's own.",
+    }),
   },
   { title: 'Hosts' },
 );

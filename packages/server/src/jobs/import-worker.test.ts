@@ -233,7 +233,13 @@ test('a commit whose base model no trainer has is told so after a while; its imp
   const facts = { capacity: 1, adapterDigests: [], url: null, version: '1' };
   const register = (id: string, isDraining = false) =>
     store.registerMember(
-      { ...facts, role: 'trainer', baseModels: [{ id, fileDigest: null, vocabSize: null }], isDraining },
+      {
+        ...facts,
+        role: 'trainer',
+        baseModels: [{ id, fileDigest: null, vocabSize: null }],
+        isDraining,
+        machineTrouble: null,
+      },
       60_000,
     );
   await register('second');

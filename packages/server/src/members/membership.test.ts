@@ -11,7 +11,7 @@ import { Membership } from './membership.ts';
 import { ModelDigests } from './model-digests.ts';
 import { registerTrainer } from './register-trainer.ts';
 
-const FACTS: MemberFacts = { baseModels: [], capacity: 4, adapterDigests: [], isDraining: false };
+const FACTS: MemberFacts = { baseModels: [], capacity: 4, adapterDigests: [], isDraining: false, machineTrouble: null };
 
 function memoryStore(): SqlStore {
   const store = new SqlStore(new MemorySql(new MemoryDatabase()), { clock: () => Date.now(), instanceId: 'me' });
@@ -83,6 +83,7 @@ test('a trainer says which files it trains on, with their digests as soon as it 
     store,
     modelIds: ['base', 'elsewhere'],
     modelPaths: (id) => (id === 'base' ? path : null),
+    machine: { trouble: 'the disk of the data folder is full' },
     log: () => {},
   });
   const fileDigest = createHash('sha256').update(bytes).digest('hex');
@@ -93,6 +94,7 @@ test('a trainer says which files it trains on, with their digests as soon as it 
           role: 'trainer',
           url: null,
           capacity: 1,
+          machineTrouble: 'the disk of the data folder is full',
           baseModels: [
             { id: 'base', fileDigest },
             { id: 'elsewhere', fileDigest: null },

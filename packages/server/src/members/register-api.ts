@@ -1,5 +1,6 @@
 import type { Store } from '@trainyard/store';
 
+import type { MachineTrouble } from './machine-trouble.ts';
 import { Membership } from './membership.ts';
 
 interface ApiParts {
@@ -8,6 +9,7 @@ interface ApiParts {
   readonly url: string;
   /** requests to sample that it has in flight at most */
   readonly capacity: number;
+  readonly machine: MachineTrouble;
   readonly log: (line: string) => void;
 }
 
@@ -17,8 +19,14 @@ interface ApiParts {
  * @returns says that it does not any more
  * @throws {StoreError}
  */
-export async function registerApi({ store, url, capacity, log }: ApiParts): Promise<() => Promise<void>> {
-  const facts = () => ({ baseModels: [], capacity, adapterDigests: [], isDraining: false });
+export async function registerApi({ store, url, capacity, machine, log }: ApiParts): Promise<() => Promise<void>> {
+  const facts = () => ({
+    baseModels: [],
+    capacity,
+    adapterDigests: [],
+    isDraining: false,
+    machineTrouble: machine.trouble,
+  });
   const membership = new Membership({ store, role: 'api', url, facts, log });
   await membership.open();
   return () => membership.close();

@@ -1,6 +1,7 @@
 import type { Store } from '@trainyard/store';
 
 import type { BaseModelPaths } from '../jobs/base-model-path.ts';
+import type { MachineTrouble } from './machine-trouble.ts';
 import { ModelMembership } from './model-membership.ts';
 
 /** A trainer runs one job after the other. */
@@ -11,6 +12,7 @@ interface TrainerParts {
   /** ids of the base models whose jobs it takes */
   readonly modelIds: readonly string[];
   readonly modelPaths: BaseModelPaths;
+  readonly machine: MachineTrouble;
   readonly log: (line: string) => void;
 }
 
@@ -24,6 +26,7 @@ export async function registerTrainer({
   store,
   modelIds,
   modelPaths,
+  machine,
   log,
 }: TrainerParts): Promise<() => Promise<void>> {
   const membership = new ModelMembership({
@@ -32,7 +35,12 @@ export async function registerTrainer({
     url: null,
     modelPaths,
     baseModels: () => modelIds.map((id) => ({ id, vocabSize: null })),
-    facts: () => ({ capacity: JOBS_AT_A_TIME, adapterDigests: [], isDraining: false }),
+    facts: () => ({
+      capacity: JOBS_AT_A_TIME,
+      adapterDigests: [],
+      isDraining: false,
+      machineTrouble: machine.trouble,
+    }),
     log,
   });
   await membership.open();

@@ -1,7 +1,8 @@
 import { readdirSync, readFileSync } from 'node:fs';
 
-import type { DiskReserve } from '../data/disk-reserve.ts';
+import { DiskReserve } from '../data/disk-reserve.ts';
 import type { Log } from '../logging/log.ts';
+import type { ServiceMetrics } from '../metrics/service-metrics.ts';
 
 const LOOK_MS = 2_000;
 /** Looks between two writes that are timed. */
@@ -139,6 +140,33 @@ export class MachineWatch {
       );
     return reasons;
   }
+}
+
+export interface OpenMachineWatch {
+  readonly disk: DiskReserve;
+  readonly machine: MachineWatch;
+  /** Takes the reserve of the disk and starts to look. Call it when the start has written what it had to. */
+  start(): void;
+  stop(): void;
+}
+
+/** Watch of the machine that a process in any role runs on, with its figures in the metrics. It looks at nothing until it is started. */
+export function openMachineWatch(
+  { dataDirectory }: { readonly dataDirectory: string },
+  { metrics, log }: { readonly metrics: Pick<ServiceMetrics, 'machine'>; readonly log: Log },
+): OpenMachineWatch {
+  const disk = new DiskReserve(dataDirectory);
+  const machine = new MachineWatch({ disk, log });
+  metrics.machine.source = machine;
+  return {
+    disk,
+    machine,
+    start: () => {
+      disk.take();
+      machine.start();
+    },
+    stop: () => machine.stop(),
+  };
 }
 
 function isNear(use: Use | null): use is Use {

@@ -25,6 +25,7 @@ export function engineMember(url: string, member: Partial<Member> = {}): Member 
     capacity: null,
     adapterDigests: [],
     isDraining: false,
+    machineTrouble: null,
     ...member,
   };
 }

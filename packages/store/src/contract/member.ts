@@ -19,6 +19,8 @@ export interface MemberFacts {
   readonly adapterDigests: readonly string[];
   /** it ends what it has in hand, and takes nothing new */
   readonly isDraining: boolean;
+  /** trouble of the machine that it runs on, such as a full disk, as of its last heartbeat; null: none, or a release that does not say */
+  readonly machineTrouble: string | null;
 }
 
 /** One part of a service that is alive, or was moments ago: its lease has not ended. */

@@ -45,6 +45,7 @@ const member = (facts: Partial<NewMember>): NewMember => ({
   capacity: 1,
   adapterDigests: [],
   isDraining: false,
+  machineTrouble: null,
   ...facts,
 });
 

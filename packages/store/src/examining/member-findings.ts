@@ -24,7 +24,7 @@ export async function* memberFindings(
     waiting: await waitingJobs(new Statements(sql)),
     now: clock,
   }));
-  for (const member of members) yield { name: 'member', subject: lineOf(member, now), problem: null };
+  for (const member of members) yield { name: 'member', subject: lineOf(member, now), problem: member.machineTrouble };
   if (members.length > 0) {
     yield { name: 'members_versions', subject: 'releases of the members', problem: versionProblem(members, version) };
     yield { name: 'members_models', subject: 'base models of the members', problem: digestProblem(members) };

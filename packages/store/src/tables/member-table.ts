@@ -60,7 +60,8 @@ type MemberRow = {
 };
 
 function toMember(row: MemberRow): Member {
-  const facts: MemberFacts = JSON.parse(row.facts);
+  // Releases before this fact share the database during an update.
+  const facts: MemberFacts = { machineTrouble: null, ...JSON.parse(row.facts) };
   return {
     id: row.id,
     role: row.role,

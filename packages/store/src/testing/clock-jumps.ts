@@ -77,7 +77,7 @@ export function clockJumpSuite(makeHarness: MakeHarness): void {
       const { id } = await addJob(store, (await addModel(store)).id);
       clock.advance(40 * DAY_MS);
       await claim(ahead, 'gone', 60_000);
-      const facts = { baseModels: [], capacity: 1, adapterDigests: [], isDraining: false };
+      const facts = { baseModels: [], capacity: 1, adapterDigests: [], isDraining: false, machineTrouble: null };
       await ahead.registerMember({ role: 'trainer', url: null, version: '0', ...facts }, 60_000);
       expect([await store.claimNextJob('next', 60_000), (await store.listMembers()).length]).toEqual([null, 1]);
       clock.advance(-40 * DAY_MS);

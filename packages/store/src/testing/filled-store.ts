@@ -122,6 +122,7 @@ export async function fillStore(store: Store): Promise<void> {
       capacity: 1,
       adapterDigests: [],
       isDraining: false,
+      machineTrouble: null,
     },
     30_000,
   );

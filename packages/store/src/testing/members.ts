@@ -10,6 +10,7 @@ const IDLE: MemberFacts = {
   capacity: 1,
   adapterDigests: [],
   isDraining: false,
+  machineTrouble: null,
 };
 const TRAINER: NewMember = { role: 'trainer', url: null, version: '1.2.3', ...IDLE };
 const ENGINE: NewMember = { ...TRAINER, role: 'engine', url: 'http://10.0.0.7:8421', capacity: 2048 };
@@ -47,13 +48,20 @@ export function memberSuite(makeHarness: MakeHarness): void {
       await one.registerMember(ENGINE, LEASE_MS);
       await two.registerMember(TRAINER, LEASE_MS);
       clock.advance(LEASE_MS - 1);
-      const facts = { ...IDLE, capacity: 2048, adapterDigests: ['d1', 'd2'], isDraining: true };
+      const machineTrouble = 'the disk of the data folder is full';
+      const facts = { ...IDLE, capacity: 2048, adapterDigests: ['d1', 'd2'], isDraining: true, machineTrouble };
       expect(await one.renewMember('engine', facts, LEASE_MS)).toBe(true);
       expect(await live(two)).toEqual(['engine one', 'trainer two']);
       clock.advance(1);
       expect(await two.listMembers()).toEqual([
         { id: 'one', ...ENGINE, ...facts, startedAt, leaseExpiresAt: clock.read() - 1 + LEASE_MS },
       ]);
+    });
+
+    it('the machine of a member from a release that does not say has no trouble', async () => {
+      const { machineTrouble: _unknown, ...older } = TRAINER;
+      await one.registerMember(older as NewMember, LEASE_MS);
+      expect(await two.listMembers()).toMatchObject([{ role: 'trainer', machineTrouble: null }]);
     });
 
     it('a lease that ended can be renewed until its row is removed; then the member registers again', async () => {

@@ -56,6 +56,8 @@ export interface EnginePortOptions {
   readonly url: string | null;
   /** how long the head of a request may take, ms, default 10 s */
   readonly headMs?: number;
+  /** Called for each new connection. Default: nothing is. */
+  readonly sawConnection?: () => void;
   /** Makes a span of each request to sample. Default null: nobody asked for traces. */
   readonly tracing?: Tracing | null;
   readonly log: Log;
@@ -126,7 +128,10 @@ export class EnginePort {
       },
       (request, response) => void this.#onRequest(request, response),
     );
-    this.#server.on('connection', (socket) => this.#strangers.add(socket));
+    this.#server.on('connection', (socket) => {
+      this.#strangers.add(socket);
+      options.sawConnection?.();
+    });
   }
 
   /** The port it listens on. */

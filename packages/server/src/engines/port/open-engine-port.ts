@@ -6,6 +6,7 @@ import { ServerError } from '../../faults/server-error.ts';
 import type { Log } from '../../logging/log.ts';
 import type { Tracing } from '../../tracing/tracing.ts';
 import type { BaseModelPaths } from '../../jobs/base-model-path.ts';
+import type { MachineTrouble } from '../../members/machine-trouble.ts';
 import { EngineSecret } from '../wire/engine-secret.ts';
 import { AdapterFiles } from './adapter-files.ts';
 import { EnginePort } from './engine-port.ts';
@@ -31,6 +32,7 @@ interface EnginePortParts {
   /** started */
   readonly inference: InferenceBackend;
   readonly modelPaths: BaseModelPaths;
+  readonly machine: MachineTrouble & { readonly sawConnection: () => void };
   /** Default null: nobody asked for traces. */
   readonly tracing?: Tracing | null;
   readonly log: Log;
@@ -69,6 +71,7 @@ export async function openEnginePort(settings: EnginePortSettings, parts: Engine
   const port = await EnginePort.listen({
     ...parts,
     adapters,
+    sawConnection: parts.machine.sawConnection,
     secret: new EngineSecret(engineSecret),
     host,
     port: settings.port,

@@ -2,6 +2,7 @@ import type { Store } from '@trainyard/store';
 
 import type { InferenceBackend } from '../../contract/backends.ts';
 import type { BaseModelPaths } from '../../jobs/base-model-path.ts';
+import type { MachineTrouble } from '../../members/machine-trouble.ts';
 import { ModelMembership } from '../../members/model-membership.ts';
 import type { AdapterFiles } from './adapter-files.ts';
 import type { EnginePort } from './engine-port.ts';
@@ -12,6 +13,7 @@ interface EngineParts {
   readonly modelPaths: BaseModelPaths;
   readonly adapters: AdapterFiles;
   readonly port: EnginePort;
+  readonly machine: MachineTrouble;
   /** where API processes reach the port */
   readonly url: string;
   /** requests in flight */
@@ -24,14 +26,19 @@ interface EngineParts {
  * @throws {StoreError}
  */
 export async function registerEngine(parts: EngineParts): Promise<ModelMembership> {
-  const { store, inference, modelPaths, adapters, port, url, capacity, log } = parts;
+  const { store, inference, modelPaths, adapters, port, machine, url, capacity, log } = parts;
   const membership = new ModelMembership({
     store,
     role: 'engine',
     url,
     modelPaths,
     baseModels: () => inference.models.map(({ id, vocabSize }) => ({ id, vocabSize })),
-    facts: () => ({ capacity, adapterDigests: adapters.digests, isDraining: port.isDraining }),
+    facts: () => ({
+      capacity,
+      adapterDigests: adapters.digests,
+      isDraining: port.isDraining,
+      machineTrouble: machine.trouble,
+    }),
     log,
   });
   await membership.open();

@@ -14,10 +14,8 @@ type HostObject = HostsObject['sampling']['hosts'][number];
  * GET /v1/preview/hosts, for admins. How much the service has to do, and the addresses of its parts, are for those of its own entity: the load of a service
  * with several entities is what the others do.
  */
-export function hostRoutes(
-  app: FastifyInstance,
-  { inference, training, store, tracking, baseModels, operatorEntity }: RouteParts,
-): void {
+export function hostRoutes(app: FastifyInstance, parts: RouteParts): void {
+  const { inference, training, store, tracking, baseModels, operatorEntity, machine } = parts;
   // Without an entity of its own the service is everybody's who has an admin key.
   const isOperator = (request: FastifyRequest) =>
     operatorEntity === null || callerOf(request).entity === operatorEntity;
@@ -31,7 +29,21 @@ export function hostRoutes(
     training: await trainingState(),
     store: { trouble: store.trouble() },
     tracking: tracking === null ? null : { tracker: tracking.name, trouble: tracking.trouble() },
+    processes: isOperator(request) ? await processes() : [],
   }));
+
+  /** Processes are members of a service only in a database that they share. */
+  async function processes(): Promise<HostsObject['processes']> {
+    const members = await store.listMembers();
+    if (members.length === 0)
+      return [{ role: 'api', url: null, version: SERVICE_VERSION, machine_trouble: machine.trouble }];
+    return members.map(({ role, url, version, machineTrouble }) => ({
+      role,
+      url,
+      version,
+      machine_trouble: machineTrouble,
+    }));
+  }
 
   async function trainingState(): Promise<HostsObject['training']> {
     const trained = await trainedBaseModels(store, training.baseModels);

@@ -130,6 +130,7 @@ describe('a training job', () => {
       capacity: 1,
       adapterDigests: [],
       isDraining,
+      machineTrouble: null,
     });
     const { store } = server;
     await store.registerMember(trainer('another/base'), 60_000);
