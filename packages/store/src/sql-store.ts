@@ -125,6 +125,7 @@ import { spendKeyLimits } from './lifecycles/key-budget.ts';
 import { adoptCheckpoint } from './lifecycles/adoption.ts';
 import { createModel, deleteModel, sweepDeleted } from './lifecycles/model-lifecycle.ts';
 import { type DatabaseCall, MeasuredSql } from './drivers/measured-sql.ts';
+import { NO_JOBS } from './tables/job-table.ts';
 import { partsOf } from './tables/rows-of.ts';
 import type { PlacedOutcome } from './tables/runs/trajectory-table.ts';
 import { openTables, type Tables } from './tables/tables.ts';
@@ -323,16 +324,22 @@ export class SqlStore implements Store {
     return await this.#tables.models.list(query);
   }
 
-  async getModelState(modelId: string): Promise<ModelState | null> {
+  async getModelStates(modelIds: readonly string[]): Promise<ReadonlyMap<string, ModelState>> {
     const { models, checkpoints, jobs, metrics } = this.#tables;
-    if ((await models.get(modelId)) === null) return null;
-    return {
-      latest: await checkpoints.latest(modelId),
-      numCheckpoints: (await checkpoints.listSteps(modelId)).length,
-      reward: await metrics.last(modelId, 'train/reward'),
-      best: await metrics.best(modelId, BEST_BY),
-      jobs: await jobs.countStates(modelId),
-    };
+    const latest = await checkpoints.latestOf(modelIds);
+    const rewards = await metrics.last(modelIds, 'train/reward');
+    const best = await metrics.best(modelIds, BEST_BY);
+    const liveJobs = await jobs.countStates(modelIds);
+    const states = new Map<string, ModelState>();
+    for (const id of await models.whichExist(modelIds))
+      states.set(id, {
+        latest: latest.get(id)?.latest ?? null,
+        numCheckpoints: latest.get(id)?.numCheckpoints ?? 0,
+        reward: rewards.get(id) ?? null,
+        best: best.get(id) ?? null,
+        jobs: liveJobs.get(id) ?? NO_JOBS,
+      });
+    return states;
   }
 
   async deleteModel(modelId: string, completes?: CompletesWith<DeleteModelResult>): Promise<DeleteModelResult | null> {
@@ -606,7 +613,7 @@ export class SqlStore implements Store {
   }
 
   async bestCheckpoint(modelId: string): Promise<BestCheckpoint | null> {
-    return await this.#tables.metrics.best(modelId, BEST_BY);
+    return (await this.#tables.metrics.best([modelId], BEST_BY)).get(modelId) ?? null;
   }
 
   async readSeries(query: SeriesQuery): Promise<Series[]> {

@@ -121,8 +121,8 @@ export interface Store extends CheckpointRetention {
   findModelByName(entity: string, name: string): Promise<FindModelResult>;
   /** In order of creation. */
   listModels(query: OrderedPageQuery & { entityId?: string; project?: string }): Promise<Page<Model>>;
-  /** Null when unknown. */
-  getModelState(modelId: string): Promise<ModelState | null>;
+  /** By model, in a few statements for all of them; unknown models are left out. */
+  getModelStates(modelIds: readonly string[]): Promise<ReadonlyMap<string, ModelState>>;
   /**
    * Cancels the model's live jobs, each with a `training_failed` event, then deletes it and its checkpoints. From then on it is unknown everywhere, with its run
    * and trajectories; their rows are removed in short transactions behind that one, the last of them before this resolves. Its jobs and events stay

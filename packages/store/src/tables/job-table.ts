@@ -9,6 +9,7 @@ import type {
   JobSnapshot,
   JobStart,
   JobStatus,
+  ModelState,
   QueuedJob,
   TrainingJob,
 } from '../contract/records.ts';
@@ -18,6 +19,7 @@ import type { JobFilter } from '../contract/store.ts';
 import { parseObject } from './json-column.ts';
 import { KeptData } from './kept-data.ts';
 import { listPage } from './list.ts';
+import { rowsOfIds } from './rows-of.ts';
 
 type JobRow = {
   position: number;
@@ -52,6 +54,7 @@ type JobRow = {
   data_removed_at: number | null;
 };
 
+export const NO_JOBS: ModelState['jobs'] = { queued: 0, running: 0, paused: 0 };
 const TRAINING = "select * from jobs where kind in ('rl', 'sft')";
 
 /** The first state of a job of any kind. */
@@ -157,15 +160,19 @@ export class JobTable {
     return rows.map((row) => ({ job: toJob(row) as TrainingJob, numAhead: row.num_ahead }));
   }
 
-  /** Training jobs of the model that have not ended. */
-  async countStates(modelId: string): Promise<{ queued: number; running: number; paused: number }> {
-    const rows = await this.#sql.all<{ state: 'queued' | 'running' | 'paused'; count: number }>(
-      `select state, count(*) as count from (
-         select case when paused_at is null then status else 'paused' end as state from (${TRAINING}) j
-         where model_id = ? and status in ('queued', 'running')) live group by state`,
-      modelId,
+  /** Number of training jobs of these models that have not ended, by model; none for a model without any. */
+  async countStates(modelIds: readonly string[]): Promise<Map<string, ModelState['jobs']>> {
+    const rows = await rowsOfIds<{ model_id: string; state: keyof ModelState['jobs']; count: number }>(
+      this.#sql,
+      modelIds,
+      (marks) => `select model_id, state, count(*) as count from (
+         select model_id, case when paused_at is null then status else 'paused' end as state from (${TRAINING}) j
+         where model_id in (${marks}) and status in ('queued', 'running')) live group by model_id, state`,
     );
-    return { queued: 0, running: 0, paused: 0, ...Object.fromEntries(rows.map(({ state, count }) => [state, count])) };
+    const found = new Map<string, ModelState['jobs']>();
+    for (const { model_id: modelId, state, count } of rows)
+      found.set(modelId, { ...NO_JOBS, ...found.get(modelId), [state]: count });
+    return found;
   }
 
   /** Jobs of the model that are queued or run. */

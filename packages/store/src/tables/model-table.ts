@@ -4,6 +4,7 @@ import type { Model, WarmStart } from '../contract/records.ts';
 import type { FindModelResult, NewModel } from '../contract/store.ts';
 import type { Statements } from '../contract/sql.ts';
 import { listPage } from './list.ts';
+import { rowsOfIds } from './rows-of.ts';
 
 type ModelRow = {
   id: string;
@@ -56,6 +57,16 @@ export class ModelTable {
   async get(modelId: string): Promise<Model | null> {
     const row = await this.#sql.get<ModelRow>(`${SELECT} where m.id = ? and m.deleted_at is null`, modelId);
     return row === undefined ? null : toModel(row);
+  }
+
+  /** Those of the ids that are of a model. */
+  async whichExist(modelIds: readonly string[]): Promise<string[]> {
+    const rows = await rowsOfIds<{ id: string }>(
+      this.#sql,
+      modelIds,
+      (marks) => `select id from models where id in (${marks}) and deleted_at is null`,
+    );
+    return rows.map(({ id }) => id);
   }
 
   async findByIdentity(entityId: string, project: string, name: string): Promise<Model | null> {

@@ -16,6 +16,7 @@ export function runSuite(makeHarness: MakeHarness): void {
     });
     afterEach(() => harness.destroy());
 
+    const stateOf = async (modelId: string) => (await store.getModelStates([modelId])).get(modelId);
     const counts = { numGroups: 1, numTrajectories: 4, numExceptions: 0 };
     const log = (modelId: string, split: string, reward: number) =>
       store.recordLog({
@@ -168,7 +169,7 @@ export function runSuite(makeHarness: MakeHarness): void {
 
     it('metrics of rollouts are at the step that these were drawn from, those of updates at the step after it', async () => {
       const { id: modelId } = await addModel(store);
-      expect(await store.getModelState(modelId)).toMatchObject({ reward: null, best: null });
+      expect(await stateOf(modelId)).toMatchObject({ reward: null, best: null });
       const first = await begin(modelId);
       for (const index of [0, 1]) await first.step(index, { 'train/loss': 1 }, { 'train/reward': 0.25 });
       await first.end();
@@ -188,7 +189,7 @@ export function runSuite(makeHarness: MakeHarness): void {
         [1, 1],
         [3, 1],
       ]);
-      expect(await store.getModelState(modelId)).toMatchObject({ reward: { step: 1, value: 0.75 } });
+      expect(await stateOf(modelId)).toMatchObject({ reward: { step: 1, value: 0.75 } });
     });
 
     it('the best checkpoint has the highest reward of a split that is not trained on, of training if there is none', async () => {
@@ -201,12 +202,55 @@ export function runSuite(makeHarness: MakeHarness): void {
       }
       const best = { step: 1, metric: 'train/reward', value: 0.75 };
       expect(await store.bestCheckpoint(modelId)).toEqual(best);
-      expect(await store.getModelState(modelId)).toMatchObject({ best });
+      expect(await stateOf(modelId)).toMatchObject({ best });
       await store.deleteCheckpoints(modelId, [1]);
       expect(await store.bestCheckpoint(modelId)).toEqual({ ...best, step: 2 });
       await log(modelId, 'val', 0.125);
       expect(await store.bestCheckpoint(modelId)).toEqual({ step: 4, metric: 'val/reward', value: 0.125 });
       expect(await store.bestCheckpoint('unknown')).toBeNull();
+    });
+
+    it('the states of many models are those of each by itself', async () => {
+      const ids: string[] = [];
+      for (const name of ['plain', 'trained', 'measured', 'gone', 'bare']) ids.push((await addModel(store, name)).id);
+      for (const [index, reward] of [0.5, 0.75, 0.75, 0.25].entries())
+        for (const modelId of ids.slice(1, 3)) {
+          const job = await begin(modelId);
+          await job.step(0, {}, { 'train/reward': reward });
+          await job.end();
+          if (index === 1 && modelId === ids[2]) await log(modelId, 'val', 0.125);
+        }
+      // Step 1 was drawn from for the second reward, of which the best is left at step 2.
+      await store.deleteCheckpoints(ids[1]!, [1]);
+      await addJob(store, ids[0]!);
+      await store.deleteModel(ids[3]!);
+      await store.deleteCheckpoints(ids[4]!, [0]);
+      const states = await store.getModelStates([...ids, 'unknown']);
+      expect([...states.keys()].toSorted()).toEqual(ids.filter((_, index) => index !== 3).toSorted());
+      expect(Object.fromEntries(ids.map((id, index) => [index, states.get(id)]))).toMatchObject({
+        0: {
+          latest: { step: 0 },
+          numCheckpoints: 1,
+          reward: null,
+          best: null,
+          jobs: { queued: 1, running: 0, paused: 0 },
+        },
+        1: {
+          latest: { step: 4 },
+          numCheckpoints: 4,
+          reward: { step: 3, value: 0.25 },
+          best: { step: 2, metric: 'train/reward', value: 0.75 },
+        },
+        2: {
+          latest: { step: 4 },
+          numCheckpoints: 5,
+          reward: { step: 3, value: 0.25 },
+          best: { step: 2, metric: 'val/reward', value: 0.125 },
+        },
+        4: { latest: null, numCheckpoints: 0, reward: null, best: null, jobs: { queued: 0, running: 0, paused: 0 } },
+      });
+      for (const id of ids) expect(await stateOf(id)).toEqual(states.get(id));
+      expect(await store.bestCheckpoint(ids[2]!)).toEqual(states.get(ids[2]!)?.best);
     });
 
     it('many points become as few as asked for, each with the mean, the least and the most of its own', async () => {
@@ -371,7 +415,7 @@ export function runSuite(makeHarness: MakeHarness): void {
       const paused = await addJob(store, model.id);
       await store.pauseJob(paused.id);
       const waiting = await addJob(store, model.id);
-      expect(await store.getModelState(model.id)).toMatchObject({
+      expect(await stateOf(model.id)).toMatchObject({
         latest: { step: 1, metrics: { 'train/loss': 1 } },
         numCheckpoints: 2,
         jobs: { queued: 1, running: 1, paused: 1 },
@@ -383,7 +427,7 @@ export function runSuite(makeHarness: MakeHarness): void {
         [waiting.id, 1],
       ]);
       expect(await store.listQueue({ limit: 1 })).toMatchObject([{ job: { id: theirs.id }, numAhead: 0 }]);
-      expect(await store.getModelState('unknown')).toBeNull();
+      expect(await stateOf('unknown')).toBeUndefined();
     });
 
     it('jobs are listed by project, kind and status, over all models of an entity', async () => {

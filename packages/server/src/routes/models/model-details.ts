@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 import { type ListPage, type ModelDetailsObject, type ModelPageQuery, ModelPageQuerySchema } from '@trainyard/protocol';
-import type { Model } from '@trainyard/store';
+import type { Model, ModelState } from '@trainyard/store';
 
 import { callerOf } from '../../edge/auth.ts';
 import { toListPage } from '../../answers/paging.ts';
@@ -18,9 +18,13 @@ export function modelDetailsRoutes(app: FastifyInstance, parts: RouteParts): voi
     { config: { scope: 'training' }, schema: { querystring: ModelPageQuerySchema } },
     async (request): Promise<ListPage<ModelDetailsObject>> => {
       const { items, hasMore } = await store.listModels({ ...request.query, entityId: callerOf(request).entityId });
-      const described = await Promise.all(items.map(describe));
+      const states = await store.getModelStates(items.map(({ id }) => id));
       // One that was deleted meanwhile is not shown.
-      return toListPage({ items: described.filter((model) => model !== null), hasMore }, (model) => model);
+      const kept = items.flatMap((model) => {
+        const state = states.get(model.id);
+        return state === undefined ? [] : [describe(model, state)];
+      });
+      return toListPage({ items: await Promise.all(kept), hasMore }, (model) => model);
     },
   );
 
@@ -29,9 +33,9 @@ export function modelDetailsRoutes(app: FastifyInstance, parts: RouteParts): voi
     { config: { scope: 'training' } },
     async (request): Promise<ModelDetailsObject> => {
       const model = await ownedModel(request, parts, request.params.model_id);
-      const described = await describe(model);
-      if (described === null) throw notFound('model', model.id, 'model_id');
-      return described;
+      const state = (await store.getModelStates([model.id])).get(model.id);
+      if (state === undefined) throw notFound('model', model.id, 'model_id');
+      return await describe(model, state);
     },
   );
 
@@ -40,9 +44,7 @@ export function modelDetailsRoutes(app: FastifyInstance, parts: RouteParts): voi
     return run === null ? null : { tracker: run.tracker, id: run.id, url: run.url };
   }
 
-  async function describe(model: Model): Promise<ModelDetailsObject | null> {
-    const state = await store.getModelState(model.id);
-    if (state === null) return null;
+  async function describe(model: Model, state: ModelState): Promise<ModelDetailsObject> {
     return {
       ...toModelObject(model),
       is_served: baseModels.find(model.baseModel) !== null,

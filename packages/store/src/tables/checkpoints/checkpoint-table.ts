@@ -4,7 +4,7 @@ import type { Checkpoint, Metrics } from '../../contract/records.ts';
 import type { Statements } from '../../contract/sql.ts';
 import { metricsText, parseMetrics } from '../json-column.ts';
 import { listPage } from '../list.ts';
-import { partsOf, rowsOf } from '../rows-of.ts';
+import { partsOf, rowsOf, rowsOfIds } from '../rows-of.ts';
 
 type CheckpointRow = {
   id: string;
@@ -115,6 +115,21 @@ export class CheckpointTable {
       },
       query,
       toCheckpoint,
+    );
+  }
+
+  /** Number of kept checkpoints and the latest of them, by model; none for a model without any. */
+  async latestOf(modelIds: readonly string[]): Promise<Map<string, { latest: Checkpoint; numCheckpoints: number }>> {
+    const rows = await rowsOfIds<CheckpointRow & { num_kept: number }>(
+      this.#sql,
+      modelIds,
+      (marks) => `select c.*, kept.num_kept from checkpoints c join (
+         select model_id, max(step) as step, count(*) as num_kept from checkpoints
+         where model_id in (${marks}) and deleted_at is null group by model_id) kept
+       on kept.model_id = c.model_id and kept.step = c.step`,
+    );
+    return new Map(
+      rows.map(({ num_kept: numCheckpoints, ...row }) => [row.model_id, { latest: toCheckpoint(row), numCheckpoints }]),
     );
   }
 

@@ -2,10 +2,11 @@ import assert from 'node:assert/strict';
 import type { Metrics } from '../../contract/records.ts';
 import type { BestCheckpoint, MetricSeries, Series, SeriesAxis, SeriesPoint, SeriesQuery } from '../../contract/run.ts';
 import type { Statements } from '../../contract/sql.ts';
-import { partsOf, rowsOf } from '../rows-of.ts';
+import { partsOf, rowsOf, rowsOfIds } from '../rows-of.ts';
 
 const MAX_POINTS = 10_000;
-const LIVE_MODEL = 'select id from models where id = ? and deleted_at is null';
+const liveModels = (marks: string): string => `select id from models where id in (${marks}) and deleted_at is null`;
+const LIVE_MODEL = liveModels('?');
 /** Length of a name of a series that can be asked for. A row of an index has room for 2,700 bytes in PostgreSQL. */
 const MAX_NAME_CHARACTERS = 256;
 /** One statement a number is kept prepared. */
@@ -96,30 +97,37 @@ export class MetricTable {
     }));
   }
 
-  /** The latest point of a series; null for one without points. */
-  async last(modelId: string, name: string): Promise<{ step: number; value: number } | null> {
-    const row = await this.#sql.get<{ step: number; value: number }>(
-      `select p.step, p.value from metric_series s join metric_points p on p.series_id = s.id and p.position = s.num_points - 1
-       where s.model_id = (${LIVE_MODEL}) and s.name = ?`,
-      modelId,
-      name,
+  /** The latest point of a series of each of these models, by model; none for one without points. */
+  async last(modelIds: readonly string[], name: string): Promise<Map<string, { step: number; value: number }>> {
+    const rows = await rowsOfIds<{ model_id: string; step: number; value: number }>(
+      this.#sql,
+      modelIds,
+      (marks) => `select s.model_id, p.step, p.value from metric_series s
+       join metric_points p on p.series_id = s.id and p.position = s.num_points - 1
+       where s.model_id in (${liveModels(marks)}) and s.name = ?`,
+      { after: [name] },
     );
-    return row ?? null;
+    return new Map(rows.map(({ model_id: modelId, step, value }) => [modelId, { step, value }]));
   }
 
-  /** The best kept checkpoint by the first of these metrics that any of them has. */
-  async best(modelId: string, names: readonly string[]): Promise<BestCheckpoint | null> {
-    for (const metric of names) {
-      const row = await this.#sql.get<{ step: number; value: number }>(
-        `select p.step, avg(p.value) as value from metric_series s join metric_points p on p.series_id = s.id
-         join checkpoints c on c.model_id = s.model_id and c.step = p.step and c.deleted_at is null
-         where s.model_id = (${LIVE_MODEL}) and s.name = ? group by p.step order by value desc, p.step limit 1`,
-        modelId,
-        metric,
-      );
-      if (row !== undefined) return { step: row.step, metric, value: row.value };
-    }
-    return null;
+  /** The best kept checkpoint of each of these models, by the first of these metrics that any of its checkpoints has. */
+  async best(modelIds: readonly string[], names: readonly string[]): Promise<Map<string, BestCheckpoint>> {
+    const turnOf = names.map((_, index) => `when ? then ${index}`).join(' ');
+    const rows = await rowsOfIds<{ model_id: string; metric: string; step: number; value: number }>(
+      this.#sql,
+      modelIds,
+      // A model and a metric have many steps, of which the window keeps one: the first in this order.
+      (marks) => `select model_id, metric, step, value from (
+         select means.*, row_number() over (partition by model_id order by turn, value desc, step) as place from (
+           select s.model_id, s.name as metric, p.step, avg(p.value) as value, case s.name ${turnOf} end as turn
+           from metric_series s join metric_points p on p.series_id = s.id
+           join checkpoints c on c.model_id = s.model_id and c.step = p.step and c.deleted_at is null
+           where s.model_id in (${liveModels(marks)}) and s.name in (${rowsOf(names.length, '?')})
+           group by s.model_id, s.name, p.step) means) placed
+       where place = 1`,
+      { before: names, after: names },
+    );
+    return new Map(rows.map(({ model_id: modelId, ...best }) => [modelId, best]));
   }
 
   async read(query: SeriesQuery): Promise<Series[]> {
