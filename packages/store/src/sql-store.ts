@@ -372,6 +372,10 @@ export class SqlStore implements Store {
     return await this.#tables.checkpoints.latest(modelId);
   }
 
+  async newestVersions(modelId: string, limit: number): Promise<ReadonlyMap<string, string>> {
+    return await this.#tables.checkpoints.newestVersions(modelId, limit);
+  }
+
   async rolloutsBeganAt(modelId: string, step: number): Promise<number> {
     return await this.#tables.checkpoints.lastSupervised(modelId, step);
   }

@@ -65,7 +65,7 @@ export type TrainingJobRequest = TrainingJobConfig &
     readonly dataKey: string;
     /** key of the KL reference; null = the base model; absent = the job has none */
     readonly referenceFrom?: string | null;
-    /** keys of the model's checkpoints, by digest: choices may have been drawn with any of them */
+    /** keys of the model's newest checkpoints, by digest: choices may have been drawn with any of them */
     readonly policyVersions?: ReadonlyMap<string, string>;
     /** The weights that training on rollouts began with, as a blob key; absent: the base model. */
     readonly beganFrom?: RolloutsBeginning;

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 import { FolderBlobs, hashOf, type Model, type SqlStore } from '@trainyard/store';
+import { resolveTrainingConfig } from '@trainyard/trainer';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 
 import { openTestStore } from '../testing/test-store.ts';
@@ -12,6 +13,7 @@ import { jobWeights, optimizerWarning } from './job-weights.ts';
 
 const FILES = ['adapter_config.json', 'adapter_model.safetensors', 'adapter.gguf', 'optimizer.safetensors', 'digest'];
 const KEY = 'checkpoints/one';
+const CONFIG = { resolved: resolveTrainingConfig({}) };
 
 let directory: string;
 let store: SqlStore;
@@ -66,14 +68,37 @@ test('a job that starts from a step whose optimizer state was removed starts it 
   await store.finishJobSucceeded(second.id, second.fencingToken, next);
   expect(await store.dropOptimizers(modelId, [1])).toEqual([KEY]);
   await store.deleteCheckpoints(modelId, [2]);
-  await store.enqueueJob({ modelId, kind: 'rl', config: {}, dataKey: 'groups/3' });
+  await store.enqueueJob({ modelId, kind: 'rl', config: CONFIG, dataKey: 'groups/3' });
   await removeOptimizerState(blobs, KEY);
   const job = (await store.claimNextJob('test', 60_000))!;
-  expect(await jobWeights({ store, blobs, log: (line) => logged.push(line) }, job, model)).toMatchObject({
-    startFrom: KEY,
-    withFreshOptimizer: true,
-  });
-  expect(await optimizerWarning(store, job)).toMatchObject({ code: 'optimizer_fresh', value: 1 });
+  const weights = await jobWeights({ store, blobs, log: (line) => logged.push(line) }, job, model);
+  expect(weights).toMatchObject({ startFrom: KEY, withFreshOptimizer: true });
+  expect(optimizerWarning(job, model, weights)).toMatchObject({ code: 'optimizer_fresh', value: 1 });
   // Of a live job the state stays.
   expect(await store.dropOptimizers(modelId, [1])).toEqual([]);
+});
+
+test('a job on rollouts gets the versions that these may be drawn with by one question, and starts without a warning', async () => {
+  const supervised = (await store.claimNextJob('test', 60_000))!;
+  const next = { directoryKey: 'checkpoints/two', digest: 'two', metrics: {} };
+  await store.finishJobSucceeded(supervised.id, supervised.fencingToken, next);
+  await store.deleteCheckpoints(model.id, [2]);
+  await store.enqueueJob({ modelId: model.id, kind: 'rl', config: CONFIG, dataKey: 'groups/3' });
+  const job = (await store.claimNextJob('test', 60_000))!;
+  const asked: string[] = [];
+  const watched = new Proxy(store, {
+    get(target, name) {
+      const value: unknown = Reflect.get(target, name, target);
+      if (typeof value !== 'function') return value;
+      asked.push(String(name));
+      return value.bind(target);
+    },
+  });
+  const weights = await jobWeights({ store: watched, blobs, log: () => {} }, job, model);
+  const first = (await store.getCheckpoint(model.id, 1))!;
+  expect(weights).toMatchObject({ startFrom: KEY, withFreshOptimizer: false });
+  expect(weights.policyVersions).toEqual(new Map([[first.digest, KEY]]));
+  expect(optimizerWarning(job, model, weights)).toBeNull();
+  expect(asked).toEqual([...new Set(asked)]);
+  expect(asked).not.toContain('listCheckpoints');
 });

@@ -18,8 +18,8 @@ type JobWeights = Pick<
   'startFrom' | 'withFreshOptimizer' | 'referenceFrom' | 'policyVersions' | 'beganFrom'
 >;
 
-/** Checkpoints of a page. */
-const PAGE = 100;
+/** They cross to the trainer's host with each job. Rollouts of a version before so many were drawn long before the job. */
+const MAX_POLICY_VERSIONS = 1000;
 
 /**
  * The adapter versions of a job, by key: what it starts from, and what it compares with. Both stay on disk until it ends, whatever is
@@ -43,7 +43,8 @@ export async function jobWeights(parts: JobWeightParts, job: ClaimedJob, model: 
     ...(await reference(parts, job, model)),
     ...(job.kind === 'rl'
       ? {
-          policyVersions: await policyVersions(parts.store, model),
+          // Rollouts may be older than the weights that a job starts from.
+          policyVersions: await parts.store.newestVersions(model.id, MAX_POLICY_VERSIONS),
           beganFrom: await beginningOf(parts, job, model),
         }
       : {}),
@@ -51,14 +52,13 @@ export async function jobWeights(parts: JobWeightParts, job: ClaimedJob, model: 
 }
 
 /** Warning for a job that continues from a step whose optimizer's state was removed; null for another. */
-export async function optimizerWarning(
-  store: Pick<Store, 'isOptimizerDropped' | 'getModel'>,
-  { start, modelId }: ClaimedJob,
-): Promise<JobWarning | null> {
-  const key = start?.directoryKey ?? null;
-  if (start === null || key === null || !(await store.isOptimizerDropped(key))) return null;
+export function optimizerWarning(
+  { start }: Pick<ClaimedJob, 'start'>,
+  { warmStart }: Pick<Model, 'warmStart'>,
+  { startFrom, withFreshOptimizer }: Pick<JobWeights, 'startFrom' | 'withFreshOptimizer'>,
+): JobWarning | null {
   // The weights of another model never come with its optimizer.
-  if ((await store.getModel(modelId))?.warmStart?.directoryKey === key) return null;
+  if (start === null || withFreshOptimizer !== true || startFrom === warmStart?.directoryKey) return null;
   return {
     code: 'optimizer_fresh',
     message: `the optimizer state of step ${start.step}, which this job starts from, was removed: the optimizer starts afresh`,
@@ -66,18 +66,6 @@ export async function optimizerWarning(
     suggestion:
       'the weights are complete; the first gradient steps may be larger than usual. `--keep-checkpoints` with a larger `optimizer=N`, or `trainyard checkpoints keep`, keeps the state of more steps',
   };
-}
-
-/** Keys of the model's checkpoints, by digest: rollouts may be older than the weights that a job starts from. */
-async function policyVersions(store: Store, { id: modelId }: Model): Promise<ReadonlyMap<string, string>> {
-  const versions = new Map<string, string>();
-  for (let after: string | null = null; ;) {
-    const page = await store.listCheckpoints({ modelId, limit: PAGE, order: 'desc', after });
-    for (const { digest, directoryKey } of page.items)
-      if (digest !== null && directoryKey !== null) versions.set(digest, directoryKey);
-    after = page.items.at(-1)?.id ?? null;
-    if (!page.hasMore || after === null) return versions;
-  }
 }
 
 /** The weights that the model's training on rollouts began with: of the last supervised job, or of step 0. */

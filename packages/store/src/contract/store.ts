@@ -136,6 +136,8 @@ export interface Store extends CheckpointRetention {
   getCheckpoint(modelId: string, step: number): Promise<Checkpoint | null>;
   /** The one with the highest step; null when all were deleted. */
   latestCheckpoint(modelId: string): Promise<Checkpoint | null>;
+  /** Directories of the newest kept checkpoints, `limit` at most, by the digests of their weights. Of equal weights the newest counts. */
+  newestVersions(modelId: string, limit: number): Promise<ReadonlyMap<string, string>>;
   /**
    * The step at which rollouts took over: that of the last supervised job up to `step`, else 0. Deleted checkpoints count.
    */

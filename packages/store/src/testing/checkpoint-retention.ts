@@ -129,6 +129,17 @@ export function checkpointRetentionSuite(makeHarness: MakeHarness): void {
       expect(await store.dropOptimizers(pupilId, [0])).toEqual(['checkpoints/1']);
     });
 
+    it('the newest versions are those that are kept and have files, by their digests', async () => {
+      const id = await modelWith(4);
+      await train(store, id, null); // shares the directory of step 4
+      await store.removeCheckpoints(id, [3]);
+      const versions = (...steps: number[]) =>
+        new Map(steps.map((step) => [`digest of checkpoints/${step}`, `checkpoints/${step}`]));
+      expect(await store.newestVersions(id, 10)).toEqual(versions(1, 2, 4));
+      expect(await store.newestVersions(id, 3)).toEqual(versions(2, 4));
+      expect(await store.newestVersions('unknown', 10)).toEqual(new Map());
+    });
+
     it('sizes are summed once for each directory', async () => {
       const id = await modelWith(1);
       await train(store, id, null); // shares the directory of step 1

@@ -107,9 +107,8 @@ export class TrainingJobs implements JobWork<Objective> {
   async run(job: ClaimedJob, lease: JobLease, trace: JobTrace | null): Promise<void> {
     const log = this.#logOf(job);
     log(`job ${job.id}: begins, claim ${job.fencingToken}`);
-    const request = await lease.insist(() => this.#requestFor(job));
+    const { request, warning } = await lease.insist(() => this.#requestFor(job));
     await lease.insist(() => this.#options.store.announceKey(request.output));
-    const warning = await lease.insist(() => optimizerWarning(this.#options.store, job));
     const result = await this.#train(job, request, { lease, trace, warning });
     const step = await this.#finish(job, result, request.output, lease);
     log(`job ${job.id}: succeeded${step === null ? '' : `, step ${step}`}`);
@@ -149,19 +148,20 @@ export class TrainingJobs implements JobWork<Objective> {
     await removeEnded(store, workDirectory).catch((error: unknown) => log(`old snapshots stay: ${String(error)}`));
   }
 
-  async #requestFor(job: ClaimedJob): Promise<TrainingJobRequest> {
+  async #requestFor(job: ClaimedJob): Promise<{ request: TrainingJobRequest; warning: JobWarning | null }> {
     const { store, blobs, modelPaths } = this.#options;
     const model: Model | null = await store.getModel(job.modelId);
     if (model === null) throw new StoreError('store.lease_lost', 'the model of this job was deleted');
     await this.#options.files?.check(model.baseModel);
-    return {
+    const weights = await jobWeights({ store, blobs, log: this.#logOf(job) }, job, model);
+    const request: TrainingJobRequest = {
       ...trainingKindOf(job),
       manifest: manifestOf(model, job, store.now()),
       jobId: job.id,
       modelPath: baseModelPath(modelPaths, model.baseModel, 'the model'),
       dataKey: job.dataKey,
       lora: model.lora as TrainingJobRequest['lora'],
-      ...(await jobWeights({ store, blobs, log: this.#logOf(job) }, job, model)),
+      ...weights,
       snapshots: job.id,
       output: `checkpoints/${randomUUID()}`,
       // The order of rows differs from step to step and is the same when a step is trained again.
@@ -170,6 +170,7 @@ export class TrainingJobs implements JobWork<Objective> {
       keepsTraces: job.kind === 'rl' && this.#maxTraceBytes > 0,
       baseScores: await this.#baseScores(model),
     };
+    return { request, warning: optimizerWarning(job, model, weights) };
   }
 
   /** @throws {JobFault} `trainer.config_invalid` for a model on another base model than the trainer elsewhere has */

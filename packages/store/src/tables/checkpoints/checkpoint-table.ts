@@ -90,6 +90,19 @@ export class CheckpointTable {
     return row === undefined ? null : toCheckpoint(row);
   }
 
+  /** Directories of the newest kept checkpoints by the digests of their weights. */
+  async newestVersions(modelId: string, limit: number): Promise<Map<string, string>> {
+    const rows = await this.#sql.all<{ digest: string; artifact_key: string }>(
+      `select digest, artifact_key from checkpoints
+       where model_id = ? and deleted_at is null and digest is not null and artifact_key is not null
+       order by step desc limit ?`,
+      modelId,
+      limit,
+    );
+    // Of equal weights the directory of the newest step counts, which stays longest.
+    return new Map(rows.toReversed().map(({ digest, artifact_key: key }) => [digest, key]));
+  }
+
   /** Step of the last supervised job up to `step`, deleted ones included; 0 without one. */
   async lastSupervised(modelId: string, step: number): Promise<number> {
     const row = await this.#sql.get<{ step: number | null }>(
