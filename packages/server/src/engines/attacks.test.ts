@@ -8,7 +8,8 @@ import { expect, onTestFinished, test, vi } from 'vitest';
 import type { InferenceRequest } from '../contract/backends.ts';
 import { engineMember, MemberList, openEngines, openPort, TEST_SECRET } from '../testing/behind-port.ts';
 import { ScriptedInference } from '../testing/scripted-inference.ts';
-import { ENGINE_PATHS, ENGINE_PROTOCOL, PROTOCOL_HEADER, SIGNATURE_HEADER } from './wire/engine-wire.ts';
+import { ENGINE_PROTOCOL } from './wire/engine-protocol.ts';
+import { ENGINE_PATHS, PROTOCOL_HEADER, SIGNATURE_HEADER } from './wire/engine-wire.ts';
 import { sign, signHello } from './wire/signature.ts';
 
 const BASE = 'tiny/base';

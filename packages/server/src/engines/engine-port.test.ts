@@ -18,13 +18,8 @@ import { EngineLine } from './pool/engine-line.ts';
 import type { EngineTimes } from './pool/engine-link.ts';
 import { AdapterFiles } from './port/adapter-files.ts';
 import { EngineSecret } from './wire/engine-secret.ts';
-import {
-  ENGINE_PATHS,
-  ENGINE_PROTOCOL,
-  MAX_REQUEST_BYTES,
-  PROTOCOL_HEADER,
-  SIGNATURE_HEADER,
-} from './wire/engine-wire.ts';
+import { ENGINE_PROTOCOL } from './wire/engine-protocol.ts';
+import { ENGINE_PATHS, MAX_REQUEST_BYTES, PROTOCOL_HEADER, SIGNATURE_HEADER } from './wire/engine-wire.ts';
 import { sign, signHello } from './wire/signature.ts';
 
 const BASE = 'tiny/base';

@@ -7,9 +7,9 @@ import { StoreError } from '@trainyard/store';
 
 import { SERVICE_VERSION } from '../../service/service-version.ts';
 import { type EngineSecret, nonce } from '../wire/engine-secret.ts';
+import { ENGINE_PROTOCOL } from '../wire/engine-protocol.ts';
 import {
   ENGINE_PATHS,
-  ENGINE_PROTOCOL,
   type EnginePath,
   type HelloAnswer,
   MAX_HELLO_BYTES,

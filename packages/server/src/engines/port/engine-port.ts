@@ -9,9 +9,9 @@ import type { Tracing } from '../../tracing/tracing.ts';
 import { listenFault } from '../../service/listen.ts';
 import { SERVICE_VERSION } from '../../service/service-version.ts';
 import { type EngineSecret } from '../wire/engine-secret.ts';
+import { ENGINE_PROTOCOL } from '../wire/engine-protocol.ts';
 import {
   ENGINE_PATHS,
-  ENGINE_PROTOCOL,
   type EngineState,
   type HelloAnswer,
   PROTOCOL_HEADER,

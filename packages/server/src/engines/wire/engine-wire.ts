@@ -1,25 +1,7 @@
-import { createHash } from 'node:crypto';
-
 import type { BackendMember, EngineStats } from '@trainyard/backend';
-import { DEFAULT_CHAT_PROMPT, DEFAULT_GENERATE, type TokenizeInput, type TokenizerFacts } from '@trainyard/generation';
+import type { TokenizeInput, TokenizerFacts } from '@trainyard/generation';
 
 import type { BaseModel } from '../../contract/base-models.ts';
-
-/** Raised when something of the wire below changes its meaning. */
-const WIRE_NUMBER = 2;
-
-/**
- * Both ends must say the same. Fields of requests are those within this service, which releases add to: a release that knows others speaks
- * another protocol, also where nobody thought of it.
- */
-export const ENGINE_PROTOCOL = `${WIRE_NUMBER}-${createHash('sha256')
-  .update(JSON.stringify([DEFAULT_GENERATE, DEFAULT_GENERATE.sampling, DEFAULT_CHAT_PROMPT].map(namesOf)))
-  .digest('hex')
-  .slice(0, 12)}`;
-
-function namesOf(record: object): string[] {
-  return Object.keys(record).toSorted();
-}
 
 /**
  * Everything is a POST below this path, with a body of JSON. Every answer to a signed request is in frames (`frames.ts`): of one JSON value, that of `generate` of

@@ -1,8 +1,7 @@
-import { DEFAULT_GENERATE } from '@trainyard/generation';
-
 import type { InferenceRequest, RequestOrigin } from '../../contract/backends.ts';
 import { REQUEST_ID } from '../../edge/request-id.ts';
 import { readTraceParent } from '../../tracing/trace-parent.ts';
+import { REQUEST_FIELDS, REQUEST_NAMES } from './engine-protocol.ts';
 
 /** A request to sample. Of its adapter there are digest and key: paths mean nothing on another machine. */
 export interface GenerateCall {
@@ -23,16 +22,14 @@ export function generateText({ model, request }: GenerateCall): string {
   });
 }
 
-/** Fields of every request, and how JSON shows each of them. */
-// The span is in the origin.
-const { traceParent: _inOrigin, ...CARRIED } = DEFAULT_GENERATE;
-const FIELDS = Object.entries(CARRIED as Readonly<Record<string, unknown>>);
+const FIELDS = Object.entries(REQUEST_FIELDS);
 const TEXT_FIELDS = ['requestId', 'tenant'] as const;
-const PROMPT_KINDS: ReadonlySet<unknown> = new Set(['chat', 'text', 'tokens']);
+/** Parts that a request may have, or null. */
+const PARTS = ['reply', 'beamSearch', 'repetitionDetection'] as const;
 
 /**
  * The other way round. Who may ask is trusted with the values, which are checked where requests of this machine are; a body that is no
- * request at all must not get so far.
+ * request at all must not get so far, and none whose fields would be ignored.
  *
  * @throws {TypeError} in words for the log of whoever asked
  */
@@ -48,9 +45,15 @@ export function readGenerate(body: unknown): GenerateCall {
       throw new TypeError(`${name} must be a ${typeof standard}, got a ${typeof value}`);
     if (Array.isArray(standard) && !Array.isArray(value)) throw new TypeError(`${name} must be a list`);
   }
-  if (!PROMPT_KINDS.has(recordOf(fields['prompt'], 'prompt')['kind']))
-    throw new TypeError('prompt is of no known kind');
+  refuseUnknown(fields, REQUEST_NAMES.request, 'request');
+  const prompt = recordOf(fields['prompt'], 'prompt');
+  const names = REQUEST_NAMES.prompts[String(prompt['kind'])];
+  if (names === undefined) throw new TypeError('prompt is of no known kind');
+  refuseUnknown(prompt, names, 'prompt');
+  for (const part of PARTS)
+    if (fields[part] !== null) refuseUnknown(recordOf(fields[part], part), REQUEST_NAMES[part], part);
   const { seed, ...sampling } = recordOf(fields['sampling'], 'sampling');
+  refuseUnknown(sampling, REQUEST_NAMES.sampling, 'sampling');
   if (seed !== null && (typeof seed !== 'string' || !/^-?\d{1,20}$/.test(seed)))
     throw new TypeError('the seed must be digits');
   const { origin } = fields;
@@ -63,6 +66,12 @@ export function readGenerate(body: unknown): GenerateCall {
       adapter: fields['adapter'] === null ? null : readAdapter(recordOf(fields['adapter'], 'adapter')),
     },
   };
+}
+
+/** A newer release means something by it. */
+function refuseUnknown(record: Readonly<Record<string, unknown>>, names: object, what: string): void {
+  for (const name of Object.keys(record))
+    if (!Object.hasOwn(names, name)) throw new TypeError(`${what}.${name} is not known to this release`);
 }
 
 /** It goes into the log. */

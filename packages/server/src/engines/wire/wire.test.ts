@@ -1,8 +1,10 @@
 import { DEFAULT_CHAT_PROMPT, DEFAULT_GENERATE, type EngineEvent } from '@trainyard/generation';
+import { SAMPLING_FIELDS } from '@trainyard/protocol/fields';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 
 import type { InferenceRequest } from '../../contract/backends.ts';
+import { ENGINE_PROTOCOL, protocolOf } from './engine-protocol.ts';
 import { EngineSecret } from './engine-secret.ts';
 import { jsonLines } from './json-lines.ts';
 import { isProof, proofOf, readHello, readSignature, sign, signHello } from './signature.ts';
@@ -52,6 +54,37 @@ describe('a request', () => {
       expect(() => readGenerate({ ...whole, request })).toThrow(name);
     }
   });
+});
+
+test('a request with a field that this release does not know is refused by its name, at every depth', () => {
+  const whole = {
+    ...REQUEST,
+    reply: { tools: null, toolsText: null, toolChoice: 'auto', parallelToolCalls: true },
+    beamSearch: { lengthPenalty: 1 },
+    repetitionDetection: { maxPatternSize: 4, minPatternSize: 1, minCount: 2 },
+  } as const;
+  const body = () =>
+    JSON.parse(generateText({ model: 'base', request: whole })) as { request: Record<string, Record<string, unknown>> };
+  expect(readGenerate(body()).request).toMatchObject({ reply: whole.reply, beamSearch: whole.beamSearch });
+  for (const part of ['sampling', 'prompt', 'reply', 'beamSearch', 'repetitionDetection']) {
+    const newer = body();
+    newer.request[part]!['newer'] = 1;
+    expect(() => readGenerate(newer)).toThrow(`${part}.newer is not known to this release`);
+  }
+  const newer = body();
+  newer.request['newer'] = {};
+  expect(() => readGenerate(newer)).toThrow('request.newer is not known to this release');
+});
+
+test('an engine that takes fewer values of a parameter, or lacks one, speaks another protocol', () => {
+  expect(protocolOf(SAMPLING_FIELDS)).toBe(ENGINE_PROTOCOL);
+  const { logprobs_mode: mode, ...others } = SAMPLING_FIELDS;
+  const older = protocolOf({ ...others, logprobs_mode: { ...mode, param: { enum: ['raw', 'processed'] } } });
+  expect(older).not.toBe(ENGINE_PROTOCOL);
+  expect(protocolOf(others)).not.toBe(ENGINE_PROTOCOL);
+  // Neither words nor the order of the table are a protocol.
+  const { form, param } = mode;
+  expect(protocolOf({ mode: { name: 'logprobsMode', form, param }, ...others })).toBe(ENGINE_PROTOCOL);
 });
 
 test('events come back to the bit, the arrays of a trace too', () => {
