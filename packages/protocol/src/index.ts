@@ -295,3 +295,4 @@ export {
   type SampledChoiceObject,
   type TrajectoryTokens,
 } from './reading/trajectories.ts';
+export { isRolloutMetric, ROLLOUT_METRICS, type RolloutMetric } from './training/rollout-metrics.ts';

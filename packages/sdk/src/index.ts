@@ -56,6 +56,7 @@ export type {
   ModelList,
   ModelObject,
   QueuedJobObject,
+  RolloutMetric,
   SampledChoiceObject,
   SeriesListObject,
   SeriesObject,

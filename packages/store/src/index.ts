@@ -20,6 +20,7 @@ export { type DatabaseReport, examineDatabase } from './examine-database.ts';
 export { addressProblem } from './drivers/postgres/address-problem.ts';
 export { DigestCache, stampOf } from './blobs/digest-cache.ts';
 export { hashOf } from './blobs/file-hash.ts';
+export { fillSpace } from './folders/fill-space.ts';
 export { JsonLine } from './blobs/json-lines.ts';
 export { FolderBlobs } from './blobs/folder-blobs.ts';
 export { BUCKET_KEY_VARIABLES, openBlobs } from './blobs/open-blobs.ts';

@@ -1,3 +1,4 @@
+import { formatMegabytes } from '@trainyard/protocol/fields';
 import type { CheckpointObject, ModelDetailsObject } from '@trainyard/sdk';
 import { type Command, InvalidArgumentError } from 'commander';
 
@@ -80,7 +81,7 @@ function keptFor({ kept_for: reasons, is_marked: isMarked, removed_at: removedAt
 }
 
 function sizeOf(bytes: number | null): string {
-  return bytes === null ? '-' : `${(bytes / 1e6).toFixed(1)} MB`;
+  return bytes === null ? '-' : formatMegabytes(bytes);
 }
 
 function deleteCommand(): Command {

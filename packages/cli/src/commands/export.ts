@@ -5,6 +5,7 @@ import { dirname, join, resolve } from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 
+import { formatMegabytes } from '@trainyard/protocol/fields';
 import { makeFolders } from '@trainyard/server';
 import type { ExportObject, Trainyard } from '@trainyard/sdk';
 import { type Command, Option } from 'commander';
@@ -102,7 +103,7 @@ async function exportTo(
     for (const file of finished.files) {
       const path = await withProgress(`fetching ${file.name}`, () => download(client, finished, file, output, signal));
       files.push({ ...file, path });
-      if (!isJson) process.stdout.write(`${(file.size_bytes / 1e6).toFixed(1).padStart(9)} MB  ${path}\n`);
+      if (!isJson) process.stdout.write(`${formatMegabytes(file.size_bytes).padStart(12)}  ${path}\n`);
     }
     if (isJson) printJson({ export: finished, files });
     else process.stdout.write(parityLine(finished));

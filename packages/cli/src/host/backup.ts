@@ -1,3 +1,4 @@
+import { formatMegabytes } from '@trainyard/protocol/fields';
 import { backUpData, restoreData } from '@trainyard/server';
 import type { Command } from 'commander';
 
@@ -52,6 +53,6 @@ function report(folder: string, { madeAt, digest, tables, files }: Manifest, isJ
   const bytes = files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
   if (isJson) return printJson({ folder, madeAt, digest, rows, files: files.length, bytes });
   process.stdout.write(
-    `${rows} rows (digest ${digest}) and ${files.length} files of blobs (${(bytes / 1e6).toFixed(1)} MB) ${done} ${folder}, made at ${madeAt}\n`,
+    `${rows} rows (digest ${digest}) and ${files.length} files of blobs (${formatMegabytes(bytes)}) ${done} ${folder}, made at ${madeAt}\n`,
   );
 }

@@ -1,3 +1,4 @@
+import { formatMegabytes } from '@trainyard/protocol/fields';
 import { digestOf, moveData, type TableDigest } from '@trainyard/server';
 import type { Command } from 'commander';
 
@@ -56,7 +57,5 @@ function printReport(tables: readonly TableDigest[], numFiles: number, sizeBytes
   const rows = tables.reduce((sum, { numRows }) => sum + numRows, 0);
   process.stdout.write(`\n${rows} rows, digest ${digestOf(tables)}, the same in both\n`);
   if (numFiles > 0)
-    process.stdout.write(
-      `${numFiles} files of blobs, ${(sizeBytes / 1e6).toFixed(1)} MB, each checked by its SHA-256\n`,
-    );
+    process.stdout.write(`${numFiles} files of blobs, ${formatMegabytes(sizeBytes)}, each checked by its SHA-256\n`);
 }

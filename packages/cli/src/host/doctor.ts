@@ -1,5 +1,6 @@
 import { statfsSync } from 'node:fs';
 
+import { formatMegabytes } from '@trainyard/protocol/fields';
 import { TrainyardApiError, TrainyardConnectionError } from '@trainyard/sdk';
 import {
   dataPaths,
@@ -139,7 +140,7 @@ async function modelCheck(model: ServiceConfig['models'][number], config: Servic
       return finding(
         'missing: put it there, or set TRAINYARD_MODEL to another; without that the default one is fetched',
       );
-    return finding(null, ` (not there yet: the first start fetches it, ${(DEFAULT_MODEL_BYTES / 1e6).toFixed(0)} MB)`);
+    return finding(null, ` (not there yet: the first start fetches it, ${formatMegabytes(DEFAULT_MODEL_BYTES, 0)})`);
   }
 }
 
@@ -147,7 +148,7 @@ function folderProblem(directory: string): string | null {
   try {
     const { bavail, bsize } = statfsSync(refuseUnusableDataDirectory(directory));
     const free = bavail * bsize;
-    return free < LOW_DISK_BYTES ? `only ${(free / 1e6).toFixed(0)} MB free` : null;
+    return free < LOW_DISK_BYTES ? `only ${formatMegabytes(free, 0)} free` : null;
   } catch (error) {
     return (error as Error).message;
   }

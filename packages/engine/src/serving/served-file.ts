@@ -1,6 +1,7 @@
 import { accessSync, constants, mkdirSync, readFileSync, statfsSync, statSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { GgufFile, NativeError, quantizeModel, replaceFile } from '@trainyard/native';
+import { formatMegabytes } from '@trainyard/protocol/fields';
 import { copyName, readArchitecture, stampFileOf, UnsupportedModelError } from '@trainyard/transformer';
 import { HEAD_GRANULARITY } from '@trainyard/decoder';
 import { requireLoadable } from './require-loadable.ts';
@@ -99,10 +100,9 @@ function requireSpace(directory: string, file: GgufFile, type: 'f32' | 'f16'): v
     bytesPerWeight * [...file.tensors.values()].reduce((sum, { dims }) => sum + dims.reduce((a, b) => a * b, 1), 0);
   const { bavail, bsize } = statfsSync(directory);
   if (bavail * bsize > copyBytes) return;
-  const megabytes = (bytes: number) => `${(bytes / 1e6).toFixed(0)} MB`;
   throw new NativeError(
     'native.quantize_failed',
-    `the disk of ${directory} has ${megabytes(bavail * bsize)} free, and the ${type === 'f32' ? 'single' : 'half'}-precision copy of the model takes ${megabytes(copyBytes)}: ` +
+    `the disk of ${directory} has ${formatMegabytes(bavail * bsize, 0)} free, and the ${type === 'f32' ? 'single' : 'half'}-precision copy of the model takes ${formatMegabytes(copyBytes, 0)}: ` +
       'free some, set TRAINYARD_DATA_DIR to a folder on another disk, or serve the file as it is with TRAINYARD_PRECISION=fast',
   );
 }

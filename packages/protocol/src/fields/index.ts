@@ -22,6 +22,7 @@ export {
 export { didYouMean } from './did-you-mean.ts';
 export { type Form, LARGEST_SINGLE, type ValueOf, unfitness } from './form.ts';
 export { LEAST_LORA_ALPHA } from './lora-alpha.ts';
+export { formatMegabytes } from './megabytes.ts';
 export { REQUEST_LIMITS } from './request-limits.ts';
 export {
   briefly,

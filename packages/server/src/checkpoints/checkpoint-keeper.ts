@@ -1,3 +1,4 @@
+import { formatMegabytes } from '@trainyard/protocol/fields';
 import {
   type Blobs,
   type CheckpointSizes,
@@ -165,7 +166,7 @@ export class CheckpointKeeper {
     }
     if (bytes === 0) return;
     const name = `${model.entity}/${model.project}/${model.name}`;
-    log(`removed ${(bytes / 1e6).toFixed(1)} MB of optimizer state of earlier steps of ${name} (--keep-checkpoints)`);
+    log(`removed ${formatMegabytes(bytes)} of optimizer state of earlier steps of ${name} (--keep-checkpoints)`);
   }
 
   async #emptyBin(model: Model, states: readonly CheckpointState[]): Promise<void> {

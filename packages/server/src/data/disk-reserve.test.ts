@@ -1,6 +1,7 @@
-import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { deflateSync } from 'node:zlib';
 
 import { afterAll, expect, test } from 'vitest';
 
@@ -31,6 +32,12 @@ test('the reserve is written, kept while there is room, and given up when the di
   expect(() => statSync(path)).toThrow('ENOENT');
   expect(await disk.timeSync()).toBeNull();
   disk.release();
+});
+
+test('what the reserve is filled with takes space where the file system compresses', () => {
+  new Disk(folder).take();
+  const bytes = readFileSync(path);
+  expect(deflateSync(bytes, { level: 1 }).length).toBeGreaterThan(bytes.length * 0.99);
 });
 
 test('the free room of the disk is read from the system', () => {

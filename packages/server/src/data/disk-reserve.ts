@@ -1,11 +1,12 @@
-import { closeSync, fsync, openSync, rmSync, statfsSync, writeSync } from 'node:fs';
+import { fsync, rmSync, statfsSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 
+import { fillSpace } from '@trainyard/store';
+
 /** A start writes some 100 KB: its lock, its row among the members, the log of the database. */
 const RESERVE_BYTES = 8 * 1024 * 1024;
-const CHUNK = Buffer.alloc(256 * 1024);
 const RESERVE_FILE = 'reserve';
 
 /**
@@ -40,17 +41,9 @@ export class DiskReserve {
     if (this.isDiskFull) rmSync(this.#path, { force: true });
   }
 
-  /** Takes the reserve, or as much of it as there is room for. */
+  /** Takes the reserve, or as much of it as there is room for: that is of use, too. */
   take(): void {
-    let file: number | null = null;
-    try {
-      file = openSync(this.#path, 'w', 0o600);
-      for (let written = 0; written < RESERVE_BYTES; written += CHUNK.length) writeSync(file, CHUNK);
-    } catch {
-      // As much as fits is of use, too.
-    } finally {
-      if (file !== null) closeSync(file);
-    }
+    fillSpace(this.#path, RESERVE_BYTES);
   }
 
   /** Writes a byte of the reserve through to the disk. @returns how long that took, ms; null if it could not be written */
@@ -59,7 +52,7 @@ export class DiskReserve {
       const file = await open(this.#path, 'r+');
       try {
         const startedAt = performance.now();
-        await file.write(CHUNK, 0, 1, 0);
+        await file.write(Buffer.of(1), 0, 1, 0);
         await promisify(fsync)(file.fd);
         return performance.now() - startedAt;
       } finally {

@@ -1,3 +1,4 @@
+import { isRolloutMetric } from '@trainyard/protocol';
 import type { ClaimedJob, NewEvent, NewStepUsage } from '@trainyard/store';
 import { ignoredSettingsWarning, type TrainerEvent, type TrainingResult } from '@trainyard/trainer';
 
@@ -60,18 +61,13 @@ function stepUsage(index: number, metrics: Readonly<Record<string, number>>): Ne
   return { numRequests: index === 0 ? 1 : 0, promptTokens: Math.max(0, all - trained), completionTokens: trained };
 }
 
-/** Metrics of a whole job's rollouts, which belong to the step that these were drawn from. */
-export const ROLLOUT_METRICS: readonly string[] = ['train/reward', 'train/reward_std_dev', 'train/exception_rate'];
-
 /** Metrics of training under their full names: those of the update, and those of the rollouts. */
 export function trainMetrics(metrics: Readonly<Record<string, number>>): {
   metrics: Record<string, number>;
   rolloutMetrics: Record<string, number>;
 } {
   const all = Object.entries(metrics).map(([name, value]): [string, number] => [`train/${name}`, value]);
-  const [ofRollouts, ofUpdate] = [true, false].map((is) =>
-    all.filter(([name]) => ROLLOUT_METRICS.includes(name) === is),
-  );
+  const [ofRollouts, ofUpdate] = [true, false].map((is) => all.filter(([name]) => isRolloutMetric(name) === is));
   return { metrics: Object.fromEntries(ofUpdate!), rolloutMetrics: Object.fromEntries(ofRollouts!) };
 }
 

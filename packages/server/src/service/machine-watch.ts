@@ -1,5 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 
+import { formatMegabytes } from '@trainyard/protocol/fields';
+
 import { DiskReserve } from '../data/disk-reserve.ts';
 import type { Log } from '../logging/log.ts';
 import type { ServiceMetrics } from '../metrics/service-metrics.ts';
@@ -13,7 +15,6 @@ const CONNECTIONS_PER_LOOK = 16;
 const SLOW_SYNC_MS = 1_000;
 /** A slow write is reported for so long after it. */
 const SLOW_TOLD_MS = 60_000;
-const MB = 1e6;
 
 /** How much of something the process has, and may have. */
 export interface Use {
@@ -131,7 +132,7 @@ export class MachineWatch {
     if (disk.isDiskFull)
       reasons.set(
         'disk',
-        `the disk of the data folder is full (${((disk.freeBytes ?? 0) / MB).toFixed(1)} MB are free): the service samples, and keeps nothing. Free some space there`,
+        `the disk of the data folder is full (${formatMegabytes(disk.freeBytes ?? 0)} are free): the service samples, and keeps nothing. Free some space there`,
       );
     if (this.#now() - this.#slowAt < SLOW_TOLD_MS)
       reasons.set(

@@ -1,6 +1,5 @@
+import { isRolloutMetric, ROLLOUT_METRICS } from '@trainyard/protocol';
 import type { Checkpoint, Metrics, Store } from '@trainyard/store';
-
-import { ROLLOUT_METRICS } from '../../jobs/job-events.ts';
 
 /**
  * Metrics of checkpoints of one model, in their order. Those of rollouts are of the rollouts drawn from the checkpoint itself and come from the model's series;
@@ -21,7 +20,7 @@ export async function readMetrics(
     for (const { first, last, mean } of points)
       if (first === last) ofRollouts.set(first, { ...ofRollouts.get(first), [name]: mean });
   return checkpoints.map(({ step, metrics }) => {
-    const others = Object.entries(metrics).filter(([name]) => !ROLLOUT_METRICS.includes(name));
+    const others = Object.entries(metrics).filter(([name]) => !isRolloutMetric(name));
     return { ...Object.fromEntries(others), ...ofRollouts.get(step) };
   });
 }

@@ -1,11 +1,11 @@
-import { randomFillSync } from 'node:crypto';
-import { existsSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, rmSync } from 'node:fs';
+
+import { fillSpace } from '../../folders/fill-space.ts';
 
 /** Room for the log of one small transaction, whose pages have 4 KiB, and for a step of its index. */
 const PART_BYTES = 128 * 1024;
 /** One is spent by each transaction on a full disk. */
 const NUM_PARTS = 8;
-const FILE_MODE = 0o600;
 /** Time between two tries to take back what was spent, ms. */
 const RETRY_MS = 10_000;
 
@@ -25,14 +25,9 @@ export class SpaceReserve {
     if (now < this.#nextTryAt) return;
     this.#nextTryAt = now + RETRY_MS;
     for (const path of this.#paths) {
-      if (existsSync(path) && statSync(path).size === PART_BYTES) continue;
-      try {
-        // Random: file systems that compress would keep zeros in no space at all.
-        writeFileSync(path, randomFillSync(Buffer.allocUnsafe(PART_BYTES)), { mode: FILE_MODE });
-      } catch {
-        rmSync(path, { force: true });
-        return;
-      }
+      if (fillSpace(path, PART_BYTES)) continue;
+      rmSync(path, { force: true });
+      return;
     }
   }
 

@@ -1,0 +1,7 @@
+/** Metrics of the rollouts of a whole job, which belong to the step that these were drawn from; the other `train/` metrics are of the update after it. */
+export const ROLLOUT_METRICS = ['train/reward', 'train/reward_std_dev', 'train/exception_rate'] as const;
+export type RolloutMetric = (typeof ROLLOUT_METRICS)[number];
+
+export function isRolloutMetric(name: string): name is RolloutMetric {
+  return (ROLLOUT_METRICS as readonly string[]).includes(name);
+}
