@@ -7,7 +7,7 @@ import type { Browser, Page } from 'playwright-core';
 import { freePort } from '../../scripts/lib/free-port.mjs';
 import type { OwnService } from '../../scripts/own-service.ts';
 import { openBrowser } from './browser.ts';
-import { seedRun } from './seeded-run.ts';
+import { type SeededRun, seedRun } from './seeded-run.ts';
 import { smallService } from './small-service.ts';
 
 const NUM_STEPS = 12;
@@ -28,10 +28,11 @@ export class SeededDashboard {
     this.#environment = { ...environment, TRAINYARD_API_KEY: service.apiKey };
   }
 
-  static async open(): Promise<SeededDashboard> {
+  /** @param changes to the run of 12 steps that is in it */
+  static async open(changes: Partial<SeededRun> = {}): Promise<SeededDashboard> {
     const dataDirectory = mkdtempSync(join(tmpdir(), 'trainyard-dashboard-'));
     const run = { dataDirectory, numSteps: NUM_STEPS, numGroups: 3, groupSize: 4, name: 'short-answers' };
-    const modelId = await seedRun({ ...run, hasPausedJob: true });
+    const modelId = await seedRun({ ...run, hasPausedJob: true, ...changes });
     const environment = { TRAINYARD_PORT: String(await freePort()) };
     const [service, browser] = await Promise.all([smallService({ dataDirectory, environment }), openBrowser()]);
     return new SeededDashboard(modelId, browser, service, environment);

@@ -1,6 +1,11 @@
-import { FolderBlobs, openSqliteStore } from '@trainyard/store';
+import { createHash, randomUUID } from 'node:crypto';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+
+import { isRolloutMetric } from '@trainyard/protocol';
+import { FolderBlobs, openSqliteStore, type SqlStore } from '@trainyard/store';
 import { dataPaths } from '@trainyard/server';
-import { resolveTrainingConfig } from '@trainyard/trainer';
+import { OPTIMIZER_FILE, resolveTrainingConfig } from '@trainyard/trainer';
 
 const BASE_MODEL = 'HuggingFaceTB/SmolLM2-135M-Instruct';
 const MINUTE_MS = 60_000;
@@ -23,6 +28,8 @@ export interface SeededRun {
   readonly hasWords?: boolean;
   /** Whether one more job is queued and paused. Default false. */
   readonly hasPausedJob?: boolean;
+  /** Bytes of the files of each checkpoint. Default: it has none. */
+  readonly files?: { readonly adapterBytes: number; readonly optimizerBytes: number };
 }
 
 /**
@@ -56,8 +63,8 @@ export async function seedRun(run: SeededRun): Promise<string> {
       now += 40_000;
       const metrics = metricsOf(rewards, progress, random);
       const named = Object.entries(metrics).map(([key, value]): [string, number] => [`train/${key}`, value]);
-      const ofRollouts = Object.fromEntries(named.filter(([name]) => ROLLOUT_METRICS.includes(name)));
-      const ofUpdate = Object.fromEntries(named.filter(([name]) => !ROLLOUT_METRICS.includes(name)));
+      const ofRollouts = Object.fromEntries(named.filter(([name]) => isRolloutMetric(name)));
+      const ofUpdate = Object.fromEntries(named.filter(([name]) => !isRolloutMetric(name)));
       await store.appendEvent(claimed.id, claimed.fencingToken, {
         type: 'gradient_step',
         data: metrics,
@@ -67,8 +74,7 @@ export async function seedRun(run: SeededRun): Promise<string> {
       });
       if (step === 0) await store.appendEvent(claimed.id, claimed.fencingToken, WARNING);
       await store.finishJobSucceeded(job!.id, claimed.fencingToken, {
-        directoryKey: null,
-        digest: null,
+        ...(run.files === undefined ? NO_FILES : await commitFiles(store, blobs, run.files)),
         metrics: ofUpdate,
         data: { num_gradient_steps: 1 },
       });
@@ -96,8 +102,17 @@ export async function seedRun(run: SeededRun): Promise<string> {
   }
 }
 
-/** Metrics of a step's rollouts; the others are of the update that follows. */
-const ROLLOUT_METRICS = ['train/reward', 'train/reward_std_dev', 'train/exception_rate'];
+const NO_FILES = { directoryKey: null, digest: null };
+
+async function commitFiles(store: SqlStore, blobs: FolderBlobs, files: NonNullable<SeededRun['files']>) {
+  const directoryKey = `checkpoints/${randomUUID()}`;
+  const staged = await blobs.stageDirectory();
+  await writeFile(join(staged, 'adapter_model.safetensors'), Buffer.alloc(files.adapterBytes, directoryKey));
+  await writeFile(join(staged, OPTIMIZER_FILE), Buffer.alloc(files.optimizerBytes, directoryKey));
+  await store.announceKey(directoryKey);
+  await blobs.commitDirectory(staged, directoryKey);
+  return { directoryKey, digest: createHash('sha256').update(directoryKey).digest('hex') };
+}
 
 const WARNING = {
   type: 'warning',

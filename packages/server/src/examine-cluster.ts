@@ -1,5 +1,6 @@
-import { clusterFindings, type Finding } from '@trainyard/store';
+import { clusterFindings, type Finding, untilLost } from '@trainyard/store';
 
+import { removalFindings } from './checkpoints/removal-findings.ts';
 import { dataPaths } from './data/data-directory.ts';
 import type { ServiceConfig } from './service/config.ts';
 import { askEngine } from './engines/pool/ask-engine.ts';
@@ -7,13 +8,14 @@ import { engineSecretOf } from './service/engine-secret.ts';
 import { SERVICE_VERSION } from './service/service-version.ts';
 
 /** Looks at what the processes of a service share, and at them; see `clusterFindings`. Call it for a database that answers. */
-export function examineCluster(
-  config: Pick<ServiceConfig, 'database' | 'bucket' | 'dataDirectory'>,
+export async function* examineCluster(
+  config: Pick<ServiceConfig, 'database' | 'bucket' | 'dataDirectory' | 'keepCheckpoints'>,
 ): AsyncGenerator<Finding> {
-  return clusterFindings({
+  yield* clusterFindings({
     database: config.database,
     blobs: config.bucket ?? { kind: 'folder', root: dataPaths(config.dataDirectory).blobs },
     version: SERVICE_VERSION,
     askEngine: ({ url }) => askEngine(url, engineSecretOf(process.env)),
   });
+  yield* untilLost(removalFindings(config.database, config.keepCheckpoints));
 }

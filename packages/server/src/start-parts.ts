@@ -11,6 +11,7 @@ import { BaseScores } from './inference/base-scores.ts';
 import { scoreInChild } from './inference/score-in-child.ts';
 import type { MachineTrouble } from './members/machine-trouble.ts';
 import { registerTrainer } from './members/register-trainer.ts';
+import { CheckpointFigures } from './metrics/checkpoint-figures.ts';
 import { queueFigures } from './metrics/queue-figures.ts';
 import { ServiceMetrics } from './metrics/service-metrics.ts';
 import { METRICS_PORT_SETTING, refuseUnstartable } from './refuse-unstartable.ts';
@@ -92,10 +93,12 @@ export async function startParts(config: ServiceConfig, logRaw: (line: string) =
       workers.run();
       cleanups.push(store.watchFeed(() => workers.notify()));
     }
+    const checkpoints = new CheckpointFigures(store);
     metrics.sources = {
       ...(inference === null ? {} : { inference }),
       training: training ?? { trouble: () => null },
       queue: () => queueFigures(store),
+      checkpoints: () => checkpoints.read(),
     };
     const metricsUrl = await openMetrics(config, { store, machine, metrics, inference, training }, cleanups);
     const port = inference === null ? null : await openEnginePort(config, { ...parts, machine, inference, tracing });

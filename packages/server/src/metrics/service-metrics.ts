@@ -1,5 +1,5 @@
 import type { BackendMember, EngineStats } from '@trainyard/backend';
-import type { KeyLimits } from '@trainyard/store';
+import type { CheckpointTotals, KeyLimits } from '@trainyard/store';
 import { Counter, Gauge, Registry } from 'prom-client';
 
 import type { InferenceBackend, TrainingQueue, Trouble } from '../contract/backends.ts';
@@ -18,6 +18,7 @@ export interface MetricSources {
   inference?: Pick<InferenceBackend, 'models' | 'of' | 'trouble' | 'isElsewhere'>;
   training: Pick<TrainingQueue, 'trouble'>;
   queue: () => Promise<QueueFigures>;
+  checkpoints: () => Promise<CheckpointTotals>;
 }
 
 /**
@@ -85,6 +86,7 @@ export class ServiceMetrics {
     this.#addSampling(ofSampling);
     this.#addTraining(ofTraining);
     this.#addQueue();
+    this.#addCheckpoints();
   }
 
   readonly contentType = Registry.PROMETHEUS_CONTENT_TYPE;
@@ -198,6 +200,22 @@ export class ServiceMetrics {
         const figures = await this.#figures();
         age.reset();
         if (figures !== null) age.set(figures.oldestSeconds);
+      },
+    });
+  }
+
+  #addCheckpoints(): void {
+    const bytes = new Gauge({
+      name: 'trainyard_checkpoint_bytes',
+      help: 'Files of kept checkpoints, by part: adapter or optimizer. As trainyard_jobs; up to a minute old.',
+      labelNames: ['part'],
+      registers: [this.#registry],
+      collect: async () => {
+        const totals = await Promise.resolve(this.#sources?.checkpoints() ?? null).catch(() => null);
+        bytes.reset();
+        if (totals === null) return;
+        bytes.set({ part: 'adapter' }, totals.sizeBytes);
+        bytes.set({ part: 'optimizer' }, totals.optimizerBytes);
       },
     });
   }

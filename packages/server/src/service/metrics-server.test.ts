@@ -13,7 +13,7 @@ afterEach(() => server.close());
 function listener(parts: Partial<MetricsServerParts> = {}) {
   const { store, training } = server;
   const metrics = new ServiceMetrics('trainer');
-  metrics.sources = { training, queue: () => queueFigures(store) };
+  metrics.sources = { training, queue: () => queueFigures(store), checkpoints: () => store.sumCheckpoints() };
   const troubles = { training: () => training.trouble(), store: () => store.trouble() };
   return createMetricsServer({ store, metrics, access: 'open', troubles, allowedHosts: [], ...parts });
 }
@@ -34,7 +34,8 @@ test('a trainer tells what it does and how long jobs wait, and nothing of sampli
 test('a database that is away takes the figures of the queue along, and nothing else', async () => {
   const { training } = server;
   const metrics = new ServiceMetrics('trainer');
-  metrics.sources = { training, queue: () => Promise.reject(new Error('it is away')) };
+  const away = () => Promise.reject(new Error('it is away'));
+  metrics.sources = { training, queue: away, checkpoints: away };
   const app = listener({ metrics });
   const { body, statusCode } = await app.inject('/metrics');
   expect(statusCode).toBe(200);

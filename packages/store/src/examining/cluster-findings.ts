@@ -39,7 +39,7 @@ export async function* clusterFindings(parts: ClusterParts): AsyncGenerator<Find
 }
 
 /** A database that goes away in the middle is one more finding. */
-async function* untilLost(findings: AsyncGenerator<Finding>): AsyncGenerator<Finding> {
+export async function* untilLost(findings: AsyncGenerator<Finding>): AsyncGenerator<Finding> {
   try {
     yield* findings;
   } catch (error) {

@@ -1,5 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 
+import { CheckpointFigures } from '../../metrics/checkpoint-figures.ts';
 import { queueFigures } from '../../metrics/queue-figures.ts';
 import { metricsScopes } from '../../metrics/metrics-access.ts';
 import type { ServiceMetrics } from '../../metrics/service-metrics.ts';
@@ -9,7 +10,13 @@ import type { RouteParts } from '../server-parts.ts';
 /** GET /metrics, in the text form of Prometheus. Counts every request of every route. */
 export function metricsRoutes(app: FastifyInstance, parts: RouteParts, metrics: ServiceMetrics): void {
   const { store, inference, training, metricsAccess } = parts;
-  metrics.sources = { inference, training, queue: () => queueFigures(store) };
+  const checkpoints = new CheckpointFigures(store);
+  metrics.sources = {
+    inference,
+    training,
+    queue: () => queueFigures(store),
+    checkpoints: () => checkpoints.read(),
+  };
   app.addHook('onResponse', (request, reply, done) => {
     const handler = request.routeOptions.url ?? 'none';
     metrics.countRequest(handler, request.method, reply.statusCode, reply.elapsedTime / 1000);
