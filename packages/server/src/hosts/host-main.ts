@@ -32,6 +32,8 @@ export async function openOrRefuse<Opened>(open: () => Opened | Promise<Opened>)
 /** This host's end of the line to the API process. */
 export interface HostLine<Message extends object> {
   readonly send: (message: Message | CoreMessage) => void;
+  /** Resolves once the API process has read all but the last 128 KB or so. A loop awaits it, so that its messages do not pile up. */
+  readonly whenRead: () => Promise<void>;
   /** the host's claim on the shared cores */
   readonly lease: CoreLease;
   /** Awaited by a loop between two of its steps: resolves when the commands that arrived meanwhile are taken, all of them up to a number. */
@@ -53,8 +55,20 @@ const MAX_COMMANDS_BETWEEN_STEPS = 4_096;
 export function connectHost<Command extends { kind: string }, Message extends object>(
   onCommand: (command: Command) => void,
 ): HostLine<Message> {
+  let backlog: Promise<void> | null = null;
   const send = (message: Message | CoreMessage) => {
-    if (process.connected) process.send?.(message);
+    if (!process.connected) return;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    // Node returns false while more than 128 KB wait to be written.
+    const hasRoom = process.send?.(message, undefined, undefined, () => resolve());
+    backlog = hasRoom === false ? promise : null;
+  };
+  const whenRead = async () => {
+    while (backlog !== null && process.connected) {
+      const awaited = backlog;
+      await awaited;
+      if (backlog === awaited) backlog = null;
+    }
   };
   const lease = new CoreLease(send, lifeSigns);
   process.on('SIGINT', () => undefined);
@@ -77,7 +91,7 @@ export function connectHost<Command extends { kind: string }, Message extends ob
       if (numTaken === last && numTaken !== before) await delay(1);
     }
   };
-  return { send, lease, letCommandsIn };
+  return { send, whenRead, lease, letCommandsIn };
 }
 
 /** The whole of a host that `askHost` starts: it finds one answer, or says why there is none, and waits for its end. */

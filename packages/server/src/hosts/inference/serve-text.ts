@@ -122,13 +122,15 @@ class TextHost {
   /** A bug in a step ends the process: the supervisor starts a clean one, and every request in flight gets its error there. */
   async #stepWhileThereIsWork(): Promise<void> {
     const takesCores = this.#opened.coreUse !== null;
-    const { lease, letCommandsIn } = this.#line;
+    const { lease, letCommandsIn, whenRead } = this.#line;
     this.#isStepping = true;
     while (this.#engine.hasWork) {
       if (takesCores) await lease.acquire();
       await this.#engine.step();
       if (takesCores) lease.release();
       this.#flush();
+      // Events of several hundred KB a step would pile up, and a short answer would wait behind all of them.
+      await whenRead();
       // A step that computes nothing is short: what has not arrived by now comes before the next one, and nobody waits for it.
       if (takesCores) await letCommandsIn();
       else await nextTurn();
