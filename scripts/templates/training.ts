@@ -1,12 +1,5 @@
-import {
-  ChatTemplate,
-  type HistoryItem,
-  renderHistory,
-  renderSupervised,
-  Tokenizer,
-  TokenizerError,
-} from '@trainyard/tokenizer';
-import { ByteVocabulary } from '@trainyard/tokenizer/testing';
+import { ChatTemplate, Tokenizer, TokenizerError } from '@trainyard/tokenizer';
+import { ByteVocabulary, comparePrompts } from '@trainyard/tokenizer/testing';
 
 import { isDescribed } from './in-process.ts';
 import type { Comparison, Conversation, Pairs } from './pairs.ts';
@@ -122,46 +115,9 @@ export function compareTraining({ templates, conversations }: Pairs): Comparison
 /** Null for a conversation that the template refuses, or a beginning of it: it trains nothing. */
 function compareOrNull(template: ChatTemplate, conversation: Conversation) {
   try {
-    return compare(template, conversation);
+    return comparePrompts(template, conversation.messages, conversation.options);
   } catch (error) {
     if (error instanceof TokenizerError) return null;
     throw error;
   }
-}
-
-function compare(template: ChatTemplate, { messages, options }: Conversation) {
-  const { tools, templateVariables } = options;
-  const given = { tools: tools ?? null, templateVariables: templateVariables ?? {} };
-  const written = renderSupervised(template, messages, { ...given, assistantTurns: 'all' });
-  const tokensOf = new Map(
-    written.flatMap(({ choices }) => choices.map(({ choice }) => [choice.message, choice.tokenIds])),
-  );
-  const items = messages.map((message): HistoryItem => {
-    const tokenIds = tokensOf.get(message);
-    if (tokenIds === undefined) return { kind: 'message', message };
-    return { kind: 'choice', message, tokenIds, logprobs: new Float32Array(tokenIds.length) };
-  });
-  const sequences = renderHistory(template, items, given);
-  const trained = sequences.flatMap(({ tokenIds, choices }) => choices.map(({ start }) => tokenIds.slice(0, start)));
-  const different: string[] = [];
-  const places = messages.flatMap((message, index) => (tokensOf.has(message) ? [index] : []));
-  for (const [number, index] of places.entries()) {
-    const sampled = template.render(messages.slice(0, index), given).tokenIds;
-    if (!equal(sampled, trained[number]!)) {
-      const text = (ids: Int32Array) => JSON.stringify(template.tokenizer.decode(ids.subarray(-200)));
-      different.push(`reply ${number}: sampled after ${text(sampled)}, trained after ${text(trained[number]!)}`);
-    }
-  }
-  return {
-    numReplies: places.length,
-    numBranches: Math.max(0, sequences.length - 1),
-    numReported: sequences.reduce((sum, { numDivergentPrompts }) => sum + numDivergentPrompts, 0),
-    different,
-  };
-}
-
-function equal(first: Int32Array, second: Int32Array): boolean {
-  return Buffer.from(first.buffer, first.byteOffset, first.byteLength).equals(
-    Buffer.from(second.buffer, second.byteOffset, second.byteLength),
-  );
 }

@@ -1,2 +1,3 @@
 /** Test support for the packages above: `@trainyard/tokenizer/testing`. */
 export { ByteVocabulary, type ByteVocabularyOptions } from './byte-vocabulary.ts';
+export { comparePrompts, type ComparedPrompts } from './compare-prompts.ts';
