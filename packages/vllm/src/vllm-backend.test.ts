@@ -324,6 +324,54 @@ describe('an answer that no vLLM gives', () => {
   });
 });
 
+describe('other weights at the address of a server', () => {
+  const OTHER_MODEL = 3;
+  const states = async (pool: FakePool) => (await pool.members()).map(({ state }) => state).toSorted();
+
+  test('are found when its process is another one, and it gets no request until then', async () => {
+    await using pool = await FakePool.start({ numServers: 2 });
+    const home = await pool.homeOf(PROMPT);
+    const right = await pool.ids();
+    pool.times.healthEveryMs = 10;
+    // The next look is an hour away: a failed request asks for one now.
+    home.failNext(COMPLETIONS, BROKEN);
+    home.brain = openBrain(OTHER_MODEL);
+    home.startedAt += 60;
+    expect(await pool.ids()).toEqual(right);
+    await expect.poll(() => states(pool)).toEqual(['unfit', 'up']);
+    const [changed] = (await pool.members()).filter(({ name }) => name === home.url);
+    expect(changed!.trouble).toMatch(/has other weights than the pool: log-probabilities of 31 fixed tokens differ by/);
+    for (let count = 0; count < 5; count++) expect(await pool.ids()).toEqual(right);
+    home.brain = openBrain();
+    await expect.poll(() => states(pool)).toEqual(['up', 'up']);
+  });
+
+  test('are found by a comparison now and then, though nothing else shows them, and what it samples ends', async () => {
+    await using pool = await FakePool.start({ numServers: 2, times: { healthEveryMs: 10 } });
+    const home = await pool.homeOf(PROMPT);
+    const right = await pool.ids();
+    const reading = pool.sample({ maxTokens: 3000 });
+    for (let count = 0; count < 2; count++) await reading.next();
+    const rest = (async () => {
+      for await (const output of reading) void output;
+    })();
+    home.brain = openBrain(OTHER_MODEL);
+    pool.times.compareEveryMs = 20;
+    await expect(rest).rejects.toEqual(failing('engine.host_lost'));
+    expect(await states(pool)).toEqual(['unfit', 'up']);
+    expect(await pool.ids()).toEqual(right);
+  });
+
+  test('a comparison that fails otherwise counts as a failed request, and a slow one changes nothing', async () => {
+    await using pool = await FakePool.start({ times: { healthEveryMs: 10 } });
+    pool.times.compareEveryMs = 1;
+    pool.fake.failNext(COMPLETIONS, BROKEN, { kind: 'hang' });
+    await expect.poll(async () => (await pool.members())[0]!.numFailures).toBe(1);
+    expect((await pool.members())[0]).toMatchObject({ state: 'up' });
+    expect(await pool.ids()).toHaveLength(8);
+  });
+});
+
 describe('adapters', () => {
   const adapter = (digest: string) => ({ digest, directory: `/checkpoints/${digest}` });
 

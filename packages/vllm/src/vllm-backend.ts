@@ -25,7 +25,7 @@ import { DrawReader, numListed, type DrawContext } from './draws/draw-reader.ts'
 import { AdapterFolders } from './adapter-folders.ts';
 import { memberOf, ServerPool } from './pool/server-pool.ts';
 import { poolKey } from './pool/pool-key.ts';
-import { compareScores, requireVocabulary } from './pool/reference-scores.ts';
+import { compareScores, compareWithPool, probeTokens, requireVocabulary } from './pool/reference-scores.ts';
 import { type ServerFacts, UnusableServer } from './server/server-facts.ts';
 import { SERVER_TIMES, type ServerTimes, VllmServer } from './server/vllm-server.ts';
 import { type CompletionBounds, CompletionCheck } from './wire/completion-check.ts';
@@ -92,6 +92,8 @@ export class VllmBackend implements TokenBackend {
   readonly #closing = new AbortController();
   /** They are of the server that came up first; all others are like it. */
   #facts: ServerFacts | null = null;
+  /** Scores of fixed tokens by the server that came up first: all others, and it itself later, must give the same. */
+  #fingerprint: FixedScores | null = null;
 
   /** @throws {UnusableServer} for what is no URL */
   constructor(options: VllmBackendOptions) {
@@ -114,7 +116,8 @@ export class VllmBackend implements TokenBackend {
         );
       const pathOf = (digest: string): string => this.#folders.pathOf(digest);
       const check = (server: VllmServer, facts: ServerFacts): Promise<void> => this.#check(server, facts);
-      return new VllmServer({ address, apiKey, model, maxAdapters, times, pathOf, check, log });
+      const compare = (server: VllmServer, facts: ServerFacts): Promise<void> => this.#compare(server, facts);
+      return new VllmServer({ address, apiKey, model, maxAdapters, times, pathOf, check, compare, log });
     });
     this.#pool = new ServerPool(servers);
   }
@@ -290,7 +293,7 @@ export class VllmBackend implements TokenBackend {
 
   /** Looks at a server that came up. @throws {UnusableServer} */
   async #check(server: VllmServer, facts: ServerFacts): Promise<void> {
-    const { reference = null, log } = this.#options;
+    const { reference = null } = this.#options;
     const { name } = server;
     const { schedulingPolicy: told } = facts;
     if (told !== null && told !== this.#policy)
@@ -303,15 +306,22 @@ export class VllmBackend implements TokenBackend {
       throw new UnusableServer(
         `${name} is not like the servers beside it (${difference}): start all of a pool with the same flags`,
       );
-    if (reference === null) return;
-    const params = { tenant: 'reference', cacheSalt: null, adapter: null, priority: 0, numTop: 0 };
-    requireVocabulary(reference, facts.vocabSize, name);
-    const request = scoreRequest(facts.model, reference.tokenIds, params);
+    if (reference !== null) requireVocabulary(reference, facts.vocabSize, name);
+  }
+
+  /** Compares the weights of a server with the file, and with those that the pool had so far. @throws {UnusableServer}; {ServerFailure} */
+  async #compare(server: VllmServer, facts: ServerFacts): Promise<void> {
+    const { reference = null, log } = this.#options;
+    const tokenIds = reference?.tokenIds ?? probeTokens(facts.vocabSize);
+    const request = { ...requestTo(facts.model, tokenIds), ...ONE_TOKEN, prompt_logprobs: 0 };
     const limits = { timeoutMs: server.times.computeMs, signal: server.life };
     const text = await server.line.text('POST', '/v1/completions', JSON.stringify(request), limits);
-    const scores = readPromptScores(text, reference.tokenIds, 0).map((entries) => entries?.[0]?.logprob ?? null);
-    const line = compareScores(reference, scores, name);
-    if (line !== null) log(`vLLM: ${line}`);
+    const read = readable(server, () => readPromptScores(text, tokenIds, 0));
+    const logprobs = read.map((entries) => entries?.[0]?.logprob ?? null);
+    const line = reference === null ? null : compareScores(reference, logprobs, server.name);
+    if (line !== null && server.state !== 'up') log(`vLLM: ${line}`);
+    this.#fingerprint ??= { tokenIds, logprobs };
+    compareWithPool(this.#fingerprint, logprobs, server.name);
   }
 
   #stepOf(
@@ -375,10 +385,12 @@ function requestTo(model: string, tokenIds: readonly number[]): object {
 }
 
 /** One token is sampled, since none cannot be. */
+const ONE_TOKEN = { max_tokens: 1, temperature: 0, n: 1, ignore_eos: true };
+
 function scoreRequest(model: string, tokenIds: readonly number[], params: ScoreParams): object {
   const { numTop, priority } = params;
   const most = priority === 0 ? {} : { priority };
-  const sampled = { max_tokens: 1, temperature: 0, n: 1, ignore_eos: true, cache_salt: saltOf(params), ...most };
+  const sampled = { ...ONE_TOKEN, cache_salt: saltOf(params), ...most };
   return { ...requestTo(model, tokenIds), ...sampled, prompt_logprobs: numTop };
 }
 

@@ -1,8 +1,8 @@
 import { type BackendMember, EngineError } from '@trainyard/backend';
 import { HttpLine } from '../wire/http-line.ts';
-import { kvUseOf } from '../wire/kv-use.ts';
 import type { ServerAddress } from '../wire/server-address.ts';
 import { ServerFailure } from '../wire/server-failure.ts';
+import { kvUseOf, processStartOf } from '../wire/server-metrics.ts';
 import { CircuitBreaker } from './circuit-breaker.ts';
 import { LoadedAdapters } from './loaded-adapters.ts';
 import { asUnusable, probeServer } from './probe-server.ts';
@@ -26,6 +26,8 @@ export interface ServerTimes {
   readonly stallMs: number;
   /** From the moment a server's requests fail to its first probe; doubles with each failed probe. */
   readonly probeAfterMs: number;
+  /** Between two comparisons of its weights with those of the pool. */
+  readonly compareEveryMs: number;
 }
 
 /**
@@ -42,6 +44,7 @@ export const SERVER_TIMES: ServerTimes = {
   healthMs: 5_000,
   stallMs: 600_000,
   probeAfterMs: 5_000,
+  compareEveryMs: 60_000,
 };
 
 export interface VllmServerOptions {
@@ -54,6 +57,8 @@ export interface VllmServerOptions {
   readonly pathOf: (digest: string) => string;
   /** Called with what it says of itself whenever it comes up. @throws {UnusableServer} where that is another model, say */
   readonly check: (server: VllmServer, facts: ServerFacts) => Promise<void>;
+  /** Called behind that, and again and again. @throws {UnusableServer} where it computes with other weights than the pool; {ServerFailure} */
+  readonly compare: (server: VllmServer, facts: ServerFacts) => Promise<void>;
   readonly log: (line: string) => void;
 }
 
@@ -75,6 +80,9 @@ export class VllmServer {
   #state: ServerState = 'down';
   #trouble: string | null = 'it was not asked yet';
   #kvUse: number | null = null;
+  #processStart: number | null = null;
+  #comparedAt = 0;
+  #isComparing = false;
   #numFailures = 0;
   /** Aborted, with the reason, when it is lost. */
   #life = new AbortController();
@@ -177,11 +185,13 @@ export class VllmServer {
     const { signal } = this.#closing;
     if (signal.aborted) return;
     try {
-      const [, kvUse] = await Promise.all([this.#askHealth(), this.#askKvUse()]);
-      this.#kvUse = kvUse;
+      const [, metrics] = await Promise.all([this.#askHealth(), this.#askMetrics()]);
+      this.#kvUse = kvUseOf(metrics);
+      this.#noteProcess(processStartOf(metrics));
       this.#numFailures = 0;
       if (this.#state === 'failing') await this.#probe();
       else if (this.#state !== 'up') await this.#comeUp();
+      else if (performance.now() - this.#comparedAt >= this.times.compareEveryMs) void this.#compareAgain();
     } catch (error) {
       if (signal.aborted) return;
       if (error instanceof ServerFailure && error.kind === 'busy') {
@@ -207,14 +217,14 @@ export class VllmServer {
     }
   }
 
-  /** For people to see; nothing depends on it. */
-  async #askKvUse(): Promise<number | null> {
+  /** '' if it has none. */
+  async #askMetrics(): Promise<string> {
     try {
       const limits = { timeoutMs: this.times.healthMs, signal: this.#closing.signal };
-      return kvUseOf(await this.line.text('GET', '/metrics', null, limits));
+      return await this.line.text('GET', '/metrics', null, limits);
     } catch {
-      // It has no such route, or says below why it does not answer.
-      return null;
+      // It has no such route, or its health says why it does not answer.
+      return '';
     }
   }
 
@@ -251,12 +261,47 @@ export class VllmServer {
 
   /** @throws {UnusableServer} */
   async #examine(): Promise<void> {
-    const { model, check, times } = this.#options;
+    const { model, check, compare, times } = this.#options;
     const { answerMs: timeoutMs, computeMs } = times;
     const facts = await probeServer(this.line, { model, timeoutMs, computeMs, signal: this.#closing.signal });
     if (this.#life.signal.aborted) this.#life = new AbortController();
     await check(this, facts);
+    await compare(this, facts);
+    this.#comparedAt = performance.now();
     this.#facts = facts;
+  }
+
+  /** Another process answers at its address, with adapters and perhaps a model of its own: it gets requests when it was asked what it is. */
+  #noteProcess(startedAt: number | null): void {
+    const isOther = this.#processStart !== null && startedAt !== null && startedAt !== this.#processStart;
+    this.#processStart = startedAt ?? this.#processStart;
+    if (!isOther) return;
+    this.adapters.forgetAll();
+    if (IN_USE.has(this.#state)) this.#become('draining', `${this.name} was restarted: it is being compared`);
+  }
+
+  /** Beside its health, since it waits for its turn there. What it says counts only if the server is still in use. */
+  async #compareAgain(): Promise<void> {
+    if (this.#isComparing || this.#facts === null) return;
+    this.#isComparing = true;
+    try {
+      await this.#options.compare(this, this.#facts);
+    } catch (error) {
+      if (this.#closing.signal.aborted || !IN_USE.has(this.#state)) return;
+      if (error instanceof UnusableServer) this.#expel(error.message);
+      else if (error instanceof ServerFailure) this.suspect(error);
+      else throw error;
+    } finally {
+      this.#isComparing = false;
+      this.#comparedAt = performance.now();
+    }
+  }
+
+  /** Ends what it has, too: other weights sample it. */
+  #expel(trouble: string): void {
+    this.counts.losses++;
+    this.#become('unfit', trouble);
+    this.#life.abort(new ServerFailure('lost', `${this.name} was taken out of the pool`));
   }
 
   #troubleOf({ message }: ServerFailure): string {

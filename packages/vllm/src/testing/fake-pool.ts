@@ -16,6 +16,7 @@ const LONG: ServerTimes = {
   healthMs: 60_000,
   stallMs: 3_600_000,
   probeAfterMs: 3_600_000,
+  compareEveryMs: 3_600_000,
 };
 
 export const PROMPT = [...Buffer.from('a prompt of a test')];

@@ -66,10 +66,14 @@ export class FakeVllm implements AsyncDisposable {
   spoil: (event: Record<string, unknown>) => unknown = (event) => event;
   /** Requests in flight. */
   numRunning = 0;
+  /** When its process started, s since 1970. */
+  startedAt = 1_790_000_000;
   /** The part of its KV cache that it says is in use. */
   kvUse = 0.25;
   /** Requests whose client left. */
   numLeft = 0;
+  /** Samples; another one is another model behind the same address. */
+  brain: TokenBackend;
   readonly #options: FakeVllmOptions;
   readonly #faults = new Map<string, Fault[]>();
   readonly #broken = new Map<string, Fault>();
@@ -77,6 +81,7 @@ export class FakeVllm implements AsyncDisposable {
 
   private constructor(options: FakeVllmOptions) {
     this.#options = options;
+    this.brain = options.brain;
     this.#server = createServer((request, response) => void this.#answer(request, response));
   }
 
@@ -164,7 +169,11 @@ export class FakeVllm implements AsyncDisposable {
     const { loadsAdapters = true } = this.#options;
     if (route === 'GET /health') answerText(response, 200, '');
     else if (route === 'GET /metrics')
-      answerText(response, 200, `vllm:kv_cache_usage_perc{engine="0",model_name="base"} ${this.kvUse}\n`);
+      answerText(
+        response,
+        200,
+        `vllm:kv_cache_usage_perc{engine="0",model_name="base"} ${this.kvUse}\nprocess_start_time_seconds ${this.startedAt}\n`,
+      );
     else if (route === 'GET /version' && version !== null) answerJson(response, { version });
     else if (route === 'GET /v1/models') answerJson(response, this.#models());
     else if (route === 'GET /openapi.json' && hasDocument) answerJson(response, openApi());
@@ -177,7 +186,8 @@ export class FakeVllm implements AsyncDisposable {
   }
 
   #models(): object {
-    const { model = 'base', brain } = this.#options;
+    const { model = 'base' } = this.#options;
+    const { brain } = this;
     const card = { object: 'model', created: 1_790_000_000, owned_by: 'vllm' };
     const { contextLength } = brain.models[0]!;
     const base = { id: model, ...card, root: model, parent: null, max_model_len: contextLength };
@@ -200,7 +210,7 @@ export class FakeVllm implements AsyncDisposable {
       throw new FakeRefusal(400, 'InvalidUserInput', words, null);
     }
     this.#options.onLoad?.(path);
-    await this.#options.brain.publish({ digest: name, directory: path });
+    await this.brain.publish({ digest: name, directory: path });
     this.adapters.set(name, path);
     answerText(response, 200, `Success: LoRA adapter '${name}' added successfully.`);
   }
@@ -209,7 +219,7 @@ export class FakeVllm implements AsyncDisposable {
     const { lora_name: name } = body as { lora_name: string };
     if (!this.adapters.delete(name))
       throw new FakeRefusal(404, 'NotFoundError', `The lora adapter '${name}' cannot be found.`, null);
-    await this.#options.brain.retire(name);
+    await this.brain.retire(name);
     answerText(response, 200, `Success: LoRA adapter '${name}' removed successfully.`);
   }
 
@@ -219,7 +229,8 @@ export class FakeVllm implements AsyncDisposable {
     fault: Fault | null,
   ): Promise<void> {
     for (const field of Object.keys(body)) if (!COMPLETION_FIELDS.has(field)) this.unknownFields.add(field);
-    const { model: base = 'base', brain, maxLogprobs = 20, logprobsMode = 'raw', policy = 'priority' } = this.#options;
+    const { brain } = this;
+    const { model: base = 'base', maxLogprobs = 20, logprobsMode = 'raw', policy = 'priority' } = this.#options;
     const model = body['model'] as string;
     if (model !== base && !this.adapters.has(model))
       throw new FakeRefusal(404, 'NotFoundError', `The model \`${model}\` does not exist.`, 'model');
@@ -240,7 +251,7 @@ export class FakeVllm implements AsyncDisposable {
   }
 
   async #stream({ body, tokenIds, params, response }: Run, signal: AbortSignal, fault: Fault | null): Promise<void> {
-    const sampled = this.#options.brain.sample(tokenIds, params, signal);
+    const sampled = this.brain.sample(tokenIds, params, signal);
     // What is refused has its status: the first output is waited for before there is a head.
     let next = await sampled.next();
     response.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8' });
@@ -279,7 +290,7 @@ export class FakeVllm implements AsyncDisposable {
   }
 
   async #whole({ body, tokenIds, params, response }: Run, signal: AbortSignal): Promise<void> {
-    const sampled = this.#options.brain.sample(tokenIds, params, signal);
+    const sampled = this.brain.sample(tokenIds, params, signal);
     const steps: SampledTokens[] = [];
     let next = await sampled.next();
     for (; !next.done; next = await sampled.next()) if (next.value.kind === 'tokens') steps.push(next.value);

@@ -31,6 +31,7 @@ const TIMES = {
   healthMs: 60_000,
   stallMs: 600_000,
   probeAfterMs: 60_000,
+  compareEveryMs: 60_000,
 };
 
 /** It greets, with the adapter's name where there is one; tokens are bytes. */

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 
-import { kvUseOf } from './kv-use.ts';
+import { kvUseOf, processStartOf } from './server-metrics.ts';
 
 const HELP = '# HELP vllm:kv_cache_usage_perc KV-cache usage. 1 means 100 percent usage.\n';
 
@@ -14,4 +14,11 @@ test.each([
   ['', null],
 ])('%j says %j', (metrics, use) => {
   expect(kvUseOf(metrics)).toBe(use);
+});
+
+test.each([
+  ['# TYPE process_start_time_seconds gauge\nprocess_start_time_seconds 1.79083421e+09\n', 1_790_834_210],
+  ['vllm:num_requests_running 3.0\n', null],
+])('%j was started at %j', (metrics, startedAt) => {
+  expect(processStartOf(metrics)).toBe(startedAt);
 });

@@ -9,3 +9,12 @@ export function kvUseOf(metrics: string): number | null {
   const uses = [...metrics.matchAll(KV_USE)].map(([, use]) => Number(use)).filter((use) => use >= 0 && use <= 1);
   return uses.length === 0 ? null : uses.reduce((sum, use) => sum + use, 0) / uses.length;
 }
+
+/** Of Prometheus' own collector: one a server, unless it has several processes for HTTP. */
+const STARTED_AT = /^process_start_time_seconds ([\d.eE+]+)$/m;
+
+/** When the process of the server started, s since 1970; another number is another process. @returns null if it is not reported */
+export function processStartOf(metrics: string): number | null {
+  const startedAt = STARTED_AT.exec(metrics)?.[1];
+  return startedAt === undefined ? null : Number(startedAt);
+}
