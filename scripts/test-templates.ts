@@ -22,6 +22,7 @@ import { compareInProcess } from './templates/in-process.ts';
 import { compareOverHttp } from './templates/over-http.ts';
 import { readPairs } from './templates/pairs.ts';
 import { compareTraining } from './templates/training.ts';
+import { countTurns } from './templates/turns.ts';
 
 const SUITE = join(import.meta.dirname, 'templates');
 const CACHE = resolve(import.meta.dirname, '../.cache/templates');
@@ -49,6 +50,7 @@ const pairs = await readPairs({ templates: TEMPLATES, conversations: CONVERSATIO
 let numFaults = 0;
 for (const [place, compare] of [
   ['in this process', compareInProcess],
+  ['turns in rare places', countTurns],
   ['sampled and trained', compareTraining],
   ['over HTTP', compareOverHttp],
 ] as const) {

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 
-import { ChatTemplate, Tokenizer } from '@trainyard/tokenizer';
+import { arrangeTurns, ChatTemplate, Tokenizer } from '@trainyard/tokenizer';
 import { ByteVocabulary } from '@trainyard/tokenizer/testing';
 
 import type { Comparison, Conversation, Pairs, TemplateCase } from './pairs.ts';
@@ -16,7 +16,7 @@ const tokenizer = new Tokenizer(new Vocabulary({ contextLength: 1_000_000 }), { 
 /** Renders every pair with the engine of this service, as models' own templates are. */
 export function compareInProcess({ templates, conversations }: Pairs): Comparison {
   const faults: { template: string; conversation: string; fault: string }[] = [];
-  const numOf = { equal: 0, 'refused by both': 0, 'described by this service': 0 };
+  const numOf = { equal: 0, 'refused by both': 0, 'described by this service': 0, 'arranged by this service': 0 };
   for (const template of templates) {
     for (const [index, conversation] of conversations.entries()) {
       const verdict = verdictOf(template, conversation, template.digests[index]!);
@@ -44,6 +44,11 @@ export function isDescribed(template: ChatTemplate, { messages, options }: Conve
   return needsTools && !template.toolSupport.writesTools;
 }
 
+/** Whether the service writes the turns otherwise, since the template would lose, move or refuse some. */
+export function isArranged(template: ChatTemplate, { messages }: Conversation): boolean {
+  return arrangeTurns(messages, template) !== messages;
+}
+
 export function digestOf(text: string): string {
   return createHash('sha256').update(text).digest('hex').slice(0, 12);
 }
@@ -57,6 +62,7 @@ function verdictOf(own: TemplateCase, conversation: Conversation, expected: stri
   if (isDescribed(template, conversation)) return 'described by this service';
   try {
     const { text } = template.render(conversation.messages, conversation.options);
+    if (digestOf(text) !== expected && isArranged(template, conversation)) return 'arranged by this service';
     if (expected === null) return `Python refuses it, this service writes ${JSON.stringify(text.slice(-100))}`;
     return digestOf(text) === expected ? 'equal' : `another text: …${JSON.stringify(text.slice(-100))}`;
   } catch (error) {

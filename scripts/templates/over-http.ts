@@ -1,5 +1,5 @@
 import { ownService } from '../own-service.ts';
-import { digestOf, isDescribed, templateOf } from './in-process.ts';
+import { digestOf, isArranged, isDescribed, templateOf } from './in-process.ts';
 import type { Comparison, Conversation, Pairs } from './pairs.ts';
 
 /** Conversations that a request can hold, every fifth, and those whose values or roles are the hardest to carry. */
@@ -36,7 +36,9 @@ export async function compareOverHttp({ templates, conversations }: Pairs): Prom
       .flatMap((template) => {
         const own = templateOf(template);
         return chosen
-          .filter(([, conversation]) => own === null || !isDescribed(own, conversation))
+          .filter(
+            ([, conversation]) => own === null || !(isDescribed(own, conversation) || isArranged(own, conversation)),
+          )
           .map(([index, conversation]) => ({ template, conversation, expected: template.digests[index]! }));
       })
       .values();

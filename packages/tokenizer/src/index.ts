@@ -1,6 +1,8 @@
 export { ChatTemplate, type ChatTemplateOptions } from './template/chat-template.ts';
 export type { RenderedPrompt, RenderOptions } from './template/prompt-input.ts';
 export type { ToolSupport } from './tools/tool-support.ts';
+export { arrangeTurns } from './turns/arrange-turns.ts';
+export type { TurnSupport } from './turns/turn-support.ts';
 export { historyTurns, renderHistory, type HistoryItem } from './history/render-history.ts';
 export { renderSupervised, supervisedTurns, type SupervisedOptions } from './history/render-supervised.ts';
 export { TraceWriter } from './history/trace-writer.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { pythonJson } from '../reply/python-json.ts';
-import { mergeDeveloperMessages, prepareMessage } from './template-message.ts';
+import { prepareMessage } from './template-message.ts';
 
 describe('content', () => {
   test.each([
@@ -154,20 +154,4 @@ describe('assistant messages', () => {
       content: '',
     });
   });
-});
-
-test('developer messages join the system message at the front', () => {
-  const messages = [
-    { role: 'user', content: 'u' },
-    { role: 'system', content: 's' },
-    { role: 'developer', content: 'd' },
-  ];
-  expect(mergeDeveloperMessages(messages, 'string')).toEqual([
-    { role: 'system', content: 's\n\nd' },
-    { role: 'user', content: 'u' },
-  ]);
-  expect(mergeDeveloperMessages(messages.slice(0, 2), 'string')).toEqual(messages.slice(0, 2));
-  expect(mergeDeveloperMessages([{ role: 'developer', content: [{ type: 'text', text: 'd' }] }], 'parts')).toEqual([
-    { role: 'system', content: [{ type: 'text', text: 'd' }] },
-  ]);
 });

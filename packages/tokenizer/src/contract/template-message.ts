@@ -66,24 +66,6 @@ export function prepareMessage(
   return prepared;
 }
 
-/**
- * For a template that never mentions the role `developer`: such messages become `system`, and all system messages one, at the front,
- * joined by a blank line. Without a developer message the list is returned as it is.
- */
-export function mergeDeveloperMessages(
-  messages: readonly PreparedMessage[],
-  format: ContentFormat,
-): readonly PreparedMessage[] {
-  if (!messages.some(({ role }) => role === 'developer')) return messages;
-  const isInstruction = ({ role }: PreparedMessage) => role === 'developer' || role === 'system';
-  const text = messages
-    .filter(isInstruction)
-    .map(({ content }) => (typeof content === 'string' ? content : content.map((part) => part.text).join('\n')))
-    .join('\n\n');
-  const content = format === 'string' ? text : [{ type: 'text' as const, text }];
-  return [{ role: 'system', content }, ...messages.filter((message) => !isInstruction(message))];
-}
-
 /** Tools of a developer's message. As a JSON text they have Python's values. */
 function writtenTools(tools: unknown): unknown {
   if (typeof tools !== 'string') return tools;

@@ -255,11 +255,16 @@ describe('where a prompt does not continue the one before, the turn starts its o
     expect(renderHistory(chatml, items(''))).toHaveLength(1);
   });
 
-  test('a later message moves to the front', () => {
-    const developer: HistoryItem = { kind: 'message', message: { role: 'developer', content: 'd' } };
-    expect(renderHistory(chatml, [user('a'), sampled('yes'), developer, user('b'), sampled('no')]).map(marked)).toEqual(
-      ['‹user\na›\n‹assistant\n⟦yes›⟧', '‹system\nd›\n‹user\na›\n‹assistant\nyes›\n‹user\nb›\n‹assistant\n⟦no›⟧'],
+  test('a template moves later messages to the front', () => {
+    const moving = new ChatTemplate(
+      tokenizer,
+      `{%- for m in messages if m.role == 'critic' -%}{{ m.content }}|{%- endfor -%}${CHATML}`,
     );
+    const critic: HistoryItem = { kind: 'message', message: { role: 'critic', content: 'd' } };
+    expect(renderHistory(moving, [user('a'), sampled('yes'), critic, user('b'), sampled('no')]).map(marked)).toEqual([
+      '‹user\na›\n‹assistant\n⟦yes›⟧',
+      'd|‹user\na›\n‹assistant\nyes›\n‹critic\nd›\n‹user\nb›\n‹assistant\n⟦no›⟧',
+    ]);
   });
 
   test('the head tells of later messages, in as many characters', () => {

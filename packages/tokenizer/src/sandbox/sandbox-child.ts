@@ -21,11 +21,12 @@ send({ kind: 'ready' });
 
 function answer(question: SandboxQuestion): SandboxAnswer {
   if (question.kind === 'inspect') {
-    const { source } = question;
+    const { source, probesTurns } = question;
     // The parent kills what runs too long. If it has died, the limit of steps ends the run.
     if (program?.source !== source) program = new TemplateProgram(source);
     const { contentFormat, toolSupport } = program;
-    return { kind: 'traits', contentFormat, toolSupport };
+    const turnSupport = probesTurns ? program.turnSupport : null;
+    return { kind: 'traits', contentFormat, toolSupport, turnSupport };
   }
   if (program === null) throw new Error('no template to render');
   const text = program.run(question.variables);

@@ -1,14 +1,15 @@
 import type { ContentFormat } from '../contract/template-message.ts';
 import type { ToolSupport } from '../tools/tool-support.ts';
+import type { TurnSupport } from '../turns/turn-support.ts';
 
 /** A question of the process to a child. The second one is about the template of the first. */
 export type SandboxQuestion =
-  | { kind: 'inspect'; source: string }
+  | { kind: 'inspect'; source: string; probesTurns: boolean }
   | { kind: 'render'; variables: Record<string, unknown>; maxOutputCharacters: number };
 
 /** The child's answer: one to each question, and `ready` before the first. */
 export type SandboxAnswer =
   | { kind: 'ready' }
-  | { kind: 'traits'; contentFormat: ContentFormat; toolSupport: ToolSupport }
+  | { kind: 'traits'; contentFormat: ContentFormat; toolSupport: ToolSupport; turnSupport: TurnSupport | null }
   | { kind: 'text'; text: string }
   | { kind: 'failed'; reason: string };

@@ -5,6 +5,7 @@ import type { TemplateMessage } from '../contract/template-message.ts';
 import { checkTemplateSize } from '../template/template-program.ts';
 import { TokenizerError } from '../contract/tokenizer-error.ts';
 import type { Tokenizer } from '../encoding/tokenizer.ts';
+import { hasRareTurns } from '../turns/arrange-turns.ts';
 import { SandboxProcess } from './sandbox-process.ts';
 
 export interface TemplateSandboxOptions {
@@ -70,7 +71,7 @@ export class TemplateSandbox {
     try {
       signal?.throwIfAborted();
       const started = performance.now();
-      const answer = await child.ask({ kind: 'inspect', source }, timeoutMs);
+      const answer = await child.ask({ kind: 'inspect', source, probesTurns: hasRareTurns(messages) }, timeoutMs);
       const leftMs = Math.max(1, timeoutMs - (performance.now() - started));
       if (answer.kind !== 'traits') throw unexpected(answer.kind);
       const { allowsControlTokens } = this.#options;

@@ -142,7 +142,7 @@ describe('render', () => {
 
   test('developer becomes system unless the template knows it', () => {
     const messages = [user('u'), { role: 'developer', content: 'd' }];
-    expect(template('{% for m in messages %}{{ m.role }};{% endfor %}').render(messages).text).toBe('system;user;');
+    expect(template('{% for m in messages %}{{ m.role }};{% endfor %}').render(messages).text).toBe('user;system;');
     expect(
       template("{% for m in messages %}{{ m.role }}{{ m.role == 'developer' }};{% endfor %}").render(messages).text,
     ).toBe('userFalse;developerTrue;');

@@ -6,6 +6,7 @@ import { TemplateProgram, type TemplateProgramOptions } from './template-program
 import { TokenizerError } from '../contract/tokenizer-error.ts';
 import type { Tokenizer } from '../encoding/tokenizer.ts';
 import type { ToolSupport } from '../tools/tool-support.ts';
+import type { TurnSupport } from '../turns/turn-support.ts';
 
 export interface ChatTemplateOptions extends TemplateProgramOptions {
   /** The texts of control tokens in messages, tools and variables become those tokens: only where their senders are trusted. Default: false. */
@@ -54,6 +55,10 @@ export class ChatTemplate {
 
   get toolSupport(): ToolSupport {
     return this.#program.toolSupport;
+  }
+
+  get turnSupport(): TurnSupport {
+    return this.#program.turnSupport;
   }
 
   /** How the calls in replies to its prompts are written. @see toolFormatOf */

@@ -6,7 +6,6 @@ import type { EncodedFragments } from '../encoding/encoded-fragments.ts';
 import { SpecialTokens } from '../encoding/special-tokens.ts';
 import {
   argumentsLength,
-  mergeDeveloperMessages,
   prepareMessage,
   type ContentFormat,
   type PreparedMessage,
@@ -17,6 +16,8 @@ import type { Tokenizer } from '../encoding/tokenizer.ts';
 import { withHermesTools } from '../tools/hermes-tools.ts';
 import { inToolOrder } from '../tools/tool-order.ts';
 import type { ToolSupport } from '../tools/tool-support.ts';
+import { arrangeTurns, withResultsAfterCalls } from '../turns/arrange-turns.ts';
+import type { TurnSupport } from '../turns/turn-support.ts';
 
 export interface RenderOptions {
   /**
@@ -44,14 +45,13 @@ export interface TemplateTraits {
   readonly source: string;
   readonly contentFormat: ContentFormat;
   readonly toolSupport: ToolSupport;
+  /** Null only if no conversation has turns that `hasRareTurns` finds. */
+  readonly turnSupport: TurnSupport | null;
   /** The texts of control tokens in messages, tools and variables become those tokens. */
   readonly allowsControlTokens: boolean;
 }
 
 const NO_TOKENS = new SpecialTokens([]);
-
-// A template that names this role, in quotes, has its own idea of it.
-const NAMES_DEVELOPER = /(['"])developer\1/;
 
 /** Arguments of calls of a conversation, in characters, beyond which the writing of further ones is not kept: so many take 0.2 s. */
 const MAX_WRITTEN_ARGUMENTS = 262_144;
@@ -71,8 +71,6 @@ export class PromptInput {
   readonly #writesHermes: boolean;
   readonly #shield: ControlShield;
   readonly #variables: Readonly<Record<string, unknown>>;
-  /** Messages whose calls keep their writing: as many as a conversation may have, from its beginning on, which is rendered as by itself then. */
-  readonly #written: ReadonlySet<TemplateMessage>;
   readonly #prepared = new WeakMap<TemplateMessage, PreparedMessage>();
 
   /**
@@ -93,10 +91,10 @@ export class PromptInput {
     this.#messages = messages;
     this.#options = { ...options, tools };
     this.#writesHermes = needsHermes(traits, messages, tools);
-    this.#written = new Set(writtenMessages(messages));
     // Prepared first: parsing a JSON escape can bring a control token's text to light.
     const adapted = this.#adapted(messages);
-    const plain = adapted.map((message) => this.#prepare(message));
+    const numWritten = numWrittenMessages(adapted);
+    const plain = adapted.map((message, index) => this.#prepare(message, index < numWritten));
     const values = [plain, tools, variables];
     checkNestingDepth(values);
     this.#shield = new ControlShield(traits.allowsControlTokens ? NO_TOKENS : traits.tokenizer.control, values);
@@ -146,28 +144,27 @@ export class PromptInput {
   }
 
   #variablesOf(prepared: readonly PreparedMessage[], addGenerationPrompt: boolean): Record<string, unknown> {
-    const { source, contentFormat } = this.#traits;
-    return {
-      ...this.#variables,
-      messages: NAMES_DEVELOPER.test(source) ? prepared : mergeDeveloperMessages(prepared, contentFormat),
-      add_generation_prompt: addGenerationPrompt,
-    };
+    return { ...this.#variables, messages: prepared, add_generation_prompt: addGenerationPrompt };
   }
 
   #preparedOf(messages: readonly TemplateMessage[]): PreparedMessage[] {
-    return this.#adapted(messages).map((message) => this.#protected(message));
+    const adapted = this.#adapted(messages);
+    const numWritten = numWrittenMessages(adapted);
+    return adapted.map((message, index) => this.#protected(message, index < numWritten));
   }
 
   #adapted(messages: readonly TemplateMessage[]): readonly TemplateMessage[] {
-    return this.#writesHermes ? withHermesTools(messages, this.#options.tools ?? []) : messages;
+    const ordered = withResultsAfterCalls(messages);
+    const known = this.#writesHermes ? withHermesTools(ordered, this.#options.tools ?? []) : ordered;
+    return arrangeTurns(known, this.#traits);
   }
 
-  #protected(message: TemplateMessage): PreparedMessage {
-    return this.#prepared.get(message) ?? this.#protect(message, this.#prepare(message));
+  #protected(message: TemplateMessage, keepsWriting: boolean): PreparedMessage {
+    return this.#prepared.get(message) ?? this.#protect(message, this.#prepare(message, keepsWriting));
   }
 
-  #prepare(message: TemplateMessage): PreparedMessage {
-    return prepareMessage(message, this.#traits.contentFormat, { keepsWriting: this.#written.has(message) });
+  #prepare(message: TemplateMessage, keepsWriting: boolean): PreparedMessage {
+    return prepareMessage(message, this.#traits.contentFormat, { keepsWriting });
   }
 
   #protect(message: TemplateMessage, plain: PreparedMessage): PreparedMessage {
@@ -202,10 +199,11 @@ export class PromptInput {
   }
 }
 
-function writtenMessages(messages: readonly TemplateMessage[]): readonly TemplateMessage[] {
+/** Messages whose calls keep their writing: as many as a conversation may have, from its start on, which is rendered as by itself then. */
+function numWrittenMessages(messages: readonly TemplateMessage[]): number {
   let length = 0;
   const end = messages.findIndex((message) => (length += argumentsLength(message)) > MAX_WRITTEN_ARGUMENTS);
-  return end < 0 ? messages : messages.slice(0, end);
+  return end < 0 ? messages.length : end;
 }
 
 /**

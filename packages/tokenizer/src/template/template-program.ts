@@ -3,6 +3,7 @@ import { holdsPythonValues } from '../contract/python-values.ts';
 import type { ContentFormat } from '../contract/template-message.ts';
 import { TokenizerError } from '../contract/tokenizer-error.ts';
 import { probeToolSupport, type ToolSupport } from '../tools/tool-support.ts';
+import { probeTurnSupport, type TurnSupport } from '../turns/turn-support.ts';
 import { probeContentFormat } from './content-format.ts';
 import { JinjaTemplate } from './jinja-template.ts';
 import { TemplateExhausted } from '../contract/template-exhausted.ts';
@@ -29,6 +30,7 @@ export class TemplateProgram {
   readonly #maxSteps: number;
   #contentFormat: ContentFormat | null = null;
   #toolSupport: ToolSupport | null = null;
+  #turnSupport: TurnSupport | null = null;
 
   /** @throws {TokenizerError} `tokenizer.template_failed` when the source is no valid template, or too long */
   constructor(source: string, options: TemplateProgramOptions = {}) {
@@ -48,6 +50,12 @@ export class TemplateProgram {
   get toolSupport(): ToolSupport {
     this.#toolSupport ??= probeToolSupport(this.source, this.contentFormat, (variables) => this.run(variables));
     return this.#toolSupport;
+  }
+
+  /** The template's treatment of rare turns, found by rendering at first use: some 60 short conversations. */
+  get turnSupport(): TurnSupport {
+    this.#turnSupport ??= probeTurnSupport(this.source, this.contentFormat, (variables) => this.run(variables));
+    return this.#turnSupport;
   }
 
   /**

@@ -1,0 +1,237 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+
+import {
+  ChatTemplate,
+  renderHistory,
+  renderInSandbox,
+  renderSupervised,
+  Tokenizer,
+  type HistoryItem,
+  type TemplateMessage,
+} from '../index.ts';
+import { ByteVocabulary } from '../testing/byte-vocabulary.ts';
+import { CHATML, LLAMA3, MISTRAL, PARTS, QWEN, THINKING, TOOLLESS } from '../testing/test-templates.ts';
+
+/** Each message as its role and text; `rule` refuses, drops or moves some. */
+const showing = (rule: string, isDropped = 'false') =>
+  `{%- for m in messages -%}{%- set previous = messages[loop.index0 - 1].role if loop.index0 > 0 else '' -%}${rule}` +
+  `{%- if not (${isDropped}) -%}[{{ m.role }} {{ m.content }}{% for c in m.tool_calls or [] %} call {{ c.function.name }}{% endfor %}]{%- endif -%}{%- endfor -%}` +
+  '{%- if tools -%}{%- endif -%}';
+const SYSTEM_FIRST =
+  "{%- if m.role == 'system' and loop.index0 > 0 -%}{{ raise_exception('system first') }}{%- endif -%}";
+const TEMPLATES = {
+  keeps: showing(''),
+  refuses: showing(SYSTEM_FIRST),
+  drops: showing('', "m.role == 'system' and loop.index0 > 0"),
+  moves: `{%- for m in messages if m.role == 'system' -%}[system {{ m.content }}]{%- endfor -%}${showing('', "m.role == 'system'")}`,
+  repeats: `{%- for m in messages if m.role == 'system' -%}[system {{ m.content }}]{%- endfor -%}${showing('')}`,
+  // Keeps a system message in its place, and tells of it at the start.
+  counts: `{{ messages | selectattr('role', 'equalto', 'system') | list | length }}${showing('')}`,
+  alternates: showing(
+    `${SYSTEM_FIRST}{%- if m.role == previous and m.role in ['user', 'assistant'] -%}{{ raise_exception('take turns') }}{%- endif -%}`,
+  ),
+  skips: showing('', "m.role == previous and m.role in ['user', 'assistant']"),
+  developers: showing("{%- if m.role == 'developer' -%}!{%- endif -%}"),
+  'first developer': showing('', "m.role in ['system', 'developer'] and loop.index0 > 0"),
+};
+
+const tokenizer = new Tokenizer(new ByteVocabulary());
+const templateOf = (source: string) => new ChatTemplate(tokenizer, source);
+const textOf = (source: string, messages: readonly TemplateMessage[]) =>
+  templateOf(source).render(messages, { addGenerationPrompt: false }).text;
+
+const system = (content: string) => ({ role: 'system', content });
+const developer = (content: string) => ({ role: 'developer', content });
+const user = (content: string) => ({ role: 'user', content });
+const said = (content: string) => ({ role: 'assistant', content });
+const calls = (...names: string[]) => ({
+  role: 'assistant',
+  content: '',
+  tool_calls: names.map((name) => ({ id: name, type: 'function', function: { name, arguments: '{}' } })),
+});
+const result = (content: string) => ({ role: 'tool', content, tool_call_id: content });
+
+const FOLDED = ['refuses', 'drops', 'moves', 'repeats', 'counts', 'alternates', 'first developer'] as const;
+
+describe('an instruction after a turn', () => {
+  test.each(['system', 'developer'])('of the role %s stays where the template keeps it', (role) => {
+    const note = { role, content: 'n' };
+    expect(textOf(TEMPLATES.keeps, [user('a'), note])).toBe('[user a][system n]');
+    expect(textOf(TEMPLATES.keeps, [system('s'), user('a'), said('b'), note, user('c')])).toBe(
+      '[system s][user a][assistant b][system n][user c]',
+    );
+    expect(textOf(TEMPLATES.keeps, [user('a'), calls('f'), result('f'), note])).toBe(
+      '[user a][assistant  call f][tool f][system n]',
+    );
+  });
+
+  test('stays a developer’s for a template that keeps those', () => {
+    expect(textOf(TEMPLATES.developers, [user('a'), developer('n')])).toBe('[user a]![developer n]');
+  });
+
+  test.each(FOLDED)('goes into the turn next to it: the template %s', (name) => {
+    const text = (...messages: TemplateMessage[]) => textOf(TEMPLATES[name], messages).replace(/^\d/, '');
+    for (const note of [system('n'), developer('n')]) {
+      expect(text(user('a'), note)).toBe('[user a\n\nn]');
+      expect(text(user('a'), said('b'), note)).toBe('[user a][assistant b][user n]');
+      expect(text(user('a'), said('b'), note, user('c'))).toBe('[user a][assistant b][user n\n\nc]');
+      expect(text(user('a'), calls('f'), result('f'), note)).toBe('[user a][assistant  call f][tool f\n\nn]');
+      expect(text(user('a'), note, said('b'), user('c'), note)).toBe('[user a\n\nn][assistant b][user c\n\nn]');
+    }
+  });
+
+  test.each(Object.keys(TEMPLATES) as (keyof typeof TEMPLATES)[])(
+    'comes after all results of the calls in front of it: the template %s',
+    (name) => {
+      const [before, after] = [system('note1'), developer('note2')];
+      const text = textOf(TEMPLATES[name], [
+        user('a'),
+        calls('f', 'g'),
+        before,
+        result('f'),
+        after,
+        result('g'),
+        said('z'),
+      ]);
+      expect(text).toMatch(/\[assistant {2}call f call g\]\[tool f\]\[tool g/);
+      expect(text.indexOf('note1')).toBeGreaterThan(text.indexOf('tool g'));
+      expect(text.indexOf('note2')).toBeGreaterThan(text.indexOf('note1'));
+      expect(text.indexOf('assistant z')).toBeGreaterThan(text.indexOf('note2'));
+    },
+  );
+
+  test('between two calls of which the results come later goes after the results', () => {
+    const messages = [user('a'), calls('f'), system('n'), calls('g'), result('f'), result('g')];
+    expect(textOf(TEMPLATES.keeps, messages)).toBe(
+      '[user a][assistant  call f][assistant  call g][tool f][tool g][system n]',
+    );
+    expect(textOf(TEMPLATES.alternates, messages)).toBe('[user a][assistant  call f call g][tool f][tool g\n\nn]');
+  });
+});
+
+describe('instructions at the start', () => {
+  test('become one where the template writes only the first', () => {
+    expect(textOf(TEMPLATES.refuses, [system('a'), system('b'), user('c')])).toBe('[system a\n\nb][user c]');
+    expect(textOf(TEMPLATES.drops, [system('a'), developer('b'), user('c')])).toBe('[system a\n\nb][user c]');
+    expect(textOf(TEMPLATES['first developer'], [system('a'), developer('b'), user('c')])).toBe(
+      '[system a\n\nb][user c]',
+    );
+    expect(textOf(TEMPLATES.keeps, [system('a'), system('b'), user('c')])).toBe('[system a][system b][user c]');
+  });
+
+  test('are the same whatever comes after the first turn', () => {
+    for (const source of Object.values(TEMPLATES)) {
+      const first = [developer('s'), user('a')];
+      const [before, after] = [textOf(source, first), textOf(source, [...first, said('b'), developer('d'), user('c')])];
+      expect(after.slice(0, before.length)).toBe(before);
+    }
+  });
+});
+
+describe('two turns in a row', () => {
+  test.each(['alternates', 'skips'] as const)('become one: the template %s', (name) => {
+    const text = (...messages: TemplateMessage[]) => textOf(TEMPLATES[name], messages);
+    expect(text(user('a'), user('b'), user(''), said('c'), said('d'))).toBe('[user a\n\nb][assistant c\n\nd]');
+    expect(text(user('a'), said('b'), calls('f'), result('f'))).toBe('[user a][assistant b call f][tool f]');
+  });
+
+  test('stay two where the template writes both', () => {
+    expect(textOf(TEMPLATES.keeps, [user('a'), user('b'), said('c'), said('d')])).toBe(
+      '[user a][user b][assistant c][assistant d]',
+    );
+  });
+
+  test('are joined with their parts, thoughts and calls', () => {
+    const messages = [
+      user('a'),
+      { role: 'assistant', content: [{ type: 'text', text: 'b' }], reasoning: 'r' },
+      { role: 'assistant', content: null, reasoning_content: 's', tool_calls: calls('f').tool_calls },
+    ];
+    const source = TEMPLATES.alternates.replace('{{ m.content }}', '{{ m.reasoning }}|{{ m.content }}');
+    expect(textOf(source, messages)).toBe('[user |a][assistant r\n\ns|b call f]');
+  });
+
+  test('the end of joined turns can be continued', () => {
+    const { text } = templateOf(TEMPLATES.alternates).render([user('a'), said('b'), said('c')], {
+      continueFinalMessage: true,
+    });
+    expect(text).toBe('[user a][assistant b\n\nc');
+  });
+});
+
+test.each(Object.entries({ ...TEMPLATES, CHATML, LLAMA3, MISTRAL, PARTS, QWEN, THINKING, TOOLLESS }))(
+  'a conversation that goes on starts as it did: %s',
+  (_name, source) => {
+    const template = templateOf(source);
+    const turn = fc.constantFrom(...[system, developer, user].map((make) => make), said);
+    fc.assert(
+      fc.property(fc.array(turn, { minLength: 1, maxLength: 6 }), (makers) => {
+        const messages = [user('first'), ...makers.map((make, index) => make(`text${index}`))];
+        let before = '';
+        messages.forEach((message, index) => {
+          // Prompts are sampled from after all but the assistant's turns.
+          const isSampled = messages[index + 1]?.role === 'assistant' || index === messages.length - 1;
+          if (message.role === 'assistant' || !isSampled) return;
+          let text: string;
+          try {
+            text = template.render(messages.slice(0, index + 1), { addGenerationPrompt: false }).text;
+          } catch {
+            return; // MISTRAL wants other first turns
+          }
+          // What closes the last turn may come later.
+          const lastText = /text\d|first/g;
+          const end = [...before.matchAll(lastText)].at(-1);
+          const kept = end === undefined ? '' : before.slice(0, end.index + end[0].length);
+          if (!source.includes('</think>')) expect(text.slice(0, kept.length)).toBe(kept);
+          for (const [each] of messages.slice(0, index + 1).entries())
+            expect(text).toContain(each === 0 ? 'first' : `text${each - 1}`);
+          before = text;
+        });
+      }),
+      { numRuns: 40 },
+    );
+  },
+);
+
+test('a template of a request is given the same turns', async () => {
+  const messages = [developer('s'), system('t'), user('a'), said('b'), said('c'), developer('n'), user('d')];
+  for (const source of Object.values(TEMPLATES)) {
+    const { text } = templateOf(source).render(messages);
+    expect((await renderInSandbox({ tokenizer, source, messages })).text).toBe(text);
+  }
+});
+
+describe('training', () => {
+  const sampled = (text: string): HistoryItem => {
+    const tokenIds = tokenizer.encode(text);
+    const logprobs = Float32Array.from(tokenIds, () => -1);
+    return { kind: 'choice', message: { role: 'assistant', content: text }, tokenIds, logprobs };
+  };
+  const turn = (message: TemplateMessage): HistoryItem => ({ kind: 'message', message });
+  const CLOSED = (rule: string) =>
+    `{%- for m in messages -%}${rule}<{{ m.role }}>{{ m.content }}{%- endfor -%}{%- if add_generation_prompt -%}<assistant>{%- endif -%}`;
+
+  test.each([
+    ['keeps', CLOSED(''), '<user>c<system>n'],
+    ['refuses', CLOSED(SYSTEM_FIRST), '<user>c\n\nn'],
+  ])(
+    'has one history with a note, after the prompts that were sampled from: the template %s',
+    (_name, source, tail) => {
+      const template = templateOf(source);
+      for (const note of [system('n'), developer('n')]) {
+        const messages = [user('a'), said('b'), user('c'), note];
+        const prompt = template.render(messages);
+        const items = [turn(user('a')), sampled('b'), turn(user('c')), turn(note), sampled('d')];
+        const [sequence, ...others] = renderHistory(template, items);
+        expect(others).toEqual([]);
+        expect(tokenizer.decode(sequence?.tokenIds ?? [])).toBe(`<user>a<assistant>b${tail}<assistant>d`);
+        expect([...(sequence?.tokenIds ?? [])].slice(0, prompt.tokenIds.length)).toEqual([...prompt.tokenIds]);
+        const written = renderSupervised(template, [...messages, said('d')], { assistantTurns: 'last' });
+        expect(written.map(({ tokenIds }) => tokenizer.decode(tokenIds))).toEqual([
+          `<user>a<assistant>b${tail}<assistant>d`,
+        ]);
+      }
+    },
+  );
+});

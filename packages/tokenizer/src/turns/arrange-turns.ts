@@ -1,0 +1,147 @@
+import { contentText, type TemplateMessage } from '../contract/template-message.ts';
+import type { InstructionRole, TurnSupport } from './turn-support.ts';
+
+/** Between texts of messages that become one. */
+const BLANK_LINE = '\n\n';
+
+/**
+ * A conversation in turns that the template writes. Each rule depends only on messages up to the one that it concerns, so the prompt of a conversation that goes
+ * on starts as the one before it.
+ *
+ * - Instructions at the start become one message if the template does not write several. A developer's becomes `system` if it knows no developer.
+ * - Instructions after a turn stay where the template keeps them, a developer's as `system` if it keeps only those. Else their text goes to the end of the user's
+ *   turn or of the result of a tool in front of them; after a turn of the assistant it starts the user's next turn.
+ * - Two turns of the user, or of the assistant, in a row become one where the template does not write both.
+ *
+ * @param traits read only if the conversation has such turns
+ * @returns the messages themselves if nothing changes
+ * @throws {TokenizerError} `tokenizer.unsupported_content`
+ */
+export function arrangeTurns(
+  messages: readonly TemplateMessage[],
+  traits: { readonly turnSupport: TurnSupport | null },
+): readonly TemplateMessage[] {
+  if (!hasRareTurns(messages)) return messages;
+  const { turnSupport } = traits;
+  if (turnSupport === null)
+    throw new Error('a conversation with rare turns needs to know what the template does with them');
+  return withKeptTurns(messages, turnSupport);
+}
+
+/** True if a template may need other turns than these. */
+export function hasRareTurns(messages: readonly TemplateMessage[]): boolean {
+  return messages.some(({ role }, index) => {
+    if (role === 'developer') return true;
+    const previous = messages[index - 1]?.role;
+    if (previous === undefined) return false;
+    // Results of tools become turns of the user for templates that know no tools.
+    return role === 'system' || (role !== 'tool' && role === (previous === 'tool' ? 'user' : previous));
+  });
+}
+
+/**
+ * Instructions between a call and its results come after the results.
+ * @returns the messages themselves if there are none
+ */
+export function withResultsAfterCalls(messages: readonly TemplateMessage[]): readonly TemplateMessage[] {
+  let numOpen = 0;
+  let deferred: TemplateMessage[] = [];
+  const arranged: TemplateMessage[] = [];
+  const settle = () => {
+    arranged.push(...deferred);
+    deferred = [];
+  };
+  for (const message of messages) {
+    const numCalls = callsOf(message).length;
+    if (numOpen > 0 && isInstruction(message)) deferred.push(message);
+    else {
+      if (message.role === 'tool') numOpen = Math.max(0, numOpen - 1);
+      else if (numCalls > 0) numOpen += numCalls;
+      else {
+        numOpen = 0;
+        settle();
+      }
+      arranged.push(message);
+      if (numOpen === 0) settle();
+    }
+  }
+  settle();
+  return arranged.every((message, index) => message === messages[index]) ? messages : arranged;
+}
+
+function withKeptTurns(messages: readonly TemplateMessage[], support: TurnSupport): readonly TemplateMessage[] {
+  const later = messages.findIndex((message) => !isInstruction(message));
+  const numFirst = later < 0 ? messages.length : later;
+  const arranged = firstInstructions(messages.slice(0, numFirst), support);
+  /** The last turn is the user's, and starts with an instruction that the template does not keep. */
+  let isBegun = false;
+  for (const message of messages.slice(numFirst)) {
+    const last = arranged.at(-1);
+    const kept = isInstruction(message) ? keptInstruction(message, support) : message;
+    const { role } = kept ?? { role: 'user' };
+    const isFolded = kept === null && (last?.role === 'user' || last?.role === 'tool');
+    const isSecond = role === last?.role && isTurn(role) && !support.takesTwo[role];
+    if (last !== undefined && (isFolded || isSecond || (isBegun && role === 'user')))
+      arranged[arranged.length - 1] = joined(last, message);
+    else {
+      arranged.push(kept ?? { role, content: message.content ?? '' });
+      isBegun = kept === null;
+    }
+  }
+  return arranged;
+}
+
+function firstInstructions(messages: readonly TemplateMessage[], support: TurnSupport): TemplateMessage[] {
+  const known = messages.map((message) =>
+    message.role === 'developer' && !support.writesDeveloper ? asSystem(message) : message,
+  );
+  const [first, ...others] = known;
+  const hasForeign = known.some((message, index) => message !== messages[index]);
+  const isSeveral = others.every(({ role }) => isInstructionRole(role) && support.writesSeveral[role]);
+  return first === undefined || (!hasForeign && isSeveral) ? known : [others.reduce(joined, first)];
+}
+
+/** Null if the template keeps no such instruction after a turn. */
+function keptInstruction(message: TemplateMessage, { keepsLater }: TurnSupport): TemplateMessage | null {
+  if (message.role === 'developer' && keepsLater.developer) return message;
+  if (!keepsLater.system) return null;
+  return message.role === 'system' ? message : asSystem(message);
+}
+
+function asSystem({ content }: TemplateMessage): TemplateMessage {
+  return { role: 'system', content: content ?? '' };
+}
+
+/** One message of the role of the first with what both have. */
+function joined(first: TemplateMessage, second: TemplateMessage): TemplateMessage {
+  const texts = [first, second].map(({ content }) => contentText(content)).filter((text) => text !== '');
+  const thoughts = [first, second].map(reasoningOf).filter((text) => text !== '');
+  const calls = [first, second].flatMap(callsOf);
+  return {
+    ...first,
+    content: texts.join(BLANK_LINE),
+    ...(thoughts.length === 0 ? {} : { reasoning: thoughts.join(BLANK_LINE) }),
+    ...(calls.length === 0 ? {} : { tool_calls: calls }),
+  };
+}
+
+function callsOf({ role, tool_calls: calls }: TemplateMessage): readonly unknown[] {
+  return role === 'assistant' && Array.isArray(calls) ? (calls as unknown[]) : [];
+}
+
+function reasoningOf({ role, reasoning, reasoning_content: other }: TemplateMessage): string {
+  const text = reasoning ?? other;
+  return role === 'assistant' && typeof text === 'string' ? text : '';
+}
+
+function isInstruction({ role }: TemplateMessage): boolean {
+  return isInstructionRole(role);
+}
+
+function isInstructionRole(role: string): role is InstructionRole {
+  return role === 'system' || role === 'developer';
+}
+
+function isTurn(role: string): role is 'user' | 'assistant' {
+  return role === 'user' || role === 'assistant';
+}

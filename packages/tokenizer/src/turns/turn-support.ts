@@ -1,0 +1,128 @@
+import { isExhausted } from '../contract/template-exhausted.ts';
+import { prepareMessage, type ContentFormat, type TemplateMessage } from '../contract/template-message.ts';
+
+/** Roles of messages that instruct the model. */
+export type InstructionRole = 'system' | 'developer';
+
+/** A chat template's treatment of turns in places that chats rarely have. */
+export interface TurnSupport {
+  /** It writes a developer's message at the start as one of its own kind. */
+  readonly writesDeveloper: boolean;
+  /** It writes several instructions at the start, by the role of the later ones. */
+  readonly writesSeveral: Readonly<Record<InstructionRole, boolean>>;
+  /** It writes instructions after a turn in their place, by role. */
+  readonly keepsLater: Readonly<Record<InstructionRole, boolean>>;
+  /** It writes two turns of a role in a row. */
+  readonly takesTwo: Readonly<Record<'user' | 'assistant', boolean>>;
+}
+
+type Run = (variables: Readonly<Record<string, unknown>>) => string;
+
+/** A template that names this role, in quotes, has its own idea of it. Others print the name of any role. */
+const NAMES_DEVELOPER = /(['"])developer\1/;
+
+// Letters only, so that no escaping can change them; Mistral's templates want ids of 9 characters.
+const markOf = (index: number): string => `qzqturn${'abcdefghij'[index]}qzq`;
+const CALL = { id: 'probecall', type: 'function', function: { name: 'probe', arguments: { x: 'x' } } };
+const TOOL = {
+  type: 'function',
+  function: {
+    name: 'probe',
+    description: 'x',
+    parameters: { type: 'object', properties: { x: { type: 'string', description: 'x' } }, required: ['x'] },
+  },
+};
+
+/** Roles of a conversation; `call` is an assistant's turn with a call. The turn that is tried is `at`. */
+interface Shape {
+  readonly roles: readonly string[];
+  readonly at: number;
+}
+
+const shape = (before: string, tried: string, after = ''): Shape => {
+  const roles = before.split(' ').filter(Boolean);
+  return { roles: [...roles, tried, ...after.split(' ').filter(Boolean)], at: roles.length };
+};
+
+const laterShapes = (role: InstructionRole): Shape[] =>
+  ['', 'system '].flatMap((first) => [
+    shape(`${first}user`, role),
+    shape(`${first}user`, role, 'assistant user'),
+    shape(`${first}user assistant`, role),
+    shape(`${first}user assistant`, role, 'user'),
+    shape(`${first}user assistant user`, role),
+    shape(`${first}user call tool`, role),
+    shape(`${first}user call tool`, role, 'assistant user'),
+  ]);
+
+/**
+ * Found by rendering: a template keeps a turn if its text comes once, after the texts before it and in front of those after it, and if what was in front of it
+ * stays as it was. It must do so in every conversation that it writes without that turn: one that writes none gets the turns
+ * as they are.
+ *
+ * @throws when `run` took too many steps
+ * @param run renders variables; throws when the template refuses them
+ */
+export function probeTurnSupport(source: string, format: ContentFormat, run: Run): TurnSupport {
+  const keeps = (shapes: readonly Shape[]) => shapes.every((tried) => isKept(tried, format, run));
+  const writesDeveloper = NAMES_DEVELOPER.test(source) && keeps([shape('', 'developer', 'user')]);
+  return {
+    writesDeveloper,
+    writesSeveral: {
+      system: keeps([shape('system', 'system', 'user')]),
+      developer:
+        writesDeveloper && keeps([shape('system', 'developer', 'user'), shape('developer', 'developer', 'user')]),
+    },
+    keepsLater: {
+      system: keeps(laterShapes('system')),
+      developer: writesDeveloper && keeps(laterShapes('developer')),
+    },
+    takesTwo: {
+      user: keeps([shape('user', 'user'), shape('system user', 'user'), shape('user assistant user', 'user')]),
+      assistant: keeps([shape('user assistant', 'assistant'), shape('user assistant', 'assistant', 'user')]),
+    },
+  };
+}
+
+/** Also true if the template does not write the conversation without the turn. */
+function isKept({ roles, at }: Shape, format: ContentFormat, run: Run): boolean {
+  const all = roles.map((role, index) => ({ message: toMessage(role, markOf(index), format), role, index }));
+  const without = all.filter(({ index }) => index !== at);
+  const render = (turns: typeof all): string | null => {
+    try {
+      const tools = roles.includes('call') ? [TOOL] : null;
+      const messages = turns.map(({ message }) => message);
+      return run({ messages, tools, documents: null, add_generation_prompt: true, bos_token: '', eos_token: '' });
+    } catch (error) {
+      if (isExhausted(error)) throw error;
+      return null;
+    }
+  };
+  // Templates may leave out the text of a turn that has calls.
+  const marks = (turns: typeof all) => turns.filter(({ role }) => role !== 'call').map(({ index }) => markOf(index));
+  const plain = render(without);
+  if (plain === null || !isInOrder(plain, marks(without))) return true;
+  const text = render(all);
+  if (text === null || !isInOrder(text, marks(all))) return false;
+  const before = marks(all.slice(0, at)).at(-1);
+  if (before === undefined) return true;
+  const end = text.indexOf(before) + before.length;
+  // Turns after it may rewrite earlier ones, as a user's turn does where thoughts are left out of the turns in front of it.
+  return [plain, render(all.slice(0, at))].some((other) => other?.slice(0, end) === text.slice(0, end));
+}
+
+/** True if each comes once, one after the other. */
+function isInOrder(text: string, marks: readonly string[]): boolean {
+  const places = marks.map((mark) => text.indexOf(mark));
+  return places.every(
+    (place, index) => place > (places[index - 1] ?? -1) && text.lastIndexOf(marks[index] ?? '') === place,
+  );
+}
+
+function toMessage(role: string, content: string, format: ContentFormat): TemplateMessage {
+  const message: TemplateMessage =
+    role === 'call'
+      ? { role: 'assistant', content, tool_calls: [CALL] }
+      : { role, content, ...(role === 'tool' ? { tool_call_id: CALL.id, name: 'probe' } : {}) };
+  return prepareMessage(message, format);
+}
