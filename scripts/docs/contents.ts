@@ -85,6 +85,7 @@ export function siteContents(root: string): readonly SiteSection[] {
         reference('events'),
         reference('metrics'),
         reference('chat-completions'),
+        reference('kept-answers'),
         reference('training-api'),
         reference('read-api'),
         reference('keys-and-network'),

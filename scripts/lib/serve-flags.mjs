@@ -55,6 +55,8 @@ export const SERVE_FLAGS = {
     'scheduling-policy',
     'snapshot-steps',
     'special-tokens',
+    'store-responses',
+    'store-responses-megabytes',
     'threads',
     'token-trace-megabytes',
     'tool-parser',

@@ -73,7 +73,11 @@ describe('the unmodified openai client (Node)', () => {
   it('raises its own errors', async () => {
     const { responses, embeddings } = client();
     const ask = { model: scripted.model, input: 'x' };
-    await expect(responses.create({ ...ask, store: true })).rejects.toMatchObject({ status: 400, param: 'store' });
+    await expect(responses.create({ ...ask, previous_response_id: 'resp_none' })).rejects.toMatchObject({
+      status: 400,
+      code: 'previous_response_not_found',
+      param: 'previous_response_id',
+    });
     await expect(responses.create({ ...ask, model: 'none' })).rejects.toBeInstanceOf(OpenAI.NotFoundError);
     await expect(embeddings.create(ask)).rejects.toMatchObject({
       status: 404,

@@ -91,7 +91,7 @@ def run_openai(url, key, model, _real):
         "counted": count.input_tokens - told.usage.input_tokens,
         "usage": plain.usage.input_tokens + plain.usage.output_tokens - plain.usage.total_tokens,
         "errors": [
-            error_of(lambda: client.responses.create(model=model, input="x", store=True)),
+            error_of(lambda: client.responses.create(model=model, input="x", previous_response_id="resp_none")),
             error_of(lambda: client.responses.create(model="none", input="x")),
             error_of(lambda: client.responses.retrieve("resp_1")),
             error_of(lambda: client.with_options(api_key="none").responses.create(model=model, input="x")),

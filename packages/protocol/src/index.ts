@@ -156,6 +156,14 @@ export {
   type MessageUsage,
 } from './inference/messages.ts';
 export {
+  type DeletedResponse,
+  DeletedResponseSchema,
+  type InputItemPage,
+  InputItemPageSchema,
+  type InputItemQuery,
+  InputItemQuerySchema,
+} from './inference/kept-responses.ts';
+export {
   type CountInputTokensRequest,
   CountInputTokensRequestSchema,
   type InputTokens,

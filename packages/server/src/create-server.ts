@@ -43,6 +43,7 @@ import { homeRoutes } from './routes/service/home.ts';
 import { healthRoutes } from './routes/service/health.ts';
 import { keyRoutes } from './routes/service/keys.ts';
 import { tokenGenerationRoutes } from './routes/inference/inference-generate.ts';
+import { keptResponseRoutes } from './routes/inference/kept-responses.ts';
 import { loraAdapterRoutes } from './routes/models/lora-adapters.ts';
 import { messageRoutes } from './routes/inference/messages.ts';
 import { metricsRoutes } from './routes/service/metrics.ts';
@@ -92,6 +93,7 @@ export function createServer(parts: ServerParts): FastifyInstance {
     maxLogprobs: DEFAULT_MAX_LOGPROBS,
     logprobsMode: 'raw',
     keepsChoiceRecords: true,
+    keepsAnswers: true,
     loraAlpha: null,
     trainingDataDirectory: null,
     tracking: null,
@@ -184,6 +186,7 @@ export function createServer(parts: ServerParts): FastifyInstance {
   completionRoutes(app, routeParts);
   messageRoutes(app, routeParts);
   responseRoutes(app, routeParts);
+  keptResponseRoutes(app, routeParts);
   tokenGenerationRoutes(app, routeParts);
   loraAdapterRoutes(app, routeParts);
   tokenizeRoutes(app, routeParts);

@@ -156,6 +156,7 @@ export async function startService(
       logprobsMode: logprobsModeOf(config.logprobsMode),
       hasReasoningContent: config.reasoningContent === 'on',
       keepsChoiceRecords: config.choiceRecords === 'on',
+      keepsAnswers: config.storeResponsesMs !== null,
       loraAlpha: config.trainer === null ? null : TINKER_PROFILES[config.trainer.profile].alpha,
       trainingDataDirectory: config.trainingDataDirectory,
       operatorEntity: config.entity,

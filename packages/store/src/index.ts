@@ -45,6 +45,16 @@ export {
   NO_LIMITS,
 } from './contract/key-limits.ts';
 export { fullBudget, judge, refilled } from './lifecycles/key-budget.ts';
+export {
+  type EndedAnswerStatus,
+  type KeepResult,
+  type KeptAnswer,
+  type KeptAnswerLimits,
+  type KeptAnswers,
+  type KeptAnswerStatus,
+  type KeptScope,
+  type NewKeptAnswer,
+} from './contract/kept-answer.ts';
 export type { Member, MemberFacts, MemberModel, MemberRole, NewMember } from './contract/member.ts';
 export type { OrderedPageQuery, Page, PageQuery } from './contract/page.ts';
 export type {

@@ -10,6 +10,7 @@ import type {
 } from './contract/checkpoint-retention.ts';
 import { StoreError } from './contract/errors.ts';
 import type { ChoiceRecord, ChoiceRecordLimits, NewChoiceRecord } from './contract/choice-record.ts';
+import type { KeptAnswerLimits, KeptAnswers } from './contract/kept-answer.ts';
 import type { KeyAnswer, KeyLimits, KeySpending } from './contract/key-limits.ts';
 import type { Member, MemberFacts, MemberRole, NewMember } from './contract/member.ts';
 import type { OrderedPageQuery, Page, PageQuery } from './contract/page.ts';
@@ -105,6 +106,7 @@ import {
   removeAdapters,
 } from './lifecycles/transfer-lifecycle.ts';
 import { ChoiceRecordBuffer } from './buffers/choice-record-buffer.ts';
+import { KeptAnswerStore } from './buffers/kept-answer-store.ts';
 import { RequestsInProgress } from './buffers/requests-in-progress.ts';
 import type { Sql, TransactionOptions } from './contract/sql.ts';
 import {
@@ -167,6 +169,8 @@ export interface SqlStoreOptions {
   onCall?: (call: DatabaseCall) => void;
   /** How long records of sampled choices are kept, and how many bytes of them. */
   choiceRecords?: Partial<ChoiceRecordLimits>;
+  /** How long answers are kept for clients, and how many bytes of them. */
+  keptAnswers?: Partial<KeptAnswerLimits>;
 }
 
 /** `Store` over an SQL database, which several processes may have open. Each call that writes is one short transaction. */
@@ -183,11 +187,18 @@ export class SqlStore implements Store {
   readonly #knownKeys: KnownKeys;
   readonly #usage: UsageBuffer;
   readonly #choiceRecords: ChoiceRecordBuffer;
+  readonly #keptAnswers: KeptAnswerStore;
   readonly #requests: RequestsInProgress;
 
   /** @param database closed with the store */
   constructor(database: Sql, options: SqlStoreOptions = {}) {
-    const { clock = () => database.now, instanceId = randomUUID(), onCall, choiceRecords } = options;
+    const {
+      clock = () => database.now,
+      instanceId = randomUUID(),
+      onCall,
+      choiceRecords,
+      keptAnswers: limits,
+    } = options;
     const sql = onCall === undefined ? database : new MeasuredSql(database, onCall);
     this.instanceId = instanceId;
     this.#sql = sql;
@@ -199,6 +210,7 @@ export class SqlStore implements Store {
     });
     this.#usage = new UsageBuffer(sql, clock);
     this.#choiceRecords = new ChoiceRecordBuffer(sql, clock, choiceRecords);
+    this.#keptAnswers = new KeptAnswerStore(sql, { clock, owner: instanceId, limits });
     this.#requests = new RequestsInProgress(sql, clock, instanceId);
   }
 
@@ -346,6 +358,7 @@ export class SqlStore implements Store {
     await this.#choiceRecords.flush();
     const deleted = await this.#write(async (tables) => {
       await this.#choiceRecords.deleteOfModel(tables, modelId);
+      await this.#keptAnswers.deleteOfModel(tables, modelId);
       return await this.#completeWith(tables, await deleteModel(tables, modelId, this.#clock()), completes);
     });
     // It is deleted whatever becomes of this; what stays goes with `purgeExpired`.
@@ -838,6 +851,11 @@ export class SqlStore implements Store {
     return this.#choiceRecords.find(entityId, recordIds);
   }
 
+  // answers kept for clients
+  get keptAnswers(): KeptAnswers {
+    return this.#keptAnswers;
+  }
+
   // parts of a service
   async registerMember(member: NewMember, leaseMs: number): Promise<void> {
     // After a power failure it says so anew.
@@ -882,6 +900,7 @@ export class SqlStore implements Store {
       await tables.feed.purge(now - FEED_LIFETIME_MS);
       return await tables.idempotency.purge(now);
     });
+    await this.#keptAnswers.purge(now);
     let numModels = 0;
     for (let numPurged = MODELS_AT_ONCE; numPurged === MODELS_AT_ONCE; numModels += numPurged)
       numPurged = await this.#write(({ models }) => models.purge(now - DELETED_MODEL_LIFETIME_MS, MODELS_AT_ONCE));

@@ -57,6 +57,9 @@ const HELP = {
   choiceRecords: 'on = keep what is sampled from trained models for a while, for training to go by; off (on)',
   choiceRecordHours: 'how long a record of a choice is kept, hours (24)',
   choiceRecordMegabytes: 'what all records may take, MB; the oldest go first (256)',
+  storeResponses:
+    'how long answers of /v1/responses are kept for previous_response_id: 1d, 12h, 30m …; off = not at all (1d)',
+  storeResponsesMegabytes: 'limit of kept answers per entity, MB; the oldest are removed first (256)',
   trajectoryDays: 'how long the data of ended jobs and logged trajectories are kept, days; 0 = for ever (30)',
   removeOrphans: 'blobs without a row that are removed: known = those that this database has known; all; none (known)',
   orphanDays: 'age at which such a blob goes to the bin, days (7)',

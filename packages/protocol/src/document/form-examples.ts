@@ -43,7 +43,7 @@ const response = {
   text: { format: { type: 'text' } },
   reasoning: { effort: null, summary: null },
   metadata: {},
-  store: false,
+  store: true,
   background: false,
   previous_response_id: null,
   truncation: 'disabled',
@@ -53,9 +53,16 @@ const response = {
   prompt_cache_key: null,
 };
 
+const inputItem = {
+  type: 'message',
+  id: 'msg_1f0a9c8e7d6f5a4b',
+  role: 'user',
+  content: [{ type: 'input_text', text: question }],
+};
+
 export const FORM_EXAMPLES: Readonly<Record<string, OperationExample>> = {
   createResponse: {
-    body: { input: question, max_output_tokens: 16, store: false },
+    body: { input: question, max_output_tokens: 16 },
     answer: response,
     chunk: {
       type: 'response.output_text.delta',
@@ -65,6 +72,22 @@ export const FORM_EXAMPLES: Readonly<Record<string, OperationExample>> = {
       content_index: 0,
       delta: 'Yes',
       logprobs: [],
+    },
+  },
+  getResponse: { path: { response_id: response.id }, answer: response },
+  deleteResponse: {
+    path: { response_id: response.id },
+    answer: { id: response.id, object: 'response', deleted: true },
+  },
+  listInputItems: {
+    path: { response_id: response.id },
+    query: { limit: 20, order: 'asc' },
+    answer: {
+      object: 'list',
+      data: [inputItem],
+      first_id: inputItem.id,
+      last_id: inputItem.id,
+      has_more: false,
     },
   },
   countInputTokens: {

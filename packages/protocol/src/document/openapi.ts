@@ -233,7 +233,7 @@ function toFaults(
   for (const code of new Set([...operation.faults, ...ofQuery])) {
     const fault = errors.faults[code];
     if (fault === undefined) throw new Error(`${operation.id} lists the unknown code ${code}`);
-    const status = faultStatus(fault, operation.scope);
+    const status = faultStatus(fault, operation.scope, operation.pathParameters !== undefined);
     codesByStatus.set(status, (codesByStatus.get(status) ?? new Set()).add(code));
   }
   const answers: Record<string, OpenApiResponse> = {};

@@ -84,6 +84,7 @@ export const SAMPLING = [
 ];
 export const LIST = ['request.not_found', 'request.invalid', 'store.cursor_unknown'];
 
+export const RESPONSE_ID = { response_id: 'Id of a kept answer.' };
 export const MODEL_ID = { model_id: 'Id of the model, as its registration answered.' };
 export const ARTIFACT_NAME = {
   entity: "The key's own entity.",

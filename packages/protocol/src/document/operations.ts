@@ -102,6 +102,7 @@ import {
   JOB_ID,
   type Operation,
 } from './operation-parts.ts';
+import { KEPT_RESPONSE_OPERATIONS, KEPT_TURN } from './kept-response-operations.ts';
 import { READ_OPERATIONS } from './read-operations.ts';
 
 export type { Operation, OperationScope } from './operation-parts.ts';
@@ -150,14 +151,14 @@ export const OPERATIONS: readonly Operation[] = [
     tag: 'Inference',
     summary: "Reply to a conversation, in the form of OpenAI's Responses API",
     description:
-      'The same as a chat completion in another form. Nothing is kept: the whole conversation comes with each request, and `store: true` is refused. A field that is not known here, or that asks for what is not done here, is 400 by its name.',
+      'The same as a chat completion in another form. The answer is kept for a day (`--store-responses`), unless `store` is false: `previous_response_id` continues the conversation, and an `item_reference` names one item. A field that is not known here, or that asks for what is not done here, is 400 by its name.',
     isIdempotent: true,
     body: ResponsesRequestSchema,
     answer: ResponseSchema,
     chunk: ResponseEventSchema,
     isNamedStream: true,
     streamError: ResponseStreamErrorSchema,
-    faults: [...KEY, ...BODY, ...IDEMPOTENCY, ...SAMPLING],
+    faults: [...KEY, ...BODY, ...IDEMPOTENCY, ...SAMPLING, ...KEPT_TURN],
   },
   {
     id: 'countInputTokens',
@@ -169,8 +170,9 @@ export const OPERATIONS: readonly Operation[] = [
     description: PROMPT_LENGTH,
     body: CountInputTokensRequestSchema,
     answer: InputTokensSchema,
-    faults: [...KEY, ...BODY, ...RENDERING],
+    faults: [...KEY, ...BODY, ...RENDERING, ...KEPT_TURN],
   },
+  ...KEPT_RESPONSE_OPERATIONS,
   {
     id: 'generateTokens',
     method: 'post',

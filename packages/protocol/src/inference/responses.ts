@@ -6,7 +6,7 @@ import { TokenLogprobSchema } from './logprobs.ts';
 import { JsonObjectSchema, nullable, optionalNullable } from '../shape/schema.ts';
 import { samplingFieldsOf, samplingProperties } from './sampling-properties.ts';
 
-/** POST /v1/responses: a conversation in the form of OpenAI's newer API. Nothing is kept. Fields that are not named here are refused. */
+/** POST /v1/responses: a conversation in the form of OpenAI's newer API. Fields that are not named here are refused. */
 
 const chat = ChatCompletionRequestSchema.properties;
 
@@ -67,8 +67,14 @@ const promptFields = {
   model: chat.model,
   input: Type.Union([Type.String(), Type.Array(ItemSchema)], {
     description:
-      'Text of a user, or items of the types `message`, `function_call`, `function_call_output`, `custom_tool_call`, `custom_tool_call_output` and `reasoning`, oldest first.',
+      'Text of a user, or items of the types `message`, `function_call`, `function_call_output`, `custom_tool_call`, `custom_tool_call_output`, `reasoning` and `item_reference` (an item of a kept answer, by its id), oldest first.',
   }),
+  previous_response_id: optionalNullable(
+    Type.String({
+      description:
+        'A kept answer: its input and its output come before `input`. Its `instructions` do not. An unknown id is 400 `previous_response_not_found`.',
+    }),
+  ),
   instructions: optionalNullable(Type.String({ description: 'A system message in front of the input.' })),
   tools: optionalNullable(Type.Array(ResponseToolSchema, { description: 'Functions that the model may call.' })),
   tool_choice: optionalNullable(ToolChoiceSchema),
@@ -132,7 +138,12 @@ export const ResponsesRequestSchema = Type.Object(
         { description: '`include_obfuscation: false` is what is done.' },
       ),
     ),
-    store: optionalNullable(Type.Boolean({ description: 'False, which is the default here: nothing is kept.' })),
+    store: optionalNullable(
+      Type.Boolean({
+        description:
+          'Keep the answer, to be named by `previous_response_id` and read again. Default true. Without effect if the service keeps no answers (`--store-responses off`).',
+      }),
+    ),
     metadata: optionalNullable(
       Type.Unsafe<Record<string, string>>({
         type: 'object',
@@ -199,7 +210,7 @@ export const RESPONSES_CHAT_FIELDS = [
 
 const StatusSchema = Type.Enum(['in_progress', 'completed', 'incomplete']);
 export type ResponseStatus = Static<typeof StatusSchema>;
-const ItemId = Type.String({ description: 'Unique; nothing is found under it later.' });
+const ItemId = Type.String({ description: 'Unique. A kept item is found by it (`item_reference`).' });
 
 const OutputTextSchema = Type.Object(
   {
@@ -303,9 +314,9 @@ export const ResponseSchema = Type.Object(
     text: Type.Object({ format: TextFormatSchema }),
     reasoning: Type.Object({ effort: nullable(EffortSchema), summary: nullable(SummarySchema) }),
     metadata: Type.Unsafe<Record<string, string>>({ type: 'object', additionalProperties: { type: 'string' } }),
-    store: Type.Literal(false),
+    store: Type.Boolean({ description: 'Whether the answer was kept.' }),
     background: Type.Literal(false),
-    previous_response_id: Type.Null(),
+    previous_response_id: nullable(Type.String()),
     truncation: Type.Enum(['auto', 'disabled']),
     service_tier: Type.Literal('default'),
     user: nullable(Type.String()),

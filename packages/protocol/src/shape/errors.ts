@@ -67,13 +67,20 @@ export interface HttpFault {
   status: number;
   /** The status on routes of the scope `inference` where it is another: there clients expect what OpenAI and vLLM answer. */
   inferenceStatus?: number;
+  /** The status if the fault names a part of the path. */
+  pathStatus?: number;
   type: ErrorType;
   /** Whether the same request can succeed later without a change. Sent as `x-should-retry`. */
   retryable: boolean;
 }
 
-/** The status of a fault on a route of the scope; of one that no route has found, without a scope. */
-export function faultStatus(fault: HttpFault, scope: string | undefined): number {
+/**
+ * The status of a fault on a route of the scope; of one that no route has found, without a scope.
+ *
+ * @param isInPath whether it names a part of the path
+ */
+export function faultStatus(fault: HttpFault, scope: string | undefined, isInPath = false): number {
+  if (isInPath && fault.pathStatus !== undefined) return fault.pathStatus;
   return scope === 'inference' ? (fault.inferenceStatus ?? fault.status) : fault.status;
 }
 
@@ -85,6 +92,8 @@ export const REQUEST_FAULTS = {
   'request.unsupported': { status: 400, type: 'invalid_request_error', retryable: false },
   'request.ambiguous_model': { status: 400, type: 'invalid_request_error', retryable: false },
   'request.unknown_model': { status: 404, type: 'not_found_error', retryable: false },
+  // OpenAI's name: agents send the whole conversation again when they read it.
+  previous_response_not_found: { status: 400, pathStatus: 404, type: 'invalid_request_error', retryable: false },
   'request.not_found': { status: 404, type: 'not_found_error', retryable: false },
   'request.method_not_allowed': { status: 405, type: 'invalid_request_error', retryable: false },
   'request.unauthenticated': { status: 401, type: 'authentication_error', retryable: false },

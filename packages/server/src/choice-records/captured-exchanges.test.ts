@@ -239,6 +239,30 @@ describe.each([
       }
     });
 
+    test('that continue a kept answer, or refer to its items, are trained by their records too', async () => {
+      const first = await asked<Response>('/v1/responses', { input: 'hello', max_output_tokens: 3 });
+      const requests = [
+        { previous_response_id: first.id, input: 'And?' },
+        { input: [{ role: 'user', content: 'hello' }, { id: first.output[0]?.id }, { role: 'user', content: 'And?' }] },
+      ];
+      for (const request of requests) {
+        const second = await asked<Response>('/v1/responses', { ...request, max_output_tokens: 3 });
+        const [one, two] = await historiesOf({
+          responses: [
+            { request: { input: 'hello' }, response: first },
+            { request, response: second },
+          ],
+        });
+        for (const [index, history] of [one, two].entries())
+          expect(history!.items.at(-1)).toMatchObject({
+            kind: 'choice',
+            recordId: [first, second][index]!.record_id,
+            tokenIds: { length: 3 },
+            promptTokenIds: { length: 3 },
+          });
+      }
+    });
+
     test('find their record by the id of the answer, where a client dropped that of the record', async () => {
       const response = {
         request: { input: 'hello' },

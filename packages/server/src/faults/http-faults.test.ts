@@ -153,11 +153,19 @@ test('what can be retried is no refusal of the request itself', () => {
 
 test('docs/reference/errors.md has every code, with its status, its type and whether to retry, and no other', () => {
   const page = readFileSync(new URL('../../../../docs/reference/errors.md', import.meta.url), 'utf8');
-  const rows = [...page.matchAll(/^\| `([^`]+)` \| (\d+(?:, inference \d+)?) \| (\w+) \| (yes|no) \| (.+) \|$/gm)];
+  const rows = [
+    ...page.matchAll(/^\| `([^`]+)` \| (\d+(?:, (?:inference|path) \d+)?) \| (\w+) \| (yes|no) \| (.+) \|$/gm),
+  ];
   const documented = rows.map(([, code, status, type, retry]) => [code, status, type, retry === 'yes']);
   const real = Object.entries(HTTP_FAULTS).map(([code, fault]) => {
     const { status, type, retryable } = fault;
-    const statuses = 'inferenceStatus' in fault ? `${status}, inference ${fault.inferenceStatus}` : String(status);
+    const elsewhere =
+      'inferenceStatus' in fault
+        ? `, inference ${fault.inferenceStatus}`
+        : 'pathStatus' in fault
+          ? `, path ${fault.pathStatus}`
+          : '';
+    const statuses = `${status}${elsewhere}`;
     return [code, statuses, type, retryable];
   });
   expect(documented).toEqual(real);

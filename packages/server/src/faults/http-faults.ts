@@ -188,14 +188,15 @@ export function toErrorAnswer(
   const { code, message } = clientFailure(thrown);
   const fault: HttpFault = HTTP_FAULTS[code];
   const isInternal = fault.status === 500 || fault.status === 507 || code === 'store.unavailable';
-  const told: ErrorObject = { message, type: fault.type, param: paramOf(thrown), code };
+  const param = paramOf(thrown);
+  const told: ErrorObject = { message, type: fault.type, param, code };
   const headers = {
     'x-should-retry': String(fault.retryable),
     // Clients that go by it wait so long; what knows better says so itself.
     ...(fault.status === 429 || fault.status === 503 ? { 'retry-after': '1' } : {}),
     ...(thrown instanceof RequestError ? thrown.headers : {}),
   };
-  const status = faultStatus(fault, scope);
+  const status = faultStatus(fault, scope, param !== null && partOf(param) === 'path');
   const items = thrown instanceof RequestError && thrown.items !== null ? thrown.items.map(shortenedItem) : null;
   const isOfValidation = status === 400 || status === 422;
   return {

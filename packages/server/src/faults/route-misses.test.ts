@@ -24,7 +24,6 @@ test.each([
   '/v1/realtime',
   '/v1/images/generations',
   '/v1/videos',
-  '/v1/responses/resp_1',
   '/v1/chat/completions/chatcmpl-1',
   '/v1/conversations',
   '/v1/assistants',

@@ -42,6 +42,8 @@ export interface ServerParts {
   logprobsMode?: LogprobsMode;
   /** Choices of trained models are kept under an id, for training to go by. Default true. */
   keepsChoiceRecords?: boolean;
+  /** Answers of `/v1/responses` are kept for clients. Default true. */
+  keepsAnswers?: boolean;
   /** Alpha of adapters whose registration names none; default null: twice the rank. */
   loraAlpha?: number | null;
   /** Folder whose files `file:` URLs of training data may name. Default null: none. */
@@ -112,6 +114,7 @@ export interface RouteParts extends ServerParts {
   maxLogprobs: number;
   logprobsMode: LogprobsMode;
   keepsChoiceRecords: boolean;
+  keepsAnswers: boolean;
   loraAlpha: number | null;
   trainingDataDirectory: string | null;
   tracking: RunTracking | null;

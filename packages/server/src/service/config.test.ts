@@ -26,6 +26,8 @@ describe('resolveConfig', () => {
       choiceRecords: 'on',
       choiceRecordHours: 24,
       choiceRecordMegabytes: 256,
+      storeResponsesMs: 86_400_000,
+      storeResponsesMegabytes: 256,
       trajectoryDays: 30,
       removeOrphans: 'known',
       orphanDays: 7,
@@ -44,6 +46,18 @@ describe('resolveConfig', () => {
     expect(policyOf('all')).toBeNull();
     expect(policyOf('last=3')).toEqual({ last: 3, best: false, every: null, optimizer: 2 });
     expect(() => policyOf('last=0')).toThrow(/--keep-checkpoints.*`all`.*`last=N`.*last=0/);
+  });
+
+  it('keeps answers for a time, or not at all', () => {
+    const timeOf = (storeResponses: string) => resolveConfig({ ...none, flags: { storeResponses } }).storeResponsesMs;
+    expect(['30m', '12h', '7d', 'off'].map(timeOf)).toEqual([1_800_000, 43_200_000, 604_800_000, null]);
+    for (const wrong of ['0d', '1', '1.5h', '4000d', 'on', '-1d'])
+      expect(() => timeOf(wrong)).toThrow('flag --store-responses must be off, or a time up to 3650d such as 1d');
+    const environment = { TRAINYARD_STORE_RESPONSES: 'off', TRAINYARD_STORE_RESPONSES_MEGABYTES: '5' };
+    expect(resolveConfig({ ...none, environment })).toMatchObject({
+      storeResponsesMs: null,
+      storeResponsesMegabytes: 5,
+    });
   });
 
   it('has parts of a service only where they can meet', () => {

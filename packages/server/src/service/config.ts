@@ -30,6 +30,7 @@ import {
 } from './model-settings.ts';
 import { readEngineSecret } from './engine-secret.ts';
 import { does, readRole, type Role, ROLE_FORM } from '../contract/role.ts';
+import { readLifetime } from './lifetime-setting.ts';
 import { resolveTrainer, type TrainerConfig } from './trainer-settings.ts';
 import { withServers } from './vllm-servers.ts';
 
@@ -97,6 +98,10 @@ export interface ServiceConfig {
   readonly choiceRecordHours: number;
   /** what all records of choices may take, MB; the oldest go first; default 256 */
   readonly choiceRecordMegabytes: number;
+  /** how long answers of `/v1/responses` are kept for clients, ms; null: not at all; default a day */
+  readonly storeResponsesMs: number | null;
+  /** what kept answers of one entity may take, MB; the oldest go first; default 256 */
+  readonly storeResponsesMegabytes: number;
   /** how long the data of ended jobs and logged trajectories are kept, days; 0: for ever; default 30 */
   readonly trajectoryDays: number;
   /** unnamed blobs that are removed: those that this database has known (default), all, or none */
@@ -280,6 +285,18 @@ const SETTINGS = {
   choiceRecords: { kind: 'string', environment: 'TRAINYARD_CHOICE_RECORDS', values: ['on', 'off'] },
   choiceRecordHours: { kind: 'number', environment: 'TRAINYARD_CHOICE_RECORD_HOURS', min: 0.01, max: 8760 },
   choiceRecordMegabytes: { kind: 'integer', environment: 'TRAINYARD_CHOICE_RECORD_MEGABYTES', min: 1, max: 65_536 },
+  storeResponses: {
+    kind: 'string',
+    environment: 'TRAINYARD_STORE_RESPONSES',
+    isValid: (text) => readLifetime(text) !== undefined,
+    form: 'off, or a time up to 3650d such as 1d, 12h or 30m',
+  },
+  storeResponsesMegabytes: {
+    kind: 'integer',
+    environment: 'TRAINYARD_STORE_RESPONSES_MEGABYTES',
+    min: 1,
+    max: 1_048_576,
+  },
   trajectoryDays: { kind: 'number', environment: 'TRAINYARD_TRAJECTORY_DAYS', min: 0, max: 36_500 },
   removeOrphans: { kind: 'string', environment: 'TRAINYARD_REMOVE_ORPHANS', values: ['known', 'all', 'none'] },
   orphanDays: { kind: 'number', environment: 'TRAINYARD_ORPHAN_DAYS', min: 0, max: 36_500 },
@@ -455,6 +472,8 @@ export function resolveConfig(sources: ConfigSources): ServiceConfig {
     choiceRecords: (text('choiceRecords') ?? 'on') as 'on' | 'off',
     choiceRecordHours: number('choiceRecordHours') ?? 24,
     choiceRecordMegabytes: number('choiceRecordMegabytes') ?? 256,
+    storeResponsesMs: readLifetime(text('storeResponses') ?? '1d') ?? null,
+    storeResponsesMegabytes: number('storeResponsesMegabytes') ?? 256,
     trajectoryDays: number('trajectoryDays') ?? 30,
     removeOrphans: (text('removeOrphans') ?? 'known') as ServiceConfig['removeOrphans'],
     orphanDays: number('orphanDays') ?? 7,

@@ -33,6 +33,8 @@ async function open(options: Partial<DataConfig> = {}): Promise<{ store: SqlStor
     bucket: null,
     choiceRecordHours: 24,
     choiceRecordMegabytes: 1,
+    storeResponsesMs: 86_400_000,
+    storeResponsesMegabytes: 1,
     adoptsBlobs: false,
     entity: 'local',
     models: [],

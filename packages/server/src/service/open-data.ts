@@ -30,6 +30,8 @@ export type DataConfig = Pick<
   | 'bucket'
   | 'choiceRecordHours'
   | 'choiceRecordMegabytes'
+  | 'storeResponsesMs'
+  | 'storeResponsesMegabytes'
   | 'adoptsBlobs'
   | 'entity'
   | 'models'
@@ -89,6 +91,7 @@ async function openOrSetAside(
   metrics: DataMetrics | undefined,
 ): Promise<SqlStore> {
   const { database, dataDirectory, choiceRecordHours, choiceRecordMegabytes, adoptsBlobs } = config;
+  const { storeResponsesMs, storeResponsesMegabytes } = config;
   const open = async () =>
     await openStore(database, {
       instanceId: instanceOf(dataDirectory),
@@ -97,6 +100,10 @@ async function openOrSetAside(
       choiceRecords: {
         lifetimeMs: choiceRecordHours * 3_600_000,
         maxBytes: choiceRecordMegabytes * 1_000_000,
+      },
+      keptAnswers: {
+        maxBytes: storeResponsesMegabytes * 1_000_000,
+        ...(storeResponsesMs !== null && { lifetimeMs: storeResponsesMs }),
       },
     });
   try {

@@ -109,7 +109,7 @@ export class TestServer<Inference extends InferenceBackend = ScriptedInference> 
     trainingDataDirectory: string | null = null,
     settings: Pick<
       ServerParts,
-      'keepsChoiceRecords' | 'bodyBudgets' | 'maxLogprobs' | 'logprobsMode' | 'dashboard' | 'tracing'
+      'keepsChoiceRecords' | 'keepsAnswers' | 'bodyBudgets' | 'maxLogprobs' | 'logprobsMode' | 'dashboard' | 'tracing'
     > & {
       makeTracking?: (store: SqlStore) => RunTracking;
       /** That the store goes by. Default: the machine's, or the database's. */

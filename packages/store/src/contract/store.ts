@@ -1,5 +1,6 @@
 import type { CheckpointRetention, MarkedCheckpoints } from './checkpoint-retention.ts';
 import type { ChoiceRecord, NewChoiceRecord } from './choice-record.ts';
+import type { KeptAnswers } from './kept-answer.ts';
 import type { KeyAnswer, KeyLimits, KeySpending } from './key-limits.ts';
 import type { Member, MemberFacts, MemberRole, NewMember } from './member.ts';
 import type { OrderedPageQuery, Page, PageQuery } from './page.ts';
@@ -361,6 +362,9 @@ export interface Store extends CheckpointRetention {
   /** Those of the entity that are known, by id: records stay until `purgeExpired`, or until newer ones need their room. Writes the buffer first. */
   findChoiceRecords(entityId: string, recordIds: readonly string[]): Promise<Map<string, ChoiceRecord>>;
 
+  // answers kept for clients
+  readonly keptAnswers: KeptAnswers;
+
   // parts of a service
   /**
    * Says that this process has begun to do that work, for so long as it says it again. One row for each of its roles: what a run before it left is
@@ -384,7 +388,7 @@ export interface Store extends CheckpointRetention {
    * files that were announced and not named become orphans. What an instance left that never comes back goes by its leases, and by age.
    */
   recoverAfterRestart(): Promise<{ numJobs: number; numRequests: number }>;
-  /** Removes expired idempotency records, records of choices and members, and the remains of models deleted more than a week ago. @param now default: the clock */
+  /** Removes expired idempotency records, records of choices, kept answers and members, and the remains of models deleted more than a week ago. @param now default: the clock */
   purgeExpired(now?: number): Promise<{ numModels: number; numRequests: number }>;
   /**
    * Marks the data of up to `limit` jobs that ended and logs that were recorded before that time as removed; their rows stay.

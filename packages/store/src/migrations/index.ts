@@ -28,6 +28,7 @@ import { ROLLOUT_STEPS } from './0026-rollout-steps.ts';
 import { KNOWN_BLOBS } from './0027-known-blobs.ts';
 import { CHOICES_BY_TOKENS } from './0028-choices-by-tokens.ts';
 import { KEPT_CHECKPOINTS } from './0029-kept-checkpoints.ts';
+import { KEPT_ANSWERS } from './0030-kept-answers.ts';
 
 export const MIGRATIONS: readonly Migration[] = [
   INITIAL,
@@ -59,6 +60,7 @@ export const MIGRATIONS: readonly Migration[] = [
   KNOWN_BLOBS,
   CHOICES_BY_TOKENS,
   KEPT_CHECKPOINTS,
+  KEPT_ANSWERS,
 ];
 
 /** Version of the schema that this release writes. Versions ascend; some numbers may be missing. */

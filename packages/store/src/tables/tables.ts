@@ -11,6 +11,7 @@ import { ExportTable } from './export-table.ts';
 import { FeedTable } from './runs/feed-table.ts';
 import { IdempotencyTable } from './idempotency-table.ts';
 import { JobTable } from './job-table.ts';
+import { KeptAnswerTable } from './kept-answers/kept-answer-table.ts';
 import { KeyBudgetTable } from './keys/key-budget-table.ts';
 import { KeyTable } from './keys/key-table.ts';
 import { LogTable } from './log-table.ts';
@@ -45,6 +46,7 @@ export interface Tables {
   readonly exports: ExportTable;
   readonly adapters: AdapterTable;
   readonly choiceRecords: ChoiceRecordTable;
+  readonly keptAnswers: KeptAnswerTable;
   readonly idempotency: IdempotencyTable;
   readonly signIns: SignInTable;
   readonly usage: UsageTable;
@@ -74,6 +76,7 @@ export function openTables(queries: Queries): Tables {
     exports: new ExportTable(sql),
     adapters: new AdapterTable(sql),
     choiceRecords: new ChoiceRecordTable(sql),
+    keptAnswers: new KeptAnswerTable(sql),
     idempotency: new IdempotencyTable(sql),
     signIns: new SignInTable(sql),
     usage: new UsageTable(sql),

@@ -97,6 +97,18 @@ export async function fillStore(store: Store): Promise<void> {
     tokenIds: Int32Array.of(2),
     logprobs: Float32Array.of(-1.5),
   });
+  await store.keptAnswers.keep({
+    id: 'resp_1',
+    entityId,
+    project: 'demo',
+    keyId: key.id,
+    modelId: model.id,
+    status: 'completed',
+    answer: '{"text":"\\u0000 🚂"}',
+    itemIds: ['msg_1'],
+    input: '[]',
+    leaseMs: null,
+  });
   await store.beginIdempotent({ keyId: key.id, key: 'once', requestHash: 'h' });
   await store.completeIdempotent({ keyId: key.id, key: 'once', status: 200, body: '{"text":"\\u0000"}' });
   await store.recordUsage({

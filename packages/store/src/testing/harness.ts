@@ -1,4 +1,5 @@
 import type { ChoiceRecordLimits } from '../contract/choice-record.ts';
+import type { KeptAnswerLimits } from '../contract/kept-answer.ts';
 import type { Adapter, ClaimedJob, ExportJob, Model, Scope, TrainingJob } from '../contract/records.ts';
 import type { Store } from '../contract/store.ts';
 
@@ -7,6 +8,7 @@ export interface StoreHarness {
   open(options?: {
     clock?: () => number;
     choiceRecords?: Partial<ChoiceRecordLimits>;
+    keptAnswers?: Partial<KeptAnswerLimits>;
     instanceId?: string;
   }): Promise<Store>;
   /** Closes every handle and removes the data. */

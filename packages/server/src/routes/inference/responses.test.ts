@@ -441,8 +441,7 @@ describe('refusals', () => {
     [{ input: 5 }, 'input', 'request.invalid'],
     [{ max_output_tokens: 0 }, 'max_output_tokens', 'request.invalid'],
     [{ max_output_tokens: 5000 }, 'max_output_tokens', 'request.conflict'],
-    [{ store: true }, 'store', 'request.unsupported'],
-    [{ previous_response_id: 'resp_1' }, 'previous_response_id', 'request.unsupported'],
+    [{ previous_response_id: 'resp_1' }, 'previous_response_id', 'previous_response_not_found'],
     [{ conversation: 'c' }, 'conversation', 'request.unsupported'],
     [{ background: true }, 'background', 'request.invalid'],
     [{ truncation: 'some' }, 'truncation', 'request.invalid'],
@@ -465,7 +464,7 @@ describe('refusals', () => {
       'tool_choice.tools',
       'request.conflict',
     ],
-    [{ input: [{ type: 'item_reference', id: 'x' }] }, 'input.0.type', 'request.unsupported'],
+    [{ input: [{ type: 'item_reference' }] }, 'input.0.type', 'request.unsupported'],
     [
       { input: [{ role: 'user', content: [{ type: 'input_image' }] }] },
       'input.0.content.0.type',

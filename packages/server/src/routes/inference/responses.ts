@@ -1,15 +1,17 @@
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
 import {
   type CountInputTokensRequest,
   CountInputTokensRequestSchema,
   type InputTokens,
   normalizeResponsesRequest,
+  type ResponseEvent,
   type ResponsesRequest,
   ResponsesRequestSchema,
   type ResponseStreamError,
 } from '@trainyard/protocol';
 
 import { answerOnce } from '../../answers/idempotency.ts';
+import type { ResolvedModel } from '../../contract/model-names.ts';
 import type { RouteParts } from '../server-parts.ts';
 import { abortOnDisconnect } from '../../answers/sse.ts';
 import { checkChatRequest } from '../../wire/chat/chat-request.ts';
@@ -21,8 +23,9 @@ import { admitChat, type AdmittedChat, meteredChat, openChat } from './chat-gene
 import { countPrompt } from './count-prompt.ts';
 import { refuseStreamedIdempotency, sendChunks } from './generation.ts';
 import { normalizedBody } from './normalized-body.ts';
+import { openTurn, type ResponseTurn } from './response-turn.ts';
 
-/** POST /v1/responses and /v1/responses/input_tokens: a chat in the form of OpenAI's newer API, of which nothing is kept. */
+/** POST /v1/responses and /v1/responses/input_tokens: a chat in the form of OpenAI's newer API. */
 export function responseRoutes(app: FastifyInstance, parts: RouteParts): void {
   app.post<{ Body: ResponsesRequest }>(
     '/v1/responses',
@@ -34,33 +37,34 @@ export function responseRoutes(app: FastifyInstance, parts: RouteParts): void {
     },
     async (request, reply) => {
       const signal = abortOnDisconnect(reply);
-      const body = fromResponsesRequest(request.body);
-      checkChatRequest(body);
-      const formatOf = ({ identity, format }: AdmittedChat): ResponseFormat => ({
+      const sent = request.body;
+      const formatOf = ({ identity, format }: AdmittedChat, { body, facts }: ResponseTurn): ResponseFormat => ({
         identity,
-        body: request.body,
-        toolOf: clientTools(request.body),
+        body,
+        facts,
+        toolOf: clientTools(body),
         hasLogprobs: format.hasLogprobs,
         clock: parts.clock,
       });
-      if (!body.stream) {
+      if (!sent.stream) {
         return answerOnce(parts.store, request, reply, async () => {
-          const chat = await admitChat(request, body, 'resp_', parts);
+          const { turn, chat } = await admitTurn(request, sent, parts);
           return meteredChat(request, chat, parts, async (meter) => {
             const generation = await openChat(chat, signal, meter);
-            return collectResponse(replyBlocks(generation, chat.format), formatOf(chat));
+            const answer = await collectResponse(replyBlocks(generation, chat.format), formatOf(chat, turn));
+            return await turn.keep(answer, chat.model);
           });
         });
       }
       refuseStreamedIdempotency(request);
-      const chat = await admitChat(request, body, 'resp_', parts);
+      const { turn, chat } = await admitTurn(request, sent, parts);
       await meteredChat(request, chat, parts, async (meter) => {
         // The first output is awaited before a byte is sent, so that every refusal has its own HTTP status.
         const generation = await openChat(chat, signal, meter);
         let count = 0;
         const next = () => count++;
-        const events = toResponseEvents(replyBlocks(generation, chat.format), formatOf(chat), next);
-        await sendChunks(reply, events, parts, signal, {
+        const events = toResponseEvents(replyBlocks(generation, chat.format), formatOf(chat, turn), next);
+        await sendChunks(reply, keptEvents(events, turn, chat.model), parts, signal, {
           isNamed: true,
           toErrorEvent: ({ error: { code, message, param } }): ResponseStreamError => ({
             type: 'error',
@@ -84,8 +88,32 @@ export function responseRoutes(app: FastifyInstance, parts: RouteParts): void {
     },
     async (request, reply): Promise<InputTokens> => {
       const signal = abortOnDisconnect(reply);
-      const numTokens = await countPrompt(request, toCountedResponse(request.body), parts, signal);
+      const { body } = await openTurn(request, request.body, parts);
+      const numTokens = await countPrompt(request, toCountedResponse(body), parts, signal);
       return { object: 'response.input_tokens', input_tokens: numTokens };
     },
   );
+}
+
+async function admitTurn(
+  request: FastifyRequest,
+  sent: ResponsesRequest,
+  parts: RouteParts,
+): Promise<{ turn: ResponseTurn; chat: AdmittedChat }> {
+  const turn = await openTurn(request, sent, parts);
+  const body = fromResponsesRequest(turn.body);
+  checkChatRequest(body);
+  return { turn, chat: await admitChat(request, body, 'resp_', parts) };
+}
+
+/** The last event is sent after the answer was kept, so that its reader finds it. */
+async function* keptEvents(
+  events: AsyncIterable<ResponseEvent>,
+  turn: ResponseTurn,
+  model: ResolvedModel,
+): AsyncGenerator<ResponseEvent, void> {
+  for await (const event of events) {
+    const isLast = event.type === 'response.completed' || event.type === 'response.incomplete';
+    yield isLast ? { ...event, response: await turn.keep(event.response, model) } : event;
+  }
 }

@@ -155,6 +155,8 @@ async function openParts(
     bucket: bucketOf(bucket, directory),
     choiceRecordHours: 24,
     choiceRecordMegabytes: 1,
+    storeResponsesMs: 86_400_000,
+    storeResponsesMegabytes: 1,
     adoptsBlobs: settings.adoptsBlobs ?? false,
     entity: 'local',
     models: [],

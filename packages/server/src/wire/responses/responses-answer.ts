@@ -19,6 +19,7 @@ import { toChoiceLogprobs } from '../logprobs.ts';
 import { carryReasoning } from '../carried-reasoning.ts';
 import { CARRIED_REASONING } from './responses-request.ts';
 import { type BlockEvent, collectBlocks, type ReplyBlock, type ReplyEnd } from '../reply-blocks.ts';
+import type { AnswerFacts } from './kept-items.ts';
 import { type ClientTool, toInput } from './responses-tools.ts';
 
 /** Fields of an answer besides its items. */
@@ -26,6 +27,7 @@ export interface ResponseFormat {
   identity: AnswerIdentity;
   body: ResponsesRequest;
   hasLogprobs: boolean;
+  facts: AnswerFacts;
   /** The tool that a call of that name is for. */
   toolOf: (name: string) => ClientTool;
   /** Milliseconds since the epoch. */
@@ -232,7 +234,7 @@ function entriesOf(logprobs: Logprobs, { hasLogprobs }: ResponseFormat): TokenLo
 }
 
 /** The answer before its first item, with the settings of the request as they act. */
-function opening({ identity, body }: ResponseFormat): Response {
+function opening({ identity, body, facts }: ResponseFormat): Response {
   const { reasoning = null, text = null } = body;
   return {
     id: identity.id,
@@ -260,9 +262,9 @@ function opening({ identity, body }: ResponseFormat): Response {
       summary: reasoning?.summary ?? reasoning?.generate_summary ?? null,
     },
     metadata: body.metadata ?? {},
-    store: false,
+    store: facts.isKept,
     background: false,
-    previous_response_id: null,
+    previous_response_id: facts.previousId,
     truncation: body.truncation ?? 'disabled',
     service_tier: 'default',
     user: body.user ?? null,

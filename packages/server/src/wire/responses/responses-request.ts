@@ -29,7 +29,6 @@ export const RESPONSES_NAMES = namesFrom({
 
 /** Why known fields of the form are not there. */
 const REASONS: Readonly<Record<string, string>> = {
-  previous_response_id: STATELESS,
   conversation: STATELESS,
   prompt: STATELESS,
   max_tool_calls: NO_TOOLS,
@@ -49,7 +48,6 @@ const INCLUDABLE = [LOGPROBS, CARRIED_REASONING];
  */
 export function fromResponsesRequest(body: ResponsesRequest): ChatCompletionRequest {
   refuseOtherFields(body, Object.keys(ResponsesRequestSchema.properties), null, REASONS);
-  if (body.store === true) throw unsupported('store', `${STATELESS}, with \`store: false\``);
   refuseOtherFields(body.text ?? {}, ['format', 'verbosity'], 'text');
   refuseOtherFields(body.reasoning ?? {}, ['effort', 'summary', 'generate_summary'], 'reasoning');
   if (!body.stream && !Object.values(body.stream_options ?? {}).every(asksForNothing))

@@ -16,6 +16,7 @@ import {
 import { placeOfParam, RequestError } from '../../faults/request-error.ts';
 import { compileLargeBodyCheck } from '../../faults/validation.ts';
 import { toAssistantMessage, toCountedChat } from '../messages/messages-request.ts';
+import { referenceOf } from '../responses/kept-items.ts';
 import { toChatMessages } from '../responses/responses-items.ts';
 import { fromResponsesRequest } from '../responses/responses-request.ts';
 import { templateVariables } from '../chat/chat-request.ts';
@@ -70,7 +71,7 @@ const checkMessagesPrompt = compileLargeBodyCheck(CountTokensRequestSchema);
 
 function responseHistories({ request, response }: WireOtherExchange, place: Place): CallHistory[] {
   const { messages, tools = null } = translated([...place, 'request'], () => {
-    const prompt = only(request, ['input', 'instructions', 'tools', 'tool_choice']);
+    const prompt = withoutReferences(only(request, ['input', 'instructions', 'tools', 'tool_choice']));
     checkResponsesPrompt(prompt);
     return fromResponsesRequest(prompt as ResponsesRequest);
   });
@@ -78,6 +79,13 @@ function responseHistories({ request, response }: WireOtherExchange, place: Plac
   const output = listOf(response, 'output', place) as ResponseInputItem[];
   const turns = translated([...place, 'response'], () => toChatMessages(output));
   return [replyHistory(messages, tools, joined(turns), { ...record, isCut: response?.['status'] === 'incomplete' })];
+}
+
+/** Without references to kept items: the record has the prompt, and the items are shown with their own calls. */
+function withoutReferences(prompt: { readonly input?: unknown }): object {
+  const { input } = prompt;
+  if (!Array.isArray(input)) return prompt;
+  return { ...prompt, input: input.filter((item) => !isObject(item) || referenceOf(item) === null) };
 }
 
 function messageHistories({ request, response }: WireOtherExchange, place: Place): CallHistory[] {

@@ -1,0 +1,153 @@
+import type { FastifyRequest } from 'fastify';
+import type { Response, ResponseInputItem, ResponsesRequest } from '@trainyard/protocol';
+import type { KeptScope } from '@trainyard/store';
+
+import { callerOf, projectOf } from '../../edge/auth.ts';
+import { RequestError } from '../../faults/request-error.ts';
+import { toOrderedJson } from '../../json/ordered-json.ts';
+import type { ResolvedModel } from '../../contract/model-names.ts';
+import {
+  type AnswerFacts,
+  conversationAfter,
+  inputItems,
+  outputOf,
+  referenceOf,
+  withIds,
+} from '../../wire/responses/kept-items.ts';
+import type { RouteParts } from '../server-parts.ts';
+
+/** A request of `/v1/responses` with the whole conversation that it continues. */
+export interface ResponseTurn {
+  /** The request; its input is the whole conversation. */
+  readonly body: ResponsesRequest;
+  readonly facts: AnswerFacts;
+  /** Keeps the answer where the request asks for it. @returns the answer, which says whether it was kept */
+  keep(answer: Response, model: ResolvedModel): Promise<Response>;
+}
+
+/** Owner of the answers of a request: the entity of its key, and the project that it names. */
+export function keptScopeOf(request: FastifyRequest): KeptScope {
+  return { entityId: callerOf(request).entityId, project: projectOf(request) ?? '' };
+}
+
+/**
+ * Looks up the kept items that a request names.
+ *
+ * @throws {RequestError} `previous_response_not_found`, `request.not_found` for an item, `request.body_too_large` for a conversation above the limit of a body
+ */
+export async function openTurn(
+  request: FastifyRequest,
+  body: ResponsesRequest,
+  parts: RouteParts,
+): Promise<ResponseTurn> {
+  const scope = keptScopeOf(request);
+  const previousId = body.previous_response_id || null;
+  const history = previousId === null ? [] : await historyOf(request, scope, previousId, parts);
+  const own = await resolveReferences(scope, body, parts);
+  const isWhole = history.length === 0 && own === null;
+  const items = [...history, ...(own ?? inputItems(body))];
+  const isKept = parts.keepsAnswers && (body.store ?? true);
+  const facts = { isKept, previousId };
+  return {
+    body: isWhole ? body : { ...body, input: items },
+    facts,
+    keep: async (answer, model) => {
+      if (!isKept) return answer;
+      return (await keep(request, { scope, answer, model, items }, parts)) ? answer : { ...answer, store: false };
+    },
+  };
+}
+
+async function historyOf(
+  request: FastifyRequest,
+  scope: KeptScope,
+  id: string,
+  parts: RouteParts,
+): Promise<ResponseInputItem[]> {
+  const kept = await parts.store.keptAnswers.find(scope, id);
+  if (kept === null) throw unknownAnswer('Previous response', id, 'previous_response_id');
+  const { chatBodyBytes } = parts.limits;
+  const numCharacters = kept.input.length + kept.answer.length;
+  if (numCharacters > chatBodyBytes)
+    throw new RequestError(
+      'request.body_too_large',
+      `The conversation up to ${JSON.stringify(id)} has ${numCharacters} characters; at most ${chatBodyBytes} can be continued. Send a shorter one as \`input\``,
+      { param: 'previous_response_id' },
+    );
+  await holdRoom(request, numCharacters, parts);
+  return conversationAfter(kept);
+}
+
+/** Charges what was read of the store like a body of that size, until the request has ended. */
+async function holdRoom(request: FastifyRequest, numBytes: number, { bodyBudgets }: RouteParts): Promise<void> {
+  const hold = bodyBudgets.requests.open(callerOf(request).entityId);
+  request.end.onEnd(() => hold.giveBack());
+  if (!hold.grow(numBytes)) await hold.wait(numBytes);
+}
+
+/** The input with kept items in place of references; null if it has none. */
+async function resolveReferences(
+  scope: KeptScope,
+  body: ResponsesRequest,
+  { store }: RouteParts,
+): Promise<ResponseInputItem[] | null> {
+  const items = inputItems(body);
+  const ids = items.map(referenceOf);
+  const wanted = ids.filter((id) => id !== null);
+  if (wanted.length === 0) return null;
+  const answers = await store.keptAnswers.findItems(scope, wanted);
+  const known = new Map(answers.flatMap((answer) => [...outputOf(answer)]));
+  return items.map((item, index) => {
+    const id = ids[index] ?? null;
+    if (id === null) return item;
+    const found = known.get(id);
+    if (found !== undefined) return found;
+    throw new RequestError(
+      'request.not_found',
+      `Item with id ${quoted(id)} not found. Send the item itself; clients do so with \`store: false\``,
+      { param: `input.${index}.id` },
+    );
+  });
+}
+
+interface Ended {
+  readonly scope: KeptScope;
+  readonly answer: Response;
+  readonly model: ResolvedModel;
+  readonly items: readonly ResponseInputItem[];
+}
+
+/** @returns whether it was kept. Its client gets the answer in any case */
+async function keep(
+  request: FastifyRequest,
+  { scope, answer, model, items }: Ended,
+  { store, log }: RouteParts,
+): Promise<boolean> {
+  if (answer.status === 'in_progress') throw new Error('only ended answers are kept');
+  try {
+    const result = await store.keptAnswers.keep({
+      ...scope,
+      id: answer.id,
+      keyId: callerOf(request).keyId,
+      modelId: model.kind === 'checkpoint' ? model.modelId : null,
+      status: answer.status,
+      answer: toOrderedJson(answer),
+      itemIds: answer.output.map(({ id }) => id),
+      input: JSON.stringify(withIds(items)),
+      leaseMs: null,
+    });
+    return result === 'kept';
+  } catch (error) {
+    log(`the answer ${answer.id} is not kept: ${(error as Error).message}`, { level: 'warn', requestId: request.id });
+    return false;
+  }
+}
+
+/** @param param names the id, in the body or the path */
+export function unknownAnswer(what: string, id: string, param: string): RequestError {
+  return new RequestError('previous_response_not_found', `${what} with id ${quoted(id)} not found.`, { param });
+}
+
+function quoted(id: string): string {
+  return JSON.stringify(id.slice(0, 100));
+}

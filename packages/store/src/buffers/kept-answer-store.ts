@@ -1,0 +1,112 @@
+import {
+  DEFAULT_KEPT_ANSWER_LIMITS,
+  type KeepResult,
+  type KeptAnswer,
+  type KeptAnswerLimits,
+  type KeptAnswers,
+  type KeptScope,
+  type NewKeptAnswer,
+} from '../contract/kept-answer.ts';
+import type { Queries, Sql, TransactionOptions } from '../contract/sql.ts';
+import type { KeptAnswerRow } from '../tables/kept-answers/kept-answer-table.ts';
+import { packJson, unpackJson } from '../tables/kept-answers/packed-json.ts';
+import { openTables, type Tables } from '../tables/tables.ts';
+import { EntityBytes } from './entity-bytes.ts';
+
+/** An answer is worth more than its copy, so it does not wait for the disk. */
+const NOT_DURABLE: TransactionOptions = { isDurable: false };
+/** Answers that are removed in one transaction, a few milliseconds' worth. */
+const EXPIRED_AT_ONCE = 500;
+
+export interface KeptAnswerStoreOptions {
+  readonly clock: () => number;
+  /** Name of this process among those that share the database. */
+  readonly owner: string;
+  readonly limits?: Partial<KeptAnswerLimits> | undefined;
+}
+
+/** Kept answers in an SQL database. Each call that writes is one transaction; texts are compressed before it. */
+export class KeptAnswerStore implements KeptAnswers {
+  readonly #sql: Sql;
+  readonly #clock: () => number;
+  readonly #owner: string;
+  readonly #limits: KeptAnswerLimits;
+  readonly #bytes = new EntityBytes();
+
+  constructor(sql: Sql, { clock, owner, limits = {} }: KeptAnswerStoreOptions) {
+    this.#sql = sql;
+    this.#clock = clock;
+    this.#owner = owner;
+    this.#limits = { ...DEFAULT_KEPT_ANSWER_LIMITS, ...limits };
+  }
+
+  async keep({ answer, input, leaseMs, ...rest }: NewKeptAnswer): Promise<KeepResult> {
+    const packed = { ...rest, answer: await packJson(answer), input: await packJson(input) };
+    return await this.#write(async (tables): Promise<KeepResult> => {
+      const { modelId, entityId } = rest;
+      if (modelId !== null && (await tables.models.get(modelId)) === null) return 'model_deleted';
+      const now = this.#clock();
+      const times = { createdAt: now, expiresAt: now + this.#limits.lifetimeMs };
+      const lease = leaseMs === null ? null : { owner: this.#owner, expiresAt: now + leaseMs };
+      const numAdded = await tables.keptAnswers.insert(packed, times, lease);
+      if (numAdded === null) return 'busy';
+      await this.#makeRoom(tables, entityId, numAdded);
+      return 'kept';
+    });
+  }
+
+  async find(scope: KeptScope, id: string): Promise<KeptAnswer | null> {
+    const row = await openTables(this.#sql).keptAnswers.find(scope, id);
+    return row === undefined ? null : await toKeptAnswer(row);
+  }
+
+  async findItems(scope: KeptScope, itemIds: readonly string[]): Promise<KeptAnswer[]> {
+    const { keptAnswers } = openTables(this.#sql);
+    const rows = new Map<string, KeptAnswerRow>();
+    for (const id of itemIds) {
+      const row = await keptAnswers.findItem(scope, id);
+      if (row !== undefined) rows.set(row.id, row);
+    }
+    return await Promise.all([...rows.values()].map(toKeptAnswer));
+  }
+
+  async delete(scope: KeptScope, id: string): Promise<boolean> {
+    return await this.#sql.transaction((queries) => openTables(queries).keptAnswers.delete(scope, id));
+  }
+
+  async count(): Promise<{ numAnswers: number; numConversations: number; sizeBytes: number }> {
+    const { numRows, sizeBytes } = await openTables(this.#sql).keptAnswers.count();
+    return { numAnswers: numRows, numConversations: 0, sizeBytes };
+  }
+
+  /** Removes answers whose time is over, in several transactions. */
+  async purge(now: number): Promise<void> {
+    let numRemoved = EXPIRED_AT_ONCE;
+    while (numRemoved === EXPIRED_AT_ONCE)
+      numRemoved = await this.#write(({ keptAnswers }) => keptAnswers.expire(now, EXPIRED_AT_ONCE));
+    this.#bytes.forget();
+  }
+
+  /** A step of a transaction. */
+  async deleteOfModel({ keptAnswers }: Tables, modelId: string): Promise<void> {
+    this.#bytes.forget();
+    await keptAnswers.deleteOfModel(modelId);
+  }
+
+  async #makeRoom({ keptAnswers }: Tables, entityId: string, numAdded: number): Promise<void> {
+    const { maxBytes } = this.#limits;
+    if (!this.#bytes.mayExceed(entityId, numAdded, maxBytes)) return;
+    const total = await keptAnswers.sumBytes(entityId);
+    const removed = total > maxBytes ? await keptAnswers.prune(entityId, total - maxBytes) : 0;
+    this.#bytes.counted(entityId, total - removed);
+  }
+
+  #write<Result>(body: (tables: Tables) => Promise<Result>): Promise<Result> {
+    return this.#sql.transaction((queries: Queries) => body(openTables(queries)), NOT_DURABLE);
+  }
+}
+
+async function toKeptAnswer(row: KeptAnswerRow): Promise<KeptAnswer> {
+  const [answer, input] = await Promise.all([unpackJson(row.answer), unpackJson(row.input)]);
+  return { id: row.id, status: row.status, answer, input, createdAt: row.created_at };
+}

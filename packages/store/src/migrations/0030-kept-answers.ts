@@ -1,0 +1,71 @@
+import type { Migration } from './migration.ts';
+
+/**
+ * Answers of `/v1/responses` and conversations, kept for clients that name them later. Ids are unique per entity and project, since clients may choose them.
+ * Texts are compressed JSON. `kept_items` finds the answer that an output item is of; events of an answer in the background are kept to be read again.
+ */
+export const KEPT_ANSWERS: Migration = {
+  version: 30,
+  name: 'kept-answers',
+  sql: (words) => `
+create table kept_answers (
+  position ${words.position},
+  id text not null,
+  entity_id text not null references entities (id),
+  project text not null,
+  key_id text not null,
+  model_id text references models (id),
+  status text not null check (status in ('queued', 'in_progress', 'completed', 'incomplete', 'failed', 'cancelled')),
+  owner text,
+  lease_expires_at ${words.integer},
+  created_at ${words.integer} not null,
+  expires_at ${words.integer} not null,
+  size_bytes ${words.integer} not null,
+  answer ${words.blob} not null,
+  input ${words.blob} not null
+)${words.tableEnd};
+create unique index kept_answers_by_id on kept_answers (entity_id, project, id);
+create index kept_answers_by_entity on kept_answers (entity_id, position, size_bytes);
+create index kept_answers_by_model on kept_answers (model_id);
+create index kept_answers_by_end on kept_answers (expires_at);
+create index kept_answers_by_owner on kept_answers (owner, lease_expires_at);
+
+create table kept_items (
+  answer_position ${words.integer} not null references kept_answers (position) on delete cascade,
+  id text not null,
+  primary key (answer_position, id)
+)${words.sortedTableEnd};
+create index kept_items_by_id on kept_items (id);
+
+create table kept_answer_events (
+  answer_position ${words.integer} not null references kept_answers (position) on delete cascade,
+  first_number ${words.integer} not null,
+  events ${words.blob} not null,
+  primary key (answer_position, first_number)
+)${words.sortedTableEnd};
+
+create table conversations (
+  position ${words.position},
+  id text not null unique,
+  entity_id text not null references entities (id),
+  project text not null,
+  key_id text not null,
+  metadata text not null,
+  created_at ${words.integer} not null,
+  expires_at ${words.integer} not null,
+  size_bytes ${words.integer} not null
+)${words.tableEnd};
+create index conversations_by_entity on conversations (entity_id, expires_at, size_bytes);
+create index conversations_by_end on conversations (expires_at);
+
+create table conversation_items (
+  position ${words.position},
+  id text not null,
+  conversation_position ${words.integer} not null references conversations (position) on delete cascade,
+  size_bytes ${words.integer} not null,
+  item ${words.blob} not null
+)${words.tableEnd};
+create unique index conversation_items_by_id on conversation_items (conversation_position, id);
+create index conversation_items_in_order on conversation_items (conversation_position, position);
+`,
+};

@@ -1,0 +1,162 @@
+import type { KeptAnswerStatus, KeptScope, NewKeptAnswer } from '../../contract/kept-answer.ts';
+import type { Statements } from '../../contract/sql.ts';
+
+/** Bytes of a row besides its texts: ids, index entries, and unused space in pages. */
+export const ROW_BYTES = 600;
+/** Answers of one step of making room. */
+const PRUNED_AT_ONCE = 256;
+
+const IS_LIVE = "status in ('queued', 'in_progress')";
+const IN_SCOPE = 'entity_id = ? and project = ?';
+
+/** An answer whose texts are compressed. */
+export interface PackedAnswer extends Omit<NewKeptAnswer, 'answer' | 'input' | 'leaseMs' | 'conversation'> {
+  readonly answer: Uint8Array;
+  readonly input: Uint8Array;
+}
+
+export type KeptAnswerRow = {
+  id: string;
+  status: KeptAnswerStatus;
+  answer: Uint8Array<ArrayBuffer>;
+  input: Uint8Array<ArrayBuffer>;
+  created_at: number;
+};
+
+const COLUMNS = 'a.id, a.status, a.answer, a.input, a.created_at';
+
+/** Answers of `/v1/responses` by id. */
+export class KeptAnswerTable {
+  readonly #sql: Statements;
+  constructor(sql: Statements) {
+    this.#sql = sql;
+  }
+
+  /**
+   * Inserts an answer; an ended one with the same id is replaced.
+   * @param lease of a live answer
+   * @returns the bytes of the row; null if a live answer has this id
+   */
+  async insert(
+    input: PackedAnswer,
+    times: { readonly createdAt: number; readonly expiresAt: number },
+    lease: { readonly owner: string; readonly expiresAt: number } | null,
+  ): Promise<number | null> {
+    const { entityId, project, id } = input;
+    const sizeBytes = ROW_BYTES + input.answer.byteLength + input.input.byteLength;
+    await this.#sql.run(
+      `delete from kept_answers where ${IN_SCOPE} and id = ? and not (${IS_LIVE})`,
+      entityId,
+      project,
+      id,
+    );
+    const numAdded = await this.#sql.run(
+      `insert into kept_answers (id, entity_id, project, key_id, model_id, status, owner, lease_expires_at, created_at, expires_at,
+         size_bytes, answer, input)
+       values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict (entity_id, project, id) do nothing`,
+      id,
+      entityId,
+      project,
+      input.keyId,
+      input.modelId,
+      input.status,
+      lease?.owner ?? null,
+      lease?.expiresAt ?? null,
+      times.createdAt,
+      times.expiresAt,
+      sizeBytes,
+      input.answer,
+      input.input,
+    );
+    if (numAdded === 0) return null;
+    await this.#insertItems(input, input.itemIds);
+    return sizeBytes;
+  }
+
+  async #insertItems({ entityId, project, id }: KeptScope & { id: string }, itemIds: readonly string[]): Promise<void> {
+    for (const itemId of itemIds)
+      await this.#sql.run(
+        `insert into kept_items (answer_position, id) select position, ? from kept_answers where ${IN_SCOPE} and id = ?
+         on conflict do nothing`,
+        itemId,
+        entityId,
+        project,
+        id,
+      );
+  }
+
+  async find({ entityId, project }: KeptScope, id: string): Promise<KeptAnswerRow | undefined> {
+    return await this.#sql.get<KeptAnswerRow>(
+      `select ${COLUMNS} from kept_answers a where ${IN_SCOPE} and a.id = ?`,
+      entityId,
+      project,
+      id,
+    );
+  }
+
+  /** The newest answer that has this output item. */
+  async findItem({ entityId, project }: KeptScope, itemId: string): Promise<KeptAnswerRow | undefined> {
+    return await this.#sql.get<KeptAnswerRow>(
+      `select ${COLUMNS} from kept_items i join kept_answers a on a.position = i.answer_position
+       where i.id = ? and ${IN_SCOPE} order by a.position desc limit 1`,
+      itemId,
+      entityId,
+      project,
+    );
+  }
+
+  /** @returns whether there was one */
+  async delete({ entityId, project }: KeptScope, id: string): Promise<boolean> {
+    return (await this.#sql.run(`delete from kept_answers where ${IN_SCOPE} and id = ?`, entityId, project, id)) > 0;
+  }
+
+  async deleteOfModel(modelId: string): Promise<void> {
+    await this.#sql.run('delete from kept_answers where model_id = ?', modelId);
+  }
+
+  /** Removes up to `limit` ended answers whose time is over. @returns their number */
+  async expire(now: number, limit: number): Promise<number> {
+    return await this.#sql.run(
+      `delete from kept_answers where position in (
+         select position from kept_answers where expires_at <= ? and not (${IS_LIVE}) order by expires_at limit ?)`,
+      now,
+      limit,
+    );
+  }
+
+  /** Bytes of the entity's answers. */
+  async sumBytes(entityId: string): Promise<number> {
+    const row = await this.#sql.get<{ total: number }>(
+      'select cast(coalesce(sum(size_bytes), 0) as bigint) as total from kept_answers where entity_id = ?',
+      entityId,
+    );
+    return row?.total ?? 0;
+  }
+
+  /** Removes the entity's oldest ended answers until `numBytes` of them are gone. @returns the bytes that were removed */
+  async prune(entityId: string, numBytes: number): Promise<number> {
+    let removed = 0;
+    while (removed < numBytes) {
+      const oldest = await this.#sql.all<{ position: number; size_bytes: number }>(
+        `select position, size_bytes from kept_answers where entity_id = ? and not (${IS_LIVE}) order by position limit ?`,
+        entityId,
+        PRUNED_AT_ONCE,
+      );
+      const before = removed;
+      for (const { position, size_bytes: size } of oldest) {
+        if (removed >= numBytes) break;
+        await this.#sql.run('delete from kept_answers where position = ?', position);
+        removed += size;
+      }
+      if (removed === before) break;
+    }
+    return removed;
+  }
+
+  async count(): Promise<{ numRows: number; sizeBytes: number }> {
+    const row = await this.#sql.get<{ num: number; total: number }>(
+      'select count(*) as num, cast(coalesce(sum(size_bytes), 0) as bigint) as total from kept_answers',
+    );
+    return { numRows: row?.num ?? 0, sizeBytes: row?.total ?? 0 };
+  }
+}

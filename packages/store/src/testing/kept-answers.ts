@@ -1,0 +1,118 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { KeptScope, NewKeptAnswer } from '../contract/kept-answer.ts';
+import type { Store } from '../contract/store.ts';
+import { addModel, type MakeHarness, ManualClock, type StoreHarness } from './harness.ts';
+
+const HOUR_MS = 3600 * 1000;
+const DAY_MS = 24 * HOUR_MS;
+
+export function keptAnswerSuite(makeHarness: MakeHarness): void {
+  describe('kept answers', () => {
+    let harness: StoreHarness;
+    let store: Store;
+    let scope: KeptScope;
+    let clock: ManualClock;
+    beforeEach(async () => {
+      clock = new ManualClock();
+      harness = await makeHarness();
+      store = await harness.open({ clock: clock.read });
+      scope = { entityId: (await store.ensureEntity('local')).id, project: '' };
+    });
+    afterEach(() => harness.destroy());
+
+    const answer = (id: string, fields: Partial<NewKeptAnswer> = {}): NewKeptAnswer => ({
+      ...scope,
+      id,
+      keyId: 'key',
+      modelId: null,
+      status: 'completed',
+      answer: JSON.stringify({ id, text: 'Ünï 🚂 \u0000' }),
+      itemIds: [`msg_${id}`],
+      input: '[{"id":"msg_in"}]',
+      leaseMs: null,
+      ...fields,
+    });
+    const isKnown = async (id: string, where = scope) => (await store.keptAnswers.find(where, id)) !== null;
+    /** Text that does not shrink. */
+    const noise = (length: number) =>
+      JSON.stringify(Array.from({ length: length / 36 }, () => crypto.randomUUID()).join(''));
+
+    it('come back as they were, also from another handle', async () => {
+      expect(await store.keptAnswers.keep(answer('a'))).toBe('kept');
+      const { answer: text, input } = answer('a');
+      const expected = { id: 'a', status: 'completed', answer: text, input, createdAt: clock.nowMs };
+      expect(await store.keptAnswers.find(scope, 'a')).toEqual(expected);
+      const other = await harness.open({ clock: clock.read });
+      expect(await other.keptAnswers.find(scope, 'a')).toEqual(expected);
+      expect(await other.keptAnswers.findItems(scope, ['msg_a', 'msg_b'])).toEqual([expected]);
+    });
+
+    it('are unknown to other entities and projects, which may use the same id', async () => {
+      const scopes = [
+        scope,
+        { ...scope, project: 'demo' },
+        { entityId: (await store.ensureEntity('other')).id, project: '' },
+      ];
+      for (const [index, own] of scopes.entries()) {
+        for (const later of scopes.slice(index)) {
+          expect(await isKnown('a', later)).toBe(false);
+          expect(await store.keptAnswers.findItems(later, ['msg_a'])).toEqual([]);
+          expect(await store.keptAnswers.delete(later, 'a')).toBe(false);
+        }
+        await store.keptAnswers.keep(answer('a', { ...own, answer: JSON.stringify(index) }));
+      }
+      for (const [index, own] of scopes.entries())
+        expect((await store.keptAnswers.find(own, 'a'))?.answer).toBe(JSON.stringify(index));
+      expect(await store.keptAnswers.delete(scope, 'a')).toBe(true);
+      expect(await Promise.all(scopes.map((own) => isKnown('a', own)))).toEqual([false, true, true]);
+      expect(await store.keptAnswers.findItems(scope, ['msg_a'])).toEqual([]);
+    });
+
+    it('an ended answer is replaced by a later one with its id', async () => {
+      await store.keptAnswers.keep(answer('a'));
+      await store.keptAnswers.keep(answer('a', { answer: '"later"', itemIds: ['msg_later'] }));
+      expect((await store.keptAnswers.find(scope, 'a'))?.answer).toBe('"later"');
+      expect(await store.keptAnswers.findItems(scope, ['msg_a'])).toEqual([]);
+    });
+
+    it('expire when they are purged, and by nothing else', async () => {
+      const short = await harness.open({ clock: clock.read, keptAnswers: { lifetimeMs: HOUR_MS } });
+      await store.keptAnswers.keep(answer('long'));
+      await short.keptAnswers.keep(answer('short'));
+      clock.advance(HOUR_MS);
+      expect([await isKnown('long'), await isKnown('short')]).toEqual([true, true]);
+      await store.purgeExpired();
+      expect([await isKnown('long'), await isKnown('short')]).toEqual([true, false]);
+      clock.advance(DAY_MS);
+      await store.purgeExpired();
+      expect(await isKnown('long')).toBe(false);
+    });
+
+    it('of one entity have a total size; its oldest go first, and those of others stay', async () => {
+      const small = await harness.open({ clock: clock.read, keptAnswers: { maxBytes: 100_000 } });
+      const other = { entityId: (await store.ensureEntity('other')).id, project: '' };
+      await small.keptAnswers.keep(answer('theirs', other));
+      const ids = Array.from({ length: 12 }, (_, index) => String(index));
+      for (const id of ids) await small.keptAnswers.keep(answer(id, { input: noise(40_000) }));
+      const known = [];
+      for (const id of ids) if (await isKnown(id)) known.push(id);
+      expect(known.length).toBeGreaterThan(1);
+      expect(known).toEqual(ids.slice(-known.length));
+      expect(await isKnown('theirs', other)).toBe(true);
+      const { numAnswers, sizeBytes } = await store.keptAnswers.count();
+      expect(numAnswers).toBe(known.length + 1);
+      expect(sizeBytes).toBeLessThan(105_000);
+    });
+
+    it('go with their model, those of answers that end later included', async () => {
+      const model = await addModel(store);
+      await store.keptAnswers.keep(answer('a', { modelId: model.id }));
+      await store.keptAnswers.keep(answer('base'));
+      await store.deleteModel(model.id);
+      expect(await store.keptAnswers.keep(answer('late', { modelId: model.id }))).toBe('model_deleted');
+      expect([await isKnown('a'), await isKnown('late'), await isKnown('base')]).toEqual([false, false, true]);
+      clock.advance(8 * DAY_MS);
+      expect(await store.purgeExpired()).toMatchObject({ numModels: 1 });
+    });
+  });
+}
