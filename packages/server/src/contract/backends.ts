@@ -34,6 +34,8 @@ export interface InferenceRequest extends Omit<GenerateRequest, 'adapter' | 'tra
   readonly adapter: ServedAdapter | null;
   /** The client's request, for the log of an engine on another machine and the traces of whoever samples; absent where neither is wanted. */
   readonly origin?: RequestOrigin;
+  /** Nothing of the answer is sent before its end, so another engine may begin it again at any time. Default false: only before its first output. */
+  readonly isWhole?: boolean;
 }
 
 /** A client's request, as other machines tell of it. */
@@ -48,7 +50,8 @@ export interface RequestOrigin {
 export interface ModelInference {
   /**
    * Events of one request, ending in exactly one `completed` or `failed`. Nothing is produced ahead of a reader that stopped
-   * pulling beyond a small buffer; leaving the loop, or aborting the signal, ends the request and frees its cache.
+   * pulling beyond a small buffer; leaving the loop, or aborting the signal, ends the request and frees its cache. Where engines are elsewhere a second
+   * `started` may come: another engine begins again, and what came before is void.
    */
   generate(request: InferenceRequest, signal: AbortSignal): AsyncIterable<EngineEvent>;
   /** Text, or a conversation, as ids. @throws {BackendFailure} */

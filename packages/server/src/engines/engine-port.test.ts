@@ -154,11 +154,12 @@ test('an engine that goes in the middle of a stream ends it; the next request go
     inference.script = async function* (asked, signal) {
       if (asked.requestId === 'short') return yield* replies(asked, []);
       yield { kind: 'started', promptTokenIds: [], cachedTokens: 0 };
+      yield { kind: 'delta', index: 0, text: 'a', tokenIds: [5], logprobs: null };
       await once(signal, 'abort');
     };
   const { engines: pool } = await asking(engines.map(({ url }) => url));
   const events = pool.of(BASE).generate(request(), NEVER)[Symbol.asyncIterator]();
-  await events.next();
+  for (const kind of ['started', 'delta']) expect((await events.next()).value).toMatchObject({ kind });
   const first = engines.find(({ inference }) => inference.requests.length === 1)!;
   const second = engines.find((one) => one !== first)!;
   await first.port.close();

@@ -122,9 +122,12 @@ class TimedRequest {
     const timings = this.#timings;
     this.#hasFailed = event.kind === 'failed';
     if (event.kind === 'started') {
-      this.#started = now;
+      // Once: another engine may begin again, and what the lost one sampled is not of the answer.
+      if (this.#started === null) timings.queue.add(now - this.#begun);
+      this.#started ??= now;
       this.#promptTokens = event.promptTokenIds.length;
-      timings.queue.add(now - this.#begun);
+      this.#completionTokens = 0;
+      this.#numOpen = this.#numChoices;
     }
     if (event.kind === 'finished') {
       this.#numOpen -= 1;

@@ -58,6 +58,8 @@ export interface GenerationOptions {
   recorder?: OutputRecorder | null;
   /** Makes room for what the answer collects before it is sent. Default: it is sent as it comes. */
   newHold?: (() => AnswerHold) | null;
+  /** Nothing of the answer is sent before its end: outputs are kept back until it is whole. Default false. */
+  isWhole?: boolean;
   /** Makes of a refusal, or of a failure before the first output, what is told. Default: as it is. */
   faultOf?: (error: unknown) => Promise<unknown>;
 }
@@ -74,7 +76,8 @@ export async function openGeneration(
   meter: TokenMeter,
   options: GenerationOptions = {},
 ): Promise<OpenedGeneration> {
-  const source = inference.generate(request, signal)[Symbol.asyncIterator]();
+  const { isWhole = false } = options;
+  const source = inference.generate(isWhole ? { ...request, isWhole } : request, signal)[Symbol.asyncIterator]();
   try {
     const { constraintField: constraint, scoresField: promptLogprobs } = options;
     const origins = {
@@ -86,12 +89,19 @@ export async function openGeneration(
     if (started.kind !== 'started') throw new Error(`a generation began with the event ${started.kind}`);
     meter.promptTokens = started.promptTokenIds.length;
     const promptText = options.withPromptText ? await inference.detokenize(started.promptTokenIds, { signal }) : null;
-    const next = accept(await source.next(), signal, origins);
-    const scores = next.kind === 'prompt_scored' ? next : null;
-    const first = scores === null ? next : accept(await source.next(), signal, origins);
+    let scores: PromptScoredEvent | null = null;
+    let first = accept(await source.next(), signal, origins);
+    // Another engine may begin again.
+    for (
+      ;
+      first.kind === 'started' || first.kind === 'prompt_scored';
+      first = accept(await source.next(), signal, origins)
+    )
+      if (first.kind === 'prompt_scored') scores = first;
     options.recorder?.begin(started.promptTokenIds);
     const hold = options.newHold?.() ?? null;
-    const events = new Outputs(source, first, { signal, meter, origins, recorder: options.recorder ?? null, hold });
+    const context = { signal, meter, origins, recorder: options.recorder ?? null, hold, isWhole };
+    const events = new Outputs(source, first, context);
     const end = async (): Promise<void> => void (await events.return());
     return { started, promptText, scores, events, end };
   } catch (error) {
@@ -108,6 +118,9 @@ class Outputs implements AsyncIterableIterator<OutputEvent | CompletedEvent, voi
   readonly #origins: ParamOrigins;
   readonly #recorder: OutputRecorder | null;
   readonly #hold: AnswerHold | null;
+  /** Outputs of a whole answer that have not been read; null where they go on as they come, and before the first is asked for. */
+  #whole: Iterator<OutputEvent | CompletedEvent> | null = null;
+  readonly #isWhole: boolean;
   /** Null once it is taken. */
   #first: EngineEvent | null;
   #isOver = false;
@@ -115,7 +128,7 @@ class Outputs implements AsyncIterableIterator<OutputEvent | CompletedEvent, voi
   constructor(
     source: AsyncIterator<EngineEvent>,
     first: EngineEvent,
-    { signal, meter, origins, recorder, hold }: OutputContext,
+    { signal, meter, origins, recorder, hold, isWhole }: OutputContext,
   ) {
     this.#source = source;
     this.#first = first;
@@ -124,6 +137,7 @@ class Outputs implements AsyncIterableIterator<OutputEvent | CompletedEvent, voi
     this.#origins = origins;
     this.#recorder = recorder;
     this.#hold = hold;
+    this.#isWhole = isWhole;
   }
 
   [Symbol.asyncIterator](): this {
@@ -132,6 +146,7 @@ class Outputs implements AsyncIterableIterator<OutputEvent | CompletedEvent, voi
 
   next(): Promise<IteratorResult<OutputEvent | CompletedEvent, void>> {
     if (this.#isOver) return this.return();
+    if (this.#isWhole) return this.#nextOfWhole();
     const first = this.#first;
     if (first === null) return this.#source.next().then(this.#took, this.#failed);
     this.#first = null;
@@ -164,23 +179,58 @@ class Outputs implements AsyncIterableIterator<OutputEvent | CompletedEvent, voi
         this.#meter.completionTokens += event.tokenIds.length;
         return this.#held(event);
       case 'completed':
-        this.#meter.completionTokens = event.usage.completionTokens;
-        this.#isOver = true;
-        this.#hold?.complete();
-        return this.#meter.complete === undefined
-          ? { done: false, value: event }
-          : this.#meter.complete().then(() => ({ done: false, value: event }));
+        return this.#completed(event);
       default:
         throw new Error(`the event ${event.kind} came in the middle of a generation`);
     }
   };
 
+  #completed(event: CompletedEvent): MaybePromise<IteratorYieldResult<CompletedEvent>> {
+    this.#meter.completionTokens = event.usage.completionTokens;
+    this.#isOver = true;
+    this.#hold?.complete();
+    return this.#meter.complete === undefined
+      ? { done: false, value: event }
+      : this.#meter.complete().then(() => ({ done: false, value: event }));
+  }
+
   #held(event: OutputEvent): MaybePromise<IteratorYieldResult<OutputEvent>> {
     const room = this.#hold?.take(event) ?? null;
-    const recorder = this.#recorder;
-    const told =
-      recorder === null ? ({ done: false, value: withLogits(event) } as const) : this.#recorded(event, recorder);
-    return room === null ? told : room.then(() => told);
+    return room === null ? this.#passed(event) : room.then(() => this.#passed(event));
+  }
+
+  #passed(event: OutputEvent): MaybePromise<IteratorYieldResult<OutputEvent>> {
+    return this.#recorder === null ? { done: false, value: withLogits(event) } : this.#recorded(event, this.#recorder);
+  }
+
+  async #nextOfWhole(): Promise<IteratorResult<OutputEvent | CompletedEvent, void>> {
+    try {
+      this.#whole ??= (await this.#gathered())[Symbol.iterator]();
+      const { value: event } = this.#whole.next() as IteratorYieldResult<OutputEvent | CompletedEvent>;
+      return event.kind === 'completed' ? await this.#completed(event) : await this.#passed(event);
+    } catch (error) {
+      return await this.#failed(error);
+    }
+  }
+
+  /** All outputs of the engine that has completed the answer: nothing of one that was lost is recorded, counted or read. */
+  async #gathered(): Promise<(OutputEvent | CompletedEvent)[]> {
+    let events: OutputEvent[] = [];
+    let numTokens = 0;
+    for (let event = this.#first; ; event = null) {
+      event ??= accept(await this.#source.next(), this.#signal, this.#origins);
+      if (event.kind === 'completed') return [...events, event];
+      if (event.kind === 'started') {
+        this.#meter.completionTokens -= numTokens;
+        events = [];
+        numTokens = 0;
+      }
+      if (event.kind !== 'delta' && event.kind !== 'finished') continue;
+      numTokens += event.tokenIds.length;
+      this.#meter.completionTokens += event.tokenIds.length;
+      await this.#hold?.take(event);
+      events.push(event);
+    }
   }
 
   async #recorded(event: OutputEvent, recorder: OutputRecorder): Promise<IteratorYieldResult<OutputEvent>> {
@@ -223,6 +273,7 @@ interface OutputContext {
   readonly origins: ParamOrigins;
   readonly recorder: OutputRecorder | null;
   readonly hold: AnswerHold | null;
+  readonly isWhole: boolean;
 }
 
 function accept(result: IteratorResult<EngineEvent>, signal: AbortSignal, origins: ParamOrigins): EngineEvent {

@@ -100,6 +100,9 @@ class GenerationSpan {
     const span = this.#span;
     switch (event.kind) {
       case 'started':
+        // What an engine that was lost had sampled is not of the answer.
+        this.#numSampled = 0;
+        this.#finishReasons.fill('abort');
         this.#startedAt = now();
         span.addEvent('admitted');
         span.setAttribute('gen_ai.latency.time_in_queue', this.#startedAt - this.#begunAt);

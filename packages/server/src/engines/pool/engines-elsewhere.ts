@@ -43,7 +43,7 @@ export interface EnginesElsewhereOptions {
 
 /**
  * Engines on other machines, found by the database that all share. A request goes to the one that its key says (`routeKey`), so that what has a beginning in common finds it
- * in memory there; and to another only as long as nothing of its answer has come.
+ * in memory there; and to another as long as nothing of its answer has gone on to a client.
  */
 export class EnginesElsewhere implements InferenceBackend {
   readonly isElsewhere = true;
@@ -159,6 +159,8 @@ export class EnginesElsewhere implements InferenceBackend {
     const key = routeKey(request);
     const tried = new Set<EngineLink>();
     let last: EngineEvent | StoreError | null = null;
+    let hasOutput = false;
+    const mayRestart = () => request.isWhole === true || !hasOutput;
     for (let numLosses = 0; numLosses < MAX_LOSSES;) {
       if (signal.aborted) return yield failed('engine.aborted', 'the request was given up');
       const link = await this.#pick(id, key, request.n, tried);
@@ -175,7 +177,10 @@ export class EnginesElsewhere implements InferenceBackend {
             last = event;
             break;
           }
+          // What samples there has died, and its port has not.
+          if (hasBegun && isLoss(event) && mayRestart()) throw new EngineFault('lost', `${link.name} lost its host`);
           hasBegun = true;
+          hasOutput ||= event.kind === 'delta' || event.kind === 'finished';
           yield event;
         }
         if (hasBegun) return;
@@ -195,7 +200,7 @@ export class EnginesElsewhere implements InferenceBackend {
         if (error.kind === 'draining' || error.kind === 'unreachable') continue;
         numLosses += 1;
         last = failed('engine.host_lost', 'the inference engine stopped while this request ran; try again');
-        if (hasBegun) break;
+        if (hasBegun && !mayRestart()) break;
       }
     }
     if (last instanceof StoreError) throw last;
@@ -265,6 +270,10 @@ export class EnginesElsewhere implements InferenceBackend {
     for (const stats of others) for (const name of Object.keys(sum) as (keyof EngineStats)[]) sum[name] += stats[name];
     return sum;
   }
+}
+
+function isLoss(event: EngineEvent): boolean {
+  return event.kind === 'failed' && event.code === 'engine.host_lost';
 }
 
 /** It is about the engine, and not about the request. */

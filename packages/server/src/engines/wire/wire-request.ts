@@ -11,11 +11,12 @@ export interface GenerateCall {
 
 /** As JSON, which has no whole numbers of 64 bits: the seed is text. */
 export function generateText({ model, request }: GenerateCall): string {
-  const { sampling, adapter } = request;
+  const { isWhole: _ofTheAnswer, ...carried } = request;
+  const { sampling, adapter } = carried;
   return JSON.stringify({
     model,
     request: {
-      ...request,
+      ...carried,
       sampling: { ...sampling, seed: sampling.seed?.toString() ?? null },
       adapter: adapter === null ? null : { digest: adapter.digest, directoryKey: adapter.directoryKey },
     },

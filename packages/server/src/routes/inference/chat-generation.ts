@@ -45,6 +45,7 @@ export function openChat(chat: AdmittedChat, signal: AbortSignal, meter: TokenMe
     scoresField: chat.scoresField,
     recorder: chat.recorder,
     faultOf: chat.faultOf,
+    isWhole: chat.isWhole,
     newHold: chat.newHold,
   });
 }

@@ -73,6 +73,7 @@ async function admitCompletion(
       constraintField: outputConstraint(body)?.field,
       scoresField: (body.prompt_logprobs ?? null) === null ? 'echo' : 'prompt_logprobs',
       faultOf: admitted.faultOf,
+      isWhole: admitted.isWhole,
       newHold: admitted.newHold,
     },
   };

@@ -41,6 +41,8 @@ export interface AdmittedModel {
   ownId?: string;
   /** See `GenerationOptions`. */
   faultOf: (error: unknown) => Promise<unknown>;
+  /** See `GenerationOptions`. Where the engine is of this machine, its answers begin once. */
+  isWhole: boolean;
   /** Null for an answer that is sent as it comes. */
   newHold: (() => AnswerHold) | null;
 }
@@ -91,6 +93,7 @@ export async function admitModel(
     },
     ...(isOwn ? { ownId: requestId } : {}),
     faultOf: (error) => orDeleted(error, model, caller.entityId, parts),
+    isWhole: isElsewhere && body.stream !== true,
     newHold: isSentAsItComes(request, body) ? null : () => heldUntilTaken(request, parts),
   };
 }

@@ -48,7 +48,12 @@ export function tokenGenerationRoutes(app: FastifyInstance, parts: RouteParts): 
       const generating = async <Result>(
         run: (generation: OpenedGeneration, format: TokenFormat) => Promise<Result>,
       ): Promise<Result> => {
-        const { model, inference, context, identity, faultOf, newHold } = await admitModel(request, body, '', parts);
+        const { model, inference, context, identity, faultOf, isWhole, newHold } = await admitModel(
+          request,
+          body,
+          '',
+          parts,
+        );
         const maxTokens = requestedTokens(body)?.value ?? 1;
         const [prompt] = await readPrompts(body, maxTokens, model.base, inference, signal);
         if (prompt === undefined) throw new Error('there is one prompt');
@@ -58,7 +63,7 @@ export function tokenGenerationRoutes(app: FastifyInstance, parts: RouteParts): 
           if (meter === undefined) throw new Error('the prompt has a meter');
           // The first output is awaited before a byte is sent, so that every refusal has its own HTTP status.
           const recorder = isRecorded ? newRecorder(request, model, parts) : null;
-          const options = { constraintField: outputConstraint(body)?.field, recorder, faultOf, newHold };
+          const options = { constraintField: outputConstraint(body)?.field, recorder, faultOf, isWhole, newHold };
           const generation = await openGeneration(inference, generate, signal, meter, options);
           return run(generation, { ...format, requestId: identity.id });
         });

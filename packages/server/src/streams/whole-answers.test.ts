@@ -1,0 +1,50 @@
+import type { EngineEvent } from '@trainyard/generation';
+import { expect, test } from 'vitest';
+
+import { openGeneration, type OutputEvent } from './chat-events.ts';
+import { SCRIPTED_REQUEST } from '../testing/scripted-answers.ts';
+import { replies, ScriptedInference } from '../testing/scripted-inference.ts';
+
+const NEVER = new AbortController().signal;
+
+test('of an answer that another engine began again, only its outputs are read, recorded and counted', async () => {
+  const inference = new ScriptedInference();
+  inference.script = function* (request) {
+    const events: EngineEvent[] = [...replies(request, [{ ids: [5, 6], text: 'hi' }])];
+    // One choice had ended, and was not recorded.
+    yield* events.slice(0, 4);
+    yield* events;
+  };
+  const recorded: OutputEvent[] = [];
+  let numBegun = 0;
+  const recorder = {
+    begin: () => void (numBegun += 1),
+    record: async (event: OutputEvent) => {
+      recorded.push(event);
+      return event;
+    },
+  };
+  const meter = { promptTokens: 0, completionTokens: 0 };
+  const request = { ...SCRIPTED_REQUEST, n: 2 };
+  const { events } = await openGeneration(inference, request, NEVER, meter, { recorder, isWhole: true });
+  const kinds: string[] = [];
+  for await (const { kind } of events) kinds.push(kind);
+  expect(kinds).toEqual(['delta', 'delta', 'finished', 'finished', 'completed']);
+  expect(recorded).toHaveLength(4);
+  expect(numBegun).toBe(1);
+  expect(meter).toEqual({ promptTokens: 3, completionTokens: 6 });
+  expect(inference.lastRequest.isWhole).toBe(true);
+});
+
+test('a reader that leaves a whole answer pays for what was computed of it', async () => {
+  const inference = new ScriptedInference();
+  inference.script = function* (request) {
+    yield* [...replies(request, [{ ids: [5, 6], text: 'hi' }])].slice(0, 2);
+    throw new Error('gone');
+  };
+  const meter = { promptTokens: 0, completionTokens: 0 };
+  const request = SCRIPTED_REQUEST;
+  const { events } = await openGeneration(inference, request, NEVER, meter, { isWhole: true });
+  await expect(events.next()).rejects.toThrow('gone');
+  expect(meter.completionTokens).toBe(2);
+});
