@@ -47,7 +47,7 @@ export function refuseUnusableDataDirectory(dataDirectory: string): string {
  */
 export function refuseTakenDataDirectory(dataDirectory: string): void {
   refuseUnusableDataDirectory(dataDirectory);
-  const owner = findRunningService(dataDirectory);
+  const owner = lockOwner(dataDirectory);
   if (owner !== null) throw taken(dataDirectory, owner);
 }
 
@@ -87,8 +87,7 @@ export function claimDataDirectory(dataDirectory: string): () => void {
     chmodSync(dataDirectory, 0o700);
     new DiskReserve(dataDirectory).release();
     removeStaleLock(lockPath, dataDirectory);
-    const owner: LockOwner = { pid: process.pid, startedAt: processStart(process.pid), url: null };
-    createFile(lockPath, JSON.stringify(owner));
+    createFile(lockPath, lockText(dataDirectory, null));
   } catch (error) {
     if (error instanceof ServerError) throw error;
     throw unusable(dataDirectory, error as Error);
@@ -126,12 +125,18 @@ function removeStaleLock(lockPath: string, dataDirectory: string): void {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return;
     throw error;
   }
-  const owner = liveOwner(content);
+  const owner = liveOwner(content, dataDirectory);
   if (owner !== null) throw taken(dataDirectory, owner);
   rmSync(lockPath);
 }
 
-function taken(dataDirectory: string, { pid }: { pid: number }): ServerError {
+function taken(dataDirectory: string, { pid, isForeign }: LiveOwner): ServerError {
+  if (isForeign)
+    // Both would bear one name on a shared database, and each take the running jobs of the other.
+    return new ServerError(
+      'server.data_directory_unusable',
+      `the data folder ${dataDirectory} is a copy: its ${LOCK_FILE} is of process ${pid}, which serves on another folder; remove ${LOCK_FILE} and ${INSTANCE_FILE} from the copy to serve on it`,
+    );
   return new ServerError(
     'server.data_directory_unusable',
     `the data folder ${dataDirectory} is in use by process ${pid}; stop it or set TRAINYARD_DATA_DIR`,
@@ -140,15 +145,19 @@ function taken(dataDirectory: string, { pid }: { pid: number }): ServerError {
 
 /** Tells other commands on this machine where the service on this folder is; it is the owner of the folder that says so. */
 export function announceService(dataDirectory: string, url: string): void {
-  const owner: LockOwner = { pid: process.pid, startedAt: processStart(process.pid), url };
   // A reader must never take a half of it for a dead owner's.
-  replaceFile(join(dataDirectory, LOCK_FILE), JSON.stringify(owner));
+  replaceFile(join(dataDirectory, LOCK_FILE), lockText(dataDirectory, url));
 }
 
 /** Which process serves on a data folder, and where; `url` is null while it starts. Null when none does. */
 export function findRunningService(dataDirectory: string): { pid: number; url: string | null } | null {
+  const owner = lockOwner(dataDirectory);
+  return owner === null || owner.isForeign ? null : { pid: owner.pid, url: owner.url };
+}
+
+function lockOwner(dataDirectory: string): LiveOwner | null {
   try {
-    return liveOwner(readFileSync(join(dataDirectory, LOCK_FILE), 'utf8'));
+    return liveOwner(readFileSync(join(dataDirectory, LOCK_FILE), 'utf8'), dataDirectory);
   } catch {
     return null;
   }
@@ -159,24 +168,46 @@ interface LockOwner {
   startedAt: string | null;
   /** e.g. `http://127.0.0.1:8420` */
   url: string | null;
+  /** Device and number of the folder, which a copy does not have. Absent in locks of earlier releases. */
+  folder?: string;
+}
+
+interface LiveOwner {
+  readonly pid: number;
+  readonly url: string | null;
+  /** It serves on another folder, of which this one is a copy. */
+  readonly isForeign: boolean;
+}
+
+function lockText(dataDirectory: string, url: string | null): string {
+  const { pid } = process;
+  const owner: LockOwner = { pid, startedAt: processStart(pid), url, folder: folderIdentity(dataDirectory) };
+  return JSON.stringify(owner);
+}
+
+function folderIdentity(dataDirectory: string): string {
+  const { dev, ino } = statSync(dataDirectory);
+  return `${dev}:${ino}`;
 }
 
 /** The process that wrote the lock, if it still runs. Numbers are used again (and a container gives every life the same), so its start must agree. */
-function liveOwner(content: string): { pid: number; url: string | null } | null {
-  let owner: { pid?: unknown; startedAt?: unknown; url?: unknown };
+function liveOwner(content: string, dataDirectory: string): LiveOwner | null {
+  let owner: { pid?: unknown; startedAt?: unknown; url?: unknown; folder?: unknown };
   try {
     owner = JSON.parse(content) as typeof owner;
   } catch {
     return null; // cut off while it was written
   }
-  const { pid, startedAt, url } = owner;
+  const { pid, startedAt, url, folder } = owner;
   if (typeof pid !== 'number' || !Number.isSafeInteger(pid) || pid <= 0 || pid === process.pid) return null;
   try {
     process.kill(pid, 0);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EPERM') return null;
   }
-  return processStart(pid) === startedAt ? { pid, url: typeof url === 'string' ? url : null } : null;
+  if (processStart(pid) !== startedAt) return null;
+  const isForeign = typeof folder === 'string' && folder !== folderIdentity(dataDirectory);
+  return { pid, url: typeof url === 'string' ? url : null, isForeign };
 }
 
 /** When a process began, in clock ticks since boot with the boot's id; null where the system does not tell, and then only the number counts. */
