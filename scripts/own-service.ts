@@ -45,6 +45,8 @@ export async function ownService(
       TRAINYARD_API_KEY: apiKey,
       TRAINYARD_PORT: '0',
       TRAINYARD_HOST: '127.0.0.1',
+      // Nothing balances load to it.
+      TRAINYARD_DRAIN_GRACE_MS: '0',
       TRAINYARD_MODEL: defaultModelPath(),
       TRAINYARD_MODEL_ID: 'HuggingFaceTB/SmolLM2-135M-Instruct',
       ...options.environment,

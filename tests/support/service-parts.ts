@@ -18,6 +18,9 @@ export interface ServicePart {
   readonly pid: number;
   /** null: it is no engine */
   readonly engineUrl: string | null;
+  /** Address of its metrics and its health, without a path; null: it has none */
+  readonly healthUrl: string | null;
+  readonly dataDirectory: string;
   end(signal: 'SIGTERM' | 'SIGKILL'): Promise<number | null>;
 }
 
@@ -41,15 +44,20 @@ export class ServiceParts {
     return service;
   }
 
-  async part(role: 'engine' | 'trainer' | 'engine,trainer'): Promise<ServicePart> {
-    const flags = ['--json', '--role', role, '--port', '0', '--data-dir', this.#dataFolder()];
+  /** @param options `dataDirectory` to start again on what an earlier one left; `hasHealth`: it answers for its metrics and its health */
+  async part(
+    role: 'engine' | 'trainer' | 'engine,trainer',
+    { dataDirectory = this.#dataFolder(), hasHealth = false }: { dataDirectory?: string; hasHealth?: boolean } = {},
+  ): Promise<ServicePart> {
+    const flags = ['--json', '--role', role, '--port', '0', '--data-dir', dataDirectory];
+    if (hasHealth) flags.push('--metrics-listen', '0');
     const child = spawn(process.execPath, ['--conditions=@trainyard/source', MAIN, 'serve', ...flags], {
       env: { ...process.env, TRAINYARD_MODEL: testModel().small, TRAINYARD_MODEL_ID: BASE, ...this.#environment },
       stdio: ['ignore', 'pipe', 'inherit'],
     });
     this.#children.add(child);
     for await (const line of createInterface(child.stdout)) {
-      const ready = JSON.parse(line) as { role: string; engine_url?: string | null };
+      const ready = JSON.parse(line) as { role: string; engine_url?: string | null; metrics_url?: string | null };
       if (ready.role !== role) throw new Error(`a process of role ${role} says ${line}`);
       const end = async (signal: 'SIGTERM' | 'SIGKILL') => {
         this.#children.delete(child);
@@ -57,7 +65,8 @@ export class ServiceParts {
         if (child.exitCode === null && child.signalCode === null) await once(child, 'exit');
         return child.exitCode;
       };
-      return { pid: child.pid!, engineUrl: ready.engine_url ?? null, end };
+      const healthUrl = ready.metrics_url?.replace(/\/metrics$/, '') ?? null;
+      return { pid: child.pid!, engineUrl: ready.engine_url ?? null, healthUrl, dataDirectory, end };
     }
     throw new Error(`the process of role ${role} ended before it was ready`);
   }

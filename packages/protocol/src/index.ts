@@ -87,7 +87,7 @@ export {
   type TokenizeResponse,
 } from './inference/tokenize.ts';
 export type { ModelCard, ModelList, ModelPermission } from './service/models.ts';
-export type { Health, PartCheck, SystemCheck, Version } from './service/service-status.ts';
+export type { Health, Liveness, PartCheck, Readiness, SystemCheck, Version } from './service/service-status.ts';
 export { refusesOtherQueries } from './document/operation-parts.ts';
 export { type Operation, OPERATIONS, type OperationScope } from './document/operations.ts';
 export { OPERATION_EXAMPLES, type OperationExample } from './document/operation-examples.ts';

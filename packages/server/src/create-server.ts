@@ -22,6 +22,8 @@ import { REQUEST_ID } from './edge/request-id.ts';
 import { trackRequestEnds } from './edge/request-end.ts';
 import { endStalledReaders } from './edge/stalled-readers.ts';
 import { tellFault, traceRequests } from './tracing/request-spans.ts';
+import { closeWhileDraining, Drain } from './health/drain.ts';
+import { ServiceHealth } from './health/service-health.ts';
 import { traceIdOf } from './tracing/trace-parent.ts';
 import { VersionUse } from './checkpoints/version-use.ts';
 import { BaseModels } from './contract/base-models.ts';
@@ -81,7 +83,7 @@ const BODIES_AT_A_TIME = 32;
 export function createServer(parts: ServerParts): FastifyInstance {
   const limits = { ...DEFAULT_HTTP_LIMITS, ...parts.limits };
   const { log = () => undefined } = parts;
-  const { metrics = new ServiceMetrics() } = parts;
+  const { metrics = new ServiceMetrics(), drain = new Drain() } = parts;
   const routeParts: RouteParts = {
     clock: () => parts.store.now(),
     operatorEntity: null,
@@ -121,6 +123,8 @@ export function createServer(parts: ServerParts): FastifyInstance {
     },
     answerMemory: parts.answerMemory ?? new AnswerMemory(),
     versionUse: new VersionUse(parts.store, log),
+    drain,
+    health: new ServiceHealth({ ...parts, drain }),
   };
   const app = Fastify({
     bodyLimit: limits.chatBodyBytes,
@@ -142,6 +146,7 @@ export function createServer(parts: ServerParts): FastifyInstance {
   });
   answerEarly(app);
   trackRequestEnds(app);
+  closeWhileDraining(app, drain);
   endStalledReaders(app, {
     timeoutMs: limits.readerTimeoutMs,
     onStalled: (requestId) => {

@@ -2,14 +2,15 @@ import type { Store } from '@trainyard/store';
 
 import { ComputeArbiter } from './computing/compute-arbiter.ts';
 import { nicenessOfShare } from './computing/niceness.ts';
-import type { InferenceBackend, TrainingQueue } from './contract/backends.ts';
+import type { TrainingQueue } from './contract/backends.ts';
 import { does } from './contract/role.ts';
+import { Drain } from './health/drain.ts';
+import { ServiceHealth } from './health/service-health.ts';
 import { dataPaths } from './data/data-directory.ts';
 import { openEnginePort } from './engines/port/open-engine-port.ts';
 import { ownNames } from './edge/network-names.ts';
 import { BaseScores } from './inference/base-scores.ts';
 import { scoreInChild } from './inference/score-in-child.ts';
-import type { MachineTrouble } from './members/machine-trouble.ts';
 import { registerTrainer } from './members/register-trainer.ts';
 import { CheckpointFigures } from './metrics/checkpoint-figures.ts';
 import { queueFigures } from './metrics/queue-figures.ts';
@@ -83,13 +84,16 @@ export async function startParts(config: ServiceConfig, logRaw: (line: string) =
       inference === null ? await servedPaths(config, { cacheDirectory, log }) : (id: string) => inference.pathOf(id);
     const parts = { store, blobs, modelPaths, files, log };
     watch(modelPaths);
-    let training: Pick<TrainingQueue, 'trouble'> | null = null;
+    // Undone in reverse: it answers until all else has ended.
+    const metricsServer: { close: (() => Promise<void>) | null } = { close: null };
+    cleanups.push(() => metricsServer.close?.());
+    let training: Pick<TrainingQueue, 'baseModels' | 'trouble'> | null = null;
     if (trains) {
       const workers = await openJobWorkers(config, { ...parts, arbiter, scores, metrics, tracing });
       ({ training } = workers);
       cleanups.push(() => workers.close());
       cleanups.push(() => workers.stop());
-      cleanups.push(await registerTrainer({ ...parts, machine, modelIds: workers.training.baseModels ?? [] }));
+      cleanups.push(await registerTrainer({ ...parts, machine, training: workers.training }));
       workers.run();
       cleanups.push(store.watchFeed(() => workers.notify()));
     }
@@ -100,11 +104,15 @@ export async function startParts(config: ServiceConfig, logRaw: (line: string) =
       queue: () => queueFigures(store),
       checkpoints: () => checkpoints.read(),
     };
-    const metricsUrl = await openMetrics(config, { store, machine, metrics, inference, training }, cleanups);
+    const drain = new Drain();
+    const health = new ServiceHealth({ store, blobs, inference, training, machine, drain });
+    metrics.health.source = health;
+    const metricsUrl = await openMetrics(config, { store, metrics, health }, metricsServer);
     const port = inference === null ? null : await openEnginePort(config, { ...parts, machine, inference, tracing });
     cleanups.push(() => port?.close());
     cleanups.push(() => watched.stop());
     watched.start();
+    cleanups.push(() => drain.begin());
     return { engineUrl: port?.url ?? null, modelIds, metricsUrl, close: undo };
   } catch (error) {
     await undo();
@@ -117,29 +125,22 @@ async function openMetrics(
   config: ServiceConfig,
   parts: {
     store: Store;
-    machine: MachineTrouble;
     metrics: ServiceMetrics;
-    inference: Pick<InferenceBackend, 'trouble'> | null;
-    training: Pick<TrainingQueue, 'trouble'> | null;
+    health: ServiceHealth;
   },
-  cleanups: (() => unknown)[],
+  closing: { close: (() => Promise<void>) | null },
 ): Promise<string | null> {
   const { metricsListen: address, allowedHosts } = config;
   if (address === null) return null;
-  const { store, machine, metrics, inference, training } = parts;
+  const { store, metrics, health } = parts;
   const access = metricsAccess(address, config);
   const server = createMetricsServer({
     store,
     metrics,
     access,
-    troubles: {
-      ...(inference === null ? {} : { inference: () => inference.trouble() }),
-      ...(training === null ? {} : { training: () => training.trouble() }),
-      store: () => store.trouble(),
-      machine: () => machine.trouble,
-    },
+    health,
     allowedHosts: [...ownNames(address.host), ...allowedHosts],
   });
-  cleanups.push(() => server.close());
+  closing.close = () => server.close();
   return `${await listen(server, address, METRICS_PORT_SETTING)}/metrics`;
 }

@@ -1,3 +1,5 @@
+import { setTimeout as delay } from 'node:timers/promises';
+
 import type { FastifyInstance } from 'fastify';
 
 import type { Store } from '@trainyard/store';
@@ -26,6 +28,7 @@ import { serviceLog } from './service/service-log.ts';
 import { serviceTracing } from './service/service-tracing.ts';
 import { openSampling } from './engines/open-sampling.ts';
 import { does, needsModelFiles } from './contract/role.ts';
+import { Drain } from './health/drain.ts';
 import { RunMirror } from './tracking/run-mirror.ts';
 import { openTracker } from './tracking/tracker-drivers.ts';
 import { openMachineWatch } from './service/machine-watch.ts';
@@ -59,8 +62,12 @@ export interface RunningService {
   readonly signInUrl: string | null;
   /** all base models that are served, the one first that is meant where a request names none; none while no engine is there */
   readonly modelIds: readonly string[];
-  /** Stops taking requests, lets those in flight end, puts the running job back into the queue, and ends all hosts. */
-  close(): Promise<void>;
+  /**
+   * Reports that it is ending, stops taking requests, lets those in flight end, puts the running job back into the queue, and ends all hosts.
+   *
+   * @param options.graceMs time between the first two, in which requests are answered as before: what balances load sees `/readyz` first. Default 0
+   */
+  close(options?: { readonly graceMs?: number }): Promise<void>;
 }
 
 /**
@@ -140,9 +147,11 @@ export async function startService(
       log,
     });
     const upkeep = new Upkeep({ store, blobs, trajectoryDays, orphans, keeper, trustsClock, log });
+    const drain = new Drain();
     const server = createServer({
       store,
       machine,
+      drain,
       dashboard,
       tracking,
       tracing,
@@ -183,10 +192,13 @@ export async function startService(
     server.server.on('connection', machine.sawConnection);
     http = new ClosingServer(server);
     cleanups.push(() => http?.drain(config.drainTimeoutMs));
+    let tellEnd = async () => {};
     // A file has one service, and nobody to be told.
     if (config.database.kind === 'postgres') {
-      cleanups.push(await registerApi({ store, url, capacity: config.maxRequests, machine, log }));
-      if (trains) cleanups.push(await registerTrainer({ ...parts, machine, modelIds: training.baseModels ?? [] }));
+      const membership = await registerApi({ store, url, capacity: config.maxRequests, machine, drain, log });
+      cleanups.push(() => membership.close());
+      tellEnd = () => membership.tell();
+      if (trains) cleanups.push(await registerTrainer({ ...parts, machine, training }));
     }
     workers.run();
     if (needsModelFiles(config.role)) watch(modelPaths);
@@ -204,7 +216,13 @@ export async function startService(
       keyFile: paths.keyFile,
       signInUrl: dashboard === null ? null : await signInUrl(url, apiKey, store),
       modelIds: inference.models.map(({ id }) => id),
-      close: undo,
+      close: async ({ graceMs = 0 } = {}) => {
+        drain.begin();
+        // A database that is away takes longer than the grace.
+        void tellEnd();
+        await delay(graceMs);
+        await undo();
+      },
     };
   } catch (error) {
     await undo();

@@ -29,7 +29,14 @@ export { type AskEngine, clusterFindings, type Finding, untilLost } from './exam
 export { lookAtStore } from './look-at-store.ts';
 export type { BucketRequest } from './blobs/s3/s3-bucket.ts';
 export type { DatabaseCall } from './drivers/measured-sql.ts';
-export { checkOwnBlobs, dropOtherMarks, foreignClaim, hasContent, refuseLostDatabase } from './blobs/own-blobs.ts';
+export {
+  checkOwnBlobs,
+  dropOtherMarks,
+  foreignClaim,
+  hasContent,
+  placeKey,
+  refuseLostDatabase,
+} from './blobs/own-blobs.ts';
 export { isDamagedSecret, makeKeySecret } from './tables/keys/key-secret.ts';
 export { makeFolders } from './folders/make-folders.ts';
 export { createFile, replaceFile, syncFolder } from './folders/replace-file.ts';

@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
+import { isatty } from 'node:tty';
 
 import {
   does,
@@ -59,9 +60,11 @@ async function runService(config: ServiceConfig, isJson: boolean): Promise<void>
   });
   if (isJson) printJsonLine(readyLine(service));
   else process.stdout.write(gettingStarted(service, (performance.now() - startedAt) / 1000));
-  await endSignal();
-  tellEnd(config, 'finishing running requests');
-  await service.close();
+  const graceMs = graceOf(await endSignal(), config);
+  if (graceMs > 0)
+    serviceLog(config, writeLine)(`ending: /readyz is 503 now, new connections are taken for ${graceMs / 1000} s more`);
+  else tellEnd(config, 'finishing running requests');
+  await service.close({ graceMs });
 }
 
 /** Parts without HTTP for clients: an engine, a trainer, or both. Jobs have no address, since they come from the database. */
@@ -104,19 +107,27 @@ function readyLine({ url, signInUrl, keyFile, modelIds }: RunningService): objec
   return { url: `${url}/v1`, dashboard_url: dashboardUrl, sign_in_url: signInUrl, key_file: keyFile, models: modelIds };
 }
 
+const END_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 /** One Ctrl-C comes twice under npm: from the terminal, and once more from npm, which forwards it. */
 const SAME_KEYPRESS_MS = 1_000;
 
-async function endSignal(): Promise<void> {
-  const received = Promise.withResolvers<void>();
+/** Nothing balances load to a service on a terminal: whoever ends it there does not wait. */
+function graceOf(signal: EndSignal, { drainGraceMs }: ServiceConfig): number {
+  return signal === 'SIGTERM' && !isatty(0) ? drainGraceMs : 0;
+}
+
+type EndSignal = (typeof END_SIGNALS)[number];
+
+async function endSignal(): Promise<EndSignal> {
+  const received = Promise.withResolvers<EndSignal>();
   let firstAtMs: number | null = null;
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
+  for (const signal of END_SIGNALS) {
     process.on(signal, () => {
       const nowMs = performance.now();
       if (firstAtMs !== null && nowMs - firstAtMs > SAME_KEYPRESS_MS) process.exit(130);
       firstAtMs ??= nowMs;
-      received.resolve();
+      received.resolve(signal);
     });
   }
-  await received.promise;
+  return await received.promise;
 }

@@ -75,6 +75,8 @@ const HELP = {
   snapshotSteps:
     'gradient steps between two copies of a running job in the blobs, for another machine to go on from; 0 = none (5 on PostgreSQL, else 0)',
   schedulingPolicy: 'priority = lower priorities first; fcfs = in order of arrival (priority)',
+  drainGraceMs:
+    'ms between SIGTERM, when /readyz says 503, and the end of the port; 0 on a terminal and without the role api (5000)',
   drainTimeoutMs: 'how long a shutdown waits for running requests (20000)',
   allowedHosts: 'names that Host may have beside those of this machine, by commas; .example.com = all below it (none)',
   allowedOrigins:
@@ -82,7 +84,8 @@ const HELP = {
   acceptModels: 'Accept model files whose content changed since they were first read (off)',
   allowNetwork: 'allows an address that other machines reach, without TLS (off)',
   metrics: 'who may read /metrics: auto, open, key or off (auto)',
-  metricsListen: 'PORT or HOST:PORT where a process of role engine or trainer answers /metrics and /health (nowhere)',
+  metricsListen:
+    'PORT or HOST:PORT where a process of role engine or trainer answers /metrics, /livez, /readyz and /health (nowhere)',
   logFormat: 'text = lines for people; json = an object a line (text)',
   bodyTimeoutMs: 'how long the body of a request may take to come in (600000)',
   readerTimeoutMs:

@@ -572,7 +572,21 @@ export const OPERATION_EXAMPLES: Readonly<Record<string, OperationExample>> = {
       expires_at: 1_790_000_900,
     },
   },
-  health: { answer: { status: 'healthy', reasons: [] } },
+  live: { answer: { status: 'alive' } },
+  ready: { answer: { status: 'ready', reasons: [] } },
+  health: {
+    answer: {
+      status: 'healthy',
+      reasons: [],
+      parts: {
+        database: { is_up: true, reason: null },
+        bucket: null,
+        engines: { ready: 1, total: 1 },
+        trainers: { ready: 1, total: 1 },
+        draining: false,
+      },
+    },
+  },
   systemCheck: {
     answer: {
       api: true,

@@ -66,7 +66,13 @@ import {
 } from '../inference/responses.ts';
 import { PageQuerySchema } from '../shape/schema.ts';
 import { CreateSftTrainingJobRequestSchema } from '../training/sft.ts';
-import { HealthSchema, SystemCheckSchema, VersionSchema } from '../service/service-status.ts';
+import {
+  HealthSchema,
+  LivenessSchema,
+  ReadinessSchema,
+  SystemCheckSchema,
+  VersionSchema,
+} from '../service/service-status.ts';
 import {
   GenerateTokensAnswerSchema,
   GenerateTokensChunkSchema,
@@ -867,6 +873,30 @@ export const OPERATIONS: readonly Operation[] = [
     faults: [...EVERY_ROUTE, 'request.unauthenticated', 'request.forbidden', 'request.not_found'],
   },
   {
+    id: 'live',
+    method: 'get',
+    paths: ['/livez'],
+    scope: 'public',
+    tag: 'Service',
+    summary: 'Whether the process runs',
+    description: 'For liveness probes: it depends on no other part, so a restart helps when it does not answer.',
+    answer: LivenessSchema,
+    faults: EVERY_ROUTE,
+  },
+  {
+    id: 'ready',
+    method: 'get',
+    paths: ['/readyz'],
+    scope: 'public',
+    tag: 'Service',
+    summary: 'Whether requests should go to this process',
+    description:
+      'For readiness probes and balancers: 503 as soon as the process is ending, and while the database does not answer or nothing samples.',
+    answer: ReadinessSchema,
+    otherAnswers: { 503: { description: 'Requests should go elsewhere; the body says why.', schema: ReadinessSchema } },
+    faults: EVERY_ROUTE,
+  },
+  {
     id: 'health',
     method: 'get',
     paths: ['/v1/health', '/health', '/ping'],
@@ -874,7 +904,7 @@ export const OPERATIONS: readonly Operation[] = [
     tag: 'Service',
     summary: 'Whether the service can work',
     description:
-      '200 while the service samples, also when training or the store are in trouble; then `status` is `degraded`, with the reasons.',
+      '200 while the service samples, also when training or the store are in trouble; then `status` is `degraded`, with the reasons. `parts` has the state of each part.',
     answer: HealthSchema,
     otherAnswers: { 503: { description: 'It does not sample; the body says why.', schema: HealthSchema } },
     faults: EVERY_ROUTE,

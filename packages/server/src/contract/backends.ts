@@ -111,7 +111,8 @@ export interface TrainingQueue {
    * @returns resolves when nothing of it runs any more
    */
   stopJob(jobId: string): Promise<void>;
-  trouble(): Trouble;
+  /** Why it does not work as it should, in words that name no file; null when all is well. */
+  trouble(): string | null;
 }
 
 /** The seam between HTTP and the worker that runs exports. */

@@ -1,5 +1,6 @@
 /** An engine that dies while nothing of its answer has gone to a client: another one computes the answer, which is counted and recorded once. */
 import { once } from 'node:events';
+import { setTimeout as delay } from 'node:timers/promises';
 
 import { expect, onTestFinished, test, vi } from 'vitest';
 
@@ -31,6 +32,8 @@ async function withLosses(numEvents: number, { numDying = 1, hostOnly = false } 
       for (const event of replies(asked, STEPS)) {
         if (isDying && count++ === numEvents) {
           if (hostOnly) return yield { kind: 'failed', code: 'engine.host_lost', message: 'it died', param: null };
+          // What came before is on its way.
+          await delay(100);
           void port.close();
           await once(signal, 'abort');
           return;

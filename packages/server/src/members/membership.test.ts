@@ -81,7 +81,7 @@ test('a trainer says which files it trains on, with their digests as soon as it 
   const store = memoryStore();
   const leave = await registerTrainer({
     store,
-    modelIds: ['base', 'elsewhere'],
+    training: { baseModels: ['base', 'elsewhere'], trouble: () => null },
     modelPaths: (id) => (id === 'base' ? path : null),
     machine: { trouble: 'the disk of the data folder is full' },
     log: () => {},

@@ -1,16 +1,17 @@
 import type { Store } from '@trainyard/store';
 
+import type { TrainingQueue } from '../contract/backends.ts';
 import type { BaseModelPaths } from '../jobs/base-model-path.ts';
 import type { MachineTrouble } from './machine-trouble.ts';
 import { ModelMembership } from './model-membership.ts';
 
-/** A trainer runs one job after the other. */
+/** A trainer runs one job after the other, and none while it is in trouble. */
 const JOBS_AT_A_TIME = 1;
 
 interface TrainerParts {
   readonly store: Store;
-  /** ids of the base models whose jobs it takes */
-  readonly modelIds: readonly string[];
+  /** the base models whose jobs it takes, and whether it does now */
+  readonly training: Pick<TrainingQueue, 'baseModels' | 'trouble'>;
   readonly modelPaths: BaseModelPaths;
   readonly machine: MachineTrouble;
   readonly log: (line: string) => void;
@@ -24,7 +25,7 @@ interface TrainerParts {
  */
 export async function registerTrainer({
   store,
-  modelIds,
+  training,
   modelPaths,
   machine,
   log,
@@ -34,9 +35,9 @@ export async function registerTrainer({
     role: 'trainer',
     url: null,
     modelPaths,
-    baseModels: () => modelIds.map((id) => ({ id, vocabSize: null })),
+    baseModels: () => (training.baseModels ?? []).map((id) => ({ id, vocabSize: null })),
     facts: () => ({
-      capacity: JOBS_AT_A_TIME,
+      capacity: training.trouble() === null ? JOBS_AT_A_TIME : 0,
       adapterDigests: [],
       isDraining: false,
       machineTrouble: machine.trouble,

@@ -5,6 +5,7 @@ import { Counter, Gauge, Registry } from 'prom-client';
 import type { InferenceBackend, TrainingQueue, Trouble } from '../contract/backends.ts';
 import { does, type Role } from '../contract/role.ts';
 import { KEY_LIMIT_NAMES } from '../wire/key.ts';
+import { HealthMetrics } from './health-metrics.ts';
 import { InferenceMetrics } from './inference-metrics.ts';
 import { DataMetrics } from './data-metrics.ts';
 import { JobMetrics } from './job-metrics.ts';
@@ -32,6 +33,7 @@ export class ServiceMetrics {
   readonly jobs: JobMetrics;
   readonly data: DataMetrics;
   readonly machine: MachineMetrics;
+  readonly health: HealthMetrics;
   readonly #registry = new Registry();
   readonly #requests: Counts<'handler' | 'method' | 'status'>;
   readonly #durations: Spreads<'handler' | 'method'>;
@@ -51,6 +53,7 @@ export class ServiceMetrics {
     this.jobs = new JobMetrics(ofTraining);
     this.data = new DataMetrics(this.#registry);
     this.machine = new MachineMetrics(this.#registry);
+    this.health = new HealthMetrics(this.#registry, ofSampling);
     this.#requests = new Counts({
       name: 'http_requests_total',
       help: 'Requests by route, method and status.',

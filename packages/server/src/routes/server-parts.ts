@@ -8,6 +8,8 @@ import type { DashboardFiles } from '../pages/dashboard-files.ts';
 import type { MetricsAccess } from '../metrics/metrics-access.ts';
 import type { AnswerMemory } from '../streams/answer-memory.ts';
 import type { RunTracking } from '../tracking/run-mirror.ts';
+import type { Drain } from '../health/drain.ts';
+import type { ServiceHealth } from '../health/service-health.ts';
 import type { KeepPolicy } from '../checkpoints/keep-policy.ts';
 import type { VersionUse } from '../checkpoints/version-use.ts';
 import type { BaseModels } from '../contract/base-models.ts';
@@ -56,6 +58,8 @@ export interface ServerParts {
   operatorEntity?: string | null;
   /** Checkpoints that the service keeps, for their list. Default null: all of them. */
   keepPolicy?: KeepPolicy | null;
+  /** The end of this process. Default: it does not end. */
+  drain?: Drain;
   /** Things that an operator should know of, for `/health`. Default: there are none. */
   notices?: () => readonly string[];
   /** The source of `GET /metrics`. Default: fresh metrics, without any job. */
@@ -122,6 +126,8 @@ export interface RouteParts extends ServerParts {
   operatorEntity: string | null;
   keepPolicy: KeepPolicy | null;
   versionUse: VersionUse;
+  drain: Drain;
+  health: ServiceHealth;
   notices: () => readonly string[];
   metricsAccess: MetricsAccess;
   dashboard: DashboardFiles | null;

@@ -126,6 +126,8 @@ export interface ServiceConfig {
   readonly tokenTraceMegabytes: number;
   /** `priority` (default): requests of lower priority first; `fcfs`: in order of arrival, and another priority than 0 is refused */
   readonly schedulingPolicy: 'priority' | 'fcfs';
+  /** how long a shutdown by SIGTERM goes on to answer before it takes no new connections, ms; default 5 000 */
+  readonly drainGraceMs: number;
   /** how long a shutdown waits for running requests, ms; default 20 000 */
   readonly drainTimeoutMs: number;
   /** absolute path of the folder whose .jsonl files every training key may train on through `file:` URLs; default null: none */
@@ -142,7 +144,7 @@ export interface ServiceConfig {
   readonly acceptModels: 'on' | 'off';
   /** who may read `/metrics`: `auto` (default) = anybody on a loopback address, keys of the scope `admin` elsewhere, with a foreign name in `allowedHosts`, and through a proxy; `open`; `key`; `off` */
   readonly metrics: 'auto' | 'open' | 'key' | 'off';
-  /** where a process without other HTTP answers `/metrics` and `/health`; default null: nowhere */
+  /** where a process without other HTTP answers `/metrics`, `/livez`, `/readyz` and `/health`; default null: nowhere */
   readonly metricsListen: { readonly host: string; readonly port: number } | null;
   /** lines of the log: `text` (default) for people, `json` an object a line */
   readonly logFormat: LogFormat;
@@ -315,6 +317,7 @@ const SETTINGS = {
   tokenTraceMegabytes: { kind: 'integer', environment: 'TRAINYARD_TOKEN_TRACE_MEGABYTES', min: 0, max: 65_536 },
   snapshotSteps: { kind: 'integer', environment: 'TRAINYARD_SNAPSHOT_STEPS', min: 0, max: 1_000_000 },
   schedulingPolicy: { kind: 'string', environment: 'TRAINYARD_SCHEDULING_POLICY', values: ['priority', 'fcfs'] },
+  drainGraceMs: { kind: 'integer', environment: 'TRAINYARD_DRAIN_GRACE_MS', min: 0, max: 600_000 },
   drainTimeoutMs: { kind: 'integer', environment: 'TRAINYARD_DRAIN_TIMEOUT_MS', min: 0, max: 3_600_000 },
   trainingDataDir: { kind: 'string', environment: 'TRAINYARD_TRAINING_DATA_DIR' },
   trainerUrl: { kind: 'string', environment: 'TRAINYARD_TRAINER_URL', pattern: URL_PATTERN, form: URL_FORM },
@@ -487,6 +490,7 @@ export function resolveConfig(sources: ConfigSources): ServiceConfig {
     // A database in a file goes with the machine that it is on.
     snapshotSteps: number('snapshotSteps') ?? (database.kind === 'postgres' ? SNAPSHOT_STEPS : 0),
     schedulingPolicy: (text('schedulingPolicy') ?? 'priority') as 'priority' | 'fcfs',
+    drainGraceMs: number('drainGraceMs') ?? 5_000,
     drainTimeoutMs: number('drainTimeoutMs') ?? 20_000,
     trainingDataDirectory: trainingDataDirectory === undefined ? null : resolve(trainingDataDirectory),
     trainer,

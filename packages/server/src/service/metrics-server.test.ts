@@ -1,5 +1,7 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 
+import { Drain } from '../health/drain.ts';
+import { ServiceHealth } from '../health/service-health.ts';
 import { ServiceMetrics } from '../metrics/service-metrics.ts';
 import { queueFigures } from '../metrics/queue-figures.ts';
 import { TestServer } from '../testing/test-server.ts';
@@ -10,12 +12,13 @@ let server: TestServer;
 beforeEach(async () => (server = await TestServer.start()));
 afterEach(() => server.close());
 
-function listener(parts: Partial<MetricsServerParts> = {}) {
-  const { store, training } = server;
+function listener(parts: Partial<MetricsServerParts> = {}, drain = new Drain()) {
+  const { store, blobs, training } = server;
   const metrics = new ServiceMetrics('trainer');
   metrics.sources = { training, queue: () => queueFigures(store), checkpoints: () => store.sumCheckpoints() };
-  const troubles = { training: () => training.trouble(), store: () => store.trouble() };
-  return createMetricsServer({ store, metrics, access: 'open', troubles, allowedHosts: [], ...parts });
+  const health = new ServiceHealth({ store, blobs, inference: null, training, drain });
+  metrics.health.source = health;
+  return createMetricsServer({ store, metrics, access: 'open', health, allowedHosts: [], ...parts });
 }
 
 test('a trainer tells what it does and how long jobs wait, and nothing of sampling', async () => {
@@ -46,9 +49,16 @@ test('a database that is away takes the figures of the queue along, and nothing 
 
 test('its health names the parts in trouble, and there is nothing else at its address', async () => {
   const app = listener();
-  expect((await app.inject('/health')).json()).toEqual({ status: 'healthy', reasons: [] });
+  expect((await app.inject('/health')).json()).toMatchObject({
+    status: 'healthy',
+    reasons: [],
+    parts: { engines: null },
+  });
+  expect((await app.inject('/readyz')).json()).toEqual({ status: 'ready', reasons: [] });
   server.training.healthy = false;
-  expect((await app.inject('/health')).json()).toEqual({
+  expect((await app.inject('/readyz')).statusCode).toBe(503);
+  expect((await app.inject('/livez')).statusCode).toBe(200);
+  expect((await app.inject('/health')).json()).toMatchObject({
     status: 'degraded',
     reasons: [{ part: 'training', reason: 'it is being started' }],
   });

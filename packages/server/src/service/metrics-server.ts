@@ -1,8 +1,6 @@
 import Fastify, { type FastifyInstance } from 'fastify';
-import type { Health } from '@trainyard/protocol';
 import type { Store } from '@trainyard/store';
 
-import type { Trouble } from '../contract/backends.ts';
 import { requireKeys } from '../edge/auth.ts';
 import { refuseForeignHosts } from '../edge/host-check.ts';
 import { KeyWatch } from '../edge/key-watch.ts';
@@ -10,6 +8,8 @@ import { trackRequestEnds } from '../edge/request-end.ts';
 import { answerEarly } from '../faults/early-answers.ts';
 import { RequestError } from '../faults/request-error.ts';
 import { toErrorAnswer } from '../faults/http-faults.ts';
+import { addHealthRoutes } from '../health/health-routes.ts';
+import type { ServiceHealth } from '../health/service-health.ts';
 import { type MetricsAccess, metricsScopes } from '../metrics/metrics-access.ts';
 import type { ServiceMetrics } from '../metrics/service-metrics.ts';
 
@@ -17,20 +17,19 @@ export interface MetricsServerParts {
   readonly store: Store;
   readonly metrics: ServiceMetrics;
   readonly access: MetricsAccess;
-  /** By the name that `/health` has for each part. */
-  readonly troubles: Readonly<Partial<Record<Health['reasons'][number]['part'], () => Trouble>>>;
+  readonly health: ServiceHealth;
   /** Names that `Host` may have beside the loopback ones. */
   readonly allowedHosts: readonly string[];
 }
 
-/** `/metrics` and `/health` of a process that has no other HTTP: protected as those of one that has. It does not listen yet. */
+/** `/metrics` and the health of a process that has no other HTTP: protected as those of one that has. It does not listen yet. */
 export function createMetricsServer(parts: MetricsServerParts): FastifyInstance {
-  const { store, metrics, access, troubles, allowedHosts } = parts;
+  const { store, metrics, access, health, allowedHosts } = parts;
   const app = Fastify({ routerOptions: { ignoreTrailingSlash: true } });
   answerEarly(app);
   trackRequestEnds(app);
   app.setNotFoundHandler(() => {
-    throw new RequestError('request.not_found', 'Here are /metrics and /health alone');
+    throw new RequestError('request.not_found', 'This port serves only /metrics, /livez, /readyz and /health');
   });
   app.setErrorHandler((error, _request, reply) => {
     const answer = toErrorAnswer(error, undefined);
@@ -43,11 +42,6 @@ export function createMetricsServer(parts: MetricsServerParts): FastifyInstance 
       throw new RequestError('request.not_found', 'The metrics are off: the setting is `--metrics`');
     return await reply.type(metrics.contentType).send(await metrics.text());
   });
-  app.get('/health', { config: { scope: 'public' } }, async (): Promise<Health> => {
-    const asked = Object.entries(troubles) as [keyof typeof troubles, () => Trouble][];
-    const answers = await Promise.all(asked.map(async ([part, trouble]) => ({ part, reason: await trouble() })));
-    const reasons = answers.flatMap(({ part, reason }) => (reason === null ? [] : [{ part, reason }]));
-    return { status: reasons.length === 0 ? 'healthy' : 'degraded', reasons };
-  });
+  addHealthRoutes(app, health, { paths: ['/health'], isStrict: false });
   return app;
 }

@@ -10,6 +10,7 @@ import type { RouteParts } from '../server-parts.ts';
 /** GET /metrics, in the text form of Prometheus. Counts every request of every route. */
 export function metricsRoutes(app: FastifyInstance, parts: RouteParts, metrics: ServiceMetrics): void {
   const { store, inference, training, metricsAccess } = parts;
+  metrics.health.source = parts.health;
   const checkpoints = new CheckpointFigures(store);
   metrics.sources = {
     inference,

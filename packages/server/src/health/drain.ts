@@ -1,0 +1,28 @@
+import type { FastifyInstance } from 'fastify';
+
+/** The end of this process: first it says so, then it takes no new connections. */
+export class Drain {
+  #isDraining = false;
+
+  get isDraining(): boolean {
+    return this.#isDraining;
+  }
+
+  /** Reports from now on that this process is ending. */
+  begin(): void {
+    this.#isDraining = true;
+  }
+}
+
+/** While the process is ending, each answer closes its connection: the next request of that client goes to another process. */
+export function closeWhileDraining(app: FastifyInstance, drain: Drain): void {
+  app.addHook('onRequest', (_request, reply, done) => {
+    if (drain.isDraining) reply.header('connection', 'close');
+    done();
+  });
+  // Also of requests that came before.
+  app.addHook('onSend', (_request, reply, _payload, done) => {
+    if (drain.isDraining) reply.header('connection', 'close');
+    done();
+  });
+}

@@ -1,0 +1,147 @@
+import { StoreError } from '@trainyard/store';
+import type { BackendMember } from '@trainyard/backend';
+import type { Health, Readiness } from '@trainyard/protocol';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+
+import { createServer } from '../create-server.ts';
+import { TestServer } from '../testing/test-server.ts';
+import { Drain } from './drain.ts';
+
+let server: TestServer;
+beforeEach(async () => (server = await TestServer.start()));
+afterEach(() => server.close());
+
+function listener(drain = new Drain()) {
+  const { store, blobs, inference, training, transfers } = server;
+  return createServer({ store, blobs, inference, training, exports: transfers, imports: transfers, drain });
+}
+
+const GONE = new StoreError('store.unavailable', 'database db.internal: connection refused');
+
+test('a database that is away makes a process not ready, which lives on; a busy one does not', async () => {
+  const app = listener();
+  const ready = async () => {
+    const { statusCode, headers, body } = await app.inject('/readyz');
+    return { statusCode, retry: headers['retry-after'], ...(JSON.parse(body) as Readiness) };
+  };
+  const ping = vi.spyOn(server.store, 'ping').mockRejectedValue(new StoreError('store.busy', 'locked'));
+  expect(await ready()).toEqual({ statusCode: 200, retry: undefined, status: 'ready', reasons: [] });
+  await app.close();
+
+  const other = listener();
+  ping.mockRejectedValue(GONE);
+  const answer = await other.inject('/readyz');
+  expect([answer.statusCode, answer.headers['retry-after']]).toEqual([503, '1']);
+  expect(answer.json()).toEqual({
+    status: 'not_ready',
+    reasons: [{ part: 'store', reason: 'the database has not answered for 0 s' }],
+  });
+  expect((await other.inject('/livez')).json()).toEqual({ status: 'alive' });
+  const health = (await other.inject('/health')).json<Health>();
+  expect(health).toMatchObject({
+    status: 'degraded',
+    reasons: [{ part: 'store' }],
+    parts: { database: { is_up: false }, bucket: null, trainers: null, draining: false },
+  });
+  const metrics = (await other.inject('/metrics')).body;
+  expect(metrics).toMatch(/^trainyard_ready\{[^}]*\} 0$/m);
+  expect(metrics).toMatch(/^trainyard_database_up\{[^}]*\} 0$/m);
+  expect(metrics).not.toMatch(/^trainyard_bucket_up\{/m);
+  await other.close();
+});
+
+test('what does not sample is not ready; training in trouble is only degraded', async () => {
+  const app = listener();
+  server.training.healthy = false;
+  expect((await app.inject('/readyz')).statusCode).toBe(200);
+  expect((await app.inject('/health')).json<Health>().parts.trainers).toEqual({ ready: 0, total: 1 });
+  server.inference.healthy = false;
+  const { statusCode, body } = await app.inject('/readyz');
+  expect([statusCode, (JSON.parse(body) as Readiness).reasons.map(({ part }) => part)]).toEqual([503, ['inference']]);
+  expect((await app.inject('/livez')).statusCode).toBe(200);
+  await app.close();
+});
+
+test('engines and trainers are counted: one of two is degraded, and one that ends is not missed', async () => {
+  const members = [member('one', {}), member('two', { state: 'down', trouble: 'it does not answer' })];
+  Object.assign(server.inference, { members: () => members });
+  await server.store.registerMember(
+    {
+      role: 'trainer',
+      url: null,
+      version: '1',
+      baseModels: [],
+      capacity: 1,
+      adapterDigests: [],
+      isDraining: false,
+      machineTrouble: null,
+    },
+    60_000,
+  );
+  const app = listener();
+  const health = async () => (await app.inject('/health')).json<Health>();
+  expect(await health()).toMatchObject({
+    status: 'degraded',
+    reasons: [{ part: 'engines', reason: '1 of 2 engines take requests' }],
+    parts: { engines: { ready: 1, total: 2 }, trainers: { ready: 1, total: 1 } },
+  });
+  const metrics = (await app.inject('/metrics')).body;
+  expect(metrics).toMatch(/^trainyard_engines\{state="ready"[^}]*\} 1$/m);
+  expect(metrics).toMatch(/^trainyard_engines\{state="registered"[^}]*\} 2$/m);
+  members[1] = member('two', { state: 'draining' });
+  await server.store.renewMember(
+    'trainer',
+    { baseModels: [], capacity: 0, adapterDigests: [], isDraining: false, machineTrouble: null },
+    60_000,
+  );
+  expect(await health()).toMatchObject({
+    reasons: [{ part: 'trainers', reason: '0 of 1 trainers take jobs' }],
+    parts: { engines: { ready: 1, total: 1 } },
+  });
+  await app.close();
+});
+
+test('a process that ends says so while it still answers, and each answer closes its connection', async () => {
+  const drain = new Drain();
+  const app = listener(drain);
+  const chat = (stream: boolean) =>
+    app.inject({
+      method: 'POST',
+      url: '/v1/chat/completions',
+      headers: { authorization: `Bearer ${server.key}` },
+      payload: { messages: [{ role: 'user', content: 'hello' }], stream },
+    });
+  expect((await chat(false)).headers['connection']).not.toBe('close');
+  drain.begin();
+  const answer = await app.inject('/readyz');
+  expect([answer.statusCode, answer.json<Readiness>().reasons[0]?.part]).toEqual([503, 'draining']);
+  for (const isStream of [false, true]) {
+    const { statusCode, headers } = await chat(isStream);
+    expect([statusCode, headers['connection']]).toEqual([200, 'close']);
+  }
+  expect((await app.inject('/livez')).headers['connection']).toBe('close');
+  expect((await app.inject('/health')).json<Health>()).toMatchObject({
+    reasons: [{ part: 'draining' }],
+    parts: { draining: true },
+  });
+  expect((await app.inject('/metrics')).body).toMatch(/^trainyard_draining\{[^}]*\} 1$/m);
+  await app.close();
+});
+
+function member(name: string, fields: Partial<BackendMember>): BackendMember {
+  return {
+    name,
+    kind: 'engine',
+    state: 'up',
+    trouble: null,
+    version: '1',
+    numChoices: 0,
+    kvUse: null,
+    numAdapters: 0,
+    numRequests: 0,
+    numFailures: 0,
+    numLosses: 0,
+    numTokens: 0,
+    ...fields,
+  };
+}

@@ -1,0 +1,149 @@
+import type { Health, Readiness } from '@trainyard/protocol';
+import { type Blobs, placeKey, type Store, StoreError } from '@trainyard/store';
+
+import type { InferenceBackend, TrainingQueue, Trouble } from '../contract/backends.ts';
+import { AnswerWatch } from './answer-watch.ts';
+import type { Drain } from './drain.ts';
+
+type Part = Health['reasons'][number]['part'];
+type Reason = Health['reasons'][number];
+type PartCount = NonNullable<Health['parts']['engines']>;
+
+export interface HealthSources {
+  readonly store: Pick<Store, 'ping' | 'trouble' | 'blobsId' | 'listMembers'>;
+  readonly blobs: Pick<Blobs, 'location' | 'has'>;
+  /** Null where nothing samples. */
+  readonly inference: Pick<InferenceBackend, 'models' | 'of' | 'trouble' | 'isElsewhere'> | null;
+  /** Null where nothing trains and nothing is queued. */
+  readonly training: Pick<TrainingQueue, 'baseModels' | 'trouble'> | null;
+  /** Limits of the machine. Default: they are not watched. */
+  readonly machine?: { readonly trouble: string | null };
+  /** Things that an operator should know of. Default: there are none. */
+  readonly notices?: () => readonly string[];
+  readonly drain: Pick<Drain, 'isDraining'>;
+}
+
+/** Parts without which requests to this process fail: what balances load leaves it out. */
+const NEEDED: ReadonlySet<Part> = new Set(['inference', 'draining']);
+
+/** Health of this process and of the parts that it works with, as `/health`, `/readyz` and the metrics report it. */
+export class ServiceHealth {
+  readonly #sources: HealthSources;
+  readonly #database: AnswerWatch;
+  /** Null: the blobs are in a folder. */
+  readonly #bucket: AnswerWatch | null;
+  /** Remembered while the database is away. */
+  #blobsId: string | null = null;
+
+  constructor(sources: HealthSources) {
+    const { store, blobs } = sources;
+    this.#sources = sources;
+    this.#database = new AnswerWatch({
+      name: 'database',
+      ask: async () => {
+        await store.ping().catch((error: unknown) => {
+          // Another process may have its lock: that is an answer.
+          if (!(error instanceof StoreError) || error.code !== 'store.busy') throw error;
+        });
+      },
+    });
+    const ask = async () => {
+      this.#blobsId ??= await store.blobsId().catch(() => null);
+      if (!(await blobs.has(placeKey(this.#blobsId ?? 'none'))) && this.#blobsId !== null)
+        throw new Error('the bucket lacks the mark of this database');
+    };
+    this.#bucket = blobs.location.kind === 's3' ? new AnswerWatch({ name: 'bucket', ask }) : null;
+  }
+
+  /** Answer of `GET /health`. */
+  async report(): Promise<Health> {
+    const { notices = () => [], drain } = this.#sources;
+    const [database, bucket, own] = await Promise.all([
+      this.#database.trouble(),
+      this.#bucket?.trouble() ?? null,
+      this.#ownReasons(),
+    ]);
+    const parts: Health['parts'] = {
+      database: { is_up: database === null, reason: database },
+      bucket: this.#bucket === null ? null : { is_up: bucket === null, reason: bucket },
+      engines: await this.#engines(),
+      trainers: database === null ? await this.#trainers() : null,
+      draining: drain.isDraining,
+    };
+    const has = (part: Part) => own.some((reason) => reason.part === part);
+    const reasons: Reason[] = [
+      ...own,
+      ...reasonsOf('store', database ?? this.#sources.store.trouble()),
+      ...reasonsOf('bucket', bucket),
+      // A part that is in trouble as a whole has said so.
+      ...reasonsOf('engines', has('inference') ? null : missing(parts.engines, 'engines take requests')),
+      ...reasonsOf('trainers', has('training') ? null : missing(parts.trainers, 'trainers take jobs')),
+      ...reasonsOf('draining', drain.isDraining ? DRAINING : null),
+    ];
+    const said = notices();
+    const status = reasons.length === 0 ? 'healthy' : 'degraded';
+    return { status, reasons, parts, ...(said.length > 0 && { notices: [...said] }) };
+  }
+
+  /** Answer of `GET /readyz`: whether requests, or jobs where this process only trains, are well here. */
+  async readiness(): Promise<Readiness> {
+    const { drain, inference } = this.#sources;
+    const [database, own] = await Promise.all([this.#database.trouble(), this.#ownReasons()]);
+    const isNeeded = ({ part }: Reason) => NEEDED.has(part) || (part === 'training' && inference === null);
+    const reasons = [
+      ...reasonsOf('draining', drain.isDraining ? DRAINING : null),
+      ...reasonsOf('store', database),
+      ...own.filter(isNeeded),
+    ];
+    return { status: reasons.length === 0 ? 'ready' : 'not_ready', reasons };
+  }
+
+  async #ownReasons(): Promise<Reason[]> {
+    const { inference, training, machine } = this.#sources;
+    const troubles: readonly (readonly [Part, Trouble])[] = [
+      ['inference', inference?.trouble() ?? null],
+      ['training', training?.trouble() ?? null],
+      ['machine', machine?.trouble ?? null],
+    ];
+    return (await Promise.all(troubles.map(async ([part, trouble]) => reasonsOf(part, await trouble)))).flat();
+  }
+
+  /** Engines, or servers of vLLM, that are known here; the one of this process where it samples itself. */
+  async #engines(): Promise<PartCount | null> {
+    const { inference } = this.#sources;
+    if (inference === null) return null;
+    const isOwnUp = (await inference.trouble()) === null;
+    const members = new Map(
+      inference.models.flatMap(({ id }) => (inference.of(id).members?.() ?? []).map((member) => [member.name, member])),
+    );
+    if (members.size === 0 && inference.isElsewhere !== true) return { ready: isOwnUp ? 1 : 0, total: 1 };
+    const ready = [...members.values()].filter(({ state, trouble }) => state === 'up' && trouble === null);
+    const draining = [...members.values()].filter(({ state }) => state === 'draining');
+    return { ready: ready.length, total: members.size - draining.length };
+  }
+
+  /** Trainers that are registered; the one of this process on a database of its own. Null: unknown. */
+  async #trainers(): Promise<PartCount | null> {
+    const { store, training } = this.#sources;
+    if (training === null) return null;
+    try {
+      const members = (await store.listMembers()).filter(({ role, isDraining }) => role === 'trainer' && !isDraining);
+      const isHere = training.baseModels === null || training.baseModels.length > 0;
+      if (members.length === 0 && isHere) return { ready: training.trouble() === null ? 1 : 0, total: 1 };
+      return { ready: members.filter(({ capacity }) => capacity !== 0).length, total: members.length };
+    } catch {
+      return null;
+    }
+  }
+}
+
+const DRAINING = 'this process is ending';
+
+function reasonsOf(part: Part, reason: string | null): Reason[] {
+  return reason === null ? [] : [{ part, reason }];
+}
+
+function missing(count: PartCount | null, what: string): string | null {
+  if (count === null || count.ready === count.total) return null;
+  return `${count.ready} of ${count.total} ${what}`;
+}

@@ -1,0 +1,80 @@
+import type { Health } from '@trainyard/protocol';
+import { Gauge, type Registry } from 'prom-client';
+
+import type { ServiceHealth } from '../health/service-health.ts';
+
+type PartCount = Health['parts']['engines'];
+
+/** State of this process and of the parts that it works with, as of the scrape. */
+export class HealthMetrics {
+  /** Null: nothing is reported. */
+  source: Pick<ServiceHealth, 'report' | 'readiness'> | null = null;
+  #reporting: Promise<Health | null> | null = null;
+
+  /** @param ofSampling registry of what samples or asks who samples */
+  constructor(registry: Registry, ofSampling: Registry) {
+    this.#gauge(registry, 'ready', '1 while requests, or jobs, should come to this process.', async () =>
+      this.source === null ? null : Number((await this.source.readiness()).status === 'ready'),
+    );
+    const upOf = (part: Health['parts']['bucket'] | undefined) => (part == null ? null : Number(part.is_up));
+    this.#gauge(registry, 'database_up', '1 while the database answers within 2 s.', async () =>
+      upOf((await this.#report())?.parts.database),
+    );
+    this.#gauge(registry, 'bucket_up', '1 while the bucket answers within 2 s.', async () =>
+      upOf((await this.#report())?.parts.bucket),
+    );
+    this.#gauge(registry, 'draining', '1 while this process is ending.', async () => {
+      const report = await this.#report();
+      return report === null ? null : Number(report.parts.draining);
+    });
+    this.#counts(
+      ofSampling,
+      'engines',
+      'Engines and vLLM servers by state: ready of registered.',
+      (parts) => parts.engines,
+    );
+    this.#counts(
+      registry,
+      'trainers',
+      'Trainers of the service by state: ready of registered.',
+      (parts) => parts.trainers,
+    );
+  }
+
+  #gauge(registry: Registry, name: string, help: string, read: () => Promise<number | null>): void {
+    const gauge = new Gauge({
+      name: `trainyard_${name}`,
+      help,
+      registers: [registry],
+      collect: async () => {
+        const value = await read();
+        // Unknown is absent, not 0.
+        if (value === null) gauge.remove();
+        else gauge.set(value);
+      },
+    });
+  }
+
+  #counts(registry: Registry, name: string, help: string, read: (parts: Health['parts']) => PartCount): void {
+    const gauge = new Gauge({
+      name: `trainyard_${name}`,
+      help,
+      labelNames: ['state'],
+      registers: [registry],
+      collect: async () => {
+        const report = await this.#report();
+        const count = report === null ? null : read(report.parts);
+        gauge.reset();
+        if (count === null) return;
+        gauge.set({ state: 'ready' }, count.ready);
+        gauge.set({ state: 'registered' }, count.total);
+      },
+    });
+  }
+
+  /** One for all gauges of a scrape. */
+  async #report(): Promise<Health | null> {
+    this.#reporting ??= (this.source?.report() ?? Promise.resolve(null)).finally(() => (this.#reporting = null));
+    return await this.#reporting;
+  }
+}

@@ -1,0 +1,118 @@
+/** What balances load, restarts and scales is told by the processes of a service: which lives, which is ready, which is ending, and how much waits. */
+import assert from 'node:assert/strict';
+import { setTimeout as delay } from 'node:timers/promises';
+
+import type { Health, Readiness } from '@trainyard/protocol';
+import { Trainyard } from '@trainyard/sdk';
+import { PostgresCluster } from '@trainyard/store/testing';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+
+import type { OwnService } from '../../scripts/own-service.ts';
+import { eventTypes } from '../support/event-types.ts';
+import { tenLongGroups } from '../support/groups.ts';
+import { type ServicePart, ServiceParts } from '../support/service-parts.ts';
+
+const BASE = 'HuggingFaceTB/SmolLM2-135M-Instruct';
+const SECRET = 'a secret for these tests, which is long enough';
+const GRACE_MS = 3_000;
+
+let cluster: PostgresCluster;
+let parts: ServiceParts;
+let api: OwnService;
+let engine: ServicePart;
+let trainer: ServicePart;
+beforeAll(async () => {
+  const programs = process.env['TRAINYARD_TEST_POSTGRES'];
+  assert(programs !== undefined, 'the project `postgres` says where the server is');
+  cluster = await PostgresCluster.start(programs);
+  parts = new ServiceParts({ database: await cluster.createSchema(), secret: SECRET });
+  engine = await parts.part('engine', { hasHealth: true });
+  trainer = await parts.part('trainer', { hasHealth: true });
+  api = await parts.api({ TRAINYARD_DRAIN_GRACE_MS: `${GRACE_MS}` });
+}, 300_000);
+afterAll(async () => {
+  await parts.close();
+  await cluster.stop();
+});
+
+/** Status of a path of the health of a process; null: nothing answers there. A connection each, as a probe has it. */
+async function statusOf(place: string, path: string): Promise<number | null> {
+  const options = { headers: { connection: 'close' }, signal: AbortSignal.timeout(8_000) };
+  return await fetch(`${place}${path}`, options).then(
+    ({ status }) => status,
+    () => null,
+  );
+}
+
+const apiPlace = () => api.url.replace(/\/v1$/, '');
+
+async function figures(place: string): Promise<string> {
+  return await (await fetch(`${place}/metrics`)).text();
+}
+
+test('the scaling signal is there before the first request, and every process is ready', async () => {
+  assert(engine.healthUrl !== null && trainer.healthUrl !== null);
+  expect(await figures(engine.healthUrl)).toMatch(/^vllm:num_requests_waiting\{[^}]*\} 0$/m);
+  for (const place of [apiPlace(), engine.healthUrl, trainer.healthUrl])
+    expect([place, await statusOf(place, '/readyz'), await statusOf(place, '/livez')]).toEqual([place, 200, 200]);
+  const health = (await (await fetch(`${apiPlace()}/health`)).json()) as Health;
+  expect(health.parts).toEqual({
+    database: { is_up: true, reason: null },
+    bucket: null,
+    engines: { ready: 1, total: 1 },
+    trainers: { ready: 1, total: 1 },
+    draining: false,
+  });
+});
+
+test('a trainer that is killed and starts again in its own folder has its job back at once', async () => {
+  const client = new Trainyard({ baseUrl: api.url, apiKey: api.apiKey, maxRetries: 0 });
+  const model = await client.models.register({ project: 'ready', name: 'agent', base_model: BASE });
+  const job = await client.trainingJobs.create({
+    model_id: model.id,
+    trajectory_groups: await tenLongGroups(client, 'agent'),
+    experimental_config: { learning_rate: 1e-4, gradient_steps: 4 },
+  });
+  for await (const event of client.trainingJobs.watch(job.id)) if (event.type === 'gradient_step') break;
+  await trainer.end('SIGKILL');
+  trainer = await parts.part('trainer', { dataDirectory: trainer.dataDirectory, hasHealth: true });
+  const startedAt = performance.now();
+  await expect
+    .poll(async () => eventTypes((await client.trainingJobs.events(job.id)).data), { timeout: 60_000 })
+    .toContain('job_resumed');
+  expect(performance.now() - startedAt).toBeLessThan(5_000);
+  expect(await client.trainingJobs.gradientSteps(job.id)).toHaveLength(4);
+}, 200_000);
+
+test('while the database is away no process is ready, and all of them live', async () => {
+  assert(engine.healthUrl !== null && trainer.healthUrl !== null);
+  const places = [apiPlace(), engine.healthUrl, trainer.healthUrl];
+  await cluster.goAway();
+  for (const place of places) {
+    await expect.poll(() => statusOf(place, '/readyz'), { timeout: 10_000 }).toBe(503);
+    expect(await statusOf(place, '/livez')).toBe(200);
+  }
+  const health = (await (await fetch(`${apiPlace()}/health`)).json()) as Health;
+  expect(health).toMatchObject({ status: 'degraded', parts: { database: { is_up: false }, trainers: null } });
+  expect(await figures(engine.healthUrl)).toMatch(/^trainyard_ready\{[^}]*\} 0$/m);
+  await cluster.comeBack();
+  for (const place of places) await expect.poll(() => statusOf(place, '/readyz'), { timeout: 30_000 }).toBe(200);
+}, 120_000);
+
+test('an API process that ends says so first: its port answers for the grace, and closes then', async () => {
+  process.kill(api.pid, 'SIGTERM');
+  const startedAt = performance.now();
+  await expect.poll(() => statusOf(apiPlace(), '/readyz'), { interval: 20 }).toBe(503);
+  const { reasons } = (await (await fetch(`${apiPlace()}/readyz`)).json()) as Readiness;
+  expect(reasons.map(({ part }) => part)).toEqual(['draining']);
+  const answer = await fetch(`${api.url}/chat/completions`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${api.apiKey}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ messages: [{ role: 'user', content: 'Hi.' }], max_tokens: 2 }),
+  });
+  expect([answer.status, answer.headers.get('connection')]).toEqual([200, 'close']);
+  expect(performance.now() - startedAt).toBeLessThan(GRACE_MS);
+  await delay(GRACE_MS - (performance.now() - startedAt));
+  await expect.poll(() => statusOf(apiPlace(), '/livez'), { timeout: 5_000 }).toBeNull();
+  expect(await api.stop()).toBe(0);
+}, 60_000);
