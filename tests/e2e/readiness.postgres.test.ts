@@ -84,10 +84,23 @@ test('a trainer that is killed and starts again in its own folder has its job ba
   expect(await client.trainingJobs.gradientSteps(job.id)).toHaveLength(4);
 }, 200_000);
 
-test('while the database is away no process is ready, and all of them live', async () => {
+test('while the database is away no process is ready, all of them live, and known keys and models are served', async () => {
   assert(engine.healthUrl !== null && trainer.healthUrl !== null);
   const places = [apiPlace(), engine.healthUrl, trainer.healthUrl];
+  const send = async (path: string, body: object, key = api.apiKey) => {
+    const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
+    const answer = await fetch(`${api.url}${path}`, { method: 'POST', headers, body: JSON.stringify(body) });
+    await answer.text();
+    return [answer.status, answer.headers.get('x-trainyard-degraded')];
+  };
+  const chat = (model: string, key?: string) =>
+    send('/chat/completions', { model, messages: [{ role: 'user', content: 'Hi.' }], max_tokens: 2 }, key);
+  for (const model of [BASE, 'agent']) expect(await chat(model)).toEqual([200, null]);
   await cluster.goAway();
+  for (const model of [BASE, 'agent', BASE]) expect(await chat(model)).toEqual([200, 'database']);
+  expect((await chat('unknown'))[0]).toBe(503);
+  expect((await chat(BASE, 'another-key'))[0]).toBe(503);
+  expect((await send('/preview/models', { project: 'ready', name: 'new', base_model: BASE }))[0]).toBe(503);
   for (const place of places) {
     await expect.poll(() => statusOf(place, '/readyz'), { timeout: 10_000 }).toBe(503);
     expect(await statusOf(place, '/livez')).toBe(200);
@@ -97,6 +110,7 @@ test('while the database is away no process is ready, and all of them live', asy
   expect(await figures(engine.healthUrl)).toMatch(/^trainyard_ready\{[^}]*\} 0$/m);
   await cluster.comeBack();
   for (const place of places) await expect.poll(() => statusOf(place, '/readyz'), { timeout: 30_000 }).toBe(200);
+  await expect.poll(() => chat('agent'), { timeout: 10_000 }).toEqual([200, null]);
 }, 120_000);
 
 test('an API process that ends says so first: its port answers for the grace, and closes then', async () => {

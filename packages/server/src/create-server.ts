@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { maxHeaderSize, type ServerResponse } from 'node:http';
 
 import Fastify, { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
+import { LastKnown } from '@trainyard/store';
 
 import { FeedWatch } from './answers/feed-watch.ts';
 import { requireKeys } from './edge/auth.ts';
@@ -123,6 +124,7 @@ export function createServer(parts: ServerParts): FastifyInstance {
     },
     answerMemory: parts.answerMemory ?? new AnswerMemory(),
     versionUse: new VersionUse(parts.store, log),
+    resolvedModels: new LastKnown({ lifetimeMs: parts.outageMs ?? 0 }),
     drain,
     health: new ServiceHealth({ ...parts, drain }),
   };

@@ -152,6 +152,7 @@ export async function startService(
       store,
       machine,
       drain,
+      outageMs: config.outageSeconds * 1_000,
       dashboard,
       tracking,
       tracing,

@@ -167,6 +167,8 @@ export interface SqlStoreOptions {
   instanceId?: string;
   /** Told of each call of the database. Default: nobody is. */
   onCall?: (call: DatabaseCall) => void;
+  /** How long keys are used as they were read last while the database is away, ms. Default 0. */
+  outageMs?: number;
   /** How long records of sampled choices are kept, and how many bytes of them. */
   choiceRecords?: Partial<ChoiceRecordLimits>;
   /** How long answers are kept for clients, and how many bytes of them. */
@@ -196,6 +198,7 @@ export class SqlStore implements Store {
       clock = () => database.now,
       instanceId = randomUUID(),
       onCall,
+      outageMs = 0,
       choiceRecords,
       keptAnswers: limits,
     } = options;
@@ -204,10 +207,11 @@ export class SqlStore implements Store {
     this.#sql = sql;
     this.#clock = clock;
     this.#tables = openTables(sql);
-    this.#knownKeys = new KnownKeys({
-      find: (digest, now) => this.#tables.keys.find(digest, now),
+    const keys = {
+      find: (digest: Buffer, now: number) => this.#tables.keys.find(digest, now),
       version: () => sql.foreignVersion,
-    });
+    };
+    this.#knownKeys = new KnownKeys(keys, { outageMs });
     this.#usage = new UsageBuffer(sql, clock);
     this.#choiceRecords = new ChoiceRecordBuffer(sql, clock, choiceRecords);
     this.#keptAnswers = new KeptAnswerStore(sql, { clock, owner: instanceId, limits });

@@ -75,6 +75,8 @@ const HELP = {
   snapshotSteps:
     'gradient steps between two copies of a running job in the blobs, for another machine to go on from; 0 = none (5 on PostgreSQL, else 0)',
   schedulingPolicy: 'priority = lower priorities first; fcfs = in order of arrival (priority)',
+  outageSeconds:
+    'how long keys and models that were used are taken as they were read last while PostgreSQL is away, seconds; 0 = not (60)',
   drainGraceMs:
     'ms between SIGTERM, when /readyz says 503, and the end of the port; 0 on a terminal and without the role api (5000)',
   drainTimeoutMs: 'how long a shutdown waits for running requests (20000)',

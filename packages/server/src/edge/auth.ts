@@ -31,6 +31,9 @@ declare module 'fastify' {
   }
 }
 
+/** Names the part that is away, in answers that are made from what this process remembers of it. */
+const DEGRADED_HEADER = 'x-trainyard-degraded';
+
 /**
  * Bearer-key authentication for every route registered afterwards; without a key the cookie of a signed-in browser counts, for pages of the service
  * itself. Runs before the body is read.
@@ -43,7 +46,7 @@ export function requireKeys(app: FastifyInstance, store: Store, watch: KeyWatch)
     if (route.config?.scope === undefined)
       throw new Error(`the route ${String(route.method)} ${route.url} declares no scope`);
   });
-  app.addHook('onRequest', async (request) => {
+  app.addHook('onRequest', async (request, reply) => {
     const { scope: own, forwardedScope } = request.routeOptions.config;
     const scope = forwardedScope !== undefined && isForwarded(request) ? forwardedScope : own;
     // No scope: the request matches no route and will be answered 404 or 405.
@@ -58,6 +61,7 @@ export function requireKeys(app: FastifyInstance, store: Store, watch: KeyWatch)
       );
     }
     request.caller = caller;
+    if (caller.isRemembered === true) reply.header(DEGRADED_HEADER, 'database');
     watch.add(signedIn === null ? { keyId: caller.keyId } : { session: signedIn.session }, request);
   });
 }

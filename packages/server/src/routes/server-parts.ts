@@ -1,4 +1,4 @@
-import type { Blobs, Store } from '@trainyard/store';
+import type { Blobs, LastKnown, Store } from '@trainyard/store';
 import type { LogprobsMode } from '@trainyard/protocol/fields';
 
 import type { BodyIntake } from '../bodies/body-intake.ts';
@@ -13,6 +13,7 @@ import type { ServiceHealth } from '../health/service-health.ts';
 import type { KeepPolicy } from '../checkpoints/keep-policy.ts';
 import type { VersionUse } from '../checkpoints/version-use.ts';
 import type { BaseModels } from '../contract/base-models.ts';
+import type { ResolvedModel } from '../contract/model-names.ts';
 import type { Log } from '../logging/log.ts';
 import type { Tracing } from '../tracing/tracing.ts';
 import type { AdapterImporter, ExportQueue, InferenceBackend, TrainingQueue } from '../contract/backends.ts';
@@ -58,6 +59,8 @@ export interface ServerParts {
   operatorEntity?: string | null;
   /** Checkpoints that the service keeps, for their list. Default null: all of them. */
   keepPolicy?: KeepPolicy | null;
+  /** How long names of models are resolved as they were last while the database is away, ms. Default 0. */
+  outageMs?: number;
   /** The end of this process. Default: it does not end. */
   drain?: Drain;
   /** Things that an operator should know of, for `/health`. Default: there are none. */
@@ -126,6 +129,8 @@ export interface RouteParts extends ServerParts {
   operatorEntity: string | null;
   keepPolicy: KeepPolicy | null;
   versionUse: VersionUse;
+  /** By entity and name, as requests give them. */
+  resolvedModels: LastKnown<ResolvedModel>;
   drain: Drain;
   health: ServiceHealth;
   notices: () => readonly string[];

@@ -126,6 +126,8 @@ export interface ServiceConfig {
   readonly tokenTraceMegabytes: number;
   /** `priority` (default): requests of lower priority first; `fcfs`: in order of arrival, and another priority than 0 is refused */
   readonly schedulingPolicy: 'priority' | 'fcfs';
+  /** how long keys and models are used as they were read last while the database is away, seconds; default 60 */
+  readonly outageSeconds: number;
   /** how long a shutdown by SIGTERM goes on to answer before it takes no new connections, ms; default 5 000 */
   readonly drainGraceMs: number;
   /** how long a shutdown waits for running requests, ms; default 20 000 */
@@ -317,6 +319,7 @@ const SETTINGS = {
   tokenTraceMegabytes: { kind: 'integer', environment: 'TRAINYARD_TOKEN_TRACE_MEGABYTES', min: 0, max: 65_536 },
   snapshotSteps: { kind: 'integer', environment: 'TRAINYARD_SNAPSHOT_STEPS', min: 0, max: 1_000_000 },
   schedulingPolicy: { kind: 'string', environment: 'TRAINYARD_SCHEDULING_POLICY', values: ['priority', 'fcfs'] },
+  outageSeconds: { kind: 'integer', environment: 'TRAINYARD_OUTAGE_SECONDS', min: 0, max: 86_400 },
   drainGraceMs: { kind: 'integer', environment: 'TRAINYARD_DRAIN_GRACE_MS', min: 0, max: 600_000 },
   drainTimeoutMs: { kind: 'integer', environment: 'TRAINYARD_DRAIN_TIMEOUT_MS', min: 0, max: 3_600_000 },
   trainingDataDir: { kind: 'string', environment: 'TRAINYARD_TRAINING_DATA_DIR' },
@@ -490,6 +493,7 @@ export function resolveConfig(sources: ConfigSources): ServiceConfig {
     // A database in a file goes with the machine that it is on.
     snapshotSteps: number('snapshotSteps') ?? (database.kind === 'postgres' ? SNAPSHOT_STEPS : 0),
     schedulingPolicy: (text('schedulingPolicy') ?? 'priority') as 'priority' | 'fcfs',
+    outageSeconds: number('outageSeconds') ?? 60,
     drainGraceMs: number('drainGraceMs') ?? 5_000,
     drainTimeoutMs: number('drainTimeoutMs') ?? 20_000,
     trainingDataDirectory: trainingDataDirectory === undefined ? null : resolve(trainingDataDirectory),

@@ -31,6 +31,7 @@ async function open(options: Partial<DataConfig> = {}): Promise<{ store: SqlStor
     dataDirectory: folder,
     database: { kind: 'sqlite', path: database },
     bucket: null,
+    outageSeconds: 60,
     choiceRecordHours: 24,
     choiceRecordMegabytes: 1,
     storeResponsesMs: 86_400_000,

@@ -28,6 +28,7 @@ export type DataConfig = Pick<
   | 'dataDirectory'
   | 'database'
   | 'bucket'
+  | 'outageSeconds'
   | 'choiceRecordHours'
   | 'choiceRecordMegabytes'
   | 'storeResponsesMs'
@@ -90,12 +91,13 @@ async function openOrSetAside(
   log: (line: string) => void,
   metrics: DataMetrics | undefined,
 ): Promise<SqlStore> {
-  const { database, dataDirectory, choiceRecordHours, choiceRecordMegabytes, adoptsBlobs } = config;
+  const { database, dataDirectory, outageSeconds, choiceRecordHours, choiceRecordMegabytes, adoptsBlobs } = config;
   const { storeResponsesMs, storeResponsesMegabytes } = config;
   const open = async () =>
     await openStore(database, {
       instanceId: instanceOf(dataDirectory),
       reservesSpace: true,
+      outageMs: outageSeconds * 1_000,
       ...(metrics && { onCall: metrics.sawCall }),
       choiceRecords: {
         lifetimeMs: choiceRecordHours * 3_600_000,

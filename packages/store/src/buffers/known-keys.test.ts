@@ -1,5 +1,6 @@
 import { beforeEach, expect, test } from 'vitest';
 
+import { StoreError } from '../contract/errors.ts';
 import { digestOf } from '../tables/keys/key-secret.ts';
 import type { FoundKey } from '../tables/keys/key-table.ts';
 import { KnownKeys } from './known-keys.ts';
@@ -43,6 +44,32 @@ test('and each time where the database does not tell', async () => {
   put('a');
   for (const now of [0, 1]) expect(await known.verify('a', now)).toEqual(CALLER);
   expect(numLooks).toBe(2);
+});
+
+test('over a network a key holds as it was read last while the database is away, and no longer than it is valid', async () => {
+  version = null;
+  const gone = new StoreError('store.unavailable', 'the database is gone');
+  let isGone = false;
+  const remembering = new KnownKeys(
+    {
+      find: async (digest) => {
+        if (isGone) throw gone;
+        return rows.get(digest.toString('hex')) ?? null;
+      },
+      version: () => null,
+    },
+    { outageMs: 60_000 },
+  );
+  put('a');
+  put('b', { ...FOUND, expiresAt: 10 });
+  for (const secret of ['a', 'b']) expect(await remembering.verify(secret, 0)).toEqual(CALLER);
+  isGone = true;
+  expect(await remembering.verify('a', 20)).toEqual({ ...CALLER, isRemembered: true });
+  expect(await remembering.verify('b', 20)).toBeNull();
+  await expect(remembering.verify('unknown', 20)).rejects.toBe(gone);
+  // This process revokes one: the database is there again.
+  remembering.changed();
+  await expect(remembering.verify('a', 20)).rejects.toBe(gone);
 });
 
 test('a change while it is looked for is seen by the next look', async () => {

@@ -55,6 +55,8 @@ export interface Caller {
   scopes: Scope[];
   /** Null: nothing is limited. */
   limits: KeyLimits | null;
+  /** The database does not answer: the key is as it was read last. Absent while it answers. */
+  isRemembered?: true;
 }
 
 /** Shape of a model's LoRA adapter, fixed at creation. */

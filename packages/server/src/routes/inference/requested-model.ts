@@ -20,10 +20,12 @@ declare module 'fastify' {
 export async function requestedModel(
   request: FastifyRequest,
   requested: string | null | undefined,
-  { store, baseModels, versionUse }: RouteParts,
+  { store, baseModels, resolvedModels, versionUse }: RouteParts,
 ): Promise<ResolvedModel> {
   const { entity, entityId } = callerOf(request);
-  const model = await resolveModelName(store, { requested, entity, entityId, baseModels });
+  const { value: model } = await resolvedModels.read(JSON.stringify([entityId, requested ?? '']), () =>
+    resolveModelName(store, { requested, entity, entityId, baseModels }),
+  );
   request.baseModel = model.base;
   const isNamed = parseModelName(requested ?? '')?.step != null;
   versionUse.begin(model, isNamed, (act) => request.end.onEnd(act));

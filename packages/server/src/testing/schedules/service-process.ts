@@ -153,6 +153,7 @@ async function openParts(
     dataDirectory,
     database,
     bucket: bucketOf(bucket, directory),
+    outageSeconds: 0,
     choiceRecordHours: 24,
     choiceRecordMegabytes: 1,
     storeResponsesMs: 86_400_000,

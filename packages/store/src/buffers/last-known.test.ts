@@ -1,0 +1,71 @@
+import { expect, test } from 'vitest';
+
+import { StoreError } from '../contract/errors.ts';
+import { LastKnown } from './last-known.ts';
+
+const gone = () => Promise.reject(new StoreError('store.unavailable', 'the database is gone'));
+
+function at(lifetimeMs = 60_000) {
+  const clock = { now: 0 };
+  const known = new LastKnown<string | null>({ lifetimeMs, patienceMs: 20, now: () => clock.now });
+  return { clock, known };
+}
+
+test('what answers is read each time; what does not is as it was read last, for a while, and is asked for once a second', async () => {
+  const { clock, known } = at();
+  await expect(known.read('key', gone)).rejects.toThrow('gone');
+  expect(await known.read('key', async () => 'one')).toEqual({ value: 'one', isRemembered: false });
+  expect(await known.read('key', async () => 'two')).toEqual({ value: 'two', isRemembered: false });
+  let numAsked = 0;
+  const counting = () => {
+    numAsked += 1;
+    return gone();
+  };
+  for (let look = 0; look < 5; look++)
+    expect(await known.read('key', counting)).toEqual({ value: 'two', isRemembered: true });
+  expect(numAsked).toBe(1);
+  await expect(known.read('another', gone)).rejects.toThrow('gone');
+  clock.now = 59_000;
+  expect(await known.read('key', counting)).toEqual({ value: 'two', isRemembered: true });
+  clock.now = 60_000;
+  await expect(known.read('key', counting)).rejects.toThrow('gone');
+  expect(await known.read('key', async () => 'three')).toEqual({ value: 'three', isRemembered: false });
+});
+
+test('a database that hangs costs the patience once, and no second read waits beside the first', async () => {
+  const { clock, known } = at();
+  await known.read('key', async () => 'one');
+  const hanging = Promise.withResolvers<string>();
+  let numAsked = 0;
+  const hang = () => {
+    numAsked += 1;
+    return hanging.promise;
+  };
+  for (let look = 0; look < 3; look++) {
+    expect(await known.read('key', hang)).toEqual({ value: 'one', isRemembered: true });
+    clock.now += 5_000;
+  }
+  expect(numAsked).toBe(1);
+  hanging.resolve('two');
+  await expect.poll(() => known.read('key', async () => 'three')).toEqual({ value: 'three', isRemembered: false });
+});
+
+test('what is not there, other failures and a clear are not remembered, and 0 remembers nothing', async () => {
+  const { known } = at();
+  await known.read('key', async () => 'one');
+  await expect(known.read('key', () => Promise.reject(new Error('a bug')))).rejects.toThrow('a bug');
+  expect(await known.read('key', async () => null)).toEqual({ value: null, isRemembered: false });
+  await expect(known.read('key', gone)).rejects.toThrow('gone');
+  await known.read('key', async () => 'one');
+  known.clear();
+  await expect(known.read('key', gone)).rejects.toThrow('gone');
+  const before = known.read('key', async () => {
+    known.clear();
+    return 'old';
+  });
+  expect((await before).value).toBe('old');
+  await expect(known.read('key', gone)).rejects.toThrow('gone');
+  const none = at(0).known;
+  await none.read('key', async () => 'one');
+  await expect(none.read('key', gone)).rejects.toThrow('gone');
+});
