@@ -69,6 +69,7 @@ export function siteContents(root: string): readonly SiteSection[] {
           'sft-then-rl',
           'verifiers',
           'several-machines',
+          'kubernetes',
         ].map((name) => ({
           slug: `examples/${name}`,
           file: `examples/${name}/README.md`,

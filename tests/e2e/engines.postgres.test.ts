@@ -139,6 +139,19 @@ describe('two of HTTP, two engines and a trainer', () => {
 
   test('an engine that is killed in the middle of streams ends them with one error; the next requests go on', async () => {
     // Prompts that differ, so that both engines have some of them.
+    const whole = async (index: number) => {
+      const { choices, usage } = await one.chat.completions.create({
+        model: BASE,
+        messages: [{ role: 'user', content: `Tell a story about ${index}.` }],
+        max_tokens: 300,
+        ignore_eos: true,
+        seed: index,
+        temperature: 0.9,
+        return_token_ids: true,
+      });
+      return { tokenIds: choices[0]!.token_ids, usage: usage.completion_tokens };
+    };
+    const wholes = Array.from({ length: 8 }, (_, index) => whole(index));
     const streams = Array.from({ length: 8 }, async (_, index) => {
       const stream = await one.chat.completions.create({
         model: BASE,
@@ -163,6 +176,10 @@ describe('two of HTTP, two engines and a trainer', () => {
     await engines[0].end('SIGKILL');
     const next = sampled(one, BASE, 1);
     const ended = await Promise.all(streams);
+    // Each whole answer came, from the other engine where need be, with the tokens of its seed.
+    const answers = await Promise.all(wholes);
+    expect(answers.map(({ usage }) => usage)).toEqual(Array.from({ length: 8 }, () => 300));
+    for (const index of [0, 1, 2, 3]) expect(await whole(index)).toEqual(answers[index]);
     const broken = ended.filter(({ error }) => error !== null);
     for (const { error } of broken) {
       expect(error?.code).toBe('engine.host_lost');

@@ -22,6 +22,7 @@ export { SERVICE_VERSION } from './service/service-version.ts';
 export { digestOf, examineDatabase, type Finding, makeFolders, type TableDigest } from '@trainyard/store';
 export { examineCluster } from './examine-cluster.ts';
 export { examineRemoteParts } from './examine-remote-parts.ts';
+export { exportBase } from './export-base.ts';
 export { examineModel } from './examine-model.ts';
 export { backUpData, moveData, restoreData } from './service/data-moves.ts';
 export { OfflineKeys } from './service/offline-keys.ts';

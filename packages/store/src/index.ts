@@ -29,7 +29,7 @@ export { type AskEngine, clusterFindings, type Finding, untilLost } from './exam
 export { lookAtStore } from './look-at-store.ts';
 export type { BucketRequest } from './blobs/s3/s3-bucket.ts';
 export type { DatabaseCall } from './drivers/measured-sql.ts';
-export { type Known, LastKnown } from './buffers/last-known.ts';
+export { LastKnown } from './buffers/last-known.ts';
 export {
   checkOwnBlobs,
   dropOtherMarks,

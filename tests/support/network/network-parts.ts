@@ -78,7 +78,12 @@ export class NetworkParts {
 
   /** @param environment of all parts */
   constructor(environment: Readonly<Record<string, string>>) {
-    this.#environment = { TRAINYARD_ENGINE_SECRET: SECRET, TRAINYARD_API_KEY: API_KEY, ...environment };
+    this.#environment = {
+      TRAINYARD_DRAIN_GRACE_MS: '0',
+      TRAINYARD_ENGINE_SECRET: SECRET,
+      TRAINYARD_API_KEY: API_KEY,
+      ...environment,
+    };
   }
 
   /** Starts a process there. An `api` has no model file. */

@@ -1,16 +1,17 @@
 import { createHash } from 'node:crypto';
-import { createWriteStream } from 'node:fs';
+import { createWriteStream, existsSync, mkdirSync } from 'node:fs';
 import { readdir, rename, rm, rmdir } from 'node:fs/promises';
-import { dirname, join, resolve } from 'node:path';
+import { availableParallelism } from 'node:os';
+import { basename, dirname, join, resolve } from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 
 import { formatMegabytes } from '@trainyard/protocol/fields';
-import { makeFolders } from '@trainyard/server';
+import { exportBase, makeFolders } from '@trainyard/server';
 import type { ExportObject, Trainyard } from '@trainyard/sdk';
 import { type Command, Option } from 'commander';
 
-import { CommandError } from '../terminal/command-error.ts';
+import { CommandError, UsageError } from '../terminal/command-error.ts';
 import { newCommand, withExamples } from '../terminal/new-command.ts';
 import { printJson } from '../terminal/print-json.ts';
 import { interruption } from '../terminal/interrupted.ts';
@@ -30,30 +31,49 @@ type ExportFormat = (typeof FORMATS)[number];
 type ExportDtype = (typeof DTYPES)[number];
 
 interface ExportOptions extends ServiceOptions, JsonOption {
-  readonly format: ExportFormat;
+  readonly format?: ExportFormat;
+  readonly base?: string;
   readonly output: string;
   readonly dtype?: ExportDtype;
   readonly keep?: true;
 }
 
-/** `trainyard export`: a checkpoint as files on this machine. */
+/** Forms of a base model, by the folder that each has: for `--model` here, and for vLLM and trainers elsewhere. */
+const BASE_FORMS = [
+  { format: 'merged-gguf', folder: 'gguf' },
+  { format: 'merged-safetensors', folder: 'hugging-face' },
+] as const;
+
+/** `trainyard export`: a checkpoint, or a base model, as files on this machine. */
 export function exportCommand(): Command {
-  const command = newCommand('export', 'write a checkpoint to files in a public format')
-    .argument('<MODEL>', '[[ENTITY/]PROJECT/]NAME[:stepN]; without :stepN the latest step')
-    .addOption(new Option('--format <FORMAT>', 'of the files').choices(FORMATS).makeOptionMandatory())
+  const command = newCommand('export', 'write a checkpoint, or a base model, to files in a public format')
+    .argument('[MODEL]', '[[ENTITY/]PROJECT/]NAME[:stepN]; without :stepN the latest step')
+    .addOption(new Option('--format <FORMAT>', 'of the files; with --base default both merged ones').choices(FORMATS))
+    .option(
+      '--base <FILE>',
+      'GGUF file of a base model instead of MODEL: as one more GGUF file and in the form of Hugging Face; needs no service',
+    )
     .requiredOption('--output <FOLDER>', 'where the files go; it must be empty or not exist yet')
     .addOption(new Option('--dtype <TYPE>', 'of merged weights (f16)').choices(DTYPES))
     .option('--keep', 'leave the export on the service, which holds a copy of the files');
   withExamples(command, [
     'trainyard export demo/short-answers --format peft --output ./adapter',
     'trainyard export short-answers:step3 --format merged-gguf --output ./model --dtype f32',
+    'trainyard export --base ./model.gguf --output ./base',
   ]);
   return addServiceOptions(command, '{"export", "files": [{"name", "path", "size_bytes", "sha256"}]}').action(
-    async (model: string, options: ExportOptions) => {
-      const client = serviceClient(options);
+    async (model: string | undefined, options: ExportOptions) => {
       const output = resolve(options.output);
+      const { base, format } = options;
+      if (base !== undefined) {
+        if (model !== undefined) throw new UsageError('--base names a base model: leave MODEL');
+        return await withEmptyFolder(output, () => exportBaseTo(base, { ...options, output }, interruption()));
+      }
+      if (model === undefined) throw new UsageError("missing required argument 'MODEL' (or --base FILE)");
+      if (format === undefined) throw new UsageError("required option '--format <FORMAT>' not specified");
+      const client = serviceClient(options);
       const signal = interruption();
-      await withEmptyFolder(output, () => exportTo(client, model, { ...options, output }, signal));
+      await withEmptyFolder(output, () => exportTo(client, model, { ...options, format, output }, signal));
     },
   );
 }
@@ -65,7 +85,7 @@ async function withEmptyFolder(folder: string, fill: () => Promise<void>): Promi
   try {
     await fill();
   } catch (error) {
-    for (const name of await readdir(folder)) await rm(join(folder, name), { force: true });
+    for (const name of await readdir(folder)) await rm(join(folder, name), { force: true, recursive: true });
     if (firstMade !== undefined) await removeMade(folder, firstMade);
     throw error;
   }
@@ -88,7 +108,7 @@ async function removeMade(folder: string, firstMade: string): Promise<void> {
 async function exportTo(
   client: Trainyard,
   model: string,
-  { format, dtype, output, keep, json }: ExportOptions,
+  { format, dtype, output, keep, json }: ExportOptions & { readonly format: ExportFormat },
   signal: AbortSignal,
 ): Promise<void> {
   const isJson = json === true;
@@ -113,6 +133,45 @@ async function exportTo(
     if (keep === undefined)
       await client.exports.delete(modelId, id).catch((error: unknown) => (isWhole ? fail(error) : undefined));
   }
+}
+
+async function exportBaseTo(
+  base: string,
+  { format, dtype = 'f16', output, keep, json }: ExportOptions,
+  signal: AbortSignal,
+): Promise<void> {
+  if (keep !== undefined) throw new UsageError('--keep is of exports of a service: leave it with --base');
+  const modelPath = resolve(base);
+  if (!existsSync(modelPath)) throw new CommandError(`the model file ${modelPath} does not exist`);
+  const forms = BASE_FORMS.filter((form) => format === undefined || form.format === format);
+  if (forms.length === 0) throw new UsageError(`a base model has no adapter: --format ${format} needs MODEL`);
+  const name = basename(modelPath).replace(/\.gguf$/, '');
+  const written: object[] = [];
+  for (const form of forms) {
+    const outputDirectory = join(output, form.folder);
+    mkdirSync(outputDirectory);
+    const request = {
+      modelPath,
+      name,
+      format: form.format,
+      dtype,
+      outputDirectory,
+      numThreads: availableParallelism(),
+    };
+    const log = (line: string) => void process.stderr.write(`${line}\n`);
+    const { files, parity } = await withProgress(`writing ${name} as ${form.format}`, () =>
+      exportBase(request, { signal, log }),
+    );
+    written.push({ format: form.format, folder: outputDirectory, files, parity });
+    if (json === true) continue;
+    for (const file of files)
+      process.stdout.write(`${formatMegabytes(file.sizeBytes).padStart(12)}  ${join(outputDirectory, file.name)}\n`);
+    const { numTokens, meanDifference, maxDifference } = parity;
+    process.stdout.write(
+      `parity on ${numTokens} tokens with ${modelPath}: mean |Δlogprob| ${meanDifference.toFixed(5)}, max ${maxDifference.toFixed(5)}\n`,
+    );
+  }
+  if (json === true) printJson({ base: modelPath, exports: written });
 }
 
 function fail(error: unknown): never {

@@ -13,7 +13,7 @@ const STEPS = [
   { ids: [7], text: ' you' },
 ];
 
-/** What the first engine does before it dies: so many of its events get out. */
+/** A service on three engines, of which those that are asked first die after so many of their events. */
 async function withLosses(numEvents: number, { numDying = 1, hostOnly = false } = {}) {
   const engines = await Promise.all(
     Array.from({ length: 3 }, async () => {
