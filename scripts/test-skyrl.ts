@@ -3,7 +3,7 @@
  *
  *   npm run test:skyrl             installs SkyRL 0.4.0 first (6.3 GB in .cache), then some minutes
  *
- * 1. The driver alone: the same supervised and the same reinforcement-learning job there and here, from one fresh adapter.
+ * 1. The driver alone: the same supervised and the same reinforcement-learning job there and here, from one fresh adapter, and from each side's own.
  * 2. The service: a job through its API with SkyRL behind it; its adapter is served, and an export's parity report is passed.
  *
  * A difference above its tolerance makes the exit code 1.
@@ -22,6 +22,7 @@ import {
   openTrainer,
   type LearnerSession,
   ProgressFiles,
+  readSafetensors,
   resolveSftConfig,
   resolveTrainingConfig,
   runSftJob,
@@ -131,6 +132,27 @@ async function compareLearners(url: string): Promise<void> {
       const moved = Math.max(...first.map((value, i) => Math.abs(value - own!.logprobs[i]!)));
       log(`     the job moved them by up to ${moved.toFixed(2)}`);
     }
+    log("four steps from each side's own fresh adapter, whose size must be the same");
+    for (const kind of ['sft', 'rl'] as const) {
+      const fresh = async (learner: LearnerSession, label: string) => await runJob(learner, kind, label, null);
+      const [there, mine] = [await fresh(remote, 'fresh-there'), await fresh(embedded, 'fresh-here')];
+      const name = kind === 'sft' ? 'loss' : 'kl_policy_ref';
+      const valuesOf = (steps: typeof mine): number[] => steps.map((step) => step[name]!);
+      const wordsOf = (steps: typeof mine): string =>
+        valuesOf(steps)
+          .map((value) => value.toPrecision(3))
+          .join(' ');
+      log(`     ${name}: ${wordsOf(there)} there, ${wordsOf(mine)} here`);
+      // A mean of log ratios is near 0 when the policy comes back: its largest value tells how far it went.
+      const [far, near] = [there, mine].map((steps) => Math.max(...valuesOf(steps).map(Math.abs)));
+      check(`${kind}, largest ${name}, relative`, Math.abs(far! / near! - 1), 0.1);
+      const [norm, own] = [await normOfProducts(`fresh-there-${kind}`), await normOfProducts(`fresh-here-${kind}`)];
+      check(
+        `${kind}, ‖B·A‖ ${norm.toPrecision(3)} there, ${own.toPrecision(3)} here, relative`,
+        Math.abs(norm / own - 1),
+        0.1,
+      );
+    }
     for (const format of ['peft', 'gguf-adapter'] as const) {
       const outputDirectory = mkdtempSync(join(folder, `${format}-`));
       const checkpointDirectory = (await versions.find('there-rl'))!;
@@ -147,10 +169,15 @@ async function compareLearners(url: string): Promise<void> {
     opened.close();
   }
 
+  async function normOfProducts(name: string): Promise<number> {
+    return normOf(join((await versions.find(name))!, 'adapter_model.safetensors'));
+  }
+
   async function runJob(
     learner: LearnerSession,
     kind: 'sft' | 'rl',
     label: string,
+    startFrom: string | null = 'start',
   ): Promise<Readonly<Record<string, number>>[]> {
     const events: TrainerEvent[] = [];
     const parts = {
@@ -164,28 +191,52 @@ async function compareLearners(url: string): Promise<void> {
     const job = {
       jobId: name,
       lora: LORA,
-      startFrom: 'start',
+      startFrom,
       withFreshOptimizer: true,
       snapshots: name,
       output: name,
     };
     const started = performance.now();
     if (kind === 'sft') {
-      const config = resolveSftConfig({ learningRate: 1e-3, epochs: 3, batchSize: 1 }, { maxSequenceLength: 512 });
+      const config = resolveSftConfig(
+        { learningRate: 1e-3, epochs: startFrom === null ? 2 : 3, batchSize: 1 },
+        { maxSequenceLength: 512 },
+      );
       await runSftJob({ ...job, config, examples: LINES.map(({ messages }) => ({ messages, tools: null })) }, parts);
     } else {
       const config = resolveTrainingConfig({
         learningRate: 1e-3,
-        gradientSteps: 2,
+        gradientSteps: startFrom === null ? 4 : 2,
         klPenaltyCoef: 0.1,
         allowTrainingWithoutLogprobs: true,
       });
-      await runTrainingJob({ ...job, config, groups: groups(), seed: 1 }, parts);
+      await runTrainingJob(
+        { ...job, config, groups: startFrom === null ? [...groups(), ...groups()] : groups(), seed: 1 },
+        parts,
+      );
     }
     const steps = events.flatMap((event) => (event.kind === 'gradient_step' ? [event.metrics] : []));
     log(`     ${name}: ${steps.length} steps in ${((performance.now() - started) / 1000).toFixed(1)} s`);
     return steps;
   }
+}
+
+/** Frobenius norm of the products B·A of all layers: ‖B·A‖² is the trace of BᵀB·AAᵀ. */
+function normOf(path: string): number {
+  const { tensors } = readSafetensors(path);
+  let square = 0;
+  for (const [name, a] of tensors) {
+    if (!name.includes('lora_A')) continue;
+    const b = tensors.get(name.replace('lora_A', 'lora_B'))!;
+    const { rank } = LORA;
+    const dot = (first: number[], second: number[]): number =>
+      first.reduce((sum, value, i) => sum + value * second[i]!, 0);
+    const rows = Array.from({ length: rank }, (_, r) => [...a.data.subarray(r * a.dims[1]!, (r + 1) * a.dims[1]!)]);
+    const columns = Array.from({ length: rank }, (_, r) => [...b.data].filter((_value, i) => i % rank === r));
+    for (let i = 0; i < rank; i++)
+      for (let j = 0; j < rank; j++) square += dot(columns[i]!, columns[j]!) * dot(rows[i]!, rows[j]!);
+  }
+  return Math.sqrt(square);
 }
 
 function groups(): TrajectoryGroup[] {

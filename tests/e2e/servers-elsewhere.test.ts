@@ -197,6 +197,19 @@ describe('a Tinker server', () => {
     expect(told).toEqual([expect.stringMatching(words)]);
   });
 
+  it('tells its largest rank at the start, and a registration above it is 422', async () => {
+    const service = await started({ TRAINYARD_TRAINER_URL: (await tinker({ ...SKYRL_0_4, maxRank: 12 })).url });
+    await expect.poll(() => service.output(), { timeout: 20_000 }).toContain('makes adapters of rank 12 at most');
+    const client = new Trainyard({ baseUrl: service.url, apiKey: service.apiKey });
+    const register = (name: string, rank: number) =>
+      client.models.register({ project: 'demo', name, base_model: 'tiny/llama', lora: { rank } });
+    await expect(register('large', 16)).rejects.toMatchObject({
+      status: 422,
+      message: expect.stringContaining('at most 12') as string,
+    });
+    expect((await register('fits', 12)).lora).toMatchObject({ rank: 12, alpha: 32 });
+  });
+
   it('with another base model fails the first job, with the distance and what to do', async () => {
     const otherPath = join(scratch, 'other.gguf');
     writeTinyGguf(otherPath, TINY_ARCHITECTURES.llama, { seed: 22 });

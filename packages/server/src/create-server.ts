@@ -97,7 +97,6 @@ export function createServer(parts: ServerParts): FastifyInstance {
     logprobsMode: 'raw',
     keepsChoiceRecords: true,
     keepsAnswers: true,
-    loraAlpha: null,
     trainingDataDirectory: null,
     tracking: null,
     tracing: null,

@@ -4,7 +4,6 @@ import type { FastifyInstance } from 'fastify';
 
 import type { Store } from '@trainyard/store';
 import { logprobsModeOf } from '@trainyard/protocol/fields';
-import { TINKER_PROFILES } from '@trainyard/tinker';
 
 import { checkBodyThread } from './bodies/body-thread-client.ts';
 import { ComputeArbiter, type ComputeSections } from './computing/compute-arbiter.ts';
@@ -167,7 +166,6 @@ export async function startService(
       hasReasoningContent: config.reasoningContent === 'on',
       keepsChoiceRecords: config.choiceRecords === 'on',
       keepsAnswers: config.storeResponsesMs !== null,
-      loraAlpha: config.trainer === null ? null : TINKER_PROFILES[config.trainer.profile].alpha,
       trainingDataDirectory: config.trainingDataDirectory,
       operatorEntity: config.entity,
       keepPolicy: config.keepCheckpoints,

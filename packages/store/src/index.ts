@@ -63,7 +63,7 @@ export {
   type KeptScope,
   type NewKeptAnswer,
 } from './contract/kept-answer.ts';
-export type { Member, MemberFacts, MemberModel, MemberRole, NewMember } from './contract/member.ts';
+export type { Member, MemberFacts, MemberModel, MemberRole, NewMember, TrainerLimits } from './contract/member.ts';
 export type { OrderedPageQuery, Page, PageQuery } from './contract/page.ts';
 export type {
   Adapter,

@@ -2,7 +2,7 @@ import { dirname, join } from 'node:path';
 
 import type { BackendMember, EngineStats } from '@trainyard/backend';
 import type { EngineEvent, GenerateRequest, TokenizeInput, TokenizerFacts } from '@trainyard/generation';
-import type { Adapter, Blobs, JobOrigin } from '@trainyard/store';
+import type { Adapter, Blobs, JobOrigin, TrainerLimits } from '@trainyard/store';
 
 import { BackendFailure } from '../faults/backend-failure.ts';
 import { damageMessage } from '../faults/damaged-files.ts';
@@ -104,6 +104,8 @@ export interface InferenceBackend {
 export interface TrainingQueue {
   /** Ids of the base models whose jobs this process takes; null: of any. */
   readonly baseModels: readonly string[] | null;
+  /** What its trainer is limited to; null or absent: nothing. */
+  readonly limits?: TrainerLimits | null;
   /** A job was enqueued: look for work now rather than at the next poll. */
   notify(): void;
   /**

@@ -66,6 +66,7 @@ export class EmbeddedTraining implements TrainingBackend {
   /** by the key of the directory */
   readonly #copies = new Map<string, PromiseWithResolvers<number | null>>();
   #contact: PromiseWithResolvers<readonly string[]> | null = null;
+  #remoteMaxRank: number | null = null;
 
   constructor(options: {
     host: TrainerHostOptions;
@@ -117,6 +118,11 @@ export class EmbeddedTraining implements TrainingBackend {
 
   async close(): Promise<void> {
     await this.#host.close();
+  }
+
+  /** Largest rank of the trainer elsewhere; null until it has told it. */
+  get remoteMaxRank(): number | null {
+    return this.#remoteMaxRank;
   }
 
   trouble(): string | null {
@@ -175,6 +181,10 @@ export class EmbeddedTraining implements TrainingBackend {
         break;
       case 'remote-contacted':
         this.#contact?.resolve(message.lines);
+        break;
+      case 'remote-max-rank':
+        this.#remoteMaxRank = message.maxRank;
+        this.#log(`the trainer elsewhere makes adapters of rank ${message.maxRank} at most`);
         break;
       case 'remote-refused':
         this.#contact?.reject(new ServerError('server.config_invalid', message.failure.message));

@@ -143,6 +143,8 @@ export type TrainerHostMessage =
   /** Lines for the log. */
   | { kind: 'remote-contacted'; lines: readonly string[] }
   | { kind: 'remote-refused'; failure: HostFailure }
+  /** The largest rank of the trainer elsewhere; comes after its contact, and not where it does not tell. */
+  | { kind: 'remote-max-rank'; maxRank: number }
   | { kind: 'trainer-event'; jobId: string; event: TrainerEvent }
   | { kind: 'bucket-request'; request: BucketRequest }
   | { kind: 'snapshot-copied'; directoryKey: string; numGradientSteps: number | null }

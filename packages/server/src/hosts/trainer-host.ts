@@ -6,6 +6,7 @@
  * is talked to from here.
  */
 import { type BucketRequest, openBlobs } from '@trainyard/store';
+import { askMaxRank } from '@trainyard/tinker';
 import { requireBf16 } from '@trainyard/trainer';
 
 import { retryOf } from '../faults/retry-of.ts';
@@ -79,8 +80,11 @@ function onCommand(command: TrainerHostCommand): void {
 
 async function contactAndReport(remoteKey: string | null): Promise<void> {
   try {
-    const { lines } = options.remote === null ? { lines: [] } : await contactTrainer(options.remote, remoteKey);
+    const { lines, facts } =
+      options.remote === null ? { lines: [], facts: undefined } : await contactTrainer(options.remote, remoteKey);
     send({ kind: 'remote-contacted', lines });
+    const maxRank = facts === undefined ? null : await askMaxRank(facts, (line) => send({ kind: 'log', line }));
+    if (maxRank !== null) send({ kind: 'remote-max-rank', maxRank });
   } catch (error) {
     send({ kind: 'remote-refused', failure: failureOf(error) });
   }

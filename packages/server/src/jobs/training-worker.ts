@@ -1,4 +1,4 @@
-import type { TrainingJobConfig } from '@trainyard/store';
+import type { TrainerLimits, TrainingJobConfig } from '@trainyard/store';
 
 import type { TrainingQueue } from '../contract/backends.ts';
 import { JobMachine, type JobMachineOptions } from './job-machine.ts';
@@ -6,7 +6,10 @@ import { TrainingJobs, type TrainingJobsOptions } from './kinds/training.ts';
 import { removeEnded, removeIfEnded } from './snapshot-folders.ts';
 
 export type TrainingWorkerOptions = TrainingJobsOptions &
-  Pick<JobMachineOptions<TrainingJobConfig>, 'baseModels' | 'leaseMs' | 'heartbeatMs'>;
+  Pick<JobMachineOptions<TrainingJobConfig>, 'baseModels' | 'leaseMs' | 'heartbeatMs'> & {
+    /** as `TrainingQueue.limits`; default: none */
+    readonly limits?: () => TrainerLimits | null;
+  };
 
 /** Runs queued training jobs, one after the other. */
 export class TrainingWorker implements TrainingQueue {
@@ -20,6 +23,10 @@ export class TrainingWorker implements TrainingQueue {
 
   get baseModels(): readonly string[] | null {
     return this.#options.baseModels ?? null;
+  }
+
+  get limits(): TrainerLimits | null {
+    return this.#options.limits?.() ?? null;
   }
 
   start(): void {

@@ -1,4 +1,4 @@
-import type { MemberFacts } from '@trainyard/store';
+import type { MemberFacts, MemberModel } from '@trainyard/store';
 
 import type { BaseModelPaths } from '../jobs/base-model-path.ts';
 import { Membership, type MembershipOptions } from './membership.ts';
@@ -7,7 +7,7 @@ import { ModelDigests } from './model-digests.ts';
 export interface ModelMembershipOptions extends Omit<MembershipOptions, 'facts'> {
   readonly modelPaths: BaseModelPaths;
   /** base models as they are when the next heartbeat asks */
-  readonly baseModels: () => readonly { readonly id: string; readonly vocabSize: number | null }[];
+  readonly baseModels: () => readonly Omit<MemberModel, 'fileDigest'>[];
   /** everything else, likewise */
   readonly facts: () => Omit<MemberFacts, 'baseModels'>;
 }

@@ -10,8 +10,8 @@ const JOBS_AT_A_TIME = 1;
 
 interface TrainerParts {
   readonly store: Store;
-  /** the base models whose jobs it takes, and whether it does now */
-  readonly training: Pick<TrainingQueue, 'baseModels' | 'trouble'>;
+  /** the base models whose jobs it takes, and their limits, and whether it takes them now */
+  readonly training: Pick<TrainingQueue, 'baseModels' | 'limits' | 'trouble'>;
   readonly modelPaths: BaseModelPaths;
   readonly machine: MachineTrouble;
   readonly log: (line: string) => void;
@@ -35,7 +35,14 @@ export async function registerTrainer({
     role: 'trainer',
     url: null,
     modelPaths,
-    baseModels: () => (training.baseModels ?? []).map((id) => ({ id, vocabSize: null })),
+    baseModels: () => {
+      const { baseModels, limits = null } = training;
+      return (baseModels ?? []).map((id) => ({
+        id,
+        vocabSize: null,
+        ...(limits === null ? {} : { trainerLimits: limits }),
+      }));
+    },
     facts: () => ({
       capacity: training.trouble() === null ? JOBS_AT_A_TIME : 0,
       adapterDigests: [],

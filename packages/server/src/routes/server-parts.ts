@@ -47,8 +47,6 @@ export interface ServerParts {
   keepsChoiceRecords?: boolean;
   /** Answers of `/v1/responses` are kept for clients. Default true. */
   keepsAnswers?: boolean;
-  /** Alpha of adapters whose registration names none; default null: twice the rank. */
-  loraAlpha?: number | null;
   /** Folder whose files `file:` URLs of training data may name. Default null: none. */
   trainingDataDirectory?: string | null;
   /** Where runs are told too. Default null: nowhere else. */
@@ -122,7 +120,6 @@ export interface RouteParts extends ServerParts {
   logprobsMode: LogprobsMode;
   keepsChoiceRecords: boolean;
   keepsAnswers: boolean;
-  loraAlpha: number | null;
   trainingDataDirectory: string | null;
   tracking: RunTracking | null;
   tracing: Tracing | null;

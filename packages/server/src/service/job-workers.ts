@@ -1,4 +1,5 @@
-import type { Blobs, Store } from '@trainyard/store';
+import type { Blobs, Store, TrainerLimits } from '@trainyard/store';
+import { TINKER_PROFILES } from '@trainyard/tinker';
 
 import type { ComputeShares } from '../computing/compute-arbiter.ts';
 import { nicenessOfShare } from '../computing/niceness.ts';
@@ -93,6 +94,7 @@ export async function openJobWorkers(
     workDirectory,
     maxTraceBytes: config.tokenTraceMegabytes * 1_000_000,
     snapshotSteps: config.snapshotSteps,
+    limits: () => (isElsewhere ? limitsOf(config, backend.remoteMaxRank) : null),
     elsewhere: isElsewhere ? { baseModel: first.id, scores: () => scores.of(first.path) } : null,
     metrics: metrics.jobs,
     tracing,
@@ -109,6 +111,13 @@ export async function openJobWorkers(
     throw error;
   }
   return { ...workersTogether({ training, exports, imports }), close: () => backend.close() };
+}
+
+/** The limits of a trainer elsewhere, by its profile and by what it told. */
+function limitsOf({ trainer }: Pick<ServiceConfig, 'trainer'>, maxRank: number | null): TrainerLimits | null {
+  if (trainer === null) return null;
+  const { alpha, targetSets } = TINKER_PROFILES[trainer.profile];
+  return { maxRank, alpha, targetSets, entropyGradients: false };
 }
 
 /** Workers that start, hear of changes and stop as one. */

@@ -5,7 +5,14 @@ import { join } from 'node:path';
 
 import type { FastifyInstance, LightMyRequestResponse } from 'fastify';
 import type { ChatCompletionChunk, ErrorObject } from '@trainyard/protocol';
-import { type Adapter, FolderBlobs, type ModelExport, type Scope, type SqlStore } from '@trainyard/store';
+import {
+  type Adapter,
+  FolderBlobs,
+  type ModelExport,
+  type Scope,
+  type SqlStore,
+  type TrainerLimits,
+} from '@trainyard/store';
 
 import type { AdapterImporter, ExportQueue, InferenceBackend, TrainingQueue } from '../contract/backends.ts';
 import { createServer } from '../create-server.ts';
@@ -21,6 +28,7 @@ import { openTestStore } from './test-store.ts';
 /** Remembers what the routes told the worker. */
 export class RecordingQueue implements TrainingQueue {
   baseModels: readonly string[] | null = null;
+  limits: TrainerLimits | null = null;
   numNotified = 0;
   readonly stopped: string[] = [];
   healthy = true;

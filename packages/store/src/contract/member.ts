@@ -1,6 +1,18 @@
 /** The work that one part of a service does for the others. */
 export type MemberRole = 'api' | 'engine' | 'trainer';
 
+/** The adapters and settings that a trainer is limited to. */
+export interface TrainerLimits {
+  /** largest rank of its adapters; null where it is not known */
+  readonly maxRank: number | null;
+  /** the only alpha; null: any */
+  readonly alpha: number | null;
+  /** sets of layers that its adapters can be on; null: any */
+  readonly targetSets: readonly (readonly string[])[] | null;
+  /** whether a loss may have a gradient of entropies */
+  readonly entropyGradients: boolean;
+}
+
 /** A base model that a member has, as far as it knows it. */
 export interface MemberModel {
   readonly id: string;
@@ -8,6 +20,8 @@ export interface MemberModel {
   readonly fileDigest: string | null;
   /** token ids, each below it; null where no vocabulary was read */
   readonly vocabSize: number | null;
+  /** of a trainer elsewhere; absent: it trains whatever this service does */
+  readonly trainerLimits?: TrainerLimits;
 }
 
 /** Facts of a member that may change while it is there. */

@@ -7,6 +7,7 @@ import {
   type LearnerSession,
   LocalVersions,
   ProgressFiles,
+  readSafetensors,
   resolveTrainingConfig,
   runTrainingJob,
   type TrainerEvent,
@@ -57,6 +58,33 @@ function job(config: TrainingConfigInput): TrainingJob {
   };
 }
 
+/** Four steps here, from a fresh adapter of the size that this service draws in the mean: the bigram's own has 16 values, and chance in its size. */
+async function fourStepsHere(): Promise<{ metrics: readonly Readonly<Record<string, number>>[]; product: number[] }> {
+  const versions = new LocalVersions(join(folder, 'here'));
+  const policy = new BigramPolicy();
+  const learner = new EmbeddedLearner({ policy, versions });
+  await learner.load(null, { jobKind: 'rl' });
+  const { value } = policy.lora.tensors.find(({ half }) => half === 'a')!;
+  const square = value.reduce((sum, number) => sum + number * number, 0) / value.length;
+  value.forEach((number, i) => (value[i] = number / Math.sqrt(3 * 8 * square)));
+  await learner.save('begun');
+  const own = { ...job({ gradientSteps: 4 }), startFrom: 'begun' };
+  const { metrics } = await run(learner, own);
+  return { metrics, product: productOf(join(folder, 'here', 'trained')) };
+}
+
+/** B·A of the only layer, row by row. */
+function productOf(directory: string): number[] {
+  const tensors = [...readSafetensors(join(directory, 'adapter_model.safetensors')).tensors.values()];
+  const [a, b] = ['lora_A', 'lora_B'].map((half) => tensors.find(({ name }) => name.includes(half))!);
+  const { rank } = BIGRAM_LORA;
+  return Array.from({ length: 64 }, (_, i) =>
+    Array.from({ length: rank }, (_, r) => b!.data[Math.floor(i / 8) * rank + r]! * a!.data[r * 8 + (i % 8)]!).reduce(
+      (sum, term) => sum + term,
+    ),
+  );
+}
+
 async function run(learner: LearnerSession, own: TrainingJob, progress = mkdtempSync(join(folder, 'progress-'))) {
   const events: TrainerEvent[] = [];
   const result = await runTrainingJob(own, {
@@ -66,7 +94,12 @@ async function run(learner: LearnerSession, own: TrainingJob, progress = mkdtemp
     signal: new AbortController().signal,
     emit: (event) => events.push(event),
   });
-  return { result, metrics: events.flatMap((event) => (event.kind === 'gradient_step' ? [event.metrics] : [])) };
+  return {
+    result,
+    metrics: events.flatMap((event) => (event.kind === 'gradient_step' ? [event.metrics] : [])),
+    warnings: events.flatMap((event) => (event.kind === 'warning' ? [event.warning] : [])),
+    started: events.find((event) => event.kind === 'training_started')?.data,
+  };
 }
 
 const SAME = ['grad_norm', 'policy_loss', 'kl_policy_ref', 'ratio_mean', 'num_trainable_tokens'];
@@ -103,6 +136,50 @@ test.each<[string, FakeDialect, 'skyrl' | 'hosted', TrainingConfigInput]>([
   expect(there.result.digest).toMatch(/^[0-9a-f]{64}$/);
   // The snapshot before the last one is gone on the server, too.
   expect(bench.server.seen.filter(({ route }) => /checkpoints\/weights\//.test(route)).length).toBeGreaterThan(0);
+});
+
+test.each([0.1, 40])(
+  'a server that draws fresh adapters %s times as large learns as much as this service',
+  async (scale) => {
+    const profile = { ...TINKER_PROFILES.skyrl, alpha: BIGRAM_LORA.alpha, targetSets: [['q' as const]] };
+    bench = await TinkerBench.start({ ...SKYRL_0_4, initialScale: scale }, profile);
+    const here = await fourStepsHere();
+    const learner = await bench.learner();
+    const there = await run(learner, job({ gradientSteps: 4 }));
+    expect(bench.logged.find((line) => line.includes('weight decay'))).toMatch(
+      /draws fresh adapters [\d.]+ times as large/,
+    );
+    expect(there.metrics).toHaveLength(4);
+    const keys = ['policy_loss', 'grad_norm', 'kl_sampler', 'ratio_mean'];
+    const differences = here.metrics.flatMap((metrics, step) =>
+      keys.map((key) => Math.abs(there.metrics[step]![key]! - metrics[key]!)),
+    );
+    const product = productOf((await bench.versions.find('trained'))!);
+    const largest = Math.max(...here.product.map(Math.abs));
+    const ofProduct = Math.max(...here.product.map((value, i) => Math.abs(product[i]! - value))) / largest;
+    console.log(
+      `a fresh adapter ${scale} times as large: four steps differ by ${Math.max(...differences).toExponential(1)}, B·A by ${ofProduct.toExponential(1)} of its largest value`,
+    );
+    expect(largest).toBeGreaterThan(1e-3);
+    expect(Math.max(...differences)).toBeLessThan(2e-5);
+    expect(ofProduct).toBeLessThan(1e-4);
+    // The state that the scaled weights went through is gone on the server.
+    const deleted = bench.server.seen.filter(({ route }) => /checkpoints\/weights\//.test(route));
+    expect(deleted.length).toBeGreaterThan(0);
+  },
+);
+
+test('a server whose scale stays as it is trains with a warning that names the rate', async () => {
+  const profile = { ...TINKER_PROFILES.skyrl, alpha: BIGRAM_LORA.alpha, targetSets: [['q' as const]] };
+  bench = await TinkerBench.start({ ...SKYRL_0_4, initialScale: 0.1, decays: false }, profile);
+  const { warnings, started } = await run(await bench.learner(), job({}));
+  const factor = Number(
+    /by ([\d.]+)/.exec(warnings.find(({ code }) => code === 'initial_scale_differs')!.suggestion)![1],
+  );
+  expect(factor).toBeGreaterThan(5);
+  expect(factor).toBeLessThan(20);
+  expect(bench.logged.join('\n')).toContain(`multiply learning rates by ${factor}`);
+  expect(started).toMatchObject({ absent_metrics: ['entropy', 'surprisal_excess', 'surprisal_excess_error'] });
 });
 
 test('turns in histories of their own are trained there as here, each token once', async () => {

@@ -4,23 +4,26 @@ import { distanceOfScores, type FixedScores } from '@trainyard/backend';
 import { type LoraConfig, TrainerError } from '@trainyard/trainer';
 
 import type { GradientRecipe, TinkerProfile } from '../profiles/tinker-profile.ts';
-import type { AdamParams, RemoteModel } from '../transport/remote-model.ts';
+import { type AdamParams, type RemoteModel, RESTING } from '../transport/remote-model.ts';
 import type { ServerFacts } from '../transport/server-facts.ts';
 import { wireFault } from '../wire/wire-fault.ts';
 import type { PeftFiles } from './adapter-archive.ts';
 import { deleteCheckpoint, fetchAdapter } from './checkpoints.ts';
 import { forwardDatums, type GatheredSequence, gradientDatums, LOSS_OF } from './gradient-datums.ts';
+import { type InitialScale, measureScale, scalingStep } from './initial-scale.ts';
 import { RemoteSlots, type SlotParts } from './remote-slots.ts';
 
-/** A server of which it is known how it takes gradients and clips. */
+/** A server of which it is known how it takes gradients, clips and draws fresh adapters. */
 export interface ProvenServer extends SlotParts {
   readonly recipe: GradientRecipe;
   readonly clipping: TinkerProfile['clipping'];
+  readonly initialScale: InitialScale;
 }
 
 export interface Proof {
   readonly recipe: GradientRecipe;
   readonly clipping: TinkerProfile['clipping'];
+  readonly initialScale: InitialScale;
   /** Mean absolute difference of log-probabilities of the base model, there and here, nats; null where there was nothing to compare with. */
   readonly meanDifference: number | null;
 }
@@ -44,7 +47,7 @@ const RECIPES: readonly GradientRecipe[] = ['weights', 'advantages', 'meanAdvant
 
 /**
  * Tries a server once before anything depends on it, with a model of its own that is unloaded afterwards: whether it has our base model, what becomes
- * of gradients, whether it clips, and whether an adapter comes back.
+ * of gradients, whether it clips, whether an adapter comes back, and whether a fresh one is as large as ours.
  *
  * @throws {TrainerError} `trainer.remote_differs` with what was found and what to do
  */
@@ -53,6 +56,10 @@ export async function proveServer({ server, lora, base, checkAdapter }: ProofPar
   const slots = new RemoteSlots(server, lora);
   try {
     const model = await slots.trained();
+    const adapter = async (): Promise<PeftFiles> => await adapterOf(model, facts);
+    const fresh = await adapter();
+    checkAdapter(fresh);
+    const initialScale = await tryScale(model, fresh, adapter);
     const meanDifference = base === null ? null : await compareBase(model, base);
     const trial = await trialSequence(model, base === null ? countingTokens() : Int32Array.from(base.tokenIds));
     const told = await normUnder(facts.profile.recipe, model, facts, [trial]);
@@ -60,14 +67,32 @@ export async function proveServer({ server, lora, base, checkAdapter }: ProofPar
       told === null || facts.profile.clipping === 'server'
         ? { recipe: facts.profile.recipe, clipping: facts.profile.clipping }
         : await tryGradients(model, facts, trial);
-    const name = `trainyard-${randomUUID()}`;
-    const checkpoint = await model.saveForSampler(name);
-    checkAdapter(await fetchAdapter(facts.http, facts.profile, checkpoint));
-    await deleteCheckpoint(facts.http, checkpoint);
-    return { ...proof, meanDifference };
+    return { ...proof, initialScale, meanDifference };
   } finally {
     await slots.close();
   }
+}
+
+async function adapterOf(model: RemoteModel, { http, profile }: ServerFacts): Promise<PeftFiles> {
+  const checkpoint = await model.saveForSampler(`trainyard-${randomUUID()}`);
+  const files = await fetchAdapter(http, profile, checkpoint);
+  await deleteCheckpoint(http, checkpoint);
+  return files;
+}
+
+/** Compares a fresh adapter with ours, and finds out whether the server's weight decay brings it there. */
+async function tryScale(
+  model: RemoteModel,
+  fresh: PeftFiles,
+  adapter: () => Promise<PeftFiles>,
+): Promise<InitialScale> {
+  const { factor, differs, isUniform } = measureScale(fresh);
+  if (!differs) return { factor: 1, isMatched: true };
+  if (!isUniform) return { factor, isMatched: false };
+  await (
+    await model.step(scalingStep(factor))
+  )();
+  return { factor, isMatched: !measureScale(await adapter()).differs };
 }
 
 async function compareBase(model: RemoteModel, base: FixedScores): Promise<number> {
@@ -239,6 +264,3 @@ function scaled(trial: GatheredSequence, scaleOf: (index: number) => number): Ga
 function countingTokens(): Int32Array {
   return Int32Array.from({ length: 33 }, (_, i) => 1 + i);
 }
-
-/** A step that changes no weight. */
-const RESTING: AdamParams = { learning_rate: 0, beta1: 0, beta2: 0, eps: 1, weight_decay: 0, grad_clip_norm: 0 };

@@ -1,13 +1,19 @@
+import { randomUUID } from 'node:crypto';
+
 import { type LoraConfig, TrainerError } from '@trainyard/trainer';
 
-import { type ModelParts, RemoteModel } from '../transport/remote-model.ts';
+import { type AdamParams, type ModelParts, RemoteModel } from '../transport/remote-model.ts';
 import { TinkerSession } from '../transport/session.ts';
+import { deleteCheckpoint } from './checkpoints.ts';
 
 /** A server that was contacted, and what models on it need. */
 export type SlotParts = Omit<ModelParts, 'session'>;
 
 /** A state to begin with; null: a fresh adapter. */
 export type SlotStart = { readonly address: string; readonly withOptimizer: boolean } | null;
+
+/** How long a state may stay that is loaded at once. */
+const FRESH_SECONDS = 3_600;
 
 /**
  * The models that one learner has on a server: the trained one, and at most one to compare with. Servers have few slots and load a state only into a
@@ -16,19 +22,22 @@ export type SlotStart = { readonly address: string; readonly withOptimizer: bool
 export class RemoteSlots {
   readonly #server: SlotParts;
   readonly #lora: LoraConfig;
+  readonly #scaling: AdamParams | null;
   #session: TinkerSession | null = null;
   #numModels = 0;
   #trained: RemoteModel | null = null;
   #reference: { readonly from: string | null; readonly model: RemoteModel } | null = null;
 
-  constructor(server: SlotParts, lora: LoraConfig) {
+  /** @param scaling the first step of every fresh adapter that is trained, see `scalingStep`; null: none */
+  constructor(server: SlotParts, lora: LoraConfig, scaling: AdamParams | null = null) {
     this.#server = server;
     this.#lora = lora;
+    this.#scaling = scaling;
   }
 
   /** The model that is trained; a fresh one where none was loaded. */
   async trained(signal?: AbortSignal): Promise<RemoteModel> {
-    this.#trained ??= await this.#create(null, signal);
+    this.#trained ??= await this.#fresh(signal);
     return this.#trained;
   }
 
@@ -37,13 +46,13 @@ export class RemoteSlots {
     if (this.#session !== null && !this.#session.isAlive) await this.close();
     const former = this.#trained;
     try {
-      this.#trained = await this.#create(start);
+      this.#trained = await this.#begin(start);
     } catch (error) {
       if (former === null || !isFull(error)) throw error;
       // Without room for two there is none for the one that stays.
       await former.unload();
       this.#trained = null;
-      this.#trained = await this.#create(start);
+      this.#trained = await this.#begin(start);
       return;
     }
     await former?.unload();
@@ -73,6 +82,31 @@ export class RemoteSlots {
     this.#trained = null;
     this.#reference = null;
     this.#session = null;
+  }
+
+  async #begin(start: SlotStart): Promise<RemoteModel> {
+    return start === null ? await this.#fresh() : await this.#create(start);
+  }
+
+  /** A fresh adapter of our scale. Its optimizer has taken no step: the weights go into a model of their own, without the one that scaled them. */
+  async #fresh(signal?: AbortSignal): Promise<RemoteModel> {
+    const model = await this.#create(null, signal);
+    if (this.#scaling === null) return model;
+    const { http } = this.#server.facts;
+    let address: string | null = null;
+    try {
+      await (
+        await model.step(this.#scaling, { signal })
+      )();
+      address = await model.saveState(`trainyard-${randomUUID()}`, { lifetimeSeconds: FRESH_SECONDS, signal });
+    } finally {
+      await model.unload();
+    }
+    try {
+      return await this.#create({ address, withOptimizer: false }, signal);
+    } finally {
+      await deleteCheckpoint(http, address);
+    }
   }
 
   async #create(start: SlotStart, signal?: AbortSignal): Promise<RemoteModel> {

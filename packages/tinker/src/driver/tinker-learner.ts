@@ -22,11 +22,12 @@ import {
   writeDurableText,
 } from '@trainyard/trainer';
 
-import type { AdamParams, RemoteModel } from '../transport/remote-model.ts';
+import { type AdamParams, type RemoteModel, RESTING } from '../transport/remote-model.ts';
 import { wireFault } from '../wire/wire-fault.ts';
 import type { AdapterIntake } from './adapter-intake.ts';
 import { deleteCheckpoint, fetchAdapter } from './checkpoints.ts';
 import { forwardDatums, type GatheredSequence, gradientDatums, LOSS_OF } from './gradient-datums.ts';
+import { scalingStep } from './initial-scale.ts';
 import { RemoteSlots } from './remote-slots.ts';
 import type { ProvenServer } from './prove-server.ts';
 import { type UnrolledSequence, unrollRows } from './unroll-rows.ts';
@@ -84,7 +85,8 @@ export class TinkerLearner implements LearnerSession {
     this.model = parts.model;
     this.lora = lora;
     this.#parts = parts;
-    this.#slots = new RemoteSlots(parts.server, lora);
+    const { factor, isMatched } = parts.server.initialScale;
+    this.#slots = new RemoteSlots(parts.server, lora, isMatched && factor !== 1 ? scalingStep(factor) : null);
     this.capabilities = {
       losses: 'any',
       targets: LINEAR_NAMES,
@@ -95,6 +97,7 @@ export class TinkerLearner implements LearnerSession {
       reference: 'versions',
       replay: false,
       maxKeptRows: Infinity,
+      initialScale: isMatched ? 1 : 1 / factor,
     };
   }
 
@@ -402,9 +405,6 @@ export class TinkerLearner implements LearnerSession {
     }
   }
 }
-
-/** A step that changes no weight. */
-const RESTING: AdamParams = { learning_rate: 0, beta1: 0, beta2: 0, eps: 1, weight_decay: 0, grad_clip_norm: 0 };
 
 function adamParams(config: OptimizerConfig, clips: boolean): AdamParams {
   return {

@@ -13,6 +13,7 @@ import { unloadModel } from '../transport/remote-model.ts';
 import { contactServer, type ServerFacts } from '../transport/server-facts.ts';
 import type { PeftFiles } from './adapter-archive.ts';
 import type { AdapterIntake } from './adapter-intake.ts';
+import type { InitialScale } from './initial-scale.ts';
 import { type Proof, proveServer } from './prove-server.ts';
 import { TinkerLearner, type TinkerLearnerParts } from './tinker-learner.ts';
 
@@ -77,11 +78,11 @@ export class TinkerTrainer {
     const { operationTimeoutMs, log } = this.#options;
     const server = { facts: this.facts, journal: this.#journal, operationTimeoutMs, log };
     const checkAdapter = (files: PeftFiles): void => tryIntake(files, lora, parts.intake);
-    const { recipe, clipping } = await this.#proof(lora, {
+    const { recipe, clipping, initialScale } = await this.#proof(lora, {
       base,
       prove: () => proveServer({ server, lora, base, checkAdapter }),
     });
-    return new TinkerLearner(lora, { ...parts, server: { ...server, recipe, clipping } });
+    return new TinkerLearner(lora, { ...parts, server: { ...server, recipe, clipping, initialScale } });
   }
 
   close(): void {
@@ -111,6 +112,8 @@ export class TinkerTrainer {
         ? 'its base model was not compared'
         : `its base model differs by ${proof.meanDifference.toExponential(1)} nats a token`;
     log(`the Tinker server takes gradients as ${proof.recipe}, clips by ${proof.clipping}; ${compared}`);
+    const line = wordsOfScale(proof.initialScale);
+    if (line !== null) log(line);
     return proof;
   }
 }
@@ -125,9 +128,19 @@ function tryIntake(files: PeftFiles, lora: LoraConfig, intake: AdapterIntake): v
   }
 }
 
+function wordsOfScale({ factor, isMatched }: InitialScale): string | null {
+  if (factor === 1) return null;
+  const drawn = `the Tinker server draws fresh adapters ${(1 / factor).toPrecision(3)} times as large as this service`;
+  return isMatched
+    ? `${drawn}; new models are brought to our scale by a step of weight decay`
+    : `warning: ${drawn}; multiply learning rates by ${factor.toPrecision(3)} to learn as much`;
+}
+
+/** Null also for a proof of an earlier release, which did not look at fresh adapters. */
 function readProof(path: string): Proof | null {
   try {
-    return JSON.parse(readFileSync(path, 'utf8')) as Proof;
+    const proof = JSON.parse(readFileSync(path, 'utf8')) as Partial<Proof>;
+    return proof.initialScale === undefined ? null : (proof as Proof);
   } catch {
     return null;
   }

@@ -9,6 +9,7 @@ export const HOSTED: TinkerProfile = {
   remembers: 'everything',
   alpha: 32,
   targetSets: LAYER_GROUPS,
+  rankRefusal: null,
   gradNormMetrics: ['grad_norm:mean', 'grad_norm', 'unclipped_grad_l2:mean'],
   archiveName: 'withKind',
   keyPrefix: 'tml-',

@@ -10,6 +10,7 @@ export const SKYRL: TinkerProfile = {
   remembers: 'gradients',
   alpha: 32,
   targetSets: [ALL_LAYERS],
+  rankRefusal: /rank 0 must be between 1 and (\d+)/,
   gradNormMetrics: ['skyrl.ai/grad_norm'],
   archiveName: 'bare',
   keyPrefix: null,

@@ -26,6 +26,8 @@ export interface TinkerProfile {
   readonly alpha: number | null;
   /** The sets of layers that its adapters can have. */
   readonly targetSets: readonly (readonly LinearName[])[];
+  /** How a server that refuses an adapter of rank 0 names its largest rank; null: it tells none. */
+  readonly rankRefusal: RegExp | null;
   /** Metrics of a step that tell the norm of its gradient, the first that is there. */
   readonly gradNormMetrics: readonly string[];
   /** The name of a checkpoint in the address of its archive: alone, or behind its kind. */

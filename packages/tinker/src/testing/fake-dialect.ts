@@ -25,6 +25,11 @@ export interface FakeDialect {
   readonly hasTokens: boolean;
   readonly hasClientConfig: boolean;
   readonly slots: number;
+  readonly maxRank: number;
+  /** Size of the random half of a fresh adapter, over that of ours. */
+  readonly initialScale: number;
+  /** Whether a step heeds its weight decay. */
+  readonly decays: boolean;
 }
 
 /** SkyRL 0.4.0 on JAX, as it was recorded. */
@@ -46,6 +51,9 @@ export const SKYRL_0_4: FakeDialect = {
   hasTokens: false,
   hasClientConfig: true,
   slots: 7,
+  maxRank: 32,
+  initialScale: 1,
+  decays: true,
 };
 
 /** SkyRL 0.3.0: JSON, and no memory of what it was sent. */
@@ -70,6 +78,9 @@ export const HOSTED_LIKE: FakeDialect = {
   hasTokens: true,
   hasClientConfig: true,
   slots: 100,
+  maxRank: 256,
+  initialScale: 1,
+  decays: true,
 };
 
 /** Servers that stayed with the JSON of SDK 0.23. */

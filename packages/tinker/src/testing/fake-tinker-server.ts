@@ -253,12 +253,16 @@ export class FakeTinkerServer {
     const model = { name: body['base_model'] as string, rank };
     this.#known.set(id, model);
     const operation = this.#enqueue(null, '', async () => {
+      if (dialect.isSkyrl && !(rank > 0 && rank <= dialect.maxRank))
+        return failed(`LoRA rank ${rank} must be between 1 and ${dialect.maxRank}`);
       if (this.#loaded.size >= dialect.slots)
         return failed(`Maximum number of LoRA adapters (${dialect.slots}) reached`);
       const lora = { rank, alpha: 32, targets: ['q', 'k', 'v', 'o', 'gate', 'up', 'down'], initSeed: seed } as const;
       const policy = await this.#policyOf(lora);
       const learner = new EmbeddedLearner({ policy, versions: new LocalVersions(this.#root) });
       await learner.load(null, { jobKind: 'rl' });
+      for (const { half, value } of policy.lora.tensors)
+        if (half === 'a') value.forEach((number, i) => (value[i] = number * dialect.initialScale));
       this.#loaded.set(id, new FakeModel(policy, learner, dialect));
       const layers = { train_attn: true, train_mlp: true, train_unembed: false };
       return dialect.isSkyrl

@@ -32,6 +32,16 @@ export interface AdamParams {
   readonly grad_clip_norm: number;
 }
 
+/** A step that changes no weight. */
+export const RESTING: AdamParams = {
+  learning_rate: 0,
+  beta1: 0,
+  beta2: 0,
+  eps: 1,
+  weight_decay: 0,
+  grad_clip_norm: 0,
+};
+
 /** A checkpoint of a server, by its address there. */
 export interface Checkpoint {
   readonly kind: 'weights' | 'sampler_weights';

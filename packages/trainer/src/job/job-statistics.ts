@@ -37,7 +37,12 @@ export function jobMetrics(groups: readonly TrajectoryGroup[], report: SequenceR
 /** The data of `training_started`: how much was submitted, how much is trained, what was dropped for which reason, and what had to be guessed. */
 export function startedData(
   report: SequenceReport,
-  { numSteps, numRows, maxTokens }: { numSteps: number; numRows: number; maxTokens: number },
+  {
+    numSteps,
+    numRows,
+    maxTokens,
+    absentMetrics,
+  }: { numSteps: number; numRows: number; maxTokens: number; absentMetrics: readonly string[] },
 ): TrainingStartedData {
   return {
     num_sequences: numSteps,
@@ -68,6 +73,7 @@ export function startedData(
     dropped_groups: report.droppedGroups,
     dropped_trajectories: report.droppedTrajectories,
     dropped_histories: report.droppedHistories,
+    ...(absentMetrics.length === 0 ? {} : { absent_metrics: absentMetrics }),
   };
 }
 

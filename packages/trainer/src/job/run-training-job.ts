@@ -11,6 +11,7 @@ import { baseDistance, startDistance } from './base-distance.ts';
 import { jobFingerprint, requireSameLora, runSteps, versionDigest, withTrainerErrors } from './job-run.ts';
 import { jobMetrics, startedData } from './job-statistics.ts';
 import { startWarnings, withStepWarnings } from './job-warnings.ts';
+import { absentMetrics, learnerWarnings } from './learner-warnings.ts';
 import { resolveLearningRate } from './learning-rate-rule.ts';
 import { policyStep } from './policy-step.ts';
 import { referenceKind, referenceWeights } from './reference-policy.ts';
@@ -62,11 +63,12 @@ async function train(job: TrainingJob, parts: TrainingParts): Promise<TrainingRe
   emit({
     kind: 'training_started',
     numGradientSteps: steps.length,
-    data: startedData(report, sizes),
+    data: startedData(report, { ...sizes, absentMetrics: absentMetrics(learner.capabilities) }),
     outcomes: report.trajectoryOutcomes,
   });
   for (const warning of startWarnings(job.groups, { config, architecture: learner.model, lora: job.lora, report }))
     emit({ kind: 'warning', warning });
+  for (const warning of learnerWarnings(learner.capabilities)) emit({ kind: 'warning', warning });
   if (rows.length === 0) return { numGradientSteps: 0, digest: null, metrics: ofTheJob };
 
   const { startFrom, withFreshOptimizer = false } = job;

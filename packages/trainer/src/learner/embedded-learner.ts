@@ -83,6 +83,7 @@ export class EmbeddedLearner implements LearnerSession {
       replay: true,
       // What backward needs of a row is the largest thing in memory.
       maxKeptRows: 1,
+      initialScale: 1,
     };
     this.#policy = policy;
     this.#versions = versions;

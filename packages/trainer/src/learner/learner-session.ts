@@ -29,6 +29,8 @@ export interface LearnerCapabilities {
   readonly replay: boolean;
   /** Rows of one `forward` that one `backward` can follow. */
   readonly maxKeptRows: number;
+  /** Size of the random half of a fresh adapter, over that of `initialLoraParameters`; 1: alike. At one rate it moves the model so many times as far. */
+  readonly initialScale: number;
 }
 
 /** Facts about the model that an adapter belongs to. */

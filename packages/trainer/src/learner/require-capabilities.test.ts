@@ -13,6 +13,7 @@ const ALL: LearnerCapabilities = {
   reference: 'versions',
   replay: true,
   maxKeptRows: 1,
+  initialScale: 1,
 };
 const LORA: LoraConfig = { rank: 8, alpha: 16, targets: ['q', 'up'], initSeed: 0 };
 const NEEDS: LearnerNeeds = { loss: 'cispo', lora: LORA, usesEntropies: true, reference: 'versions' };
@@ -32,6 +33,7 @@ it('everything is fine with a learner that can do everything, and with one that 
     reference: 'none',
     replay: false,
     maxKeptRows: 1,
+    initialScale: 1,
   };
   fits(plain, little);
   fits({ ...plain, reference: 'base' }, { ...little, reference: 'base' });

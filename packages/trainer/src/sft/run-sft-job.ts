@@ -1,6 +1,7 @@
 import { jobFingerprint, requireSameLora, runSteps, withTrainerErrors } from '../job/job-run.ts';
 import { meanMetrics } from '../job/job-statistics.ts';
 import { nothingToTrain } from '../job/nothing-trained.ts';
+import { learnerWarnings } from '../job/learner-warnings.ts';
 import { learningRateWarnings, resolveLearningRate } from '../job/learning-rate-rule.ts';
 import type { JobBase, TrainingParts, TrainingResult, TrainingStartedData } from '../job/training-job.ts';
 import { requireCapabilities } from '../learner/require-capabilities.ts';
@@ -43,7 +44,8 @@ async function train(job: SftJob, parts: TrainingParts): Promise<TrainingResult>
   const started = startedData(report, config, numSteps);
   emit({ kind: 'training_started', numGradientSteps: numSteps, data: started });
   if (report.numTrainableTokens === 0) emit({ kind: 'warning', warning: nothingToTrain(started) });
-  for (const warning of learningRateWarnings(rates, learner.model, job.lora)) emit({ kind: 'warning', warning });
+  const warnings = [...learningRateWarnings(rates, learner.model, job.lora), ...learnerWarnings(learner.capabilities)];
+  for (const warning of warnings) emit({ kind: 'warning', warning });
   const step = async (index: number) =>
     await sftStep(batches[index % batches.length]!, rates[index]!, { learner, config, signal });
 

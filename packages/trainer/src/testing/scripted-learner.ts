@@ -35,6 +35,7 @@ export class ScriptedLearner implements LearnerSession {
     reference: 'base',
     replay: false,
     maxKeptRows: Infinity,
+    initialScale: 1,
   } as const;
   /** Calls so far, by what was called. */
   readonly calls: string[] = [];

@@ -1,4 +1,4 @@
-import { contactServer, isUntrusted, SYSTEM_CLOCK, TINKER_PROFILES } from '@trainyard/tinker';
+import { contactServer, isUntrusted, type ServerFacts, SYSTEM_CLOCK, TINKER_PROFILES } from '@trainyard/tinker';
 import { TrainerError } from '@trainyard/trainer';
 
 import type { RemoteTrainerOptions } from '../messages.ts';
@@ -8,6 +8,8 @@ export interface TrainerContact {
   readonly lines: readonly string[];
   /** Why jobs have to wait for it; null when it answered. */
   readonly absence: string | null;
+  /** The server that answered. */
+  readonly facts?: ServerFacts;
 }
 
 /**
@@ -28,7 +30,7 @@ export async function contactTrainer(
       clock: SYSTEM_CLOCK,
     });
     const found = `training is done at ${facts.http.url} (${profile}), on its base model ${facts.baseModel}`;
-    return { lines: [found, ...facts.profile.notes.map((note) => `${profile}: ${note}`)], absence: null };
+    return { lines: [found, ...facts.profile.notes.map((note) => `${profile}: ${note}`)], absence: null, facts };
   } catch (error) {
     if (!(error instanceof TrainerError) || error.retry !== 'wait' || isUntrusted(error)) throw error;
     return { lines: [`${error.message}; until then training jobs wait`], absence: error.message };

@@ -8,9 +8,10 @@ import {
   type LoraRequest,
   type ModelObject,
 } from '@trainyard/protocol';
-import type { DeleteModelResult, Model } from '@trainyard/store';
+import type { DeleteModelResult, Model, TrainerLimits } from '@trainyard/store';
 
 import { refuseUntrainable } from '../../contract/trained-base-models.ts';
+import { refuseShape, trainerLimits } from '../training/trainer-limits.ts';
 import { callerOf } from '../../edge/auth.ts';
 import { answerOnce } from '../../answers/idempotency.ts';
 import { RequestError } from '../../faults/request-error.ts';
@@ -38,9 +39,13 @@ export function previewModelRoutes(app: FastifyInstance, parts: RouteParts): voi
         const base = baseModels.named(baseModel);
         const known = await store.findModel(entity, project, name);
         if (known !== null) return existing(known, request.body);
-        if (request.body.sampling_only !== true) refuseUntrainable(base, 'base_model');
+        const isTrained = request.body.sampling_only !== true;
+        if (isTrained) refuseUntrainable(base, 'base_model');
+        const limits = isTrained ? await trainerLimits(parts, baseModel) : null;
         const id = randomUUID();
-        const { lora, warmStart } = await modelStartOf(wireLora, { entity, entityId: caller.entityId, baseModel });
+        const start = { entity, entityId: caller.entityId, baseModel, limits };
+        const { lora, warmStart } = await modelStartOf(wireLora, start);
+        refuseShape(lora, limits, 'lora');
         const shown = {
           lora,
           warmStart: warmStart === undefined ? null : { source: warmStart.source, directoryKey: null },
@@ -86,10 +91,10 @@ export function previewModelRoutes(app: FastifyInstance, parts: RouteParts): voi
 
   async function modelStartOf(
     wire: LoraRequest | null | undefined,
-    options: { entity: string; entityId: string; baseModel: string },
+    options: { entity: string; entityId: string; baseModel: string; limits: TrainerLimits | null },
   ): Promise<ModelStart> {
     const initFrom = wire?.init_from ?? null;
-    if (!wire || initFrom === null) return { lora: readLoraShape(wire, parts.loraAlpha) };
+    if (!wire || initFrom === null) return { lora: readLoraShape(wire, options.limits) };
     return await readWarmStart(parts, { ...wire, init_from: initFrom }, options);
   }
 

@@ -10,6 +10,7 @@ import { removeUnlessNamed } from '../../data/remove-unless-named.ts';
 import type { BaseModel } from '../../contract/base-models.ts';
 import type { RouteParts } from '../server-parts.ts';
 import { refuseUntrainable, trainedBaseModels } from '../../contract/trained-base-models.ts';
+import { refuseShape, trainerLimits } from './trainer-limits.ts';
 import { waitingFor } from './waiting-for.ts';
 import { toJobObject } from '../../wire/training/training-job.ts';
 import { refusedWhenFull } from '../full-queue.ts';
@@ -23,11 +24,13 @@ const MAX_LIVE_JOBS = 1000;
 /**
  * The caller's model, if it can be trained here.
  *
- * @throws {RequestError} `request.not_found`; `request.conflict` for another base model, or weights to begin with that are gone
+ * @throws {RequestError} `request.not_found`; `request.conflict` for another base model, or weights to begin with that are gone; `request.invalid` for
+ *   a base model that cannot be trained, or a shape that its trainer does not make
  */
 export async function trainableModel(request: FastifyRequest, parts: RouteParts, modelId: string): Promise<Model> {
   const model = await ownedModel(request, parts, modelId);
   refuseUntrainable(baseOf(model, parts), 'model_id');
+  refuseShape(model.lora, await trainerLimits(parts, model.baseModel), 'model_id');
   if (model.warmStart !== null && (await parts.store.latestCheckpoint(model.id)) === null) throw beginningIsGone(model);
   return model;
 }

@@ -23,9 +23,10 @@ import { toListPage } from '../../answers/paging.ts';
 import type { RouteParts } from '../server-parts.ts';
 import { policyNames } from '../../wire/training/captured-exchanges.ts';
 import { resolveReferenceStep } from '../../wire/training/reference-step.ts';
-import { readJobConfig } from '../../wire/training/training-config.ts';
+import { configFault, readJobConfig } from '../../wire/training/training-config.ts';
 import { notFound, ownedJob } from '../owned.ts';
 import { baseOf, submitJob, trainableModel } from './submit-job.ts';
+import { trainerLimits } from './trainer-limits.ts';
 
 /** POST /v1/preview/training-jobs and GET …/{job_id}/events. */
 export function trainingJobRoutes(
@@ -57,6 +58,12 @@ export function trainingJobRoutes(
     const model = await trainableModel(request, parts, modelId);
     const { contextLength, vocabSize } = baseOf(model, parts);
     const config = readJobConfig(wireConfig, contextLength);
+    const limits = await trainerLimits(parts, model.baseModel);
+    if (config.resolved.entropyCoef > 0 && limits?.entropyGradients === false)
+      throw configFault(
+        'entropy_coef',
+        `\`entropy_coef\` must be 0: the trainer of this service takes no gradient of entropies; got ${config.resolved.entropyCoef}`,
+      );
     const referenceStep = await resolveReferenceStep(store, model, config.resolved);
     const storeGroups = async (key: string) => {
       const { numUnknownRecords, numForeignExchanges, rewards, prompts } = await body.store(

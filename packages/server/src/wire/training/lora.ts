@@ -5,7 +5,7 @@ import {
   type LoraTarget,
   type ValidationItem,
 } from '@trainyard/protocol';
-import type { LoraShape, Model } from '@trainyard/store';
+import type { LoraShape, Model, TrainerLimits } from '@trainyard/store';
 import { DEFAULT_LORA_CONFIG, LINEAR_NAMES, type LinearName } from '@trainyard/trainer';
 
 import { RequestError } from '../../faults/request-error.ts';
@@ -16,14 +16,17 @@ const DEFAULT_SCALE = DEFAULT_LORA_CONFIG.alpha / DEFAULT_LORA_CONFIG.rank;
 /**
  * The shape that a registration asks for. Null and absent members mean their defaults.
  *
- * @param defaultAlpha of what trains, where it has one only; null: any
+ * @param limits of what trains, which defaults stay within; null: none
  * @throws {RequestError} `request.invalid` for a target that is named twice
  */
-export function readLoraShape(wire: LoraRequest | null | undefined, defaultAlpha: number | null): LoraShape {
-  const rank = wire?.rank ?? DEFAULT_LORA_CONFIG.rank;
+export function readLoraShape(
+  wire: LoraRequest | null | undefined,
+  limits: Pick<TrainerLimits, 'alpha' | 'maxRank'> | null,
+): LoraShape {
+  const rank = wire?.rank ?? Math.min(DEFAULT_LORA_CONFIG.rank, limits?.maxRank ?? Infinity);
   return {
     rank,
-    alpha: wire?.alpha ?? defaultAlpha ?? rank * DEFAULT_SCALE,
+    alpha: wire?.alpha ?? limits?.alpha ?? rank * DEFAULT_SCALE,
     targets: wire?.targets ? readTargets(wire.targets) : DEFAULT_LORA_CONFIG.targets,
     initSeed: wire?.init_seed ?? DEFAULT_LORA_CONFIG.initSeed,
   };

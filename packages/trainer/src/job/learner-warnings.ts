@@ -1,0 +1,24 @@
+import type { LearnerCapabilities } from '../learner/learner-session.ts';
+import type { JobWarning } from './job-warning.ts';
+
+/** A factor of two in the size of a fresh adapter shows in a curve; a tenth does not. */
+const SHOWS = 0.1;
+
+/** Warnings about what a learner does otherwise than the one of this service. */
+export function learnerWarnings({ initialScale }: Pick<LearnerCapabilities, 'initialScale'>): JobWarning[] {
+  if (Math.abs(Math.log(initialScale)) <= SHOWS) return [];
+  const factor = (1 / initialScale).toPrecision(3);
+  return [
+    {
+      code: 'initial_scale_differs',
+      message: `the trainer drew the fresh adapter ${initialScale.toPrecision(3)} times as large as this service draws it: at one \`learning_rate\` it learns so many times as much`,
+      value: initialScale,
+      suggestion: `multiply \`learning_rate\` by ${factor}, or train this model where it is drawn at this scale`,
+    },
+  ];
+}
+
+/** Metrics of gradient steps that a learner cannot tell; the warnings that need them never come. */
+export function absentMetrics({ entropies }: Pick<LearnerCapabilities, 'entropies'>): readonly string[] {
+  return entropies === 'none' ? ['entropy', 'surprisal_excess', 'surprisal_excess_error'] : [];
+}
