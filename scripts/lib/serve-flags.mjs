@@ -74,6 +74,7 @@ export const SERVE_FLAGS = {
     'vllm-check',
     'vllm-key',
     'vllm-max-adapters',
+    'vllm-max-lora-rank',
     'vllm-model',
     'vllm-scheduling-policy',
   ],

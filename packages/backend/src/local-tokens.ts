@@ -1,7 +1,7 @@
 import type { EngineStats } from './engine-stats.ts';
 import type { RequestText } from './request-text.ts';
 import type { SampleEvent } from './sample-event.ts';
-import type { SampleRequest } from './sample-request.ts';
+import type { AdapterRef, SampleRequest } from './sample-request.ts';
 import type { StepReport } from './step-report.ts';
 
 /** A request that is ready to run. */
@@ -48,6 +48,8 @@ export interface LocalTokens {
   abort(requestId: string): boolean;
   /** A paused request keeps its place and computes nothing. @returns false for one that is not in flight */
   setPaused(requestId: string, isPaused: boolean): boolean;
+  /** Loads an adapter version before a request names it. @throws {EngineError} engine.adapter_unreadable */
+  publish(adapter: AdapterRef): Promise<void>;
   /** No request will name this adapter version any more: its memory is given back once none in flight uses it. Unknown digests are ignored. */
   retire(digest: string): void;
   /** Ends those that were aborted; a step does so, too. */

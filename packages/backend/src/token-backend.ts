@@ -54,6 +54,8 @@ export interface BackendModel {
   /** Longest sequence, prompt and reply together, tokens. */
   readonly contextLength: number;
   readonly vocabSize: number;
+  /** Largest rank of an adapter. Null or absent: any, as far as is known. */
+  readonly maxLoraRank?: number | null;
 }
 
 /** Abilities that not every sampler has. */
@@ -196,6 +198,8 @@ export interface BackendMember {
   /** The part of its KV cache that is in use, 0 to 1, as of the last look at it. Null where it does not say. */
   readonly kvUse: number | null;
   readonly numAdapters: number;
+  /** Those that it has, and since when, ms since 1970. Absent: it does not say which. */
+  readonly adapters?: readonly { readonly digest: string; readonly since: number }[];
   readonly numRequests: number;
   /** Requests that failed there by its fault. */
   readonly numFailures: number;

@@ -213,7 +213,6 @@ describe('an adapter', () => {
     const replies = await Promise.all([answer(engine, { adapter }), answer(engine, { adapter })]);
     for (const reply of replies) expect(reply.text()).toBe('abc');
     engine.retire(adapter.digest);
-    engine.retire('unknown');
     await expect.poll(() => told.length).toBe(4);
     expect(told).toEqual(['publish', 'sample', 'sample', 'retire']);
     expect((await answer(engine, { adapter })).text()).toBe('abc');

@@ -1,4 +1,5 @@
 import {
+  type AdapterRef,
   asEngineError,
   checkFeatures,
   type ChoiceText,
@@ -91,6 +92,15 @@ export class BackendTokens implements LocalTokens {
     const reading = this.#readings.get(requestId);
     reading?.setPaused(isPaused);
     return reading !== undefined;
+  }
+
+  async publish(adapter: AdapterRef): Promise<void> {
+    const held = this.#publications.hold(adapter);
+    try {
+      await held.ready;
+    } finally {
+      held.release();
+    }
   }
 
   retire(digest: string): void {

@@ -34,10 +34,13 @@ export class Publications {
     return { ready: publication.ready, release };
   }
 
-  /** Unknown digests are ignored. */
+  /** One that is not published here may have been by an earlier life of this process, and still be with the back end. */
   retire(digest: string): void {
     const publication = this.#published.get(digest);
-    if (publication === undefined) return;
+    if (publication === undefined) {
+      this.#giveBack(digest, Promise.resolve());
+      return;
+    }
     publication.isRetired = true;
     this.#dropIdle(digest);
   }
@@ -68,7 +71,11 @@ export class Publications {
     const publication = this.#published.get(digest);
     if (publication === undefined || !publication.isRetired || publication.numUsers > 0) return;
     this.#published.delete(digest);
-    const retirement = publication.ready
+    this.#giveBack(digest, publication.ready);
+  }
+
+  #giveBack(digest: string, ready: Promise<void>): void {
+    const retirement = ready
       .then(() => this.#backend.retire(digest))
       // What the back end cannot give back now takes memory there, and harms no request.
       .catch(() => undefined)

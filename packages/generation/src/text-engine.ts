@@ -1,4 +1,5 @@
 import {
+  type AdapterRef,
   EngineError,
   type EngineStats,
   type LocalTokens,
@@ -86,6 +87,11 @@ export class TextEngine {
   /** A paused request keeps its place and computes nothing; its cells may be taken for others. Unknown ids are ignored. */
   setPaused(requestId: string, isPaused: boolean): void {
     if (!this.#tokens.setPaused(requestId, isPaused)) this.#intake.setPaused(requestId, isPaused);
+  }
+
+  /** Loads an adapter version before a request names it: see {@link LocalTokens.publish}. */
+  publish(adapter: AdapterRef): Promise<void> {
+    return this.#tokens.publish(adapter);
   }
 
   /** No request will name this adapter version any more: see {@link LocalTokens.retire}. */

@@ -17,6 +17,7 @@ import { readDashboard } from './pages/dashboard-files.ts';
 import { linkPath } from './routes/service/session.ts';
 import { ownNames } from './edge/network-names.ts';
 import { BaseScores } from './inference/base-scores.ts';
+import { retireUnused } from './inference/retire-unused.ts';
 import { scoreInChild } from './inference/score-in-child.ts';
 import { jobWorkersElsewhere, openJobWorkers, type JobWorkers } from './service/job-workers.ts';
 import { listen, metricsAccess } from './service/listen.ts';
@@ -115,7 +116,14 @@ export async function startService(
     cleanups.push(() => Promise.all([inference.close(), workers?.close()]));
     const parts = { store, blobs, modelPaths, files, log };
     const opening = trains
-      ? openJobWorkers(config, { ...parts, arbiter, scores, metrics, tracing })
+      ? openJobWorkers(config, {
+          ...parts,
+          arbiter,
+          scores,
+          metrics,
+          tracing,
+          publish: async (...step) => await inference.publish?.(...step),
+        })
       : jobWorkersElsewhere(parts);
     // Both settle before anything is undone.
     const [started, opened, checked] = await Promise.allSettled([
@@ -145,7 +153,17 @@ export async function startService(
       retire: (digest) => inference.retire(digest),
       log,
     });
-    const upkeep = new Upkeep({ store, blobs, trajectoryDays, orphans, keeper, trustsClock, log });
+    const unload = () => retireUnused(store, inference);
+    const upkeep = new Upkeep({
+      store,
+      blobs,
+      trajectoryDays,
+      orphans,
+      keeper,
+      retireUnused: unload,
+      trustsClock,
+      log,
+    });
     const drain = new Drain();
     const server = createServer({
       store,

@@ -994,6 +994,10 @@ export class SqlStore implements Store {
     return (await this.#tables.checkpoints.refersTo(key)) || (await this.#tables.logs.refersTo(key));
   }
 
+  async unusedDigests(digests: readonly string[]): Promise<string[]> {
+    return await this.#tables.checkpoints.unusedDigests(digests);
+  }
+
   async claimBlobs(id: string): Promise<string> {
     return this.#write(async (tables) => await tables.blobPlaces.claim(id));
   }

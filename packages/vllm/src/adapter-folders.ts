@@ -1,17 +1,20 @@
 import { randomUUID } from 'node:crypto';
-import { copyFile, mkdir, open, readFile, rename, rm, stat } from 'node:fs/promises';
+import { copyFile, mkdir, open, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { join, posix } from 'node:path';
 
 import { type AdapterVersion, EngineError } from '@trainyard/backend';
 
 /** Both are in the folder of a checkpoint; vLLM reads no others. */
-const PEFT_FILES = ['adapter_config.json', 'adapter_model.safetensors'] as const;
+const CONFIG_FILE = 'adapter_config.json';
+const PEFT_FILES = [CONFIG_FILE, 'adapter_model.safetensors'] as const;
 
 export interface AdapterFoldersOptions {
   /** Folder of this machine that the servers see too: adapters are copied into it, each below its digest. Null: they see the folders of checkpoints. */
   readonly directory: string | null;
   /** The same folder as the servers see it. Null: by the same path. */
   readonly path: string | null;
+  /** The base model's name at the servers: their own search for adapters takes only those that name it. Null: not known yet. */
+  readonly baseModel: () => string | null;
 }
 
 /** Where the servers find the files of each adapter version. */
@@ -39,8 +42,8 @@ export class AdapterFolders {
   /** @throws {EngineError} engine.adapter_unreadable when its files cannot be copied */
   async add({ digest, directory }: AdapterVersion): Promise<void> {
     if (this.#folders.has(digest)) return;
-    const { directory: shared, path } = this.#options;
-    if (shared !== null) await copied(directory, shared, digest);
+    const { directory: shared, path, baseModel } = this.#options;
+    if (shared !== null) await copied(directory, shared, { digest, baseModel: baseModel() });
     this.#folders.set(digest, shared === null ? directory : posix.join(path ?? shared, digest));
   }
 
@@ -52,10 +55,14 @@ export class AdapterFolders {
 }
 
 /** Whole or not at all, also for others who copy it at the same time. */
-async function copied(from: string, shared: string, digest: string): Promise<void> {
+async function copied(
+  from: string,
+  shared: string,
+  { digest, baseModel }: { digest: string; baseModel: string | null },
+): Promise<void> {
   const target = join(shared, digest);
   if (await isThere(target)) {
-    if (await hasSameFiles(from, target)) return;
+    if (await hasSameFiles(from, target, baseModel)) return;
     // Damaged since it was copied, or by a copy of an earlier release that was cut off.
     await rm(target, { recursive: true, force: true });
   }
@@ -64,7 +71,8 @@ async function copied(from: string, shared: string, digest: string): Promise<voi
     await mkdir(shared).catch(() => undefined); // the next call says why
     await mkdir(staged);
     for (const name of PEFT_FILES) {
-      await copyFile(join(from, name), join(staged, name));
+      if (name === CONFIG_FILE) await writeFile(join(staged, name), await configOf(from, baseModel));
+      else await copyFile(join(from, name), join(staged, name));
       await sync(join(staged, name));
     }
     await rename(staged, target);
@@ -80,6 +88,18 @@ async function copied(from: string, shared: string, digest: string): Promise<voi
   }
 }
 
+/** The configuration of an adapter, with the name of its base model; one that cannot be read is copied as it is, and the servers say what is wrong. */
+async function configOf(directory: string, baseModel: string | null): Promise<Buffer> {
+  const bytes = await readFile(join(directory, CONFIG_FILE));
+  if (baseModel === null) return bytes;
+  try {
+    const config = JSON.parse(bytes.toString()) as object;
+    return Buffer.from(`${JSON.stringify({ ...config, base_model_name_or_path: baseModel }, null, 2)}\n`);
+  } catch {
+    return bytes;
+  }
+}
+
 /** Makes sure that a file which has its name after a power cut has its content. */
 async function sync(path: string): Promise<void> {
   await using file = await open(path, 'r+');
@@ -87,10 +107,11 @@ async function sync(path: string): Promise<void> {
 }
 
 /** Whether the copy has the bytes of the original, whose digests are checked before it is published. */
-async function hasSameFiles(from: string, copy: string): Promise<boolean> {
+async function hasSameFiles(from: string, copy: string, baseModel: string | null): Promise<boolean> {
   try {
     for (const name of PEFT_FILES) {
-      const [original, copied] = await Promise.all([readFile(join(from, name)), readFile(join(copy, name))]);
+      const wanted = name === CONFIG_FILE ? configOf(from, baseModel) : readFile(join(from, name));
+      const [original, copied] = await Promise.all([wanted, readFile(join(copy, name))]);
       if (!original.equals(copied)) return false;
     }
     return true;

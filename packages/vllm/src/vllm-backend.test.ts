@@ -329,11 +329,10 @@ describe('other weights at the address of a server', () => {
   const states = async (pool: FakePool) => (await pool.members()).map(({ state }) => state).toSorted();
 
   test('are found when its process is another one, and it gets no request until then', async () => {
-    await using pool = await FakePool.start({ numServers: 2 });
+    await using pool = await FakePool.start({ numServers: 2, times: { healthEveryMs: 10 } });
     const home = await pool.homeOf(PROMPT);
     const right = await pool.ids();
-    pool.times.healthEveryMs = 10;
-    // The next look is an hour away: a failed request asks for one now.
+    // Its next request comes before its next look.
     home.failNext(COMPLETIONS, BROKEN);
     home.brain = openBrain(OTHER_MODEL);
     home.startedAt += 60;
@@ -433,6 +432,76 @@ describe('adapters', () => {
     const failure = await failureOf(pool.backend.publish(adapter('one')));
     expect(failure).toMatchObject({ code: 'engine.adapter_unreadable', message: expect.stringMatching(expected) });
     expect(failure.message).not.toContain('/checkpoints');
+  });
+
+  test('that one server of several does not take fail with its reason', async () => {
+    await using pool = await FakePool.start({ numServers: 2 });
+    const status = { kind: 'answer', status: 500 } as const;
+    const message = 'LoRA rank 64 is greater than max_lora_rank 16.';
+    pool.fakes[1]!.failNext(LOAD, { ...status, body: JSON.stringify({ error: { message } }) });
+    const failure = await failureOf(pool.backend.publish(adapter('one')));
+    expect(failure.message).toMatch(/rank 64 is greater than max_lora_rank 16: start it with a higher/);
+    expect(pool.fakes.map(({ adapters }) => adapters.size)).toEqual([0, 0]);
+    await pool.backend.publish(adapter('one'));
+    expect(pool.fakes.map(({ adapters }) => adapters.size)).toEqual([1, 1]);
+    // One that was restarted, and does not take it now: the other has it.
+    const home = await pool.homeOf(PROMPT, { adapter: 'one' });
+    home.adapters.clear();
+    home.breakPath(LOAD, { ...status, body: JSON.stringify({ error: { message } }) });
+    expect(await pool.ids({ adapter: 'one' })).toHaveLength(8);
+    expect((await pool.members()).map(({ state }) => state)).toEqual(['up', 'up']);
+  });
+
+  test('may have the rank that the servers allow, which they are asked for by an adapter that none takes', async () => {
+    const probeDirectory = await mkdtemp(join(tmpdir(), 'trainyard-vllm-'));
+    const rankOf = async (options: Parameters<typeof FakePool.open>[0]): Promise<unknown> => {
+      await using pool = await FakePool.start(options);
+      expect(pool.fake.adapters.size).toBe(0);
+      return pool.backend.models[0]!.maxLoraRank;
+    };
+    expect(await rankOf({ fake: { maxLoraRank: 8 }, backend: { probeDirectory } })).toBe(8);
+    expect(await rankOf({ fake: { maxLoraRank: 8 }, backend: { probeDirectory, maxLoraRank: 4 } })).toBe(4);
+    expect(await rankOf({ fake: { maxLoraRank: 2e6 }, backend: { probeDirectory } })).toBeNull();
+    expect(await rankOf({ fake: { loadsAdapters: false }, backend: { probeDirectory } })).toBeNull();
+    expect(
+      await rankOf({ backend: { probeDirectory, adapterDirectory: probeDirectory, adapterPath: '/no' } }),
+    ).toBeNull();
+    expect(await rankOf({})).toBeNull();
+    expect(await readdir(probeDirectory)).toEqual([]);
+    await rm(probeDirectory, { recursive: true });
+  });
+
+  test('that an earlier life of the service left on a server are known, and go when they are retired', async () => {
+    const digest = 'a'.repeat(64);
+    await using pool = await FakePool.open({ times: { healthEveryMs: 10 } });
+    pool.fake.adapters.set(digest, '/checkpoints/a');
+    pool.fake.adapters.set('their own', '/elsewhere');
+    await pool.backend.start();
+    expect((await pool.members())[0]).toMatchObject({
+      numAdapters: 1,
+      adapters: [{ digest, since: expect.any(Number) }],
+    });
+    await pool.backend.retire(digest);
+    expect([...pool.fake.adapters.keys()]).toEqual(['their own']);
+    // And what a server lost without a restart is known to be gone.
+    await pool.backend.publish(adapter('b'.repeat(64)));
+    expect((await pool.members())[0]).toMatchObject({ numAdapters: 1 });
+    pool.fake.adapters.clear();
+    pool.times.compareEveryMs = 10;
+    await expect.poll(async () => (await pool.members())[0]!.numAdapters).toBe(0);
+  });
+
+  test('name their base model as the servers call it, so that those find them by themselves', async () => {
+    const [checkpoint, shared] = await Promise.all([1, 2].map(() => mkdtemp(join(tmpdir(), 'trainyard-vllm-'))));
+    await writeFile(join(checkpoint!, 'adapter_config.json'), '{"r": 8, "base_model_name_or_path": null}');
+    await writeFile(join(checkpoint!, 'adapter_model.safetensors'), 'weights');
+    await using pool = await FakePool.start({ fake: { model: 'theirs' }, backend: { adapterDirectory: shared! } });
+    for (let count = 0; count < 2; count++) {
+      await pool.backend.publish({ digest: 'one', directory: checkpoint! });
+      const config = await readFile(join(shared!, 'one', 'adapter_config.json'), 'utf8');
+      expect(JSON.parse(config)).toEqual({ r: 8, base_model_name_or_path: 'theirs' });
+    }
+    for (const folder of [checkpoint!, shared!]) await rm(folder, { recursive: true });
   });
 
   test('are put where the servers see them, each whole, and go with their version', async () => {

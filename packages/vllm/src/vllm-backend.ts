@@ -43,7 +43,7 @@ import { ServerFailure } from './wire/server-failure.ts';
 import { CONSTRAINT_KINDS } from './wire/structured-outputs.ts';
 
 export interface VllmBackendOptions {
-  /** `http://host:port`, at least one: servers of the same model, or a router before such. */
+  /** `http://host:port`, at least one: servers of the same model. */
   readonly urls: readonly string[];
   /** The base model's name here. */
   readonly modelId: string;
@@ -58,6 +58,10 @@ export interface VllmBackendOptions {
   readonly adapterPath?: string | null;
   /** Adapters that each server holds at a time, its `--max-cpu-loras`. Default 16. */
   readonly maxAdapters?: number;
+  /** Largest rank of an adapter, their `--max-lora-rank`. Default null: each server is asked. */
+  readonly maxLoraRank?: number | null;
+  /** Folder for a probe of that which they see by the same path, if there is no `adapterDirectory`. Default null: without one they are not asked. */
+  readonly probeDirectory?: string | null;
   /** As they were started, `--scheduling-policy`. Default `fcfs`. */
   readonly schedulingPolicy?: 'fcfs' | 'priority';
   readonly maxRequests: number;
@@ -105,9 +109,18 @@ export class VllmBackend implements TokenBackend {
       times = SERVER_TIMES,
       log,
     } = options;
-    const { adapterDirectory = null, adapterPath = null } = options;
+    const { adapterDirectory = null, adapterPath = null, probeDirectory = null, maxLoraRank = null } = options;
+    const probed = maxLoraRank === null ? (adapterDirectory ?? probeDirectory) : null;
+    const probeFolder =
+      probed === null
+        ? null
+        : { directory: probed, path: adapterDirectory === null ? probed : (adapterPath ?? probed) };
     this.#options = options;
-    this.#folders = new AdapterFolders({ directory: adapterDirectory, path: adapterPath });
+    this.#folders = new AdapterFolders({
+      directory: adapterDirectory,
+      path: adapterPath,
+      baseModel: () => this.#facts?.model ?? null,
+    });
     const servers = urls.map((url) => {
       const address = readServerAddress(url);
       if (address === null)
@@ -117,14 +130,21 @@ export class VllmBackend implements TokenBackend {
       const pathOf = (digest: string): string => this.#folders.pathOf(digest);
       const check = (server: VllmServer, facts: ServerFacts): Promise<void> => this.#check(server, facts);
       const compare = (server: VllmServer, facts: ServerFacts): Promise<void> => this.#compare(server, facts);
-      return new VllmServer({ address, apiKey, model, maxAdapters, times, pathOf, check, compare, log });
+      return new VllmServer({ address, apiKey, model, maxAdapters, times, probeFolder, pathOf, check, compare, log });
     });
     this.#pool = new ServerPool(servers);
   }
 
   get models(): readonly BackendModel[] {
     const { contextLength, vocabSize } = this.#known();
-    return [{ id: this.#options.modelId, contextLength, vocabSize }];
+    return [{ id: this.#options.modelId, contextLength, vocabSize, maxLoraRank: this.#maxLoraRank }];
+  }
+
+  /** Of all of them: an adapter is loaded on each. */
+  get #maxLoraRank(): number | null {
+    const { maxLoraRank = null } = this.#options;
+    const found = this.#pool.servers.flatMap(({ facts }) => facts?.maxLoraRank ?? []);
+    return maxLoraRank ?? (found.length === 0 ? null : Math.min(...found));
   }
 
   get capabilities(): TokenBackendCapabilities {
@@ -164,6 +184,7 @@ export class VllmBackend implements TokenBackend {
     try {
       await this.#pool.load(adapter.digest);
     } catch (error) {
+      await this.#pool.unload(adapter.digest);
       await this.#folders.remove(adapter.digest);
       throw asEngineFailure(error);
     }

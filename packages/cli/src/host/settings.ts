@@ -27,6 +27,7 @@ const HELP = {
   vllmAdapterDir: 'folder that the vLLM servers see too, for adapters (none)',
   vllmAdapterPath: 'its path there (the same)',
   vllmMaxAdapters: 'adapters that each vLLM server holds (16)',
+  vllmMaxLoraRank: 'largest rank of an adapter, as the vLLM servers were started (they are asked)',
   vllmSchedulingPolicy: 'as the vLLM servers were started: fcfs or priority (fcfs)',
   vllmCheck: 'off: the model of the vLLM servers is not compared (on)',
   modelMemoryMegabytes:

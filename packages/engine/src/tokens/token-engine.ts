@@ -3,6 +3,7 @@ import { type EngineLimits, resolveEngineLimits } from '../batching/engine-limit
 import { KvCache } from '../batching/kv-cache.ts';
 import { Scheduler, type StepPlan } from '../batching/scheduler.ts';
 import type {
+  AdapterRef,
   EndTokens,
   EngineStats,
   LocalTokens,
@@ -147,6 +148,9 @@ export class TokenEngine implements LocalTokens {
     this.#scheduler.refresh(active);
     return true;
   }
+
+  /** Loads nothing ahead: an adapter on this machine is read within the first step that needs it. */
+  async publish(_adapter: AdapterRef): Promise<void> {}
 
   retire(digest: string): void {
     this.#adapters.retire(digest);

@@ -38,6 +38,11 @@ export function identitiesOf(digest: string): readonly string[] {
   return [digest, ...(identities.get(digest) ?? [])];
 }
 
+/** Whether an adapter is served under this name, which is not its digest. */
+export function isIdentity(name: string): boolean {
+  return Array.from(identities.values()).some((names) => names.has(name));
+}
+
 async function identityOf(directory: string, digest: string): Promise<string> {
   if (await saysAlpha(join(directory, 'adapter_model.safetensors'))) return digest;
   const config = JSON.parse(await readFile(join(directory, 'adapter_config.json'), 'utf8')) as { lora_alpha: number };

@@ -1,6 +1,6 @@
 import { dirname, join } from 'node:path';
 
-import type { BackendMember, EngineStats } from '@trainyard/backend';
+import type { AdapterRef, BackendMember, EngineStats } from '@trainyard/backend';
 import type { EngineEvent, GenerateRequest, TokenizeInput, TokenizerFacts } from '@trainyard/generation';
 import type { Adapter, Blobs, JobOrigin, TrainerLimits } from '@trainyard/store';
 
@@ -92,6 +92,11 @@ export interface InferenceBackend {
   of(id: string): ModelInference;
   /** Before anything of a request is read. @throws {BackendFailure} `engine.overloaded` when as many are in flight as may be, over all models */
   checkRoom(): void;
+  /**
+   * Loads an adapter version of a base model wherever it is sampled from, before a request names it. Absent: adapters are loaded by their first request.
+   * @throws {BackendFailure} `engine.adapter_unreadable` with the reason of a server that does not take it
+   */
+  publish?(id: string, adapter: AdapterRef, signal: AbortSignal): Promise<void>;
   /**
    * No model has this adapter version any more: what it takes is given back, once no request in flight uses it. Unknown digests are ignored, and a request that
    * names it all the same brings it back.

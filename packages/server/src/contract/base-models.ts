@@ -10,6 +10,8 @@ export interface BaseModel {
   readonly vocabSize: number;
   /** Why it cannot be trained; null or absent: it can, as far as is known. */
   readonly untrainable?: string | null;
+  /** Largest rank of an adapter that it can be sampled with. Null or absent: any, as far as is known. */
+  readonly maxLoraRank?: number | null;
 }
 
 /** The base models that are served: whoever asks what a name or a record stands on asks here. */

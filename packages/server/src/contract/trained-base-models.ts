@@ -34,3 +34,19 @@ export function refuseUntrainable({ id, untrainable = null }: BaseModel, field: 
     },
   ]);
 }
+
+/**
+ * Refuses an adapter that nothing could sample from: its job would train, and its first request fail.
+ *
+ * @throws {RequestError} `request.invalid`, for `lora.rank`
+ */
+export function refuseRank({ id, maxLoraRank = null }: BaseModel, rank: number): void {
+  if (maxLoraRank === null || rank <= maxLoraRank) return;
+  throw RequestError.invalid([
+    {
+      loc: ['body', 'lora', 'rank'],
+      msg: `\`lora.rank\` must be at most ${maxLoraRank} for the base model \`${id}\`, got ${rank}: the vLLM servers load no larger adapters (their flag --max-lora-rank)`,
+      type: 'value_error',
+    },
+  ]);
+}

@@ -1,4 +1,4 @@
-import type { BackendMember, EngineFailure, EngineStats, FixedScores } from '@trainyard/backend';
+import type { AdapterRef, BackendMember, EngineFailure, EngineStats, FixedScores } from '@trainyard/backend';
 import type { TokenizeInput } from '@trainyard/generation';
 import type {
   ExportRequest,
@@ -99,16 +99,19 @@ export type EngineHostCommand =
   | { kind: 'ping' }
   | { kind: 'shutdown' };
 
-/** Text to ids and back; answered by one `CodecReply` with the same id. */
+/** Text to ids and back, and whatever else is one question and one answer: answered by one `CodecReply` with the same id. */
 export type CodecCommand =
   | { kind: 'tokenize'; requestId: string; input: TokenizeInput; withTexts: boolean }
   | { kind: 'detokenize'; requestId: string; tokenIds: readonly number[] }
-  | { kind: 'token-texts'; requestId: string; tokenIds: readonly number[] };
+  | { kind: 'token-texts'; requestId: string; tokenIds: readonly number[] }
+  /** Loads an adapter before a request names it. */
+  | { kind: 'publish'; requestId: string; adapter: AdapterRef };
 
 export type CodecReply =
   | { kind: 'tokenized'; requestId: string; tokenIds: number[]; texts: string[] | null }
   | { kind: 'detokenized'; requestId: string; text: string }
   | { kind: 'token-texts'; requestId: string; texts: string[] }
+  | { kind: 'published'; requestId: string }
   | ({ kind: 'codec-failed'; requestId: string } & EngineFailure);
 
 export type EngineHostMessage =

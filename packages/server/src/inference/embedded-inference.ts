@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url';
 
-import type { BackendMember, EngineStats } from '@trainyard/backend';
+import type { AdapterRef, BackendMember, EngineStats } from '@trainyard/backend';
 import type { EngineEvent, TokenizeInput, TokenizerFacts } from '@trainyard/generation';
 
 import { withAdapterFile } from '../contract/adapter-file.ts';
@@ -230,6 +230,11 @@ export class EmbeddedInference implements ModelHost {
     return reply.texts;
   }
 
+  async publish(adapter: AdapterRef, signal: AbortSignal): Promise<void> {
+    await this.#whenReady(signal);
+    await this.#codecCalls.run((requestId) => this.#host.send({ kind: 'publish', requestId, adapter }), 'published');
+  }
+
   /** A host that is being started has nothing of it. */
   retire(digest: string): void {
     for (const identity of identitiesOf(digest)) this.#host.send({ kind: 'retire', digest: identity });
@@ -248,6 +253,7 @@ export class EmbeddedInference implements ModelHost {
       case 'tokenized':
       case 'detokenized':
       case 'token-texts':
+      case 'published':
       case 'codec-failed':
         this.#codecCalls.settle(message);
         break;

@@ -1,3 +1,4 @@
+import type { AdapterRef } from '@trainyard/backend';
 import type { EngineEvent, TokenizeInput } from '@trainyard/generation';
 
 import type { BaseModel } from '../contract/base-models.ts';
@@ -21,6 +22,8 @@ export interface ModelHost extends ModelInference {
   start(): Promise<void>;
   /** Ends whatever it does, also a `start` that goes on. */
   close(): Promise<void>;
+  /** See `InferenceBackend.publish`. */
+  publish?(adapter: AdapterRef, signal: AbortSignal): Promise<void>;
   /** See `InferenceBackend.retire`. */
   retire(digest: string): void;
   trouble(): Trouble;
@@ -101,8 +104,14 @@ export class InferencePool implements InferenceBackend {
   get models(): readonly BaseModel[] {
     // Facts of files, known once it has started; every request asks for them.
     this.#models ??= Array.from(this.#slots.values(), ({ model, served }) => {
-      const { contextLength, vocabSize, untrainable } = served();
-      return { id: model.id, contextLength, vocabSize, ...(untrainable === undefined ? {} : { untrainable }) };
+      const { contextLength, vocabSize, untrainable, maxLoraRank = null } = served();
+      return {
+        id: model.id,
+        contextLength,
+        vocabSize,
+        ...(untrainable === undefined ? {} : { untrainable }),
+        ...(maxLoraRank === null ? {} : { maxLoraRank }),
+      };
     });
     return this.#models;
   }
@@ -115,6 +124,12 @@ export class InferencePool implements InferenceBackend {
   checkRoom(): void {
     const { refusal } = this.#options.room;
     if (refusal !== null) throw new BackendFailure('engine.overloaded', refusal, null);
+  }
+
+  /** A model that is not in memory loads its adapters with the requests that bring it back. */
+  async publish(id: string, adapter: AdapterRef, signal: AbortSignal): Promise<void> {
+    const slot = this.#slots.get(id);
+    if (slot?.state === 'ready') await slot.host?.publish?.(adapter, signal);
   }
 
   /** A model that is not in memory has no adapters there either. */

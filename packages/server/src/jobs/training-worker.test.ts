@@ -8,6 +8,7 @@ import { FolderBlobs, type TrainingJob, type Model, type SqlStore, StoreError } 
 import { holdWriters } from '@trainyard/store/testing';
 import { DEFAULT_LORA_CONFIG, type TrainerEvent, type TrainingResult } from '@trainyard/trainer';
 
+import { BackendFailure } from '../faults/backend-failure.ts';
 import { type TrainingBackend, TrainingRunError } from '../hosts/embedded-training.ts';
 import type { TrainingJobRequest } from '../hosts/messages.ts';
 import { readJobConfig } from '../wire/training/training-config.ts';
@@ -223,6 +224,66 @@ test('each job trains on the base model of its own model, and one whose base mod
   expect(modelPath).toBe('/gone.gguf');
   await backend.succeed(output);
   await until(async () => expect(await status(lost)).toBe('succeeded'));
+});
+
+describe('a new step', () => {
+  const warningsOf = async (job: TrainingJob) =>
+    (await events(job))
+      .filter(({ type }) => type === 'warning')
+      .map(({ data }) => data as { code: string; message: string });
+
+  test('is loaded where it is sampled from before its job ends', async () => {
+    await worker.stop();
+    const loaded: unknown[] = [];
+    const mayEnd = Promise.withResolvers<void>();
+    startWorker({
+      publish: async (baseModel, { digest, path }) => {
+        loaded.push([baseModel, digest, existsSync(join(path, '..', 'digest'))]);
+        await mayEnd.promise;
+      },
+    });
+    const job = await submit(await newModel('one'));
+    await backend.succeed((await backend.begun()).output);
+    await until(async () => expect(loaded).toEqual([['base', 'd', true]]));
+    expect(await status(job)).toBe('running');
+    expect(await store.latestCheckpoint(job.modelId)).toMatchObject({ step: 0 });
+    mayEnd.resolve();
+    await until(async () => expect(await status(job)).toBe('succeeded'));
+    expect(await warningsOf(job)).toEqual([]);
+  });
+
+  test('that a server does not take is kept, and its job warns with the reason', async () => {
+    await worker.stop();
+    startWorker({
+      publish: () => Promise.reject(new BackendFailure('engine.adapter_unreadable', 'rank 32 is too large', null)),
+    });
+    const job = await submit(await newModel('one'));
+    await backend.succeed((await backend.begun()).output);
+    await until(async () => expect(await status(job)).toBe('succeeded'));
+    expect(await warningsOf(job)).toEqual([
+      expect.objectContaining({ code: 'adapter_not_loaded', message: expect.stringContaining('rank 32 is too large') }),
+    ]);
+    expect(await store.latestCheckpoint(job.modelId)).toMatchObject({ step: 1, digest: 'd' });
+  });
+
+  test('whose job is cancelled while it is loaded is no step', async () => {
+    await worker.stop();
+    const loading = Promise.withResolvers<void>();
+    startWorker({
+      publish: () => {
+        loading.resolve();
+        return new Promise(() => {});
+      },
+    });
+    const job = await submit(await newModel('one'));
+    const { output } = await backend.begun();
+    await backend.succeed(output);
+    await loading.promise;
+    await store.cancelJob(job.id, 'enough');
+    await worker.stopJob(job.id);
+    expect(await status(job)).toBe('cancelled');
+    expect(await blobs.localDirectory(output).catch(() => null)).toBeNull();
+  });
 });
 
 describe('snapshots in the blobs', () => {

@@ -121,6 +121,7 @@ describe('resolveConfig', () => {
       ['vllmAdapterDir', 'a'],
       ['vllmAdapterPath', '/a'],
       ['vllmMaxAdapters', '4'],
+      ['vllmMaxLoraRank', '8'],
       ['vllmSchedulingPolicy', 'fcfs'],
       ['vllmCheck', 'off'],
     ] as const) {
@@ -154,6 +155,7 @@ describe('resolveConfig', () => {
       model: null,
       adapterDirectory: null,
       adapterPath: null,
+      maxLoraRank: null,
       maxAdapters: 16,
       schedulingPolicy: 'fcfs',
       checksModel: true,

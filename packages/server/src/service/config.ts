@@ -170,6 +170,8 @@ export interface VllmConfig {
   readonly adapterPath: string | null;
   /** adapters that each holds at a time; default 16 */
   readonly maxAdapters: number;
+  /** largest rank of an adapter, their `--max-lora-rank`; default null: they are asked */
+  readonly maxLoraRank: number | null;
   /** as they were started; default `fcfs` */
   readonly schedulingPolicy: 'fcfs' | 'priority';
   /** their log-probabilities of fixed tokens are compared with those of the model file; default true */
@@ -258,6 +260,7 @@ const SETTINGS = {
     form: 'an absolute path',
   },
   vllmMaxAdapters: { kind: 'integer', environment: 'TRAINYARD_VLLM_MAX_ADAPTERS', min: 1, max: 65_536 },
+  vllmMaxLoraRank: { kind: 'integer', environment: 'TRAINYARD_VLLM_MAX_LORA_RANK', min: 1, max: 4096 },
   vllmSchedulingPolicy: {
     kind: 'string',
     environment: 'TRAINYARD_VLLM_SCHEDULING_POLICY',
@@ -457,6 +460,7 @@ export function resolveConfig(sources: ConfigSources): ServiceConfig {
       adapterDirectory: adapterDirectory === undefined ? null : resolve(adapterDirectory),
       adapterPath: text('vllmAdapterPath') ?? null,
       maxAdapters: number('vllmMaxAdapters') ?? 16,
+      maxLoraRank: number('vllmMaxLoraRank') ?? null,
       schedulingPolicy: (text('vllmSchedulingPolicy') ?? 'fcfs') as 'fcfs' | 'priority',
       checksModel: (text('vllmCheck') ?? 'on') === 'on',
     },
@@ -551,6 +555,7 @@ const VLLM_SETTINGS = [
   'vllmAdapterDir',
   'vllmAdapterPath',
   'vllmMaxAdapters',
+  'vllmMaxLoraRank',
   'vllmSchedulingPolicy',
   'vllmCheck',
 ] as const satisfies readonly SettingName[];

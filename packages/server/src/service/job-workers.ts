@@ -3,7 +3,7 @@ import { TINKER_PROFILES } from '@trainyard/tinker';
 
 import type { ComputeShares } from '../computing/compute-arbiter.ts';
 import { nicenessOfShare } from '../computing/niceness.ts';
-import type { AdapterImporter, ExportQueue, TrainingQueue } from '../contract/backends.ts';
+import type { AdapterImporter, ExportQueue, InferenceBackend, TrainingQueue } from '../contract/backends.ts';
 import { dataPaths } from '../data/data-directory.ts';
 import { blobSecrets } from '../hosts/child-environment.ts';
 import { EmbeddedTraining } from '../hosts/embedded-training.ts';
@@ -52,11 +52,13 @@ export async function openJobWorkers(
     readonly arbiter: ComputeShares;
     readonly scores: BaseScores;
     readonly metrics: Pick<ServiceMetrics, 'jobs' | 'data'>;
+    /** See `TrainingJobsOptions`. */
+    readonly publish?: InferenceBackend['publish'];
     /** Default null: nobody asked for traces. */
     readonly tracing?: Tracing | null;
   },
 ): Promise<JobWorkers> {
-  const { store, blobs, modelPaths, files, arbiter, scores, metrics, tracing = null, log } = parts;
+  const { store, blobs, modelPaths, files, arbiter, scores, metrics, publish, tracing = null, log } = parts;
   const { numThreads, isDeterministic, precision, oneDnnPath, engineShare, models } = config;
   const checked = files === undefined ? {} : { files };
   const { work: workDirectory } = dataPaths(config.dataDirectory);
@@ -97,6 +99,7 @@ export async function openJobWorkers(
     limits: () => (isElsewhere ? limitsOf(config, backend.remoteMaxRank) : null),
     elsewhere: isElsewhere ? { baseModel: first.id, scores: () => scores.of(first.path) } : null,
     metrics: metrics.jobs,
+    ...(publish && { publish }),
     tracing,
     log,
   });

@@ -38,7 +38,7 @@ export async function openInference(config: ServiceConfig, parts: InferenceParts
   const here = config.models.filter((model) => !isElsewhere(model));
   const hostOptions = new Map<string, InferenceHostOptions>();
   for (const model of config.models.filter(isElsewhere))
-    hostOptions.set(model.id, await openVllmOptions(model, config, parts.scores));
+    hostOptions.set(model.id, await openVllmOptions(model, config, parts));
   const engineOptions = new Map(here.map((model) => [model.id, hostOptionsOf(model, config, parts)]));
   for (const [id, options] of engineOptions) hostOptions.set(id, options);
   const found = await poolModelsOf(config, engineOptions, log);
@@ -91,12 +91,19 @@ export async function servedPaths(
 async function openVllmOptions(
   model: ModelConfig,
   config: ServiceConfig,
-  scores: BaseScores,
+  { scores, cacheDirectory }: Pick<InferenceParts, 'scores' | 'cacheDirectory'>,
 ): Promise<TextHostOptions> {
   const { apiKey: _apiKey, checksModel, ...vllm } = config.vllm;
   const { maxRequests, maxChoices } = config;
   const reference = checksModel ? await scores.of(model.path) : null;
-  const settings: VllmDriverSettings = { ...vllm, urls: model.vllmUrls, maxRequests, maxChoices, reference };
+  const settings: VllmDriverSettings = {
+    ...vllm,
+    urls: model.vllmUrls,
+    probeDirectory: cacheDirectory,
+    maxRequests,
+    maxChoices,
+    reference,
+  };
   return {
     modelId: model.id,
     modelPath: model.path,

@@ -432,6 +432,8 @@ export interface Store extends CheckpointRetention {
   listReferencedKeys(): Promise<{ directoryKeys: string[]; blobKeys: string[] }>;
   /** Whether a row names this blob or artifact key; decides what becomes of a file whose row was written or not. */
   isNamed(key: string): Promise<boolean>;
+  /** Filters these digests of adapters for those that no checkpoint and no imported adapter has. */
+  unusedDigests(digests: readonly string[]): Promise<string[]>;
   /** The reason why the store cannot write, in words that name no file: others have its lock for long, it does not answer, its disk is full. Null: none is known. */
   trouble(): string | null;
   /**

@@ -18,6 +18,7 @@
  * - `far_from_base`: the policy has left what the weights say that training on rollouts began with
  * - `snapshot_damaged`: a snapshot did not have the digest it was written with, and the steps behind it were trained again
  * - `optimizer_fresh`: the optimizer's state of the step that the job started from was removed
+ * - `adapter_not_loaded`: a server that samples did not load the step of the job
  * - `truncated_importance_sampling_off`: asked for without recomputed log-probabilities, where there is nothing for it to correct
  */
 export const WARNING_CODES = [
@@ -41,6 +42,7 @@ export const WARNING_CODES = [
   'far_from_base',
   'snapshot_damaged',
   'optimizer_fresh',
+  'adapter_not_loaded',
   'truncated_importance_sampling_off',
 ] as const;
 

@@ -14,6 +14,7 @@ export function memberOf(server: VllmServer): BackendMember {
     numChoices,
     kvUse,
     numAdapters: adapters.size,
+    adapters: adapters.present,
     numRequests: counts.requests,
     numFailures: counts.failures,
     numLosses: counts.losses,
@@ -67,7 +68,10 @@ export class ServerPool {
     return this.#up.length > 0 ? null : `none of ${this.servers.length} vLLM servers takes requests; the log says why`;
   }
 
-  /** On every server that is up; one that has it is enough. @throws what the first of them says when none has */
+  /**
+   * On every server that is up. One that cannot be reached loads it with the first request that it gets.
+   * @throws {EngineError} engine.adapter_unreadable, of a server that does not take it; {ServerFailure} when none has it
+   */
   async load(digest: string): Promise<void> {
     const loads = await Promise.allSettled(
       this.#up.map(async (server) => {
@@ -75,9 +79,10 @@ export class ServerPool {
         release();
       }),
     );
-    if (loads.some(({ status }) => status === 'fulfilled')) return;
-    const [first] = loads.filter((load) => load.status === 'rejected');
-    throw first?.reason ?? new ServerFailure('unreachable', 'no server is up');
+    const reasons: unknown[] = loads.flatMap((load) => (load.status === 'rejected' ? [load.reason] : []));
+    const refused = reasons.find((reason) => !(reason instanceof ServerFailure));
+    if (refused !== undefined) throw refused;
+    if (reasons.length === loads.length) throw reasons[0] ?? new ServerFailure('unreachable', 'no server is up');
   }
 
   async unload(digest: string): Promise<void> {
@@ -96,7 +101,7 @@ export class ServerPool {
   ): AsyncGenerator<Item, void, undefined> {
     const tried = new Set<VllmServer>();
     let numFailures = 0;
-    let last: ServerFailure | null = null;
+    let last: ServerFailure | EngineError | null = null;
     for (;;) {
       ended.throwIfAborted();
       const server = this.#pick(key, request.numChoices, tried);
@@ -111,7 +116,13 @@ export class ServerPool {
         server.succeed();
         return;
       } catch (error) {
-        if (ended.aborted || !(error instanceof ServerFailure)) throw error;
+        if (ended.aborted) throw error;
+        // One that does not take the adapter: another may have it.
+        if (isUnreadable(error) && !hasBegun) {
+          last = error;
+          continue;
+        }
+        if (!(error instanceof ServerFailure)) throw error;
         if (error.kind === 'refused') throw error;
         server.suspect(error);
         if (BREAKING.has(error.kind)) numFailures++;
@@ -136,6 +147,10 @@ export class ServerPool {
     const isDraining = this.servers.some(({ state }) => state === 'draining');
     return new ServerFailure(isDraining ? 'busy' : 'unreachable', 'no server takes requests now');
   }
+}
+
+function isUnreadable(error: unknown): error is EngineError {
+  return error instanceof EngineError && error.code === 'engine.adapter_unreadable';
 }
 
 async function* runOn<Item>(

@@ -22,7 +22,7 @@ export async function examineServer(target: {
   const line = new HttpLine({ address, apiKey, connectMs });
   try {
     const signal = new AbortController().signal;
-    await probeServer(line, { model, timeoutMs: answerMs, computeMs, signal });
+    await probeServer(line, { model, timeoutMs: answerMs, computeMs, probeFolder: null, signal });
   } finally {
     line.close();
   }

@@ -17,7 +17,12 @@ interface Loaded {
   readonly ready: Promise<void>;
   numUsers: number;
   lastUse: number;
+  /** When it was found to be there, ms since 1970; null: it is on its way. */
+  since: number | null;
 }
+
+/** A name that this service gives; others are left alone. */
+const DIGEST = /^[0-9a-f]{64}$/;
 
 /**
  * The adapter versions that one server has, each under its digest as its name: a name never means other weights. Beyond the limit the least recently used one that
@@ -60,6 +65,21 @@ export class LoadedAdapters {
     }
   }
 
+  /** Adapters that the server has, by their digests. */
+  get present(): readonly { readonly digest: string; readonly since: number }[] {
+    return [...this.#loaded].flatMap(([digest, { since }]) => (since === null ? [] : [{ digest, since }]));
+  }
+
+  /** Corrects the book by the names that the server lists: an earlier life of this service loaded some, and a restart of the server lost others. */
+  reconcile(names: readonly string[]): void {
+    const found = new Set(names.filter((name) => DIGEST.test(name)));
+    for (const [digest, { since }] of this.#loaded)
+      if (since !== null && !found.has(digest)) this.#loaded.delete(digest);
+    for (const digest of found)
+      if (!this.#loaded.has(digest) && !this.#leaving.has(digest))
+        this.#loaded.set(digest, { ready: Promise.resolve(), numUsers: 0, lastUse: -1, since: Date.now() });
+  }
+
   /** The server does not know it any more: it was started anew. The next one who holds it loads it again. */
   forget(digest: string): void {
     this.#loaded.delete(digest);
@@ -83,11 +103,14 @@ export class LoadedAdapters {
   }
 
   #add(digest: string): Loaded {
-    const adapter = { ready: this.#load(digest), numUsers: 0, lastUse: 0 };
+    const adapter: Loaded = { ready: this.#load(digest), numUsers: 0, lastUse: 0, since: null };
     this.#loaded.set(digest, adapter);
-    adapter.ready.catch(() => {
-      if (this.#loaded.get(digest) === adapter) this.#loaded.delete(digest);
-    });
+    adapter.ready.then(
+      () => (adapter.since = Date.now()),
+      () => {
+        if (this.#loaded.get(digest) === adapter) this.#loaded.delete(digest);
+      },
+    );
     return adapter;
   }
 

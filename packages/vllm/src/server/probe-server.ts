@@ -1,6 +1,7 @@
 import type { HttpLine } from '../wire/http-line.ts';
 import { readCompletion, UnreadableAnswer } from '../wire/completion-events.ts';
 import { ServerFailure } from '../wire/server-failure.ts';
+import { type ProbeFolder, readMaxLoraRank } from './probe-lora-rank.ts';
 import { type ServerFacts, UnusableServer } from './server-facts.ts';
 
 export interface ProbeOptions {
@@ -10,6 +11,8 @@ export interface ProbeOptions {
   readonly timeoutMs: number;
   /** The same for one that computes, ms. */
   readonly computeMs: number;
+  /** Where an adapter can be put for it to look at; null: nowhere. */
+  readonly probeFolder: ProbeFolder | null;
   readonly signal: AbortSignal;
 }
 
@@ -38,8 +41,11 @@ export async function probeServer(line: HttpLine, options: ProbeOptions): Promis
       readsAdapters(line, options),
       readPolicy(line, options),
     ]);
+    const { probeFolder } = options;
+    const maxLoraRank =
+      loadsAdapters && probeFolder !== null ? await readMaxLoraRank(line, probeFolder, options) : null;
     const facts = { version, model, contextLength, vocabSize, maxLogprobs, fields, loadsAdapters, schedulingPolicy };
-    return { ...facts, logprobsMode: modeOf(draws, line.name) };
+    return { ...facts, maxLoraRank, logprobsMode: modeOf(draws, line.name) };
   } catch (error) {
     options.signal.throwIfAborted();
     throw asUnusable(error, line.name);
@@ -90,9 +96,25 @@ function isOlder(version: readonly number[]): boolean {
   return at !== -1 && (version[at] ?? 0) < OLDEST_VERSION[at]!;
 }
 
-async function readModel(line: HttpLine, options: ProbeOptions): Promise<{ model: string; contextLength: number }> {
+/** Names of the adapters that a server has. */
+export async function readAdapterNames(
+  line: HttpLine,
+  options: Pick<ProbeOptions, 'timeoutMs' | 'signal'>,
+): Promise<string[]> {
+  return (await readCards(line, options)).flatMap(({ id, parent }) =>
+    (parent ?? null) === null || id === undefined ? [] : [id],
+  );
+}
+
+type Card = Partial<{ id: string; parent: string; max_model_len: number }>;
+
+async function readCards(line: HttpLine, options: Pick<ProbeOptions, 'timeoutMs' | 'signal'>): Promise<Card[]> {
   const { data } = parsed(await ask(line, 'GET', '/v1/models', null, options)) as { data?: unknown };
-  const cards = (Array.isArray(data) ? data : []) as Partial<{ id: string; parent: string; max_model_len: number }>[];
+  return (Array.isArray(data) ? data : []) as Card[];
+}
+
+async function readModel(line: HttpLine, options: ProbeOptions): Promise<{ model: string; contextLength: number }> {
+  const cards = await readCards(line, options);
   const bases = cards.filter(({ id, parent }) => typeof id === 'string' && (parent ?? null) === null);
   const names = bases.map(({ id }) => id!);
   const found = options.model === null ? bases[0] : bases.find(({ id }) => id === options.model);
@@ -203,7 +225,7 @@ function ask(
   method: string,
   path: string,
   body: string | null,
-  { timeoutMs, signal }: ProbeOptions,
+  { timeoutMs, signal }: Pick<ProbeOptions, 'timeoutMs' | 'signal'>,
 ): Promise<string> {
   return line.text(method, path, body, { timeoutMs, signal });
 }

@@ -13,6 +13,8 @@ export interface ServerFacts {
   readonly fields: ReadonlySet<string> | null;
   /** Adapters can be loaded while it runs. */
   readonly loadsAdapters: boolean;
+  /** Its `--max-lora-rank`; null: it does not say. */
+  readonly maxLoraRank: number | null;
   /** Null: it does not say. */
   readonly schedulingPolicy: 'fcfs' | 'priority' | null;
 }

@@ -5,7 +5,8 @@ import { ServerFailure } from '../wire/server-failure.ts';
 import { kvUseOf, processStartOf } from '../wire/server-metrics.ts';
 import { CircuitBreaker } from './circuit-breaker.ts';
 import { LoadedAdapters } from './loaded-adapters.ts';
-import { asUnusable, probeServer } from './probe-server.ts';
+import type { ProbeFolder } from './probe-lora-rank.ts';
+import { asUnusable, probeServer, readAdapterNames } from './probe-server.ts';
 import { type ServerFacts, UnusableServer } from './server-facts.ts';
 
 /** Times, ms. */
@@ -54,6 +55,8 @@ export interface VllmServerOptions {
   readonly model: string | null;
   readonly maxAdapters: number;
   readonly times: ServerTimes;
+  /** See `ProbeOptions`. */
+  readonly probeFolder: ProbeFolder | null;
   readonly pathOf: (digest: string) => string;
   /** Called with what it says of itself whenever it comes up. @throws {UnusableServer} where that is another model, say */
   readonly check: (server: VllmServer, facts: ServerFacts) => Promise<void>;
@@ -261,12 +264,19 @@ export class VllmServer {
 
   /** @throws {UnusableServer} */
   async #examine(): Promise<void> {
-    const { model, check, compare, times } = this.#options;
+    const { model, check, compare, times, probeFolder } = this.#options;
     const { answerMs: timeoutMs, computeMs } = times;
-    const facts = await probeServer(this.line, { model, timeoutMs, computeMs, signal: this.#closing.signal });
+    const facts = await probeServer(this.line, {
+      model,
+      timeoutMs,
+      computeMs,
+      probeFolder,
+      signal: this.#closing.signal,
+    });
     if (this.#life.signal.aborted) this.#life = new AbortController();
     await check(this, facts);
     await compare(this, facts);
+    if (facts.loadsAdapters) await this.#reconcileAdapters();
     this.#comparedAt = performance.now();
     this.#facts = facts;
   }
@@ -286,6 +296,7 @@ export class VllmServer {
     this.#isComparing = true;
     try {
       await this.#options.compare(this, this.#facts);
+      if (this.#facts.loadsAdapters) await this.#reconcileAdapters();
     } catch (error) {
       if (this.#closing.signal.aborted || !IN_USE.has(this.#state)) return;
       if (error instanceof UnusableServer) this.#expel(error.message);
@@ -295,6 +306,11 @@ export class VllmServer {
       this.#isComparing = false;
       this.#comparedAt = performance.now();
     }
+  }
+
+  async #reconcileAdapters(): Promise<void> {
+    const limits = { timeoutMs: this.times.answerMs, signal: this.#closing.signal };
+    this.adapters.reconcile(await readAdapterNames(this.line, limits));
   }
 
   /** Ends what it has, too: other weights sample it. */

@@ -1,5 +1,7 @@
+import { readFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
 
 import { EngineError, type SampledTokens, type SampleParams, type TokenBackend } from '@trainyard/backend';
 import { COMPLETION_FIELDS } from './completion-fields.ts';
@@ -25,6 +27,8 @@ export interface FakeVllmOptions {
   readonly policy?: 'fcfs' | 'priority';
   /** Default true: development mode, which tells its settings. */
   readonly tellsSettings?: boolean;
+  /** `--max-lora-rank`, which it checks where it sees the configuration of an adapter. Default 16. */
+  readonly maxLoraRank?: number;
   /** Default none: it takes every folder. @throws with vLLM's words for what it does not take */
   readonly onLoad?: (path: string) => void;
 }
@@ -210,6 +214,15 @@ export class FakeVllm implements AsyncDisposable {
       throw new FakeRefusal(400, 'InvalidUserInput', words, null);
     }
     this.#options.onLoad?.(path);
+    const rank = rankOf(path);
+    const { maxLoraRank = 16 } = this.#options;
+    if (rank > maxLoraRank)
+      throw new FakeRefusal(
+        500,
+        'InternalServerError',
+        `LoRA rank ${rank} is greater than max_lora_rank ${maxLoraRank}.`,
+        null,
+      );
     await this.brain.publish({ digest: name, directory: path });
     this.adapters.set(name, path);
     answerText(response, 200, `Success: LoRA adapter '${name}' added successfully.`);
@@ -337,6 +350,15 @@ export class FakeVllm implements AsyncDisposable {
       token_ids: tokenIds,
       ...(promptIds === null ? {} : { prompt_token_ids: promptIds }),
     };
+  }
+}
+
+/** 0 where it sees no configuration. */
+function rankOf(path: string): number {
+  try {
+    return (JSON.parse(readFileSync(join(path, 'adapter_config.json'), 'utf8')) as { r: number }).r;
+  } catch {
+    return 0;
   }
 }
 

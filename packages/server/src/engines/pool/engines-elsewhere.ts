@@ -70,12 +70,15 @@ export class EnginesElsewhere implements InferenceBackend {
 
   get models(): readonly BaseModel[] {
     const { defaultModel } = this.#options;
-    const models = this.#engines.facts.map(({ id, contextLength, vocabSize, untrainable }): BaseModel => ({
-      id,
-      contextLength,
-      vocabSize,
-      ...(untrainable === undefined ? {} : { untrainable }),
-    }));
+    const models = this.#engines.facts.map(
+      ({ id, contextLength, vocabSize, untrainable, maxLoraRank = null }): BaseModel => ({
+        id,
+        contextLength,
+        vocabSize,
+        ...(untrainable === undefined ? {} : { untrainable }),
+        ...(maxLoraRank === null ? {} : { maxLoraRank }),
+      }),
+    );
     return models.toSorted((a, b) => Number(b.id === defaultModel) - Number(a.id === defaultModel));
   }
 

@@ -82,6 +82,7 @@ async function standOn(
       ...file,
       contextLength: tokens.limits.maxContextTokens,
       vocabSize: tokens.vocabSize,
+      maxLoraRank: backend.models[0]?.maxLoraRank ?? null,
       tokenizer: text.facts,
     },
     codec: text.codec,

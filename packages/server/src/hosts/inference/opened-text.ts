@@ -13,6 +13,8 @@ export interface ServedModel {
   readonly tokenizer: TokenizerFacts;
   /** Why it cannot be trained; null: it can; absent: not known. */
   readonly untrainable?: string | null;
+  /** Largest rank of an adapter. Null or absent: any, as far as is known. */
+  readonly maxLoraRank?: number | null;
   /** Reasons why it computes something else than it was made for. Default: none. */
   readonly warnings?: readonly string[];
 }

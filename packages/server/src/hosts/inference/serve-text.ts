@@ -74,6 +74,7 @@ class TextHost {
       case 'tokenize':
       case 'detokenize':
       case 'token-texts':
+      case 'publish':
         void this.#runCodec(command).then(this.#line.send);
         return;
       case 'ping':
@@ -176,6 +177,10 @@ class TextHost {
       }
       if (command.kind === 'token-texts') {
         return { kind: 'token-texts', requestId, texts: codec.tokenTexts(command.tokenIds) };
+      }
+      if (command.kind === 'publish') {
+        await this.#engine.publish(command.adapter);
+        return { kind: 'published', requestId };
       }
       // A caller that left has no use for it, and its template is stopped in half a second anyway.
       const tokenIds = await codec.tokenize(command.input, NEVER);

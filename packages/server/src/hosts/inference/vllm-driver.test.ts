@@ -1,3 +1,6 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 import { EmbeddedTokenBackend, TokenEngine } from '@trainyard/engine';
@@ -50,7 +53,7 @@ function greeter(): EmbeddedTokenBackend {
 }
 
 /** The text host in a process of its own, over servers in this one. */
-function textOver(settings: Pick<VllmDriverSettings, 'urls' | 'times'>): InferencePool {
+function textOver(settings: Pick<VllmDriverSettings, 'urls' | 'times' | 'probeDirectory'>): InferencePool {
   const room = new RequestRoom(8);
   return new InferencePool({
     models: [{ id: MODEL, served: null, bytes: 0 }],
@@ -72,13 +75,14 @@ function textOver(settings: Pick<VllmDriverSettings, 'urls' | 'times'>): Inferen
   });
 }
 
+const probeDirectory = mkdtempSync(join(tmpdir(), 'trainyard-vllm-'));
 let fakes: FakeVllm[];
 let inference: InferencePool;
 let server: TestServer<InferencePool>;
 beforeAll(async () => {
   const open = () => FakeVllm.open({ brain: greeter(), apiKey: KEY, policy: 'fcfs' });
   fakes = [await open(), await open()];
-  inference = textOver({ urls: fakes.map(({ url }) => url), times: TIMES });
+  inference = textOver({ urls: fakes.map(({ url }) => url), times: TIMES, probeDirectory });
   await inference.start();
   server = await TestServer.startOn(inference);
 });
@@ -86,6 +90,7 @@ afterAll(async () => {
   await server.close();
   await inference.close();
   for (const fake of fakes) await fake.close();
+  rmSync(probeDirectory, { recursive: true });
 });
 beforeEach(() => void log.splice(0));
 
@@ -148,6 +153,38 @@ test('a checkpoint is loaded on every server before it is sampled from', async (
     message: { content: 'I am trained.' },
   });
   for (const fake of fakes) expect([...fake.adapters.keys()]).toEqual(['a'.repeat(64)]);
+});
+
+test('an adapter of a larger rank than the servers load is refused at its registration', async () => {
+  const register = (rank: number) =>
+    server.request('POST', '/v1/preview/models', {
+      project: 'demo',
+      name: `rank-${rank}`,
+      base_model: MODEL,
+      sampling_only: true,
+      lora: { rank },
+    });
+  const refused = await register(17);
+  expect(refused.statusCode).toBe(422);
+  expect(refused.json<ErrorBody>().error).toMatchObject({
+    message: expect.stringMatching(/`lora\.rank` must be at most 16 .* got 17: the vLLM servers load no larger/),
+  });
+  expect((await register(16)).statusCode).toBe(200);
+});
+
+test('an adapter is loaded on every server when it is published, or the reason of one is told', async () => {
+  const adapter = { digest: 'b'.repeat(64), path: '/checkpoints/b/adapter.gguf' };
+  const { signal } = new AbortController();
+  await inference.publish(MODEL, adapter, signal);
+  for (const fake of fakes) expect(fake.adapters.get(adapter.digest)).toBe('/checkpoints/b');
+  const message = 'No adapter found for /checkpoints/c';
+  fakes[1]!.failNext('/v1/load_lora_adapter', {
+    kind: 'answer',
+    status: 404,
+    body: JSON.stringify({ error: { message, type: 'NotFoundError' } }),
+  });
+  const other = { digest: 'c'.repeat(64), path: '/checkpoints/c/adapter.gguf' };
+  await expect(inference.publish(MODEL, other, signal)).rejects.toThrow(/does not see the folder of the adapter/);
 });
 
 test('the servers are told with what they do, to admins alone', async () => {

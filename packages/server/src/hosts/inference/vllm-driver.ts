@@ -11,6 +11,8 @@ export type VllmDriverSettings = Pick<
   | 'adapterDirectory'
   | 'adapterPath'
   | 'maxAdapters'
+  | 'maxLoraRank'
+  | 'probeDirectory'
   | 'schedulingPolicy'
   | 'maxRequests'
   | 'maxChoices'

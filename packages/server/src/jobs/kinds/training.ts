@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { rm } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 
 import type { FixedScores } from '@trainyard/backend';
 import {
@@ -17,6 +17,9 @@ import type { JobWarning, TrainerEvent, TrainingResult } from '@trainyard/traine
 
 import { TrainingRunError, type TrainingBackend } from '../../hosts/embedded-training.ts';
 import type { TrainingJobConfig, TrainingJobRequest } from '../../hosts/messages.ts';
+import { adapterIdentity } from '../../contract/adapter-identity.ts';
+import { adapterPath, type InferenceBackend } from '../../contract/backends.ts';
+import { BackendFailure } from '../../faults/backend-failure.ts';
 import { clientFailure, JobFault } from '../../faults/http-faults.ts';
 import type { JobMetrics } from '../../metrics/job-metrics.ts';
 import { recordSizes } from '../../checkpoints/checkpoint-sizes.ts';
@@ -42,6 +45,8 @@ import { sftJob } from './sft.ts';
 const DISK_PAUSE_MS = 10_000;
 /** A host that dies this often in a row without finishing a gradient step in between will not finish this job. */
 const MAX_LOSSES_WITHOUT_PROGRESS = 3;
+/** How long a job waits at its end for the servers that load its step. One takes seconds. */
+const PUBLISH_MS = 60_000;
 /** How long a service that ends takes for the copy of a last snapshot. */
 const LAST_COPY_MS = 8_000;
 const DEFAULT_MAX_TRACE_BYTES = 64_000_000;
@@ -61,6 +66,8 @@ export interface TrainingJobsOptions {
   readonly snapshotSteps?: number;
   /** A trainer elsewhere, for the base model that it has. Default: this machine trains all of them. */
   readonly elsewhere?: TrainerElsewhere | null;
+  /** Loads a new step wherever it is sampled from, before its job ends. Default: it is loaded by the first request that names it. */
+  readonly publish?: InferenceBackend['publish'];
   /** Makes a trace of each job. Default null: nobody asked for traces. */
   readonly tracing?: Tracing | null;
   /** Count what jobs do. Default: nothing is counted. */
@@ -110,6 +117,7 @@ export class TrainingJobs implements JobWork<Objective> {
     const { request, warning } = await lease.insist(() => this.#requestFor(job));
     await lease.insist(() => this.#options.store.announceKey(request.output));
     const result = await this.#train(job, request, { lease, trace, warning });
+    if (result.digest !== null) await this.#publish(job, request, { digest: result.digest, lease });
     const step = await this.#finish(job, result, request.output, lease);
     log(`job ${job.id}: succeeded${step === null ? '' : `, step ${step}`}`);
     if (step !== null) trace?.checkpointCommitted(step);
@@ -277,6 +285,34 @@ export class TrainingJobs implements JobWork<Objective> {
     }
   }
 
+  /** Loads the new step where it is sampled from. The step is kept whatever comes of it: a failure is a warning of the job. */
+  async #publish(
+    job: ClaimedJob,
+    { output, manifest }: TrainingJobRequest,
+    { digest, lease }: { digest: string; lease: JobLease },
+  ): Promise<void> {
+    const { store, blobs, publish } = this.#options;
+    if (publish === undefined || manifest === undefined) return;
+    const log = this.#logOf(job);
+    const limit = AbortSignal.any([lease.signal, AbortSignal.timeout(PUBLISH_MS)]);
+    try {
+      const path = await adapterPath(blobs, output);
+      if (path === null) return;
+      const adapter = { digest: await adapterIdentity(dirname(path), digest), path };
+      await unlessAborted(publish(manifest.base_model, adapter, limit), limit);
+    } catch (error) {
+      if (lease.signal.aborted) {
+        await this.#removeDirectories([output]);
+        throw lease.signal.reason;
+      }
+      const reason = limit.aborted ? `it was not loaded within ${PUBLISH_MS / 1000} s` : reasonOf(error);
+      log(`job ${job.id}: its step could not be loaded: ${reason}`, { level: 'warn' });
+      const row = wireEvent({ kind: 'warning', warning: adapterNotLoaded(reason) }, job);
+      this.#options.metrics?.see(job, row);
+      await lease.insist(() => store.appendEvent(job.id, job.fencingToken, row));
+    }
+  }
+
   /** @returns the step of the checkpoint; null when it ended so, though the store said otherwise */
   async #finish(job: ClaimedJob, result: TrainingResult, key: string, lease: JobLease): Promise<number | null> {
     const { store, blobs } = this.#options;
@@ -315,6 +351,33 @@ export class TrainingJobs implements JobWork<Objective> {
         .removeDirectory(key)
         .catch((error: unknown) => this.#options.log(`the directory ${key} stays on disk: ${String(error)}`));
     }
+  }
+}
+
+function adapterNotLoaded(reason: string): JobWarning {
+  return {
+    code: 'adapter_not_loaded',
+    message: `The step of this job is kept, and not every server that samples has loaded it: ${reason}`,
+    value: 1,
+    suggestion: 'Requests to the model try again. Correct the servers by the reason; the step needs no new training.',
+  };
+}
+
+/** A back end says why it does not take an adapter in words for clients, which name no file. */
+function reasonOf(error: unknown): string {
+  const isToldToClients = error instanceof BackendFailure && error.code === 'engine.adapter_unreadable';
+  return isToldToClients && !error.message.includes('/') ? error.message : clientFailure(error).message;
+}
+
+async function unlessAborted(work: Promise<void>, signal: AbortSignal): Promise<void> {
+  const aborted = Promise.withResolvers<never>();
+  const abort = (): void => aborted.reject(signal.reason);
+  signal.addEventListener('abort', abort, { once: true });
+  try {
+    await Promise.race([work, aborted.promise]);
+  } finally {
+    signal.removeEventListener('abort', abort);
+    work.catch(() => undefined);
   }
 }
 

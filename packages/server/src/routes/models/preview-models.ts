@@ -10,7 +10,7 @@ import {
 } from '@trainyard/protocol';
 import type { DeleteModelResult, Model, TrainerLimits } from '@trainyard/store';
 
-import { refuseUntrainable } from '../../contract/trained-base-models.ts';
+import { refuseRank, refuseUntrainable } from '../../contract/trained-base-models.ts';
 import { refuseShape, trainerLimits } from '../training/trainer-limits.ts';
 import { callerOf } from '../../edge/auth.ts';
 import { answerOnce } from '../../answers/idempotency.ts';
@@ -46,6 +46,7 @@ export function previewModelRoutes(app: FastifyInstance, parts: RouteParts): voi
         const start = { entity, entityId: caller.entityId, baseModel, limits };
         const { lora, warmStart } = await modelStartOf(wireLora, start);
         refuseShape(lora, limits, 'lora');
+        refuseRank(base, lora.rank);
         const shown = {
           lora,
           warmStart: warmStart === undefined ? null : { source: warmStart.source, directoryKey: null },

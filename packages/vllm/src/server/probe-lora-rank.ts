@@ -1,0 +1,55 @@
+import { randomUUID } from 'node:crypto';
+import { mkdir, rm, writeFile } from 'node:fs/promises';
+import { join, posix } from 'node:path';
+
+import type { HttpLine } from '../wire/http-line.ts';
+import { ServerFailure } from '../wire/server-failure.ts';
+import type { ProbeOptions } from './probe-server.ts';
+
+/** A folder for files that only a probe of a server reads. */
+export interface ProbeFolder {
+  readonly directory: string;
+  /** The same folder as the servers see it. */
+  readonly path: string;
+}
+
+/** More than any server allows. */
+const BEYOND_RANK = 1_000_000;
+const CONFIG = JSON.stringify({
+  peft_type: 'LORA',
+  r: BEYOND_RANK,
+  lora_alpha: BEYOND_RANK,
+  target_modules: ['q_proj'],
+  bias: 'none',
+  task_type: 'CAUSAL_LM',
+});
+
+/**
+ * Asks a server for its `--max-lora-rank`, which no route reports: vLLM checks the configuration of an adapter before it reads weights, and its refusal of one whose
+ * rank is too large names the limit.
+ *
+ * @returns null if the server does not say, or does not see the folder
+ */
+export async function readMaxLoraRank(
+  line: HttpLine,
+  { directory, path }: ProbeFolder,
+  { timeoutMs, signal }: Pick<ProbeOptions, 'timeoutMs' | 'signal'>,
+): Promise<number | null> {
+  const name = `.rank-probe-${randomUUID()}`;
+  const call = (route: string, body: object): Promise<string> =>
+    line.text('POST', route, JSON.stringify(body), { timeoutMs, signal });
+  try {
+    await mkdir(join(directory, name), { recursive: true });
+    await writeFile(join(directory, name, 'adapter_config.json'), CONFIG);
+    await call('/v1/load_lora_adapter', { lora_name: name, lora_path: posix.join(path, name) });
+    // A server that reads adapters later: it must not keep this one.
+    await call('/v1/unload_lora_adapter', { lora_name: name });
+    return null;
+  } catch (error) {
+    signal.throwIfAborted();
+    const limit = error instanceof ServerFailure ? /max_lora_rank (\d+)/.exec(error.reason)?.[1] : undefined;
+    return limit === undefined ? null : Number(limit);
+  } finally {
+    await rm(join(directory, name), { recursive: true, force: true });
+  }
+}
