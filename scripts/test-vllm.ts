@@ -4,6 +4,7 @@
  *   npm run test:vllm                    installs vLLM (5.9 GB, Python 3.12) into .cache when it is missing, and takes some minutes
  *   npm run test:vllm -- --url URL       takes a server that runs already, with the default model, and kills nothing
  *   npm run test:vllm -- --only draws    tries only how rollouts are trained that were drawn in other ways than plainly
+ *   npm run test:vllm -- --only faults   tries only servers that misbehave: two proxies before a real server, and one with other weights
  *   npm run test:vllm -- --only serve    starts that server and leaves it running until Ctrl-C: for `npm run bench:serve -- --against`
  */
 import { join, resolve } from 'node:path';
@@ -20,6 +21,7 @@ import { ensureHuggingFaceModel } from './hugging-face-model.ts';
 import { prepareTestModel } from './lib/test-model.mjs';
 import { installVllm, VllmProcess } from './lib/vllm-process.mjs';
 import { ownService, type OwnService } from './own-service.ts';
+import { checkFaults, makeOtherModel } from './vllm-faults.ts';
 
 const ROOT = resolve(import.meta.dirname, '..');
 const MODEL = 'HuggingFaceTB/SmolLM2-135M-Instruct';
@@ -99,6 +101,10 @@ if (values.only === 'serve') await new Promise(() => {});
 
 const environment = { TRAINYARD_MODEL: modelPath };
 const over = { ...environment, TRAINYARD_VLLM: url, TRAINYARD_VLLM_MAX_ADAPTERS: '4' };
+if (values.only === 'faults') {
+  await checkServerFaults();
+  end();
+}
 const service = await ownService({ environment: over });
 const exact = await ownService({ environment });
 try {
@@ -107,10 +113,27 @@ try {
 } finally {
   await service.close();
   await exact.close();
-  vllm?.kill();
 }
-log(numFailed === 0 ? 'all is well' : `${numFailed} checks failed`);
-process.exit(numFailed === 0 ? 0 : 1);
+if (values.only === undefined && vllm !== null) await checkServerFaults();
+end();
+
+function end(): never {
+  vllm?.kill();
+  log(numFailed === 0 ? 'all is well' : `${numFailed} checks failed`);
+  process.exit(numFailed === 0 ? 0 : 1);
+}
+
+/** Over a second server whose weights are others. */
+async function checkServerFaults(): Promise<void> {
+  const modelFolder = join(ROOT, '.cache/vllm-other-model');
+  await makeOtherModel(join(ROOT, '.cache/vllm-model'), modelFolder);
+  const other = await startVllm(modelFolder, 'vllm-other.log');
+  try {
+    await checkFaults({ url, otherUrl: other.url, model: MODEL, modelPath, check, log });
+  } finally {
+    other.kill();
+  }
+}
 
 async function checkAll(): Promise<void> {
   await checkVectors();
@@ -123,15 +146,15 @@ async function checkAll(): Promise<void> {
 }
 
 async function ownVllm(): Promise<VllmProcess> {
-  const python = await installVllm(ROOT, log);
   const modelFolder = join(ROOT, '.cache/vllm-model');
   await ensureHuggingFaceModel(modelPath, MODEL, modelFolder, log);
-  const started = new VllmProcess({
-    python,
-    modelFolder,
-    port: await freePort(),
-    logFile: join(ROOT, '.cache/vllm.log'),
-  });
+  return await startVllm(modelFolder, 'vllm.log');
+}
+
+async function startVllm(modelFolder: string, logName: string): Promise<VllmProcess> {
+  const python = await installVllm(ROOT, log);
+  const logFile = join(ROOT, '.cache', logName);
+  const started = new VllmProcess({ python, modelFolder, port: await freePort(), logFile });
   process.once('exit', () => started.kill());
   process.once('SIGINT', () => process.exit(130));
   await started.start();
