@@ -140,7 +140,7 @@ export class VllmBackend implements TokenBackend {
     return [{ id: this.#options.modelId, contextLength, vocabSize, maxLoraRank: this.#maxLoraRank }];
   }
 
-  /** Of all of them: an adapter is loaded on each. */
+  /** The smallest limit of all servers: an adapter is loaded on each. */
   get #maxLoraRank(): number | null {
     const { maxLoraRank = null } = this.#options;
     const found = this.#pool.servers.flatMap(({ facts }) => facts?.maxLoraRank ?? []);

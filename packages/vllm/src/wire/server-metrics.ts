@@ -10,7 +10,7 @@ export function kvUseOf(metrics: string): number | null {
   return uses.length === 0 ? null : uses.reduce((sum, use) => sum + use, 0) / uses.length;
 }
 
-/** Of Prometheus' own collector: one a server, unless it has several processes for HTTP. */
+/** Gauge of Prometheus' own collector; a server with several processes for HTTP has none. */
 const STARTED_AT = /^process_start_time_seconds ([\d.eE+]+)$/m;
 
 /** When the process of the server started, s since 1970; another number is another process. @returns null if it is not reported */
