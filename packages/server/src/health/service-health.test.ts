@@ -6,6 +6,7 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { createServer } from '../create-server.ts';
 import { TestServer } from '../testing/test-server.ts';
 import { Drain } from './drain.ts';
+import { ServiceHealth } from './service-health.ts';
 
 let server: TestServer;
 beforeEach(async () => (server = await TestServer.start()));
@@ -99,6 +100,35 @@ test('engines and trainers are counted: one of two is degraded, and one that end
     parts: { engines: { ready: 1, total: 1 } },
   });
   await app.close();
+});
+
+test('a bucket that is away, or has lost its mark, is degraded and ready; an answer for another key is none', async () => {
+  const { store, inference, training } = server;
+  const id = await store.claimBlobs('one');
+  let has: (key: string) => Promise<boolean> = async (key) => key === `places/${id}`;
+  const location = {
+    kind: 's3',
+    url: 'http://127.0.0.1:9/b',
+    region: 'r',
+    cacheDirectory: '/c',
+    cacheBytes: 1,
+  } as const;
+  const healthOf = async () => {
+    const blobs = { location, has: (key: string) => has(key) };
+    const health = new ServiceHealth({ store, blobs, inference, training, drain: new Drain() });
+    return { ...(await health.report()), ready: (await health.readiness()).status };
+  };
+  expect(await healthOf()).toMatchObject({ status: 'healthy', parts: { bucket: { is_up: true, reason: null } } });
+  for (const broken of [async () => false, () => Promise.reject(new StoreError('store.unavailable', 's3.internal'))]) {
+    has = broken;
+    const reason = 'the bucket has not answered for 0 s';
+    expect(await healthOf()).toMatchObject({
+      status: 'degraded',
+      reasons: [{ part: 'bucket', reason }],
+      parts: { bucket: { is_up: false, reason } },
+      ready: 'ready',
+    });
+  }
 });
 
 test('a process that ends says so while it still answers, and each answer closes its connection', async () => {
