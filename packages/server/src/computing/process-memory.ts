@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { readGroupFile, readSystemFile } from './control-group.ts';
 
 /** Words with which native code and V8 say that an allocation failed, in the last lines of a host. */
 const ALLOCATION_FAILED = /out of memory|bad_alloc|cannot allocate memory|failed to allocate|allocation fail|ENOMEM/i;
@@ -50,23 +50,12 @@ export class ProcessMemory {
 
 const LINUX_FILES: MemoryFiles = {
   peakOf: (pid) => {
-    const kilobytes = /^VmHWM:\s+(\d+) kB/m.exec(readText(`/proc/${pid}/status`))?.[1];
+    const kilobytes = /^VmHWM:\s+(\d+) kB/m.exec(readSystemFile(`/proc/${pid}/status`))?.[1];
     return kilobytes === undefined ? null : Number(kilobytes) * 1024;
   },
   numKilled: () => {
-    const group = /^0::(.*)$/m.exec(readText('/proc/self/cgroup'))?.[1];
-    if (group === undefined) return null;
-    const events = readText(`/sys/fs/cgroup${group}/memory.events`) || readText('/sys/fs/cgroup/memory.events');
+    const events = readGroupFile('memory', { v1: 'memory.oom_control', v2: 'memory.events' });
     const count = /^oom_kill (\d+)$/m.exec(events)?.[1];
     return count === undefined ? null : Number(count);
   },
 };
-
-/** Empty where there is no such file. */
-function readText(path: string): string {
-  try {
-    return readFileSync(path, 'utf8');
-  } catch {
-    return '';
-  }
-}

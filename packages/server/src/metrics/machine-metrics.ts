@@ -28,8 +28,8 @@ export class MachineMetrics {
     };
     gauge('open_files', 'File handles of this process.', ({ openFiles }) => openFiles?.used);
     gauge('max_open_files', 'File handles that it may have.', ({ openFiles }) => openFiles?.limit);
-    gauge('threads', 'Processes and threads of its control group.', ({ threads }) => threads?.used);
-    gauge('max_threads', 'Processes and threads that the group may have.', ({ threads }) => threads?.limit);
+    gauge('threads', 'Processes and threads, of its control group or of its user.', ({ threads }) => threads?.used);
+    gauge('max_threads', 'Processes and threads that the group or the user may have.', ({ threads }) => threads?.limit);
     gauge('disk_free_bytes', 'Free room on the disk of the data folder.', ({ freeDiskBytes }) => freeDiskBytes);
     gauge(
       'disk_sync_seconds',

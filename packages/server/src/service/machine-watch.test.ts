@@ -66,7 +66,7 @@ test('threads, a full disk and a slow one have a line each', async () => {
   state.syncMs = 3_400;
   await watch.look();
   expect(lines).toEqual([
-    '990 of 1000 processes and threads are in use: above that, no host can start. Raise the limit (pids.max, TasksMax)',
+    '990 of 1000 processes and threads are in use: above that, no host can start. Raise the limit (ulimit -u, pids.max, TasksMax)',
     'the disk of the data folder is full (1.2 MB are free): the service samples, and keeps nothing. Free some space there',
     'the disk of the data folder is slow: a write took 3.4 s (fsync). Each change waits for that; look for other load on the disk, or a failing one',
   ]);

@@ -1,10 +1,12 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync } from 'node:fs';
 
 import { formatMegabytes } from '@trainyard/protocol/fields';
 
+import { readSystemFile } from '../computing/control-group.ts';
 import { DiskReserve } from '../data/disk-reserve.ts';
 import type { Log } from '../logging/log.ts';
 import type { ServiceMetrics } from '../metrics/service-metrics.ts';
+import { threadUse } from './thread-use.ts';
 
 const LOOK_MS = 2_000;
 /** Looks between two writes that are timed. */
@@ -127,7 +129,7 @@ export class MachineWatch {
     if (isNear(threads))
       reasons.set(
         'threads',
-        `${threads.used} of ${threads.limit} processes and threads are in use: above that, no host can start. Raise the limit (pids.max, TasksMax)`,
+        `${threads.used} of ${threads.limit} processes and threads are in use: above that, no host can start. Raise the limit (ulimit -u, pids.max, TasksMax)`,
       );
     if (disk.isDiskFull)
       reasons.set(
@@ -175,7 +177,7 @@ function isNear(use: Use | null): use is Use {
 }
 
 /** Read while there is a handle to read it with. */
-const MAX_OPEN_FILES = Number(/^Max open files +(\d+)/m.exec(readText('/proc/self/limits'))?.[1] ?? 0);
+const MAX_OPEN_FILES = Number(/^Max open files +(\d+)/m.exec(readSystemFile('/proc/self/limits'))?.[1] ?? 0);
 
 const LINUX_FIGURES: MachineFigures = {
   openFiles: () => {
@@ -187,21 +189,5 @@ const LINUX_FIGURES: MachineFigures = {
       return isOut ? { used: MAX_OPEN_FILES, limit: MAX_OPEN_FILES } : null;
     }
   },
-  threads: () => {
-    const group = /^0::(.*)$/m.exec(readText('/proc/self/cgroup'))?.[1] ?? '/';
-    for (const folder of [`/sys/fs/cgroup${group}`, '/sys/fs/cgroup']) {
-      const [used, limit] = [Number(readText(`${folder}/pids.current`)), Number(readText(`${folder}/pids.max`))];
-      if (used > 0 && limit > 0) return { used, limit };
-    }
-    return null;
-  },
+  threads: () => threadUse(),
 };
-
-/** Empty where there is no such file, or no handle to read it with. */
-function readText(path: string): string {
-  try {
-    return readFileSync(path, 'utf8');
-  } catch {
-    return '';
-  }
-}

@@ -1,0 +1,50 @@
+import { readdirSync } from 'node:fs';
+
+import { readGroupFile, readSystemFile, type ReadText } from '../computing/control-group.ts';
+import type { Use } from './machine-watch.ts';
+
+/** Sources of the figures; default: the files of Linux and the user of this process. */
+export interface ThreadSources {
+  readonly read: ReadText;
+  /** ids of the processes that can be seen */
+  readonly pids: () => readonly string[];
+  /** real user id; undefined: unknown */
+  readonly userId: number | undefined;
+}
+
+const LINUX_SOURCES: ThreadSources = {
+  read: readSystemFile,
+  pids: () => readdirSync('/proc').filter((name) => /^\d+$/.test(name)),
+  userId: process.getuid?.(),
+};
+
+/**
+ * Processes and threads in use, and the limit that is nearest: that of the control group (`pids.max`) or that of the user (`ulimit -u`).
+ * Null: no limit is known, or that of the user is far away.
+ */
+export function threadUse(sources: ThreadSources = LINUX_SOURCES): Use | null {
+  const uses = [useOfGroup(sources), useOfUser(sources)].filter((use) => use !== null);
+  return uses.toSorted((a, b) => b.used / b.limit - a.used / a.limit)[0] ?? null;
+}
+
+function useOfGroup({ read }: ThreadSources): Use | null {
+  const used = Number(readGroupFile('pids', { v1: 'pids.current', v2: 'pids.current' }, read));
+  const limit = Number(readGroupFile('pids', { v1: 'pids.max', v2: 'pids.max' }, read));
+  return used > 0 && limit > 0 ? { used, limit } : null;
+}
+
+/** The system holds every user but root to this limit, over all processes of the user. */
+function useOfUser({ read, pids, userId }: ThreadSources): Use | null {
+  if (userId === undefined || userId === 0) return null;
+  const limit = Number(/^Max processes +(\d+)/m.exec(read('/proc/self/limits'))?.[1]);
+  if (!(limit > 0)) return null;
+  // Counting reads a file per process: it waits until all threads of the machine would be half of the limit.
+  const all = Number(/\/(\d+) /.exec(read('/proc/loadavg'))?.[1]);
+  if (all < limit / 2) return null;
+  let used = 0;
+  for (const pid of pids()) {
+    const status = read(`/proc/${pid}/status`);
+    if (Number(/^Uid:\s+(\d+)/m.exec(status)?.[1]) === userId) used += Number(/^Threads:\s+(\d+)/m.exec(status)?.[1]);
+  }
+  return { used, limit };
+}
