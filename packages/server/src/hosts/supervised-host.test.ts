@@ -62,6 +62,39 @@ test('whoever waits for the start of a host that is closed meanwhile is told', a
   expect(await started).toMatchObject({ code: 'server.host_unavailable', message: 'the slow host was closed' });
 });
 
+/** As under a limit of files or processes: the system starts nothing, and there is no exit. */
+function refuseProcesses(): () => void {
+  const { execPath } = process;
+  const allow = () => void (process.execPath = execPath);
+  onTestFinished(allow);
+  process.execPath = join(tmpdir(), 'trainyard-no-such-program');
+  return allow;
+}
+
+test('a host that the system cannot start again comes back later', async () => {
+  const { host, lives, losses } = await supervised({});
+  const allow = refuseProcesses();
+  process.kill(lives[0]!, 'SIGKILL');
+  const refused = 'the system started no process for it (ENOENT)';
+  await until(() => expect(host.trouble).toBe(`it is being started again: ${refused}`));
+  expect(losses).toContain(refused);
+  allow();
+  await until(() => expect(lives).toHaveLength(2));
+  expect(host.trouble).toBeNull();
+});
+
+test('a first start that the system refuses is one line', async () => {
+  refuseProcesses();
+  const ignore = () => undefined;
+  const options = { name: 'idle', modulePath: '', options: {}, onMessage: ignore, onLost: ignore, log: ignore };
+  const host = new SupervisedHost<IdleCommand, IdleMessage>({ ...options, watchLimits: LIMITS });
+  await expect(host.start()).rejects.toMatchObject({
+    code: 'server.host_failed_to_start',
+    message: 'the idle host cannot start: the system started no process for it (ENOENT)',
+  });
+  await host.close();
+});
+
 test('a process that is continued in time is left alone', async () => {
   const { host, lives, losses } = await supervised({});
   process.kill(lives[0]!, 'SIGSTOP');

@@ -22,6 +22,14 @@ const STDERR_TAIL_CHARACTERS = 2_000;
 const DEFAULT_MEMORY_REMEDY =
   'give the machine or its container more memory, or let base models take less of it (--model-memory-megabytes)';
 
+/** Reasons for which a system starts no process, with the remedy, by their code. */
+const REFUSALS: Readonly<Record<string, string>> = {
+  EAGAIN: 'too many processes and threads; raise the limit (ulimit -u, pids.max, TasksMax)',
+  EMFILE: 'too many open files; raise the limit (ulimit -n, LimitNOFILE)',
+  ENFILE: 'too many open files on this machine; raise the limit (fs.file-max)',
+  ENOMEM: 'not enough memory',
+};
+
 type HostMessage = { kind: string };
 
 export interface SupervisedHostOptions<Message extends HostMessage> {
@@ -132,13 +140,9 @@ export class SupervisedHost<Command extends object, Message extends HostMessage>
   }
 
   #spawn(): void {
-    const { name, modulePath, options, niceness = 0, log } = this.#options;
-    const child = fork(modulePath, [JSON.stringify(options)], {
-      execArgv: childFlags(),
-      env: childEnvironment(this.#options.secrets),
-      serialization: 'advanced',
-      stdio: ['ignore', 'inherit', 'pipe', 'ipc', 'pipe'],
-    });
+    const { name, niceness = 0, log } = this.#options;
+    const child = this.#fork();
+    if (child === null) return;
     this.#child = child;
     // Before it has started threads, which go by it.
     const refusal = child.pid === undefined ? null : lowerPriority(child.pid, niceness);
@@ -158,7 +162,6 @@ export class SupervisedHost<Command extends object, Message extends HostMessage>
       },
     });
     this.#pulse = pulse;
-    this.#stderrTail = '';
     child.stderr?.setEncoding('utf8').on('data', (text: string) => {
       this.#stderrTail = (this.#stderrTail + text).slice(-STDERR_TAIL_CHARACTERS);
     });
@@ -182,6 +185,31 @@ export class SupervisedHost<Command extends object, Message extends HostMessage>
       if (ofMemory !== null && memoryRemedy === null) log(`the ${name} host: ${DEFAULT_MEMORY_REMEDY}`);
       this.#onExit(fatal, ofMemory === null || memoryRemedy === null ? ending : `${ending}. ${memoryRemedy}`);
     });
+  }
+
+  /** Null: the system started no process. The reason comes as the end of this life; there is no exit. */
+  #fork(): ChildProcess | null {
+    const { modulePath, options } = this.#options;
+    this.#stderrTail = '';
+    try {
+      const child = fork(modulePath, [JSON.stringify(options)], {
+        execArgv: childFlags(),
+        env: childEnvironment(this.#options.secrets),
+        serialization: 'advanced',
+        stdio: ['ignore', 'inherit', 'pipe', 'ipc', 'pipe'],
+      });
+      if (child.pid !== undefined) return child;
+      child.once('error', (error) => this.#onRefused(error));
+    } catch (error) {
+      setImmediate(() => this.#onRefused(error as Error));
+    }
+    return null;
+  }
+
+  #onRefused({ code = 'unknown' }: NodeJS.ErrnoException): void {
+    const why = REFUSALS[code];
+    this.#lastEnding = `the system started no process for it (${code}${why === undefined ? '' : `: ${why}`})`;
+    this.#onExit(null, this.#lastEnding);
   }
 
   #onReady(): void {
