@@ -128,6 +128,18 @@ describe.skipIf(!hasPython)('the unmodified client', () => {
         parsed,
         num_tops: [2],
         carried: 'sun, sun',
+        chained: answer,
+        listed: [
+          'message',
+          'reasoning',
+          'function_call',
+          'function_call',
+          'function_call_output',
+          'function_call_output',
+        ],
+        polled: 'Hello to you.',
+        resumed: true,
+        cancelled: ['cancelled', 'cancelled'],
         counted: 0,
         usage: 0,
         errors: [
@@ -177,6 +189,7 @@ describe.skipIf(!hasPython)('the unmodified client', () => {
     [
       'langchain',
       {
+        chained: answer,
         chat: { cities, answer, structured: parsed, streamed: 'Hello to you.' },
         responses: { cities, answer, structured: parsed, streamed: 'Hello to you.' },
       },

@@ -11,6 +11,7 @@ import math
 import os
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 from pydantic import BaseModel
@@ -71,6 +72,24 @@ def run_openai(url, key, model, _real):
             carried.append({"type": "function_call_output", "call_id": item.call_id, "output": "sun"})
     told = client.responses.create(model=model, input=carried, tools=[tool], store=False)
     count = client.responses.input_tokens.count(model=model, input=carried, tools=[tool])
+    # With stored responses, the client's default: the second turn names the first one.
+    stored = client.responses.create(model=model, input=ASK_WEATHER, tools=[tool])
+    results: list = [
+        {"type": "function_call_output", "call_id": item.call_id, "output": f"sun in {json.loads(item.arguments)['city']}"}
+        for item in stored.output
+        if item.type == "function_call"
+    ]
+    chained = client.responses.create(model=model, input=results, tools=[tool], previous_response_id=stored.id)
+    listed = client.responses.input_items.list(chained.id, order="asc", limit=3)
+    polled = client.responses.create(model=model, input="Good day", background=True)
+    while polled.status in ("queued", "in_progress"):
+        time.sleep(0.05)
+        polled = client.responses.retrieve(polled.id)
+    events = list(client.responses.create(model=model, input="Good day", background=True, stream=True))
+    resumed = list(client.responses.retrieve(events[0].response.id, stream=True, starting_after=2))
+    essay = client.responses.create(model=model, input="An essay, please", background=True)
+    cancelled = client.responses.cancel(essay.id)
+    client.responses.delete(stored.id)
     try:
         client.embeddings.create(model=model, input="text")
         absent = None
@@ -88,12 +107,17 @@ def run_openai(url, key, model, _real):
         "parsed": parsed.output_parsed.model_dump(),
         "num_tops": sorted({len(entry.top_logprobs) for entry in message.content[0].logprobs}),
         "carried": told.output_text,
+        "chained": chained.output_text,
+        "listed": [item.type for item in listed],
+        "polled": polled.output_text,
+        "resumed": [event.type for event in events[3:]] == [event.type for event in resumed],
+        "cancelled": [cancelled.status, client.responses.retrieve(essay.id).status],
         "counted": count.input_tokens - told.usage.input_tokens,
         "usage": plain.usage.input_tokens + plain.usage.output_tokens - plain.usage.total_tokens,
         "errors": [
             error_of(lambda: client.responses.create(model=model, input="x", previous_response_id="resp_none")),
             error_of(lambda: client.responses.create(model="none", input="x")),
-            error_of(lambda: client.responses.retrieve("resp_1")),
+            error_of(lambda: client.responses.retrieve(stored.id)),
             error_of(lambda: client.with_options(api_key="none").responses.create(model=model, input="x")),
         ],
         "absent": absent,
@@ -198,6 +222,10 @@ def run_langchain(url, key, model, _real):
         asked = bound.invoke(messages)
         messages += [asked, *(ToolMessage(weather.invoke(call["args"]), tool_call_id=call["id"]) for call in asked.tool_calls)]
         answered = bound.invoke(messages)
+        if form:
+            # Sends what is new, behind the id of the answer before it.
+            chained = bound.model_copy(update={"bound": bound.bound.model_copy(update={"use_previous_response_id": True})})
+            report["chained"] = chained.invoke(messages).text.strip()
         structured = chat.with_structured_output(Report, method="json_schema").invoke("Some json please")
         streamed = "".join(chunk.text for chunk in chat.stream("Good day"))
         report["responses" if form else "chat"] = {

@@ -162,6 +162,8 @@ export {
   InputItemPageSchema,
   type InputItemQuery,
   InputItemQuerySchema,
+  type ResponseQuery,
+  ResponseQuerySchema,
 } from './inference/kept-responses.ts';
 export {
   type CountInputTokensRequest,

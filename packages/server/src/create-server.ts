@@ -8,6 +8,7 @@ import { FeedWatch } from './answers/feed-watch.ts';
 import { requireKeys } from './edge/auth.ts';
 import { limitKeys } from './edge/limit-keys.ts';
 import { TrajectoryBodyReader } from './bodies/accept-trajectory-bodies.ts';
+import { BackgroundAnswers } from './background/background-answers.ts';
 import { BodyIntake } from './bodies/body-intake.ts';
 import { ByteBudget } from './bodies/byte-budget.ts';
 import { answerClientFault } from './faults/client-faults.ts';
@@ -126,6 +127,7 @@ export function createServer(parts: ServerParts): FastifyInstance {
     resolvedModels: new LastKnown({ lifetimeMs: parts.outageMs ?? 0 }),
     drain,
     health: new ServiceHealth({ ...parts, drain }),
+    background: new BackgroundAnswers({ store: parts.store, log }),
   };
   const app = Fastify({
     bodyLimit: limits.chatBodyBytes,
@@ -204,6 +206,8 @@ export function createServer(parts: ServerParts): FastifyInstance {
   adapterRoutes(app, routeParts);
   const bodies = new TrajectoryBodyReader(routeParts);
   app.addHook('onClose', () => bodies.close());
+  // A drain gives answers in the background its time, too.
+  app.addHook('onClose', () => routeParts.background.close());
   trajectoryLogRoutes(app, routeParts, bodies);
   const watch = new FeedWatch(parts.store);
   // Streams end before the server waits for the answers in flight.

@@ -54,6 +54,10 @@ export {
 } from './contract/key-limits.ts';
 export { fullBudget, judge, refilled } from './lifecycles/key-budget.ts';
 export {
+  type AnswerEvents,
+  type AnswerKey,
+  type AnswerState,
+  type AnswerStatus,
   type EndedAnswerStatus,
   type KeepResult,
   type KeptAnswer,

@@ -887,6 +887,7 @@ export class SqlStore implements Store {
       this.#trustedAt = await tables.trustedClock.at();
       await tables.announcedKeys.releaseOf(this.instanceId);
       await tables.keyBudgets.removeOf(this.instanceId);
+      await tables.keptAnswers.releaseOf(this.instanceId);
       return {
         numJobs: await tables.jobs.requeueHeldBy(this.instanceId),
         numRequests: await tables.idempotency.dropInProgress(this.instanceId),

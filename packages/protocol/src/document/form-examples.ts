@@ -60,21 +60,32 @@ const inputItem = {
   content: [{ type: 'input_text', text: question }],
 };
 
+const responseEvent = {
+  type: 'response.output_text.delta',
+  sequence_number: 4,
+  item_id: 'msg_9c8e7d6f5a4b1f0a',
+  output_index: 0,
+  content_index: 0,
+  delta: 'Yes',
+  logprobs: [],
+};
+
 export const FORM_EXAMPLES: Readonly<Record<string, OperationExample>> = {
   createResponse: {
     body: { input: question, max_output_tokens: 16 },
     answer: response,
-    chunk: {
-      type: 'response.output_text.delta',
-      sequence_number: 4,
-      item_id: 'msg_9c8e7d6f5a4b1f0a',
-      output_index: 0,
-      content_index: 0,
-      delta: 'Yes',
-      logprobs: [],
-    },
+    chunk: responseEvent,
   },
-  getResponse: { path: { response_id: response.id }, answer: response },
+  getResponse: {
+    path: { response_id: response.id },
+    query: { starting_after: 3 },
+    answer: response,
+    chunk: responseEvent,
+  },
+  cancelResponse: {
+    path: { response_id: response.id },
+    answer: { ...response, status: 'cancelled', background: true, output: [], usage: null, completed_at: null },
+  },
   deleteResponse: {
     path: { response_id: response.id },
     answer: { id: response.id, object: 'response', deleted: true },

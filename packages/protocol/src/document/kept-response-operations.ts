@@ -1,5 +1,10 @@
-import { DeletedResponseSchema, InputItemPageSchema, InputItemQuerySchema } from '../inference/kept-responses.ts';
-import { ResponseSchema } from '../inference/responses.ts';
+import {
+  DeletedResponseSchema,
+  InputItemPageSchema,
+  InputItemQuerySchema,
+  ResponseQuerySchema,
+} from '../inference/kept-responses.ts';
+import { ResponseEventSchema, ResponseSchema, ResponseStreamErrorSchema } from '../inference/responses.ts';
 import { KEY, type Operation, RESPONSE_ID, WRITES } from './operation-parts.ts';
 
 /** Faults of requests that continue a kept conversation. */
@@ -17,10 +22,26 @@ export const KEPT_RESPONSE_OPERATIONS: readonly Operation[] = [
     scope: 'inference',
     tag: 'Inference',
     summary: 'Read a kept answer',
-    description: `The answer as the request got it. ${OWN}`,
+    description: `The answer as the request got it; of an answer in the background its present state. With \`stream=true\` the events of an answer that was made with \`background\` and \`stream\`, as they come. ${OWN}`,
+    pathParameters: RESPONSE_ID,
+    query: ResponseQuerySchema,
+    answer: ResponseSchema,
+    chunk: ResponseEventSchema,
+    isNamedStream: true,
+    streamError: ResponseStreamErrorSchema,
+    faults: [...KEY, ...UNKNOWN, ...WRITES, 'request.invalid', 'request.conflict'],
+  },
+  {
+    id: 'cancelResponse',
+    method: 'post',
+    paths: ['/v1/responses/{response_id}/cancel'],
+    scope: 'inference',
+    tag: 'Inference',
+    summary: 'Cancel an answer in the background',
+    description: `Answers with the answer, \`cancelled\` unless it had ended before. An answer that was not made with \`background: true\` is 400: end its connection. ${OWN}`,
     pathParameters: RESPONSE_ID,
     answer: ResponseSchema,
-    faults: [...KEY, ...UNKNOWN],
+    faults: [...KEY, ...UNKNOWN, ...WRITES, 'request.conflict'],
   },
   {
     id: 'deleteResponse',

@@ -11,6 +11,23 @@ const ItemSchema = Type.Unsafe<Record<string, unknown> & { id: string }>({
   additionalProperties: true,
 });
 
+export const ResponseQuerySchema = Type.Object({
+  stream: Type.Optional(
+    Type.Boolean({
+      default: false,
+      description: 'Read the events of an answer that was made with `background: true` and `stream: true`.',
+    }),
+  ),
+  starting_after: Type.Optional(
+    Type.Integer({
+      minimum: 0,
+      maximum: Number.MAX_SAFE_INTEGER,
+      description: '`sequence_number` of the last event already seen. Default: all events.',
+    }),
+  ),
+});
+export type ResponseQuery = Static<typeof ResponseQuerySchema>;
+
 export const InputItemQuerySchema = Type.Object({
   after: Type.Optional(Type.String({ description: 'Id of the last item already seen; the page begins behind it.' })),
   limit: Type.Optional(

@@ -151,7 +151,12 @@ export const ResponsesRequestSchema = Type.Object(
         description: 'Comes back in the answer.',
       }),
     ),
-    background: optionalNullable(Type.Literal(false, { description: 'The answer comes with the request.' })),
+    background: optionalNullable(
+      Type.Boolean({
+        description:
+          'Answer at once with the status `queued`, and compute in the background; read the answer with `GET /v1/responses/{id}`. Needs an answer that is kept. Default false.',
+      }),
+    ),
     service_tier: optionalNullable(Type.Enum(['auto', 'default'], { description: 'There is one tier.' })),
     user: optionalNullable(Type.String({ description: 'Has no effect.' })),
     safety_identifier: optionalNullable(Type.String({ description: 'Has no effect.' })),
@@ -291,9 +296,9 @@ export const ResponseSchema = Type.Object(
     object: Type.Literal('response'),
     created_at: CreatedSchema,
     completed_at: nullable(Type.Integer(), { description: 'Unix seconds; null until then.' }),
-    status: Type.Enum(['in_progress', 'completed', 'incomplete', 'failed']),
+    status: Type.Enum(['queued', 'in_progress', 'completed', 'incomplete', 'failed', 'cancelled']),
     error: nullable(Type.Object({ code: Type.String(), message: Type.String() }), {
-      description: 'Why a stream failed after it had begun.',
+      description: 'Why it failed: a stream after its first byte, or an answer in the background.',
     }),
     incomplete_details: nullable(Type.Object({ reason: Type.Literal('max_output_tokens') })),
     instructions: nullable(Type.String()),
@@ -315,7 +320,7 @@ export const ResponseSchema = Type.Object(
     reasoning: Type.Object({ effort: nullable(EffortSchema), summary: nullable(SummarySchema) }),
     metadata: Type.Unsafe<Record<string, string>>({ type: 'object', additionalProperties: { type: 'string' } }),
     store: Type.Boolean({ description: 'Whether the answer was kept.' }),
-    background: Type.Literal(false),
+    background: Type.Boolean({ description: 'Whether it is computed in the background.' }),
     previous_response_id: nullable(Type.String()),
     truncation: Type.Enum(['auto', 'disabled']),
     service_tier: Type.Literal('default'),
@@ -342,7 +347,13 @@ export const ResponseEventSchema = Type.Union(
   [
     Type.Object({
       ...sequence,
-      type: Type.Enum(['response.created', 'response.in_progress', 'response.completed', 'response.incomplete']),
+      type: Type.Enum([
+        'response.created',
+        'response.in_progress',
+        'response.completed',
+        'response.incomplete',
+        'response.failed',
+      ]),
       response: ResponseSchema,
     }),
     Type.Object({

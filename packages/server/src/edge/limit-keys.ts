@@ -3,6 +3,7 @@ import { type LimitedWork, NO_LIMITS } from '@trainyard/store';
 
 import { callerOf } from './auth.ts';
 import type { Admission } from '../key-limits/admission.ts';
+import type {} from './detached-request.ts';
 import type { KeyLimiter } from '../key-limits/key-limiter.ts';
 import type { RateHeaders } from '../key-limits/limit-words.ts';
 
@@ -22,6 +23,7 @@ declare module 'fastify' {
 /** Holds requests to the limits of their keys, before a body is read. Behind `requireKeys`. A key without limits costs a comparison. */
 export function limitKeys(app: FastifyInstance, limiter: KeyLimiter): void {
   app.decorateRequest('admission', null);
+  app.decorateRequest('detachedEnd', null);
   app.addHook('onClose', () => limiter.close());
   app.addHook('onRequest', (request, reply, done) => {
     const { samples = false, submits = false } = request.routeOptions.config;
@@ -43,7 +45,8 @@ async function admit(
     const admission = await limiter.admit(keyId, limits ?? NO_LIMITS, work, request.routeOptions.config.toRateHeaders);
     request.admission = admission;
     // Also of a client that has left while this waited.
-    request.end.onEnd(() => limiter.end(keyId, admission));
+    const release = () => limiter.end(keyId, admission);
+    request.end.onEnd(() => (request.detachedEnd ?? request.end).onEnd(release));
     reply.headers(admission.headers);
   } catch (error) {
     done(error as Error);

@@ -11,13 +11,22 @@ declare module 'fastify' {
 }
 
 /** Ends of the requests of each connection that are not over; a response that waits behind another one is told nothing by Node. */
-const open = new WeakMap<Socket, Set<RequestEnd>>();
+const open = new WeakMap<Socket, Set<SocketEnd>>();
+
+/** The end of a request: after it nothing of the request is needed any more. */
+export interface RequestEnd {
+  readonly isOver: boolean;
+  /** Whether it is over without the whole answer having gone out. */
+  readonly isAbandoned: boolean;
+  /** Runs `act` once, at the end of the request; now when that was. */
+  onEnd(act: () => void): void;
+}
 
 /**
  * The one moment after which nothing of a request is needed any more: its answer is out, or its client has left. `onResponse` is no such
  * moment, since it does not run for a client that left.
  */
-class RequestEnd {
+class SocketEnd implements RequestEnd {
   readonly #socket: Socket;
   #isOver = false;
   #isAnswered = false;
@@ -39,7 +48,7 @@ class RequestEnd {
       known.add(this);
       return;
     }
-    const ends = new Set([this as RequestEnd]);
+    const ends = new Set([this as SocketEnd]);
     open.set(socket, ends);
     socket.once('close', () => {
       for (const end of ends) end.#finish();
@@ -73,9 +82,9 @@ class RequestEnd {
 
 /** Gives every request its `end`. Call it before any other hook: what waits may miss a client that leaves. */
 export function trackRequestEnds(app: FastifyInstance): void {
-  app.decorateRequest('end', null as unknown as RequestEnd);
+  app.decorateRequest('end', null as unknown as SocketEnd);
   app.addHook('onRequest', (request, reply, done) => {
-    request.end = new RequestEnd(reply.raw, request.raw.socket);
+    request.end = new SocketEnd(reply.raw, request.raw.socket);
     done();
   });
 }

@@ -9,6 +9,7 @@ import { HealthMetrics } from './health-metrics.ts';
 import { InferenceMetrics } from './inference-metrics.ts';
 import { DataMetrics } from './data-metrics.ts';
 import { JobMetrics } from './job-metrics.ts';
+import { KeptAnswerMetrics } from './kept-answer-metrics.ts';
 import { MachineMetrics } from './machine-metrics.ts';
 import type { QueueFigures } from './queue-figures.ts';
 import { Counts, Spreads } from './metric-series.ts';
@@ -34,6 +35,7 @@ export class ServiceMetrics {
   readonly data: DataMetrics;
   readonly machine: MachineMetrics;
   readonly health: HealthMetrics;
+  readonly keptAnswers: KeptAnswerMetrics;
   readonly #registry = new Registry();
   readonly #requests: Counts<'handler' | 'method' | 'status'>;
   readonly #durations: Spreads<'handler' | 'method'>;
@@ -54,6 +56,7 @@ export class ServiceMetrics {
     this.data = new DataMetrics(this.#registry);
     this.machine = new MachineMetrics(this.#registry);
     this.health = new HealthMetrics(this.#registry, ofSampling);
+    this.keptAnswers = new KeptAnswerMetrics(told(does(role, 'api')));
     this.#requests = new Counts({
       name: 'http_requests_total',
       help: 'Requests by route, method and status.',

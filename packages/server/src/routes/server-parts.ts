@@ -1,6 +1,7 @@
 import type { Blobs, LastKnown, Store } from '@trainyard/store';
 import type { LogprobsMode } from '@trainyard/protocol/fields';
 
+import type { BackgroundAnswers } from '../background/background-answers.ts';
 import type { BodyIntake } from '../bodies/body-intake.ts';
 import type { BodyBudgets } from '../bodies/byte-budget.ts';
 import type { ServiceMetrics } from '../metrics/service-metrics.ts';
@@ -120,6 +121,7 @@ export interface RouteParts extends ServerParts {
   logprobsMode: LogprobsMode;
   keepsChoiceRecords: boolean;
   keepsAnswers: boolean;
+  background: BackgroundAnswers;
   trainingDataDirectory: string | null;
   tracking: RunTracking | null;
   tracing: Tracing | null;

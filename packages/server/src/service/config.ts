@@ -30,7 +30,7 @@ import {
 } from './model-settings.ts';
 import { readEngineSecret } from './engine-secret.ts';
 import { does, readRole, type Role, ROLE_FORM } from '../contract/role.ts';
-import { readLifetime } from './lifetime-setting.ts';
+import { readLifetime } from '../contract/lifetime-setting.ts';
 import { resolveTrainer, type TrainerConfig } from './trainer-settings.ts';
 import { withServers } from './vllm-servers.ts';
 

@@ -1,5 +1,10 @@
 import {
+  type AnswerEvents,
+  type AnswerKey,
+  type AnswerState,
+  type AnswerStatus,
   DEFAULT_KEPT_ANSWER_LIMITS,
+  type EndedAnswerStatus,
   type KeepResult,
   type KeptAnswer,
   type KeptAnswerLimits,
@@ -74,9 +79,50 @@ export class KeptAnswerStore implements KeptAnswers {
     return await this.#sql.transaction((queries) => openTables(queries).keptAnswers.delete(scope, id));
   }
 
-  async count(): Promise<{ numAnswers: number; numConversations: number; sizeBytes: number }> {
+  async status(key: AnswerKey): Promise<AnswerStatus | null> {
+    return await openTables(this.#sql).keptAnswers.status(key, this.#clock());
+  }
+
+  async update(key: AnswerKey, { state, events }: { state?: AnswerState; events?: AnswerEvents }): Promise<boolean> {
+    const packed = state === undefined ? null : { ...state, answer: await packJson(state.answer) };
+    const lines = events === undefined ? null : Buffer.from(events.events.join('\n'));
+    return await this.#write(async ({ keptAnswers }) => {
+      const owner = this.#owner;
+      if (lines !== null && !(await keptAnswers.addEvents(key, events?.firstNumber ?? 0, lines, owner))) return false;
+      return packed === null || (await keptAnswers.setState(key, packed, { owner }));
+    });
+  }
+
+  async end(key: AnswerKey, state: AnswerState<EndedAnswerStatus>, onlyLost: boolean): Promise<boolean> {
+    const packed = { ...state, answer: await packJson(state.answer) };
+    return await this.#write(({ keptAnswers }) =>
+      keptAnswers.setState(key, packed, onlyLost ? { lostAt: this.#clock() } : null),
+    );
+  }
+
+  async listOwn(): Promise<AnswerKey[]> {
+    return await openTables(this.#sql).keptAnswers.listOwn(this.#owner);
+  }
+
+  async renewOwn(leaseMs: number): Promise<void> {
+    await this.#write(({ keptAnswers }) => keptAnswers.renew(this.#owner, this.#clock() + leaseMs));
+  }
+
+  async listLost(limit: number): Promise<AnswerKey[]> {
+    return await openTables(this.#sql).keptAnswers.listLost(this.#clock(), limit);
+  }
+
+  async readEvents(key: AnswerKey, from: number): Promise<AnswerEvents[]> {
+    const rows = await openTables(this.#sql).keptAnswers.readEvents(key, from);
+    return rows.map((row) => ({
+      firstNumber: row.first_number,
+      events: Buffer.from(row.events).toString('utf8').split('\n'),
+    }));
+  }
+
+  async count(): Promise<{ numAnswers: number; sizeBytes: number }> {
     const { numRows, sizeBytes } = await openTables(this.#sql).keptAnswers.count();
-    return { numAnswers: numRows, numConversations: 0, sizeBytes };
+    return { numAnswers: numRows, sizeBytes };
   }
 
   /** Removes answers whose time is over, in several transactions. */
@@ -108,5 +154,6 @@ export class KeptAnswerStore implements KeptAnswers {
 
 async function toKeptAnswer(row: KeptAnswerRow): Promise<KeptAnswer> {
   const [answer, input] = await Promise.all([unpackJson(row.answer), unpackJson(row.input)]);
-  return { id: row.id, status: row.status, answer, input, createdAt: row.created_at };
+  const { id, entity_id: entityId, project, status, created_at: createdAt } = row;
+  return { id, entityId, project, status, answer, input, createdAt };
 }

@@ -1,4 +1,4 @@
-/** Owner of kept answers and conversations: nothing is found from another entity or another project. */
+/** Owner of kept answers: nothing is found from another entity or another project. */
 export interface KeptScope {
   readonly entityId: string;
   /** As requests name it; empty if they name none. */
@@ -9,6 +9,11 @@ export const LIVE_ANSWER_STATUSES = ['queued', 'in_progress'] as const;
 export const ENDED_ANSWER_STATUSES = ['completed', 'incomplete', 'failed', 'cancelled'] as const;
 export type EndedAnswerStatus = (typeof ENDED_ANSWER_STATUSES)[number];
 export type KeptAnswerStatus = (typeof LIVE_ANSWER_STATUSES)[number] | EndedAnswerStatus;
+
+/** Name of an answer within its scope. */
+export interface AnswerKey extends KeptScope {
+  readonly id: string;
+}
 
 /** One answer as it is now. */
 export interface AnswerState<Status extends KeptAnswerStatus = KeptAnswerStatus> {
@@ -29,12 +34,9 @@ export interface NewKeptAnswer extends KeptScope, AnswerState {
   readonly input: string;
   /** How long this process holds a live answer without a heartbeat, ms. Null for an answer that has ended. */
   readonly leaseMs: number | null;
-  /** Items that a conversation gains in the same transaction. Default: none. */
-  readonly conversation?: { readonly id: string; readonly items: readonly NewConversationItem[] };
 }
 
-export interface KeptAnswer {
-  readonly id: string;
+export interface KeptAnswer extends AnswerKey {
   readonly status: KeptAnswerStatus;
   readonly answer: string;
   readonly input: string;
@@ -42,25 +44,25 @@ export interface KeptAnswer {
   readonly createdAt: number;
 }
 
-/** `model_deleted`: nothing was kept. `busy`: a live answer has this id. `no_conversation`: the conversation does not exist; nothing was kept. */
-export type KeepResult = 'kept' | 'model_deleted' | 'busy' | 'no_conversation';
-
-export interface NewConversationItem {
-  readonly id: string;
-  /** JSON of the item. */
-  readonly item: string;
+/** Events of an answer's stream: JSON objects, numbered without gaps. */
+export interface AnswerEvents {
+  readonly firstNumber: number;
+  readonly events: readonly string[];
 }
 
-export interface Conversation {
-  readonly id: string;
-  readonly metadata: Readonly<Record<string, string>>;
-  readonly createdAt: number;
+/** Status of an answer. `isLost`: it is live, and the lease of its process has ended. */
+export interface AnswerStatus {
+  readonly status: KeptAnswerStatus;
+  readonly isLost: boolean;
 }
+
+/** `model_deleted`: nothing was kept. `busy`: a live answer has this id. */
+export type KeepResult = 'kept' | 'model_deleted' | 'busy';
 
 export interface KeptAnswerLimits {
-  /** How long answers are kept after they were made, and conversations after their last change, ms. Default 24 hours. */
+  /** How long answers are kept after they were made, ms. Default 24 hours. */
   lifetimeMs: number;
-  /** Largest total of answers and conversations per entity, bytes; the oldest go first. Default 256 MB. */
+  /** Largest total of answers per entity, bytes; the oldest go first. Default 256 MB. */
   maxBytes: number;
 }
 
@@ -74,6 +76,27 @@ export interface KeptAnswers {
   findItems(scope: KeptScope, itemIds: readonly string[]): Promise<KeptAnswer[]>;
   /** @returns whether there was one. A live answer goes too, and its owner ends it. */
   delete(scope: KeptScope, id: string): Promise<boolean>;
-  /** Number and bytes of answers and conversations of all entities. */
-  count(): Promise<{ numAnswers: number; numConversations: number; sizeBytes: number }>;
+  /** The status alone: cheaper than `find`. */
+  status(key: AnswerKey): Promise<AnswerStatus | null>;
+  /**
+   * Writes a new state, events or both of a live answer that this process computes.
+   * @returns false if it has ended or is gone: nothing was written
+   */
+  update(key: AnswerKey, change: { readonly state?: AnswerState; readonly events?: AnswerEvents }): Promise<boolean>;
+  /**
+   * Ends a live answer, whoever computes it.
+   * @param onlyLost only if the lease of its process has ended
+   * @returns false if it has ended or is gone
+   */
+  end(key: AnswerKey, state: AnswerState<EndedAnswerStatus>, onlyLost: boolean): Promise<boolean>;
+  /** Live answers that this process computes. */
+  listOwn(): Promise<AnswerKey[]>;
+  /** Heartbeat for all live answers of this process. */
+  renewOwn(leaseMs: number): Promise<void>;
+  /** Up to `limit` live answers whose process is gone. */
+  listLost(limit: number): Promise<AnswerKey[]>;
+  /** Batches that have events from this number on, in order. The first one may begin with earlier events. */
+  readEvents(key: AnswerKey, from: number): Promise<AnswerEvents[]>;
+  /** Number and bytes of the answers of all entities. */
+  count(): Promise<{ numAnswers: number; sizeBytes: number }>;
 }

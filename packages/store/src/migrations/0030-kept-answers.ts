@@ -1,7 +1,7 @@
 import type { Migration } from './migration.ts';
 
 /**
- * Answers of `/v1/responses` and conversations, kept for clients that name them later. Ids are unique per entity and project, since clients may choose them.
+ * Answers of `/v1/responses`, kept for clients that name them later. Ids are unique per entity and project, since clients may choose them.
  * Texts are compressed JSON. `kept_items` finds the answer that an output item is of; events of an answer in the background are kept to be read again.
  */
 export const KEPT_ANSWERS: Migration = {
@@ -43,29 +43,5 @@ create table kept_answer_events (
   events ${words.blob} not null,
   primary key (answer_position, first_number)
 )${words.sortedTableEnd};
-
-create table conversations (
-  position ${words.position},
-  id text not null unique,
-  entity_id text not null references entities (id),
-  project text not null,
-  key_id text not null,
-  metadata text not null,
-  created_at ${words.integer} not null,
-  expires_at ${words.integer} not null,
-  size_bytes ${words.integer} not null
-)${words.tableEnd};
-create index conversations_by_entity on conversations (entity_id, expires_at, size_bytes);
-create index conversations_by_end on conversations (expires_at);
-
-create table conversation_items (
-  position ${words.position},
-  id text not null,
-  conversation_position ${words.integer} not null references conversations (position) on delete cascade,
-  size_bytes ${words.integer} not null,
-  item ${words.blob} not null
-)${words.tableEnd};
-create unique index conversation_items_by_id on conversation_items (conversation_position, id);
-create index conversation_items_in_order on conversation_items (conversation_position, position);
 `,
 };

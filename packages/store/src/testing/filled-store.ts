@@ -109,6 +109,18 @@ export async function fillStore(store: Store): Promise<void> {
     input: '[]',
     leaseMs: null,
   });
+  const live = { entityId, project: '', id: 'resp_2' };
+  await store.keptAnswers.keep({
+    ...live,
+    keyId: key.id,
+    modelId: null,
+    status: 'in_progress',
+    answer: '{}',
+    itemIds: [],
+    input: '[]',
+    leaseMs: 60_000,
+  });
+  await store.keptAnswers.update(live, { events: { firstNumber: 0, events: ['{"delta":"🚂"}'] } });
   await store.beginIdempotent({ keyId: key.id, key: 'once', requestHash: 'h' });
   await store.completeIdempotent({ keyId: key.id, key: 'once', status: 200, body: '{"text":"\\u0000"}' });
   await store.recordUsage({

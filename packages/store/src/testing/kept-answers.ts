@@ -40,7 +40,7 @@ export function keptAnswerSuite(makeHarness: MakeHarness): void {
     it('come back as they were, also from another handle', async () => {
       expect(await store.keptAnswers.keep(answer('a'))).toBe('kept');
       const { answer: text, input } = answer('a');
-      const expected = { id: 'a', status: 'completed', answer: text, input, createdAt: clock.nowMs };
+      const expected = { ...scope, id: 'a', status: 'completed', answer: text, input, createdAt: clock.nowMs };
       expect(await store.keptAnswers.find(scope, 'a')).toEqual(expected);
       const other = await harness.open({ clock: clock.read });
       expect(await other.keptAnswers.find(scope, 'a')).toEqual(expected);
@@ -102,6 +102,67 @@ export function keptAnswerSuite(makeHarness: MakeHarness): void {
       const { numAnswers, sizeBytes } = await store.keptAnswers.count();
       expect(numAnswers).toBe(known.length + 1);
       expect(sizeBytes).toBeLessThan(105_000);
+    });
+
+    it('that are live belong to one process until they end once, whoever ends them', async () => {
+      const [here, there] = [
+        await harness.open({ clock: clock.read, instanceId: 'here' }),
+        await harness.open({ clock: clock.read, instanceId: 'there' }),
+      ];
+      const live = (id: string) => answer(id, { status: 'queued', answer: '"queued"', itemIds: [], leaseMs: 30_000 });
+      const [key, other] = [
+        { ...scope, id: 'a' },
+        { ...scope, id: 'b' },
+      ];
+      await here.keptAnswers.keep(live('a'));
+      await here.keptAnswers.keep(live('b'));
+      expect(await here.keptAnswers.keep(live('a'))).toBe('busy');
+      expect([await here.keptAnswers.listOwn(), await there.keptAnswers.listOwn()]).toEqual([[key, other], []]);
+      const progress = { status: 'in_progress', answer: '"on"', itemIds: [] } as const;
+      const events = { firstNumber: 0, events: ['{"n":0}', '{"n":1}'] };
+      expect(await there.keptAnswers.update(key, { state: progress, events })).toBe(false);
+      expect(await here.keptAnswers.update(key, { state: progress, events })).toBe(true);
+      expect(await here.keptAnswers.update(key, { events: { firstNumber: 2, events: ['{"n":2}'] } })).toBe(true);
+      expect(await there.keptAnswers.find(scope, 'a')).toMatchObject({ status: 'in_progress', answer: '"on"' });
+      const later = [{ firstNumber: 2, events: ['{"n":2}'] }];
+      expect(await there.keptAnswers.readEvents(key, 0)).toEqual([events, ...later]);
+      expect(await there.keptAnswers.readEvents(key, 1)).toEqual([events, ...later]);
+      expect(await there.keptAnswers.readEvents(key, 2)).toEqual(later);
+      const done = { status: 'completed', answer: '"done"', itemIds: ['msg_done'] } as const;
+      expect(await here.keptAnswers.update(key, { state: done })).toBe(true);
+      const cancelled = { status: 'cancelled', answer: '"cancelled"', itemIds: [] } as const;
+      expect(await there.keptAnswers.end(key, cancelled, false)).toBe(false);
+      expect(await there.keptAnswers.end(other, cancelled, false)).toBe(true);
+      expect(await here.keptAnswers.update(other, { state: done })).toBe(false);
+      expect(await there.keptAnswers.status(key)).toEqual({ status: 'completed', isLost: false });
+      expect(await there.keptAnswers.status(other)).toEqual({ status: 'cancelled', isLost: false });
+      expect((await there.keptAnswers.findItems(scope, ['msg_done'])).map(({ id }) => id)).toEqual(['a']);
+    });
+
+    it('of a process that died are lost once their lease ends, and at once when it starts again', async () => {
+      const died = await harness.open({ clock: clock.read, instanceId: 'died' });
+      const live = (id: string) => answer(id, { status: 'in_progress', leaseMs: 30_000 });
+      const key = { ...scope, id: 'a' };
+      await died.keptAnswers.keep(live('a'));
+      const failed = { status: 'failed', answer: '"failed"', itemIds: [] } as const;
+      clock.advance(29_000);
+      await died.keptAnswers.renewOwn(30_000);
+      clock.advance(29_000);
+      expect(await store.keptAnswers.listLost(10)).toEqual([]);
+      expect(await store.keptAnswers.end(key, failed, true)).toBe(false);
+      clock.advance(1_000);
+      expect(await store.keptAnswers.listLost(10)).toEqual([key]);
+      expect(await store.keptAnswers.status(key)).toEqual({ status: 'in_progress', isLost: true });
+      expect(await store.keptAnswers.end(key, failed, true)).toBe(true);
+      expect(await died.keptAnswers.update(key, { state: { ...failed, status: 'completed' } })).toBe(false);
+      await died.keptAnswers.keep(live('b'));
+      expect(await store.keptAnswers.listLost(10)).toEqual([]);
+      await (await harness.open({ clock: clock.read, instanceId: 'died' })).recoverAfterRestart();
+      expect(await store.keptAnswers.listLost(10)).toEqual([{ ...scope, id: 'b' }]);
+      // What is live is not removed by age.
+      clock.advance(8 * DAY_MS);
+      await store.purgeExpired();
+      expect([await isKnown('a'), await isKnown('b')]).toEqual([false, true]);
     });
 
     it('go with their model, those of answers that end later included', async () => {

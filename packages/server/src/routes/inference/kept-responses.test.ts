@@ -145,8 +145,8 @@ describe('previous_response_id', () => {
       );
       if (kept === null) throw new Error('it is kept');
       await small.store.keptAnswers.keep({
-        ...scope,
         ...kept,
+        ...scope,
         keyId: 'k',
         modelId: null,
         itemIds: [],
@@ -239,4 +239,17 @@ describe('a service that keeps no answers', () => {
       await plain.close();
     }
   });
+});
+
+test('/metrics counts kept answers', async () => {
+  const metered = await TestServer.startOn(inference);
+  try {
+    await metered.request('POST', '/v1/responses', { input: 'Hello' });
+    const text = (await metered.request('GET', '/metrics')).body;
+    expect(text).toMatch(/^trainyard_kept_answers\{[^}]*\} 1$/m);
+    expect(Number(/^trainyard_kept_answer_bytes\{[^}]*\} (\d+)$/m.exec(text)?.[1])).toBeGreaterThan(600);
+    expect(text).toMatch(/^trainyard_answers_in_background\{[^}]*\} 0$/m);
+  } finally {
+    await metered.close();
+  }
 });

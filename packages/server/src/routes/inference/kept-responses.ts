@@ -4,24 +4,56 @@ import {
   type InputItemPage,
   type InputItemQuery,
   InputItemQuerySchema,
+  type Response,
+  type ResponseQuery,
+  ResponseQuerySchema,
 } from '@trainyard/protocol';
 import { type KeptAnswer, StoreError } from '@trainyard/store';
 
+import { abortOnDisconnect } from '../../answers/sse.ts';
+import { conflict } from '../../wire/conflict.ts';
+import { cancelledState, isEnded } from '../../wire/responses/answer-states.ts';
 import { type KeptItem, toListedItem } from '../../wire/responses/kept-items.ts';
 import type { RouteParts } from '../server-parts.ts';
+import { sendKeptEvents, statusOf } from './kept-events.ts';
 import { keptScopeOf, unknownAnswer } from './response-turn.ts';
+
+const JSON_TYPE = 'application/json; charset=utf-8';
 
 interface AnswerId {
   response_id: string;
 }
 
-/** GET and DELETE /v1/responses/{response_id}, GET …/input_items. */
+/** GET and DELETE /v1/responses/{response_id}, POST …/cancel, GET …/input_items. */
 export function keptResponseRoutes(app: FastifyInstance, parts: RouteParts): void {
   const path = '/v1/responses/:response_id';
 
-  app.get<{ Params: AnswerId }>(path, { config: { scope: 'inference' } }, async (request, reply) => {
-    const { answer } = await ownedAnswer(request, request.params.response_id, parts);
-    return reply.type('application/json; charset=utf-8').send(answer);
+  app.get<{ Params: AnswerId; Querystring: ResponseQuery }>(
+    path,
+    { config: { scope: 'inference' }, schema: { querystring: ResponseQuerySchema } },
+    async (request, reply) => {
+      const signal = abortOnDisconnect(reply);
+      const { stream = false, starting_after: last = -1 } = request.query;
+      const { answer, ...key } = await ownedAnswer(request, request.params.response_id, parts);
+      if (!stream) return reply.type(JSON_TYPE).send(answer);
+      if ((await parts.store.keptAnswers.readEvents(key, 0)).length === 0)
+        throw conflict(
+          'stream',
+          'Only answers that were made with `background: true` and `stream: true` can be streamed',
+        );
+      await sendKeptEvents(reply, key, last + 1, parts, signal);
+      return reply;
+    },
+  );
+
+  app.post<{ Params: AnswerId }>(`${path}/cancel`, { config: { scope: 'inference' } }, async (request, reply) => {
+    const { answer, status, ...key } = await ownedAnswer(request, request.params.response_id, parts);
+    if (!(JSON.parse(answer) as Response).background)
+      throw conflict('response_id', 'Cannot cancel a synchronous response: end its connection');
+    if (isEnded(status)) return reply.type(JSON_TYPE).send(answer);
+    await parts.store.keptAnswers.end(key, cancelledState(answer), false);
+    parts.background.stop(key);
+    return reply.type(JSON_TYPE).send((await ownedAnswer(request, key.id, parts)).answer);
   });
 
   app.delete<{ Params: AnswerId }>(
@@ -29,7 +61,9 @@ export function keptResponseRoutes(app: FastifyInstance, parts: RouteParts): voi
     { config: { scope: 'inference' } },
     async (request): Promise<DeletedResponse> => {
       const { response_id: id } = request.params;
-      const isDeleted = await parts.store.keptAnswers.delete(keptScopeOf(request), id);
+      const scope = keptScopeOf(request);
+      const isDeleted = await parts.store.keptAnswers.delete(scope, id);
+      parts.background.stop({ ...scope, id });
       if (!isDeleted) throw unknownAnswer('Response', id, 'response_id');
       return { id, object: 'response', deleted: true };
     },
@@ -45,8 +79,11 @@ export function keptResponseRoutes(app: FastifyInstance, parts: RouteParts): voi
   );
 }
 
-async function ownedAnswer(request: FastifyRequest, id: string, { store }: RouteParts): Promise<KeptAnswer> {
-  const kept = await store.keptAnswers.find(keptScopeOf(request), id);
+/** The answer of the caller; one whose process is gone has failed. @throws {RequestError} `previous_response_not_found` */
+async function ownedAnswer(request: FastifyRequest, id: string, parts: RouteParts): Promise<KeptAnswer> {
+  const scope = keptScopeOf(request);
+  await statusOf({ ...scope, id }, parts);
+  const kept = await parts.store.keptAnswers.find(scope, id);
   if (kept === null) throw unknownAnswer('Response', id, 'response_id');
   return kept;
 }

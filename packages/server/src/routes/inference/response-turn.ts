@@ -1,11 +1,13 @@
 import type { FastifyRequest } from 'fastify';
 import type { Response, ResponseInputItem, ResponsesRequest } from '@trainyard/protocol';
-import type { KeptScope } from '@trainyard/store';
+import type { AnswerKey, KeptScope, NewKeptAnswer } from '@trainyard/store';
 
 import { callerOf, projectOf } from '../../edge/auth.ts';
 import { RequestError } from '../../faults/request-error.ts';
-import { toOrderedJson } from '../../json/ordered-json.ts';
+import { ANSWER_LEASE_MS } from '../../background/background-answers.ts';
 import type { ResolvedModel } from '../../contract/model-names.ts';
+import { conflict } from '../../wire/conflict.ts';
+import { isEnded, toState } from '../../wire/responses/answer-states.ts';
 import {
   type AnswerFacts,
   conversationAfter,
@@ -21,6 +23,8 @@ export interface ResponseTurn {
   /** The request; its input is the whole conversation. */
   readonly body: ResponsesRequest;
   readonly facts: AnswerFacts;
+  /** Keeps a queued answer, which this process computes. @throws {RequestError} */
+  begin(queued: Response, model: ResolvedModel): Promise<AnswerKey>;
   /** Keeps the answer where the request asks for it. @returns the answer, which says whether it was kept */
   keep(answer: Response, model: ResolvedModel): Promise<Response>;
 }
@@ -47,10 +51,17 @@ export async function openTurn(
   const isWhole = history.length === 0 && own === null;
   const items = [...history, ...(own ?? inputItems(body))];
   const isKept = parts.keepsAnswers && (body.store ?? true);
-  const facts = { isKept, previousId };
+  const facts = { isKept, isBackground: body.background === true, previousId };
   return {
     body: isWhole ? body : { ...body, input: items },
     facts,
+    begin: async (queued, model) => {
+      const result = await parts.store.keptAnswers.keep(rowOf(request, { scope, answer: queued, model, items }));
+      if (result === 'kept') return { ...scope, id: queued.id };
+      throw result === 'busy'
+        ? conflict('request_id', `An answer with the id ${quoted(queued.id)} is being computed`)
+        : new RequestError('request.unknown_model', `The model \`${model.name}\` was deleted`, { param: 'model' });
+    },
     keep: async (answer, model) => {
       if (!isKept) return answer;
       return (await keep(request, { scope, answer, model, items }, parts)) ? answer : { ...answer, store: false };
@@ -66,6 +77,11 @@ async function historyOf(
 ): Promise<ResponseInputItem[]> {
   const kept = await parts.store.keptAnswers.find(scope, id);
   if (kept === null) throw unknownAnswer('Previous response', id, 'previous_response_id');
+  if (!isEnded(kept.status))
+    throw conflict(
+      'previous_response_id',
+      `The response ${quoted(id)} is ${kept.status}: continue it when it has ended`,
+    );
   const { chatBodyBytes } = parts.limits;
   const numCharacters = kept.input.length + kept.answer.length;
   if (numCharacters > chatBodyBytes)
@@ -110,7 +126,7 @@ async function resolveReferences(
   });
 }
 
-interface Ended {
+interface Answered {
   readonly scope: KeptScope;
   readonly answer: Response;
   readonly model: ResolvedModel;
@@ -118,29 +134,28 @@ interface Ended {
 }
 
 /** @returns whether it was kept. Its client gets the answer in any case */
-async function keep(
-  request: FastifyRequest,
-  { scope, answer, model, items }: Ended,
-  { store, log }: RouteParts,
-): Promise<boolean> {
-  if (answer.status === 'in_progress') throw new Error('only ended answers are kept');
+async function keep(request: FastifyRequest, ended: Answered, { store, log }: RouteParts): Promise<boolean> {
   try {
-    const result = await store.keptAnswers.keep({
-      ...scope,
-      id: answer.id,
-      keyId: callerOf(request).keyId,
-      modelId: model.kind === 'checkpoint' ? model.modelId : null,
-      status: answer.status,
-      answer: toOrderedJson(answer),
-      itemIds: answer.output.map(({ id }) => id),
-      input: JSON.stringify(withIds(items)),
-      leaseMs: null,
-    });
-    return result === 'kept';
+    return (await store.keptAnswers.keep(rowOf(request, ended))) === 'kept';
   } catch (error) {
-    log(`the answer ${answer.id} is not kept: ${(error as Error).message}`, { level: 'warn', requestId: request.id });
+    log(`the answer ${ended.answer.id} is not kept: ${(error as Error).message}`, {
+      level: 'warn',
+      requestId: request.id,
+    });
     return false;
   }
+}
+
+function rowOf(request: FastifyRequest, { scope, answer, model, items }: Answered): NewKeptAnswer {
+  return {
+    ...scope,
+    ...toState(answer),
+    id: answer.id,
+    keyId: callerOf(request).keyId,
+    modelId: model.kind === 'checkpoint' ? model.modelId : null,
+    input: JSON.stringify(withIds(items)),
+    leaseMs: isEnded(answer.status) ? null : ANSWER_LEASE_MS,
+  };
 }
 
 /** @param param names the id, in the body or the path */

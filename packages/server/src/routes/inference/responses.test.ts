@@ -443,7 +443,7 @@ describe('refusals', () => {
     [{ max_output_tokens: 5000 }, 'max_output_tokens', 'request.conflict'],
     [{ previous_response_id: 'resp_1' }, 'previous_response_id', 'previous_response_not_found'],
     [{ conversation: 'c' }, 'conversation', 'request.unsupported'],
-    [{ background: true }, 'background', 'request.invalid'],
+    [{ background: true, store: false }, 'background', 'request.conflict'],
     [{ truncation: 'some' }, 'truncation', 'request.invalid'],
     [{ include: ['file_search_call.results'] }, 'include', 'request.unsupported'],
     [{ nothing_known: 1 }, 'nothing_known', 'request.unsupported'],
@@ -464,7 +464,7 @@ describe('refusals', () => {
       'tool_choice.tools',
       'request.conflict',
     ],
-    [{ input: [{ type: 'item_reference' }] }, 'input.0.type', 'request.unsupported'],
+    [{ input: [{ type: 'item_reference' }] }, 'input.0.id', 'request.invalid'],
     [
       { input: [{ role: 'user', content: [{ type: 'input_image' }] }] },
       'input.0.content.0.type',

@@ -1,4 +1,4 @@
-import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { FastifyInstance } from 'fastify';
 import {
   type CountInputTokensRequest,
   CountInputTokensRequestSchema,
@@ -14,16 +14,17 @@ import { answerOnce } from '../../answers/idempotency.ts';
 import type { ResolvedModel } from '../../contract/model-names.ts';
 import type { RouteParts } from '../server-parts.ts';
 import { abortOnDisconnect } from '../../answers/sse.ts';
-import { checkChatRequest } from '../../wire/chat/chat-request.ts';
 import { replyBlocks } from '../../wire/reply-blocks.ts';
-import { collectResponse, type ResponseFormat, toResponseEvents } from '../../wire/responses/responses-answer.ts';
-import { fromResponsesRequest, RESPONSES_NAMES, toCountedResponse } from '../../wire/responses/responses-request.ts';
-import { clientTools } from '../../wire/responses/responses-tools.ts';
-import { admitChat, type AdmittedChat, meteredChat, openChat } from './chat-generation.ts';
+import { collectResponse, toResponseEvents } from '../../wire/responses/responses-answer.ts';
+import { RESPONSES_NAMES, toCountedResponse } from '../../wire/responses/responses-request.ts';
+import { meteredChat, openChat } from './chat-generation.ts';
 import { countPrompt } from './count-prompt.ts';
 import { refuseStreamedIdempotency, sendChunks } from './generation.ts';
 import { normalizedBody } from './normalized-body.ts';
 import { openTurn, type ResponseTurn } from './response-turn.ts';
+import { admitTurn, formatOf } from './admitted-turn.ts';
+import { startInBackground } from './background-response.ts';
+import { sendKeptEvents } from './kept-events.ts';
 
 /** POST /v1/responses and /v1/responses/input_tokens: a chat in the form of OpenAI's newer API. */
 export function responseRoutes(app: FastifyInstance, parts: RouteParts): void {
@@ -38,33 +39,31 @@ export function responseRoutes(app: FastifyInstance, parts: RouteParts): void {
     async (request, reply) => {
       const signal = abortOnDisconnect(reply);
       const sent = request.body;
-      const formatOf = ({ identity, format }: AdmittedChat, { body, facts }: ResponseTurn): ResponseFormat => ({
-        identity,
-        body,
-        facts,
-        toolOf: clientTools(body),
-        hasLogprobs: format.hasLogprobs,
-        clock: parts.clock,
-      });
       if (!sent.stream) {
         return answerOnce(parts.store, request, reply, async () => {
+          if (sent.background) return (await startInBackground(request, sent, parts)).queued;
           const { turn, chat } = await admitTurn(request, sent, parts);
           return meteredChat(request, chat, parts, async (meter) => {
             const generation = await openChat(chat, signal, meter);
-            const answer = await collectResponse(replyBlocks(generation, chat.format), formatOf(chat, turn));
+            const answer = await collectResponse(replyBlocks(generation, chat.format), formatOf({ turn, chat }, parts));
             return await turn.keep(answer, chat.model);
           });
         });
       }
       refuseStreamedIdempotency(request);
+      if (sent.background) {
+        const { key } = await startInBackground(request, sent, parts);
+        await sendKeptEvents(reply, key, 0, parts, signal);
+        return reply;
+      }
       const { turn, chat } = await admitTurn(request, sent, parts);
       await meteredChat(request, chat, parts, async (meter) => {
         // The first output is awaited before a byte is sent, so that every refusal has its own HTTP status.
         const generation = await openChat(chat, signal, meter);
         let count = 0;
         const next = () => count++;
-        const events = toResponseEvents(replyBlocks(generation, chat.format), formatOf(chat, turn), next);
-        await sendChunks(reply, keptEvents(events, turn, chat.model), parts, signal, {
+        const events = toResponseEvents(replyBlocks(generation, chat.format), formatOf({ turn, chat }, parts), next);
+        await sendChunks(reply, withKeptEnd(events, turn, chat.model), parts, signal, {
           isNamed: true,
           toErrorEvent: ({ error: { code, message, param } }): ResponseStreamError => ({
             type: 'error',
@@ -95,19 +94,8 @@ export function responseRoutes(app: FastifyInstance, parts: RouteParts): void {
   );
 }
 
-async function admitTurn(
-  request: FastifyRequest,
-  sent: ResponsesRequest,
-  parts: RouteParts,
-): Promise<{ turn: ResponseTurn; chat: AdmittedChat }> {
-  const turn = await openTurn(request, sent, parts);
-  const body = fromResponsesRequest(turn.body);
-  checkChatRequest(body);
-  return { turn, chat: await admitChat(request, body, 'resp_', parts) };
-}
-
 /** The last event is sent after the answer was kept, so that its reader finds it. */
-async function* keptEvents(
+async function* withKeptEnd(
   events: AsyncIterable<ResponseEvent>,
   turn: ResponseTurn,
   model: ResolvedModel,

@@ -18,6 +18,10 @@ export function metricsRoutes(app: FastifyInstance, parts: RouteParts, metrics: 
     queue: () => queueFigures(store),
     checkpoints: () => checkpoints.read(),
   };
+  metrics.keptAnswers.source = {
+    numRunning: () => parts.background.numRunning,
+    count: () => store.keptAnswers.count(),
+  };
   app.addHook('onResponse', (request, reply, done) => {
     const handler = request.routeOptions.url ?? 'none';
     metrics.countRequest(handler, request.method, reply.statusCode, reply.elapsedTime / 1000);

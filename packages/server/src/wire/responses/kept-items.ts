@@ -11,12 +11,14 @@ export type KeptItem = ResponseInputItem & { readonly id: string };
 export interface AnswerFacts {
   /** Whether the answer is kept. */
   readonly isKept: boolean;
+  /** Whether it is computed in the background. */
+  readonly isBackground: boolean;
   /** The answer that the conversation continues; null for none. */
   readonly previousId: string | null;
 }
 
 /** Facts of an answer that stands alone. */
-export const UNKEPT: AnswerFacts = { isKept: false, previousId: null };
+export const UNKEPT: AnswerFacts = { isKept: false, isBackground: false, previousId: null };
 
 /** The input of a request as items. */
 export function inputItems({ input }: Pick<ResponsesRequest, 'input'>): readonly ResponseInputItem[] {

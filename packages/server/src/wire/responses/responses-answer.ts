@@ -63,7 +63,7 @@ async function* unnumbered(
   events: AsyncIterable<BlockEvent>,
   format: ResponseFormat,
 ): AsyncGenerator<Unnumbered<ResponseEvent>, void> {
-  const begun = opening(format);
+  const begun = openingAnswer(format);
   yield { type: 'response.created', response: begun };
   yield { type: 'response.in_progress', response: begun };
   const output: ResponseOutputItem[] = [];
@@ -234,7 +234,7 @@ function entriesOf(logprobs: Logprobs, { hasLogprobs }: ResponseFormat): TokenLo
 }
 
 /** The answer before its first item, with the settings of the request as they act. */
-function opening({ identity, body, facts }: ResponseFormat): Response {
+export function openingAnswer({ identity, body, facts }: ResponseFormat): Response {
   const { reasoning = null, text = null } = body;
   return {
     id: identity.id,
@@ -263,7 +263,7 @@ function opening({ identity, body, facts }: ResponseFormat): Response {
     },
     metadata: body.metadata ?? {},
     store: facts.isKept,
-    background: false,
+    background: facts.isBackground,
     previous_response_id: facts.previousId,
     truncation: body.truncation ?? 'disabled',
     service_tier: 'default',
@@ -282,7 +282,7 @@ function echoed(tool: ResponseTool): ResponseTool {
 function finished(output: ResponseOutputItem[], end: ReplyEnd, format: ResponseFormat): Response {
   const isCut = end.finishReason === 'length';
   return {
-    ...opening(format),
+    ...openingAnswer(format),
     completed_at: isCut ? null : Math.floor(format.clock() / 1000),
     status: isCut ? 'incomplete' : 'completed',
     incomplete_details: isCut ? { reason: 'max_output_tokens' } : null,

@@ -6,8 +6,6 @@ import { stringOf } from '../string-of.ts';
 import { carriedReasoning } from '../carried-reasoning.ts';
 import { chatName, toArguments } from './responses-tools.ts';
 
-export const STATELESS = 'nothing is kept from one request to the next: send the whole conversation as `input`';
-
 /**
  * Joins the items of one assistant turn, which are several here, into one chat message.
  * @throws {RequestError} as `fromResponsesRequest`
@@ -61,10 +59,7 @@ export function toChatMessages(items: readonly ResponseInputItem[]): ChatMessage
         break;
       }
       case 'item_reference':
-        throw unsupported(
-          `${place}.type`,
-          `${STATELESS}, with its items themselves; clients do so with \`store: false\``,
-        );
+        throw invalidAt(`${place}.id`, 'Field required', 'missing');
       default:
         throw unsupported(
           `${place}.type`,

@@ -12,7 +12,7 @@ import {
 
 import { conflict, type FormNames, unsupported } from '../conflict.ts';
 import { refuseOtherFields } from '../refuse-other-fields.ts';
-import { STATELESS, toChatMessages } from './responses-items.ts';
+import { toChatMessages } from './responses-items.ts';
 import { NO_TOOLS, toTools } from './responses-tools.ts';
 
 /** Names in this form for the fields of a chat. */
@@ -29,8 +29,8 @@ export const RESPONSES_NAMES = namesFrom({
 
 /** Why known fields of the form are not there. */
 const REASONS: Readonly<Record<string, string>> = {
-  conversation: STATELESS,
-  prompt: STATELESS,
+  conversation: 'there are no conversations as objects: continue one with `previous_response_id`',
+  prompt: 'prompts are not kept: send `instructions` and `input`',
   max_tool_calls: NO_TOOLS,
   context_management: 'the conversation is taken as it is sent',
   moderation: 'no second model judges replies',

@@ -1,4 +1,11 @@
-import type { KeptAnswerStatus, KeptScope, NewKeptAnswer } from '../../contract/kept-answer.ts';
+import type {
+  AnswerKey,
+  AnswerStatus,
+  KeptAnswerStatus,
+  KeptScope,
+  NewKeptAnswer,
+} from '../../contract/kept-answer.ts';
+import { holds, leaseBounds } from '../../contract/lease.ts';
 import type { Statements } from '../../contract/sql.ts';
 
 /** Bytes of a row besides its texts: ids, index entries, and unused space in pages. */
@@ -10,20 +17,22 @@ const IS_LIVE = "status in ('queued', 'in_progress')";
 const IN_SCOPE = 'entity_id = ? and project = ?';
 
 /** An answer whose texts are compressed. */
-export interface PackedAnswer extends Omit<NewKeptAnswer, 'answer' | 'input' | 'leaseMs' | 'conversation'> {
+export interface PackedAnswer extends Omit<NewKeptAnswer, 'answer' | 'input' | 'leaseMs'> {
   readonly answer: Uint8Array;
   readonly input: Uint8Array;
 }
 
 export type KeptAnswerRow = {
   id: string;
+  entity_id: string;
+  project: string;
   status: KeptAnswerStatus;
   answer: Uint8Array<ArrayBuffer>;
   input: Uint8Array<ArrayBuffer>;
   created_at: number;
 };
 
-const COLUMNS = 'a.id, a.status, a.answer, a.input, a.created_at';
+const COLUMNS = 'a.id, a.entity_id, a.project, a.status, a.answer, a.input, a.created_at';
 
 /** Answers of `/v1/responses` by id. */
 export class KeptAnswerTable {
@@ -105,6 +114,125 @@ export class KeptAnswerTable {
     );
   }
 
+  async status({ entityId, project, id }: AnswerKey, now: number): Promise<AnswerStatus | null> {
+    const row = await this.#sql.get<{ status: KeptAnswerStatus; is_lost: number }>(
+      `select status, case when ${IS_LIVE} and not ${holds('lease_expires_at')} then 1 else 0 end as is_lost
+       from kept_answers where ${IN_SCOPE} and id = ?`,
+      ...leaseBounds(now),
+      entityId,
+      project,
+      id,
+    );
+    return row === undefined ? null : { status: row.status, isLost: Number(row.is_lost) === 1 };
+  }
+
+  /**
+   * Writes the state of a live answer.
+   * @param by the owner that computes it, or the time at which its lease has ended; null: whoever computes it
+   * @returns whether it was live
+   */
+  async setState(
+    key: AnswerKey,
+    { status, answer, itemIds }: Pick<PackedAnswer, 'status' | 'answer' | 'itemIds'>,
+    by: { readonly owner: string } | { readonly lostAt: number } | null,
+  ): Promise<boolean> {
+    const isLive = status === 'queued' || status === 'in_progress';
+    const [condition, parameters]: [string, readonly (string | number)[]] =
+      by === null
+        ? ['', []]
+        : 'owner' in by
+          ? ['and owner = ?', [by.owner]]
+          : [`and not ${holds('lease_expires_at')}`, leaseBounds(by.lostAt)];
+    const numChanged = await this.#sql.run(
+      `update kept_answers set status = ?, answer = ?, size_bytes = size_bytes - length(answer) + ?${isLive ? '' : ', owner = null, lease_expires_at = null'}
+       where ${IN_SCOPE} and id = ? and ${IS_LIVE} ${condition}`,
+      status,
+      answer,
+      answer.byteLength,
+      key.entityId,
+      key.project,
+      key.id,
+      ...parameters,
+    );
+    if (numChanged > 0) await this.#insertItems(key, itemIds);
+    return numChanged > 0;
+  }
+
+  /** Writes a batch, in place of one with the same first number. @returns whether this owner computes the answer; else nothing was written */
+  async addEvents(key: AnswerKey, firstNumber: number, events: Uint8Array, owner: string): Promise<boolean> {
+    const { entityId, project, id } = key;
+    const numChanged = await this.#sql.run(
+      `insert into kept_answer_events (answer_position, first_number, events)
+       select position, ?, ? from kept_answers where ${IN_SCOPE} and id = ? and ${IS_LIVE} and owner = ?
+       on conflict (answer_position, first_number) do update set events = excluded.events`,
+      firstNumber,
+      events,
+      entityId,
+      project,
+      id,
+      owner,
+    );
+    if (numChanged === 0) return false;
+    await this.#sql.run(
+      `update kept_answers set size_bytes = size_bytes + ? where ${IN_SCOPE} and id = ?`,
+      events.byteLength,
+      entityId,
+      project,
+      id,
+    );
+    return true;
+  }
+
+  async readEvents(
+    { entityId, project, id }: AnswerKey,
+    from: number,
+  ): Promise<{ first_number: number; events: Uint8Array<ArrayBuffer> }[]> {
+    return await this.#sql.all(
+      `select e.first_number, e.events from kept_answers a join kept_answer_events e on e.answer_position = a.position
+       where ${IN_SCOPE} and a.id = ? and e.first_number >= coalesce((
+         select max(b.first_number) from kept_answer_events b where b.answer_position = a.position and b.first_number <= ?), 0)
+       order by e.first_number`,
+      entityId,
+      project,
+      id,
+      from,
+    );
+  }
+
+  async listOwn(owner: string): Promise<AnswerKey[]> {
+    const rows = await this.#sql.all<KeyRow>(
+      `select entity_id, project, id from kept_answers where owner = ? and ${IS_LIVE}`,
+      owner,
+    );
+    return rows.map(toKey);
+  }
+
+  async renew(owner: string, expiresAt: number): Promise<void> {
+    await this.#sql.run(
+      `update kept_answers set lease_expires_at = ? where owner = ? and ${IS_LIVE}`,
+      expiresAt,
+      owner,
+    );
+  }
+
+  async listLost(now: number, limit: number): Promise<AnswerKey[]> {
+    const rows = await this.#sql.all<KeyRow>(
+      `select entity_id, project, id from kept_answers
+       where owner is not null and ${IS_LIVE} and not ${holds('lease_expires_at')} order by position limit ?`,
+      ...leaseBounds(now),
+      limit,
+    );
+    return rows.map(toKey);
+  }
+
+  /** Makes the live answers of a process that starts again lost: nothing computes them any more. */
+  async releaseOf(owner: string): Promise<void> {
+    await this.#sql.run(
+      `update kept_answers set owner = '', lease_expires_at = 0 where owner = ? and ${IS_LIVE}`,
+      owner,
+    );
+  }
+
   /** @returns whether there was one */
   async delete({ entityId, project }: KeptScope, id: string): Promise<boolean> {
     return (await this.#sql.run(`delete from kept_answers where ${IN_SCOPE} and id = ?`, entityId, project, id)) > 0;
@@ -159,4 +287,10 @@ export class KeptAnswerTable {
     );
     return { numRows: row?.num ?? 0, sizeBytes: row?.total ?? 0 };
   }
+}
+
+type KeyRow = { entity_id: string; project: string; id: string };
+
+function toKey({ entity_id: entityId, project, id }: KeyRow): AnswerKey {
+  return { entityId, project, id };
 }

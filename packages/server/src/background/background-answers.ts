@@ -1,0 +1,214 @@
+import type { Response, ResponseEvent } from '@trainyard/protocol';
+import { type AnswerKey, type KeptAnswers, type Store, StoreError } from '@trainyard/store';
+
+import { clientFailure } from '../faults/http-faults.ts';
+import { RequestError } from '../faults/request-error.ts';
+import type { Log } from '../logging/log.ts';
+import { failedState, isEnded, toState } from '../wire/responses/answer-states.ts';
+import { EventBatches } from './event-batches.ts';
+
+/** How long other processes wait for a sign of life before an answer counts as lost. */
+export const ANSWER_LEASE_MS = 30_000;
+const RENEWED_MS = 10_000;
+/** How often a process looks whether its answers were cancelled or their keys revoked. */
+const LOOK_MS = 1_000;
+const LOST_EVERY_MS = 30_000;
+const LOST_AT_ONCE = 100;
+/** Longest wait for events of another process. */
+const POLL_MS = 250;
+const RETRY_MS = 1_000;
+/** How long the end of an answer is tried to be written. */
+const MAX_RETRIES = 300;
+
+/** Why a run stops without an end of its own: its answer was cancelled, deleted or lost. */
+const GONE = new DOMException('the answer has ended elsewhere', 'AbortError');
+const LOST = {
+  code: 'server.unavailable',
+  message: 'The process that computed the answer ended. Send the request again',
+};
+
+/** An answer to compute after its request was answered. */
+export interface BackgroundWork {
+  /** Its row exists, with a lease of {@link ANSWER_LEASE_MS}. */
+  readonly key: AnswerKey;
+  /** The API key of the request: revoking it ends the answer. */
+  readonly keyId: string;
+  /** The answer before its first token. */
+  readonly opening: Response;
+  /** Whether its events are kept. */
+  readonly isStreamed: boolean;
+  /** Computes the answer, once, and reports the events of its stream, the first number 0. */
+  readonly run: (signal: AbortSignal, onEvent: (event: ResponseEvent) => Promise<void>) => Promise<void>;
+}
+
+interface Run extends Pick<BackgroundWork, 'keyId'> {
+  readonly controller: AbortController;
+  done: Promise<void>;
+}
+
+export interface BackgroundAnswersOptions {
+  readonly store: Pick<Store, 'getKey' | 'now'> & { readonly keptAnswers: KeptAnswers };
+  readonly log: Log;
+}
+
+/**
+ * Answers that this process computes after their requests were answered. Each ends in exactly one state: the write that ends it needs a live row, so a cancellation
+ * by any process, the end of its lease and its own end exclude each other.
+ */
+export class BackgroundAnswers {
+  readonly #store: BackgroundAnswersOptions['store'];
+  readonly #log: Log;
+  readonly #runs = new Map<string, Run>();
+  #wakes: (() => void)[] = [];
+  #timer: NodeJS.Timeout | null = null;
+  #renewedAt = -Infinity;
+  readonly #lostTimer: NodeJS.Timeout;
+
+  constructor({ store, log }: BackgroundAnswersOptions) {
+    this.#store = store;
+    this.#log = log;
+    this.#lostTimer = setInterval(() => void this.#endAllLost(), LOST_EVERY_MS).unref();
+  }
+
+  get numRunning(): number {
+    return this.#runs.size;
+  }
+
+  /** Starts to compute. Failures become the state of the answer. */
+  start(work: BackgroundWork): void {
+    const name = nameOf(work.key);
+    const run: Run = { keyId: work.keyId, controller: new AbortController(), done: Promise.resolve() };
+    this.#runs.set(name, run);
+    run.done = this.#run(work, run.controller)
+      .catch((error: unknown) =>
+        this.#log(`the answer ${work.key.id} has no end: ${String(error)}`, { level: 'error' }),
+      )
+      .finally(() => {
+        this.#runs.delete(name);
+        this.#wake();
+      });
+    this.#timer ??= setInterval(() => void this.#look(), LOOK_MS).unref();
+  }
+
+  /** Stops computing an answer that has ended, if this process does. */
+  stop(key: AnswerKey): void {
+    this.#runs.get(nameOf(key))?.controller.abort(GONE);
+    this.#wake();
+  }
+
+  /** Fails an answer whose process is gone. Without effect on others. */
+  async endLost(key: AnswerKey): Promise<void> {
+    const { keptAnswers } = this.#store;
+    const found = await keptAnswers.find(key, key.id);
+    if (found !== null) await keptAnswers.end(key, failedState(found.answer, LOST), true);
+  }
+
+  /** Resolves when there may be new events or a new state of an answer. */
+  async nextChange(): Promise<void> {
+    let timer: NodeJS.Timeout | undefined;
+    await new Promise<void>((resolve) => {
+      this.#wakes.push(resolve);
+      timer = setTimeout(resolve, POLL_MS);
+    });
+    clearTimeout(timer);
+  }
+
+  /** Resolves when all answers of this process have ended. */
+  async close(): Promise<void> {
+    clearInterval(this.#lostTimer);
+    while (this.#runs.size > 0) await Promise.all([...this.#runs.values()].map(({ done }) => done));
+    if (this.#timer !== null) clearInterval(this.#timer);
+    this.#timer = null;
+  }
+
+  async #run({ key, opening, isStreamed, run }: BackgroundWork, controller: AbortController): Promise<void> {
+    const { keptAnswers } = this.#store;
+    const batches = new EventBatches(async (events) => {
+      if (!(await keptAnswers.update(key, { events }))) controller.abort(GONE);
+      this.#wake();
+    });
+    let ended: Response | null = null;
+    const onEvent = async (event: ResponseEvent): Promise<void> => {
+      controller.signal.throwIfAborted();
+      if (isStreamed) batches.add(event);
+      if (!('response' in event)) return;
+      if (isEnded(event.response.status)) ended = event.response;
+      else if (event.type === 'response.in_progress') {
+        const isLive = await keptAnswers.update(key, { state: toState(event.response) });
+        if (!isLive) controller.abort(GONE);
+      }
+    };
+    try {
+      await run(controller.signal, onEvent);
+      if (ended === null) throw new Error('an answer in the background ended without its last event');
+    } catch (thrown) {
+      if (controller.signal.reason === GONE) return;
+      const error = clientFailure(controller.signal.aborted ? controller.signal.reason : thrown);
+      if (error.code === 'internal') this.#log(`the answer ${key.id} failed: ${String(thrown)}`, { level: 'error' });
+      ended = { ...opening, status: 'failed', error };
+      if (isStreamed) batches.add({ type: 'response.failed', sequence_number: batches.numEvents, response: ended });
+    }
+    await this.#finish(key, ended, batches);
+  }
+
+  /** While the database is away the end waits for it. */
+  async #finish(key: AnswerKey, ended: Response, batches: EventBatches): Promise<void> {
+    await batches.settled();
+    const events = batches.take();
+    for (let attempt = 0; ; attempt += 1) {
+      try {
+        await this.#store.keptAnswers.update(key, { state: toState(ended), ...(events === null ? {} : { events }) });
+        return;
+      } catch (error) {
+        const isPassing = error instanceof StoreError && error.code !== 'store.closed';
+        if (!isPassing || attempt === MAX_RETRIES) throw error;
+        await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
+      }
+    }
+  }
+
+  async #look(): Promise<void> {
+    if (this.#runs.size === 0) return;
+    const { keptAnswers } = this.#store;
+    try {
+      const before = new Map(this.#runs);
+      const own = new Set((await keptAnswers.listOwn()).map(nameOf));
+      for (const [name, { controller }] of before) if (!own.has(name)) controller.abort(GONE);
+      if (performance.now() - this.#renewedAt >= RENEWED_MS) {
+        await keptAnswers.renewOwn(ANSWER_LEASE_MS);
+        this.#renewedAt = performance.now();
+      }
+      for (const keyId of new Set([...before.values()].map((run) => run.keyId))) {
+        if (await this.#isValid(keyId)) continue;
+        for (const run of before.values())
+          if (run.keyId === keyId)
+            run.controller.abort(new RequestError('request.unauthenticated', 'The API key was revoked or has expired'));
+      }
+    } catch {
+      // The store is busy or closing: it is asked again.
+    }
+  }
+
+  async #isValid(keyId: string): Promise<boolean> {
+    const key = await this.#store.getKey(keyId);
+    return key !== null && key.revokedAt === null && (key.expiresAt === null || key.expiresAt > this.#store.now());
+  }
+
+  async #endAllLost(): Promise<void> {
+    try {
+      for (const key of await this.#store.keptAnswers.listLost(LOST_AT_ONCE)) await this.endLost(key);
+    } catch {
+      // The next time.
+    }
+  }
+
+  #wake(): void {
+    const wakes = this.#wakes;
+    this.#wakes = [];
+    for (const wake of wakes) wake();
+  }
+}
+
+function nameOf({ entityId, project, id }: AnswerKey): string {
+  return JSON.stringify([entityId, project, id]);
+}

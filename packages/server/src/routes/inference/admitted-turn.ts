@@ -1,0 +1,34 @@
+import type { FastifyRequest } from 'fastify';
+import type { ResponsesRequest } from '@trainyard/protocol';
+
+import { checkChatRequest } from '../../wire/chat/chat-request.ts';
+import type { ResponseFormat } from '../../wire/responses/responses-answer.ts';
+import { fromResponsesRequest } from '../../wire/responses/responses-request.ts';
+import { clientTools } from '../../wire/responses/responses-tools.ts';
+import type { RouteParts } from '../server-parts.ts';
+import { admitChat, type AdmittedChat } from './chat-generation.ts';
+import { openTurn, type ResponseTurn } from './response-turn.ts';
+
+/** A request of `/v1/responses`, ready for the engine. */
+export interface AdmittedTurn {
+  readonly turn: ResponseTurn;
+  readonly chat: AdmittedChat;
+}
+
+/** @throws {RequestError} as {@link openTurn}, and for what the request asks for */
+export async function admitTurn(
+  request: FastifyRequest,
+  sent: ResponsesRequest,
+  parts: RouteParts,
+): Promise<AdmittedTurn> {
+  const turn = await openTurn(request, sent, parts);
+  const body = fromResponsesRequest(turn.body);
+  checkChatRequest(body);
+  return { turn, chat: await admitChat(request, body, 'resp_', parts) };
+}
+
+export function formatOf({ turn, chat }: AdmittedTurn, { clock }: RouteParts): ResponseFormat {
+  const { body, facts } = turn;
+  const { identity, format } = chat;
+  return { identity, body, facts, toolOf: clientTools(body), hasLogprobs: format.hasLogprobs, clock };
+}

@@ -1,0 +1,32 @@
+import type { Response } from '@trainyard/protocol';
+import type { AnswerState, EndedAnswerStatus } from '@trainyard/store';
+
+import { toOrderedJson } from '../../json/ordered-json.ts';
+
+/** States of an answer that is computed in the background, as they are kept. */
+
+type Status = Response['status'];
+
+/** An answer as the store keeps it. */
+export function toState<S extends Status>(answer: Response & { status: S }): AnswerState<S> {
+  return { status: answer.status, answer: toOrderedJson(answer), itemIds: answer.output.map(({ id }) => id) };
+}
+
+/** Before its first token. */
+export function queuedAnswer(opening: Response): Response & { status: 'queued' } {
+  return { ...opening, status: 'queued' };
+}
+
+/** @param text of the answer as it was kept last */
+export function cancelledState(text: string): AnswerState<'cancelled'> {
+  return toState({ ...(JSON.parse(text) as Response), status: 'cancelled' });
+}
+
+/** @param text as of {@link cancelledState} */
+export function failedState(text: string, error: NonNullable<Response['error']>): AnswerState<'failed'> {
+  return toState({ ...(JSON.parse(text) as Response), status: 'failed', error });
+}
+
+export function isEnded(status: Status): status is EndedAnswerStatus {
+  return status !== 'queued' && status !== 'in_progress';
+}
