@@ -95,6 +95,20 @@ test('a first start that the system refuses is one line', async () => {
   await host.close();
 });
 
+test('a host that gets no more threads ends with the remedy', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'trainyard-host-'));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  const modulePath = join(folder, 'refuses.mjs');
+  const failure = { code: 'ERR_WORKER_INIT_FAILED', message: 'EAGAIN' };
+  await writeFile(modulePath, `process.send(${JSON.stringify({ kind: 'fatal', failure })}, () => process.exit(1));\n`);
+  const ignore = () => undefined;
+  const options = { name: 'idle', modulePath, options: {}, onMessage: ignore, onLost: ignore, log: ignore };
+  const host = new SupervisedHost<IdleCommand, IdleMessage>({ ...options, watchLimits: LIMITS });
+  await expect(host.start()).rejects.toThrow(
+    'the idle host cannot start: EAGAIN: too many processes and threads; raise the limit (ulimit -u, pids.max, TasksMax)',
+  );
+});
+
 test('a process that is continued in time is left alone', async () => {
   const { host, lives, losses } = await supervised({});
   process.kill(lives[0]!, 'SIGSTOP');

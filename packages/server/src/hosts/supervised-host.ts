@@ -223,7 +223,10 @@ export class SupervisedHost<Command extends object, Message extends HostMessage>
   #refusal(fatal: HostFailure | null, ending: string, tail: string): string {
     const { name, file } = this.#options;
     const lastOutput = tail === '' ? '' : `. Its last output: ${tail.replaceAll(/\s*\n\s*/g, ' | ')}`;
-    const reason = fatal?.message ?? `${ending}${lastOutput}`;
+    // A thread that Node cannot start has the name of the refusal as its message.
+    const remedy = fatal === null ? undefined : (REFUSALS[fatal.code] ?? REFUSALS[fatal.message]);
+    const reason =
+      fatal === null ? `${ending}${lastOutput}` : remedy === undefined ? fatal.message : `${fatal.message}: ${remedy}`;
     const place = file === undefined || reason.includes(file) ? '' : ` with ${file}`;
     return `the ${name} host cannot start${place}: ${reason}`;
   }
