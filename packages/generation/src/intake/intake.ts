@@ -59,7 +59,7 @@ export class Intake {
 
   constructor(parts: IntakeParts) {
     this.#parts = parts;
-    this.#constraints = new ReplyConstraints(parts.constraints);
+    this.#constraints = new ReplyConstraints(parts.constraints, parts.prompt.tokenizer);
   }
 
   /** Requests whose prompts are not ready. */

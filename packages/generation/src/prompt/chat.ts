@@ -1,8 +1,8 @@
-import { parsePythonValues, TokenizerError } from '@trainyard/tokenizer';
+import { contentText, parsePythonValues, TokenizerError } from '@trainyard/tokenizer';
 import type { ChatTemplate, RenderOptions, TemplateMessage, ToolFormat } from '@trainyard/tokenizer';
 import { EngineError, refusal } from '@trainyard/backend';
 import { naming } from '@trainyard/protocol/fields';
-import type { ChatPrompt } from '../contract/generate-request.ts';
+import type { ChatPrompt, Prompt } from '../contract/generate-request.ts';
 
 export type EngineTemplate = Pick<ChatTemplate, 'render' | 'source' | 'toolFormat'>;
 
@@ -98,6 +98,12 @@ function variablesOf({
   if (text === null) return templateVariables;
   const read = parsePythonValues(text) as Record<string, unknown> | Map<string, unknown>;
   return read instanceof Map ? Object.fromEntries(read) : read;
+}
+
+/** The text that the reply to a prompt continues; empty if the reply starts by itself. @throws {TokenizerError} `tokenizer.unsupported_content` */
+export function continuedText(prompt: Prompt): string {
+  if (prompt.kind !== 'chat' || !prompt.continueFinalMessage) return '';
+  return contentText(openEnded(prompt.messages).at(-1)?.content);
 }
 
 /** Right-trims the last message, in its last part where it has several: what goes on behind a blank begins with one. */

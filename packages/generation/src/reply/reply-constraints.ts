@@ -1,7 +1,9 @@
 import type { TokenMatcher } from '@trainyard/constraints';
-import type { ConstraintCompiler, ConstraintStart } from './constraint.ts';
+import type { TextTokenizer } from '../contract/text-tokenizer.ts';
+import { continuedText } from '../prompt/chat.ts';
+import { closeMatcher, type ConstraintCompiler, type ConstraintStart } from './constraint.ts';
 import { EngineError, refusal } from '@trainyard/backend';
-import { naming } from '@trainyard/protocol/fields';
+import { briefly, naming } from '@trainyard/protocol/fields';
 import type { GenerateRequest } from '../contract/generate-request.ts';
 import { forcedCallSchema, toolsInOrder } from './reply-reader.ts';
 import { REASONING_END, type ReplyTraits } from '../prompt/reply-traits.ts';
@@ -12,16 +14,20 @@ export interface RequestConstraint {
   readonly spec: unknown;
   /** Closed with the request; choices go on from clones. */
   readonly matcher: TokenMatcher;
+  /** The prompt has the beginning of the text. */
+  readonly hasBegun: boolean;
   readonly start: ConstraintStart;
 }
 
 /** Compiles the constraint on the replies to a request: the request's own, or what its choice of tools makes of it. */
 export class ReplyConstraints {
   readonly #compiler: ConstraintCompiler | null;
+  readonly #tokenizer: Pick<TextTokenizer, 'encode'>;
 
   /** @param compiler null: there are no constraints here */
-  constructor(compiler: ConstraintCompiler | null) {
+  constructor(compiler: ConstraintCompiler | null, tokenizer: Pick<TextTokenizer, 'encode'>) {
     this.#compiler = compiler;
+    this.#tokenizer = tokenizer;
   }
 
   /**
@@ -47,12 +53,34 @@ export class ReplyConstraints {
   compile(request: GenerateRequest, traits: ReplyTraits | null): RequestConstraint | null {
     const constraint = this.#constraintOf(request, traits);
     if (constraint === null) return null;
+    const start = constraintStart(request, traits);
+    const begun = forcedCallSchema(request.reply) === null ? begunText(request, traits, start) : null;
     try {
       const matcher = this.#compiler!.compile(constraint);
-      return { spec: constraint, matcher, start: constraintStart(request, traits) };
+      if (begun === null) return { spec: constraint, matcher, hasBegun: false, start };
+      this.#begin(matcher, begun, constraint);
+      return { spec: constraint, matcher, hasBegun: begun !== '', start: { kind: 'at_once' } };
     } catch (cause) {
       throw asConstraintError(cause);
     }
+  }
+
+  /**
+   * The matcher takes the text that the reply continues, so that both together satisfy the constraint.
+   * @throws {EngineError} engine.invalid_request; the matcher is closed
+   */
+  #begin(matcher: TokenMatcher, text: string, constraint: unknown): void {
+    // Blanks in front of JSON are no part of it.
+    const begun = isJson(constraint) ? text.trimStart() : text;
+    let isTaken = false;
+    try {
+      isTaken = Array.from(this.#tokenizer.encode(begun)).every((id) => matcher.accept(id));
+    } finally {
+      if (!isTaken) closeMatcher(matcher);
+    }
+    if (isTaken) return;
+    const message = naming`the text to continue (${briefly(begun)}) does not start a text that satisfies ${{ field: 'constraint' }}: send the start of one, or no text to continue`;
+    throw refusal('constraint', message);
   }
 
   /** A choice of tools that forces calls takes the place of the request's own constraint; one that allows them stands beside it. */
@@ -82,6 +110,23 @@ function constraintStart(request: GenerateRequest, traits: ReplyTraits | null): 
   if (reasoning.startsInside) return { kind: 'behind', marker: REASONING_END };
   const openerId = traits?.thinkTokenId ?? null;
   return openerId === null ? { kind: 'at_once' } : { kind: 'behind_if_opened', openerId, marker: REASONING_END };
+}
+
+/** The part of the text that the reply continues which is under the constraint; null if the constraint starts in the reply. */
+function begunText(request: GenerateRequest, traits: ReplyTraits | null, start: ConstraintStart): string | null {
+  const text = continuedText(request.prompt);
+  if (text === '') return null;
+  const isReasoning = request.reply !== null && traits?.reasoning !== null && traits?.reasoning !== undefined;
+  const marker = request.constraintStartsAfter ?? (isReasoning ? REASONING_END : null);
+  const end = marker === null ? -1 : text.lastIndexOf(marker);
+  if (marker !== null && end >= 0) return text.slice(end + marker.length).trimStart();
+  return start.kind === 'behind' ? null : text;
+}
+
+function isJson(spec: unknown): boolean {
+  if (typeof spec !== 'object' || spec === null || !('kind' in spec)) return false;
+  if (spec.kind === 'either' && 'options' in spec && Array.isArray(spec.options)) return spec.options.some(isJson);
+  return spec.kind === 'json_schema' || spec.kind === 'json_object';
 }
 
 function asConstraintError(cause: unknown): EngineError {

@@ -36,6 +36,8 @@ export class ReplyText implements RequestText {
   get wholeConstraint(): { readonly kind: string } | null {
     const { constraint, thinkingLimit } = this.#parts;
     if (constraint === null || thinkingLimit !== null || constraint.start.kind !== 'at_once') return null;
+    // Another sampler would start the text again.
+    if (constraint.hasBegun) return null;
     const { spec } = constraint;
     return hasKind(spec) ? spec : null;
   }

@@ -86,7 +86,7 @@ async function* sampleHeld(
   const held = new ReplyText({
     tokenizer,
     stops: { stop: new StopStrings([]), includeStopString: false, minTokens: 0 },
-    constraint: { spec, matcher: constraints.compile(spec), start: { kind: 'at_once' } },
+    constraint: { spec, matcher: constraints.compile(spec), hasBegun: false, start: { kind: 'at_once' } },
     thinkingLimit: null,
     skipsSpecialTokens: false,
   });

@@ -72,7 +72,9 @@ export class ReplyHarness {
     const tokenizer = this.#tokenizer;
     const template = new ChatTemplate(tokenizer, source);
     const chat = options.prompt ?? prompt();
-    const { tokenIds } = template.render(chat.messages, { templateVariables: chat.templateVariables });
+    const { templateVariables, continueFinalMessage, addGenerationPrompt } = chat;
+    const rendering = { templateVariables, continueFinalMessage, addGenerationPrompt };
+    const { tokenIds } = template.render(chat.messages, rendering);
     const harness = new Harness({
       tokenizer,
       template,
