@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { maxHeaderSize, type ServerResponse } from 'node:http';
 
+import type { ErrorBody } from '@trainyard/protocol';
 import Fastify, { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { LastKnown } from '@trainyard/store';
 
@@ -70,6 +71,7 @@ import { trajectoryLogRoutes } from './routes/training/trajectory-logs.ts';
 import { DEFAULT_HTTP_LIMITS, type RouteParts, type ServerParts } from './routes/server-parts.ts';
 import { compileValidator, toValidationItems, type ValidatedPart } from './faults/validation.ts';
 import { DEFAULT_MAX_LOGPROBS } from './wire/logprob-limit.ts';
+import { speaksAnthropic, toMessagesError } from './wire/messages/messages-error.ts';
 
 /** Longer ones are refused by Node, so every name in a path reaches its route, which knows its own limit. */
 const MAX_PATH_PART_CHARACTERS = maxHeaderSize;
@@ -249,7 +251,7 @@ function sendError(
   const fault = isOf(translated, 'context_length_exceeded')
     ? asContextExceeded(translated as Error, (request.baseModel ?? baseModels.default).contextLength)
     : translated;
-  const { scope, fieldNames, toErrorForm = (body: object) => body } = request.routeOptions.config;
+  const { scope, fieldNames, toErrorForm = missForm(request) } = request.routeOptions.config;
   const answer = toErrorAnswer(fault, scope, fieldNames, (name) => partOf(name, request));
   tellFault(request, answer.body.error.code);
   // Kept open, the connection takes the rest of a body whose length is known.
@@ -266,6 +268,12 @@ function sendError(
     .headers(answer.headers)
     .type('application/json; charset=utf-8')
     .send(toErrorForm(answer.body, request.id, answer.status));
+}
+
+/** Errors of a request that matches no route, below the routes of a form: as its clients read them. */
+function missForm(request: FastifyRequest): (body: ErrorBody, requestId: string, status: number) => object {
+  const isMiss = request.is404 && /^\/v1\/messages(?:[/?]|$)/.test(request.url) && speaksAnthropic(request);
+  return isMiss ? toMessagesError : (body) => body;
 }
 
 /** The part of a request that has a parameter of that name. */

@@ -249,6 +249,8 @@ export const MessageEventSchema = Type.Union(
       delta: Type.Object({
         stop_reason: StopReasonSchema,
         stop_sequence: nullable(Type.String()),
+        stop_details: Type.Null(),
+        container: Type.Null(),
         record_id: Type.Optional(Type.String()),
       }),
       usage: MessageUsageSchema,

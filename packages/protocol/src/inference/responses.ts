@@ -408,6 +408,9 @@ export const ResponseStreamErrorSchema = Type.Object(
     message: Type.String(),
     param: nullable(Type.String()),
   },
-  { title: 'ResponseStreamError', description: 'What a stream sends last when it fails after its headers.' },
+  {
+    title: 'ResponseStreamError',
+    description: 'What a stream sends last when it fails after its headers, after `response.failed`.',
+  },
 );
 export type ResponseStreamError = Static<typeof ResponseStreamErrorSchema>;

@@ -5,6 +5,9 @@ import { nullable } from '../shape/schema.ts';
 
 /** GET /v1/models: what can be sampled from. */
 
+/** Members for clients of that API, beside those of OpenAI's. */
+const ANTHROPIC = 'Only for requests with the header `anthropic-version`.';
+
 const ModelPermissionSchema = Type.Object(
   {
     id: Type.String(),
@@ -35,6 +38,9 @@ export const ModelCardSchema = Type.Object(
     max_model_len: Type.Integer({ minimum: 1, description: 'Longest sequence, prompt and reply together, in tokens.' }),
     trainable: Type.Boolean({ description: 'Whether its base model can be trained here.' }),
     permission: Type.Array(ModelPermissionSchema),
+    type: Type.Optional(Type.Literal('model', { description: ANTHROPIC })),
+    display_name: Type.Optional(Type.String({ description: `The id. ${ANTHROPIC}` })),
+    created_at: Type.Optional(Type.String({ description: `\`created\` in the form of RFC 3339. ${ANTHROPIC}` })),
   },
   { title: 'ModelCard' },
 );
@@ -44,6 +50,9 @@ export const ModelListSchema = Type.Object(
   {
     object: Type.Literal('list'),
     data: Type.Array(ModelCardSchema, { description: 'The base model, then each trained model and its checkpoints.' }),
+    has_more: Type.Optional(Type.Literal(false, { description: ANTHROPIC })),
+    first_id: Type.Optional(nullable(Type.String(), { description: ANTHROPIC })),
+    last_id: Type.Optional(nullable(Type.String(), { description: ANTHROPIC })),
   },
   { title: 'ModelList' },
 );

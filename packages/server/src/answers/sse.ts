@@ -23,15 +23,15 @@ export function abortOnDisconnect(reply: FastifyReply): AbortSignal {
  * Sends values as server-sent events, `data: <json>` each, then `data: [DONE]`. Named ones have their `type` as the event's name, and no end.
  *
  * Pulls the next value only when the socket has taken the last ones, so a client that stops reading stops the source. When the
- * client goes away the source is ended and nothing more is written. A failure of the source becomes one last event. While the source has nothing, comments are
+ * client goes away the source is ended and nothing more is written. A failure of the source becomes the last event. While the source has nothing, comments are
  * signs of life.
  *
- * @param toErrorEvent the event for a failure after the headers
+ * @param toErrorEvent the event, or events, for a failure after the headers
  */
 export async function sendEventStream(
   reply: FastifyReply,
   values: AsyncIterable<object>,
-  options: { signal: AbortSignal; toErrorEvent: (error: unknown) => object; isNamed?: boolean },
+  options: { signal: AbortSignal; toErrorEvent: (error: unknown) => object | readonly object[]; isNamed?: boolean },
 ): Promise<void> {
   const { signal, toErrorEvent, isNamed = false } = options;
   const response = beginEventStream(reply);
@@ -44,7 +44,7 @@ export async function sendEventStream(
     }
   } catch (error) {
     if (signal.aborted) return;
-    void writer.write(toEvent(toErrorEvent(error), isNamed));
+    for (const event of [toErrorEvent(error)].flat()) void writer.write(toEvent(event as object, isNamed));
   } finally {
     endSigns();
   }

@@ -247,7 +247,7 @@ export function refuseStreamedIdempotency({ headers }: FastifyRequest): void {
 export interface StreamForm {
   /** Events have their `type` as name, and no `[DONE]` ends them. */
   isNamed: boolean;
-  toErrorEvent: (body: ErrorBody) => object;
+  toErrorEvent: (body: ErrorBody) => object | readonly object[];
 }
 
 const CHAT_STREAM: StreamForm = { isNamed: false, toErrorEvent: ({ error }) => ({ error }) };

@@ -15,7 +15,7 @@ import type { ResolvedModel } from '../../contract/model-names.ts';
 import type { RouteParts } from '../server-parts.ts';
 import { abortOnDisconnect } from '../../answers/sse.ts';
 import { replyBlocks } from '../../wire/reply-blocks.ts';
-import { collectResponse, toResponseEvents } from '../../wire/responses/responses-answer.ts';
+import { collectResponse, failedResponse, toResponseEvents } from '../../wire/responses/responses-answer.ts';
 import { RESPONSES_NAMES, toCountedResponse } from '../../wire/responses/responses-request.ts';
 import { meteredChat, openChat } from './chat-generation.ts';
 import { countPrompt } from './count-prompt.ts';
@@ -65,13 +65,14 @@ export function responseRoutes(app: FastifyInstance, parts: RouteParts): void {
         const events = toResponseEvents(replyBlocks(generation, chat.format), formatOf({ turn, chat }, parts), next);
         await sendChunks(reply, withKeptEnd(events, turn, chat.model), parts, signal, {
           isNamed: true,
-          toErrorEvent: ({ error: { code, message, param } }): ResponseStreamError => ({
-            type: 'error',
-            sequence_number: next(),
-            code,
-            message,
-            param,
-          }),
+          toErrorEvent: ({ error: { code, message, param } }): [ResponseEvent, ResponseStreamError] => [
+            {
+              type: 'response.failed',
+              sequence_number: next(),
+              response: failedResponse({ code, message }, formatOf({ turn, chat }, parts)),
+            },
+            { type: 'error', sequence_number: next(), code, message, param },
+          ],
         });
       });
       return reply;

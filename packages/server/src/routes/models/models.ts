@@ -9,6 +9,7 @@ import { resolveModelName, versionName } from '../../contract/model-names.ts';
 import { walkPages } from '../../answers/paging.ts';
 import { adapterName } from '../../exports/resolve-imported-adapter.ts';
 import type { RouteParts } from '../server-parts.ts';
+import { speaksAnthropic } from '../../wire/messages/messages-error.ts';
 import { notFound } from '../owned.ts';
 
 /** GET /v1/models and /v1/models/{model}: the base models, then every trained model of the caller, its latest version first by its bare name, then the adapters it imported. */
@@ -37,7 +38,7 @@ export function modelRoutes(app: FastifyInstance, parts: RouteParts): void {
       const name = adapterName(id);
       data.push(toCard({ id: name, created: Math.floor(committedAt / 1000), root: name, parent: base.id, base, now }));
     }
-    return { object: 'list', data };
+    return speaksAnthropic(request) ? anthropicList(data) : { object: 'list', data };
   });
 
   // Names hold slashes, which some clients encode and others do not.
@@ -52,12 +53,23 @@ export function modelRoutes(app: FastifyInstance, parts: RouteParts): void {
       const model = await resolveModelName(store, { requested, entity, entityId, baseModels });
       const now = Math.floor(clock() / 1000);
       const { base } = model;
-      if (model.kind === 'base') return baseCard(base, now);
+      const told = (card: ModelCard): ModelCard => (speaksAnthropic(request) ? anthropicCard(card) : card);
+      if (model.kind === 'base') return told(baseCard(base, now));
       const created = Math.floor(model.createdAt / 1000);
       const root = model.kind === 'adapter' ? model.name : model.root;
-      return toCard({ id: model.name, created, root, parent: base.id, base, now });
+      return told(toCard({ id: model.name, created, root, parent: base.id, base, now }));
     },
   );
+}
+
+/** Clients of the Anthropic API read other members of the same cards. */
+function anthropicCard(card: ModelCard): ModelCard {
+  return { ...card, type: 'model', display_name: card.id, created_at: new Date(card.created * 1000).toISOString() };
+}
+
+function anthropicList(cards: readonly ModelCard[]): ModelList {
+  const data = cards.map(anthropicCard);
+  return { object: 'list', data, has_more: false, first_id: data[0]?.id ?? null, last_id: data.at(-1)?.id ?? null };
 }
 
 function baseCard(base: BaseModel, now: number): ModelCard {

@@ -72,7 +72,7 @@ export async function* toMessageEvents(
         break;
       case 'ended': {
         const kept = event.recordId === null ? {} : { record_id: event.recordId };
-        const delta = { ...ending(event, format), ...kept };
+        const delta = { ...ending(event, format), stop_details: null, container: null, ...kept };
         yield { type: 'message_delta', delta, usage: toUsage(event.usage), ...edits(format) };
         yield { type: 'message_stop' };
         break;

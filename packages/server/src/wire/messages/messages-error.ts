@@ -1,5 +1,10 @@
 import type { ErrorBody, MessagesError, MessagesErrorType } from '@trainyard/protocol';
 
+/** Whether the client says that it reads answers in the form of the Anthropic API. */
+export function speaksAnthropic({ headers }: { readonly headers: Readonly<Record<string, unknown>> }): boolean {
+  return headers['anthropic-version'] !== undefined;
+}
+
 /** An error as clients of the Anthropic API read it. @param status of the answer; null in a stream */
 export function toMessagesError(body: ErrorBody, requestId: string, status: number | null): MessagesError {
   const { param, code } = body.error;

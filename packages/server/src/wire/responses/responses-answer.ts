@@ -47,6 +47,11 @@ export async function collectResponse(events: AsyncIterable<BlockEvent>, format:
   return finished(output, end, format);
 }
 
+/** The answer of a stream that failed. */
+export function failedResponse(error: { code: string; message: string }, format: ResponseFormat): Response {
+  return { ...openingAnswer(format), status: 'failed', error };
+}
+
 /** An event of a stream before it has its number. */
 type Unnumbered<Event> = Event extends unknown ? Omit<Event, 'sequence_number'> : never;
 
