@@ -11,7 +11,12 @@ export { splitterPatterns } from './encoding/splitters.ts';
 export type { StreamDecoder } from './encoding/stream-decoder.ts';
 export { readPythonArguments } from './contract/arguments-text.ts';
 export { needsPythonValues, parsePythonValues } from './contract/python-values.ts';
-export { contentText, type ContentFormat, type ContentPart, type TemplateMessage } from './contract/template-message.ts';
+export {
+  contentText,
+  type ContentFormat,
+  type ContentPart,
+  type TemplateMessage,
+} from './contract/template-message.ts';
 export { Tokenizer, type TokenizerOptions } from './encoding/tokenizer.ts';
 export { TokenizerError, type TokenizerErrorCode } from './contract/tokenizer-error.ts';
 export type { ChoiceItem, TrainingSequence } from './history/training-sequence.ts';

@@ -82,6 +82,8 @@ export interface GenerateRequest extends SampleRequest, PlainParams<'text'> {
   readonly constraint: unknown;
   /** The constraint begins behind the first occurrence of this text in the reply, such as `</think>`; null = at once. */
   readonly constraintStartsAfter: string | null;
+  /** False: stop strings in the reasoning of a chat's reply do not end it. */
+  readonly stopsInReasoning: boolean;
   /** With a chat prompt only. null: the reply is text, and events have no `reply`. */
   readonly reply: ReplyReading | null;
 }
@@ -92,6 +94,7 @@ export const DEFAULT_GENERATE: Omit<GenerateRequest, 'requestId' | 'tenant' | 'p
   ...DEFAULT_PARAMS.text,
   constraint: null,
   constraintStartsAfter: null,
+  stopsInReasoning: true,
   reply: null,
 });
 

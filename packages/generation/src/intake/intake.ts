@@ -241,6 +241,7 @@ export class Intake {
         stop: new StopStrings(request.stop),
         includeStopString: request.includeStopString,
         minTokens: request.minTokens,
+        reasoning: unstopped(request, traits),
       },
       constraint: this.#constraints.compile(request, traits),
       thinkingLimit: thinkingLimit(request, traits, tokenizer),
@@ -265,6 +266,17 @@ export class Intake {
       emit: reader === null ? emit : (event) => emit(reader.read(event)),
     });
   }
+}
+
+/** The reasoning in which stop strings do not count; null if they count everywhere. */
+function unstopped(
+  { stopsInReasoning, stop, reply }: GenerateRequest,
+  traits: ReplyTraits | null,
+): { readonly startsInside: boolean } | null {
+  const reasoning = traits?.reasoning ?? null;
+  if (stopsInReasoning || stop.length === 0 || reply === null || reasoning === null || reasoning.isDisabled)
+    return null;
+  return reasoning;
 }
 
 /** Null where there is no reasoning to limit: the model knows none, or the prompt has closed its block. */

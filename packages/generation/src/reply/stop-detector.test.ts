@@ -35,6 +35,7 @@ const DEFAULTS: AllConditions = {
   stopTokenIds: new Set(),
   stop: new StopStrings([]),
   includeStopString: false,
+  reasoning: null,
   minTokens: 0,
   maxTokens: 1000,
   repetition: null,

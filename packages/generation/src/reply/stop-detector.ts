@@ -1,5 +1,6 @@
 import type { StreamDecoder } from '@trainyard/tokenizer';
 import type { StopVerdict, TokenEnding } from '@trainyard/backend';
+import { ReasoningGate } from './reasoning-gate.ts';
 import type { StopStrings } from './stop-strings.ts';
 
 export interface StopConditions {
@@ -8,6 +9,8 @@ export interface StopConditions {
   includeStopString: boolean;
   /** Text of the first minTokens tokens never completes a stop string. */
   minTokens: number;
+  /** Null: stop strings count in all of the text. Else not in the reasoning, which the prompt may have opened. */
+  reasoning: { readonly startsInside: boolean } | null;
 }
 
 /**
@@ -19,6 +22,7 @@ export interface StopConditions {
 export class StopDetector {
   readonly #conditions: StopConditions;
   readonly #decoder: StreamDecoder;
+  readonly #gate: ReasoningGate | null;
   #numTokens = 0;
   /** Decoded and not yet given out. */
   #held = '';
@@ -28,6 +32,7 @@ export class StopDetector {
   constructor(conditions: StopConditions, decoder: StreamDecoder) {
     this.#conditions = conditions;
     this.#decoder = decoder;
+    this.#gate = conditions.reasoning && new ReasoningGate(conditions.reasoning.startsInside);
   }
 
   /** @param ending how the tokens by themselves end the choice here; null = they do not */
@@ -36,16 +41,20 @@ export class StopDetector {
     this.#numTokens++;
     const finish = ending && { reason: ending.reason, stopReason: ending.stopReason };
     if (ending?.isToken) {
-      if (includeStopString) this.#held += this.#decoder.push(token);
-      return { text: this.#flush(), finish };
+      const last = includeStopString ? this.#decoder.push(token) : '';
+      return { text: this.#flush(last), finish };
     }
-    const match = this.#read(this.#decoder.push(token), this.#numTokens > minTokens);
+    const fresh = this.#decoder.push(token);
+    const { reasoning, answer } = this.#gate?.push(fresh) ?? { reasoning: '', answer: fresh };
+    // Nothing is held in front of the end of the reasoning.
+    this.#held += reasoning;
+    const match = this.#read(answer, this.#numTokens > minTokens);
     if (match !== null) {
       const text = this.#held.slice(0, match.cutAt);
       this.#held = '';
       return { text, finish: { reason: 'stop', stopReason: match.stop } };
     }
-    return { text: finish === null ? this.#release() : this.#flush(), finish };
+    return { text: finish === null ? this.#release() : this.#flush(''), finish };
   }
 
   /** Takes new text. @returns the match that ends first in it, `cutAt` being an index into the held text */
@@ -71,8 +80,9 @@ export class StopDetector {
     return text;
   }
 
-  #flush(): string {
-    const text = this.#held + this.#decoder.end();
+  /** @param last text of the token that ends the choice */
+  #flush(last: string): string {
+    const text = this.#held + (this.#gate?.end() ?? '') + last + this.#decoder.end();
     this.#held = '';
     return text;
   }

@@ -85,7 +85,7 @@ async function* sampleHeld(
   if (spec === null) return yield* engine.sample(ids, params, signal);
   const held = new ReplyText({
     tokenizer,
-    stops: { stop: new StopStrings([]), includeStopString: false, minTokens: 0 },
+    stops: { stop: new StopStrings([]), includeStopString: false, minTokens: 0, reasoning: null },
     constraint: { spec, matcher: constraints.compile(spec), hasBegun: false, start: { kind: 'at_once' } },
     thinkingLimit: null,
     skipsSpecialTokens: false,

@@ -12,7 +12,7 @@ import { samplingProperties } from './sampling-properties.ts';
 const chat = ChatCompletionRequestSchema.properties;
 
 const BLOCKS =
-  'Text, or a list of blocks of the types `text`, `thinking`, `tool_use` and `tool_result`, the last of which may have `tool_reference`s.';
+  'Text, or a list of blocks of the types `text`, `thinking`, `tool_use` and `tool_result`, the last of which may have `tool_reference`s. Blocks that other services write (`redacted_thinking`, `server_tool_use` with its result, `compaction`) and pictures in results of tools are read as text or left out: `x-trainyard-left-out` of the answer counts them.';
 
 /** The contents of a block depend on its type and are checked with it. */
 const BlockSchema = Type.Unsafe<Record<string, unknown> & { type: string }>({
@@ -98,6 +98,12 @@ const promptFields = {
       ),
     }),
   ),
+  output_format: optionalNullable(
+    Type.Object(
+      { type: Type.Literal('json_schema'), schema: JsonObjectSchema },
+      { description: 'The older name of `output_config.format`; not together with it.' },
+    ),
+  ),
   context_management: optionalNullable(
     Type.Object(
       { edits: optionalNullable(Type.Array(BlockSchema)) },
@@ -129,7 +135,7 @@ export const MessagesRequestSchema = Type.Object(
         user_id: optionalNullable(Type.String({ description: 'Changes nothing here, as `user` in chats.' })),
       }),
     ),
-    service_tier: optionalNullable(Type.Enum(['auto', 'standard_only'], { description: 'There is one tier.' })),
+    service_tier: optionalNullable(Type.String({ description: 'Has no effect: there is one tier.' })),
     speed: optionalNullable(Type.String({ description: '`standard`: there is one speed.' })),
     inference_geo: optionalNullable(Type.String({ description: '`global`: the reply comes from this machine.' })),
   },

@@ -67,7 +67,7 @@ const promptFields = {
   model: chat.model,
   input: Type.Union([Type.String(), Type.Array(ItemSchema)], {
     description:
-      'Text of a user, or items of the types `message`, `function_call`, `function_call_output`, `custom_tool_call`, `custom_tool_call_output`, `reasoning` and `item_reference` (an item of a kept answer, by its id), oldest first.',
+      'Text of a user, or items of the types `message`, `function_call`, `function_call_output`, `custom_tool_call`, `custom_tool_call_output`, `reasoning` and `item_reference` (an item of a kept answer, by its id), oldest first. Items that other services write (calls of tools that a server or a shell ran, compactions, encrypted reasoning) and pictures in results of tools are read as text or left out: `x-trainyard-left-out` of the answer counts them.',
   }),
   previous_response_id: optionalNullable(
     Type.String({
@@ -98,6 +98,10 @@ const promptFields = {
         effort: optionalNullable(EffortSchema),
         summary: optionalNullable(SummarySchema),
         generate_summary: optionalNullable(SummarySchema),
+        context: optionalNullable(
+          Type.String({ description: 'Has no effect: the template says which earlier thoughts are read.' }),
+        ),
+        mode: optionalNullable(Type.String({ description: '`standard`: there is one.' })),
       },
       { description: 'How much to think. A summary is the whole reasoning, told there too.' },
     ),
@@ -128,7 +132,7 @@ export const ResponsesRequestSchema = Type.Object(
     include: optionalNullable(
       Type.Array(Type.String(), {
         description:
-          '`message.output_text.logprobs`; `reasoning.encrypted_content` puts the reasoning into `encrypted_content` too, for clients that send back nothing else of it.',
+          '`message.output_text.logprobs`; names of what answers here never have are taken; `reasoning.encrypted_content` puts the reasoning into `encrypted_content` too, for clients that send back nothing else of it.',
       }),
     ),
     stream: chat.stream,
@@ -157,7 +161,12 @@ export const ResponsesRequestSchema = Type.Object(
           'Answer at once with the status `queued`, and compute in the background; read the answer with `GET /v1/responses/{id}`. Needs an answer that is kept. Default false.',
       }),
     ),
-    service_tier: optionalNullable(Type.Enum(['auto', 'default'], { description: 'There is one tier.' })),
+    service_tier: optionalNullable(Type.String({ description: 'Has no effect: there is one tier.' })),
+    max_tool_calls: optionalNullable(
+      Type.Integer({
+        description: 'Has no effect: it limits calls of tools that a server runs, and none are run here.',
+      }),
+    ),
     user: optionalNullable(Type.String({ description: 'Has no effect.' })),
     safety_identifier: optionalNullable(Type.String({ description: 'Has no effect.' })),
     prompt_cache_key: optionalNullable(

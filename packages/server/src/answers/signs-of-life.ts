@@ -6,7 +6,7 @@ import type { ServerResponse } from 'node:http';
  */
 export const LOOK_MS = 10_000;
 /** Readers of event streams pass over lines that begin with a colon (HTML Living Standard, 9.2.6). vLLM has the same words under `--sse-keep-alive-interval`. */
-const COMMENT = ': keep-alive\n\n';
+export const COMMENT = ': keep-alive\n\n';
 
 /** Bytes that the connection of each stream had sent at the last look. */
 const streams = new Map<ServerResponse, number | undefined>();

@@ -4,7 +4,7 @@ import type { ServerResponse } from 'node:http';
 import type { FastifyReply } from 'fastify';
 
 import { toOrderedJson } from '../json/ordered-json.ts';
-import { showSignsOfLife } from './signs-of-life.ts';
+import { COMMENT, showSignsOfLife } from './signs-of-life.ts';
 
 /**
  * A signal that aborts when the client goes away before the answer is complete.
@@ -26,15 +26,22 @@ export function abortOnDisconnect(reply: FastifyReply): AbortSignal {
  * client goes away the source is ended and nothing more is written. A failure of the source becomes the last event. While the source has nothing, comments are
  * signs of life.
  *
- * @param toErrorEvent the event, or events, for a failure after the headers
+ * @param options.startsLate a comment comes first: the client has waited. Default false.
+ * @param options.toErrorEvent the event, or events, for a failure after the headers
  */
 export async function sendEventStream(
   reply: FastifyReply,
   values: AsyncIterable<object>,
-  options: { signal: AbortSignal; toErrorEvent: (error: unknown) => object | readonly object[]; isNamed?: boolean },
+  options: {
+    signal: AbortSignal;
+    toErrorEvent: (error: unknown) => object | readonly object[];
+    isNamed?: boolean;
+    startsLate?: boolean;
+  },
 ): Promise<void> {
-  const { signal, toErrorEvent, isNamed = false } = options;
+  const { signal, toErrorEvent, isNamed = false, startsLate = false } = options;
   const response = beginEventStream(reply);
+  if (startsLate) response.write(COMMENT);
   const writer = new GatheringWriter(response, signal);
   const endSigns = showSignsOfLife(response);
   try {

@@ -28,6 +28,7 @@ const EXPOSED_HEADERS = [
   'X-Request-Id',
   'X-Should-Retry',
   'X-Trainyard-Ignored',
+  'X-Trainyard-Left-Out',
 ].join(', ');
 const METHODS = 'GET, HEAD, POST, PUT, DELETE';
 /** How long a browser may remember the answer to a preflight, seconds. */

@@ -93,6 +93,8 @@ export interface HttpLimits {
   maxBodyWaitMs: number;
   /** How long a client may take no byte of its answer, ms; 0: for ever. */
   readerTimeoutMs: number;
+  /** How long a stream waits for its first output before it starts with a comment, ms: until then refusals have a status of their own. */
+  firstSignMs: number;
 }
 
 export const DEFAULT_HTTP_LIMITS: HttpLimits = {
@@ -103,6 +105,7 @@ export const DEFAULT_HTTP_LIMITS: HttpLimits = {
   bodyTimeoutMs: 600_000,
   maxBodyWaitMs: 60_000,
   readerTimeoutMs: 60_000,
+  firstSignMs: 15_000,
 };
 
 /** The parts as routes get them, with defaults filled in. */

@@ -168,6 +168,7 @@ export function toGenerateRequest(
     priority: context.priority ?? params.priority,
     constraint: outputConstraint(body)?.spec ?? null,
     constraintStartsAfter: null,
+    stopsInReasoning: true,
     beamSearch: body.use_beam_search ? { lengthPenalty: body.length_penalty ?? 1 } : null,
     promptLogprobs: null,
     promptLogprobsFirst: false,

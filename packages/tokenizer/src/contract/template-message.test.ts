@@ -155,3 +155,14 @@ describe('assistant messages', () => {
     });
   });
 });
+
+test('the copy of arguments that SDKs add to a call reaches no template', () => {
+  const call = (more: object) => ({
+    id: 'c',
+    type: 'function',
+    function: { name: 'f', arguments: '{"x": 1}', ...more },
+  });
+  const prepared = (more: object) =>
+    prepareMessage({ role: 'assistant', content: null, tool_calls: [call(more)] }, 'string');
+  expect(prepared({ parsed_arguments: { x: 1 } })).toEqual(prepared({}));
+});

@@ -118,9 +118,11 @@ function partText(part: ContentPart | string): string | null {
 
 function withParsedArguments(call: unknown, options: { readonly keepsWriting: boolean }): unknown {
   if (!isRecord(call) || !isRecord(call['function'])) return call;
+  // A copy of the arguments that SDKs add: templates that write whole calls would write it too.
+  const { parsed_arguments: _copy, ...called } = call['function'];
   return {
     ...call,
-    function: { ...call['function'], arguments: parsedArguments(call['function']['arguments'], options) },
+    function: { ...called, arguments: parsedArguments(call['function']['arguments'], options) },
   };
 }
 

@@ -1,5 +1,5 @@
 import type { FastifyRequest } from 'fastify';
-import type { ResponsesRequest } from '@trainyard/protocol';
+import type { ChatCompletionRequest, ResponsesRequest } from '@trainyard/protocol';
 
 import { checkChatRequest } from '../../wire/chat/chat-request.ts';
 import type { ResponseFormat } from '../../wire/responses/responses-answer.ts';
@@ -15,16 +15,19 @@ export interface AdmittedTurn {
   readonly chat: AdmittedChat;
 }
 
-/** @throws {RequestError} as {@link openTurn}, and for what the request asks for */
+/** Stop strings are for the answer alone. */
+const FOR_ANSWERS = { stopsInReasoning: false };
+
+/** @returns the turn, and the chat that it asks for @throws {RequestError} as {@link openTurn}, and for what the request asks for */
 export async function admitTurn(
   request: FastifyRequest,
   sent: ResponsesRequest,
   parts: RouteParts,
-): Promise<AdmittedTurn> {
+): Promise<AdmittedTurn & { readonly asked: ChatCompletionRequest }> {
   const turn = await openTurn(request, sent, parts);
   const body = fromResponsesRequest(turn.body);
   checkChatRequest(body);
-  return { turn, chat: await admitChat(request, body, 'resp_', parts) };
+  return { turn, chat: await admitChat(request, body, 'resp_', parts, FOR_ANSWERS), asked: body };
 }
 
 export function formatOf({ turn, chat }: AdmittedTurn, { clock }: RouteParts): ResponseFormat {

@@ -8,11 +8,12 @@ import {
 import { answerOnce } from '../../answers/idempotency.ts';
 import type { RouteParts } from '../server-parts.ts';
 import { abortOnDisconnect } from '../../answers/sse.ts';
+import type { OpenedGeneration } from '../../streams/chat-events.ts';
 import { collectAnswer } from '../../wire/chat/chat-answer.ts';
 import { toChunks } from '../../wire/chat/chat-chunks.ts';
 import { checkChatRequest } from '../../wire/chat/chat-request.ts';
 import { admitChat, meteredChat, openChat } from './chat-generation.ts';
-import { refuseStreamedIdempotency, sendChunks } from './generation.ts';
+import { refuseStreamedIdempotency, sendOpened } from './generation.ts';
 import { normalizedBody } from './normalized-body.ts';
 
 /** POST /v1/chat/completions. */
@@ -39,10 +40,10 @@ export function chatCompletionRoutes(app: FastifyInstance, parts: RouteParts): v
       }
       refuseStreamedIdempotency(request);
       const chat = await admitChat(request, request.body, 'chatcmpl-', parts);
-      await meteredChat(request, chat, parts, async (meter) => {
-        // The first output is awaited before a byte is sent, so that every refusal has its own HTTP status.
-        const generation = await openChat(chat, signal, meter);
-        await sendChunks(reply, toChunks(generation, chat.identity, chat.format, chat.generate.n), parts, signal);
+      await meteredChat(request, chat, parts, (meter) => {
+        const chunksOf = (generation: OpenedGeneration) =>
+          toChunks(generation, chat.identity, chat.format, chat.generate.n);
+        return sendOpened(reply, openChat(chat, signal, meter), chunksOf, parts, signal);
       });
       return reply;
     },

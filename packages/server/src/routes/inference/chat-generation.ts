@@ -22,16 +22,18 @@ export interface AdmittedChat extends AdmittedModel {
 /**
  * @param body passed `checkChatRequest`
  * @param idPrefix of the answer's id, such as `chatcmpl-`
+ * @param options.stopsInReasoning false: the form's stop strings are for the answer alone. Default true, as vLLM's chats have it.
  */
 export async function admitChat(
   request: FastifyRequest,
   body: ChatCompletionRequest,
   idPrefix: string,
   parts: RouteParts,
+  { stopsInReasoning = true }: { stopsInReasoning?: boolean } = {},
 ): Promise<AdmittedChat> {
   const admitted = await admitModel(request, body, idPrefix, parts);
   const format = answerFormatOf(body, admitted.model, parts);
-  const generate = toChatGenerateRequest(body, admitted.context, format);
+  const generate = { ...toChatGenerateRequest(body, admitted.context, format), stopsInReasoning };
   const recorder = format.isRecorded ? newRecorder(request, admitted.model, parts, admitted.ownId) : null;
   const scoresField = (body.prompt_logprobs ?? null) === null ? 'echo' : 'prompt_logprobs';
   return { ...admitted, format, generate, recorder, constraintField: constraintField(body), scoresField };

@@ -15,7 +15,7 @@ import {
   toCompletionRequests,
 } from '../../wire/completions/completion-request.ts';
 import { outputConstraint } from '../../wire/output-constraint.ts';
-import { admitModel, metered, newRecorder, refuseStreamedIdempotency, sendChunks } from './generation.ts';
+import { admitModel, metered, newRecorder, refuseStreamedIdempotency, sendOpened } from './generation.ts';
 import { normalizedBody } from './normalized-body.ts';
 
 /** POST /v1/completions. */
@@ -42,10 +42,10 @@ export function completionRoutes(app: FastifyInstance, parts: RouteParts): void 
       refuseStreamedIdempotency(request);
       const completion = await admitCompletion(request, parts, signal);
       await generating(request, completion, parts, signal, async (generations) => {
-        // The first output of any prompt is awaited before a byte is sent, so that a refusal has its own HTTP status.
-        await Promise.race(generations);
         const { prompts, identity, format } = completion;
-        await sendChunks(reply, toCompletionChunks(generations, prompts, identity, format), parts, signal);
+        const toChunks = () => toCompletionChunks(generations, prompts, identity, format);
+        // The first output of any prompt.
+        await sendOpened(reply, Promise.race(generations), toChunks, parts, signal);
       });
       return reply;
     },

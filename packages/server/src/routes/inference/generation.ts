@@ -1,3 +1,5 @@
+import { setTimeout } from 'node:timers/promises';
+
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { ErrorBody } from '@trainyard/protocol';
 import type { UsageKind } from '@trainyard/store';
@@ -259,9 +261,11 @@ export async function sendChunks(
   parts: RouteParts,
   signal: AbortSignal,
   form: StreamForm = CHAT_STREAM,
+  { startsLate = false }: { startsLate?: boolean } = {},
 ): Promise<void> {
   await sendEventStream(reply, chunks, {
     signal,
+    startsLate,
     isNamed: form.isNamed,
     toErrorEvent: (error) => {
       const answer = toErrorAnswer(error, 'inference', reply.request.routeOptions.config.fieldNames);
@@ -276,6 +280,37 @@ export async function sendChunks(
       return form.toErrorEvent(answer.body);
     },
   });
+}
+
+/**
+ * Sends the chunks of a generation once it has its first output, so that every refusal has its own HTTP status. After `firstSignMs` the stream starts without it:
+ * clients and proxies give silent connections up. A refusal is then its last event.
+ */
+export async function sendOpened<Opened>(
+  reply: FastifyReply,
+  opening: Promise<Opened>,
+  toChunks: (opened: Opened) => AsyncIterable<object>,
+  parts: RouteParts,
+  signal: AbortSignal,
+  form: StreamForm = CHAT_STREAM,
+): Promise<void> {
+  const timeUp = new AbortController();
+  const late = setTimeout(parts.limits.firstSignMs, 'late' as const, { signal: timeUp.signal, ref: false });
+  late.catch(() => undefined);
+  try {
+    const first = await Promise.race([opening.then((opened) => ({ opened })), late]);
+    if (first !== 'late') return await sendChunks(reply, toChunks(first.opened), parts, signal, form);
+  } finally {
+    timeUp.abort();
+  }
+  await sendChunks(reply, whenOpened(opening, toChunks), parts, signal, form, { startsLate: true });
+}
+
+async function* whenOpened<Opened>(
+  opening: Promise<Opened>,
+  toChunks: (opened: Opened) => AsyncIterable<object>,
+): AsyncGenerator<object, void> {
+  yield* toChunks(await opening);
 }
 
 function describe(error: unknown): string {

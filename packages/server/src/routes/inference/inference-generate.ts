@@ -19,7 +19,7 @@ import {
   TOKEN_GENERATION_NAMES,
   toTokenGeneration,
 } from '../../wire/completions/token-generation-request.ts';
-import { admitModel, metered, newRecorder, refuseStreamedIdempotency, sendChunks } from './generation.ts';
+import { admitModel, metered, newRecorder, refuseStreamedIdempotency, sendOpened } from './generation.ts';
 import { normalizedBody } from './normalized-body.ts';
 
 /** POST /inference/v1/generate: token ids in, token ids out. */
@@ -46,7 +46,7 @@ export function tokenGenerationRoutes(app: FastifyInstance, parts: RouteParts): 
         stream: streamFormatOf(body),
       };
       const generating = async <Result>(
-        run: (generation: OpenedGeneration, format: TokenFormat) => Promise<Result>,
+        run: (opening: Promise<OpenedGeneration>, format: TokenFormat) => Promise<Result>,
       ): Promise<Result> => {
         const { model, inference, context, identity, faultOf, isWhole, newHold } = await admitModel(
           request,
@@ -61,16 +61,20 @@ export function tokenGenerationRoutes(app: FastifyInstance, parts: RouteParts): 
         const generate = toTokenGeneration(body, prompt, context, isRecorded);
         return metered(request, { kind: 'completion', model, numPrompts: 1 }, parts, async ([meter]) => {
           if (meter === undefined) throw new Error('the prompt has a meter');
-          // The first output is awaited before a byte is sent, so that every refusal has its own HTTP status.
           const recorder = isRecorded ? newRecorder(request, model, parts) : null;
           const options = { constraintField: outputConstraint(body)?.field, recorder, faultOf, isWhole, newHold };
-          const generation = await openGeneration(inference, generate, signal, meter, options);
-          return run(generation, { ...format, requestId: identity.id });
+          const opening = openGeneration(inference, generate, signal, meter, options);
+          return run(opening, { ...format, requestId: identity.id });
         });
       };
-      if (!body.stream) return answerOnce(parts.store, request, reply, () => generating(collectTokens));
+      if (!body.stream)
+        return answerOnce(parts.store, request, reply, () =>
+          generating(async (opening, whole) => collectTokens(await opening, whole)),
+        );
       refuseStreamedIdempotency(request);
-      await generating((generation, whole) => sendChunks(reply, toTokenChunks(generation, whole), parts, signal));
+      await generating((opening, whole) =>
+        sendOpened(reply, opening, (generation) => toTokenChunks(generation, whole), parts, signal),
+      );
       return reply;
     },
   );

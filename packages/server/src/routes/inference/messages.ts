@@ -18,10 +18,11 @@ import { checkChatRequest } from '../../wire/chat/chat-request.ts';
 import { collectMessage, type MessageFormat, toMessageEvents } from '../../wire/messages/messages-answer.ts';
 import { toMessagesError } from '../../wire/messages/messages-error.ts';
 import { MESSAGES_NAMES, toChatRequest, toCountedChat } from '../../wire/messages/messages-request.ts';
+import { reportLeftOut } from '../../wire/left-out.ts';
 import { replyBlocks } from '../../wire/reply-blocks.ts';
 import { admitChat, type AdmittedChat, meteredChat, openChat } from './chat-generation.ts';
 import { countPrompt } from './count-prompt.ts';
-import { refuseStreamedIdempotency, sendChunks, type StreamForm } from './generation.ts';
+import { refuseStreamedIdempotency, sendOpened, type StreamForm } from './generation.ts';
 import { normalizedBody } from './normalized-body.ts';
 
 const CONFIG: FastifyContextConfig = {
@@ -49,19 +50,22 @@ export function messageRoutes(app: FastifyInstance, parts: RouteParts): void {
       reply.header('request-id', request.id);
       const body = toChatRequest(request.body);
       checkChatRequest(body);
-      const answering = <Result>(run: (generation: OpenedGeneration, chat: AdmittedChat) => Promise<Result>) =>
+      reportLeftOut(reply, body);
+      const answering = <Result>(run: (opening: Promise<OpenedGeneration>, chat: AdmittedChat) => Promise<Result>) =>
         answerChat(request, body, parts, signal, run);
       if (!body.stream) {
         return answerOnce(store, request, reply, () =>
-          answering((generation, chat) =>
-            collectMessage(blocksOf(generation, chat), formatOf(request.body, generation, chat)),
-          ),
+          answering(async (opening, chat) => {
+            const generation = await opening;
+            return collectMessage(blocksOf(generation, chat), formatOf(request.body, generation, chat));
+          }),
         );
       }
       refuseStreamedIdempotency(request);
-      await answering((generation, chat) => {
-        const events = toMessageEvents(blocksOf(generation, chat), formatOf(request.body, generation, chat));
-        return sendChunks(reply, events, parts, signal, streamForm(request));
+      await answering((opening, chat) => {
+        const eventsOf = (generation: OpenedGeneration) =>
+          toMessageEvents(blocksOf(generation, chat), formatOf(request.body, generation, chat));
+        return sendOpened(reply, opening, eventsOf, parts, signal, streamForm(request));
       });
       return reply;
     },
@@ -76,7 +80,9 @@ export function messageRoutes(app: FastifyInstance, parts: RouteParts): void {
     },
     async (request, reply): Promise<CountTokens> => {
       const signal = abortOnDisconnect(reply);
-      const numTokens = await countPrompt(request, toCountedChat(request.body), parts, signal);
+      const body = toCountedChat(request.body);
+      reportLeftOut(reply, body);
+      const numTokens = await countPrompt(request, body, parts, signal);
       const unedited = hasEdits(request.body) ? { context_management: { original_input_tokens: numTokens } } : {};
       return { input_tokens: numTokens, ...unedited };
     },
@@ -88,11 +94,10 @@ async function answerChat<Result>(
   body: ChatCompletionRequest,
   parts: RouteParts,
   signal: AbortSignal,
-  run: (generation: OpenedGeneration, chat: AdmittedChat) => Promise<Result>,
+  run: (opening: Promise<OpenedGeneration>, chat: AdmittedChat) => Promise<Result>,
 ): Promise<Result> {
-  const chat = await admitChat(request, body, 'msg_', parts);
-  // The first output is awaited before a byte is sent, so that every refusal has its own HTTP status.
-  return meteredChat(request, chat, parts, async (meter) => run(await openChat(chat, signal, meter), chat));
+  const chat = await admitChat(request, body, 'msg_', parts, { stopsInReasoning: false });
+  return meteredChat(request, chat, parts, (meter) => run(openChat(chat, signal, meter), chat));
 }
 
 function blocksOf(generation: OpenedGeneration, { format }: AdmittedChat) {

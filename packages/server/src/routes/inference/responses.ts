@@ -14,12 +14,14 @@ import { answerOnce } from '../../answers/idempotency.ts';
 import type { ResolvedModel } from '../../contract/model-names.ts';
 import type { RouteParts } from '../server-parts.ts';
 import { abortOnDisconnect } from '../../answers/sse.ts';
+import type { OpenedGeneration } from '../../streams/chat-events.ts';
+import { reportLeftOut } from '../../wire/left-out.ts';
 import { replyBlocks } from '../../wire/reply-blocks.ts';
 import { collectResponse, failedResponse, toResponseEvents } from '../../wire/responses/responses-answer.ts';
 import { RESPONSES_NAMES, toCountedResponse } from '../../wire/responses/responses-request.ts';
 import { meteredChat, openChat } from './chat-generation.ts';
 import { countPrompt } from './count-prompt.ts';
-import { refuseStreamedIdempotency, sendChunks } from './generation.ts';
+import { refuseStreamedIdempotency, sendOpened } from './generation.ts';
 import { normalizedBody } from './normalized-body.ts';
 import { openTurn, type ResponseTurn } from './response-turn.ts';
 import { admitTurn, formatOf } from './admitted-turn.ts';
@@ -42,7 +44,8 @@ export function responseRoutes(app: FastifyInstance, parts: RouteParts): void {
       if (!sent.stream) {
         return answerOnce(parts.store, request, reply, async () => {
           if (sent.background) return (await startInBackground(request, sent, parts)).queued;
-          const { turn, chat } = await admitTurn(request, sent, parts);
+          const { turn, chat, asked } = await admitTurn(request, sent, parts);
+          reportLeftOut(reply, asked);
           return meteredChat(request, chat, parts, async (meter) => {
             const generation = await openChat(chat, signal, meter);
             const answer = await collectResponse(replyBlocks(generation, chat.format), formatOf({ turn, chat }, parts));
@@ -56,20 +59,21 @@ export function responseRoutes(app: FastifyInstance, parts: RouteParts): void {
         await sendKeptEvents(reply, key, 0, parts, signal);
         return reply;
       }
-      const { turn, chat } = await admitTurn(request, sent, parts);
+      const { turn, chat, asked } = await admitTurn(request, sent, parts);
+      reportLeftOut(reply, asked);
+      const format = formatOf({ turn, chat }, parts);
       await meteredChat(request, chat, parts, async (meter) => {
-        // The first output is awaited before a byte is sent, so that every refusal has its own HTTP status.
-        const generation = await openChat(chat, signal, meter);
         let count = 0;
         const next = () => count++;
-        const events = toResponseEvents(replyBlocks(generation, chat.format), formatOf({ turn, chat }, parts), next);
-        await sendChunks(reply, withKeptEnd(events, turn, chat.model), parts, signal, {
+        const eventsOf = (generation: OpenedGeneration) =>
+          withKeptEnd(toResponseEvents(replyBlocks(generation, chat.format), format, next), turn, chat.model);
+        await sendOpened(reply, openChat(chat, signal, meter), eventsOf, parts, signal, {
           isNamed: true,
           toErrorEvent: ({ error: { code, message, param } }): [ResponseEvent, ResponseStreamError] => [
             {
               type: 'response.failed',
               sequence_number: next(),
-              response: failedResponse({ code, message }, formatOf({ turn, chat }, parts)),
+              response: failedResponse({ code, message }, format),
             },
             { type: 'error', sequence_number: next(), code, message, param },
           ],
@@ -88,8 +92,10 @@ export function responseRoutes(app: FastifyInstance, parts: RouteParts): void {
     },
     async (request, reply): Promise<InputTokens> => {
       const signal = abortOnDisconnect(reply);
-      const { body } = await openTurn(request, request.body, parts);
-      const numTokens = await countPrompt(request, toCountedResponse(body), parts, signal);
+      const turn = await openTurn(request, request.body, parts);
+      const body = toCountedResponse(turn.body);
+      reportLeftOut(reply, body);
+      const numTokens = await countPrompt(request, body, parts, signal);
       return { object: 'response.input_tokens', input_tokens: numTokens };
     },
   );

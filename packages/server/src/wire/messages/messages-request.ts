@@ -14,6 +14,8 @@ import { conflict, type FormNames, invalidAt, unsupported } from '../conflict.ts
 import { refuseOtherFields } from '../refuse-other-fields.ts';
 import { stringOf } from '../string-of.ts';
 import { carriedReasoning } from '../carried-reasoning.ts';
+import { LeftOut, leftOutOf, reporting } from '../left-out.ts';
+import { readableMessages } from './foreign-blocks.ts';
 import { toChatTools, toToolChoice } from './messages-tools.ts';
 
 /** Names in a message request for the fields of a chat. */
@@ -56,21 +58,31 @@ export function toChatRequest(body: MessagesRequest): ChatCompletionRequest {
   // Fields of which one value asks for what is done anyway.
   if ((body.speed ?? 'standard') !== 'standard') throw unsupported('speed', ONE_REPLY);
   if ((body.inference_geo ?? 'global') !== 'global') throw unsupported('inference_geo', ONE_REPLY);
-  const { format = null } = body.output_config ?? {};
-  return {
-    ...prompt,
-    max_tokens: body.max_tokens,
-    stop: body.stop_sequences ?? null,
-    stream: body.stream ?? false,
-    temperature: body.temperature ?? null,
-    top_p: body.top_p ?? null,
-    top_k: body.top_k ?? null,
-    user: body.metadata?.user_id ?? null,
-    thinking_token_budget: budget,
-    ...(format === null
-      ? {}
-      : { response_format: { type: 'json_schema', json_schema: { name: 'output', schema: format.schema } } }),
-  };
+  const format = formatOf(body);
+  return reporting(
+    {
+      ...prompt,
+      max_tokens: body.max_tokens,
+      stop: body.stop_sequences ?? null,
+      stream: body.stream ?? false,
+      temperature: body.temperature ?? null,
+      top_p: body.top_p ?? null,
+      top_k: body.top_k ?? null,
+      user: body.metadata?.user_id ?? null,
+      thinking_token_budget: budget,
+      ...(format === null
+        ? {}
+        : { response_format: { type: 'json_schema', json_schema: { name: 'output', schema: format.schema } } }),
+    },
+    leftOutOf(prompt),
+  );
+}
+
+function formatOf({ output_config: config, output_format: older = null }: CountTokensRequest) {
+  const format = config?.format ?? null;
+  if (format !== null && older !== null)
+    throw conflict('output_format', '`output_format` is the older name of `output_config.format`: send one of them');
+  return format ?? older;
 }
 
 /** The prompt of a message request as that of a chat. @throws as {@link toChatRequest} */
@@ -84,11 +96,14 @@ function toPrompt(body: CountTokensRequest): ChatCompletionRequest {
   refuseOtherEdits(management);
   refuseOtherFields(thinking ?? {}, ['type', 'budget_tokens', 'display'], 'thinking');
   refuseOtherFields(output ?? {}, ['effort', 'format'], 'output_config');
-  const messages = [...systemMessages(body.system ?? null), ...body.messages.flatMap(toChatMessages)];
-  const isOpen = body.messages.at(-1)?.role === 'assistant';
+  const leftOut = new LeftOut();
+  const readable = readableMessages(body.messages, leftOut);
+  const turns = readable.flatMap(({ message, index }) => toChatMessages(message, index));
+  const messages = [...systemMessages(body.system ?? null), ...turns];
+  const isOpen = readable.at(-1)?.message.role === 'assistant';
   if (isOpen && (messages.at(-1)?.tool_calls ?? []).length > 0)
     throw conflict('messages', '`messages` ends with calls of the assistant: send their results, or end with its text');
-  return {
+  const chat: ChatCompletionRequest = {
     messages,
     model: body.model ?? null,
     ...(tools === null || tools.length === 0 ? {} : { tools: toChatTools(tools, body.messages) }),
@@ -98,6 +113,7 @@ function toPrompt(body: CountTokensRequest): ChatCompletionRequest {
     // A last message of the assistant is where the reply goes on.
     ...(isOpen ? { add_generation_prompt: false, continue_final_message: true } : {}),
   };
+  return reporting(chat, leftOut);
 }
 
 /** Edits that leave the conversation as it is sent ask for nothing. @throws as {@link toChatRequest} for others */
@@ -185,7 +201,7 @@ export function toAssistantMessage(blocks: readonly MessageBlockParam[], place: 
         break;
       }
       default:
-        texts.push(toText(block, blockPlace));
+        texts.push(toText(block, blockPlace, COPIED));
     }
   });
   return {
@@ -201,7 +217,7 @@ function omittedThought({ signature }: MessageBlockParam): string {
 }
 
 function toToolMessage(block: MessageBlockParam, place: string): ChatMessage {
-  refuseOtherFields(block, ['type', 'tool_use_id', 'content', 'is_error', 'cache_control'], place);
+  refuseOtherFields(block, ['type', 'tool_use_id', 'content', 'is_error', 'cache_control', 'caller'], place);
   const { content = '' } = block;
   const isText = typeof content === 'string';
   if (!isText && !Array.isArray(content))
@@ -225,12 +241,16 @@ function toResultText(part: MessageBlockParam, place: string): string {
   return `Tool found: ${stringOf(part, 'tool_name', place)}`;
 }
 
-function toText(block: MessageBlockParam, place: string): string {
+/** Copies that SDKs add to the text of an answer, and the places that a text of another service cites: they come back with it. */
+const COPIED = ['citations', 'parsed', 'parsed_output'];
+
+/** @param others members that ask for nothing */
+function toText(block: MessageBlockParam, place: string, others: readonly string[] = []): string {
   if (typeof block !== 'object' || block === null || block.type !== 'text')
     throw unsupported(
       `${place}.type`,
       quoting`the served models read text, got a block of the type ${JSON.stringify(block?.type ?? null)}`,
     );
-  refuseOtherFields(block, ['type', 'text', 'cache_control'], place);
+  refuseOtherFields(block, ['type', 'text', 'cache_control', ...others], place);
   return stringOf(block, 'text', place);
 }

@@ -47,9 +47,9 @@ export async function collectResponse(events: AsyncIterable<BlockEvent>, format:
   return finished(output, end, format);
 }
 
-/** The answer of a stream that failed. */
+/** The answer of a stream that failed, which is not kept. */
 export function failedResponse(error: { code: string; message: string }, format: ResponseFormat): Response {
-  return { ...openingAnswer(format), status: 'failed', error };
+  return { ...openingAnswer(format), status: 'failed', error, store: false };
 }
 
 /** An event of a stream before it has its number. */

@@ -4,13 +4,16 @@ import { invalidAt, unsupported } from '../conflict.ts';
 import { refuseOtherFields } from '../refuse-other-fields.ts';
 import { stringOf } from '../string-of.ts';
 import { carriedReasoning } from '../carried-reasoning.ts';
+import { LeftOut } from '../left-out.ts';
+import { readableItems } from './foreign-items.ts';
 import { chatName, toArguments } from './responses-tools.ts';
 
 /**
  * Joins the items of one assistant turn, which are several here, into one chat message.
+ * @param leftOut counts what the model does not see, by {@link readableItems}
  * @throws {RequestError} as `fromResponsesRequest`
  */
-export function toChatMessages(items: readonly ResponseInputItem[]): ChatMessage[] {
+export function toChatMessages(items: readonly ResponseInputItem[], leftOut = new LeftOut()): ChatMessage[] {
   const messages: ChatMessage[] = [];
   let turn: ChatMessage | null = null;
   const assistantTurn = (): ChatMessage => {
@@ -19,12 +22,12 @@ export function toChatMessages(items: readonly ResponseInputItem[]): ChatMessage
     messages.push(turn);
     return turn;
   };
-  items.forEach((item, index) => {
+  readableItems(items, leftOut).forEach(({ item, index }) => {
     const place = `input.${index}`;
     const type = item['type'] ?? (item['role'] === undefined ? undefined : 'message');
     switch (type) {
       case 'message': {
-        refuseOtherFields(item, ['type', 'role', 'content', 'id', 'status', 'phase'], place);
+        refuseOtherFields(item, ['type', 'role', 'content', 'id', 'status', 'phase', ...COPIED], place);
         const role = stringOf(item, 'role', place);
         const content = toContent(item['content'], `${place}.content`);
         if (role !== 'assistant') {
@@ -38,7 +41,7 @@ export function toChatMessages(items: readonly ResponseInputItem[]): ChatMessage
         break;
       }
       case 'reasoning': {
-        refuseOtherFields(item, ['type', 'id', 'summary', 'content', 'encrypted_content', 'status'], place);
+        refuseOtherFields(item, ['type', 'id', 'summary', 'content', 'encrypted_content', 'status', ...COPIED], place);
         turn = null;
         const reasoning = reasoningOf(item, place);
         if (reasoning !== '') assistantTurn().reasoning = reasoning;
@@ -52,7 +55,7 @@ export function toChatMessages(items: readonly ResponseInputItem[]): ChatMessage
       }
       case 'function_call_output':
       case 'custom_tool_call_output': {
-        refuseOtherFields(item, ['type', 'id', 'call_id', 'output', 'status'], place);
+        refuseOtherFields(item, ['type', 'id', 'call_id', 'output', 'status', 'name', 'namespace', ...COPIED], place);
         turn = null;
         const content = toContent(item['output'], `${place}.output`);
         messages.push({ role: 'tool', tool_call_id: stringOf(item, 'call_id', place), content });
@@ -69,6 +72,9 @@ export function toChatMessages(items: readonly ResponseInputItem[]): ChatMessage
   });
   return messages;
 }
+
+/** Members that SDKs and other services add to the items of an answer: copies of what is there, and who called or made it. They ask for nothing. */
+const COPIED = ['parsed', 'parsed_arguments', 'caller', 'created_by', 'agent'];
 
 const KNOWN = [
   'message',
@@ -89,9 +95,7 @@ function reasoningOf(item: ResponseInputItem, place: string): string {
   if (content !== '') return content;
   if (asksForNothing(item['encrypted_content'])) return summary;
   const carried = carriedReasoning(stringOf(item, 'encrypted_content', place));
-  if (carried === null)
-    throw unsupported(`${place}.encrypted_content`, 'it was not written by this service: send `content`');
-  return carried;
+  return carried ?? summary;
 }
 
 function toCall(
@@ -101,7 +105,7 @@ function toCall(
 ): NonNullable<ChatMessage['tool_calls']>[number] {
   refuseOtherFields(
     item,
-    ['type', 'id', 'call_id', 'name', 'namespace', isCustom ? 'input' : 'arguments', 'status'],
+    ['type', 'id', 'call_id', 'name', 'namespace', isCustom ? 'input' : 'arguments', 'status', ...COPIED],
     place,
   );
   const { namespace = null } = item;
@@ -134,7 +138,7 @@ function toContent(content: unknown, place: string): string | { type: 'text'; te
         quoting`the served models read text, got a part of the type ${JSON.stringify(type ?? null)}`,
       );
     // What an answer tells beside its text comes back with it.
-    refuseOtherFields(fields, ['text', 'annotations', 'logprobs', 'prompt_cache_breakpoint'], partPlace);
+    refuseOtherFields(fields, ['text', 'annotations', 'logprobs', 'prompt_cache_breakpoint', 'parsed'], partPlace);
     return { type: 'text' as const, text: stringOf(fields, 'text', partPlace) };
   });
 }

@@ -12,8 +12,9 @@ import {
 
 import { conflict, type FormNames, unsupported } from '../conflict.ts';
 import { refuseOtherFields } from '../refuse-other-fields.ts';
+import { LeftOut, reporting } from '../left-out.ts';
 import { toChatMessages } from './responses-items.ts';
-import { NO_TOOLS, toTools } from './responses-tools.ts';
+import { toTools } from './responses-tools.ts';
 
 /** Names in this form for the fields of a chat. */
 export const RESPONSES_NAMES = namesFrom({
@@ -31,14 +32,23 @@ export const RESPONSES_NAMES = namesFrom({
 const REASONS: Readonly<Record<string, string>> = {
   conversation: 'there are no conversations as objects: continue one with `previous_response_id`',
   prompt: 'prompts are not kept: send `instructions` and `input`',
-  max_tool_calls: NO_TOOLS,
   context_management: 'the conversation is taken as it is sent',
   moderation: 'no second model judges replies',
 };
 
 const LOGPROBS = 'message.output_text.logprobs';
 export const CARRIED_REASONING = 'reasoning.encrypted_content';
-const INCLUDABLE = [LOGPROBS, CARRIED_REASONING];
+const INCLUDABLE = [
+  LOGPROBS,
+  CARRIED_REASONING,
+  // Of what answers here never have, so these ask for nothing.
+  'code_interpreter_call.outputs',
+  'computer_call_output.output.image_url',
+  'file_search_call.results',
+  'message.input_image.image_url',
+  'web_search_call.action.sources',
+  'web_search_call.results',
+];
 
 /**
  * A request of this form as a chat.
@@ -49,7 +59,9 @@ const INCLUDABLE = [LOGPROBS, CARRIED_REASONING];
 export function fromResponsesRequest(body: ResponsesRequest): ChatCompletionRequest {
   refuseOtherFields(body, Object.keys(ResponsesRequestSchema.properties), null, REASONS);
   refuseOtherFields(body.text ?? {}, ['format', 'verbosity'], 'text');
-  refuseOtherFields(body.reasoning ?? {}, ['effort', 'summary', 'generate_summary'], 'reasoning');
+  refuseOtherFields(body.reasoning ?? {}, ['effort', 'summary', 'generate_summary', 'context', 'mode'], 'reasoning');
+  if ((body.reasoning?.mode ?? 'standard') !== 'standard')
+    throw unsupported('reasoning.mode', quoting`known here is standard, got ${JSON.stringify(body.reasoning?.mode)}`);
   if (!body.stream && !Object.values(body.stream_options ?? {}).every(asksForNothing))
     throw conflict('stream_options', '`stream_options` is only allowed with `stream: true`');
   refuseOtherFields(body.stream_options ?? {}, ['include_obfuscation'], 'stream_options');
@@ -58,17 +70,20 @@ export function fromResponsesRequest(body: ResponsesRequest): ChatCompletionRequ
   const other = body.include?.find((name) => !INCLUDABLE.includes(name));
   if (other !== undefined)
     throw unsupported('include', quoting`known here are ${INCLUDABLE.join(', ')}, got ${JSON.stringify(other)}`);
+  const leftOut = new LeftOut();
   const shared = Object.fromEntries(
     RESPONSES_CHAT_FIELDS.flatMap((name) => (body[name] === undefined ? [] : [[name, body[name]]])),
   );
   const top = body.top_logprobs ?? 0;
   const { effort = null } = body.reasoning ?? {};
-  return {
+  const chat = {
     ...shared,
     model: body.model ?? null,
     messages: [
       ...(body.instructions ? [{ role: 'system', content: body.instructions }] : []),
-      ...(typeof body.input === 'string' ? [{ role: 'user', content: body.input }] : toChatMessages(body.input)),
+      ...(typeof body.input === 'string'
+        ? [{ role: 'user', content: body.input }]
+        : toChatMessages(body.input, leftOut)),
     ],
     max_completion_tokens: body.max_output_tokens ?? null,
     logprobs: top > 0 || (body.include?.includes(LOGPROBS) ?? false),
@@ -78,6 +93,7 @@ export function fromResponsesRequest(body: ResponsesRequest): ChatCompletionRequ
     ...toTools(body),
     ...toFormat(body),
   };
+  return reporting(chat, leftOut);
 }
 
 /** The prompt of a request of this form as that of a chat. @throws as {@link fromResponsesRequest} */

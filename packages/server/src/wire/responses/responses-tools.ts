@@ -20,7 +20,7 @@ interface NamedTool extends ClientTool {
   readonly chat: ChatTool;
 }
 
-export const NO_TOOLS = 'no tools are run here';
+const NO_TOOLS = 'no tools are run here';
 
 /** The name that the model knows a tool by. */
 export function chatName({ name, namespace }: Pick<ClientTool, 'name' | 'namespace'>): string {
