@@ -195,6 +195,7 @@ describe('its stream', () => {
   test('is read while it is computed, ends with a failure, and without an event when it is cancelled', async () => {
     const failed = events((await post({ stream: true, input: 'a '.repeat(3000) })).body);
     expect(failed.at(-1)).toMatchObject({ type: 'response.failed', response: { status: 'failed' } });
+    expect(failed.filter(({ type }) => type === 'response.failed')).toHaveLength(1);
     holdNextReply();
     const streaming = post({ stream: true });
     let id = '';

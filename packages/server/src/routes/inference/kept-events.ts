@@ -42,12 +42,12 @@ async function* keptEvents(
 ): AsyncGenerator<ResponseEvent, void> {
   const { keptAnswers } = parts.store;
   let next = from;
+  let lastType: string | null = null;
   for (;;) {
     signal.throwIfAborted();
     // Looked at first: an answer that has ended has all its events.
     const status = await statusOf(key, parts);
     const isOver = status === null || isEnded(status);
-    let lastType: string | null = null;
     for (const { firstNumber, events } of await keptAnswers.readEvents(key, next)) {
       for (const text of events.slice(Math.max(0, next - firstNumber))) {
         const event = JSON.parse(text) as ResponseEvent;
