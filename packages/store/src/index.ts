@@ -98,6 +98,7 @@ export type {
   WarmStart,
   ModelExport,
   ModelState,
+  NamedStep,
   QueuedJob,
   Scope,
   Session,

@@ -44,6 +44,7 @@ import type {
   Model,
   ModelExport,
   ModelState,
+  NamedStep,
   QueuedJob,
   Session,
   SignIn,
@@ -997,6 +998,10 @@ export class SqlStore implements Store {
 
   async unusedDigests(digests: readonly string[]): Promise<string[]> {
     return await this.#tables.checkpoints.unusedDigests(digests);
+  }
+
+  async stepsOf(digests: readonly string[]): Promise<NamedStep[]> {
+    return await this.#tables.checkpoints.stepsOf(digests);
   }
 
   async claimBlobs(id: string): Promise<string> {

@@ -31,6 +31,11 @@ export function PoolMembers({ members }: { members: readonly Member[] }) {
   return <DataTable caption={several} columns={COLUMNS} rows={members} keyOf={({ url }) => url} />;
 }
 
+/** Steps that a server has, one per line. */
+function namesOf(steps: Member['steps']): string {
+  return steps.map(({ model, step }) => `${model}:step${step}`).join('\n');
+}
+
 const COLUMNS: readonly Column<Member>[] = [
   { name: 'Address', cell: ({ url }) => <code>{url}</code> },
   {
@@ -44,7 +49,11 @@ const COLUMNS: readonly Column<Member>[] = [
   },
   { name: 'Version', cell: ({ version }) => version ?? '–' },
   { name: 'In flight', isNumber: true, cell: ({ num_choices: number }) => formatCount(number) },
-  { name: 'Adapters', isNumber: true, cell: ({ num_adapters: number }) => formatCount(number) },
+  {
+    name: 'Adapters',
+    isNumber: true,
+    cell: ({ num_adapters: number, steps }) => <span title={namesOf(steps)}>{formatCount(number)}</span>,
+  },
   { name: 'KV cache', isNumber: true, cell: ({ kv_use: use }) => (use === null ? '–' : `${(use * 100).toFixed(0)} %`) },
   { name: 'Requests', isNumber: true, cell: ({ num_requests: number }) => formatCount(number) },
   { name: 'Failed', isNumber: true, cell: ({ num_failures: number }) => formatCount(number) },

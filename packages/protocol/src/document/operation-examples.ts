@@ -503,6 +503,7 @@ export const OPERATION_EXAMPLES: Readonly<Record<string, OperationExample>> = {
                 version: '0.32.0',
                 num_choices: 12,
                 num_adapters: 1,
+                steps: [{ model: 'local/demo/agent', step: 12, since: 1_790_000_000 }],
                 kv_use: 0.06,
                 num_requests: 40,
                 num_failures: 0,

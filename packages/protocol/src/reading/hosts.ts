@@ -24,6 +24,14 @@ const PoolMemberSchema = Type.Object(
     version: nullable(Type.String(), { description: 'Of its software; null: it does not say.' }),
     num_choices: Count('Choices in flight there.'),
     num_adapters: Count('Adapters that it was given.'),
+    steps: Type.Array(
+      Type.Object({
+        model: Type.String({ description: '`entity/project/name`.' }),
+        step: Count('Step of the model.'),
+        since: Type.Integer({ description: 'When it was found to be loaded there, in seconds since 1970.' }),
+      }),
+      { description: 'Steps of models that a vLLM server has loaded, the newest first.' },
+    ),
     kv_use: nullable(Type.Number({ minimum: 0, maximum: 1 }), {
       description: 'Part of its KV cache in use, some seconds ago; null: it does not say.',
     }),

@@ -116,6 +116,15 @@ export interface WarmStart {
 
 export type Metrics = Record<string, number>;
 
+/** A kept step of a model by the digest of its weights. */
+export interface NamedStep {
+  readonly digest: string;
+  readonly entity: string;
+  readonly project: string;
+  readonly name: string;
+  readonly step: number;
+}
+
 export interface Checkpoint {
   id: string;
   modelId: string;

@@ -28,6 +28,7 @@ import type {
   Model,
   ModelExport,
   ModelState,
+  NamedStep,
   QueuedJob,
   Scope,
   Session,
@@ -434,6 +435,8 @@ export interface Store extends CheckpointRetention {
   isNamed(key: string): Promise<boolean>;
   /** Filters these digests of adapters for those that no checkpoint and no imported adapter has. */
   unusedDigests(digests: readonly string[]): Promise<string[]>;
+  /** The kept steps that have these digests, the newest first; equal weights may be several steps. */
+  stepsOf(digests: readonly string[]): Promise<NamedStep[]>;
   /** The reason why the store cannot write, in words that name no file: others have its lock for long, it does not answer, its disk is full. Null: none is known. */
   trouble(): string | null;
   /**

@@ -42,6 +42,19 @@ export function modelSuite(makeHarness: MakeHarness): void {
       ]);
     });
 
+    it('a digest is the name of the steps that have it, and unused when none has', async () => {
+      const model = await addModel(store);
+      await train(store, model.id, 'checkpoints/1');
+      const digest = 'digest of checkpoints/1';
+      expect(await store.stepsOf([digest, 'other', digest])).toEqual([
+        { digest, entity: 'local', project: 'demo', name: 'agent', step: 1 },
+      ]);
+      expect(await store.unusedDigests([digest, 'other'])).toEqual(['other']);
+      await store.deleteModel(model.id);
+      expect(await store.stepsOf([digest])).toEqual([]);
+      expect(await store.unusedDigests([digest])).toEqual([digest]);
+    });
+
     it('one name in one project is one model, also when two handles make it at the same time', async () => {
       const other = await harness.open({ clock: clock.read });
       const { id: entityId } = await store.ensureEntity('local');

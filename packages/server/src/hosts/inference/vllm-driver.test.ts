@@ -153,6 +153,13 @@ test('a checkpoint is loaded on every server before it is sampled from', async (
     message: { content: 'I am trained.' },
   });
   for (const fake of fakes) expect([...fake.adapters.keys()]).toEqual(['a'.repeat(64)]);
+  const headers = { authorization: `Bearer ${await server.makeKey('acme', ['admin'])}` };
+  const answer = await server.request('GET', '/v1/preview/hosts', undefined, headers);
+  const now = Math.floor(Date.now() / 1000);
+  for (const { steps } of answer.json<HostsObject>().sampling.hosts[0]!.members) {
+    expect(steps).toEqual([{ model: 'acme/demo/learner', step, since: expect.any(Number) }]);
+    expect(now - steps[0]!.since).toBeLessThan(60);
+  }
 });
 
 test('an adapter of a larger rank than the servers load is refused at its registration', async () => {

@@ -1,6 +1,7 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { BackendMember } from '@trainyard/backend';
 import type { HostsObject } from '@trainyard/protocol';
+import type { NamedStep } from '@trainyard/store';
 
 import { callerOf } from '../../edge/auth.ts';
 import type { BaseModel } from '../../contract/base-models.ts';
@@ -24,7 +25,7 @@ export function hostRoutes(app: FastifyInstance, parts: RouteParts): void {
     version: SERVICE_VERSION,
     sampling: {
       trouble: await inference.trouble(),
-      hosts: baseModels.all.map((model) => toHostObject(model, isOperator(request))),
+      hosts: await Promise.all(baseModels.all.map((model) => toHostObject(model, isOperator(request)))),
     },
     training: await trainingState(),
     store: { trouble: store.trouble() },
@@ -54,8 +55,14 @@ export function hostRoutes(app: FastifyInstance, parts: RouteParts): void {
     };
   }
 
-  function toHostObject({ id, contextLength, untrainable = null }: BaseModel, seesLoad: boolean): HostObject {
+  async function toHostObject(
+    { id, contextLength, untrainable = null }: BaseModel,
+    seesLoad: boolean,
+  ): Promise<HostObject> {
     const model = inference.of(id);
+    const members = seesLoad ? (model.members?.() ?? []) : [];
+    const loaded = members.flatMap(({ adapters = [] }) => adapters.map(({ digest }) => digest));
+    const steps = loaded.length === 0 ? [] : await store.stepsOf(loaded);
     const stats = model.stats();
     const load = (count: number | undefined): number | null => (seesLoad ? (count ?? 0) : null);
     return {
@@ -75,12 +82,20 @@ export function hostRoutes(app: FastifyInstance, parts: RouteParts): void {
       generated_tokens: load(stats?.generatedTokens),
       prefix_query_tokens: load(stats?.prefixQueryTokens),
       prefix_hit_tokens: load(stats?.prefixHitTokens),
-      members: seesLoad ? (model.members?.() ?? []).map(toMemberObject) : [],
+      members: members.map((member) => toMemberObject(member, steps)),
     };
   }
 }
 
-function toMemberObject(member: BackendMember): HostObject['members'][number] {
+/** @param steps of what any member has loaded */
+function toMemberObject(member: BackendMember, steps: readonly NamedStep[]): HostObject['members'][number] {
+  const { adapters = [] } = member;
+  const loaded = steps.flatMap(({ digest, entity, project, name, step }) => {
+    const since = adapters.find((adapter) => adapter.digest === digest)?.since;
+    return since === undefined
+      ? []
+      : [{ model: `${entity}/${project}/${name}`, step, since: Math.floor(since / 1000) }];
+  });
   return {
     url: member.name,
     kind: member.kind,
@@ -89,6 +104,7 @@ function toMemberObject(member: BackendMember): HostObject['members'][number] {
     version: member.version,
     num_choices: member.numChoices,
     num_adapters: member.numAdapters,
+    steps: loaded,
     kv_use: member.kvUse,
     num_requests: member.numRequests,
     num_failures: member.numFailures,

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { OrderedPageQuery, Page } from '../../contract/page.ts';
-import type { Checkpoint, Metrics } from '../../contract/records.ts';
+import type { Checkpoint, Metrics, NamedStep } from '../../contract/records.ts';
 import type { Statements } from '../../contract/sql.ts';
 import { metricsText, parseMetrics } from '../json-column.ts';
 import { listPage } from '../list.ts';
@@ -183,6 +183,22 @@ export class CheckpointTable {
   /** Filters these digests for those that no checkpoint and no imported adapter has any more; without duplicates. */
   async unusedDigests(digests: Iterable<string | null>): Promise<string[]> {
     return await this.#without(DIGESTS, digests);
+  }
+
+  /** Names of the kept steps that have these digests. */
+  async stepsOf(digests: readonly string[]): Promise<NamedStep[]> {
+    const steps: NamedStep[] = [];
+    for (const some of partsOf([...new Set(digests)], KEYS_AT_A_TIME))
+      steps.push(
+        ...(await this.#sql.all<Pick<NamedStep, keyof NamedStep>>(
+          `select c.digest, e.name as entity, m.project, m.name, c.step from checkpoints c
+           join models m on m.id = c.model_id join entities e on e.id = m.entity_id
+           where c.deleted_at is null and m.deleted_at is null and c.digest in (${rowsOf(some.length, '?')})
+           order by c.step desc, m.name`,
+          ...some,
+        )),
+      );
+    return steps;
   }
 
   async #without(held: string, keys: Iterable<string | null>): Promise<string[]> {
