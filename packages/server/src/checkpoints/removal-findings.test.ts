@@ -2,9 +2,10 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-import { openSqliteStore, type SqlStore } from '@trainyard/store';
+import { openStore, type SqlStore } from '@trainyard/store';
 import { expect, onTestFinished, test } from 'vitest';
 
+import { testDatabase } from '../testing/test-store.ts';
 import { readKeepPolicy } from './keep-policy.ts';
 import { removalFindings } from './removal-findings.ts';
 
@@ -13,9 +14,9 @@ const LORA = { rank: 8, alpha: 16, targets: ['q'], initSeed: 1 };
 
 async function openService() {
   const directory = await mkdtemp(join(tmpdir(), 'trainyard-removals-'));
-  const path = join(directory, 'trainyard.sqlite');
+  const database = await testDatabase(directory);
   let now = Date.now() - 100 * HOUR_MS;
-  const store = await openSqliteStore(path, { clock: () => now });
+  const store = await openStore(database, { clock: () => now });
   onTestFinished(async () => {
     await store.close();
     await rm(directory, { recursive: true });
@@ -23,8 +24,8 @@ async function openService() {
   return {
     store,
     find: async (policy: string) =>
-      (await Array.fromAsync(removalFindings({ kind: 'sqlite', path }, readKeepPolicy(policy)))).map(
-        ({ subject, problem }) => (problem === null ? subject : problem),
+      (await Array.fromAsync(removalFindings(database, readKeepPolicy(policy)))).map(({ subject, problem }) =>
+        problem === null ? subject : problem,
       ),
     train: async (name: string, numSteps: number) => {
       const modelId = await addModel(store, name);
