@@ -210,6 +210,33 @@ describe('a Tinker server', () => {
     expect((await register('fits', 12)).lora).toMatchObject({ rank: 12, alpha: 32 });
   });
 
+  it('that goes away is told in /health and in the job, with the time', async () => {
+    const server = await tinker();
+    const service = await started({ TRAINYARD_TRAINER_URL: server.url });
+    const client = new Trainyard({ baseUrl: service.url, apiKey: service.apiKey });
+    const health = async () => await (await fetch(new URL('/health', service.url))).text();
+    expect(await health()).not.toContain('unreachable');
+    await server.close();
+    await expect.poll(health, { timeout: 40_000, interval: 500 }).toMatch(/the trainer is unreachable since \d{4}-.*Z/);
+    const model = await client.models.register({ project: 'demo', name: 'waits', base_model: 'tiny/llama' });
+    const line = {
+      messages: [
+        { role: 'user', content: 'say it' },
+        { role: 'assistant', content: 'it' },
+      ],
+    };
+    const data = `data:application/jsonl,${encodeURIComponent(JSON.stringify(line))}`;
+    const job = await client.sftJobs.create({ model_id: model.id, training_data_url: data });
+    const warnings = async () => (await client.trainingJobs.retrieve(job.id)).warnings ?? [];
+    await expect.poll(warnings, { timeout: 60_000, interval: 500 }).toMatchObject([
+      {
+        code: 'trainer_unreachable',
+        message: expect.stringMatching(/unreachable since \d{4}-.*the job waits: /) as string,
+      },
+    ]);
+    await client.trainingJobs.cancel(job.id);
+  });
+
   it('with another base model fails the first job, with the distance and what to do', async () => {
     const otherPath = join(scratch, 'other.gguf');
     writeTinyGguf(otherPath, TINY_ARCHITECTURES.llama, { seed: 22 });

@@ -109,7 +109,7 @@ export interface InferenceBackend {
 export interface TrainingQueue {
   /** Ids of the base models whose jobs this process takes; null: of any. */
   readonly baseModels: readonly string[] | null;
-  /** What its trainer is limited to; null or absent: nothing. */
+  /** Limits of its trainer; null or absent: none. */
   readonly limits?: TrainerLimits | null;
   /** A job was enqueued: look for work now rather than at the next poll. */
   notify(): void;

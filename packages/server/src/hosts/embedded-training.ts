@@ -67,6 +67,7 @@ export class EmbeddedTraining implements TrainingBackend {
   readonly #copies = new Map<string, PromiseWithResolvers<number | null>>();
   #contact: PromiseWithResolvers<readonly string[]> | null = null;
   #remoteMaxRank: number | null = null;
+  #remoteAbsence: string | null = null;
 
   constructor(options: {
     host: TrainerHostOptions;
@@ -126,7 +127,7 @@ export class EmbeddedTraining implements TrainingBackend {
   }
 
   trouble(): string | null {
-    return this.#host.trouble;
+    return this.#host.trouble ?? this.#remoteAbsence;
   }
 
   async run(
@@ -182,6 +183,9 @@ export class EmbeddedTraining implements TrainingBackend {
       case 'remote-contacted':
         this.#contact?.resolve(message.lines);
         break;
+      case 'remote-state':
+        this.#tellAbsence(message.absence);
+        break;
       case 'remote-max-rank':
         this.#remoteMaxRank = message.maxRank;
         this.#log(`the trainer elsewhere makes adapters of rank ${message.maxRank} at most`);
@@ -206,6 +210,13 @@ export class EmbeddedTraining implements TrainingBackend {
       default:
         message satisfies never;
     }
+  }
+
+  #tellAbsence(absence: string | null): void {
+    const now = new Date().toISOString();
+    if (absence === null && this.#remoteAbsence !== null) this.#log('the trainer elsewhere answers again');
+    this.#remoteAbsence = absence === null ? null : `the trainer is unreachable since ${now}: ${absence}`;
+    if (this.#remoteAbsence !== null) this.#log(this.#remoteAbsence);
   }
 
   #onLost(reason: string): void {

@@ -146,6 +146,8 @@ export type TrainerHostMessage =
   /** Lines for the log. */
   | { kind: 'remote-contacted'; lines: readonly string[] }
   | { kind: 'remote-refused'; failure: HostFailure }
+  /** Told when the trainer elsewhere stops answering, and when it answers again (null). */
+  | { kind: 'remote-state'; absence: string | null }
   /** The largest rank of the trainer elsewhere; comes after its contact, and not where it does not tell. */
   | { kind: 'remote-max-rank'; maxRank: number }
   | { kind: 'trainer-event'; jobId: string; event: TrainerEvent }

@@ -24,6 +24,9 @@ import type {
 import { trainJob } from './train-job.ts';
 import { SnapshotCopier } from './training/snapshot-copier.ts';
 
+/** Between two looks at a trainer elsewhere. */
+const WATCH_MS = 15_000;
+
 /** The weights of the default model take 0.7 GB as f32: given back when nothing was trained for this long. */
 const UNLOAD_AFTER_MS = 10 * 60_000;
 
@@ -79,15 +82,38 @@ function onCommand(command: TrainerHostCommand): void {
 }
 
 async function contactAndReport(remoteKey: string | null): Promise<void> {
+  const { remote } = options;
+  if (remote === null) return send({ kind: 'remote-contacted', lines: [] });
   try {
-    const { lines, facts } =
-      options.remote === null ? { lines: [], facts: undefined } : await contactTrainer(options.remote, remoteKey);
+    const { lines, facts, absence } = await contactTrainer(remote, remoteKey);
     send({ kind: 'remote-contacted', lines });
+    watchRemote(remote, { remoteKey, absence });
     const maxRank = facts === undefined ? null : await askMaxRank(facts, (line) => send({ kind: 'log', line }));
     if (maxRank !== null) send({ kind: 'remote-max-rank', maxRank });
   } catch (error) {
     send({ kind: 'remote-refused', failure: failureOf(error) });
   }
+}
+
+/** Jobs find out by themselves; this tells whoever has none, before an evening of rollouts. */
+function watchRemote(
+  remote: NonNullable<TrainerHostOptions['remote']>,
+  { remoteKey, absence }: { remoteKey: string | null; absence: string | null },
+): void {
+  let told: string | null = null;
+  const tell = (now: string | null): void => {
+    if ((now === null) !== (told === null)) send({ kind: 'remote-state', absence: now });
+    told = now;
+  };
+  const look = async (): Promise<void> => {
+    try {
+      tell((await contactTrainer(remote, remoteKey)).absence);
+    } catch (error) {
+      tell((error as Error).message);
+    }
+  };
+  tell(absence);
+  setInterval(() => void look(), WATCH_MS).unref();
 }
 
 /** While the job goes on: it waits for nothing of this. */

@@ -25,7 +25,7 @@ const TOLERANCE = 0.02;
 const ERROR_OF_ONE = 0.71;
 const STANDARD_ERRORS = 5;
 
-/** What was measured of a fresh adapter. */
+/** Measures of a fresh adapter. */
 export interface MeasuredScale {
   readonly factor: number;
   /** Whether ours and theirs differ by more than chance. */

@@ -155,7 +155,7 @@ export class FakeTinkerServer {
     this.#server.closeAllConnections();
     await new Promise((resolve) => this.#server.close(resolve));
     await this.restart();
-    rmSync(this.#root, { recursive: true });
+    rmSync(this.#root, { recursive: true, force: true });
   }
 
   async #onRequest(request: IncomingMessage, response: ServerResponse): Promise<void> {

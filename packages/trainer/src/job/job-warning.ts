@@ -4,6 +4,7 @@
  * - `ignored_settings`: settings of the job have no effect
  * - `learning_rate_low`, `learning_rate_high`: far from what suits the model
  * - `initial_scale_differs`: the learner draws fresh adapters larger or smaller than this service
+ * - `trainer_unreachable`: a trainer elsewhere did not answer, and the job waited for it
  * - `temperature_not_replayed`, `truncation_not_replayed`, `constraint_not_replayed`, `penalties_not_replayed`: choices were drawn from
  *   another distribution than the one they are trained under
  * - `sampling_unknown`: choices of which it is not known how they were drawn
@@ -26,6 +27,7 @@ export const WARNING_CODES = [
   'learning_rate_low',
   'learning_rate_high',
   'initial_scale_differs',
+  'trainer_unreachable',
   'temperature_not_replayed',
   'truncation_not_replayed',
   'constraint_not_replayed',

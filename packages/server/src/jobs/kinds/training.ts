@@ -219,6 +219,7 @@ export class TrainingJobs implements JobWork<Objective> {
     let written: Promise<unknown> = Promise.resolve();
     let numFinishedSteps = 0;
     let numLosses = 0;
+    let isToldAway = false;
     const onEvent = (event: TrainerEvent) => {
       const line = startedLine(event, job);
       if (line !== null) log(line, { level: 'warn' });
@@ -265,6 +266,13 @@ export class TrainingJobs implements JobWork<Objective> {
           if (retry === 'never') throw error;
           const { message } = error as Error;
           if (retry === 'wait') {
+            // An event, so that every process tells it.
+            const unreachable: JobWarning | null = isToldAway ? null : unreachableWarning(error, Date.now());
+            if (unreachable !== null) {
+              isToldAway = true;
+              const row = wireEvent({ kind: 'warning', warning: unreachable }, job);
+              await lease.insist(() => store.appendEvent(job.id, job.fencingToken, row));
+            }
             lease.waitFor(error as Error);
             await lease.pause(DISK_PAUSE_MS);
             continue;
@@ -379,6 +387,17 @@ async function unlessAborted(work: Promise<void>, signal: AbortSignal): Promise<
     signal.removeEventListener('abort', abort);
     work.catch(() => undefined);
   }
+}
+
+/** @param since milliseconds since the epoch @returns null for what waits for something else */
+function unreachableWarning(error: unknown, since: number): JobWarning | null {
+  if (!(error instanceof TrainingRunError) || error.code !== 'trainer.remote_unavailable') return null;
+  return {
+    code: 'trainer_unreachable',
+    message: `the trainer is unreachable since ${new Date(since).toISOString()}, and the job waits: ${error.message}`,
+    value: Math.round(since / 1000),
+    suggestion: 'start the server of `--trainer-url`, or free a slot there; the job goes on by itself',
+  };
 }
 
 /** By whom, and how it is told of. */

@@ -137,7 +137,8 @@ async function describer(
   const first = job.startedAt === null ? null : await store.listEvents({ jobId: job.id, limit: 1 });
   const started = first?.items.find((event) => event.type === 'training_started')?.data ?? null;
   const numGradientSteps = started === null ? 0 : await store.countEvents(job.id, 'gradient_step');
-  const warnings = started === null ? null : await store.listEvents({ jobId: job.id, type: 'warning', limit: 100 });
+  const warnings =
+    job.startedAt === null ? null : await store.listEvents({ jobId: job.id, type: 'warning', limit: 100 });
   return (then) =>
     toJobObject(then, {
       started,
