@@ -18,7 +18,7 @@ import { ServiceMetrics } from './metrics/service-metrics.ts';
 import { METRICS_PORT_SETTING, refuseUnstartable } from './refuse-unstartable.ts';
 import type { ServiceConfig } from './service/config.ts';
 import { openJobWorkers } from './service/job-workers.ts';
-import { openMachineWatch } from './service/machine-watch.ts';
+import { openMachineWatch } from './service/machine/machine-watch.ts';
 import { listen, metricsAccess } from './service/listen.ts';
 import { createMetricsServer } from './service/metrics-server.ts';
 import { refuseMissingModels } from './service/model-settings.ts';

@@ -31,7 +31,7 @@ import { does, needsModelFiles } from './contract/role.ts';
 import { Drain } from './health/drain.ts';
 import { RunMirror } from './tracking/run-mirror.ts';
 import { openTracker } from './tracking/tracker-drivers.ts';
-import { openMachineWatch } from './service/machine-watch.ts';
+import { openMachineWatch } from './service/machine/machine-watch.ts';
 import { CheckpointKeeper } from './checkpoints/checkpoint-keeper.ts';
 import { orphanRules, Upkeep } from './data/upkeep.ts';
 import { registerApi } from './members/register-api.ts';

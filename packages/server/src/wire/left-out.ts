@@ -25,7 +25,7 @@ export function reporting<Chat extends object>(chat: Chat, leftOut: LeftOut): Ch
   return chat;
 }
 
-/** What was left out of a chat of {@link reporting}. */
+/** The report of a chat of {@link reporting}; empty for another. */
 export function leftOutOf(chat: object): LeftOut {
   return reports.get(chat) ?? new LeftOut();
 }

@@ -4,7 +4,6 @@ import { join, posix } from 'node:path';
 
 import type { HttpLine } from '../wire/http-line.ts';
 import { ServerFailure } from '../wire/server-failure.ts';
-import type { ProbeOptions } from './probe-server.ts';
 
 /** A folder for files that only a probe of a server reads. */
 export interface ProbeFolder {
@@ -33,7 +32,7 @@ const CONFIG = JSON.stringify({
 export async function readMaxLoraRank(
   line: HttpLine,
   { directory, path }: ProbeFolder,
-  { timeoutMs, signal }: Pick<ProbeOptions, 'timeoutMs' | 'signal'>,
+  { timeoutMs, signal }: { readonly timeoutMs: number; readonly signal: AbortSignal },
 ): Promise<number | null> {
   const name = `.rank-probe-${randomUUID()}`;
   const call = (route: string, body: object): Promise<string> =>

@@ -17,9 +17,6 @@ export interface AnswerFacts {
   readonly previousId: string | null;
 }
 
-/** Facts of an answer that stands alone. */
-export const UNKEPT: AnswerFacts = { isKept: false, isBackground: false, previousId: null };
-
 /** The input of a request as items. */
 export function inputItems({ input }: Pick<ResponsesRequest, 'input'>): readonly ResponseInputItem[] {
   return typeof input === 'string' ? [{ type: 'message', role: 'user', content: input }] : input;

@@ -9,7 +9,7 @@ import { holds, leaseBounds } from '../../contract/lease.ts';
 import type { Statements } from '../../contract/sql.ts';
 
 /** Bytes of a row besides its texts: ids, index entries, and unused space in pages. */
-export const ROW_BYTES = 600;
+const ROW_BYTES = 600;
 /** Answers of one step of making room. */
 const PRUNED_AT_ONCE = 256;
 

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 
-import { MachineWatch, type Use } from './machine-watch.ts';
+import { MachineWatch } from './machine-watch.ts';
+import type { Use } from './thread-use.ts';
 
 function watched() {
   const lines: string[] = [];

@@ -1,7 +1,12 @@
 import { readdirSync } from 'node:fs';
 
-import { readGroupFile, readSystemFile, type ReadText } from '../computing/control-group.ts';
-import type { Use } from './machine-watch.ts';
+import { readGroupFile, readSystemFile, type ReadText } from '../../computing/control-group.ts';
+
+/** How much of something the process has, and may have. */
+export interface Use {
+  readonly used: number;
+  readonly limit: number;
+}
 
 /** Sources of the figures; default: the files of Linux and the user of this process. */
 export interface ThreadSources {

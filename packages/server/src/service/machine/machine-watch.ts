@@ -2,11 +2,11 @@ import { readdirSync } from 'node:fs';
 
 import { formatMegabytes } from '@trainyard/protocol/fields';
 
-import { readSystemFile } from '../computing/control-group.ts';
-import { DiskReserve } from '../data/disk-reserve.ts';
-import type { Log } from '../logging/log.ts';
-import type { ServiceMetrics } from '../metrics/service-metrics.ts';
-import { threadUse } from './thread-use.ts';
+import { readSystemFile } from '../../computing/control-group.ts';
+import { DiskReserve } from '../../data/disk-reserve.ts';
+import type { Log } from '../../logging/log.ts';
+import type { ServiceMetrics } from '../../metrics/service-metrics.ts';
+import { threadUse, type Use } from './thread-use.ts';
 
 const LOOK_MS = 2_000;
 /** Looks between two writes that are timed. */
@@ -17,12 +17,6 @@ const CONNECTIONS_PER_LOOK = 16;
 const SLOW_SYNC_MS = 1_000;
 /** A slow write is reported for so long after it. */
 const SLOW_TOLD_MS = 60_000;
-
-/** How much of something the process has, and may have. */
-export interface Use {
-  readonly used: number;
-  readonly limit: number;
-}
 
 /** Figures of the system; default: the files of Linux. Null: unknown. */
 export interface MachineFigures {
