@@ -5,11 +5,14 @@ import type {
   CountInputTokensRequest,
   CountTokens,
   CountTokensRequest,
+  DeletedResponse,
   DetokenizeRequest,
   DetokenizeResponse,
   GenerateTokensAnswer,
   GenerateTokensChunk,
   GenerateTokensRequest,
+  InputItemPage,
+  InputItemQuery,
   InputTokens,
   LoadLoraAdapterRequest,
   Message,
@@ -26,6 +29,7 @@ import type {
 } from '@trainyard/protocol';
 
 import type { CallOptions, Connection } from '../http/connection.ts';
+import { path } from '../http/query.ts';
 import { readChunks } from '../http/read-chunks.ts';
 
 /** One form of request for sampling: an answer, or with `stream: true` its events as they come. */
@@ -72,6 +76,30 @@ export class Responses extends SamplingForm<ResponsesRequest, ModelResponse, Res
     const call = { ...options, body, repeat: 'always' } as const;
     return await this.#connection.json('POST', '/v1/responses/input_tokens', call);
   }
+
+  /** A kept answer; one in the background as it is now. @throws 404 for an id that is not kept */
+  async retrieve(id: string, options: CallOptions = {}): Promise<ModelResponse> {
+    return await this.#connection.json('GET', pathOf(id), options);
+  }
+
+  /** Ends an answer in the background. One that had ended comes back as it is. */
+  async cancel(id: string, options: CallOptions = {}): Promise<ModelResponse> {
+    return await this.#connection.json('POST', `${pathOf(id)}/cancel`, { ...options, repeat: 'always' });
+  }
+
+  /** Removes a kept answer and its input. */
+  async delete(id: string, options: CallOptions = {}): Promise<DeletedResponse> {
+    return await this.#connection.json('DELETE', pathOf(id), { ...options, repeat: 'refused' });
+  }
+
+  /** Items of the prompt of a kept answer, those of earlier turns included. */
+  async inputItems(id: string, query: InputItemQuery = {}, options: CallOptions = {}): Promise<InputItemPage> {
+    return await this.#connection.json('GET', `${pathOf(id)}/input_items`, { ...options, query });
+  }
+}
+
+function pathOf(id: string): string {
+  return path`/v1/responses/${id}`;
 }
 
 /** Conversations in the form of the Anthropic API. */

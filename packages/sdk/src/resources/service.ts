@@ -1,7 +1,9 @@
 import type {
   Health,
   HostsObject,
+  Liveness,
   OpenApiDocument,
+  Readiness,
   ServiceEventObject,
   ServiceEventQuery,
   SystemCheck,
@@ -29,6 +31,16 @@ export class Service {
   /** Also told by a service that does not sample. @throws {TrainyardConnectionError} when nothing answers */
   async health(options: CallOptions = {}): Promise<Health> {
     return await this.#connection.json('GET', '/v1/health', { alsoGood: [503], maxRetries: 0, ...options });
+  }
+
+  /** Whether the process runs, as a liveness probe asks. @throws as `health` */
+  async live(options: CallOptions = {}): Promise<Liveness> {
+    return await this.#connection.json('GET', '/livez', { maxRetries: 0, ...options });
+  }
+
+  /** Whether requests should go to this process, as a balancer asks. @throws as `health` */
+  async ready(options: CallOptions = {}): Promise<Readiness> {
+    return await this.#connection.json('GET', '/readyz', { alsoGood: [503], maxRetries: 0, ...options });
   }
 
   /** Whether all parts work as they should. @throws as `health` */

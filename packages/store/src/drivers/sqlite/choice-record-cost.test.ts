@@ -53,5 +53,5 @@ test('a record costs its numbers plus a kilobyte on disk', async () => {
     `an answer: ${each(takeMs)} µs to take, ${each(writeMs)} µs to write, ${each(findMs)} µs to find; ` +
       `${perAnswer.toFixed(0)} bytes on disk for ${numbers} of numbers (${PROMPT_TOKENS} + ${REPLY_TOKENS} tokens)`,
   );
-  expect(perAnswer - numbers).toBeLessThan(1100);
+  expect(perAnswer - numbers).toBeLessThan(1200);
 });
