@@ -377,7 +377,7 @@ describe.each([
           responses: [
             {
               model: 'agent',
-              request: { input: [{ type: 'computer_call' }] },
+              request: { input: [{ type: 'nothing_like_it' }] },
               response: { record_id: 'y-0', output: [] },
             },
           ],
