@@ -10,5 +10,6 @@ export type TextTokenizer = Pick<
   | 'tokenText'
   | 'createDecoder'
   | 'encode'
+  | 'encodeBehind'
   | 'encodeWithSpecial'
 >;

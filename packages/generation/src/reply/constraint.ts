@@ -90,7 +90,7 @@ export class ConstraintGuide implements ChoiceConstraint {
     return attempt(() => {
       const trial = this.#root.clone();
       try {
-        for (const id of this.#tokenizer.encode(rest)) if (!trial.accept(id)) return false;
+        for (const id of this.#tokenizer.encodeBehind(rest)) if (!trial.accept(id)) return false;
         return true;
       } finally {
         trial.close();
@@ -108,7 +108,7 @@ export class ConstraintGuide implements ChoiceConstraint {
     if (this.isWaiting) {
       const rest = this.#marker!.push(token);
       if (rest === null) return;
-      ids = this.#tokenizer.encode(rest);
+      ids = this.#tokenizer.encodeBehind(rest);
     }
     attempt(() => {
       this.#matcher ??= this.#root.clone();

@@ -22,10 +22,10 @@ export interface RequestConstraint {
 /** Compiles the constraint on the replies to a request: the request's own, or what its choice of tools makes of it. */
 export class ReplyConstraints {
   readonly #compiler: ConstraintCompiler | null;
-  readonly #tokenizer: Pick<TextTokenizer, 'encode'>;
+  readonly #tokenizer: Pick<TextTokenizer, 'encodeBehind'>;
 
   /** @param compiler null: there are no constraints here */
-  constructor(compiler: ConstraintCompiler | null, tokenizer: Pick<TextTokenizer, 'encode'>) {
+  constructor(compiler: ConstraintCompiler | null, tokenizer: Pick<TextTokenizer, 'encodeBehind'>) {
     this.#compiler = compiler;
     this.#tokenizer = tokenizer;
   }
@@ -74,7 +74,7 @@ export class ReplyConstraints {
     const begun = isJson(constraint) ? text.trimStart() : text;
     let isTaken = false;
     try {
-      isTaken = Array.from(this.#tokenizer.encode(begun)).every((id) => matcher.accept(id));
+      isTaken = Array.from(this.#tokenizer.encodeBehind(begun)).every((id) => matcher.accept(id));
     } finally {
       if (!isTaken) closeMatcher(matcher);
     }

@@ -170,6 +170,8 @@ export class EmbeddedTraining implements TrainingBackend {
   #onMessage(message: TrainerHostMessage): void {
     switch (message.kind) {
       case 'ready':
+        // One that was started again watches nothing yet.
+        if (this.#contact !== null) this.#host.send({ kind: 'contact-remote', remoteKey: this.#remoteKey });
         break;
       case 'log':
         this.#log(message.line);
@@ -187,8 +189,9 @@ export class EmbeddedTraining implements TrainingBackend {
         this.#tellAbsence(message.absence);
         break;
       case 'remote-max-rank':
+        if (this.#remoteMaxRank !== message.maxRank)
+          this.#log(`the trainer elsewhere makes adapters of rank ${message.maxRank} at most`);
         this.#remoteMaxRank = message.maxRank;
-        this.#log(`the trainer elsewhere makes adapters of rank ${message.maxRank} at most`);
         break;
       case 'remote-refused':
         this.#contact?.reject(new ServerError('server.config_invalid', message.failure.message));
@@ -220,6 +223,7 @@ export class EmbeddedTraining implements TrainingBackend {
   }
 
   #onLost(reason: string): void {
+    this.#remoteAbsence = null;
     this.#contact?.reject(new TrainingRunError(hostLost(reason)));
     for (const settled of [...this.#copies.values(), ...Array.from(this.#runs.values(), (run) => run.settled)])
       settled.reject(new TrainingRunError(hostLost(reason)));

@@ -5,12 +5,14 @@
  * the learner that it drives are both in here, so that no log-probability leaves the process; unless the learner is on a server elsewhere, which
  * is talked to from here.
  */
+import { setTimeout as delay } from 'node:timers/promises';
+
 import { type BucketRequest, openBlobs } from '@trainyard/store';
 import { askMaxRank } from '@trainyard/tinker';
 import { requireBf16 } from '@trainyard/trainer';
 
 import { retryOf } from '../faults/retry-of.ts';
-import { contactTrainer } from './remote/contact-trainer.ts';
+import { contactTrainer, type TrainerContact } from './remote/contact-trainer.ts';
 import { connectHost, failureOf, hostOptions, openOrRefuse } from './host-main.ts';
 import { IdleRelease } from '../computing/idle-release.ts';
 import { EmbeddedLearners, type JobLearners, RemoteLearners } from './job-learners.ts';
@@ -26,6 +28,8 @@ import { SnapshotCopier } from './training/snapshot-copier.ts';
 
 /** Between two looks at a trainer elsewhere. */
 const WATCH_MS = 15_000;
+/** A server without a free slot does not tell its largest rank: it is asked again at every so manyth look. */
+const LOOKS_PER_QUESTION = 8;
 
 /** The weights of the default model take 0.7 GB as f32: given back when nothing was trained for this long. */
 const UNLOAD_AFTER_MS = 10 * 60_000;
@@ -85,35 +89,50 @@ async function contactAndReport(remoteKey: string | null): Promise<void> {
   const { remote } = options;
   if (remote === null) return send({ kind: 'remote-contacted', lines: [] });
   try {
-    const { lines, facts, absence } = await contactTrainer(remote, remoteKey);
-    send({ kind: 'remote-contacted', lines });
-    watchRemote(remote, { remoteKey, absence });
-    const maxRank = facts === undefined ? null : await askMaxRank(facts, (line) => send({ kind: 'log', line }));
-    if (maxRank !== null) send({ kind: 'remote-max-rank', maxRank });
+    const contact = await contactTrainer(remote, remoteKey);
+    send({ kind: 'remote-contacted', lines: contact.lines });
+    await watchRemote(remote, remoteKey, contact);
   } catch (error) {
     send({ kind: 'remote-refused', failure: failureOf(error) });
+    await watchRemote(remote, remoteKey, { lines: [], absence: (error as Error).message });
   }
 }
 
 /** Jobs find out by themselves; this tells whoever has none, before an evening of rollouts. */
-function watchRemote(
+async function watchRemote(
   remote: NonNullable<TrainerHostOptions['remote']>,
-  { remoteKey, absence }: { remoteKey: string | null; absence: string | null },
-): void {
-  let told: string | null = null;
-  const tell = (now: string | null): void => {
-    if ((now === null) !== (told === null)) send({ kind: 'remote-state', absence: now });
-    told = now;
+  remoteKey: string | null,
+  contact: TrainerContact,
+): Promise<void> {
+  let told: string | null | undefined;
+  let knowsRank = false;
+  let numLooks = 0;
+  const tell = async ({ absence, facts }: TrainerContact): Promise<void> => {
+    const changes = told === undefined || (absence === null) !== (told === null);
+    if (changes) send({ kind: 'remote-state', absence });
+    told = absence;
+    // A server that was away may be another one.
+    const isTurn = numLooks++ % LOOKS_PER_QUESTION === 0;
+    if (facts === undefined || !(changes || (isTurn && !knowsRank))) return;
+    const maxRank = await askMaxRank(facts, (line) => send({ kind: 'log', line }));
+    knowsRank = maxRank !== null || facts.profile.rankRefusal === null;
+    if (maxRank !== null) send({ kind: 'remote-max-rank', maxRank });
   };
   const look = async (): Promise<void> => {
-    try {
-      tell((await contactTrainer(remote, remoteKey)).absence);
-    } catch (error) {
-      tell((error as Error).message);
-    }
+    const found = await contactTrainer(remote, remoteKey).catch((error: Error) => ({
+      lines: [],
+      absence: error.message,
+    }));
+    await tell(found);
   };
-  tell(absence);
-  setInterval(() => void look(), WATCH_MS).unref();
+  await tell(contact);
+  // One look after the other: a slow one must not contradict a later one.
+  for (;;) {
+    await delay(WATCH_MS, undefined, { ref: false });
+    await look().catch((error: unknown) =>
+      send({ kind: 'log', line: `looking at the trainer failed: ${String(error)}` }),
+    );
+  }
 }
 
 /** While the job goes on: it waits for nothing of this. */

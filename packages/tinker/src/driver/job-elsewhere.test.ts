@@ -169,18 +169,21 @@ test.each([0.1, 40])(
   },
 );
 
-test('a server whose scale stays as it is trains with a warning that names the rate', async () => {
-  const profile = { ...TINKER_PROFILES.skyrl, alpha: BIGRAM_LORA.alpha, targetSets: [['q' as const]] };
-  bench = await TinkerBench.start({ ...SKYRL_0_4, initialScale: 0.1, decays: false }, profile);
-  const { warnings, started } = await run(await bench.learner(), job({}));
-  const factor = Number(
-    /by ([\d.]+)/.exec(warnings.find(({ code }) => code === 'initial_scale_differs')!.suggestion)![1],
-  );
-  expect(factor).toBeGreaterThan(5);
-  expect(factor).toBeLessThan(20);
-  expect(bench.logged.join('\n')).toContain(`multiply learning rates by ${factor}`);
-  expect(started).toMatchObject({ absent_metrics: ['entropy', 'surprisal_excess', 'surprisal_excess_error'] });
-});
+test.each([false, 'refused'] as const)(
+  'a server whose scale stays as it is (decay: %s) trains with a warning that names the rate',
+  async (decays) => {
+    const profile = { ...TINKER_PROFILES.skyrl, alpha: BIGRAM_LORA.alpha, targetSets: [['q' as const]] };
+    bench = await TinkerBench.start({ ...SKYRL_0_4, initialScale: 0.1, decays }, profile);
+    const { warnings, started } = await run(await bench.learner(), job({}));
+    const factor = Number(
+      /by ([\d.]+)/.exec(warnings.find(({ code }) => code === 'initial_scale_differs')!.suggestion)![1],
+    );
+    expect(factor).toBeGreaterThan(5);
+    expect(factor).toBeLessThan(20);
+    expect(bench.logged.join('\n')).toContain(`multiply learning rates by ${factor}`);
+    expect(started).toMatchObject({ absent_metrics: ['entropy', 'surprisal_excess', 'surprisal_excess_error'] });
+  },
+);
 
 test('turns in histories of their own are trained there as here, each token once', async () => {
   const profile = { ...TINKER_PROFILES.skyrl, alpha: BIGRAM_LORA.alpha, targetSets: [['q' as const]] };

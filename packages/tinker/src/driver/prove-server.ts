@@ -55,11 +55,8 @@ export async function proveServer({ server, lora, base, checkAdapter }: ProofPar
   const { facts } = server;
   const slots = new RemoteSlots(server, lora);
   try {
+    const initialScale = await tryScale(slots, facts, checkAdapter);
     const model = await slots.trained();
-    const adapter = async (): Promise<PeftFiles> => await adapterOf(model, facts);
-    const fresh = await adapter();
-    checkAdapter(fresh);
-    const initialScale = await tryScale(model, fresh, adapter);
     const meanDifference = base === null ? null : await compareBase(model, base);
     const trial = await trialSequence(model, base === null ? countingTokens() : Int32Array.from(base.tokenIds));
     const told = await normUnder(facts.profile.recipe, model, facts, [trial]);
@@ -80,19 +77,28 @@ async function adapterOf(model: RemoteModel, { http, profile }: ServerFacts): Pr
   return files;
 }
 
-/** Compares a fresh adapter with ours, and finds out whether the server's weight decay brings it there. */
+/** Compares a fresh adapter with ours, and finds out whether the server's weight decay brings it there. Takes another model where a step of it is refused. */
 async function tryScale(
-  model: RemoteModel,
-  fresh: PeftFiles,
-  adapter: () => Promise<PeftFiles>,
+  slots: RemoteSlots,
+  facts: ServerFacts,
+  checkAdapter: ProofParts['checkAdapter'],
 ): Promise<InitialScale> {
+  const model = await slots.trained();
+  const fresh = await adapterOf(model, facts);
+  checkAdapter(fresh);
   const { factor, differs, isUniform } = measureScale(fresh);
   if (!differs) return { factor: 1, isMatched: true };
   if (!isUniform) return { factor, isMatched: false };
-  await (
-    await model.step(scalingStep(factor))
-  )();
-  return { factor, isMatched: !measureScale(await adapter()).differs };
+  try {
+    await (
+      await model.step(scalingStep(factor))
+    )();
+  } catch (error) {
+    if (!(error instanceof TrainerError) || error.code !== 'trainer.remote_refused') throw error;
+    await slots.load(null);
+    return { factor, isMatched: false };
+  }
+  return { factor, isMatched: !measureScale(await adapterOf(model, facts)).differs };
 }
 
 async function compareBase(model: RemoteModel, base: FixedScores): Promise<number> {

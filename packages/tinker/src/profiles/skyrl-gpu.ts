@@ -7,6 +7,8 @@ export const SKYRL_GPU: TinkerProfile = {
   name: 'skyrl-gpu',
   recipe: 'advantages',
   clipping: 'server',
+  // Rank 0 is a model without an adapter there: it would be made, and adapters be refused behind it.
+  rankRefusal: null,
   notes: [
     'betas, epsilon, weight decay and the clip of a step are those of its own configuration: set them there as jobs have them',
     'all models must have one shape of adapter (rank, alpha, layers)',

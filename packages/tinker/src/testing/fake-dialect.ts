@@ -28,8 +28,8 @@ export interface FakeDialect {
   readonly maxRank: number;
   /** Size of the random half of a fresh adapter, over that of ours. */
   readonly initialScale: number;
-  /** Whether a step heeds its weight decay. */
-  readonly decays: boolean;
+  /** Whether a step heeds its weight decay, or is refused for one above 1. */
+  readonly decays: boolean | 'refused';
 }
 
 /** SkyRL 0.4.0 on JAX, as it was recorded. */

@@ -43,7 +43,7 @@ export class FakeModel {
       adamBeta1: params.beta1,
       adamBeta2: params.beta2,
       adamEpsilon: params.eps,
-      weightDecay: this.#dialect.decays ? params.weight_decay : 0,
+      weightDecay: this.#dialect.decays !== false ? params.weight_decay : 0,
       maxGradNorm: clips ? params.grad_clip_norm : Infinity,
     });
     const { gradNormMetric } = this.#dialect;

@@ -28,6 +28,7 @@ import {
   send,
   token,
 } from './fake-answers.ts';
+import type { AdamParams } from '../transport/remote-model.ts';
 import { PROTOBUF_TYPE } from '../transport/tinker-http.ts';
 import { fakeArchive } from './fake-tar.ts';
 import { passOutputJson, passOutputProto, readPassJson, readPassProto, type ReceivedPass } from './server-wire.ts';
@@ -322,7 +323,7 @@ export class FakeTinkerServer {
       this.executed.push(route);
       switch (route) {
         case 'optim_step':
-          return done({ metrics: await model.step(body['adam_params'] as never) });
+          return await this.#step(model, body['adam_params'] as AdamParams);
         case 'save_weights':
           await model.learner.save(`${id}/weights/${path}`, { isServed: false });
           return done({ path: `tinker://${id}/weights/${path}`, type: route });
@@ -341,6 +342,11 @@ export class FakeTinkerServer {
           throw new Error(route);
       }
     });
+  }
+
+  async #step(model: FakeModel, params: AdamParams): Promise<OperationResult> {
+    if (this.dialect.decays === 'refused' && params.weight_decay > 1) return failed('weight_decay must be <= 1');
+    return done({ metrics: await model.step(params) });
   }
 
   /** Looks at an operation before it has its place. @returns null: it is taken */

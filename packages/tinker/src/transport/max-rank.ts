@@ -3,6 +3,7 @@ import { awaitFuture } from './future.ts';
 import type { ServerFacts } from './server-facts.ts';
 import { TinkerSession } from './session.ts';
 import { jsonOf } from './tinker-http.ts';
+import { unloadModel } from './remote-model.ts';
 
 /** A server that compiles for another client answers late. */
 const PATIENCE_MS = 120_000;
@@ -31,6 +32,8 @@ export async function askMaxRank(
     const told = asObject(jsonOf(await session.post('create_model', body, { isRepeatable: false })), 'create_model');
     const requestId = asText(told['request_id'], 'request_id');
     await awaitFuture(session, requestId, { kind: 'CreateModel', deadlineMs: PATIENCE_MS });
+    // It was made all the same.
+    if (typeof told['model_id'] === 'string') await unloadModel({ http }, told['model_id']);
     return null;
   } catch (error) {
     const [, rank] = profile.rankRefusal.exec(error instanceof Error ? error.message : '') ?? [];

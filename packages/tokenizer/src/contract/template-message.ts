@@ -90,7 +90,7 @@ export function contentText(content: TemplateMessage['content']): string {
   return contentTexts(content).join('\n');
 }
 
-function contentTexts(content: TemplateMessage['content']): string[] {
+export function contentTexts(content: TemplateMessage['content']): string[] {
   if (content === undefined || content === null) return [];
   if (typeof content === 'string') return [content];
   return content.map(partText).filter((text) => text !== null);

@@ -49,3 +49,12 @@ test('a vocabulary that puts a space in front loses exactly that one', () => {
   expect(spaced.decode(Buffer.from('a b'))).toBe('a b');
   expect(streamed([END, ...Buffer.from(' a')], true, spaced).join('')).toBe('a');
 });
+
+test('text behind other text has no space in front, whatever the vocabulary puts there', () => {
+  const encodePlain = (text: string) => Int32Array.from(Buffer.from(` ${text}`));
+  const spaced = new Tokenizer(vocabulary, { dropsLeadingSpace: true, encodePlain });
+  expect(Buffer.from(spaced.encode('{"a"')).toString()).toBe(' {"a"');
+  expect(Buffer.from(spaced.encodeBehind('{"a"')).toString()).toBe('{"a"');
+  expect(Buffer.from(spaced.encodeBehind(' b')).toString()).toBe(' b');
+  expect([...tokenizer.encodeBehind('{')]).toEqual([...tokenizer.encode('{')]);
+});

@@ -87,6 +87,14 @@ export class Tokenizer {
     return this.#encodePlain(text.toWellFormed());
   }
 
+  /** Plain text that goes on behind other text → ids: without the space that SentencePiece puts in front of a text. @throws as `encode` */
+  encodeBehind(text: string): Int32Array {
+    if (!this.#dropsLeadingSpace) return this.encode(text);
+    const guard = this.encode('\n');
+    const ids = this.encode(`\n${text}`);
+    return guard.every((id, index) => ids[index] === id) ? ids.slice(guard.length) : this.encode(text);
+  }
+
   /** Trusted text → ids; the texts of control tokens become those tokens. Adds no token at either end. @throws as `encode` */
   encodeWithSpecial(text: string): Int32Array {
     return this.encodeFragments(text, (fragment) => fragment);

@@ -110,6 +110,30 @@ describe('an instruction after a turn', () => {
   });
 });
 
+test('an instruction stays where it was though a result in front of it is missing', () => {
+  const first = [user('a'), calls('f', 'g'), result('f'), calls('h'), result('h'), system('n')];
+  const second = [...first, calls('i'), result('i'), system('m')];
+  for (const name of ['keeps', 'refuses'] as const) {
+    const [before, after] = [textOf(TEMPLATES[name], first), textOf(TEMPLATES[name], second)];
+    expect(after.slice(0, before.length)).toBe(before);
+  }
+});
+
+test('an instruction that goes into a turn of several parts leaves the parts as they were', () => {
+  const parts = { role: 'user', content: ['one', 'two'].map((text) => ({ type: 'text', text })) };
+  const source = PARTS.replace(
+    '{%- for message',
+    "{%- for m in messages if m.role == 'system' -%}{{ raise_exception('none') }}{%- endfor -%}{%- for message",
+  );
+  const [before, after] = [textOf(source, [parts]), textOf(source, [parts, system('n')])];
+  const kept = before.slice(0, before.indexOf('<|im_end|>'));
+  expect(kept).toContain('onetwo');
+  expect(after.slice(0, kept.length)).toBe(kept);
+  expect(after).toContain('onetwo\n\nn');
+  // Templates that take texts get what they got.
+  expect(textOf(TEMPLATES.refuses, [parts, system('n')])).toBe('[user one\ntwo\n\nn]');
+});
+
 describe('instructions at the start', () => {
   test('become one where the template writes only the first', () => {
     expect(textOf(TEMPLATES.refuses, [system('a'), system('b'), user('c')])).toBe('[system a\n\nb][user c]');

@@ -1,4 +1,4 @@
-import { contentText, type TemplateMessage } from '../contract/template-message.ts';
+import { contentText, contentTexts, type TemplateMessage } from '../contract/template-message.ts';
 import type { InstructionRole, TurnSupport } from './turn-support.ts';
 
 /** Between texts of messages that become one. */
@@ -56,8 +56,14 @@ export function withResultsAfterCalls(messages: readonly TemplateMessage[]): rea
     if (numOpen > 0 && isInstruction(message)) deferred.push(message);
     else {
       if (message.role === 'tool') numOpen = Math.max(0, numOpen - 1);
-      else if (numCalls > 0) numOpen += numCalls;
-      else {
+      else if (numCalls > 0) {
+        // The next round begins: results that are missing do not come any more. Calls directly in a row are one round.
+        if (arranged.at(-1)?.role !== 'assistant') {
+          numOpen = 0;
+          settle();
+        }
+        numOpen += numCalls;
+      } else {
         numOpen = 0;
         settle();
       }
@@ -114,15 +120,27 @@ function asSystem({ content }: TemplateMessage): TemplateMessage {
 
 /** One message of the role of the first with what both have. */
 function joined(first: TemplateMessage, second: TemplateMessage): TemplateMessage {
-  const texts = [first, second].map(({ content }) => contentText(content)).filter((text) => text !== '');
   const thoughts = [first, second].map(reasoningOf).filter((text) => text !== '');
   const calls = [first, second].flatMap(callsOf);
   return {
     ...first,
-    content: texts.join(BLANK_LINE),
+    content: joinedContent(first.content, second.content),
     ...(thoughts.length === 0 ? {} : { reasoning: thoughts.join(BLANK_LINE) }),
     ...(calls.length === 0 ? {} : { tool_calls: calls }),
   };
+}
+
+/** Parts stay parts, so that what the template writes of the first content stays as it was. */
+function joinedContent(
+  first: TemplateMessage['content'],
+  second: TemplateMessage['content'],
+): NonNullable<TemplateMessage['content']> {
+  const added = contentText(second);
+  if (contentText(first) === '') return second ?? '';
+  if (added === '') return first ?? '';
+  const texts = contentTexts(first);
+  const last = `${texts.at(-1)}${BLANK_LINE}${added}`;
+  return texts.length === 1 ? last : [...texts.slice(0, -1), last];
 }
 
 function callsOf({ role, tool_calls: calls }: TemplateMessage): readonly unknown[] {

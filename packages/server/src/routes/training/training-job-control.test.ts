@@ -68,12 +68,16 @@ describe('a training job', () => {
       dropped_groups: { equal_rewards: 1 },
       group_outcomes: ['equal_rewards'],
     };
+    // A job that waited for its trainer has a warning before it begins.
+    const away = { code: 'trainer_unreachable', message: 'm', value: 1, suggestion: 's' };
+    await server.store.appendEvent(made.id, token, { type: 'warning', data: away });
+    expect(await get(made.id)).toMatchObject({ counts: null, warnings: [{ code: 'ignored_settings' }, away] });
     await server.store.appendEvent(made.id, token, { type: 'training_started', data: started });
     await server.store.appendEvent(made.id, token, { type: 'gradient_step', data: {} });
     const warning = { code: 'entropy_low', message: 'm', value: 0.001, suggestion: 's' };
     await server.store.appendEvent(made.id, token, { type: 'warning', data: warning });
     expect(await get(made.id)).toMatchObject({
-      warnings: [{ code: 'ignored_settings' }, warning],
+      warnings: [{ code: 'ignored_settings' }, away, warning],
       status: 'running',
       start_step: 0,
       num_gradient_steps_done: 1,

@@ -134,8 +134,9 @@ async function describer(
   job: TrainingJob,
   trained: TrainedBaseModels,
 ): Promise<(job: TrainingJob) => TrainingJobObject> {
-  const first = job.startedAt === null ? null : await store.listEvents({ jobId: job.id, limit: 1 });
-  const started = first?.items.find((event) => event.type === 'training_started')?.data ?? null;
+  const first =
+    job.startedAt === null ? null : await store.listEvents({ jobId: job.id, type: 'training_started', limit: 1 });
+  const started = first?.items[0]?.data ?? null;
   const numGradientSteps = started === null ? 0 : await store.countEvents(job.id, 'gradient_step');
   const warnings =
     job.startedAt === null ? null : await store.listEvents({ jobId: job.id, type: 'warning', limit: 100 });

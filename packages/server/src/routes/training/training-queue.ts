@@ -15,7 +15,8 @@ export function trainingQueueRoutes(app: FastifyInstance, { store }: RouteParts)
       const queue = await store.listQueue({ entityId: callerOf(request).entityId, limit: MAX_JOBS });
       const data = queue.map(async ({ job, numAhead }) => {
         const hasBegun = job.startedAt !== null;
-        const [started] = hasBegun ? ((await store.listEvents({ jobId: job.id, limit: 1 }))?.items ?? []) : [];
+        const query = { jobId: job.id, type: 'training_started', limit: 1 } as const;
+        const [started] = hasBegun ? ((await store.listEvents(query))?.items ?? []) : [];
         const numSteps = started?.data['num_sequences'];
         return {
           id: job.id,
