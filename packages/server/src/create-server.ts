@@ -126,7 +126,7 @@ export function createServer(parts: ServerParts): FastifyInstance {
     },
     answerMemory: parts.answerMemory ?? new AnswerMemory(),
     versionUse: new VersionUse(parts.store, log),
-    resolvedModels: new LastKnown({ lifetimeMs: parts.outageMs ?? 0 }),
+    resolvedModels: new LastKnown({ lifetimeMs: parts.outageMs ?? 0, isAway: () => parts.store.isAway() }),
     drain,
     health: new ServiceHealth({ ...parts, drain }),
     background: new BackgroundAnswers({ store: parts.store, log }),

@@ -32,6 +32,7 @@ function readOnly(queries: Queries, now: number): Sql {
     foreignVersion: null,
     watchFeed: () => () => undefined,
     trouble: null,
+    isAway: async () => false,
     reclaimSpace: async () => undefined,
     close: async () => undefined,
   };

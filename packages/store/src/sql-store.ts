@@ -211,6 +211,7 @@ export class SqlStore implements Store {
     const keys = {
       find: (digest: Buffer, now: number) => this.#tables.keys.find(digest, now),
       version: () => sql.foreignVersion,
+      isAway: () => sql.isAway(),
     };
     this.#knownKeys = new KnownKeys(keys, { outageMs });
     this.#usage = new UsageBuffer(sql, clock);
@@ -1022,6 +1023,10 @@ export class SqlStore implements Store {
 
   trouble(): string | null {
     return this.#sql.trouble;
+  }
+
+  isAway(): Promise<boolean> {
+    return this.#sql.isAway();
   }
 
   async ping(): Promise<void> {

@@ -151,6 +151,26 @@ describe('a server that breaks', () => {
     expect(failure.message).not.toContain('/some/path');
   });
 
+  test('a request that is refused in the stream is the fault of its client alone', async () => {
+    await using pool = await FakePool.start({ numServers: 2 });
+    const home = await pool.homeOf(PROMPT);
+    const numLooks = home.callsOf('/health').length;
+    const refusal = { kind: 'error_event', afterEvents: 0, message: 'top_p is too odd', status: 400 } as const;
+    home.failNext(COMPLETIONS, ...Array.from({ length: 4 }, () => refusal));
+    for (let count = 0; count < 4; count++) {
+      const failure = await failureOf(pool.ids());
+      expect(failure).toMatchObject({ code: 'engine.invalid_request', message: expect.stringContaining('too odd') });
+    }
+    expect(pool.fakes.map((fake) => fake.samples.length).toSorted((a, b) => a - b)).toEqual([0, 5]);
+    expect((await pool.members()).map(({ state, numFailures }) => [state, numFailures])).toEqual([
+      ['up', 0],
+      ['up', 0],
+    ]);
+    await expect.poll(() => home.callsOf('/health').length).toBeGreaterThan(numLooks);
+    home.failNext(COMPLETIONS, { ...refusal, afterEvents: 1 });
+    await expect(pool.ids()).rejects.toEqual(failing('engine.internal'));
+  });
+
   test('before the first byte is nobody’s loss: another one is asked', async () => {
     await using pool = await FakePool.start({ numServers: 3 });
     const home = await pool.homeOf(PROMPT);
@@ -243,7 +263,9 @@ describe('a server that breaks', () => {
     pool.fake.breakPath(COMPLETIONS, BROKEN);
     for (let count = 0; count < 5; count++) await expect(pool.ids()).rejects.toEqual(failing('engine.internal'));
     expect((await pool.members())[0]).toMatchObject({ state: 'failing', numRequests: 5 });
-    expect((await pool.backend.health()).trouble).toMatch(/none of 1 vLLM servers/);
+    expect((await pool.backend.health()).trouble, 'it is still given requests').toBeNull();
+    await pool.backend.publish({ digest: 'one', directory: '/checkpoints/one' });
+    expect(pool.fake.adapters.has('one')).toBe(true);
     pool.fake.breakPath(COMPLETIONS, null);
     expect(await pool.ids(), 'a request that succeeds closes the breaker').toHaveLength(8);
     expect((await pool.members())[0]).toMatchObject({ state: 'up', trouble: null });
@@ -364,10 +386,39 @@ describe('other weights at the address of a server', () => {
   test('a comparison that fails otherwise counts as a failed request, and a slow one changes nothing', async () => {
     await using pool = await FakePool.start({ times: { healthEveryMs: 10 } });
     pool.times.compareEveryMs = 1;
-    pool.fake.failNext(COMPLETIONS, BROKEN, { kind: 'hang' });
-    await expect.poll(async () => (await pool.members())[0]!.numFailures).toBe(1);
+    pool.times.computeMs = 300;
+    const numCalls = pool.fake.callsOf(COMPLETIONS).length;
+    const slow = Array.from({ length: 3 }, () => ({ kind: 'hang' }) as const);
+    pool.fake.failNext(COMPLETIONS, BROKEN, ...slow);
+    const numMore = () => pool.fake.callsOf(COMPLETIONS).length - numCalls;
+    await expect.poll(numMore, { timeout: 20_000 }).toBeGreaterThan(4);
+    expect((await pool.members())[0]!.numFailures).toBe(1);
     expect((await pool.members())[0]).toMatchObject({ state: 'up' });
     expect(await pool.ids()).toHaveLength(8);
+  });
+});
+
+describe('a list of models that cannot be read', () => {
+  const html = { kind: 'answer', status: 200, body: '<html>a proxy</html>' } as const;
+
+  test.each(['<html>a proxy</html>', '{"data":[null]}', '{"data":7}'])('%s later is one failure', async (body) => {
+    await using pool = await FakePool.start({ times: { healthEveryMs: 10 } });
+    pool.fake.failNext('/v1/models', { ...html, body });
+    pool.times.compareEveryMs = 1;
+    await expect.poll(async () => (await pool.members())[0]!.numFailures).toBe(1);
+    expect(await pool.ids()).toHaveLength(8);
+    expect((await pool.members())[0]).toMatchObject({ state: 'up', numFailures: 1 });
+  });
+
+  test('when a server comes up is said, and asked again', async () => {
+    await using pool = await FakePool.open({ numServers: 3, times: { healthEveryMs: 10 } });
+    // The first list is that of the probe, the second that of its adapters.
+    const right = await (await fetch(`${pool.fake.url}/v1/models`)).text();
+    pool.fakes[1]!.failNext('/v1/models', { ...html, body: '{"data":[null]}' });
+    pool.fakes[0]!.failNext('/v1/models', { ...html, body: right }, html);
+    await pool.backend.start();
+    await expect.poll(async () => (await pool.members()).every(({ state }) => state === 'up')).toBe(true);
+    expect(pool.log.join()).toMatch(/does not answer as vLLM does/);
   });
 });
 

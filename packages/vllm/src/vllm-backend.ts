@@ -39,7 +39,7 @@ import {
 } from './wire/completion-events.ts';
 import { checkLogprobs, logprobFields, REQUEST_FIELDS, requestFields, saltOf } from './wire/request-fields.ts';
 import { readServerAddress } from './wire/server-address.ts';
-import { ServerFailure } from './wire/server-failure.ts';
+import { failureOfEvent, ServerFailure } from './wire/server-failure.ts';
 import { CONSTRAINT_KINDS } from './wire/structured-outputs.ts';
 
 export interface VllmBackendOptions {
@@ -425,19 +425,22 @@ async function* streamed(
 ): AsyncGenerator<CompletionEvent, void, undefined> {
   const headers: Record<string, string> = traceParent === null ? {} : { traceparent: traceParent };
   const answer = new CompletionCheck(bounds);
+  let hasBegun = false;
   for await (const data of server.line.events('/v1/completions', JSON.stringify(body), life, headers)) {
     const event = readable(server, () => readCompletionEvent(data, asked));
     if (event.kind === 'done') continue;
-    if (event.kind === 'error')
-      throw new ServerFailure('broken', `${server.name} broke in the middle of a stream: ${event.message}`, {
-        reason: event.message,
-        status: event.status,
-      });
-    if (event.kind === 'tokens')
+    if (event.kind === 'error') {
+      // Older releases send a status of 400 for an engine that died, too.
+      server.checkHealth();
+      throw failureOfEvent(server.name, event, hasBegun);
+    }
+    if (event.kind === 'tokens') {
+      hasBegun = true;
       for (const choice of event.choices) {
         readable(server, () => answer.read(choice));
         server.counts.tokens += choice.tokenIds.length;
       }
+    }
     yield event;
   }
   if (!answer.isComplete) throw new ServerFailure('lost', `${server.name} ended a stream before its choices`);

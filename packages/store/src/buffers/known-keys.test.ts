@@ -24,6 +24,7 @@ beforeEach(() => {
       return rows.get(digest.toString('hex')) ?? null;
     },
     version: () => version,
+    isAway: async () => false,
   });
 });
 
@@ -57,6 +58,7 @@ test('over a network a key holds as it was read last while the database is away,
         return rows.get(digest.toString('hex')) ?? null;
       },
       version: () => null,
+      isAway: async () => true,
     },
     { outageMs: 60_000 },
   );

@@ -15,6 +15,8 @@ interface KeySource {
   find(digest: Buffer, now: number): Promise<FoundKey | null>;
   /** @see Sql.foreignVersion */
   version(): number | null;
+  /** @see Store.isAway */
+  isAway(): Promise<boolean>;
 }
 
 /**
@@ -33,7 +35,7 @@ export class KnownKeys {
   /** @param outageMs how long a key is used while the database is away. Default 0 */
   constructor(source: KeySource, { outageMs = 0 }: { readonly outageMs?: number } = {}) {
     this.#source = source;
-    this.#lastKnown = new LastKnown({ lifetimeMs: outageMs });
+    this.#lastKnown = new LastKnown({ lifetimeMs: outageMs, isAway: () => source.isAway() });
   }
 
   async verify(secret: string, now: number): Promise<Caller | null> {

@@ -7,8 +7,10 @@ const gone = () => Promise.reject(new StoreError('store.unavailable', 'the datab
 
 function at(lifetimeMs = 60_000) {
   const clock = { now: 0 };
-  const known = new LastKnown<string | null>({ lifetimeMs, patienceMs: 20, now: () => clock.now });
-  return { clock, known };
+  const database = { isAway: false };
+  const isAway = async () => database.isAway;
+  const known = new LastKnown<string | null>({ lifetimeMs, isAway, patienceMs: 20, now: () => clock.now });
+  return { clock, database, known };
 }
 
 test('what answers is read each time; what does not is as it was read last, for a while, and is asked for once a second', async () => {
@@ -33,7 +35,8 @@ test('what answers is read each time; what does not is as it was read last, for 
 });
 
 test('a database that hangs costs the patience once, and no second read waits beside the first', async () => {
-  const { clock, known } = at();
+  const { clock, database, known } = at();
+  database.isAway = true;
   await known.read('key', async () => 'one');
   const hanging = Promise.withResolvers<string>();
   let numAsked = 0;
@@ -48,6 +51,40 @@ test('a database that hangs costs the patience once, and no second read waits be
   expect(numAsked).toBe(1);
   hanging.resolve('two');
   await expect.poll(() => known.read('key', async () => 'three')).toEqual({ value: 'three', isRemembered: false });
+});
+
+test('a read that is late is waited for while the database answers, and reads of other values are made meanwhile', async () => {
+  const { known } = at();
+  await known.read('key', async () => 'one');
+  await known.read('another', async () => 'one');
+  const slow = Promise.withResolvers<string | null>();
+  let isOver = false;
+  const reading = known.read('key', () => slow.promise).finally(() => (isOver = true));
+  await new Promise((resume) => setTimeout(resume, 100));
+  expect(isOver).toBe(false);
+  expect(await known.read('another', async () => null)).toEqual({ value: null, isRemembered: false });
+  // The key was revoked.
+  slow.resolve(null);
+  expect(await reading).toEqual({ value: null, isRemembered: false });
+});
+
+test('after an outage in silence values are read again as soon as the database answers the question', async () => {
+  const { clock, database, known } = at();
+  await known.read('key', async () => 'one');
+  database.isAway = true;
+  const never = new Promise<string>(() => undefined);
+  expect(await known.read('key', () => never)).toEqual({ value: 'one', isRemembered: true });
+  database.isAway = false;
+  clock.now += 1_000;
+  await expect.poll(() => known.read('key', async () => 'two')).toEqual({ value: 'two', isRemembered: false });
+});
+
+test('what is known to be gone is not remembered', async () => {
+  const { known } = at();
+  await known.read('model', async () => 'one');
+  const deleted = () => Promise.reject(new Error('no such model'));
+  await expect(known.read('model', deleted)).rejects.toThrow('no such model');
+  await expect(known.read('model', gone)).rejects.toThrow('gone');
 });
 
 test('what is not there, other failures and a clear are not remembered, and 0 remembers nothing', async () => {

@@ -58,6 +58,8 @@ export interface Sql extends Queries {
   watchFeed(wake: () => void): () => void;
   /** See `Store.trouble`. */
   readonly trouble: string | null;
+  /** See `Store.isAway`. */
+  isAway(): Promise<boolean>;
   /** Gives the room of removed rows back to the file system, a part at a time. Databases that do so themselves do nothing. */
   reclaimSpace(): Promise<void>;
   /** After the transaction in progress. A second call does nothing. What waits or comes later is refused with `store.closed`. */

@@ -439,6 +439,8 @@ export interface Store extends CheckpointRetention {
   stepsOf(digests: readonly string[]): Promise<NamedStep[]>;
   /** The reason why the store cannot write, in words that name no file: others have its lock for long, it does not answer, its disk is full. Null: none is known. */
   trouble(): string | null;
+  /** Whether the database does not answer: asked now, on a connection of its own, for 2 s at most. One that is busy, or refuses, is not away. Never rejects. */
+  isAway(): Promise<boolean>;
   /**
    * Calls `wake` soon after this process has added to the feed; after any has, or has registered, where the database tells of it. It may come late, twice or never: it says
    * when to look, and the feed says what there is. @returns ends it

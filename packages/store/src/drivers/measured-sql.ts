@@ -63,6 +63,10 @@ export class MeasuredSql implements Sql {
     return this.#sql.trouble;
   }
 
+  isAway(): Promise<boolean> {
+    return this.#sql.isAway();
+  }
+
   reclaimSpace(): Promise<void> {
     return this.#sql.reclaimSpace();
   }

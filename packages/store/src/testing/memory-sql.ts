@@ -91,6 +91,10 @@ export class MemorySql implements Sql {
     return () => undefined;
   }
 
+  async isAway(): Promise<boolean> {
+    return false;
+  }
+
   async reclaimSpace(): Promise<void> {}
 
   async close(): Promise<void> {

@@ -63,18 +63,20 @@ export class ServerPool {
     for (const server of this.servers) server.close();
   }
 
-  /** Null while one of them takes requests. */
+  /** Null while one of them is given requests: also one whose requests fail, if no other is left. */
   get trouble(): string | null {
-    return this.#up.length > 0 ? null : `none of ${this.servers.length} vLLM servers takes requests; the log says why`;
+    return this.#inUse.length > 0
+      ? null
+      : `none of ${this.servers.length} vLLM servers takes requests; the log says why`;
   }
 
   /**
-   * On every server that is up. One that cannot be reached loads it with the first request that it gets.
+   * On every server that is up, or on those whose requests fail if none is up. One that cannot be reached loads it with the first request that it gets.
    * @throws {EngineError} engine.adapter_unreadable, of a server that does not take it; {ServerFailure} when none has it
    */
   async load(digest: string): Promise<void> {
     const loads = await Promise.allSettled(
-      this.#up.map(async (server) => {
+      this.#inUse.map(async (server) => {
         const release = await server.adapters.hold(digest);
         release();
       }),
@@ -134,6 +136,11 @@ export class ServerPool {
 
   get #up(): readonly VllmServer[] {
     return this.servers.filter(({ state }) => state === 'up');
+  }
+
+  /** Servers that are up; if there are none, those whose requests fail, as {@link #pick} takes them. */
+  get #inUse(): readonly VllmServer[] {
+    return this.#up.length > 0 ? this.#up : this.servers.filter(({ state }) => state === 'failing');
   }
 
   /** A server whose requests fail is tried only if no other is left: the breaker never refuses by itself. */

@@ -52,12 +52,15 @@ export async function probeServer(line: HttpLine, options: ProbeOptions): Promis
   }
 }
 
-/** Says what to do about a server that failed. */
+/** Says what to do about a server that failed, in whatever way: the caller is a loop that no answer may end. */
 export function asUnusable(error: unknown, server: string): UnusableServer {
   if (error instanceof UnusableServer) return error;
   if (error instanceof UnreadableAnswer)
     return new UnusableServer(`${server} does not answer as vLLM does: ${error.message}`, { cause: error });
-  if (!(error instanceof ServerFailure)) throw error;
+  if (!(error instanceof ServerFailure)) {
+    const words = error instanceof Error ? error.message : String(error);
+    return new UnusableServer(`${server} gave an answer that cannot be read: ${words}`, { cause: error });
+  }
   return new UnusableServer(`${error.message}: ${WHAT_TO_DO[error.kind]}`, { cause: error });
 }
 
@@ -102,7 +105,7 @@ export async function readAdapterNames(
   options: Pick<ProbeOptions, 'timeoutMs' | 'signal'>,
 ): Promise<string[]> {
   return (await readCards(line, options)).flatMap(({ id, parent }) =>
-    (parent ?? null) === null || id === undefined ? [] : [id],
+    (parent ?? null) === null || typeof id !== 'string' ? [] : [id],
   );
 }
 
@@ -110,7 +113,10 @@ type Card = Partial<{ id: string; parent: string; max_model_len: number }>;
 
 async function readCards(line: HttpLine, options: Pick<ProbeOptions, 'timeoutMs' | 'signal'>): Promise<Card[]> {
   const { data } = parsed(await ask(line, 'GET', '/v1/models', null, options)) as { data?: unknown };
-  return (Array.isArray(data) ? data : []) as Card[];
+  const cards: readonly unknown[] | null = Array.isArray(data) ? data : null;
+  if (cards === null || cards.some((card) => typeof card !== 'object' || card === null))
+    throw new UnreadableAnswer('its /v1/models is no list of models');
+  return cards as Card[];
 }
 
 async function readModel(line: HttpLine, options: ProbeOptions): Promise<{ model: string; contextLength: number }> {

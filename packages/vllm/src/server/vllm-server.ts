@@ -170,6 +170,11 @@ export class VllmServer {
     this.#breaker.fail();
     if (this.#state === 'up' && this.#breaker.isOpen) this.#become('failing', this.#troubleOf(failure));
     if (failure.status === null) this.#numFailures = Math.max(this.#numFailures, FAILURES_UNTIL_DOWN - 1);
+    this.checkHealth();
+  }
+
+  /** Asks for its health at once. Never rejects. */
+  checkHealth(): void {
     void this.#look();
   }
 
@@ -290,7 +295,10 @@ export class VllmServer {
     if (IN_USE.has(this.#state)) this.#become('draining', `${this.name} was restarted: it is being compared`);
   }
 
-  /** Beside its health, since it waits for its turn there. What it says counts only if the server is still in use. */
+  /**
+   * Runs next to the looks at its health, since it waits for its turn there. Never rejects, as nothing waits for it. A comparison that is late proves
+   * nothing: a server with a long queue is no broken one.
+   */
   async #compareAgain(): Promise<void> {
     if (this.#isComparing || this.#facts === null) return;
     this.#isComparing = true;
@@ -299,9 +307,9 @@ export class VllmServer {
       if (this.#facts.loadsAdapters) await this.#reconcileAdapters();
     } catch (error) {
       if (this.#closing.signal.aborted || !IN_USE.has(this.#state)) return;
-      if (error instanceof UnusableServer) this.#expel(error.message);
-      else if (error instanceof ServerFailure) this.suspect(error);
-      else throw error;
+      if (error instanceof UnusableServer) return this.#expel(error.message);
+      const failure = error instanceof ServerFailure ? error : this.#unreadable(error);
+      if (failure.kind !== 'hangs') this.suspect(failure);
     } finally {
       this.#isComparing = false;
       this.#comparedAt = performance.now();
@@ -318,6 +326,10 @@ export class VllmServer {
     this.counts.losses++;
     this.#become('unfit', trouble);
     this.#life.abort(new ServerFailure('lost', `${this.name} was taken out of the pool`));
+  }
+
+  #unreadable(cause: unknown): ServerFailure {
+    return new ServerFailure('broken', asUnusable(cause, this.name).message, { cause });
   }
 
   #troubleOf({ message }: ServerFailure): string {

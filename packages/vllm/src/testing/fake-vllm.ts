@@ -41,8 +41,8 @@ export type Fault =
   | { readonly kind: 'reset'; readonly afterEvents: number }
   /** Goes silent behind so many events. */
   | { readonly kind: 'stall'; readonly afterEvents: number }
-  /** An error in the stream behind so many events. */
-  | { readonly kind: 'error_event'; readonly afterEvents: number; readonly message: string }
+  /** An error in the stream behind so many events; status: default 500. */
+  | { readonly kind: 'error_event'; readonly afterEvents: number; readonly message: string; readonly status?: number }
   /** This answer. */
   | { readonly kind: 'answer'; readonly status: number; readonly body: string };
 
@@ -298,7 +298,7 @@ export class FakeVllm implements AsyncDisposable {
   #break(fault: Fault, response: ServerResponse): void {
     if (fault.kind === 'reset') response.socket?.destroy();
     if (fault.kind !== 'error_event') return;
-    const [, text] = asAnswer(new FakeRefusal(500, 'InternalServerError', fault.message, null));
+    const [, text] = asAnswer(new FakeRefusal(fault.status ?? 500, 'InternalServerError', fault.message, null));
     response.end(`data: ${text}\n\ndata: [DONE]\n\n`);
   }
 

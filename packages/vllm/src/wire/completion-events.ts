@@ -9,7 +9,7 @@ export type CompletionEvent =
       readonly completionTokens: number;
       readonly cachedTokens: number;
     }
-  | { readonly kind: 'error'; readonly message: string; readonly status: number | null }
+  | { readonly kind: 'error'; readonly message: string; readonly param: string | null; readonly status: number | null }
   | { readonly kind: 'done' };
 
 /** New tokens of one choice, as vLLM tells them. */
@@ -143,10 +143,12 @@ function idOf(token: string): number {
 }
 
 function errorEvent(error: unknown): CompletionEvent {
-  const { message, code } = typeof error === 'object' && error !== null ? (error as Record<string, unknown>) : {};
+  const { message, param, code } =
+    typeof error === 'object' && error !== null ? (error as Record<string, unknown>) : {};
   return {
     kind: 'error',
     message: typeof message === 'string' ? message : 'an error without a message',
+    param: typeof param === 'string' ? param : null,
     status: typeof code === 'number' ? code : null,
   };
 }

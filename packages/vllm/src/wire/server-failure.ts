@@ -79,6 +79,22 @@ export function failureOfAnswer(server: string, status: number, text: string): S
   });
 }
 
+/**
+ * The failure that an error event of a stream is. vLLM checks some of a request after it has answered 200.
+ * @param hasBegun tokens came before it: then it is the server's fault whatever its status
+ */
+export function failureOfEvent(
+  server: string,
+  event: { readonly message: string; readonly param: string | null; readonly status: number | null },
+  hasBegun: boolean,
+): ServerFailure {
+  const { param, status } = event;
+  const reason = oneLine(event.message);
+  const isRefusal = !hasBegun && status !== null && status >= 400 && status < 500;
+  const what = isRefusal ? 'refused a request in its stream' : 'broke in the middle of a stream';
+  return new ServerFailure(isRefusal ? 'refused' : 'broken', `${server} ${what}: ${reason}`, { reason, param, status });
+}
+
 function kindOf(status: number, type: string | null): FailureKind {
   if (status === 401 || status === 403) return 'key';
   if (status === 404) return type === 'NotFoundError' ? 'unknown_model' : 'no_route';

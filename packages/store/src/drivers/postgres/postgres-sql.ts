@@ -7,6 +7,7 @@ import type { Migration } from '../../migrations/migration.ts';
 import { FullDisk } from '../full-disk.ts';
 import { pendingStatements } from '../pending-statements.ts';
 import type { Queries, Sql, SqlParameter, SqlResult, SqlRow, TransactionOptions } from '../../contract/sql.ts';
+import { databaseAnswers } from './database-answers.ts';
 import { FeedListener } from './feed-listener.ts';
 import { FORGET_SILENT_CLIENTS, KEEP_ALIVE_MS } from './silent-ends.ts';
 import { connectionFault, postgresFault } from './postgres-fault.ts';
@@ -62,6 +63,7 @@ export class PostgresSql implements Sql {
   readonly name: string;
   readonly #pool: pg.Pool;
   readonly #listener: FeedListener;
+  readonly #connection: pg.ClientConfig;
   readonly #busyTimeoutMs: number;
   readonly #idleTransactionMs: number;
   readonly #answerTimeoutMs: number;
@@ -71,6 +73,8 @@ export class PostgresSql implements Sql {
   #last: Promise<unknown> = Promise.resolve();
   /** How often no answer came. */
   #numSilences = 0;
+  /** One question for all who ask at a time. */
+  #asking: Promise<boolean> | null = null;
   /** On the clock of `performance.now()`; null when nobody waits for other processes. */
   #waitsSince: number | null = null;
   /** On the clock of `performance.now()`: since when nothing was answered; null when the last call was. */
@@ -146,6 +150,7 @@ export class PostgresSql implements Sql {
       keepAlive: true,
       keepAliveInitialDelayMillis: KEEP_ALIVE_MS,
     };
+    this.#connection = connection;
     this.#pool = new pg.Pool({
       ...connection,
       Client: ClosingClient,
@@ -196,6 +201,12 @@ export class PostgresSql implements Sql {
     const waited = seconds(this.#waitsSince);
     if (waited * 1000 < NOTICEABLE_WAIT_MS) return this.#fullDisk.trouble;
     return `another process has kept others from writing to the database for ${Math.floor(waited)} s`;
+  }
+
+  async isAway(): Promise<boolean> {
+    if (this.#isClosed) return false;
+    this.#asking ??= databaseAnswers(this.#connection).finally(() => (this.#asking = null));
+    return !(await this.#asking);
   }
 
   /** Autovacuum does. */

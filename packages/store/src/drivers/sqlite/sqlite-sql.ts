@@ -171,6 +171,11 @@ export class SqliteSql implements Sql {
     return `another process has had the lock of the database for ${Math.floor(waitedMs / 1000)} s`;
   }
 
+  /** It is a file. */
+  async isAway(): Promise<boolean> {
+    return false;
+  }
+
   async close(): Promise<void> {
     await this.#queue.settle();
     this.#wakes.clear();
