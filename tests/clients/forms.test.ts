@@ -132,6 +132,7 @@ describe.skipIf(!hasPython)('the unmodified client', () => {
         listed: [
           'message',
           'reasoning',
+          'message',
           'function_call',
           'function_call',
           'function_call_output',
