@@ -58,6 +58,8 @@ export {
   type AnswerKey,
   type AnswerState,
   type AnswerStatus,
+  type AnswerText,
+  type BeforeUnpacking,
   type EndedAnswerStatus,
   type KeepResult,
   type KeptAnswer,
@@ -65,6 +67,7 @@ export {
   type KeptAnswers,
   type KeptAnswerStatus,
   type KeptScope,
+  type LostAnswer,
   type NewKeptAnswer,
 } from './contract/kept-answer.ts';
 export type { Member, MemberFacts, MemberModel, MemberRole, NewMember, TrainerLimits } from './contract/member.ts';

@@ -1,5 +1,5 @@
 import type { Response, ResponseEvent } from '@trainyard/protocol';
-import { type AnswerKey, type KeptAnswers, type Store, StoreError } from '@trainyard/store';
+import { type AnswerKey, type KeptAnswers, type LostAnswer, type Store, StoreError } from '@trainyard/store';
 
 import { clientFailure } from '../faults/http-faults.ts';
 import { RequestError } from '../faults/request-error.ts';
@@ -12,7 +12,11 @@ export const ANSWER_LEASE_MS = 30_000;
 const RENEWED_MS = 10_000;
 /** How often a process looks whether its answers were cancelled or their keys revoked. */
 const LOOK_MS = 1_000;
-const LOST_EVERY_MS = 30_000;
+const LOST_EVERY_MS = 15_000;
+/** Longer than the time between two heartbeats. */
+const SILENT_MS = 12_000;
+/** What was seen lost is ended or renewed by then. */
+const FORGOTTEN_MS = 120_000;
 const LOST_AT_ONCE = 100;
 /** Longest wait for events of another process. */
 const POLL_MS = 250;
@@ -62,6 +66,8 @@ export class BackgroundAnswers {
   #wakes: (() => void)[] = [];
   #timer: NodeJS.Timeout | null = null;
   #renewedAt = -Infinity;
+  /** Answers of other processes whose leases are over, and since when this process knows it, in its own time. */
+  readonly #seenLost = new Map<string, { readonly leaseEndedAt: number; readonly at: number }>();
   readonly #lostTimer: NodeJS.Timeout;
 
   constructor({ store, log }: BackgroundAnswersOptions) {
@@ -96,11 +102,25 @@ export class BackgroundAnswers {
     this.#wake();
   }
 
-  /** Fails an answer whose process is gone. Without effect on others. */
-  async endLost(key: AnswerKey): Promise<void> {
+  /**
+   * Fails an answer whose process is gone. Clocks jump and machines sleep, so an ended lease alone is no proof: no heartbeat may have come for
+   * {@link SILENT_MS} of this process's own time.
+   */
+  async endLost(lost: LostAnswer): Promise<void> {
     const { keptAnswers } = this.#store;
-    const found = await keptAnswers.find(key, key.id);
-    if (found !== null) await keptAnswers.end(key, failedState(found.answer, LOST), true);
+    if (this.#runs.has(nameOf(lost)) || !this.#isSilent(lost)) return;
+    const found = await keptAnswers.find(lost, lost.id);
+    if (found !== null) await keptAnswers.end(lost, failedState(found.answer, LOST), lost);
+  }
+
+  #isSilent(lost: LostAnswer): boolean {
+    if (lost.leaseEndedAt === 0) return true;
+    const name = nameOf(lost);
+    const now = performance.now();
+    const seen = this.#seenLost.get(name);
+    if (seen?.leaseEndedAt === lost.leaseEndedAt) return now - seen.at >= SILENT_MS;
+    this.#seenLost.set(name, { leaseEndedAt: lost.leaseEndedAt, at: now });
+    return false;
   }
 
   /** Resolves when there may be new events or a new state of an answer. */
@@ -130,9 +150,13 @@ export class BackgroundAnswers {
     let ended: Response | null = null;
     const onEvent = async (event: ResponseEvent): Promise<void> => {
       controller.signal.throwIfAborted();
-      if (isStreamed) batches.add(event);
+      const isLast = 'response' in event && isEnded(event.response.status);
+      if (isStreamed) {
+        if (isLast) batches.end(event);
+        else batches.add(event);
+      }
       if (!('response' in event)) return;
-      if (isEnded(event.response.status)) ended = event.response;
+      if (isLast) ended = event.response;
       else if (event.type === 'response.in_progress') {
         const isLive = await keptAnswers.update(key, { state: toState(event.response) });
         if (!isLive) controller.abort(GONE);
@@ -146,7 +170,7 @@ export class BackgroundAnswers {
       const error = clientFailure(controller.signal.aborted ? controller.signal.reason : thrown);
       if (error.code === 'internal') this.#log(`the answer ${key.id} failed: ${String(thrown)}`, { level: 'error' });
       ended = { ...opening, status: 'failed', error };
-      if (isStreamed) batches.add({ type: 'response.failed', sequence_number: batches.numEvents, response: ended });
+      if (isStreamed) batches.end({ type: 'response.failed', sequence_number: batches.numEvents, response: ended });
     }
     await this.#finish(key, ended, batches);
   }
@@ -196,7 +220,9 @@ export class BackgroundAnswers {
 
   async #endAllLost(): Promise<void> {
     try {
-      for (const key of await this.#store.keptAnswers.listLost(LOST_AT_ONCE)) await this.endLost(key);
+      for (const [name, { at }] of this.#seenLost)
+        if (performance.now() - at > FORGOTTEN_MS) this.#seenLost.delete(name);
+      for (const lost of await this.#store.keptAnswers.listLost(LOST_AT_ONCE)) await this.endLost(lost);
     } catch {
       // The next time.
     }

@@ -10,6 +10,7 @@ const GATHERED_MS = 100;
 export class EventBatches {
   readonly #write: (events: AnswerEvents) => Promise<void>;
   #pending: string[] = [];
+  #last: ResponseEvent | null = null;
   #numWritten = 0;
   #writing: Promise<void> | null = null;
 
@@ -17,8 +18,14 @@ export class EventBatches {
     this.#write = write;
   }
 
+  /** Events before the last one. */
   get numEvents(): number {
     return this.#numWritten + this.#pending.length;
+  }
+
+  /** The event that says how the answer ended, in place of an earlier one. It is only for {@link take}: it is written with the state that it tells. */
+  end(last: ResponseEvent): void {
+    this.#last = last;
   }
 
   add(event: ResponseEvent): void {
@@ -34,8 +41,8 @@ export class EventBatches {
 
   /** The events that were not written; null for none. */
   take(): AnswerEvents | null {
-    if (this.#pending.length === 0) return null;
-    return { firstNumber: this.#numWritten, events: this.#pending };
+    const events = [...this.#pending, ...(this.#last === null ? [] : [toOrderedJson(this.#last)])];
+    return events.length === 0 ? null : { firstNumber: this.#numWritten, events };
   }
 
   async #flush(waitMs: number): Promise<void> {

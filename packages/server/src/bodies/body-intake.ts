@@ -43,8 +43,18 @@ export class BodyIntake {
   }
 }
 
+/** Room in memory that a request holds. */
+export interface BodyRoom {
+  /**
+   * Charges more bytes of the same request, which may have to wait for them.
+   *
+   * @throws {RequestError} `request.too_many`
+   */
+  charge(numBytes: number): Promise<void>;
+}
+
 /** One body on its way in. Its bytes come once. */
-export class IncomingBody implements AsyncIterable<Buffer> {
+export class IncomingBody implements AsyncIterable<Buffer>, BodyRoom {
   readonly #request: FastifyRequest;
   readonly #payload: Readable;
   readonly #limit: number;
@@ -94,7 +104,7 @@ export class IncomingBody implements AsyncIterable<Buffer> {
       this.#numBytes += chunk.length;
       this.#windowBytes += chunk.length;
       if (this.#numBytes > this.#limit) throw this.#tooLarge(this.#limit);
-      await this.#charge(Math.min(chunk.length, this.#numBytes - FREE_BYTES));
+      await this.charge(Math.min(chunk.length, this.#numBytes - FREE_BYTES));
       yield chunk;
     }
     this.#isComplete = true;
@@ -123,7 +133,7 @@ export class IncomingBody implements AsyncIterable<Buffer> {
     return chunk;
   }
 
-  async #charge(bytes: number): Promise<void> {
+  async charge(bytes: number): Promise<void> {
     const hold = this.#hold;
     if (hold === null || bytes <= 0 || hold.grow(bytes)) return;
     const timer = setTimeout(() => hold.giveBack(), this.#pace.maxWaitMs);

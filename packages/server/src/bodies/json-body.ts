@@ -5,9 +5,10 @@ import type { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { parse } from 'secure-json-parse';
 
-import type { BodyIntake } from './body-intake.ts';
+import type { BodyIntake, BodyRoom } from './body-intake.ts';
 import type { BodyBudgets } from './byte-budget.ts';
 import { fieldDeeperThan, MAX_JSON_DEPTH, TOO_DEEP } from '../json/json-depth.ts';
+import type {} from '../edge/detached-request.ts';
 import { INFINITE, placeOfInfinity } from '../json/infinite-numbers.ts';
 import { jsonFaultPosition } from '../json/json-fault.ts';
 import { MAX_JSON_NAMES, MAX_JSON_VALUES, mayHoldInfinity, measureLargeJson } from '../json/large-json.ts';
@@ -20,6 +21,8 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** SHA-256 of the body as sent, in hex; only for requests with an `Idempotency-Key`. */
     bodyDigest: string | null;
+    /** What the JSON body holds of its budget, until the request and the work after it have ended. Null before it was read. */
+    bodyRoom: BodyRoom | null;
   }
 }
 
@@ -33,6 +36,7 @@ export function acceptJsonBodies(
   { intake, bodyBudgets }: { intake: BodyIntake; bodyBudgets: Pick<BodyBudgets, 'requests'> },
 ): void {
   app.decorateRequest('bodyDigest', null);
+  app.decorateRequest('bodyRoom', null);
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('application/json', async (request: FastifyRequest, payload: Readable) => {
     const incoming = intake.open(request, payload, {
@@ -52,7 +56,8 @@ export function acceptJsonBodies(
       const infinite = mayHoldInfinity(text) ? placeOfInfinity(body) : null;
       if (infinite !== null) throw infinityFault(infinite);
       // What was parsed is held for as long as the request is, also while that waits for its turn.
-      request.end.onEnd(() => incoming.giveBack());
+      request.end.onEnd(() => (request.detachedEnd ?? request.end).onEnd(() => incoming.giveBack()));
+      request.bodyRoom = incoming;
       keepSourceTexts(body, text);
       return keepSeedDigits(body, text);
     } catch (error) {

@@ -3,6 +3,8 @@ import {
   type AnswerKey,
   type AnswerState,
   type AnswerStatus,
+  type AnswerText,
+  type BeforeUnpacking,
   DEFAULT_KEPT_ANSWER_LIMITS,
   type EndedAnswerStatus,
   type KeepResult,
@@ -10,11 +12,12 @@ import {
   type KeptAnswerLimits,
   type KeptAnswers,
   type KeptScope,
+  type LostAnswer,
   type NewKeptAnswer,
 } from '../contract/kept-answer.ts';
 import type { Queries, Sql, TransactionOptions } from '../contract/sql.ts';
 import type { KeptAnswerRow } from '../tables/kept-answers/kept-answer-table.ts';
-import { packJson, unpackJson } from '../tables/kept-answers/packed-json.ts';
+import { packJson, unpackedBytes, unpackJson } from '../tables/kept-answers/packed-json.ts';
 import { openTables, type Tables } from '../tables/tables.ts';
 import { EntityBytes } from './entity-bytes.ts';
 
@@ -60,19 +63,18 @@ export class KeptAnswerStore implements KeptAnswers {
     });
   }
 
-  async find(scope: KeptScope, id: string): Promise<KeptAnswer | null> {
+  async find(scope: KeptScope, id: string, before?: BeforeUnpacking): Promise<KeptAnswer | null> {
     const row = await openTables(this.#sql).keptAnswers.find(scope, id);
-    return row === undefined ? null : await toKeptAnswer(row);
+    if (row === undefined) return null;
+    await before?.(unpackedBytes(row.answer) + unpackedBytes(row.input));
+    return await toKeptAnswer(row);
   }
 
-  async findItems(scope: KeptScope, itemIds: readonly string[]): Promise<KeptAnswer[]> {
-    const { keptAnswers } = openTables(this.#sql);
-    const rows = new Map<string, KeptAnswerRow>();
-    for (const id of itemIds) {
-      const row = await keptAnswers.findItem(scope, id);
-      if (row !== undefined) rows.set(row.id, row);
-    }
-    return await Promise.all([...rows.values()].map(toKeptAnswer));
+  async findItem(scope: KeptScope, itemId: string, before?: BeforeUnpacking): Promise<AnswerText | null> {
+    const row = await openTables(this.#sql).keptAnswers.findItem(scope, itemId);
+    if (row === undefined) return null;
+    await before?.(unpackedBytes(row.answer));
+    return { id: row.id, answer: await unpackJson(row.answer) };
   }
 
   async delete(scope: KeptScope, id: string): Promise<boolean> {
@@ -93,11 +95,13 @@ export class KeptAnswerStore implements KeptAnswers {
     });
   }
 
-  async end(key: AnswerKey, state: AnswerState<EndedAnswerStatus>, onlyLost: boolean): Promise<boolean> {
+  async end(
+    key: AnswerKey,
+    state: AnswerState<EndedAnswerStatus>,
+    lost?: Pick<LostAnswer, 'leaseEndedAt'>,
+  ): Promise<boolean> {
     const packed = { ...state, answer: await packJson(state.answer) };
-    return await this.#write(({ keptAnswers }) =>
-      keptAnswers.setState(key, packed, onlyLost ? { lostAt: this.#clock() } : null),
-    );
+    return await this.#write(({ keptAnswers }) => keptAnswers.setState(key, packed, lost ?? null));
   }
 
   async listOwn(): Promise<AnswerKey[]> {
@@ -108,7 +112,7 @@ export class KeptAnswerStore implements KeptAnswers {
     await this.#write(({ keptAnswers }) => keptAnswers.renew(this.#owner, this.#clock() + leaseMs));
   }
 
-  async listLost(limit: number): Promise<AnswerKey[]> {
+  async listLost(limit: number): Promise<LostAnswer[]> {
     return await openTables(this.#sql).keptAnswers.listLost(this.#clock(), limit);
   }
 

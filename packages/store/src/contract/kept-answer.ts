@@ -20,7 +20,7 @@ export interface AnswerState<Status extends KeptAnswerStatus = KeptAnswerStatus>
   readonly status: Status;
   /** JSON of the answer, as clients read it. */
   readonly answer: string;
-  /** Ids of the output items, by which `findItems` finds the answer. */
+  /** Ids of the output items, by which `findItem` finds the answer. */
   readonly itemIds: readonly string[];
 }
 
@@ -44,16 +44,28 @@ export interface KeptAnswer extends AnswerKey {
   readonly createdAt: number;
 }
 
+/** An answer without its input. */
+export type AnswerText = Pick<KeptAnswer, 'id' | 'answer'>;
+
+/** Called before texts are unpacked, with their bytes. What it throws ends the call. */
+export type BeforeUnpacking = (numBytes: number) => Promise<void>;
+
 /** Events of an answer's stream: JSON objects, numbered without gaps. */
 export interface AnswerEvents {
   readonly firstNumber: number;
   readonly events: readonly string[];
 }
 
-/** Status of an answer. `isLost`: it is live, and the lease of its process has ended. */
+/** A live answer whose lease is over. */
+export interface LostAnswer extends AnswerKey {
+  /** The end of the lease, ms since the epoch; 0 for one that its process gave up when it started again. */
+  readonly leaseEndedAt: number;
+}
+
 export interface AnswerStatus {
   readonly status: KeptAnswerStatus;
-  readonly isLost: boolean;
+  /** Null unless it is live and its lease is over. */
+  readonly lost: LostAnswer | null;
 }
 
 /** `model_deleted`: nothing was kept. `busy`: a live answer has this id. */
@@ -71,9 +83,9 @@ export const DEFAULT_KEPT_ANSWER_LIMITS: KeptAnswerLimits = { lifetimeMs: 24 * 3
 /** Kept answers. Unknown ids and ids of other scopes give null or false. A write survives the end of the process; a power failure may take the last ones. */
 export interface KeptAnswers {
   keep(answer: NewKeptAnswer): Promise<KeepResult>;
-  find(scope: KeptScope, id: string): Promise<KeptAnswer | null>;
-  /** Answers that have one of these output items; at most one per item. */
-  findItems(scope: KeptScope, itemIds: readonly string[]): Promise<KeptAnswer[]>;
+  find(scope: KeptScope, id: string, before?: BeforeUnpacking): Promise<KeptAnswer | null>;
+  /** The newest answer that has this output item. */
+  findItem(scope: KeptScope, itemId: string, before?: BeforeUnpacking): Promise<AnswerText | null>;
   /** @returns whether there was one. A live answer goes too, and its owner ends it. */
   delete(scope: KeptScope, id: string): Promise<boolean>;
   /** The status alone: cheaper than `find`. */
@@ -85,16 +97,16 @@ export interface KeptAnswers {
   update(key: AnswerKey, change: { readonly state?: AnswerState; readonly events?: AnswerEvents }): Promise<boolean>;
   /**
    * Ends a live answer, whoever computes it.
-   * @param onlyLost only if the lease of its process has ended
+   * @param lost only if nothing has renewed this lease
    * @returns false if it has ended or is gone
    */
-  end(key: AnswerKey, state: AnswerState<EndedAnswerStatus>, onlyLost: boolean): Promise<boolean>;
+  end(key: AnswerKey, state: AnswerState<EndedAnswerStatus>, lost?: Pick<LostAnswer, 'leaseEndedAt'>): Promise<boolean>;
   /** Live answers that this process computes. */
   listOwn(): Promise<AnswerKey[]>;
   /** Heartbeat for all live answers of this process. */
   renewOwn(leaseMs: number): Promise<void>;
-  /** Up to `limit` live answers whose process is gone. */
-  listLost(limit: number): Promise<AnswerKey[]>;
+  /** Up to `limit` live answers whose lease is over. */
+  listLost(limit: number): Promise<LostAnswer[]>;
   /** Batches that have events from this number on, in order. The first one may begin with earlier events. */
   readEvents(key: AnswerKey, from: number): Promise<AnswerEvents[]>;
   /** Number and bytes of the answers of all entities. */

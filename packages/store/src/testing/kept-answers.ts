@@ -44,7 +44,21 @@ export function keptAnswerSuite(makeHarness: MakeHarness): void {
       expect(await store.keptAnswers.find(scope, 'a')).toEqual(expected);
       const other = await harness.open({ clock: clock.read });
       expect(await other.keptAnswers.find(scope, 'a')).toEqual(expected);
-      expect(await other.keptAnswers.findItems(scope, ['msg_a', 'msg_b'])).toEqual([expected]);
+      expect(await other.keptAnswers.findItem(scope, 'msg_a')).toEqual({ id: 'a', answer: text });
+      expect(await other.keptAnswers.findItem(scope, 'msg_b')).toBeNull();
+    });
+
+    it('tell the bytes of their texts before these are unpacked', async () => {
+      const text = JSON.stringify('ä'.repeat(100_000));
+      await store.keptAnswers.keep(answer('a', { answer: text, input: '[]' }));
+      const told: number[] = [];
+      const tell = async (numBytes: number) => void told.push(numBytes);
+      await store.keptAnswers.find(scope, 'a', tell);
+      expect(await store.keptAnswers.findItem(scope, 'msg_a', tell)).toEqual({ id: 'a', answer: text });
+      expect(told).toEqual([200_004, 200_002]);
+      const refuse = () => Promise.reject(new Error('no room'));
+      await expect(store.keptAnswers.find(scope, 'a', refuse)).rejects.toThrow('no room');
+      await expect(store.keptAnswers.findItem(scope, 'msg_a', refuse)).rejects.toThrow('no room');
     });
 
     it('are unknown to other entities and projects, which may use the same id', async () => {
@@ -56,7 +70,7 @@ export function keptAnswerSuite(makeHarness: MakeHarness): void {
       for (const [index, own] of scopes.entries()) {
         for (const later of scopes.slice(index)) {
           expect(await isKnown('a', later)).toBe(false);
-          expect(await store.keptAnswers.findItems(later, ['msg_a'])).toEqual([]);
+          expect(await store.keptAnswers.findItem(later, 'msg_a')).toBeNull();
           expect(await store.keptAnswers.delete(later, 'a')).toBe(false);
         }
         await store.keptAnswers.keep(answer('a', { ...own, answer: JSON.stringify(index) }));
@@ -65,14 +79,14 @@ export function keptAnswerSuite(makeHarness: MakeHarness): void {
         expect((await store.keptAnswers.find(own, 'a'))?.answer).toBe(JSON.stringify(index));
       expect(await store.keptAnswers.delete(scope, 'a')).toBe(true);
       expect(await Promise.all(scopes.map((own) => isKnown('a', own)))).toEqual([false, true, true]);
-      expect(await store.keptAnswers.findItems(scope, ['msg_a'])).toEqual([]);
+      expect(await store.keptAnswers.findItem(scope, 'msg_a')).toBeNull();
     });
 
     it('an ended answer is replaced by a later one with its id', async () => {
       await store.keptAnswers.keep(answer('a'));
       await store.keptAnswers.keep(answer('a', { answer: '"later"', itemIds: ['msg_later'] }));
       expect((await store.keptAnswers.find(scope, 'a'))?.answer).toBe('"later"');
-      expect(await store.keptAnswers.findItems(scope, ['msg_a'])).toEqual([]);
+      expect(await store.keptAnswers.findItem(scope, 'msg_a')).toBeNull();
     });
 
     it('expire when they are purged, and by nothing else', async () => {
@@ -131,12 +145,12 @@ export function keptAnswerSuite(makeHarness: MakeHarness): void {
       const done = { status: 'completed', answer: '"done"', itemIds: ['msg_done'] } as const;
       expect(await here.keptAnswers.update(key, { state: done })).toBe(true);
       const cancelled = { status: 'cancelled', answer: '"cancelled"', itemIds: [] } as const;
-      expect(await there.keptAnswers.end(key, cancelled, false)).toBe(false);
-      expect(await there.keptAnswers.end(other, cancelled, false)).toBe(true);
+      expect(await there.keptAnswers.end(key, cancelled)).toBe(false);
+      expect(await there.keptAnswers.end(other, cancelled)).toBe(true);
       expect(await here.keptAnswers.update(other, { state: done })).toBe(false);
-      expect(await there.keptAnswers.status(key)).toEqual({ status: 'completed', isLost: false });
-      expect(await there.keptAnswers.status(other)).toEqual({ status: 'cancelled', isLost: false });
-      expect((await there.keptAnswers.findItems(scope, ['msg_done'])).map(({ id }) => id)).toEqual(['a']);
+      expect(await there.keptAnswers.status(key)).toEqual({ status: 'completed', lost: null });
+      expect(await there.keptAnswers.status(other)).toEqual({ status: 'cancelled', lost: null });
+      expect(await there.keptAnswers.findItem(scope, 'msg_done')).toMatchObject({ id: 'a' });
     });
 
     it('of a process that died are lost once their lease ends, and at once when it starts again', async () => {
@@ -149,16 +163,18 @@ export function keptAnswerSuite(makeHarness: MakeHarness): void {
       await died.keptAnswers.renewOwn(30_000);
       clock.advance(29_000);
       expect(await store.keptAnswers.listLost(10)).toEqual([]);
-      expect(await store.keptAnswers.end(key, failed, true)).toBe(false);
       clock.advance(1_000);
-      expect(await store.keptAnswers.listLost(10)).toEqual([key]);
-      expect(await store.keptAnswers.status(key)).toEqual({ status: 'in_progress', isLost: true });
-      expect(await store.keptAnswers.end(key, failed, true)).toBe(true);
+      const lost = { ...key, leaseEndedAt: clock.nowMs };
+      expect(await store.keptAnswers.listLost(10)).toEqual([lost]);
+      expect(await store.keptAnswers.status(key)).toEqual({ status: 'in_progress', lost });
+      // A heartbeat that came late is one.
+      expect(await store.keptAnswers.end(key, failed, { leaseEndedAt: clock.nowMs - 1_000 })).toBe(false);
+      expect(await store.keptAnswers.end(key, failed, lost)).toBe(true);
       expect(await died.keptAnswers.update(key, { state: { ...failed, status: 'completed' } })).toBe(false);
       await died.keptAnswers.keep(live('b'));
       expect(await store.keptAnswers.listLost(10)).toEqual([]);
       await (await harness.open({ clock: clock.read, instanceId: 'died' })).recoverAfterRestart();
-      expect(await store.keptAnswers.listLost(10)).toEqual([{ ...scope, id: 'b' }]);
+      expect(await store.keptAnswers.listLost(10)).toEqual([{ ...scope, id: 'b', leaseEndedAt: 0 }]);
       // What is live is not removed by age.
       clock.advance(8 * DAY_MS);
       await store.purgeExpired();

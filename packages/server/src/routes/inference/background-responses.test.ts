@@ -164,6 +164,27 @@ describe('an answer in the background', () => {
     expect(await read('resp_lost')).toMatchObject({ status: 'failed', error: { code: 'server.unavailable' } });
   });
 
+  test('a clock that jumps loses none: its process computes it, or is watched for a while', async () => {
+    const now = performance.now.bind(performance);
+    const later = vi.spyOn(performance, 'now');
+    holdNextReply();
+    const { id } = await begin();
+    await server.store.keptAnswers.renewOwn(-1_000);
+    expect((await read(id)).status).toMatch(/queued|in_progress/);
+    expect((await read(id, other)).status).toMatch(/queued|in_progress/);
+    // The clock of this process stands still, so nothing renews the lease again.
+    const stopped = now();
+    later.mockImplementation(() => stopped);
+    await server.store.keptAnswers.renewOwn(-500);
+    expect((await read(id, other)).status).toMatch(/queued|in_progress/);
+    later.mockImplementation(() => stopped + 9_000);
+    expect((await read(id, other)).status).toMatch(/queued|in_progress/);
+    expect((await read(id)).status).toMatch(/queued|in_progress/);
+    later.mockImplementation(() => stopped + 12_001);
+    expect(await read(id, other)).toMatchObject({ status: 'failed', error: { code: 'server.unavailable' } });
+    await expect.poll(() => numHeld, { timeout: 5_000 }).toBe(0);
+  });
+
   test('a full or absent store refuses it, rather than compute what nobody finds', async () => {
     vi.spyOn(server.store.keptAnswers, 'keep').mockRejectedValueOnce(new Error('no room'));
     expect((await post({})).statusCode).toBe(500);
@@ -206,6 +227,20 @@ describe('its stream', () => {
     await cancel(id);
     for (const seen of [events((await streaming).body), await elsewhere])
       expect(seen.every(({ type }) => type !== 'response.completed' && type !== 'response.failed')).toBe(true);
+  });
+
+  test.each([
+    ['response.completed', 'Hello'],
+    ['response.failed', 'a '.repeat(3000)],
+  ])('tells %s with the state, never before it', async (type, input) => {
+    const update = vi.spyOn(server.store.keptAnswers, 'update');
+    const whole = events((await post({ stream: true, input })).body);
+    expect(whole.at(-1)).toMatchObject({ type, sequence_number: whole.length - 1 });
+    const told = update.mock.calls.map(([, { state, events: written }]) => [
+      state?.status,
+      written?.events.some((text) => text.includes(`"type":"${type}"`)) ?? false,
+    ]);
+    expect(told.filter(([, isTold]) => isTold)).toEqual([[type.replace('response.', ''), true]]);
   });
 
   test('is kept only if it was asked for', async () => {

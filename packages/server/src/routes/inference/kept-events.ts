@@ -76,7 +76,7 @@ async function* failure(key: AnswerKey, number: number, { store }: RouteParts): 
 export async function statusOf(key: AnswerKey, { store, background }: RouteParts): Promise<Response['status'] | null> {
   const { keptAnswers } = store;
   const found = await keptAnswers.status(key);
-  if (found?.isLost !== true) return found?.status ?? null;
-  await background.endLost(key);
+  if (found === null || found.lost === null) return found?.status ?? null;
+  await background.endLost(found.lost);
   return (await keptAnswers.status(key))?.status ?? null;
 }

@@ -1,6 +1,7 @@
 import type { ErrorBody, InputItemPage, Response, ResponseEvent } from '@trainyard/protocol';
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 
+import { ByteBudget } from '../../bodies/byte-budget.ts';
 import { ScriptedEngineInference } from '../../testing/scripted-engine.ts';
 import { readNamedEvents, TestServer } from '../../testing/test-server.ts';
 
@@ -191,6 +192,60 @@ describe('a reference to an item', () => {
         404,
         { code: 'request.not_found', param: 'input.0.id' },
       ]);
+  });
+});
+
+describe('many references', () => {
+  const parts = { requests: new ByteBudget(20_000), uploads: new ByteBudget(1) };
+  let small: TestServer<ScriptedEngineInference>;
+  beforeAll(async () => {
+    small = await TestServer.startOn(inference, { chatBodyBytes: 100_000 }, null, { bodyBudgets: parts });
+  });
+  afterAll(() => small.close());
+  const ask = (input: unknown) => small.request('POST', '/v1/responses', { input });
+  const long = async () => {
+    inference.model.sayText('A long answer. '.repeat(60));
+    const { output } = (await ask('Hello')).json<Response>();
+    return output.map(({ id }) => ({ type: 'item_reference', id }));
+  };
+
+  test('to different items are refused above a number', async () => {
+    const answer = await ask(Array.from({ length: 1025 }, (_, index) => ({ id: `msg_${index}` })));
+    const { error } = answer.json<ErrorBody>();
+    expect([answer.statusCode, error.param, error.message]).toEqual([
+      400,
+      'input',
+      expect.stringMatching(/1025 items.*at most 1024/),
+    ]);
+  });
+
+  test('count with what they stand for, as often as they are named; each is looked up once', async () => {
+    const [reference] = await long();
+    const find = vi.spyOn(small.store.keptAnswers, 'findItem');
+    const answer = await ask(Array.from({ length: 200 }, () => reference));
+    expect([answer.statusCode, answer.json<ErrorBody>().error.code]).toEqual([413, 'request.body_too_large']);
+    expect(find).toHaveBeenCalledTimes(1);
+    find.mockRestore();
+  });
+
+  test('wait for room in memory before they are unpacked', async () => {
+    const [reference] = await long();
+    // The reserve, and each time half of what is left.
+    const blockers = [1_000_000, 10_000, 5_000, 2_500, 1_250, 625].map((numBytes, index) => {
+      const hold = parts.requests.open(String(index));
+      expect(hold.grow(numBytes)).toBe(true);
+      return hold;
+    });
+    let isAnswered = false;
+    const answer = ask([{ role: 'user', content: 'x' }, reference]).then((sent) => {
+      isAnswered = true;
+      return sent;
+    });
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    expect(isAnswered).toBe(false);
+    for (const hold of blockers) hold.giveBack();
+    expect((await answer).statusCode).toBe(200);
+    await expect.poll(() => parts.requests.isWhole).toBe(true);
   });
 });
 

@@ -51,7 +51,7 @@ export function keptResponseRoutes(app: FastifyInstance, parts: RouteParts): voi
     if (!(JSON.parse(answer) as Response).background)
       throw conflict('response_id', 'Cannot cancel a synchronous response: end its connection');
     if (isEnded(status)) return reply.type(JSON_TYPE).send(answer);
-    await parts.store.keptAnswers.end(key, cancelledState(answer), false);
+    await parts.store.keptAnswers.end(key, cancelledState(answer));
     parts.background.stop(key);
     return reply.type(JSON_TYPE).send((await ownedAnswer(request, key.id, parts)).answer);
   });

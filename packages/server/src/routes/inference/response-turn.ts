@@ -1,6 +1,6 @@
 import type { FastifyRequest } from 'fastify';
 import type { Response, ResponseInputItem, ResponsesRequest } from '@trainyard/protocol';
-import type { AnswerKey, KeptScope, NewKeptAnswer } from '@trainyard/store';
+import type { AnswerKey, BeforeUnpacking, KeptScope, NewKeptAnswer } from '@trainyard/store';
 
 import { callerOf, projectOf } from '../../edge/auth.ts';
 import { RequestError } from '../../faults/request-error.ts';
@@ -17,6 +17,9 @@ import {
   withIds,
 } from '../../wire/responses/kept-items.ts';
 import type { RouteParts } from '../server-parts.ts';
+
+/** Different items of kept answers that one request may refer to: each is looked up. A reasoning model's agent makes two in a step. */
+const MAX_REFERENCES = 1024;
 
 /** A request of `/v1/responses` with the whole conversation that it continues. */
 export interface ResponseTurn {
@@ -46,8 +49,9 @@ export async function openTurn(
 ): Promise<ResponseTurn> {
   const scope = keptScopeOf(request);
   const previousId = body.previous_response_id || null;
-  const history = previousId === null ? [] : await historyOf(request, scope, previousId, parts);
-  const own = await resolveReferences(scope, body, parts);
+  const room = roomOf(request, parts);
+  const history = previousId === null ? [] : await historyOf(scope, previousId, room, parts);
+  const own = await resolveReferences(scope, body, room, parts);
   const isWhole = history.length === 0 && own === null;
   const items = [...history, ...(own ?? inputItems(body))];
   const isKept = parts.keepsAnswers && (body.store ?? true);
@@ -69,61 +73,100 @@ export async function openTurn(
   };
 }
 
+/** What a request takes of the kept answers, all together. */
+interface KeptRoom {
+  /** Charges what is unpacked for a while. */
+  readonly open: BeforeUnpacking;
+  /** Counts what becomes a part of the conversation. @param param names what asks for it @throws {RequestError} `request.body_too_large` */
+  take(numBytes: number, param: string): void;
+}
+
+/** What was read of the store is charged like a body of that size. */
+function roomOf(request: FastifyRequest, { limits: { chatBodyBytes } }: RouteParts): KeptRoom {
+  let taken = 0;
+  let charged = 0;
+  return {
+    open: async (numBytes) => {
+      const more = taken + numBytes - charged;
+      if (more <= 0) return;
+      await request.bodyRoom?.charge(more);
+      charged += more;
+    },
+    take: (numBytes, param) => {
+      taken += numBytes;
+      if (taken <= chatBodyBytes) return;
+      throw new RequestError(
+        'request.body_too_large',
+        `What \`${param}\` names and what stands before it have more than ${chatBodyBytes} bytes (${taken}): no conversation of this length can be continued. Send a shorter one as \`input\``,
+        { param },
+      );
+    },
+  };
+}
+
 async function historyOf(
-  request: FastifyRequest,
   scope: KeptScope,
   id: string,
+  room: KeptRoom,
   parts: RouteParts,
 ): Promise<ResponseInputItem[]> {
-  const kept = await parts.store.keptAnswers.find(scope, id);
+  const kept = await parts.store.keptAnswers.find(scope, id, async (numBytes) => {
+    room.take(numBytes, 'previous_response_id');
+    await room.open(0);
+  });
   if (kept === null) throw unknownAnswer('Previous response', id, 'previous_response_id');
   if (!isEnded(kept.status))
     throw conflict(
       'previous_response_id',
       `The response ${quoted(id)} is ${kept.status}: continue it when it has ended`,
     );
-  const { chatBodyBytes } = parts.limits;
-  const numCharacters = kept.input.length + kept.answer.length;
-  if (numCharacters > chatBodyBytes)
-    throw new RequestError(
-      'request.body_too_large',
-      `The conversation up to ${JSON.stringify(id)} has ${numCharacters} characters; at most ${chatBodyBytes} can be continued. Send a shorter one as \`input\``,
-      { param: 'previous_response_id' },
-    );
-  await holdRoom(request, numCharacters, parts);
   return conversationAfter(kept);
-}
-
-/** Charges what was read of the store like a body of that size, until the request has ended. */
-async function holdRoom(request: FastifyRequest, numBytes: number, { bodyBudgets }: RouteParts): Promise<void> {
-  const hold = bodyBudgets.requests.open(callerOf(request).entityId);
-  request.end.onEnd(() => hold.giveBack());
-  if (!hold.grow(numBytes)) await hold.wait(numBytes);
 }
 
 /** The input with kept items in place of references; null if it has none. */
 async function resolveReferences(
   scope: KeptScope,
   body: ResponsesRequest,
+  room: KeptRoom,
   { store }: RouteParts,
 ): Promise<ResponseInputItem[] | null> {
   const items = inputItems(body);
   const ids = items.map(referenceOf);
-  const wanted = ids.filter((id) => id !== null);
-  if (wanted.length === 0) return null;
-  const answers = await store.keptAnswers.findItems(scope, wanted);
-  const known = new Map(answers.flatMap((answer) => [...outputOf(answer)]));
-  return items.map((item, index) => {
-    const id = ids[index] ?? null;
-    if (id === null) return item;
-    const found = known.get(id);
-    if (found !== undefined) return found;
-    throw new RequestError(
-      'request.not_found',
-      `Item with id ${quoted(id)} not found. Send the item itself; clients do so with \`store: false\``,
-      { param: `input.${index}.id` },
+  const wanted = new Set(ids.filter((id) => id !== null));
+  if (wanted.size === 0) return null;
+  if (wanted.size > MAX_REFERENCES)
+    throw conflict(
+      'input',
+      `The input refers to ${wanted.size} items; at most ${MAX_REFERENCES} can be referred to. Send the items themselves, or name the answer before with \`previous_response_id\``,
     );
-  });
+  const known = new Map<string, { readonly item: ResponseInputItem; readonly numBytes: number }>();
+  const resolved: ResponseInputItem[] = [];
+  for (const [index, item] of items.entries()) {
+    const id = ids[index] ?? null;
+    if (id === null) {
+      resolved.push(item);
+      continue;
+    }
+    if (!known.has(id)) {
+      // One answer at a time: what is not referred to is not held.
+      const answer = await store.keptAnswers.findItem(scope, id, room.open);
+      for (const [itemId, found] of answer === null ? [] : outputOf(answer))
+        if (wanted.has(itemId) && !known.has(itemId))
+          known.set(itemId, { item: found, numBytes: Buffer.byteLength(JSON.stringify(found)) });
+    }
+    const found = known.get(id);
+    if (found === undefined)
+      throw new RequestError(
+        'request.not_found',
+        `Item with id ${quoted(id)} not found. Send the item itself; clients do so with \`store: false\``,
+        { param: `input.${index}.id` },
+      );
+    // Also one that is named again: it is in the prompt again.
+    room.take(found.numBytes, `input.${index}`);
+    resolved.push(found.item);
+  }
+  await room.open(0);
+  return resolved;
 }
 
 interface Answered {

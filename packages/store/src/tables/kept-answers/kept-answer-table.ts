@@ -3,6 +3,7 @@ import type {
   AnswerStatus,
   KeptAnswerStatus,
   KeptScope,
+  LostAnswer,
   NewKeptAnswer,
 } from '../../contract/kept-answer.ts';
 import { holds, leaseBounds } from '../../contract/lease.ts';
@@ -104,9 +105,12 @@ export class KeptAnswerTable {
   }
 
   /** The newest answer that has this output item. */
-  async findItem({ entityId, project }: KeptScope, itemId: string): Promise<KeptAnswerRow | undefined> {
-    return await this.#sql.get<KeptAnswerRow>(
-      `select ${COLUMNS} from kept_items i join kept_answers a on a.position = i.answer_position
+  async findItem(
+    { entityId, project }: KeptScope,
+    itemId: string,
+  ): Promise<Pick<KeptAnswerRow, 'id' | 'answer'> | undefined> {
+    return await this.#sql.get<Pick<KeptAnswerRow, 'id' | 'answer'>>(
+      `select a.id, a.answer from kept_items i join kept_answers a on a.position = i.answer_position
        where i.id = ? and ${IN_SCOPE} order by a.position desc limit 1`,
       itemId,
       entityId,
@@ -114,27 +118,30 @@ export class KeptAnswerTable {
     );
   }
 
-  async status({ entityId, project, id }: AnswerKey, now: number): Promise<AnswerStatus | null> {
-    const row = await this.#sql.get<{ status: KeptAnswerStatus; is_lost: number }>(
-      `select status, case when ${IS_LIVE} and not ${holds('lease_expires_at')} then 1 else 0 end as is_lost
+  async status(key: AnswerKey, now: number): Promise<AnswerStatus | null> {
+    const { entityId, project, id } = key;
+    const row = await this.#sql.get<{ status: KeptAnswerStatus; ended_at: number | null }>(
+      `select status, case when ${IS_LIVE} and not ${holds('lease_expires_at')} then lease_expires_at end as ended_at
        from kept_answers where ${IN_SCOPE} and id = ?`,
       ...leaseBounds(now),
       entityId,
       project,
       id,
     );
-    return row === undefined ? null : { status: row.status, isLost: Number(row.is_lost) === 1 };
+    if (row === undefined) return null;
+    const { status, ended_at: endedAt } = row;
+    return { status, lost: endedAt === null ? null : { entityId, project, id, leaseEndedAt: Number(endedAt) } };
   }
 
   /**
    * Writes the state of a live answer.
-   * @param by the owner that computes it, or the time at which its lease has ended; null: whoever computes it
+   * @param by the owner that computes it, or the end of the lease that nothing has renewed; null: whoever computes it
    * @returns whether it was live
    */
   async setState(
     key: AnswerKey,
     { status, answer, itemIds }: Pick<PackedAnswer, 'status' | 'answer' | 'itemIds'>,
-    by: { readonly owner: string } | { readonly lostAt: number } | null,
+    by: { readonly owner: string } | { readonly leaseEndedAt: number } | null,
   ): Promise<boolean> {
     const isLive = status === 'queued' || status === 'in_progress';
     const [condition, parameters]: [string, readonly (string | number)[]] =
@@ -142,7 +149,7 @@ export class KeptAnswerTable {
         ? ['', []]
         : 'owner' in by
           ? ['and owner = ?', [by.owner]]
-          : [`and not ${holds('lease_expires_at')}`, leaseBounds(by.lostAt)];
+          : ['and lease_expires_at = ?', [by.leaseEndedAt]];
     const numChanged = await this.#sql.run(
       `update kept_answers set status = ?, answer = ?, size_bytes = size_bytes - length(answer) + ?${isLive ? '' : ', owner = null, lease_expires_at = null'}
        where ${IN_SCOPE} and id = ? and ${IS_LIVE} ${condition}`,
@@ -215,14 +222,14 @@ export class KeptAnswerTable {
     );
   }
 
-  async listLost(now: number, limit: number): Promise<AnswerKey[]> {
-    const rows = await this.#sql.all<KeyRow>(
-      `select entity_id, project, id from kept_answers
+  async listLost(now: number, limit: number): Promise<LostAnswer[]> {
+    const rows = await this.#sql.all<KeyRow & { lease_expires_at: number }>(
+      `select entity_id, project, id, lease_expires_at from kept_answers
        where owner is not null and ${IS_LIVE} and not ${holds('lease_expires_at')} order by position limit ?`,
       ...leaseBounds(now),
       limit,
     );
-    return rows.map(toKey);
+    return rows.map((row) => ({ ...toKey(row), leaseEndedAt: Number(row.lease_expires_at) }));
   }
 
   /** Makes the live answers of a process that starts again lost: nothing computes them any more. */
