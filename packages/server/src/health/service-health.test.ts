@@ -95,11 +95,28 @@ test('engines and trainers are counted: one of two is degraded, and one that end
     { baseModels: [], capacity: 0, adapterDigests: [], isDraining: false, machineTrouble: null },
     60_000,
   );
-  expect(await health()).toMatchObject({
+  // Another process, since this one has just read the members.
+  const other = listener();
+  expect((await other.inject('/health')).json<Health>()).toMatchObject({
     reasons: [{ part: 'trainers', reason: '0 of 1 trainers take jobs' }],
     parts: { engines: { ready: 1, total: 1 } },
   });
+  await other.close();
   await app.close();
+});
+
+test('the members are read once for all who ask for the health, and trainers that are not known in time are null', async () => {
+  const { store, blobs, inference, training } = server;
+  const listMembers = vi.spyOn(store, 'listMembers');
+  const health = new ServiceHealth({ store, blobs, inference, training, drain: new Drain() });
+  const reports = await Promise.all(Array.from({ length: 20 }, () => health.report()));
+  for (const { parts } of [...reports, await health.report()]) expect(parts.trainers).toEqual({ ready: 1, total: 1 });
+  expect(listMembers).toHaveBeenCalledTimes(1);
+  listMembers.mockReturnValue(new Promise(() => undefined));
+  const other = new ServiceHealth({ store, blobs, inference, training, drain: new Drain() });
+  const startedAt = performance.now();
+  expect((await other.report()).parts.trainers).toBeNull();
+  expect(performance.now() - startedAt).toBeLessThan(10_000);
 });
 
 test('a bucket that is away, or has lost its mark, is degraded and ready; an answer for another key is none', async () => {

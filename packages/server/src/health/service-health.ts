@@ -32,6 +32,10 @@ export class ServiceHealth {
   readonly #database: AnswerWatch;
   /** Null: the blobs are in a folder. */
   readonly #bucket: AnswerWatch | null;
+  /** Members of the service: probes of several watchers share one reading, as with {@link AnswerWatch}. */
+  readonly #membership: AnswerWatch;
+  /** As of the last reading. */
+  #members: Awaited<ReturnType<Store['listMembers']>> = [];
   /** Remembered while the database is away. */
   #blobsId: string | null = null;
 
@@ -46,6 +50,10 @@ export class ServiceHealth {
           if (!(error instanceof StoreError) || error.code !== 'store.busy') throw error;
         });
       },
+    });
+    this.#membership = new AnswerWatch({
+      name: 'database',
+      ask: async () => void (this.#members = await store.listMembers()),
     });
     const ask = async () => {
       this.#blobsId ??= await store.blobsId().catch(() => null);
@@ -124,16 +132,12 @@ export class ServiceHealth {
 
   /** Trainers that are registered; the one of this process on a database of its own. Null: unknown. */
   async #trainers(): Promise<PartCount | null> {
-    const { store, training } = this.#sources;
-    if (training === null) return null;
-    try {
-      const members = (await store.listMembers()).filter(({ role, isDraining }) => role === 'trainer' && !isDraining);
-      const isHere = training.baseModels === null || training.baseModels.length > 0;
-      if (members.length === 0 && isHere) return { ready: training.trouble() === null ? 1 : 0, total: 1 };
-      return { ready: members.filter(({ capacity }) => capacity !== 0).length, total: members.length };
-    } catch {
-      return null;
-    }
+    const { training } = this.#sources;
+    if (training === null || (await this.#membership.trouble()) !== null) return null;
+    const members = this.#members.filter(({ role, isDraining }) => role === 'trainer' && !isDraining);
+    const isHere = training.baseModels === null || training.baseModels.length > 0;
+    if (members.length === 0 && isHere) return { ready: training.trouble() === null ? 1 : 0, total: 1 };
+    return { ready: members.filter(({ capacity }) => capacity !== 0).length, total: members.length };
   }
 }
 

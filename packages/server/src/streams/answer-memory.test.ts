@@ -31,6 +31,22 @@ test('above the limit the oldest answer goes on, and the others follow one after
   expect(order).toEqual(['second', 'third']);
 });
 
+test('an answer that is computed again gives its room to those that wait', async () => {
+  const memory = new AnswerMemory(100);
+  const [first, second] = [memory.hold(), memory.hold()];
+  expect(first.take(output(90))).toBeNull();
+  const wait = second.take(output(50));
+  expect(wait).not.toBeNull();
+  first.restart();
+  await wait;
+  expect(first.take(output(50))).toBeNull();
+  first.complete();
+  first.release();
+  first.restart();
+  expect(second.take(output(50)), 'nothing is subtracted twice').toBeNull();
+  expect(memory.hold().take(output(1))).not.toBeNull();
+});
+
 test('answers that nobody reads refuse further ones, until they are gone', () => {
   const memory = new AnswerMemory(100);
   const unread = memory.hold();

@@ -45,6 +45,14 @@ export class AnswerMemory {
     return this.#mayGrow(hold) ? null : this.#turn(hold);
   }
 
+  /** Another engine computes the answer again: what the lost one gave is gone. */
+  restart(hold: AnswerHold): void {
+    if (hold.isReleased) return;
+    this.#numEntries -= hold.numEntries;
+    hold.numEntries = 0;
+    this.#wake();
+  }
+
   /** The whole answer is on its way to its client. */
   complete(hold: AnswerHold): void {
     if (!this.#collecting.delete(hold)) return;
@@ -96,6 +104,10 @@ export class AnswerHold {
     let numEntries = tokenIds.length;
     for (const { top } of logprobs ?? []) numEntries += top.length;
     return this.#memory.add(this, numEntries);
+  }
+  /** @see AnswerMemory.restart */
+  restart(): void {
+    this.#memory.restart(this);
   }
   complete(): void {
     this.#memory.complete(this);

@@ -222,6 +222,7 @@ class Outputs implements AsyncIterableIterator<OutputEvent | CompletedEvent, voi
       if (event.kind === 'completed') return [...events, event];
       if (event.kind === 'started') {
         this.#meter.completionTokens -= numTokens;
+        this.#hold?.restart();
         events = [];
         numTokens = 0;
       }

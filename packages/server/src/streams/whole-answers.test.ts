@@ -1,6 +1,7 @@
 import type { EngineEvent } from '@trainyard/generation';
 import { expect, test } from 'vitest';
 
+import { AnswerMemory } from './answer-memory.ts';
 import { openGeneration, type OutputEvent } from './chat-events.ts';
 import { SCRIPTED_REQUEST } from '../testing/scripted-answers.ts';
 import { replies, ScriptedInference } from '../testing/scripted-inference.ts';
@@ -34,6 +35,21 @@ test('of an answer that another engine began again, only its outputs are read, r
   expect(numBegun).toBe(1);
   expect(meter).toEqual({ promptTokens: 3, completionTokens: 6 });
   expect(inference.lastRequest.isWhole).toBe(true);
+});
+
+test('of an answer that another engine began again, only what is kept takes room', async () => {
+  const inference = new ScriptedInference();
+  inference.script = function* (request) {
+    const events: EngineEvent[] = [...replies(request, [{ ids: [5, 6], text: 'hi' }])];
+    yield* events.slice(0, 2);
+    yield* events;
+  };
+  const hold = new AnswerMemory().hold();
+  const meter = { promptTokens: 0, completionTokens: 0 };
+  const options = { newHold: () => hold, isWhole: true };
+  const { events } = await openGeneration(inference, SCRIPTED_REQUEST, NEVER, meter, options);
+  for await (const event of events) void event;
+  expect(hold.numEntries).toBe(meter.completionTokens);
 });
 
 test('a reader that leaves a whole answer pays for what was computed of it', async () => {

@@ -97,6 +97,7 @@ export function adapterRoutes(app: FastifyInstance, parts: RouteParts): void {
         const answer: DeletedObject = { id, deleted: true };
         const deleted = await store.deleteAdapter(id, completes(answer));
         if (deleted === null) throw notFound('adapter', id, 'adapter_id');
+        parts.resolvedModels.clear();
         await imports.cancelAdapter(id);
         retireAdapters(parts, deleted);
         await removeFiles(parts, deleted);

@@ -71,6 +71,7 @@ export function checkpointRoutes(app: FastifyInstance, parts: RouteParts): void 
         const deleted = await store.deleteCheckpoints(model.id, request.body.steps, (result) =>
           completes(toDeleteAnswer(result)),
         );
+        parts.resolvedModels.clear();
         retireAdapters(parts, deleted);
         await removeFiles(parts, deleted);
         return toDeleteAnswer(deleted);

@@ -84,6 +84,7 @@ export function loraAdapterRoutes(app: FastifyInstance, parts: RouteParts): void
       );
     const deleted = await store.deleteModel(model.id);
     if (deleted === null) return;
+    parts.resolvedModels.clear();
     retireAdapters(parts, deleted);
     await removeFiles(parts, deleted);
   }

@@ -114,6 +114,7 @@ export function previewModelRoutes(app: FastifyInstance, parts: RouteParts): voi
         });
         const deleted = await store.deleteModel(model.id, (result) => completes(toAnswer(result)));
         if (deleted === null) throw notFound('model', model.id, 'model_id');
+        parts.resolvedModels.clear();
         await Promise.all(deleted.cancelledJobIds.map((jobId) => training.stopJob(jobId)));
         await exports.cancelModel(model.id);
         retireAdapters(parts, deleted);

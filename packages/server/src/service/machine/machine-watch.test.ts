@@ -11,6 +11,7 @@ function watched() {
     freeBytes: 1e9,
     syncMs: 2 as number | null,
     now: 0,
+    numScans: 0,
   };
   const watch = new MachineWatch({
     disk: {
@@ -22,7 +23,13 @@ function watched() {
       },
       timeSync: async () => state.syncMs,
     },
-    figures: { openFiles: () => state.files, threads: () => state.threads },
+    figures: {
+      openFiles: () => state.files,
+      threads: () => {
+        state.numScans++;
+        return state.threads;
+      },
+    },
     log: (line) => lines.push(line),
     now: () => state.now,
   });
@@ -51,6 +58,17 @@ test('file handles are reported before they are used up, once, and again after t
   state.files = { used: 99, limit: 100 };
   await watch.look();
   expect(lines).toHaveLength(2);
+});
+
+test('probes and scrapes between two looks read the figures once, and a burst of connections counts no threads', async () => {
+  const { watch, state } = watched();
+  await watch.look();
+  for (let probe = 0; probe < 50; probe++) expect([watch.trouble, watch.state.threads]).toEqual([null, null]);
+  for (let i = 0; i < 160; i++) watch.sawConnection();
+  expect(state.numScans).toBe(1);
+  state.now = 2_000;
+  for (let probe = 0; probe < 50; probe++) expect(watch.trouble).toBeNull();
+  expect(state.numScans).toBe(2);
 });
 
 test('a burst of connections is noticed between two looks', () => {

@@ -33,6 +33,12 @@ export interface MachineState {
   readonly syncSeconds: number | null;
 }
 
+interface FoundFigures {
+  readonly openFiles: Use | null;
+  readonly threads: Use | null;
+  readonly at: number;
+}
+
 interface MachineWatchOptions {
   readonly disk: Pick<DiskReserve, 'freeBytes' | 'isDiskFull' | 'timeSync'>;
   readonly log: Log;
@@ -47,6 +53,8 @@ export class MachineWatch {
   readonly #figures: MachineFigures;
   readonly #now: () => number;
   #timer: NodeJS.Timeout | null = null;
+  /** As of `at`, on the clock of the watch: reading them may read a file per process, and probes ask without a key. */
+  #found: FoundFigures | null = null;
   #numLooks = 0;
   #numConnections = 0;
   #syncMs: number | null = null;
@@ -68,7 +76,9 @@ export class MachineWatch {
 
   /** To be called for each new connection: a burst of them is not over before the next look. */
   readonly sawConnection = (): void => {
-    if (++this.#numConnections % CONNECTIONS_PER_LOOK === 0) this.#report();
+    if (++this.#numConnections % CONNECTIONS_PER_LOOK !== 0) return;
+    this.#found = { ...this.#fresh(), openFiles: this.#figures.openFiles() };
+    this.#report();
   };
 
   stop(): void {
@@ -79,6 +89,7 @@ export class MachineWatch {
   /** Looks once, and logs what is new. */
   async look(): Promise<void> {
     if (this.#numLooks++ % LOOKS_PER_SYNC === 0) await this.#timeSync();
+    this.#found = null;
     this.#report();
   }
 
@@ -95,12 +106,21 @@ export class MachineWatch {
 
   get state(): MachineState {
     const { freeBytes } = this.#options.disk;
+    const { openFiles, threads } = this.#fresh();
     return {
-      openFiles: this.#figures.openFiles(),
-      threads: this.#figures.threads(),
+      openFiles,
+      threads,
       freeDiskBytes: freeBytes,
       syncSeconds: this.#syncMs === null ? null : this.#syncMs / 1000,
     };
+  }
+
+  /** Figures that are at most as old as a look. */
+  #fresh(): FoundFigures {
+    const now = this.#now();
+    if (this.#found === null || now - this.#found.at >= LOOK_MS)
+      this.#found = { openFiles: this.#figures.openFiles(), threads: this.#figures.threads(), at: now };
+    return this.#found;
   }
 
   async #timeSync(): Promise<void> {
@@ -113,13 +133,12 @@ export class MachineWatch {
   #reasons(): Map<string, string> {
     const reasons = new Map<string, string>();
     const { disk } = this.#options;
-    const files = this.#figures.openFiles();
+    const { openFiles: files, threads } = this.#fresh();
     if (isNear(files))
       reasons.set(
         'files',
         `${files.used} of ${files.limit} file handles are in use: above that, connections are reset. Raise the limit (ulimit -n, LimitNOFILE)`,
       );
-    const threads = this.#figures.threads();
     if (isNear(threads))
       reasons.set(
         'threads',
