@@ -23,9 +23,10 @@ export interface TokenBackend {
   close(): Promise<void>;
   /**
    * From now on requests may name this adapter version. One that is published again is left as it is.
-   * @throws {EngineError} engine.adapter_unreadable
+   * @returns why a part of its servers did not take it, for clients; null: none refused it
+   * @throws {EngineError} engine.adapter_unreadable when none took it
    */
-  publish(adapter: AdapterVersion): Promise<void>;
+  publish(adapter: AdapterVersion): Promise<string | null>;
   /** No request will name it any more; those in flight go on. Unknown digests are ignored. */
   retire(digest: string): Promise<void>;
   /**

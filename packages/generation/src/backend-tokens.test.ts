@@ -189,10 +189,10 @@ describe('an adapter', () => {
       super(replying('abc', LENGTH));
     }
 
-    override async publish(version: AdapterVersion): Promise<void> {
+    override async publish(version: AdapterVersion): Promise<string | null> {
       this.told.push('publish');
       if (this.trouble !== null) throw this.trouble;
-      await super.publish(version);
+      return await super.publish(version);
     }
 
     override async retire(digest: string): Promise<void> {

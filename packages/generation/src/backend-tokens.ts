@@ -94,10 +94,10 @@ export class BackendTokens implements LocalTokens {
     return reading !== undefined;
   }
 
-  async publish(adapter: AdapterRef): Promise<void> {
+  async publish(adapter: AdapterRef): Promise<string | null> {
     const held = this.#publications.hold(adapter);
     try {
-      await held.ready;
+      return await held.ready;
     } finally {
       held.release();
     }
@@ -275,7 +275,7 @@ class Reading {
   }
 
   /** @throws {EngineError} engine.aborted, at once, where it is given up before that */
-  async unlessAborted(ready: Promise<void>): Promise<void> {
+  async unlessAborted(ready: Promise<unknown>): Promise<void> {
     const aborted = Promise.withResolvers<never>();
     const abort = (): void => aborted.reject(new EngineError('engine.aborted', 'the request was aborted'));
     this.signal.addEventListener('abort', abort, { once: true });

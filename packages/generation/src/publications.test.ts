@@ -18,7 +18,8 @@ function slowBackend() {
   };
   return {
     told,
-    publish: ({ digest, directory }: { digest: string; directory: string }) => tell(`publish ${digest} ${directory}`),
+    publish: ({ digest, directory }: { digest: string; directory: string }) =>
+      tell(`publish ${digest} ${directory}`).then(() => null),
     retire: (digest: string) => tell(`retire ${digest}`),
     /** Lets the oldest thing go on, or fail. */
     async settle(error?: Error): Promise<void> {

@@ -3,8 +3,8 @@ import { dirname } from 'node:path';
 
 /** One request's hold on an adapter version. */
 export interface HeldAdapter {
-  /** Resolves when the back end has it. @throws {EngineError} engine.adapter_unreadable, and what else the back end says */
-  readonly ready: Promise<void>;
+  /** Resolves when the back end has it, as {@link TokenBackend.publish} does. @throws {EngineError} engine.adapter_unreadable, and what else the back end says */
+  readonly ready: Promise<string | null>;
   /** Once: the request has ended. */
   release(): void;
 }
@@ -56,10 +56,10 @@ export class Publications {
     return publication;
   }
 
-  async #publishBehindRetirement({ digest, path }: AdapterRef): Promise<void> {
+  async #publishBehindRetirement({ digest, path }: AdapterRef): Promise<string | null> {
     await this.#retirements.get(digest);
     try {
-      await this.#backend.publish({ digest, directory: dirname(path) });
+      return await this.#backend.publish({ digest, directory: dirname(path) });
     } catch (cause) {
       if (cause instanceof EngineError) throw cause;
       const reason = cause instanceof Error ? cause.message : String(cause);
@@ -74,7 +74,7 @@ export class Publications {
     this.#giveBack(digest, publication.ready);
   }
 
-  #giveBack(digest: string, ready: Promise<void>): void {
+  #giveBack(digest: string, ready: Promise<unknown>): void {
     const retirement = ready
       .then(() => this.#backend.retire(digest))
       // What the back end cannot give back now takes memory there, and harms no request.
@@ -85,7 +85,7 @@ export class Publications {
 }
 
 interface Publication {
-  readonly ready: Promise<void>;
+  readonly ready: Promise<string | null>;
   numUsers: number;
   isRetired: boolean;
 }

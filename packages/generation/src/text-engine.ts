@@ -90,7 +90,7 @@ export class TextEngine {
   }
 
   /** Loads an adapter version before a request names it: see {@link LocalTokens.publish}. */
-  publish(adapter: AdapterRef): Promise<void> {
+  publish(adapter: AdapterRef): Promise<string | null> {
     return this.#tokens.publish(adapter);
   }
 

@@ -122,7 +122,7 @@ export async function startService(
           scores,
           metrics,
           tracing,
-          publish: async (...step) => await inference.publish?.(...step),
+          publish: async (...step) => (await inference.publish?.(...step)) ?? null,
         })
       : jobWorkersElsewhere(parts);
     // Both settle before anything is undone.

@@ -485,15 +485,22 @@ describe('adapters', () => {
     expect(failure.message).not.toContain('/checkpoints');
   });
 
-  test('that one server of several does not take fail with its reason', async () => {
+  test('that one server of several does not take are sampled from the others, and its reason is reported', async () => {
     await using pool = await FakePool.start({ numServers: 2 });
     const status = { kind: 'answer', status: 500 } as const;
     const message = 'LoRA rank 64 is greater than max_lora_rank 16.';
-    pool.fakes[1]!.failNext(LOAD, { ...status, body: JSON.stringify({ error: { message } }) });
+    const refused = { ...status, body: JSON.stringify({ error: { message } }) };
+    for (const fake of pool.fakes) fake.failNext(LOAD, refused);
     const failure = await failureOf(pool.backend.publish(adapter('one')));
     expect(failure.message).toMatch(/rank 64 is greater than max_lora_rank 16: start it with a higher/);
     expect(pool.fakes.map(({ adapters }) => adapters.size)).toEqual([0, 0]);
-    await pool.backend.publish(adapter('one'));
+    pool.fakes[1]!.failNext(LOAD, refused);
+    const reason = await pool.backend.publish(adapter('one'));
+    expect(reason).toMatch(/^1 of 2 vLLM servers: .*rank 64 is greater than max_lora_rank 16: start it with a higher/);
+    expect(pool.fakes.map(({ adapters }) => adapters.size)).toEqual([1, 0]);
+    expect(pool.fakes.flatMap((fake) => fake.callsOf(UNLOAD))).toEqual([]);
+    expect(await pool.ids({ adapter: 'one' })).toHaveLength(8);
+    expect(await pool.backend.publish(adapter('one'))).toBeNull();
     expect(pool.fakes.map(({ adapters }) => adapters.size)).toEqual([1, 1]);
     // One that was restarted, and does not take it now: the other has it.
     const home = await pool.homeOf(PROMPT, { adapter: 'one' });

@@ -179,10 +179,10 @@ export class VllmBackend implements TokenBackend {
     this.#pool.close();
   }
 
-  async publish(adapter: AdapterVersion): Promise<void> {
+  async publish(adapter: AdapterVersion): Promise<string | null> {
     await this.#folders.add(adapter);
     try {
-      await this.#pool.load(adapter.digest);
+      return await this.#pool.load(adapter.digest);
     } catch (error) {
       await this.#pool.unload(adapter.digest);
       await this.#folders.remove(adapter.digest);

@@ -53,8 +53,9 @@ export class ScriptedTokenBackend implements TokenBackend {
   async close(): Promise<void> {
     this.#closing.abort();
   }
-  async publish({ digest }: AdapterVersion): Promise<void> {
+  async publish({ digest }: AdapterVersion): Promise<string | null> {
     this.#adapters.add(digest);
+    return null;
   }
   async retire(digest: string): Promise<void> {
     this.#adapters.delete(digest);

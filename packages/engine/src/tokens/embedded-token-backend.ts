@@ -90,8 +90,9 @@ export class EmbeddedTokenBackend implements TokenBackend {
   }
 
   /** The file is read on first use. */
-  async publish({ digest, directory }: AdapterVersion): Promise<void> {
+  async publish({ digest, directory }: AdapterVersion): Promise<null> {
     if (!this.#adapters.has(digest)) this.#adapters.set(digest, { digest, path: join(directory, this.#adapterFile) });
+    return null;
   }
 
   async retire(digest: string): Promise<void> {

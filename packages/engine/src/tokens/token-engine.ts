@@ -150,7 +150,9 @@ export class TokenEngine implements LocalTokens {
   }
 
   /** Loads nothing ahead: an adapter on this machine is read within the first step that needs it. */
-  async publish(_adapter: AdapterRef): Promise<void> {}
+  async publish(_adapter: AdapterRef): Promise<null> {
+    return null;
+  }
 
   retire(digest: string): void {
     this.#adapters.retire(digest);

@@ -94,9 +94,10 @@ export interface InferenceBackend {
   checkRoom(): void;
   /**
    * Loads an adapter version of a base model wherever it is sampled from, before a request names it. Absent: adapters are loaded by their first request.
-   * @throws {BackendFailure} `engine.adapter_unreadable` with the reason of a server that does not take it
+   * @returns why a part of the servers does not take it; null: none refused it
+   * @throws {BackendFailure} `engine.adapter_unreadable` with the reason of a server, when none takes it
    */
-  publish?(id: string, adapter: AdapterRef, signal: AbortSignal): Promise<void>;
+  publish?(id: string, adapter: AdapterRef, signal: AbortSignal): Promise<string | null>;
   /**
    * No model has this adapter version any more: what it takes is given back, once no request in flight uses it. Unknown digests are ignored, and a request that
    * names it all the same brings it back.

@@ -111,7 +111,8 @@ export type CodecReply =
   | { kind: 'tokenized'; requestId: string; tokenIds: number[]; texts: string[] | null }
   | { kind: 'detokenized'; requestId: string; text: string }
   | { kind: 'token-texts'; requestId: string; texts: string[] }
-  | { kind: 'published'; requestId: string }
+  /** `partial`: why a part of its servers did not load it; null: none refused it. */
+  | { kind: 'published'; requestId: string; partial: string | null }
   | ({ kind: 'codec-failed'; requestId: string } & EngineFailure);
 
 export type EngineHostMessage =

@@ -230,9 +230,13 @@ export class EmbeddedInference implements ModelHost {
     return reply.texts;
   }
 
-  async publish(adapter: AdapterRef, signal: AbortSignal): Promise<void> {
+  async publish(adapter: AdapterRef, signal: AbortSignal): Promise<string | null> {
     await this.#whenReady(signal);
-    await this.#codecCalls.run((requestId) => this.#host.send({ kind: 'publish', requestId, adapter }), 'published');
+    const { partial } = await this.#codecCalls.run(
+      (requestId) => this.#host.send({ kind: 'publish', requestId, adapter }),
+      'published',
+    );
+    return partial;
   }
 
   /** A host that is being started has nothing of it. */

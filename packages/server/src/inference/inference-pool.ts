@@ -23,7 +23,7 @@ export interface ModelHost extends ModelInference {
   /** Ends whatever it does, also a `start` that goes on. */
   close(): Promise<void>;
   /** See `InferenceBackend.publish`. */
-  publish?(adapter: AdapterRef, signal: AbortSignal): Promise<void>;
+  publish?(adapter: AdapterRef, signal: AbortSignal): Promise<string | null>;
   /** See `InferenceBackend.retire`. */
   retire(digest: string): void;
   trouble(): Trouble;
@@ -127,9 +127,9 @@ export class InferencePool implements InferenceBackend {
   }
 
   /** A model that is not in memory loads its adapters with the requests that bring it back. */
-  async publish(id: string, adapter: AdapterRef, signal: AbortSignal): Promise<void> {
+  async publish(id: string, adapter: AdapterRef, signal: AbortSignal): Promise<string | null> {
     const slot = this.#slots.get(id);
-    if (slot?.state === 'ready') await slot.host?.publish?.(adapter, signal);
+    return slot?.state === 'ready' ? ((await slot.host?.publish?.(adapter, signal)) ?? null) : null;
   }
 
   /** A model that is not in memory has no adapters there either. */

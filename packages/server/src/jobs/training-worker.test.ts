@@ -240,6 +240,7 @@ describe('a new step', () => {
       publish: async (baseModel, { digest, path }) => {
         loaded.push([baseModel, digest, existsSync(join(path, '..', 'digest'))]);
         await mayEnd.promise;
+        return null;
       },
     });
     const job = await submit(await newModel('one'));
@@ -252,11 +253,15 @@ describe('a new step', () => {
     expect(await warningsOf(job)).toEqual([]);
   });
 
-  test('that a server does not take is kept, and its job warns with the reason', async () => {
+  test.each([
+    [
+      'no server takes',
+      () => Promise.reject(new BackendFailure('engine.adapter_unreadable', 'rank 32 is too large', null)),
+    ],
+    ['one server does not take', async () => '1 of 2 vLLM servers: rank 32 is too large'],
+  ])('that %s is kept, and its job warns with the reason', async (_who, publish) => {
     await worker.stop();
-    startWorker({
-      publish: () => Promise.reject(new BackendFailure('engine.adapter_unreadable', 'rank 32 is too large', null)),
-    });
+    startWorker({ publish });
     const job = await submit(await newModel('one'));
     await backend.succeed((await backend.begun()).output);
     await until(async () => expect(await status(job)).toBe('succeeded'));

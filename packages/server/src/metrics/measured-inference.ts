@@ -13,7 +13,7 @@ export function measuredInference(inference: InferenceBackend, metrics: Inferenc
     absence: (id) => inference.absence?.(id) ?? null,
     of: (id) => measuredModel(inference.of(id), id, metrics),
     checkRoom: () => inference.checkRoom(),
-    publish: async (id, adapter, signal) => await inference.publish?.(id, adapter, signal),
+    publish: async (id, adapter, signal) => (await inference.publish?.(id, adapter, signal)) ?? null,
     retire: (digest) => inference.retire(digest),
     trouble: () => inference.trouble(),
   };

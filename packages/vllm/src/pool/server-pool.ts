@@ -72,9 +72,10 @@ export class ServerPool {
 
   /**
    * On every server that is up, or on those whose requests fail if none is up. One that cannot be reached loads it with the first request that it gets.
-   * @throws {EngineError} engine.adapter_unreadable, of a server that does not take it; {ServerFailure} when none has it
+   * @returns why some of them do not take it; null: none refused it
+   * @throws {EngineError} engine.adapter_unreadable when none has it, and one refused it; {ServerFailure} when none can be reached
    */
-  async load(digest: string): Promise<void> {
+  async load(digest: string): Promise<string | null> {
     const loads = await Promise.allSettled(
       this.#inUse.map(async (server) => {
         const release = await server.adapters.hold(digest);
@@ -82,9 +83,13 @@ export class ServerPool {
       }),
     );
     const reasons: unknown[] = loads.flatMap((load) => (load.status === 'rejected' ? [load.reason] : []));
-    const refused = reasons.find((reason) => !(reason instanceof ServerFailure));
-    if (refused !== undefined) throw refused;
-    if (reasons.length === loads.length) throw reasons[0] ?? new ServerFailure('unreachable', 'no server is up');
+    const refusals = reasons.filter((reason) => !(reason instanceof ServerFailure));
+    if (reasons.length === loads.length)
+      throw refusals[0] ?? reasons[0] ?? new ServerFailure('unreachable', 'no server is up');
+    const [refusal] = refusals;
+    if (refusal === undefined) return null;
+    if (!isUnreadable(refusal)) throw refusal;
+    return `${refusals.length} of ${this.servers.length} vLLM servers: ${refusal.message}`;
   }
 
   async unload(digest: string): Promise<void> {

@@ -179,8 +179,8 @@ class TextHost {
         return { kind: 'token-texts', requestId, texts: codec.tokenTexts(command.tokenIds) };
       }
       if (command.kind === 'publish') {
-        await this.#engine.publish(command.adapter);
-        return { kind: 'published', requestId };
+        const partial = await this.#engine.publish(command.adapter);
+        return { kind: 'published', requestId, partial };
       }
       // A caller that left has no use for it, and its template is stopped in half a second anyway.
       const tokenIds = await codec.tokenize(command.input, NEVER);

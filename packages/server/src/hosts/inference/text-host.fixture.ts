@@ -55,9 +55,9 @@ class FixtureDriver extends ScriptedTokenBackend {
     throw new EngineError('engine.aborted', 'the request was aborted');
   }
 
-  override async publish(adapter: { digest: string; directory: string }): Promise<void> {
+  override async publish(adapter: { digest: string; directory: string }): Promise<string | null> {
     this.#told.push(`publish ${adapter.digest.slice(0, 4)}`);
-    await super.publish(adapter);
+    return await super.publish(adapter);
   }
 
   override async retire(digest: string): Promise<void> {

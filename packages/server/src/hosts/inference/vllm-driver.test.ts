@@ -185,13 +185,18 @@ test('an adapter is loaded on every server when it is published, or the reason o
   await inference.publish(MODEL, adapter, signal);
   for (const fake of fakes) expect(fake.adapters.get(adapter.digest)).toBe('/checkpoints/b');
   const message = 'No adapter found for /checkpoints/c';
-  fakes[1]!.failNext('/v1/load_lora_adapter', {
+  const refusal = {
     kind: 'answer',
     status: 404,
     body: JSON.stringify({ error: { message, type: 'NotFoundError' } }),
-  });
+  } as const;
+  const load = '/v1/load_lora_adapter';
+  for (const fake of fakes) fake.failNext(load, refusal);
   const other = { digest: 'c'.repeat(64), path: '/checkpoints/c/adapter.gguf' };
   await expect(inference.publish(MODEL, other, signal)).rejects.toThrow(/does not see the folder of the adapter/);
+  fakes[1]!.failNext(load, refusal);
+  expect(await inference.publish(MODEL, other, signal)).toMatch(/^1 of 2 vLLM servers: .*does not see the folder/);
+  expect(fakes[0]!.adapters.get(other.digest)).toBe('/checkpoints/c');
 });
 
 test('the servers are told with what they do, to admins alone', async () => {

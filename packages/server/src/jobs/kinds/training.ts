@@ -303,21 +303,25 @@ export class TrainingJobs implements JobWork<Objective> {
     if (publish === undefined || manifest === undefined) return;
     const log = this.#logOf(job);
     const limit = AbortSignal.any([lease.signal, AbortSignal.timeout(PUBLISH_MS)]);
+    const warn = async (reason: string): Promise<void> => {
+      log(`job ${job.id}: its step could not be loaded: ${reason}`, { level: 'warn' });
+      const row = wireEvent({ kind: 'warning', warning: adapterNotLoaded(reason) }, job);
+      this.#options.metrics?.see(job, row);
+      await lease.insist(() => store.appendEvent(job.id, job.fencingToken, row));
+    };
     try {
       const path = await adapterPath(blobs, output);
       if (path === null) return;
       const adapter = { digest: await adapterIdentity(dirname(path), digest), path };
-      await unlessAborted(publish(manifest.base_model, adapter, limit), limit);
+      const partial = await unlessAborted(publish(manifest.base_model, adapter, limit), limit);
+      if (partial !== null) await warn(partial);
     } catch (error) {
       if (lease.signal.aborted) {
         await this.#removeDirectories([output]);
         throw lease.signal.reason;
       }
       const reason = limit.aborted ? `it was not loaded within ${PUBLISH_MS / 1000} s` : reasonOf(error);
-      log(`job ${job.id}: its step could not be loaded: ${reason}`, { level: 'warn' });
-      const row = wireEvent({ kind: 'warning', warning: adapterNotLoaded(reason) }, job);
-      this.#options.metrics?.see(job, row);
-      await lease.insist(() => store.appendEvent(job.id, job.fencingToken, row));
+      await warn(reason);
     }
   }
 
@@ -377,12 +381,12 @@ function reasonOf(error: unknown): string {
   return isToldToClients && !error.message.includes('/') ? error.message : clientFailure(error).message;
 }
 
-async function unlessAborted(work: Promise<void>, signal: AbortSignal): Promise<void> {
+async function unlessAborted<Result>(work: Promise<Result>, signal: AbortSignal): Promise<Result> {
   const aborted = Promise.withResolvers<never>();
   const abort = (): void => aborted.reject(signal.reason);
   signal.addEventListener('abort', abort, { once: true });
   try {
-    await Promise.race([work, aborted.promise]);
+    return await Promise.race([work, aborted.promise]);
   } finally {
     signal.removeEventListener('abort', abort);
     work.catch(() => undefined);
