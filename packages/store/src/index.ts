@@ -67,8 +67,10 @@ export {
   type KeptAnswers,
   type KeptAnswerStatus,
   type KeptScope,
+  type LiveAnswer,
   type LostAnswer,
   type NewKeptAnswer,
+  type NewLiveAnswer,
 } from './contract/kept-answer.ts';
 export type { Member, MemberFacts, MemberModel, MemberRole, NewMember, TrainerLimits } from './contract/member.ts';
 export type { OrderedPageQuery, Page, PageQuery } from './contract/page.ts';

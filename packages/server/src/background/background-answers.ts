@@ -1,5 +1,12 @@
 import type { Response, ResponseEvent } from '@trainyard/protocol';
-import { type AnswerKey, type KeptAnswers, type LostAnswer, type Store, StoreError } from '@trainyard/store';
+import {
+  type AnswerKey,
+  type KeptAnswers,
+  type LiveAnswer,
+  type LostAnswer,
+  type Store,
+  StoreError,
+} from '@trainyard/store';
 
 import { clientFailure } from '../faults/http-faults.ts';
 import { RequestError } from '../faults/request-error.ts';
@@ -24,6 +31,11 @@ const RETRY_MS = 1_000;
 /** How long the end of an answer is tried to be written. */
 const MAX_RETRIES = 300;
 
+/** The same, once the service stops. */
+const LAST_TRIES_MS = 2_000;
+/** Events that are written with the row: whoever reads it sees that its events are kept. */
+const NUM_FIRST = 1;
+
 /** Why a run stops without an end of its own: its answer was cancelled, deleted or lost. */
 const GONE = new DOMException('the answer has ended elsewhere', 'AbortError');
 const LOST = {
@@ -33,8 +45,8 @@ const LOST = {
 
 /** An answer to compute after its request was answered. */
 export interface BackgroundWork {
-  /** Its row exists, with a lease of {@link ANSWER_LEASE_MS}. */
-  readonly key: AnswerKey;
+  /** Its row exists, with a lease of {@link ANSWER_LEASE_MS}; where its events are kept, with the first one. */
+  readonly answer: LiveAnswer;
   /** The API key of the request: revoking it ends the answer. */
   readonly keyId: string;
   /** The answer before its first token. */
@@ -45,7 +57,7 @@ export interface BackgroundWork {
   readonly run: (signal: AbortSignal, onEvent: (event: ResponseEvent) => Promise<void>) => Promise<void>;
 }
 
-interface Run extends Pick<BackgroundWork, 'keyId'> {
+interface Run extends Pick<BackgroundWork, 'answer' | 'keyId'> {
   readonly controller: AbortController;
   done: Promise<void>;
 }
@@ -62,13 +74,16 @@ export interface BackgroundAnswersOptions {
 export class BackgroundAnswers {
   readonly #store: BackgroundAnswersOptions['store'];
   readonly #log: Log;
-  readonly #runs = new Map<string, Run>();
-  #wakes: (() => void)[] = [];
+  /** By row: an id may be used again while the end of its earlier answer is still to be noticed. */
+  readonly #runs = new Map<number, Run>();
+  /** Readers of events by the name of their answer. */
+  readonly #wakes = new Map<string, Set<() => void>>();
   #timer: NodeJS.Timeout | null = null;
   #renewedAt = -Infinity;
   /** Answers of other processes whose leases are over, and since when this process knows it, in its own time. */
-  readonly #seenLost = new Map<string, { readonly leaseEndedAt: number; readonly at: number }>();
+  readonly #seenLost = new Map<number, { readonly leaseEndedAt: number; readonly at: number }>();
   readonly #lostTimer: NodeJS.Timeout;
+  #closedAt = Infinity;
 
   constructor({ store, log }: BackgroundAnswersOptions) {
     this.#store = store;
@@ -82,24 +97,22 @@ export class BackgroundAnswers {
 
   /** Starts to compute. Failures become the state of the answer. */
   start(work: BackgroundWork): void {
-    const name = nameOf(work.key);
-    const run: Run = { keyId: work.keyId, controller: new AbortController(), done: Promise.resolve() };
-    this.#runs.set(name, run);
+    const { answer, keyId } = work;
+    const run: Run = { answer, keyId, controller: new AbortController(), done: Promise.resolve() };
+    this.#runs.set(answer.row, run);
     run.done = this.#run(work, run.controller)
-      .catch((error: unknown) =>
-        this.#log(`the answer ${work.key.id} has no end: ${String(error)}`, { level: 'error' }),
-      )
+      .catch((error: unknown) => this.#log(`the answer ${answer.id} has no end: ${String(error)}`, { level: 'error' }))
       .finally(() => {
-        this.#runs.delete(name);
-        this.#wake();
+        this.#runs.delete(answer.row);
+        this.#wake(answer);
       });
     this.#timer ??= setInterval(() => void this.#look(), LOOK_MS).unref();
   }
 
-  /** Stops computing an answer that has ended, if this process does. */
-  stop(key: AnswerKey): void {
-    this.#runs.get(nameOf(key))?.controller.abort(GONE);
-    this.#wake();
+  /** Tells that an answer may have ended elsewhere: if this process computes it, it looks at once. */
+  ended(key: AnswerKey): void {
+    void this.#look();
+    this.#wake(key);
   }
 
   /**
@@ -108,59 +121,59 @@ export class BackgroundAnswers {
    */
   async endLost(lost: LostAnswer): Promise<void> {
     const { keptAnswers } = this.#store;
-    if (this.#runs.has(nameOf(lost)) || !this.#isSilent(lost)) return;
+    if (this.#runs.has(lost.row) || !this.#isSilent(lost)) return;
     const found = await keptAnswers.find(lost, lost.id);
     if (found !== null) await keptAnswers.end(lost, failedState(found.answer, LOST), lost);
   }
 
   #isSilent(lost: LostAnswer): boolean {
     if (lost.leaseEndedAt === 0) return true;
-    const name = nameOf(lost);
     const now = performance.now();
-    const seen = this.#seenLost.get(name);
+    const seen = this.#seenLost.get(lost.row);
     if (seen?.leaseEndedAt === lost.leaseEndedAt) return now - seen.at >= SILENT_MS;
-    this.#seenLost.set(name, { leaseEndedAt: lost.leaseEndedAt, at: now });
+    this.#seenLost.set(lost.row, { leaseEndedAt: lost.leaseEndedAt, at: now });
     return false;
   }
 
   /** Resolves when there may be new events or a new state of an answer. */
-  async nextChange(): Promise<void> {
-    let timer: NodeJS.Timeout | undefined;
-    await new Promise<void>((resolve) => {
-      this.#wakes.push(resolve);
-      timer = setTimeout(resolve, POLL_MS);
-    });
+  async nextChange(key: AnswerKey): Promise<void> {
+    const name = nameOf(key);
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const wakes = this.#wakes.get(name) ?? new Set();
+    this.#wakes.set(name, wakes.add(resolve));
+    const timer = setTimeout(resolve, POLL_MS);
+    await promise;
     clearTimeout(timer);
+    wakes.delete(resolve);
+    if (wakes.size === 0 && this.#wakes.get(name) === wakes) this.#wakes.delete(name);
   }
 
-  /** Resolves when all answers of this process have ended. */
+  /** Resolves when all answers of this process have ended. Ends that cannot be written are given up after {@link LAST_TRIES_MS}. */
   async close(): Promise<void> {
+    this.#closedAt = performance.now();
     clearInterval(this.#lostTimer);
     while (this.#runs.size > 0) await Promise.all([...this.#runs.values()].map(({ done }) => done));
     if (this.#timer !== null) clearInterval(this.#timer);
     this.#timer = null;
   }
 
-  async #run({ key, opening, isStreamed, run }: BackgroundWork, controller: AbortController): Promise<void> {
+  async #run({ answer, opening, isStreamed, run }: BackgroundWork, controller: AbortController): Promise<void> {
     const { keptAnswers } = this.#store;
     const batches = new EventBatches(async (events) => {
-      if (!(await keptAnswers.update(key, { events }))) controller.abort(GONE);
-      this.#wake();
-    });
+      if (!(await keptAnswers.update(answer, { events }))) controller.abort(GONE);
+      this.#wake(answer);
+    }, NUM_FIRST);
     let ended: Response | null = null;
     const onEvent = async (event: ResponseEvent): Promise<void> => {
       controller.signal.throwIfAborted();
       const isLast = 'response' in event && isEnded(event.response.status);
-      if (isStreamed) {
+      if (isStreamed && event.sequence_number >= NUM_FIRST) {
         if (isLast) batches.end(event);
         else batches.add(event);
       }
       if (!('response' in event)) return;
       if (isLast) ended = event.response;
-      else if (event.type === 'response.in_progress') {
-        const isLive = await keptAnswers.update(key, { state: toState(event.response) });
-        if (!isLive) controller.abort(GONE);
-      }
+      else if (event.type === 'response.in_progress') void this.#tell(answer, event.response, controller);
     };
     try {
       await run(controller.signal, onEvent);
@@ -168,24 +181,38 @@ export class BackgroundAnswers {
     } catch (thrown) {
       if (controller.signal.reason === GONE) return;
       const error = clientFailure(controller.signal.aborted ? controller.signal.reason : thrown);
-      if (error.code === 'internal') this.#log(`the answer ${key.id} failed: ${String(thrown)}`, { level: 'error' });
+      if (error.code === 'internal') this.#log(`the answer ${answer.id} failed: ${String(thrown)}`, { level: 'error' });
       ended = { ...opening, status: 'failed', error };
       if (isStreamed) batches.end({ type: 'response.failed', sequence_number: batches.numEvents, response: ended });
     }
-    await this.#finish(key, ended, batches);
+    await this.#finish(answer, ended, batches);
+  }
+
+  /** Writes that an answer is in progress. Nobody waits for it: a moment without the database costs no answer. */
+  async #tell(answer: LiveAnswer, response: Response, controller: AbortController): Promise<void> {
+    while (this.#runs.has(answer.row)) {
+      try {
+        if (!(await this.#store.keptAnswers.update(answer, { state: toState(response) }))) controller.abort(GONE);
+        return;
+      } catch (error) {
+        if (!isPassing(error)) return;
+        await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
+      }
+    }
   }
 
   /** While the database is away the end waits for it. */
-  async #finish(key: AnswerKey, ended: Response, batches: EventBatches): Promise<void> {
+  async #finish(answer: LiveAnswer, ended: Response, batches: EventBatches): Promise<void> {
     await batches.settled();
     const events = batches.take();
+    const startedAt = performance.now();
     for (let attempt = 0; ; attempt += 1) {
       try {
-        await this.#store.keptAnswers.update(key, { state: toState(ended), ...(events === null ? {} : { events }) });
+        await this.#store.keptAnswers.update(answer, { state: toState(ended), ...(events === null ? {} : { events }) });
         return;
       } catch (error) {
-        const isPassing = error instanceof StoreError && error.code !== 'store.closed';
-        if (!isPassing || attempt === MAX_RETRIES) throw error;
+        const isGivenUp = performance.now() - Math.max(startedAt, this.#closedAt) > LAST_TRIES_MS;
+        if (!isPassing(error) || attempt === MAX_RETRIES || isGivenUp) throw error;
         await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
       }
     }
@@ -196,10 +223,14 @@ export class BackgroundAnswers {
     const { keptAnswers } = this.#store;
     try {
       const before = new Map(this.#runs);
-      const own = new Set((await keptAnswers.listOwn()).map(nameOf));
-      for (const [name, { controller }] of before) if (!own.has(name)) controller.abort(GONE);
+      const own = new Set((await keptAnswers.listOwn()).map(({ row }) => row));
+      for (const [row, { controller }] of before) if (!own.has(row)) controller.abort(GONE);
       if (performance.now() - this.#renewedAt >= RENEWED_MS) {
-        await keptAnswers.renewOwn(ANSWER_LEASE_MS);
+        // Only what is computed: a row without a run has to be found lost.
+        await keptAnswers.renew(
+          [...before.values()].map(({ answer }) => answer),
+          ANSWER_LEASE_MS,
+        );
         this.#renewedAt = performance.now();
       }
       for (const keyId of new Set([...before.values()].map((run) => run.keyId))) {
@@ -220,19 +251,21 @@ export class BackgroundAnswers {
 
   async #endAllLost(): Promise<void> {
     try {
-      for (const [name, { at }] of this.#seenLost)
-        if (performance.now() - at > FORGOTTEN_MS) this.#seenLost.delete(name);
+      for (const [row, { at }] of this.#seenLost) if (performance.now() - at > FORGOTTEN_MS) this.#seenLost.delete(row);
       for (const lost of await this.#store.keptAnswers.listLost(LOST_AT_ONCE)) await this.endLost(lost);
     } catch {
       // The next time.
     }
   }
 
-  #wake(): void {
-    const wakes = this.#wakes;
-    this.#wakes = [];
-    for (const wake of wakes) wake();
+  #wake(key: AnswerKey): void {
+    for (const wake of this.#wakes.get(nameOf(key)) ?? []) wake();
   }
+}
+
+/** Whether the same write may work in a moment. */
+function isPassing(error: unknown): boolean {
+  return error instanceof StoreError && error.code !== 'store.closed';
 }
 
 function nameOf({ entityId, project, id }: AnswerKey): string {

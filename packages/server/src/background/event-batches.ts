@@ -11,11 +11,13 @@ export class EventBatches {
   readonly #write: (events: AnswerEvents) => Promise<void>;
   #pending: string[] = [];
   #last: ResponseEvent | null = null;
-  #numWritten = 0;
+  #numWritten: number;
   #writing: Promise<void> | null = null;
 
-  constructor(write: (events: AnswerEvents) => Promise<void>) {
+  /** @param numWritten events that were written before */
+  constructor(write: (events: AnswerEvents) => Promise<void>, numWritten: number) {
     this.#write = write;
+    this.#numWritten = numWritten;
   }
 
   /** Events before the last one. */
@@ -30,8 +32,7 @@ export class EventBatches {
 
   add(event: ResponseEvent): void {
     this.#pending.push(toOrderedJson(event));
-    // The first is written at once: it shows that events are kept.
-    this.#writing ??= this.#flush(this.numEvents === 1 ? 0 : GATHERED_MS);
+    this.#writing ??= this.#flush();
   }
 
   /** Resolves when no write is under way; events may be pending. */
@@ -45,8 +46,8 @@ export class EventBatches {
     return events.length === 0 ? null : { firstNumber: this.#numWritten, events };
   }
 
-  async #flush(waitMs: number): Promise<void> {
-    await new Promise((resolve) => setTimeout(resolve, waitMs));
+  async #flush(): Promise<void> {
+    await new Promise((resolve) => setTimeout(resolve, GATHERED_MS));
     const events = [...this.#pending];
     try {
       await this.#write({ firstNumber: this.#numWritten, events });

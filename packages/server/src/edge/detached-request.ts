@@ -33,8 +33,13 @@ export class DetachedEnd implements RequestEnd {
   }
 }
 
-/** The same request with an end of its own. Its place among the requests in flight of its key is held until then. */
+/**
+ * The same request with an end of its own. Its place among the requests in flight of its key, and what its body takes of memory, are held until then.
+ *
+ * @throws of a request that is over, since both were given back: nobody reads it
+ */
 export function detachRequest(request: FastifyRequest): { request: FastifyRequest; end: DetachedEnd } {
+  if (request.end.isOver) throw new DOMException('the client has left', 'AbortError');
   const end = new DetachedEnd();
   request.detachedEnd = end;
   return { request: Object.create(request, { end: { value: end } }) as FastifyRequest, end };

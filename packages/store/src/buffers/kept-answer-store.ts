@@ -11,9 +11,12 @@ import {
   type KeptAnswer,
   type KeptAnswerLimits,
   type KeptAnswers,
+  type KeptAnswerStatus,
   type KeptScope,
+  type LiveAnswer,
   type LostAnswer,
   type NewKeptAnswer,
+  type NewLiveAnswer,
 } from '../contract/kept-answer.ts';
 import type { Queries, Sql, TransactionOptions } from '../contract/sql.ts';
 import type { KeptAnswerRow } from '../tables/kept-answers/kept-answer-table.ts';
@@ -48,18 +51,34 @@ export class KeptAnswerStore implements KeptAnswers {
     this.#limits = { ...DEFAULT_KEPT_ANSWER_LIMITS, ...limits };
   }
 
-  async keep({ answer, input, leaseMs, ...rest }: NewKeptAnswer): Promise<KeepResult> {
+  async keep(answer: NewKeptAnswer): Promise<KeepResult> {
+    const result = await this.#insert(answer, null);
+    return typeof result === 'string' ? result : 'kept';
+  }
+
+  async begin({ leaseMs, events = [], ...answer }: NewLiveAnswer): Promise<LiveAnswer | Exclude<KeepResult, 'kept'>> {
+    const { entityId, project, id } = answer;
+    const row = await this.#insert(answer, leaseMs, events);
+    return typeof row === 'string' ? row : { entityId, project, id, row };
+  }
+
+  async #insert(
+    { answer, input, ...rest }: NewKeptAnswer<KeptAnswerStatus>,
+    leaseMs: number | null,
+    events: readonly string[] = [],
+  ): Promise<number | Exclude<KeepResult, 'kept'>> {
     const packed = { ...rest, answer: await packJson(answer), input: await packJson(input) };
-    return await this.#write(async (tables): Promise<KeepResult> => {
+    return await this.#write(async (tables) => {
       const { modelId, entityId } = rest;
       if (modelId !== null && (await tables.models.get(modelId)) === null) return 'model_deleted';
       const now = this.#clock();
       const times = { createdAt: now, expiresAt: now + this.#limits.lifetimeMs };
       const lease = leaseMs === null ? null : { owner: this.#owner, expiresAt: now + leaseMs };
-      const numAdded = await tables.keptAnswers.insert(packed, times, lease);
-      if (numAdded === null) return 'busy';
-      await this.#makeRoom(tables, entityId, numAdded);
-      return 'kept';
+      const added = await tables.keptAnswers.insert(packed, times, lease);
+      if (added === null) return 'busy';
+      if (events.length > 0) await tables.keptAnswers.addEvents(added.row, 0, toLines(events), this.#owner);
+      await this.#makeRoom(tables, entityId, added.sizeBytes);
+      return added.row;
     });
   }
 
@@ -85,39 +104,40 @@ export class KeptAnswerStore implements KeptAnswers {
     return await openTables(this.#sql).keptAnswers.status(key, this.#clock());
   }
 
-  async update(key: AnswerKey, { state, events }: { state?: AnswerState; events?: AnswerEvents }): Promise<boolean> {
+  async update(
+    { row }: LiveAnswer,
+    { state, events }: { state?: AnswerState; events?: AnswerEvents },
+  ): Promise<boolean> {
     const packed = state === undefined ? null : { ...state, answer: await packJson(state.answer) };
-    const lines = events === undefined ? null : Buffer.from(events.events.join('\n'));
+    const lines = events === undefined ? null : toLines(events.events);
     return await this.#write(async ({ keptAnswers }) => {
       const owner = this.#owner;
-      if (lines !== null && !(await keptAnswers.addEvents(key, events?.firstNumber ?? 0, lines, owner))) return false;
-      return packed === null || (await keptAnswers.setState(key, packed, { owner }));
+      if (lines !== null && !(await keptAnswers.addEvents(row, events?.firstNumber ?? 0, lines, owner))) return false;
+      return packed === null || (await keptAnswers.setState({ row }, packed, { owner }));
     });
   }
 
-  async end(
-    key: AnswerKey,
-    state: AnswerState<EndedAnswerStatus>,
-    lost?: Pick<LostAnswer, 'leaseEndedAt'>,
-  ): Promise<boolean> {
+  async end(key: AnswerKey, state: AnswerState<EndedAnswerStatus>, lost?: LostAnswer): Promise<boolean> {
     const packed = { ...state, answer: await packJson(state.answer) };
-    return await this.#write(({ keptAnswers }) => keptAnswers.setState(key, packed, lost ?? null));
+    return await this.#write(({ keptAnswers }) => keptAnswers.setState(lost ?? key, packed, lost ?? null));
   }
 
-  async listOwn(): Promise<AnswerKey[]> {
+  async listOwn(): Promise<LiveAnswer[]> {
     return await openTables(this.#sql).keptAnswers.listOwn(this.#owner);
   }
 
-  async renewOwn(leaseMs: number): Promise<void> {
-    await this.#write(({ keptAnswers }) => keptAnswers.renew(this.#owner, this.#clock() + leaseMs));
+  async renew(answers: readonly LiveAnswer[], leaseMs: number): Promise<void> {
+    await this.#write(async ({ keptAnswers }) => {
+      for (const { row } of answers) await keptAnswers.renew(row, this.#owner, this.#clock() + leaseMs);
+    });
   }
 
   async listLost(limit: number): Promise<LostAnswer[]> {
     return await openTables(this.#sql).keptAnswers.listLost(this.#clock(), limit);
   }
 
-  async readEvents(key: AnswerKey, from: number): Promise<AnswerEvents[]> {
-    const rows = await openTables(this.#sql).keptAnswers.readEvents(key, from);
+  async readEvents(key: AnswerKey, from: number, limit: number): Promise<AnswerEvents[]> {
+    const rows = await openTables(this.#sql).keptAnswers.readEvents(key, from, limit);
     return rows.map((row) => ({
       firstNumber: row.first_number,
       events: Buffer.from(row.events).toString('utf8').split('\n'),
@@ -154,6 +174,10 @@ export class KeptAnswerStore implements KeptAnswers {
   #write<Result>(body: (tables: Tables) => Promise<Result>): Promise<Result> {
     return this.#sql.transaction((queries: Queries) => body(openTables(queries)), NOT_DURABLE);
   }
+}
+
+function toLines(events: readonly string[]): Uint8Array {
+  return Buffer.from(events.join('\n'));
 }
 
 async function toKeptAnswer(row: KeptAnswerRow): Promise<KeptAnswer> {

@@ -8,7 +8,8 @@ export interface KeptScope {
 export const LIVE_ANSWER_STATUSES = ['queued', 'in_progress'] as const;
 export const ENDED_ANSWER_STATUSES = ['completed', 'incomplete', 'failed', 'cancelled'] as const;
 export type EndedAnswerStatus = (typeof ENDED_ANSWER_STATUSES)[number];
-export type KeptAnswerStatus = (typeof LIVE_ANSWER_STATUSES)[number] | EndedAnswerStatus;
+export type LiveAnswerStatus = (typeof LIVE_ANSWER_STATUSES)[number];
+export type KeptAnswerStatus = LiveAnswerStatus | EndedAnswerStatus;
 
 /** Name of an answer within its scope. */
 export interface AnswerKey extends KeptScope {
@@ -24,7 +25,8 @@ export interface AnswerState<Status extends KeptAnswerStatus = KeptAnswerStatus>
   readonly itemIds: readonly string[];
 }
 
-export interface NewKeptAnswer extends KeptScope, AnswerState {
+export interface NewKeptAnswer<Status extends KeptAnswerStatus = EndedAnswerStatus>
+  extends KeptScope, AnswerState<Status> {
   /** An ended answer with this id is replaced. */
   readonly id: string;
   readonly keyId: string;
@@ -32,8 +34,13 @@ export interface NewKeptAnswer extends KeptScope, AnswerState {
   readonly modelId: string | null;
   /** JSON array: all items of the prompt, those of earlier turns included, each with an id. */
   readonly input: string;
-  /** How long this process holds a live answer without a heartbeat, ms. Null for an answer that has ended. */
-  readonly leaseMs: number | null;
+}
+
+export interface NewLiveAnswer extends NewKeptAnswer<LiveAnswerStatus> {
+  /** How long this process holds it without a heartbeat, ms. */
+  readonly leaseMs: number;
+  /** Its first events, where they are kept. */
+  readonly events?: readonly string[] | undefined;
 }
 
 export interface KeptAnswer extends AnswerKey {
@@ -56,8 +63,14 @@ export interface AnswerEvents {
   readonly events: readonly string[];
 }
 
+/** One computation of an answer. A later answer with the same id is another one. */
+export interface LiveAnswer extends AnswerKey {
+  /** Never used twice. */
+  readonly row: number;
+}
+
 /** A live answer whose lease is over. */
-export interface LostAnswer extends AnswerKey {
+export interface LostAnswer extends LiveAnswer {
   /** The end of the lease, ms since the epoch; 0 for one that its process gave up when it started again. */
   readonly leaseEndedAt: number;
 }
@@ -83,6 +96,8 @@ export const DEFAULT_KEPT_ANSWER_LIMITS: KeptAnswerLimits = { lifetimeMs: 24 * 3
 /** Kept answers. Unknown ids and ids of other scopes give null or false. A write survives the end of the process; a power failure may take the last ones. */
 export interface KeptAnswers {
   keep(answer: NewKeptAnswer): Promise<KeepResult>;
+  /** Keeps an answer that this process computes from now on. */
+  begin(answer: NewLiveAnswer): Promise<LiveAnswer | Exclude<KeepResult, 'kept'>>;
   find(scope: KeptScope, id: string, before?: BeforeUnpacking): Promise<KeptAnswer | null>;
   /** The newest answer that has this output item. */
   findItem(scope: KeptScope, itemId: string, before?: BeforeUnpacking): Promise<AnswerText | null>;
@@ -94,21 +109,24 @@ export interface KeptAnswers {
    * Writes a new state, events or both of a live answer that this process computes.
    * @returns false if it has ended or is gone: nothing was written
    */
-  update(key: AnswerKey, change: { readonly state?: AnswerState; readonly events?: AnswerEvents }): Promise<boolean>;
+  update(
+    answer: LiveAnswer,
+    change: { readonly state?: AnswerState; readonly events?: AnswerEvents },
+  ): Promise<boolean>;
   /**
    * Ends a live answer, whoever computes it.
    * @param lost only if nothing has renewed this lease
    * @returns false if it has ended or is gone
    */
-  end(key: AnswerKey, state: AnswerState<EndedAnswerStatus>, lost?: Pick<LostAnswer, 'leaseEndedAt'>): Promise<boolean>;
+  end(key: AnswerKey, state: AnswerState<EndedAnswerStatus>, lost?: LostAnswer): Promise<boolean>;
   /** Live answers that this process computes. */
-  listOwn(): Promise<AnswerKey[]>;
-  /** Heartbeat for all live answers of this process. */
-  renewOwn(leaseMs: number): Promise<void>;
+  listOwn(): Promise<LiveAnswer[]>;
+  /** Heartbeat for answers that this process computes; without effect on those that have ended or that it gave up. */
+  renew(answers: readonly LiveAnswer[], leaseMs: number): Promise<void>;
   /** Up to `limit` live answers whose lease is over. */
   listLost(limit: number): Promise<LostAnswer[]>;
-  /** Batches that have events from this number on, in order. The first one may begin with earlier events. */
-  readEvents(key: AnswerKey, from: number): Promise<AnswerEvents[]>;
+  /** Up to `limit` batches that have events from this number on, in order. The first one may begin with earlier events; it is the last one of all where there are none. */
+  readEvents(key: AnswerKey, from: number, limit: number): Promise<AnswerEvents[]>;
   /** Number and bytes of the answers of all entities. */
   count(): Promise<{ numAnswers: number; sizeBytes: number }>;
 }

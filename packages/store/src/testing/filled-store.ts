@@ -107,11 +107,11 @@ export async function fillStore(store: Store): Promise<void> {
     answer: '{"text":"\\u0000 🚂"}',
     itemIds: ['msg_1'],
     input: '[]',
-    leaseMs: null,
   });
-  const live = { entityId, project: '', id: 'resp_2' };
-  await store.keptAnswers.keep({
-    ...live,
+  const live = await store.keptAnswers.begin({
+    entityId,
+    project: '',
+    id: 'resp_2',
     keyId: key.id,
     modelId: null,
     status: 'in_progress',
@@ -120,6 +120,7 @@ export async function fillStore(store: Store): Promise<void> {
     input: '[]',
     leaseMs: 60_000,
   });
+  if (typeof live === 'string') throw new Error(live);
   await store.keptAnswers.update(live, { events: { firstNumber: 0, events: ['{"delta":"🚂"}'] } });
   await store.beginIdempotent({ keyId: key.id, key: 'once', requestHash: 'h' });
   await store.completeIdempotent({ keyId: key.id, key: 'once', status: 200, body: '{"text":"\\u0000"}' });

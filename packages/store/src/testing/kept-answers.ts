@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { KeptScope, NewKeptAnswer } from '../contract/kept-answer.ts';
+import type { KeptScope, LiveAnswer, NewKeptAnswer, NewLiveAnswer } from '../contract/kept-answer.ts';
 import type { Store } from '../contract/store.ts';
 import { addModel, type MakeHarness, ManualClock, type StoreHarness } from './harness.ts';
 
@@ -29,9 +29,14 @@ export function keptAnswerSuite(makeHarness: MakeHarness): void {
       answer: JSON.stringify({ id, text: 'Ünï 🚂 \u0000' }),
       itemIds: [`msg_${id}`],
       input: '[{"id":"msg_in"}]',
-      leaseMs: null,
       ...fields,
     });
+    const begin = async (at: Store, id: string, fields: Partial<NewLiveAnswer> = {}): Promise<LiveAnswer> => {
+      const live = { ...answer(id), status: 'queued', itemIds: [], leaseMs: 30_000, ...fields } as const;
+      const begun = await at.keptAnswers.begin(live);
+      if (typeof begun === 'string') throw new Error(begun);
+      return begun;
+    };
     const isKnown = async (id: string, where = scope) => (await store.keptAnswers.find(where, id)) !== null;
     /** Text that does not shrink. */
     const noise = (length: number) =>
@@ -123,14 +128,9 @@ export function keptAnswerSuite(makeHarness: MakeHarness): void {
         await harness.open({ clock: clock.read, instanceId: 'here' }),
         await harness.open({ clock: clock.read, instanceId: 'there' }),
       ];
-      const live = (id: string) => answer(id, { status: 'queued', answer: '"queued"', itemIds: [], leaseMs: 30_000 });
-      const [key, other] = [
-        { ...scope, id: 'a' },
-        { ...scope, id: 'b' },
-      ];
-      await here.keptAnswers.keep(live('a'));
-      await here.keptAnswers.keep(live('b'));
-      expect(await here.keptAnswers.keep(live('a'))).toBe('busy');
+      const [key, other] = [await begin(here, 'a'), await begin(here, 'b')];
+      await expect(begin(here, 'a')).rejects.toThrow('busy');
+      expect(await here.keptAnswers.keep(answer('a'))).toBe('busy');
       expect([await here.keptAnswers.listOwn(), await there.keptAnswers.listOwn()]).toEqual([[key, other], []]);
       const progress = { status: 'in_progress', answer: '"on"', itemIds: [] } as const;
       const events = { firstNumber: 0, events: ['{"n":0}', '{"n":1}'] };
@@ -139,9 +139,9 @@ export function keptAnswerSuite(makeHarness: MakeHarness): void {
       expect(await here.keptAnswers.update(key, { events: { firstNumber: 2, events: ['{"n":2}'] } })).toBe(true);
       expect(await there.keptAnswers.find(scope, 'a')).toMatchObject({ status: 'in_progress', answer: '"on"' });
       const later = [{ firstNumber: 2, events: ['{"n":2}'] }];
-      expect(await there.keptAnswers.readEvents(key, 0)).toEqual([events, ...later]);
-      expect(await there.keptAnswers.readEvents(key, 1)).toEqual([events, ...later]);
-      expect(await there.keptAnswers.readEvents(key, 2)).toEqual(later);
+      expect(await there.keptAnswers.readEvents(key, 0, 10)).toEqual([events, ...later]);
+      expect(await there.keptAnswers.readEvents(key, 1, 10)).toEqual([events, ...later]);
+      expect(await there.keptAnswers.readEvents(key, 2, 10)).toEqual(later);
       const done = { status: 'completed', answer: '"done"', itemIds: ['msg_done'] } as const;
       expect(await here.keptAnswers.update(key, { state: done })).toBe(true);
       const cancelled = { status: 'cancelled', answer: '"cancelled"', itemIds: [] } as const;
@@ -153,28 +153,56 @@ export function keptAnswerSuite(makeHarness: MakeHarness): void {
       expect(await there.keptAnswers.findItem(scope, 'msg_done')).toMatchObject({ id: 'a' });
     });
 
+    it('with a used id are others: what computed the earlier one changes nothing of them', async () => {
+      const earlier = await begin(store, 'a', { events: ['{"n":0}'] });
+      await store.keptAnswers.delete(scope, 'a');
+      const later = await begin(store, 'a', { events: ['{"n":"later"}'] });
+      expect(later.row).not.toBe(earlier.row);
+      const done = { status: 'completed', answer: '"earlier"', itemIds: [] } as const;
+      const events = { firstNumber: 0, events: ['{"n":"earlier"}'] };
+      expect(await store.keptAnswers.update(earlier, { events })).toBe(false);
+      expect(await store.keptAnswers.update(earlier, { state: done })).toBe(false);
+      await store.keptAnswers.renew([earlier], 90_000);
+      expect(await store.keptAnswers.end(later, done, { ...earlier, leaseEndedAt: clock.nowMs + 30_000 })).toBe(false);
+      expect(await store.keptAnswers.listOwn()).toEqual([later]);
+      expect(await store.keptAnswers.readEvents(later, 0, 10)).toEqual([{ firstNumber: 0, events: ['{"n":"later"}'] }]);
+      clock.advance(30_000);
+      expect(await store.keptAnswers.listLost(10)).toEqual([{ ...later, leaseEndedAt: clock.nowMs }]);
+    });
+
+    it('have events, which are read in parts and counted once', async () => {
+      const key = await begin(store, 'a');
+      const { sizeBytes } = await store.keptAnswers.count();
+      for (const events of [['{"n":0}'], ['{"n":0}', '{"n":1}']])
+        await store.keptAnswers.update(key, { events: { firstNumber: 0, events } });
+      await store.keptAnswers.update(key, { events: { firstNumber: 2, events: ['{"n":2}'] } });
+      expect((await store.keptAnswers.count()).sizeBytes - sizeBytes).toBe('{"n":0}\n{"n":1}{"n":2}'.length);
+      const [first, last] = await store.keptAnswers.readEvents(key, 0, 10);
+      expect(await store.keptAnswers.readEvents(key, 0, 1)).toEqual([first]);
+      expect(await store.keptAnswers.readEvents(key, 1000, 1)).toEqual([last]);
+    });
+
     it('of a process that died are lost once their lease ends, and at once when it starts again', async () => {
       const died = await harness.open({ clock: clock.read, instanceId: 'died' });
-      const live = (id: string) => answer(id, { status: 'in_progress', leaseMs: 30_000 });
-      const key = { ...scope, id: 'a' };
-      await died.keptAnswers.keep(live('a'));
+      const key = await begin(died, 'a');
       const failed = { status: 'failed', answer: '"failed"', itemIds: [] } as const;
       clock.advance(29_000);
-      await died.keptAnswers.renewOwn(30_000);
+      await died.keptAnswers.renew([key], 30_000);
+      await store.keptAnswers.renew([key], 90_000);
       clock.advance(29_000);
       expect(await store.keptAnswers.listLost(10)).toEqual([]);
       clock.advance(1_000);
       const lost = { ...key, leaseEndedAt: clock.nowMs };
       expect(await store.keptAnswers.listLost(10)).toEqual([lost]);
-      expect(await store.keptAnswers.status(key)).toEqual({ status: 'in_progress', lost });
+      expect(await store.keptAnswers.status(key)).toEqual({ status: 'queued', lost });
       // A heartbeat that came late is one.
-      expect(await store.keptAnswers.end(key, failed, { leaseEndedAt: clock.nowMs - 1_000 })).toBe(false);
+      expect(await store.keptAnswers.end(key, failed, { ...lost, leaseEndedAt: clock.nowMs - 1_000 })).toBe(false);
       expect(await store.keptAnswers.end(key, failed, lost)).toBe(true);
       expect(await died.keptAnswers.update(key, { state: { ...failed, status: 'completed' } })).toBe(false);
-      await died.keptAnswers.keep(live('b'));
+      const later = await begin(died, 'b');
       expect(await store.keptAnswers.listLost(10)).toEqual([]);
       await (await harness.open({ clock: clock.read, instanceId: 'died' })).recoverAfterRestart();
-      expect(await store.keptAnswers.listLost(10)).toEqual([{ ...scope, id: 'b', leaseEndedAt: 0 }]);
+      expect(await store.keptAnswers.listLost(10)).toEqual([{ ...later, leaseEndedAt: 0 }]);
       // What is live is not removed by age.
       clock.advance(8 * DAY_MS);
       await store.purgeExpired();

@@ -1,5 +1,5 @@
 import type { FastifyRequest } from 'fastify';
-import type { Response, ResponsesRequest } from '@trainyard/protocol';
+import type { Response, ResponseEvent, ResponsesRequest } from '@trainyard/protocol';
 import type { AnswerKey } from '@trainyard/store';
 
 import { callerOf } from '../../edge/auth.ts';
@@ -37,7 +37,9 @@ export async function startInBackground(
     const format = formatOf({ turn, chat }, parts);
     const opening = openingAnswer(format);
     const queued = queuedAnswer(opening);
-    const key = await turn.begin(queued, chat.model);
+    const isStreamed = sent.stream === true;
+    const first: ResponseEvent = { type: 'response.created', sequence_number: 0, response: queued };
+    const answer = await turn.begin(queued, chat.model, isStreamed ? [first] : []);
     const run: BackgroundWork['run'] = async (signal, onEvent) => {
       let count = 0;
       try {
@@ -51,8 +53,8 @@ export async function startInBackground(
       }
     };
     const { keyId } = callerOf(request);
-    parts.background.start({ key, keyId, opening, isStreamed: sent.stream === true, run });
-    return { key, queued };
+    parts.background.start({ answer, keyId, opening, isStreamed, run });
+    return { key: answer, queued };
   } catch (error) {
     end.finish();
     throw error;

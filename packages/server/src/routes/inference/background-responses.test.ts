@@ -1,6 +1,8 @@
 import type { ErrorBody, Response, ResponseEvent } from '@trainyard/protocol';
+import { StoreError } from '@trainyard/store';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 
+import { ByteBudget } from '../../bodies/byte-budget.ts';
 import { ScriptedEngineInference } from '../../testing/scripted-engine.ts';
 import { readNamedEvents, TestServer } from '../../testing/test-server.ts';
 
@@ -149,7 +151,7 @@ describe('an answer in the background', () => {
     const { id } = await ended((await begin()).id);
     const found = await server.store.keptAnswers.find(scope, id);
     if (found === null) throw new Error('it is kept');
-    await other.store.keptAnswers.keep({
+    await other.store.keptAnswers.begin({
       ...found,
       id: 'resp_lost',
       status: 'in_progress',
@@ -169,13 +171,15 @@ describe('an answer in the background', () => {
     const later = vi.spyOn(performance, 'now');
     holdNextReply();
     const { id } = await begin();
-    await server.store.keptAnswers.renewOwn(-1_000);
+    const [own] = await server.store.keptAnswers.listOwn();
+    if (own === undefined) throw new Error('it is computed');
+    await server.store.keptAnswers.renew([own], -1_000);
     expect((await read(id)).status).toMatch(/queued|in_progress/);
     expect((await read(id, other)).status).toMatch(/queued|in_progress/);
     // The clock of this process stands still, so nothing renews the lease again.
     const stopped = now();
     later.mockImplementation(() => stopped);
-    await server.store.keptAnswers.renewOwn(-500);
+    await server.store.keptAnswers.renew([own], -500);
     expect((await read(id, other)).status).toMatch(/queued|in_progress/);
     later.mockImplementation(() => stopped + 9_000);
     expect((await read(id, other)).status).toMatch(/queued|in_progress/);
@@ -185,8 +189,73 @@ describe('an answer in the background', () => {
     await expect.poll(() => numHeld, { timeout: 5_000 }).toBe(0);
   });
 
+  test('a row that nothing computes is not kept alive', async () => {
+    const renew = vi.spyOn(server.store.keptAnswers, 'renew');
+    const now = performance.now.bind(performance);
+    vi.spyOn(performance, 'now').mockImplementation(() => now() + 20_000);
+    const orphan = await server.store.keptAnswers.begin({
+      entityId: (await server.store.ensureEntity('acme')).id,
+      project: '',
+      id: 'resp_orphan',
+      status: 'queued',
+      answer: '{}',
+      keyId: 'key',
+      modelId: null,
+      itemIds: [],
+      input: '[]',
+      leaseMs: 30_000,
+    });
+    holdNextReply();
+    const { id } = await begin();
+    await expect.poll(() => renew.mock.calls.length, { timeout: 5_000 }).toBeGreaterThan(0);
+    expect(renew.mock.calls.flatMap(([answers]) => answers.map((answer) => answer.id))).toEqual([id]);
+    await cancel(id);
+    await server.store.keptAnswers.delete(orphan as never, 'resp_orphan');
+  });
+
+  test('an id that no database holds is refused', async () => {
+    for (const request_id of ['a\u0000', '\ud83d']) {
+      const response = await post({ request_id });
+      expect([response.statusCode, response.json<ErrorBody>().error.param]).toEqual([400, 'request_id']);
+    }
+  });
+
+  test('its id is used again at once after a delete: the earlier one changes nothing of the later', async () => {
+    holdNextReply();
+    const headers = { 'x-request-id': 'again' };
+    const { id } = await begin({}, headers);
+    await expect.poll(() => numHeld).toBe(1);
+    const earlier = server.request('DELETE', `/v1/responses/${id}`);
+    await earlier;
+    expect((await begin({}, headers)).id).toBe(id);
+    expect(await ended(id)).toMatchObject({ status: 'completed' });
+    await expect.poll(() => numHeld, { timeout: 5_000 }).toBe(0);
+  });
+
+  test('a moment without the database costs no answer', async () => {
+    vi.spyOn(server.store.keptAnswers, 'update').mockRejectedValueOnce(new StoreError('store.unavailable', 'away'));
+    expect(await ended((await begin()).id)).toMatchObject({ status: 'completed' });
+  });
+
+  test('holds the room of what it was read from until it ends', async () => {
+    const bodyBudgets = { requests: new ByteBudget(1_000_000), uploads: new ByteBudget(1) };
+    const metered = await TestServer.startOn(inference, {}, null, { bodyBudgets });
+    try {
+      const ask = (fields: object) => metered.request('POST', '/v1/responses', { input: 'Hello', ...fields });
+      const first = (await ask({})).json<Response>();
+      holdNextReply();
+      const { id } = (await ask({ background: true, previous_response_id: first.id })).json<Response>();
+      await expect.poll(() => numHeld).toBe(1);
+      expect(bodyBudgets.requests.isWhole).toBe(false);
+      await cancel(id, metered as never);
+      await expect.poll(() => bodyBudgets.requests.isWhole, { timeout: 5_000 }).toBe(true);
+    } finally {
+      await metered.close();
+    }
+  });
+
   test('a full or absent store refuses it, rather than compute what nobody finds', async () => {
-    vi.spyOn(server.store.keptAnswers, 'keep').mockRejectedValueOnce(new Error('no room'));
+    vi.spyOn(server.store.keptAnswers, 'begin').mockRejectedValueOnce(new Error('no room'));
     expect((await post({})).statusCode).toBe(500);
     await expect.poll(() => numHeld).toBe(0);
   });
@@ -241,6 +310,26 @@ describe('its stream', () => {
       written?.events.some((text) => text.includes(`"type":"${type}"`)) ?? false,
     ]);
     expect(told.filter(([, isTold]) => isTold)).toEqual([[type.replace('response.', ''), true]]);
+  });
+
+  test('is there from the start, and its end is told once', async () => {
+    holdNextReply();
+    const streaming = post({ stream: true });
+    let id = '';
+    await expect
+      .poll(async () => (id = (await server.store.keptAnswers.listOwn()).at(-1)?.id ?? ''), { timeout: 5_000 })
+      .not.toBe('');
+    const scope = { entityId: (await server.store.ensureEntity('acme')).id, project: '', id };
+    const [batch] = await other.store.keptAnswers.readEvents(scope, 0, 1);
+    expect(batch?.events.map((text) => JSON.parse(text) as ResponseEvent)).toMatchObject([
+      { type: 'response.created', sequence_number: 0, response: { status: 'queued' } },
+    ]);
+    await cancel(id);
+    await streaming;
+    const failed = events((await post({ stream: true, input: 'a '.repeat(3000) })).body);
+    const last = failed.at(-1);
+    if (last?.type !== 'response.failed') throw new Error('it fails');
+    expect(await resumed(last.response.id, `&starting_after=${last.sequence_number}`)).toEqual([]);
   });
 
   test('is kept only if it was asked for', async () => {

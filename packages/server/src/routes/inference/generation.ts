@@ -13,6 +13,7 @@ import { ChoiceRecorder } from '../../choice-records/choice-recorder.ts';
 import { isVersionThere, type ResolvedModel } from '../../contract/model-names.ts';
 import { RequestError } from '../../faults/request-error.ts';
 import type { RouteParts } from '../server-parts.ts';
+import { conflict, named } from '../../wire/conflict.ts';
 import { sendEventStream } from '../../answers/sse.ts';
 import { type AnswerIdentity, fingerprintOf } from '../../wire/chat/chat-answer.ts';
 import type { AnswerHold } from '../../streams/answer-memory.ts';
@@ -62,6 +63,7 @@ export async function admitModel(
   parts: RouteParts,
 ): Promise<AdmittedModel> {
   const caller = callerOf(request);
+  refuseIdFault(body.request_id);
   const model = await requestedModel(request, body.model, parts);
   const { isElsewhere = false } = parts.inference;
   const adapter = await findAdapter(parts.blobs, model, { isElsewhere, log: parts.log });
@@ -98,6 +100,12 @@ export async function admitModel(
     isWhole: isElsewhere && body.stream !== true,
     newHold: isSentAsItComes(request, body) ? null : () => heldUntilTaken(request, parts),
   };
+}
+
+/** An id becomes a part of names in the database, which has no such texts. @throws {RequestError} */
+function refuseIdFault(requestId: string | undefined): void {
+  if (requestId === undefined || (requestId.isWellFormed() && !requestId.includes('\0'))) return;
+  throw conflict(named('request_id'), 'an id may hold neither U+0000 nor half of a surrogate pair');
 }
 
 function isSentAsItComes(

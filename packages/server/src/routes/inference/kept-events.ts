@@ -33,6 +33,9 @@ export async function sendKeptEvents(
   });
 }
 
+/** About 6 s of an answer. */
+const BATCHES_AT_ONCE = 64;
+
 /** The events of an answer from a number on, until it has ended. Any process can read them. */
 async function* keptEvents(
   key: AnswerKey,
@@ -42,30 +45,37 @@ async function* keptEvents(
 ): AsyncGenerator<ResponseEvent, void> {
   const { keptAnswers } = parts.store;
   let next = from;
-  let lastType: string | null = null;
   for (;;) {
     signal.throwIfAborted();
     // Looked at first: an answer that has ended has all its events.
     const status = await statusOf(key, parts);
     const isOver = status === null || isEnded(status);
-    for (const { firstNumber, events } of await keptAnswers.readEvents(key, next)) {
-      for (const text of events.slice(Math.max(0, next - firstNumber))) {
-        const event = JSON.parse(text) as ResponseEvent;
-        lastType = event.type;
-        next = event.sequence_number + 1;
-        yield event;
+    for (let numRead = BATCHES_AT_ONCE; numRead === BATCHES_AT_ONCE;) {
+      const batches = await keptAnswers.readEvents(key, next, BATCHES_AT_ONCE);
+      numRead = batches.length;
+      for (const { firstNumber, events } of batches) {
+        for (const text of events.slice(Math.max(0, next - firstNumber))) {
+          const event = JSON.parse(text) as ResponseEvent;
+          next = event.sequence_number + 1;
+          yield event;
+        }
       }
     }
     if (isOver) {
-      if (status === 'failed' && lastType !== 'response.failed') yield* failure(key, next, parts);
+      if (status === 'failed') yield* failure(key, next, parts);
       return;
     }
-    await parts.background.nextChange();
+    await parts.background.nextChange(key);
   }
 }
 
-/** The last event of an answer whose process could not write it. */
-async function* failure(key: AnswerKey, number: number, { store }: RouteParts): AsyncGenerator<ResponseEvent, void> {
+/** The last event of an answer whose process could not write it, unless its reader has it. @param next number that the reader asks for */
+async function* failure(key: AnswerKey, next: number, { store }: RouteParts): AsyncGenerator<ResponseEvent, void> {
+  const lastBatch = (await store.keptAnswers.readEvents(key, Number.MAX_SAFE_INTEGER, 1)).at(-1);
+  const stored = lastBatch?.events.at(-1);
+  const last = stored === undefined ? null : (JSON.parse(stored) as ResponseEvent);
+  const number = (last?.sequence_number ?? -1) + 1;
+  if (last?.type === 'response.failed' || number < next) return;
   const found = await store.keptAnswers.find(key, key.id);
   if (found === null) return;
   const response = JSON.parse(found.answer) as Response;

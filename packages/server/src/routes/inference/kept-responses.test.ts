@@ -150,8 +150,8 @@ describe('previous_response_id', () => {
         ...scope,
         keyId: 'k',
         modelId: null,
+        status: 'completed',
         itemIds: [],
-        leaseMs: null,
       });
       const next = await small.request('POST', '/v1/responses', { input: 'x', previous_response_id: id });
       expect([next.statusCode, next.json<ErrorBody>().error.param]).toEqual([413, 'previous_response_id']);

@@ -36,7 +36,7 @@ export function keptResponseRoutes(app: FastifyInstance, parts: RouteParts): voi
       const { stream = false, starting_after: last = -1 } = request.query;
       const { answer, ...key } = await ownedAnswer(request, request.params.response_id, parts);
       if (!stream) return reply.type(JSON_TYPE).send(answer);
-      if ((await parts.store.keptAnswers.readEvents(key, 0)).length === 0)
+      if ((await parts.store.keptAnswers.readEvents(key, 0, 1)).length === 0)
         throw conflict(
           'stream',
           'Only answers that were made with `background: true` and `stream: true` can be streamed',
@@ -52,7 +52,7 @@ export function keptResponseRoutes(app: FastifyInstance, parts: RouteParts): voi
       throw conflict('response_id', 'Cannot cancel a synchronous response: end its connection');
     if (isEnded(status)) return reply.type(JSON_TYPE).send(answer);
     await parts.store.keptAnswers.end(key, cancelledState(answer));
-    parts.background.stop(key);
+    parts.background.ended(key);
     return reply.type(JSON_TYPE).send((await ownedAnswer(request, key.id, parts)).answer);
   });
 
@@ -63,7 +63,7 @@ export function keptResponseRoutes(app: FastifyInstance, parts: RouteParts): voi
       const { response_id: id } = request.params;
       const scope = keptScopeOf(request);
       const isDeleted = await parts.store.keptAnswers.delete(scope, id);
-      parts.background.stop({ ...scope, id });
+      parts.background.ended({ ...scope, id });
       if (!isDeleted) throw unknownAnswer('Response', id, 'response_id');
       return { id, object: 'response', deleted: true };
     },

@@ -1,13 +1,14 @@
 import type { FastifyRequest } from 'fastify';
-import type { Response, ResponseInputItem, ResponsesRequest } from '@trainyard/protocol';
-import type { AnswerKey, BeforeUnpacking, KeptScope, NewKeptAnswer } from '@trainyard/store';
+import type { Response, ResponseEvent, ResponseInputItem, ResponsesRequest } from '@trainyard/protocol';
+import type { BeforeUnpacking, EndedAnswerStatus, KeptScope, LiveAnswer, NewKeptAnswer } from '@trainyard/store';
 
 import { callerOf, projectOf } from '../../edge/auth.ts';
 import { RequestError } from '../../faults/request-error.ts';
 import { ANSWER_LEASE_MS } from '../../background/background-answers.ts';
 import type { ResolvedModel } from '../../contract/model-names.ts';
+import { toOrderedJson } from '../../json/ordered-json.ts';
 import { conflict } from '../../wire/conflict.ts';
-import { isEnded, toState } from '../../wire/responses/answer-states.ts';
+import { isEnded, type QueuedAnswer, toState } from '../../wire/responses/answer-states.ts';
 import {
   type AnswerFacts,
   conversationAfter,
@@ -26,8 +27,8 @@ export interface ResponseTurn {
   /** The request; its input is the whole conversation. */
   readonly body: ResponsesRequest;
   readonly facts: AnswerFacts;
-  /** Keeps a queued answer, which this process computes. @throws {RequestError} */
-  begin(queued: Response, model: ResolvedModel): Promise<AnswerKey>;
+  /** Keeps a queued answer, which this process computes, with its first events. @throws {RequestError} */
+  begin(queued: QueuedAnswer, model: ResolvedModel, events: readonly ResponseEvent[]): Promise<LiveAnswer>;
   /** Keeps the answer where the request asks for it. @returns the answer, which says whether it was kept */
   keep(answer: Response, model: ResolvedModel): Promise<Response>;
 }
@@ -59,16 +60,22 @@ export async function openTurn(
   return {
     body: isWhole ? body : { ...body, input: items },
     facts,
-    begin: async (queued, model) => {
-      const result = await parts.store.keptAnswers.keep(rowOf(request, { scope, answer: queued, model, items }));
-      if (result === 'kept') return { ...scope, id: queued.id };
+    begin: async (queued, model, events) => {
+      const result = await parts.store.keptAnswers.begin({
+        ...rowOf(request, { scope, answer: queued, model, items }),
+        leaseMs: ANSWER_LEASE_MS,
+        events: events.map(toOrderedJson),
+      });
+      if (typeof result !== 'string') return result;
       throw result === 'busy'
         ? conflict('request_id', `An answer with the id ${quoted(queued.id)} is being computed`)
         : new RequestError('request.unknown_model', `The model \`${model.name}\` was deleted`, { param: 'model' });
     },
     keep: async (answer, model) => {
-      if (!isKept) return answer;
-      return (await keep(request, { scope, answer, model, items }, parts)) ? answer : { ...answer, store: false };
+      const { status } = answer;
+      if (!isKept || !isEnded(status)) return answer;
+      const isThere = await keep(request, { scope, answer: { ...answer, status }, model, items }, parts);
+      return isThere ? answer : { ...answer, store: false };
     },
   };
 }
@@ -169,15 +176,19 @@ async function resolveReferences(
   return resolved;
 }
 
-interface Answered {
+interface Answered<Status extends Response['status']> {
   readonly scope: KeptScope;
-  readonly answer: Response;
+  readonly answer: Response & { readonly status: Status };
   readonly model: ResolvedModel;
   readonly items: readonly ResponseInputItem[];
 }
 
 /** @returns whether it was kept. Its client gets the answer in any case */
-async function keep(request: FastifyRequest, ended: Answered, { store, log }: RouteParts): Promise<boolean> {
+async function keep(
+  request: FastifyRequest,
+  ended: Answered<EndedAnswerStatus>,
+  { store, log }: RouteParts,
+): Promise<boolean> {
   try {
     return (await store.keptAnswers.keep(rowOf(request, ended))) === 'kept';
   } catch (error) {
@@ -189,7 +200,10 @@ async function keep(request: FastifyRequest, ended: Answered, { store, log }: Ro
   }
 }
 
-function rowOf(request: FastifyRequest, { scope, answer, model, items }: Answered): NewKeptAnswer {
+function rowOf<Status extends Response['status']>(
+  request: FastifyRequest,
+  { scope, answer, model, items }: Answered<Status>,
+): NewKeptAnswer<Status> {
   return {
     ...scope,
     ...toState(answer),
@@ -197,7 +211,6 @@ function rowOf(request: FastifyRequest, { scope, answer, model, items }: Answere
     keyId: callerOf(request).keyId,
     modelId: model.kind === 'checkpoint' ? model.modelId : null,
     input: JSON.stringify(withIds(items)),
-    leaseMs: isEnded(answer.status) ? null : ANSWER_LEASE_MS,
   };
 }
 

@@ -12,8 +12,10 @@ export function toState<S extends Status>(answer: Response & { status: S }): Ans
   return { status: answer.status, answer: toOrderedJson(answer), itemIds: answer.output.map(({ id }) => id) };
 }
 
+export type QueuedAnswer = Response & { status: 'queued' };
+
 /** Before its first token. */
-export function queuedAnswer(opening: Response): Response & { status: 'queued' } {
+export function queuedAnswer(opening: Response): QueuedAnswer {
   return { ...opening, status: 'queued' };
 }
 

@@ -3,6 +3,7 @@ import type {
   AnswerStatus,
   KeptAnswerStatus,
   KeptScope,
+  LiveAnswer,
   LostAnswer,
   NewKeptAnswer,
 } from '../../contract/kept-answer.ts';
@@ -18,7 +19,7 @@ const IS_LIVE = "status in ('queued', 'in_progress')";
 const IN_SCOPE = 'entity_id = ? and project = ?';
 
 /** An answer whose texts are compressed. */
-export interface PackedAnswer extends Omit<NewKeptAnswer, 'answer' | 'input' | 'leaseMs'> {
+export interface PackedAnswer extends Omit<NewKeptAnswer<KeptAnswerStatus>, 'answer' | 'input'> {
   readonly answer: Uint8Array;
   readonly input: Uint8Array;
 }
@@ -45,13 +46,13 @@ export class KeptAnswerTable {
   /**
    * Inserts an answer; an ended one with the same id is replaced.
    * @param lease of a live answer
-   * @returns the bytes of the row; null if a live answer has this id
+   * @returns the row and its bytes; null if a live answer has this id
    */
   async insert(
     input: PackedAnswer,
     times: { readonly createdAt: number; readonly expiresAt: number },
     lease: { readonly owner: string; readonly expiresAt: number } | null,
-  ): Promise<number | null> {
+  ): Promise<{ readonly row: number; readonly sizeBytes: number } | null> {
     const { entityId, project, id } = input;
     const sizeBytes = ROW_BYTES + input.answer.byteLength + input.input.byteLength;
     await this.#sql.run(
@@ -60,10 +61,11 @@ export class KeptAnswerTable {
       project,
       id,
     );
-    const numAdded = await this.#sql.run(
+    const added = await this.#sql.get<{ position: number }>(
       `insert into kept_answers (id, entity_id, project, key_id, model_id, status, owner, lease_expires_at, created_at, expires_at,
          size_bytes, answer, input)
-       values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict (entity_id, project, id) do nothing`,
+       values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict (entity_id, project, id) do nothing
+       returning position`,
       id,
       entityId,
       project,
@@ -78,20 +80,17 @@ export class KeptAnswerTable {
       input.answer,
       input.input,
     );
-    if (numAdded === 0) return null;
-    await this.#insertItems(input, input.itemIds);
-    return sizeBytes;
+    if (added === undefined) return null;
+    await this.#insertItems(added.position, input.itemIds);
+    return { row: added.position, sizeBytes };
   }
 
-  async #insertItems({ entityId, project, id }: KeptScope & { id: string }, itemIds: readonly string[]): Promise<void> {
+  async #insertItems(row: number, itemIds: readonly string[]): Promise<void> {
     for (const itemId of itemIds)
       await this.#sql.run(
-        `insert into kept_items (answer_position, id) select position, ? from kept_answers where ${IN_SCOPE} and id = ?
-         on conflict do nothing`,
+        'insert into kept_items (answer_position, id) values (?, ?) on conflict do nothing',
+        row,
         itemId,
-        entityId,
-        project,
-        id,
       );
   }
 
@@ -120,8 +119,8 @@ export class KeptAnswerTable {
 
   async status(key: AnswerKey, now: number): Promise<AnswerStatus | null> {
     const { entityId, project, id } = key;
-    const row = await this.#sql.get<{ status: KeptAnswerStatus; ended_at: number | null }>(
-      `select status, case when ${IS_LIVE} and not ${holds('lease_expires_at')} then lease_expires_at end as ended_at
+    const row = await this.#sql.get<{ position: number; status: KeptAnswerStatus; ended_at: number | null }>(
+      `select position, status, case when ${IS_LIVE} and not ${holds('lease_expires_at')} then lease_expires_at end as ended_at
        from kept_answers where ${IN_SCOPE} and id = ?`,
       ...leaseBounds(now),
       entityId,
@@ -129,8 +128,9 @@ export class KeptAnswerTable {
       id,
     );
     if (row === undefined) return null;
-    const { status, ended_at: endedAt } = row;
-    return { status, lost: endedAt === null ? null : { entityId, project, id, leaseEndedAt: Number(endedAt) } };
+    const { position, status, ended_at: endedAt } = row;
+    const lost = endedAt === null ? null : { entityId, project, id, row: position, leaseEndedAt: endedAt };
+    return { status, lost };
   }
 
   /**
@@ -139,7 +139,7 @@ export class KeptAnswerTable {
    * @returns whether it was live
    */
   async setState(
-    key: AnswerKey,
+    key: AnswerKey | { readonly row: number },
     { status, answer, itemIds }: Pick<PackedAnswer, 'status' | 'answer' | 'itemIds'>,
     by: { readonly owner: string } | { readonly leaseEndedAt: number } | null,
   ): Promise<boolean> {
@@ -150,42 +150,42 @@ export class KeptAnswerTable {
         : 'owner' in by
           ? ['and owner = ?', [by.owner]]
           : ['and lease_expires_at = ?', [by.leaseEndedAt]];
-    const numChanged = await this.#sql.run(
+    const [where, names]: [string, readonly (string | number)[]] =
+      'row' in key ? ['position = ?', [key.row]] : [`${IN_SCOPE} and id = ?`, [key.entityId, key.project, key.id]];
+    const changed = await this.#sql.get<{ position: number }>(
       `update kept_answers set status = ?, answer = ?, size_bytes = size_bytes - length(answer) + ?${isLive ? '' : ', owner = null, lease_expires_at = null'}
-       where ${IN_SCOPE} and id = ? and ${IS_LIVE} ${condition}`,
+       where ${where} and ${IS_LIVE} ${condition} returning position`,
       status,
       answer,
       answer.byteLength,
-      key.entityId,
-      key.project,
-      key.id,
+      ...names,
       ...parameters,
     );
-    if (numChanged > 0) await this.#insertItems(key, itemIds);
-    return numChanged > 0;
+    if (changed !== undefined) await this.#insertItems(changed.position, itemIds);
+    return changed !== undefined;
   }
 
   /** Writes a batch, in place of one with the same first number. @returns whether this owner computes the answer; else nothing was written */
-  async addEvents(key: AnswerKey, firstNumber: number, events: Uint8Array, owner: string): Promise<boolean> {
-    const { entityId, project, id } = key;
+  async addEvents(row: number, firstNumber: number, events: Uint8Array, owner: string): Promise<boolean> {
+    const before = await this.#sql.get<{ size: number }>(
+      'select length(events) as size from kept_answer_events where answer_position = ? and first_number = ?',
+      row,
+      firstNumber,
+    );
     const numChanged = await this.#sql.run(
       `insert into kept_answer_events (answer_position, first_number, events)
-       select position, ?, ? from kept_answers where ${IN_SCOPE} and id = ? and ${IS_LIVE} and owner = ?
+       select position, ?, ? from kept_answers where position = ? and ${IS_LIVE} and owner = ?
        on conflict (answer_position, first_number) do update set events = excluded.events`,
       firstNumber,
       events,
-      entityId,
-      project,
-      id,
+      row,
       owner,
     );
     if (numChanged === 0) return false;
     await this.#sql.run(
-      `update kept_answers set size_bytes = size_bytes + ? where ${IN_SCOPE} and id = ?`,
-      events.byteLength,
-      entityId,
-      project,
-      id,
+      'update kept_answers set size_bytes = size_bytes + ? where position = ?',
+      events.byteLength - (before?.size ?? 0),
+      row,
     );
     return true;
   }
@@ -193,43 +193,46 @@ export class KeptAnswerTable {
   async readEvents(
     { entityId, project, id }: AnswerKey,
     from: number,
+    limit: number,
   ): Promise<{ first_number: number; events: Uint8Array<ArrayBuffer> }[]> {
     return await this.#sql.all(
       `select e.first_number, e.events from kept_answers a join kept_answer_events e on e.answer_position = a.position
        where ${IN_SCOPE} and a.id = ? and e.first_number >= coalesce((
          select max(b.first_number) from kept_answer_events b where b.answer_position = a.position and b.first_number <= ?), 0)
-       order by e.first_number`,
+       order by e.first_number limit ?`,
       entityId,
       project,
       id,
       from,
+      limit,
     );
   }
 
-  async listOwn(owner: string): Promise<AnswerKey[]> {
+  async listOwn(owner: string): Promise<LiveAnswer[]> {
     const rows = await this.#sql.all<KeyRow>(
-      `select entity_id, project, id from kept_answers where owner = ? and ${IS_LIVE}`,
+      `select position, entity_id, project, id from kept_answers where owner = ? and ${IS_LIVE}`,
       owner,
     );
     return rows.map(toKey);
   }
 
-  async renew(owner: string, expiresAt: number): Promise<void> {
+  async renew(row: number, owner: string, expiresAt: number): Promise<void> {
     await this.#sql.run(
-      `update kept_answers set lease_expires_at = ? where owner = ? and ${IS_LIVE}`,
+      `update kept_answers set lease_expires_at = ? where position = ? and owner = ? and ${IS_LIVE}`,
       expiresAt,
+      row,
       owner,
     );
   }
 
   async listLost(now: number, limit: number): Promise<LostAnswer[]> {
     const rows = await this.#sql.all<KeyRow & { lease_expires_at: number }>(
-      `select entity_id, project, id, lease_expires_at from kept_answers
+      `select position, entity_id, project, id, lease_expires_at from kept_answers
        where owner is not null and ${IS_LIVE} and not ${holds('lease_expires_at')} order by position limit ?`,
       ...leaseBounds(now),
       limit,
     );
-    return rows.map((row) => ({ ...toKey(row), leaseEndedAt: Number(row.lease_expires_at) }));
+    return rows.map((row) => ({ ...toKey(row), leaseEndedAt: row.lease_expires_at }));
   }
 
   /** Makes the live answers of a process that starts again lost: nothing computes them any more. */
@@ -296,8 +299,8 @@ export class KeptAnswerTable {
   }
 }
 
-type KeyRow = { entity_id: string; project: string; id: string };
+type KeyRow = { position: number; entity_id: string; project: string; id: string };
 
-function toKey({ entity_id: entityId, project, id }: KeyRow): AnswerKey {
-  return { entityId, project, id };
+function toKey({ position: row, entity_id: entityId, project, id }: KeyRow): LiveAnswer {
+  return { entityId, project, id, row };
 }

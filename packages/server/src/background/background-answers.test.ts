@@ -1,0 +1,36 @@
+import type { Response } from '@trainyard/protocol';
+import { type LiveAnswer, StoreError } from '@trainyard/store';
+import { expect, test } from 'vitest';
+
+import { BackgroundAnswers, type BackgroundAnswersOptions } from './background-answers.ts';
+
+test('a service that stops does not wait long for a database that is away', async () => {
+  const logged: string[] = [];
+  const keptAnswers = {
+    update: () => Promise.reject(new StoreError('store.unavailable', 'away')),
+    listOwn: () => Promise.reject(new StoreError('store.unavailable', 'away')),
+  };
+  const store = { keptAnswers } as unknown as BackgroundAnswersOptions['store'];
+  const background = new BackgroundAnswers({ store, log: (text) => logged.push(text) });
+  const answer: LiveAnswer = { entityId: 'acme', project: '', id: 'resp_1', row: 1 };
+  const opening = { id: 'resp_1', status: 'in_progress', output: [] } as unknown as Response;
+  background.start({
+    answer,
+    keyId: 'key',
+    opening,
+    isStreamed: true,
+    run: async (_signal, onEvent) => {
+      await onEvent({ type: 'response.in_progress', sequence_number: 1, response: opening });
+      await onEvent({
+        type: 'response.completed',
+        sequence_number: 2,
+        response: { ...opening, status: 'completed' },
+      });
+    },
+  });
+  const startedAt = performance.now();
+  await background.close();
+  expect(performance.now() - startedAt).toBeLessThan(10_000);
+  expect(background.numRunning).toBe(0);
+  expect(logged).toEqual([expect.stringContaining('the answer resp_1 has no end')]);
+});
