@@ -34,3 +34,17 @@ test('a service that stops does not wait long for a database that is away', asyn
   expect(background.numRunning).toBe(0);
   expect(logged).toEqual([expect.stringContaining('the answer resp_1 has no end')]);
 });
+
+test('a change of one answer wakes those who wait for it, and nobody else', async () => {
+  const store = { keptAnswers: {} } as unknown as BackgroundAnswersOptions['store'];
+  const background = new BackgroundAnswers({ store, log: () => undefined });
+  const key = (id: string) => ({ entityId: 'acme', project: '', id });
+  const woken: string[] = [];
+  const waiting = ['b', 'a'].map((id) => background.nextChange(key(id)).then(() => woken.push(id)));
+  background.ended(key('a'));
+  await waiting[1];
+  expect(woken).toEqual(['a']);
+  // The other one looks by itself.
+  await waiting[0];
+  await background.close();
+});

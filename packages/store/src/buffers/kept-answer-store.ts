@@ -77,49 +77,57 @@ export class KeptAnswerStore implements KeptAnswers {
       const added = await tables.keptAnswers.insert(packed, times, lease);
       if (added === null) return 'busy';
       if (events.length > 0) await tables.keptAnswers.addEvents(added.row, 0, toLines(events), this.#owner);
-      await this.#makeRoom(tables, entityId, added.sizeBytes);
-      return added.row;
+      if (await this.#makeRoom(tables, { entityId, row: added.row }, added.sizeBytes)) return added.row;
+      await tables.keptAnswers.deleteRow(added.row);
+      return 'no_room';
     });
   }
 
   async find(scope: KeptScope, id: string, before?: BeforeUnpacking): Promise<KeptAnswer | null> {
-    const row = await openTables(this.#sql).keptAnswers.find(scope, id);
+    const row = isName(id) ? await openTables(this.#sql).keptAnswers.find(scope, id) : undefined;
     if (row === undefined) return null;
     await before?.(unpackedBytes(row.answer) + unpackedBytes(row.input));
     return await toKeptAnswer(row);
   }
 
   async findItem(scope: KeptScope, itemId: string, before?: BeforeUnpacking): Promise<AnswerText | null> {
-    const row = await openTables(this.#sql).keptAnswers.findItem(scope, itemId);
+    const row = isName(itemId) ? await openTables(this.#sql).keptAnswers.findItem(scope, itemId) : undefined;
     if (row === undefined) return null;
     await before?.(unpackedBytes(row.answer));
     return { id: row.id, answer: await unpackJson(row.answer) };
   }
 
   async delete(scope: KeptScope, id: string): Promise<boolean> {
+    if (!isName(id)) return false;
     return await this.#sql.transaction((queries) => openTables(queries).keptAnswers.delete(scope, id));
   }
 
   async status(key: AnswerKey): Promise<AnswerStatus | null> {
-    return await openTables(this.#sql).keptAnswers.status(key, this.#clock());
+    return isName(key.id) ? await openTables(this.#sql).keptAnswers.status(key, this.#clock()) : null;
   }
 
-  async update(
-    { row }: LiveAnswer,
-    { state, events }: { state?: AnswerState; events?: AnswerEvents },
-  ): Promise<boolean> {
+  async update(live: LiveAnswer, { state, events }: { state?: AnswerState; events?: AnswerEvents }): Promise<boolean> {
     const packed = state === undefined ? null : { ...state, answer: await packJson(state.answer) };
     const lines = events === undefined ? null : toLines(events.events);
-    return await this.#write(async ({ keptAnswers }) => {
+    return await this.#write(async (tables) => {
+      const { keptAnswers } = tables;
       const owner = this.#owner;
-      if (lines !== null && !(await keptAnswers.addEvents(row, events?.firstNumber ?? 0, lines, owner))) return false;
-      return packed === null || (await keptAnswers.setState({ row }, packed, { owner }));
+      const firstNumber = events?.firstNumber ?? 0;
+      if (lines !== null && !(await keptAnswers.addEvents(live.row, firstNumber, lines, owner))) return false;
+      if (packed !== null && (await keptAnswers.setState(live, packed, { owner })) === null) return false;
+      await this.#makeRoom(tables, live, (lines?.byteLength ?? 0) + (packed?.answer.byteLength ?? 0));
+      return true;
     });
   }
 
   async end(key: AnswerKey, state: AnswerState<EndedAnswerStatus>, lost?: LostAnswer): Promise<boolean> {
     const packed = { ...state, answer: await packJson(state.answer) };
-    return await this.#write(({ keptAnswers }) => keptAnswers.setState(lost ?? key, packed, lost ?? null));
+    return await this.#write(async (tables) => {
+      const row = await tables.keptAnswers.setState(lost ?? key, packed, lost ?? null);
+      if (row === null) return false;
+      await this.#makeRoom(tables, { entityId: key.entityId, row }, packed.answer.byteLength);
+      return true;
+    });
   }
 
   async listOwn(): Promise<LiveAnswer[]> {
@@ -163,17 +171,30 @@ export class KeptAnswerStore implements KeptAnswers {
     await keptAnswers.deleteOfModel(modelId);
   }
 
-  async #makeRoom({ keptAnswers }: Tables, entityId: string, numAdded: number): Promise<void> {
+  /** Removes what is older than a row that has grown. @returns false if the row has no room even so: nothing was removed */
+  async #makeRoom(
+    { keptAnswers }: Tables,
+    { entityId, row }: Pick<LiveAnswer, 'entityId' | 'row'>,
+    numAdded: number,
+  ): Promise<boolean> {
     const { maxBytes } = this.#limits;
-    if (!this.#bytes.mayExceed(entityId, numAdded, maxBytes)) return;
-    const total = await keptAnswers.sumBytes(entityId);
-    const removed = total > maxBytes ? await keptAnswers.prune(entityId, total - maxBytes) : 0;
-    this.#bytes.counted(entityId, total - removed);
+    if (!this.#bytes.mayExceed(entityId, numAdded, maxBytes)) return true;
+    const { total, fixed } = await keptAnswers.sumBytes(entityId, row);
+    this.#bytes.counted(entityId, total);
+    if (total <= maxBytes) return true;
+    if (fixed > maxBytes) return false;
+    this.#bytes.counted(entityId, total - (await keptAnswers.prune(entityId, row, total - maxBytes)));
+    return true;
   }
 
   #write<Result>(body: (tables: Tables) => Promise<Result>): Promise<Result> {
     return this.#sql.transaction((queries: Queries) => body(openTables(queries)), NOT_DURABLE);
   }
+}
+
+/** Whether an answer or an item can have this id: PostgreSQL has no texts with U+0000, and refuses to look for one. */
+function isName(id: string): boolean {
+  return !id.includes('\0');
 }
 
 function toLines(events: readonly string[]): Uint8Array {

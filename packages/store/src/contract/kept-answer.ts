@@ -81,8 +81,8 @@ export interface AnswerStatus {
   readonly lost: LostAnswer | null;
 }
 
-/** `model_deleted`: nothing was kept. `busy`: a live answer has this id. */
-export type KeepResult = 'kept' | 'model_deleted' | 'busy';
+/** Nothing was kept but with `kept`. `busy`: a live answer has this id. `no_room`: it and the live answers of its entity are above the limit together. */
+export type KeepResult = 'kept' | 'model_deleted' | 'busy' | 'no_room';
 
 export interface KeptAnswerLimits {
   /** How long answers are kept after they were made, ms. Default 24 hours. */

@@ -25,7 +25,7 @@ create table kept_answers (
   input ${words.blob} not null
 )${words.tableEnd};
 create unique index kept_answers_by_id on kept_answers (entity_id, project, id);
-create index kept_answers_by_entity on kept_answers (entity_id, position, size_bytes);
+create index kept_answers_by_entity on kept_answers (entity_id, position, size_bytes, owner);
 create index kept_answers_by_model on kept_answers (model_id);
 create index kept_answers_by_end on kept_answers (expires_at);
 create index kept_answers_by_owner on kept_answers (owner, lease_expires_at);

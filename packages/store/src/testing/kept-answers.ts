@@ -75,6 +75,10 @@ export function keptAnswerSuite(makeHarness: MakeHarness): void {
       for (const [index, own] of scopes.entries()) {
         for (const later of scopes.slice(index)) {
           expect(await isKnown('a', later)).toBe(false);
+          expect(await isKnown('a\0', later)).toBe(false);
+          expect(await store.keptAnswers.findItem(later, 'a\0')).toBeNull();
+          expect(await store.keptAnswers.status({ ...later, id: 'a\0' })).toBeNull();
+          expect(await store.keptAnswers.delete(later, 'a\0')).toBe(false);
           expect(await store.keptAnswers.findItem(later, 'msg_a')).toBeNull();
           expect(await store.keptAnswers.delete(later, 'a')).toBe(false);
         }
@@ -121,6 +125,26 @@ export function keptAnswerSuite(makeHarness: MakeHarness): void {
       const { numAnswers, sizeBytes } = await store.keptAnswers.count();
       expect(numAnswers).toBe(known.length + 1);
       expect(sizeBytes).toBeLessThan(105_000);
+    });
+
+    it('make room for what grows and ends, keep what was kept last, and refuse what has none', async () => {
+      const small = await harness.open({ clock: clock.read, keptAnswers: { maxBytes: 100_000 } });
+      const { keptAnswers } = small;
+      await keptAnswers.keep(answer('old', { input: noise(40_000) }));
+      const [live, other] = [await begin(small, 'live'), await begin(small, 'other')];
+      await keptAnswers.keep(answer('new', { input: noise(30_000) }));
+      expect(await keptAnswers.keep(answer('large', { input: noise(400_000) }))).toBe('no_room');
+      expect([await isKnown('large'), await isKnown('old'), await isKnown('new')]).toEqual([false, true, true]);
+      await keptAnswers.update(live, { events: { firstNumber: 0, events: [noise(72_000)] } });
+      expect([await isKnown('old'), await isKnown('new')]).toEqual([false, true]);
+      const done = { status: 'completed', answer: noise(36_000), itemIds: [] } as const;
+      await keptAnswers.update(other, { state: done });
+      expect([await isKnown('new'), await isKnown('other')]).toEqual([false, true]);
+      await keptAnswers.update(live, { events: { firstNumber: 1, events: [noise(72_000)] } });
+      await expect(begin(small, 'next')).rejects.toThrow('no_room');
+      expect(await keptAnswers.keep(answer('next'))).toBe('no_room');
+      await keptAnswers.end(live, { ...done, status: 'cancelled', answer: '{}' });
+      expect(await keptAnswers.keep(answer('next'))).toBe('kept');
     });
 
     it('that are live belong to one process until they end once, whoever ends them', async () => {

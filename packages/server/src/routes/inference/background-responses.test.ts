@@ -254,6 +254,12 @@ describe('an answer in the background', () => {
     }
   });
 
+  test('is refused while answers in the background fill the room', async () => {
+    vi.spyOn(server.store.keptAnswers, 'begin').mockResolvedValueOnce('no_room');
+    const response = await post({});
+    expect([response.statusCode, response.json<ErrorBody>().error.code]).toEqual([429, 'request.too_many']);
+  });
+
   test('a full or absent store refuses it, rather than compute what nobody finds', async () => {
     vi.spyOn(server.store.keptAnswers, 'begin').mockRejectedValueOnce(new Error('no room'));
     expect((await post({})).statusCode).toBe(500);

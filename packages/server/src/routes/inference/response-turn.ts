@@ -67,6 +67,11 @@ export async function openTurn(
         events: events.map(toOrderedJson),
       });
       if (typeof result !== 'string') return result;
+      if (result === 'no_room')
+        throw new RequestError(
+          'request.too_many',
+          'Answers in the background of this entity fill the room for kept answers (--store-responses-megabytes). Wait until some have ended',
+        );
       throw result === 'busy'
         ? conflict('request_id', `An answer with the id ${quoted(queued.id)} is being computed`)
         : new RequestError('request.unknown_model', `The model \`${model.name}\` was deleted`, { param: 'model' });

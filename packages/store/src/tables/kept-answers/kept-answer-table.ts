@@ -136,13 +136,13 @@ export class KeptAnswerTable {
   /**
    * Writes the state of a live answer.
    * @param by the owner that computes it, or the end of the lease that nothing has renewed; null: whoever computes it
-   * @returns whether it was live
+   * @returns its row; null if it was not live
    */
   async setState(
     key: AnswerKey | { readonly row: number },
     { status, answer, itemIds }: Pick<PackedAnswer, 'status' | 'answer' | 'itemIds'>,
     by: { readonly owner: string } | { readonly leaseEndedAt: number } | null,
-  ): Promise<boolean> {
+  ): Promise<number | null> {
     const isLive = status === 'queued' || status === 'in_progress';
     const [condition, parameters]: [string, readonly (string | number)[]] =
       by === null
@@ -161,8 +161,9 @@ export class KeptAnswerTable {
       ...names,
       ...parameters,
     );
-    if (changed !== undefined) await this.#insertItems(changed.position, itemIds);
-    return changed !== undefined;
+    if (changed === undefined) return null;
+    await this.#insertItems(changed.position, itemIds);
+    return changed.position;
   }
 
   /** Writes a batch, in place of one with the same first number. @returns whether this owner computes the answer; else nothing was written */
@@ -262,28 +263,36 @@ export class KeptAnswerTable {
     );
   }
 
-  /** Bytes of the entity's answers. */
-  async sumBytes(entityId: string): Promise<number> {
-    const row = await this.#sql.get<{ total: number }>(
-      'select cast(coalesce(sum(size_bytes), 0) as bigint) as total from kept_answers where entity_id = ?',
+  /** Bytes of the entity's answers, and those among them that {@link prune} leaves. An ended answer has no owner: one index tells it all. */
+  async sumBytes(entityId: string, except: number): Promise<{ total: number; fixed: number }> {
+    const sums = await this.#sql.get<{ total: number; fixed: number }>(
+      `select cast(coalesce(sum(size_bytes), 0) as bigint) as total,
+         cast(coalesce(sum(case when position = ? or owner is not null then size_bytes end), 0) as bigint) as fixed
+       from kept_answers where entity_id = ?`,
+      except,
       entityId,
     );
-    return row?.total ?? 0;
+    return sums ?? { total: 0, fixed: 0 };
   }
 
-  /** Removes the entity's oldest ended answers until `numBytes` of them are gone. @returns the bytes that were removed */
-  async prune(entityId: string, numBytes: number): Promise<number> {
+  async deleteRow(row: number): Promise<void> {
+    await this.#sql.run('delete from kept_answers where position = ?', row);
+  }
+
+  /** Removes the entity's oldest ended answers, except one, until `numBytes` of them are gone. @returns the bytes that were removed */
+  async prune(entityId: string, except: number, numBytes: number): Promise<number> {
     let removed = 0;
     while (removed < numBytes) {
       const oldest = await this.#sql.all<{ position: number; size_bytes: number }>(
-        `select position, size_bytes from kept_answers where entity_id = ? and not (${IS_LIVE}) order by position limit ?`,
+        `select position, size_bytes from kept_answers where entity_id = ? and position <> ? and owner is null order by position limit ?`,
         entityId,
+        except,
         PRUNED_AT_ONCE,
       );
       const before = removed;
       for (const { position, size_bytes: size } of oldest) {
         if (removed >= numBytes) break;
-        await this.#sql.run('delete from kept_answers where position = ?', position);
+        await this.deleteRow(position);
         removed += size;
       }
       if (removed === before) break;
