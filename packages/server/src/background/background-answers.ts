@@ -22,7 +22,7 @@ const LOOK_MS = 1_000;
 const LOST_EVERY_MS = 15_000;
 /** Longer than the time between two heartbeats. */
 const SILENT_MS = 12_000;
-/** What was seen lost is ended or renewed by then. */
+/** An answer that was seen lost is ended or renewed by then. */
 const FORGOTTEN_MS = 120_000;
 const LOST_AT_ONCE = 100;
 /** Longest wait for events of another process. */

@@ -21,7 +21,7 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** SHA-256 of the body as sent, in hex; only for requests with an `Idempotency-Key`. */
     bodyDigest: string | null;
-    /** What the JSON body holds of its budget, until the request and the work after it have ended. Null before it was read. */
+    /** Share of the budget that the JSON body holds, until the request and the work after it have ended. Null before it was read. */
     bodyRoom: BodyRoom | null;
   }
 }

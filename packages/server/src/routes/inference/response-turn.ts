@@ -85,7 +85,7 @@ export async function openTurn(
   };
 }
 
-/** What a request takes of the kept answers, all together. */
+/** Room that a request takes for kept answers, all together. */
 interface KeptRoom {
   /** Charges what is unpacked for a while. */
   readonly open: BeforeUnpacking;
@@ -93,7 +93,7 @@ interface KeptRoom {
   take(numBytes: number, param: string): void;
 }
 
-/** What was read of the store is charged like a body of that size. */
+/** Charges for texts of the store as for a body of that size. */
 function roomOf(request: FastifyRequest, { limits: { chatBodyBytes } }: RouteParts): KeptRoom {
   let taken = 0;
   let charged = 0;
