@@ -12,7 +12,7 @@ import { ownNames } from './edge/network-names.ts';
 import { BaseScores } from './inference/base-scores.ts';
 import { scoreInChild } from './inference/score-in-child.ts';
 import { registerTrainer } from './members/register-trainer.ts';
-import { CheckpointFigures } from './metrics/checkpoint-figures.ts';
+import { MinuteFigures } from './metrics/minute-figures.ts';
 import { queueFigures } from './metrics/queue-figures.ts';
 import { ServiceMetrics } from './metrics/service-metrics.ts';
 import { METRICS_PORT_SETTING, refuseUnstartable } from './refuse-unstartable.ts';
@@ -97,7 +97,7 @@ export async function startParts(config: ServiceConfig, logRaw: (line: string) =
       workers.run();
       cleanups.push(store.watchFeed(() => workers.notify()));
     }
-    const checkpoints = new CheckpointFigures(store);
+    const checkpoints = new MinuteFigures(() => store.sumCheckpoints());
     metrics.sources = {
       ...(inference === null ? {} : { inference }),
       training: training ?? { trouble: () => null },

@@ -30,6 +30,7 @@ export { lookAtStore } from './look-at-store.ts';
 export type { BucketRequest } from './blobs/s3/s3-bucket.ts';
 export type { DatabaseCall } from './drivers/measured-sql.ts';
 export { LastKnown } from './buffers/last-known.ts';
+export { settledWithin } from './buffers/settled-within.ts';
 export {
   checkOwnBlobs,
   dropOtherMarks,

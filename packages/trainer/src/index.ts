@@ -37,6 +37,7 @@ export type {
   RowForward,
   StepReport,
 } from './learner/learner-session.ts';
+export { isTargetSet } from './learner/require-capabilities.ts';
 export { runTrainingJob } from './job/run-training-job.ts';
 export { runSftJob, type SftJob } from './sft/run-sft-job.ts';
 export type { SftExample } from './sft/sft-example.ts';

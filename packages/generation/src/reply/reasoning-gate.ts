@@ -1,3 +1,5 @@
+import { heldBack } from '@trainyard/tokenizer';
+
 import { REASONING_END, REASONING_START } from '../prompt/reply-traits.ts';
 
 /** Text of a reply as it arrives: reasoning, then text in which stop strings count. */
@@ -23,7 +25,8 @@ export class ReasoningGate {
     if (this.#state === 'unknown') return { reasoning: '', answer: '' };
     if (this.#state === 'answer') return { reasoning: '', answer: this.#take(this.#held.length) };
     const end = this.#held.indexOf(REASONING_END);
-    if (end < 0) return { reasoning: this.#take(this.#held.length - begun(this.#held, REASONING_END)), answer: '' };
+    if (end < 0)
+      return { reasoning: this.#take(this.#held.length - heldBack([REASONING_END], this.#held)), answer: '' };
     this.#state = 'answer';
     const reasoning = this.#take(end + REASONING_END.length);
     return { reasoning, answer: this.#take(this.#held.length) };
@@ -45,11 +48,4 @@ export class ReasoningGate {
     this.#held = this.#held.slice(length);
     return text;
   }
-}
-
-/** Length of the longest end of the text with which the mark begins. */
-function begun(text: string, mark: string): number {
-  for (let length = Math.min(text.length, mark.length - 1); length > 0; length--)
-    if (text.endsWith(mark.slice(0, length))) return length;
-  return 0;
 }

@@ -8,6 +8,7 @@ import {
   StoreError,
 } from '@trainyard/store';
 
+import { isKeyValid } from '../edge/valid-key.ts';
 import { clientFailure } from '../faults/http-faults.ts';
 import { RequestError } from '../faults/request-error.ts';
 import type { Log } from '../logging/log.ts';
@@ -246,7 +247,7 @@ export class BackgroundAnswers {
 
   async #isValid(keyId: string): Promise<boolean> {
     const key = await this.#store.getKey(keyId);
-    return key !== null && key.revokedAt === null && (key.expiresAt === null || key.expiresAt > this.#store.now());
+    return key !== null && isKeyValid(key, this.#store.now());
   }
 
   async #endAllLost(): Promise<void> {

@@ -1,10 +1,15 @@
 import { TRAINABLE_ARCHITECTURES } from '@trainyard/trainer';
-import type { Store } from '@trainyard/store';
+import type { Member, Store } from '@trainyard/store';
 import { RequestError } from '../faults/request-error.ts';
 import type { BaseModel } from './base-models.ts';
 
 /** Ids of the base models that some trainer which runs now takes jobs of, in this process or another; null: any. */
 export type TrainedBaseModels = ReadonlySet<string> | null;
+
+/** Trainers that take jobs, as members of the service. */
+export function trainersOf(members: readonly Member[]): Member[] {
+  return members.filter(({ role, isDraining }) => role === 'trainer' && !isDraining);
+}
 
 /** @param own those that workers of this process take; null: any */
 export async function trainedBaseModels(
@@ -12,7 +17,7 @@ export async function trainedBaseModels(
   own: readonly string[] | null,
 ): Promise<TrainedBaseModels> {
   if (own === null) return null;
-  const trainers = (await store.listMembers()).filter(({ role, isDraining }) => role === 'trainer' && !isDraining);
+  const trainers = trainersOf(await store.listMembers());
   return new Set([...own, ...trainers.flatMap(({ baseModels }) => baseModels.map(({ id }) => id))]);
 }
 

@@ -1,6 +1,8 @@
 import type { FastifyRequest } from 'fastify';
 import type { Store } from '@trainyard/store';
 
+import { isKeyValid } from './valid-key.ts';
+
 /** How long an answer may go on after its key was revoked or has expired, or its browser was signed out. */
 const INTERVAL_MS = 500;
 
@@ -61,7 +63,7 @@ export class KeyWatch {
       // A session ends with its key.
       if ('session' in admission) return (await this.#store.findSession(admission.session)) !== null;
       const key = await this.#store.getKey(admission.keyId);
-      return key !== null && key.revokedAt === null && (key.expiresAt === null || key.expiresAt > this.#clock());
+      return key !== null && isKeyValid(key, this.#clock());
     } catch {
       // The store is busy or closing: it is asked again.
       return true;

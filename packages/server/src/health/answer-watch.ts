@@ -1,3 +1,5 @@
+import { settledWithin } from '@trainyard/store';
+
 /** An answer counts for so long: probes of several watchers share one. */
 const FRESH_MS = 2_000;
 /** An answer that takes longer does not come, for a probe. */
@@ -31,7 +33,10 @@ export class AnswerWatch {
     const { name, freshMs, timeoutMs } = this.#options;
     if (this.#asking === null && performance.now() - this.#askedAt >= freshMs) this.#ask();
     const askedAt = this.#askedAt;
-    if (this.#asking !== null && !(await settledWithin(this.#asking, askedAt + timeoutMs - performance.now())))
+    if (
+      this.#asking !== null &&
+      !(await settledWithin(this.#asking, Math.max(0, askedAt + timeoutMs - performance.now())))
+    )
       this.#silentSince ??= askedAt;
     if (this.#silentSince === null) return null;
     return `the ${name} has not answered for ${Math.floor((performance.now() - this.#silentSince) / 1000)} s`;
@@ -51,12 +56,4 @@ export class AnswerWatch {
         this.#asking = null;
       });
   }
-}
-
-async function settledWithin(promise: Promise<void>, ms: number): Promise<boolean> {
-  const late = Promise.withResolvers<false>();
-  const timer = setTimeout(() => late.resolve(false), Math.max(ms, 0));
-  const isSettled = await Promise.race([promise.then(() => true), late.promise]);
-  clearTimeout(timer);
-  return isSettled;
 }

@@ -2,6 +2,7 @@ import type { Health, Readiness } from '@trainyard/protocol';
 import { type Blobs, placeKey, type Store, StoreError } from '@trainyard/store';
 
 import type { InferenceBackend, TrainingQueue, Trouble } from '../contract/backends.ts';
+import { trainersOf } from '../contract/trained-base-models.ts';
 import { AnswerWatch } from './answer-watch.ts';
 import type { Drain } from './drain.ts';
 
@@ -134,7 +135,7 @@ export class ServiceHealth {
   async #trainers(): Promise<PartCount | null> {
     const { training } = this.#sources;
     if (training === null || (await this.#membership.trouble()) !== null) return null;
-    const members = this.#members.filter(({ role, isDraining }) => role === 'trainer' && !isDraining);
+    const members = trainersOf(this.#members);
     const isHere = training.baseModels === null || training.baseModels.length > 0;
     if (members.length === 0 && isHere) return { ready: training.trouble() === null ? 1 : 0, total: 1 };
     return { ready: members.filter(({ capacity }) => capacity !== 0).length, total: members.length };

@@ -2,6 +2,7 @@ import type { Health } from '@trainyard/protocol';
 import { Gauge, type Registry } from 'prom-client';
 
 import type { ServiceHealth } from '../health/service-health.ts';
+import { addKnownGauge } from './known-gauge.ts';
 
 type PartCount = Health['parts']['engines'];
 
@@ -13,17 +14,17 @@ export class HealthMetrics {
 
   /** @param ofSampling registry of what samples or asks who samples */
   constructor(registry: Registry, ofSampling: Registry) {
-    this.#gauge(registry, 'ready', '1 while requests, or jobs, should come to this process.', async () =>
+    addKnownGauge(registry, 'ready', '1 while requests, or jobs, should come to this process.', async () =>
       this.source === null ? null : Number((await this.source.readiness()).status === 'ready'),
     );
     const upOf = (part: Health['parts']['bucket'] | undefined) => (part == null ? null : Number(part.is_up));
-    this.#gauge(registry, 'database_up', '1 while the database answers within 2 s.', async () =>
+    addKnownGauge(registry, 'database_up', '1 while the database answers within 2 s.', async () =>
       upOf((await this.#report())?.parts.database),
     );
-    this.#gauge(registry, 'bucket_up', '1 while the bucket answers within 2 s.', async () =>
+    addKnownGauge(registry, 'bucket_up', '1 while the bucket answers within 2 s.', async () =>
       upOf((await this.#report())?.parts.bucket),
     );
-    this.#gauge(registry, 'draining', '1 while this process is ending.', async () => {
+    addKnownGauge(registry, 'draining', '1 while this process is ending.', async () => {
       const report = await this.#report();
       return report === null ? null : Number(report.parts.draining);
     });
@@ -39,20 +40,6 @@ export class HealthMetrics {
       'Trainers of the service by state: ready of registered.',
       (parts) => parts.trainers,
     );
-  }
-
-  #gauge(registry: Registry, name: string, help: string, read: () => Promise<number | null>): void {
-    const gauge = new Gauge({
-      name: `trainyard_${name}`,
-      help,
-      registers: [registry],
-      collect: async () => {
-        const value = await read();
-        // Unknown is absent, not 0.
-        if (value === null) gauge.remove();
-        else gauge.set(value);
-      },
-    });
   }
 
   #counts(registry: Registry, name: string, help: string, read: (parts: Health['parts']) => PartCount): void {

@@ -1,4 +1,6 @@
-import { Gauge, type Registry } from 'prom-client';
+import type { Registry } from 'prom-client';
+
+import { addKnownGauge } from './known-gauge.ts';
 
 /** Figures of the machine; null: unknown. */
 export interface MachineFigures {
@@ -15,16 +17,7 @@ export class MachineMetrics {
 
   constructor(registry: Registry) {
     const gauge = (name: string, help: string, read: (figures: MachineFigures) => number | null | undefined): void => {
-      const one: Gauge = new Gauge({
-        name: `trainyard_${name}`,
-        help,
-        registers: [registry],
-        collect: () => {
-          const value = this.source === null ? null : read(this.source.state);
-          if (value === null || value === undefined) one.remove();
-          else one.set(value);
-        },
-      });
+      addKnownGauge(registry, name, help, () => (this.source === null ? null : read(this.source.state)));
     };
     gauge('open_files', 'File handles of this process.', ({ openFiles }) => openFiles?.used);
     gauge('max_open_files', 'File handles that it may have.', ({ openFiles }) => openFiles?.limit);

@@ -1,6 +1,7 @@
 import { makeKeySecret, type Scope, type Store } from '@trainyard/store';
 
 import { readKeyFile, writeKeyFile } from '../data/key-file.ts';
+import { isKeyValid } from '../edge/valid-key.ts';
 
 /** Everything a first user may do. */
 const ADMIN_SCOPES: readonly Scope[] = ['inference', 'training', 'admin'];
@@ -29,10 +30,7 @@ export async function ensureServiceKey(
   if (kept !== null && (await store.verifyKey(kept)) !== null) return { secret: kept, isNew: false };
   const now = store.now();
   const keys = await store.listKeys(entity.id);
-  const isAdminLeft = keys.some(
-    ({ scopes, revokedAt, expiresAt }) =>
-      scopes.includes('admin') && revokedAt === null && (expiresAt === null || expiresAt > now),
-  );
+  const isAdminLeft = keys.some((key) => key.scopes.includes('admin') && isKeyValid(key, now));
   if (isAdminLeft) {
     // Only that admin can make other keys.
     if (problem !== null) log(problem);

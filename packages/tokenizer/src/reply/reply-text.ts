@@ -214,8 +214,8 @@ function firstOf(tags: readonly string[], text: string, from: number): { tag: st
   return first;
 }
 
-/** Length of the longest ending of `text` (from `from` on) that is the beginning of a tag. */
-function heldBack(tags: readonly string[], text: string, from: number): number {
+/** Length of the longest ending of `text` (from `from` on) that is the beginning of a tag. @param from default 0 */
+export function heldBack(tags: readonly string[], text: string, from = 0): number {
   let longest = 0;
   for (const tag of tags) {
     for (let length = Math.min(tag.length - 1, text.length - from); length > longest; length--) {

@@ -15,6 +15,11 @@ export interface LearnerNeeds {
 /** Each has what those before it have. */
 const REFERENCES: readonly LearnerCapabilities['reference'][] = ['none', 'base', 'versions'];
 
+/** Whether an adapter can be on exactly these layers. */
+export function isTargetSet(targets: readonly string[], sets: readonly (readonly string[])[]): boolean {
+  return sets.some((set) => set.length === targets.length && targets.every((target) => set.includes(target)));
+}
+
 /** @throws {TrainerError} `trainer.config_invalid`, naming the setting that the learner cannot honour, and what it can */
 export function requireCapabilities(needs: LearnerNeeds, { capabilities }: Pick<LearnerSession, 'capabilities'>): void {
   const { losses, targets, targetSets, maxRank, alpha, entropies, reference } = capabilities;
@@ -28,9 +33,7 @@ export function requireCapabilities(needs: LearnerNeeds, { capabilities }: Pick<
     refuse(
       `\`lora\` names layers that this learner has no adapters for: ${missing.join(', ')}; it has ${targets.join(', ')}`,
     );
-  const isOfSet = (set: readonly string[]): boolean =>
-    set.length === needs.lora.targets.length && needs.lora.targets.every((target) => set.includes(target));
-  if (targetSets !== 'any' && !targetSets.some(isOfSet))
+  if (targetSets !== 'any' && !isTargetSet(needs.lora.targets, targetSets))
     refuse(
       `\`lora.targets\` must be ${targetSets.map((set) => set.join(', ')).join('; or ')} on this learner, got ${needs.lora.targets.join(', ')}`,
     );

@@ -38,6 +38,15 @@ async function read(id: string, from: TestServer<never> | TestServer = server as
   return response.json<Response>();
 }
 
+/** Id of the newest answer that the first process computes. */
+async function idOfOwn(): Promise<string> {
+  let id = '';
+  await expect
+    .poll(async () => (id = (await server.store.keptAnswers.listOwn()).at(-1)?.id ?? ''), { timeout: 5_000 })
+    .not.toBe('');
+  return id;
+}
+
 async function ended(id: string): Promise<Response> {
   await expect.poll(async () => (await read(id)).status, { timeout: 10_000 }).not.toMatch(/queued|in_progress/);
   return await read(id);
@@ -294,10 +303,7 @@ describe('its stream', () => {
     expect(failed.filter(({ type }) => type === 'response.failed')).toHaveLength(1);
     holdNextReply();
     const streaming = post({ stream: true });
-    let id = '';
-    await expect
-      .poll(async () => (id = (await server.store.keptAnswers.listOwn()).at(-1)?.id ?? ''), { timeout: 5_000 })
-      .not.toBe('');
+    const id = await idOfOwn();
     const elsewhere = resumed(id, '', other as never);
     await cancel(id);
     for (const seen of [events((await streaming).body), await elsewhere])
@@ -321,10 +327,7 @@ describe('its stream', () => {
   test('is there from the start, and its end is told once', async () => {
     holdNextReply();
     const streaming = post({ stream: true });
-    let id = '';
-    await expect
-      .poll(async () => (id = (await server.store.keptAnswers.listOwn()).at(-1)?.id ?? ''), { timeout: 5_000 })
-      .not.toBe('');
+    const id = await idOfOwn();
     const scope = { entityId: (await server.store.ensureEntity('acme')).id, project: '', id };
     const [batch] = await other.store.keptAnswers.readEvents(scope, 0, 1);
     expect(batch?.events.map((text) => JSON.parse(text) as ResponseEvent)).toMatchObject([

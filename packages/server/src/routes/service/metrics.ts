@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 
-import { CheckpointFigures } from '../../metrics/checkpoint-figures.ts';
+import { MinuteFigures } from '../../metrics/minute-figures.ts';
 import { queueFigures } from '../../metrics/queue-figures.ts';
 import { metricsScopes } from '../../metrics/metrics-access.ts';
 import type { ServiceMetrics } from '../../metrics/service-metrics.ts';
@@ -11,7 +11,7 @@ import type { RouteParts } from '../server-parts.ts';
 export function metricsRoutes(app: FastifyInstance, parts: RouteParts, metrics: ServiceMetrics): void {
   const { store, inference, training, metricsAccess } = parts;
   metrics.health.source = parts.health;
-  const checkpoints = new CheckpointFigures(store);
+  const checkpoints = new MinuteFigures(() => store.sumCheckpoints());
   metrics.sources = {
     inference,
     training,

@@ -29,7 +29,7 @@ export function sftJobRoutes(app: FastifyInstance, parts: RouteParts): void {
     body: CreateSftTrainingJobRequest,
     completes: Completes,
   ): Promise<TrainingJobObject> {
-    const model = await trainableModel(request, parts, body.model_id);
+    const { model } = await trainableModel(request, parts, body.model_id);
     const config = readSftConfig(body, baseOf(model, parts).contextLength);
     const data = await openTrainingData(body.training_data_url, callerOf(request), parts);
     const store = async (dataKey: string) => {

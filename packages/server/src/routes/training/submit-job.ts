@@ -2,7 +2,14 @@ import { randomUUID } from 'node:crypto';
 
 import type { FastifyRequest } from 'fastify';
 import type { TrainingJobObject } from '@trainyard/protocol';
-import type { GroupPrompts, GroupRewards, Model, TrainingJob, TrainingJobConfig } from '@trainyard/store';
+import type {
+  GroupPrompts,
+  GroupRewards,
+  Model,
+  TrainerLimits,
+  TrainingJob,
+  TrainingJobConfig,
+} from '@trainyard/store';
 
 import { callerOf } from '../../edge/auth.ts';
 import type { Completes } from '../../answers/idempotency.ts';
@@ -22,17 +29,22 @@ import { beginningIsGone } from './warm-start.ts';
 const MAX_LIVE_JOBS = 1000;
 
 /**
- * The caller's model, if it can be trained here.
+ * The caller's model and the limits of its trainer, if it can be trained here.
  *
  * @throws {RequestError} `request.not_found`; `request.conflict` for another base model, or weights to begin with that are gone; `request.invalid` for
  *   a base model that cannot be trained, or a shape that its trainer does not make
  */
-export async function trainableModel(request: FastifyRequest, parts: RouteParts, modelId: string): Promise<Model> {
+export async function trainableModel(
+  request: FastifyRequest,
+  parts: RouteParts,
+  modelId: string,
+): Promise<{ readonly model: Model; readonly limits: TrainerLimits | null }> {
   const model = await ownedModel(request, parts, modelId);
   refuseUntrainable(baseOf(model, parts), 'model_id');
-  refuseShape(model.lora, await trainerLimits(parts, model.baseModel), 'model_id');
+  const limits = await trainerLimits(parts, model.baseModel);
+  refuseShape(model.lora, limits, 'model_id');
   if (model.warmStart !== null && (await parts.store.latestCheckpoint(model.id)) === null) throw beginningIsGone(model);
-  return model;
+  return { model, limits };
 }
 
 /** @throws {RequestError} `request.conflict` when it is not served */

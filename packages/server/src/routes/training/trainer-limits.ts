@@ -1,9 +1,11 @@
 import type { ValidationItem } from '@trainyard/protocol';
 import type { LoraShape, Store, TrainerLimits } from '@trainyard/store';
+import { isTargetSet } from '@trainyard/trainer';
 
 import { RequestError } from '../../faults/request-error.ts';
 import { toTargets } from '../../wire/training/lora.ts';
 import type { TrainingQueue } from '../../contract/backends.ts';
+import { trainersOf } from '../../contract/trained-base-models.ts';
 
 /** The limits of whatever trains a base model: of this process, and of the trainers that run elsewhere. */
 export interface LimitParts {
@@ -16,8 +18,9 @@ export async function trainerLimits({ store, training }: LimitParts, baseModel: 
   const { baseModels, limits = null } = training;
   const isHere = baseModels === null || baseModels.includes(baseModel);
   if (isHere) return limits;
-  const trainers = (await store.listMembers()).filter(({ role, isDraining }) => role === 'trainer' && !isDraining);
-  const known = trainers.flatMap((trainer) => trainer.baseModels.filter(({ id }) => id === baseModel));
+  const known = trainersOf(await store.listMembers()).flatMap((trainer) =>
+    trainer.baseModels.filter(({ id }) => id === baseModel),
+  );
   return known.every(({ trainerLimits: its }) => its) ? (known[0]?.trainerLimits ?? null) : null;
 }
 
@@ -41,9 +44,7 @@ export function refuseShape(lora: LoraShape, limits: TrainerLimits | null, field
   };
   if (maxRank !== null && lora.rank > maxRank) refuse('rank', `at most ${maxRank}`, lora.rank);
   if (alpha !== null && lora.alpha !== alpha) refuse('alpha', String(alpha), lora.alpha);
-  const isSet = (set: readonly string[]): boolean =>
-    set.length === lora.targets.length && lora.targets.every((target) => set.includes(target));
-  if (targetSets !== null && !targetSets.some(isSet)) {
+  if (targetSets !== null && !isTargetSet(lora.targets, targetSets)) {
     const sets = targetSets.map((set) => toTargets(set as LoraShape['targets']).join(', '));
     refuse('targets', sets.join('; or '), toTargets(lora.targets).join(', '));
   }

@@ -26,7 +26,6 @@ import { resolveReferenceStep } from '../../wire/training/reference-step.ts';
 import { configFault, readJobConfig } from '../../wire/training/training-config.ts';
 import { notFound, ownedJob } from '../owned.ts';
 import { baseOf, submitJob, trainableModel } from './submit-job.ts';
-import { trainerLimits } from './trainer-limits.ts';
 
 /** POST /v1/preview/training-jobs and GET …/{job_id}/events. */
 export function trainingJobRoutes(
@@ -55,10 +54,9 @@ export function trainingJobRoutes(
     completes: Completes,
   ): Promise<TrainingJobObject> {
     const { model_id: modelId, experimental_config: wireConfig } = body.summary.fields;
-    const model = await trainableModel(request, parts, modelId);
+    const { model, limits } = await trainableModel(request, parts, modelId);
     const { contextLength, vocabSize } = baseOf(model, parts);
     const config = readJobConfig(wireConfig, contextLength);
-    const limits = await trainerLimits(parts, model.baseModel);
     if (config.resolved.entropyCoef > 0 && limits?.entropyGradients === false)
       throw configFault(
         'entropy_coef',

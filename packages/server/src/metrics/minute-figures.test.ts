@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 
-import { CheckpointFigures } from './checkpoint-figures.ts';
+import { MinuteFigures } from './minute-figures.ts';
 import { ServiceMetrics } from './service-metrics.ts';
 
 const TOTALS = { numCheckpoints: 3, numMarked: 0, numUnmeasured: 0, sizeBytes: 40, optimizerBytes: 20 };
@@ -14,7 +14,7 @@ test('sums are read once a minute, and again after a failure', async () => {
     if (isAway) throw new Error('the database is away');
     return TOTALS;
   };
-  const figures = new CheckpointFigures({ sumCheckpoints }, () => now);
+  const figures = new MinuteFigures(sumCheckpoints, () => now);
   expect(await Promise.all([figures.read(), figures.read()])).toEqual([TOTALS, TOTALS]);
   now = 59_999;
   await figures.read();
