@@ -3,7 +3,7 @@
  *
  *   npm run test:vllm-suite                     all of them, about half an hour; ends with a table
  *   npm run test:vllm-suite -- -k logprobs      what pytest takes
- *   npm run test:vllm-suite -- --page           writes docs/reference/vllm-suite.md from the list, and runs nothing
+ *   npm run test:vllm-suite -- --page           writes docs/lab/vllm-suite.md from the list, and runs nothing
  *   npm run test:vllm-suite -- --report FILE    keeps every outcome and message as JSON
  *
  * A failure that is not listed, and a listed one that passes, make the exit code 1.
@@ -37,7 +37,7 @@ const chosen = process.argv.slice(2);
 const expected = await readJson(join(SUITE, 'expected.json'));
 const files = await readJson(join(SUITE, 'files.json'));
 if (chosen.includes('--page')) {
-  await writeFile(join(ROOT, 'docs/reference/vllm-suite.md'), renderSuitePage(VLLM_VERSION, files, expected));
+  await writeFile(join(ROOT, 'docs/lab/vllm-suite.md'), renderSuitePage(VLLM_VERSION, files, expected));
   process.exit();
 }
 const keptReport = takeOption('--report');

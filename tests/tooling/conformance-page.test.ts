@@ -1,11 +1,11 @@
-/** docs/reference/conformance.md names tests: each file and each title exists, each deviation is used and explained. */
+/** docs/lab/conformance.md names tests: each file and each title exists, each deviation is used and explained. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { expect, test } from 'vitest';
 
 const ROOT = new URL('../../', import.meta.url).pathname;
-const page = readFileSync(join(ROOT, 'docs/reference/conformance.md'), 'utf8');
+const page = readFileSync(join(ROOT, 'docs/lab/conformance.md'), 'utf8');
 const rows = page
   .split('\n')
   .filter((line) => line.startsWith('| ') && line.includes(' › '))

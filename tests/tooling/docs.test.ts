@@ -62,9 +62,9 @@ describe('links between files', () => {
 });
 
 describe('the site', () => {
-  test('has every guide, every page of the reference, every decision and every example', () => {
+  test('has every guide, every page of the reference and the lab, every decision and every example', () => {
     const pages = new Set(SITE.map(({ file }) => file));
-    const expected = PAGES.filter((page) => /^docs\/(guide|reference|decisions)\/|^examples\//.test(page));
+    const expected = PAGES.filter((page) => /^docs\/(guide|reference|lab|decisions)\/|^examples\//.test(page));
     expect(expected.length).toBeGreaterThan(50);
     expect(expected.filter((page) => !pages.has(page))).toEqual([]);
   });

@@ -29,7 +29,7 @@ const FILES: Record<string, { atMost: number; existing: readonly string[]; added
       'packages/engine/src/sampling/sampler.test.ts',
       'packages/server/src/behaviour/sampling-fields.test.ts',
       'docs/reference/chat-completions.md',
-      'docs/reference/conformance.md',
+      'docs/lab/conformance.md',
     ],
     added: [],
   },

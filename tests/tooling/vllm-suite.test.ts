@@ -12,7 +12,7 @@ const read = (path: string) => readFileSync(resolve(ROOT, path), 'utf8');
 test("the page of vLLM's tests is written from the list of what fails", () => {
   const files = JSON.parse(read('tests/vllm-suite/files.json'));
   const expected = JSON.parse(read('tests/vllm-suite/expected.json'));
-  expect(read('docs/reference/vllm-suite.md')).toBe(renderSuitePage(VLLM_VERSION, files, expected));
+  expect(read('docs/lab/vllm-suite.md')).toBe(renderSuitePage(VLLM_VERSION, files, expected));
 });
 
 test('every failure that is expected has a class that is not ours, a reason, and a file that is run', () => {

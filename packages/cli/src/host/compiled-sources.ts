@@ -13,7 +13,7 @@ const END = 'data:text/javascript,process.exit(0)';
  * Sees to it that the folder of compiled code has every source of the service, types taken away, before the service has a thread or a child.
  *
  * Node takes types away by a WebAssembly module, in each thread anew, and V8 13.6 ends a process now and then in which threads with such modules come and go
- * (docs/progress.md). So what a start would have to compile is compiled by one process without threads; where nothing changed since, none is started. It has
+ * (docs/lab/progress.md). So what a start would have to compile is compiled by one process without threads; where nothing changed since, none is started. It has
  * the flags of this process: code of other flags of V8 is other code. If a source cannot be loaded, the next start tries again, and what needs the source says
  * what is wrong with it.
  *

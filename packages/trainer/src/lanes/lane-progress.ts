@@ -20,7 +20,7 @@ export class LaneStopped extends Error {
 
 /**
  * The progress that the lanes of a pass publish to each other, in memory that all threads share: how many steps each has ended, whether it computes right now,
- * and whether they may. Messages between threads took a millisecond each (docs/experiments.md).
+ * and whether they may. Messages between threads took a millisecond each (docs/lab/experiments.md).
  */
 export class LaneProgress {
   /** [2 + 2 · lanes] events, permission, steps ended by lane, 1 by lane while it computes. */

@@ -178,7 +178,7 @@ class Emitter {
           this.#integers([-1]),
         ]);
       case 'rmsNorm': {
-        // The second result is asked for even where nothing reads it: with it ONNX Runtime measured faster (docs/experiments.md).
+        // The second result is asked for even where nothing reads it: with it ONNX Runtime measured faster (docs/lab/experiments.md).
         const attributes = { axis: { int: -1 }, epsilon: { float: operation.epsilon } };
         return this.node('SimplifiedLayerNormalization', inputs, attributes, { results: 2 });
       }
