@@ -2,7 +2,8 @@ import { does } from './contract/role.ts';
 import { refuseTakenDataDirectory } from './data/data-directory.ts';
 import { refuseUnreachable } from './engines/port/open-engine-port.ts';
 import type { ServiceConfig } from './service/config.ts';
-import { refuseOpenNetwork, refuseTakenPort } from './service/listen.ts';
+import { refuseTakenPort } from './service/listen.ts';
+import { refuseOpenNetwork } from './service/network-access.ts';
 
 /**
  * Says what would keep a start from its end, as far as a look tells, before a model is fetched or loaded for it: a data folder or a port that another process has,

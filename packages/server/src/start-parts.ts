@@ -19,7 +19,8 @@ import { METRICS_PORT_SETTING, refuseUnstartable } from './refuse-unstartable.ts
 import type { ServiceConfig } from './service/config.ts';
 import { openJobWorkers } from './service/job-workers.ts';
 import { openMachineWatch } from './service/machine/machine-watch.ts';
-import { listen, metricsAccess } from './service/listen.ts';
+import { listen } from './service/listen.ts';
+import { metricsAccess } from './service/network-access.ts';
 import { createMetricsServer } from './service/metrics-server.ts';
 import { refuseMissingModels } from './service/model-settings.ts';
 import { openData } from './service/open-data.ts';
