@@ -72,6 +72,7 @@ export {
   type LostAnswer,
   type NewKeptAnswer,
   type NewLiveAnswer,
+  type WholeAnswer,
 } from './contract/kept-answer.ts';
 export type { Member, MemberFacts, MemberModel, MemberRole, NewMember, TrainerLimits } from './contract/member.ts';
 export type { OrderedPageQuery, Page, PageQuery } from './contract/page.ts';

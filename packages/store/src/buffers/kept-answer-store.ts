@@ -17,10 +17,11 @@ import {
   type LostAnswer,
   type NewKeptAnswer,
   type NewLiveAnswer,
+  type WholeAnswer,
 } from '../contract/kept-answer.ts';
 import type { Queries, Sql, TransactionOptions } from '../contract/sql.ts';
 import type { KeptAnswerRow } from '../tables/kept-answers/kept-answer-table.ts';
-import { packJson, unpackedBytes, unpackJson } from '../tables/kept-answers/packed-json.ts';
+import { packJson, packLines, unpackedBytes, unpackJson, unpackLines } from '../tables/kept-answers/packed-json.ts';
 import { openTables, type Tables } from '../tables/tables.ts';
 import { EntityBytes } from './entity-bytes.ts';
 
@@ -68,6 +69,7 @@ export class KeptAnswerStore implements KeptAnswers {
     events: readonly string[] = [],
   ): Promise<number | Exclude<KeepResult, 'kept'>> {
     const packed = { ...rest, answer: await packJson(answer), input: await packJson(input) };
+    const lines = events.length === 0 ? null : await packLines(events);
     return await this.#write(async (tables) => {
       const { modelId, entityId } = rest;
       if (modelId !== null && (await tables.models.get(modelId)) === null) return 'model_deleted';
@@ -76,18 +78,23 @@ export class KeptAnswerStore implements KeptAnswers {
       const lease = leaseMs === null ? null : { owner: this.#owner, expiresAt: now + leaseMs };
       const added = await tables.keptAnswers.insert(packed, times, lease);
       if (added === null) return 'busy';
-      if (events.length > 0) await tables.keptAnswers.addEvents(added.row, 0, toLines(events), this.#owner);
+      if (lines !== null) await tables.keptAnswers.addEvents(added.row, 0, lines, this.#owner);
       if (await this.#makeRoom(tables, { entityId, row: added.row }, added.sizeBytes)) return added.row;
       await tables.keptAnswers.deleteRow(added.row);
       return 'no_room';
     });
   }
 
-  async find(scope: KeptScope, id: string, before?: BeforeUnpacking): Promise<KeptAnswer | null> {
+  async find(scope: KeptScope, id: string): Promise<KeptAnswer | null> {
     const row = isName(id) ? await openTables(this.#sql).keptAnswers.find(scope, id) : undefined;
+    return row === undefined ? null : await toKeptAnswer(row);
+  }
+
+  async findWhole(scope: KeptScope, id: string, before?: BeforeUnpacking): Promise<WholeAnswer | null> {
+    const row = isName(id) ? await openTables(this.#sql).keptAnswers.findWhole(scope, id) : undefined;
     if (row === undefined) return null;
     await before?.(unpackedBytes(row.answer) + unpackedBytes(row.input));
-    return await toKeptAnswer(row);
+    return { ...(await toKeptAnswer(row)), input: await unpackJson(row.input) };
   }
 
   async findItem(scope: KeptScope, itemId: string, before?: BeforeUnpacking): Promise<AnswerText | null> {
@@ -108,7 +115,7 @@ export class KeptAnswerStore implements KeptAnswers {
 
   async update(live: LiveAnswer, { state, events }: { state?: AnswerState; events?: AnswerEvents }): Promise<boolean> {
     const packed = state === undefined ? null : { ...state, answer: await packJson(state.answer) };
-    const lines = events === undefined ? null : toLines(events.events);
+    const lines = events === undefined ? null : await packLines(events.events);
     return await this.#write(async (tables) => {
       const { keptAnswers } = tables;
       const owner = this.#owner;
@@ -146,10 +153,9 @@ export class KeptAnswerStore implements KeptAnswers {
 
   async readEvents(key: AnswerKey, from: number, limit: number): Promise<AnswerEvents[]> {
     const rows = await openTables(this.#sql).keptAnswers.readEvents(key, from, limit);
-    return rows.map((row) => ({
-      firstNumber: row.first_number,
-      events: Buffer.from(row.events).toString('utf8').split('\n'),
-    }));
+    const batches: AnswerEvents[] = [];
+    for (const row of rows) batches.push({ firstNumber: row.first_number, events: await unpackLines(row.events) });
+    return batches;
   }
 
   async count(): Promise<{ numAnswers: number; sizeBytes: number }> {
@@ -197,12 +203,7 @@ function isName(id: string): boolean {
   return !id.includes('\0');
 }
 
-function toLines(events: readonly string[]): Uint8Array {
-  return Buffer.from(events.join('\n'));
-}
-
 async function toKeptAnswer(row: KeptAnswerRow): Promise<KeptAnswer> {
-  const [answer, input] = await Promise.all([unpackJson(row.answer), unpackJson(row.input)]);
   const { id, entity_id: entityId, project, status, created_at: createdAt } = row;
-  return { id, entityId, project, status, answer, input, createdAt };
+  return { id, entityId, project, status, answer: await unpackJson(row.answer), createdAt };
 }

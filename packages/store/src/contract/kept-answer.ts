@@ -46,9 +46,13 @@ export interface NewLiveAnswer extends NewKeptAnswer<LiveAnswerStatus> {
 export interface KeptAnswer extends AnswerKey {
   readonly status: KeptAnswerStatus;
   readonly answer: string;
-  readonly input: string;
   /** ms since the epoch. */
   readonly createdAt: number;
+}
+
+/** An answer with the items of its prompt. */
+export interface WholeAnswer extends KeptAnswer {
+  readonly input: string;
 }
 
 /** An answer without its input. */
@@ -98,7 +102,9 @@ export interface KeptAnswers {
   keep(answer: NewKeptAnswer): Promise<KeepResult>;
   /** Keeps an answer that this process computes from now on. */
   begin(answer: NewLiveAnswer): Promise<LiveAnswer | Exclude<KeepResult, 'kept'>>;
-  find(scope: KeptScope, id: string, before?: BeforeUnpacking): Promise<KeptAnswer | null>;
+  find(scope: KeptScope, id: string): Promise<KeptAnswer | null>;
+  /** The answer with its input, which may be a hundred times as long. */
+  findWhole(scope: KeptScope, id: string, before?: BeforeUnpacking): Promise<WholeAnswer | null>;
   /** The newest answer that has this output item. */
   findItem(scope: KeptScope, itemId: string, before?: BeforeUnpacking): Promise<AnswerText | null>;
   /** @returns whether there was one. A live answer goes too, and its owner ends it. */

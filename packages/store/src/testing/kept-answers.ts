@@ -45,10 +45,11 @@ export function keptAnswerSuite(makeHarness: MakeHarness): void {
     it('come back as they were, also from another handle', async () => {
       expect(await store.keptAnswers.keep(answer('a'))).toBe('kept');
       const { answer: text, input } = answer('a');
-      const expected = { ...scope, id: 'a', status: 'completed', answer: text, input, createdAt: clock.nowMs };
+      const expected = { ...scope, id: 'a', status: 'completed', answer: text, createdAt: clock.nowMs };
       expect(await store.keptAnswers.find(scope, 'a')).toEqual(expected);
       const other = await harness.open({ clock: clock.read });
       expect(await other.keptAnswers.find(scope, 'a')).toEqual(expected);
+      expect(await other.keptAnswers.findWhole(scope, 'a')).toEqual({ ...expected, input });
       expect(await other.keptAnswers.findItem(scope, 'msg_a')).toEqual({ id: 'a', answer: text });
       expect(await other.keptAnswers.findItem(scope, 'msg_b')).toBeNull();
     });
@@ -58,11 +59,11 @@ export function keptAnswerSuite(makeHarness: MakeHarness): void {
       await store.keptAnswers.keep(answer('a', { answer: text, input: '[]' }));
       const told: number[] = [];
       const tell = async (numBytes: number) => void told.push(numBytes);
-      await store.keptAnswers.find(scope, 'a', tell);
+      await store.keptAnswers.findWhole(scope, 'a', tell);
       expect(await store.keptAnswers.findItem(scope, 'msg_a', tell)).toEqual({ id: 'a', answer: text });
       expect(told).toEqual([200_004, 200_002]);
       const refuse = () => Promise.reject(new Error('no room'));
-      await expect(store.keptAnswers.find(scope, 'a', refuse)).rejects.toThrow('no room');
+      await expect(store.keptAnswers.findWhole(scope, 'a', refuse)).rejects.toThrow('no room');
       await expect(store.keptAnswers.findItem(scope, 'msg_a', refuse)).rejects.toThrow('no room');
     });
 
@@ -135,12 +136,12 @@ export function keptAnswerSuite(makeHarness: MakeHarness): void {
       await keptAnswers.keep(answer('new', { input: noise(30_000) }));
       expect(await keptAnswers.keep(answer('large', { input: noise(400_000) }))).toBe('no_room');
       expect([await isKnown('large'), await isKnown('old'), await isKnown('new')]).toEqual([false, true, true]);
-      await keptAnswers.update(live, { events: { firstNumber: 0, events: [noise(72_000)] } });
+      await keptAnswers.update(live, { events: { firstNumber: 0, events: [noise(130_000)] } });
       expect([await isKnown('old'), await isKnown('new')]).toEqual([false, true]);
       const done = { status: 'completed', answer: noise(36_000), itemIds: [] } as const;
       await keptAnswers.update(other, { state: done });
       expect([await isKnown('new'), await isKnown('other')]).toEqual([false, true]);
-      await keptAnswers.update(live, { events: { firstNumber: 1, events: [noise(72_000)] } });
+      await keptAnswers.update(live, { events: { firstNumber: 1, events: [noise(130_000)] } });
       await expect(begin(small, 'next')).rejects.toThrow('no_room');
       expect(await keptAnswers.keep(answer('next'))).toBe('no_room');
       await keptAnswers.end(live, { ...done, status: 'cancelled', answer: '{}' });
@@ -194,14 +195,22 @@ export function keptAnswerSuite(makeHarness: MakeHarness): void {
       expect(await store.keptAnswers.listLost(10)).toEqual([{ ...later, leaseEndedAt: clock.nowMs }]);
     });
 
-    it('have events, which are read in parts and counted once', async () => {
+    it('have events, which are read in parts, compressed and counted once', async () => {
       const key = await begin(store, 'a');
       const { sizeBytes } = await store.keptAnswers.count();
-      for (const events of [['{"n":0}'], ['{"n":0}', '{"n":1}']])
+      const grown = async () => (await store.keptAnswers.count()).sizeBytes - sizeBytes;
+      const many = Array.from({ length: 40 }, (_, n) => JSON.stringify({ n, delta: 'the same text', item_id: 'msg' }));
+      const sizes = [];
+      for (const events of [many, many.slice(0, 20), many]) {
         await store.keptAnswers.update(key, { events: { firstNumber: 0, events } });
-      await store.keptAnswers.update(key, { events: { firstNumber: 2, events: ['{"n":2}'] } });
-      expect((await store.keptAnswers.count()).sizeBytes - sizeBytes).toBe('{"n":0}\n{"n":1}{"n":2}'.length);
+        sizes.push(await grown());
+      }
+      expect(sizes[2]).toBe(sizes[0]);
+      expect(sizes[1]).toBeLessThan(sizes[0]!);
+      expect(sizes[0]).toBeLessThan(many.join('\n').length / 4);
+      await store.keptAnswers.update(key, { events: { firstNumber: 40, events: ['{"n":40}'] } });
       const [first, last] = await store.keptAnswers.readEvents(key, 0, 10);
+      expect([first?.events, last?.events]).toEqual([many, ['{"n":40}']]);
       expect(await store.keptAnswers.readEvents(key, 0, 1)).toEqual([first]);
       expect(await store.keptAnswers.readEvents(key, 1000, 1)).toEqual([last]);
     });

@@ -158,7 +158,7 @@ describe('an answer in the background', () => {
   test('a process that is gone leaves none in progress: it has failed for whoever reads it', async () => {
     const scope = { entityId: (await server.store.ensureEntity('acme')).id, project: '' };
     const { id } = await ended((await begin()).id);
-    const found = await server.store.keptAnswers.find(scope, id);
+    const found = await server.store.keptAnswers.findWhole(scope, id);
     if (found === null) throw new Error('it is kept');
     await other.store.keptAnswers.begin({
       ...found,

@@ -140,7 +140,7 @@ describe('previous_response_id', () => {
     const small = await TestServer.startOn(inference, { chatBodyBytes: 1000 }, null, {});
     try {
       const scope = { entityId: (await small.store.ensureEntity('acme')).id, project: '' };
-      const kept = await server.store.keptAnswers.find(
+      const kept = await server.store.keptAnswers.findWhole(
         { entityId: (await server.store.ensureEntity('acme')).id, project: '' },
         id,
       );

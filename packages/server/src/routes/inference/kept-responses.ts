@@ -73,8 +73,10 @@ export function keptResponseRoutes(app: FastifyInstance, parts: RouteParts): voi
     `${path}/input_items`,
     { config: { scope: 'inference' }, schema: { querystring: InputItemQuerySchema } },
     async (request): Promise<InputItemPage> => {
-      const { input } = await ownedAnswer(request, request.params.response_id, parts);
-      return pageOf(JSON.parse(input) as KeptItem[], request.query);
+      const { response_id: id } = request.params;
+      const kept = await parts.store.keptAnswers.findWhole(keptScopeOf(request), id);
+      if (kept === null) throw unknownAnswer('Response', id, 'response_id');
+      return pageOf(JSON.parse(kept.input) as KeptItem[], request.query);
     },
   );
 }

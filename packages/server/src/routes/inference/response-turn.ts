@@ -122,7 +122,7 @@ async function historyOf(
   room: KeptRoom,
   parts: RouteParts,
 ): Promise<ResponseInputItem[]> {
-  const kept = await parts.store.keptAnswers.find(scope, id, async (numBytes) => {
+  const kept = await parts.store.keptAnswers.findWhole(scope, id, async (numBytes) => {
     room.take(numBytes, 'previous_response_id');
     await room.open(0);
   });

@@ -30,11 +30,12 @@ export type KeptAnswerRow = {
   project: string;
   status: KeptAnswerStatus;
   answer: Uint8Array<ArrayBuffer>;
-  input: Uint8Array<ArrayBuffer>;
   created_at: number;
 };
 
-const COLUMNS = 'a.id, a.entity_id, a.project, a.status, a.answer, a.input, a.created_at';
+export type WholeAnswerRow = KeptAnswerRow & { input: Uint8Array<ArrayBuffer> };
+
+const COLUMNS = 'a.id, a.entity_id, a.project, a.status, a.answer, a.created_at';
 
 /** Answers of `/v1/responses` by id. */
 export class KeptAnswerTable {
@@ -97,6 +98,15 @@ export class KeptAnswerTable {
   async find({ entityId, project }: KeptScope, id: string): Promise<KeptAnswerRow | undefined> {
     return await this.#sql.get<KeptAnswerRow>(
       `select ${COLUMNS} from kept_answers a where ${IN_SCOPE} and a.id = ?`,
+      entityId,
+      project,
+      id,
+    );
+  }
+
+  async findWhole({ entityId, project }: KeptScope, id: string): Promise<WholeAnswerRow | undefined> {
+    return await this.#sql.get<WholeAnswerRow>(
+      `select ${COLUMNS}, a.input from kept_answers a where ${IN_SCOPE} and a.id = ?`,
       entityId,
       project,
       id,
