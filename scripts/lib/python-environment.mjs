@@ -13,6 +13,11 @@ import {
  * Options of pip beyond the requirements: code that is compiled when it is first imported makes the installation three times as fast.
  */
 const ENVIRONMENTS = {
+  agents: {
+    requirements: 'requirements-agents.txt',
+    size: '100 MB',
+    pipOptions: ['--no-compile', '--no-deps', '--only-binary=:all:'],
+  },
   art: { requirements: 'requirements.txt', size: '600 MB', pipOptions: ['--no-compile'] },
   clients: {
     requirements: 'requirements-clients.txt',
@@ -35,7 +40,7 @@ const ENVIRONMENTS = {
   },
 };
 
-/** @typedef {keyof typeof ENVIRONMENTS} PythonEnvironmentName `art`: ART's training client, `art-newest`: its newest release; `clients`: everything that only samples; `generator`: makes a client from the OpenAPI document; `tinker`: the SDK of the Tinker protocol; `verifiers`: examples/verifiers */
+/** @typedef {keyof typeof ENVIRONMENTS} PythonEnvironmentName `agents`: frameworks for agents over responses; `art`: ART's training client, `art-newest`: its newest release; `clients`: everything that only samples; `generator`: makes a client from the OpenAPI document; `tinker`: the SDK of the Tinker protocol; `verifiers`: examples/verifiers */
 
 /**
  * @param {string} root the repository

@@ -115,6 +115,23 @@ describe.skipIf(!hasPython)('the unmodified client', () => {
   const answer = 'sun in Zürich, sun in Rome';
   const parsed = { city: 'Zürich', degrees: 21 };
 
+  const calledTwice = [
+    'reasoning',
+    'message',
+    'function_call',
+    'function_call',
+    'function_call_output',
+    'function_call_output',
+  ];
+  const langchain = {
+    cities,
+    answer,
+    streamed_cities: cities,
+    second: 'sun in Rome',
+    structured: parsed,
+    streamed: 'Hello to you.',
+  };
+
   it.each<[string, object]>([
     [
       'openai',
@@ -129,15 +146,7 @@ describe.skipIf(!hasPython)('the unmodified client', () => {
         num_tops: [2],
         carried: 'sun, sun',
         chained: answer,
-        listed: [
-          'message',
-          'reasoning',
-          'message',
-          'function_call',
-          'function_call',
-          'function_call_output',
-          'function_call_output',
-        ],
+        listed: ['message', ...calledTwice],
         polled: 'Hello to you.',
         resumed: true,
         cancelled: ['cancelled', 'cancelled'],
@@ -191,8 +200,19 @@ describe.skipIf(!hasPython)('the unmodified client', () => {
       'langchain',
       {
         chained: answer,
-        chat: { cities, answer, structured: parsed, streamed: 'Hello to you.' },
-        responses: { cities, answer, structured: parsed, streamed: 'Hello to you.' },
+        prompt: [
+          'message',
+          ...calledTwice,
+          'reasoning',
+          'message',
+          'message',
+          'reasoning',
+          'message',
+          'function_call',
+          'function_call_output',
+        ],
+        chat: langchain,
+        responses: langchain,
       },
     ],
     ['instructor', { json_schema: parsed, tools: 'bool' }],

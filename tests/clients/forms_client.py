@@ -205,6 +205,7 @@ def run_litellm(url, key, model, _real):
 
 
 def run_langchain(url, key, model, _real):
+    import openai
     from langchain_core.messages import HumanMessage, ToolMessage
     from langchain_core.tools import tool
     from langchain_openai import ChatOpenAI
@@ -226,11 +227,25 @@ def run_langchain(url, key, model, _real):
             # Sends what is new, behind the id of the answer before it.
             chained = bound.model_copy(update={"bound": bound.bound.model_copy(update={"use_previous_response_id": True})})
             report["chained"] = chained.invoke(messages).text.strip()
+        # The first turn once more, streamed, and a second one behind it.
+        streamed_ask = None
+        for chunk in bound.stream(messages[:1]):
+            streamed_ask = chunk if streamed_ask is None else streamed_ask + chunk
+        results = [ToolMessage(weather.invoke(call["args"]), tool_call_id=call["id"]) for call in streamed_ask.tool_calls]
+        turns = [messages[0], streamed_ask, *results, answered, HumanMessage("And the weather in Rome, please?")]
+        again = bound.invoke(turns)
+        turns += [again, *(ToolMessage(weather.invoke(call["args"]), tool_call_id=call["id"]) for call in again.tool_calls)]
+        second = bound.invoke(turns)
+        if form:
+            kept = openai.OpenAI(base_url=url, api_key=key).responses.input_items
+            report["prompt"] = [item.type for item in kept.list(second.response_metadata["id"], order="asc", limit=100)]
         structured = chat.with_structured_output(Report, method="json_schema").invoke("Some json please")
         streamed = "".join(chunk.text for chunk in chat.stream("Good day"))
         report["responses" if form else "chat"] = {
             "cities": [call["args"]["city"] for call in asked.tool_calls],
             "answer": answered.text.strip(),
+            "streamed_cities": [call["args"]["city"] for call in streamed_ask.tool_calls],
+            "second": second.text.strip(),
             "structured": structured.model_dump(),
             "streamed": streamed.strip(),
         }
