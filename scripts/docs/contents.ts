@@ -10,8 +10,6 @@ export interface SitePage {
   readonly slug: string;
   /** The Markdown file of the repository that it is, as a path from its root. */
   readonly file?: string;
-  /** Heading of the part of that file which the page is; default: all of it. */
-  readonly section?: string;
   /** For a page that code makes: its Markdown, which begins with its title. */
   readonly make?: () => string;
 }
@@ -42,6 +40,7 @@ export function siteContents(root: string): readonly SiteSection[] {
       label: 'Guides',
       pages: [
         guide('reward-design'),
+        guide('supervised'),
         guide('charts-and-warnings'),
         guide('multi-turn'),
         guide('tools'),
@@ -80,7 +79,7 @@ export function siteContents(root: string): readonly SiteSection[] {
       label: 'Reference',
       pages: [
         { slug: 'reference/http', make: httpPage },
-        { slug: 'reference/settings', file: 'README.md', section: 'Settings' },
+        reference('settings'),
         { slug: 'reference/command-line', make: cliPage },
         reference('errors'),
         reference('events'),

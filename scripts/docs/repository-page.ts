@@ -18,8 +18,8 @@ const LINK = /(!?)\[((?:[^[\]]|\[[^\]]*\])*)\]\(([^)\s]+)\)/g;
 /**
  * Reads a page: the title is the first heading, links to files that are pages of the site lead there, links to other files become their text.
  *
- * @param pages by the file that each is; a section of a file counts for the file's links to it
- * @throws {Error} when the file or its section is not there
+ * @param pages by the file that each is
+ * @throws {Error} when the file is not there
  */
 export function renderPage(root: string, page: SitePage, pages: readonly SitePage[], base: string): RenderedPage {
   const markdown = page.make?.() ?? sourceOf(root, page);
@@ -35,7 +35,8 @@ export function renderPage(root: string, page: SitePage, pages: readonly SitePag
         pictures.push(file);
         return `![${words}](${base}pictures/${file})`;
       }
-      const href = file === undefined ? (path === '' ? page.slug : null) : slugOf(pages, file, anchor, page);
+      const href =
+        file === undefined ? (path === '' ? page.slug : null) : (pages.find((one) => one.file === file)?.slug ?? null);
       return href === null ? words : `[${words}](${address(base, href)}${anchor === '' ? '' : `#${anchor}`})`;
     }),
   );
@@ -47,23 +48,10 @@ export function address(base: string, slug: string): string {
   return slug === 'index' ? base : `${base}${slug}/`;
 }
 
-function sourceOf(root: string, { file = '', section }: SitePage): string {
+function sourceOf(root: string, { file = '' }: SitePage): string {
   const path = join(root, file);
   if (!existsSync(path)) throw new Error(`${file} is a page of the site (scripts/docs/contents.ts) and is not there`);
-  const text = readFileSync(path, 'utf8');
-  if (section === undefined) return text;
-  const [found] = new RegExp(`^## ${section}\\n[\\s\\S]*?(?=^## |(?![\\s\\S]))`, 'm').exec(text) ?? [];
-  if (found === undefined) throw new Error(`${file} has no section "${section}", which is a page of the site`);
-  return found.replaceAll(/^##(#* )/gm, '#$1');
-}
-
-/** The page that a link to a file leads to: of several sections the one with the heading, else the whole file. */
-function slugOf(pages: readonly SitePage[], file: string, anchor: string, from: SitePage): string | null {
-  if (from.file === file && from.section === undefined) return from.slug;
-  const found = pages.filter((page) => page.file === file);
-  const whole = found.find(({ section }) => section === undefined);
-  const part = found.find(({ section }) => section?.toLowerCase() === anchor);
-  return (whole ?? part)?.slug ?? null;
+  return readFileSync(path, 'utf8');
 }
 
 const CODE = /^```[\s\S]*?^```$|`[^`\n]+`/gm;

@@ -23,7 +23,7 @@ const TIMEOUT_MS = 600_000;
 
 const PAGES = siteContents(ROOT)
   .flatMap(({ pages }) => pages)
-  .flatMap(({ file }) => (file === undefined || file === 'README.md' ? [] : [file]))
+  .flatMap(({ file }) => (file === undefined ? [] : [file]))
   .map((page) => ({ page, blocks: runnableBlocks(page) }))
   .filter(({ blocks }) => blocks.length > 0)
   .map(({ page, blocks }) => ({ page, blocks, hasOutput: blocks.some(({ output }) => output !== '') }));

@@ -9,12 +9,13 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { pythonEnvironment } from '../../scripts/lib/python-environment.mjs';
 import { ownService, type OwnService } from '../../scripts/own-service.ts';
 import { installedArtReleases } from '../support/art-client.ts';
-import { blocksOf, isOutput, missingLines } from '../support/doc-blocks.ts';
+import { blocksOf } from '../support/doc-blocks.ts';
 import { runBlock } from '../support/run-block.ts';
 
 const ROOT = resolve(import.meta.dirname, '../..');
 const README_PORT = 8420;
-const BLOCKS = blocksOf('README.md');
+const BLOCKS = blocksOf('README.md').filter(({ mark }) => mark !== 'illustration');
+const ART_BLOCKS = blocksOf('docs/guide/from-art.md');
 /** Those whose commands have tests of their own: the start below, the demo in `demo.test.ts`. */
 const ELSEWHERE = ['npm start\n', 'npm run demo\n'];
 const TIMEOUT_MS = 600_000;
@@ -66,11 +67,11 @@ describe('the README', () => {
 
   const key = () => readFileSync(join(service.dataDirectory, 'admin-key'), 'utf8').trim();
   const withKey = () => ({ TRAINYARD_API_KEY: key() });
-  const block = (part: string) => BLOCKS.find(({ text }) => text.includes(part))!.text;
+  const block = (part: string, blocks = BLOCKS) => blocks.find(({ text }) => text.includes(part))!.text;
 
   it('has no block that nothing runs', () => {
-    const known = [/^export TRAINYARD_API_KEY=/, /^curl /, /^npm install openai/, /^python3 -m venv/, /teach\.mjs/];
-    const blocks = BLOCKS.filter((block) => block.language !== '' && !isOutput(block));
+    const known = [/^export TRAINYARD_API_KEY=/, /^curl /, /^npm install openai/, /task\.mjs/];
+    const blocks = BLOCKS.filter((block) => block.language !== '');
     const unknown = blocks.filter(({ text }) => !ELSEWHERE.includes(text) && !known.some((sign) => sign.test(text)));
     expect(unknown.map(({ text }) => text)).toEqual([]);
     expect(blocks.every(({ language }) => language === 'sh')).toBe(true);
@@ -101,14 +102,13 @@ describe('the README', () => {
   );
 
   it(
-    'teaches by example from the folder of the clone',
+    'trains a task of its own from the folder of the clone',
     async () => {
       const cwd = mkdtempSync(join(scratch, 'clone-'));
       symlinkSync(join(ROOT, 'node_modules'), join(cwd, 'node_modules'));
-      const { output } = await run(block('teach.mjs'), { cwd, env: withKey() });
-      const [expected] = BLOCKS.filter(isOutput);
-      expect(missingLines(expected!.text, output)).toEqual([]);
-      expect(output).toContain('"Odalys keeps it."');
+      const env = { ...withKey(), TRAINYARD_BASE_URL: service.url };
+      const { output } = await run(block('task.mjs'), { cwd, env });
+      expect(output).toMatch(/^step 1 \[[\s\S]*^step 3 \[/m);
     },
     TIMEOUT_MS,
   );
@@ -126,7 +126,7 @@ describe('the README', () => {
         PATH: `${bin}:${process.env['PATH']}`,
         LITELLM_LOCAL_MODEL_COST_MAP: 'True',
       };
-      const { output } = await run(block('first_steps.py'), { env });
+      const { output } = await run(block('first_steps.py', ART_BLOCKS), { env });
       expect(output).toMatch(/^step 1 is served as .*local\/demo\/first/m);
     },
     TIMEOUT_MS,

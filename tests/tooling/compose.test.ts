@@ -38,15 +38,18 @@ test.each(FILES)('a linter finds nothing to say of %s, and finds what is wrong w
 });
 
 test.each(FILES)('every flag and variable that %s gives to the service is a setting', async (name) => {
-  const [compose, readme] = await Promise.all([read(name), readFile(join(REPOSITORY, 'README.md'), 'utf8')]);
+  const [compose, settings] = await Promise.all([
+    read(name),
+    readFile(join(REPOSITORY, 'docs/reference/settings.md'), 'utf8'),
+  ]);
   // That of one machine has processes of others too.
   const service = name === ONE_MACHINE ? /^ {2}trainyard:\n(?: {3,}.*\n|\n)*/m.exec(compose)![0] : compose;
   const flags = [...service.matchAll(/- (--[a-z-]+)(?:=|$)/gm)].map(([, flag]) => flag!);
   expect(flags.length).toBeGreaterThan(3);
-  expect(flags.filter((flag) => !readme.includes(`\`${flag}\``))).toEqual([]);
+  expect(flags.filter((flag) => !settings.includes(`\`${flag}\``))).toEqual([]);
   const variables = [...service.matchAll(/^ +(TRAINYARD_\w+):/gm)].map(([, variable]) => variable!);
   expect(variables.length).toBeGreaterThan(0);
-  expect(variables.filter((variable) => !readme.includes(`\`${variable}\``))).toEqual([]);
+  expect(variables.filter((variable) => !settings.includes(`\`${variable}\``))).toEqual([]);
 });
 
 test('no secret stands in the files of several machines, and their page gives each to the roles that need it', async () => {

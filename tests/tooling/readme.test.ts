@@ -1,5 +1,5 @@
 /** The commands that the README tells people to paste are those that the service shows, and run unchanged in an empty folder. */
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
@@ -8,21 +8,27 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 import { blocksOf } from '../support/doc-blocks.ts';
 import { scriptedService, type ScriptedServiceProcess } from '../support/scripted-service.ts';
-import { runProgram } from './support/run-script.ts';
+import { REPOSITORY, runProgram } from './support/run-script.ts';
 
 const BLOCKS = blocksOf('README.md');
+/** A way in that takes long to install is on the page of its client. */
+const PAGES = [...BLOCKS, ...blocksOf('docs/guide/from-art.md')];
 
-test('the README has the snippets that the service shows, to the byte', () => {
+test('the README and the page of ART have the snippets that the service shows, to the byte', () => {
   const shown = connectSnippets({
     baseUrl: 'http://127.0.0.1:8420/v1',
     modelId: 'HuggingFaceTB/SmolLM2-135M-Instruct',
   });
-  for (const { shell } of shown) expect(BLOCKS.map(({ text }) => text)).toContain(shell);
+  for (const { shell } of shown) expect(PAGES.map(({ text }) => text)).toContain(shell);
+});
+
+test('it is read in five minutes: at most 6 kB', () => {
+  expect(statSync(join(REPOSITORY, 'README.md')).size).toBeLessThanOrEqual(6_000);
 });
 
 test('every block is a snippet of the service, or one of few that are known here', () => {
   const known = [/^npm (start|run demo)\n$/, /^export TRAINYARD_API_KEY=/, /^curl -N /, /^npm install openai\n/];
-  const others = [/^python3 -m venv art\n/, /^cat > teach\.mjs /];
+  const others = [/^cat > task\.mjs /, /^git clone /];
   // What commands print is `text output`, which the pages' own test compares.
   const blocks = BLOCKS.filter(({ language, mark }) => language !== '' && mark !== 'output');
   expect(blocks.every(({ language }) => language === 'sh')).toBe(true);

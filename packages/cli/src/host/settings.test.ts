@@ -5,15 +5,14 @@ import { expect, test } from 'vitest';
 
 import { serveCommand } from './serve.ts';
 
-const readme = readFileSync(new URL('../../../../README.md', import.meta.url), 'utf8');
-const section = readme.slice(readme.indexOf('## Settings'), readme.indexOf('## Packages'));
-const rows = [...section.matchAll(/^\| `(--[a-z-]+)` \| `([A-Z_]+)`[^|]* \| ([^|]+) \| (.+) \|$/gm)].map(
+const page = readFileSync(new URL('../../../../docs/reference/settings.md', import.meta.url), 'utf8');
+const rows = [...page.matchAll(/^\| `(--[a-z-]+)` \| `([A-Z_]+)`[^|]* \| ([^|]+) \| (.+) \|$/gm)].map(
   ([, flag = '', variable = '', standard = '', text = '']) => ({ flag, variable, standard: standard.trim(), text }),
 );
 const help = serveCommand().configureHelp({ helpWidth: 1_000 }).helpInformation();
 const helpOf = (flag: string) => help.split('\n').find((line) => line.trimStart().startsWith(`${flag} `)) ?? '';
 
-test('the table of the README has every setting and no other', () => {
+test('the page of the settings has every setting and no other', () => {
   expect(rows.map(({ flag }) => flag).toSorted()).toEqual(SETTING_NAMES.map((name) => `--${kebab(name)}`).toSorted());
 });
 
