@@ -36,7 +36,7 @@ export async function learn(task: DemoTask, client: Trainyard, options: Learning
   const made = await client.models.register({ project: 'demo', name, base_model: base });
   const model = new PolicyModel(client, made);
   console.log(`\nTask "${task.name}": ${task.summary}`);
-  console.log(`${task.numPrompts} prompts × ${ROLLOUTS_PER_PROMPT} rollouts a step, ${numSteps} steps, on ${base}\n`);
+  console.log(`${task.numPrompts} prompts × ${ROLLOUTS_PER_PROMPT} rollouts per step, ${numSteps} steps, on ${base}\n`);
   await options.prepare?.(made);
 
   const rewards: number[] = [];

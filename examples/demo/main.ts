@@ -40,18 +40,15 @@ interface DemoOptions extends ServiceOptions {
 
 const demo = newCommand('npm run demo --', 'learn a task over HTTP')
   .description(
-    'Learns a task over HTTP: samples 8 answers to each prompt, scores them, trains, repeats: on the service of --url, or the one that runs on the data folder, ' +
-      'where the model stays unless --delete-model is given; where none runs, on a service of its own, which is gone afterwards.',
+    'Learns a task over HTTP: samples 8 answers to each prompt, scores them, trains, and repeats. Uses the service of --url, or the service of the data folder; ' +
+      'the model stays there unless --delete-model is given. If no service runs, the demo starts a temporary one.',
   )
   .option('--task <NAME>', `${TASK_NAMES.join(', ')} (${TASK_NAMES[0]})`, taskOf)
   .option('--steps <N>', 'training jobs', (text) => wholeNumber('--steps', text, 1), 15)
-  .option('--seed <N>', 'of the sampling', (text) => wholeNumber('--seed', text, Number.MIN_SAFE_INTEGER), 1)
-  .option(
-    '--plot <FILE>',
-    'file for the plot of the rewards (demo-reward-TASK-seedN.svg in the folder for temporary files)',
-  )
-  .option('--delete-model', 'remove the model from that service at the end')
-  .option('--own', 'on a service of its own, also where one is running');
+  .option('--seed <N>', 'seed of the sampling', (text) => wholeNumber('--seed', text, Number.MIN_SAFE_INTEGER), 1)
+  .option('--plot <FILE>', 'file for the reward plot (demo-reward-TASK-seedN.svg in the temporary folder)')
+  .option('--delete-model', 'delete the model from the service at the end')
+  .option('--own', 'use a temporary service, even if one is running');
 addServiceOptions(demo).action(async (options: DemoOptions) => {
   const url = options.own === true ? null : serviceUrlAtHand(options);
   if (url !== null) {
@@ -85,17 +82,17 @@ function wholeNumber(flag: string, text: string, minimum: number): number {
 
 async function runOnService(client: Trainyard, options: DemoOptions): Promise<void> {
   const { version } = await client.service.version();
-  console.log(`on the service at ${client.baseUrl}, Trainyard ${version}`);
+  console.log(`service: ${client.baseUrl}, Trainyard ${version}`);
   const pageOf = (modelId: string) => modelPage(client.baseUrl.replace(/\/v1$/, ''), modelId);
   const { modelId, modelName } = await runDemo(client, options, (id) => {
-    console.log(`watch it learn: ${pageOf(id)}   ("npx trainyard open" signs the browser in)\n`);
+    console.log(`watch it learn: ${pageOf(id)}   ("npx trainyard open" opens a browser signed in)\n`);
   });
   if (options.deleteModel === true) {
     await client.models.delete(modelId);
     return;
   }
   console.log(`the model stays on the service: ${modelName}`);
-  console.log(`look at it: ${pageOf(modelId)}`);
+  console.log(`view it: ${pageOf(modelId)}`);
   console.log(`talk with it: npx trainyard chat ${modelName}`);
 }
 

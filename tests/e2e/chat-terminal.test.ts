@@ -100,7 +100,7 @@ describe.skipIf(!hasTerminal)('trainyard chat in a terminal', { timeout: 120_000
 
   it('a model that does not exist is told before a first question, and later ends nothing', async () => {
     chat('nobody');
-    await terminal.shows('"trainyard models list" lists those that are trained here');
+    await terminal.shows('"trainyard models list" lists the models trained here');
     expect(await terminal.ended).toBe(1);
 
     chat('tiny/base');

@@ -75,7 +75,7 @@ const jsonLines = (text: string) => lines(text).map((line) => JSON.parse(line) a
 describe('on a fresh service', { timeout: 300_000 }, () => {
   it('lists say that there is nothing, and what to do', async () => {
     expect(await printed('models', 'list')).toContain('no model is trained here yet');
-    expect(await printed('jobs', 'list')).toBe('there is no such job\n');
+    expect(await printed('jobs', 'list')).toBe('no such job\n');
     expect(await parsed('models', 'list')).toEqual([]);
     const { code, stderr } = await trainyard(['jobs', 'watch', '--url', service.url]);
     expect([code, stderr]).toEqual([1, expect.stringContaining('"trainyard jobs list" lists those that have ended')]);
@@ -145,7 +145,7 @@ describe('on a fresh service', { timeout: 300_000 }, () => {
     const gone = await trainyard(['models', 'show', 'other', '--url', service.url]);
     expect([gone.code, gone.stderr]).toEqual([
       1,
-      'trainyard: there is no trained model other; "trainyard models list" lists them\n',
+      'trainyard: no trained model other; "trainyard models list" lists them\n',
     ]);
   });
 

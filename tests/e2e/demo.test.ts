@@ -39,7 +39,7 @@ it('trains on the service that --url names, and leaves the model there', { timeo
   const { id } = (await client.models.list().toArray(1))[0]!;
   const page = `${service.url.replace(/\/v1$/, '')}/models/${id}`;
   expect(output).toContain(`watch it learn: ${page} `);
-  expect(output).toContain(`look at it: ${page}\n`);
+  expect(output).toContain(`view it: ${page}\n`);
   expect(output).toMatch(/^ {4}0 {3}0\.\d{3} /m);
 });
 

@@ -89,7 +89,7 @@ describe('trainyard export', () => {
     const parity = JSON.parse(readFileSync(join(output, 'parity.json'), 'utf8')) as { meanDifference: number };
     expect(parity.meanDifference).toBeLessThan(0.01);
     expect(printed).toMatch(
-      /exporting local\/out\/agent:step1 as .*[^]*parity on 256 tokens, the files run by llama\.cpp/,
+      /exporting local\/out\/agent:step1 as .*[^]*parity on 256 tokens, files run with llama\.cpp/,
     );
     expect(kept('exports'), 'it took its files with it').toEqual([]);
     const again = await command('export', ...args);

@@ -28,7 +28,7 @@ describe('as processes', () => {
     const main = join(REPOSITORY, 'packages/cli/src/main.ts');
     const line = '"$0" --conditions=@trainyard/source "$1" completion bash > /dev/full';
     const { exitCode, output } = await runProgram('bash', ['-c', line, process.execPath, main]);
-    expect(output).toMatch(/^trainyard: what it prints cannot be written: ENOSPC: .*\n$/);
+    expect(output).toMatch(/^trainyard: cannot write the output: ENOSPC: .*\n$/);
     expect(exitCode).toBe(1);
   });
 

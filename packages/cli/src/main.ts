@@ -15,7 +15,7 @@ const isService = process.argv[2] === 'serve';
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (isService) return;
   if (error.code === 'EPIPE') process.exit(0);
-  writeSync(process.stderr.fd, `trainyard: what it prints cannot be written: ${error.message}\n`);
+  writeSync(process.stderr.fd, `trainyard: cannot write the output: ${error.message}\n`);
   process.exit(1);
 });
 // Nobody is left to tell it.

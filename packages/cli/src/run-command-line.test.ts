@@ -104,7 +104,7 @@ describe('the command line', () => {
 
   test.each([
     [['nonsense'], "unknown command 'nonsense'"],
-    [['help', 'nonsense'], 'there is no command nonsense: serve, doctor, '],
+    [['help', 'nonsense'], 'unknown command nonsense: serve, doctor, '],
     [['serve', '--nonsense'], "unknown option '--nonsense'"],
     [['serve', 'nonsense'], "too many arguments for 'serve'"],
     [['serve', '--port=-1'], 'flag --port must be a whole number'],
@@ -112,7 +112,7 @@ describe('the command line', () => {
     [['doctor', '--nonsense'], "unknown option '--nonsense'"],
     [['doctor', '--url', 'nonsense'], '--url must be an http or https URL'],
     [['export', '--format', 'peft', '--output', 'x'], "missing required argument 'MODEL' (or --base FILE)"],
-    [['export', 'agent', '--base', 'm.gguf', '--output', 'x'], '--base names a base model: leave MODEL'],
+    [['export', 'agent', '--base', 'm.gguf', '--output', 'x'], '--base exports a base model: do not pass MODEL'],
     [['export', 'a', 'b', '--format', 'peft', '--output', 'x'], "too many arguments for 'export'"],
     [['export', 'agent', '--output', 'x'], "required option '--format <FORMAT>' not specified"],
     [
@@ -124,7 +124,7 @@ describe('the command line', () => {
       "option '--dtype <TYPE>' argument 'f8' is invalid. Allowed choices are f16, f32.",
     ],
     [['export', 'agent', '--format', 'peft'], "required option '--output <FOLDER>' not specified"],
-    [['models'], 'one of its commands is needed: list, show, delete'],
+    [['models'], 'missing command: list, show, delete'],
     [['models', 'list', 'x'], "too many arguments for 'list'"],
     [['models', 'show'], "missing required argument 'MODEL'"],
     [['jobs', 'watch', 'a', 'b'], "too many arguments for 'watch'"],
@@ -140,12 +140,12 @@ describe('the command line', () => {
       ['sft', 'facts.jsonl', '--model', 'a/b/c/d'],
       '--model takes NAME, PROJECT/NAME or ENTITY/PROJECT/NAME, got "a/b/c/d"',
     ],
-    [['sft', 'gone.jsonl', '--model', 'a'], 'the file gone.jsonl cannot be read'],
+    [['sft', 'gone.jsonl', '--model', 'a'], 'cannot read the file gone.jsonl'],
     [['sft', 'facts.jsonl', '--model', 'a', '--epochs', 'few'], '--epochs must be a number above 0, got "few"'],
     [['import'], "missing required argument 'FOLDER'"],
     [['import', '.', '--as', 'a:b'], '--as takes NAME, PROJECT/NAME or ENTITY/PROJECT/NAME, got "a:b"'],
     [['usage', '--by', 'hour'], '--by takes project, key, model, kind, day, got "hour"'],
-    [['usage', '--since', 'ever'], '--since must be such as 12h, 7d or 2027-01-31, got "ever"'],
+    [['usage', '--since', 'ever'], '--since must be a time such as 12h, 7d or 2027-01-31, got "ever"'],
     [['logs', '--limit', '-1'], '--limit must be a whole number from 0, got "-1"'],
     [['open', 'a', 'b'], "too many arguments for 'open'"],
     [['models', 'list', '--project='], '--project is empty'],
@@ -159,16 +159,13 @@ describe('the command line', () => {
     ],
     [
       ['models', 'list', '--url', 'http://me:secret@h/v1'],
-      '--url takes no user, query or fragment: http://h/v1 is left of it',
+      '--url must not have a user, query or fragment; use http://h/v1',
     ],
     [
       ['models', 'list', '--url', 'http://h/sign-in#code'],
-      '--url takes no user, query or fragment: http://h/sign-in is left of it',
+      '--url must not have a user, query or fragment; use http://h/sign-in',
     ],
-    [
-      ['models', 'list', '--url', 'http://h/v1?a=b'],
-      '--url takes no user, query or fragment: http://h/v1 is left of it',
-    ],
+    [['models', 'list', '--url', 'http://h/v1?a=b'], '--url must not have a user, query or fragment; use http://h/v1'],
     [
       ['completion', 'csh'],
       "command-argument value 'csh' is invalid for argument 'SHELL'. Allowed choices are bash, zsh, fish.",
@@ -208,9 +205,7 @@ describe('with nothing listening', () => {
     expect((await trainyard('doctor')).output).toContain(`BAD  service at ${url}: nothing listens there`);
     expect((await trainyard('models', 'list', '--url', other)).output).toBe(failed(other));
     const missing = join(folder, 'missing');
-    expect((await trainyard('keys', 'list', '--data-dir', missing)).output).toContain(
-      `there is no data folder ${missing}`,
-    );
+    expect((await trainyard('keys', 'list', '--data-dir', missing)).output).toContain(`no data folder ${missing}`);
     vi.stubEnv('TRAINYARD_BASE_URL', 'nonsense');
     const { exitCode, output } = await trainyard('models', 'list');
     expect([exitCode, output]).toEqual([
@@ -218,7 +213,7 @@ describe('with nothing listening', () => {
       expect.stringMatching(/^trainyard: TRAINYARD_BASE_URL must be an http or https URL/),
     ]);
     vi.stubEnv('TRAINYARD_BASE_URL', '');
-    expect((await trainyard('keys', 'list')).output).toContain('there is no data folder');
+    expect((await trainyard('keys', 'list')).output).toContain('no data folder');
   });
 
   test('the doctor says so, and nothing of a key', async () => {
@@ -252,7 +247,7 @@ test('a folder that cannot be made ends an export before the service is asked', 
   const proc = existsSync('/proc/self') ? ['/proc/x', '/proc/x/y'] : [];
   for (const output of [join(folder, 'no-folder/below'), ...proc]) {
     const result = await trainyard('export', 'agent', '--format', 'peft', '--output', output);
-    expect(result.output).toMatch(`trainyard: the folder ${output} cannot be made: `);
+    expect(result.output).toMatch(`trainyard: cannot create the folder ${output}: `);
     expect(result.exitCode).toBe(1);
   }
 });
@@ -270,11 +265,11 @@ test('a variable that is named like a setting and is none is told by a start and
   const umask = process.umask();
   onTestFinished(() => void process.umask(umask));
   vi.stubEnv('TRAINYARD_PROT', '9000');
-  const said = 'the environment variable TRAINYARD_PROT is no setting (did you mean TRAINYARD_PORT?)';
+  const said = 'unknown setting in the environment: TRAINYARD_PROT (did you mean TRAINYARD_PORT?)';
   const file = join(folder, 'a-file-again');
   await writeFile(file, '');
   const started = await trainyard('serve', '--data-dir', file);
-  expect(started.output).toMatch(`${said}: it is passed over\ntrainyard: the data folder ${file} cannot be used`);
+  expect(started.output).toMatch(`${said}; ignored\ntrainyard: the data folder ${file} cannot be used`);
   const examined = await trainyard('doctor', '--url', await deadUrl());
   expect(examined.output).toContain(`BAD  settings: ${said}\n`);
 });
@@ -305,7 +300,7 @@ test('a default model that is not there yet is no fault: the first start fetches
   const data = join(folder, 'fresh');
   const { output } = await trainyard('doctor', '--url', await deadUrl(), '--data-dir', data);
   expect(output).toContain(
-    `ok   model file ${data}/models/SmolLM2-135M-Instruct.Q4_1.gguf (not there yet: the first start fetches it, 98 MB)\n`,
+    `ok   model file ${data}/models/SmolLM2-135M-Instruct.Q4_1.gguf (downloaded at the first start, 98 MB)\n`,
   );
 });
 
@@ -400,7 +395,7 @@ test.each([
   ] as const) {
     const url = await answering(status, body, {});
     const { exitCode, output } = await trainyard(...args, '--url', url);
-    expect(output).toBe(`trainyard: ${url}: what answers there (${status}) is not Trainyard\n`);
+    expect(output).toBe(`trainyard: ${url}: the server is not Trainyard (HTTP ${status})\n`);
     expect(exitCode).toBe(3);
   }
 });
@@ -408,7 +403,7 @@ test.each([
 test('the doctor does not take another server that is well for ours', async () => {
   const url = await answering(200, '{}', {});
   const { output } = await trainyard('doctor', '--url', url);
-  expect(output).toContain(`BAD  service at ${url}: what answers there (200) is not Trainyard\n`);
+  expect(output).toContain(`BAD  service at ${url}: the server is not Trainyard (HTTP 200)\n`);
 });
 
 test('a port that fetch refuses is told so', async () => {
@@ -440,13 +435,13 @@ describe('with a service that refuses', () => {
     const refusal = (param: string | null) =>
       JSON.stringify({ error: { message: 'Not Found', type: 'not_found_error', code: 'request.not_found', param } });
     const elsewhere = await trainyard('usage', '--url', await answering(404, refusal(null)));
-    expect(elsewhere.output).toBe('trainyard: 404: Not Found; does --url end in the /v1 of the service?\n');
+    expect(elsewhere.output).toBe('trainyard: 404: Not Found; check that --url ends in /v1\n');
     const gone = await trainyard('usage', '--url', await answering(404, refusal('model_id')));
     expect(gone.output).toBe('trainyard: 404: Not Found\n');
   });
 
   test.each([
-    [401, 'this key is not valid there'],
+    [401, 'the service runs, but rejects this key'],
     [403, 'it lacks the scope inference'],
   ])('the doctor tells a %i from a dead server', async (status, says) => {
     const server = createServer(({ url }, response) =>
@@ -461,7 +456,7 @@ describe('with a service that refuses', () => {
 
   test('the doctor tells another server from ours', async () => {
     const { output } = await trainyard('doctor', '--url', await answering(404, 'not found'));
-    expect(output).toContain('something answers there, but not as a healthy service');
+    expect(output).toContain('a server responds, but not as a healthy service');
   });
 
   test('a failed export leaves the folder that was there as it was', async () => {
@@ -469,7 +464,7 @@ describe('with a service that refuses', () => {
     const url = await answering(401, JSON.stringify({ error: { message: 'The API key is not valid' } }));
     const result = await trainyard('export', 'agent', '--format', 'peft', '--output', output, '--url', url);
     expect(result.output).toBe(
-      'trainyard: 401: The API key is not valid; name another key with --api-key or TRAINYARD_API_KEY\n',
+      'trainyard: 401: The API key is not valid; pass another key with --api-key or TRAINYARD_API_KEY\n',
     );
     expect(result.exitCode).toBe(1);
     expect(existsSync(output)).toBe(true);

@@ -43,7 +43,7 @@ test.each([
   ['model', 'other', 'model cannot be set'],
   ['messages', [], 'messages cannot be set'],
   ['stream', false, 'stream cannot be set'],
-  ['n', 2, 'n must be 1, since a conversation goes on behind one reply, got 2'],
+  ['n', 2, 'n must be 1, because a conversation continues from one reply, got 2'],
 ])('the field %s of %j is refused', (name, value, refusal) => {
   expect(refusalOfField(name, value)).toContain(refusal);
 });

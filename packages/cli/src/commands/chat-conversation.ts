@@ -68,16 +68,16 @@ export class Conversation {
 
 /** Fields that a conversation says itself. */
 const OWN_FIELDS: Readonly<Record<string, string>> = {
-  model: 'the model is an argument, or /model',
-  messages: 'the messages are what is said',
-  stream: 'replies are streamed, but with --json',
+  model: 'pass the model as an argument, or use /model',
+  messages: 'the messages are the conversation itself',
+  stream: 'replies are always streamed, except with --json',
 };
 
 /** Why a conversation cannot have that field, or null. */
 export function refusalOfField(name: string, value: unknown): string | null {
   if (Object.hasOwn(OWN_FIELDS, name)) return `${name} cannot be set: ${OWN_FIELDS[name]}`;
   if (name === 'n' && value !== 1)
-    return `n must be 1, since a conversation goes on behind one reply, got ${JSON.stringify(value)}`;
+    return `n must be 1, because a conversation continues from one reply, got ${JSON.stringify(value)}`;
   return null;
 }
 

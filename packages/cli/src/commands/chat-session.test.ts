@@ -62,7 +62,7 @@ test('fields, the system message and the model are set on the way', async () => 
     'temperature is 0.7',
     'the system message is set',
     'the model is local/p/other:step2',
-    'temperature has its default',
+    'temperature is back to its default',
   ])
     expect(told).toContain(`${line}\n`);
 });
@@ -83,7 +83,7 @@ test('it ends at /exit, and says what it does not know', async () => {
   const { asked, told } = await session('/fly', '/set', '/model nobody', '/settings', '/help', '/exit', 'a');
   expect(asked).toEqual([]);
   expect(told).toContain('there is no /fly; /help lists what there is\n');
-  expect(told).toContain('say a field and its value');
+  expect(told).toContain('give a field and a value');
   expect(told).toContain('404: no such model\n');
   expect(told).toContain('model m\n');
   expect(told).toContain('/unset FIELD');

@@ -8,14 +8,14 @@ import { servedNameOf } from './find-model.ts';
 import { unknownFieldOf } from './unknown-field.ts';
 
 const HELP = `
-/set FIELD VALUE   a field of the requests, e.g. /set temperature 0.7
-/unset FIELD       its default again
-/settings          what is set
-/system TEXT       the first message; without a text none
-/model NAME        another model or step, e.g. /model demo/agent:step3
-/undo              takes the last question back
-/reset             begins again
-/exit              ends, as Ctrl-D does
+/set FIELD VALUE   set a field of the requests, e.g. /set temperature 0.7
+/unset FIELD       use the default of a field again
+/settings          show the fields that are set
+/system TEXT       set the system message; without a text, remove it
+/model NAME        switch to another model or step, e.g. /model demo/agent:step3
+/undo              remove the last question and its reply
+/reset             start the conversation again
+/exit              end, like Ctrl-D
 
 Ctrl-C stops a reply.
 `;
@@ -27,13 +27,14 @@ const HANDLERS: Readonly<Record<string, Handler>> = {
   help: () => HELP.trim(),
   set: async (conversation, words, client) => {
     const [, name, value] = /^(\w+)[\s=]+(.+)$/s.exec(words) ?? [];
-    if (name === undefined || value === undefined) return 'say a field and its value, e.g. /set temperature 0.7';
+    if (name === undefined || value === undefined) return 'give a field and a value, e.g. /set temperature 0.7';
     const refusal = refusalOfField(name, fieldOf(value)) ?? (await unknownFieldOf(client, [name]));
     if (refusal !== null) return refusal;
     conversation.setField(name, fieldOf(value));
     return `${name} is ${JSON.stringify(fieldOf(value))}`;
   },
-  unset: (conversation, name) => (conversation.unsetField(name) ? `${name} has its default` : `${name} was not set`),
+  unset: (conversation, name) =>
+    conversation.unsetField(name) ? `${name} is back to its default` : `${name} was not set`,
   settings: (conversation) => {
     const { model, system, fields } = conversation;
     const lines = [`model ${model}`, ...(system === null ? [] : [`system ${JSON.stringify(system)}`])];
@@ -50,10 +51,10 @@ const HANDLERS: Readonly<Record<string, Handler>> = {
     conversation.model = served;
     return `the model is ${id}`;
   },
-  undo: (conversation) => (conversation.undo() ? 'the last question is taken back' : 'nothing was asked yet'),
+  undo: (conversation) => (conversation.undo() ? 'removed the last question' : 'no question to remove'),
   reset: (conversation) => {
     conversation.reset();
-    return 'the conversation begins again';
+    return 'the conversation starts again';
   },
 };
 

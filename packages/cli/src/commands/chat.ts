@@ -27,19 +27,19 @@ interface ChatOptions extends ServiceOptions, JsonOption {
 export function chatCommand(): Command {
   const command = newCommand('chat', 'talk with a model')
     .description(
-      'Talks with a model, line by line; /help lists what can be said to the command itself. With -m, or with text on stdin, it asks once and prints the reply.',
+      'Talks with a model, line by line; /help lists the commands. With -m, or with text on stdin, it asks once and prints the reply.',
     )
-    .argument('[MODEL]', '[[ENTITY/]PROJECT/]NAME[:stepN], or a base model; the first base model when left out')
-    .option('-m, --message <TEXT>', 'ask this and end; - reads stdin')
-    .option('--system <TEXT>', 'the first message, of the role system')
-    .option('--set <FIELD=VALUE>', 'a field of the request, e.g. temperature=0.7; again for each one', addField);
+    .argument('[MODEL]', '[[ENTITY/]PROJECT/]NAME[:stepN], or a base model (default: the first base model)')
+    .option('-m, --message <TEXT>', 'ask this once and exit; - reads stdin')
+    .option('--system <TEXT>', 'system message')
+    .option('--set <FIELD=VALUE>', 'field of the request, e.g. temperature=0.7; repeatable', addField);
   withExamples(command, [
     'trainyard chat',
     'trainyard chat demo/short-answers:step3 --set temperature=0',
     'trainyard chat -m "Name a colour." --json',
     'git diff | trainyard chat --system "Write a commit message."',
   ]);
-  return addServiceOptions(command, 'the answer, as the API has it; only with -m or stdin').action(
+  return addServiceOptions(command, 'the response of the API; only with -m or stdin').action(
     async (name: string | undefined, options: ChatOptions) => {
       const text = await messageOf(options);
       if (text === null && options.json === true) throw new UsageError('--json needs -m, or text on stdin');
@@ -64,7 +64,7 @@ export function chatCommand(): Command {
 
 async function baseModel(client: Trainyard): Promise<string> {
   const [first] = (await client.servedModels.list()).data;
-  if (first === undefined) throw new CommandError('the service serves no model; "trainyard doctor" looks why');
+  if (first === undefined) throw new CommandError('the service serves no model; run "trainyard doctor" to see why');
   return first.id;
 }
 
@@ -74,7 +74,7 @@ async function messageOf({ message }: ChatOptions): Promise<string | null> {
   if (message === undefined && process.stdin.isTTY) return null;
   let text = '';
   for await (const piece of process.stdin.setEncoding('utf8')) text += String(piece);
-  if (text.trim() === '') throw new UsageError('there is nothing to ask: give -m TEXT, or text on stdin');
+  if (text.trim() === '') throw new UsageError('no question: pass -m TEXT, or text on stdin');
   return text.trimEnd();
 }
 

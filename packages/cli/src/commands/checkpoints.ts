@@ -30,7 +30,7 @@ export function checkpointsCommand(): Command {
 function listCommand(): Command {
   const command = newCommand('list', 'list checkpoints by step, with sizes and why each is kept')
     .argument('<MODEL>', MODEL_HELP)
-    .option('--removed', 'those that `--keep-checkpoints` removed and that `keep` can restore');
+    .option('--removed', 'list checkpoints removed by `--keep-checkpoints` that `keep` can restore');
   withExamples(command, [
     'trainyard checkpoints list demo/short-answers',
     "trainyard checkpoints list demo/short-answers --json | jq 'map(.size_bytes + .optimizer_bytes) | add'",
@@ -88,9 +88,9 @@ function deleteCommand(): Command {
   const command = newCommand('delete', 'delete checkpoints and their files for good')
     .argument('<MODEL>', MODEL_HELP)
     .argument('<STEP...>', 'their steps', addStep)
-    .option('-y, --yes', 'do not ask; needed without a terminal');
+    .option('-y, --yes', 'do not ask for confirmation; required without a terminal');
   withExamples(command, ['trainyard checkpoints delete demo/short-answers 3 4 --yes']);
-  return addServiceOptions(command, 'what the API answers').action(
+  return addServiceOptions(command, 'the response of the API').action(
     async (name: string, steps: number[], { yes, ...options }: CheckpointOptions & { yes?: true }) => {
       const client = serviceClient(options);
       const model = await findTrainedModel(client, name);
@@ -105,15 +105,15 @@ function deleteCommand(): Command {
 }
 
 function keepCommand(): Command {
-  const command = newCommand('keep', 'mark checkpoints to be kept, or restore removed ones')
+  const command = newCommand('keep', 'mark checkpoints to keep, or restore removed ones')
     .argument('<MODEL>', MODEL_HELP)
     .argument('<STEP...>', 'their steps', addStep)
-    .option('--undo', 'take the marks away; `--keep-checkpoints` decides again');
+    .option('--undo', 'remove the marks; `--keep-checkpoints` applies again');
   withExamples(command, [
     'trainyard checkpoints keep demo/short-answers 12',
     'trainyard checkpoints keep demo/short-answers 12 --undo',
   ]);
-  return addServiceOptions(command, 'what the API answers').action(
+  return addServiceOptions(command, 'the response of the API').action(
     async (name: string, steps: number[], { undo, ...options }: CheckpointOptions & { undo?: true }) => {
       const client = serviceClient(options);
       const model = await findTrainedModel(client, name);

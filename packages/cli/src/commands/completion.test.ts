@@ -59,7 +59,7 @@ test('for another shell there is all of it as JSON; neither and both are no requ
     const errors = vi.spyOn(process.stderr, 'write').mockImplementation((part) => (refusal += String(part)) !== '');
     expect(await runCommandLine(['completion', ...args])).toBe(2);
     errors.mockRestore();
-    expect(refusal).toContain('completion takes a shell (bash, zsh, fish), or --json for another one');
+    expect(refusal).toContain('completion takes a shell (bash, zsh, fish), or --json for other shells');
   }
 });
 

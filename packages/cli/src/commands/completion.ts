@@ -17,12 +17,12 @@ interface Words {
 
 /** `trainyard completion`: what a shell needs to complete the others. */
 export function completionCommand(): Command {
-  const command = newCommand('completion', 'print what makes a shell complete this command')
+  const command = newCommand('completion', 'print the completion script for a shell')
     .addArgument(new Argument('[SHELL]', 'whose completions').choices(SHELLS))
-    .option('--json', 'for other shells, print JSON instead: [{"path", "commands", "options"}], one a command')
+    .option('--json', 'for other shells: print JSON, [{"path", "commands", "options"}], one entry per command')
     .action((shell: Shell | undefined, { json: isJson }: JsonOption) => {
       if ((shell === undefined) === (isJson === undefined))
-        throw new UsageError(`completion takes a shell (${SHELLS.join(', ')}), or --json for another one`);
+        throw new UsageError(`completion takes a shell (${SHELLS.join(', ')}), or --json for other shells`);
       const program = command.parent;
       if (program === null) return;
       if (shell === undefined) printJson(wordsOf(program));
@@ -30,7 +30,7 @@ export function completionCommand(): Command {
     });
   return withExamples(command, [
     'source <(trainyard completion bash)                              # in ~/.bashrc',
-    'source <(trainyard completion zsh)                               # in ~/.zshrc, behind compinit',
+    'source <(trainyard completion zsh)                               # in ~/.zshrc, after compinit',
     'trainyard completion fish > ~/.config/fish/completions/trainyard.fish',
     'trainyard completion --json | jq \'.[].path | join(" ")\'',
   ]);

@@ -47,15 +47,19 @@ const BASE_FORMS = [
 /** `trainyard export`: a checkpoint, or a base model, as files on this machine. */
 export function exportCommand(): Command {
   const command = newCommand('export', 'write a checkpoint, or a base model, to files in a public format')
-    .argument('[MODEL]', '[[ENTITY/]PROJECT/]NAME[:stepN]; without :stepN the latest step')
-    .addOption(new Option('--format <FORMAT>', 'of the files; with --base default both merged ones').choices(FORMATS))
+    .argument('[MODEL]', '[[ENTITY/]PROJECT/]NAME[:stepN]; default step: the latest')
+    .addOption(
+      new Option('--format <FORMAT>', 'format of the files; with --base the default is both merged formats').choices(
+        FORMATS,
+      ),
+    )
     .option(
       '--base <FILE>',
-      'GGUF file of a base model instead of MODEL: as one more GGUF file and in the form of Hugging Face; needs no service',
+      'export this base model (GGUF file) instead of MODEL, as a new GGUF file and in the Hugging Face format; needs no service',
     )
-    .requiredOption('--output <FOLDER>', 'where the files go; it must be empty or not exist yet')
-    .addOption(new Option('--dtype <TYPE>', 'of merged weights (f16)').choices(DTYPES))
-    .option('--keep', 'leave the export on the service, which holds a copy of the files');
+    .requiredOption('--output <FOLDER>', 'target folder; must be empty or not exist')
+    .addOption(new Option('--dtype <TYPE>', 'type of merged weights (f16)').choices(DTYPES))
+    .option('--keep', 'keep the copy of the export on the service');
   withExamples(command, [
     'trainyard export demo/short-answers --format peft --output ./adapter',
     'trainyard export short-answers:step3 --format merged-gguf --output ./model --dtype f32',
@@ -66,7 +70,7 @@ export function exportCommand(): Command {
       const output = resolve(options.output);
       const { base, format } = options;
       if (base !== undefined) {
-        if (model !== undefined) throw new UsageError('--base names a base model: leave MODEL');
+        if (model !== undefined) throw new UsageError('--base exports a base model: do not pass MODEL');
         return await withEmptyFolder(output, () => exportBaseTo(base, { ...options, output }, interruption()));
       }
       if (model === undefined) throw new UsageError("missing required argument 'MODEL' (or --base FILE)");
@@ -96,7 +100,7 @@ function foldersMade(folder: string): string | undefined {
   try {
     return makeFolders(folder);
   } catch (error) {
-    throw new CommandError(`the folder ${folder} cannot be made: ${(error as Error).message}`);
+    throw new CommandError(`cannot create the folder ${folder}: ${(error as Error).message}`);
   }
 }
 
@@ -140,7 +144,7 @@ async function exportBaseTo(
   { format, dtype = 'f16', output, keep, json }: ExportOptions,
   signal: AbortSignal,
 ): Promise<void> {
-  if (keep !== undefined) throw new UsageError('--keep is of exports of a service: leave it with --base');
+  if (keep !== undefined) throw new UsageError('--keep applies to exports on a service and cannot be used with --base');
   const modelPath = resolve(base);
   if (!existsSync(modelPath)) throw new CommandError(`the model file ${modelPath} does not exist`);
   const forms = BASE_FORMS.filter((form) => format === undefined || form.format === format);
@@ -186,7 +190,7 @@ async function findModel(
   const card = await client.servedModels.retrieve(await servedNameOf(client, requested));
   const [, entity, project, name, step] = /^([^/]+)\/([^/]+)\/(.+):step(\d+)$/.exec(card.id) ?? [];
   if (entity === undefined || project === undefined || name === undefined || card.parent === null) {
-    throw new CommandError(`${requested} is the base model: only models that are trained here can be exported`);
+    throw new CommandError(`${requested} is a base model; only models trained here can be exported`);
   }
   // It exists, so this finds it.
   const model = await client.models.register({ entity, project, name, base_model: card.parent });
@@ -206,7 +210,7 @@ async function download(
   const response = await client.exports.download(modelId, id, file.name, { signal });
   const hash = createHash('sha256');
   try {
-    if (response.body === null) throw new CommandError(`${file.name} came without a body`);
+    if (response.body === null) throw new CommandError(`${file.name} has no content`);
     await pipeline(
       Readable.fromWeb(response.body as Parameters<typeof Readable.fromWeb>[0]),
       async function* (chunks: AsyncIterable<Uint8Array>) {
@@ -218,8 +222,7 @@ async function download(
       createWriteStream(partial, { flush: true }),
     );
     const digest = hash.digest('hex');
-    if (digest !== file.sha256)
-      throw new CommandError(`${file.name} came with sha256 ${digest}, expected ${file.sha256}`);
+    if (digest !== file.sha256) throw new CommandError(`${file.name} has SHA-256 ${digest}, expected ${file.sha256}`);
     await rename(partial, path);
     return path;
   } catch (error) {
@@ -232,7 +235,7 @@ function parityLine({ parity }: ExportObject): string {
   if (parity === null) return '';
   const { num_tokens: numTokens, mean_abs_difference: mean, max_abs_difference: max } = parity;
   return (
-    `parity on ${numTokens} tokens, the files run by ${parity.computed_by}: mean |Δlogprob| ${mean.toFixed(5)}, max ${max.toFixed(5)} ` +
-    `(the adapter itself makes ${parity.adapter_effect.toFixed(5)})\n`
+    `parity on ${numTokens} tokens, files run with ${parity.computed_by}: mean |Δlogprob| ${mean.toFixed(5)}, max ${max.toFixed(5)} ` +
+    `(effect of the adapter itself: ${parity.adapter_effect.toFixed(5)})\n`
   );
 }

@@ -3,7 +3,7 @@ import { type ModelDetailsObject, type Trainyard, TrainyardApiError } from '@tra
 import { CommandError } from '../terminal/command-error.ts';
 
 /** Help of an argument that {@link findTrainedModel} reads. */
-export const MODEL_HELP = 'a name, with project and entity in front where needed, or an id';
+export const MODEL_HELP = 'NAME, PROJECT/NAME, ENTITY/PROJECT/NAME, or an id';
 
 /** `entity/project/name`. */
 export function fullNameOf({ entity, project, name }: ModelDetailsObject): string {
@@ -23,11 +23,10 @@ export async function findTrainedModel(client: Trainyard, requested: string): Pr
     if ([id, name, `${project}/${name}`, fullNameOf(model)].includes(wanted)) found.push(model);
   }
   const [model, ...others] = found;
-  if (model === undefined)
-    throw new CommandError(`there is no trained model ${requested}; "trainyard models list" lists them`);
+  if (model === undefined) throw new CommandError(`no trained model ${requested}; "trainyard models list" lists them`);
   if (others.length > 0)
     throw new CommandError(
-      `${found.length} models are called ${requested}: name one of ${found.map(fullNameOf).join(', ')}`,
+      `${found.length} models are called ${requested}: choose one of ${found.map(fullNameOf).join(', ')}`,
     );
   return model;
 }

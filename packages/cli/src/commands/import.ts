@@ -25,10 +25,13 @@ interface ImportOptions extends ServiceOptions, JsonOption {
 
 /** `trainyard import`: an adapter of PEFT onto the service. */
 export function importCommand(): Command {
-  const command = newCommand('import', 'bring an adapter of PEFT onto the service')
+  const command = newCommand('import', 'import a PEFT adapter into the service')
     .argument('<FOLDER>', 'with adapter_config.json and adapter_model.safetensors')
-    .option('--base <MODEL>', 'base model that it was trained on (the first one served)')
-    .option('--as <[[ENTITY/]PROJECT/]NAME>', 'also create a model that starts from it, to train (project imports)');
+    .option('--base <MODEL>', 'base model that the adapter was trained on (the first one served)')
+    .option(
+      '--as <[[ENTITY/]PROJECT/]NAME>',
+      'also create a trainable model that starts from the adapter (project imports)',
+    );
   withExamples(command, ['trainyard import ./adapter', 'trainyard import ./adapter --as demo/agent']);
   return addServiceOptions(command, '{"adapter", "model"}; model is null without --as').action(
     async (folder: string, options: ImportOptions) => {
@@ -42,7 +45,9 @@ export function importCommand(): Command {
       };
       // Before anything is sent.
       if (target !== null && (await isModel(client, target)))
-        throw new CommandError(`the model ${target.project}/${target.name} exists already; give --as another name`);
+        throw new CommandError(
+          `the model ${target.project}/${target.name} already exists; choose another name for --as`,
+        );
       const adapter = await withProgress(`importing ${folder}`, () => client.adapters.import(files, { signal }));
       const model =
         target === null

@@ -38,20 +38,20 @@ export function jobsCommand(): Command {
   return newCommand('jobs', 'list, watch, cancel, pause and resume training jobs')
     .addCommand(listCommand())
     .addCommand(watchCommand())
-    .addCommand(controlCommand('cancel', 'end a job now; its model stays at its last step', 'cancelled'))
-    .addCommand(controlCommand('pause', 'hold a job, and with it the later jobs of its model', 'paused'))
-    .addCommand(controlCommand('resume', 'let a paused job go on after its last gradient step', 'resumed'));
+    .addCommand(controlCommand('cancel', 'cancel a job now; its model stays at its last step', 'cancelled'))
+    .addCommand(controlCommand('pause', 'pause a job, and with it the later jobs of its model', 'paused'))
+    .addCommand(controlCommand('resume', 'resume a paused job after its last gradient step', 'resumed'));
 }
 
 function listCommand(): Command {
-  const command = newCommand('list', 'list jobs, the newest first')
-    .option('--model <MODEL>', 'only those of this model')
-    .option('--project <NAME>', 'only those of models of this project')
-    .addOption(new Option('--status <STATUS>', 'only those that are so now').choices(STATUSES))
-    .addOption(new Option('--kind <KIND>', 'only those of this kind').choices(['rl', 'sft']))
-    .option('--limit <N>', 'the most to list', limitOf, 20);
+  const command = newCommand('list', 'list jobs, newest first')
+    .option('--model <MODEL>', 'only jobs of this model')
+    .option('--project <NAME>', 'only jobs of models of this project')
+    .addOption(new Option('--status <STATUS>', 'only jobs with this status').choices(STATUSES))
+    .addOption(new Option('--kind <KIND>', 'only jobs of this kind').choices(['rl', 'sft']))
+    .option('--limit <N>', 'maximum number of jobs to list', limitOf, 20);
   withExamples(command, ['trainyard jobs list --status running', "trainyard jobs list --json | jq '.[0].warnings'"]);
-  return addServiceOptions(command, 'an array of jobs, as the API has them').action(async (options: ListOptions) => {
+  return addServiceOptions(command, 'an array of jobs, as in the API').action(async (options: ListOptions) => {
     const client = serviceClient(options);
     const { model, project, status, kind, limit } = options;
     const query: TrainingJobPageQuery = {
@@ -64,7 +64,7 @@ function listCommand(): Command {
     };
     const jobs = await client.trainingJobs.list(query).toArray(limit);
     if (options.json === true) printJson(jobs);
-    else if (jobs.length === 0) process.stdout.write('there is no such job\n');
+    else if (jobs.length === 0) process.stdout.write('no such job\n');
     else process.stdout.write(jobTable(jobs, await modelNames(client), client.now()));
   });
 }
@@ -107,10 +107,10 @@ function tookOf({ started_at: begun, finished_at: ended }: TrainingJobObject, no
 
 function watchCommand(): Command {
   const command = newCommand('watch', 'follow a job to its end')
-    .description('Follows a job to its end. It ends with exit code 1 when the job fails; Ctrl-C leaves the job alone.')
-    .argument('[JOB]', 'an id, or its beginning; the oldest job that has not ended when left out');
+    .description('Follows a job to its end. Exits with code 1 if the job fails. Ctrl-C does not stop the job.')
+    .argument('[JOB]', 'id, or its first characters (default: the oldest job that has not ended)');
   withExamples(command, ['trainyard jobs watch', 'trainyard jobs watch 3f2a --json']);
-  return addServiceOptions(command, 'the events of the job, one a line').action(
+  return addServiceOptions(command, 'the events of the job, one per line').action(
     async (start: string | undefined, options: JobOptions) => {
       const client = serviceClient(options);
       const job = start === undefined ? await liveJob(client) : await findJob(client, start);
@@ -120,7 +120,7 @@ function watchCommand(): Command {
 }
 
 function controlCommand(verb: 'cancel' | 'pause' | 'resume', summary: string, done: string): Command {
-  const command = newCommand(verb, summary).argument('<JOB>', 'an id, or its beginning');
+  const command = newCommand(verb, summary).argument('<JOB>', 'id, or its first characters');
   withExamples(command, [`trainyard jobs ${verb} 3f2a`]);
   return addServiceOptions(command, 'the job').action(async (start: string, options: JobOptions) => {
     const client = serviceClient(options);
@@ -143,9 +143,9 @@ async function findJob(client: Trainyard, start: string): Promise<TrainingJobObj
   const recent = await client.trainingJobs.list({ order: 'desc', limit: 100 }).toArray(MAX_SEARCHED);
   const found = recent.filter(({ id }) => id.startsWith(start));
   const [job] = found;
-  if (job === undefined) throw new CommandError(`there is no job ${start}; "trainyard jobs list" lists them`);
+  if (job === undefined) throw new CommandError(`no job ${start}; "trainyard jobs list" lists them`);
   if (found.length > 1 && job.id !== start)
-    throw new CommandError(`${found.length} jobs begin with ${start}; say more of the id`);
+    throw new CommandError(`${found.length} jobs start with ${start}; give more characters of the id`);
   return found.find(({ id }) => id === start) ?? job;
 }
 

@@ -67,17 +67,17 @@ test.each([
   [['create', 'a', 'b'], "too many arguments for 'create'. Expected 1 argument but got 2."],
   [['list', 'x'], "too many arguments for 'list'. Expected 0 arguments but got 1."],
   [['revoke'], 'missing required argument \'KEY\'\nsee "trainyard keys revoke --help"'],
-  [[], 'one of its commands is needed: create, list, limit, revoke\nsee "trainyard keys --help"'],
+  [[], 'missing command: create, list, limit, revoke\nsee "trainyard keys --help"'],
   [['lend'], "unknown command 'lend'"],
   [['create', 'a', '--scopes', 'all'], '--scopes takes inference, training, admin, got "all"'],
-  [['create', 'a', '--expires', 'soon'], '--expires must be such as 30m'],
-  [['create', 'a', '--expires', '3000'], '--expires must be such as 30m'],
-  [['create', 'a', '--expires', '2027-02-31'], '--expires must be such as 30m'],
+  [['create', 'a', '--expires', 'soon'], '--expires must be a time such as 30m'],
+  [['create', 'a', '--expires', '3000'], '--expires must be a time such as 30m'],
+  [['create', 'a', '--expires', '2027-02-31'], '--expires must be a time such as 30m'],
   [['revoke', ''], 'the argument KEY is empty\nsee "trainyard keys revoke --help"'],
   [['limit', ' ', '--requests-per-minute', '1'], 'the argument KEY is empty'],
-  [['create', 'a', '--expires', '2020-01-01'], '--expires must lie ahead'],
+  [['create', 'a', '--expires', '2020-01-01'], '--expires must be in the future'],
   [['limit'], 'missing required argument \'KEY\'\nsee "trainyard keys limit --help"'],
-  [['limit', 'a'], 'say which: --requests-per-minute, --tokens-per-minute or --max-requests-in-flight'],
+  [['limit', 'a'], 'no limit given: pass --requests-per-minute, --tokens-per-minute or --max-requests-in-flight'],
   [
     ['limit', 'a', '--requests-per-minute', '0'],
     '--requests-per-minute takes a whole number from 1 to 1000000000, or none, got "0"',
@@ -96,12 +96,12 @@ test.each([
 test('a key that is not there, and a folder that is not there, are said in one line', async () => {
   expect(await keys('revoke', 'abc')).toMatchObject({
     exitCode: 1,
-    stderr: expect.stringContaining('there is no key abc') as string,
+    stderr: expect.stringContaining('no key abc') as string,
   });
   const nowhere = join(folder, 'nowhere');
   const { exitCode, stderr } = await keys('list', '--data-dir', nowhere);
   expect([exitCode, stderr.split('\n').length]).toEqual([1, 2]);
-  expect(stderr).toContain('there is no data folder');
+  expect(stderr).toContain('no data folder');
 });
 
 test('a key ends by the clock of its service, and not by that of the command', async () => {
@@ -128,7 +128,7 @@ test('a key ends by the clock of its service, and not by that of the command', a
   expect(Math.abs(end - (now / 1000 + 3_600))).toBeLessThan(60);
   const past = new Date(now - 3_600_000).toISOString();
   const refused = await keys('create', 'ci', '--expires', past, ...options);
-  expect([refused.exitCode, refused.stderr]).toEqual([2, expect.stringContaining('--expires must lie ahead')]);
+  expect([refused.exitCode, refused.stderr]).toEqual([2, expect.stringContaining('--expires must be in the future')]);
   expect((await keys('list', ...options)).stdout).toMatch(/expired \S+ \S+Z\s*$/);
 });
 

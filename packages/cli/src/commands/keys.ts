@@ -68,7 +68,7 @@ type Expiry = { readonly text: string } & ({ readonly at: number } | { readonly 
 
 /** `trainyard keys`: who may use the service. */
 export function keysCommand(): Command {
-  return newCommand('keys', 'make, list, limit and revoke keys')
+  return newCommand('keys', 'create, list, limit and revoke API keys')
     .addCommand(createCommand())
     .addCommand(listCommand())
     .addCommand(limitCommand())
@@ -77,21 +77,21 @@ export function keysCommand(): Command {
 }
 
 const WHOSE_KEYS =
-  'The keys are those of the running service: of --url, or of the data folder. When none runs on the data folder, they are changed there.';
+  'Works on the keys of the running service (`--url`, or the service of the data folder). If no service runs on the data folder, its keys are changed directly.';
 
 function createCommand(): Command {
-  const command = newCommand('create', 'make a key and print its secret, this once')
+  const command = newCommand('create', 'create a key and print its secret once')
     .description(
-      'Makes a key and prints its secret, this once; all else goes to stderr, so that KEY="$(trainyard keys create ci)" works.',
+      'Creates a key and prints its secret. The secret is shown only once. Everything else goes to stderr, so that KEY="$(trainyard keys create ci)" works.',
     )
-    .argument('<NAME>', 'what the key is for')
+    .argument('<NAME>', 'purpose of the key')
     .option(
       '--scopes <LIST>',
-      `${SCOPES.join(',')}: what the key may do; admin includes the others (${DEFAULT_SCOPES.join(',')})`,
+      `${SCOPES.join(',')}: permissions of the key; admin includes the others (${DEFAULT_SCOPES.join(',')})`,
       scopesOf,
     )
-    .option('--expires <WHEN>', '30m, 12h, 90d, or a date such as 2027-01-31 (never)', expiryOf)
-    .option('--entity <NAME>', 'whose key it is; another entity has models and jobs of its own (that of the service)');
+    .option('--expires <WHEN>', 'lifetime such as 30m, 12h, 90d, or a date such as 2027-01-31 (never)', expiryOf)
+    .option('--entity <NAME>', 'owner of the key; each entity has its own models and jobs (the entity of the service)');
   addLimitOptions(command, 'none');
   withExamples(command, [
     'KEY="$(trainyard keys create ci --scopes inference --expires 90d)"',
@@ -120,11 +120,11 @@ function listCommand(): Command {
 }
 
 function limitCommand(): Command {
-  const command = newCommand('limit', 'change how much a key may use, from its next request on')
+  const command = newCommand('limit', 'change the limits of a key, from its next request on')
     .description(
-      'Changes how much a key may use, over all processes of the service, from its next request on. Requests above a limit are 429 with the time to wait.',
+      'Changes the limits of a key from its next request on. All processes of the service share the limits. A request above a limit gets 429 with the time to wait.',
     )
-    .argument('<KEY>', 'an id, or its beginning');
+    .argument('<KEY>', 'id, or its first characters');
   addLimitOptions(command, 'as it is');
   withExamples(command, [
     'trainyard keys limit 3f2a --requests-per-minute 60',
@@ -133,7 +133,9 @@ function limitCommand(): Command {
   return addKeyOptions(command).action(async (start: string, options: KeyOptions & LimitOptions) => {
     const limits = limitsOf(options);
     if (Object.keys(limits).length === 0)
-      throw new UsageError('say which: --requests-per-minute, --tokens-per-minute or --max-requests-in-flight');
+      throw new UsageError(
+        'no limit given: pass --requests-per-minute, --tokens-per-minute or --max-requests-in-flight',
+      );
     await withKeys(options, async (access) => {
       const key = await ofKey(access, start, (keyId) => access.limit(keyId, limits));
       if (options.json === true) printJson(key);
@@ -145,9 +147,9 @@ function limitCommand(): Command {
 function addLimitOptions(command: Command, fallback: string): void {
   const option = (name: string, words: string) =>
     command.option(`--${name} <N>`, `${words}, or none (${fallback})`, (text) => limitOf(text, name));
-  option('requests-per-minute', 'requests that may begin in a minute');
-  option('tokens-per-minute', 'tokens that may be used in a minute, prompts and completions');
-  option('max-requests-in-flight', 'requests to sample that may be in flight at a time');
+  option('requests-per-minute', 'requests per minute');
+  option('tokens-per-minute', 'tokens per minute, prompts and completions');
+  option('max-requests-in-flight', 'concurrent sampling requests');
 }
 
 function limitOf(text: string, name: string): Limit {
@@ -178,10 +180,10 @@ function limitWords({ limits }: ApiKeyObject): string {
 }
 
 function revokeCommand(): Command {
-  const command = newCommand(
-    'revoke',
-    'end a key within a second, and with it the answers that it is being sent',
-  ).argument('<KEY>', 'an id, or its beginning');
+  const command = newCommand('revoke', 'revoke a key; takes effect within a second and ends its streams').argument(
+    '<KEY>',
+    'id, or its first characters',
+  );
   withExamples(command, ['trainyard keys revoke 3f2a']);
   return addKeyOptions(command).action(async (start: string, options: KeyOptions) => {
     await withKeys(options, async (access) =>
@@ -191,7 +193,7 @@ function revokeCommand(): Command {
 }
 
 function addKeyOptions(command: Command): Command {
-  return addServiceOptions(command, 'what the API answers').addHelpText('after', `\n${WHOSE_KEYS}`);
+  return addServiceOptions(command, 'the response of the API').addHelpText('after', `\n${WHOSE_KEYS}`);
 }
 
 async function withKeys(options: ServiceOptions, work: (access: KeyAccess) => Promise<void>): Promise<void> {
@@ -213,13 +215,11 @@ async function openKeys(options: ServiceOptions): Promise<KeyAccess> {
   const running = findRunningService(dataDirectory);
   if (running !== null) {
     if (running.url === null)
-      throw new CommandError(`process ${running.pid} is starting on ${dataDirectory}; try again when it is ready`);
+      throw new CommandError(`process ${running.pid} is starting on ${dataDirectory}; retry when it is ready`);
     return overHttp(serviceConnection({ ...options, url: `${running.url}/v1` }));
   }
   if (!existsSync(dataDirectory))
-    throw new CommandError(
-      `there is no data folder ${dataDirectory}; name it with --data-dir, or a service with --url`,
-    );
+    throw new CommandError(`no data folder ${dataDirectory}; pass --data-dir, or --url of a service`);
   return await OfflineKeys.open(config);
 }
 
@@ -257,10 +257,11 @@ async function ofKey(
 ): Promise<ApiKeyObject> {
   const found = (await access.list()).filter((key) => key.id.startsWith(start));
   const [key] = found;
-  if (key === undefined) throw new CommandError(`there is no key ${start}; "trainyard keys list" lists them`);
-  if (found.length > 1) throw new CommandError(`${found.length} keys begin with ${start}; say more of the id`);
+  if (key === undefined) throw new CommandError(`no key ${start}; "trainyard keys list" lists them`);
+  if (found.length > 1)
+    throw new CommandError(`${found.length} keys start with ${start}; give more characters of the id`);
   const changed = await act(key.id);
-  if (changed === null) throw new CommandError(`the key ${start} is gone`);
+  if (changed === null) throw new CommandError(`the key ${start} no longer exists`);
   return changed;
 }
 
@@ -277,14 +278,14 @@ function expiryOf(text: string): Expiry {
   if (count !== undefined) return { text, within: Number(count) * (UNIT_SECONDS[unit] ?? 0) };
   const at = secondsOfDate(text);
   if (at !== null) return { text, at };
-  throw new UsageError(`--expires must be such as 30m, 12h, 90d or 2027-01-31, got ${JSON.stringify(text)}`);
+  throw new UsageError(`--expires must be a time such as 30m, 12h, 90d or 2027-01-31, got ${JSON.stringify(text)}`);
 }
 
 /** @returns Unix seconds @throws {UsageError} for a time that is past */
 function endOf(expiry: Expiry, nowMs: number): number {
   const seconds = 'at' in expiry ? expiry.at : nowMs / 1000 + expiry.within;
   if (seconds * 1000 > nowMs) return Math.ceil(seconds);
-  throw new UsageError(`--expires must lie ahead, got ${JSON.stringify(expiry.text)}`);
+  throw new UsageError(`--expires must be in the future, got ${JSON.stringify(expiry.text)}`);
 }
 
 function printCreated(key: CreatedKeyObject, isJson: boolean): void {
@@ -293,7 +294,7 @@ function printCreated(key: CreatedKeyObject, isJson: boolean): void {
     return;
   }
   process.stderr.write(
-    `key ${key.id.slice(0, SHORT_ID_CHARACTERS)} "${oneLine(key.name)}" of ${oneLine(key.entity)}, for ${key.scopes.join(' and ')}, ${key.expires_at === null ? 'until it is revoked' : `until ${timeOf(key.expires_at)}`}; its secret is shown this once:\n`,
+    `key ${key.id.slice(0, SHORT_ID_CHARACTERS)} "${oneLine(key.name)}" of ${oneLine(key.entity)}, for ${key.scopes.join(' and ')}, ${key.expires_at === null ? 'until it is revoked' : `until ${timeOf(key.expires_at)}`}; its secret is shown only once:\n`,
   );
   process.stdout.write(`${key.secret}\n`);
 }

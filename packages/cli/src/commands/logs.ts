@@ -37,19 +37,19 @@ const TOLD = [
 
 /** `trainyard logs`: what happened to models and jobs. */
 export function logsCommand(): Command {
-  const command = newCommand('logs', 'what happened to models and jobs, and what happens')
+  const command = newCommand('logs', 'show events of models and jobs; -f follows')
     .description(
-      'Prints what happened to models and jobs, of the last week at most, oldest first. The log of the service itself is what "trainyard serve" prints.',
+      'Prints the events of models and jobs, at most of the last week, oldest first. For the log of the service itself see the output of "trainyard serve".',
     )
-    .option('--model <MODEL>', 'only what happened to this one')
-    .option('-f, --follow', 'go on with what happens, until Ctrl-C')
-    .option('--limit <N>', 'the newest so many of the past; 0 with --follow: only what happens', limitOf, 100);
+    .option('--model <MODEL>', 'only events of this model')
+    .option('-f, --follow', 'continue with new events until Ctrl-C')
+    .option('--limit <N>', 'number of past events, the newest; with --follow, 0 shows only new events', limitOf, 100);
   withExamples(command, [
     'trainyard logs',
     'trainyard logs --follow --model demo/short-answers',
     'trainyard logs --json | jq .type',
   ]);
-  return addServiceOptions(command, 'the events, one a line').action(async (options: LogOptions) => {
+  return addServiceOptions(command, 'the events, one per line').action(async (options: LogOptions) => {
     const client = serviceClient(options);
     const names = new Map<string, string>();
     for await (const model of client.models.list({ limit: 100 })) names.set(model.id, fullNameOf(model));

@@ -38,13 +38,13 @@ export function modelsCommand(): Command {
 
 const NO_MODEL_HINT =
   npmScript('demo') === null
-    ? '"trainyard sft --help" tells a way to train one'
-    : `"${npmScript('demo')}" trains one, "trainyard sft --help" tells another way`;
+    ? 'see "trainyard sft --help" for one way to train a model'
+    : `"${npmScript('demo')}" trains one; for another way see "trainyard sft --help"`;
 
 function listCommand(): Command {
-  const command = newCommand('list', 'list trained models, the newest first').option('--project <NAME>', 'only these');
+  const command = newCommand('list', 'list trained models, newest first').option('--project <NAME>', 'only these');
   withExamples(command, ['trainyard models list', "trainyard models list --json | jq -r '.[].name'"]);
-  return addServiceOptions(command, 'an array of models, as the API has them').action(
+  return addServiceOptions(command, 'an array of models, as in the API').action(
     async ({ project, ...options }: ModelOptions & { project?: string }) => {
       const client = serviceClient(options);
       const query = { order: 'desc', limit: 100, ...(project === undefined ? {} : { project }) } as const;
@@ -133,12 +133,12 @@ function checkpointTable({ best }: ModelDetailsObject, checkpoints: readonly Che
 function deleteCommand(): Command {
   const command = newCommand('delete', 'delete a model with all its checkpoints')
     .argument('<MODEL>', MODEL_HELP)
-    .option('-y, --yes', 'do not ask; needed where there is no terminal');
+    .option('-y, --yes', 'do not ask for confirmation; required without a terminal');
   withExamples(command, [
     'trainyard models delete demo/short-answers',
     'trainyard models delete demo/short-answers --yes',
   ]);
-  return addServiceOptions(command, 'what the API answers').action(
+  return addServiceOptions(command, 'the response of the API').action(
     async (name: string, { yes, ...options }: ModelOptions & { yes?: true }) => {
       const client = serviceClient(options);
       const model = await findTrainedModel(client, name);

@@ -9,7 +9,7 @@ export async function openFile(path: string): Promise<Blob> {
     // A folder opens like a file, and fails where it is read.
     if (!(await stat(path)).isDirectory()) return await openAsBlob(path);
   } catch (error) {
-    throw new UsageError(`the file ${path} cannot be read`, { cause: error });
+    throw new UsageError(`cannot read the file ${path}`, { cause: error });
   }
-  throw new UsageError(`${path} is a folder, where a file is needed`);
+  throw new UsageError(`${path} is a folder, expected a file`);
 }

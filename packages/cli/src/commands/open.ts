@@ -23,11 +23,11 @@ const OPENERS: Readonly<Record<string, readonly [string, ...string[]]>> = {
 export function openCommand(): Command {
   const command = newCommand('open', 'open the dashboard in a browser, signed in')
     .description(
-      'Prints a link that signs a browser in with the rights of the key, once and for 15 minutes, and opens it where this runs in a terminal. With a model it ' +
-        'prints the address of its page besides.',
+      'Prints a sign-in link with the rights of the key and, in a terminal, opens it. The link works once, within 15 minutes. With a model it ' +
+        'also prints the address of the model page.',
     )
     .argument('[MODEL]', 'a name or an id')
-    .option('--print', 'only print the link');
+    .option('--print', 'print the link without opening it');
   withExamples(command, ['trainyard open', 'trainyard open demo/short-answers --print']);
   return addServiceOptions(command, '{"url", "expires_at", "model_url"}').action(
     async (name: string | undefined, options: ServiceOptions & JsonOption & { print?: true }) => {

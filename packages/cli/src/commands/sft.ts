@@ -33,68 +33,69 @@ interface SftOptions extends ServiceOptions, JsonOption {
 export function sftCommand(): Command {
   const command = newCommand('sft', 'train a model on conversations')
     .description(
-      'Uploads conversations, finds or makes the model, trains it and follows the job. Ctrl-C leaves the job alone.',
+      'Uploads conversations, finds or creates the model, trains it and follows the job. Ctrl-C does not stop the job.',
     )
     .argument('<FILE>', 'JSON lines, each {"messages": [{"role", "content"}, …]}')
     .requiredOption(
       '--model <[[ENTITY/]PROJECT/]NAME>',
-      'model to train, under any of its names; created if there is none (project sft)',
+      'model to train, by any of its names; created if it does not exist (project sft)',
     )
-    .option('--base <MODEL>', 'what a new model begins from (the first base model)')
-    .option('--epochs <N>', 'how often each conversation is seen (1)', positive('--epochs'))
-    .option('--batch-size <N>', 'conversations of a gradient step (as the service has it)', positive('--batch-size'))
-    .option('--learning-rate <X>', 'step size (as the service has it)', positive('--learning-rate'))
-    .option('--no-wait', 'end as soon as the job is queued');
+    .option('--base <MODEL>', 'base model of a new model (the first base model)')
+    .option('--epochs <N>', 'passes over the conversations (1)', positive('--epochs'))
+    .option('--batch-size <N>', 'conversations per gradient step (default of the service)', positive('--batch-size'))
+    .option('--learning-rate <X>', 'learning rate (default of the service)', positive('--learning-rate'))
+    .option('--no-wait', 'exit as soon as the job is queued');
   withExamples(command, [
     'trainyard sft facts.jsonl --model facts --epochs 3',
     'trainyard sft facts.jsonl --model demo/facts --learning-rate 1e-3 --no-wait --json',
   ]);
-  return addServiceOptions(command, 'the events of the job, one a line, then the job; with --no-wait the job').action(
-    async (file: string, options: SftOptions) => {
-      const client = serviceClient(options);
-      const signal = interruption();
-      const isJson = options.json === true;
-      const named = readModelName(options.model, '--model', 'sft');
-      const { entity, project, name } = named;
-      const content = await openFile(file);
-      const base = options.base ?? (await client.servedModels.list({ signal })).data[0]?.id;
-      if (base === undefined) throw new CommandError('the service serves no model; "trainyard doctor" looks why');
-      const wasThere = await isModel(client, named);
-      const model = await client.models.register({ entity, project, name, base_model: base }, { signal });
-      const path = { entity: model.entity, project, name: artifactNameOf(file) };
-      const artifact = await withProgress(`sending ${basename(file)}`, () =>
-        client.artifacts.upload(path, content, {}, { signal }),
-      ).catch(async (error: unknown) => {
-        if (!wasThere && error instanceof TrainyardApiError && error.status < 500) await removeIdle(client, model.id);
-        throw error;
-      });
-      const config: WireSftConfig = {
-        ...(options.batchSize === undefined ? {} : { batch_size: options.batchSize }),
-        ...(options.learningRate === undefined ? {} : { learning_rate: options.learningRate }),
-      };
-      const job = await client.sftJobs.create(
-        {
-          model_id: model.id,
-          training_data_url: artifact.url,
-          config,
-          experimental_config: options.epochs === undefined ? {} : { epochs: options.epochs },
-        },
-        { signal },
+  return addServiceOptions(
+    command,
+    'the events of the job, one per line, then the job; with --no-wait only the job',
+  ).action(async (file: string, options: SftOptions) => {
+    const client = serviceClient(options);
+    const signal = interruption();
+    const isJson = options.json === true;
+    const named = readModelName(options.model, '--model', 'sft');
+    const { entity, project, name } = named;
+    const content = await openFile(file);
+    const base = options.base ?? (await client.servedModels.list({ signal })).data[0]?.id;
+    if (base === undefined) throw new CommandError('the service serves no model; run "trainyard doctor" to see why');
+    const wasThere = await isModel(client, named);
+    const model = await client.models.register({ entity, project, name, base_model: base }, { signal });
+    const path = { entity: model.entity, project, name: artifactNameOf(file) };
+    const artifact = await withProgress(`sending ${basename(file)}`, () =>
+      client.artifacts.upload(path, content, {}, { signal }),
+    ).catch(async (error: unknown) => {
+      if (!wasThere && error instanceof TrainyardApiError && error.status < 500) await removeIdle(client, model.id);
+      throw error;
+    });
+    const config: WireSftConfig = {
+      ...(options.batchSize === undefined ? {} : { batch_size: options.batchSize }),
+      ...(options.learningRate === undefined ? {} : { learning_rate: options.learningRate }),
+    };
+    const job = await client.sftJobs.create(
+      {
+        model_id: model.id,
+        training_data_url: artifact.url,
+        config,
+        experimental_config: options.epochs === undefined ? {} : { epochs: options.epochs },
+      },
+      { signal },
+    );
+    if (!options.wait) {
+      if (isJson) printJson(job);
+      else process.stdout.write(`queued the job ${job.id}; "trainyard jobs watch ${job.id}" follows it\n`);
+      return;
+    }
+    if (!isJson)
+      process.stdout.write(
+        `${artifact.num_lines} conversations for ${oneLine(`${model.entity}/${project}/${name}`)}\n`,
       );
-      if (!options.wait) {
-        if (isJson) printJson(job);
-        else process.stdout.write(`queued the job ${job.id}; "trainyard jobs watch ${job.id}" follows it\n`);
-        return;
-      }
-      if (!isJson)
-        process.stdout.write(
-          `${artifact.num_lines} conversations for ${oneLine(`${model.entity}/${project}/${name}`)}\n`,
-        );
-      const ended = await watchJob(client, job, { isJson, signal });
-      if (isJson) printJsonLine(ended);
-      else process.stdout.write(`talk with it: trainyard chat ${oneLine(`${model.entity}/${project}/${name}`)}\n`);
-    },
-  );
+    const ended = await watchJob(client, job, { isJson, signal });
+    if (isJson) printJsonLine(ended);
+    else process.stdout.write(`talk with it: trainyard chat ${oneLine(`${model.entity}/${project}/${name}`)}\n`);
+  });
 }
 
 /** A file that is refused leaves no model behind, unless somebody trains it by now. */

@@ -18,14 +18,14 @@ const properties = { stop: {}, temperature: {}, top_p: {}, max_completion_tokens
 const telling = () => Response.json({ components: { schemas: { ChatCompletionRequest: { properties } } } });
 
 test.each([
-  ['temprature', 'a chat has no field temprature (did you mean temperature?); http://h:1/docs has them all'],
-  ['max_token', 'a chat has no field max_token (did you mean max_tokens?); http://h:1/docs has them all'],
-  ['temp', 'a chat has no field temp (did you mean temperature?); http://h:1/docs has them all'],
-  ['Temp', 'a chat has no field Temp (did you mean temperature?); http://h:1/docs has them all'],
-  ['max', 'a chat has no field max (did you mean max_tokens?); http://h:1/docs has them all'],
-  ['step', 'a chat has no field step (did you mean stop?); http://h:1/docs has them all'],
-  ['t', 'a chat has no field t; http://h:1/docs has them all'],
-  ['colour', 'a chat has no field colour; http://h:1/docs has them all'],
+  ['temprature', 'unknown chat field temprature (did you mean temperature?); http://h:1/docs lists all fields'],
+  ['max_token', 'unknown chat field max_token (did you mean max_tokens?); http://h:1/docs lists all fields'],
+  ['temp', 'unknown chat field temp (did you mean temperature?); http://h:1/docs lists all fields'],
+  ['Temp', 'unknown chat field Temp (did you mean temperature?); http://h:1/docs lists all fields'],
+  ['max', 'unknown chat field max (did you mean max_tokens?); http://h:1/docs lists all fields'],
+  ['step', 'unknown chat field step (did you mean stop?); http://h:1/docs lists all fields'],
+  ['t', 'unknown chat field t; http://h:1/docs lists all fields'],
+  ['colour', 'unknown chat field colour; http://h:1/docs lists all fields'],
 ])('the field %s is none of the service', async (name, said) => {
   expect(await unknownFieldOf(service(telling).client, ['top_p', name])).toBe(said);
 });

@@ -11,7 +11,7 @@ export async function unknownFieldOf(client: Trainyard, names: readonly string[]
   const known = await fieldsOf(client);
   const name = known.length === 0 ? undefined : names.find((one) => !known.includes(one));
   if (name === undefined) return null;
-  return `a chat has no field ${name}${didYouMean(name, known)}; ${new URL('/docs', client.baseUrl).href} has them all`;
+  return `unknown chat field ${name}${didYouMean(name, known)}; ${new URL('/docs', client.baseUrl).href} lists all fields`;
 }
 
 async function fieldsOf(client: Trainyard): Promise<string[]> {

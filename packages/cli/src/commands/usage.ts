@@ -28,19 +28,20 @@ type Since = { readonly at: number } | { readonly ago: number };
 
 /** `trainyard usage`: tokens that were sampled and trained. */
 export function usageCommand(): Command {
-  const command = newCommand('usage', 'tokens by project, key, model, kind and day')
-    .option('--by <LIST>', `${PARTS.join(',')}: what to tell apart (model,kind)`, partsOf)
-    .option('--since <WHEN>', '12h, 7d, or a date such as 2027-01-31 (30d)', sinceOf);
+  const command = newCommand('usage', 'token usage by project, key, model, kind and day')
+    .option('--by <LIST>', `${PARTS.join(',')}: columns to group by (model,kind)`, partsOf)
+    .option('--since <WHEN>', 'start: 12h, 7d, or a date such as 2027-01-31 (30d)', sinceOf);
   withExamples(command, ['trainyard usage', 'trainyard usage --by day,key --since 7d --json']);
-  return addServiceOptions(command, 'what the API answers').action(async (options: UsageOptions) => {
+  return addServiceOptions(command, 'the response of the API').action(async (options: UsageOptions) => {
     const client = serviceClient(options);
     const by = options.by ?? DEFAULT_PARTS;
     const query: UsageQuery = { by: [...by], ...(options.since && { from: await secondsOf(options.since, client) }) };
     const usage = await client.usage.read(query);
     if (options.json === true) printJson(usage);
-    else if (usage.data.length === 0) process.stdout.write('nothing was used in that time\n');
+    else if (usage.data.length === 0) process.stdout.write('no usage in this time\n');
     else process.stdout.write(usageTable(usage.data, by));
-    if (usage.has_more) process.stderr.write('there is more: ask for a shorter time, or by less\n');
+    if (usage.has_more)
+      process.stderr.write('the list is incomplete: choose a shorter time, or fewer columns in --by\n');
   });
 }
 
@@ -76,7 +77,7 @@ function sinceOf(text: string): Since {
   if (count !== undefined && ago < Date.now() / 1000) return { ago };
   const at = secondsOfDate(text);
   if (at !== null && at >= 0) return { at };
-  throw new UsageError(`--since must be such as 12h, 7d or 2027-01-31, got ${JSON.stringify(text)}`);
+  throw new UsageError(`--since must be a time such as 12h, 7d or 2027-01-31, got ${JSON.stringify(text)}`);
 }
 
 async function secondsOf(since: Since, client: Trainyard): Promise<number> {

@@ -65,7 +65,7 @@ export async function watchJob(
   const ended = await client.trainingJobs.retrieve(job.id, { signal });
   if (ended.status !== 'succeeded')
     throw new CommandError(
-      `the job ${job.id} ${ended.status === 'cancelled' ? 'was cancelled' : 'failed'}: ${oneLine(ended.error_message ?? 'no reason is known')}`,
+      `the job ${job.id} ${ended.status === 'cancelled' ? 'was cancelled' : 'failed'}: ${oneLine(ended.error_message ?? 'unknown reason')}`,
     );
   say(endedLine(ended, reached));
   // Steps scroll by: an evening of rollouts without effect must be the last thing that is read.
@@ -78,11 +78,11 @@ async function begunLine(
   client: Trainyard,
   { id, kind, status, is_paused: isPaused, waiting_for: waitingFor }: TrainingJobObject,
 ): Promise<string> {
-  if (isPaused) return `job ${id} (${kind}) is paused; "trainyard jobs resume ${id}" lets it go on`;
+  if (isPaused) return `job ${id} (${kind}) is paused; continue it with "trainyard jobs resume ${id}"`;
   if (status !== 'queued') return `job ${id} (${kind}), ${status}`;
-  if (waitingFor?.code === 'base_model') return `job ${id} (${kind}) waits: ${waitingFor.message}`;
+  if (waitingFor?.code === 'base_model') return `job ${id} (${kind}) is waiting: ${waitingFor.message}`;
   const place = (await client.trainingJobs.queue()).data.find((queued) => queued.id === id);
-  return `job ${id} (${kind}), queued${place === undefined || place.num_ahead === 0 ? '' : ` behind ${place.num_ahead}`}`;
+  return `job ${id} (${kind}), queued${place === undefined || place.num_ahead === 0 ? '' : `, ${place.num_ahead} ahead of it`}`;
 }
 
 function warningLines({ message, suggestion }: Pick<JobWarning, 'message' | 'suggestion'>): string {

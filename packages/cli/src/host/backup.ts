@@ -15,12 +15,12 @@ const JSON_HELP = 'one JSON object: {"folder", "madeAt", "digest", "rows", "file
 
 /** `trainyard backup`: the data of a service as a folder. */
 export function backupCommand(): Command {
-  const backup = newCommand('backup', "write the service's data to a new folder, also while it runs")
+  const backup = newCommand('backup', 'back up the service to a new folder, also while it runs')
     .description(
-      'Writes the database as it is at one moment, and the checkpoints, exports, uploads and trajectories that it names, into a new folder. ' +
-        'Models, snapshots of running jobs and the key file are not part of it.',
+      'Writes a consistent copy of the database, and the checkpoints, exports, uploads and trajectories that it refers to, into a new folder. ' +
+        'Base models, snapshots of running jobs and the key file are not included.',
     )
-    .argument('<FOLDER>', 'a folder that is not there yet')
+    .argument('<FOLDER>', 'folder that does not exist yet')
     .option('--json', JSON_HELP);
   withExamples(backup, ['trainyard backup /backups/monday', 'trainyard backup ./copy --database postgres://']);
   return addSettingOptions(backup).action(async (folder: string, { json, ...settings }: BackupOptions) => {
@@ -33,9 +33,9 @@ export function backupCommand(): Command {
 
 /** `trainyard restore`: the way back. */
 export function restoreCommand(): Command {
-  const restore = newCommand('restore', 'put a backup into an empty data folder or database')
-    .description('Checks the whole of a backup first, and reads what it has written again.')
-    .argument('<FOLDER>', 'that "trainyard backup" wrote')
+  const restore = newCommand('restore', 'restore a backup into an empty data folder or database')
+    .description('Checks the whole backup first, and verifies everything it wrote.')
+    .argument('<FOLDER>', 'folder written by "trainyard backup"')
     .option('--json', JSON_HELP);
   withExamples(restore, [
     'trainyard restore /backups/monday --data-dir ./restored',

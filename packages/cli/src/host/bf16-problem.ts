@@ -13,7 +13,7 @@ export const ONEDNN_STEPS =
 export async function bf16Problem(config: ServiceConfig): Promise<string | null> {
   const libraryProblem = await oneDnnProblem(config);
   const problems = [
-    multipliesBf16() === false ? 'this processor has no products of bf16 (AVX512-BF16 or AMX)' : null,
+    multipliesBf16() === false ? 'this processor has no bf16 instructions (AVX512-BF16 or AMX)' : null,
     libraryProblem === null ? null : `${libraryProblem}: ${ONEDNN_STEPS}`,
   ].filter((problem) => problem !== null);
   return problems.join('; ') || null;

@@ -23,15 +23,15 @@ export function dbCommand(): Command {
 }
 
 function moveCommand(): Command {
-  const move = newCommand('move', 'copy it into an empty one, and compare every row')
+  const move = newCommand('move', 'copy a database into an empty one, and compare every row')
     .description(
-      'Copies a database into an empty one, reads it again there, and prints how many rows each table has and their digest. The source stays as it is. ' +
-        'No service may run on either. All of it is there in the end, or nothing.',
+      'Copies a database into an empty one, reads the copy back, and prints the row count and digest of each table. The source is not changed. ' +
+        'No service may run on either. If the copy fails, the target stays empty.',
     )
-    .requiredOption('--from <PLACE>', 'a data folder, or postgres://USER@HOST:PORT/DATABASE')
-    .requiredOption('--to <PLACE>', 'the same, empty')
-    .option('--blobs-from <PLACE>', 'copies blobs too: from this data folder or https://HOST/BUCKET[/PREFIX]')
-    .option('--blobs-to <PLACE>', 'and where to')
+    .requiredOption('--from <PLACE>', 'source: a data folder, or postgres://USER@HOST:PORT/DATABASE')
+    .requiredOption('--to <PLACE>', 'target, empty: a data folder, or postgres://USER@HOST:PORT/DATABASE')
+    .option('--blobs-from <PLACE>', 'also copy blobs from this data folder or https://HOST/BUCKET[/PREFIX]')
+    .option('--blobs-to <PLACE>', 'target of the blobs')
     .option('--bucket-region <REGION>', 'region of the bucket', 'us-east-1')
     .option('--json', 'one JSON object: {"digest", "tables": [{"table", "numRows", "digest"}], "files"}');
   withExamples(move, [
@@ -40,7 +40,7 @@ function moveCommand(): Command {
   ]);
   return move.action(async ({ from, to, blobsFrom, blobsTo, bucketRegion, json }: MoveOptions) => {
     if ((blobsFrom === undefined) !== (blobsTo === undefined))
-      throw new UsageError('--blobs-from and --blobs-to belong together');
+      throw new UsageError('--blobs-from and --blobs-to must be used together');
     const blobs =
       blobsFrom === undefined || blobsTo === undefined ? null : { from: blobsFrom, to: blobsTo, region: bucketRegion };
     const { tables, files } = await moveData({ from, to, blobs }, { signal: interruption() });

@@ -44,7 +44,7 @@ interface DoctorOptions extends SettingOptions {
 export function doctorCommand(): Command {
   const doctor = newCommand('doctor', 'check this machine and a running service')
     .description(
-      'Prints a line for each check, and ends with exit code 1 when one of them found something. With --database postgres://… also what the processes of a service share, and each of them.',
+      'Prints one line per check. Exits with code 1 if a check fails. With --database postgres://… it also checks the shared parts of the service and each of its processes.',
     )
     .option('--json', 'one JSON object instead: {"ok": …, "checks": [{"name", "subject", "problem"}]}')
     .option('--url <URL>', SERVICE_URL_HELP);
@@ -74,7 +74,7 @@ async function examineAndPrint({ json: isJson, url: named, ...settings }: Doctor
   }
   const isOk = checks.every(({ problem }) => problem === null);
   if (isJson === true) printJson({ ok: isOk, checks });
-  if (!isOk) throw new ReportedError('a check found something');
+  if (!isOk) throw new ReportedError('some checks failed');
 }
 
 function lineOf({ subject, problem }: Finding): string {
@@ -119,7 +119,9 @@ async function precisionCheck(config: ServiceConfig): Promise<Finding> {
   const { precision } = config;
   if (precision === 'bf16') return { name: 'precision', subject: 'precision bf16', problem: await bf16Problem(config) };
   const hint =
-    multipliesBf16() === true ? ` (this processor has products of bf16: ${ONEDNN_STEPS}, then --precision bf16)` : '';
+    multipliesBf16() === true
+      ? ` (this processor has bf16 instructions: ${ONEDNN_STEPS}, then use --precision bf16)`
+      : '';
   return { name: 'precision', subject: `precision ${precision}${hint}`, problem: null };
 }
 
@@ -132,15 +134,15 @@ async function modelCheck(model: ServiceConfig['models'][number], config: Servic
   });
   try {
     const { untrainable } = await examineModel(model, config);
-    return finding(null, untrainable === null ? '' : ` (cannot be trained, only sampled from: ${untrainable})`);
+    return finding(null, untrainable === null ? '' : ` (sampling only, not trainable: ${untrainable})`);
   } catch (error) {
     if (!(error instanceof ServerError) || error.code !== 'server.model_missing')
       return finding((error as Error).message);
     if (model.path !== defaultModelPath(config))
       return finding(
-        'missing: put it there, or set TRAINYARD_MODEL to another; without that the default one is fetched',
+        'missing: put the file there, or set TRAINYARD_MODEL to another file; if it is unset, the default model is downloaded',
       );
-    return finding(null, ` (not there yet: the first start fetches it, ${formatMegabytes(DEFAULT_MODEL_BYTES, 0)})`);
+    return finding(null, ` (downloaded at the first start, ${formatMegabytes(DEFAULT_MODEL_BYTES, 0)})`);
   }
 }
 
@@ -154,7 +156,7 @@ function folderProblem(directory: string): string | null {
   }
 }
 
-const UNHEALTHY = 'something answers there, but not as a healthy service (see its output)';
+const UNHEALTHY = 'a server responds, but not as a healthy service (see its output)';
 
 /** Asks without a key. */
 async function serviceProblem(url: string): Promise<string | null> {
@@ -167,20 +169,20 @@ async function serviceProblem(url: string): Promise<string | null> {
     if (error instanceof TrainyardConnectionError)
       return isNobodyThere(error) ? `${error.reason}; start it with "${START}"` : error.reason;
     return (error as Error).name === 'TimeoutError'
-      ? `it takes connections, but gave no answer within ${ANSWER_TIMEOUT_MS / 1000} s`
+      ? `it accepts connections but did not respond within ${ANSWER_TIMEOUT_MS / 1000} s`
       : (error as Error).message;
   }
 }
 
 async function keyProblem(url: string, apiKey: string | null): Promise<string | null> {
-  if (apiKey === null) return 'there is none: set TRAINYARD_API_KEY, or name the data folder of the service';
+  if (apiKey === null) return 'no key: set TRAINYARD_API_KEY, or pass the data folder of the service';
   const client = attentiveClient({ baseUrl: url, apiKey });
   try {
     const { data } = await client.servedModels.list({ signal: AbortSignal.timeout(ANSWER_TIMEOUT_MS) });
-    return data.length > 0 ? null : 'it is valid, but the service lists no model';
+    return data.length > 0 ? null : 'the key is valid, but the service serves no model';
   } catch (error) {
     if (!(error instanceof TrainyardApiError)) return (error as Error).message;
-    if (error.status === 401) return 'the service runs, but this key is not valid there';
-    return error.status === 403 ? 'it is valid, but may not sample (it lacks the scope inference)' : error.message;
+    if (error.status === 401) return 'the service runs, but rejects this key';
+    return error.status === 403 ? 'the key is valid, but cannot sample (it lacks the scope inference)' : error.message;
   }
 }

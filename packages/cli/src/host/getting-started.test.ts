@@ -23,7 +23,7 @@ test('it names the pages, and the key in full only when it is new', () => {
   expect(gettingStarted({ ...service, modelIds: ['owner/model', 'b'], apiKey: null }, 2)).toContain(
     'Model     owner/model\n          b\nPages',
   );
-  expect(gettingStarted({ ...service, apiKey: null }, 2)).toContain('not on this machine any more');
+  expect(gettingStarted({ ...service, apiKey: null }, 2)).toContain('no longer stored on this machine');
 });
 
 test('with a dashboard it has the link that signs in', () => {

@@ -13,9 +13,9 @@ export function gettingStarted(
 ): string {
   const keyLine =
     apiKey === null
-      ? `API key   (made at the first start; not on this machine any more)`
+      ? `API key   (created at the first start; no longer stored on this machine)`
       : apiKey.isNew
-        ? `API key   ${apiKey.secret}   (shown once; also in ${keyFile}, readable by you alone)`
+        ? `API key   ${apiKey.secret}   (shown once; also in ${keyFile}, readable only by you)`
         : `API key   in ${keyFile}`;
   const key = apiKey === null ? quoted('the key of the first start') : `"$(cat ${quoted(keyFile)})"`;
   const snippets = connectSnippets({ baseUrl: `${url}/v1`, modelId: modelIds[0] ?? 'MODEL' }).filter(({ id }) =>
@@ -40,7 +40,7 @@ ${snippets.map(({ title, shell }) => `# ${title}\n${shell}`).join('\n')}
 function pageLines(url: string, signInUrl: string | null): string {
   if (signInUrl === null) return `Pages     ${url}/ (how to connect, ART too)   ${url}/docs (every route)`;
   return `Dashboard ${signInUrl}
-          (opens once, within 15 minutes; later ${url}/ takes the API key)
+          (works once, within 15 minutes; later sign in at ${url}/ with the API key)
 Pages     ${url}/docs (every route)`;
 }
 

@@ -45,7 +45,7 @@ async function runService(config: ServiceConfig, isJson: boolean): Promise<void>
   const unknown = unknownVariables(process.env);
   if (unknown.length > 0) {
     const say = serviceLog(config, writeLine);
-    for (const line of unknown) say(`${line}: it is passed over`);
+    for (const line of unknown) say(`${line}; ignored`);
   }
   await refuseUnstartable(config);
   await refuseMissingBf16(config);
@@ -62,7 +62,10 @@ async function runService(config: ServiceConfig, isJson: boolean): Promise<void>
   else process.stdout.write(gettingStarted(service, (performance.now() - startedAt) / 1000));
   const graceMs = graceOf(await endSignal(), config);
   if (graceMs > 0)
-    serviceLog(config, writeLine)(`ending: /readyz is 503 now, new connections are taken for ${graceMs / 1000} s more`);
+    serviceLog(
+      config,
+      writeLine,
+    )(`shutting down: /readyz now returns 503, new connections are accepted for ${graceMs / 1000} s more`);
   else tellEnd(config, 'finishing running requests');
   await service.close({ graceMs });
 }
@@ -87,8 +90,8 @@ async function runParts(config: ServiceConfig, isJson: boolean, startedAt: numbe
 
 /** By role, what the end of a process waits for. */
 const ENDING: Partial<Record<ServiceConfig['role'], string>> = {
-  trainer: 'putting the running job back into the queue',
-  'engine,trainer': 'finishing running requests, putting the running job back into the queue',
+  trainer: 'returning the running job to the queue',
+  'engine,trainer': 'finishing running requests and returning the running job to the queue',
 };
 
 function writeLine(line: string): void {

@@ -12,7 +12,7 @@ test.each([
   ['TRAINYARD_PORTS', ' (did you mean TRAINYARD_PORT?)'],
   ['TRAINYARD_QUANTIZATION', ''],
 ])('%s is told', (name, hint) => {
-  expect(of(name)).toEqual([`the environment variable ${name} is no setting${hint}`]);
+  expect(of(name)).toEqual([`unknown setting in the environment: ${name}${hint}`]);
 });
 
 test('what is known is not, nor is what others set', () => {

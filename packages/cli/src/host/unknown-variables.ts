@@ -13,5 +13,5 @@ export function unknownVariables(environment: Readonly<Record<string, string | u
     .filter((name) => !OTHERS.test(name))
     .filter((name) => !OF_KUBERNETES.test(name) || didYouMean(name, SETTING_VARIABLES) !== '')
     .toSorted()
-    .map((name) => `the environment variable ${name} is no setting${didYouMean(name, SETTING_VARIABLES)}`);
+    .map((name) => `unknown setting in the environment: ${name}${didYouMean(name, SETTING_VARIABLES)}`);
 }

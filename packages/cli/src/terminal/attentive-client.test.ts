@@ -26,11 +26,11 @@ test('an answer that never begins is told, and waited for no longer than the ser
     (error: unknown) => error,
   );
   await vi.advanceTimersByTimeAsync(6_000);
-  expect(said.mock.calls).toEqual([[`waiting for an answer of ${baseUrl} …\n`]]);
+  expect(said.mock.calls).toEqual([[`waiting for a response from ${baseUrl} …\n`]]);
   // It is tried once more.
   await vi.advanceTimersByTimeAsync(60_000);
   expect(await outcome).toEqual(
-    new TrainyardConnectionError(baseUrl, new Error('it takes connections, but gave no answer within 30 s')),
+    new TrainyardConnectionError(baseUrl, new Error('it accepts connections but did not respond within 30 s')),
   );
 });
 

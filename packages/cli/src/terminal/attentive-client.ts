@@ -26,10 +26,7 @@ export function attentiveClient(connection: { readonly baseUrl: string; readonly
       );
       if (response.headers.has('x-request-id') || !isElsewhere(response)) return response;
       await response.body?.cancel();
-      throw new TrainyardConnectionError(
-        baseUrl,
-        new Error(`what answers there (${response.status}) is not Trainyard`),
-      );
+      throw new TrainyardConnectionError(baseUrl, new Error(`the server is not Trainyard (HTTP ${response.status})`));
     },
   });
 }
@@ -58,10 +55,10 @@ async function answerOf(
   send: (signal: AbortSignal) => Promise<Response>,
 ): Promise<Response> {
   const end = new AbortController();
-  const waiting = setTimeout(() => process.stderr.write(`waiting for an answer of ${baseUrl} …\n`), PATIENCE_MS);
+  const waiting = setTimeout(() => process.stderr.write(`waiting for a response from ${baseUrl} …\n`), PATIENCE_MS);
   const late = new TrainyardConnectionError(
     baseUrl,
-    new Error(`it takes connections, but gave no answer within ${ANSWER_MS / 1000} s`),
+    new Error(`it accepts connections but did not respond within ${ANSWER_MS / 1000} s`),
   );
   const limit = isLimited ? setTimeout(() => end.abort(late), ANSWER_MS) : undefined;
   try {

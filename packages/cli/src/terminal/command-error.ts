@@ -1,6 +1,6 @@
 import { constants } from 'node:os';
 
-/** 0: done. 1: it failed. 2: the command line or a setting is wrong. 3: no service was reached. */
+/** 0: done. 1: it failed. 2: the command line or a setting is wrong. 3: service not reachable. */
 export const EXIT_CODES = { done: 0, failed: 1, usage: 2, unreachable: 3 } as const;
 
 /** The command line cannot be understood: exit code 2 and a pointer to the help. */

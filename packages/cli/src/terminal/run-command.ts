@@ -48,7 +48,7 @@ function usageErrorOf(error: CommanderError, command: Command, args: readonly st
   const isMissing = error.code === 'commander.help';
   const names = command.commands.map((below) => below.name()).join(', ');
   const [, unknown] = isMissing && args[0] === 'help' ? args : [];
-  const needed = unknown === undefined ? 'one of its commands is needed' : `there is no command ${unknown}`;
+  const needed = unknown === undefined ? 'missing command' : `unknown command ${unknown}`;
   const message = isMissing ? `${needed}: ${names}` : error.message.replace(/^error: /, '').replaceAll('\n', ' ');
   return new UsageError(message, { cause: error });
 }
@@ -66,16 +66,17 @@ function messageOf(error: unknown): string {
     return isNobodyThere(error) ? `${error.message}; "${START}" starts a service` : error.message;
   // It may be a page of whatever answers there.
   if (error instanceof TrainyardApiError) return oneLine(error.message) + nextStepOf(error);
-  return isForPeople(error) ? error.message : `${error.message} (unexpected; ${STACK_VARIABLE}=1 shows where)`;
+  return isForPeople(error) ? error.message : `${error.message} (unexpected; set ${STACK_VARIABLE}=1 to see the stack)`;
 }
 
 /** Behind a refusal of the service, what to do about it; a refused value says so itself. */
 function nextStepOf({ status, code, param, requestId }: TrainyardApiError): string {
-  if (status === 401) return '; name another key with --api-key or TRAINYARD_API_KEY';
-  if (status === 403 && code === 'request.forbidden') return '; "trainyard keys create" makes a key with other scopes';
+  if (status === 401) return '; pass another key with --api-key or TRAINYARD_API_KEY';
+  if (status === 403 && code === 'request.forbidden')
+    return '; create a key with other scopes with "trainyard keys create"';
   // Whatever else is not there has a name of its own.
-  if (code === 'request.not_found' && param === null) return '; does --url end in the /v1 of the service?';
-  if (code === 'request.unknown_model') return '; "trainyard models list" lists those that are trained here';
+  if (code === 'request.not_found' && param === null) return '; check that --url ends in /v1';
+  if (code === 'request.unknown_model') return '; "trainyard models list" lists the models trained here';
   if (status >= 500 && requestId !== null) return ` (request ${requestId} in the log of the service)`;
   return '';
 }

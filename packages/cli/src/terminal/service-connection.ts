@@ -26,13 +26,13 @@ export function addServiceOptions(command: Command, json?: string): Command {
   if (json !== undefined) command.option('--json', `print JSON instead: ${json}`);
   return command
     .option('--url <URL>', SERVICE_URL_HELP)
-    .option('--api-key <KEY>', 'of that service (TRAINYARD_API_KEY, or the one of a service on this machine)')
-    .option('--data-dir <FOLDER>', 'where the key of a service on this machine lies (.trainyard)');
+    .option('--api-key <KEY>', 'API key (TRAINYARD_API_KEY, or the key of a service on this machine)')
+    .option('--data-dir <FOLDER>', 'data folder of a service on this machine, for its key (.trainyard)');
 }
 
 /** Words for an option that names a service. */
 export const SERVICE_URL_HELP =
-  'of the service (TRAINYARD_BASE_URL, unless a data folder is named; the one that runs on the data folder; else http://127.0.0.1:8420/v1, or what host and port are set to)';
+  'URL of the service (TRAINYARD_BASE_URL unless --data-dir is given; else the service running on the data folder; else http://127.0.0.1:8420/v1, or as host and port are set)';
 
 export interface ServiceConnection {
   /** ends in `/v1` */
@@ -56,7 +56,7 @@ export function serviceConnection(options: ServiceOptions): ServiceConnection {
   const { keyFile } = dataPaths(config.dataDirectory);
   const { secret, problem } = config.apiKey === null ? readKeyFile(keyFile) : { secret: config.apiKey, problem: null };
   if (secret === null)
-    throw new UsageError(problem ?? `no key: use --api-key or set TRAINYARD_API_KEY (there is no ${keyFile})`);
+    throw new UsageError(problem ?? `no API key: pass --api-key or set TRAINYARD_API_KEY (no file ${keyFile})`);
   return { baseUrl: serviceUrl(options, config), apiKey: secret };
 }
 
@@ -96,6 +96,6 @@ function checkedUrl(text: string, from: string): string {
     throw new UsageError(`${from} must be an http or https URL such as http://127.0.0.1:8420/v1, got ${text}`);
   // None of it would reach the service; a password is repeated nowhere, nor is the code of a sign-in link.
   if (url.username + url.password + url.search + url.hash !== '')
-    throw new UsageError(`${from} takes no user, query or fragment: ${url.origin}${url.pathname} is left of it`);
+    throw new UsageError(`${from} must not have a user, query or fragment; use ${url.origin}${url.pathname}`);
   return url.pathname === '/' ? `${url.origin}/v1` : text.replace(/\/+$/, '');
 }

@@ -18,6 +18,6 @@ export function openBf16Library(path: string, numThreads: number): Bf16Library {
   if (hasBf16) return { path, version: versionText };
   throw new NativeError(
     'native.platform_unsupported',
-    'this processor has no products of bf16 (AVX512-BF16 or AMX), without which they are slower than those of single precision',
+    'this processor has no bf16 instructions (AVX512-BF16 or AMX), without which they are slower than those of single precision',
   );
 }

@@ -152,7 +152,7 @@ async function makeNewFolder(folder: string): Promise<void> {
     await mkdir(folder, { mode: 0o700 });
   } catch (error) {
     const why = (error as NodeJS.ErrnoException).code === 'EEXIST' ? 'it is there already' : (error as Error).message;
-    throw new StoreError('store.unavailable', `the folder ${folder} cannot be made: ${why}`, { cause: error });
+    throw new StoreError('store.unavailable', `cannot create the folder ${folder}: ${why}`, { cause: error });
   }
 }
 
