@@ -99,6 +99,8 @@ export function siteContents(root: string): readonly SiteSection[] {
       pages: [
         { slug: 'inside/architecture', file: 'ARCHITECTURE.md' },
         { slug: 'inside/contributing', file: 'CONTRIBUTING.md' },
+        { slug: 'inside/recipes', file: 'docs/recipes.md' },
+        { slug: 'inside/glossary', file: 'docs/glossary.md' },
         { slug: 'inside/benchmarks', file: 'docs/benchmarks.md' },
         { slug: 'inside/known-limits', file: 'docs/known-limits.md' },
         { slug: 'inside/traps', file: 'docs/traps.md' },
@@ -108,7 +110,7 @@ export function siteContents(root: string): readonly SiteSection[] {
     {
       label: 'Lab',
       isCollapsed: true,
-      pages: ['conformance', 'vllm-suite', 'experiments', 'progress'].map((name) => ({
+      pages: ['scripts', 'testing', 'conformance', 'vllm-suite', 'experiments', 'progress'].map((name) => ({
         slug: `lab/${name}`,
         file: `docs/lab/${name}.md`,
       })),

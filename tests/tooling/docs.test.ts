@@ -166,6 +166,12 @@ describe('pages about the code', () => {
     expect(numSettings).toBeGreaterThan(5);
   });
 
+  test('the page of the npm scripts has every script and no other', () => {
+    const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> };
+    const rows = [...read('docs/lab/scripts.md').matchAll(/^\| `([^`]+)` \|/gm)].map(([, name = '']) => name);
+    expect(rows.toSorted()).toEqual(Object.keys(scripts).toSorted());
+  });
+
   test('the guide of the charts has a section for every warning, and for no other', () => {
     const [, warnings = ''] = read('docs/guide/charts-and-warnings.md').split(/^## Warnings$/m);
     const [part = ''] = warnings.split(/^## /m);

@@ -1,4 +1,4 @@
-/** CONTRIBUTING's recipes name files that are there, and packages have one shape. */
+/** docs/recipes.md names files that exist, and packages have one shape. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { describe, expect, test } from 'vitest';
@@ -6,17 +6,12 @@ import { describe, expect, test } from 'vitest';
 const ROOT = resolve(import.meta.dirname, '../..');
 const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8');
 
-/** The recipes by their first words: `A route.` */
+/** The recipes by their headings. */
 const recipes = new Map(
-  read('CONTRIBUTING.md')
-    .split('## How to add')[1]!
-    .split('\n## ')[0]!
-    .split('\n\n')
-    .map((paragraph) => paragraph.replaceAll('\n', ' '))
-    .flatMap((paragraph) => {
-      const title = /^\*\*(.+?)\.\*\*/.exec(paragraph)?.[1];
-      return title === undefined ? [] : [[title, paragraph] as const];
-    }),
+  read('docs/recipes.md')
+    .split(/^## /m)
+    .slice(1)
+    .map((section) => [section.split('\n', 1)[0]!, section.replaceAll(/\n +/g, ' ')] as const),
 );
 
 /** The most files that a recipe may touch, and those that are there before. A formula's own file is new. */
@@ -33,6 +28,18 @@ const FILES: Record<string, { atMost: number; existing: readonly string[]; added
     ],
     added: [],
   },
+  'A base architecture': {
+    atMost: 6,
+    existing: [
+      'packages/transformer/src/model/architecture.ts',
+      'packages/transformer/src/model/architecture-limits.ts',
+      'packages/transformer/src/testing/tiny-gguf.ts',
+      'packages/trainer/src/model/trainable-architecture.model.test.ts',
+      'packages/trainer/src/export/hugging-face-config.ts',
+      'docs/decisions/0008-what-can-be-trained.md',
+    ],
+    added: [],
+  },
   'A loss': {
     atMost: 5,
     existing: [
@@ -40,24 +47,26 @@ const FILES: Record<string, { atMost: number; existing: readonly string[]; added
       'packages/protocol/src/fields/training-fields.ts',
       'docs/reference/training-api.md',
     ],
-    added: ['<name>.ts', 'a test beside the formula'],
+    added: ['<name>.ts', 'A test next to it'],
   },
 };
 
 describe('a recipe', () => {
   test.each(Object.entries(FILES))('%s: its files are there, and few', (title, { atMost, existing, added }) => {
     const recipe = recipes.get(title);
-    if (recipe === undefined) throw new Error(`CONTRIBUTING has no recipe "${title}"`);
+    if (recipe === undefined) throw new Error(`docs/recipes.md has no recipe "${title}"`);
     expect(existing.length + added.length).toBeLessThanOrEqual(atMost);
     for (const path of existing) {
       expect(existsSync(join(ROOT, path)), path).toBe(true);
-      expect(recipe).toContain(path.split('/').at(-1));
+      expect(recipe).toContain(`\`${path}\``);
     }
     for (const words of added) expect(recipe).toContain(words);
   });
 
   test.each([...recipes])('%s: every path that it names is there', (_title, recipe) => {
-    const paths = [...recipe.matchAll(/`((?:packages|docs|scripts|tests)\/[^`\s]*)`/g)].map(([, path]) => path!);
+    const paths = [...recipe.matchAll(/`((?:packages|docs|scripts|tests|examples)\/[^`\s]*)`/g)].map(
+      ([, path]) => path!,
+    );
     for (const path of paths) {
       // `<name>` stands for what the reader calls it.
       const known = path.split(/<|00NN/)[0]!;
