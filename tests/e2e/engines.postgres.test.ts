@@ -130,6 +130,13 @@ describe('two of HTTP, two engines and a trainer', () => {
     });
     const steps = await one.trainingJobs.gradientSteps(job.id);
     expect(steps).toHaveLength(1);
+    // Both engines have the step before the job ends, and no request has named it.
+    await expect.poll(async () => (await one.trainingJobs.retrieve(job.id)).finished_at).not.toBeNull();
+    const { finished_at: endedAt } = await one.trainingJobs.retrieve(job.id);
+    const loaded = async () => (await one.hosts.read()).sampling.hosts[0]!.members.map(({ steps: held }) => held);
+    const held = [{ model: 'local/parts/agent', step: 1, since: expect.any(Number) }];
+    await expect.poll(loaded).toEqual([held, held]);
+    for (const [{ since } = { since: Infinity }] of await loaded()) expect(since).toBeLessThanOrEqual(endedAt!);
     // Sampled by one machine and trained by another: one policy.
     expect(Math.abs(steps[0]!['logprob_gap_mean']!)).toBeLessThan(1e-4);
     const trained = await sampled(one, 'agent:step1', 7);

@@ -123,6 +123,11 @@ describe('a service', () => {
       temperature: 0,
       max_tokens: 12,
     };
+    const host = (await client.hosts.read()).sampling.hosts[0]!;
+    expect([host.num_adapters, host.steps]).toEqual([
+      1,
+      [{ model: 'local/p/kept', step: 1, since: expect.any(Number) }],
+    ]);
     const before = await client.chat.completions.create(greedy);
     expect(before.model).toBe('local/p/kept:step1');
     const link = await client.sessions.createLink();

@@ -36,6 +36,8 @@ export type {
   BackendHealth,
   BackendMember,
   BackendModel,
+  LoadedVersion,
+  RefusedVersion,
   ReportedDraw,
   SampledEntry,
   SampledLogprob,

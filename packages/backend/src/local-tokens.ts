@@ -48,7 +48,7 @@ export interface LocalTokens {
   abort(requestId: string): boolean;
   /** A paused request keeps its place and computes nothing. @returns false for one that is not in flight */
   setPaused(requestId: string, isPaused: boolean): boolean;
-  /** Loads an adapter version before a request names it. @returns as {@link TokenBackend.publish}; @throws {EngineError} engine.adapter_unreadable */
+  /** Loads an adapter version before a request names it, if there is room. @returns as {@link TokenBackend.publish}; @throws {EngineError} engine.adapter_unreadable */
   publish(adapter: AdapterRef): Promise<string | null>;
   /** No request will name this adapter version any more: its memory is given back once none in flight uses it. Unknown digests are ignored. */
   retire(digest: string): void;

@@ -22,7 +22,8 @@ export interface TokenBackend {
   /** Ends what is in flight with `engine.aborted`. */
   close(): Promise<void>;
   /**
-   * From now on requests may name this adapter version. One that is published again is left as it is.
+   * From now on requests may name this adapter version. One that is published again is left as it is. It is loaded ahead of its first request, unless that takes the
+   * room of adapters that are being sampled from.
    * @returns why a part of its servers did not take it, for clients; null: none refused it
    * @throws {EngineError} engine.adapter_unreadable when none took it
    */
@@ -177,6 +178,24 @@ export interface BackendHealth {
   readonly stats: EngineStats | null;
   /** The servers that it consists of. Absent: it is none of such. */
   readonly members?: readonly BackendMember[];
+  /** Adapters that it has in memory itself. Absent: none, or its members have them. */
+  readonly adapters?: readonly LoadedVersion[];
+}
+
+/** An adapter version in the memory of a sampler. */
+export interface LoadedVersion {
+  readonly digest: string;
+  /** When it was loaded, or found to be there, ms since 1970. */
+  readonly since: number;
+}
+
+/** An adapter version that a server refused to load. */
+export interface RefusedVersion {
+  readonly digest: string;
+  /** Reason in words for clients, which name no file. */
+  readonly reason: string;
+  /** When the server is asked again, ms since 1970. */
+  readonly until: number;
 }
 
 /** One server of a back end that consists of several; totals count from the start of this process. */
@@ -199,8 +218,12 @@ export interface BackendMember {
   /** The part of its KV cache that is in use, 0 to 1, as of the last look at it. Null where it does not say. */
   readonly kvUse: number | null;
   readonly numAdapters: number;
-  /** Those that it has, and since when, ms since 1970. Absent: it does not say which. */
-  readonly adapters?: readonly { readonly digest: string; readonly since: number }[];
+  /** Those that it has. Absent: it does not say which. */
+  readonly adapters?: readonly LoadedVersion[];
+  /** Those that it refused a short time ago, and is not asked for now. Absent: none. */
+  readonly refused?: readonly RefusedVersion[];
+  /** Servers that sample for it. Absent: none. */
+  readonly members?: readonly BackendMember[];
   readonly numRequests: number;
   /** Requests that failed there by its fault. */
   readonly numFailures: number;

@@ -7,9 +7,11 @@ import { does } from './contract/role.ts';
 import { Drain } from './health/drain.ts';
 import { ServiceHealth } from './health/service-health.ts';
 import { dataPaths } from './data/data-directory.ts';
+import { openEngineSteps } from './engines/open-engine-steps.ts';
 import { openEnginePort } from './engines/port/open-engine-port.ts';
 import { ownNames } from './edge/network-names.ts';
 import { BaseScores } from './inference/base-scores.ts';
+import { startUnloading } from './inference/retire-unused.ts';
 import { scoreInChild } from './inference/score-in-child.ts';
 import { registerTrainer } from './members/register-trainer.ts';
 import { MinuteFigures } from './metrics/minute-figures.ts';
@@ -90,7 +92,17 @@ export async function startParts(config: ServiceConfig, logRaw: (line: string) =
     cleanups.push(() => metricsServer.close?.());
     let training: Pick<TrainingQueue, 'baseModels' | 'trouble'> | null = null;
     if (trains) {
-      const workers = await openJobWorkers(config, { ...parts, arbiter, scores, metrics, tracing });
+      const engines = await openEngineSteps(config, parts);
+      cleanups.push(() => engines.close());
+      const { publish } = engines;
+      const workers = await openJobWorkers(config, {
+        ...parts,
+        arbiter,
+        scores,
+        metrics,
+        tracing,
+        ...(publish && { publish }),
+      });
       ({ training } = workers);
       cleanups.push(() => workers.close());
       cleanups.push(() => workers.stop());
@@ -111,6 +123,7 @@ export async function startParts(config: ServiceConfig, logRaw: (line: string) =
     const metricsUrl = await openMetrics(config, { store, metrics, health }, metricsServer);
     const port = inference === null ? null : await openEnginePort(config, { ...parts, machine, inference, tracing });
     cleanups.push(() => port?.close());
+    if (inference !== null) cleanups.push(startUnloading(store, inference, log));
     cleanups.push(() => watched.stop());
     watched.start();
     cleanups.push(() => drain.begin());

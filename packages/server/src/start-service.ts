@@ -17,6 +17,7 @@ import { readDashboard } from './pages/dashboard-files.ts';
 import { linkPath } from './routes/service/session.ts';
 import { ownNames } from './edge/network-names.ts';
 import { BaseScores } from './inference/base-scores.ts';
+import { stepPublisher } from './inference/publish-step.ts';
 import { retireUnused } from './inference/retire-unused.ts';
 import { scoreInChild } from './inference/score-in-child.ts';
 import { jobWorkersElsewhere, openJobWorkers, type JobWorkers } from './service/job-workers.ts';
@@ -123,7 +124,7 @@ export async function startService(
           scores,
           metrics,
           tracing,
-          publish: async (...step) => (await inference.publish?.(...step)) ?? null,
+          publish: stepPublisher(blobs, inference),
         })
       : jobWorkersElsewhere(parts);
     // Both settle before anything is undone.

@@ -454,6 +454,7 @@ describe('adapters', () => {
     const names = (): string[] => [...pool.fake.adapters.keys()].toSorted();
     for (const digest of ['one', 'two']) await pool.backend.publish(adapter(digest));
     await pool.ids({ adapter: 'one' });
+    // One that no request has used makes room first.
     await pool.backend.publish(adapter('three'));
     await expect.poll(names).toEqual(['one', 'three']);
     const reading = pool.sample({ adapter: 'one', maxTokens: 200 });
@@ -463,6 +464,57 @@ describe('adapters', () => {
     await pool.ids({ adapter: 'two' });
     expect(names()).toEqual(['one', 'three', 'two']);
     for (const open of [reading, other]) await open.return({ promptTokens: 0, completionTokens: 0, cachedTokens: 0 });
+  });
+
+  test('are loaded ahead only in place of those that no request used within a minute', async () => {
+    onTestFinished(() => void vi.useRealTimers());
+    vi.useFakeTimers({ toFake: ['Date'] });
+    await using pool = await FakePool.start({ backend: { maxAdapters: 2 } });
+    const names = (): string[] => [...pool.fake.adapters.keys()].toSorted();
+    for (const digest of ['one', 'two']) {
+      await pool.backend.publish(adapter(digest));
+      await pool.ids({ adapter: digest });
+    }
+    expect(await pool.backend.publish(adapter('three'))).toBeNull();
+    expect(names()).toEqual(['one', 'two']);
+    vi.setSystemTime(Date.now() + 60_000);
+    await pool.ids({ adapter: 'one' });
+    await pool.backend.publish(adapter('four'));
+    await expect.poll(names).toEqual(['four', 'one']);
+    // Its first request loads the one for which there was no room.
+    await pool.ids({ adapter: 'three' });
+    await expect.poll(names).toEqual(['one', 'three']);
+  });
+
+  test('that a server refused are not asked for again for a minute, which its state says', async () => {
+    onTestFinished(() => void vi.useRealTimers());
+    vi.useFakeTimers({ toFake: ['Date'] });
+    await using pool = await FakePool.start({ numServers: 2 });
+    const message = 'LoRA rank 64 is greater than max_lora_rank 16.';
+    const refused = { kind: 'answer', status: 500, body: JSON.stringify({ error: { message } }) } as const;
+    const home = await pool.homeOf(PROMPT, { adapter: null });
+    home.breakPath(LOAD, refused);
+    expect(await pool.backend.publish(adapter('one'))).toMatch(/^1 of 2 vLLM servers/);
+    const numLoads = () => home.callsOf(LOAD).filter(({ body }) => body!['lora_name'] === 'one').length;
+    for (let count = 0; count < 8; count++)
+      await pool.ids({ adapter: 'one' }, [...PROMPT, ...Buffer.from(`question ${count}`)]);
+    expect(numLoads()).toBe(1);
+    const [member] = (await pool.members()).filter(({ name }) => name === home.url);
+    expect(member).toMatchObject({
+      adapters: [],
+      refused: [
+        {
+          digest: 'one',
+          reason: expect.stringMatching(/^rank 64 .* higher --max-lora-rank$/),
+          until: Date.now() + 60_000,
+        },
+      ],
+    });
+    vi.setSystemTime(Date.now() + 60_000);
+    home.breakPath(LOAD, null);
+    expect(await pool.backend.publish(adapter('one'))).toBeNull();
+    expect(numLoads()).toBe(2);
+    expect((await pool.members()).flatMap(({ refused: found = [] }) => found)).toEqual([]);
   });
 
   test('that the server has by the same digest are the same', async () => {
@@ -486,6 +538,9 @@ describe('adapters', () => {
   });
 
   test('that one server of several does not take are sampled from the others, and its reason is reported', async () => {
+    onTestFinished(() => void vi.useRealTimers());
+    vi.useFakeTimers({ toFake: ['Date'] });
+    const later = () => vi.setSystemTime(Date.now() + 60_000);
     await using pool = await FakePool.start({ numServers: 2 });
     const status = { kind: 'answer', status: 500 } as const;
     const message = 'LoRA rank 64 is greater than max_lora_rank 16.';
@@ -494,12 +549,14 @@ describe('adapters', () => {
     const failure = await failureOf(pool.backend.publish(adapter('one')));
     expect(failure.message).toMatch(/rank 64 is greater than max_lora_rank 16: start it with a higher/);
     expect(pool.fakes.map(({ adapters }) => adapters.size)).toEqual([0, 0]);
+    later();
     pool.fakes[1]!.failNext(LOAD, refused);
     const reason = await pool.backend.publish(adapter('one'));
     expect(reason).toMatch(/^1 of 2 vLLM servers: .*rank 64 is greater than max_lora_rank 16: start it with a higher/);
     expect(pool.fakes.map(({ adapters }) => adapters.size)).toEqual([1, 0]);
     expect(pool.fakes.flatMap((fake) => fake.callsOf(UNLOAD))).toEqual([]);
     expect(await pool.ids({ adapter: 'one' })).toHaveLength(8);
+    later();
     expect(await pool.backend.publish(adapter('one'))).toBeNull();
     expect(pool.fakes.map(({ adapters }) => adapters.size)).toEqual([1, 1]);
     // One that was restarted, and does not take it now: the other has it.

@@ -52,7 +52,9 @@ const COLUMNS: readonly Column<Member>[] = [
   {
     name: 'Adapters',
     isNumber: true,
-    cell: ({ num_adapters: number, steps }) => <span title={namesOf(steps)}>{formatCount(number)}</span>,
+    cell: ({ num_adapters: number, steps, members }) => (
+      <span title={namesOf([steps, ...members.map((server) => server.steps)].flat())}>{formatCount(number)}</span>
+    ),
   },
   { name: 'KV cache', isNumber: true, cell: ({ kv_use: use }) => (use === null ? '–' : `${(use * 100).toFixed(0)} %`) },
   { name: 'Requests', isNumber: true, cell: ({ num_requests: number }) => formatCount(number) },

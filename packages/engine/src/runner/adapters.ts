@@ -1,23 +1,29 @@
 import { basename, dirname } from 'node:path';
 import { EngineError } from '@trainyard/backend';
-import type { AdapterRef } from '@trainyard/backend';
+import type { AdapterRef, LoadedVersion } from '@trainyard/backend';
 import { checkFiles, DamagedFileError } from '@trainyard/transformer';
 import type { ModelRunner, RunnerAdapter } from './model-runner.ts';
 
+/** An adapter without a request for this long is not being sampled from: an adapter that is loaded ahead may take its room. */
+const QUIET_MS = 60_000;
+
 /**
- * Adapters in memory, by digest: read on first use; of idle ones those dropped that are retired, and the least recently used when all together exceed the
- * limit. One in use is never dropped, so requests in flight may exceed it.
+ * Adapters in memory, by digest: loaded ahead, or by their first use. Retired ones are dropped when they are idle. When all together exceed the limit, idle ones are
+ * dropped: first those that no request has used yet, then the least recently used. One in use is never dropped, so requests in flight may exceed the limit.
  */
 export class Adapters {
   readonly #runner: ModelRunner;
   readonly #maxBytes: number;
+  readonly #now: () => number;
   /** Insertion order is the order of use. */
   readonly #loaded = new Map<string, LoadedAdapter>();
   #sizeBytes = 0;
 
-  constructor(runner: ModelRunner, limits: { maxAdapterBytes: number }) {
+  /** @param limits.now ms since 1970; default `Date.now` */
+  constructor(runner: ModelRunner, limits: { maxAdapterBytes: number; now?: () => number }) {
     this.#runner = runner;
     this.#maxBytes = limits.maxAdapterBytes;
+    this.#now = limits.now ?? Date.now;
   }
 
   get sizeBytes(): number {
@@ -27,10 +33,15 @@ export class Adapters {
     return this.#loaded.size;
   }
 
+  get present(): readonly LoadedVersion[] {
+    return Array.from(this.#loaded, ([digest, { since }]) => ({ digest, since }));
+  }
+
   /** Pins an adapter until {@link unpin}. @throws {EngineError} engine.adapter_unreadable, engine.adapter_damaged */
   pin(reference: AdapterRef): RunnerAdapter {
     const loaded = this.#loaded.get(reference.digest) ?? this.#load(reference);
     loaded.numUsers++;
+    loaded.lastUse = this.#now();
     loaded.isRetired = false;
     this.#loaded.delete(reference.digest);
     this.#loaded.set(reference.digest, loaded);
@@ -42,7 +53,32 @@ export class Adapters {
     const loaded = this.#loaded.get(digest);
     if (loaded === undefined || loaded.numUsers === 0) throw new Error(`adapter ${digest} is not in use`);
     loaded.numUsers--;
+    loaded.lastUse = this.#now();
     this.#dropIdle();
+  }
+
+  /**
+   * Loads an adapter before a request names it. It takes room only from adapters that no request has used yet, or none for a minute.
+   * @returns false if there is no such room: its first request loads it
+   * @throws {EngineError} engine.adapter_unreadable, engine.adapter_damaged
+   */
+  loadAhead(reference: AdapterRef): boolean {
+    const { digest } = reference;
+    const known = this.#loaded.get(digest);
+    if (known !== undefined) {
+      known.isRetired = false;
+      return true;
+    }
+    const quiet = this.#idle().filter(([, { lastUse }]) => lastUse === null || this.#now() - lastUse >= QUIET_MS);
+    const loaded = this.#load(reference);
+    this.#loaded.set(digest, loaded);
+    const freed = quiet.reduce((sum, [, { adapter }]) => sum + adapter.sizeBytes, 0);
+    if (this.#sizeBytes - freed > this.#maxBytes) {
+      this.#drop(digest, loaded);
+      return false;
+    }
+    for (const [other, one] of quiet) if (this.#sizeBytes > this.#maxBytes) this.#drop(other, one);
+    return true;
   }
 
   /** Drops an adapter as soon as it is idle, unless it is pinned again before; one that is not loaded is left alone. */
@@ -72,22 +108,33 @@ export class Adapters {
       });
     }
     this.#sizeBytes += adapter.sizeBytes;
-    return { adapter, numUsers: 0, isRetired: false };
+    return { adapter, since: this.#now(), numUsers: 0, lastUse: null, isRetired: false };
   }
 
   #dropIdle(): void {
-    for (const [digest, loaded] of this.#loaded) {
-      const isTooMuch = this.#sizeBytes > this.#maxBytes;
-      if (loaded.numUsers > 0 || !(isTooMuch || loaded.isRetired)) continue;
-      this.#loaded.delete(digest);
-      this.#sizeBytes -= loaded.adapter.sizeBytes;
-      loaded.adapter.close();
-    }
+    for (const [digest, loaded] of this.#idle())
+      if (loaded.isRetired || this.#sizeBytes > this.#maxBytes) this.#drop(digest, loaded);
+  }
+
+  /** In the order in which they make room. */
+  #idle(): [digest: string, loaded: LoadedAdapter][] {
+    const idle = [...this.#loaded].filter(([, { numUsers }]) => numUsers === 0);
+    return idle.toSorted(([, a], [, b]) => Number(a.lastUse !== null) - Number(b.lastUse !== null));
+  }
+
+  #drop(digest: string, { adapter }: LoadedAdapter): void {
+    this.#loaded.delete(digest);
+    this.#sizeBytes -= adapter.sizeBytes;
+    adapter.close();
   }
 }
 
 interface LoadedAdapter {
   readonly adapter: RunnerAdapter;
+  /** ms since 1970 */
+  readonly since: number;
   numUsers: number;
+  /** ms since 1970; null: no request has used it */
+  lastUse: number | null;
   isRetired: boolean;
 }

@@ -89,9 +89,11 @@ export class EmbeddedTokenBackend implements TokenBackend {
     this.#onClosed();
   }
 
-  /** The file is read on first use. */
   async publish({ digest, directory }: AdapterVersion): Promise<null> {
-    if (!this.#adapters.has(digest)) this.#adapters.set(digest, { digest, path: join(directory, this.#adapterFile) });
+    if (this.#adapters.has(digest)) return null;
+    const reference = { digest, path: join(directory, this.#adapterFile) };
+    await this.#engine.publish(reference);
+    this.#adapters.set(digest, reference);
     return null;
   }
 
@@ -120,7 +122,7 @@ export class EmbeddedTokenBackend implements TokenBackend {
   }
 
   async health(): Promise<BackendHealth> {
-    return { trouble: null, stats: this.#engine.stats() };
+    return { trouble: null, stats: this.#engine.stats(), adapters: this.#engine.adapters };
   }
 
   #adapterOf(digest: string | null): AdapterRef | null {

@@ -6,6 +6,7 @@ import type {
   AdapterRef,
   EndTokens,
   EngineStats,
+  LoadedVersion,
   LocalTokens,
   StepReport,
   TokenDescription,
@@ -149,9 +150,15 @@ export class TokenEngine implements LocalTokens {
     return true;
   }
 
-  /** Loads nothing ahead: an adapter on this machine is read within the first step that needs it. */
-  async publish(_adapter: AdapterRef): Promise<null> {
+  /** One for which there is no room is loaded by its first request. @throws {EngineError} engine.adapter_unreadable, engine.adapter_damaged */
+  async publish(adapter: AdapterRef): Promise<null> {
+    if (!this.#isClosed) this.#adapters.loadAhead(adapter);
     return null;
+  }
+
+  /** Adapters in memory. */
+  get adapters(): readonly LoadedVersion[] {
+    return this.#adapters.present;
   }
 
   retire(digest: string): void {

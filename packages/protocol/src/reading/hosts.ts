@@ -10,35 +10,59 @@ const SharedCount = (description: string) =>
     description: `${description} Null for admins of other entities than the service's own.`,
   });
 
+const LoadedStepsSchema = (description: string) =>
+  Type.Array(
+    Type.Object({
+      model: Type.String({ description: '`entity/project/name`.' }),
+      step: Count('Step of the model.'),
+      since: Type.Integer({ description: 'When it was loaded, or found to be loaded, in seconds since 1970.' }),
+    }),
+    { description },
+  );
+
+const POOL_SERVER = {
+  url: Type.String({ description: 'Its address, without a path or a key.' }),
+  kind: Type.Enum(['engine', 'vllm'], {
+    description: '`engine`: one of this service, on another machine. `vllm`: a vLLM server.',
+  }),
+  state: Type.Enum(['up', 'draining', 'failing', 'down', 'unfit'], {
+    description:
+      '`up`: takes requests. `draining`: takes no new ones. `failing`: its health is well and its requests fail. `down`: not to be had. `unfit`: it answers, and is another model, say.',
+  }),
+  trouble: nullable(Type.String(), { description: 'Why it takes no requests, with what to do; null while it does.' }),
+  version: nullable(Type.String(), { description: 'Of its software; null: it does not say.' }),
+  num_choices: Count('Choices in flight there.'),
+  num_adapters: Count('Adapters that it was given.'),
+  steps: LoadedStepsSchema(
+    'Steps of models that it has loaded, the newest first. An engine with vLLM servers has none itself: see its `members`.',
+  ),
+  refused_steps: Type.Array(
+    Type.Object({
+      model: Type.String({ description: '`entity/project/name`.' }),
+      step: Count('Step of the model.'),
+      reason: Type.String({ description: 'Why it does not load the step.' }),
+      until: Type.Integer({ description: 'When it is asked again, in seconds since 1970.' }),
+    }),
+    {
+      description:
+        'Steps of models that a vLLM server refused to load in the last minute. It is not asked for them until then.',
+    },
+  ),
+  kv_use: nullable(Type.Number({ minimum: 0, maximum: 1 }), {
+    description: 'Part of its KV cache in use, some seconds ago; null: it does not say.',
+  }),
+  num_requests: Count('Requests that it was sent, since the service started.'),
+  num_failures: Count('Of them, those that failed by its fault.'),
+  num_losses: Count('Times that it was lost.'),
+  generated_tokens: Count('Tokens that it sampled.'),
+};
+
 const PoolMemberSchema = Type.Object(
   {
-    url: Type.String({ description: 'Its address, without a path or a key.' }),
-    kind: Type.Enum(['engine', 'vllm'], {
-      description: '`engine`: one of this service, on another machine. `vllm`: a vLLM server.',
+    ...POOL_SERVER,
+    members: Type.Array(Type.Object(POOL_SERVER, { title: 'PoolServer' }), {
+      description: 'vLLM servers that sample for an engine; none for others.',
     }),
-    state: Type.Enum(['up', 'draining', 'failing', 'down', 'unfit'], {
-      description:
-        '`up`: takes requests. `draining`: takes no new ones. `failing`: its health is well and its requests fail. `down`: not to be had. `unfit`: it answers, and is another model, say.',
-    }),
-    trouble: nullable(Type.String(), { description: 'Why it takes no requests, with what to do; null while it does.' }),
-    version: nullable(Type.String(), { description: 'Of its software; null: it does not say.' }),
-    num_choices: Count('Choices in flight there.'),
-    num_adapters: Count('Adapters that it was given.'),
-    steps: Type.Array(
-      Type.Object({
-        model: Type.String({ description: '`entity/project/name`.' }),
-        step: Count('Step of the model.'),
-        since: Type.Integer({ description: 'When it was found to be loaded there, in seconds since 1970.' }),
-      }),
-      { description: 'Steps of models that a vLLM server has loaded, the newest first.' },
-    ),
-    kv_use: nullable(Type.Number({ minimum: 0, maximum: 1 }), {
-      description: 'Part of its KV cache in use, some seconds ago; null: it does not say.',
-    }),
-    num_requests: Count('Requests that it was sent, since the service started.'),
-    num_failures: Count('Of them, those that failed by its fault.'),
-    num_losses: Count('Times that it was lost.'),
-    generated_tokens: Count('Tokens that it sampled.'),
   },
   { title: 'PoolMember' },
 );
@@ -56,6 +80,9 @@ const SamplingHostSchema = Type.Object(
     kv_cached_tokens: SharedCount('Of them, those that only wait to be used again.'),
     kv_capacity_tokens: Count('Cells that there are.'),
     num_adapters: SharedCount('Adapters in memory.'),
+    steps: LoadedStepsSchema(
+      "Steps of models that the engine of this process has in memory, the newest first; none where `members` sample, and for admins of other entities than the service's own.",
+    ),
     num_preemptions: SharedCount('Choices that gave their room back, since it was loaded.'),
     prompt_tokens: SharedCount('Prompt tokens of requests that began, since it was loaded.'),
     generated_tokens: SharedCount('Tokens sampled, since it was loaded.'),

@@ -1,6 +1,6 @@
 import { dirname, join } from 'node:path';
 
-import type { AdapterRef, BackendMember, EngineStats } from '@trainyard/backend';
+import type { BackendMember, EngineStats, LoadedVersion } from '@trainyard/backend';
 import type { EngineEvent, GenerateRequest, TokenizeInput, TokenizerFacts } from '@trainyard/generation';
 import type { Adapter, Blobs, JobOrigin, TrainerLimits } from '@trainyard/store';
 
@@ -65,6 +65,8 @@ export interface ModelInference {
   stats(): EngineStats | null;
   /** The servers that sample, as of the last look at them; none where the engine of this machine does. */
   members?(): readonly BackendMember[];
+  /** Adapters in the memory of the engine of this machine, as of the last look at it. */
+  adapters?(): readonly LoadedVersion[];
 }
 
 /** The same model, whose generations go another way. */
@@ -77,6 +79,7 @@ export function withGenerate(inference: ModelInference, generate: ModelInference
     tokenizerFacts: () => inference.tokenizerFacts(),
     stats: () => inference.stats(),
     members: () => inference.members?.() ?? [],
+    adapters: () => inference.adapters?.() ?? [],
   };
 }
 
@@ -93,11 +96,12 @@ export interface InferenceBackend {
   /** Before anything of a request is read. @throws {BackendFailure} `engine.overloaded` when as many are in flight as may be, over all models */
   checkRoom(): void;
   /**
-   * Loads an adapter version of a base model wherever it is sampled from, before a request names it. Absent: adapters are loaded by their first request.
-   * @returns why a part of the servers does not take it; null: none refused it
-   * @throws {BackendFailure} `engine.adapter_unreadable` with the reason of a server, when none takes it
+   * Loads an adapter version of a base model in all engines and servers that sample from it, before a request names it. An engine that does not answer, or has no
+   * room, loads it with its first request. Absent: all do.
+   * @returns why a part of them refuses it; null: none does
+   * @throws {BackendFailure} `engine.adapter_unreadable`, `engine.adapter_damaged` with the reason of one, if all refuse it
    */
-  publish?(id: string, adapter: AdapterRef, signal: AbortSignal): Promise<string | null>;
+  publish?(id: string, adapter: ServedAdapter, signal: AbortSignal): Promise<string | null>;
   /**
    * No model has this adapter version any more: what it takes is given back, once no request in flight uses it. Unknown digests are ignored, and a request that
    * names it all the same brings it back.
@@ -105,6 +109,16 @@ export interface InferenceBackend {
   retire(digest: string): void;
   trouble(): Trouble;
 }
+
+/**
+ * Loads a step that a job has written in all engines and servers that sample from its base model.
+ * @returns and @throws as {@link InferenceBackend.publish}
+ */
+export type PublishStep = (
+  baseModel: string,
+  step: Pick<ServedAdapter, 'digest' | 'directoryKey'>,
+  signal: AbortSignal,
+) => Promise<string | null>;
 
 /** The seam between HTTP and the worker that runs training jobs. */
 export interface TrainingQueue {

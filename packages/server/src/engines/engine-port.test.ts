@@ -6,12 +6,14 @@ import { type AddressInfo, connect, createServer, Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
+import type { BackendMember } from '@trainyard/backend';
 import { openSwitchingServer } from '@trainyard/backend/testing';
 import { DEFAULT_GENERATE, type EngineEvent } from '@trainyard/generation';
 import { FolderBlobs, StoreError, type StoreErrorCode } from '@trainyard/store';
-import { expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 
 import type { InferenceRequest } from '../contract/backends.ts';
+import { BackendFailure } from '../faults/backend-failure.ts';
 import { engineMember, MemberList, openEngines, openPort, TEST_SECRET } from '../testing/behind-port.ts';
 import { failure, replies, ScriptedInference } from '../testing/scripted-inference.ts';
 import { EngineLine } from './pool/engine-line.ts';
@@ -87,6 +89,92 @@ test('what is asked and answered is as in one process', async () => {
   await vi.waitFor(() => expect(inference.retired).toEqual(['d'.repeat(64)]), 60_000);
   expect(engines.trouble()).toBeNull();
 });
+
+describe('a new step', () => {
+  const step = { digest: 'e'.repeat(64), directoryKey: 'checkpoints/1', path: null };
+  const refusal = () =>
+    Promise.reject(new BackendFailure('engine.adapter_unreadable', 'rank 32 is too large for it', null));
+
+  test('is loaded in every engine at the same time, and each says that it has it, and its servers', async () => {
+    const both = [await engine(), await engine()];
+    const release = Promise.withResolvers<null>();
+    let numLoading = 0;
+    const server = {
+      name: 'http://vllm',
+      adapters: [{ digest: step.digest, since: 2_000 }],
+    } as unknown as BackendMember;
+    for (const { inference } of both) {
+      inference.members = () => [server];
+      inference.loads = async () => {
+        numLoading += 1;
+        return await release.promise;
+      };
+    }
+    const { engines } = await asking(both.map(({ url }) => url));
+    const published = engines.publish(BASE, step, NEVER);
+    await vi.waitFor(() => expect(numLoading).toBe(2), 60_000);
+    expect(both.map(({ inference }) => inference.published)).toEqual([[], []]);
+    release.resolve(null);
+    expect(await published).toBeNull();
+    // The file as it is on the engine's machine.
+    for (const { inference } of both) expect(inference.published).toEqual([{ ...step, path: step.directoryKey }]);
+    const held = [{ digest: step.digest, since: 1_000 }];
+    await vi.waitFor(() => {
+      const members = engines.of(BASE).members!();
+      expect(members.map(({ adapters }) => adapters)).toEqual([held, held]);
+      expect(members.map(({ members: servers }) => servers)).toEqual([[server], [server]]);
+    }, 60_000);
+  });
+
+  test('that engines refuse is told with the reason of one; it fails only if all do', async () => {
+    const [good, bad] = [await engine(), await engine()];
+    bad.inference.loads = refusal;
+    const { engines } = await asking([good.url, bad.url]);
+    expect(await engines.publish(BASE, step, NEVER)).toBe('1 of 2 engines: rank 32 is too large for it');
+    good.inference.loads = async () => '1 of 3 vLLM servers: it refused the files';
+    expect(await engines.publish(BASE, step, NEVER)).toMatch(/^2 of 2 engines: /);
+    good.inference.loads = refusal;
+    await expect(engines.publish(BASE, step, NEVER)).rejects.toMatchObject({ code: 'engine.adapter_unreadable' });
+  });
+
+  test('waits for no engine that is gone, ending or silent', async () => {
+    const [good, gone, ending] = [await engine(), await engine(), await engine()];
+    const silent = await openSilentEngine();
+    const logged: string[] = [];
+    const { engines } = await asking([good.url, gone.url, ending.url, silent.url], {
+      times: QUICK,
+      log: (line) => void logged.push(line),
+    });
+    await gone.port.close();
+    await ending.port.drain(0);
+    silent.stop();
+    expect(await engines.publish(BASE, step, NEVER)).toBeNull();
+    expect(good.inference.published).toHaveLength(1);
+    expect(logged.join('\n')).toContain(`an engine loads the adapter ${step.digest} by its first request`);
+  });
+
+  test('that an engine which answers does not load is waited for as long as the job says', async () => {
+    const slow = await engine();
+    slow.inference.loads = () => new Promise(() => {});
+    const { engines } = await asking([slow.url]);
+    await expect(engines.publish(BASE, step, AbortSignal.timeout(300))).rejects.toThrow(/timeout/);
+    expect(engines.trouble()).toBeNull();
+  });
+});
+
+/** An engine that can stop answering, as a machine that stands still does. */
+async function openSilentEngine() {
+  const { url, inference } = await engine();
+  const stood = Promise.withResolvers<null>();
+  onTestFinished(() => stood.resolve(null));
+  return {
+    url,
+    stop: () => {
+      inference.trouble = () => stood.promise;
+      inference.loads = () => stood.promise;
+    },
+  };
+}
 
 test('requests that follow each other go over the connections that are there, also when their readers leave with the last event', async () => {
   const { url } = await engine();

@@ -1,4 +1,11 @@
-import type { AdapterRef, BackendMember, EngineFailure, EngineStats, FixedScores } from '@trainyard/backend';
+import type {
+  AdapterRef,
+  BackendMember,
+  EngineFailure,
+  EngineStats,
+  LoadedVersion,
+  FixedScores,
+} from '@trainyard/backend';
 import type { TokenizeInput } from '@trainyard/generation';
 import type {
   ExportRequest,
@@ -120,7 +127,13 @@ export type EngineHostMessage =
   | { kind: 'ready'; model: ServedModel }
   | { kind: 'fatal'; failure: HostFailure }
   /** `trouble`: why what samples cannot be relied on now; null when all is well. */
-  | { kind: 'pong'; stats: EngineStats; trouble: string | null; members: readonly BackendMember[] }
+  | {
+      kind: 'pong';
+      stats: EngineStats;
+      trouble: string | null;
+      members: readonly BackendMember[];
+      adapters: readonly LoadedVersion[];
+    }
   /** for the log of the service */
   | { kind: 'log'; line: string }
   /** Everything one engine step produced, in order: see `requestEventsText`. `stats`: `EngineStats` as JSON, which is read when somebody asks. */

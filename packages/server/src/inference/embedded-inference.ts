@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url';
 
-import type { AdapterRef, BackendMember, EngineStats } from '@trainyard/backend';
+import type { AdapterRef, BackendMember, EngineStats, LoadedVersion } from '@trainyard/backend';
 import type { EngineEvent, TokenizeInput, TokenizerFacts } from '@trainyard/generation';
 
 import { withAdapterFile } from '../contract/adapter-file.ts';
@@ -61,6 +61,7 @@ export class EmbeddedInference implements ModelHost {
   #stats: EngineStats | string | null = null;
   #trouble: string | null = null;
   #members: readonly BackendMember[] = [];
+  #adapters: readonly LoadedVersion[] = [];
   readonly #log: (line: string) => void;
 
   constructor(options: {
@@ -138,6 +139,11 @@ export class EmbeddedInference implements ModelHost {
   /** As of the last look at its health. */
   members(): readonly BackendMember[] {
     return this.#members;
+  }
+
+  /** As of the last look at its health. */
+  adapters(): readonly LoadedVersion[] {
+    return this.#adapters;
   }
 
   /** Every stream ends in exactly one `completed` or `failed` event; leaving the loop early aborts the request. */
@@ -274,6 +280,7 @@ export class EmbeddedInference implements ModelHost {
         this.#stats = message.stats;
         this.#trouble = message.trouble;
         this.#members = message.members;
+        this.#adapters = message.adapters;
         this.#roundTrips.settle();
         break;
       case 'log':
@@ -293,6 +300,7 @@ export class EmbeddedInference implements ModelHost {
   }
 
   #onLost(reason: string): void {
+    this.#adapters = [];
     this.#room.numLeaving -= this.#leaving.size;
     this.#leaving.clear();
     this.#roundTrips.settle();

@@ -2,7 +2,14 @@ import type { AdapterRef } from '@trainyard/backend';
 import type { EngineEvent, TokenizeInput } from '@trainyard/generation';
 
 import type { BaseModel } from '../contract/base-models.ts';
-import type { InferenceBackend, InferenceRequest, ModelInference, Tokenized, Trouble } from '../contract/backends.ts';
+import type {
+  InferenceBackend,
+  InferenceRequest,
+  ModelInference,
+  ServedAdapter,
+  Tokenized,
+  Trouble,
+} from '../contract/backends.ts';
 import { BackendFailure } from '../faults/backend-failure.ts';
 import { RequestError } from '../faults/request-error.ts';
 import { ServerError } from '../faults/server-error.ts';
@@ -126,10 +133,17 @@ export class InferencePool implements InferenceBackend {
     if (refusal !== null) throw new BackendFailure('engine.overloaded', refusal, null);
   }
 
-  /** A model that is not in memory loads its adapters with the requests that bring it back. */
-  async publish(id: string, adapter: AdapterRef, signal: AbortSignal): Promise<string | null> {
+  /** A model that is not in memory loads its adapters with the requests that bring it back; a step that nobody asked for brings none. */
+  async publish(id: string, { digest, path }: ServedAdapter, signal: AbortSignal): Promise<string | null> {
     const slot = this.#slots.get(id);
-    return slot?.state === 'ready' ? ((await slot.host?.publish?.(adapter, signal)) ?? null) : null;
+    if (path === null) throw new Error(`the file of the adapter ${digest} was not looked for`);
+    if (slot?.state !== 'ready') return null;
+    slot.numHolders += 1;
+    try {
+      return (await slot.host?.publish?.({ digest, path }, signal)) ?? null;
+    } finally {
+      this.#release(slot);
+    }
   }
 
   /** A model that is not in memory has no adapters there either. */
@@ -154,6 +168,7 @@ export class InferencePool implements InferenceBackend {
       tokenizerFacts: () => slot.served().tokenizer,
       stats: () => (slot.state === 'ready' ? (slot.host?.stats() ?? null) : null),
       members: () => (slot.state === 'ready' ? (slot.host?.members?.() ?? []) : []),
+      adapters: () => (slot.state === 'ready' ? (slot.host?.adapters?.() ?? []) : []),
       // Decided when the first event is asked for: what is in memory then is used from that moment on, without a layer between.
       generate: (request, signal) => ({
         [Symbol.asyncIterator]: () => this.#generate(slot, request, signal)[Symbol.asyncIterator](),

@@ -27,7 +27,11 @@ test('adapters on servers that no model has are retired, unless they may be a st
   const asked: (readonly string[])[] = [];
   const inference = {
     models: [{ id: 'base', contextLength: 1, vocabSize: 1 }],
-    of: () => ({ members: () => members }) as unknown as ModelInference,
+    of: () =>
+      ({
+        members: () => members,
+        adapters: () => [{ digest: 'own, deleted', since: old }],
+      }) as unknown as ModelInference,
     trouble: () => null,
     retire: (digest: string) => void retired.push(digest),
   };
@@ -38,6 +42,9 @@ test('adapters on servers that no model has are retired, unless they may be a st
     },
   };
   await retireUnused(store, inference, NOW);
-  expect(asked).toEqual([['kept', 'deleted']]);
-  expect(retired).toEqual(['deleted']);
+  expect(asked).toEqual([['own, deleted', 'kept', 'deleted']]);
+  expect(retired).toEqual(['own, deleted', 'deleted']);
+  // Engines elsewhere do it for themselves.
+  await retireUnused(store, { ...inference, isElsewhere: true }, NOW);
+  expect(asked).toHaveLength(1);
 });

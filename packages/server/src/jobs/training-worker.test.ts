@@ -237,8 +237,9 @@ describe('a new step', () => {
     const loaded: unknown[] = [];
     const mayEnd = Promise.withResolvers<void>();
     startWorker({
-      publish: async (baseModel, { digest, path }) => {
-        loaded.push([baseModel, digest, existsSync(join(path, '..', 'digest'))]);
+      publish: async (baseModel, { digest, directoryKey }) => {
+        const folder = await blobs.localDirectory(directoryKey);
+        loaded.push([baseModel, digest, existsSync(join(folder!, 'digest'))]);
         await mayEnd.promise;
         return null;
       },
@@ -269,6 +270,43 @@ describe('a new step', () => {
       expect.objectContaining({ code: 'adapter_not_loaded', message: expect.stringContaining('rank 32 is too large') }),
     ]);
     expect(await store.latestCheckpoint(job.modelId)).toMatchObject({ step: 1, digest: 'd' });
+  });
+
+  test.each([
+    ['before its engines were asked', false],
+    ['while its engines load it', true],
+  ])('whose service dies %s is made and loaded again, and its job ends once', async (_when, isAsked) => {
+    await worker.stop();
+    const isThere = Promise.withResolvers<void>();
+    const publish = vi.fn<NonNullable<TrainingWorkerOptions['publish']>>(() => {
+      isThere.resolve();
+      return new Promise(() => {});
+    });
+    startWorker({ publish });
+    const job = await submit(await newModel('one'));
+    const { output } = await backend.begun();
+    // The version is among the blobs, and the death comes before the row.
+    await (isAsked ? backend.succeed(output) : backend.commit(output));
+    if (isAsked) await isThere.promise;
+    const dead = worker;
+    await store.recoverAfterRestart();
+    const loaded: string[] = [];
+    startWorker({
+      publish: async (_base, { directoryKey }) => {
+        loaded.push(directoryKey);
+        return null;
+      },
+    });
+    const again = await backend.begun();
+    await dead.stop();
+    expect(await store.latestCheckpoint(job.modelId)).toMatchObject({ step: 0 });
+    await backend.succeed(again.output);
+    await until(async () => expect(await status(job)).toBe('succeeded'));
+    expect(await store.latestCheckpoint(job.modelId)).toMatchObject({ step: 1, directoryKey: again.output });
+    expect(loaded).toEqual([again.output]);
+    expect(publish).toHaveBeenCalledTimes(isAsked ? 1 : 0);
+    const types = (await events(job)).map(({ type }) => type);
+    expect(types.filter((type) => type === 'training_ended')).toHaveLength(1);
   });
 
   test('whose job is cancelled while it is loaded is no step', async () => {

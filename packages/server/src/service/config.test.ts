@@ -66,8 +66,7 @@ describe('resolveConfig', () => {
     for (const role of ['api', 'engine', 'trainer', 'api,engine', 'api,trainer', 'engine,trainer'] as const) {
       const config = resolveConfig({ ...none, environment, flags: { role, database } });
       expect(config.role).toBe(role);
-      const meets = role === 'api' || role === 'engine' || role === 'api,trainer' || role === 'engine,trainer';
-      expect(config.engineSecret).toBe(meets ? 's'.repeat(32) : null);
+      expect(config.engineSecret).toBe(role === 'api,engine' ? null : 's'.repeat(32));
       expect(() => resolveConfig({ ...none, flags: { role } })).toThrow(
         `role ${role} is a part of a service whose other parts are elsewhere: it needs the database that they share, set database to postgres://…`,
       );
@@ -88,6 +87,11 @@ describe('resolveConfig', () => {
     const short = 'a short secret';
     expect(refusal('engine', short)).toThrow('has 14 characters');
     expect(refusal('engine', short)).not.toThrow(short);
+    // A trainer may be without: then engines load new steps by themselves.
+    expect(refusal('trainer')).not.toThrow();
+    expect(refusal('trainer', short)).toThrow(
+      'role trainer asks engines to load new steps, and the environment variable',
+    );
     expect(SETTING_NAMES).not.toContain('engineSecret');
   });
 

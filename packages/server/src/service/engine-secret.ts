@@ -14,18 +14,21 @@ export function engineSecretOf(environment: Readonly<Record<string, string | und
 }
 
 /**
- * The secret that engines and those who ask them show each other; null for a process that does neither.
+ * The secret that engines and those who ask them show each other; null for a process that does neither, and for a trainer that has none.
  *
  * @throws {ServerError} `server.config_invalid` for one that needs it, without the value in the message
  */
 export function readEngineSecret(role: Role, environment: Readonly<Record<string, string | undefined>>): string | null {
-  if (does(role, 'api') === does(role, 'engine')) return null;
+  if (does(role, 'api') && does(role, 'engine')) return null;
   const known = engineSecretOf(environment);
   if (known !== null) return known;
   const value = environment[VARIABLE] ?? '';
+  if (role === 'trainer' && value === '') return null;
   const why = does(role, 'engine')
     ? 'opens a port to others'
-    : `asks engines elsewhere (role ${role.replace('api', 'api,engine')} samples in this process)`;
+    : role === 'trainer'
+      ? 'asks engines to load new steps'
+      : `asks engines elsewhere (role ${role.replace('api', 'api,engine')} samples in this process)`;
   throw new ServerError(
     'server.config_invalid',
     `role ${role} ${why}, and the environment variable ${VARIABLE} ${value === '' ? 'is not set' : `has ${value.length} characters`}: give all processes of the service the same ${MIN_CHARACTERS} characters or more, such as "openssl rand -hex 32" prints`,

@@ -3,7 +3,7 @@ import { TINKER_PROFILES } from '@trainyard/tinker';
 
 import type { ComputeShares } from '../computing/compute-arbiter.ts';
 import { nicenessOfShare } from '../computing/niceness.ts';
-import type { AdapterImporter, ExportQueue, InferenceBackend, TrainingQueue } from '../contract/backends.ts';
+import type { AdapterImporter, ExportQueue, PublishStep, TrainingQueue } from '../contract/backends.ts';
 import { dataPaths } from '../data/data-directory.ts';
 import { blobSecrets } from '../hosts/child-environment.ts';
 import { EmbeddedTraining } from '../hosts/embedded-training.ts';
@@ -53,7 +53,7 @@ export async function openJobWorkers(
     readonly scores: BaseScores;
     readonly metrics: Pick<ServiceMetrics, 'jobs' | 'data'>;
     /** See `TrainingJobsOptions`. */
-    readonly publish?: InferenceBackend['publish'];
+    readonly publish?: PublishStep;
     /** Default null: nobody asked for traces. */
     readonly tracing?: Tracing | null;
   },

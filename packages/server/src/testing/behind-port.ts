@@ -61,6 +61,7 @@ const NO_FILES: EnginePortOptions['adapters'] = {
     const { adapter } = request;
     return adapter === null ? request : { ...request, adapter: { ...adapter, path: adapter.directoryKey } };
   },
+  locate: async (adapter) => ({ ...adapter, path: adapter.directoryKey }),
   retire: () => undefined,
 };
 

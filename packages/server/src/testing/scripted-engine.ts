@@ -5,7 +5,13 @@ import { EngineError, type EngineStats } from '@trainyard/backend';
 import { type EngineEvent, type TokenizeInput, type TokenizerFacts } from '@trainyard/generation';
 import { openScriptedEngine, type ScriptedEngine, type ScriptedEngineOptions } from '@trainyard/generation/testing';
 
-import type { InferenceBackend, InferenceRequest, ModelInference, Tokenized } from '../contract/backends.ts';
+import type {
+  InferenceBackend,
+  InferenceRequest,
+  ModelInference,
+  ServedAdapter,
+  Tokenized,
+} from '../contract/backends.ts';
 import { withAdapterFile } from '../contract/adapter-file.ts';
 import { toBackendFailure } from '../faults/backend-failure.ts';
 import { GUEST } from './guest-refusal.ts';
@@ -83,6 +89,11 @@ export class ScriptedEngineInference implements InferenceBackend, ModelInference
 
   async tokenTexts(tokenIds: readonly number[]): Promise<string[]> {
     return asBackendCall(() => this.model.codec.tokenTexts(tokenIds));
+  }
+
+  async publish(_id: string, { digest, path }: ServedAdapter): Promise<string | null> {
+    if (path === null) throw new Error(`the file of the adapter ${digest} was not looked for`);
+    return await this.model.engine.publish({ digest, path });
   }
 
   retire(digest: string): void {

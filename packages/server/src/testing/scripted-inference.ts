@@ -1,7 +1,14 @@
-import type { EngineErrorCode, FinishReason, TokenLogprob } from '@trainyard/backend';
+import type { BackendMember, EngineErrorCode, FinishReason, LoadedVersion, TokenLogprob } from '@trainyard/backend';
 import type { EngineEvent, TokenizeInput } from '@trainyard/generation';
 
-import type { InferenceBackend, InferenceRequest, ModelInference, Tokenized } from '../contract/backends.ts';
+import type {
+  InferenceBackend,
+  InferenceRequest,
+  ModelInference,
+  ServedAdapter,
+  Tokenized,
+  Trouble,
+} from '../contract/backends.ts';
 import type { BaseModel } from '../contract/base-models.ts';
 import { BackendFailure } from '../faults/backend-failure.ts';
 import type { CompletedEvent, ParsedReply, ReplyDelta } from '../streams/chat-events.ts';
@@ -75,11 +82,29 @@ export class ScriptedInference implements InferenceBackend, ModelInference {
     this.retired.push(digest);
   }
 
+  /** In this order. */
+  readonly published: ServedAdapter[] = [];
+  /** Why it loads none, or a part of its servers; null: all do. */
+  loads: (adapter: ServedAdapter) => Promise<string | null> = async () => null;
+
+  async publish(_id: string, adapter: ServedAdapter): Promise<string | null> {
+    const partial = await this.loads(adapter);
+    this.published.push(adapter);
+    return partial;
+  }
+
+  adapters(): readonly LoadedVersion[] {
+    return this.published.map(({ digest }) => ({ digest, since: 1_000 }));
+  }
+
   checkRoom(): void {
     if (!this.hasRoom) throw new BackendFailure('engine.overloaded', 'at most 2 requests may be in flight', null);
   }
 
-  trouble(): string | null {
+  /** Servers that sample for it. */
+  members: () => readonly BackendMember[] = () => [];
+
+  trouble(): Trouble {
     return this.healthy ? null : 'it is being started';
   }
 

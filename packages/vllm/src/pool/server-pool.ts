@@ -15,6 +15,7 @@ export function memberOf(server: VllmServer): BackendMember {
     kvUse,
     numAdapters: adapters.size,
     adapters: adapters.present,
+    refused: adapters.refused,
     numRequests: counts.requests,
     numFailures: counts.failures,
     numLosses: counts.losses,
@@ -76,12 +77,7 @@ export class ServerPool {
    * @throws {EngineError} engine.adapter_unreadable when none has it, and one refused it; {ServerFailure} when none can be reached
    */
   async load(digest: string): Promise<string | null> {
-    const loads = await Promise.allSettled(
-      this.#inUse.map(async (server) => {
-        const release = await server.adapters.hold(digest);
-        release();
-      }),
-    );
+    const loads = await Promise.allSettled(this.#inUse.map((server) => server.adapters.loadAhead(digest)));
     const reasons: unknown[] = loads.flatMap((load) => (load.status === 'rejected' ? [load.reason] : []));
     const refusals = reasons.filter((reason) => !(reason instanceof ServerFailure));
     if (reasons.length === loads.length)

@@ -18,6 +18,7 @@ export interface EngineDirectoryOptions {
 /** The engines of one base model: those that are alike. */
 interface ModelEngines {
   readonly facts: EngineModelFacts;
+  readonly links: readonly EngineLink[];
   readonly ring: HashRing<EngineLink>;
 }
 
@@ -82,7 +83,7 @@ export class EngineDirectory {
   /** Those of a base model that are alike and take requests. */
   openLinks(id: string): readonly EngineLink[] {
     const known = this.#models.get(id);
-    return known === undefined ? [] : this.links.filter((link) => this.#fits(link, known.facts));
+    return known === undefined ? [] : known.links.filter((link) => this.#fits(link, known.facts));
   }
 
   /** The engine for a key, or null when none is left that was not tried. */
@@ -159,7 +160,8 @@ export class EngineDirectory {
       if (oldest === undefined || facts === undefined) continue;
       const having = this.links.filter((link) => link.modelOf(id) !== null);
       for (const link of having) this.#tellDifference(link, oldest, facts);
-      this.#models.set(id, { facts, ring: new HashRing(having.filter((link) => !isOther(link, oldest, facts))) });
+      const links = having.filter((link) => !isOther(link, oldest, facts));
+      this.#models.set(id, { facts, links, ring: new HashRing(links) });
     }
   }
 

@@ -105,6 +105,8 @@ export class EngineLink implements RingMember {
       numChoices: this.numChoices,
       kvUse: kvUseOf(this.models),
       numAdapters: this.models.reduce((sum, { stats }) => sum + (stats?.numAdapters ?? 0), 0),
+      adapters: this.models.flatMap(({ adapters }) => adapters),
+      members: this.models.flatMap(({ members }) => members),
       numRequests: this.counts.requests,
       numFailures: this.counts.failures,
       numLosses: this.counts.losses,

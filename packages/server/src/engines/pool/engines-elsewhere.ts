@@ -2,7 +2,13 @@ import type { BackendMember, EngineStats } from '@trainyard/backend';
 import type { EngineEvent, TokenizeInput, TokenizerFacts } from '@trainyard/generation';
 import { type Store, StoreError } from '@trainyard/store';
 
-import type { InferenceBackend, InferenceRequest, ModelInference, Tokenized } from '../../contract/backends.ts';
+import type {
+  InferenceBackend,
+  InferenceRequest,
+  ModelInference,
+  ServedAdapter,
+  Tokenized,
+} from '../../contract/backends.ts';
 import type { BaseModel } from '../../contract/base-models.ts';
 import { BackendFailure, toBackendFailure } from '../../faults/backend-failure.ts';
 import { RequestError } from '../../faults/request-error.ts';
@@ -11,6 +17,8 @@ import type { EngineSecret } from '../wire/engine-secret.ts';
 import {
   ENGINE_PATHS,
   type EnginePath,
+  type PublishAnswer,
+  type PublishCall,
   type RetireCall,
   type TokenizeCall,
   type TokensCall,
@@ -26,6 +34,8 @@ import { routeKey } from './route-key.ts';
 const MAX_LOSSES = 2;
 /** Seconds after which a client that found no engine may ask again. */
 const RETRY_AFTER = '5';
+/** Failures to load an adapter that no other try mends. */
+const REFUSALS: ReadonlySet<string> = new Set(['engine.adapter_unreadable', 'engine.adapter_damaged']);
 /** How long an engine may take to hear that an adapter is not needed any more. */
 const RETIRE_MS = 5_000;
 
@@ -98,6 +108,20 @@ export class EnginesElsewhere implements InferenceBackend {
     if (refusal !== null) throw new BackendFailure('engine.overloaded', refusal, null);
   }
 
+  /** On all engines that take requests, at the same time. A failure to answer is logged: such an engine loads the adapter by its first request. */
+  async publish(id: string, { digest, directoryKey }: ServedAdapter, signal: AbortSignal): Promise<string | null> {
+    const call: PublishCall = { model: id, digest, directoryKey };
+    const links = this.#engines.openLinks(id);
+    const answers = await Promise.all(links.map((link) => this.#publishOn(link, call, signal)));
+    const failures = answers.filter((answer) => answer instanceof BackendFailure);
+    const [failure] = failures;
+    if (failure !== undefined && failures.length === links.length) throw failure;
+    const reasons = answers.flatMap((answer) => answer ?? []);
+    const [first] = reasons;
+    if (first === undefined) return null;
+    return `${reasons.length} of ${links.length} engines: ${first instanceof BackendFailure ? first.message : first}`;
+  }
+
   /** An engine that does not hear of it forgets the adapter by itself, when others need the room. */
   retire(digest: string): void {
     const call: RetireCall = { digest };
@@ -120,6 +144,23 @@ export class EnginesElsewhere implements InferenceBackend {
     let inference = this.#inferences.get(id);
     if (inference === undefined) this.#inferences.set(id, (inference = this.#inferenceOf(id)));
     return inference;
+  }
+
+  /** @returns why it, or a part of its servers, refuses the adapter; null: it has it, or did not say */
+  async #publishOn(link: EngineLink, call: PublishCall, signal: AbortSignal): Promise<BackendFailure | string | null> {
+    const inHand = link.inHand.begin(signal);
+    try {
+      return (await link.line.call<PublishAnswer>(ENGINE_PATHS.publish, call, inHand.signal)).partial;
+    } catch (error) {
+      if (error instanceof BackendFailure && REFUSALS.has(error.code)) return error;
+      signal.throwIfAborted();
+      const { message } = error as Error;
+      this.#options.log(`an engine loads the adapter ${call.digest} by its first request: ${message}`);
+      return null;
+    } finally {
+      inHand.release();
+      this.#engines.lookAgain(link);
+    }
   }
 
   #inferenceOf(id: string): ModelInference {

@@ -4,7 +4,7 @@ import type { Blobs } from '@trainyard/store';
 import { DamagedFileError } from '@trainyard/trainer';
 
 import { adapterIdentity } from '../../contract/adapter-identity.ts';
-import { adapterPath, type InferenceRequest } from '../../contract/backends.ts';
+import { adapterPath, type InferenceRequest, type ServedAdapter } from '../../contract/backends.ts';
 import { BackendFailure } from '../../faults/backend-failure.ts';
 import { checkFolder } from '../../integrity/check-folder.ts';
 
@@ -36,14 +36,17 @@ export class AdapterFiles {
   /** The request, with the file on this machine. @throws {BackendFailure} `engine.adapter_unreadable`; {StoreError} */
   async find(request: InferenceRequest): Promise<InferenceRequest> {
     const { adapter } = request;
-    if (adapter === null) return request;
-    const { digest, directoryKey } = adapter;
+    return adapter === null ? request : { ...request, adapter: await this.locate(adapter) };
+  }
+
+  /** The adapter, with its file on this machine. @throws {BackendFailure} `engine.adapter_unreadable`, `engine.adapter_damaged`; {StoreError} */
+  async locate({ digest, directoryKey }: Omit<ServedAdapter, 'path'>): Promise<ServedAdapter> {
     const path = await adapterPath(this.#blobs, directoryKey);
     if (path === null) throw unreadable(`the files of the adapter ${digest} are gone`);
     await this.#check(dirname(path), digest);
     this.#use(digest);
     const identity = await adapterIdentity(dirname(path), digest);
-    return { ...request, adapter: { digest: identity, directoryKey, path } };
+    return { digest: identity, directoryKey, path };
   }
 
   #use(digest: string): void {

@@ -15,6 +15,8 @@ import {
   type EngineState,
   type HelloAnswer,
   PROTOCOL_HEADER,
+  type PublishAnswer,
+  type PublishCall,
   type RetireCall,
   SIGNATURE_HEADER,
   STATUS,
@@ -47,7 +49,7 @@ const DRAIN_POLL_MS = 25;
 export interface EnginePortOptions {
   readonly inference: InferenceBackend;
   /** Finds the files of adapters. */
-  readonly adapters: Pick<AdapterFiles, 'find' | 'retire'>;
+  readonly adapters: Pick<AdapterFiles, 'find' | 'locate' | 'retire'>;
   readonly secret: EngineSecret;
   readonly host: string;
   /** 0 = any free one */
@@ -109,6 +111,7 @@ export class EnginePort {
           return { texts: await this.#of(model).tokenTexts(tokenIds, { signal }) };
         },
       ],
+      [ENGINE_PATHS.publish, (body, signal) => this.#publish(body as PublishCall, signal)],
       [
         ENGINE_PATHS.retire,
         async (body) => {
@@ -226,7 +229,7 @@ export class EnginePort {
     const models = inference.models.map((model) => {
       const own = inference.of(model.id);
       const facts = { ...model, tokenizer: own.tokenizerFacts() };
-      return { facts, stats: own.stats(), members: own.members?.() ?? [] };
+      return { facts, stats: own.stats(), members: own.members?.() ?? [], adapters: own.adapters?.() ?? [] };
     });
     return { version: SERVICE_VERSION, isDraining: this.#isDraining, trouble, models };
   }
@@ -268,6 +271,14 @@ export class EnginePort {
 
   async #tokenize({ model, input, withTexts }: TokenizeCall, signal: AbortSignal): Promise<object> {
     return await this.#of(model).tokenize(input, { withTexts, signal });
+  }
+
+  async #publish({ model, digest, directoryKey }: PublishCall, signal: AbortSignal): Promise<PublishAnswer> {
+    if (this.#isDraining) throw new Refusal(STATUS.draining, 'this engine is ending');
+    this.#of(model);
+    const { inference, adapters } = this.#options;
+    const adapter = await adapters.locate({ digest, directoryKey });
+    return { partial: (await inference.publish?.(model, adapter, signal)) ?? null };
   }
 
   #of(model: string): ModelInference {

@@ -12,7 +12,7 @@ import { type RepetitionDetection, SAMPLING_FIELDS } from '@trainyard/protocol/f
 import type { InferenceRequest } from '../../contract/backends.ts';
 
 /** Raised when something of the wire changes its meaning. */
-const WIRE_NUMBER = 2;
+const WIRE_NUMBER = 3;
 
 /** All names of an object, optional ones too: one that is missing here does not compile. */
 type NamesOf<Part> = { readonly [Name in keyof Required<Part>]: true };

@@ -1,4 +1,4 @@
-import type { BackendMember, EngineStats } from '@trainyard/backend';
+import type { BackendMember, EngineStats, LoadedVersion } from '@trainyard/backend';
 import type { TokenizeInput, TokenizerFacts } from '@trainyard/generation';
 
 import type { BaseModel } from '../../contract/base-models.ts';
@@ -14,6 +14,7 @@ export const ENGINE_PATHS = {
   tokenize: '/engine/v1/tokenize',
   detokenize: '/engine/v1/detokenize',
   tokenTexts: '/engine/v1/token-texts',
+  publish: '/engine/v1/publish',
   retire: '/engine/v1/retire',
 } as const;
 export type EnginePath = (typeof ENGINE_PATHS)[keyof typeof ENGINE_PATHS];
@@ -69,6 +70,8 @@ export interface EngineModelState {
   readonly stats: EngineStats | null;
   /** servers that sample in place of the engine's machine */
   readonly members: readonly BackendMember[];
+  /** adapters in the memory of the engine itself */
+  readonly adapters: readonly LoadedVersion[];
 }
 
 export interface EngineState {
@@ -87,6 +90,19 @@ export interface TokenizeCall {
 export interface TokensCall {
   readonly model: string;
   readonly tokenIds: readonly number[];
+}
+
+/** An adapter that is loaded before a request names it. */
+export interface PublishCall {
+  readonly model: string;
+  readonly digest: string;
+  /** its folder among the blobs */
+  readonly directoryKey: string;
+}
+
+export interface PublishAnswer {
+  /** why some servers of the engine refuse it; null: none does */
+  readonly partial: string | null;
 }
 
 export interface RetireCall {

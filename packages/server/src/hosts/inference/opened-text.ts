@@ -27,6 +27,6 @@ export interface OpenedText {
   readonly codec: TextCodec;
   /** How steps compute in this process, on the cores that the trainer wants too; null = they compute elsewhere. */
   readonly coreUse: CoreUse | null;
-  health(): Promise<Pick<BackendHealth, 'trouble' | 'members'>>;
+  health(): Promise<Pick<BackendHealth, 'trouble' | 'members' | 'adapters'>>;
   close(): Promise<void> | void;
 }

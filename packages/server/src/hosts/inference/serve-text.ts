@@ -156,10 +156,14 @@ class TextHost {
 
   /** A back end elsewhere may never answer: then this is not answered either. */
   async #pong(): Promise<void> {
-    const { trouble, members = [] } = await this.#opened
+    const {
+      trouble,
+      members = [],
+      adapters = [],
+    } = await this.#opened
       .health()
-      .catch((error: unknown) => ({ trouble: messageOf(error), members: [] }));
-    this.#line.send({ kind: 'pong', stats: this.#engine.stats(), trouble, members });
+      .catch((error: unknown) => ({ trouble: messageOf(error), members: [], adapters: [] }));
+    this.#line.send({ kind: 'pong', stats: this.#engine.stats(), trouble, members, adapters });
   }
 
   async #end(): Promise<void> {

@@ -180,11 +180,16 @@ test('an adapter of a larger rank than the servers load is refused at its regist
 });
 
 test('an adapter is loaded on every server when it is published, or the reason of one is told', async () => {
-  const adapter = { digest: 'b'.repeat(64), path: '/checkpoints/b/adapter.gguf' };
+  const served = (name: string) => ({
+    digest: name.repeat(64),
+    directoryKey: `checkpoints/${name}`,
+    path: `/checkpoints/${name}/adapter.gguf`,
+  });
+  const adapter = served('b');
   const { signal } = new AbortController();
   await inference.publish(MODEL, adapter, signal);
   for (const fake of fakes) expect(fake.adapters.get(adapter.digest)).toBe('/checkpoints/b');
-  const message = 'No adapter found for /checkpoints/c';
+  const message = 'No adapter found';
   const refusal = {
     kind: 'answer',
     status: 404,
@@ -192,11 +197,11 @@ test('an adapter is loaded on every server when it is published, or the reason o
   } as const;
   const load = '/v1/load_lora_adapter';
   for (const fake of fakes) fake.failNext(load, refusal);
-  const other = { digest: 'c'.repeat(64), path: '/checkpoints/c/adapter.gguf' };
-  await expect(inference.publish(MODEL, other, signal)).rejects.toThrow(/does not see the folder of the adapter/);
+  await expect(inference.publish(MODEL, served('c'), signal)).rejects.toThrow(/does not see the folder of the adapter/);
   fakes[1]!.failNext(load, refusal);
+  const other = served('d');
   expect(await inference.publish(MODEL, other, signal)).toMatch(/^1 of 2 vLLM servers: .*does not see the folder/);
-  expect(fakes[0]!.adapters.get(other.digest)).toBe('/checkpoints/c');
+  expect(fakes[0]!.adapters.get(other.digest)).toBe('/checkpoints/d');
 });
 
 test('the servers are told with what they do, to admins alone', async () => {

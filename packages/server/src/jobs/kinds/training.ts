@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { rm } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 
 import type { FixedScores } from '@trainyard/backend';
 import {
@@ -17,8 +17,7 @@ import type { JobWarning, TrainerEvent, TrainingResult } from '@trainyard/traine
 
 import { TrainingRunError, type TrainingBackend } from '../../hosts/embedded-training.ts';
 import type { TrainingJobConfig, TrainingJobRequest } from '../../hosts/messages.ts';
-import { adapterIdentity } from '../../contract/adapter-identity.ts';
-import { adapterPath, type InferenceBackend } from '../../contract/backends.ts';
+import type { PublishStep } from '../../contract/backends.ts';
 import { BackendFailure } from '../../faults/backend-failure.ts';
 import { clientFailure, JobFault } from '../../faults/http-faults.ts';
 import type { JobMetrics } from '../../metrics/job-metrics.ts';
@@ -45,7 +44,7 @@ import { sftJob } from './sft.ts';
 const DISK_PAUSE_MS = 10_000;
 /** A host that dies this often in a row without finishing a gradient step in between will not finish this job. */
 const MAX_LOSSES_WITHOUT_PROGRESS = 3;
-/** How long a job waits at its end for the servers that load its step. One takes seconds. */
+/** How long a job waits at its end for engines and servers that load its step: a vLLM server takes seconds. */
 const PUBLISH_MS = 60_000;
 /** How long a service that ends takes for the copy of a last snapshot. */
 const LAST_COPY_MS = 8_000;
@@ -67,7 +66,7 @@ export interface TrainingJobsOptions {
   /** A trainer elsewhere, for the base model that it has. Default: this machine trains all of them. */
   readonly elsewhere?: TrainerElsewhere | null;
   /** Loads a new step wherever it is sampled from, before its job ends. Default: it is loaded by the first request that names it. */
-  readonly publish?: InferenceBackend['publish'];
+  readonly publish?: PublishStep;
   /** Makes a trace of each job. Default null: nobody asked for traces. */
   readonly tracing?: Tracing | null;
   /** Count what jobs do. Default: nothing is counted. */
@@ -299,7 +298,7 @@ export class TrainingJobs implements JobWork<Objective> {
     { output, manifest }: TrainingJobRequest,
     { digest, lease }: { digest: string; lease: JobLease },
   ): Promise<void> {
-    const { store, blobs, publish } = this.#options;
+    const { store, publish } = this.#options;
     if (publish === undefined || manifest === undefined) return;
     const log = this.#logOf(job);
     const limit = AbortSignal.any([lease.signal, AbortSignal.timeout(PUBLISH_MS)]);
@@ -310,10 +309,8 @@ export class TrainingJobs implements JobWork<Objective> {
       await lease.insist(() => store.appendEvent(job.id, job.fencingToken, row));
     };
     try {
-      const path = await adapterPath(blobs, output);
-      if (path === null) return;
-      const adapter = { digest: await adapterIdentity(dirname(path), digest), path };
-      const partial = await unlessAborted(publish(manifest.base_model, adapter, limit), limit);
+      const step = { digest, directoryKey: output };
+      const partial = await unlessAborted(publish(manifest.base_model, step, limit), limit);
       if (partial !== null) await warn(partial);
     } catch (error) {
       if (lease.signal.aborted) {

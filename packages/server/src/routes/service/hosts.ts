@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import type { BackendMember } from '@trainyard/backend';
+import type { BackendMember, LoadedVersion } from '@trainyard/backend';
 import type { HostsObject } from '@trainyard/protocol';
 import type { NamedStep } from '@trainyard/store';
 
@@ -61,8 +61,9 @@ export function hostRoutes(app: FastifyInstance, parts: RouteParts): void {
   ): Promise<HostObject> {
     const model = inference.of(id);
     const members = seesLoad ? (model.members?.() ?? []) : [];
-    const loaded = members.flatMap(({ adapters = [] }) => adapters.map(({ digest }) => digest));
-    const steps = loaded.length === 0 ? [] : await store.stepsOf(loaded);
+    const own = seesLoad ? (model.adapters?.() ?? []) : [];
+    const digests = new Set([...own, ...members.flatMap(versionsOf)].map(({ digest }) => digest));
+    const steps = digests.size === 0 ? [] : await store.stepsOf([...digests]);
     const stats = model.stats();
     const load = (count: number | undefined): number | null => (seesLoad ? (count ?? 0) : null);
     return {
@@ -77,6 +78,7 @@ export function hostRoutes(app: FastifyInstance, parts: RouteParts): void {
       kv_cached_tokens: load(stats?.cachedTokens),
       kv_capacity_tokens: stats?.capacityTokens ?? 0,
       num_adapters: load(stats?.numAdapters),
+      steps: loadedSteps(own, steps),
       num_preemptions: load(stats?.numPreemptions),
       prompt_tokens: load(stats?.promptTokens),
       generated_tokens: load(stats?.generatedTokens),
@@ -87,15 +89,42 @@ export function hostRoutes(app: FastifyInstance, parts: RouteParts): void {
   }
 }
 
+/** Versions that a member, or a server of it, has or refuses. */
+function versionsOf({ adapters = [], refused = [], members = [] }: BackendMember): readonly { digest: string }[] {
+  return [...adapters, ...refused, ...members.flatMap(versionsOf)];
+}
+
+/** @param steps the names of all versions */
+function loadedSteps(versions: readonly LoadedVersion[], steps: readonly NamedStep[]): HostObject['steps'] {
+  return namedSteps(versions, steps).map(({ model, step, version: { since } }) => ({
+    model,
+    step,
+    since: Math.floor(since / 1000),
+  }));
+}
+
+function namedSteps<Version extends { readonly digest: string }>(
+  versions: readonly Version[],
+  steps: readonly NamedStep[],
+): { model: string; step: number; version: Version }[] {
+  const byDigest = new Map(versions.map((version) => [version.digest, version]));
+  return steps.flatMap(({ digest, entity, project, name, step }) => {
+    const version = byDigest.get(digest);
+    return version === undefined ? [] : [{ model: `${entity}/${project}/${name}`, step, version }];
+  });
+}
+
 /** @param steps of what any member has loaded */
 function toMemberObject(member: BackendMember, steps: readonly NamedStep[]): HostObject['members'][number] {
-  const { adapters = [] } = member;
-  const loaded = steps.flatMap(({ digest, entity, project, name, step }) => {
-    const since = adapters.find((adapter) => adapter.digest === digest)?.since;
-    return since === undefined
-      ? []
-      : [{ model: `${entity}/${project}/${name}`, step, since: Math.floor(since / 1000) }];
-  });
+  const { members = [] } = member;
+  return { ...toServerObject(member, steps), members: members.map((server) => toServerObject(server, steps)) };
+}
+
+function toServerObject(
+  member: BackendMember,
+  steps: readonly NamedStep[],
+): HostObject['members'][number]['members'][number] {
+  const { adapters = [], refused = [] } = member;
   return {
     url: member.name,
     kind: member.kind,
@@ -104,7 +133,13 @@ function toMemberObject(member: BackendMember, steps: readonly NamedStep[]): Hos
     version: member.version,
     num_choices: member.numChoices,
     num_adapters: member.numAdapters,
-    steps: loaded,
+    steps: loadedSteps(adapters, steps),
+    refused_steps: namedSteps(refused, steps).map(({ model, step, version: { reason, until } }) => ({
+      model,
+      step,
+      reason,
+      until: Math.ceil(until / 1000),
+    })),
     kv_use: member.kvUse,
     num_requests: member.numRequests,
     num_failures: member.numFailures,
