@@ -1,12 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { maxHeaderSize, type ServerResponse } from 'node:http';
 
-import type { ErrorBody } from '@trainyard/protocol';
 import Fastify, { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { LastKnown } from '@trainyard/store';
 
 import { FeedWatch } from './answers/feed-watch.ts';
-import { requireKeys } from './edge/auth.ts';
+import { type ErrorForm, requireKeys } from './edge/auth.ts';
 import { limitKeys } from './edge/limit-keys.ts';
 import { TrajectoryBodyReader } from './bodies/accept-trajectory-bodies.ts';
 import { BackgroundAnswers } from './background/background-answers.ts';
@@ -25,7 +24,7 @@ import { REQUEST_ID } from './edge/request-id.ts';
 import { trackRequestEnds } from './edge/request-end.ts';
 import { endStalledReaders } from './edge/stalled-readers.ts';
 import { tellFault, traceRequests } from './tracing/request-spans.ts';
-import { closeWhileDraining, Drain } from './health/drain.ts';
+import { closeWhileDraining, Drain, refuseWhileClosing } from './health/drain.ts';
 import { ServiceHealth } from './health/service-health.ts';
 import { traceIdOf } from './tracing/trace-parent.ts';
 import { VersionUse } from './checkpoints/version-use.ts';
@@ -136,10 +135,12 @@ export function createServer(parts: ServerParts): FastifyInstance {
     // Bodies have their own clock. This one ends what nobody reads: the rest of a body whose request was refused, say.
     requestTimeout: limits.bodyTimeoutMs + limits.maxBodyWaitMs + limits.bodyWindowMs,
     clientErrorHandler: answerClientFault,
+    return503OnClosing: false,
     routerOptions: { ignoreTrailingSlash: true, maxParamLength: MAX_PATH_PART_CHARACTERS },
     // Paths that are no valid URL never reach a route.
     frameworkErrors: (error, request, reply) => {
       reply.header('x-request-id', request.id);
+      if (speaksAnthropic(request)) reply.header('request-id', request.id);
       // Hooks do not run for it.
       drainAfter(reply.raw as ServerResponse);
       sendError(error, request as FastifyRequest, reply as FastifyReply, routeParts);
@@ -169,8 +170,11 @@ export function createServer(parts: ServerParts): FastifyInstance {
   // Hooks that wait for nothing are no promises: each of those would cost every request a few turns of the queue.
   app.addHook('onRequest', (request, reply, done) => {
     reply.header('x-request-id', request.id);
+    // Clients of that API show it in their errors.
+    if (speaksAnthropic(request)) reply.header('request-id', request.id);
     done();
   });
+  refuseWhileClosing(app);
   refuseForeignHosts(app, routeParts.allowedHosts);
   shareAcrossOrigins(app, routeParts.allowedOrigins);
   app.addHook('onRequest', (request, _reply, done) => {
@@ -251,7 +255,7 @@ function sendError(
   const fault = isOf(translated, 'context_length_exceeded')
     ? asContextExceeded(translated as Error, (request.baseModel ?? baseModels.default).contextLength)
     : translated;
-  const { scope, fieldNames, toErrorForm = missForm(request) } = request.routeOptions.config;
+  const { scope, fieldNames } = request.routeOptions.config;
   const answer = toErrorAnswer(fault, scope, fieldNames, (name) => partOf(name, request));
   tellFault(request, answer.body.error.code);
   // Kept open, the connection takes the rest of a body whose length is known.
@@ -267,13 +271,14 @@ function sendError(
     .code(answer.status)
     .headers(answer.headers)
     .type('application/json; charset=utf-8')
-    .send(toErrorForm(answer.body, request.id, answer.status));
+    .send(errorFormOf(request)(answer.body, request.id, answer.status));
 }
 
-/** Errors of a request that matches no route, below the routes of a form: as its clients read them. */
-function missForm(request: FastifyRequest): (body: ErrorBody, requestId: string, status: number) => object {
-  const isMiss = request.is404 && /^\/v1\/messages(?:[/?]|$)/.test(request.url) && speaksAnthropic(request);
-  return isMiss ? toMessagesError : (body) => body;
+/** Form of the errors of a request: that of its route. Routes of several APIs, and requests that match no route, have that of the client. */
+function errorFormOf(request: FastifyRequest): ErrorForm {
+  const { scope, toErrorForm = scope === undefined ? 'of-client' : null } = request.routeOptions.config;
+  if (toErrorForm !== null && toErrorForm !== 'of-client') return toErrorForm;
+  return toErrorForm !== null && speaksAnthropic(request) ? toMessagesError : (body) => body;
 }
 
 /** The part of a request that has a parameter of that name. */

@@ -23,6 +23,7 @@ export type { ChoiceItem, TrainingSequence } from './history/training-sequence.t
 export type { Vocabulary } from './contract/vocabulary.ts';
 export { detectReasoning, type ReasoningState } from './reply/reasoning-reader.ts';
 export { ReplyParser, type ReplyParserOptions } from './reply/reply-parser.ts';
+export { HARMONY_MARKS } from './reply/harmony-reader.ts';
 export { heldBack } from './reply/reply-text.ts';
 export type { ParsedReply, ReplyDelta, ToolCallDelta } from './reply/reply-record.ts';
 export { detectToolFormat, keepsSpecialTokens, randomToolCallId, type ToolFormat } from './reply/tool-format.ts';

@@ -14,7 +14,8 @@ import { Preparation, type Submission } from './preparation.ts';
 import { LONG_PROMPT_CHARACTERS, promptWeight } from '../prompt/prompt-weight.ts';
 import { encodePrompt, fitPrompt, type EncodedPrompt, type PromptParts } from '../prompt/prompt.ts';
 import { ReplyConstraints } from '../reply/reply-constraints.ts';
-import { createReplyReader } from '../reply/reply-reader.ts';
+import type { ReasoningForm } from '../reply/reply-gate.ts';
+import { createReplyReader, readsChannels } from '../reply/reply-reader.ts';
 import { REASONING_END, type ReplyTraits } from '../prompt/reply-traits.ts';
 import type { SchedulingPolicy } from '@trainyard/backend';
 import { SubmissionQueue } from './submission-queue.ts';
@@ -268,15 +269,15 @@ export class Intake {
   }
 }
 
-/** The reasoning in which stop strings do not count; null if they count everywhere. */
+/** The form of the reasoning in which stop strings do not count; null if they count everywhere. */
 function unstopped(
   { stopsInReasoning, stop, reply }: GenerateRequest,
   traits: ReplyTraits | null,
-): { readonly startsInside: boolean } | null {
-  const reasoning = traits?.reasoning ?? null;
-  if (stopsInReasoning || stop.length === 0 || reply === null || reasoning === null || reasoning.isDisabled)
-    return null;
-  return reasoning;
+): ReasoningForm | null {
+  if (stopsInReasoning || stop.length === 0 || reply === null || traits === null) return null;
+  if (readsChannels(reply, traits)) return { kind: 'channels' };
+  const { reasoning } = traits;
+  return reasoning === null || reasoning.isDisabled ? null : { kind: 'block', startsInside: reasoning.startsInside };
 }
 
 /** Null where there is no reasoning to limit: the model knows none, or the prompt has closed its block. */

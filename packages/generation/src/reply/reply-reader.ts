@@ -125,6 +125,11 @@ export function toolsInOrder({ tools, toolsText }: ReplyReading): readonly ToolD
   return toolsText === null ? tools : (parseInOrder(toolsText) as ToolDescription[]);
 }
 
+/** Whether replies are read as the channels of gpt-oss. */
+export function readsChannels(reading: ReplyReading, traits: ReplyTraits): boolean {
+  return toolFormatOf(reading, traits) === 'harmony';
+}
+
 function toolFormatOf({ toolChoice }: ReplyReading, traits: ReplyTraits): ToolFormat | null {
   if (toolChoice === 'none') return traits.toolFormat === 'harmony' ? 'harmony' : null;
   if (toolChoice === 'auto') return traits.toolFormat;

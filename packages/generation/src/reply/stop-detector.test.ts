@@ -199,3 +199,13 @@ describe('stop strings at their limit', () => {
     console.log(`stop automaton: built in ${(built - start).toFixed(0)} ms, ${(ms / 20).toFixed(2)} µs a token`);
   });
 });
+
+test('a stop string does not go on across the reasoning between two messages', () => {
+  const part = (channel: string, text: string) => `<|start|>a<|channel|>${channel}<|message|>${text}<|end|>`;
+  const text = part('commentary', 'ST') + part('analysis', 'STOP') + part('final', 'OP');
+  const channels = { stop: ['STOP'], reasoning: { kind: 'channels' } } as const;
+  expect(run(text, channels).text).toBe(text);
+  const stopped = run(`${text}${part('final', 'a STOP b')}`, channels);
+  expect(stopped.text).toBe(`${text}<|start|>a<|channel|>final<|message|>a `);
+  expect(stopped.finish).toEqual({ reason: 'stop', stopReason: 'STOP' });
+});

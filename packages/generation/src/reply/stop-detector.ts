@@ -1,6 +1,6 @@
 import type { StreamDecoder } from '@trainyard/tokenizer';
 import type { StopVerdict, TokenEnding } from '@trainyard/backend';
-import { ReasoningGate } from './reasoning-gate.ts';
+import { openReplyGate, type ReasoningForm, type ReplyGate } from './reply-gate.ts';
 import type { StopStrings } from './stop-strings.ts';
 
 export interface StopConditions {
@@ -9,8 +9,8 @@ export interface StopConditions {
   includeStopString: boolean;
   /** Text of the first minTokens tokens never completes a stop string. */
   minTokens: number;
-  /** Null: stop strings count in all of the text. Else not in the reasoning, which the prompt may have opened. */
-  reasoning: { readonly startsInside: boolean } | null;
+  /** Form of the reasoning in which stop strings do not count. Null: they count in all of the text. */
+  reasoning: ReasoningForm | null;
 }
 
 /**
@@ -22,7 +22,7 @@ export interface StopConditions {
 export class StopDetector {
   readonly #conditions: StopConditions;
   readonly #decoder: StreamDecoder;
-  readonly #gate: ReasoningGate | null;
+  readonly #gate: ReplyGate | null;
   #numTokens = 0;
   /** Decoded and not yet given out. */
   #held = '';
@@ -32,7 +32,7 @@ export class StopDetector {
   constructor(conditions: StopConditions, decoder: StreamDecoder) {
     this.#conditions = conditions;
     this.#decoder = decoder;
-    this.#gate = conditions.reasoning && new ReasoningGate(conditions.reasoning.startsInside);
+    this.#gate = conditions.reasoning && openReplyGate(conditions.reasoning);
   }
 
   /** @param ending how the tokens by themselves end the choice here; null = they do not */
@@ -45,14 +45,12 @@ export class StopDetector {
       return { text: this.#flush(last), finish };
     }
     const fresh = this.#decoder.push(token);
-    const { reasoning, answer } = this.#gate?.push(fresh) ?? { reasoning: '', answer: fresh };
-    // Nothing is held in front of the end of the reasoning.
-    this.#held += reasoning;
-    const match = this.#read(answer, this.#numTokens > minTokens);
-    if (match !== null) {
-      const text = this.#held.slice(0, match.cutAt);
+    for (const { text, isAnswer } of this.#gate?.push(fresh) ?? [{ text: fresh, isAnswer: true }]) {
+      const match = isAnswer ? this.#read(text, this.#numTokens > minTokens) : this.#pass(text);
+      if (match === null) continue;
+      const kept = this.#held.slice(0, match.cutAt);
       this.#held = '';
-      return { text, finish: { reason: 'stop', stopReason: match.stop } };
+      return { text: kept, finish: { reason: 'stop', stopReason: match.stop } };
     }
     return { text: finish === null ? this.#release() : this.#flush(''), finish };
   }
@@ -68,6 +66,13 @@ export class StopDetector {
       const stop = isSearching ? stops.endingAt(this.#state) : null;
       if (stop !== null) return { stop, cutAt: start + i + 1 - (includeStopString ? 0 : stop.length) };
     }
+    return null;
+  }
+
+  /** Takes new text in which stop strings do not count: none goes on across it. */
+  #pass(text: string): null {
+    this.#held += text;
+    if (text !== '') this.#state = 0;
     return null;
   }
 

@@ -64,6 +64,7 @@ import {
   ResponsesRequestSchema,
   ResponseStreamErrorSchema,
 } from '../inference/responses.ts';
+import { ErrorBodySchema } from '../shape/errors.ts';
 import { PageQuerySchema } from '../shape/schema.ts';
 import { CreateSftTrainingJobRequestSchema } from '../training/sft.ts';
 import {
@@ -116,6 +117,9 @@ export type { Operation, OperationScope } from './operation-parts.ts';
 /** Words for the routes that count the tokens of a prompt. */
 const PROMPT_LENGTH =
   'In tokens, as the template of the model renders it. One that is longer than the context is no error.';
+
+/** The second for clients with the header `anthropic-version`. */
+const MODEL_ERROR = Type.Union([ErrorBodySchema, MessagesErrorSchema]);
 
 /** Every operation of the API, in the order of its reference. */
 export const OPERATIONS: readonly Operation[] = [
@@ -297,6 +301,7 @@ export const OPERATIONS: readonly Operation[] = [
     description:
       'The base model, then each trained model of the caller: by its bare name, which is its latest version, and each checkpoint.',
     answer: ModelListSchema,
+    error: MODEL_ERROR,
     faults: KEY,
   },
   {
@@ -310,6 +315,7 @@ export const OPERATIONS: readonly Operation[] = [
       'Slashes of the name may be sent as they are or encoded. The answer names the version that the name stands for.',
     pathParameters: { model: 'A name as `model` of a chat request takes it.' },
     answer: ModelCardSchema,
+    error: MODEL_ERROR,
     faults: [...KEY, ...MODEL_NAME, 'request.not_found'],
   },
   {

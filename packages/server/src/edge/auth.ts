@@ -8,6 +8,9 @@ import { refuseOtherPages, sessionTokenOf } from './session-cookie.ts';
 import { RequestError } from '../faults/request-error.ts';
 import type { RouteScope } from '../faults/route-scope.ts';
 
+/** An error in the form of an API. */
+export type ErrorForm = (body: ErrorBody, requestId: string, status: number) => object;
+
 declare module 'fastify' {
   interface FastifyContextConfig {
     /** Every route declares one; registering a route without it throws. */
@@ -22,8 +25,8 @@ declare module 'fastify' {
     mediaTypes?: readonly string[];
     /** The form's own names for the fields of a chat, or of a text completion. Default: theirs. */
     fieldNames?: FieldNames;
-    /** Errors as the clients of the route's form read them. Default: as they are. */
-    toErrorForm?: (body: ErrorBody, requestId: string, status: number) => object;
+    /** Errors as the clients of the route's form read them; `of-client`: as the headers of the client say. Default: as they are. */
+    toErrorForm?: ErrorForm | 'of-client';
   }
   interface FastifyRequest {
     /** Set on every route that is not public. */

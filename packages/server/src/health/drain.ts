@@ -1,5 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 
+import { RequestError } from '../faults/request-error.ts';
+
 /** The end of this process: first it says so, then it takes no new connections. */
 export class Drain {
   #isDraining = false;
@@ -12,6 +14,22 @@ export class Drain {
   begin(): void {
     this.#isDraining = true;
   }
+}
+
+/**
+ * Refuses requests that come on open connections after the port has closed, in the form of every error: Fastify's own answer has another one
+ * (`return503OnClosing`).
+ */
+export function refuseWhileClosing(app: FastifyInstance): void {
+  let isClosing = false;
+  app.addHook('preClose', async () => {
+    isClosing = true;
+  });
+  app.addHook('onRequest', (_request, reply, done) => {
+    if (!isClosing) return done();
+    reply.header('connection', 'close');
+    done(new RequestError('server.unavailable', 'The service is shutting down. Send the request again.'));
+  });
 }
 
 /** While the process is ending, each answer closes its connection: the next request of that client goes to another process. */

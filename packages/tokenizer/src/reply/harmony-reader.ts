@@ -6,6 +6,10 @@ const MESSAGE = '<|message|>';
 const START = '<|start|>';
 const BEGINNINGS = ['<|channel|>', START, ' to='];
 const ENDS = ['<|end|>', '<|call|>', '<|return|>', START];
+const ANALYSIS = /<\|channel\|>analysis\b/;
+
+/** Marks of messages of gpt-oss: those that start a reply with a header, that end a header, and that end a message. */
+export const HARMONY_MARKS = { starts: BEGINNINGS, message: MESSAGE, ends: ENDS, analysis: ANALYSIS } as const;
 
 /**
  * Messages of gpt-oss: `<|channel|>analysis<|message|>…<|end|>` is reasoning, `to=functions.NAME` before or after the channel makes a call
@@ -32,7 +36,7 @@ export function harmonyReader(hasTools: boolean): CallReader {
         if (isSingle) return;
       } else {
         text.unmark();
-        const isReasoning = name === undefined && /<\|channel\|>analysis\b/.test(header);
+        const isReasoning = name === undefined && ANALYSIS.test(header);
         yield* isReasoning ? readReasoning(text, calls) : readContent(text, calls, ENDS);
       }
       if ((yield* text.skipSpace()) === '') return;

@@ -1,5 +1,5 @@
 import type { FastifyRequest } from 'fastify';
-import type { Response, ResponseEvent, ResponsesRequest } from '@trainyard/protocol';
+import type { ChatCompletionRequest, Response, ResponseEvent, ResponsesRequest } from '@trainyard/protocol';
 import type { AnswerKey } from '@trainyard/store';
 
 import { callerOf } from '../../edge/auth.ts';
@@ -16,17 +16,17 @@ import { admitTurn, formatOf } from './admitted-turn.ts';
 /**
  * Starts to compute an answer.
  *
- * @returns the answer as it is now: queued
+ * @returns the answer as it is now, queued, and the chat that it answers
  * @throws {RequestError} as a request that waits for its answer, but for what the back end finds: that is the state of the answer
  */
 export async function startInBackground(
   original: FastifyRequest,
   sent: ResponsesRequest,
   parts: RouteParts,
-): Promise<{ key: AnswerKey; queued: Response }> {
+): Promise<{ key: AnswerKey; queued: Response; asked: ChatCompletionRequest }> {
   const { request, end } = detachRequest(original);
   try {
-    const { turn, chat } = await admitTurn(request, sent, parts);
+    const { turn, chat, asked } = await admitTurn(request, sent, parts);
     if (!turn.facts.isKept)
       throw parts.keepsAnswers
         ? conflict('background', 'background can only be used when `store` is true: the answer is read later')
@@ -54,7 +54,7 @@ export async function startInBackground(
     };
     const { keyId } = callerOf(request);
     parts.background.start({ answer, keyId, opening, isStreamed, run });
-    return { key: answer, queued };
+    return { key: answer, queued, asked };
   } catch (error) {
     end.finish();
     throw error;

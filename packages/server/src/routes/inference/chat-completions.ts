@@ -12,6 +12,8 @@ import type { OpenedGeneration } from '../../streams/chat-events.ts';
 import { collectAnswer } from '../../wire/chat/chat-answer.ts';
 import { toChunks } from '../../wire/chat/chat-chunks.ts';
 import { checkChatRequest } from '../../wire/chat/chat-request.ts';
+import { toReadableChat } from '../../wire/chat/readable-results.ts';
+import { reportLeftOut } from '../../wire/left-out.ts';
 import { admitChat, meteredChat, openChat } from './chat-generation.ts';
 import { refuseStreamedIdempotency, sendOpened } from './generation.ts';
 import { normalizedBody } from './normalized-body.ts';
@@ -28,10 +30,12 @@ export function chatCompletionRoutes(app: FastifyInstance, parts: RouteParts): v
     },
     async (request, reply) => {
       const signal = abortOnDisconnect(reply);
-      checkChatRequest(request.body);
-      if (!request.body.stream) {
+      const body = toReadableChat(request.body);
+      checkChatRequest(body);
+      reportLeftOut(reply, body);
+      if (!body.stream) {
         return answerOnce(parts.store, request, reply, async () => {
-          const chat = await admitChat(request, request.body, 'chatcmpl-', parts);
+          const chat = await admitChat(request, body, 'chatcmpl-', parts);
           return meteredChat(request, chat, parts, async (meter) => {
             const generation = await openChat(chat, signal, meter);
             return collectAnswer(generation, chat.identity, chat.format, chat.generate.n);
@@ -39,7 +43,7 @@ export function chatCompletionRoutes(app: FastifyInstance, parts: RouteParts): v
         });
       }
       refuseStreamedIdempotency(request);
-      const chat = await admitChat(request, request.body, 'chatcmpl-', parts);
+      const chat = await admitChat(request, body, 'chatcmpl-', parts);
       await meteredChat(request, chat, parts, (meter) => {
         const chunksOf = (generation: OpenedGeneration) =>
           toChunks(generation, chat.identity, chat.format, chat.generate.n);

@@ -1,8 +1,15 @@
-import type { CountTokens, ErrorBody, InputTokens } from '@trainyard/protocol';
+import type {
+  CountTokens,
+  ErrorBody,
+  InputTokens,
+  Response,
+  ResponseEvent,
+  TokenizeResponse,
+} from '@trainyard/protocol';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 import { ScriptedEngineInference } from '../../testing/scripted-engine.ts';
-import { TestServer } from '../../testing/test-server.ts';
+import { readNamedEvents, TestServer } from '../../testing/test-server.ts';
 
 /** Histories with members that SDKs add, and with items and blocks of other services. */
 
@@ -44,6 +51,9 @@ async function seen(url: string, countUrl: string, body: object): Promise<Seen> 
 
 const items = (...input: object[]) =>
   seen('/v1/responses', '/v1/responses/input_tokens', { input: [user('Go.'), ...input], max_output_tokens: 4 });
+/** With calls as a chat has them. */
+const chats = (...messages: object[]) =>
+  seen('/v1/chat/completions', '/v1/tokenize', { messages: [user('Go.'), ...messages], max_tokens: 4 });
 const turns = (...messages: object[]) =>
   seen('/v1/messages', '/v1/messages/count_tokens', { messages: [user('Go.'), ...messages], max_tokens: 4 });
 
@@ -139,7 +149,66 @@ describe('pictures and files in results of tools', () => {
     expect(told.leftOut).toBe(leftOut);
   });
 
+  const CALLS = {
+    role: 'assistant',
+    content: null,
+    tool_calls: [{ id: 'c1', type: 'function', function: { name: 'look', arguments: '{"q": "a"}' } }],
+  };
+  const result = (content: unknown, role = 'tool') => ({ role, tool_call_id: 'c1', content });
+  test.each([
+    [
+      { type: 'image_url', image_url: { url: 'data:image/png;base64,iVBORw0KGgo=' } },
+      '[Image left out (image/png)',
+      'image_url=1',
+    ],
+    [{ type: 'image_url', image_url: 'https://a/b.png' }, '[Image left out (https://a/b.png)', 'image_url=1'],
+    [{ image_url: { url: 'data:image/gif;base64,R0lG' } }, '[Image left out (image/gif)', 'image_url=1'],
+    [PICTURE, '[Image left out (image/png)', 'input_image=1'],
+    [BLOCK, '[Image left out (image/png)', 'image=1'],
+    [
+      { type: 'file', file: { filename: 'a.pdf', file_data: 'data:application/pdf;base64,JVBER' } },
+      '[File left out (a.pdf, application/pdf)',
+      'file=1',
+    ],
+    [{ type: 'file', file: { file_id: 'file-1' } }, '[File left out: this', 'file=1'],
+    [{ type: 'input_audio', input_audio: { data: 'UklGR', format: 'wav' } }, '[File left out (wav)', 'input_audio=1'],
+    [{ type: 'video_url', video_url: { url: 'https://a/b.mp4' } }, '[File left out (https://a/b.mp4)', 'video_url=1'],
+  ])('%j in a chat is read as a text that says so', async (part, text, leftOut) => {
+    for (const content of [[part], [{ type: 'text', text: 'Done.' }, part]]) {
+      const told = await chats(CALLS, result(content));
+      expect(JSON.stringify(told.messages)).toContain(text);
+      expect(JSON.stringify(told.messages)).not.toMatch(/iVBOR|R0lG|JVBER|UklGR/);
+      expect(told.leftOut).toBe(leftOut);
+    }
+  });
+
+  test('of a chat are counted by their kinds, also for the older role `function`, and in its count of tokens', async () => {
+    const [picture, sound] = [PICTURE, { type: 'input_audio', input_audio: { data: 'UklGR', format: 'wav' } }];
+    const messages = [CALLS, result([picture, sound, picture]), { ...result([picture], 'function'), name: 'look' }];
+    expect((await chats(...messages)).leftOut).toBe('input_image=3, input_audio=1');
+    const count = async (content: unknown) => {
+      const body = { messages: [user('Go.'), CALLS, result(content)] };
+      return (await server.request('POST', '/v1/tokenize', body)).json<TokenizeResponse>().count;
+    };
+    expect(await count([picture])).toBe(await count(LEFT));
+  });
+
+  test('are counted by the create of an answer in the background, not by those who read it', async () => {
+    const body = { input: [user('Go.'), CALL, { ...RESULT, output: [PICTURE] }], background: true };
+    const created = await server.request('POST', '/v1/responses', body);
+    expect([created.statusCode, created.headers[LEFT_OUT]]).toEqual([200, 'input_image=1']);
+    const read = await server.request('GET', `/v1/responses/${created.json<Response>().id}`);
+    expect([read.statusCode, read.headers[LEFT_OUT]]).toEqual([200, undefined]);
+    const streamed = await server.request('POST', '/v1/responses', { ...body, stream: true });
+    expect([streamed.statusCode, streamed.headers[LEFT_OUT]]).toEqual([200, 'input_image=1']);
+    expect(readNamedEvents<ResponseEvent>(streamed.body).at(-1)?.type).toMatch(/completed|incomplete/);
+  });
+
   test('of the user stay refused by name', async () => {
+    const chat = await server.request('POST', '/v1/chat/completions', { messages: [user([PICTURE])] });
+    expect([chat.statusCode, chat.json<ErrorBody>().error.param]).toEqual([400, 'messages']);
+    const unknown = [user('Go.'), CALLS, result([{ type: 'hologram' }])];
+    expect((await server.request('POST', '/v1/chat/completions', { messages: unknown })).statusCode).toBe(400);
     const own = await server.request('POST', '/v1/messages', { messages: [user([BLOCK])], max_tokens: 2 });
     expect([own.statusCode, own.json<ErrorBody>().error.param]).toEqual([400, 'messages.0.content.0.type']);
     const item = await server.request('POST', '/v1/responses', { input: [user([PICTURE])] });

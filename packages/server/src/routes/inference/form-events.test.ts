@@ -1,3 +1,7 @@
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { setTimeout } from 'node:timers/promises';
+
 import type { ErrorBody, MessageEvent, MessagesError, ModelCard, ModelList, ResponseEvent } from '@trainyard/protocol';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 
@@ -67,15 +71,112 @@ describe('for clients with the header anthropic-version', () => {
     ['GET', '/v1/messages', 405, 'invalid_request_error'],
     ['POST', '/v1/messages/batches', 404, 'not_found_error'],
     ['POST', '/v1/messages/none?beta=true', 404, 'not_found_error'],
+    ['GET', '/v1/messages/count_tokens', 405, 'invalid_request_error'],
+    ['GET', '/v1/models/none', 404, 'not_found_error'],
+    ['POST', '/v1/models', 405, 'invalid_request_error'],
+    ['DELETE', '/v1/models/none', 405, 'invalid_request_error'],
+    ['POST', '/v1/complete', 404, 'not_found_error'],
+    ['GET', '/v1/files?beta=true', 404, 'not_found_error'],
+    ['GET', '/v1/skills?beta=true', 404, 'not_found_error'],
+    ['POST', '/v1/v1/messages', 404, 'not_found_error'],
+    ['GET', '/v1/models/%', 400, 'invalid_request_error'],
   ] as const)('%s %s is %i in the form of that API', async (method, url, status, type) => {
     const answer = await server.request(method, url, method === 'GET' ? undefined : {}, ANTHROPIC);
     expect(answer.statusCode).toBe(status);
     expect(answer.json<MessagesError>()).toMatchObject({
       type: 'error',
       error: { type },
-      request_id: expect.any(String),
+      request_id: answer.headers['x-request-id'],
     });
+    expect(answer.headers['request-id']).toBe(answer.headers['x-request-id']);
     const other = await server.request(method, url, method === 'GET' ? undefined : {});
     expect(other.json<ErrorBody>()).not.toHaveProperty('request_id');
   });
+
+  const routes = [
+    ['POST', '/v1/messages'],
+    ['POST', '/v1/messages/count_tokens'],
+    ['GET', '/v1/models'],
+    ['GET', '/v1/models/tiny/base'],
+  ] as const;
+  const bodyOf = (method: string) => (method === 'GET' ? undefined : { messages: HELLO, max_tokens: 4 });
+  const asAnthropic = (answer: Awaited<ReturnType<TestServer['request']>>) => {
+    const { type, error } = answer.json<MessagesError>();
+    return [answer.statusCode, type, error.type, answer.headers['request-id'] === answer.headers['x-request-id']];
+  };
+
+  test.each(routes)(
+    '%s %s is refused in the form of that API without a key or with the wrong one',
+    async (...route) => {
+      const [method, url] = route;
+      const ask = (headers: Record<string, string>) =>
+        server.request(method, url, bodyOf(method), { ...ANTHROPIC, ...headers });
+      const expected = [401, 'error', 'authentication_error', true];
+      expect(asAnthropic(await ask({ authorization: '' }))).toEqual(expected);
+      expect(asAnthropic(await ask({ authorization: 'Bearer wrong' }))).toEqual(expected);
+      const admin = await server.makeKey('acme', ['training']);
+      expect(asAnthropic(await ask({ authorization: `Bearer ${admin}` }))).toEqual([
+        403,
+        'error',
+        'permission_error',
+        true,
+      ]);
+    },
+  );
+
+  test('bodies that are too large, of the wrong type or no JSON are refused in the form of that API', async () => {
+    const small = await TestServer.start({ chatBodyBytes: 1000 });
+    const send = (body: string | object, headers: Record<string, string> = {}) =>
+      small.request('POST', '/v1/messages', body, { ...ANTHROPIC, ...headers });
+    const large = { messages: [{ role: 'user', content: 'x'.repeat(2000) }], max_tokens: 4 };
+    expect(asAnthropic(await send(large))).toEqual([413, 'error', 'request_too_large', true]);
+    expect(asAnthropic(await send('{', { 'content-type': 'application/json' }))).toEqual([
+      400,
+      'error',
+      'invalid_request_error',
+      true,
+    ]);
+    expect(asAnthropic(await send('x', { 'content-type': 'text/plain' }))[0]).toBe(415);
+    await small.close();
+  });
+
+  test('a key over its limit and a full or failed engine are told in the form of that API', async () => {
+    server.inference.script = function* () {
+      yield failure('engine.overloaded', 'full');
+    };
+    const ask = () => server.request('POST', '/v1/messages', { messages: HELLO, max_tokens: 4 }, ANTHROPIC);
+    expect(asAnthropic(await ask())).toEqual([429, 'error', 'rate_limit_error', true]);
+    server.inference.script = function* () {
+      yield failure('engine.host_lost', 'gone');
+    };
+    expect(asAnthropic(await ask())).toEqual([503, 'error', 'api_error', true]);
+  });
+});
+
+test.each([
+  [{}, 'error.code', 'server.unavailable'],
+  [ANTHROPIC, 'error.type', 'api_error'],
+] as const)('a request that comes while the service closes is refused as any other: %j', async (headers, at, value) => {
+  const closing = await TestServer.start();
+  const port = Number(new URL(await closing.app.listen({ port: 0, host: '127.0.0.1' })).port);
+  const socket = connect(port, '127.0.0.1');
+  let received = '';
+  socket.setEncoding('utf8').on('data', (text: string) => (received += text));
+  // A connection whose request has started is not closed.
+  socket.write('GET /v1/models HTTP/1.1\r\nHost: localhost\r\n');
+  await expect.poll(() => closing.app.server.listening).toBe(true);
+  await setTimeout(50);
+  const closed = closing.close();
+  await expect.poll(() => closing.app.server.listening).toBe(false);
+  socket.write(
+    `${Object.entries(headers)
+      .map(([name, text]) => `${name}: ${text}\r\n`)
+      .join('')}\r\n`,
+  );
+  await Promise.all([once(socket, 'close'), closed]);
+  const [head = '', body = ''] = received.split('\r\n\r\n');
+  expect(head).toMatch(/^HTTP\/1.1 503 /);
+  expect(head).toMatch(/retry-after: 1/i);
+  expect(head).toMatch(/connection: close/i);
+  expect(JSON.parse(body)).toHaveProperty(at, value);
 });

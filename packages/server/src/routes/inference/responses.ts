@@ -43,7 +43,11 @@ export function responseRoutes(app: FastifyInstance, parts: RouteParts): void {
       const sent = request.body;
       if (!sent.stream) {
         return answerOnce(parts.store, request, reply, async () => {
-          if (sent.background) return (await startInBackground(request, sent, parts)).queued;
+          if (sent.background) {
+            const { queued, asked } = await startInBackground(request, sent, parts);
+            reportLeftOut(reply, asked);
+            return queued;
+          }
           const { turn, chat, asked } = await admitTurn(request, sent, parts);
           reportLeftOut(reply, asked);
           return meteredChat(request, chat, parts, async (meter) => {
@@ -55,7 +59,8 @@ export function responseRoutes(app: FastifyInstance, parts: RouteParts): void {
       }
       refuseStreamedIdempotency(request);
       if (sent.background) {
-        const { key } = await startInBackground(request, sent, parts);
+        const { key, asked } = await startInBackground(request, sent, parts);
+        reportLeftOut(reply, asked);
         await sendKeptEvents(reply, key, 0, parts, signal);
         return reply;
       }

@@ -7,7 +7,7 @@ import { readNamedEvents } from '../../testing/test-server.ts';
 /** Stop sequences of Messages and Responses are for the answer: in thoughts they do not end the reply. */
 
 const HELLO = [{ role: 'user', content: 'Hello' }];
-const REPLIES = {
+const BLOCKS = {
   'the thoughts alone': ['<think>One STOP two.</think>Answer.', 'One STOP two.', 'Answer.', null],
   both: ['<think>One STOP two.</think>An STOP answer.', 'One STOP two.', 'An ', 'STOP'],
   'the answer': ['<think>One.</think>An STOP answer.', 'One.', 'An ', 'STOP'],
@@ -17,21 +17,52 @@ const REPLIES = {
   'thoughts without an end': ['<think>One STOP', 'One STOP', '', null],
 } as const;
 
-let service: ScriptedService;
-beforeAll(async () => {
-  service = await ScriptedService.open({ template: 'thinking' });
-});
-afterAll(() => service.close());
+const analysis = (text: string) => `<|channel|>analysis<|message|>${text}<|end|><|start|>assistant`;
+const final = (text: string) => `<|channel|>final<|message|>${text}`;
+/** Replies of gpt-oss. */
+const CHANNELS = {
+  'the analysis alone': [`${analysis('One STOP two.')}${final('Answer.')}`, 'One STOP two.', 'Answer.', null],
+  'both channels': [`${analysis('One STOP two.')}${final('An STOP answer.')}`, 'One STOP two.', 'An ', 'STOP'],
+  'the final message': [final('An STOP answer.'), '', 'An ', 'STOP'],
+  'a message in front of the analysis': [
+    `<|channel|>commentary<|message|>An STOP<|end|><|start|>assistant${analysis('One')}`,
+    '',
+    'An ',
+    'STOP',
+  ],
+  'the header of a message': [`<|channel|>final <|constrain|>STOP<|message|>Answer.`, '', 'Answer.', null],
+  'a reply without channels': ['An STOP answer.', '', 'An ', 'STOP'],
+  'an analysis without an end': ['<|channel|>analysis<|message|>One STOP', 'One STOP', '', null],
+} as const;
+const HARMONY = `{%- if tools -%}{{ tools | tojson }}<|channel|>commentary to=functions.NAME<|message|>{}<|call|>{%- endif -%}
+{%- for m in messages -%}{{ '<|start|>' + m.role + '<|message|>' + m.content + '<|end|>' }}{%- endfor -%}
+{%- if add_generation_prompt -%}{{ '<|start|>assistant' }}{%- endif -%}`;
 
-describe.each(Object.entries(REPLIES))('a stop sequence in %s', (_name, [reply, thoughts, answer, stop]) => {
+const services = new Map<'blocks' | 'channels', ScriptedService>();
+beforeAll(async () => {
+  services.set('blocks', await ScriptedService.open({ template: 'thinking' }));
+  services.set('channels', await ScriptedService.open({ template: HARMONY }));
+});
+afterAll(async () => {
+  for (const service of services.values()) await service.close();
+});
+
+const REPLIES = [
+  ...Object.entries(BLOCKS).map(([name, reply]) => [name, 'blocks', ...reply] as const),
+  ...Object.entries(CHANNELS).map(([name, reply]) => [name, 'channels', ...reply] as const),
+];
+
+describe.each(REPLIES)('a stop sequence in %s', (_name, form, reply, thoughts, answer, stop) => {
+  const serviceOf = () => services.get(form)!;
   test('ends Messages by the answer alone, whole and in a stream', async () => {
+    const service = serviceOf();
     service.say(reply);
     const body = { messages: HELLO, max_tokens: 200, stop_sequences: ['STOP'] };
     const whole = (await service.server.request('POST', '/v1/messages', body)).json<Message>();
-    const told = whole.content.map((block) =>
+    const texts = whole.content.map((block) =>
       'thinking' in block ? block.thinking : 'text' in block ? block.text : '',
     );
-    expect(told.filter((text) => text !== '')).toEqual([thoughts, answer].filter((text) => text !== ''));
+    expect(texts.filter((text) => text !== '')).toEqual([thoughts, answer].filter((text) => text !== ''));
     expect([whole.stop_reason, whole.stop_sequence]).toEqual([stop === null ? 'end_turn' : 'stop_sequence', stop]);
     const streamed = await service.server.request('POST', '/v1/messages', { ...body, stream: true });
     const pieces = readNamedEvents<MessageEvent>(streamed.body).flatMap((event) =>
@@ -47,6 +78,7 @@ describe.each(Object.entries(REPLIES))('a stop sequence in %s', (_name, [reply, 
   });
 
   test('ends Responses by the answer alone', async () => {
+    const service = serviceOf();
     service.say(reply);
     const { output } = (
       await service.server.request('POST', '/v1/responses', { input: 'Hello', stop: ['STOP'] })
@@ -57,6 +89,12 @@ describe.each(Object.entries(REPLIES))('a stop sequence in %s', (_name, [reply, 
 });
 
 test('a chat ends at it anywhere, as vLLM’s does', async () => {
-  service.say('<think>One STOP two.</think>Answer.');
-  expect((await service.reply({ stop: ['STOP'] })).stop).toBe('STOP');
+  for (const [form, reply] of [
+    ['blocks', BLOCKS['the thoughts alone'][0]],
+    ['channels', CHANNELS['the analysis alone'][0]],
+  ] as const) {
+    const service = services.get(form)!;
+    service.say(reply);
+    expect((await service.reply({ stop: ['STOP'] })).stop).toBe('STOP');
+  }
 });

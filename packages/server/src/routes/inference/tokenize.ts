@@ -15,6 +15,8 @@ import {
 
 import type { RouteParts } from '../server-parts.ts';
 import { abortOnDisconnect } from '../../answers/sse.ts';
+import { toReadableChat } from '../../wire/chat/readable-results.ts';
+import { reportLeftOut } from '../../wire/left-out.ts';
 import { toTokenizeInput } from '../../wire/chat/tokenize-request.ts';
 import { requestedModel } from './requested-model.ts';
 import { normalizedBody } from './normalized-body.ts';
@@ -34,7 +36,8 @@ export function tokenizeRoutes(app: FastifyInstance, parts: RouteParts): void {
       },
       async (request, reply): Promise<TokenizeResponse> => {
         const signal = abortOnDisconnect(reply);
-        const { body } = request;
+        const body = toReadableChat(request.body);
+        reportLeftOut(reply, body);
         const model = await requestedModel(request, body.model, parts);
         const input: TokenizeInput = toTokenizeInput(body);
         const withTexts = body.return_token_strs ?? false;

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 
-import type { FastifyInstance } from 'fastify';
+import type { FastifyContextConfig, FastifyInstance } from 'fastify';
 import type { ModelCard, ModelList } from '@trainyard/protocol';
 
 import { callerOf } from '../../edge/auth.ts';
@@ -12,9 +12,11 @@ import type { RouteParts } from '../server-parts.ts';
 import { speaksAnthropic } from '../../wire/messages/messages-error.ts';
 import { notFound } from '../owned.ts';
 
+const CONFIG: FastifyContextConfig = { scope: 'inference', toErrorForm: 'of-client' };
+
 /** GET /v1/models and /v1/models/{model}: the base models, then every trained model of the caller, its latest version first by its bare name, then the adapters it imported. */
 export function modelRoutes(app: FastifyInstance, parts: RouteParts): void {
-  app.get('/v1/models', { config: { scope: 'inference' } }, async (request): Promise<ModelList> => {
+  app.get('/v1/models', { config: CONFIG }, async (request): Promise<ModelList> => {
     const { store, baseModels, clock } = parts;
     const { entityId } = callerOf(request);
     const now = Math.floor(clock() / 1000);
@@ -42,24 +44,20 @@ export function modelRoutes(app: FastifyInstance, parts: RouteParts): void {
   });
 
   // Names hold slashes, which some clients encode and others do not.
-  app.get<{ Params: { '*': string } }>(
-    '/v1/models/*',
-    { config: { scope: 'inference' } },
-    async (request): Promise<ModelCard> => {
-      const { store, baseModels, clock } = parts;
-      const requested = request.params['*'];
-      if (requested === '') throw notFound('model', requested, 'model');
-      const { entity, entityId } = callerOf(request);
-      const model = await resolveModelName(store, { requested, entity, entityId, baseModels });
-      const now = Math.floor(clock() / 1000);
-      const { base } = model;
-      const told = (card: ModelCard): ModelCard => (speaksAnthropic(request) ? anthropicCard(card) : card);
-      if (model.kind === 'base') return told(baseCard(base, now));
-      const created = Math.floor(model.createdAt / 1000);
-      const root = model.kind === 'adapter' ? model.name : model.root;
-      return told(toCard({ id: model.name, created, root, parent: base.id, base, now }));
-    },
-  );
+  app.get<{ Params: { '*': string } }>('/v1/models/*', { config: CONFIG }, async (request): Promise<ModelCard> => {
+    const { store, baseModels, clock } = parts;
+    const requested = request.params['*'];
+    if (requested === '') throw notFound('model', requested, 'model');
+    const { entity, entityId } = callerOf(request);
+    const model = await resolveModelName(store, { requested, entity, entityId, baseModels });
+    const now = Math.floor(clock() / 1000);
+    const { base } = model;
+    const told = (card: ModelCard): ModelCard => (speaksAnthropic(request) ? anthropicCard(card) : card);
+    if (model.kind === 'base') return told(baseCard(base, now));
+    const created = Math.floor(model.createdAt / 1000);
+    const root = model.kind === 'adapter' ? model.name : model.root;
+    return told(toCard({ id: model.name, created, root, parent: base.id, base, now }));
+  });
 }
 
 /** Clients of the Anthropic API read other members of the same cards. */

@@ -21,6 +21,7 @@ import { toChatMessages } from '../responses/responses-items.ts';
 import { fromResponsesRequest } from '../responses/responses-request.ts';
 import { templateVariables } from '../chat/chat-request.ts';
 import { mergedVariables } from '../chat/written-values.ts';
+import { withReadableResults } from '../chat/readable-results.ts';
 import { messageText } from '../chat/message-text.ts';
 import { type Place, TrajectoryFormatError } from './trajectory-format-error.ts';
 import { recordOfAnswer } from './recorded-choice.ts';
@@ -35,7 +36,8 @@ export interface CallHistory {
 
 /** Each choice behind the messages of the request: what a chat says is what a history has. */
 export function chatHistories({ request, response }: WireExchange): CallHistory[] {
-  const { messages, tools = null } = request;
+  const { messages: sent, tools = null } = request;
+  const messages = withReadableResults(sent);
   const { id } = response;
   // The variables that the prompt was rendered with: without its record it is rendered again.
   const variables = mergedVariables(templateVariables(request as ChatCompletionRequest));

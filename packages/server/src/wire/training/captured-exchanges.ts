@@ -10,6 +10,7 @@ import type {
 import { parseModelName } from '../../contract/model-names.ts';
 import { type CallHistory, chatHistories, OTHER_FORMS } from './call-histories.ts';
 import { checkFinite } from './check-finite.ts';
+import { withReadableResults } from '../chat/readable-results.ts';
 import { withChatCalls } from './langchain-calls.ts';
 import { type Place, TrajectoryFormatError } from './trajectory-format-error.ts';
 
@@ -57,7 +58,7 @@ export function completeGroup(
     const place: Place = [...groupPlace, 'trajectories', number];
     checkFinite(trajectory.metadata, [...place, 'metadata']);
     const { exchanges, ...rest } = { ...trajectory, reward: trajectory.reward ?? 0 };
-    if (exchanges === undefined || exchanges === null || isEmpty(exchanges)) return withReadableCalls(rest);
+    if (exchanges === undefined || exchanges === null || isEmpty(exchanges)) return withReadableMessages(rest);
     const told = readExchanges(exchanges, place, policy);
     if (rest.messages_and_choices?.length || rest.additional_histories?.length || rest.tools) {
       throw invalid(
@@ -122,20 +123,25 @@ function isPolicy(model: unknown, policy: PolicyNames): boolean {
   return name.project === null || (name.project === policy.project && name.entity === policy.entity);
 }
 
-function withReadableCalls(trajectory: WireTrajectory): WireTrajectory {
+function withReadableMessages(trajectory: WireTrajectory): WireTrajectory {
   const { messages_and_choices: items, additional_histories: others } = trajectory;
   return {
     ...trajectory,
-    ...(items === undefined ? {} : { messages_and_choices: withChatCalls(items) as typeof items }),
+    ...(items === undefined ? {} : { messages_and_choices: readable(items) }),
     ...(others === undefined
       ? {}
       : {
           additional_histories: others.map((history) => ({
             ...history,
-            messages_and_choices: withChatCalls(history.messages_and_choices) as typeof history.messages_and_choices,
+            messages_and_choices: readable(history.messages_and_choices),
           })),
         }),
   };
+}
+
+/** Calls in the form of LangChain are those of a chat, and results of tools are text, as in the chat that was sampled from. */
+function readable<Items extends unknown[]>(items: Items): Items {
+  return withReadableResults(withChatCalls(items) as Items);
 }
 
 function isEmpty(exchanges: WireExchanges): boolean {

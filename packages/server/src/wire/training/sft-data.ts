@@ -13,6 +13,7 @@ import { lineFault, textLines } from '../../json/text-lines.ts';
 import { compileLargeBodyCheck } from '../../faults/validation.ts';
 import { pythonTools, pythonVariables } from '../chat/written-values.ts';
 import { writeArguments } from '../written-arguments.ts';
+import { withReadableResults } from '../chat/readable-results.ts';
 import { withChatCalls } from './langchain-calls.ts';
 
 const checkLine = compileLargeBodyCheck(SftLineSchema);
@@ -84,10 +85,10 @@ function readLine(text: string, number: number, place: Place): WireSftLine {
   return { messages, ...(tools ? { tools } : {}), ...(variables ? { chat_template_kwargs: variables } : {}) };
 }
 
-/** Calls in the form of LangChain are those of a chat. */
+/** Calls in the form of LangChain are those of a chat, and results of tools are text. */
 function withMessages(value: unknown): unknown {
   if (!isObject(value) || !Array.isArray(value['messages'])) return value;
-  const messages = withChatCalls(value['messages']);
+  const messages = withReadableResults(withChatCalls(value['messages']));
   return messages === value['messages'] ? value : { ...value, messages };
 }
 
