@@ -33,6 +33,11 @@ const TEMPLATES = {
   ),
   skips: showing('', "m.role == previous and m.role in ['user', 'assistant']"),
   developers: showing("{%- if m.role == 'developer' -%}!{%- endif -%}"),
+  // As Mistral's: results are followed by the assistant.
+  uninterrupted: showing(
+    "{%- if m.role == 'user' and previous == 'tool' -%}{{ raise_exception('the result is unanswered') }}{%- endif -%}",
+  ),
+  ignores: showing('', "m.role == 'user' and previous == 'tool'"),
   'first developer': showing('', "m.role in ['system', 'developer'] and loop.index0 > 0"),
 };
 
@@ -181,6 +186,37 @@ describe('two turns in a row', () => {
       continueFinalMessage: true,
     });
     expect(text).toBe('[user a][assistant b\n\nc');
+  });
+});
+
+describe('a turn of the user after the result of a tool', () => {
+  const [more, again] = [user('c'), user('d')];
+  test.each(['uninterrupted', 'ignores'] as const)('goes to the end of the result: the template %s', (name) => {
+    const text = (...messages: TemplateMessage[]) => textOf(TEMPLATES[name], messages);
+    const called = [user('a'), calls('f', 'g'), result('f'), result('g')];
+    const start = '[user a][assistant  call f call g][tool f]';
+    expect(text(...called, more)).toBe(`${start}[tool g\n\nc]`);
+    expect(text(...called, more, again)).toBe(`${start}[tool g\n\nc\n\nd]`);
+    expect(text(...called, more, said('e'), again)).toBe(`${start}[tool g\n\nc][assistant e][user d]`);
+    expect(text(...called, more, calls('h'), result('h'), again)).toBe(
+      `${start}[tool g\n\nc][assistant  call h][tool h\n\nd]`,
+    );
+    expect(text(...called, said('e'), again)).toBe(`${start}[tool g][assistant e][user d]`);
+  });
+
+  test.each(['keeps', 'alternates', 'refuses'] as const)('stays where the template writes it: %s', (name) => {
+    expect(textOf(TEMPLATES[name], [user('a'), calls('f'), result('f'), more])).toBe(
+      '[user a][assistant  call f][tool f][user c]',
+    );
+  });
+
+  test('stays where it makes the template leave earlier thoughts out, as each new turn of the user does', () => {
+    const source = `{%- set ns = namespace(last=0) -%}{%- for m in messages -%}{%- if m.role == 'user' -%}{%- set ns.last = loop.index0 -%}{%- endif -%}{%- endfor -%}${showing(
+      "{%- if m.role == 'assistant' and loop.index0 > ns.last -%}<think>{%- endif -%}",
+    )}`;
+    expect(textOf(source, [user('a'), calls('f'), result('f'), more])).toBe(
+      '[user a][assistant  call f][tool f][user c]',
+    );
   });
 });
 

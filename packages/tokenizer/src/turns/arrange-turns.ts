@@ -12,6 +12,7 @@ const BLANK_LINE = '\n\n';
  * - Instructions after a turn stay where the template keeps them, a developer's as `system` if it keeps only those. Else their text goes to the end of the user's
  *   turn or of the result of a tool in front of them; after a turn of the assistant it starts the user's next turn.
  * - Two turns of the user, or of the assistant, in a row become one where the template does not write both.
+ * - The text of a user's turn after the result of a tool goes to the end of the result where the template does not write it.
  *
  * @param traits read only if the conversation has such turns
  * @returns the messages themselves if nothing changes
@@ -86,8 +87,9 @@ function withKeptTurns(messages: readonly TemplateMessage[], support: TurnSuppor
     const kept = isInstruction(message) ? keptInstruction(message, support) : message;
     const { role } = kept ?? { role: 'user' };
     const isFolded = kept === null && (last?.role === 'user' || last?.role === 'tool');
+    const isInterrupting = role === 'user' && last?.role === 'tool' && !support.takesUserAfterTool;
     const isSecond = role === last?.role && isTurn(role) && !support.takesTwo[role];
-    if (last !== undefined && (isFolded || isSecond || (isBegun && role === 'user')))
+    if (last !== undefined && (isFolded || isInterrupting || isSecond || (isBegun && role === 'user')))
       arranged[arranged.length - 1] = joined(last, message);
     else {
       arranged.push(kept ?? { role, content: message.content ?? '' });

@@ -14,6 +14,8 @@ export interface TurnSupport {
   readonly keepsLater: Readonly<Record<InstructionRole, boolean>>;
   /** It writes two turns of a role in a row. */
   readonly takesTwo: Readonly<Record<'user' | 'assistant', boolean>>;
+  /** It writes a turn of the user after the result of a tool, as interrupted sessions have it. */
+  readonly takesUserAfterTool: boolean;
 }
 
 type Run = (variables: Readonly<Record<string, unknown>>) => string;
@@ -55,6 +57,12 @@ const laterShapes = (role: InstructionRole): Shape[] =>
     shape(`${first}user call tool`, role, 'assistant user'),
   ]);
 
+const USER_AFTER_TOOL: readonly Shape[] = ['', 'system '].flatMap((first) => [
+  shape(`${first}user call tool`, 'user'),
+  shape(`${first}user call tool`, 'user', 'assistant user'),
+  shape(`${first}user call tool assistant user call tool`, 'user'),
+]);
+
 /**
  * Found by rendering: a template keeps a turn if its text comes once, after the texts before it and in front of those after it, and if what was in front of it
  * stays as it was. It must do so in every conversation that it writes without that turn: one that writes none gets the turns
@@ -65,6 +73,9 @@ const laterShapes = (role: InstructionRole): Shape[] =>
  */
 export function probeTurnSupport(source: string, format: ContentFormat, run: Run): TurnSupport {
   const keeps = (shapes: readonly Shape[]) => shapes.every((tried) => isKept(tried, format, run));
+  // A turn of the user may rewrite those in front of it: templates leave the thoughts of earlier turns out.
+  const writes = (shapes: readonly Shape[]) =>
+    shapes.every((tried) => isKept(tried, format, run, { mayRewrite: true }));
   const writesDeveloper = NAMES_DEVELOPER.test(source) && keeps([shape('', 'developer', 'user')]);
   return {
     writesDeveloper,
@@ -81,11 +92,12 @@ export function probeTurnSupport(source: string, format: ContentFormat, run: Run
       user: keeps([shape('user', 'user'), shape('system user', 'user'), shape('user assistant user', 'user')]),
       assistant: keeps([shape('user assistant', 'assistant'), shape('user assistant', 'assistant', 'user')]),
     },
+    takesUserAfterTool: writes(USER_AFTER_TOOL),
   };
 }
 
 /** Also true if the template does not write the conversation without the turn. */
-function isKept({ roles, at }: Shape, format: ContentFormat, run: Run): boolean {
+function isKept({ roles, at }: Shape, format: ContentFormat, run: Run, { mayRewrite = false } = {}): boolean {
   const all = roles.map((role, index) => ({ message: toMessage(role, markOf(index), format), role, index }));
   const without = all.filter(({ index }) => index !== at);
   const render = (turns: typeof all): string | null => {
@@ -104,6 +116,7 @@ function isKept({ roles, at }: Shape, format: ContentFormat, run: Run): boolean 
   if (plain === null || !isInOrder(plain, marks(without))) return true;
   const text = render(all);
   if (text === null || !isInOrder(text, marks(all))) return false;
+  if (mayRewrite) return true;
   const before = marks(all.slice(0, at)).at(-1);
   if (before === undefined) return true;
   const end = text.indexOf(before) + before.length;

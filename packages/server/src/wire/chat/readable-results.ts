@@ -63,7 +63,7 @@ function readablePart(part: unknown, leftOut: LeftOut): unknown {
   if (kind === null || unreadable === undefined || !isObject(part)) return part;
   leftOut.add(kind);
   const content = part[unreadable.from];
-  const found = isObject(content) ? { ...part, ...content } : { ...part, url: content };
+  const found: Record<string, unknown> = isObject(content) ? { ...part, ...content } : { ...part, url: content };
   const { filename, media_type: type, mime_type: mime, format, url, data, file_data: file, file_url: other } = found;
   const media = [type, mime, mediaOf(url), mediaOf(file), mediaOf(other), mediaOf(data)].find(isMedia) ?? format;
   return { type: 'text', text: leftOutText(unreadable.what, [filename, media]) };
