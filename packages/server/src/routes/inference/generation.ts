@@ -15,7 +15,7 @@ import { RequestError } from '../../faults/request-error.ts';
 import type { RouteParts } from '../server-parts.ts';
 import { conflict, named } from '../../wire/conflict.ts';
 import { sendEventStream } from '../../answers/sse.ts';
-import { type AnswerIdentity, fingerprintOf } from '../../wire/chat/chat-answer.ts';
+import { type AnswerIdentity, fingerprintOf } from '../../wire/collected-choices.ts';
 import type { AnswerHold } from '../../streams/answer-memory.ts';
 import type { TokenMeter } from '../../streams/chat-events.ts';
 import type { RequestContext } from '../../wire/sampling-request.ts';

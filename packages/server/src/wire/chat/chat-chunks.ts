@@ -1,7 +1,7 @@
 import type { Usage } from '@trainyard/generation';
 import type { ChatCompletionChunk, ChunkChoice, ChunkDelta, ChunkUsage } from '@trainyard/protocol';
 
-import type { AnswerIdentity } from './chat-answer.ts';
+import type { AnswerIdentity } from '../collected-choices.ts';
 import type { OpenedGeneration, OutputEvent } from '../../streams/chat-events.ts';
 import { hidesTokens, toDelta, toFinishReason } from './chat-reply.ts';
 import type { AnswerFormat } from './chat-request.ts';

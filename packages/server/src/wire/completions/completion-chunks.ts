@@ -1,7 +1,7 @@
 import type { Usage } from '@trainyard/generation';
 import type { CompletionChunk, CompletionChunkChoice, ChunkUsage } from '@trainyard/protocol';
 
-import type { AnswerIdentity } from '../chat/chat-answer.ts';
+import type { AnswerIdentity } from '../collected-choices.ts';
 import type { CompletedEvent, OpenedGeneration, OutputEvent } from '../../streams/chat-events.ts';
 import { sumUsage } from './completion-answer.ts';
 import type { CompletionLogprobWriter, OrderedCompletionLogprobs } from './completion-logprobs.ts';

@@ -1,6 +1,6 @@
 import type { GenerateTokensAnswer, GenerateTokensChunk } from '@trainyard/protocol';
 
-import { collectChoices, toUsage } from '../chat/chat-answer.ts';
+import { collectChoices, toUsage } from '../collected-choices.ts';
 import type { OpenedGeneration } from '../../streams/chat-events.ts';
 import { ToldEvents } from '../../streams/told-events.ts';
 import { type OrderedPromptLogprobs, toChoiceLogprobs, toPromptLogprobs } from '../logprobs.ts';

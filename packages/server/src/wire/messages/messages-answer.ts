@@ -3,7 +3,7 @@ import type { Message, MessageEvent, MessageReplyBlock, MessageStopReason, Messa
 
 import { isObject } from '../../json/is-object.ts';
 import { JsonText } from '../../json/ordered-json.ts';
-import type { AnswerIdentity } from '../chat/chat-answer.ts';
+import type { AnswerIdentity } from '../collected-choices.ts';
 import { type BlockEvent, collectBlocks, type ReplyBlock, type ReplyEnd } from '../reply-blocks.ts';
 import { carryReasoning } from '../carried-reasoning.ts';
 

@@ -14,7 +14,7 @@ import {
   type TokenLogprobEntry,
 } from '@trainyard/protocol';
 
-import type { AnswerIdentity } from '../chat/chat-answer.ts';
+import type { AnswerIdentity } from '../collected-choices.ts';
 import { toChoiceLogprobs } from '../logprobs.ts';
 import { carryReasoning } from '../carried-reasoning.ts';
 import { CARRIED_REASONING } from './responses-request.ts';
