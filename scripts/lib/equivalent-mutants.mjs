@@ -24,7 +24,7 @@ export const EQUIVALENT_MUTANTS = [
     because: 'a blank line at the start of a stream ends no event',
   },
   {
-    file: 'packages/server/src/logging/log-line.ts',
+    file: 'packages/server/src/seams/logging/log-line.ts',
     line: "return code < 0x100 ? `\\\\x${code.toString(16).padStart(2, '0')}` : `\\\\u${code.toString(16)}`;",
     change: 'constant: 0x100 → 257',
     because: 'no character between U+009F and U+2028 gets here',

@@ -195,7 +195,7 @@ export const SCHEDULE_MUTANTS = [
     name: 'files go although a row may name them',
     edits: [
       {
-        file: 'packages/server/src/data/remove-unless-named.ts',
+        file: 'packages/server/src/seams/data/remove-unless-named.ts',
         from: 'if (error instanceof StoreError && (await store.isNamed(key))) return true;\n    if (isUncertain(error))',
         to: 'if (error instanceof StoreError && key === null) return true;\n    if (error === null)',
       },
@@ -268,7 +268,7 @@ export const SCHEDULE_MUTANTS = [
     name: 'upkeep trusts every clock',
     edits: [
       {
-        file: 'packages/server/src/data/clock-watch.ts',
+        file: 'packages/server/src/seams/data/clock-watch.ts',
         from: 'if (isTrusted || Math.abs(step) <= DAY_MS)',
         to: 'if (isTrusted || !Number.isNaN(step))',
       },

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { type ErrorBody, type Health, OPERATIONS } from '@trainyard/protocol';
 
-import type { RouteScope } from './faults/route-scope.ts';
+import type { RouteScope } from './seams/faults/route-scope.ts';
 import { createServer } from './create-server.ts';
 import { TestServer } from './testing/test-server.ts';
 

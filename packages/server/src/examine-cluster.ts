@@ -1,11 +1,11 @@
 import { clusterFindings, type Finding, untilLost } from '@trainyard/store';
 
 import { removalFindings } from './checkpoints/removal-findings.ts';
-import { dataPaths } from './data/data-directory.ts';
+import { dataPaths } from './seams/data/data-directory.ts';
 import type { ServiceConfig } from './service/config.ts';
 import { askEngine } from './engines/pool/ask-engine.ts';
 import { engineSecretOf } from './service/engine-secret.ts';
-import { SERVICE_VERSION } from './service/service-version.ts';
+import { SERVICE_VERSION } from './seams/contract/service-version.ts';
 
 /** Looks at what the processes of a service share, and at them; see `clusterFindings`. Call it for a database that answers. */
 export async function* examineCluster(

@@ -2,7 +2,7 @@ import { inspectInChild } from './inference/inspect-in-child.ts';
 import type { ServiceConfig } from './service/config.ts';
 import { type ModelConfig, refuseMissingModels } from './service/model-settings.ts';
 import { hostOptionsOf } from './service/open-inference.ts';
-import { dataPaths } from './data/data-directory.ts';
+import { dataPaths } from './seams/data/data-directory.ts';
 
 /**
  * Looks at the file of a base model as a start does, in a child process.

@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import type { BlobLocation, Finding } from '@trainyard/store';
 
 import { BodyThread } from './bodies/body-thread-client.ts';
-import { does } from './contract/role.ts';
+import { does } from './seams/contract/role.ts';
 import { askHost } from './hosts/ask-host.ts';
 import { blobSecrets } from './hosts/child-environment.ts';
 import { VLLM_KEY_VARIABLE } from './hosts/inference/vllm-driver.ts';

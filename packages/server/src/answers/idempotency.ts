@@ -4,8 +4,8 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { IdempotentAnswer, Store } from '@trainyard/store';
 
 import { callerOf } from '../edge/auth.ts';
-import { toOrderedJson } from '../json/ordered-json.ts';
-import { RequestError } from '../faults/request-error.ts';
+import { toOrderedJson } from '../seams/json/ordered-json.ts';
+import { RequestError } from '../seams/faults/request-error.ts';
 
 /** Longest `Idempotency-Key`. */
 const MAX_KEY_CHARACTERS = 256;

@@ -1,6 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 
-import { toOrderedJson } from '../json/ordered-json.ts';
+import { toOrderedJson } from '../seams/json/ordered-json.ts';
 import type { FeedWatch } from './feed-watch.ts';
 import { showSignsOfLife } from './signs-of-life.ts';
 import { abortOnDisconnect, beginEventStream, writeWhole } from './sse.ts';

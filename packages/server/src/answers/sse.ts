@@ -3,7 +3,7 @@ import type { ServerResponse } from 'node:http';
 
 import type { FastifyReply } from 'fastify';
 
-import { toOrderedJson } from '../json/ordered-json.ts';
+import { toOrderedJson } from '../seams/json/ordered-json.ts';
 import { COMMENT, showSignsOfLife } from './signs-of-life.ts';
 
 /**

@@ -9,9 +9,9 @@ import {
 } from '@trainyard/store';
 
 import { isKeyValid } from '../edge/valid-key.ts';
-import { clientFailure } from '../faults/http-faults.ts';
-import { RequestError } from '../faults/request-error.ts';
-import type { Log } from '../logging/log.ts';
+import { clientFailure } from '../seams/faults/http-faults.ts';
+import { RequestError } from '../seams/faults/request-error.ts';
+import type { Log } from '../seams/logging/log.ts';
 import { failedState, isEnded, toState } from '../wire/responses/answer-states.ts';
 import { EventBatches } from './event-batches.ts';
 

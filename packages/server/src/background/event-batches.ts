@@ -1,7 +1,7 @@
 import type { ResponseEvent } from '@trainyard/protocol';
 import type { AnswerEvents } from '@trainyard/store';
 
-import { toOrderedJson } from '../json/ordered-json.ts';
+import { toOrderedJson } from '../seams/json/ordered-json.ts';
 
 /** Events that come within this time are written together. */
 const GATHERED_MS = 100;

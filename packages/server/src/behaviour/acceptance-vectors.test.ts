@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect } from 'vitest';
 import type { ErrorBody, ValidationItem } from '@trainyard/protocol';
 
-import type { InferenceRequest } from '../contract/backends.ts';
+import type { InferenceRequest } from '../seams/contract/backends.ts';
 import { test } from '../testing/behaviour-test.ts';
 import { ScriptedEngineInference } from '../testing/scripted-engine.ts';
 import { TestServer } from '../testing/test-server.ts';

@@ -4,7 +4,7 @@ import type { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { Blobs } from '@trainyard/store';
 
-import { RequestError } from '../faults/request-error.ts';
+import { RequestError } from '../seams/faults/request-error.ts';
 import type { BodyIntake } from './body-intake.ts';
 import { BodyThread } from './body-thread-client.ts';
 import type { BodyBudgets, ByteBudget } from './byte-budget.ts';

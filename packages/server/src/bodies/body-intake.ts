@@ -2,8 +2,8 @@ import type { Readable } from 'node:stream';
 
 import type { FastifyRequest } from 'fastify';
 
-import { inviteBody } from '../faults/early-answers.ts';
-import { RequestError } from '../faults/request-error.ts';
+import { inviteBody } from '../seams/faults/early-answers.ts';
+import { RequestError } from '../seams/faults/request-error.ts';
 import type { ByteBudget, ByteHold } from './byte-budget.ts';
 
 /** The pace that a body must keep while it comes in. Only the time in which the service reads is counted. */

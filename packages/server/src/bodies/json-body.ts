@@ -7,15 +7,15 @@ import { parse } from 'secure-json-parse';
 
 import type { BodyIntake, BodyRoom } from './body-intake.ts';
 import type { BodyBudgets } from './byte-budget.ts';
-import { fieldDeeperThan, MAX_JSON_DEPTH, TOO_DEEP } from '../json/json-depth.ts';
+import { fieldDeeperThan, MAX_JSON_DEPTH, TOO_DEEP } from '../seams/json/json-depth.ts';
 import type {} from '../edge/detached-request.ts';
-import { INFINITE, placeOfInfinity } from '../json/infinite-numbers.ts';
-import { jsonFaultPosition } from '../json/json-fault.ts';
-import { MAX_JSON_NAMES, MAX_JSON_VALUES, mayHoldInfinity, measureLargeJson } from '../json/large-json.ts';
-import type { JsonMeasure } from '../json/json-scan.ts';
-import { keepSourceTexts } from '../json/source-texts.ts';
-import { numberLiteralAt } from '../json/number-literal.ts';
-import { RequestError } from '../faults/request-error.ts';
+import { INFINITE, placeOfInfinity } from '../seams/json/infinite-numbers.ts';
+import { jsonFaultPosition } from '../seams/json/json-fault.ts';
+import { MAX_JSON_NAMES, MAX_JSON_VALUES, mayHoldInfinity, measureLargeJson } from '../seams/json/large-json.ts';
+import type { JsonMeasure } from '../seams/json/json-scan.ts';
+import { keepSourceTexts } from '../seams/json/source-texts.ts';
+import { numberLiteralAt } from '../seams/json/number-literal.ts';
+import { RequestError } from '../seams/faults/request-error.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {

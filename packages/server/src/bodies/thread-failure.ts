@@ -1,7 +1,7 @@
 import type { RequestErrorCode } from '@trainyard/protocol';
 import { StoreError, type StoreErrorCode } from '@trainyard/store';
 
-import { RequestError } from '../faults/request-error.ts';
+import { RequestError } from '../seams/faults/request-error.ts';
 import type { ThreadFailure } from './messages.ts';
 
 /** An error as data, for another thread. */

@@ -5,8 +5,8 @@ import { type Caller, isDamagedSecret, limitsIfAny, type Store } from '@trainyar
 import { isForwarded } from './forwarded.ts';
 import type { KeyWatch } from './key-watch.ts';
 import { refuseOtherPages, sessionTokenOf } from './session-cookie.ts';
-import { RequestError } from '../faults/request-error.ts';
-import type { RouteScope } from '../faults/route-scope.ts';
+import { RequestError } from '../seams/faults/request-error.ts';
+import type { RouteScope } from '../seams/faults/route-scope.ts';
 
 /** An error in the form of an API. */
 export type ErrorForm = (body: ErrorBody, requestId: string, status: number) => object;

@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 
-import { hostNameOf, isLoopbackName } from './network-names.ts';
-import { RequestError } from '../faults/request-error.ts';
+import { hostNameOf, isLoopbackName } from '../seams/network/network-names.ts';
+import { RequestError } from '../seams/faults/request-error.ts';
 
 /** Stands for pages of this machine in a list of origins. */
 const LOCAL_PAGES = 'localhost';

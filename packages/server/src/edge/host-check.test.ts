@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { ErrorBody } from '@trainyard/protocol';
 
 import { createServer } from '../create-server.ts';
-import { hostNameOf, isLoopbackName, ownNames } from './network-names.ts';
+import { hostNameOf, isLoopbackName, ownNames } from '../seams/network/network-names.ts';
 import { TestServer } from '../testing/test-server.ts';
 
 let server: TestServer;

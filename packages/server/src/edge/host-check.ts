@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 
-import { hostNameOf, isAllowedName } from './network-names.ts';
-import { RequestError } from '../faults/request-error.ts';
+import { hostNameOf, isAllowedName } from '../seams/network/network-names.ts';
+import { RequestError } from '../seams/faults/request-error.ts';
 
 /**
  * Refuses requests for another name than the service's own: a page whose name was made to stand for this machine could read every answer

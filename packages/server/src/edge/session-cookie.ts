@@ -1,6 +1,6 @@
 import type { FastifyRequest } from 'fastify';
 
-import { RequestError } from '../faults/request-error.ts';
+import { RequestError } from '../seams/faults/request-error.ts';
 
 const SAFE_METHODS = ['GET', 'HEAD', 'OPTIONS'];
 const PORT = /:(\d+)$/;

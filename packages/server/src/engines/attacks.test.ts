@@ -5,7 +5,7 @@ import { type AddressInfo, connect, createServer, Socket } from 'node:net';
 import { DEFAULT_GENERATE, type EngineEvent } from '@trainyard/generation';
 import { expect, onTestFinished, test, vi } from 'vitest';
 
-import type { InferenceRequest } from '../contract/backends.ts';
+import type { InferenceRequest } from '../seams/contract/backends.ts';
 import { engineMember, MemberList, openEngines, openPort, TEST_SECRET } from '../testing/behind-port.ts';
 import { ScriptedInference } from '../testing/scripted-inference.ts';
 import { ENGINE_PROTOCOL } from './wire/engine-protocol.ts';

@@ -12,8 +12,8 @@ import { DEFAULT_GENERATE, type EngineEvent } from '@trainyard/generation';
 import { FolderBlobs, StoreError, type StoreErrorCode } from '@trainyard/store';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 
-import type { InferenceRequest } from '../contract/backends.ts';
-import { BackendFailure } from '../faults/backend-failure.ts';
+import type { InferenceRequest } from '../seams/contract/backends.ts';
+import { BackendFailure } from '../seams/faults/backend-failure.ts';
 import { engineMember, MemberList, openEngines, openPort, TEST_SECRET } from '../testing/behind-port.ts';
 import { failure, replies, ScriptedInference } from '../testing/scripted-inference.ts';
 import { EngineLine } from './pool/engine-line.ts';

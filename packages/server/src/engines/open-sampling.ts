@@ -1,16 +1,16 @@
 import type { Store } from '@trainyard/store';
 
 import type { ComputeShares } from '../computing/compute-arbiter.ts';
-import type { InferenceBackend } from '../contract/backends.ts';
+import type { InferenceBackend } from '../seams/contract/backends.ts';
 import { EnginesElsewhere } from './pool/engines-elsewhere.ts';
-import type { ModelCheck } from '../integrity/model-check.ts';
+import type { ModelCheck } from '../seams/integrity/model-check.ts';
 import type { BaseScores } from '../inference/base-scores.ts';
 import { RequestRoom } from '../inference/request-room.ts';
-import type { BaseModelPaths } from '../jobs/base-model-path.ts';
+import type { BaseModelPaths } from '../seams/contract/base-model-path.ts';
 import type { ServiceConfig } from '../service/config.ts';
 import { EngineSecret } from './wire/engine-secret.ts';
 import { openInference, servedPaths } from '../service/open-inference.ts';
-import { does } from '../contract/role.ts';
+import { does } from '../seams/contract/role.ts';
 
 interface SamplingParts {
   readonly store: Store;

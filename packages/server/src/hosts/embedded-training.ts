@@ -4,7 +4,7 @@ import type { BucketRequest } from '@trainyard/store';
 import type { Retry, TrainerEvent, TrainingResult } from '@trainyard/trainer';
 
 import type { ComputeShares } from '../computing/compute-arbiter.ts';
-import { ServerError } from '../faults/server-error.ts';
+import { ServerError } from '../seams/faults/server-error.ts';
 import { ComputingHost } from './computing-host.ts';
 import type {
   RunFailure,

@@ -23,7 +23,7 @@ import type {
 import type { BlobLocation, BucketRequest, JobSnapshot } from '@trainyard/store';
 import type { TinkerProfileName } from '@trainyard/tinker';
 
-import type { CheckpointManifest } from '../data/checkpoint-manifest.ts';
+import type { CheckpointManifest } from '../seams/data/checkpoint-manifest.ts';
 import type { ServedModel } from './inference/opened-text.ts';
 
 export interface TrainerHostOptions {

@@ -8,7 +8,7 @@ import {
 } from '@trainyard/trainer';
 import { type Blobs, StoreError } from '@trainyard/store';
 
-import { isPassing } from '../faults/passing-fault.ts';
+import { isPassing } from '../seams/faults/passing-fault.ts';
 import { readSftExamples } from '../training-data/sft-blob.ts';
 import { readTrajectoryGroups } from '../training-data/trajectory-blob.ts';
 import type { JobLearners } from './job-learners.ts';

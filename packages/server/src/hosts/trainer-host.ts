@@ -11,7 +11,7 @@ import { type BucketRequest, openBlobs } from '@trainyard/store';
 import { askMaxRank } from '@trainyard/tinker';
 import { requireBf16 } from '@trainyard/trainer';
 
-import { retryOf } from '../faults/retry-of.ts';
+import { retryOf } from '../seams/faults/retry-of.ts';
 import { contactTrainer, type TrainerContact } from './remote/contact-trainer.ts';
 import { connectHost, failureOf, hostOptions, openOrRefuse } from './host-main.ts';
 import { IdleRelease } from '../computing/idle-release.ts';

@@ -1,7 +1,7 @@
 import type { AdapterRef } from '@trainyard/backend';
 import type { EngineEvent, TokenizeInput } from '@trainyard/generation';
 
-import type { BaseModel } from '../contract/base-models.ts';
+import type { BaseModel } from '../seams/contract/base-models.ts';
 import type {
   InferenceBackend,
   InferenceRequest,
@@ -9,11 +9,11 @@ import type {
   ServedAdapter,
   Tokenized,
   Trouble,
-} from '../contract/backends.ts';
-import { BackendFailure } from '../faults/backend-failure.ts';
-import { RequestError } from '../faults/request-error.ts';
-import { ServerError } from '../faults/server-error.ts';
-import type { ModelCheck } from '../integrity/model-check.ts';
+} from '../seams/contract/backends.ts';
+import { BackendFailure } from '../seams/faults/backend-failure.ts';
+import { RequestError } from '../seams/faults/request-error.ts';
+import { ServerError } from '../seams/faults/server-error.ts';
+import type { ModelCheck } from '../seams/integrity/model-check.ts';
 import type { ServedModel } from '../hosts/inference/opened-text.ts';
 import { inMegabytes } from './model-memory.ts';
 import type { RequestRoom } from './request-room.ts';

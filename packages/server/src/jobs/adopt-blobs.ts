@@ -1,7 +1,7 @@
 import type { AdoptedCheckpoint, Blobs, Store } from '@trainyard/store';
 import { loraOfCheckpoint } from '@trainyard/trainer';
 
-import { MANIFEST_FILE, readManifest } from '../data/checkpoint-manifest.ts';
+import { MANIFEST_FILE, readManifest } from '../seams/data/checkpoint-manifest.ts';
 import { trainMetrics } from './job-events.ts';
 
 /** Project of checkpoints whose folders do not say which model they belong to. */

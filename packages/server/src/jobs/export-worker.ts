@@ -1,4 +1,4 @@
-import type { ExportQueue } from '../contract/backends.ts';
+import type { ExportQueue } from '../seams/contract/backends.ts';
 import { JobMachine, type JobMachineOptions } from './job-machine.ts';
 import { ExportJobs, type ExportJobsOptions } from './kinds/export.ts';
 

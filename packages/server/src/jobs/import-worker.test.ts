@@ -9,7 +9,7 @@ import { afterEach, beforeEach, expect, type Mock, test, vi } from 'vitest';
 import type { TransferBackend } from '../hosts/embedded-transfers.ts';
 import { TransferError } from '../hosts/transfer-error.ts';
 import { ImportWorker, type ImportWorkerOptions } from './import-worker.ts';
-import { putUpload } from '../integrity/upload-digest.ts';
+import { putUpload } from '../seams/integrity/upload-digest.ts';
 import { openTestStore } from '../testing/test-store.ts';
 
 /** Writes one file for each import, and does before it what the test says. */

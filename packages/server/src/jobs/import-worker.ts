@@ -1,9 +1,9 @@
 import { type Adapter, type Job, type JobOrigin, StoreError } from '@trainyard/store';
 
-import type { AdapterImporter } from '../contract/backends.ts';
-import { trainedBaseModels } from '../contract/trained-base-models.ts';
-import { HTTP_FAULTS, JobFault, type FaultCode } from '../faults/http-faults.ts';
-import { RequestError } from '../faults/request-error.ts';
+import type { AdapterImporter } from '../seams/contract/backends.ts';
+import { trainedBaseModels } from '../seams/contract/trained-base-models.ts';
+import { HTTP_FAULTS, JobFault, type FaultCode } from '../seams/faults/http-faults.ts';
+import { RequestError } from '../seams/faults/request-error.ts';
 import { JobMachine, type JobMachineOptions } from './job-machine.ts';
 import { ImportJobs, type ImportJobsOptions, uploadedFiles } from './kinds/import.ts';
 

@@ -1,7 +1,7 @@
 import { StoreError } from '@trainyard/store';
-import { clientFailure } from '../faults/http-faults.ts';
-import type { Log } from '../logging/log.ts';
-import { isPassing } from '../faults/passing-fault.ts';
+import { clientFailure } from '../seams/faults/http-faults.ts';
+import type { Log } from '../seams/logging/log.ts';
+import { isPassing } from '../seams/faults/passing-fault.ts';
 
 /** How soon a worker lets go of a job that somebody cancelled or paused, or that another worker has, in whatever process. */
 const LOOK_MS = 500;

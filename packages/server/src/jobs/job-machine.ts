@@ -1,12 +1,12 @@
 import { type ClaimedJob, type JobKind, type JobOfKind, type Store, StoreError } from '@trainyard/store';
 
 import { JobLease } from './job-lease.ts';
-import { isPassing } from '../faults/passing-fault.ts';
-import { clientFailure } from '../faults/http-faults.ts';
-import { type Log, logOf } from '../logging/log.ts';
-import { JobTrace } from '../tracing/job-trace.ts';
-import type { JobMetrics } from '../metrics/job-metrics.ts';
-import type { Tracing } from '../tracing/tracing.ts';
+import { isPassing } from '../seams/faults/passing-fault.ts';
+import { clientFailure } from '../seams/faults/http-faults.ts';
+import { type Log, logOf } from '../seams/logging/log.ts';
+import { JobTrace } from '../seams/tracing/job-trace.ts';
+import type { JobMetrics } from '../seams/metrics/job-metrics.ts';
+import type { Tracing } from '../seams/tracing/tracing.ts';
 import { aboutJob } from './about-job.ts';
 import { WorkLoop } from './work-loop.ts';
 

@@ -1,11 +1,11 @@
 import type { Blobs, ClaimedJob, Model, Store } from '@trainyard/store';
 import { type JobWarning, referenceStep, type RolloutsBeginning, type TrainingConfig } from '@trainyard/trainer';
 
-import { versionName } from '../contract/model-names.ts';
-import { damageMessage } from '../faults/damaged-files.ts';
-import { JobFault } from '../faults/http-faults.ts';
+import { versionName } from '../seams/contract/model-names.ts';
+import { damageMessage } from '../seams/faults/damaged-files.ts';
+import { JobFault } from '../seams/faults/http-faults.ts';
 import type { TrainingJobRequest } from '../hosts/messages.ts';
-import { checkFolder } from '../integrity/check-folder.ts';
+import { checkFolder } from '../seams/integrity/check-folder.ts';
 
 interface JobWeightParts {
   readonly store: Store;

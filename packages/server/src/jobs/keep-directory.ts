@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 
 import type { Blobs, Store } from '@trainyard/store';
 
-import { isPassingButFull } from '../faults/passing-fault.ts';
+import { isPassingButFull } from '../seams/faults/passing-fault.ts';
 import type { JobLease } from './job-lease.ts';
 
 interface Parts {

@@ -1,6 +1,6 @@
-import type { Log } from '../logging/log.ts';
+import type { Log } from '../seams/logging/log.ts';
 import type { JobLease } from './job-lease.ts';
-import { JobFault } from '../faults/http-faults.ts';
+import { JobFault } from '../seams/faults/http-faults.ts';
 
 /** Most hosts that one transfer may lose while the service runs. */
 const MAX_LOSSES = 3;

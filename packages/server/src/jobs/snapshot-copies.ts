@@ -2,8 +2,8 @@ import { randomUUID } from 'node:crypto';
 
 import { type Blobs, type ClaimedJob, snapshotsOf, type Store } from '@trainyard/store';
 
-import { nameFile } from '../data/remove-unless-named.ts';
-import type { Log } from '../logging/log.ts';
+import { nameFile } from '../seams/data/remove-unless-named.ts';
+import type { Log } from '../seams/logging/log.ts';
 
 export interface SnapshotCopiesOptions {
   readonly store: Pick<Store, 'announceKey' | 'keepSnapshot' | 'isNamed'>;

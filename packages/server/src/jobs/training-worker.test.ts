@@ -8,7 +8,7 @@ import { FolderBlobs, type TrainingJob, type Model, type SqlStore, StoreError } 
 import { holdWriters } from '@trainyard/store/testing';
 import { DEFAULT_LORA_CONFIG, type TrainerEvent, type TrainingResult } from '@trainyard/trainer';
 
-import { BackendFailure } from '../faults/backend-failure.ts';
+import { BackendFailure } from '../seams/faults/backend-failure.ts';
 import { type TrainingBackend, TrainingRunError } from '../hosts/embedded-training.ts';
 import type { TrainingJobRequest } from '../hosts/messages.ts';
 import { readJobConfig } from '../wire/training/training-config.ts';

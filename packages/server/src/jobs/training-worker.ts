@@ -1,6 +1,6 @@
 import type { TrainerLimits, TrainingJobConfig } from '@trainyard/store';
 
-import type { TrainingQueue } from '../contract/backends.ts';
+import type { TrainingQueue } from '../seams/contract/backends.ts';
 import { JobMachine, type JobMachineOptions } from './job-machine.ts';
 import { TrainingJobs, type TrainingJobsOptions } from './kinds/training.ts';
 import { removeEnded, removeIfEnded } from './snapshot-folders.ts';

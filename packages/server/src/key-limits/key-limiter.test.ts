@@ -3,7 +3,7 @@ import { MemoryDatabase, MemorySql } from '@trainyard/store/testing';
 import fc from 'fast-check';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 
-import { RequestError } from '../faults/request-error.ts';
+import { RequestError } from '../seams/faults/request-error.ts';
 import type { Admission } from './admission.ts';
 import { KeyLimiter } from './key-limiter.ts';
 import { durationOf } from './limit-words.ts';

@@ -11,8 +11,8 @@ import {
   type Store,
 } from '@trainyard/store';
 
-import { isPassing } from '../faults/passing-fault.ts';
-import type { Log } from '../logging/log.ts';
+import { isPassing } from '../seams/faults/passing-fault.ts';
+import type { Log } from '../seams/logging/log.ts';
 import { Admission } from './admission.ts';
 import { openaiRateHeaders, overLimit, type RateHeaders } from './limit-words.ts';
 

@@ -1,6 +1,6 @@
 import type { KeyBudget, KeyLimits, KeyVerdict } from '@trainyard/store';
 
-import { RequestError } from '../faults/request-error.ts';
+import { RequestError } from '../seams/faults/request-error.ts';
 
 const MINUTE_MS = 60_000;
 /** A place in flight is free when somebody's request ends, which nobody knows beforehand. */

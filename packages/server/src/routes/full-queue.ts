@@ -1,6 +1,6 @@
 import { StoreError } from '@trainyard/store';
 
-import { RequestError } from '../faults/request-error.ts';
+import { RequestError } from '../seams/faults/request-error.ts';
 
 /**
  * The result of `enqueued`.

@@ -2,7 +2,7 @@ import type { FastifyRequest } from 'fastify';
 import { type Adapter, isTrainingJob, type Model, type ModelExport, type TrainingJob } from '@trainyard/store';
 
 import { callerOf } from '../edge/auth.ts';
-import { RequestError } from '../faults/request-error.ts';
+import { RequestError } from '../seams/faults/request-error.ts';
 import type { RouteParts } from './server-parts.ts';
 
 /** The caller's model. @throws {RequestError} the same `request.not_found` for an unknown id and for another tenant's */

@@ -1,6 +1,6 @@
 import { NAME_PATTERN } from '@trainyard/protocol';
 
-import { RequestError } from '../faults/request-error.ts';
+import { RequestError } from '../seams/faults/request-error.ts';
 
 const NAME = new RegExp(NAME_PATTERN, 'u');
 const MAX_CHARACTERS = 128;

@@ -4,20 +4,20 @@ import type { LogprobsMode } from '@trainyard/protocol/fields';
 import type { BackgroundAnswers } from '../background/background-answers.ts';
 import type { BodyIntake } from '../bodies/body-intake.ts';
 import type { BodyBudgets } from '../bodies/byte-budget.ts';
-import type { ServiceMetrics } from '../metrics/service-metrics.ts';
+import type { ServiceMetrics } from '../seams/metrics/service-metrics.ts';
 import type { DashboardFiles } from '../pages/dashboard-files.ts';
-import type { MetricsAccess } from '../metrics/metrics-access.ts';
-import type { AnswerMemory } from '../streams/answer-memory.ts';
+import type { MetricsAccess } from '../seams/metrics/metrics-access.ts';
+import type { AnswerMemory } from '../seams/streams/answer-memory.ts';
 import type { RunTracking } from '../tracking/run-mirror.ts';
-import type { Drain } from '../health/drain.ts';
-import type { ServiceHealth } from '../health/service-health.ts';
+import type { Drain } from '../seams/health/drain.ts';
+import type { ServiceHealth } from '../seams/health/service-health.ts';
 import type { KeepPolicy } from '../checkpoints/keep-policy.ts';
 import type { VersionUse } from '../checkpoints/version-use.ts';
-import type { BaseModels } from '../contract/base-models.ts';
-import type { ResolvedModel } from '../contract/model-names.ts';
-import type { Log } from '../logging/log.ts';
-import type { Tracing } from '../tracing/tracing.ts';
-import type { AdapterImporter, ExportQueue, InferenceBackend, TrainingQueue } from '../contract/backends.ts';
+import type { BaseModels } from '../seams/contract/base-models.ts';
+import type { ResolvedModel } from '../seams/contract/model-names.ts';
+import type { Log } from '../seams/logging/log.ts';
+import type { Tracing } from '../seams/tracing/tracing.ts';
+import type { AdapterImporter, ExportQueue, InferenceBackend, TrainingQueue } from '../seams/contract/backends.ts';
 
 /** Everything the HTTP side of the service is made of. */
 export interface ServerParts {

@@ -4,7 +4,7 @@ import { isAbsolute } from 'node:path';
 import { promisify } from 'node:util';
 
 import { childEnvironment } from '../hosts/child-environment.ts';
-import { does } from '../contract/role.ts';
+import { does } from '../seams/contract/role.ts';
 import type { ServiceConfig } from './config.ts';
 
 /** As Linux names what multiplies bf16: AVX-512 with that extension, and AMX. */

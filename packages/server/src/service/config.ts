@@ -14,9 +14,9 @@ import {
   type KeepPolicy,
   readKeepPolicy,
 } from '../checkpoints/keep-policy.ts';
-import { dataPaths } from '../data/data-directory.ts';
-import { ServerError } from '../faults/server-error.ts';
-import type { LogFormat } from '../logging/open-log.ts';
+import { dataPaths } from '../seams/data/data-directory.ts';
+import { ServerError } from '../seams/faults/server-error.ts';
+import type { LogFormat } from '../seams/logging/open-log.ts';
 import { DEFAULT_MAX_LOGPROBS } from '../wire/logprob-limit.ts';
 import {
   type ModelConfig,
@@ -29,8 +29,8 @@ import {
   type ToolParser,
 } from './model-settings.ts';
 import { readEngineSecret } from './engine-secret.ts';
-import { does, readRole, type Role, ROLE_FORM } from '../contract/role.ts';
-import { readLifetime } from '../contract/lifetime-setting.ts';
+import { does, readRole, type Role, ROLE_FORM } from '../seams/contract/role.ts';
+import { readLifetime } from '../seams/contract/lifetime-setting.ts';
 import { resolveTrainer, type TrainerConfig } from './trainer-settings.ts';
 import { withServers } from './vllm-servers.ts';
 

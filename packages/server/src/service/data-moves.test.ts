@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { openStore } from '@trainyard/store';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 
-import { dataPaths } from '../data/data-directory.ts';
+import { dataPaths } from '../seams/data/data-directory.ts';
 import { moveData, restoreData } from './data-moves.ts';
 
 let folder: string;

@@ -19,9 +19,9 @@ import {
   type TableDigest,
 } from '@trainyard/store';
 
-import { claimDataDirectory, dataPaths, refuseTakenDataDirectory } from '../data/data-directory.ts';
-import { setDatabaseAside } from '../data/set-database-aside.ts';
-import { ServerError } from '../faults/server-error.ts';
+import { claimDataDirectory, dataPaths, refuseTakenDataDirectory } from '../seams/data/data-directory.ts';
+import { setDatabaseAside } from '../seams/data/set-database-aside.ts';
+import { ServerError } from '../seams/faults/server-error.ts';
 import type { ServiceConfig } from './config.ts';
 
 /** Each file of a bucket is read soon after it came, and its room is needed for the next. */

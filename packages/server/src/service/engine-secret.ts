@@ -1,5 +1,5 @@
-import { ServerError } from '../faults/server-error.ts';
-import { does, type Role } from '../contract/role.ts';
+import { ServerError } from '../seams/faults/server-error.ts';
+import { does, type Role } from '../seams/contract/role.ts';
 
 /** Where the secret stands that the processes of a service share: never on a command line, which others on the machine read. */
 const VARIABLE = 'TRAINYARD_ENGINE_SECRET';

@@ -3,22 +3,22 @@ import { TINKER_PROFILES } from '@trainyard/tinker';
 
 import type { ComputeShares } from '../computing/compute-arbiter.ts';
 import { nicenessOfShare } from '../computing/niceness.ts';
-import type { AdapterImporter, ExportQueue, PublishStep, TrainingQueue } from '../contract/backends.ts';
-import { dataPaths } from '../data/data-directory.ts';
+import type { AdapterImporter, ExportQueue, PublishStep, TrainingQueue } from '../seams/contract/backends.ts';
+import { dataPaths } from '../seams/data/data-directory.ts';
 import { blobSecrets } from '../hosts/child-environment.ts';
 import { EmbeddedTraining } from '../hosts/embedded-training.ts';
 import { EmbeddedTransfers, type TransferBackend } from '../hosts/embedded-transfers.ts';
 import type { BaseScores } from '../inference/base-scores.ts';
-import type { BaseModelPaths } from '../jobs/base-model-path.ts';
+import type { BaseModelPaths } from '../seams/contract/base-model-path.ts';
 import { ExportWorker } from '../jobs/export-worker.ts';
 import { ImportWorker } from '../jobs/import-worker.ts';
-import type { ModelCheck } from '../integrity/model-check.ts';
+import type { ModelCheck } from '../seams/integrity/model-check.ts';
 import { TrainingWorker } from '../jobs/training-worker.ts';
-import type { Log } from '../logging/log.ts';
-import type { Tracing } from '../tracing/tracing.ts';
-import type { ServiceMetrics } from '../metrics/service-metrics.ts';
+import type { Log } from '../seams/logging/log.ts';
+import type { Tracing } from '../seams/tracing/tracing.ts';
+import type { ServiceMetrics } from '../seams/metrics/service-metrics.ts';
 import type { ServiceConfig } from './config.ts';
-import { sharesCores } from '../contract/role.ts';
+import { sharesCores } from '../seams/contract/role.ts';
 import { remoteTrainerOptions } from './remote-trainer.ts';
 
 /** Whoever sees jobs to their end, as HTTP knows them: workers of this process, or of others on the same database. */

@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 
-import { Drain } from '../health/drain.ts';
-import { ServiceHealth } from '../health/service-health.ts';
-import { ServiceMetrics } from '../metrics/service-metrics.ts';
-import { queueFigures } from '../metrics/queue-figures.ts';
+import { Drain } from '../seams/health/drain.ts';
+import { ServiceHealth } from '../seams/health/service-health.ts';
+import { ServiceMetrics } from '../seams/metrics/service-metrics.ts';
+import { queueFigures } from '../seams/metrics/queue-figures.ts';
 import { TestServer } from '../testing/test-server.ts';
 import { createMetricsServer, type MetricsServerParts } from './metrics-server.ts';
 import { resolveConfig } from './config.ts';

@@ -5,13 +5,13 @@ import { requireKeys } from '../edge/auth.ts';
 import { refuseForeignHosts } from '../edge/host-check.ts';
 import { KeyWatch } from '../edge/key-watch.ts';
 import { trackRequestEnds } from '../edge/request-end.ts';
-import { answerEarly } from '../faults/early-answers.ts';
-import { RequestError } from '../faults/request-error.ts';
-import { toErrorAnswer } from '../faults/http-faults.ts';
-import { addHealthRoutes } from '../health/health-routes.ts';
-import type { ServiceHealth } from '../health/service-health.ts';
-import { type MetricsAccess, metricsScopes } from '../metrics/metrics-access.ts';
-import type { ServiceMetrics } from '../metrics/service-metrics.ts';
+import { answerEarly } from '../seams/faults/early-answers.ts';
+import { RequestError } from '../seams/faults/request-error.ts';
+import { toErrorAnswer } from '../seams/faults/http-faults.ts';
+import { addHealthRoutes } from '../seams/health/health-routes.ts';
+import type { ServiceHealth } from '../seams/health/service-health.ts';
+import { type MetricsAccess, metricsScopes } from '../seams/metrics/metrics-access.ts';
+import type { ServiceMetrics } from '../seams/metrics/service-metrics.ts';
 
 export interface MetricsServerParts {
   readonly store: Store;

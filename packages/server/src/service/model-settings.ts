@@ -1,7 +1,7 @@
 import { closeSync, existsSync, openSync, readSync, statSync } from 'node:fs';
 import { basename, resolve } from 'node:path';
 
-import { ServerError } from '../faults/server-error.ts';
+import { ServerError } from '../seams/faults/server-error.ts';
 
 /** A base model that is served. */
 export interface ModelConfig {

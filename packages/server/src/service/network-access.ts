@@ -1,8 +1,8 @@
-import { isLoopbackName } from '../edge/network-names.ts';
-import { ServerError } from '../faults/server-error.ts';
-import type { MetricsAccess } from '../metrics/metrics-access.ts';
+import { isLoopbackName } from '../seams/network/network-names.ts';
+import { ServerError } from '../seams/faults/server-error.ts';
+import type { MetricsAccess } from '../seams/metrics/metrics-access.ts';
 import type { ServiceConfig } from './config.ts';
-import type { Address } from './listen.ts';
+import type { Address } from '../seams/network/listen.ts';
 
 /** Keys and prompts would go over the network in the clear: that is for whoever starts the service to decide. @throws {ServerError} */
 export function refuseOpenNetwork({ host }: Pick<Address, 'host'>, { allowNetwork }: ServiceConfig): void {

@@ -2,8 +2,8 @@ import type { ApiKeyObject, CreatedKeyObject, KeyLimitsRequest } from '@trainyar
 import { NO_LIMITS, openStore, type Scope, type SqlStore } from '@trainyard/store';
 
 import type { ServiceConfig } from './config.ts';
-import { claimDataDirectory } from '../data/data-directory.ts';
-import { toKeyObject, toLimitChanges } from '../wire/key.ts';
+import { claimDataDirectory } from '../seams/data/data-directory.ts';
+import { toKeyObject, toLimitChanges } from '../seams/contract/key-object.ts';
 
 /** The keys of a data folder whose service is not running, as its API would answer them. */
 export class OfflineKeys {

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { type Blobs, type Model, type SqlStore, sweepOrphans } from '@trainyard/store';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 
-import { manifestOf, writeManifest } from '../data/checkpoint-manifest.ts';
+import { manifestOf, writeManifest } from '../seams/data/checkpoint-manifest.ts';
 import { type DataConfig, openData } from './open-data.ts';
 
 const LORA = { rank: 8, alpha: 16, targets: ['q', 'v'], initSeed: 3 };

@@ -12,9 +12,9 @@ import {
 } from '@trainyard/store';
 
 import { adoptBlobs } from '../jobs/adopt-blobs.ts';
-import { claimDataDirectory, dataPaths, instanceOf } from '../data/data-directory.ts';
-import { setDatabaseAside } from '../data/set-database-aside.ts';
-import type { DataMetrics } from '../metrics/data-metrics.ts';
+import { claimDataDirectory, dataPaths, instanceOf } from '../seams/data/data-directory.ts';
+import { setDatabaseAside } from '../seams/data/set-database-aside.ts';
+import type { DataMetrics } from '../seams/metrics/data-metrics.ts';
 import type { ServiceConfig } from './config.ts';
 
 /** All that outlives a process. */

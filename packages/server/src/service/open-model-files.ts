@@ -1,10 +1,10 @@
 import { copyPaths } from '@trainyard/trainer';
 
-import { dataPaths } from '../data/data-directory.ts';
-import { type FilesOfModel, type ModelCheck, modelCheck } from '../integrity/model-check.ts';
-import { ModelFiles } from '../integrity/model-files.ts';
-import type { BaseModelPaths } from '../jobs/base-model-path.ts';
-import type { Log } from '../logging/log.ts';
+import { dataPaths } from '../seams/data/data-directory.ts';
+import { type FilesOfModel, type ModelCheck, modelCheck } from '../seams/integrity/model-check.ts';
+import { ModelFiles } from '../seams/integrity/model-files.ts';
+import type { BaseModelPaths } from '../seams/contract/base-model-path.ts';
+import type { Log } from '../seams/logging/log.ts';
 import type { ServiceConfig } from './config.ts';
 
 /** The checks of the model files of this process, which are read in the background from `watch` on. */

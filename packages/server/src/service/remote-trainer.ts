@@ -1,4 +1,4 @@
-import { dataPaths } from '../data/data-directory.ts';
+import { dataPaths } from '../seams/data/data-directory.ts';
 import type { RemoteTrainerOptions } from '../hosts/messages.ts';
 import type { ServiceConfig } from './config.ts';
 

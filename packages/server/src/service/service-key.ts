@@ -1,6 +1,6 @@
 import { makeKeySecret, type Scope, type Store } from '@trainyard/store';
 
-import { readKeyFile, writeKeyFile } from '../data/key-file.ts';
+import { readKeyFile, writeKeyFile } from '../seams/data/key-file.ts';
 import { isKeyValid } from '../edge/valid-key.ts';
 
 /** Everything a first user may do. */

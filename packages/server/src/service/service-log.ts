@@ -1,6 +1,6 @@
-import { readInstance } from '../data/data-directory.ts';
-import type { Log } from '../logging/log.ts';
-import { openLog } from '../logging/open-log.ts';
+import { readInstance } from '../seams/data/data-directory.ts';
+import type { Log } from '../seams/logging/log.ts';
+import { openLog } from '../seams/logging/open-log.ts';
 import type { ServiceConfig } from './config.ts';
 
 /**

@@ -1,9 +1,9 @@
-import { instanceOf } from '../data/data-directory.ts';
-import type { Log } from '../logging/log.ts';
-import { openTracing } from '../tracing/open-tracing.ts';
-import type { Tracing } from '../tracing/tracing.ts';
+import { instanceOf } from '../seams/data/data-directory.ts';
+import type { Log } from '../seams/logging/log.ts';
+import { openTracing } from '../seams/tracing/open-tracing.ts';
+import type { Tracing } from '../seams/tracing/tracing.ts';
 import type { ServiceConfig } from './config.ts';
-import { SERVICE_VERSION } from './service-version.ts';
+import { SERVICE_VERSION } from '../seams/contract/service-version.ts';
 
 /** The traces of a service's process, whose data folder is open; null unless they are asked for. */
 export async function serviceTracing(

@@ -1,6 +1,6 @@
 import type { TinkerProfileName } from '@trainyard/tinker';
 
-import { ServerError } from '../faults/server-error.ts';
+import { ServerError } from '../seams/faults/server-error.ts';
 
 /** The server that trains in place of this machine. */
 export interface TrainerConfig {

@@ -1,6 +1,6 @@
 import { readServerAddress } from '@trainyard/vllm';
 
-import { ServerError } from '../faults/server-error.ts';
+import { ServerError } from '../seams/faults/server-error.ts';
 import type { ModelConfig } from './model-settings.ts';
 
 /**

@@ -1,6 +1,6 @@
 import type { Member } from '@trainyard/store';
 
-import type { InferenceBackend } from '../contract/backends.ts';
+import type { InferenceBackend } from '../seams/contract/backends.ts';
 import { EnginesElsewhere } from '../engines/pool/engines-elsewhere.ts';
 import type { EngineTimes } from '../engines/pool/engine-link.ts';
 import { EnginePort, type EnginePortOptions } from '../engines/port/engine-port.ts';

@@ -1,7 +1,7 @@
 import { encodeTokenTrace, type TracedSequence } from '@trainyard/trainer';
 
 import type { TestServer } from './test-server.ts';
-import type { InferenceBackend } from '../contract/backends.ts';
+import type { InferenceBackend } from '../seams/contract/backends.ts';
 
 const STEPS = 4;
 const GROUPS = 6;

@@ -2,7 +2,7 @@ import { Ajv, type ValidateFunction } from 'ajv';
 import type { FastifyInstance } from 'fastify';
 import { type JsonSchema, openApiDocument, type OpenApiOperation } from '@trainyard/protocol';
 
-import { HTTP_FAULTS } from '../faults/http-faults.ts';
+import { HTTP_FAULTS } from '../seams/faults/http-faults.ts';
 
 const DOCUMENT = JSON.parse(JSON.stringify(openApiDocument({ version: '0', faults: HTTP_FAULTS }))) as ReturnType<
   typeof openApiDocument

@@ -1,11 +1,11 @@
 import { DEFAULT_CHAT_PROMPT, DEFAULT_GENERATE } from '@trainyard/generation';
 import type { ChatCompletion, ChatCompletionChunk } from '@trainyard/protocol';
 
-import type { InferenceRequest } from '../contract/backends.ts';
-import { toOrderedJson } from '../json/ordered-json.ts';
+import type { InferenceRequest } from '../seams/contract/backends.ts';
+import { toOrderedJson } from '../seams/json/ordered-json.ts';
 import { collectAnswer } from '../wire/chat/chat-answer.ts';
 import { toChunks } from '../wire/chat/chat-chunks.ts';
-import { openGeneration } from '../streams/chat-events.ts';
+import { openGeneration } from '../seams/streams/chat-events.ts';
 import type { AnswerFormat } from '../wire/chat/chat-request.ts';
 import { answerFault, eventFault, operationOf } from './documented-answers.ts';
 import { replies, type ScriptedEnd, ScriptedInference, type ScriptedStep } from './scripted-inference.ts';

@@ -11,9 +11,9 @@ import type {
   ModelInference,
   ServedAdapter,
   Tokenized,
-} from '../contract/backends.ts';
-import { withAdapterFile } from '../contract/adapter-file.ts';
-import { toBackendFailure } from '../faults/backend-failure.ts';
+} from '../seams/contract/backends.ts';
+import { withAdapterFile } from '../seams/contract/adapter-file.ts';
+import { toBackendFailure } from '../seams/faults/backend-failure.ts';
 import { GUEST } from './guest-refusal.ts';
 
 /**

@@ -8,10 +8,10 @@ import type {
   ServedAdapter,
   Tokenized,
   Trouble,
-} from '../contract/backends.ts';
-import type { BaseModel } from '../contract/base-models.ts';
-import { BackendFailure } from '../faults/backend-failure.ts';
-import type { CompletedEvent, ParsedReply, ReplyDelta } from '../streams/chat-events.ts';
+} from '../seams/contract/backends.ts';
+import type { BaseModel } from '../seams/contract/base-models.ts';
+import { BackendFailure } from '../seams/faults/backend-failure.ts';
+import type { CompletedEvent, ParsedReply, ReplyDelta } from '../seams/streams/chat-events.ts';
 
 /** The behaviour of the backend for one request. */
 export type Script = (

@@ -14,9 +14,9 @@ import {
   type TrainerLimits,
 } from '@trainyard/store';
 
-import type { AdapterImporter, ExportQueue, InferenceBackend, TrainingQueue } from '../contract/backends.ts';
+import type { AdapterImporter, ExportQueue, InferenceBackend, TrainingQueue } from '../seams/contract/backends.ts';
 import { createServer } from '../create-server.ts';
-import { openLog } from '../logging/open-log.ts';
+import { openLog } from '../seams/logging/open-log.ts';
 import type { HttpLimits, ServerParts } from '../routes/server-parts.ts';
 import type { RunTracking } from '../tracking/run-mirror.ts';
 import { behindPort, IS_BEHIND_PORT } from './behind-port.ts';

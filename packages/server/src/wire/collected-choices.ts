@@ -2,8 +2,8 @@ import type { FinishReason, TokenLogprob } from '@trainyard/backend';
 import type { Usage } from '@trainyard/generation';
 import type { CompletionUsage } from '@trainyard/protocol';
 
-import type { ResolvedModel } from '../contract/model-names.ts';
-import type { CompletedEvent, OpenedGeneration, ParsedReply } from '../streams/chat-events.ts';
+import type { ResolvedModel } from '../seams/contract/model-names.ts';
+import type { CompletedEvent, OpenedGeneration, ParsedReply } from '../seams/streams/chat-events.ts';
 
 /** Fields shared by all chunks of one answer. */
 export interface AnswerIdentity {

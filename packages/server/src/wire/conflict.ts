@@ -6,7 +6,7 @@ import {
   quoting,
 } from '@trainyard/protocol';
 
-import { placeOfParam, RequestError } from '../faults/request-error.ts';
+import { placeOfParam, RequestError } from '../seams/faults/request-error.ts';
 
 /** A field of a chat or of a text completion. Other forms are read as one of these two, and have names of their own for it. */
 export type SharedField = keyof ChatCompletionRequest | keyof CompletionRequest;

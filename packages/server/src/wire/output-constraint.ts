@@ -1,8 +1,8 @@
 import type { ConstraintSpec, WhitespaceOption } from '@trainyard/generation';
 import { type ChatCompletionRequest, quoting } from '@trainyard/protocol';
 
-import { toOrderedJson } from '../json/ordered-json.ts';
-import { asWritten, sourceTextOf } from '../json/source-texts.ts';
+import { toOrderedJson } from '../seams/json/ordered-json.ts';
+import { asWritten, sourceTextOf } from '../seams/json/source-texts.ts';
 import { conflict, named } from './conflict.ts';
 
 type OutputSpec = Exclude<ConstraintSpec, { kind: 'either' }>;

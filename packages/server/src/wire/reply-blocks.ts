@@ -1,7 +1,7 @@
 import type { FinishReason, TokenLogprob } from '@trainyard/backend';
 import type { Usage } from '@trainyard/generation';
 
-import type { OpenedGeneration, OutputEvent } from '../streams/chat-events.ts';
+import type { OpenedGeneration, OutputEvent } from '../seams/streams/chat-events.ts';
 
 /** A piece of a reply, in the order in which the model wrote it: thoughts, text, calls. */
 export type ReplyBlock = { kind: 'reasoning' } | { kind: 'text' } | { kind: 'call'; id: string; name: string };

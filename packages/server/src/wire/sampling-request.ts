@@ -13,8 +13,8 @@ import {
   refusedField,
 } from '@trainyard/protocol';
 
-import type { InferenceRequest, ServedAdapter } from '../contract/backends.ts';
-import { RequestError } from '../faults/request-error.ts';
+import type { InferenceRequest, ServedAdapter } from '../seams/contract/backends.ts';
+import { RequestError } from '../seams/faults/request-error.ts';
 import { conflict, named, type SharedField, unsupported } from './conflict.ts';
 import { checkReplyEntries, type LogprobLimits } from './logprob-limit.ts';
 import { outputConstraint } from './output-constraint.ts';

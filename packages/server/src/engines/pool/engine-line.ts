@@ -5,7 +5,7 @@ import { urlToHttpOptions } from 'node:url';
 import type { EngineEvent } from '@trainyard/generation';
 import { StoreError } from '@trainyard/store';
 
-import { SERVICE_VERSION } from '../../service/service-version.ts';
+import { SERVICE_VERSION } from '../../seams/contract/service-version.ts';
 import { type EngineSecret, nonce } from '../wire/engine-secret.ts';
 import { ENGINE_PROTOCOL } from '../wire/engine-protocol.ts';
 import {
@@ -20,7 +20,7 @@ import {
 } from '../wire/engine-wire.ts';
 import { type Asked, ForgedFrame, readFrames } from '../wire/frames.ts';
 import { isProof, nameOfEngine, sign, signHello } from '../wire/signature.ts';
-import { readEvents } from '../../contract/event-texts.ts';
+import { readEvents } from '../../seams/contract/event-texts.ts';
 import { fromWireFault, type WireFault } from '../wire/wire-fault.ts';
 import { deadlineAfter } from './deadline.ts';
 import { EngineFault } from './engine-fault.ts';

@@ -8,10 +8,10 @@ import type {
   ModelInference,
   ServedAdapter,
   Tokenized,
-} from '../../contract/backends.ts';
-import type { BaseModel } from '../../contract/base-models.ts';
-import { BackendFailure, toBackendFailure } from '../../faults/backend-failure.ts';
-import { RequestError } from '../../faults/request-error.ts';
+} from '../../seams/contract/backends.ts';
+import type { BaseModel } from '../../seams/contract/base-models.ts';
+import { BackendFailure, toBackendFailure } from '../../seams/faults/backend-failure.ts';
+import { RequestError } from '../../seams/faults/request-error.ts';
 import type { RequestRoom } from '../../inference/request-room.ts';
 import type { EngineSecret } from '../wire/engine-secret.ts';
 import {

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 
-import type { InferenceRequest } from '../../contract/backends.ts';
+import type { InferenceRequest } from '../../seams/contract/backends.ts';
 
 /** Characters of a part of a prompt, and ids of one, that decide where it goes. */
 const HEAD_CHARACTERS = 1_024;

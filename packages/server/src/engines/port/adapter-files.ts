@@ -3,10 +3,10 @@ import { dirname } from 'node:path';
 import type { Blobs } from '@trainyard/store';
 import { DamagedFileError } from '@trainyard/trainer';
 
-import { adapterIdentity } from '../../contract/adapter-identity.ts';
-import { adapterPath, type InferenceRequest, type ServedAdapter } from '../../contract/backends.ts';
-import { BackendFailure } from '../../faults/backend-failure.ts';
-import { checkFolder } from '../../integrity/check-folder.ts';
+import { adapterIdentity } from '../../seams/contract/adapter-identity.ts';
+import { adapterPath, type InferenceRequest, type ServedAdapter } from '../../seams/contract/backends.ts';
+import { BackendFailure } from '../../seams/faults/backend-failure.ts';
+import { checkFolder } from '../../seams/integrity/check-folder.ts';
 
 /** Adapters that others are told of. */
 const MAX_TOLD = 64;

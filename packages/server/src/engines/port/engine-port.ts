@@ -1,13 +1,13 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-import type { InferenceBackend, ModelInference } from '../../contract/backends.ts';
-import type { Log, LogFields } from '../../logging/log.ts';
-import { originBelow, startEngineSpan, tellEngineFault } from '../../tracing/engine-span.ts';
-import { readTraceParent } from '../../tracing/trace-parent.ts';
-import type { Tracing } from '../../tracing/tracing.ts';
-import { listenFault } from '../../service/listen.ts';
-import { SERVICE_VERSION } from '../../service/service-version.ts';
+import type { InferenceBackend, ModelInference } from '../../seams/contract/backends.ts';
+import type { Log, LogFields } from '../../seams/logging/log.ts';
+import { originBelow, startEngineSpan, tellEngineFault } from '../../seams/tracing/engine-span.ts';
+import { readTraceParent } from '../../seams/tracing/trace-parent.ts';
+import type { Tracing } from '../../seams/tracing/tracing.ts';
+import { listenFault } from '../../seams/network/listen.ts';
+import { SERVICE_VERSION } from '../../seams/contract/service-version.ts';
 import { type EngineSecret } from '../wire/engine-secret.ts';
 import { ENGINE_PROTOCOL } from '../wire/engine-protocol.ts';
 import {
@@ -28,7 +28,7 @@ import { nameOfEngine, proofOf, readHello, readSignature } from '../wire/signatu
 import { toWireFault } from '../wire/wire-fault.ts';
 import { readGenerate, recordOf } from '../wire/wire-request.ts';
 import type { AdapterFiles } from './adapter-files.ts';
-import { drainAfter } from '../../faults/early-answers.ts';
+import { drainAfter } from '../../seams/faults/early-answers.ts';
 import { EventWriter } from './event-writer.ts';
 import { readBody, Refusal } from './read-body.ts';
 import { Sessions } from './sessions.ts';

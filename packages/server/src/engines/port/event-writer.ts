@@ -4,7 +4,7 @@ import type { ServerResponse } from 'node:http';
 import type { EngineEvent } from '@trainyard/generation';
 
 import type { FrameWriter } from '../wire/frames.ts';
-import { eventsText, eventText } from '../../contract/event-texts.ts';
+import { eventsText, eventText } from '../../seams/contract/event-texts.ts';
 
 /** Text that goes out without waiting for what else comes in the same turn. */
 const FULL_CHARACTERS = 64 * 1024;

@@ -1,11 +1,11 @@
 import type { Blobs, Store } from '@trainyard/store';
 
-import type { InferenceBackend } from '../../contract/backends.ts';
-import { isLoopbackName } from '../../edge/network-names.ts';
-import { ServerError } from '../../faults/server-error.ts';
-import type { Log } from '../../logging/log.ts';
-import type { Tracing } from '../../tracing/tracing.ts';
-import type { BaseModelPaths } from '../../jobs/base-model-path.ts';
+import type { InferenceBackend } from '../../seams/contract/backends.ts';
+import { isLoopbackName } from '../../seams/network/network-names.ts';
+import { ServerError } from '../../seams/faults/server-error.ts';
+import type { Log } from '../../seams/logging/log.ts';
+import type { Tracing } from '../../seams/tracing/tracing.ts';
+import type { BaseModelPaths } from '../../seams/contract/base-model-path.ts';
 import type { MachineTrouble } from '../../members/machine-trouble.ts';
 import { EngineSecret } from '../wire/engine-secret.ts';
 import { AdapterFiles } from './adapter-files.ts';

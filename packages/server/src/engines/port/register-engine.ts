@@ -1,7 +1,7 @@
 import type { Store } from '@trainyard/store';
 
-import type { InferenceBackend } from '../../contract/backends.ts';
-import type { BaseModelPaths } from '../../jobs/base-model-path.ts';
+import type { InferenceBackend } from '../../seams/contract/backends.ts';
+import type { BaseModelPaths } from '../../seams/contract/base-model-path.ts';
 import type { MachineTrouble } from '../../members/machine-trouble.ts';
 import { ModelMembership } from '../../members/model-membership.ts';
 import type { AdapterFiles } from './adapter-files.ts';

@@ -9,7 +9,7 @@ import {
 } from '@trainyard/generation';
 import { type RepetitionDetection, SAMPLING_FIELDS } from '@trainyard/protocol/fields';
 
-import type { InferenceRequest } from '../../contract/backends.ts';
+import type { InferenceRequest } from '../../seams/contract/backends.ts';
 
 /** Raised when something of the wire changes its meaning. */
 const WIRE_NUMBER = 3;

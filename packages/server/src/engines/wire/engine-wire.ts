@@ -1,7 +1,7 @@
 import type { BackendMember, EngineStats, LoadedVersion } from '@trainyard/backend';
 import type { TokenizeInput, TokenizerFacts } from '@trainyard/generation';
 
-import type { BaseModel } from '../../contract/base-models.ts';
+import type { BaseModel } from '../../seams/contract/base-models.ts';
 
 /**
  * Everything is a POST below this path, with a body of JSON. Every answer to a signed request is in frames (`frames.ts`): of one JSON value, that of `generate` of

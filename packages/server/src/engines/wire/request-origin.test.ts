@@ -1,7 +1,7 @@
 import { DEFAULT_GENERATE } from '@trainyard/generation';
 import { expect, test } from 'vitest';
 
-import type { InferenceRequest } from '../../contract/backends.ts';
+import type { InferenceRequest } from '../../seams/contract/backends.ts';
 import { generateText, readGenerate } from './wire-request.ts';
 
 const TRACE_PARENT = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`;

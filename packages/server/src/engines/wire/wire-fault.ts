@@ -2,8 +2,8 @@ import type { EngineErrorCode } from '@trainyard/backend';
 import type { FieldText, RequestErrorCode } from '@trainyard/protocol';
 import { StoreError, type StoreErrorCode } from '@trainyard/store';
 
-import { BackendFailure } from '../../faults/backend-failure.ts';
-import { RequestError } from '../../faults/request-error.ts';
+import { BackendFailure } from '../../seams/faults/backend-failure.ts';
+import { RequestError } from '../../seams/faults/request-error.ts';
 
 /** Faults of the blobs as one machine has them: another may reach the bucket, or have room. */
 const OF_ONE_MACHINE = ['store.unavailable', 'store.disk_full'] as const satisfies readonly StoreErrorCode[];

@@ -1,6 +1,6 @@
-import type { InferenceRequest, RequestOrigin } from '../../contract/backends.ts';
-import { REQUEST_ID } from '../../edge/request-id.ts';
-import { readTraceParent } from '../../tracing/trace-parent.ts';
+import type { InferenceRequest, RequestOrigin } from '../../seams/contract/backends.ts';
+import { REQUEST_ID } from '../../seams/network/request-id.ts';
+import { readTraceParent } from '../../seams/tracing/trace-parent.ts';
 import { REQUEST_FIELDS, REQUEST_NAMES } from './engine-protocol.ts';
 
 /** A request to sample. Of its adapter there are digest and key: paths mean nothing on another machine. */

@@ -3,12 +3,12 @@ import { SAMPLING_FIELDS } from '@trainyard/protocol/fields';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 
-import type { InferenceRequest } from '../../contract/backends.ts';
+import type { InferenceRequest } from '../../seams/contract/backends.ts';
 import { ENGINE_PROTOCOL, protocolOf } from './engine-protocol.ts';
 import { EngineSecret } from './engine-secret.ts';
 import { jsonLines } from './json-lines.ts';
 import { isProof, proofOf, readHello, readSignature, sign, signHello } from './signature.ts';
-import { eventsText, eventText, readEvents } from '../../contract/event-texts.ts';
+import { eventsText, eventText, readEvents } from '../../seams/contract/event-texts.ts';
 import { generateText, readGenerate } from './wire-request.ts';
 
 const REQUEST: InferenceRequest = {

@@ -3,8 +3,8 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type ComputeTurns, toFailure } from '@trainyard/backend';
 import type { EngineEvent, TextEngine } from '@trainyard/generation';
 
-import { requestEventsText } from '../../contract/event-texts.ts';
-import { readRequest } from '../../contract/request-texts.ts';
+import { requestEventsText } from '../../seams/contract/event-texts.ts';
+import { readRequest } from '../../seams/contract/request-texts.ts';
 import { connectHost, openOrRefuse, type HostLine } from '../host-main.ts';
 import type { CodecCommand, CodecReply, EngineHostCommand, EngineHostMessage } from '../messages.ts';
 import type { OpenedText } from './opened-text.ts';

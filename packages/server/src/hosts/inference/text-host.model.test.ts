@@ -7,7 +7,7 @@ import { DEFAULT_CHAT_PROMPT, DEFAULT_GENERATE } from '@trainyard/generation';
 import { DEFAULT_SAMPLING } from '@trainyard/protocol/fields';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
-import type { InferenceRequest } from '../../contract/backends.ts';
+import type { InferenceRequest } from '../../seams/contract/backends.ts';
 import { testModel } from '../../../../../tests/support/model.ts';
 import { ComputeArbiter } from '../../computing/compute-arbiter.ts';
 import { EmbeddedInference, type InferenceHostOptions } from '../../inference/embedded-inference.ts';

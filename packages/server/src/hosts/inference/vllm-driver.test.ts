@@ -15,7 +15,7 @@ import { InferencePool } from '../../inference/inference-pool.ts';
 import { RequestRoom } from '../../inference/request-room.ts';
 import { OtlpReceiver } from '../../testing/otlp-receiver.ts';
 import { readEvents, TestServer } from '../../testing/test-server.ts';
-import { openTracing } from '../../tracing/open-tracing.ts';
+import { openTracing } from '../../seams/tracing/open-tracing.ts';
 import { VLLM_KEY_VARIABLE, type VllmDriverSettings } from './vllm-driver.ts';
 
 const MODEL = 'tiny/base';

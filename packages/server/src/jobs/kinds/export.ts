@@ -2,13 +2,13 @@ import { type Blobs, type ClaimedJob, type ExportJob, type Store, StoreError } f
 import type { ExportFormat, ExportRequest, ExportResult, LoraConfig, MergedType } from '@trainyard/trainer';
 
 import type { TransferBackend } from '../../hosts/embedded-transfers.ts';
-import { clientFailure, JobFault } from '../../faults/http-faults.ts';
-import { nameFile } from '../../data/remove-unless-named.ts';
-import type { Log } from '../../logging/log.ts';
+import { clientFailure, JobFault } from '../../seams/faults/http-faults.ts';
+import { nameFile } from '../../seams/data/remove-unless-named.ts';
+import type { Log } from '../../seams/logging/log.ts';
 import { aboutJob } from '../about-job.ts';
-import { baseModelPath, type BaseModelPaths } from '../base-model-path.ts';
-import { isPassingButFull } from '../../faults/passing-fault.ts';
-import type { ModelCheck } from '../../integrity/model-check.ts';
+import { baseModelPath, type BaseModelPaths } from '../../seams/contract/base-model-path.ts';
+import { isPassingButFull } from '../../seams/faults/passing-fault.ts';
+import type { ModelCheck } from '../../seams/integrity/model-check.ts';
 import type { JobLease } from '../job-lease.ts';
 import type { JobWork } from '../job-machine.ts';
 import { isThere } from '../job-weights.ts';

@@ -1,15 +1,15 @@
 import { type Adapter, type Blobs, type ClaimedJob, type ImportJob, type Store, StoreError } from '@trainyard/store';
 
-import { nameFile } from '../../data/remove-unless-named.ts';
-import { clientFailure, JobFault } from '../../faults/http-faults.ts';
-import { RequestError } from '../../faults/request-error.ts';
+import { nameFile } from '../../seams/data/remove-unless-named.ts';
+import { clientFailure, JobFault } from '../../seams/faults/http-faults.ts';
+import { RequestError } from '../../seams/faults/request-error.ts';
 import type { TransferBackend } from '../../hosts/embedded-transfers.ts';
-import type { Log } from '../../logging/log.ts';
+import type { Log } from '../../seams/logging/log.ts';
 import { aboutJob } from '../about-job.ts';
-import { baseModelPath, type BaseModelPaths } from '../base-model-path.ts';
-import { isPassingButFull } from '../../faults/passing-fault.ts';
-import type { ModelCheck } from '../../integrity/model-check.ts';
-import { isUploadIntact } from '../../integrity/upload-digest.ts';
+import { baseModelPath, type BaseModelPaths } from '../../seams/contract/base-model-path.ts';
+import { isPassingButFull } from '../../seams/faults/passing-fault.ts';
+import type { ModelCheck } from '../../seams/integrity/model-check.ts';
+import { isUploadIntact } from '../../seams/integrity/upload-digest.ts';
 import type { JobLease } from '../job-lease.ts';
 import type { JobWork } from '../job-machine.ts';
 import { keepDirectory } from '../keep-directory.ts';

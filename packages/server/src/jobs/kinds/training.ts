@@ -17,26 +17,26 @@ import type { JobWarning, TrainerEvent, TrainingResult } from '@trainyard/traine
 
 import { TrainingRunError, type TrainingBackend } from '../../hosts/embedded-training.ts';
 import type { TrainingJobConfig, TrainingJobRequest } from '../../hosts/messages.ts';
-import type { PublishStep } from '../../contract/backends.ts';
-import { BackendFailure } from '../../faults/backend-failure.ts';
-import { clientFailure, JobFault } from '../../faults/http-faults.ts';
-import type { JobMetrics } from '../../metrics/job-metrics.ts';
+import type { PublishStep } from '../../seams/contract/backends.ts';
+import { BackendFailure } from '../../seams/faults/backend-failure.ts';
+import { clientFailure, JobFault } from '../../seams/faults/http-faults.ts';
+import type { JobMetrics } from '../../seams/metrics/job-metrics.ts';
 import { recordSizes } from '../../checkpoints/checkpoint-sizes.ts';
-import { manifestOf } from '../../data/checkpoint-manifest.ts';
-import { nameFile } from '../../data/remove-unless-named.ts';
-import { type Log, logOf } from '../../logging/log.ts';
-import type { JobTrace } from '../../tracing/job-trace.ts';
-import type { Tracing } from '../../tracing/tracing.ts';
+import { manifestOf } from '../../seams/data/checkpoint-manifest.ts';
+import { nameFile } from '../../seams/data/remove-unless-named.ts';
+import { type Log, logOf } from '../../seams/logging/log.ts';
+import type { JobTrace } from '../../seams/tracing/job-trace.ts';
+import type { Tracing } from '../../seams/tracing/tracing.ts';
 import { aboutJob } from '../about-job.ts';
-import { baseModelPath, type BaseModelPaths } from '../base-model-path.ts';
+import { baseModelPath, type BaseModelPaths } from '../../seams/contract/base-model-path.ts';
 import { endData, startedLine, trainMetrics, wireEvent, wireEvents } from '../job-events.ts';
-import type { ModelCheck } from '../../integrity/model-check.ts';
+import type { ModelCheck } from '../../seams/integrity/model-check.ts';
 import type { JobLease } from '../job-lease.ts';
 import { SnapshotCopies } from '../snapshot-copies.ts';
 import { removeEnded } from '../snapshot-folders.ts';
 import type { JobWork } from '../job-machine.ts';
 import { jobWeights, optimizerWarning } from '../job-weights.ts';
-import { retryOf } from '../../faults/retry-of.ts';
+import { retryOf } from '../../seams/faults/retry-of.ts';
 import { rlJob } from './rl.ts';
 import { sftJob } from './sft.ts';
 

@@ -8,7 +8,7 @@ import {
 import { answerOnce } from '../../answers/idempotency.ts';
 import type { RouteParts } from '../server-parts.ts';
 import { abortOnDisconnect } from '../../answers/sse.ts';
-import type { OpenedGeneration } from '../../streams/chat-events.ts';
+import type { OpenedGeneration } from '../../seams/streams/chat-events.ts';
 import { collectAnswer } from '../../wire/chat/chat-answer.ts';
 import { toChunks } from '../../wire/chat/chat-chunks.ts';
 import { checkChatRequest } from '../../wire/chat/chat-request.ts';

@@ -3,7 +3,7 @@ import type { ChatCompletionRequest } from '@trainyard/protocol';
 
 import type { ChoiceRecorder } from '../../choice-records/choice-recorder.ts';
 import type { RouteParts } from '../server-parts.ts';
-import { type OpenedGeneration, openGeneration, type TokenMeter } from '../../streams/chat-events.ts';
+import { type OpenedGeneration, openGeneration, type TokenMeter } from '../../seams/streams/chat-events.ts';
 import { type AnswerFormat, answerFormatOf, toChatGenerateRequest } from '../../wire/chat/chat-request.ts';
 import { constraintField } from '../../wire/chat/tool-request.ts';
 import { admitModel, type AdmittedModel, metered, newRecorder } from './generation.ts';

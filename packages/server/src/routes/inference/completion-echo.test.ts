@@ -3,7 +3,7 @@ import type { EngineEvent } from '@trainyard/generation';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { Completion, CompletionChunk, CompletionLogprobs } from '@trainyard/protocol';
 
-import type { InferenceRequest } from '../../contract/backends.ts';
+import type { InferenceRequest } from '../../seams/contract/backends.ts';
 import { replies } from '../../testing/scripted-inference.ts';
 import { readEvents, TestServer } from '../../testing/test-server.ts';
 

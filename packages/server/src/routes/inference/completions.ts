@@ -4,7 +4,7 @@ import { type CompletionRequest, CompletionRequestSchema, normalizeCompletionReq
 import { answerOnce } from '../../answers/idempotency.ts';
 import type { RouteParts } from '../server-parts.ts';
 import { abortOnDisconnect } from '../../answers/sse.ts';
-import { type OpenedGeneration, openGeneration } from '../../streams/chat-events.ts';
+import { type OpenedGeneration, openGeneration } from '../../seams/streams/chat-events.ts';
 import { collectCompletion } from '../../wire/completions/completion-answer.ts';
 import { toCompletionChunks } from '../../wire/completions/completion-chunks.ts';
 import { readPrompts } from '../../wire/completions/completion-prompts.ts';

@@ -5,23 +5,23 @@ import type { ErrorBody } from '@trainyard/protocol';
 import type { UsageKind } from '@trainyard/store';
 
 import { callerOf, projectOf } from '../../edge/auth.ts';
-import { findAdapter, type ModelInference, withGenerate } from '../../contract/backends.ts';
-import { toErrorAnswer } from '../../faults/http-faults.ts';
-import { BackendFailure } from '../../faults/backend-failure.ts';
-import { damagedBecause } from '../../faults/damaged-files.ts';
+import { findAdapter, type ModelInference, withGenerate } from '../../seams/contract/backends.ts';
+import { toErrorAnswer } from '../../seams/faults/http-faults.ts';
+import { BackendFailure } from '../../seams/faults/backend-failure.ts';
+import { damagedBecause } from '../../seams/faults/damaged-files.ts';
 import { ChoiceRecorder } from '../../choice-records/choice-recorder.ts';
-import { isVersionThere, type ResolvedModel } from '../../contract/model-names.ts';
-import { RequestError } from '../../faults/request-error.ts';
+import { isVersionThere, type ResolvedModel } from '../../seams/contract/model-names.ts';
+import { RequestError } from '../../seams/faults/request-error.ts';
 import type { RouteParts } from '../server-parts.ts';
 import { conflict, named } from '../../wire/conflict.ts';
 import { sendEventStream } from '../../answers/sse.ts';
 import { type AnswerIdentity, fingerprintOf } from '../../wire/collected-choices.ts';
-import type { AnswerHold } from '../../streams/answer-memory.ts';
-import type { TokenMeter } from '../../streams/chat-events.ts';
+import type { AnswerHold } from '../../seams/streams/answer-memory.ts';
+import type { TokenMeter } from '../../seams/streams/chat-events.ts';
 import type { RequestContext } from '../../wire/sampling-request.ts';
-import { tracedModel } from '../../tracing/generation-span.ts';
-import { tellFault } from '../../tracing/request-spans.ts';
-import { traceIdOf, traceParentOf } from '../../tracing/trace-parent.ts';
+import { tracedModel } from '../../seams/tracing/generation-span.ts';
+import { tellFault } from '../../seams/tracing/request-spans.ts';
+import { traceIdOf, traceParentOf } from '../../seams/tracing/trace-parent.ts';
 import { requestedModel } from './requested-model.ts';
 
 /** Shared by chat and text completions between HTTP and the engine. */

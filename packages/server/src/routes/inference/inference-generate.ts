@@ -8,7 +8,7 @@ import {
 import { answerOnce } from '../../answers/idempotency.ts';
 import type { RouteParts } from '../server-parts.ts';
 import { abortOnDisconnect } from '../../answers/sse.ts';
-import { type OpenedGeneration, openGeneration } from '../../streams/chat-events.ts';
+import { type OpenedGeneration, openGeneration } from '../../seams/streams/chat-events.ts';
 import { readPrompts } from '../../wire/completions/completion-prompts.ts';
 import { outputConstraint } from '../../wire/output-constraint.ts';
 import { isRecordable, streamFormatOf } from '../../wire/sampling-request.ts';

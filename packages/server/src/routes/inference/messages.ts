@@ -13,7 +13,7 @@ import { answerOnce } from '../../answers/idempotency.ts';
 import { anthropicRateHeaders } from '../../key-limits/limit-words.ts';
 import type { RouteParts } from '../server-parts.ts';
 import { abortOnDisconnect } from '../../answers/sse.ts';
-import type { OpenedGeneration } from '../../streams/chat-events.ts';
+import type { OpenedGeneration } from '../../seams/streams/chat-events.ts';
 import { checkChatRequest } from '../../wire/chat/chat-request.ts';
 import { collectMessage, type MessageFormat, toMessageEvents } from '../../wire/messages/messages-answer.ts';
 import { toMessagesError } from '../../wire/messages/messages-error.ts';

@@ -1,8 +1,8 @@
 import type { FastifyRequest } from 'fastify';
 
 import { callerOf } from '../../edge/auth.ts';
-import { parseModelName, type ResolvedModel, resolveModelName } from '../../contract/model-names.ts';
-import type { BaseModel } from '../../contract/base-models.ts';
+import { parseModelName, type ResolvedModel, resolveModelName } from '../../seams/contract/model-names.ts';
+import type { BaseModel } from '../../seams/contract/base-models.ts';
 import type { RouteParts } from '../server-parts.ts';
 
 declare module 'fastify' {

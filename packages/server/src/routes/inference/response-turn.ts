@@ -3,10 +3,10 @@ import type { Response, ResponseEvent, ResponseInputItem, ResponsesRequest } fro
 import type { BeforeUnpacking, EndedAnswerStatus, KeptScope, LiveAnswer, NewKeptAnswer } from '@trainyard/store';
 
 import { callerOf, projectOf } from '../../edge/auth.ts';
-import { RequestError } from '../../faults/request-error.ts';
+import { RequestError } from '../../seams/faults/request-error.ts';
 import { ANSWER_LEASE_MS } from '../../background/background-answers.ts';
-import type { ResolvedModel } from '../../contract/model-names.ts';
-import { toOrderedJson } from '../../json/ordered-json.ts';
+import type { ResolvedModel } from '../../seams/contract/model-names.ts';
+import { toOrderedJson } from '../../seams/json/ordered-json.ts';
 import { conflict } from '../../wire/conflict.ts';
 import { isEnded, type QueuedAnswer, toState } from '../../wire/responses/answer-states.ts';
 import {

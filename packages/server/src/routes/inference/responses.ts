@@ -11,10 +11,10 @@ import {
 } from '@trainyard/protocol';
 
 import { answerOnce } from '../../answers/idempotency.ts';
-import type { ResolvedModel } from '../../contract/model-names.ts';
+import type { ResolvedModel } from '../../seams/contract/model-names.ts';
 import type { RouteParts } from '../server-parts.ts';
 import { abortOnDisconnect } from '../../answers/sse.ts';
-import type { OpenedGeneration } from '../../streams/chat-events.ts';
+import type { OpenedGeneration } from '../../seams/streams/chat-events.ts';
 import { reportLeftOut } from '../../wire/left-out.ts';
 import { replyBlocks } from '../../wire/reply-blocks.ts';
 import { collectResponse, failedResponse, toResponseEvents } from '../../wire/responses/responses-answer.ts';

@@ -1,10 +1,10 @@
 import type { ErrorBody, ModelList } from '@trainyard/protocol';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 
-import type { BaseModel } from '../../contract/base-models.ts';
-import type { InferenceBackend } from '../../contract/backends.ts';
-import { BackendFailure } from '../../faults/backend-failure.ts';
-import { RequestError } from '../../faults/request-error.ts';
+import type { BaseModel } from '../../seams/contract/base-models.ts';
+import type { InferenceBackend } from '../../seams/contract/backends.ts';
+import { BackendFailure } from '../../seams/faults/backend-failure.ts';
+import { RequestError } from '../../seams/faults/request-error.ts';
 import { replies, ScriptedInference } from '../../testing/scripted-inference.ts';
 import { TestServer } from '../../testing/test-server.ts';
 

@@ -4,7 +4,7 @@ import type { AdapterObject, ListPage, ModelObject } from '@trainyard/protocol';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 
 import { TransferError } from '../../hosts/transfer-error.ts';
-import { resolveImportedAdapter } from '../../exports/resolve-imported-adapter.ts';
+import { resolveImportedAdapter } from '../../seams/contract/resolve-imported-adapter.ts';
 import { TestServer } from '../../testing/test-server.ts';
 
 const PATH = '/v1/preview/adapters';

@@ -17,11 +17,11 @@ import {
 import type { Adapter } from '@trainyard/store';
 
 import { callerOf } from '../../edge/auth.ts';
-import { adapterName } from '../../exports/resolve-imported-adapter.ts';
+import { adapterName } from '../../seams/contract/resolve-imported-adapter.ts';
 import { answerOnce, answerUploadOnce } from '../../answers/idempotency.ts';
 import { toListPage } from '../../answers/paging.ts';
-import { putUpload } from '../../integrity/upload-digest.ts';
-import { RequestError } from '../../faults/request-error.ts';
+import { putUpload } from '../../seams/integrity/upload-digest.ts';
+import { RequestError } from '../../seams/faults/request-error.ts';
 import type { RouteParts } from '../server-parts.ts';
 import { toTargets } from '../../wire/training/lora.ts';
 import { removeFiles } from '../files.ts';

@@ -22,7 +22,7 @@ import type { ParityReport } from '@trainyard/trainer';
 
 import { answerOnce } from '../../answers/idempotency.ts';
 import { toListPage } from '../../answers/paging.ts';
-import { RequestError } from '../../faults/request-error.ts';
+import { RequestError } from '../../seams/faults/request-error.ts';
 import type { RouteParts } from '../server-parts.ts';
 import { removeFiles } from '../files.ts';
 import { refusedWhenFull } from '../full-queue.ts';

@@ -11,8 +11,8 @@ import {
 import type { Model } from '@trainyard/store';
 
 import { callerOf } from '../../edge/auth.ts';
-import { isAdapterName, resolveImportedAdapter } from '../../exports/resolve-imported-adapter.ts';
-import { RequestError } from '../../faults/request-error.ts';
+import { isAdapterName, resolveImportedAdapter } from '../../seams/contract/resolve-imported-adapter.ts';
+import { RequestError } from '../../seams/faults/request-error.ts';
 import type { RouteParts } from '../server-parts.ts';
 import { conflict, unsupported } from '../../wire/conflict.ts';
 import { removeFiles } from '../files.ts';

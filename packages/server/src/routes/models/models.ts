@@ -4,10 +4,10 @@ import type { FastifyContextConfig, FastifyInstance } from 'fastify';
 import type { ModelCard, ModelList } from '@trainyard/protocol';
 
 import { callerOf } from '../../edge/auth.ts';
-import type { BaseModel } from '../../contract/base-models.ts';
-import { resolveModelName, versionName } from '../../contract/model-names.ts';
+import type { BaseModel } from '../../seams/contract/base-models.ts';
+import { resolveModelName, versionName } from '../../seams/contract/model-names.ts';
 import { walkPages } from '../../answers/paging.ts';
-import { adapterName } from '../../exports/resolve-imported-adapter.ts';
+import { adapterName } from '../../seams/contract/resolve-imported-adapter.ts';
 import type { RouteParts } from '../server-parts.ts';
 import { speaksAnthropic } from '../../wire/messages/messages-error.ts';
 import { notFound } from '../owned.ts';

@@ -10,11 +10,11 @@ import {
 } from '@trainyard/protocol';
 import type { DeleteModelResult, Model, TrainerLimits } from '@trainyard/store';
 
-import { refuseRank, refuseUntrainable } from '../../contract/trained-base-models.ts';
+import { refuseRank, refuseUntrainable } from '../../seams/contract/trained-base-models.ts';
 import { refuseShape, trainerLimits } from '../training/trainer-limits.ts';
 import { callerOf } from '../../edge/auth.ts';
 import { answerOnce } from '../../answers/idempotency.ts';
-import { RequestError } from '../../faults/request-error.ts';
+import { RequestError } from '../../seams/faults/request-error.ts';
 import type { RouteParts } from '../server-parts.ts';
 import { removeFiles } from '../files.ts';
 import { retireAdapters } from './retire-adapters.ts';

@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 
-import { RequestError } from '../../faults/request-error.ts';
+import { RequestError } from '../../seams/faults/request-error.ts';
 import { sendAsset, sendDashboard } from '../../pages/send-dashboard.ts';
 import type { RouteParts } from '../server-parts.ts';
 

@@ -12,7 +12,7 @@ import { eventIdOf, positionOfEvent } from '../../answers/event-cursor.ts';
 import type { FeedWatch } from '../../answers/feed-watch.ts';
 import { lastEventIdOf, sendLiveEvents, wantsLiveEvents } from '../../answers/live-events.ts';
 import { toListPage } from '../../answers/paging.ts';
-import { RequestError } from '../../faults/request-error.ts';
+import { RequestError } from '../../seams/faults/request-error.ts';
 import type { RouteParts } from '../server-parts.ts';
 import { ownedModel } from '../owned.ts';
 

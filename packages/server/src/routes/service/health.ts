@@ -1,9 +1,9 @@
 import type { FastifyInstance } from 'fastify';
 import type { PartCheck, SystemCheck, Version } from '@trainyard/protocol';
 
-import { addHealthRoutes } from '../../health/health-routes.ts';
+import { addHealthRoutes } from '../../seams/health/health-routes.ts';
 import type { RouteParts } from '../server-parts.ts';
-import { SERVICE_VERSION } from '../../service/service-version.ts';
+import { SERVICE_VERSION } from '../../seams/contract/service-version.ts';
 
 /**
  * GET /livez, GET /readyz and GET /v1/health: see `addHealthRoutes`. GET /v1/system-check: how each part is. GET /v1/version: which service. None takes a key;

@@ -6,7 +6,7 @@ import { sendDashboard } from '../../pages/send-dashboard.ts';
 import { makePage, sendPage } from '../../pages/send-page.ts';
 import { connectSnippets } from '../../pages/snippets.ts';
 import type { RouteParts } from '../server-parts.ts';
-import { SERVICE_VERSION } from '../../service/service-version.ts';
+import { SERVICE_VERSION } from '../../seams/contract/service-version.ts';
 
 /** GET /: the dashboard for browsers, and where it was not built a page that says what this is, how it is and how to go on; as text for everything else. */
 export function homeRoutes(app: FastifyInstance, parts: RouteParts): void {

@@ -4,9 +4,9 @@ import type { HostsObject } from '@trainyard/protocol';
 import type { NamedStep } from '@trainyard/store';
 
 import { callerOf } from '../../edge/auth.ts';
-import type { BaseModel } from '../../contract/base-models.ts';
-import { trainedBaseModels } from '../../contract/trained-base-models.ts';
-import { SERVICE_VERSION } from '../../service/service-version.ts';
+import type { BaseModel } from '../../seams/contract/base-models.ts';
+import { trainedBaseModels } from '../../seams/contract/trained-base-models.ts';
+import { SERVICE_VERSION } from '../../seams/contract/service-version.ts';
 import type { RouteParts } from '../server-parts.ts';
 
 type HostObject = HostsObject['sampling']['hosts'][number];

@@ -12,10 +12,10 @@ import { type ApiKey, NO_LIMITS } from '@trainyard/store';
 
 import { callerOf } from '../../edge/auth.ts';
 import { answerOnce } from '../../answers/idempotency.ts';
-import { RequestError } from '../../faults/request-error.ts';
+import { RequestError } from '../../seams/faults/request-error.ts';
 import { requireName } from '../require-name.ts';
 import type { RouteParts } from '../server-parts.ts';
-import { toKeyObject, toLimitChanges } from '../../wire/key.ts';
+import { toKeyObject, toLimitChanges } from '../../seams/contract/key-object.ts';
 import { notFound } from '../owned.ts';
 
 /**

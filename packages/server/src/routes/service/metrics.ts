@@ -1,10 +1,10 @@
 import type { FastifyInstance } from 'fastify';
 
-import { MinuteFigures } from '../../metrics/minute-figures.ts';
-import { queueFigures } from '../../metrics/queue-figures.ts';
-import { metricsScopes } from '../../metrics/metrics-access.ts';
-import type { ServiceMetrics } from '../../metrics/service-metrics.ts';
-import { RequestError } from '../../faults/request-error.ts';
+import { MinuteFigures } from '../../seams/metrics/minute-figures.ts';
+import { queueFigures } from '../../seams/metrics/queue-figures.ts';
+import { metricsScopes } from '../../seams/metrics/metrics-access.ts';
+import type { ServiceMetrics } from '../../seams/metrics/service-metrics.ts';
+import { RequestError } from '../../seams/faults/request-error.ts';
 import type { RouteParts } from '../server-parts.ts';
 
 /** GET /metrics, in the text form of Prometheus. Counts every request of every route. */

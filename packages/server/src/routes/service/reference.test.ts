@@ -3,7 +3,7 @@ import { faultStatus, OPERATIONS, type OpenApiDocument } from '@trainyard/protoc
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 import { createServer } from '../../create-server.ts';
-import { HTTP_FAULTS } from '../../faults/http-faults.ts';
+import { HTTP_FAULTS } from '../../seams/faults/http-faults.ts';
 import { answerFault, eventFault, operationOf } from '../../testing/documented-answers.ts';
 import { readEvents, TestServer } from '../../testing/test-server.ts';
 

@@ -9,8 +9,8 @@ import type { Session } from '@trainyard/store';
 
 import { callerOf } from '../../edge/auth.ts';
 import { refuseOtherPages, sessionCookie, sessionTokenOf } from '../../edge/session-cookie.ts';
-import { RequestError } from '../../faults/request-error.ts';
-import { toKeyObject } from '../../wire/key.ts';
+import { RequestError } from '../../seams/faults/request-error.ts';
+import { toKeyObject } from '../../seams/contract/key-object.ts';
 import type { RouteParts } from '../server-parts.ts';
 
 const NOBODY: SessionObject = { object: 'session', key: null, expires_at: null };

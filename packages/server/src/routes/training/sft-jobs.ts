@@ -7,7 +7,7 @@ import {
 
 import { callerOf } from '../../edge/auth.ts';
 import { answerOnce, type Completes } from '../../answers/idempotency.ts';
-import { RequestError } from '../../faults/request-error.ts';
+import { RequestError } from '../../seams/faults/request-error.ts';
 import type { RouteParts } from '../server-parts.ts';
 import { openTrainingData, TRAINING_DATA_PLACE } from '../../training-data/open-training-data.ts';
 import { fitSftConfig, readSftConfig } from '../../wire/training/sft-config.ts';

@@ -13,10 +13,10 @@ import type {
 
 import { callerOf } from '../../edge/auth.ts';
 import type { Completes } from '../../answers/idempotency.ts';
-import { removeUnlessNamed } from '../../data/remove-unless-named.ts';
-import type { BaseModel } from '../../contract/base-models.ts';
+import { removeUnlessNamed } from '../../seams/data/remove-unless-named.ts';
+import type { BaseModel } from '../../seams/contract/base-models.ts';
 import type { RouteParts } from '../server-parts.ts';
-import { refuseUntrainable, trainedBaseModels } from '../../contract/trained-base-models.ts';
+import { refuseUntrainable, trainedBaseModels } from '../../seams/contract/trained-base-models.ts';
 import { refuseShape, trainerLimits } from './trainer-limits.ts';
 import { waitingFor } from './waiting-for.ts';
 import { toJobObject } from '../../wire/training/training-job.ts';

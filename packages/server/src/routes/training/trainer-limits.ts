@@ -2,10 +2,10 @@ import type { ValidationItem } from '@trainyard/protocol';
 import type { LoraShape, Store, TrainerLimits } from '@trainyard/store';
 import { isTargetSet } from '@trainyard/trainer';
 
-import { RequestError } from '../../faults/request-error.ts';
+import { RequestError } from '../../seams/faults/request-error.ts';
 import { toTargets } from '../../wire/training/lora.ts';
-import type { TrainingQueue } from '../../contract/backends.ts';
-import { trainersOf } from '../../contract/trained-base-models.ts';
+import type { TrainingQueue } from '../../seams/contract/backends.ts';
+import { trainersOf } from '../../seams/contract/trained-base-models.ts';
 
 /** The limits of whatever trains a base model: of this process, and of the trainers that run elsewhere. */
 export interface LimitParts {

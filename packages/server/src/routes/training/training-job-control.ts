@@ -13,13 +13,13 @@ import { type IdempotentAnswer, isTrainingJob, type Job, type TrainingJob } from
 import { callerOf } from '../../edge/auth.ts';
 import { answerOnce } from '../../answers/idempotency.ts';
 import { toListPage } from '../../answers/paging.ts';
-import { RequestError } from '../../faults/request-error.ts';
+import { RequestError } from '../../seams/faults/request-error.ts';
 import type { RouteParts } from '../server-parts.ts';
 import { toJobObject } from '../../wire/training/training-job.ts';
 import { removeFiles } from '../files.ts';
-import { traceJobStopped } from '../../tracing/job-trace.ts';
+import { traceJobStopped } from '../../seams/tracing/job-trace.ts';
 import { notFound, ownedJob, ownedModel } from '../owned.ts';
-import { type TrainedBaseModels, trainedBaseModels } from '../../contract/trained-base-models.ts';
+import { type TrainedBaseModels, trainedBaseModels } from '../../seams/contract/trained-base-models.ts';
 import { waitingFor } from './waiting-for.ts';
 
 /** The message of a cancelled job's end. */

@@ -11,8 +11,8 @@ import {
 } from '../../bodies/accept-trajectory-bodies.ts';
 import type { TrajectoryBody } from '../../bodies/trajectory-body.ts';
 import { answerOnce, type Completes } from '../../answers/idempotency.ts';
-import { removeUnlessNamed } from '../../data/remove-unless-named.ts';
-import { RequestError } from '../../faults/request-error.ts';
+import { removeUnlessNamed } from '../../seams/data/remove-unless-named.ts';
+import { RequestError } from '../../seams/faults/request-error.ts';
 import type { RouteParts } from '../server-parts.ts';
 import { policyNames } from '../../wire/training/captured-exchanges.ts';
 import { notFound, ownedModel } from '../owned.ts';

@@ -1,7 +1,7 @@
 import type { WaitingForObject } from '@trainyard/protocol';
 import type { TrainingJob } from '@trainyard/store';
 
-import type { TrainedBaseModels } from '../../contract/trained-base-models.ts';
+import type { TrainedBaseModels } from '../../seams/contract/trained-base-models.ts';
 
 /** Whatever keeps a job in the queue; null when it is not there. */
 export function waitingFor(

@@ -1,10 +1,10 @@
 import { briefly, type LoraRequest } from '@trainyard/protocol';
 import type { LoraShape, Model, NewWarmStart, Store } from '@trainyard/store';
 
-import { isAdapterName, resolveImportedAdapter } from '../../exports/resolve-imported-adapter.ts';
-import { BaseModels } from '../../contract/base-models.ts';
-import { parseModelName, resolveModelName, versionName } from '../../contract/model-names.ts';
-import { RequestError } from '../../faults/request-error.ts';
+import { isAdapterName, resolveImportedAdapter } from '../../seams/contract/resolve-imported-adapter.ts';
+import { BaseModels } from '../../seams/contract/base-models.ts';
+import { parseModelName, resolveModelName, versionName } from '../../seams/contract/model-names.ts';
+import { RequestError } from '../../seams/faults/request-error.ts';
 import type { RouteParts } from '../server-parts.ts';
 import { contradictions } from '../../wire/training/lora.ts';
 

@@ -3,9 +3,9 @@ import { readdirSync } from 'node:fs';
 import { formatMegabytes } from '@trainyard/protocol/fields';
 
 import { readSystemFile } from '../../computing/control-group.ts';
-import { DiskReserve } from '../../data/disk-reserve.ts';
-import type { Log } from '../../logging/log.ts';
-import type { ServiceMetrics } from '../../metrics/service-metrics.ts';
+import { DiskReserve } from '../../seams/data/disk-reserve.ts';
+import type { Log } from '../../seams/logging/log.ts';
+import type { ServiceMetrics } from '../../seams/metrics/service-metrics.ts';
 import { threadUse, type Use } from './thread-use.ts';
 
 const LOOK_MS = 2_000;

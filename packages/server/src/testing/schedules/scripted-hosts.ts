@@ -18,7 +18,7 @@ import type { TransferBackend } from '../../hosts/embedded-transfers.ts';
 import type { JobLearners } from '../../hosts/job-learners.ts';
 import { trainJob } from '../../hosts/train-job.ts';
 import { SnapshotCopier } from '../../hosts/training/snapshot-copier.ts';
-import { retryOf } from '../../faults/retry-of.ts';
+import { retryOf } from '../../seams/faults/retry-of.ts';
 
 /** Waits while the process may not get on. */
 export type Pass = () => Promise<void>;

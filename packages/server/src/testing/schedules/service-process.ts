@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import type { FastifyInstance, LightMyRequestResponse } from 'fastify';
 import type { Blobs, SqlStore } from '@trainyard/store';
 
-import { dataPaths } from '../../data/data-directory.ts';
+import { dataPaths } from '../../seams/data/data-directory.ts';
 import { createServer } from '../../create-server.ts';
 import { ExportWorker } from '../../jobs/export-worker.ts';
 import { ImportWorker } from '../../jobs/import-worker.ts';

@@ -1,6 +1,6 @@
 import type { ChatCompletion, ChatCompletionChoice } from '@trainyard/protocol';
 
-import type { OpenedGeneration } from '../../streams/chat-events.ts';
+import type { OpenedGeneration } from '../../seams/streams/chat-events.ts';
 import { type AnswerIdentity, collectChoices, type CollectedChoice, toUsage } from '../collected-choices.ts';
 import { hidesTokens, toFinishReason, toMessage } from './chat-reply.ts';
 import type { AnswerFormat } from './chat-request.ts';

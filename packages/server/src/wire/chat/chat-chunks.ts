@@ -2,13 +2,13 @@ import type { Usage } from '@trainyard/generation';
 import type { ChatCompletionChunk, ChunkChoice, ChunkDelta, ChunkUsage } from '@trainyard/protocol';
 
 import type { AnswerIdentity } from '../collected-choices.ts';
-import type { OpenedGeneration, OutputEvent } from '../../streams/chat-events.ts';
+import type { OpenedGeneration, OutputEvent } from '../../seams/streams/chat-events.ts';
 import { hidesTokens, toDelta, toFinishReason } from './chat-reply.ts';
 import type { AnswerFormat } from './chat-request.ts';
 import { policySpans } from './policy-spans.ts';
 import { toChoiceLogprobs } from '../logprobs.ts';
-import { OutputGatherer } from '../../streams/output-gatherer.ts';
-import { ToldEvents } from '../../streams/told-events.ts';
+import { OutputGatherer } from '../../seams/streams/output-gatherer.ts';
+import { ToldEvents } from '../../seams/streams/told-events.ts';
 
 /**
  * A generation as chunks: one role chunk a choice, what is echoed, deltas as they come, one finish chunk a choice, then the usage if asked for.

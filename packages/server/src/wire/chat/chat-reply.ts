@@ -1,7 +1,7 @@
 import type { FinishReason } from '@trainyard/backend';
 import type { AssistantMessage, ChunkDelta, ToolCallDeltaEntry, WireFinishReason } from '@trainyard/protocol';
 
-import type { OutputEvent, ParsedReply, ReplyDelta } from '../../streams/chat-events.ts';
+import type { OutputEvent, ParsedReply, ReplyDelta } from '../../seams/streams/chat-events.ts';
 import type { AnswerFormat } from './chat-request.ts';
 
 /** A reply as the wire tells it: whole, or what one chunk adds. */

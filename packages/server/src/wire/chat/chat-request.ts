@@ -1,9 +1,9 @@
 import { type ChatCompletionRequest, messageFaults, quoting } from '@trainyard/protocol';
 
-import type { InferenceRequest } from '../../contract/backends.ts';
-import type { ResolvedModel } from '../../contract/model-names.ts';
-import { RequestError } from '../../faults/request-error.ts';
-import { hasMoreValuesThan } from '../../json/value-count.ts';
+import type { InferenceRequest } from '../../seams/contract/backends.ts';
+import type { ResolvedModel } from '../../seams/contract/model-names.ts';
+import { RequestError } from '../../seams/faults/request-error.ts';
+import { hasMoreValuesThan } from '../../seams/json/value-count.ts';
 import { conflict, named } from '../conflict.ts';
 import { countedEntries } from '../logprob-limit.ts';
 import { messageText } from './message-text.ts';
@@ -17,7 +17,7 @@ import {
   streamFormatOf,
   toGenerateRequest,
 } from '../sampling-request.ts';
-import { promptParts } from './written-values.ts';
+import { promptParts } from '../../seams/contract/written-values.ts';
 import { answerToolChoice, checkTools, replyReading, type ReportedToolChoice } from './tool-request.ts';
 
 /** How the answer is written; what the engine does not need to know. */

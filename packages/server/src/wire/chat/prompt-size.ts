@@ -1,6 +1,6 @@
 import type { ChatMessage } from '@trainyard/protocol';
 
-import { BackendFailure } from '../../faults/backend-failure.ts';
+import { BackendFailure } from '../../seams/faults/backend-failure.ts';
 import { messageText } from './message-text.ts';
 
 /** More than any token of a vocabulary has. */

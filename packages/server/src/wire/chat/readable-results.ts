@@ -1,4 +1,4 @@
-import { isObject } from '../../json/is-object.ts';
+import { isObject } from '../../seams/json/is-object.ts';
 import { LeftOut, leftOutText, mediaOf, reporting } from '../left-out.ts';
 
 /** Parts that no model here reads, by the member that has their content. Clients leave the type out where that member is there. */

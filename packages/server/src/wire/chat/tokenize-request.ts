@@ -2,7 +2,7 @@ import type { TokenizeInput } from '@trainyard/generation';
 import type { TokenizeRequest } from '@trainyard/protocol';
 
 import { checkOpenEnd, checkTemplateInput, templateVariables } from './chat-request.ts';
-import { promptParts } from './written-values.ts';
+import { promptParts } from '../../seams/contract/written-values.ts';
 import { conflict } from '../conflict.ts';
 
 /** Fields that mean nothing without a template. */

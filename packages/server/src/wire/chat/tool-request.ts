@@ -3,7 +3,7 @@ import { type ChatCompletionRequest, quoting } from '@trainyard/protocol';
 
 import { conflict, named } from '../conflict.ts';
 import { outputConstraint } from '../output-constraint.ts';
-import { someTools, toolsTextOf } from './written-values.ts';
+import { someTools, toolsTextOf } from '../../seams/contract/written-values.ts';
 
 type ToolFields = Pick<ChatCompletionRequest, 'tools' | 'tool_choice' | 'parallel_tool_calls' | 'structured_outputs'>;
 

@@ -2,7 +2,7 @@ import type { Usage } from '@trainyard/generation';
 import type { Completion, CompletionChoice } from '@trainyard/protocol';
 
 import { type AnswerIdentity, type CollectedChoice, collectChoices, toUsage } from '../collected-choices.ts';
-import type { OpenedGeneration } from '../../streams/chat-events.ts';
+import type { OpenedGeneration } from '../../seams/streams/chat-events.ts';
 import type { OrderedCompletionLogprobs } from './completion-logprobs.ts';
 import type { CompletionPrompt } from './completion-prompts.ts';
 import type { CompletionFormat } from './completion-request.ts';

@@ -2,13 +2,13 @@ import type { Usage } from '@trainyard/generation';
 import type { CompletionChunk, CompletionChunkChoice, ChunkUsage } from '@trainyard/protocol';
 
 import type { AnswerIdentity } from '../collected-choices.ts';
-import type { CompletedEvent, OpenedGeneration, OutputEvent } from '../../streams/chat-events.ts';
+import type { CompletedEvent, OpenedGeneration, OutputEvent } from '../../seams/streams/chat-events.ts';
 import { sumUsage } from './completion-answer.ts';
 import type { CompletionLogprobWriter, OrderedCompletionLogprobs } from './completion-logprobs.ts';
 import type { CompletionPrompt } from './completion-prompts.ts';
 import type { CompletionFormat } from './completion-request.ts';
-import { mergeStreams } from '../../streams/merge-streams.ts';
-import { OutputGatherer } from '../../streams/output-gatherer.ts';
+import { mergeStreams } from '../../seams/streams/merge-streams.ts';
+import { OutputGatherer } from '../../seams/streams/output-gatherer.ts';
 import { PromptPart } from './prompt-part.ts';
 
 /**

@@ -1,7 +1,7 @@
 import type { TokenLogprob } from '@trainyard/backend';
 import { describe, expect, test } from 'vitest';
 
-import { toOrderedJson } from '../../json/ordered-json.ts';
+import { toOrderedJson } from '../../seams/json/ordered-json.ts';
 import { CompletionLogprobWriter, promptColumns } from './completion-logprobs.ts';
 
 const token = (text: string, bytes: number[] = [...Buffer.from(text)]): TokenLogprob => {

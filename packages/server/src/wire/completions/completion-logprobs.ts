@@ -2,7 +2,7 @@ import type { PromptLogprob, TokenLogprob, TopLogprob } from '@trainyard/backend
 import type { CompletionLogprobs } from '@trainyard/protocol';
 import { MIN_LOGPROB } from '@trainyard/protocol/fields';
 
-import type { PromptScoredEvent } from '../../streams/chat-events.ts';
+import type { PromptScoredEvent } from '../../seams/streams/chat-events.ts';
 import { withinRank } from '../logprobs.ts';
 import { countCharacters, TextPlace } from './text-place.ts';
 

@@ -1,8 +1,8 @@
 import { checkRoom, checkVocabulary } from '@trainyard/backend';
 import { type CompletionRequest, quoting } from '@trainyard/protocol';
 
-import type { ModelInference } from '../../contract/backends.ts';
-import { refusingAsBackend } from '../../faults/backend-failure.ts';
+import type { ModelInference } from '../../seams/contract/backends.ts';
+import { refusingAsBackend } from '../../seams/faults/backend-failure.ts';
 import { conflict, named } from '../conflict.ts';
 
 /** A prompt as the engine takes it, and as it is told. */

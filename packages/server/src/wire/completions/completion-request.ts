@@ -1,7 +1,7 @@
 import { type CompletionRequest, quoting, REQUEST_LIMITS } from '@trainyard/protocol';
 
 import type { CompletionPrompt } from './completion-prompts.ts';
-import type { InferenceRequest } from '../../contract/backends.ts';
+import type { InferenceRequest } from '../../seams/contract/backends.ts';
 import { conflict, named, unsupported } from '../conflict.ts';
 import { countedEntries } from '../logprob-limit.ts';
 import {

@@ -1,4 +1,4 @@
-import type { OpenedGeneration, PromptScoredEvent } from '../../streams/chat-events.ts';
+import type { OpenedGeneration, PromptScoredEvent } from '../../seams/streams/chat-events.ts';
 import { CompletionLogprobWriter, type OrderedCompletionLogprobs, promptColumns } from './completion-logprobs.ts';
 import type { CompletionPrompt } from './completion-prompts.ts';
 import type { CompletionFormat } from './completion-request.ts';

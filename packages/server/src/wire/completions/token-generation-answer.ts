@@ -1,8 +1,8 @@
 import type { GenerateTokensAnswer, GenerateTokensChunk } from '@trainyard/protocol';
 
 import { collectChoices, toUsage } from '../collected-choices.ts';
-import type { OpenedGeneration } from '../../streams/chat-events.ts';
-import { ToldEvents } from '../../streams/told-events.ts';
+import type { OpenedGeneration } from '../../seams/streams/chat-events.ts';
+import { ToldEvents } from '../../seams/streams/told-events.ts';
 import { type OrderedPromptLogprobs, toChoiceLogprobs, toPromptLogprobs } from '../logprobs.ts';
 import type { StreamFormat } from '../sampling-request.ts';
 

@@ -6,7 +6,7 @@ import {
 } from '@trainyard/protocol';
 
 import type { CompletionPrompt } from './completion-prompts.ts';
-import type { InferenceRequest } from '../../contract/backends.ts';
+import type { InferenceRequest } from '../../seams/contract/backends.ts';
 import { conflict, type FormNames } from '../conflict.ts';
 import { refuseOtherFields } from '../refuse-other-fields.ts';
 import { countedEntries } from '../logprob-limit.ts';

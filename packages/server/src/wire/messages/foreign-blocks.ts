@@ -1,6 +1,6 @@
 import { asksForNothing, type MessageBlockParam, type MessageParam } from '@trainyard/protocol';
 
-import { isObject } from '../../json/is-object.ts';
+import { isObject } from '../../seams/json/is-object.ts';
 import { type LeftOut, leftOutText, mediaOf } from '../left-out.ts';
 
 /** A message that is read here, with its place among those of the request. */

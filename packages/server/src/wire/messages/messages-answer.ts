@@ -1,8 +1,8 @@
 import type { Usage } from '@trainyard/generation';
 import type { Message, MessageEvent, MessageReplyBlock, MessageStopReason, MessageUsage } from '@trainyard/protocol';
 
-import { isObject } from '../../json/is-object.ts';
-import { JsonText } from '../../json/ordered-json.ts';
+import { isObject } from '../../seams/json/is-object.ts';
+import { JsonText } from '../../seams/json/ordered-json.ts';
 import type { AnswerIdentity } from '../collected-choices.ts';
 import { type BlockEvent, collectBlocks, type ReplyBlock, type ReplyEnd } from '../reply-blocks.ts';
 import { carryReasoning } from '../carried-reasoning.ts';

@@ -8,8 +8,8 @@ import type {
 } from '@trainyard/protocol';
 import { CountTokensRequestSchema, MessagesRequestSchema, namesFrom, quoting } from '@trainyard/protocol';
 
-import { isObject } from '../../json/is-object.ts';
-import { sourceTextOf } from '../../json/source-texts.ts';
+import { isObject } from '../../seams/json/is-object.ts';
+import { sourceTextOf } from '../../seams/json/source-texts.ts';
 import { conflict, type FormNames, invalidAt, unsupported } from '../conflict.ts';
 import { refuseOtherFields } from '../refuse-other-fields.ts';
 import { stringOf } from '../string-of.ts';

@@ -7,7 +7,7 @@ import type {
 } from '@trainyard/protocol';
 import { quoting } from '@trainyard/protocol';
 
-import { sourceTextOf } from '../../json/source-texts.ts';
+import { sourceTextOf } from '../../seams/json/source-texts.ts';
 import { refuseOtherCallers } from '../allowed-callers.ts';
 import { conflict, invalidAt, unsupported } from '../conflict.ts';
 import { refuseOtherFields } from '../refuse-other-fields.ts';

@@ -1,7 +1,7 @@
 import type { Response } from '@trainyard/protocol';
 import type { AnswerState, EndedAnswerStatus } from '@trainyard/store';
 
-import { toOrderedJson } from '../../json/ordered-json.ts';
+import { toOrderedJson } from '../../seams/json/ordered-json.ts';
 
 /** States of an answer that is computed in the background, as they are kept. */
 

@@ -1,6 +1,6 @@
 import { asksForNothing, type ResponseInputItem } from '@trainyard/protocol';
 
-import { isObject } from '../../json/is-object.ts';
+import { isObject } from '../../seams/json/is-object.ts';
 import { carriedReasoning } from '../carried-reasoning.ts';
 import { type LeftOut, leftOutText, mediaOf } from '../left-out.ts';
 

@@ -1,6 +1,6 @@
 import { type ChatCompletionRequest, quoting, type ResponsesRequest, type ResponseTool } from '@trainyard/protocol';
 
-import { isObject } from '../../json/is-object.ts';
+import { isObject } from '../../seams/json/is-object.ts';
 import { refuseOtherCallers } from '../allowed-callers.ts';
 import { conflict, invalidAt, unsupported } from '../conflict.ts';
 import { refuseOtherFields } from '../refuse-other-fields.ts';

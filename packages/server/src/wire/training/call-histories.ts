@@ -13,19 +13,19 @@ import {
   type WireOtherExchange,
 } from '@trainyard/protocol';
 
-import { placeOfParam, RequestError } from '../../faults/request-error.ts';
-import { compileLargeBodyCheck } from '../../faults/validation.ts';
+import { placeOfParam, RequestError } from '../../seams/faults/request-error.ts';
+import { compileLargeBodyCheck } from '../../seams/faults/validation.ts';
 import { toAssistantMessage, toCountedChat } from '../messages/messages-request.ts';
 import { referenceOf } from '../responses/kept-items.ts';
 import { toChatMessages } from '../responses/responses-items.ts';
 import { fromResponsesRequest } from '../responses/responses-request.ts';
 import { templateVariables } from '../chat/chat-request.ts';
-import { mergedVariables } from '../chat/written-values.ts';
+import { mergedVariables } from '../../seams/contract/written-values.ts';
 import { withReadableResults } from '../chat/readable-results.ts';
 import { messageText } from '../chat/message-text.ts';
 import { type Place, TrajectoryFormatError } from './trajectory-format-error.ts';
 import { recordOfAnswer } from './recorded-choice.ts';
-import { isObject } from '../../json/is-object.ts';
+import { isObject } from '../../seams/json/is-object.ts';
 
 /** One sampled reply of a call, behind what it was sampled after. */
 export interface CallHistory {

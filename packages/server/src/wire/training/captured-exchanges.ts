@@ -7,7 +7,7 @@ import type {
   WireTrajectoryGroup,
 } from '@trainyard/protocol';
 
-import { parseModelName } from '../../contract/model-names.ts';
+import { parseModelName } from '../../seams/contract/model-names.ts';
 import { type CallHistory, chatHistories, OTHER_FORMS } from './call-histories.ts';
 import { checkFinite } from './check-finite.ts';
 import { withReadableResults } from '../chat/readable-results.ts';

@@ -1,5 +1,5 @@
-import { INFINITE, placeOfInfinity } from '../../json/infinite-numbers.ts';
-import { isDeeperThan, MAX_JSON_DEPTH, TOO_DEEP } from '../../json/json-depth.ts';
+import { INFINITE, placeOfInfinity } from '../../seams/json/infinite-numbers.ts';
+import { isDeeperThan, MAX_JSON_DEPTH, TOO_DEEP } from '../../seams/json/json-depth.ts';
 import { type Place, TrajectoryFormatError } from './trajectory-format-error.ts';
 
 /**

@@ -1,4 +1,4 @@
-import { isObject } from '../../json/is-object.ts';
+import { isObject } from '../../seams/json/is-object.ts';
 
 /**
  * Messages whose calls of tools are all as a chat has them. Turns of an agent that ART's helper for LangGraph did not see sampled, examples in the prompt for

@@ -8,7 +8,7 @@ import {
 import type { LoraShape, Model, TrainerLimits } from '@trainyard/store';
 import { DEFAULT_LORA_CONFIG, LINEAR_NAMES, type LinearName } from '@trainyard/trainer';
 
-import { RequestError } from '../../faults/request-error.ts';
+import { RequestError } from '../../seams/faults/request-error.ts';
 
 /** The adapter's output is multiplied by alpha / rank; without an alpha by this. */
 const DEFAULT_SCALE = DEFAULT_LORA_CONFIG.alpha / DEFAULT_LORA_CONFIG.rank;

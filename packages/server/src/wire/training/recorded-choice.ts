@@ -1,5 +1,5 @@
 import { choiceRecordId, recordIdByTokens, type RecordedSampling } from '@trainyard/store';
-import { isObject } from '../../json/is-object.ts';
+import { isObject } from '../../seams/json/is-object.ts';
 
 /** A choice of a trajectory that names the service's own record of what was sampled. */
 

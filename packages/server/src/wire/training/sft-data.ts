@@ -3,16 +3,16 @@ import type { SftExample } from '@trainyard/trainer';
 import { readPythonArguments } from '@trainyard/generation';
 import { parse } from 'secure-json-parse';
 
-import { isDeeperThan, MAX_JSON_DEPTH, TOO_DEEP } from '../../json/json-depth.ts';
-import { INFINITE, placeOfInfinity } from '../../json/infinite-numbers.ts';
-import { jsonFaultPosition } from '../../json/json-fault.ts';
-import { RequestError } from '../../faults/request-error.ts';
-import { isObject } from '../../json/is-object.ts';
-import { keepSourceTexts } from '../../json/source-texts.ts';
-import { lineFault, textLines } from '../../json/text-lines.ts';
-import { compileLargeBodyCheck } from '../../faults/validation.ts';
-import { pythonTools, pythonVariables } from '../chat/written-values.ts';
-import { writeArguments } from '../written-arguments.ts';
+import { isDeeperThan, MAX_JSON_DEPTH, TOO_DEEP } from '../../seams/json/json-depth.ts';
+import { INFINITE, placeOfInfinity } from '../../seams/json/infinite-numbers.ts';
+import { jsonFaultPosition } from '../../seams/json/json-fault.ts';
+import { RequestError } from '../../seams/faults/request-error.ts';
+import { isObject } from '../../seams/json/is-object.ts';
+import { keepSourceTexts } from '../../seams/json/source-texts.ts';
+import { lineFault, textLines } from '../../seams/json/text-lines.ts';
+import { compileLargeBodyCheck } from '../../seams/faults/validation.ts';
+import { pythonTools, pythonVariables } from '../../seams/contract/written-values.ts';
+import { writeArguments } from '../../seams/contract/written-arguments.ts';
 import { withReadableResults } from '../chat/readable-results.ts';
 import { withChatCalls } from './langchain-calls.ts';
 

@@ -9,7 +9,7 @@ import {
 import { LOSS_FUNCTIONS, resolveSftConfig, resolveTrainingConfig } from '@trainyard/trainer';
 import { expect, expectTypeOf, it } from 'vitest';
 
-import { RequestError } from '../../faults/request-error.ts';
+import { RequestError } from '../../seams/faults/request-error.ts';
 import { readSftConfig } from './sft-config.ts';
 import { configFault, readJobConfig, toWireConfig } from './training-config.ts';
 

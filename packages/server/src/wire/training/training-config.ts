@@ -9,7 +9,7 @@ import {
 } from '@trainyard/protocol';
 import { resolveTrainingConfig, TrainerError, type TrainingConfig } from '@trainyard/trainer';
 
-import { RequestError } from '../../faults/request-error.ts';
+import { RequestError } from '../../seams/faults/request-error.ts';
 
 /** Longest row whatever the base model allows; ART's limit too. */
 const MAX_ROW_TOKENS = 32_768;

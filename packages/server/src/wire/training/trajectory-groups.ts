@@ -1,7 +1,7 @@
 import { LARGEST_SINGLE } from '@trainyard/protocol/fields';
 import type { WireTrajectory, WireTrajectoryGroup } from '@trainyard/protocol';
 import type { History, Trajectory, TrajectoryGroup } from '@trainyard/trainer';
-import { isDeeperThan, MAX_JSON_DEPTH, TOO_DEEP } from '../../json/json-depth.ts';
+import { isDeeperThan, MAX_JSON_DEPTH, TOO_DEEP } from '../../seams/json/json-depth.ts';
 import {
   contradictionOf,
   hasTokensOf,
@@ -10,10 +10,10 @@ import {
   type RecordedChoice,
   type SampledTokens,
 } from './recorded-choice.ts';
-import { pythonTools, pythonVariables } from '../chat/written-values.ts';
+import { pythonTools, pythonVariables } from '../../seams/contract/written-values.ts';
 import { checkFinite } from './check-finite.ts';
 import { type Place, TrajectoryFormatError } from './trajectory-format-error.ts';
-import { isObject } from '../../json/is-object.ts';
+import { isObject } from '../../seams/json/is-object.ts';
 
 type HistoryItem = History['items'][number];
 type TemplateMessage = HistoryItem['message'];

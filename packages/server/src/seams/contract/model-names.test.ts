@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 import { BaseModels } from './base-models.ts';
 import { parseModelName, resolveModelName } from './model-names.ts';
-import { TestServer } from '../testing/test-server.ts';
+import { TestServer } from '../../testing/test-server.ts';
 
 let server: TestServer;
 beforeAll(async () => {

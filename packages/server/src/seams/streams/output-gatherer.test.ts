@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 
-import { answerOf, chunksOf, outputsOf, type ScriptedChat } from '../testing/scripted-answers.ts';
-import type { ScriptedStep } from '../testing/scripted-inference.ts';
+import { answerOf, chunksOf, outputsOf, type ScriptedChat } from '../../testing/scripted-answers.ts';
+import type { ScriptedStep } from '../../testing/scripted-inference.ts';
 import type { OutputEvent } from './chat-events.ts';
 import { OutputGatherer } from './output-gatherer.ts';
 

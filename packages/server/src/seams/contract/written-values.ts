@@ -2,9 +2,9 @@
 import { type ChatPrompt, parsePythonValues } from '@trainyard/generation';
 import type { ChatCompletionRequest, ChatMessage } from '@trainyard/protocol';
 
-import { isObject } from '../../json/is-object.ts';
-import { toOrderedJson } from '../../json/ordered-json.ts';
-import { asWritten, keepSourceText, sourceTextOf } from '../../json/source-texts.ts';
+import { isObject } from '../json/is-object.ts';
+import { toOrderedJson } from '../json/ordered-json.ts';
+import { asWritten, keepSourceText, sourceTextOf } from '../json/source-texts.ts';
 
 type Tools = ChatCompletionRequest['tools'];
 type Variables = Record<string, unknown>;

@@ -4,7 +4,7 @@ import { connect } from 'node:net';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { ErrorBody } from '@trainyard/protocol';
 
-import { TestServer } from '../testing/test-server.ts';
+import { TestServer } from '../../testing/test-server.ts';
 
 let server: TestServer;
 let port: number;

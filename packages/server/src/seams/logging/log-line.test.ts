@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 
 import { toLogLine } from './log-line.ts';
-import { TestServer } from '../testing/test-server.ts';
+import { TestServer } from '../../testing/test-server.ts';
 
 test('what would act in a terminal is written as its number', () => {
   expect(toLogLine('a\u001b[31mred\u0007\r\u0000\u009b\u202eb\tc')).toBe(

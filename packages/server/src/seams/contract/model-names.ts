@@ -1,6 +1,6 @@
 import type { Checkpoint, Model, Store } from '@trainyard/store';
 
-import { adapterName, findImportedAdapter, isAdapterName } from '../exports/resolve-imported-adapter.ts';
+import { adapterName, findImportedAdapter, isAdapterName } from './resolve-imported-adapter.ts';
 import type { BaseModel, BaseModels } from './base-models.ts';
 import { RequestError } from '../faults/request-error.ts';
 

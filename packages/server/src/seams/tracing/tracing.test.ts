@@ -2,10 +2,10 @@ import * as conventions from '@opentelemetry/semantic-conventions/incubating';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 
 import type { LogFields } from '../logging/log.ts';
-import { engineMember, MemberList, openEngines, openPort } from '../testing/behind-port.ts';
-import { OtlpReceiver, type ReceivedSpan } from '../testing/otlp-receiver.ts';
-import { failure, replies, ScriptedInference } from '../testing/scripted-inference.ts';
-import { TestServer } from '../testing/test-server.ts';
+import { engineMember, MemberList, openEngines, openPort } from '../../testing/behind-port.ts';
+import { OtlpReceiver, type ReceivedSpan } from '../../testing/otlp-receiver.ts';
+import { failure, replies, ScriptedInference } from '../../testing/scripted-inference.ts';
+import { TestServer } from '../../testing/test-server.ts';
 import { JobTrace, traceIdOfJob, traceJobStopped } from './job-trace.ts';
 import { openTracing } from './open-tracing.ts';
 import { readTraceParent } from './trace-parent.ts';

@@ -3,8 +3,8 @@ import { expect, test } from 'vitest';
 
 import { AnswerMemory } from './answer-memory.ts';
 import { openGeneration, type OutputEvent } from './chat-events.ts';
-import { SCRIPTED_REQUEST } from '../testing/scripted-answers.ts';
-import { replies, ScriptedInference } from '../testing/scripted-inference.ts';
+import { SCRIPTED_REQUEST } from '../../testing/scripted-answers.ts';
+import { replies, ScriptedInference } from '../../testing/scripted-inference.ts';
 
 const NEVER = new AbortController().signal;
 

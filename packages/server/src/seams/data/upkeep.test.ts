@@ -6,7 +6,7 @@ import { type Blobs, checkOwnBlobs, FolderBlobs, sweepOrphans } from '@trainyard
 import { expect, onTestFinished, test, vi } from 'vitest';
 
 import { Upkeep, type UpkeepOptions } from './upkeep.ts';
-import { openTestStore } from '../testing/test-store.ts';
+import { openTestStore } from '../../testing/test-store.ts';
 
 const MINUTE_MS = 60_000;
 const DAY_MS = 24 * 60 * MINUTE_MS;

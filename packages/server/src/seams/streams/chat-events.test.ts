@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 
-import { SCRIPTED_REQUEST } from '../testing/scripted-answers.ts';
-import { replies, ScriptedInference } from '../testing/scripted-inference.ts';
+import { SCRIPTED_REQUEST } from '../../testing/scripted-answers.ts';
+import { replies, ScriptedInference } from '../../testing/scripted-inference.ts';
 import { openGeneration } from './chat-events.ts';
 
 test.each([0, 1])('a generation is ended behind %i of its events, and its source with it', async (numRead) => {

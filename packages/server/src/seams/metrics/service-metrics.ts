@@ -4,7 +4,7 @@ import { Counter, Gauge, Registry } from 'prom-client';
 
 import type { InferenceBackend, TrainingQueue, Trouble } from '../contract/backends.ts';
 import { does, type Role } from '../contract/role.ts';
-import { KEY_LIMIT_NAMES } from '../wire/key.ts';
+import { KEY_LIMIT_NAMES } from '../contract/key-object.ts';
 import { HealthMetrics } from './health-metrics.ts';
 import { InferenceMetrics } from './inference-metrics.ts';
 import { DataMetrics } from './data-metrics.ts';

@@ -4,7 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
-import { TestServer } from '../testing/test-server.ts';
+import { TestServer } from '../../testing/test-server.ts';
 
 /** More than the buffers of both ends of a connection hold. */
 const LARGE = 30_000_000;

@@ -5,7 +5,7 @@ import { expect, test } from 'vitest';
 import type { Role } from '../contract/role.ts';
 import { ServiceMetrics } from './service-metrics.ts';
 
-const PAGE = readFileSync(new URL('../../../../docs/reference/metrics.md', import.meta.url), 'utf8');
+const PAGE = readFileSync(new URL('../../../../../docs/reference/metrics.md', import.meta.url), 'utf8');
 const ROW = /^\| `([a-z_]+:?[a-z0-9_]+)` \| (counter|gauge|histogram) \| ([a-z, ]+) \| (.*) \|$/gm;
 
 interface Series {

@@ -152,7 +152,7 @@ test('what can be retried is no refusal of the request itself', () => {
 });
 
 test('docs/reference/errors.md has every code, with its status, its type and whether to retry, and no other', () => {
-  const page = readFileSync(new URL('../../../../docs/reference/errors.md', import.meta.url), 'utf8');
+  const page = readFileSync(new URL('../../../../../docs/reference/errors.md', import.meta.url), 'utf8');
   const rows = [
     ...page.matchAll(/^\| `([^`]+)` \| (\d+(?:, (?:inference|path) \d+)?) \| (\w+) \| (yes|no) \| (.+) \|$/gm),
   ];

@@ -1,7 +1,7 @@
 import type { WireTrajectoryGroup } from '@trainyard/protocol';
 
 import { sourceTextOf } from '../json/source-texts.ts';
-import { messageToolsText } from './chat/written-values.ts';
+import { messageToolsText } from './written-values.ts';
 import { isObject } from '../json/is-object.ts';
 
 /**

@@ -1,7 +1,7 @@
 import { type ErrorBody, OPERATIONS, refusesOtherQueries } from '@trainyard/protocol';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
-import { TestServer } from '../testing/test-server.ts';
+import { TestServer } from '../../testing/test-server.ts';
 
 let server: TestServer;
 let admin: string;
