@@ -4,7 +4,7 @@ import type { LightMyRequestResponse } from 'fastify';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 
 import { TestServer } from '../testing/test-server.ts';
-import { readTrajectoryGroups } from '../training-data/trajectory-blob.ts';
+import { readTrajectoryGroups } from '../training-data/stored/trajectory-blob.ts';
 
 let one: TestServer;
 let two: TestServer;

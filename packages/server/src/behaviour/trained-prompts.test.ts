@@ -2,7 +2,7 @@
 import type { TrainingJobObject } from '@trainyard/protocol';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
 
-import { readTrajectoryGroups } from '../training-data/trajectory-blob.ts';
+import { readTrajectoryGroups } from '../training-data/stored/trajectory-blob.ts';
 import { test } from '../testing/behaviour-test.ts';
 import { ScriptedService } from '../testing/scripted-service.ts';
 

@@ -2,7 +2,7 @@ import { Worker } from 'node:worker_threads';
 
 import { type Blobs, StoreError } from '@trainyard/store';
 
-import type { FindRecords } from '../choice-records/wanted-records.ts';
+import type { FindRecords } from '../training-data/choice-records/wanted-records.ts';
 
 import { RequestError } from '../seams/faults/request-error.ts';
 import { blobSecrets, childEnvironment, childFlags } from '../hosts/child-environment.ts';

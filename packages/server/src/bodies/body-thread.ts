@@ -7,8 +7,8 @@ import { parentPort, workerData } from 'node:worker_threads';
 
 import { type Blobs, openBlobs } from '@trainyard/store';
 
-import type { FindRecords } from '../choice-records/wanted-records.ts';
-import type { SampledTokens } from '../wire/training/recorded-choice.ts';
+import type { FindRecords } from '../training-data/choice-records/wanted-records.ts';
+import type { SampledTokens } from '../training-data/wire/recorded-choice.ts';
 import type { BodyThreadCommand, BodyThreadMessage, BodyThreadOptions } from './messages.ts';
 import { fromThreadFailure, toThreadFailure } from './thread-failure.ts';
 import { ParsedTrajectoryBody, type StoreGroupsOptions, type TrajectoryBodyKind } from './trajectory-body.ts';

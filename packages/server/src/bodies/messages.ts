@@ -1,7 +1,7 @@
 import type { ValidationItem } from '@trainyard/protocol';
 import type { BlobLocation } from '@trainyard/store';
 
-import type { SampledTokens } from '../wire/training/recorded-choice.ts';
+import type { SampledTokens } from '../training-data/wire/recorded-choice.ts';
 import type { BodySummary, StoredGroups, StoreGroupsOptions, TrajectoryBodyKind } from './trajectory-body.ts';
 
 /** Start options of the body thread. */

@@ -4,7 +4,7 @@ import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import type { ErrorBody, TrainingJobObject } from '@trainyard/protocol';
 
-import { readTrajectoryGroups } from '../training-data/trajectory-blob.ts';
+import { readTrajectoryGroups } from '../training-data/stored/trajectory-blob.ts';
 import { TestServer } from '../testing/test-server.ts';
 
 vi.setConfig({ testTimeout: 60_000 });

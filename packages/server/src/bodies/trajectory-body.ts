@@ -10,20 +10,24 @@ import {
 } from '@trainyard/protocol';
 import type { Blobs, GroupPrompts, GroupRewards } from '@trainyard/store';
 
-import { toRecordLines } from '../choice-records/record-lines.ts';
-import { findWantedRecords, type FindRecords, type WantedRecords } from '../choice-records/wanted-records.ts';
+import { toRecordLines } from '../training-data/choice-records/record-lines.ts';
+import {
+  findWantedRecords,
+  type FindRecords,
+  type WantedRecords,
+} from '../training-data/choice-records/wanted-records.ts';
 import { parseJsonBody, utf8Text } from './json-body.ts';
 import { isDeeperThan, MAX_JSON_DEPTH } from '../seams/json/json-depth.ts';
 import { keepSourceTexts } from '../seams/json/source-texts.ts';
 import { RequestError } from '../seams/faults/request-error.ts';
 import { compileLargeBodyCheck } from '../seams/faults/validation.ts';
-import { computeLogMetrics } from '../wire/training/log-metrics.ts';
-import { promptDigest } from '../wire/training/prompt-digest.ts';
+import { computeLogMetrics } from '../training-data/wire/log-metrics.ts';
+import { promptDigest } from '../training-data/wire/prompt-digest.ts';
 import { completeGroup, placeInBody, type PolicyNames } from '../wire/training/captured-exchanges.ts';
-import { groupLine } from '../training-data/stored-line.ts';
+import { groupLine } from '../training-data/stored/stored-line.ts';
 import { writeArgumentsOf } from '../seams/contract/written-arguments.ts';
-import { TrajectoryFormatError } from '../wire/training/trajectory-format-error.ts';
-import { type GroupOptions, trajectoryGroupOf } from '../wire/training/trajectory-groups.ts';
+import { TrajectoryFormatError } from '../training-data/wire/trajectory-format-error.ts';
+import { type GroupOptions, trajectoryGroupOf } from '../training-data/wire/trajectory-groups.ts';
 
 /** The bodies that carry trajectory groups. */
 export const TRAJECTORY_BODIES = {

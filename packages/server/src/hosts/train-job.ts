@@ -9,8 +9,8 @@ import {
 import { type Blobs, StoreError } from '@trainyard/store';
 
 import { isPassing } from '../seams/faults/passing-fault.ts';
-import { readSftExamples } from '../training-data/sft-blob.ts';
-import { readTrajectoryGroups } from '../training-data/trajectory-blob.ts';
+import { readSftExamples } from '../training-data/stored/sft-blob.ts';
+import { readTrajectoryGroups } from '../training-data/stored/trajectory-blob.ts';
 import type { JobLearners } from './job-learners.ts';
 import { JobVersions } from './job-versions.ts';
 import type { TrainingJobRequest } from './messages.ts';

@@ -11,7 +11,7 @@ import { DEFAULT_LORA_CONFIG, type TrainerEvent, type TrainingResult } from '@tr
 import { BackendFailure } from '../seams/faults/backend-failure.ts';
 import { type TrainingBackend, TrainingRunError } from '../hosts/embedded-training.ts';
 import type { TrainingJobRequest } from '../hosts/messages.ts';
-import { readJobConfig } from '../wire/training/training-config.ts';
+import { readJobConfig } from '../training-data/wire/training-config.ts';
 import { TrainingWorker, type TrainingWorkerOptions } from './training-worker.ts';
 import { openTestStore, testDatabase } from '../testing/test-store.ts';
 

@@ -1,7 +1,7 @@
 import type { FastifyRequest } from 'fastify';
 import type { ChatCompletionRequest } from '@trainyard/protocol';
 
-import type { ChoiceRecorder } from '../../choice-records/choice-recorder.ts';
+import type { ChoiceRecorder } from '../../training-data/choice-records/choice-recorder.ts';
 import type { RouteParts } from '../server-parts.ts';
 import { type OpenedGeneration, openGeneration, type TokenMeter } from '../../seams/streams/chat-events.ts';
 import { type AnswerFormat, answerFormatOf, toChatGenerateRequest } from '../../wire/chat/chat-request.ts';

@@ -9,7 +9,7 @@ import { findAdapter, type ModelInference, withGenerate } from '../../seams/cont
 import { toErrorAnswer } from '../../seams/faults/http-faults.ts';
 import { BackendFailure } from '../../seams/faults/backend-failure.ts';
 import { damagedBecause } from '../../seams/faults/damaged-files.ts';
-import { ChoiceRecorder } from '../../choice-records/choice-recorder.ts';
+import { ChoiceRecorder } from '../../training-data/choice-records/choice-recorder.ts';
 import { isVersionThere, type ResolvedModel } from '../../seams/contract/model-names.ts';
 import { RequestError } from '../../seams/faults/request-error.ts';
 import type { RouteParts } from '../server-parts.ts';

@@ -1,6 +1,6 @@
 import type { ErrorBody, GenerateTokensAnswer, GenerateTokensChunk } from '@trainyard/protocol';
 import type { TrainingJobObject } from '@trainyard/protocol';
-import { readTrajectoryGroups } from '../../training-data/trajectory-blob.ts';
+import { readTrajectoryGroups } from '../../training-data/stored/trajectory-blob.ts';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 
 import { eventFault, operationOf } from '../../testing/documented-answers.ts';

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 import { ScriptedEngineInference } from '../../testing/scripted-engine.ts';
 import { readEvents, TestServer } from '../../testing/test-server.ts';
-import { readTrajectoryGroups } from '../../training-data/trajectory-blob.ts';
+import { readTrajectoryGroups } from '../../training-data/stored/trajectory-blob.ts';
 
 const MESSAGES = [{ role: 'user', content: 'hello' }];
 const BIASED = 101;

@@ -23,7 +23,7 @@ import { toListPage } from '../../answers/paging.ts';
 import { putUpload } from '../../seams/integrity/upload-digest.ts';
 import { RequestError } from '../../seams/faults/request-error.ts';
 import type { RouteParts } from '../server-parts.ts';
-import { toTargets } from '../../wire/training/lora.ts';
+import { toTargets } from '../../training-data/wire/lora.ts';
 import { removeFiles } from '../files.ts';
 import { retireAdapters } from './retire-adapters.ts';
 import { originOf } from '../job-origin.ts';

@@ -4,7 +4,7 @@ import type { Model, ModelState } from '@trainyard/store';
 
 import { callerOf } from '../../edge/auth.ts';
 import { toListPage } from '../../answers/paging.ts';
-import { toModelObject } from '../../wire/training/model-object.ts';
+import { toModelObject } from '../../training-data/wire/model-object.ts';
 import { readMetrics } from './checkpoint-metrics.ts';
 import type { RouteParts } from '../server-parts.ts';
 import { notFound, ownedModel } from '../owned.ts';

@@ -18,8 +18,8 @@ import { RequestError } from '../../seams/faults/request-error.ts';
 import type { RouteParts } from '../server-parts.ts';
 import { removeFiles } from '../files.ts';
 import { retireAdapters } from './retire-adapters.ts';
-import { readLoraShape, toLoraObject } from '../../wire/training/lora.ts';
-import { toModelObject } from '../../wire/training/model-object.ts';
+import { readLoraShape, toLoraObject } from '../../training-data/wire/lora.ts';
+import { toModelObject } from '../../training-data/wire/model-object.ts';
 import { notFound, ownedModel } from '../owned.ts';
 import { fits, type ModelStart, readWarmStart } from '../training/warm-start.ts';
 

@@ -21,9 +21,9 @@ import { removeUnlessNamed } from '../../seams/data/remove-unless-named.ts';
 import { RequestError } from '../../seams/faults/request-error.ts';
 import { requireName } from '../require-name.ts';
 import type { RouteParts } from '../server-parts.ts';
-import { parseVersion, toArtifactObject } from '../../training-data/artifact-name.ts';
-import { conversationLine } from '../../training-data/stored-line.ts';
-import { readSftLines } from '../../wire/training/sft-data.ts';
+import { parseVersion, toArtifactObject } from '../../training-data/sources/artifact-name.ts';
+import { conversationLine } from '../../training-data/stored/stored-line.ts';
+import { readSftLines } from '../../training-data/wire/sft-data.ts';
 import { removeFiles } from '../files.ts';
 import { notFound } from '../owned.ts';
 

@@ -10,7 +10,7 @@ import type {
 } from '@trainyard/protocol';
 
 import { TestServer } from '../../testing/test-server.ts';
-import type { JobConfig } from '../../wire/training/training-config.ts';
+import type { JobConfig } from '../../training-data/wire/training-config.ts';
 
 let server: TestServer;
 let rival: string;

@@ -6,8 +6,8 @@ import type { ErrorBody, TrainingJobObject } from '@trainyard/protocol';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 import { TestServer } from '../../testing/test-server.ts';
-import { readSftExamples } from '../../training-data/sft-blob.ts';
-import type { SftJobConfig } from '../../wire/training/sft-config.ts';
+import { readSftExamples } from '../../training-data/stored/sft-blob.ts';
+import type { SftJobConfig } from '../../training-data/wire/sft-config.ts';
 
 let server: TestServer;
 let modelId: string;

@@ -9,10 +9,10 @@ import { callerOf } from '../../edge/auth.ts';
 import { answerOnce, type Completes } from '../../answers/idempotency.ts';
 import { RequestError } from '../../seams/faults/request-error.ts';
 import type { RouteParts } from '../server-parts.ts';
-import { openTrainingData, TRAINING_DATA_PLACE } from '../../training-data/open-training-data.ts';
-import { fitSftConfig, readSftConfig } from '../../wire/training/sft-config.ts';
-import { conversationLine } from '../../training-data/stored-line.ts';
-import { readSftLines } from '../../wire/training/sft-data.ts';
+import { openTrainingData, TRAINING_DATA_PLACE } from '../../training-data/sources/open-training-data.ts';
+import { fitSftConfig, readSftConfig } from '../../training-data/wire/sft-config.ts';
+import { conversationLine } from '../../training-data/stored/stored-line.ts';
+import { readSftLines } from '../../training-data/wire/sft-data.ts';
 import { baseOf, submitJob, trainableModel } from './submit-job.ts';
 
 /** POST /v1/preview/sft-training-jobs. Its status and events are those of any training job. */

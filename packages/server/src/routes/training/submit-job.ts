@@ -19,7 +19,7 @@ import type { RouteParts } from '../server-parts.ts';
 import { refuseUntrainable, trainedBaseModels } from '../../seams/contract/trained-base-models.ts';
 import { refuseShape, trainerLimits } from './trainer-limits.ts';
 import { waitingFor } from './waiting-for.ts';
-import { toJobObject } from '../../wire/training/training-job.ts';
+import { toJobObject } from '../../training-data/wire/training-job.ts';
 import { refusedWhenFull } from '../full-queue.ts';
 import { notFound, ownedModel } from '../owned.ts';
 import { originOf } from '../job-origin.ts';

@@ -3,7 +3,7 @@ import type { LoraShape, Store, TrainerLimits } from '@trainyard/store';
 import { isTargetSet } from '@trainyard/trainer';
 
 import { RequestError } from '../../seams/faults/request-error.ts';
-import { toTargets } from '../../wire/training/lora.ts';
+import { toTargets } from '../../training-data/wire/lora.ts';
 import type { TrainingQueue } from '../../seams/contract/backends.ts';
 import { trainersOf } from '../../seams/contract/trained-base-models.ts';
 

@@ -15,7 +15,7 @@ import { answerOnce } from '../../answers/idempotency.ts';
 import { toListPage } from '../../answers/paging.ts';
 import { RequestError } from '../../seams/faults/request-error.ts';
 import type { RouteParts } from '../server-parts.ts';
-import { toJobObject } from '../../wire/training/training-job.ts';
+import { toJobObject } from '../../training-data/wire/training-job.ts';
 import { removeFiles } from '../files.ts';
 import { traceJobStopped } from '../../seams/tracing/job-trace.ts';
 import { notFound, ownedJob, ownedModel } from '../owned.ts';

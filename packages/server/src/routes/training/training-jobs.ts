@@ -22,8 +22,8 @@ import { lastEventIdOf, type LiveBatch, sendLiveEvents, wantsLiveEvents } from '
 import { toListPage } from '../../answers/paging.ts';
 import type { RouteParts } from '../server-parts.ts';
 import { policyNames } from '../../wire/training/captured-exchanges.ts';
-import { resolveReferenceStep } from '../../wire/training/reference-step.ts';
-import { configFault, readJobConfig } from '../../wire/training/training-config.ts';
+import { resolveReferenceStep } from '../../training-data/wire/reference-step.ts';
+import { configFault, readJobConfig } from '../../training-data/wire/training-config.ts';
 import { notFound, ownedJob } from '../owned.ts';
 import { baseOf, submitJob, trainableModel } from './submit-job.ts';
 

@@ -17,9 +17,9 @@ import { toListPage } from '../../answers/paging.ts';
 import { abortOnDisconnect } from '../../answers/sse.ts';
 import { BackendFailure } from '../../seams/faults/backend-failure.ts';
 import { RequestError } from '../../seams/faults/request-error.ts';
-import { sampledChoices } from '../../training-data/sampled-choices.ts';
-import { searchTrajectories } from '../../training-data/search-trajectories.ts';
-import { readStoredGroup } from '../../training-data/stored-group.ts';
+import { sampledChoices } from '../../training-data/stored/sampled-choices.ts';
+import { searchTrajectories } from '../../training-data/stored/search-trajectories.ts';
+import { readStoredGroup } from '../../training-data/stored/stored-group.ts';
 import type { RouteParts } from '../server-parts.ts';
 import { notFound, ownedModel } from '../owned.ts';
 

@@ -6,7 +6,7 @@ import { BaseModels } from '../../seams/contract/base-models.ts';
 import { parseModelName, resolveModelName, versionName } from '../../seams/contract/model-names.ts';
 import { RequestError } from '../../seams/faults/request-error.ts';
 import type { RouteParts } from '../server-parts.ts';
-import { contradictions } from '../../wire/training/lora.ts';
+import { contradictions } from '../../training-data/wire/lora.ts';
 
 /** The start of a model: the shape of its adapter, and the weights of step 0 unless they are those of the base model. */
 export interface ModelStart {

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 
 import { completeGroup } from '../training/captured-exchanges.ts';
-import { readSftLines } from '../training/sft-data.ts';
+import { readSftLines } from '../../training-data/wire/sft-data.ts';
 import { LeftOut } from '../left-out.ts';
 import { withReadableResults } from './readable-results.ts';
 

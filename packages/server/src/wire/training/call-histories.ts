@@ -23,8 +23,8 @@ import { templateVariables } from '../chat/chat-request.ts';
 import { mergedVariables } from '../../seams/contract/written-values.ts';
 import { withReadableResults } from '../chat/readable-results.ts';
 import { messageText } from '../chat/message-text.ts';
-import { type Place, TrajectoryFormatError } from './trajectory-format-error.ts';
-import { recordOfAnswer } from './recorded-choice.ts';
+import { type Place, TrajectoryFormatError } from '../../training-data/wire/trajectory-format-error.ts';
+import { recordOfAnswer } from '../../training-data/wire/recorded-choice.ts';
 import { isObject } from '../../seams/json/is-object.ts';
 
 /** One sampled reply of a call, behind what it was sampled after. */

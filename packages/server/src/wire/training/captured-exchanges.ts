@@ -9,10 +9,10 @@ import type {
 
 import { parseModelName } from '../../seams/contract/model-names.ts';
 import { type CallHistory, chatHistories, OTHER_FORMS } from './call-histories.ts';
-import { checkFinite } from './check-finite.ts';
+import { checkFinite } from '../../training-data/wire/check-finite.ts';
 import { withReadableResults } from '../chat/readable-results.ts';
-import { withChatCalls } from './langchain-calls.ts';
-import { type Place, TrajectoryFormatError } from './trajectory-format-error.ts';
+import { withChatCalls } from '../../training-data/wire/langchain-calls.ts';
+import { type Place, TrajectoryFormatError } from '../../training-data/wire/trajectory-format-error.ts';
 
 /** The model that is trained, by the names that calls to it had. */
 export interface PolicyNames {

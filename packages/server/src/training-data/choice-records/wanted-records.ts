@@ -3,7 +3,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { WireTrajectoryGroup } from '@trainyard/protocol';
 
 import { SharedPrompts } from './shared-prompts.ts';
-import { hasTokensOf, namedRecord, type RecordedChoice, type SampledTokens } from '../wire/training/recorded-choice.ts';
+import { hasTokensOf, namedRecord, type RecordedChoice, type SampledTokens } from '../wire/recorded-choice.ts';
 
 /** Those that are known, by id; the rest is unknown, expired or another entity's. */
 export type FindRecords = (recordIds: readonly string[]) => Promise<ReadonlyMap<string, SampledTokens>>;

@@ -3,8 +3,8 @@ import { randomUUID } from 'node:crypto';
 import { MIN_LOGPROB } from '@trainyard/protocol/fields';
 import { choiceRecordId, type Store } from '@trainyard/store';
 
-import type { ResolvedModel } from '../seams/contract/model-names.ts';
-import type { OutputEvent, OutputRecorder } from '../seams/streams/chat-events.ts';
+import type { ResolvedModel } from '../../seams/contract/model-names.ts';
+import type { OutputEvent, OutputRecorder } from '../../seams/streams/chat-events.ts';
 
 interface SampledSoFar {
   tokenIds: number[];

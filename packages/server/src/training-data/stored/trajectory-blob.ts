@@ -3,9 +3,9 @@ import type { TrajectoryGroup } from '@trainyard/trainer';
 import type { WireTrajectoryGroup } from '@trainyard/protocol';
 
 import { RecordLineReader } from '../choice-records/record-lines.ts';
-import type { RecordedChoice } from '../wire/training/recorded-choice.ts';
+import type { RecordedChoice } from '../wire/recorded-choice.ts';
 import { readStoredLine } from './stored-line.ts';
-import { trajectoryGroupOf } from '../wire/training/trajectory-groups.ts';
+import { trajectoryGroupOf } from '../wire/trajectory-groups.ts';
 
 /**
  * Reads a job's groups, one JSON line each, as they were checked and stored when the job was submitted; in front of them the records that

@@ -1,6 +1,6 @@
 import { type Blobs, type Caller, type Store, StoreError } from '@trainyard/store';
 
-import { RequestError } from '../seams/faults/request-error.ts';
+import { RequestError } from '../../seams/faults/request-error.ts';
 import { parseArtifactUrl } from './artifact-name.ts';
 import { openDataFile } from './data-file.ts';
 import { readDataUrl } from './data-url.ts';

@@ -1,6 +1,6 @@
 import type { RecordedSampling } from '@trainyard/store';
 
-import type { RecordedChoice } from '../wire/training/recorded-choice.ts';
+import type { RecordedChoice } from '../wire/recorded-choice.ts';
 import { SharedPrompts } from './shared-prompts.ts';
 
 /**

@@ -2,7 +2,7 @@ import type { Blobs } from '@trainyard/store';
 import type { WireTrajectoryGroup } from '@trainyard/protocol';
 
 import { isRecordLine, RecordLineReader } from '../choice-records/record-lines.ts';
-import type { RecordedChoice } from '../wire/training/recorded-choice.ts';
+import type { RecordedChoice } from '../wire/recorded-choice.ts';
 
 const NEWLINE = 0x0a;
 /** Records lie in front of the groups, and their lines begin so. */

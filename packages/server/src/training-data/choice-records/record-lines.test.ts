@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 
-import type { RecordedChoice } from '../wire/training/recorded-choice.ts';
+import type { RecordedChoice } from '../wire/recorded-choice.ts';
 import { RecordLineReader, toRecordLines } from './record-lines.ts';
 
 /** Prompts that go on, come again, become shorter and turn off. */

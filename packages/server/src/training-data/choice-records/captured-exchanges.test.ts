@@ -14,10 +14,10 @@ import type {
 import type { ClaimedJob } from '@trainyard/store';
 import type { History } from '@trainyard/trainer';
 
-import { wireEvent } from '../jobs/job-events.ts';
-import { readTrajectoryGroups } from '../training-data/trajectory-blob.ts';
-import { TestServer } from '../testing/test-server.ts';
-import { carryReasoning } from '../wire/carried-reasoning.ts';
+import { wireEvent } from '../../jobs/job-events.ts';
+import { readTrajectoryGroups } from '../stored/trajectory-blob.ts';
+import { TestServer } from '../../testing/test-server.ts';
+import { carryReasoning } from '../../wire/carried-reasoning.ts';
 
 // The first large body starts a thread.
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { ChatCompletion } from '@trainyard/protocol';
 
-import { replies, ScriptedInference } from '../testing/scripted-inference.ts';
-import { readEvents, TestServer } from '../testing/test-server.ts';
+import { replies, ScriptedInference } from '../../testing/scripted-inference.ts';
+import { readEvents, TestServer } from '../../testing/test-server.ts';
 
 let server: TestServer;
 let modelId: string;

@@ -1,5 +1,5 @@
 import type { WireTrajectory } from '@trainyard/protocol';
-import { isObject } from '../seams/json/is-object.ts';
+import { isObject } from '../../seams/json/is-object.ts';
 
 /** Characters shown on each side of what was found. */
 const MARGIN = 60;

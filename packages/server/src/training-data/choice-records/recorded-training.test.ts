@@ -3,9 +3,9 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import type { ChatCompletion, ErrorBody, TrainingJobObject } from '@trainyard/protocol';
 import type { ClaimedJob } from '@trainyard/store';
 
-import { wireEvent } from '../jobs/job-events.ts';
-import { readTrajectoryGroups } from '../training-data/trajectory-blob.ts';
-import { TestServer } from '../testing/test-server.ts';
+import { wireEvent } from '../../jobs/job-events.ts';
+import { readTrajectoryGroups } from '../stored/trajectory-blob.ts';
+import { TestServer } from '../../testing/test-server.ts';
 
 // The first large body starts a thread.
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });

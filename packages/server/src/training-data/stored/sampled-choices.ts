@@ -1,9 +1,9 @@
 import type { WireTrajectory, WireTrajectoryGroup } from '@trainyard/protocol';
 import type { Blobs } from '@trainyard/store';
 
-import { namedRecord, type RecordedChoice } from '../wire/training/recorded-choice.ts';
-import { TrajectoryFormatError } from '../wire/training/trajectory-format-error.ts';
-import { trajectoryGroupOf } from '../wire/training/trajectory-groups.ts';
+import { namedRecord, type RecordedChoice } from '../wire/recorded-choice.ts';
+import { TrajectoryFormatError } from '../wire/trajectory-format-error.ts';
+import { trajectoryGroupOf } from '../wire/trajectory-groups.ts';
 import { readStoredRecords } from './stored-group.ts';
 
 /** A reply of a stored trajectory that says what was sampled. */
