@@ -12,7 +12,7 @@ export const EQUIVALENT_MUTANTS = [
     because: 'the expression takes at most the first eight characters',
   },
   {
-    file: 'packages/server/src/computing/compute-arbiter.ts',
+    file: 'packages/server/src/hosts/computing/compute-arbiter.ts',
     line: '#grantedAt = 0;',
     change: 'constant: 0 → 1',
     because: 'a grant sets it before anybody reads it',

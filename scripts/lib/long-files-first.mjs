@@ -11,7 +11,7 @@ const ROOT = resolve(import.meta.dirname, '../..');
 export const LONG_FILES = [
   'packages/trainer/src/job/steps-that-learn.test.ts',
   'packages/trainer/src/lanes/ort-policy-model.test.ts',
-  'packages/server/src/hosts/supervised-host.test.ts',
+  'packages/server/src/hosts/process/supervised-host.test.ts',
   'packages/generation/src/text-engine.property.test.ts',
   'packages/tokenizer/src/sandbox/template-sandbox.test.ts',
   'packages/server/src/bodies/body-intake.test.ts',

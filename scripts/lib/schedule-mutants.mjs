@@ -228,7 +228,7 @@ export const SCHEDULE_MUTANTS = [
     name: 'blobs that are away fail a training job',
     edits: [
       {
-        file: 'packages/server/src/hosts/train-job.ts',
+        file: 'packages/server/src/hosts/training/train-job.ts',
         from: 'throw blobFault(error) ?? error;',
         to: 'throw (blobFault(error), error);',
       },

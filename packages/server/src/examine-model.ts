@@ -1,4 +1,4 @@
-import { inspectInChild } from './inference/inspect-in-child.ts';
+import { inspectInChild } from './hosts/pool/inspect-in-child.ts';
 import type { ServiceConfig } from './service/config.ts';
 import { type ModelConfig, refuseMissingModels } from './service/model-settings.ts';
 import { hostOptionsOf } from './service/open-inference.ts';

@@ -7,8 +7,8 @@ import type { BlobLocation, Finding } from '@trainyard/store';
 
 import { BodyThread } from './bodies/body-thread-client.ts';
 import { does } from './seams/contract/role.ts';
-import { askHost } from './hosts/ask-host.ts';
-import { blobSecrets } from './hosts/child-environment.ts';
+import { askHost } from './hosts/process/ask-host.ts';
+import { blobSecrets } from './hosts/process/child-environment.ts';
 import { VLLM_KEY_VARIABLE } from './hosts/inference/vllm-driver.ts';
 import { EXAMINED_TRAINER_KEY, type RemotePart } from './hosts/remote/remote-part.ts';
 import type { ServiceConfig } from './service/config.ts';

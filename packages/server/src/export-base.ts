@@ -1,7 +1,7 @@
 import { DEFAULT_LORA_CONFIG, type ExportResult } from '@trainyard/trainer';
 
-import { ComputeArbiter } from './computing/compute-arbiter.ts';
-import { EmbeddedTransfers } from './hosts/embedded-transfers.ts';
+import { ComputeArbiter } from './hosts/computing/compute-arbiter.ts';
+import { EmbeddedTransfers } from './hosts/transfers/embedded-transfers.ts';
 
 export interface BaseExport {
   /** GGUF file of the base model. */

@@ -1,4 +1,4 @@
-export { ComputeArbiter, type ComputePort, type ComputeSections } from './computing/compute-arbiter.ts';
+export { ComputeArbiter, type ComputePort, type ComputeSections } from './hosts/computing/compute-arbiter.ts';
 export type { InferenceBackend, ModelInference, TrainingQueue } from './seams/contract/backends.ts';
 export {
   isList,

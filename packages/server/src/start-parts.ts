@@ -1,7 +1,7 @@
 import type { Store } from '@trainyard/store';
 
-import { ComputeArbiter } from './computing/compute-arbiter.ts';
-import { nicenessOfShare } from './computing/niceness.ts';
+import { ComputeArbiter } from './hosts/computing/compute-arbiter.ts';
+import { nicenessOfShare } from './hosts/computing/niceness.ts';
 import type { TrainingQueue } from './seams/contract/backends.ts';
 import { does } from './seams/contract/role.ts';
 import { Drain } from './seams/health/drain.ts';
@@ -10,9 +10,9 @@ import { dataPaths } from './seams/data/data-directory.ts';
 import { openEngineSteps } from './engines/open-engine-steps.ts';
 import { openEnginePort } from './engines/port/open-engine-port.ts';
 import { ownNames } from './seams/network/network-names.ts';
-import { BaseScores } from './inference/base-scores.ts';
-import { startUnloading } from './inference/retire-unused.ts';
-import { scoreInChild } from './inference/score-in-child.ts';
+import { BaseScores } from './hosts/pool/base-scores.ts';
+import { startUnloading } from './hosts/pool/retire-unused.ts';
+import { scoreInChild } from './hosts/pool/score-in-child.ts';
 import { registerTrainer } from './members/register-trainer.ts';
 import { MinuteFigures } from './seams/metrics/minute-figures.ts';
 import { queueFigures } from './seams/metrics/queue-figures.ts';

@@ -5,7 +5,7 @@ import { type Blobs, StoreError } from '@trainyard/store';
 import type { FindRecords } from '../training-data/choice-records/wanted-records.ts';
 
 import { RequestError } from '../seams/faults/request-error.ts';
-import { blobSecrets, childEnvironment, childFlags } from '../hosts/child-environment.ts';
+import { blobSecrets, childEnvironment, childFlags } from '../hosts/process/child-environment.ts';
 import type { BodyThreadCommand, BodyThreadMessage, BodyThreadOptions } from './messages.ts';
 import { fromThreadFailure, toThreadFailure } from './thread-failure.ts';
 import type {

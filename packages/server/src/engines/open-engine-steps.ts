@@ -1,7 +1,7 @@
 import type { Store } from '@trainyard/store';
 
 import type { PublishStep } from '../seams/contract/backends.ts';
-import { RequestRoom } from '../inference/request-room.ts';
+import { RequestRoom } from '../hosts/pool/request-room.ts';
 import { EnginesElsewhere } from './pool/engines-elsewhere.ts';
 import { EngineSecret } from './wire/engine-secret.ts';
 

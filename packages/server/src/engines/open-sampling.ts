@@ -1,11 +1,11 @@
 import type { Store } from '@trainyard/store';
 
-import type { ComputeShares } from '../computing/compute-arbiter.ts';
+import type { ComputeShares } from '../hosts/computing/compute-arbiter.ts';
 import type { InferenceBackend } from '../seams/contract/backends.ts';
 import { EnginesElsewhere } from './pool/engines-elsewhere.ts';
 import type { ModelCheck } from '../seams/integrity/model-check.ts';
-import type { BaseScores } from '../inference/base-scores.ts';
-import { RequestRoom } from '../inference/request-room.ts';
+import type { BaseScores } from '../hosts/pool/base-scores.ts';
+import { RequestRoom } from '../hosts/pool/request-room.ts';
 import type { BaseModelPaths } from '../seams/contract/base-model-path.ts';
 import type { ServiceConfig } from '../service/config.ts';
 import { EngineSecret } from './wire/engine-secret.ts';

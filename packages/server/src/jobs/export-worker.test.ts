@@ -6,8 +6,8 @@ import { FolderBlobs, type ModelExport, type SqlStore, StoreError } from '@train
 import type { ExportRequest, ExportResult, ImportedAdapter } from '@trainyard/trainer';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 
-import type { TransferBackend } from '../hosts/embedded-transfers.ts';
-import { TransferError } from '../hosts/transfer-error.ts';
+import type { TransferBackend } from '../hosts/transfers/embedded-transfers.ts';
+import { TransferError } from '../hosts/transfers/transfer-error.ts';
 import { ExportWorker } from './export-worker.ts';
 import { openTestStore } from '../testing/test-store.ts';
 

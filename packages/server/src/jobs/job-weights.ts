@@ -4,7 +4,7 @@ import { type JobWarning, referenceStep, type RolloutsBeginning, type TrainingCo
 import { versionName } from '../seams/contract/model-names.ts';
 import { damageMessage } from '../seams/faults/damaged-files.ts';
 import { JobFault } from '../seams/faults/http-faults.ts';
-import type { TrainingJobRequest } from '../hosts/messages.ts';
+import type { TrainingJobRequest } from '../hosts/process/messages.ts';
 import { checkFolder } from '../seams/integrity/check-folder.ts';
 
 interface JobWeightParts {

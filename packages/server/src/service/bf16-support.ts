@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { isAbsolute } from 'node:path';
 import { promisify } from 'node:util';
 
-import { childEnvironment } from '../hosts/child-environment.ts';
+import { childEnvironment } from '../hosts/process/child-environment.ts';
 import { does } from '../seams/contract/role.ts';
 import type { ServiceConfig } from './config.ts';
 

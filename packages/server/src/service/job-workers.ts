@@ -1,14 +1,14 @@
 import type { Blobs, Store, TrainerLimits } from '@trainyard/store';
 import { TINKER_PROFILES } from '@trainyard/tinker';
 
-import type { ComputeShares } from '../computing/compute-arbiter.ts';
-import { nicenessOfShare } from '../computing/niceness.ts';
+import type { ComputeShares } from '../hosts/computing/compute-arbiter.ts';
+import { nicenessOfShare } from '../hosts/computing/niceness.ts';
 import type { AdapterImporter, ExportQueue, PublishStep, TrainingQueue } from '../seams/contract/backends.ts';
 import { dataPaths } from '../seams/data/data-directory.ts';
-import { blobSecrets } from '../hosts/child-environment.ts';
-import { EmbeddedTraining } from '../hosts/embedded-training.ts';
-import { EmbeddedTransfers, type TransferBackend } from '../hosts/embedded-transfers.ts';
-import type { BaseScores } from '../inference/base-scores.ts';
+import { blobSecrets } from '../hosts/process/child-environment.ts';
+import { EmbeddedTraining } from '../hosts/training/embedded-training.ts';
+import { EmbeddedTransfers, type TransferBackend } from '../hosts/transfers/embedded-transfers.ts';
+import type { BaseScores } from '../hosts/pool/base-scores.ts';
 import type { BaseModelPaths } from '../seams/contract/base-model-path.ts';
 import { ExportWorker } from '../jobs/export-worker.ts';
 import { ImportWorker } from '../jobs/import-worker.ts';

@@ -5,10 +5,10 @@ import { join } from 'node:path';
 import { TINY_ARCHITECTURES, writeTinyGguf } from '@trainyard/trainer/testing';
 import { afterAll, describe, expect, it } from 'vitest';
 
-import { ComputeArbiter } from '../computing/compute-arbiter.ts';
+import { ComputeArbiter } from '../hosts/computing/compute-arbiter.ts';
 import { examineModel } from '../examine-model.ts';
-import { BaseScores } from '../inference/base-scores.ts';
-import { scoreInChild } from '../inference/score-in-child.ts';
+import { BaseScores } from '../hosts/pool/base-scores.ts';
+import { scoreInChild } from '../hosts/pool/score-in-child.ts';
 import { resolveConfig } from './config.ts';
 import { openInference, servedPaths } from './open-inference.ts';
 

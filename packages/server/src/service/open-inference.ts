@@ -1,16 +1,16 @@
-import type { ComputeShares } from '../computing/compute-arbiter.ts';
+import type { ComputeShares } from '../hosts/computing/compute-arbiter.ts';
 import { ServerError } from '../seams/faults/server-error.ts';
 import type { OpenEngineOptions } from '../hosts/inference/open-engine.ts';
 import { VLLM_KEY_VARIABLE, type VllmDriverSettings } from '../hosts/inference/vllm-driver.ts';
 import type { TextHostOptions } from '../hosts/inference/open-guest.ts';
-import { EmbeddedInference, type InferenceHostOptions } from '../inference/embedded-inference.ts';
-import type { BaseScores } from '../inference/base-scores.ts';
+import { EmbeddedInference, type InferenceHostOptions } from '../hosts/pool/embedded-inference.ts';
+import type { BaseScores } from '../hosts/pool/base-scores.ts';
 import type { ModelCheck } from '../seams/integrity/model-check.ts';
-import { InferencePool, type PoolModel } from '../inference/inference-pool.ts';
-import { inspectInChild } from '../inference/inspect-in-child.ts';
-import { defaultBudget, inMegabytes, totalBytes } from '../inference/model-memory.ts';
+import { InferencePool, type PoolModel } from '../hosts/pool/inference-pool.ts';
+import { inspectInChild } from '../hosts/pool/inspect-in-child.ts';
+import { defaultBudget, inMegabytes, totalBytes } from '../hosts/pool/model-memory.ts';
 import type { BaseModelPaths } from '../seams/contract/base-model-path.ts';
-import { RequestRoom } from '../inference/request-room.ts';
+import { RequestRoom } from '../hosts/pool/request-room.ts';
 import type { ServiceConfig } from './config.ts';
 import type { ModelConfig } from './model-settings.ts';
 

@@ -1,5 +1,5 @@
 import { dataPaths } from '../seams/data/data-directory.ts';
-import type { RemoteTrainerOptions } from '../hosts/messages.ts';
+import type { RemoteTrainerOptions } from '../hosts/process/messages.ts';
 import type { ServiceConfig } from './config.ts';
 
 /** The options of the trainer host for a trainer elsewhere; null: this machine trains. */

@@ -5,7 +5,7 @@ import { EnginesElsewhere } from '../engines/pool/engines-elsewhere.ts';
 import type { EngineTimes } from '../engines/pool/engine-link.ts';
 import { EnginePort, type EnginePortOptions } from '../engines/port/engine-port.ts';
 import { EngineSecret } from '../engines/wire/engine-secret.ts';
-import { RequestRoom } from '../inference/request-room.ts';
+import { RequestRoom } from '../hosts/pool/request-room.ts';
 
 /** Says that what samples in tests stands behind a port, as on another machine. */
 export const IS_BEHIND_PORT = process.env['TRAINYARD_TEST_ENGINE'] === 'port';

@@ -3,7 +3,7 @@ import type { SampleOutput, SampleParams, SampleTotals } from '@trainyard/backen
 import { ScriptedTokenBackend } from '@trainyard/backend/testing';
 import { openScriptedText } from '@trainyard/generation/testing';
 
-import { hostOptions } from '../hosts/host-main.ts';
+import { hostOptions } from '../hosts/process/host-main.ts';
 import { openGuest, type TextHostOptions } from '../hosts/inference/open-guest.ts';
 import { serveText } from '../hosts/inference/serve-text.ts';
 

@@ -1,9 +1,9 @@
 import { fileURLToPath } from 'node:url';
 
-import { ComputeArbiter } from '../computing/compute-arbiter.ts';
-import { EmbeddedInference } from '../inference/embedded-inference.ts';
-import { InferencePool } from '../inference/inference-pool.ts';
-import { RequestRoom } from '../inference/request-room.ts';
+import { ComputeArbiter } from '../hosts/computing/compute-arbiter.ts';
+import { EmbeddedInference } from '../hosts/pool/embedded-inference.ts';
+import { InferencePool } from '../hosts/pool/inference-pool.ts';
+import { RequestRoom } from '../hosts/pool/request-room.ts';
 
 const MODEL = 'instant';
 /** The service's default. */

@@ -1,8 +1,8 @@
 import type { FolderBlobs } from '@trainyard/store';
 
-import { ComputeArbiter } from '../computing/compute-arbiter.ts';
-import { EmbeddedTraining } from '../hosts/embedded-training.ts';
-import type { TrainerHostOptions } from '../hosts/messages.ts';
+import { ComputeArbiter } from '../hosts/computing/compute-arbiter.ts';
+import { EmbeddedTraining } from '../hosts/training/embedded-training.ts';
+import type { TrainerHostOptions } from '../hosts/process/messages.ts';
 
 /** A trainer host that is not started yet, on one thread and alone on the cores. */
 export function tinyTraining(

@@ -12,7 +12,7 @@ import type {
 import type { BaseModel } from '../../seams/contract/base-models.ts';
 import { BackendFailure, toBackendFailure } from '../../seams/faults/backend-failure.ts';
 import { RequestError } from '../../seams/faults/request-error.ts';
-import type { RequestRoom } from '../../inference/request-room.ts';
+import type { RequestRoom } from '../../hosts/pool/request-room.ts';
 import type { EngineSecret } from '../wire/engine-secret.ts';
 import {
   ENGINE_PATHS,

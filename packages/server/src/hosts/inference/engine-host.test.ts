@@ -2,9 +2,9 @@ import { fileURLToPath } from 'node:url';
 
 import { expect, onTestFinished, test } from 'vitest';
 
-import { ComputeArbiter } from '../../computing/compute-arbiter.ts';
-import { EmbeddedInference } from '../../inference/embedded-inference.ts';
-import { RequestRoom } from '../../inference/request-room.ts';
+import { ComputeArbiter } from '../computing/compute-arbiter.ts';
+import { EmbeddedInference } from '../pool/embedded-inference.ts';
+import { RequestRoom } from '../pool/request-room.ts';
 import { SCRIPTED_REQUEST } from '../../testing/scripted-answers.ts';
 
 async function startHost(): Promise<EmbeddedInference> {

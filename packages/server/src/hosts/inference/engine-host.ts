@@ -1,5 +1,5 @@
 /** Main module of the engine host: llama.cpp and the scheduler, in a process of their own so that a native crash cannot take the API down. */
-import { hostOptions } from '../host-main.ts';
+import { hostOptions } from '../process/host-main.ts';
 import { openEngine, type OpenEngineOptions } from './open-engine.ts';
 import { serveText } from './serve-text.ts';
 

@@ -8,7 +8,7 @@ import {
 } from '@trainyard/engine';
 import { openTextHalf, TextEngine, type TextHalfOptions } from '@trainyard/generation';
 
-import type { OpenedText } from './opened-text.ts';
+import type { OpenedText } from '../process/opened-text.ts';
 
 export interface OpenEngineOptions extends TextHalfOptions, ServedModelOptions, RunnerSizes {
   /** Requests in flight, running ones included. */

@@ -2,7 +2,7 @@ import { untrainableReason } from '@trainyard/engine';
 import type { SchedulingPolicy, TokenBackend } from '@trainyard/backend';
 import { BackendTokens, openTextOfFile, TextEngine, type TextHalf, type TextHalfOptions } from '@trainyard/generation';
 
-import type { OpenedText, ServedModel } from './opened-text.ts';
+import type { OpenedText, ServedModel } from '../process/opened-text.ts';
 import type { DriverParts, TokenDrivers } from './token-driver.ts';
 
 export interface TextHostOptions extends TextHalfOptions {

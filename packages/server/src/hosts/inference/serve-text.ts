@@ -5,9 +5,9 @@ import type { EngineEvent, TextEngine } from '@trainyard/generation';
 
 import { requestEventsText } from '../../seams/contract/event-texts.ts';
 import { readRequest } from '../../seams/contract/request-texts.ts';
-import { connectHost, openOrRefuse, type HostLine } from '../host-main.ts';
-import type { CodecCommand, CodecReply, EngineHostCommand, EngineHostMessage } from '../messages.ts';
-import type { OpenedText } from './opened-text.ts';
+import { connectHost, openOrRefuse, type HostLine } from '../process/host-main.ts';
+import type { CodecCommand, CodecReply, EngineHostCommand, EngineHostMessage } from '../process/messages.ts';
+import type { OpenedText } from '../process/opened-text.ts';
 
 /**
  * The life of a host that serves text: opens it, says so, and takes commands until it is told to end.

@@ -6,7 +6,7 @@ import { EngineError, type SampleOutput, type SampleParams, type SampleTotals } 
 import { ScriptedTokenBackend } from '@trainyard/backend/testing';
 import { openScriptedText } from '@trainyard/generation/testing';
 
-import { hostOptions } from '../host-main.ts';
+import { hostOptions } from '../process/host-main.ts';
 import { openGuest, type TextHostOptions } from './open-guest.ts';
 import { serveText } from './serve-text.ts';
 import { openVllmDriver } from './vllm-driver.ts';

@@ -9,9 +9,9 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 
 import type { InferenceRequest } from '../../seams/contract/backends.ts';
 import { testModel } from '../../../../../tests/support/model.ts';
-import { ComputeArbiter } from '../../computing/compute-arbiter.ts';
-import { EmbeddedInference, type InferenceHostOptions } from '../../inference/embedded-inference.ts';
-import { RequestRoom } from '../../inference/request-room.ts';
+import { ComputeArbiter } from '../computing/compute-arbiter.ts';
+import { EmbeddedInference, type InferenceHostOptions } from '../pool/embedded-inference.ts';
+import { RequestRoom } from '../pool/request-room.ts';
 
 const SETTINGS = {
   precision: 'exact',

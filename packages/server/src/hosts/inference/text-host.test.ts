@@ -3,12 +3,12 @@ import { fileURLToPath } from 'node:url';
 import type { ChatCompletion, ErrorBody } from '@trainyard/protocol';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 
-import { ComputeArbiter } from '../../computing/compute-arbiter.ts';
+import { ComputeArbiter } from '../computing/compute-arbiter.ts';
 import { SCRIPTED_REQUEST } from '../../testing/scripted-answers.ts';
 import { readEvents, TestServer } from '../../testing/test-server.ts';
-import { EmbeddedInference } from '../../inference/embedded-inference.ts';
-import { InferencePool } from '../../inference/inference-pool.ts';
-import { RequestRoom } from '../../inference/request-room.ts';
+import { EmbeddedInference } from '../pool/embedded-inference.ts';
+import { InferencePool } from '../pool/inference-pool.ts';
+import { RequestRoom } from '../pool/request-room.ts';
 
 const MODEL = 'tiny/base';
 

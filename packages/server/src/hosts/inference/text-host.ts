@@ -1,6 +1,6 @@
 /** Main module of the text host: templates, regular expressions and the text of replies, over a back end that its options name. */
-import { hostOptions } from '../host-main.ts';
-import type { EngineHostMessage } from '../messages.ts';
+import { hostOptions } from '../process/host-main.ts';
+import type { EngineHostMessage } from '../process/messages.ts';
 import { openGuest, type TextHostOptions } from './open-guest.ts';
 import { serveText } from './serve-text.ts';
 import { TOKEN_DRIVERS } from './token-drivers.ts';

@@ -9,10 +9,10 @@ import type { ChatCompletion, ErrorBody, HostsObject } from '@trainyard/protocol
 import { FakeVllm } from '@trainyard/vllm/testing';
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test, vi } from 'vitest';
 
-import { ComputeArbiter } from '../../computing/compute-arbiter.ts';
-import { EmbeddedInference } from '../../inference/embedded-inference.ts';
-import { InferencePool } from '../../inference/inference-pool.ts';
-import { RequestRoom } from '../../inference/request-room.ts';
+import { ComputeArbiter } from '../computing/compute-arbiter.ts';
+import { EmbeddedInference } from '../pool/embedded-inference.ts';
+import { InferencePool } from '../pool/inference-pool.ts';
+import { RequestRoom } from '../pool/request-room.ts';
 import { OtlpReceiver } from '../../testing/otlp-receiver.ts';
 import { readEvents, TestServer } from '../../testing/test-server.ts';
 import { openTracing } from '../../seams/tracing/open-tracing.ts';

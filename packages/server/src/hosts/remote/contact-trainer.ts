@@ -1,7 +1,7 @@
 import { contactServer, isUntrusted, type ServerFacts, SYSTEM_CLOCK, TINKER_PROFILES } from '@trainyard/tinker';
 import { TrainerError } from '@trainyard/trainer';
 
-import type { RemoteTrainerOptions } from '../messages.ts';
+import type { RemoteTrainerOptions } from '../process/messages.ts';
 
 /** The outcome of a contact: what the log should say, and whether the server answered. */
 export interface TrainerContact {

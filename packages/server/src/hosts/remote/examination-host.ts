@@ -3,7 +3,7 @@ import { blobFindings, type Finding } from '@trainyard/store';
 import { examineServer } from '@trainyard/vllm';
 
 import { contactTrainer } from './contact-trainer.ts';
-import { answerAsHost, hostOptions } from '../host-main.ts';
+import { answerAsHost, hostOptions } from '../process/host-main.ts';
 import { VLLM_KEY_VARIABLE } from '../inference/vllm-driver.ts';
 import { EXAMINED_TRAINER_KEY, type RemotePart } from './remote-part.ts';
 

@@ -1,6 +1,6 @@
 import type { BlobLocation } from '@trainyard/store';
 
-import type { RemoteTrainerOptions } from '../messages.ts';
+import type { RemoteTrainerOptions } from '../process/messages.ts';
 
 /** The environment variable of the examination host that has the key of a trainer elsewhere. */
 export const EXAMINED_TRAINER_KEY = 'TRAINYARD_EXAMINED_TRAINER_KEY';

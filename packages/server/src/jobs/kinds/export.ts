@@ -1,7 +1,7 @@
 import { type Blobs, type ClaimedJob, type ExportJob, type Store, StoreError } from '@trainyard/store';
 import type { ExportFormat, ExportRequest, ExportResult, LoraConfig, MergedType } from '@trainyard/trainer';
 
-import type { TransferBackend } from '../../hosts/embedded-transfers.ts';
+import type { TransferBackend } from '../../hosts/transfers/embedded-transfers.ts';
 import { clientFailure, JobFault } from '../../seams/faults/http-faults.ts';
 import { nameFile } from '../../seams/data/remove-unless-named.ts';
 import type { Log } from '../../seams/logging/log.ts';

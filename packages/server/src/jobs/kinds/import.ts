@@ -3,7 +3,7 @@ import { type Adapter, type Blobs, type ClaimedJob, type ImportJob, type Store, 
 import { nameFile } from '../../seams/data/remove-unless-named.ts';
 import { clientFailure, JobFault } from '../../seams/faults/http-faults.ts';
 import { RequestError } from '../../seams/faults/request-error.ts';
-import type { TransferBackend } from '../../hosts/embedded-transfers.ts';
+import type { TransferBackend } from '../../hosts/transfers/embedded-transfers.ts';
 import type { Log } from '../../seams/logging/log.ts';
 import { aboutJob } from '../about-job.ts';
 import { baseModelPath, type BaseModelPaths } from '../../seams/contract/base-model-path.ts';

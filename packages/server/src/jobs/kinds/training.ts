@@ -15,8 +15,8 @@ import {
 } from '@trainyard/store';
 import type { JobWarning, TrainerEvent, TrainingResult } from '@trainyard/trainer';
 
-import { TrainingRunError, type TrainingBackend } from '../../hosts/embedded-training.ts';
-import type { TrainingJobConfig, TrainingJobRequest } from '../../hosts/messages.ts';
+import { TrainingRunError, type TrainingBackend } from '../../hosts/training/embedded-training.ts';
+import type { TrainingJobConfig, TrainingJobRequest } from '../../hosts/process/messages.ts';
 import type { PublishStep } from '../../seams/contract/backends.ts';
 import { BackendFailure } from '../../seams/faults/backend-failure.ts';
 import { clientFailure, JobFault } from '../../seams/faults/http-faults.ts';

@@ -3,7 +3,7 @@ import { Readable } from 'node:stream';
 import type { AdapterObject, ListPage, ModelObject } from '@trainyard/protocol';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 
-import { TransferError } from '../../hosts/transfer-error.ts';
+import { TransferError } from '../../hosts/transfers/transfer-error.ts';
 import { resolveImportedAdapter } from '../../seams/contract/resolve-imported-adapter.ts';
 import { TestServer } from '../../testing/test-server.ts';
 

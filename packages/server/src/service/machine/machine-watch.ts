@@ -2,7 +2,7 @@ import { readdirSync } from 'node:fs';
 
 import { formatMegabytes } from '@trainyard/protocol/fields';
 
-import { readSystemFile } from '../../computing/control-group.ts';
+import { readSystemFile } from '../../hosts/computing/control-group.ts';
 import { DiskReserve } from '../../seams/data/disk-reserve.ts';
 import type { Log } from '../../seams/logging/log.ts';
 import type { ServiceMetrics } from '../../seams/metrics/service-metrics.ts';

@@ -1,6 +1,6 @@
 import { readdirSync } from 'node:fs';
 
-import { readGroupFile, readSystemFile, type ReadText } from '../../computing/control-group.ts';
+import { readGroupFile, readSystemFile, type ReadText } from '../../hosts/computing/control-group.ts';
 
 /** How much of something the process has, and may have. */
 export interface Use {

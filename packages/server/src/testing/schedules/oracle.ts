@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { type Blobs, FolderBlobs } from '@trainyard/store';
 import { BIGRAM_LORA } from '@trainyard/trainer/testing';
 
-import type { TrainingJobConfig, TrainingJobRequest } from '../../hosts/messages.ts';
+import type { TrainingJobConfig, TrainingJobRequest } from '../../hosts/process/messages.ts';
 import { BigramTraining } from './scripted-hosts.ts';
 
 /** A job of an undisturbed service: what it learns from, and how. */

@@ -13,10 +13,10 @@ import {
 } from '@trainyard/trainer';
 import { BIGRAM_LORA, BigramPolicy, byteTemplate } from '@trainyard/trainer/testing';
 
-import { type TrainingBackend, TrainingRunError } from '../../hosts/embedded-training.ts';
-import type { TransferBackend } from '../../hosts/embedded-transfers.ts';
-import type { JobLearners } from '../../hosts/job-learners.ts';
-import { trainJob } from '../../hosts/train-job.ts';
+import { type TrainingBackend, TrainingRunError } from '../../hosts/training/embedded-training.ts';
+import type { TransferBackend } from '../../hosts/transfers/embedded-transfers.ts';
+import type { JobLearners } from '../../hosts/training/job-learners.ts';
+import { trainJob } from '../../hosts/training/train-job.ts';
 import { SnapshotCopier } from '../../hosts/training/snapshot-copier.ts';
 import { retryOf } from '../../seams/faults/retry-of.ts';
 

@@ -1,7 +1,7 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 
-import type { TrainingJobConfig } from '../../hosts/messages.ts';
+import type { TrainingJobConfig } from '../../hosts/process/messages.ts';
 import { rlJob } from '../../jobs/kinds/rl.ts';
 import { sftJob } from '../../jobs/kinds/sft.ts';
 import { jobName } from './checker.ts';

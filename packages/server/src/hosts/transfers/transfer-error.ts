@@ -1,4 +1,4 @@
-import type { HostFailure } from './messages.ts';
+import type { HostFailure } from '../process/messages.ts';
 
 /** Why an export or an import did not end in a result. */
 export class TransferError extends Error {

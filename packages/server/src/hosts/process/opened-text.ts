@@ -1,7 +1,7 @@
 import type { BackendHealth } from '@trainyard/backend';
 import type { TextCodec, TextEngine, TokenizerFacts } from '@trainyard/generation';
 
-import type { CoreUse } from '../../computing/compute-arbiter.ts';
+import type { CoreUse } from '../computing/compute-arbiter.ts';
 
 export interface ServedModel {
   /** The file really loaded. */

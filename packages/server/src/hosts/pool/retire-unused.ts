@@ -1,7 +1,7 @@
 import type { Store } from '@trainyard/store';
 
-import { isIdentity } from '../seams/contract/adapter-identity.ts';
-import type { InferenceBackend } from '../seams/contract/backends.ts';
+import { isIdentity } from '../../seams/contract/adapter-identity.ts';
+import type { InferenceBackend } from '../../seams/contract/backends.ts';
 
 /** A step is loaded before its row is written: what is younger may be one. */
 const YOUNG_MS = 120_000;

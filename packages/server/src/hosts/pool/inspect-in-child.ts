@@ -1,7 +1,7 @@
 import { fileURLToPath } from 'node:url';
 
-import { askHost } from '../hosts/ask-host.ts';
-import type { OpenEngineOptions } from '../hosts/inference/open-engine.ts';
+import { askHost } from '../process/ask-host.ts';
+import type { OpenEngineOptions } from '../inference/open-engine.ts';
 import type { InspectedModel } from './inspect-model.ts';
 
 /**

@@ -2,7 +2,7 @@ import { fileURLToPath } from 'node:url';
 
 import type { FixedScores } from '@trainyard/backend';
 
-import { askHost } from '../hosts/ask-host.ts';
+import { askHost } from '../process/ask-host.ts';
 
 export interface ScoreOptions {
   readonly modelPath: string;

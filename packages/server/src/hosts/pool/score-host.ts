@@ -2,7 +2,7 @@
 import { requireLoadable } from '@trainyard/engine';
 import { llamaScores } from '@trainyard/trainer';
 
-import { answerAsHost, hostOptions } from '../hosts/host-main.ts';
+import { answerAsHost, hostOptions } from '../process/host-main.ts';
 import type { ScoreOptions } from './score-in-child.ts';
 
 await answerAsHost(() => {

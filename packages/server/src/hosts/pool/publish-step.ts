@@ -2,8 +2,8 @@ import { dirname } from 'node:path';
 
 import type { Blobs } from '@trainyard/store';
 
-import { adapterIdentity } from '../seams/contract/adapter-identity.ts';
-import { adapterPath, type InferenceBackend, type PublishStep } from '../seams/contract/backends.ts';
+import { adapterIdentity } from '../../seams/contract/adapter-identity.ts';
+import { adapterPath, type InferenceBackend, type PublishStep } from '../../seams/contract/backends.ts';
 
 /** Loads new steps in the engines of a back end; without an interface for that nothing is loaded. */
 export function stepPublisher(blobs: Blobs, inference: Pick<InferenceBackend, 'publish' | 'isElsewhere'>): PublishStep {

@@ -4,8 +4,13 @@ import type { ExportRequest, ExportResult, ImportedAdapter, ImportRequest } from
 
 import type { ComputeShares } from '../computing/compute-arbiter.ts';
 import { TransferError } from './transfer-error.ts';
-import { ComputingHost } from './computing-host.ts';
-import type { TransferHostCommand, TransferHostMessage, TransferHostOptions, HostFailure } from './messages.ts';
+import { ComputingHost } from '../process/computing-host.ts';
+import type {
+  TransferHostCommand,
+  TransferHostMessage,
+  TransferHostOptions,
+  HostFailure,
+} from '../process/messages.ts';
 
 /** Writes and reads adapters and models in public formats. */
 export interface TransferBackend {

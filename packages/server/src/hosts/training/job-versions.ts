@@ -1,7 +1,7 @@
 import type { Blobs } from '@trainyard/store';
 import { LocalVersions, type VersionFolders } from '@trainyard/trainer';
 
-import { type CheckpointManifest, writeManifest } from '../seams/data/checkpoint-manifest.ts';
+import { type CheckpointManifest, writeManifest } from '../../seams/data/checkpoint-manifest.ts';
 
 /**
  * The adapter versions that a job of the trainer host reads and writes: its snapshots are folders of this machine, gone when the job ends;

@@ -8,13 +8,13 @@ import {
 } from '@trainyard/trainer';
 import { type Blobs, StoreError } from '@trainyard/store';
 
-import { isPassing } from '../seams/faults/passing-fault.ts';
-import { readSftExamples } from '../training-data/stored/sft-blob.ts';
-import { readTrajectoryGroups } from '../training-data/stored/trajectory-blob.ts';
+import { isPassing } from '../../seams/faults/passing-fault.ts';
+import { readSftExamples } from '../../training-data/stored/sft-blob.ts';
+import { readTrajectoryGroups } from '../../training-data/stored/trajectory-blob.ts';
 import type { JobLearners } from './job-learners.ts';
 import { JobVersions } from './job-versions.ts';
-import type { TrainingJobRequest } from './messages.ts';
-import { SnapshotCopier } from './training/snapshot-copier.ts';
+import type { TrainingJobRequest } from '../process/messages.ts';
+import { SnapshotCopier } from './snapshot-copier.ts';
 
 export interface TrainJobParts extends Pick<TrainingParts, 'signal' | 'emit'> {
   readonly blobs: Blobs;

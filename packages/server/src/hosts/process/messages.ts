@@ -23,8 +23,8 @@ import type {
 import type { BlobLocation, BucketRequest, JobSnapshot } from '@trainyard/store';
 import type { TinkerProfileName } from '@trainyard/tinker';
 
-import type { CheckpointManifest } from '../seams/data/checkpoint-manifest.ts';
-import type { ServedModel } from './inference/opened-text.ts';
+import type { CheckpointManifest } from '../../seams/data/checkpoint-manifest.ts';
+import type { ServedModel } from './opened-text.ts';
 
 export interface TrainerHostOptions {
   /** where groups and checkpoints are; the key of a bucket comes by the environment */

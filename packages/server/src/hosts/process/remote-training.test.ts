@@ -15,8 +15,8 @@ import {
 import { TINY_ARCHITECTURES, writeTinyGguf } from '@trainyard/trainer/testing';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 
-import { tinyTraining } from '../testing/tiny-training.ts';
-import type { EmbeddedTraining } from './embedded-training.ts';
+import { tinyTraining } from '../../testing/tiny-training.ts';
+import type { EmbeddedTraining } from '../training/embedded-training.ts';
 import type { TrainerHostOptions, TrainingJobRequest } from './messages.ts';
 
 // A real trainer host; the server elsewhere trains the same random model.

@@ -11,9 +11,9 @@ import { type BucketRequest, openBlobs } from '@trainyard/store';
 import { askMaxRank } from '@trainyard/tinker';
 import { requireBf16 } from '@trainyard/trainer';
 
-import { retryOf } from '../seams/faults/retry-of.ts';
-import { contactTrainer, type TrainerContact } from './remote/contact-trainer.ts';
-import { connectHost, failureOf, hostOptions, openOrRefuse } from './host-main.ts';
+import { retryOf } from '../../seams/faults/retry-of.ts';
+import { contactTrainer, type TrainerContact } from '../remote/contact-trainer.ts';
+import { connectHost, failureOf, hostOptions, openOrRefuse } from '../process/host-main.ts';
 import { IdleRelease } from '../computing/idle-release.ts';
 import { EmbeddedLearners, type JobLearners, RemoteLearners } from './job-learners.ts';
 import type {
@@ -22,9 +22,9 @@ import type {
   TrainerHostMessage,
   TrainerHostOptions,
   TrainingJobRequest,
-} from './messages.ts';
+} from '../process/messages.ts';
 import { trainJob } from './train-job.ts';
-import { SnapshotCopier } from './training/snapshot-copier.ts';
+import { SnapshotCopier } from './snapshot-copier.ts';
 
 /** Between two looks at a trainer elsewhere. */
 const WATCH_MS = 15_000;

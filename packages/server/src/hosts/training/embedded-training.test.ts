@@ -14,9 +14,9 @@ import {
 import { TINY_ARCHITECTURES, writeTinyGguf } from '@trainyard/trainer/testing';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
-import { tinyTraining } from '../testing/tiny-training.ts';
+import { tinyTraining } from '../../testing/tiny-training.ts';
 import type { EmbeddedTraining } from './embedded-training.ts';
-import type { TrainerHostOptions, TrainingJobRequest } from './messages.ts';
+import type { TrainerHostOptions, TrainingJobRequest } from '../process/messages.ts';
 
 // A real trainer host, on a random model with a vocabulary of bytes.
 let root: string;

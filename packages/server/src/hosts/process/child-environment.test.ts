@@ -52,15 +52,15 @@ const CHILDREN: Readonly<Record<string, 'shared list' | 'inherited' | 'time zone
   'decoder/src/team/thread-team.ts': 'inherited',
   'generation/src/prompt/long-texts.ts': 'inherited',
   'server/src/bodies/body-thread-client.ts': 'shared list',
-  'server/src/hosts/life-signs.ts': 'inherited',
-  'server/src/hosts/supervised-host.ts': 'shared list',
+  'server/src/hosts/process/life-signs.ts': 'inherited',
+  'server/src/hosts/process/supervised-host.ts': 'shared list',
   'server/src/service/bf16-support.ts': 'shared list',
   'tokenizer/src/sandbox/sandbox-process.ts': 'time zone alone',
   'trainer/src/lanes/lane-threads.ts': 'inherited',
 };
 
 test('every process and thread of the product has its environment from the shared list, or is named here', async () => {
-  const packages = resolve(import.meta.dirname, '../../..');
+  const packages = resolve(import.meta.dirname, '../../../..');
   const found: Record<string, string> = {};
   for await (const path of glob('*/src/**/*.ts', { cwd: packages })) {
     if (/\.test\.ts$|\/testing\//.test(path)) continue;

@@ -10,7 +10,7 @@ import {
 } from '@trainyard/trainer';
 import { intakeFor, TINKER_PROFILES, TinkerTrainer } from '@trainyard/tinker';
 
-import type { RemoteTrainerOptions, TrainerHostOptions, TrainingJobRequest } from './messages.ts';
+import type { RemoteTrainerOptions, TrainerHostOptions, TrainingJobRequest } from '../process/messages.ts';
 
 /** The learner of one job, with the template of its model. */
 export interface JobLearner extends Pick<TrainingParts, 'learner' | 'template'> {

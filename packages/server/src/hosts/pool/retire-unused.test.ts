@@ -1,7 +1,7 @@
 import type { BackendMember } from '@trainyard/backend';
 import { expect, test } from 'vitest';
 
-import type { ModelInference } from '../seams/contract/backends.ts';
+import type { ModelInference } from '../../seams/contract/backends.ts';
 import { retireUnused } from './retire-unused.ts';
 
 const NOW = 1_790_000_000_000;

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 
-import { BackendFailure, toBackendFailure } from '../seams/faults/backend-failure.ts';
+import { BackendFailure, toBackendFailure } from '../../seams/faults/backend-failure.ts';
 import type { CodecReply } from './messages.ts';
 
 type Reply<Kind extends CodecReply['kind']> = Extract<CodecReply, { kind: Kind }>;

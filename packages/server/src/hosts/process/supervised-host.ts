@@ -2,7 +2,7 @@ import { fork, type ChildProcess } from 'node:child_process';
 import type { Readable } from 'node:stream';
 
 import { lowerPriority } from '../computing/niceness.ts';
-import { ServerError } from '../seams/faults/server-error.ts';
+import { ServerError } from '../../seams/faults/server-error.ts';
 import { childEnvironment, childFlags } from './child-environment.ts';
 import { ProcessMemory } from '../computing/process-memory.ts';
 import { HostPulse } from './host-pulse.ts';

@@ -4,16 +4,16 @@ import type { BucketRequest } from '@trainyard/store';
 import type { Retry, TrainerEvent, TrainingResult } from '@trainyard/trainer';
 
 import type { ComputeShares } from '../computing/compute-arbiter.ts';
-import { ServerError } from '../seams/faults/server-error.ts';
-import { ComputingHost } from './computing-host.ts';
+import { ServerError } from '../../seams/faults/server-error.ts';
+import { ComputingHost } from '../process/computing-host.ts';
 import type {
   RunFailure,
   TrainerHostCommand,
   TrainerHostMessage,
   TrainerHostOptions,
   TrainingJobRequest,
-} from './messages.ts';
-import type { SupervisedHost } from './supervised-host.ts';
+} from '../process/messages.ts';
+import type { SupervisedHost } from '../process/supervised-host.ts';
 
 const RESTART_WAIT_MS = 30_000;
 const MEMORY_REMEDY =

@@ -8,8 +8,8 @@ import { type JobBase, resolveSftConfig } from '@trainyard/trainer';
 import { BIGRAM_LORA } from '@trainyard/trainer/testing';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 
-import { BigramTraining } from '../testing/schedules/scripted-hosts.ts';
-import type { TrainingJobRequest } from './messages.ts';
+import { BigramTraining } from '../../testing/schedules/scripted-hosts.ts';
+import type { TrainingJobRequest } from '../process/messages.ts';
 
 let root: string;
 let blobs: FolderBlobs;

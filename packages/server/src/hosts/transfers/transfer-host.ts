@@ -4,8 +4,8 @@
  */
 import { exportCheckpoint, importAdapter } from '@trainyard/trainer';
 
-import { connectHost, failureOf, hostOptions } from './host-main.ts';
-import type { TransferHostCommand, TransferHostMessage, TransferHostOptions } from './messages.ts';
+import { connectHost, failureOf, hostOptions } from '../process/host-main.ts';
+import type { TransferHostCommand, TransferHostMessage, TransferHostOptions } from '../process/messages.ts';
 
 const { numThreads } = hostOptions<TransferHostOptions>();
 const { send, lease } = connectHost<TransferHostCommand, TransferHostMessage>(onCommand);

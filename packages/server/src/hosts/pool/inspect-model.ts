@@ -1,8 +1,8 @@
 import { inspectServedModel, type ModelMemory, untrainableReason } from '@trainyard/engine';
 import { openTextHalf } from '@trainyard/generation';
 
-import type { OpenEngineOptions } from '../hosts/inference/open-engine.ts';
-import type { ServedModel } from '../hosts/inference/opened-text.ts';
+import type { OpenEngineOptions } from '../inference/open-engine.ts';
+import type { ServedModel } from '../process/opened-text.ts';
 
 /** All that is known of a base model before its weights are loaded. */
 export interface InspectedModel {

@@ -1,11 +1,11 @@
 import { beforeEach, expect, test } from 'vitest';
 
-import type { InferenceRequest } from '../seams/contract/backends.ts';
-import type { Tokenized } from '../seams/contract/backends.ts';
-import type { ServedModel } from '../hosts/inference/opened-text.ts';
-import { replies } from '../testing/scripted-inference.ts';
-import { BackendFailure } from '../seams/faults/backend-failure.ts';
-import type { ModelCheck } from '../seams/integrity/model-check.ts';
+import type { InferenceRequest } from '../../seams/contract/backends.ts';
+import type { Tokenized } from '../../seams/contract/backends.ts';
+import type { ServedModel } from '../process/opened-text.ts';
+import { replies } from '../../testing/scripted-inference.ts';
+import { BackendFailure } from '../../seams/faults/backend-failure.ts';
+import type { ModelCheck } from '../../seams/integrity/model-check.ts';
 import { InferencePool, type ModelHost } from './inference-pool.ts';
 import { RequestRoom } from './request-room.ts';
 

@@ -1,7 +1,7 @@
 import type { AdapterRef } from '@trainyard/backend';
 import type { EngineEvent, TokenizeInput } from '@trainyard/generation';
 
-import type { BaseModel } from '../seams/contract/base-models.ts';
+import type { BaseModel } from '../../seams/contract/base-models.ts';
 import type {
   InferenceBackend,
   InferenceRequest,
@@ -9,12 +9,12 @@ import type {
   ServedAdapter,
   Tokenized,
   Trouble,
-} from '../seams/contract/backends.ts';
-import { BackendFailure } from '../seams/faults/backend-failure.ts';
-import { RequestError } from '../seams/faults/request-error.ts';
-import { ServerError } from '../seams/faults/server-error.ts';
-import type { ModelCheck } from '../seams/integrity/model-check.ts';
-import type { ServedModel } from '../hosts/inference/opened-text.ts';
+} from '../../seams/contract/backends.ts';
+import { BackendFailure } from '../../seams/faults/backend-failure.ts';
+import { RequestError } from '../../seams/faults/request-error.ts';
+import { ServerError } from '../../seams/faults/server-error.ts';
+import type { ModelCheck } from '../../seams/integrity/model-check.ts';
+import type { ServedModel } from '../process/opened-text.ts';
 import { inMegabytes } from './model-memory.ts';
 import type { RequestRoom } from './request-room.ts';
 

@@ -3,34 +3,31 @@ import { fileURLToPath } from 'node:url';
 import type { AdapterRef, BackendMember, EngineStats, LoadedVersion } from '@trainyard/backend';
 import type { EngineEvent, TokenizeInput, TokenizerFacts } from '@trainyard/generation';
 
-import { withAdapterFile } from '../seams/contract/adapter-file.ts';
-import { identitiesOf } from '../seams/contract/adapter-identity.ts';
-import { readRequestEvents } from '../seams/contract/event-texts.ts';
-import { requestText } from '../seams/contract/request-texts.ts';
-import type { InferenceRequest, Tokenized } from '../seams/contract/backends.ts';
+import { withAdapterFile } from '../../seams/contract/adapter-file.ts';
+import { identitiesOf } from '../../seams/contract/adapter-identity.ts';
+import { readRequestEvents } from '../../seams/contract/event-texts.ts';
+import { requestText } from '../../seams/contract/request-texts.ts';
+import type { InferenceRequest, Tokenized } from '../../seams/contract/backends.ts';
 import type { ComputeShares } from '../computing/compute-arbiter.ts';
-import { BackendFailure } from '../seams/faults/backend-failure.ts';
-import { ComputingHost } from '../hosts/computing-host.ts';
-import { PendingCodecCalls } from '../hosts/pending-codec-calls.ts';
+import { BackendFailure } from '../../seams/faults/backend-failure.ts';
+import { ComputingHost } from '../process/computing-host.ts';
+import { PendingCodecCalls } from '../process/pending-codec-calls.ts';
 import { EventStream, HostGeneration, UnreadOutput, type UnreadTokens } from './event-stream.ts';
 import type { ModelHost } from './inference-pool.ts';
 import type { RequestRoom } from './request-room.ts';
-import { RoundTrips } from '../hosts/round-trips.ts';
-import type { EngineHostCommand, EngineHostMessage } from '../hosts/messages.ts';
-import type { OpenEngineOptions } from '../hosts/inference/open-engine.ts';
-import type { TextHostOptions } from '../hosts/inference/open-guest.ts';
-import type { ServedModel } from '../hosts/inference/opened-text.ts';
-import type { SupervisedHost } from '../hosts/supervised-host.ts';
+import { RoundTrips } from '../process/round-trips.ts';
+import type { EngineHostCommand, EngineHostMessage } from '../process/messages.ts';
+import type { OpenEngineOptions } from '../inference/open-engine.ts';
+import type { TextHostOptions } from '../inference/open-guest.ts';
+import type { ServedModel } from '../process/opened-text.ts';
+import type { SupervisedHost } from '../process/supervised-host.ts';
 
 /** How a host is opened: with the engine in it, or over a back end by name. */
 export type InferenceHostOptions = OpenEngineOptions | TextHostOptions;
 
 function hostModule(options: InferenceHostOptions): string {
   return fileURLToPath(
-    new URL(
-      'driver' in options ? '../hosts/inference/text-host.ts' : '../hosts/inference/engine-host.ts',
-      import.meta.url,
-    ),
+    new URL('driver' in options ? '../inference/text-host.ts' : '../inference/engine-host.ts', import.meta.url),
   );
 }
 
