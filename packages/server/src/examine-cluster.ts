@@ -3,7 +3,7 @@ import { clusterFindings, type Finding, untilLost } from '@trainyard/store';
 import { removalFindings } from './checkpoints/removal-findings.ts';
 import { dataPaths } from './seams/data/data-directory.ts';
 import type { ServiceConfig } from './service/config.ts';
-import { askEngine } from './engines/pool/ask-engine.ts';
+import { askEngine } from './cluster/pool/ask-engine.ts';
 import { engineSecretOf } from './service/engine-secret.ts';
 import { SERVICE_VERSION } from './seams/contract/service-version.ts';
 

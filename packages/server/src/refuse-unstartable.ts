@@ -1,6 +1,6 @@
 import { does } from './seams/contract/role.ts';
 import { refuseTakenDataDirectory } from './seams/data/data-directory.ts';
-import { refuseUnreachable } from './engines/port/open-engine-port.ts';
+import { refuseUnreachable } from './cluster/port/open-engine-port.ts';
 import type { ServiceConfig } from './service/config.ts';
 import { refuseTakenPort } from './seams/network/listen.ts';
 import { refuseOpenNetwork } from './service/network-access.ts';

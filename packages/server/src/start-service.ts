@@ -36,8 +36,8 @@ import { openTracker } from './tracking/tracker-drivers.ts';
 import { openMachineWatch } from './service/machine/machine-watch.ts';
 import { CheckpointKeeper } from './checkpoints/checkpoint-keeper.ts';
 import { orphanRules, Upkeep } from './seams/data/upkeep.ts';
-import { registerApi } from './members/register-api.ts';
-import { registerTrainer } from './members/register-trainer.ts';
+import { registerApi } from './cluster/members/register-api.ts';
+import { registerTrainer } from './cluster/members/register-trainer.ts';
 import { ServiceMetrics } from './seams/metrics/service-metrics.ts';
 
 /** How often a drain looks for connections that have had their answer. */

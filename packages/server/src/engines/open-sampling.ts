@@ -2,13 +2,13 @@ import type { Store } from '@trainyard/store';
 
 import type { ComputeShares } from '../hosts/computing/compute-arbiter.ts';
 import type { InferenceBackend } from '../seams/contract/backends.ts';
-import { EnginesElsewhere } from './pool/engines-elsewhere.ts';
+import { EnginesElsewhere } from '../cluster/pool/engines-elsewhere.ts';
 import type { ModelCheck } from '../seams/integrity/model-check.ts';
 import type { BaseScores } from '../hosts/pool/base-scores.ts';
 import { RequestRoom } from '../hosts/pool/request-room.ts';
 import type { BaseModelPaths } from '../seams/contract/base-model-path.ts';
 import type { ServiceConfig } from '../service/config.ts';
-import { EngineSecret } from './wire/engine-secret.ts';
+import { EngineSecret } from '../cluster/wire/engine-secret.ts';
 import { openInference, servedPaths } from '../service/open-inference.ts';
 import { does } from '../seams/contract/role.ts';
 

@@ -1,10 +1,10 @@
 import type { Member } from '@trainyard/store';
 
 import type { InferenceBackend } from '../seams/contract/backends.ts';
-import { EnginesElsewhere } from '../engines/pool/engines-elsewhere.ts';
-import type { EngineTimes } from '../engines/pool/engine-link.ts';
-import { EnginePort, type EnginePortOptions } from '../engines/port/engine-port.ts';
-import { EngineSecret } from '../engines/wire/engine-secret.ts';
+import { EnginesElsewhere } from '../cluster/pool/engines-elsewhere.ts';
+import type { EngineTimes } from '../cluster/pool/engine-link.ts';
+import { EnginePort, type EnginePortOptions } from '../cluster/port/engine-port.ts';
+import { EngineSecret } from '../cluster/wire/engine-secret.ts';
 import { RequestRoom } from '../hosts/pool/request-room.ts';
 
 /** Says that what samples in tests stands behind a port, as on another machine. */

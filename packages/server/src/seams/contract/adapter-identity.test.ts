@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { hashOf, FolderBlobs } from '@trainyard/store';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
-import { AdapterFiles } from '../../engines/port/adapter-files.ts';
+import { AdapterFiles } from '../../cluster/port/adapter-files.ts';
 import { adapterIdentity, identitiesOf } from './adapter-identity.ts';
 import { findAdapter, type InferenceRequest } from './backends.ts';
 import type { ResolvedModel } from './model-names.ts';

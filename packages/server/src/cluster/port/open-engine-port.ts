@@ -6,7 +6,7 @@ import { ServerError } from '../../seams/faults/server-error.ts';
 import type { Log } from '../../seams/logging/log.ts';
 import type { Tracing } from '../../seams/tracing/tracing.ts';
 import type { BaseModelPaths } from '../../seams/contract/base-model-path.ts';
-import type { MachineTrouble } from '../../members/machine-trouble.ts';
+import type { MachineTrouble } from '../members/machine-trouble.ts';
 import { EngineSecret } from '../wire/engine-secret.ts';
 import { AdapterFiles } from './adapter-files.ts';
 import { EnginePort } from './engine-port.ts';

@@ -1,7 +1,7 @@
 import type { Store } from '@trainyard/store';
 
-import type { TrainingQueue } from '../seams/contract/backends.ts';
-import type { BaseModelPaths } from '../seams/contract/base-model-path.ts';
+import type { TrainingQueue } from '../../seams/contract/backends.ts';
+import type { BaseModelPaths } from '../../seams/contract/base-model-path.ts';
 import type { MachineTrouble } from './machine-trouble.ts';
 import { ModelMembership } from './model-membership.ts';
 

@@ -1,6 +1,6 @@
 import type { Store } from '@trainyard/store';
 
-import type { Drain } from '../seams/health/drain.ts';
+import type { Drain } from '../../seams/health/drain.ts';
 import type { MachineTrouble } from './machine-trouble.ts';
 import { Membership } from './membership.ts';
 

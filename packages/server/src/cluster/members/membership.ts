@@ -1,6 +1,6 @@
 import type { MemberFacts, MemberRole, Store } from '@trainyard/store';
 
-import { SERVICE_VERSION } from '../seams/contract/service-version.ts';
+import { SERVICE_VERSION } from '../../seams/contract/service-version.ts';
 
 /** How long others count on a member that is silent, and how often it speaks: two heartbeats in a row may be lost. */
 const LEASE_MS = 30_000;

@@ -1,6 +1,6 @@
 import type { MemberFacts, MemberModel } from '@trainyard/store';
 
-import type { BaseModelPaths } from '../seams/contract/base-model-path.ts';
+import type { BaseModelPaths } from '../../seams/contract/base-model-path.ts';
 import { Membership, type MembershipOptions } from './membership.ts';
 import { ModelDigests } from './model-digests.ts';
 

@@ -2,8 +2,8 @@ import type { Store } from '@trainyard/store';
 
 import type { InferenceBackend } from '../../seams/contract/backends.ts';
 import type { BaseModelPaths } from '../../seams/contract/base-model-path.ts';
-import type { MachineTrouble } from '../../members/machine-trouble.ts';
-import { ModelMembership } from '../../members/model-membership.ts';
+import type { MachineTrouble } from '../members/machine-trouble.ts';
+import { ModelMembership } from '../members/model-membership.ts';
 import type { AdapterFiles } from './adapter-files.ts';
 import type { EnginePort } from './engine-port.ts';
 

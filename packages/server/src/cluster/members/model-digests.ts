@@ -1,4 +1,4 @@
-import { pacedDigest } from '../seams/integrity/paced-digest.ts';
+import { pacedDigest } from '../../seams/integrity/paced-digest.ts';
 
 /**
  * SHA-256 of model files, each read once, whole, in the background: a file of 100 GB takes minutes, and nobody waits for it.
