@@ -27,7 +27,7 @@ import { tellFault, traceRequests } from './seams/tracing/request-spans.ts';
 import { closeWhileDraining, Drain, refuseWhileClosing } from './seams/health/drain.ts';
 import { ServiceHealth } from './seams/health/service-health.ts';
 import { traceIdOf } from './seams/tracing/trace-parent.ts';
-import { VersionUse } from './checkpoints/version-use.ts';
+import { VersionUse } from './jobs/checkpoints/version-use.ts';
 import { BaseModels } from './seams/contract/base-models.ts';
 import { AnswerMemory } from './seams/streams/answer-memory.ts';
 import { measuredInference } from './seams/metrics/measured-inference.ts';

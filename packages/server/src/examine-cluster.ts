@@ -1,6 +1,6 @@
 import { clusterFindings, type Finding, untilLost } from '@trainyard/store';
 
-import { removalFindings } from './checkpoints/removal-findings.ts';
+import { removalFindings } from './jobs/checkpoints/removal-findings.ts';
 import { dataPaths } from './seams/data/data-directory.ts';
 import type { ServiceConfig } from './service/config.ts';
 import { askEngine } from './cluster/pool/ask-engine.ts';

@@ -12,7 +12,7 @@ import { blobSecrets } from './hosts/process/child-environment.ts';
 import { VLLM_KEY_VARIABLE } from './hosts/inference/vllm-driver.ts';
 import { EXAMINED_TRAINER_KEY, type RemotePart } from './hosts/remote/remote-part.ts';
 import type { ServiceConfig } from './service/config.ts';
-import { openTracker } from './tracking/tracker-drivers.ts';
+import { openTracker } from './jobs/tracking/tracker-drivers.ts';
 
 /** How long a tracker may take to answer. */
 const TRACKER_TIMEOUT_MS = 10_000;

@@ -8,7 +8,7 @@ import { resolveTrainingConfig } from '@trainyard/trainer';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 
 import { openTestStore } from '../testing/test-store.ts';
-import { removeOptimizerState } from '../checkpoints/checkpoint-sizes.ts';
+import { removeOptimizerState } from './checkpoints/checkpoint-sizes.ts';
 import { jobWeights, optimizerWarning } from './job-weights.ts';
 
 const FILES = ['adapter_config.json', 'adapter_model.safetensors', 'adapter.gguf', 'optimizer.safetensors', 'digest'];

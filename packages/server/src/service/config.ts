@@ -13,7 +13,7 @@ import {
   KEEP_POLICY_FORM,
   type KeepPolicy,
   readKeepPolicy,
-} from '../checkpoints/keep-policy.ts';
+} from '../jobs/checkpoints/keep-policy.ts';
 import { dataPaths } from '../seams/data/data-directory.ts';
 import { ServerError } from '../seams/faults/server-error.ts';
 import type { LogFormat } from '../seams/logging/open-log.ts';

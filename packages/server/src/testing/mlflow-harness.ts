@@ -1,4 +1,4 @@
-import { MlflowTracker } from '../tracking/mlflow-tracker.ts';
+import { MlflowTracker } from '../jobs/tracking/mlflow-tracker.ts';
 import type { TrackerHarness } from './run-tracker.suite.ts';
 
 /** A tracker on that server, read back through the server's own API. */

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
-import type { RunTracker, TrackedPoint, TrackedRun } from '../tracking/run-tracker.ts';
+import type { RunTracker, TrackedPoint, TrackedRun } from '../jobs/tracking/run-tracker.ts';
 
 export interface TrackerHarness {
   readonly tracker: RunTracker;

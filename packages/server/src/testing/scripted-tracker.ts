@@ -4,7 +4,7 @@ import {
   type TrackedPoint,
   type TrackedRun,
   TrackerError,
-} from '../tracking/run-tracker.ts';
+} from '../jobs/tracking/run-tracker.ts';
 
 interface ScriptedRun extends TrackedRun {
   readonly points: Map<string, TrackedPoint>;

@@ -18,7 +18,7 @@ import type { AdapterImporter, ExportQueue, InferenceBackend, TrainingQueue } fr
 import { createServer } from '../create-server.ts';
 import { openLog } from '../seams/logging/open-log.ts';
 import type { HttpLimits, ServerParts } from '../routes/server-parts.ts';
-import type { RunTracking } from '../tracking/run-mirror.ts';
+import type { RunTracking } from '../jobs/tracking/run-mirror.ts';
 import { behindPort, IS_BEHIND_PORT } from './behind-port.ts';
 import { refuseUndocumentedAnswers } from './documented-answers.ts';
 import { noticeRefusal } from './guest-refusal.ts';

@@ -21,7 +21,7 @@ import type { PublishStep } from '../../seams/contract/backends.ts';
 import { BackendFailure } from '../../seams/faults/backend-failure.ts';
 import { clientFailure, JobFault } from '../../seams/faults/http-faults.ts';
 import type { JobMetrics } from '../../seams/metrics/job-metrics.ts';
-import { recordSizes } from '../../checkpoints/checkpoint-sizes.ts';
+import { recordSizes } from '../checkpoints/checkpoint-sizes.ts';
 import { manifestOf } from '../../seams/data/checkpoint-manifest.ts';
 import { nameFile } from '../../seams/data/remove-unless-named.ts';
 import { type Log, logOf } from '../../seams/logging/log.ts';

@@ -1,8 +1,8 @@
 import type { CheckpointObject, PageQuery } from '@trainyard/protocol';
 import { type Checkpoint, type CheckpointState, liveCheckpoints, type Page, StoreError } from '@trainyard/store';
 
-import { keepReasons } from '../../checkpoints/keep-reasons.ts';
-import { modelFacts } from '../../checkpoints/model-facts.ts';
+import { keepReasons } from '../../jobs/checkpoints/keep-reasons.ts';
+import { modelFacts } from '../../jobs/checkpoints/model-facts.ts';
 import type { RouteParts } from '../server-parts.ts';
 import { readMetrics } from './checkpoint-metrics.ts';
 

@@ -15,7 +15,7 @@ import type { DeleteCheckpointsResult } from '@trainyard/store';
 
 import { answerOnce } from '../../answers/idempotency.ts';
 import { toListPage } from '../../answers/paging.ts';
-import { restoreFiles } from '../../checkpoints/restore-files.ts';
+import { restoreFiles } from '../../jobs/checkpoints/restore-files.ts';
 import type { RouteParts } from '../server-parts.ts';
 import { removeFiles } from '../files.ts';
 import { checkpointObjects, removedCheckpoints } from './checkpoint-objects.ts';

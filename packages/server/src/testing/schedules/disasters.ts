@@ -1,8 +1,8 @@
 import type { Blobs } from '@trainyard/store';
 import type { SchemaConnection } from '@trainyard/store/testing';
 
-import { CheckpointKeeper } from '../../checkpoints/checkpoint-keeper.ts';
-import { DEFAULT_KEEP_POLICY, readKeepPolicy } from '../../checkpoints/keep-policy.ts';
+import { CheckpointKeeper } from '../../jobs/checkpoints/checkpoint-keeper.ts';
+import { DEFAULT_KEEP_POLICY, readKeepPolicy } from '../../jobs/checkpoints/keep-policy.ts';
 import { orphanRules, Upkeep } from '../../seams/data/upkeep.ts';
 import type { ServiceProcess } from './service-process.ts';
 import type { VirtualTime } from './virtual-time.ts';

@@ -7,9 +7,9 @@ import type { Blobs, SqlStore } from '@trainyard/store';
 
 import { dataPaths } from '../../seams/data/data-directory.ts';
 import { createServer } from '../../create-server.ts';
-import { ExportWorker } from '../../jobs/export-worker.ts';
-import { ImportWorker } from '../../jobs/import-worker.ts';
-import { TrainingWorker } from '../../jobs/training-worker.ts';
+import { ExportWorker } from '../../jobs/kinds/export-worker.ts';
+import { ImportWorker } from '../../jobs/kinds/import-worker.ts';
+import { TrainingWorker } from '../../jobs/kinds/training-worker.ts';
 import { type JobWorkers, jobWorkersElsewhere, workersTogether } from '../../service/job-workers.ts';
 import type { ServiceConfig } from '../../service/config.ts';
 import { type DataConfig, openData } from '../../service/open-data.ts';

@@ -3,10 +3,10 @@ import type { AddressInfo } from 'node:net';
 
 import { afterEach, beforeEach, expect, it, test } from 'vitest';
 
-import { mlflowHarness } from '../testing/mlflow-harness.ts';
-import { runTrackerSuite } from '../testing/run-tracker.suite.ts';
-import { ScriptedMlflow } from '../testing/scripted-mlflow.ts';
-import { ScriptedTracker } from '../testing/scripted-tracker.ts';
+import { mlflowHarness } from '../../testing/mlflow-harness.ts';
+import { runTrackerSuite } from '../../testing/run-tracker.suite.ts';
+import { ScriptedMlflow } from '../../testing/scripted-mlflow.ts';
+import { ScriptedTracker } from '../../testing/scripted-tracker.ts';
 import { MlflowTracker } from './mlflow-tracker.ts';
 import { openTracker } from './tracker-drivers.ts';
 

@@ -6,10 +6,10 @@ import { FolderBlobs, type ModelExport, type SqlStore, StoreError } from '@train
 import type { ExportRequest, ExportResult, ImportedAdapter } from '@trainyard/trainer';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 
-import type { TransferBackend } from '../hosts/transfers/embedded-transfers.ts';
-import { TransferError } from '../hosts/transfers/transfer-error.ts';
+import type { TransferBackend } from '../../hosts/transfers/embedded-transfers.ts';
+import { TransferError } from '../../hosts/transfers/transfer-error.ts';
 import { ExportWorker } from './export-worker.ts';
-import { openTestStore } from '../testing/test-store.ts';
+import { openTestStore } from '../../testing/test-store.ts';
 
 const PARITY = {
   numTokens: 256,

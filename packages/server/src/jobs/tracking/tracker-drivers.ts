@@ -1,4 +1,4 @@
-import { ServerError } from '../seams/faults/server-error.ts';
+import { ServerError } from '../../seams/faults/server-error.ts';
 import { MlflowTracker } from './mlflow-tracker.ts';
 import type { RunTracker } from './run-tracker.ts';
 

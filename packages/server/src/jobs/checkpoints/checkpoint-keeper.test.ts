@@ -6,8 +6,8 @@ import { join } from 'node:path';
 import { checkOwnBlobs, FolderBlobs, type Model, type SqlStore } from '@trainyard/store';
 import { expect, onTestFinished, test } from 'vitest';
 
-import { checkFolder } from '../seams/integrity/check-folder.ts';
-import { openTestStore } from '../testing/test-store.ts';
+import { checkFolder } from '../../seams/integrity/check-folder.ts';
+import { openTestStore } from '../../testing/test-store.ts';
 import { CheckpointKeeper, type KeeperOptions } from './checkpoint-keeper.ts';
 import { readKeepPolicy } from './keep-policy.ts';
 import { restoreFiles } from './restore-files.ts';

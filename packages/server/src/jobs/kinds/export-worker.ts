@@ -1,6 +1,6 @@
-import type { ExportQueue } from '../seams/contract/backends.ts';
-import { JobMachine, type JobMachineOptions } from './job-machine.ts';
-import { ExportJobs, type ExportJobsOptions } from './kinds/export.ts';
+import type { ExportQueue } from '../../seams/contract/backends.ts';
+import { JobMachine, type JobMachineOptions } from '../job-machine.ts';
+import { ExportJobs, type ExportJobsOptions } from './export.ts';
 
 const DELETED = 'the export was deleted';
 

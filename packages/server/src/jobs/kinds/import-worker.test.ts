@@ -6,11 +6,11 @@ import { type Adapter, FolderBlobs, type SqlStore, StoreError } from '@trainyard
 import type { ExportResult, ImportedAdapter, ImportRequest } from '@trainyard/trainer';
 import { afterEach, beforeEach, expect, type Mock, test, vi } from 'vitest';
 
-import type { TransferBackend } from '../hosts/transfers/embedded-transfers.ts';
-import { TransferError } from '../hosts/transfers/transfer-error.ts';
+import type { TransferBackend } from '../../hosts/transfers/embedded-transfers.ts';
+import { TransferError } from '../../hosts/transfers/transfer-error.ts';
 import { ImportWorker, type ImportWorkerOptions } from './import-worker.ts';
-import { putUpload } from '../seams/integrity/upload-digest.ts';
-import { openTestStore } from '../testing/test-store.ts';
+import { putUpload } from '../../seams/integrity/upload-digest.ts';
+import { openTestStore } from '../../testing/test-store.ts';
 
 /** Writes one file for each import, and does before it what the test says. */
 class ScriptedTransfers implements TransferBackend {

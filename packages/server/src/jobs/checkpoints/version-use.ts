@@ -1,6 +1,6 @@
 import type { Store } from '@trainyard/store';
 
-import type { ResolvedModel } from '../seams/contract/model-names.ts';
+import type { ResolvedModel } from '../../seams/contract/model-names.ts';
 
 /** How long a step that a request named is kept after it. */
 const NAMED_MS = 24 * 3_600_000;

@@ -8,8 +8,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 
 import { freePort } from '@trainyard/store/testing';
 
-import { mlflowHarness } from '../testing/mlflow-harness.ts';
-import { runTrackerSuite } from '../testing/run-tracker.suite.ts';
+import { mlflowHarness } from '../../testing/mlflow-harness.ts';
+import { runTrackerSuite } from '../../testing/run-tracker.suite.ts';
 
 runTrackerSuite('MLflow', async () => {
   const directory = mkdtempSync(join(tmpdir(), 'mlflow-'));

@@ -1,11 +1,11 @@
 import { type Adapter, type Job, type JobOrigin, StoreError } from '@trainyard/store';
 
-import type { AdapterImporter } from '../seams/contract/backends.ts';
-import { trainedBaseModels } from '../seams/contract/trained-base-models.ts';
-import { HTTP_FAULTS, JobFault, type FaultCode } from '../seams/faults/http-faults.ts';
-import { RequestError } from '../seams/faults/request-error.ts';
-import { JobMachine, type JobMachineOptions } from './job-machine.ts';
-import { ImportJobs, type ImportJobsOptions, uploadedFiles } from './kinds/import.ts';
+import type { AdapterImporter } from '../../seams/contract/backends.ts';
+import { trainedBaseModels } from '../../seams/contract/trained-base-models.ts';
+import { HTTP_FAULTS, JobFault, type FaultCode } from '../../seams/faults/http-faults.ts';
+import { RequestError } from '../../seams/faults/request-error.ts';
+import { JobMachine, type JobMachineOptions } from '../job-machine.ts';
+import { ImportJobs, type ImportJobsOptions, uploadedFiles } from './import.ts';
 
 /** Imports that are queued or run, of all processes, and requests that wait for one here: each takes seconds, and holds its request open. */
 const MAX_IMPORTS = 16;

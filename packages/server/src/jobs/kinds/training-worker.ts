@@ -1,9 +1,9 @@
 import type { TrainerLimits, TrainingJobConfig } from '@trainyard/store';
 
-import type { TrainingQueue } from '../seams/contract/backends.ts';
-import { JobMachine, type JobMachineOptions } from './job-machine.ts';
-import { TrainingJobs, type TrainingJobsOptions } from './kinds/training.ts';
-import { removeEnded, removeIfEnded } from './snapshot-folders.ts';
+import type { TrainingQueue } from '../../seams/contract/backends.ts';
+import { JobMachine, type JobMachineOptions } from '../job-machine.ts';
+import { TrainingJobs, type TrainingJobsOptions } from './training.ts';
+import { removeEnded, removeIfEnded } from '../snapshot-folders.ts';
 
 export type TrainingWorkerOptions = TrainingJobsOptions &
   Pick<JobMachineOptions<TrainingJobConfig>, 'baseModels' | 'leaseMs' | 'heartbeatMs'> & {

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { openStore, type SqlStore } from '@trainyard/store';
 import { expect, onTestFinished, test } from 'vitest';
 
-import { testDatabase } from '../testing/test-store.ts';
+import { testDatabase } from '../../testing/test-store.ts';
 import { readKeepPolicy } from './keep-policy.ts';
 import { removalFindings } from './removal-findings.ts';
 

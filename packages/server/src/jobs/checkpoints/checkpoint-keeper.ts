@@ -9,7 +9,7 @@ import {
   type Store,
 } from '@trainyard/store';
 
-import { versionName } from '../seams/contract/model-names.ts';
+import { versionName } from '../../seams/contract/model-names.ts';
 import { type KeepPolicy } from './keep-policy.ts';
 import { removableSteps, stepsWithoutOptimizer } from './keep-reasons.ts';
 import { type FactsStore, modelFacts } from './model-facts.ts';

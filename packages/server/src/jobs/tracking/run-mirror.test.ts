@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest';
 import type { DeleteModelResponse, HostsObject, ModelDetailsObject } from '@trainyard/protocol';
 
-import { ScriptedTracker } from '../testing/scripted-tracker.ts';
-import { TestServer } from '../testing/test-server.ts';
+import { ScriptedTracker } from '../../testing/scripted-tracker.ts';
+import { TestServer } from '../../testing/test-server.ts';
 import { RunMirror } from './run-mirror.ts';
 import { TrackerError } from './run-tracker.ts';
 

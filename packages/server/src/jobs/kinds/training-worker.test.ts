@@ -8,12 +8,12 @@ import { FolderBlobs, type TrainingJob, type Model, type SqlStore, StoreError } 
 import { holdWriters } from '@trainyard/store/testing';
 import { DEFAULT_LORA_CONFIG, type TrainerEvent, type TrainingResult } from '@trainyard/trainer';
 
-import { BackendFailure } from '../seams/faults/backend-failure.ts';
-import { type TrainingBackend, TrainingRunError } from '../hosts/training/embedded-training.ts';
-import type { TrainingJobRequest } from '../hosts/process/messages.ts';
-import { readJobConfig } from '../training-data/wire/training-config.ts';
+import { BackendFailure } from '../../seams/faults/backend-failure.ts';
+import { type TrainingBackend, TrainingRunError } from '../../hosts/training/embedded-training.ts';
+import type { TrainingJobRequest } from '../../hosts/process/messages.ts';
+import { readJobConfig } from '../../training-data/wire/training-config.ts';
 import { TrainingWorker, type TrainingWorkerOptions } from './training-worker.ts';
-import { openTestStore, testDatabase } from '../testing/test-store.ts';
+import { openTestStore, testDatabase } from '../../testing/test-store.ts';
 
 /** Begins each job, then waits: a test ends it, or its signal does. */
 class ScriptedBackend implements TrainingBackend {
