@@ -14,7 +14,7 @@ export const LONG_FILES = [
   'packages/server/src/hosts/process/supervised-host.test.ts',
   'packages/generation/src/text-engine.property.test.ts',
   'packages/tokenizer/src/sandbox/template-sandbox.test.ts',
-  'packages/server/src/bodies/body-intake.test.ts',
+  'packages/server/src/gateway/bodies/body-intake.test.ts',
 
   'tests/e2e/constrained-output.test.ts',
   'tests/clients/schemathesis.test.ts',

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 
 import type { BlobLocation, Finding } from '@trainyard/store';
 
-import { BodyThread } from './bodies/body-thread-client.ts';
+import { BodyThread } from './gateway/trajectory-bodies/body-thread-client.ts';
 import { does } from './seams/contract/role.ts';
 import { askHost } from './hosts/process/ask-host.ts';
 import { blobSecrets } from './hosts/process/child-environment.ts';

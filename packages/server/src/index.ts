@@ -12,11 +12,11 @@ export {
   type SettingName,
 } from './service/config.ts';
 export { multipliesBf16, needsBf16, oneDnnProblem } from './service/bf16-support.ts';
-export { createServer } from './create-server.ts';
+export { createServer } from './gateway/create-server.ts';
 export { readKeyFile } from './seams/data/key-file.ts';
 export { dataPaths, findRunningService, refuseUnusableDataDirectory } from './seams/data/data-directory.ts';
-export { connectSnippets } from './pages/snippets.ts';
-export { apiDocument } from './reference-page/api-document.ts';
+export { connectSnippets } from './gateway/pages/snippets.ts';
+export { apiDocument } from './gateway/reference-page/api-document.ts';
 export { serviceLog } from './service/service-log.ts';
 export { SERVICE_VERSION } from './seams/contract/service-version.ts';
 export { digestOf, examineDatabase, type Finding, makeFolders, type TableDigest } from '@trainyard/store';

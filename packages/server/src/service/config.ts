@@ -17,7 +17,7 @@ import {
 import { dataPaths } from '../seams/data/data-directory.ts';
 import { ServerError } from '../seams/faults/server-error.ts';
 import type { LogFormat } from '../seams/logging/open-log.ts';
-import { DEFAULT_MAX_LOGPROBS } from '../wire/logprob-limit.ts';
+import { DEFAULT_MAX_LOGPROBS } from '../gateway/forms/shared/logprob-limit.ts';
 import {
   type ModelConfig,
   type ModelEntry,

@@ -1,10 +1,10 @@
 import Fastify, { type FastifyInstance } from 'fastify';
 import type { Store } from '@trainyard/store';
 
-import { requireKeys } from '../edge/auth.ts';
-import { refuseForeignHosts } from '../edge/host-check.ts';
-import { KeyWatch } from '../edge/key-watch.ts';
-import { trackRequestEnds } from '../edge/request-end.ts';
+import { requireKeys } from '../gateway/edge/auth.ts';
+import { refuseForeignHosts } from '../gateway/edge/host-check.ts';
+import { KeyWatch } from '../gateway/edge/key-watch.ts';
+import { trackRequestEnds } from '../gateway/edge/request-end.ts';
 import { answerEarly } from '../seams/faults/early-answers.ts';
 import { RequestError } from '../seams/faults/request-error.ts';
 import { toErrorAnswer } from '../seams/faults/http-faults.ts';

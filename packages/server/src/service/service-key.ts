@@ -1,7 +1,7 @@
 import { makeKeySecret, type Scope, type Store } from '@trainyard/store';
 
 import { readKeyFile, writeKeyFile } from '../seams/data/key-file.ts';
-import { isKeyValid } from '../edge/valid-key.ts';
+import { isKeyValid } from '../gateway/edge/valid-key.ts';
 
 /** Everything a first user may do. */
 const ADMIN_SCOPES: readonly Scope[] = ['inference', 'training', 'admin'];

@@ -16,7 +16,7 @@ import { fileURLToPath } from 'node:url';
 
 import { FolderBlobs, openSqliteStore } from '@trainyard/store';
 
-import { createServer } from '../create-server.ts';
+import { createServer } from '../gateway/create-server.ts';
 import { engineMember, MemberList, openEngines } from './behind-port.ts';
 import { MAX_REQUESTS, openInstantPool } from './instant-pool.ts';
 import { RecordingQueue, RecordingTransfers } from './test-server.ts';

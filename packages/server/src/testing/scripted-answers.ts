@@ -3,10 +3,10 @@ import type { ChatCompletion, ChatCompletionChunk } from '@trainyard/protocol';
 
 import type { InferenceRequest } from '../seams/contract/backends.ts';
 import { toOrderedJson } from '../seams/json/ordered-json.ts';
-import { collectAnswer } from '../wire/chat/chat-answer.ts';
-import { toChunks } from '../wire/chat/chat-chunks.ts';
+import { collectAnswer } from '../gateway/forms/chat/answer.ts';
+import { toChunks } from '../gateway/forms/chat/chunks.ts';
 import { openGeneration } from '../seams/streams/chat-events.ts';
-import type { AnswerFormat } from '../wire/chat/chat-request.ts';
+import type { AnswerFormat } from '../gateway/forms/chat/request.ts';
 import { answerFault, eventFault, operationOf } from './documented-answers.ts';
 import { replies, type ScriptedEnd, ScriptedInference, type ScriptedStep } from './scripted-inference.ts';
 

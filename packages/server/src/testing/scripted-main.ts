@@ -21,7 +21,7 @@
  */
 import { parseArgs } from 'node:util';
 
-import { readDashboard } from '../pages/dashboard-files.ts';
+import { readDashboard } from '../gateway/pages/dashboard-files.ts';
 import { fillDashboard } from './dashboard-sample.ts';
 import { ScriptedEngineInference } from './scripted-engine.ts';
 import { TestServer } from './test-server.ts';

@@ -15,9 +15,9 @@ import {
 } from '@trainyard/store';
 
 import type { AdapterImporter, ExportQueue, InferenceBackend, TrainingQueue } from '../seams/contract/backends.ts';
-import { createServer } from '../create-server.ts';
+import { createServer } from '../gateway/create-server.ts';
 import { openLog } from '../seams/logging/open-log.ts';
-import type { HttpLimits, ServerParts } from '../routes/server-parts.ts';
+import type { HttpLimits, ServerParts } from '../gateway/parts/server-parts.ts';
 import type { RunTracking } from '../jobs/tracking/run-mirror.ts';
 import { behindPort, IS_BEHIND_PORT } from './behind-port.ts';
 import { refuseUndocumentedAnswers } from './documented-answers.ts';

@@ -51,7 +51,7 @@ const CHILDREN: Readonly<Record<string, 'shared list' | 'inherited' | 'time zone
   'constraints/src/validation/validator.ts': 'inherited',
   'decoder/src/team/thread-team.ts': 'inherited',
   'generation/src/prompt/long-texts.ts': 'inherited',
-  'server/src/bodies/body-thread-client.ts': 'shared list',
+  'server/src/gateway/trajectory-bodies/body-thread-client.ts': 'shared list',
   'server/src/hosts/process/life-signs.ts': 'inherited',
   'server/src/hosts/process/supervised-host.ts': 'shared list',
   'server/src/service/bf16-support.ts': 'shared list',

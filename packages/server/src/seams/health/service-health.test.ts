@@ -3,7 +3,7 @@ import type { BackendMember } from '@trainyard/backend';
 import type { Health, Readiness } from '@trainyard/protocol';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 
-import { createServer } from '../../create-server.ts';
+import { createServer } from '../../gateway/create-server.ts';
 import { TestServer } from '../../testing/test-server.ts';
 import { Drain } from './drain.ts';
 import { ServiceHealth } from './service-health.ts';

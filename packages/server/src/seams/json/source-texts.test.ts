@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 
-import { parseJsonBody } from '../../bodies/json-body.ts';
+import { parseJsonBody } from '../../gateway/bodies/json-body.ts';
 import { keepSourceTexts, sourceTextOf } from './source-texts.ts';
 
 function variablesText(variables: string, before = ''): string | null {

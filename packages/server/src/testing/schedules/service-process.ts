@@ -6,7 +6,7 @@ import type { FastifyInstance, LightMyRequestResponse } from 'fastify';
 import type { Blobs, SqlStore } from '@trainyard/store';
 
 import { dataPaths } from '../../seams/data/data-directory.ts';
-import { createServer } from '../../create-server.ts';
+import { createServer } from '../../gateway/create-server.ts';
 import { ExportWorker } from '../../jobs/kinds/export-worker.ts';
 import { ImportWorker } from '../../jobs/kinds/import-worker.ts';
 import { TrainingWorker } from '../../jobs/kinds/training-worker.ts';

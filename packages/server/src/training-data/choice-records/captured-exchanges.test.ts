@@ -17,7 +17,7 @@ import type { History } from '@trainyard/trainer';
 import { wireEvent } from '../../jobs/job-events.ts';
 import { readTrajectoryGroups } from '../stored/trajectory-blob.ts';
 import { TestServer } from '../../testing/test-server.ts';
-import { carryReasoning } from '../../wire/carried-reasoning.ts';
+import { carryReasoning } from '../../gateway/forms/shared/carried-reasoning.ts';
 
 // The first large body starts a thread.
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });

@@ -13,7 +13,7 @@ import { lineFault, textLines } from '../../seams/json/text-lines.ts';
 import { compileLargeBodyCheck } from '../../seams/faults/validation.ts';
 import { pythonTools, pythonVariables } from '../../seams/contract/written-values.ts';
 import { writeArguments } from '../../seams/contract/written-arguments.ts';
-import { withReadableResults } from '../../wire/chat/readable-results.ts';
+import { withReadableResults } from '../../gateway/forms/chat/readable-results.ts';
 import { withChatCalls } from './langchain-calls.ts';
 
 const checkLine = compileLargeBodyCheck(SftLineSchema);

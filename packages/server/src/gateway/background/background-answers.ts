@@ -1,0 +1,274 @@
+import type { Response, ResponseEvent } from '@trainyard/protocol';
+import {
+  type AnswerKey,
+  type KeptAnswers,
+  type LiveAnswer,
+  type LostAnswer,
+  type Store,
+  StoreError,
+} from '@trainyard/store';
+
+import { isKeyValid } from '../edge/valid-key.ts';
+import { clientFailure } from '../../seams/faults/http-faults.ts';
+import { RequestError } from '../../seams/faults/request-error.ts';
+import type { Log } from '../../seams/logging/log.ts';
+import { failedState, isEnded, toState } from './answer-states.ts';
+import { EventBatches } from './event-batches.ts';
+
+/** How long other processes wait for a sign of life before an answer counts as lost. */
+export const ANSWER_LEASE_MS = 30_000;
+const RENEWED_MS = 10_000;
+/** How often a process looks whether its answers were cancelled or their keys revoked. */
+const LOOK_MS = 1_000;
+const LOST_EVERY_MS = 15_000;
+/** Longer than the time between two heartbeats. */
+const SILENT_MS = 12_000;
+/** An answer that was seen lost is ended or renewed by then. */
+const FORGOTTEN_MS = 120_000;
+const LOST_AT_ONCE = 100;
+/** Longest wait for events of another process. */
+const POLL_MS = 250;
+const RETRY_MS = 1_000;
+/** How long the end of an answer is tried to be written. */
+const MAX_RETRIES = 300;
+
+/** The same, once the service stops. */
+const LAST_TRIES_MS = 2_000;
+/** Events that are written with the row: whoever reads it sees that its events are kept. */
+const NUM_FIRST = 1;
+
+/** Why a run stops without an end of its own: its answer was cancelled, deleted or lost. */
+const GONE = new DOMException('the answer has ended elsewhere', 'AbortError');
+const LOST = {
+  code: 'server.unavailable',
+  message: 'The process that computed the answer ended. Send the request again',
+};
+
+/** An answer to compute after its request was answered. */
+export interface BackgroundWork {
+  /** Its row exists, with a lease of {@link ANSWER_LEASE_MS}; where its events are kept, with the first one. */
+  readonly answer: LiveAnswer;
+  /** The API key of the request: revoking it ends the answer. */
+  readonly keyId: string;
+  /** The answer before its first token. */
+  readonly opening: Response;
+  /** Whether its events are kept. */
+  readonly isStreamed: boolean;
+  /** Computes the answer, once, and reports the events of its stream, the first number 0. */
+  readonly run: (signal: AbortSignal, onEvent: (event: ResponseEvent) => Promise<void>) => Promise<void>;
+}
+
+interface Run extends Pick<BackgroundWork, 'answer' | 'keyId'> {
+  readonly controller: AbortController;
+  done: Promise<void>;
+}
+
+export interface BackgroundAnswersOptions {
+  readonly store: Pick<Store, 'getKey' | 'now'> & { readonly keptAnswers: KeptAnswers };
+  readonly log: Log;
+}
+
+/**
+ * Answers that this process computes after their requests were answered. Each ends in exactly one state: the write that ends it needs a live row, so a cancellation
+ * by any process, the end of its lease and its own end exclude each other.
+ */
+export class BackgroundAnswers {
+  readonly #store: BackgroundAnswersOptions['store'];
+  readonly #log: Log;
+  /** By row: an id may be used again while the end of its earlier answer is still to be noticed. */
+  readonly #runs = new Map<number, Run>();
+  /** Readers of events by the name of their answer. */
+  readonly #wakes = new Map<string, Set<() => void>>();
+  #timer: NodeJS.Timeout | null = null;
+  #renewedAt = -Infinity;
+  /** Answers of other processes whose leases are over, and since when this process knows it, in its own time. */
+  readonly #seenLost = new Map<number, { readonly leaseEndedAt: number; readonly at: number }>();
+  readonly #lostTimer: NodeJS.Timeout;
+  #closedAt = Infinity;
+
+  constructor({ store, log }: BackgroundAnswersOptions) {
+    this.#store = store;
+    this.#log = log;
+    this.#lostTimer = setInterval(() => void this.#endAllLost(), LOST_EVERY_MS).unref();
+  }
+
+  get numRunning(): number {
+    return this.#runs.size;
+  }
+
+  /** Starts to compute. Failures become the state of the answer. */
+  start(work: BackgroundWork): void {
+    const { answer, keyId } = work;
+    const run: Run = { answer, keyId, controller: new AbortController(), done: Promise.resolve() };
+    this.#runs.set(answer.row, run);
+    run.done = this.#run(work, run.controller)
+      .catch((error: unknown) => this.#log(`the answer ${answer.id} has no end: ${String(error)}`, { level: 'error' }))
+      .finally(() => {
+        this.#runs.delete(answer.row);
+        this.#wake(answer);
+      });
+    this.#timer ??= setInterval(() => void this.#look(), LOOK_MS).unref();
+  }
+
+  /** Tells that an answer may have ended elsewhere: if this process computes it, it looks at once. */
+  ended(key: AnswerKey): void {
+    void this.#look();
+    this.#wake(key);
+  }
+
+  /**
+   * Fails an answer whose process is gone. Clocks jump and machines sleep, so an ended lease alone is no proof: no heartbeat may have come for
+   * {@link SILENT_MS} of this process's own time.
+   */
+  async endLost(lost: LostAnswer): Promise<void> {
+    const { keptAnswers } = this.#store;
+    if (this.#runs.has(lost.row) || !this.#isSilent(lost)) return;
+    const found = await keptAnswers.find(lost, lost.id);
+    if (found !== null) await keptAnswers.end(lost, failedState(found.answer, LOST), lost);
+  }
+
+  #isSilent(lost: LostAnswer): boolean {
+    if (lost.leaseEndedAt === 0) return true;
+    const now = performance.now();
+    const seen = this.#seenLost.get(lost.row);
+    if (seen?.leaseEndedAt === lost.leaseEndedAt) return now - seen.at >= SILENT_MS;
+    this.#seenLost.set(lost.row, { leaseEndedAt: lost.leaseEndedAt, at: now });
+    return false;
+  }
+
+  /** Resolves when there may be new events or a new state of an answer. */
+  async nextChange(key: AnswerKey): Promise<void> {
+    const name = nameOf(key);
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const wakes = this.#wakes.get(name) ?? new Set();
+    this.#wakes.set(name, wakes.add(resolve));
+    const timer = setTimeout(resolve, POLL_MS);
+    await promise;
+    clearTimeout(timer);
+    wakes.delete(resolve);
+    if (wakes.size === 0 && this.#wakes.get(name) === wakes) this.#wakes.delete(name);
+  }
+
+  /** Resolves when all answers of this process have ended. Ends that cannot be written are given up after {@link LAST_TRIES_MS}. */
+  async close(): Promise<void> {
+    this.#closedAt = performance.now();
+    clearInterval(this.#lostTimer);
+    while (this.#runs.size > 0) await Promise.all([...this.#runs.values()].map(({ done }) => done));
+    if (this.#timer !== null) clearInterval(this.#timer);
+    this.#timer = null;
+  }
+
+  async #run({ answer, opening, isStreamed, run }: BackgroundWork, controller: AbortController): Promise<void> {
+    const { keptAnswers } = this.#store;
+    const batches = new EventBatches(async (events) => {
+      if (!(await keptAnswers.update(answer, { events }))) controller.abort(GONE);
+      this.#wake(answer);
+    }, NUM_FIRST);
+    let ended: Response | null = null;
+    const onEvent = async (event: ResponseEvent): Promise<void> => {
+      controller.signal.throwIfAborted();
+      const isLast = 'response' in event && isEnded(event.response.status);
+      if (isStreamed && event.sequence_number >= NUM_FIRST) {
+        if (isLast) batches.end(event);
+        else batches.add(event);
+      }
+      if (!('response' in event)) return;
+      if (isLast) ended = event.response;
+      else if (event.type === 'response.in_progress') void this.#tell(answer, event.response, controller);
+    };
+    try {
+      await run(controller.signal, onEvent);
+      if (ended === null) throw new Error('an answer in the background ended without its last event');
+    } catch (thrown) {
+      if (controller.signal.reason === GONE) return;
+      const error = clientFailure(controller.signal.aborted ? controller.signal.reason : thrown);
+      if (error.code === 'internal') this.#log(`the answer ${answer.id} failed: ${String(thrown)}`, { level: 'error' });
+      ended = { ...opening, status: 'failed', error };
+      if (isStreamed) batches.end({ type: 'response.failed', sequence_number: batches.numEvents, response: ended });
+    }
+    await this.#finish(answer, ended, batches);
+  }
+
+  /** Writes that an answer is in progress. Nobody waits for it: a moment without the database costs no answer. */
+  async #tell(answer: LiveAnswer, response: Response, controller: AbortController): Promise<void> {
+    while (this.#runs.has(answer.row)) {
+      try {
+        if (!(await this.#store.keptAnswers.update(answer, { state: toState(response) }))) controller.abort(GONE);
+        return;
+      } catch (error) {
+        if (!isPassing(error)) return;
+        await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
+      }
+    }
+  }
+
+  /** While the database is away the end waits for it. */
+  async #finish(answer: LiveAnswer, ended: Response, batches: EventBatches): Promise<void> {
+    await batches.settled();
+    const events = batches.take();
+    const startedAt = performance.now();
+    for (let attempt = 0; ; attempt += 1) {
+      try {
+        await this.#store.keptAnswers.update(answer, { state: toState(ended), ...(events === null ? {} : { events }) });
+        return;
+      } catch (error) {
+        const isGivenUp = performance.now() - Math.max(startedAt, this.#closedAt) > LAST_TRIES_MS;
+        if (!isPassing(error) || attempt === MAX_RETRIES || isGivenUp) throw error;
+        await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
+      }
+    }
+  }
+
+  async #look(): Promise<void> {
+    if (this.#runs.size === 0) return;
+    const { keptAnswers } = this.#store;
+    try {
+      const before = new Map(this.#runs);
+      const own = new Set((await keptAnswers.listOwn()).map(({ row }) => row));
+      for (const [row, { controller }] of before) if (!own.has(row)) controller.abort(GONE);
+      if (performance.now() - this.#renewedAt >= RENEWED_MS) {
+        // Only what is computed: a row without a run has to be found lost.
+        await keptAnswers.renew(
+          [...before.values()].map(({ answer }) => answer),
+          ANSWER_LEASE_MS,
+        );
+        this.#renewedAt = performance.now();
+      }
+      for (const keyId of new Set([...before.values()].map((run) => run.keyId))) {
+        if (await this.#isValid(keyId)) continue;
+        for (const run of before.values())
+          if (run.keyId === keyId)
+            run.controller.abort(new RequestError('request.unauthenticated', 'The API key was revoked or has expired'));
+      }
+    } catch {
+      // The store is busy or closing: it is asked again.
+    }
+  }
+
+  async #isValid(keyId: string): Promise<boolean> {
+    const key = await this.#store.getKey(keyId);
+    return key !== null && isKeyValid(key, this.#store.now());
+  }
+
+  async #endAllLost(): Promise<void> {
+    try {
+      for (const [row, { at }] of this.#seenLost) if (performance.now() - at > FORGOTTEN_MS) this.#seenLost.delete(row);
+      for (const lost of await this.#store.keptAnswers.listLost(LOST_AT_ONCE)) await this.endLost(lost);
+    } catch {
+      // The next time.
+    }
+  }
+
+  #wake(key: AnswerKey): void {
+    for (const wake of this.#wakes.get(nameOf(key)) ?? []) wake();
+  }
+}
+
+/** Whether the same write may work in a moment. */
+function isPassing(error: unknown): boolean {
+  return error instanceof StoreError && error.code !== 'store.closed';
+}
+
+function nameOf({ entityId, project, id }: AnswerKey): string {
+  return JSON.stringify([entityId, project, id]);
+}

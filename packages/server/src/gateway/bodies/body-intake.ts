@@ -1,0 +1,207 @@
+import type { Readable } from 'node:stream';
+
+import type { FastifyRequest } from 'fastify';
+
+import { inviteBody } from '../../seams/faults/early-answers.ts';
+import { RequestError } from '../../seams/faults/request-error.ts';
+import type { ByteBudget, ByteHold } from './byte-budget.ts';
+
+/** The pace that a body must keep while it comes in. Only the time in which the service reads is counted. */
+export interface BodyPace {
+  /** How much has to come in each window, bytes. */
+  readonly windowBytes: number;
+  readonly windowMs: number;
+  /** How long a whole body may take, ms. */
+  readonly timeoutMs: number;
+  /** How long a body waits for room in memory, ms; then it is refused. */
+  readonly maxWaitMs: number;
+}
+
+/** So much of a body is held without being asked for: a connection has as much in its buffers. */
+const FREE_BYTES = 65_536;
+
+interface BodyOptions {
+  /** Bytes. */
+  readonly limit: number;
+  /** Where the bytes are charged while they are held; null = they are not held. */
+  readonly budget: ByteBudget | null;
+  /** The refusal of a body above the limit. */
+  readonly tooLarge?: (limit: number) => RequestError;
+}
+
+/** The only way in which bodies are read: up to a limit, at a pace, and against a budget that is charged for what has come. */
+export class BodyIntake {
+  readonly #pace: BodyPace;
+
+  constructor(pace: BodyPace) {
+    this.#pace = pace;
+  }
+
+  /** @throws {RequestError} `request.body_too_large` for a length that says so */
+  open(request: FastifyRequest, payload: Readable, options: BodyOptions): IncomingBody {
+    return new IncomingBody(request, payload, options, this.#pace);
+  }
+}
+
+/** Room in memory that a request holds. */
+export interface BodyRoom {
+  /**
+   * Charges more bytes of the same request, which may have to wait for them.
+   *
+   * @throws {RequestError} `request.too_many`
+   */
+  charge(numBytes: number): Promise<void>;
+}
+
+/** One body on its way in. Its bytes come once. */
+export class IncomingBody implements AsyncIterable<Buffer>, BodyRoom {
+  readonly #request: FastifyRequest;
+  readonly #payload: Readable;
+  readonly #limit: number;
+  readonly #tooLarge: (limit: number) => RequestError;
+  readonly #pace: BodyPace;
+  readonly #hold: ByteHold | null;
+  #isComplete = false;
+  #numBytes = 0;
+  /** Bytes received in the current window. */
+  #windowBytes = 0;
+  #windowReadMs = 0;
+  #readMs = 0;
+
+  constructor(
+    request: FastifyRequest,
+    payload: Readable,
+    { limit, budget, tooLarge = bodyTooLarge }: BodyOptions,
+    pace: BodyPace,
+  ) {
+    if (Number(request.headers['content-length'] ?? 0) > limit) throw tooLarge(limit);
+    this.#request = request;
+    this.#payload = payload;
+    this.#limit = limit;
+    this.#tooLarge = tooLarge;
+    this.#pace = pace;
+    this.#hold = budget?.open(request.caller?.keyId ?? '') ?? null;
+    // A body that is still coming in ends with its client; one that is there belongs to whoever reads it.
+    request.end.onEnd(() => {
+      if (!this.#isComplete) this.giveBack();
+    });
+  }
+
+  /** Gives back what the body was charged, once; its bytes are not held any more. */
+  giveBack(): void {
+    this.#hold?.giveBack();
+  }
+
+  /** @throws {RequestError} `request.body_too_large`, `request.timeout`, `request.too_many` */
+  async *[Symbol.asyncIterator](): AsyncGenerator<Buffer, undefined> {
+    // The stream must outlive a refusal: destroying it would close the connection before the answer is out.
+    inviteBody(this.#request.raw);
+    const chunks = this.#payload.iterator({ destroyOnReturn: false }) as AsyncIterator<Buffer>;
+    for (;;) {
+      const next = await this.#inTime(chunks.next());
+      if (next.done === true) break;
+      const chunk = next.value;
+      this.#numBytes += chunk.length;
+      this.#windowBytes += chunk.length;
+      if (this.#numBytes > this.#limit) throw this.#tooLarge(this.#limit);
+      await this.charge(Math.min(chunk.length, this.#numBytes - FREE_BYTES));
+      yield chunk;
+    }
+    this.#isComplete = true;
+  }
+
+  /** The whole body. */
+  async bytes(): Promise<Buffer> {
+    const present = this.#present();
+    if (present !== null) return present;
+    const chunks: Buffer[] = [];
+    for await (const chunk of this) chunks.push(chunk);
+    return chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks);
+  }
+
+  /** A small body that has come in with the head of its request, as nearly all do: nothing has to be waited for. Null for any other. */
+  #present(): Buffer | null {
+    const { readableLength } = this.#payload;
+    if (Number(this.#request.headers['content-length']) !== readableLength || readableLength === 0) return null;
+    if (readableLength > Math.min(FREE_BYTES, this.#limit)) return null;
+    const chunk: unknown = this.#payload.read(readableLength);
+    if (!Buffer.isBuffer(chunk)) return null;
+    // The end of the stream comes by itself, a turn later.
+    this.#payload.resume();
+    this.#numBytes = chunk.length;
+    this.#isComplete = true;
+    return chunk;
+  }
+
+  async charge(bytes: number): Promise<void> {
+    const hold = this.#hold;
+    if (hold === null || bytes <= 0 || hold.grow(bytes)) return;
+    const timer = setTimeout(() => hold.giveBack(), this.#pace.maxWaitMs);
+    const isTaken = await hold.wait(bytes);
+    clearTimeout(timer);
+    if (isTaken) return;
+    if (this.#request.end.isOver) throw new ClientLeft();
+    throw new RequestError(
+      'request.too_many',
+      `Other bodies of this key fill the memory that it may take, and did not make room within ${this.#pace.maxWaitMs / 1000} s; send fewer or smaller ones at a time`,
+      { headers: { 'retry-after': '10' } },
+    );
+  }
+
+  /** Awaits the next piece; throws the refusal of a client that is too slow. */
+  async #inTime(next: Promise<IteratorResult<Buffer>>): Promise<IteratorResult<Buffer>> {
+    const { windowMs, windowBytes, timeoutMs } = this.#pace;
+    for (;;) {
+      const startedAt = performance.now();
+      const waitMs = Math.min(windowMs - this.#windowReadMs, timeoutMs - this.#readMs);
+      const arrived = await raced(next, Math.max(0, waitMs));
+      const elapsedMs = performance.now() - startedAt;
+      this.#readMs += elapsedMs;
+      this.#windowReadMs += elapsedMs;
+      if (arrived !== null) return arrived;
+      if (this.#readMs >= timeoutMs) {
+        // What is still to come fails with the connection.
+        next.catch(() => undefined);
+        throw tooSlow(`The body did not come in within ${timeoutMs / 1000} s`);
+      }
+      if (this.#windowReadMs < windowMs) continue;
+      if (this.#windowBytes < windowBytes) {
+        next.catch(() => undefined);
+        throw tooSlow(
+          `The body came in too slowly: ${this.#windowBytes} bytes in ${windowMs / 1000} s, at least ${windowBytes} are expected`,
+        );
+      }
+      this.#windowReadMs = 0;
+      this.#windowBytes = 0;
+    }
+  }
+}
+
+/** Nobody reads what it says. */
+class ClientLeft extends Error {
+  override readonly name = 'ClientLeft';
+}
+
+function bodyTooLarge(limit: number): RequestError {
+  return new RequestError(
+    'request.body_too_large',
+    `The body is larger than the limit of ${limit} bytes for this route`,
+  );
+}
+
+function tooSlow(message: string): RequestError {
+  return new RequestError('request.timeout', `${message}; send it again`, { headers: { connection: 'close' } });
+}
+
+/** Null when nothing came in time. */
+async function raced<Value>(promise: Promise<Value>, timeoutMs: number): Promise<Value | null> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<null>((resolve) => {
+    timer = setTimeout(resolve, timeoutMs, null);
+  });
+  try {
+    return await Promise.race([promise, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}

@@ -1,0 +1,64 @@
+import type { FastifyRequest } from 'fastify';
+
+import { RequestError } from '../../seams/faults/request-error.ts';
+
+const SAFE_METHODS = ['GET', 'HEAD', 'OPTIONS'];
+const PORT = /:(\d+)$/;
+
+/** Browsers give cookies to all ports of a name: two services on one machine must not sign each other out. */
+function cookieName({ headers }: FastifyRequest): string {
+  const port = PORT.exec(headers.host ?? '')?.[1];
+  return port === undefined ? 'trainyard_session' : `trainyard_session_${port}`;
+}
+
+/** The secret of its session that the browser kept; null when there is none. */
+export function sessionTokenOf(request: FastifyRequest): string | null {
+  const name = cookieName(request);
+  for (const pair of (request.headers.cookie ?? '').split(';')) {
+    const [key, value] = pair.trim().split('=', 2);
+    if (key === name && value !== undefined && value !== '') return value;
+  }
+  return null;
+}
+
+/** The `Set-Cookie` that begins a session, or ends it where the token is empty. Scripts cannot read it; no request of another site has it. */
+export function sessionCookie(request: FastifyRequest, token: string, maxAgeSeconds: number): string {
+  const parts = [
+    `${cookieName(request)}=${token}`,
+    'Path=/',
+    `Max-Age=${maxAgeSeconds}`,
+    'HttpOnly',
+    'SameSite=Strict',
+    // A proxy with TLS stands before the service: the page's own origin says so.
+    ...(request.headers.origin?.startsWith('https:') === true ? ['Secure'] : []),
+  ];
+  return parts.join('; ');
+}
+
+/**
+ * Refuses what a page of another origin asks for with the cookie of this one. SameSite stops other sites, but every port of one name is the same site.
+ * Browsers say which page asks: `Sec-Fetch-Site`, and `Origin` where the address is no secure one.
+ *
+ * @throws {RequestError} `request.origin_not_allowed`
+ */
+export function refuseOtherPages({ method, headers }: FastifyRequest): void {
+  const site = headers['sec-fetch-site'];
+  const isSafe = SAFE_METHODS.includes(method);
+  const isOwn =
+    site === undefined
+      ? headers.origin === undefined
+        ? isSafe
+        : isOriginOf(headers.origin, headers.host)
+      : site === 'same-origin' || (site === 'none' && isSafe);
+  if (isOwn) return;
+  throw new RequestError(
+    'request.origin_not_allowed',
+    `Only pages of the service itself may use its sign-in; got the origin ${JSON.stringify((headers.origin ?? 'none').slice(0, 100))}. Others send a key`,
+    { param: 'Origin' },
+  );
+}
+
+function isOriginOf(origin: string, host: string | undefined): boolean {
+  const authority = /^https?:\/\/([^/]+)$/i.exec(origin)?.[1];
+  return authority !== undefined && authority.toLowerCase() === host?.toLowerCase();
+}

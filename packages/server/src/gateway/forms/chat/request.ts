@@ -1,0 +1,205 @@
+import { type ChatCompletionRequest, messageFaults, quoting } from '@trainyard/protocol';
+
+import type { InferenceRequest } from '../../../seams/contract/backends.ts';
+import type { ResolvedModel } from '../../../seams/contract/model-names.ts';
+import { RequestError } from '../../../seams/faults/request-error.ts';
+import { hasMoreValuesThan } from '../../../seams/json/value-count.ts';
+import { conflict, named } from '../shared/conflict.ts';
+import { countedEntries } from '../shared/logprob-limit.ts';
+import { messageText } from './message-text.ts';
+import { checkPromptSize } from './prompt-size.ts';
+import {
+  checkSharedFields,
+  isRecordable,
+  type RequestContext,
+  type RequestedTokens,
+  type StreamFormat,
+  streamFormatOf,
+  toGenerateRequest,
+} from '../shared/sampling-request.ts';
+import { promptParts } from '../../../seams/contract/written-values.ts';
+import { answerToolChoice, checkTools, replyReading, type ReportedToolChoice } from './tool-request.ts';
+
+/** How the answer is written; what the engine does not need to know. */
+export interface AnswerFormat {
+  /** The step that samples; null for a model that is not trained here. Prompts of one that is are rendered as training renders them. */
+  policyStep: number | null;
+  hasLogprobs: boolean;
+  /** Tokens of logprob entries as `token_id:N`. */
+  hasTokensAsIds: boolean;
+  hasTokenIds: boolean;
+  hasPromptTokenIds: boolean;
+  /** `prompt_text`, with `return_prompt_text`. */
+  hasPromptText: boolean;
+  /** Role of the replies: the last message's when no generation prompt is added, else `assistant`. */
+  role: string;
+  /** With `echo`, the text of the last message, in front of every reply; null = nothing. */
+  echo: string | null;
+  /** Whether the samples are kept under an id, which each choice carries. */
+  isRecorded: boolean;
+  toolChoice: ReportedToolChoice;
+  /** False: reasoning, and the tokens and logprobs of replies that may hold some, are left out. */
+  hasReasoning: boolean;
+  /** Reasoning is given under its older name `reasoning_content` too. */
+  hasReasoningContent: boolean;
+  /** Tokens of a choice that a chunk of a stream waits for, at least 1. */
+  streamInterval: number;
+  /** Null = one JSON answer. */
+  stream: StreamFormat | null;
+}
+
+/**
+ * Items and members of one field that templates read, at all levels: the host, for whose steps others wait, reads so many in some tens of milliseconds. Tools of a megabyte have
+ * some 70,000.
+ */
+const MAX_TEMPLATE_VALUES = 131_072;
+const TEMPLATE_FIELDS = ['tools', 'documents', 'chat_template_kwargs'] as const;
+
+/** Template variables that would change what is rendered with, rather than what is rendered. */
+const FORBIDDEN_TEMPLATE_VARIABLES = ['chat_template', 'tokenize'] as const;
+
+/**
+ * The checks that need more than one field but no model.
+ *
+ * @param body passed the schema
+ * @throws {RequestError} `request.invalid`, `request.unsupported`, `request.conflict`
+ */
+export function checkChatRequest(body: ChatCompletionRequest): void {
+  checkTemplateInput(body);
+  checkSharedFields(body, requestedTokens(body));
+  checkTools(body);
+  if (body.use_beam_search && (body.thinking_token_budget ?? -1) !== -1)
+    throw conflict(
+      named('thinking_token_budget'),
+      quoting`${named('thinking_token_budget')} is not allowed with ${named('use_beam_search')}`,
+    );
+  checkOpenEnd(body);
+}
+
+/** @throws {RequestError} `request.conflict` */
+export function checkOpenEnd(
+  body: Pick<ChatCompletionRequest, 'messages' | 'continue_final_message' | 'add_generation_prompt'>,
+): void {
+  if (!body.continue_final_message) return;
+  if (body.add_generation_prompt ?? true)
+    throw conflict(
+      named('continue_final_message'),
+      quoting`${named('continue_final_message')} must come with \`add_generation_prompt: false\`, whose default is true: the last message cannot be left open and a new one begun`,
+    );
+  if (body.messages.length === 0)
+    throw conflict(
+      named('continue_final_message'),
+      quoting`${named('continue_final_message')} must come with a message, got none`,
+    );
+}
+
+/** Checks the input of a chat template. @throws {RequestError} `request.invalid`, `request.conflict` */
+export function checkTemplateInput(
+  body: Pick<ChatCompletionRequest, 'messages' | 'tools' | 'documents' | 'chat_template_kwargs'>,
+): void {
+  for (const field of TEMPLATE_FIELDS) {
+    if (!hasMoreValuesThan(body[field], MAX_TEMPLATE_VALUES)) continue;
+    const msg = `Input should hold at most ${MAX_TEMPLATE_VALUES} items and members, those within others included`;
+    throw RequestError.invalid([{ loc: ['body', field], msg, type: 'too_long' }]);
+  }
+  const faults = messageFaults(body.messages);
+  if (faults.length > 0) throw RequestError.invalid(faults, { hasNamedItems: true });
+  for (const variable of FORBIDDEN_TEMPLATE_VARIABLES) {
+    if (body.chat_template_kwargs && Object.hasOwn(body.chat_template_kwargs, variable))
+      throw conflict(
+        named('chat_template_kwargs'),
+        quoting`${named('chat_template_kwargs')} must not contain \`${variable}\``,
+      );
+  }
+}
+
+/** Which defaults apply, once the model is known. */
+export function answerFormatOf(
+  body: ChatCompletionRequest,
+  model: ResolvedModel,
+  options: { hasReasoningContent: boolean; keepsChoiceRecords: boolean },
+): AnswerFormat {
+  const last = body.messages.at(-1);
+  const role = (body.add_generation_prompt ?? true) ? 'assistant' : (last?.role ?? 'assistant');
+  // Training needs the sampled tokens with their log-probabilities, and its clients do not ask for them.
+  const isTrained = model.kind === 'checkpoint';
+  return {
+    policyStep: isTrained ? model.step : null,
+    hasLogprobs: body.logprobs ?? isTrained,
+    hasTokensAsIds: body.return_tokens_as_token_ids ?? isTrained,
+    hasTokenIds: body.return_token_ids ?? isTrained,
+    hasPromptTokenIds: body.return_token_ids ?? false,
+    hasPromptText: body.return_prompt_text ?? false,
+    role,
+    isRecorded: isTrained && options.keepsChoiceRecords && isRecordable(body),
+    echo: body.echo && last?.role === role ? messageText(last) : null,
+    toolChoice: answerToolChoice(body),
+    hasReasoning: body.include_reasoning ?? true,
+    hasReasoningContent: options.hasReasoningContent,
+    streamInterval: body.stream_interval ?? 1,
+    stream: streamFormatOf(body),
+  };
+}
+
+/**
+ * A chat as the engine reads it.
+ *
+ * @throws {RequestError} `request.conflict` for values that this model cannot take
+ */
+export function toChatGenerateRequest(
+  body: ChatCompletionRequest,
+  context: RequestContext,
+  format: AnswerFormat,
+): InferenceRequest {
+  checkPromptSize(body.messages, context.contextLength);
+  const request = toGenerateRequest(body, context, {
+    form: 'chat',
+    prompt: {
+      kind: 'chat',
+      ...promptParts(body, templateVariables(body)),
+      addGenerationPrompt: body.add_generation_prompt ?? true,
+      continueFinalMessage: body.continue_final_message ?? false,
+      addSpecialTokens: body.add_special_tokens ?? false,
+      chatTemplate: body.chat_template ?? null,
+    },
+    maxTokens: requestedTokens(body),
+    logprobs: countedLogprobs(body, context, format),
+    logprobsField: 'top_logprobs',
+  });
+  // vLLM takes an echo for a wish to see the prompt's logprobs, as many as of the reply. A stream never shows them.
+  const askedAs = typeof body.prompt_logprobs === 'number' ? 'prompt_logprobs' : 'top_logprobs';
+  const promptLogprobs = body.prompt_logprobs ?? (body.echo ? (body.top_logprobs ?? 0) : null);
+  const numPromptLogprobs = promptLogprobs === null ? null : countedEntries(askedAs, promptLogprobs, context);
+  return {
+    ...request,
+    tracesSampling: format.isRecorded,
+    promptLogprobs: body.stream ? null : numPromptLogprobs,
+    reply: replyReading(body),
+  };
+}
+
+/** Variables that a request gives to the template, from the weakest to the strongest. */
+export function templateVariables(
+  body: Pick<ChatCompletionRequest, 'reasoning_effort' | 'documents' | 'chat_template_kwargs'>,
+): readonly (object | null)[] {
+  const { reasoning_effort: effort, documents, chat_template_kwargs: others = null } = body;
+  return [
+    effort ? { enable_thinking: effort !== 'none' } : null,
+    others,
+    effort ? { reasoning_effort: effort } : null,
+    documents ? { documents } : null,
+  ];
+}
+
+function countedLogprobs(body: ChatCompletionRequest, context: RequestContext, format: AnswerFormat): number | null {
+  const top = countedEntries('top_logprobs', body.top_logprobs ?? 0, context);
+  if (top !== 0 && !format.hasLogprobs)
+    throw conflict(named('top_logprobs'), quoting`${named('top_logprobs')} is only allowed with \`logprobs: true\``);
+  return format.hasLogprobs || format.isRecorded ? top : null;
+}
+
+function requestedTokens(body: ChatCompletionRequest): RequestedTokens | null {
+  if (typeof body.max_completion_tokens === 'number')
+    return { field: 'max_completion_tokens', value: body.max_completion_tokens };
+  return typeof body.max_tokens === 'number' ? { field: 'max_tokens', value: body.max_tokens } : null;
+}

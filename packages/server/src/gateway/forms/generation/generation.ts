@@ -1,0 +1,326 @@
+import { setTimeout } from 'node:timers/promises';
+
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { ErrorBody } from '@trainyard/protocol';
+import type { UsageKind } from '@trainyard/store';
+
+import { callerOf, projectOf } from '../../edge/auth.ts';
+import { findAdapter, type ModelInference, withGenerate } from '../../../seams/contract/backends.ts';
+import { toErrorAnswer } from '../../../seams/faults/http-faults.ts';
+import { BackendFailure } from '../../../seams/faults/backend-failure.ts';
+import { damagedBecause } from '../../../seams/faults/damaged-files.ts';
+import { ChoiceRecorder } from '../../../training-data/choice-records/choice-recorder.ts';
+import { isVersionThere, type ResolvedModel } from '../../../seams/contract/model-names.ts';
+import { RequestError } from '../../../seams/faults/request-error.ts';
+import type { RouteParts } from '../../parts/server-parts.ts';
+import { conflict, named } from '../shared/conflict.ts';
+import { sendEventStream } from '../../answers/sse.ts';
+import { type AnswerIdentity, fingerprintOf } from '../shared/collected-choices.ts';
+import type { AnswerHold } from '../../../seams/streams/answer-memory.ts';
+import type { TokenMeter } from '../../../seams/streams/chat-events.ts';
+import type { RequestContext } from '../shared/sampling-request.ts';
+import { tracedModel } from '../../../seams/tracing/generation-span.ts';
+import { tellFault } from '../../../seams/tracing/request-spans.ts';
+import { traceIdOf, traceParentOf } from '../../../seams/tracing/trace-parent.ts';
+import { requestedModel } from './requested-model.ts';
+
+/** Shared by chat and text completions between HTTP and the engine. */
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** Also its streams end with the whole answer. */
+    holdsAnswer?: boolean;
+  }
+}
+
+/** A request whose model is decided and whose adapter is on disk. */
+export interface AdmittedModel {
+  model: ResolvedModel;
+  /** Samples from its base model. */
+  inference: ModelInference;
+  context: RequestContext;
+  identity: AnswerIdentity;
+  /** The answer's id behind its prefix where the service made it up. Absent where the client said it, and may say it again. */
+  ownId?: string;
+  /** See `GenerationOptions`. */
+  faultOf: (error: unknown) => Promise<unknown>;
+  /** See `GenerationOptions`. Where the engine is of this machine, its answers begin once. */
+  isWhole: boolean;
+  /** Null for an answer that is sent as it comes. */
+  newHold: (() => AnswerHold) | null;
+}
+
+/** @param idPrefix of the answer's id, such as `chatcmpl-` */
+export async function admitModel(
+  request: FastifyRequest,
+  body: {
+    model?: string | null | undefined;
+    request_id?: string | undefined;
+    stream?: boolean | null | undefined;
+    stream_interval?: number | null | undefined;
+  },
+  idPrefix: string,
+  parts: RouteParts,
+): Promise<AdmittedModel> {
+  const caller = callerOf(request);
+  refuseIdFault(body.request_id);
+  const model = await requestedModel(request, body.model, parts);
+  const { isElsewhere = false } = parts.inference;
+  const adapter = await findAdapter(parts.blobs, model, { isElsewhere, log: parts.log });
+  if (adapter === 'missing') throw deleted(model);
+  const requestId = request.headers['x-request-id'] === undefined ? (body.request_id ?? request.id) : request.id;
+  const id = `${idPrefix}${requestId}`;
+  const isOwn = requestId === request.id && requestId !== request.headers['x-request-id'];
+  return {
+    model,
+    inference: tracedInference(request, parts, {
+      model,
+      asked: body.model ?? null,
+      id,
+      isStream: body.stream === true,
+    }),
+    // The namespace of the prefix cache is the tenant's: nobody can measure what another tenant has asked.
+    context: {
+      tenant: caller.entityId,
+      adapter,
+      contextLength: model.base.contextLength,
+      vocabSize: model.base.vocabSize,
+      maxLogprobs: parts.maxLogprobs,
+      logprobsMode: parts.logprobsMode,
+      priority: priorityOf(request),
+    },
+    identity: {
+      id,
+      created: Math.floor(parts.clock() / 1000),
+      model: model.name,
+      fingerprint: fingerprintOf(model),
+    },
+    ...(isOwn ? { ownId: requestId } : {}),
+    faultOf: (error) => orDeleted(error, model, caller.entityId, parts),
+    isWhole: isElsewhere && body.stream !== true,
+    newHold: isSentAsItComes(request, body) ? null : () => heldUntilTaken(request, parts),
+  };
+}
+
+/** An id becomes a part of names in the database, which has no such texts. @throws {RequestError} */
+function refuseIdFault(requestId: string | undefined): void {
+  if (requestId === undefined || (requestId.isWellFormed() && !requestId.includes('\0'))) return;
+  throw conflict(named('request_id'), 'an id may hold neither U+0000 nor half of a surrogate pair');
+}
+
+function isSentAsItComes(
+  { routeOptions }: FastifyRequest,
+  { stream, stream_interval }: { stream?: boolean | null | undefined; stream_interval?: number | null | undefined },
+): boolean {
+  return stream === true && (stream_interval ?? 1) === 1 && routeOptions.config.holdsAnswer !== true;
+}
+
+/** Room for an answer until its client has it, or has left. */
+function heldUntilTaken({ end }: FastifyRequest, { answerMemory }: RouteParts): AnswerHold {
+  const hold = answerMemory.hold();
+  end.onEnd(() => hold.release());
+  return hold;
+}
+
+/**
+ * For one prompt of a request to a trained model; null for another.
+ *
+ * @param answerId under which its records are found, unique among all answers. Default: made up
+ */
+export function newRecorder(
+  request: FastifyRequest,
+  model: ResolvedModel,
+  { store }: Pick<RouteParts, 'store'>,
+  answerId?: string,
+): ChoiceRecorder | null {
+  return model.kind === 'checkpoint'
+    ? new ChoiceRecorder(store, { entityId: callerOf(request).entityId, model, answerId })
+    : null;
+}
+
+const UNREADABLE: ReadonlySet<string> = new Set(['engine.adapter_unreadable', 'engine.adapter_damaged']);
+
+/** The files of a version go with it, whatever requests for it are on their way: then what the engine misses is no failure of the service. */
+async function orDeleted(
+  error: unknown,
+  model: ResolvedModel,
+  entityId: string,
+  { store }: RouteParts,
+): Promise<unknown> {
+  if (!(error instanceof BackendFailure) || !UNREADABLE.has(error.code)) return error;
+  if (!(await isVersionThere(store, model, entityId))) return deleted(model);
+  return error.code === 'engine.adapter_damaged'
+    ? new BackendFailure('engine.adapter_damaged', damagedBecause(model.name, error.message), 'model')
+    : error;
+}
+
+function deleted({ name }: ResolvedModel): RequestError {
+  return new RequestError('request.unknown_model', `The model \`${name}\` was deleted`, { param: 'model' });
+}
+
+/** The back end of the request, whose work is a part of its trace. */
+function tracedInference(
+  request: FastifyRequest,
+  { inference, tracing }: RouteParts,
+  { model, asked, id, isStream }: { model: ResolvedModel; asked: string | null; id: string; isStream: boolean },
+): ModelInference {
+  const { span, routeOptions } = request;
+  const ofModel = inference.of(model.base.id);
+  if (tracing === null || span === null) return inference.isElsewhere === true ? toldModel(ofModel, request) : ofModel;
+  const { genAiOperation: operation = 'chat' } = routeOptions.config;
+  const requested = asked ?? model.base.id;
+  const about = {
+    parent: span,
+    operation,
+    requested,
+    model: model.name,
+    responseId: id,
+    isStream,
+    requestId: request.id,
+  };
+  return tracedModel(ofModel, tracing, about);
+}
+
+/** The same model on other machines, which are told of the request that they work for. */
+function toldModel(inference: ModelInference, request: FastifyRequest): ModelInference {
+  const origin = { requestId: request.id, traceParent: traceParentOf(request) };
+  return withGenerate(inference, (asked, signal) => inference.generate({ ...asked, origin }, signal));
+}
+
+/** @throws {RequestError} `request.invalid` */
+function priorityOf({ headers }: FastifyRequest): number | null {
+  const value = headers['x-vllm-priority'];
+  if (value === undefined) return null;
+  const priority = Number(value);
+  if (Number.isSafeInteger(priority) && value !== '') return priority;
+  throw RequestError.invalid([
+    { loc: ['header', 'x-vllm-priority'], msg: 'Input should be a valid integer', type: 'int_parsing', input: value },
+  ]);
+}
+
+/**
+ * Records the tokens of a request however it ends, and before the last bytes of an answer: an answer that was read to its end is counted, also when the
+ * service is killed right after.
+ *
+ * @param run gets one meter for each prompt
+ */
+export async function metered<Result>(
+  request: FastifyRequest,
+  usage: { kind: UsageKind; model: ResolvedModel; numPrompts: number },
+  parts: RouteParts,
+  run: (meters: readonly TokenMeter[]) => Promise<Result>,
+): Promise<Result> {
+  let numOpen = usage.numPrompts;
+  let recorded: Promise<void> | null = null;
+  const complete = async (): Promise<void> => {
+    numOpen -= 1;
+    if (numOpen === 0) await record();
+  };
+  const meters = Array.from({ length: usage.numPrompts }, (): TokenMeter => ({
+    promptTokens: 0,
+    completionTokens: 0,
+    complete,
+  }));
+  const record = () => (recorded ??= recordTokens(request, usage, parts, meters));
+  request.admission?.watch(meters);
+  try {
+    return await run(meters);
+  } finally {
+    request.admission?.settle();
+    await record();
+  }
+}
+
+async function recordTokens(
+  request: FastifyRequest,
+  { kind, model }: { kind: UsageKind; model: ResolvedModel },
+  { store }: RouteParts,
+  meters: readonly TokenMeter[],
+): Promise<void> {
+  const promptTokens = meters.reduce((sum, meter) => sum + meter.promptTokens, 0);
+  if (promptTokens === 0) return;
+  const completionTokens = meters.reduce((sum, meter) => sum + meter.completionTokens, 0);
+  const { keyId, entityId } = callerOf(request);
+  const project = projectOf(request);
+  await store.recordUsage({ keyId, entityId, project, model: model.name, kind, promptTokens, completionTokens });
+}
+
+/** A stream cannot be answered again. @throws {RequestError} `request.unsupported` */
+export function refuseStreamedIdempotency({ headers }: FastifyRequest): void {
+  if (headers['idempotency-key'] === undefined) return;
+  throw new RequestError('request.unsupported', 'An `Idempotency-Key` is not supported together with `stream`', {
+    param: 'stream',
+  });
+}
+
+/** How a form of stream is written. */
+export interface StreamForm {
+  /** Events have their `type` as name, and no `[DONE]` ends them. */
+  isNamed: boolean;
+  toErrorEvent: (body: ErrorBody) => object | readonly object[];
+}
+
+const CHAT_STREAM: StreamForm = { isNamed: false, toErrorEvent: ({ error }) => ({ error }) };
+
+/** Sends the chunks of an answer as events; a failure on the way becomes the last event. */
+export async function sendChunks(
+  reply: FastifyReply,
+  chunks: AsyncIterable<object>,
+  parts: RouteParts,
+  signal: AbortSignal,
+  form: StreamForm = CHAT_STREAM,
+  { startsLate = false }: { startsLate?: boolean } = {},
+): Promise<void> {
+  await sendEventStream(reply, chunks, {
+    signal,
+    startsLate,
+    isNamed: form.isNamed,
+    toErrorEvent: (error) => {
+      const answer = toErrorAnswer(error, 'inference', reply.request.routeOptions.config.fieldNames);
+      const { request } = reply;
+      tellFault(request, answer.body.error.code);
+      if (answer.isInternal)
+        parts.log(`request ${request.id} failed in its stream: ${describe(error)}`, {
+          level: 'error',
+          requestId: request.id,
+          traceId: traceIdOf(request),
+        });
+      return form.toErrorEvent(answer.body);
+    },
+  });
+}
+
+/**
+ * Sends the chunks of a generation once it has its first output, so that every refusal has its own HTTP status. After `firstSignMs` the stream starts without it:
+ * clients and proxies give silent connections up. A refusal is then its last event.
+ */
+export async function sendOpened<Opened>(
+  reply: FastifyReply,
+  opening: Promise<Opened>,
+  toChunks: (opened: Opened) => AsyncIterable<object>,
+  parts: RouteParts,
+  signal: AbortSignal,
+  form: StreamForm = CHAT_STREAM,
+): Promise<void> {
+  const timeUp = new AbortController();
+  const late = setTimeout(parts.limits.firstSignMs, 'late' as const, { signal: timeUp.signal, ref: false });
+  late.catch(() => undefined);
+  try {
+    const first = await Promise.race([opening.then((opened) => ({ opened })), late]);
+    if (first !== 'late') return await sendChunks(reply, toChunks(first.opened), parts, signal, form);
+  } finally {
+    timeUp.abort();
+  }
+  await sendChunks(reply, whenOpened(opening, toChunks), parts, signal, form, { startsLate: true });
+}
+
+async function* whenOpened<Opened>(
+  opening: Promise<Opened>,
+  toChunks: (opened: Opened) => AsyncIterable<object>,
+): AsyncGenerator<object, void> {
+  yield* toChunks(await opening);
+}
+
+function describe(error: unknown): string {
+  return error instanceof Error ? (error.stack ?? error.message) : String(error);
+}

@@ -1,0 +1,90 @@
+import type { GenerateTokensAnswer, GenerateTokensChunk } from '@trainyard/protocol';
+
+import { collectChoices, toUsage } from '../shared/collected-choices.ts';
+import type { OpenedGeneration } from '../../../seams/streams/chat-events.ts';
+import { ToldEvents } from '../../../seams/streams/told-events.ts';
+import { type OrderedPromptLogprobs, toChoiceLogprobs, toPromptLogprobs } from '../shared/logprobs.ts';
+import type { StreamFormat } from '../shared/sampling-request.ts';
+
+/** Fields of an answer besides its tokens. */
+export interface TokenFormat {
+  requestId: string;
+  hasLogprobs: boolean;
+  numChoices: number;
+  /** Null = one JSON answer. */
+  stream: StreamFormat | null;
+}
+
+/** An answer whose order of keys survives `toOrderedJson`. */
+type TokenAnswer = Omit<GenerateTokensAnswer, 'prompt_logprobs'> & { prompt_logprobs: OrderedPromptLogprobs | null };
+
+/** Reads a generation to its end and returns the one answer. */
+export async function collectTokens(generation: OpenedGeneration, format: TokenFormat): Promise<TokenAnswer> {
+  const { choices, usage, promptLogprobs } = await collectChoices(generation, format.numChoices);
+  return {
+    request_id: format.requestId,
+    choices: choices.map(({ tokenIds, logprobs, finishReason, stopReason, recordId }, index) => ({
+      index,
+      token_ids: tokenIds,
+      logprobs: tokenLogprobs(format.hasLogprobs ? logprobs : null),
+      finish_reason: finishReason,
+      stop_reason: stopReason,
+      routed_experts: null,
+      ...(recordId === null ? {} : { record_id: recordId }),
+    })),
+    prompt_logprobs: promptLogprobs ? toPromptLogprobs(promptLogprobs) : null,
+    kv_transfer_params: null,
+    usage: toUsage(usage),
+  };
+}
+
+/** A generation as chunks; one whose tokens have no text yet is told all the same. */
+export function toTokenChunks(
+  generation: OpenedGeneration,
+  { requestId, hasLogprobs, stream }: TokenFormat,
+): AsyncIterableIterator<GenerateTokensChunk, void> {
+  const promptTokens = generation.started.promptTokenIds.length;
+  const counts = new Map<number, number>();
+  const usageOf = (completionTokens: number) => ({
+    prompt_tokens: promptTokens,
+    total_tokens: promptTokens + completionTokens,
+    completion_tokens: completionTokens,
+  });
+  return new ToldEvents(generation, [], (event): GenerateTokensChunk | null => {
+    if (event.kind === 'completed') {
+      if (!stream?.hasUsage) return null;
+      const { completionTokens, cachedTokens } = event.usage;
+      const usage = { ...usageOf(completionTokens), prompt_tokens_details: { cached_tokens: cachedTokens } };
+      return { request_id: requestId, choices: [], usage };
+    }
+    const isLast = event.kind === 'finished';
+    const { index, tokenIds } = event;
+    if (tokenIds.length === 0 && !isLast) return null;
+    const count = (counts.get(index) ?? 0) + tokenIds.length;
+    counts.set(index, count);
+    const choice = {
+      index,
+      token_ids: tokenIds,
+      logprobs: tokenLogprobs(hasLogprobs ? event.logprobs : null),
+      finish_reason: isLast ? event.finishReason : null,
+      stop_reason: isLast ? event.stopReason : null,
+      ...(isLast && event.recordId !== undefined ? { record_id: event.recordId } : {}),
+    };
+    return {
+      request_id: requestId,
+      choices: [choice],
+      ...(stream?.hasContinuousUsage ? { usage: usageOf(count) } : {}),
+    };
+  });
+}
+
+/** As in a chat, but the list of the most likely is never empty: with none asked for it has the token itself, as vLLM's has. */
+function tokenLogprobs(logprobs: Parameters<typeof toChoiceLogprobs>[0]): ReturnType<typeof toChoiceLogprobs> {
+  const told = toChoiceLogprobs(logprobs, true);
+  if (told === null) return null;
+  const content = told.content.map(({ top_logprobs: top, ...own }) => ({
+    ...own,
+    top_logprobs: top.length > 0 ? top : [own],
+  }));
+  return { ...told, content };
+}

@@ -1,0 +1,285 @@
+import {
+  fullBudget,
+  judge,
+  type KeyAnswer,
+  type KeyBudget,
+  type KeyLimits,
+  type KeySpending,
+  type KeyVerdict,
+  type LimitedWork,
+  refilled,
+  type Store,
+} from '@trainyard/store';
+
+import { isPassing } from '../../seams/faults/passing-fault.ts';
+import type { Log } from '../../seams/logging/log.ts';
+import { Admission } from './admission.ts';
+import { openaiRateHeaders, overLimit, type RateHeaders } from './limit-words.ts';
+
+/** How often tokens of running requests are told; others admit no more than what comes in that time. */
+const TELL_MS = 1_000;
+/** How long after a request has ended other processes may not know of its place. Those that end together are told together. */
+const RELEASE_MS = 100;
+/** How long places hold, and how often they are renewed. */
+const LEASE_MS = 15_000;
+const RENEWAL_MS = 5_000;
+/** By then a bucket is full, unless it is in debt, which the store knows. */
+const FORGET_MS = 60_000;
+
+export interface KeyLimiterOptions {
+  readonly store: Pick<Store, 'spendKeyLimits' | 'now'>;
+  /** called for each refused request */
+  readonly onRefusal?: (limit: keyof KeyLimits) => void;
+  readonly log?: Log;
+}
+
+/** A request that waits for its verdict. */
+interface Question {
+  readonly work: LimitedWork;
+  readonly resolve: (verdict: KeyVerdict) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/** A limited key, as this process knows it. */
+class LimitedKey {
+  readonly id: string;
+  limits: KeyLimits;
+  questions: Question[] = [];
+  /** Requests of this process that count as in flight. */
+  numInFlight = 0;
+  readonly live = new Set<Admission>();
+  /** Used, and not told yet. */
+  numTokens = 0;
+  numBegun = 0;
+  /** Others may not know how many are in flight here. */
+  hasMoved = false;
+  /** As of the last answer of the store. Null: not known. */
+  budget: KeyBudget | null = null;
+  toldAt = -Infinity;
+
+  constructor(id: string, limits: KeyLimits) {
+    this.id = id;
+    this.limits = limits;
+  }
+
+  /** Counts what running requests have sampled since the last time. */
+  readMeters(): void {
+    for (const admission of this.live) this.numTokens += admission.takeTokens();
+  }
+
+  /** Whether the store is to be told something. */
+  get hasNews(): boolean {
+    return this.questions.length > 0 || this.numTokens > 0 || this.numBegun > 0 || this.hasMoved;
+  }
+
+  get holdsPlaces(): boolean {
+    return this.limits.maxRequestsInFlight !== null && this.numInFlight > 0;
+  }
+
+  /**
+   * A refusal that is sure without a question: others can only have used more than is known here. So a client that does not wait costs the store nothing.
+   *
+   * @returns null when it may be let through
+   */
+  refusal(work: LimitedWork, now: number): KeyVerdict | null {
+    const verdict = judge(this.#knownBudget(now, 0), this.limits, work, this.numInFlight);
+    return verdict.kind === 'refused' ? verdict : null;
+  }
+
+  /** The verdict where the store does not give one: a request that is let through is told later. */
+  judgeAlone(work: LimitedWork, now: number): KeyVerdict {
+    const isRecent = performance.now() - this.toldAt < LEASE_MS;
+    const known = this.#knownBudget(now, isRecent ? (this.budget?.numElsewhere ?? 0) : 0);
+    const verdict = judge(known, this.limits, work, this.numInFlight);
+    if (verdict.kind === 'refused') return verdict;
+    // Tokens and requests that wait to be told are not a part of what was told.
+    this.numBegun += 1;
+    return verdict;
+  }
+
+  /** The budget as it was told, less what this process has used since. */
+  #knownBudget(now: number, numElsewhere: number): KeyBudget {
+    const told = refilled(this.budget ?? fullBudget(now), this.limits, now);
+    const { requestsPerMinute, tokensPerMinute } = this.limits;
+    return {
+      ...told,
+      usedRequests: told.usedRequests + (requestsPerMinute === null ? 0 : this.numBegun),
+      usedTokens: told.usedTokens + (tokensPerMinute === null ? 0 : this.numTokens),
+      numElsewhere,
+    };
+  }
+}
+
+/**
+ * Lets requests of limited keys begin, or refuses them, together with all processes that share the store. One write to the store is under way at a time; whoever
+ * asks meanwhile is in the next one, so requests that come together cost one write. While the store cannot be written it goes by what it last knew.
+ *
+ * @see docs/decisions/0043-limits-are-a-row-that-processes-share.md
+ */
+export class KeyLimiter {
+  readonly #store: KeyLimiterOptions['store'];
+  readonly #onRefusal: (limit: keyof KeyLimits) => void;
+  readonly #log: Log;
+  readonly #keys = new Map<string, LimitedKey>();
+  #telling: Promise<void> | null = null;
+  #beat: NodeJS.Timeout | null = null;
+  #release: NodeJS.Timeout | null = null;
+  #isFailing = false;
+
+  constructor({ store, onRefusal = () => undefined, log = () => undefined }: KeyLimiterOptions) {
+    this.#store = store;
+    this.#onRefusal = onRefusal;
+    this.#log = log;
+  }
+
+  /**
+   * @param toHeaders the headers that its client reads. Default: OpenAI's
+   * @returns let through: the caller says when it is over
+   * @throws {RequestError} `rate_limit_exceeded`
+   */
+  async admit(
+    keyId: string,
+    limits: KeyLimits,
+    work: LimitedWork,
+    toHeaders: RateHeaders = openaiRateHeaders,
+  ): Promise<Admission> {
+    const key = this.#keys.get(keyId) ?? new LimitedKey(keyId, limits);
+    this.#keys.set(keyId, key);
+    key.limits = limits;
+    const verdict =
+      key.refusal(work, this.#store.now()) ??
+      (await new Promise<KeyVerdict>((resolve, reject) => {
+        key.questions.push({ work, resolve, reject });
+        this.#tell();
+      }));
+    if (verdict.kind === 'refused') {
+      this.#onRefusal(verdict.limit);
+      throw overLimit(verdict, limits, toHeaders);
+    }
+    const admission = new Admission(
+      { limits, hasPlace: work === 'sample', headers: toHeaders(verdict.budget, limits) },
+      (measured) => {
+        key.numTokens += measured.takeTokens();
+        this.#tellSoon();
+      },
+    );
+    key.live.add(admission);
+    this.#beat ??= setInterval(() => this.#tellAll(), TELL_MS).unref();
+    return admission;
+  }
+
+  /** Nobody waits for the request any more. Once. */
+  end(keyId: string, admission: Admission): void {
+    const key = this.#keys.get(keyId);
+    if (key === undefined || !key.live.delete(admission)) return;
+    key.numTokens += admission.takeTokens();
+    if (!admission.hasPlace) return;
+    key.numInFlight -= 1;
+    key.hasMoved ||= key.limits.maxRequestsInFlight !== null;
+    this.#tellSoon();
+  }
+
+  /** Tells what is not told yet, once. */
+  async close(): Promise<void> {
+    if (this.#beat !== null) clearInterval(this.#beat);
+    if (this.#release !== null) clearTimeout(this.#release);
+    await this.#telling;
+    this.#tell();
+    await this.#telling;
+  }
+
+  #tellSoon(): void {
+    this.#release ??= setTimeout(() => {
+      this.#release = null;
+      this.#tell();
+    }, RELEASE_MS).unref();
+  }
+
+  /** The news of a second: tokens, places that are held still, and what could not be told before. */
+  #tellAll(): void {
+    const now = performance.now();
+    for (const key of this.#keys.values()) {
+      key.readMeters();
+      if (key.holdsPlaces && now - key.toldAt >= RENEWAL_MS) key.hasMoved = true;
+      if (key.live.size === 0 && !key.hasNews && now - key.toldAt >= FORGET_MS) this.#keys.delete(key.id);
+    }
+    this.#tell();
+    if (this.#keys.size > 0 || this.#beat === null) return;
+    clearInterval(this.#beat);
+    this.#beat = null;
+  }
+
+  #tell(): void {
+    if (this.#telling !== null || ![...this.#keys.values()].some(({ hasNews }) => hasNews)) return;
+    this.#telling = this.#tellOnce().finally(() => {
+      this.#telling = null;
+      if ([...this.#keys.values()].some(({ questions }) => questions.length > 0)) this.#tell();
+    });
+  }
+
+  async #tellOnce(): Promise<void> {
+    const news = [...this.#keys.values()].filter(({ hasNews }) => hasNews).map((key) => new News(key));
+    try {
+      const answers = await this.#store.spendKeyLimits(news.map(({ spending }) => spending));
+      for (const [index, one] of news.entries()) one.answer(answers[index] as KeyAnswer);
+      this.#saw(null);
+    } catch (error) {
+      for (const one of news) one.takeBack(isPassing(error) ? this.#store.now() : error);
+      this.#saw(error as Error);
+    }
+  }
+
+  #saw(error: Error | null): void {
+    if (this.#isFailing === (error !== null)) return;
+    this.#isFailing = error !== null;
+    if (error === null) this.#log('limits of keys are shared with other processes again');
+    else this.#log(`limits of keys are those of this process alone, for now: ${error.message}`, { level: 'warn' });
+  }
+}
+
+/** The part of one write that is about a key. */
+class News {
+  readonly spending: KeySpending;
+  readonly #key: LimitedKey;
+  readonly #questions: readonly Question[];
+
+  constructor(key: LimitedKey) {
+    const { id: keyId, limits, questions, numBegun, numTokens, numInFlight } = key;
+    this.#key = key;
+    this.#questions = questions;
+    this.spending = { keyId, limits, wanted: questions.map(({ work }) => work), numBegun, numTokens, numInFlight };
+    key.questions = [];
+    key.numBegun = 0;
+    key.numTokens = 0;
+    key.hasMoved = false;
+  }
+
+  answer({ budget, verdicts }: KeyAnswer): void {
+    this.#key.budget = budget;
+    this.#key.toldAt = performance.now();
+    for (const [index, verdict] of verdicts.entries()) this.#resolve(index, verdict);
+  }
+
+  /** It was not told. @param reason what the questions are refused with; a time: they are answered by what is known, as of then */
+  takeBack(reason: unknown): void {
+    const key = this.#key;
+    key.numBegun += this.spending.numBegun;
+    key.numTokens += this.spending.numTokens;
+    key.hasMoved ||= key.limits.maxRequestsInFlight !== null;
+    for (const [index, question] of this.#questions.entries()) {
+      if (typeof reason !== 'number') {
+        question.reject(reason);
+        continue;
+      }
+      this.#resolve(index, key.judgeAlone(question.work, reason));
+    }
+  }
+
+  /** Its place counts before anybody else asks. */
+  #resolve(index: number, verdict: KeyVerdict): void {
+    const question = this.#questions[index];
+    if (question === undefined) throw new Error('there are as many verdicts as questions');
+    if (verdict.kind === 'granted' && question.work === 'sample') this.#key.numInFlight += 1;
+    question.resolve(verdict);
+  }
+}

@@ -1,0 +1,143 @@
+import type { Blobs, LastKnown, Store } from '@trainyard/store';
+import type { LogprobsMode } from '@trainyard/protocol/fields';
+
+import type { BackgroundAnswers } from '../background/background-answers.ts';
+import type { BodyIntake } from '../bodies/body-intake.ts';
+import type { BodyBudgets } from '../bodies/byte-budget.ts';
+import type { ServiceMetrics } from '../../seams/metrics/service-metrics.ts';
+import type { DashboardFiles } from '../pages/dashboard-files.ts';
+import type { MetricsAccess } from '../../seams/metrics/metrics-access.ts';
+import type { AnswerMemory } from '../../seams/streams/answer-memory.ts';
+import type { RunTracking } from '../../jobs/tracking/run-mirror.ts';
+import type { Drain } from '../../seams/health/drain.ts';
+import type { ServiceHealth } from '../../seams/health/service-health.ts';
+import type { KeepPolicy } from '../../jobs/checkpoints/keep-policy.ts';
+import type { VersionUse } from '../../jobs/checkpoints/version-use.ts';
+import type { BaseModels } from '../../seams/contract/base-models.ts';
+import type { ResolvedModel } from '../../seams/contract/model-names.ts';
+import type { Log } from '../../seams/logging/log.ts';
+import type { Tracing } from '../../seams/tracing/tracing.ts';
+import type { AdapterImporter, ExportQueue, InferenceBackend, TrainingQueue } from '../../seams/contract/backends.ts';
+
+/** Everything the HTTP side of the service is made of. */
+export interface ServerParts {
+  store: Store;
+  blobs: Blobs;
+  inference: InferenceBackend;
+  training: TrainingQueue;
+  exports: ExportQueue;
+  imports: AdapterImporter;
+  /** Milliseconds since the epoch; default that of the store. */
+  clock?: () => number;
+  /** Receives one line for each failure that the client is told nothing about. Default: nothing is written. */
+  log?: Log;
+  limits?: Partial<HttpLimits>;
+  /** Default: budgets made of the limits. */
+  bodyBudgets?: BodyBudgets;
+  /** Limits of the machine. Default: nothing is looked at. */
+  machine?: { readonly trouble: string | null };
+  /** Default: a memory of the usual size. */
+  answerMemory?: AnswerMemory;
+  /** Reasoning is answered under its older name `reasoning_content` too. Default false. */
+  hasReasoningContent?: boolean;
+  /** Log-probabilities a token that a request may ask for; -1 = all of the vocabulary. Default 20. */
+  maxLogprobs?: number;
+  /** The distribution that log-probabilities are of where a request does not say. Default `raw`. */
+  logprobsMode?: LogprobsMode;
+  /** Choices of trained models are kept under an id, for training to go by. Default true. */
+  keepsChoiceRecords?: boolean;
+  /** Answers of `/v1/responses` are kept for clients. Default true. */
+  keepsAnswers?: boolean;
+  /** Folder whose files `file:` URLs of training data may name. Default null: none. */
+  trainingDataDirectory?: string | null;
+  /** Where runs are told too. Default null: nowhere else. */
+  tracking?: RunTracking | null;
+  /** Makes spans of requests. Default null: nobody asked for traces. */
+  tracing?: Tracing | null;
+  /** Entity whose admins have the keys of all entities. Default null: each has its own only. */
+  operatorEntity?: string | null;
+  /** Checkpoints that the service keeps, for their list. Default null: all of them. */
+  keepPolicy?: KeepPolicy | null;
+  /** How long names of models are resolved as they were last while the database is away, ms. Default 0. */
+  outageMs?: number;
+  /** The end of this process. Default: it does not end. */
+  drain?: Drain;
+  /** Things that an operator should know of, for `/health`. Default: there are none. */
+  notices?: () => readonly string[];
+  /** The source of `GET /metrics`. Default: fresh metrics, without any job. */
+  metrics?: ServiceMetrics;
+  /** Who may read them. Default `open`. */
+  metricsAccess?: MetricsAccess;
+  /** Pages for people at `/`. Default null: the page that says how to connect. */
+  dashboard?: DashboardFiles | null;
+  /** Names that `Host` may have beside the loopback ones; `.example.com` = all below it, `*` = all. Default: none. */
+  allowedHosts?: readonly string[];
+  /** Origins whose pages may read answers; `localhost` = all pages of this machine, `*` = all. Default `localhost`. */
+  allowedOrigins?: readonly string[];
+}
+
+export interface HttpLimits {
+  /** Largest body of a chat request, bytes. */
+  chatBodyBytes: number;
+  /**
+   * Largest body of a preview request, bytes. The body is held in memory as one string and parsed at once, so the event loop stands
+   * still for about 10 ms a MB; V8 has no strings of 2^29 characters.
+   */
+  previewBodyBytes: number;
+  /** Slowest pace at which a body may come in, bytes a second, over windows of `bodyWindowMs`. */
+  minBodyBytesPerSecond: number;
+  bodyWindowMs: number;
+  /** How long a whole body may take, ms. */
+  bodyTimeoutMs: number;
+  /** How long a body waits for room in memory before it is refused, ms. */
+  maxBodyWaitMs: number;
+  /** How long a client may take no byte of its answer, ms; 0: for ever. */
+  readerTimeoutMs: number;
+  /** How long a stream waits for its first output before it starts with a comment, ms: until then refusals have a status of their own. */
+  firstSignMs: number;
+}
+
+export const DEFAULT_HTTP_LIMITS: HttpLimits = {
+  chatBodyBytes: 8_000_000,
+  previewBodyBytes: 512_000_000,
+  minBodyBytesPerSecond: 500,
+  bodyWindowMs: 20_000,
+  bodyTimeoutMs: 600_000,
+  maxBodyWaitMs: 60_000,
+  readerTimeoutMs: 60_000,
+  firstSignMs: 15_000,
+};
+
+/** The parts as routes get them, with defaults filled in. */
+export interface RouteParts extends ServerParts {
+  baseModels: BaseModels;
+  clock: () => number;
+  log: Log;
+  limits: HttpLimits;
+  /** Reads every body. */
+  intake: BodyIntake;
+  bodyBudgets: BodyBudgets;
+  answerMemory: AnswerMemory;
+  machine: { readonly trouble: string | null };
+  hasReasoningContent: boolean;
+  maxLogprobs: number;
+  logprobsMode: LogprobsMode;
+  keepsChoiceRecords: boolean;
+  keepsAnswers: boolean;
+  background: BackgroundAnswers;
+  trainingDataDirectory: string | null;
+  tracking: RunTracking | null;
+  tracing: Tracing | null;
+  operatorEntity: string | null;
+  keepPolicy: KeepPolicy | null;
+  versionUse: VersionUse;
+  /** By entity and name, as requests give them. */
+  resolvedModels: LastKnown<ResolvedModel>;
+  drain: Drain;
+  health: ServiceHealth;
+  notices: () => readonly string[];
+  metricsAccess: MetricsAccess;
+  dashboard: DashboardFiles | null;
+  allowedHosts: readonly string[];
+  allowedOrigins: readonly string[];
+}

@@ -1,0 +1,18 @@
+import type { RouteParts } from '../parts/server-parts.ts';
+
+/**
+ * Removes files that no row names any more. The rows are gone already, so a failure leaves garbage and nothing worse:
+ * it is logged, and the request succeeds.
+ */
+export async function removeFiles(
+  parts: RouteParts,
+  keys: { directoryKeys?: readonly string[]; blobKeys?: readonly string[] },
+): Promise<void> {
+  const removals = [
+    ...(keys.directoryKeys ?? []).map((key) => parts.blobs.removeDirectory(key)),
+    ...(keys.blobKeys ?? []).map((key) => parts.blobs.remove(key)),
+  ];
+  for (const result of await Promise.allSettled(removals)) {
+    if (result.status === 'rejected') parts.log(`files of deleted rows stay on disk: ${String(result.reason)}`);
+  }
+}

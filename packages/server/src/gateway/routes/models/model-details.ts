@@ -1,0 +1,62 @@
+import type { FastifyInstance } from 'fastify';
+import { type ListPage, type ModelDetailsObject, type ModelPageQuery, ModelPageQuerySchema } from '@trainyard/protocol';
+import type { Model, ModelState } from '@trainyard/store';
+
+import { callerOf } from '../../edge/auth.ts';
+import { toListPage } from '../../answers/paging.ts';
+import { toModelObject } from '../../../training-data/wire/model-object.ts';
+import { readMetrics } from './checkpoint-metrics.ts';
+import type { RouteParts } from '../../parts/server-parts.ts';
+import { notFound, ownedModel } from '../owned.ts';
+
+/** GET /v1/preview/models and /v1/preview/models/{model_id}. */
+export function modelDetailsRoutes(app: FastifyInstance, parts: RouteParts): void {
+  const { store, baseModels } = parts;
+
+  app.get<{ Querystring: ModelPageQuery }>(
+    '/v1/preview/models',
+    { config: { scope: 'training' }, schema: { querystring: ModelPageQuerySchema } },
+    async (request): Promise<ListPage<ModelDetailsObject>> => {
+      const { items, hasMore } = await store.listModels({ ...request.query, entityId: callerOf(request).entityId });
+      const states = await store.getModelStates(items.map(({ id }) => id));
+      // One that was deleted meanwhile is not shown.
+      const kept = items.flatMap((model) => {
+        const state = states.get(model.id);
+        return state === undefined ? [] : [describe(model, state)];
+      });
+      return toListPage({ items: await Promise.all(kept), hasMore }, (model) => model);
+    },
+  );
+
+  app.get<{ Params: { model_id: string } }>(
+    '/v1/preview/models/:model_id',
+    { config: { scope: 'training' } },
+    async (request): Promise<ModelDetailsObject> => {
+      const model = await ownedModel(request, parts, request.params.model_id);
+      const state = (await store.getModelStates([model.id])).get(model.id);
+      if (state === undefined) throw notFound('model', model.id, 'model_id');
+      return await describe(model, state);
+    },
+  );
+
+  async function trackedRun(modelId: string): Promise<ModelDetailsObject['tracked_run']> {
+    const run = (await parts.tracking?.find(modelId)) ?? null;
+    return run === null ? null : { tracker: run.tracker, id: run.id, url: run.url };
+  }
+
+  async function describe(model: Model, state: ModelState): Promise<ModelDetailsObject> {
+    return {
+      ...toModelObject(model),
+      is_served: baseModels.find(model.baseModel) !== null,
+      tracked_run: await trackedRun(model.id),
+      created_at: Math.floor(model.createdAt / 1000),
+      latest_step: state.latest?.step ?? null,
+      num_checkpoints: state.numCheckpoints,
+      num_gradient_steps: model.numGradientSteps,
+      metrics: state.latest === null ? {} : (await readMetrics(store, model.id, [state.latest]))[0]!,
+      reward: state.reward,
+      best: state.best,
+      live_jobs: state.jobs,
+    };
+  }
+}

@@ -1,0 +1,104 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import {
+  type CreateSessionRequest,
+  CreateSessionRequestSchema,
+  type SessionLinkObject,
+  type SessionObject,
+} from '@trainyard/protocol';
+import type { Session } from '@trainyard/store';
+
+import { callerOf } from '../../edge/auth.ts';
+import { refuseOtherPages, sessionCookie, sessionTokenOf } from '../../edge/session-cookie.ts';
+import { RequestError } from '../../../seams/faults/request-error.ts';
+import { toKeyObject } from '../../../seams/contract/key-object.ts';
+import type { RouteParts } from '../../parts/server-parts.ts';
+
+const NOBODY: SessionObject = { object: 'session', key: null, expires_at: null };
+
+/** Where the page reads the code of a link: what is behind `#` is sent to no server and is in no log. */
+const LINK_PATH = '/sign-in#';
+
+/**
+ * GET, POST and DELETE /v1/session: who the page speaks for, sign in, sign out. POST /v1/session-links: a link that signs in once, with the rights of
+ * the key that asks for it.
+ */
+export function sessionRoutes(app: FastifyInstance, { store, clock }: RouteParts): void {
+  const config = { scope: 'public' } as const;
+
+  app.get('/v1/session', { config }, async (request, reply): Promise<SessionObject> => {
+    noStore(reply);
+    const token = sessionTokenOf(request);
+    if (token === null) return NOBODY;
+    refuseOtherPages(request);
+    return toSessionObject(await store.findSession(token));
+  });
+
+  app.post<{ Body: CreateSessionRequest }>(
+    '/v1/session',
+    { config, schema: { body: CreateSessionRequestSchema } },
+    async (request, reply): Promise<SessionObject> => {
+      refuseOtherPages(request);
+      noStore(reply);
+      const keyId = await keyIdOf(request);
+      const before = sessionTokenOf(request);
+      if (before !== null) await store.closeSession(before);
+      const { secret, expiresAt } = await store.openSession(keyId);
+      const session = await store.findSession(secret);
+      if (session === null) throw refused('The key was revoked or has expired');
+      reply.header('set-cookie', sessionCookie(request, secret, Math.ceil((expiresAt - clock()) / 1000)));
+      return toSessionObject(session);
+    },
+  );
+
+  app.delete('/v1/session', { config }, async (request, reply): Promise<SessionObject> => {
+    const token = sessionTokenOf(request);
+    if (token !== null) {
+      refuseOtherPages(request);
+      await store.closeSession(token);
+      reply.header('set-cookie', sessionCookie(request, '', 0));
+    }
+    noStore(reply);
+    return NOBODY;
+  });
+
+  app.post('/v1/session-links', { config: { scope: 'any' } }, async (request, reply): Promise<SessionLinkObject> => {
+    noStore(reply);
+    const { secret, expiresAt } = await store.createSignInLink(callerOf(request).keyId);
+    return { object: 'session_link', path: linkPath(secret), expires_at: Math.floor(expiresAt / 1000) };
+  });
+
+  async function keyIdOf(request: FastifyRequest<{ Body: CreateSessionRequest }>): Promise<string> {
+    const { key, code } = request.body;
+    if ((key === undefined) === (code === undefined)) {
+      const msg = 'Input should have either `key` or `code`';
+      throw RequestError.invalid([{ loc: ['body'], msg, type: 'value_error' }]);
+    }
+    if (key !== undefined) {
+      const caller = await store.verifyKey(key.trim());
+      if (caller !== null) return caller.keyId;
+      throw refused('The API key is not valid: it is unknown, revoked or expired');
+    }
+    const keyId = await store.redeemSignInLink(code!);
+    if (keyId !== null) return keyId;
+    throw refused(
+      'The sign-in link was used before, or is older than 15 minutes. "trainyard open" makes another one; a key works too',
+    );
+  }
+}
+
+export function linkPath(code: string): string {
+  return LINK_PATH + code;
+}
+
+function toSessionObject(session: Session | null): SessionObject {
+  if (session === null) return NOBODY;
+  return { object: 'session', key: toKeyObject(session.key), expires_at: Math.floor(session.expiresAt / 1000) };
+}
+
+function refused(message: string): RequestError {
+  return new RequestError('request.unauthenticated', message);
+}
+
+function noStore(reply: FastifyReply): void {
+  reply.header('cache-control', 'no-store');
+}

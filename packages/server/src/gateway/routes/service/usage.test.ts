@@ -1,0 +1,53 @@
+import type { HostsObject, UsageListObject } from '@trainyard/protocol';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+
+import { TestServer } from '../../../testing/test-server.ts';
+
+let server: TestServer;
+beforeAll(async () => {
+  server = await TestServer.start();
+});
+afterAll(() => server.close());
+
+const usage = async (query = '', headers = {}) =>
+  (await server.request('GET', `/v1/preview/usage${query}`, undefined, headers)).json<UsageListObject>();
+
+test('usage is one sum, or told apart by what is asked for, of the own entity', async () => {
+  await server.chat();
+  await server.chat({}, { 'openai-project': 'team/one' });
+  const rival = { authorization: `Bearer ${await server.makeKey('rival', ['inference', 'training'])}` };
+  await server.chat({}, rival);
+  const [sum] = (await usage()).data;
+  expect(sum).toMatchObject({ num_requests: 2 });
+  expect(sum?.prompt_tokens).toBeGreaterThan(0);
+  expect((await usage('', rival)).data).toMatchObject([{ num_requests: 1 }]);
+
+  const { data } = await usage('?by=project&by=key&by=day&by=kind&by=model');
+  const [key] = await server.store.listKeys((await server.store.ensureEntity('acme')).id);
+  const common = {
+    key_id: key?.id,
+    key_name: 'test',
+    model: 'tiny/base',
+    kind: 'chat',
+    day: new Date().toISOString().slice(0, 10),
+    num_requests: 1,
+  };
+  expect(data).toMatchObject([
+    { ...common, project: null },
+    { ...common, project: 'team/one' },
+  ]);
+  expect(await usage('?by=model&to=1000')).toEqual({ object: 'list', from: 0, to: 1000, data: [], has_more: false });
+  expect((await server.request('GET', '/v1/preview/usage?by=colour')).statusCode).toBe(422);
+});
+
+test('hosts are told to admins alone', async () => {
+  expect((await server.request('GET', '/v1/preview/hosts')).statusCode).toBe(403);
+  const headers = { authorization: `Bearer ${await server.makeKey('acme', ['admin'])}` };
+  const hosts = (await server.request('GET', '/v1/preview/hosts', undefined, headers)).json<HostsObject>();
+  expect(hosts).toMatchObject({
+    version: expect.any(String),
+    sampling: { trouble: null, hosts: [{ base_model: 'tiny/base', max_model_len: expect.any(Number) }] },
+    training: { trouble: null },
+    store: { trouble: null },
+  });
+});

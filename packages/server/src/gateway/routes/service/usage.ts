@@ -1,0 +1,55 @@
+import type { FastifyInstance } from 'fastify';
+import { type UsageGroupObject, type UsageListObject, type UsageQuery, UsageQuerySchema } from '@trainyard/protocol';
+import type { UsageGroup } from '@trainyard/store';
+
+import { callerOf } from '../../edge/auth.ts';
+import type { RouteParts } from '../../parts/server-parts.ts';
+
+const DEFAULT_SECONDS = 30 * 24 * 3600;
+const MAX_GROUPS = 10_000;
+
+/** GET /v1/preview/usage. */
+export function usageRoutes(app: FastifyInstance, { store, clock }: RouteParts): void {
+  app.get<{ Querystring: UsageQuery }>(
+    '/v1/preview/usage',
+    { config: { scope: 'training' }, schema: { querystring: UsageQuerySchema } },
+    async (request): Promise<UsageListObject> => {
+      const { entityId } = callerOf(request);
+      // What was used in this second counts.
+      const { to = Math.floor(clock() / 1000) + 1, from = Math.max(0, to - DEFAULT_SECONDS), by = [] } = request.query;
+      const groups = await store.groupUsage({
+        entityId,
+        by: [by].flat(),
+        from: from * 1000,
+        to: to * 1000,
+        limit: MAX_GROUPS + 1,
+      });
+      const names = new Map(
+        groups.some(({ keyId }) => keyId !== undefined)
+          ? (await store.listKeys(entityId)).map(({ id, name }) => [id, name])
+          : [],
+      );
+      return {
+        object: 'list',
+        from,
+        to,
+        data: groups.slice(0, MAX_GROUPS).map((group) => toGroupObject(group, names)),
+        has_more: groups.length > MAX_GROUPS,
+      };
+    },
+  );
+}
+
+function toGroupObject(group: UsageGroup, keyNames: ReadonlyMap<string, string>): UsageGroupObject {
+  const { project, keyId, model, kind, day } = group;
+  return {
+    ...(project === undefined ? {} : { project }),
+    ...(keyId === undefined ? {} : { key_id: keyId, key_name: keyNames.get(keyId) ?? null }),
+    ...(model === undefined ? {} : { model }),
+    ...(kind === undefined ? {} : { kind }),
+    ...(day === undefined ? {} : { day: new Date(day).toISOString().slice(0, 10) }),
+    num_requests: group.numRequests,
+    prompt_tokens: group.promptTokens,
+    completion_tokens: group.completionTokens,
+  };
+}

@@ -1,0 +1,154 @@
+import { randomUUID } from 'node:crypto';
+
+import type { FastifyRequest } from 'fastify';
+import type { TrainingJobObject } from '@trainyard/protocol';
+import type {
+  GroupPrompts,
+  GroupRewards,
+  Model,
+  TrainerLimits,
+  TrainingJob,
+  TrainingJobConfig,
+} from '@trainyard/store';
+
+import { callerOf } from '../../edge/auth.ts';
+import type { Completes } from '../../answers/idempotency.ts';
+import { removeUnlessNamed } from '../../../seams/data/remove-unless-named.ts';
+import type { BaseModel } from '../../../seams/contract/base-models.ts';
+import type { RouteParts } from '../../parts/server-parts.ts';
+import { refuseUntrainable, trainedBaseModels } from '../../../seams/contract/trained-base-models.ts';
+import { refuseShape, trainerLimits } from './trainer-limits.ts';
+import { waitingFor } from './waiting-for.ts';
+import { toJobObject } from '../../../training-data/wire/training-job.ts';
+import { refusedWhenFull } from '../full-queue.ts';
+import { notFound, ownedModel } from '../owned.ts';
+import { originOf } from '../job-origin.ts';
+import { beginningIsGone } from './warm-start.ts';
+
+/** Queued and running jobs of one model: each keeps its data until it ends. */
+const MAX_LIVE_JOBS = 1000;
+
+/**
+ * The caller's model and the limits of its trainer, if it can be trained here.
+ *
+ * @throws {RequestError} `request.not_found`; `request.conflict` for another base model, or weights to begin with that are gone; `request.invalid` for
+ *   a base model that cannot be trained, or a shape that its trainer does not make
+ */
+export async function trainableModel(
+  request: FastifyRequest,
+  parts: RouteParts,
+  modelId: string,
+): Promise<{ readonly model: Model; readonly limits: TrainerLimits | null }> {
+  const model = await ownedModel(request, parts, modelId);
+  refuseUntrainable(baseOf(model, parts), 'model_id');
+  const limits = await trainerLimits(parts, model.baseModel);
+  refuseShape(model.lora, limits, 'model_id');
+  if (model.warmStart !== null && (await parts.store.latestCheckpoint(model.id)) === null) throw beginningIsGone(model);
+  return { model, limits };
+}
+
+/** @throws {RequestError} `request.conflict` when it is not served */
+export function baseOf(model: Model, { baseModels }: RouteParts): BaseModel {
+  return baseModels.under(model, { field: 'model_id' });
+}
+
+export interface Submission {
+  readonly model: Model;
+  readonly kind: TrainingJobConfig;
+  /** Prefix of the blob that will hold the job's data. */
+  readonly dataPrefix: 'groups' | 'sft';
+  /** A step that the settings name: its weights are kept from now on. */
+  readonly referenceStep?: number | null;
+  /** Writes the job's data to the blob. @returns the settings that the row keeps, and rewards and prompts of its trajectories */
+  readonly store: (dataKey: string) => Promise<{
+    readonly settings: { readonly ignoredKeys: string[] };
+    readonly rewards?: GroupRewards;
+    readonly prompts?: GroupPrompts;
+  }>;
+}
+
+/**
+ * Stores a job's data, queues the job and tells the worker. When anything fails there is neither job nor data.
+ *
+ * @param completes makes the answer part of the transaction
+ */
+export async function submitJob(
+  request: FastifyRequest,
+  parts: RouteParts,
+  { model, kind, dataPrefix, referenceStep = null, store }: Submission,
+  completes: Completes,
+): Promise<TrainingJobObject> {
+  const id = randomUUID();
+  const dataKey = `${dataPrefix}/${id}`;
+  try {
+    await parts.store.announceKey(dataKey);
+    const { settings: config, rewards, prompts } = await store(dataKey);
+    const row = newJob({ id, model, kind, config: { ...config }, now: parts.clock() });
+    const trained = await trainedBaseModels(parts.store, parts.training.baseModels);
+    const job = toJobObject(row, {
+      started: null,
+      numGradientSteps: 0,
+      warnings: [],
+      waitingFor: waitingFor(row, trained),
+    });
+    const stored = completes(job);
+    const enqueuing = parts.store.enqueueJob({
+      id,
+      modelId: model.id,
+      kind,
+      config,
+      dataKey,
+      ...(rewards === undefined ? {} : { rewards }),
+      ...(prompts === undefined ? {} : { prompts }),
+      keyId: callerOf(request).keyId,
+      origin: originOf(request),
+      referenceStep,
+      maxLive: MAX_LIVE_JOBS,
+      ...(stored ? { completes: stored } : {}),
+    });
+    const enqueued = await refusedWhenFull(
+      enqueuing,
+      `${MAX_LIVE_JOBS} jobs of this model are queued or running, which is the limit; wait for one to end, or cancel some`,
+    );
+    if (enqueued === null) throw notFound('model', model.id, 'model_id');
+    parts.training.notify();
+    return job;
+  } catch (error) {
+    await removeUnlessNamed(parts, { key: dataKey, kind: 'blob' }, error);
+    throw error;
+  }
+}
+
+/** The row as it will be, for an answer that is known before the job exists. */
+function newJob(input: {
+  id: string;
+  model: Model;
+  kind: TrainingJobConfig;
+  config: TrainingJob['config'];
+  now: number;
+}): TrainingJob {
+  return {
+    id: input.id,
+    modelId: input.model.id,
+    turn: input.model.id,
+    baseModel: input.model.baseModel,
+    entityId: input.model.entityId,
+    kind: input.kind,
+    status: 'queued',
+    pausedAt: null,
+    position: 0,
+    config: input.config,
+    dataKey: '',
+    keyId: null,
+    origin: { requestId: null, traceParent: null, project: null },
+    lease: null,
+    start: null,
+    snapshot: null,
+    numAttempts: 0,
+    errorMessage: null,
+    createdAt: input.now,
+    startedAt: null,
+    finishedAt: null,
+    dataRemovedAt: null,
+  };
+}

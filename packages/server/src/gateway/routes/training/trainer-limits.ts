@@ -1,0 +1,52 @@
+import type { ValidationItem } from '@trainyard/protocol';
+import type { LoraShape, Store, TrainerLimits } from '@trainyard/store';
+import { isTargetSet } from '@trainyard/trainer';
+
+import { RequestError } from '../../../seams/faults/request-error.ts';
+import { toTargets } from '../../../training-data/wire/lora.ts';
+import type { TrainingQueue } from '../../../seams/contract/backends.ts';
+import { trainersOf } from '../../../seams/contract/trained-base-models.ts';
+
+/** The limits of whatever trains a base model: of this process, and of the trainers that run elsewhere. */
+export interface LimitParts {
+  readonly store: Pick<Store, 'listMembers'>;
+  readonly training: Pick<TrainingQueue, 'baseModels' | 'limits'>;
+}
+
+/** @returns null where one trainer at least has no limits, and where none is there that would have some */
+export async function trainerLimits({ store, training }: LimitParts, baseModel: string): Promise<TrainerLimits | null> {
+  const { baseModels, limits = null } = training;
+  const isHere = baseModels === null || baseModels.includes(baseModel);
+  if (isHere) return limits;
+  const known = trainersOf(await store.listMembers()).flatMap((trainer) =>
+    trainer.baseModels.filter(({ id }) => id === baseModel),
+  );
+  return known.every(({ trainerLimits: its }) => its) ? (known[0]?.trainerLimits ?? null) : null;
+}
+
+/**
+ * Refuses a shape of adapter that the trainer does not make: its jobs would fail, after an evening of rollouts.
+ *
+ * @param limits null: any shape is made
+ * @param field member of the body that asks for the shape: `lora` with its members, or a model that has it
+ * @throws {RequestError} `request.invalid` with the limit and the value
+ */
+export function refuseShape(lora: LoraShape, limits: TrainerLimits | null, field: 'lora' | 'model_id'): void {
+  if (limits === null) return;
+  const { maxRank, alpha, targetSets } = limits;
+  const items: ValidationItem[] = [];
+  const refuse = (member: string, rule: string, value: unknown): void => {
+    const msg =
+      field === 'lora'
+        ? `Input should be ${rule}, which the trainer of this service is limited to`
+        : `The model has \`lora.${member}\` ${String(value)}, and the trainer of this service makes only ${rule}: register a model for it`;
+    items.push({ loc: ['body', field, ...(field === 'lora' ? [member] : [])], msg, type: 'value_error', input: value });
+  };
+  if (maxRank !== null && lora.rank > maxRank) refuse('rank', `at most ${maxRank}`, lora.rank);
+  if (alpha !== null && lora.alpha !== alpha) refuse('alpha', String(alpha), lora.alpha);
+  if (targetSets !== null && !isTargetSet(lora.targets, targetSets)) {
+    const sets = targetSets.map((set) => toTargets(set as LoraShape['targets']).join(', '));
+    refuse('targets', sets.join('; or '), toTargets(lora.targets).join(', '));
+  }
+  if (items.length > 0) throw RequestError.invalid(items);
+}

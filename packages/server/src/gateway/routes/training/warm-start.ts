@@ -1,0 +1,102 @@
+import { briefly, type LoraRequest } from '@trainyard/protocol';
+import type { LoraShape, Model, NewWarmStart, Store } from '@trainyard/store';
+
+import { isAdapterName, resolveImportedAdapter } from '../../../seams/contract/resolve-imported-adapter.ts';
+import { BaseModels } from '../../../seams/contract/base-models.ts';
+import { parseModelName, resolveModelName, versionName } from '../../../seams/contract/model-names.ts';
+import { RequestError } from '../../../seams/faults/request-error.ts';
+import type { RouteParts } from '../../parts/server-parts.ts';
+import { contradictions } from '../../../training-data/wire/lora.ts';
+
+/** The start of a model: the shape of its adapter, and the weights of step 0 unless they are those of the base model. */
+export interface ModelStart {
+  lora: LoraShape;
+  warmStart?: NewWarmStart;
+}
+
+/**
+ * The checkpoint, or the imported adapter, that `lora.init_from` names; the new model takes its shape over.
+ *
+ * @param options the caller's entity, by name and id: what is another's is unknown
+ * @throws {RequestError} `request.unknown_model`, `request.ambiguous_model`, `request.not_found`, `request.conflict`; `request.invalid` for another base model, or a shape that
+ *   contradicts the checkpoint's
+ */
+export async function readWarmStart(
+  parts: RouteParts,
+  wire: LoraRequest & { init_from: string },
+  options: { entity: string; entityId: string; baseModel: string },
+): Promise<ModelStart> {
+  const { store } = parts;
+  const param = 'lora.init_from';
+  if (isAdapterName(wire.init_from)) return await importedAdapter(store, wire, options);
+  const source = await resolveModelName(store, {
+    requested: wire.init_from,
+    entity: options.entity,
+    entityId: options.entityId,
+    baseModels: new BaseModels(() => [parts.baseModels.named(options.baseModel)]),
+  }).catch((error: unknown) => {
+    if (!(error instanceof RequestError)) throw error;
+    if (error.code === 'request.conflict') throw fault(`${error.message}: the base models must be the same`, wire);
+    throw new RequestError(error.code, error.message, { param, cause: error });
+  });
+  if (source.kind !== 'checkpoint')
+    throw fault('Input should name a trained model; without it a model begins at the base model', wire);
+  const model = await store.getModel(source.modelId);
+  if (model === null)
+    throw new RequestError('request.unknown_model', `The model \`${briefly(wire.init_from)}\` does not exist`, {
+      param,
+    });
+  const items = contradictions(wire, model.lora, `\`${source.name}\``);
+  if (items.length > 0) throw RequestError.invalid(items);
+  return {
+    lora: model.lora,
+    warmStart: { kind: 'checkpoint', source: source.name, modelId: model.id, step: source.step },
+  };
+}
+
+async function importedAdapter(
+  store: Store,
+  wire: LoraRequest & { init_from: string },
+  { entityId, baseModel }: { entityId: string; baseModel: string },
+): Promise<ModelStart> {
+  const name = wire.init_from;
+  const { lora, directoryKey, digest } = await resolveImportedAdapter(store, {
+    name,
+    entityId,
+    baseModel,
+    param: 'lora.init_from',
+  });
+  const items = contradictions(wire, lora, `\`${name}\``);
+  if (items.length > 0) throw RequestError.invalid(items);
+  return { lora, warmStart: { kind: 'directory', source: name, directoryKey, digest } };
+}
+
+/**
+ * Whether a registration asks for what a model has. A name without a step, or with `best`, fits any step of that model: a script that is run again must
+ * not fail because its teacher has learnt more.
+ */
+export function fits(wire: LoraRequest, model: Model): boolean {
+  if (contradictions(wire, model.lora, '').length > 0) return false;
+  if (wire.init_from === undefined || wire.init_from === null) return true;
+  if (isAdapterName(wire.init_from)) return model.warmStart?.source === wire.init_from;
+  const asked = parseModelName(wire.init_from);
+  const has = model.warmStart === null ? null : parseModelName(model.warmStart.source);
+  if (asked === null || has === null) return false;
+  const isSame = (name: 'entity' | 'project' | 'step') => asked[name] === null || asked[name] === has[name];
+  return asked.name === has.name && isSame('entity') && isSame('project') && (asked.step === 'best' || isSame('step'));
+}
+
+/** Nobody may train on from weights that are gone, least of all silently from the base model. */
+export function beginningIsGone(model: Model): RequestError {
+  return new RequestError(
+    'request.conflict',
+    `No checkpoint of ${versionName(model, 0).replace(/:step0$/, '')} is left, and it did not begin at the base model`,
+    { param: 'model_id' },
+  );
+}
+
+function fault(msg: string, wire: { init_from: string }): RequestError {
+  return RequestError.invalid([
+    { loc: ['body', 'lora', 'init_from'], msg, type: 'value_error', input: wire.init_from.slice(0, 200) },
+  ]);
+}

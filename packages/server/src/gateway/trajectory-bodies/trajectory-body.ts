@@ -1,0 +1,223 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+
+import {
+  type CreateTrainingJobRequest,
+  CreateTrainingJobRequestSchema,
+  type LogTrajectoriesRequest,
+  LogTrajectoriesRequestSchema,
+  type SentTrajectoryGroup,
+  type WireTrajectoryGroup,
+} from '@trainyard/protocol';
+import type { Blobs, GroupPrompts, GroupRewards } from '@trainyard/store';
+
+import { toRecordLines } from '../../training-data/choice-records/record-lines.ts';
+import {
+  findWantedRecords,
+  type FindRecords,
+  type WantedRecords,
+} from '../../training-data/choice-records/wanted-records.ts';
+import { parseJsonBody, utf8Text } from '../bodies/json-body.ts';
+import { isDeeperThan, MAX_JSON_DEPTH } from '../../seams/json/json-depth.ts';
+import { keepSourceTexts } from '../../seams/json/source-texts.ts';
+import { RequestError } from '../../seams/faults/request-error.ts';
+import { compileLargeBodyCheck } from '../../seams/faults/validation.ts';
+import { computeLogMetrics } from '../../training-data/wire/log-metrics.ts';
+import { promptDigest } from '../../training-data/wire/prompt-digest.ts';
+import { completeGroup, placeInBody, type PolicyNames } from '../forms/exchanges/captured-exchanges.ts';
+import { groupLine } from '../../training-data/stored/stored-line.ts';
+import { writeArgumentsOf } from '../../seams/contract/written-arguments.ts';
+import { TrajectoryFormatError } from '../../training-data/wire/trajectory-format-error.ts';
+import { type GroupOptions, trajectoryGroupOf } from '../../training-data/wire/trajectory-groups.ts';
+
+/** The bodies that carry trajectory groups. */
+export const TRAJECTORY_BODIES = {
+  job: CreateTrainingJobRequestSchema,
+  log: LogTrajectoriesRequestSchema,
+} as const;
+export type TrajectoryBodyKind = keyof typeof TRAJECTORY_BODIES;
+
+interface BodyFields {
+  job: Omit<CreateTrainingJobRequest, 'trajectory_groups'>;
+  log: Omit<LogTrajectoriesRequest, 'trajectory_groups'>;
+}
+
+/** Limit of one body: each is a row, and all are written in one transaction, for which every other writer waits. */
+const MAX_TRAJECTORIES = 100_000;
+const MAX_METRICS = 10_000;
+/** A job tells in each answer what became of each of its groups, empty ones too. */
+const MAX_GROUPS = 100_000;
+
+/** Summary, for the route, of a body that passed its schema; the groups stay where they were parsed. */
+export interface BodySummary<Kind extends TrajectoryBodyKind = TrajectoryBodyKind> {
+  /** Every field but the groups. */
+  fields: BodyFields[Kind];
+  numGroups: number;
+  numTrajectories: number;
+  numExceptions: number;
+}
+
+export interface StoreGroupsOptions {
+  /** Blob that will hold the groups. */
+  key: string;
+  /** The model that they are rollouts of: calls of others in them are left out. */
+  policy: PolicyNames;
+  /** Also check that every group can be trained, with ids below this; null = keep them as they are. */
+  checkVocabSize: number | null;
+  /** Also compute the means of the split. */
+  metricsSplit: string | null;
+}
+
+export interface StoredGroups {
+  /** Those that were asked for. */
+  metrics: Record<string, number>;
+  /** Choices that need their record, which is not there. */
+  numUnknownRecords: number;
+  /** Calls of other models than the policy, which were left out. */
+  numForeignExchanges: number;
+  /** Rewards of the trajectories of each group. */
+  rewards: GroupRewards;
+  /** Digests of their prompts. */
+  prompts: GroupPrompts;
+}
+
+/** A body with trajectory groups, parsed and valid by its schema, in this thread or in another. */
+export interface TrajectoryBody<Kind extends TrajectoryBodyKind = TrajectoryBodyKind> {
+  readonly summary: BodySummary<Kind>;
+  /**
+   * Keeps the groups with their defaults filled in and their calls as histories, one a line, behind the records that choices without their own tokens name.
+   *
+   * @param find where records are; null = they are not looked for
+   * @throws {RequestError} `request.invalid` for a group that cannot be trained, or that is nested too deeply to be written
+   */
+  store(options: StoreGroupsOptions, find: FindRecords | null): Promise<StoredGroups>;
+  /** Gives the memory back. Harmless at any time, and again. */
+  discard(): void;
+}
+
+const checks = {
+  job: compileLargeBodyCheck(CreateTrainingJobRequestSchema),
+  log: compileLargeBodyCheck(LogTrajectoriesRequestSchema),
+};
+
+const NO_RECORDS: WantedRecords = { records: new Map(), numUnknown: 0 };
+
+/** Returns the blobs that bodies are written to. @throws {StoreError} `store.unavailable` */
+export type OpenBlobs = () => Promise<Pick<Blobs, 'putJsonLines'>>;
+
+/** A body parsed in this thread. */
+export class ParsedTrajectoryBody<Kind extends TrajectoryBodyKind> implements TrajectoryBody<Kind> {
+  readonly summary: BodySummary<Kind>;
+  readonly #groups: SentTrajectoryGroup[];
+  readonly #openBlobs: OpenBlobs;
+
+  /**
+   * @param openBlobs called by `store`
+   * @throws {RequestError} `request.invalid_json`, `request.invalid`
+   */
+  static parse<Kind extends TrajectoryBodyKind>(
+    bytes: Buffer,
+    kind: Kind,
+    openBlobs: OpenBlobs,
+  ): ParsedTrajectoryBody<Kind> {
+    const text = utf8Text(bytes);
+    const body = parseJsonBody(text);
+    checks[kind](body);
+    const sent = body as BodyFields[Kind] & { trajectory_groups: SentTrajectoryGroup[] };
+    keepArguments(sent, text);
+    return new ParsedTrajectoryBody(sent, openBlobs);
+  }
+
+  private constructor(body: BodyFields[Kind] & { trajectory_groups: SentTrajectoryGroup[] }, openBlobs: OpenBlobs) {
+    const { trajectory_groups: groups, ...fields } = body;
+    for (const [name, value] of Object.entries(fields)) {
+      if (isDeeperThan(value, MAX_JSON_DEPTH)) throw tooDeep(name);
+    }
+    refuseMore(MAX_GROUPS, 'groups', groups.length, 'List');
+    const numTrajectories = groups.reduce((sum, group) => sum + (group.trajectories?.length ?? 0), 0);
+    refuseMore(MAX_TRAJECTORIES, 'trajectories', numTrajectories);
+    this.#groups = groups;
+    this.#openBlobs = openBlobs;
+    this.summary = {
+      fields: fields as unknown as BodyFields[Kind],
+      numGroups: groups.length,
+      numTrajectories,
+      numExceptions: groups.reduce((sum, group) => sum + (group.exceptions?.length ?? 0), 0),
+    };
+  }
+
+  async store(
+    { key, policy, checkVocabSize, metricsSplit }: StoreGroupsOptions,
+    find: FindRecords | null,
+  ): Promise<StoredGroups> {
+    const { groups, numForeignExchanges } = completeGroups(this.#groups, policy);
+    const { records, numUnknown } = find === null ? NO_RECORDS : await findWantedRecords(groups, find);
+    if (checkVocabSize !== null) await checkGroups(groups, { vocabSize: checkVocabSize, records });
+    const metrics = metricsSplit === null ? {} : computeLogMetrics(groups, metricsSplit);
+    refuseMore(MAX_METRICS, 'metrics of different names', Object.keys(metrics).length);
+    let prompts: GroupPrompts;
+    const blobs = await this.#openBlobs();
+    try {
+      await blobs.putJsonLines(key, chain(toRecordLines(records), groups.values().map(groupLine)));
+      prompts = groups.map(({ trajectories }) => trajectories.map(promptDigest));
+    } catch (error) {
+      // The serialiser calls itself: out of stack is the one RangeError it has. Looking at every value beforehand would cost more than writing.
+      if (!(error instanceof RangeError)) throw error;
+      throw tooDeep('trajectory_groups');
+    }
+    const rewards = groups.map(({ trajectories }) => trajectories.map(({ reward }) => Number(reward)));
+    return { metrics, numUnknownRecords: numUnknown, numForeignExchanges, rewards, prompts };
+  }
+
+  discard(): void {
+    // Its memory goes with the last reference to it.
+  }
+}
+
+/** @throws {RequestError} `request.invalid` for what is nested so deeply that it cannot be looked through */
+function keepArguments(body: object, text: string): void {
+  try {
+    keepSourceTexts(body, text);
+  } catch (error) {
+    throw error instanceof RangeError ? tooDeep('trajectory_groups') : error;
+  }
+}
+
+function completeGroups(groups: readonly SentTrajectoryGroup[], policy: PolicyNames) {
+  try {
+    const complete = groups.map((group, index) => completeGroup(group, index, policy));
+    const numForeignExchanges = complete.reduce((sum, one) => sum + one.numForeignExchanges, 0);
+    const whole = complete.map(({ group }) => group);
+    // Calls are histories now.
+    writeArgumentsOf(whole);
+    return { groups: whole, numForeignExchanges };
+  } catch (error) {
+    throw error instanceof TrajectoryFormatError ? RequestError.invalid([error.item]) : error;
+  }
+}
+
+/** Everything about the trajectories that would fail a job later. Others get a turn between two groups. */
+async function checkGroups(groups: readonly WireTrajectoryGroup[], options: GroupOptions): Promise<void> {
+  for (const [index, group] of groups.entries()) {
+    try {
+      trajectoryGroupOf(group, index, options);
+    } catch (error) {
+      if (!(error instanceof TrajectoryFormatError)) throw error;
+      throw RequestError.invalid([{ ...error.item, loc: [...placeInBody(group, error.item.loc)] }]);
+    }
+    await nextTurn();
+  }
+}
+
+function* chain(...parts: Iterable<unknown>[]): Generator<unknown> {
+  for (const part of parts) yield* part;
+}
+
+function refuseMore(limit: number, what: string, number: number, holder = 'Groups'): void {
+  if (number <= limit) return;
+  const msg = `${holder} should have at most ${limit} ${what} together, not ${number}; send the others in another request`;
+  throw RequestError.invalid([{ loc: ['body', 'trajectory_groups'], msg, type: 'too_long' }]);
+}
+
+function tooDeep(field: string): RequestError {
+  return RequestError.invalid([{ loc: ['body', field], msg: 'Input is nested too deeply', type: 'recursion_limit' }]);
+}
