@@ -118,9 +118,9 @@ const FAULTS: { fault: string; step: string; says: string; changes: Record<strin
   {
     fault: 'a part played in tests of another package',
     step: 'rooms',
-    says: 'packages/server/src/start-service.ts: imports @trainyard/engine/testing, which is for tests',
+    says: 'packages/server/src/service/start-service.ts: imports @trainyard/engine/testing, which is for tests',
     changes: {
-      'packages/server/src/start-service.ts': `import { openScriptedEngine } from '@trainyard/engine/testing';\n\nexport const open = openScriptedEngine;\n`,
+      'packages/server/src/service/start-service.ts': `import { openScriptedEngine } from '@trainyard/engine/testing';\n\nexport const open = openScriptedEngine;\n`,
       'packages/server/src/service.test.ts': `import { openScriptedEngine } from '@trainyard/engine/testing';\n\nopenScriptedEngine();\n`,
     },
   },

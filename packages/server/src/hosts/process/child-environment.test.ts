@@ -54,7 +54,7 @@ const CHILDREN: Readonly<Record<string, 'shared list' | 'inherited' | 'time zone
   'server/src/gateway/trajectory-bodies/body-thread-client.ts': 'shared list',
   'server/src/hosts/process/life-signs.ts': 'inherited',
   'server/src/hosts/process/supervised-host.ts': 'shared list',
-  'server/src/service/bf16-support.ts': 'shared list',
+  'server/src/service/settings/bf16-support.ts': 'shared list',
   'tokenizer/src/sandbox/sandbox-process.ts': 'time zone alone',
   'trainer/src/lanes/lane-threads.ts': 'inherited',
 };

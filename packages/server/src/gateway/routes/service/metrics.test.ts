@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
 import { createServer } from '../../create-server.ts';
-import { metricsAccess } from '../../../service/network-access.ts';
+import { metricsAccess } from '../../../service/settings/network-access.ts';
 import { ServiceMetrics } from '../../../seams/metrics/service-metrics.ts';
 import { failure, replies } from '../../../testing/scripted-inference.ts';
 import { TestServer } from '../../../testing/test-server.ts';

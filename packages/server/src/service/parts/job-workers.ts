@@ -1,0 +1,158 @@
+import type { Blobs, Store, TrainerLimits } from '@trainyard/store';
+import { TINKER_PROFILES } from '@trainyard/tinker';
+
+import type { ComputeShares } from '../../hosts/computing/compute-arbiter.ts';
+import { nicenessOfShare } from '../../hosts/computing/niceness.ts';
+import type { AdapterImporter, ExportQueue, PublishStep, TrainingQueue } from '../../seams/contract/backends.ts';
+import { dataPaths } from '../../seams/data/data-directory.ts';
+import { blobSecrets } from '../../hosts/process/child-environment.ts';
+import { EmbeddedTraining } from '../../hosts/training/embedded-training.ts';
+import { EmbeddedTransfers, type TransferBackend } from '../../hosts/transfers/embedded-transfers.ts';
+import type { BaseScores } from '../../hosts/pool/base-scores.ts';
+import type { BaseModelPaths } from '../../seams/contract/base-model-path.ts';
+import { ExportWorker } from '../../jobs/kinds/export-worker.ts';
+import { ImportWorker } from '../../jobs/kinds/import-worker.ts';
+import type { ModelCheck } from '../../seams/integrity/model-check.ts';
+import { TrainingWorker } from '../../jobs/kinds/training-worker.ts';
+import type { Log } from '../../seams/logging/log.ts';
+import type { Tracing } from '../../seams/tracing/tracing.ts';
+import type { ServiceMetrics } from '../../seams/metrics/service-metrics.ts';
+import type { ServiceConfig } from '../settings/config.ts';
+import { sharesCores } from '../../seams/contract/role.ts';
+import { remoteTrainerOptions } from './remote-trainer.ts';
+
+/** Whoever sees jobs to their end, as HTTP knows them: workers of this process, or of others on the same database. */
+export interface JobWorkers {
+  readonly training: TrainingQueue;
+  readonly exports: ExportQueue;
+  readonly imports: AdapterImporter;
+  /** Takes jobs from now on. */
+  run(): void;
+  /** Something in the database changed: look for work now. */
+  notify(): void;
+  /** Takes no more jobs, and puts those in hand back into the queue. */
+  stop(): Promise<void>;
+  /** Ends the hosts. */
+  close(): Promise<void>;
+}
+
+interface JobWorkerParts {
+  readonly store: Store;
+  readonly blobs: Blobs;
+  readonly modelPaths: BaseModelPaths;
+  /** Checks the files of base models. Default: none is checked. */
+  readonly files?: ModelCheck;
+  readonly log: Log;
+}
+
+/** Workers of every kind of job, in this process and in hosts of its own, which are started. */
+export async function openJobWorkers(
+  config: ServiceConfig,
+  parts: JobWorkerParts & {
+    readonly arbiter: ComputeShares;
+    readonly scores: BaseScores;
+    readonly metrics: Pick<ServiceMetrics, 'jobs' | 'data'>;
+    /** See `TrainingJobsOptions`. */
+    readonly publish?: PublishStep;
+    /** Default null: nobody asked for traces. */
+    readonly tracing?: Tracing | null;
+  },
+): Promise<JobWorkers> {
+  const { store, blobs, modelPaths, files, arbiter, scores, metrics, publish, tracing = null, log } = parts;
+  const { numThreads, isDeterministic, precision, oneDnnPath, engineShare, models } = config;
+  const checked = files === undefined ? {} : { files };
+  const { work: workDirectory } = dataPaths(config.dataDirectory);
+  // A process that only works on jobs has nobody to stand behind.
+  const behind = { share: 1 - engineShare, niceness: nicenessOfShare(1 - engineShare) };
+  const computing = { arbiter, log, ...(sharesCores(config.role) ? behind : { share: 1, niceness: 0 }) };
+  const remote = remoteTrainerOptions(config);
+  const backend = new EmbeddedTraining({
+    host: {
+      blobs: blobs.location,
+      workDirectory,
+      numThreads,
+      // As prompts are rendered that are sampled from.
+      allowsControlTokens: config.specialTokens === 'control',
+      isDeterministic,
+      oneDnnPath: precision === 'bf16' ? oneDnnPath : null,
+      remote,
+    },
+    remoteKey: config.trainer?.apiKey ?? null,
+    secrets: blobSecrets(blobs.location),
+    onBucketRequest: metrics.data.sawRequest,
+    ...computing,
+  });
+  const [first] = models;
+  const baseModels = models.map(({ id }) => id);
+  const isElsewhere = remote !== null && first !== undefined;
+  const training = new TrainingWorker({
+    store,
+    blobs,
+    backend,
+    modelPaths,
+    ...checked,
+    // What trains elsewhere has one base model.
+    baseModels: isElsewhere ? [first.id] : baseModels,
+    workDirectory,
+    maxTraceBytes: config.tokenTraceMegabytes * 1_000_000,
+    snapshotSteps: config.snapshotSteps,
+    limits: () => (isElsewhere ? limitsOf(config, backend.remoteMaxRank) : null),
+    elsewhere: isElsewhere ? { baseModel: first.id, scores: () => scores.of(first.path) } : null,
+    metrics: metrics.jobs,
+    ...(publish && { publish }),
+    tracing,
+    log,
+  });
+  const transfers = new EmbeddedTransfers({ host: { numThreads }, ...computing });
+  const exports = new ExportWorker({ store, blobs, backend: transfers, modelPaths, ...checked, baseModels, log });
+  const imports = new ImportWorker({ store, blobs, backend: transfers, modelPaths, ...checked, baseModels, log });
+  try {
+    await backend.start();
+    for (const line of await backend.contactRemote()) log(line);
+  } catch (error) {
+    await backend.close();
+    throw error;
+  }
+  return { ...workersTogether({ training, exports, imports }), close: () => backend.close() };
+}
+
+/** The limits of a trainer elsewhere, by its profile and by what it told. */
+function limitsOf({ trainer }: Pick<ServiceConfig, 'trainer'>, maxRank: number | null): TrainerLimits | null {
+  if (trainer === null) return null;
+  const { alpha, targetSets } = TINKER_PROFILES[trainer.profile];
+  return { maxRank, alpha, targetSets, entropyGradients: false };
+}
+
+/** Workers that start, hear of changes and stop as one. */
+export function workersTogether(
+  kinds: Readonly<{ training: TrainingWorker; exports: ExportWorker; imports: ImportWorker }>,
+): Omit<JobWorkers, 'close'> {
+  const workers = Object.values(kinds);
+  return {
+    ...kinds,
+    run: () => workers.forEach((worker) => worker.start()),
+    notify: () => workers.forEach((worker) => worker.notify()),
+    stop: async () => void (await Promise.all(workers.map((worker) => worker.stop()))),
+  };
+}
+
+/** Jobs that other processes take from the database: they are queued and waited for here, and nothing of them runs. */
+export function jobWorkersElsewhere(parts: JobWorkerParts): JobWorkers {
+  // Never started: it queues imports and waits for their rows.
+  const imports = new ImportWorker({ ...parts, backend: NO_TRANSFERS, baseModels: [] });
+  return {
+    // Its owner hears of a job that was stopped from the database, and looks twice a second besides.
+    training: { baseModels: [], notify: () => undefined, stopJob: async () => undefined, trouble: () => null },
+    exports: { notify: () => undefined, cancelExport: () => undefined, cancelModel: () => undefined },
+    imports,
+    run: () => undefined,
+    notify: () => undefined,
+    stop: () => imports.stop(),
+    close: async () => undefined,
+  };
+}
+
+const NO_TRANSFERS: TransferBackend = {
+  exportCheckpoint: () => Promise.reject(new Error('exports are not run here')),
+  importAdapter: () => Promise.reject(new Error('imports are not run here')),
+};

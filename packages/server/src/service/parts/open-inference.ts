@@ -1,0 +1,178 @@
+import type { ComputeShares } from '../../hosts/computing/compute-arbiter.ts';
+import { ServerError } from '../../seams/faults/server-error.ts';
+import type { OpenEngineOptions } from '../../hosts/inference/open-engine.ts';
+import { VLLM_KEY_VARIABLE, type VllmDriverSettings } from '../../hosts/inference/vllm-driver.ts';
+import type { TextHostOptions } from '../../hosts/inference/open-guest.ts';
+import { EmbeddedInference, type InferenceHostOptions } from '../../hosts/pool/embedded-inference.ts';
+import type { BaseScores } from '../../hosts/pool/base-scores.ts';
+import type { ModelCheck } from '../../seams/integrity/model-check.ts';
+import { InferencePool, type PoolModel } from '../../hosts/pool/inference-pool.ts';
+import { inspectInChild } from '../../hosts/pool/inspect-in-child.ts';
+import { defaultBudget, inMegabytes, totalBytes } from '../../hosts/pool/model-memory.ts';
+import type { BaseModelPaths } from '../../seams/contract/base-model-path.ts';
+import { RequestRoom } from '../../hosts/pool/request-room.ts';
+import type { ServiceConfig } from '../settings/config.ts';
+import type { ModelConfig } from '../settings/model-settings.ts';
+
+interface InferenceParts {
+  /** folder for half-precision copies when a model's own folder cannot be written */
+  readonly cacheDirectory: string;
+  /** where the hosts of all base models share the cores */
+  readonly cores: ComputeShares;
+  readonly niceness: number;
+  /** what vLLM servers are compared with */
+  readonly scores: BaseScores;
+  /** Checks the files of models. Default: none is checked. */
+  readonly files?: ModelCheck;
+  readonly log: (line: string) => void;
+}
+
+/**
+ * The base models of a configuration, not started.
+ *
+ * @throws {ServerError} for a file that cannot be read, and for a model that the budget has no room for
+ */
+export async function openInference(config: ServiceConfig, parts: InferenceParts): Promise<InferencePool> {
+  const { cores, niceness, log } = parts;
+  const isElsewhere = ({ vllmUrls }: ModelConfig): boolean => vllmUrls.length > 0;
+  const here = config.models.filter((model) => !isElsewhere(model));
+  const hostOptions = new Map<string, InferenceHostOptions>();
+  for (const model of config.models.filter(isElsewhere))
+    hostOptions.set(model.id, await openVllmOptions(model, config, parts));
+  const engineOptions = new Map(here.map((model) => [model.id, hostOptionsOf(model, config, parts)]));
+  for (const [id, options] of engineOptions) hostOptions.set(id, options);
+  const found = await poolModelsOf(config, engineOptions, log);
+  // Text over servers elsewhere takes little, and stays.
+  const models = config.models.map(
+    ({ id }) => found.find((model) => model.id === id) ?? { id, served: null, bytes: 0 },
+  );
+  const room = new RequestRoom(config.maxRequests);
+  const isOnlyOne = models.length === 1;
+  const { apiKey } = config.vllm;
+  const secrets = apiKey === null ? {} : { [VLLM_KEY_VARIABLE]: apiKey };
+  return new InferencePool({
+    models,
+    budgetBytes: budgetOf(config, models),
+    room,
+    log,
+    ...(parts.files && { files: parts.files }),
+    open: (id, onIdle) => {
+      const host = hostOptions.get(id);
+      if (host === undefined) throw new Error(`the base model ${id} is not configured`);
+      const name = isOnlyOne ? 'engine' : `engine (${id})`;
+      const own = 'driver' in host ? { secrets } : {};
+      return new EmbeddedInference({ name, host, ...own, room, onIdle, arbiter: cores, share: 1, niceness, log });
+    },
+  });
+}
+
+/**
+ * The files that jobs train on: those that are sampled from, also where no sampler runs in this process.
+ *
+ * @throws {ServerError} for a file that cannot be read
+ */
+export async function servedPaths(
+  config: ServiceConfig,
+  parts: Pick<InferenceParts, 'cacheDirectory' | 'log'>,
+): Promise<BaseModelPaths> {
+  const paths = new Map<string, string>();
+  // One after the other: a copy in another precision takes all cores and twice the memory of its file.
+  for (const model of config.models) {
+    const isElsewhere = model.vllmUrls.length > 0;
+    const { path } = isElsewhere
+      ? model
+      : (await inspectInChild(hostOptionsOf(model, config, parts), parts.log)).served;
+    paths.set(model.id, path);
+  }
+  return (id) => paths.get(id) ?? null;
+}
+
+/** @throws {ServerError} for a file that cannot be read */
+async function openVllmOptions(
+  model: ModelConfig,
+  config: ServiceConfig,
+  { scores, cacheDirectory }: Pick<InferenceParts, 'scores' | 'cacheDirectory'>,
+): Promise<TextHostOptions> {
+  const { apiKey: _apiKey, checksModel, ...vllm } = config.vllm;
+  const { maxRequests, maxChoices } = config;
+  const reference = checksModel ? await scores.of(model.path) : null;
+  const settings: VllmDriverSettings = {
+    ...vllm,
+    urls: model.vllmUrls,
+    probeDirectory: cacheDirectory,
+    maxRequests,
+    maxChoices,
+    reference,
+  };
+  return {
+    modelId: model.id,
+    modelPath: model.path,
+    maxRequests,
+    policy: config.schedulingPolicy,
+    driver: { name: 'vllm', settings },
+    ...textOptionsOf(model, config),
+  };
+}
+
+function textOptionsOf(model: ModelConfig, config: ServiceConfig) {
+  return {
+    runsRequestTemplates: config.requestTemplates === 'on',
+    allowsControlTokens: config.specialTokens === 'control',
+    toolFormat: model.toolParser === 'auto' ? null : model.toolParser,
+  };
+}
+
+/** Options of a host that computes the model here. */
+export function hostOptionsOf(
+  model: ModelConfig,
+  config: ServiceConfig,
+  parts: Pick<InferenceParts, 'cacheDirectory'>,
+): OpenEngineOptions {
+  return {
+    modelPath: model.path,
+    precision: config.precision,
+    oneDnnPath: config.oneDnnPath,
+    cacheDirectory: parts.cacheDirectory,
+    numThreads: config.numThreads,
+    capacityTokens: model.capacityTokens,
+    cacheBytes: model.cacheMegabytes === null ? null : model.cacheMegabytes * 1e6,
+    maxSequences: config.maxSequences,
+    maxRequests: config.maxRequests,
+    maxChoices: config.maxChoices,
+    maxAdapterBytes: config.adapterMegabytes * 1e6,
+    policy: config.schedulingPolicy,
+    ...textOptionsOf(model, config),
+  };
+}
+
+/** A single model without a budget needs no look: it is loaded at once, and stays. */
+async function poolModelsOf(
+  { modelMemoryMegabytes: megabytes }: ServiceConfig,
+  hostOptions: ReadonlyMap<string, OpenEngineOptions>,
+  log: (line: string) => void,
+): Promise<PoolModel[]> {
+  if (hostOptions.size === 1 && megabytes === null)
+    return Array.from(hostOptions.keys(), (id) => ({ id, served: null, bytes: 0 }));
+  const found: PoolModel[] = [];
+  // One after the other: a half-precision copy takes all cores and twice the memory of its file.
+  for (const [id, options] of hostOptions) {
+    const { served, memory } = await inspectInChild(options, log);
+    const bytes = totalBytes(memory);
+    if (megabytes !== null && bytes > megabytes * 1e6) {
+      const { weightBytes, cacheBytes, processBytes } = memory;
+      throw new ServerError(
+        'server.config_invalid',
+        `the base model ${id} takes about ${inMegabytes(bytes)} (weights ${inMegabytes(weightBytes)}, KV cache ${inMegabytes(cacheBytes)}, its process ` +
+          `${inMegabytes(processBytes)}), and --model-memory-megabytes is ${megabytes}: raise it, or lower --capacity-tokens or --cache-megabytes`,
+      );
+    }
+    found.push({ id, served, bytes });
+  }
+  return found;
+}
+
+/** By default every model fits alone, as without a budget. */
+function budgetOf({ modelMemoryMegabytes: megabytes }: ServiceConfig, models: readonly PoolModel[]): number {
+  if (megabytes !== null) return megabytes * 1e6;
+  return Math.max(defaultBudget(), ...models.map(({ bytes }) => bytes));
+}

@@ -1,0 +1,47 @@
+import type { Store } from '@trainyard/store';
+
+import type { ComputeShares } from '../../hosts/computing/compute-arbiter.ts';
+import type { InferenceBackend } from '../../seams/contract/backends.ts';
+import { EnginesElsewhere } from '../../cluster/pool/engines-elsewhere.ts';
+import type { ModelCheck } from '../../seams/integrity/model-check.ts';
+import type { BaseScores } from '../../hosts/pool/base-scores.ts';
+import { RequestRoom } from '../../hosts/pool/request-room.ts';
+import type { BaseModelPaths } from '../../seams/contract/base-model-path.ts';
+import type { ServiceConfig } from '../settings/config.ts';
+import { EngineSecret } from '../../cluster/wire/engine-secret.ts';
+import { openInference, servedPaths } from './open-inference.ts';
+import { does } from '../../seams/contract/role.ts';
+
+interface SamplingParts {
+  readonly store: Store;
+  readonly cacheDirectory: string;
+  readonly cores: ComputeShares;
+  readonly niceness: number;
+  readonly scores: BaseScores;
+  readonly files: ModelCheck;
+  readonly log: (line: string) => void;
+}
+
+/** Whatever samples for HTTP, and the files that jobs of this process train on. */
+export interface Sampling {
+  readonly inference: InferenceBackend & { start(): Promise<void>; close(): Promise<void> };
+  readonly modelPaths: BaseModelPaths;
+}
+
+/**
+ * Opens what samples for HTTP, not started: hosts of this process, or engines elsewhere.
+ *
+ * @throws {ServerError} for a model file that cannot be read
+ */
+export async function openSampling(config: ServiceConfig, { store, ...parts }: SamplingParts): Promise<Sampling> {
+  const { role, engineSecret, maxRequests, modelId: defaultModel } = config;
+  if (does(role, 'engine')) {
+    const inference = await openInference(config, parts);
+    return { inference, modelPaths: (id) => inference.pathOf(id) };
+  }
+  if (engineSecret === null) throw new Error('engines elsewhere are asked with a secret');
+  const secret = new EngineSecret(engineSecret);
+  const room = new RequestRoom(maxRequests);
+  const inference = new EnginesElsewhere({ store, secret, room, defaultModel, log: parts.log });
+  return { inference, modelPaths: does(role, 'trainer') ? await servedPaths(config, parts) : () => null };
+}

@@ -1,0 +1,54 @@
+import { execFile } from 'node:child_process';
+import { existsSync, readFileSync } from 'node:fs';
+import { isAbsolute } from 'node:path';
+import { promisify } from 'node:util';
+
+import { childEnvironment } from '../../hosts/process/child-environment.ts';
+import { does } from '../../seams/contract/role.ts';
+import type { ServiceConfig } from './config.ts';
+
+/** As Linux names what multiplies bf16: AVX-512 with that extension, and AMX. */
+const PROCESSOR_FLAGS = ['avx512_bf16', 'amx_bf16'];
+
+/**
+ * Whether the processor multiplies bf16; null where the system does not say.
+ * @param cpuinfo text of /proc/cpuinfo; null: there is none. Default: that of this machine
+ */
+export function multipliesBf16(cpuinfo: string | null = readCpuinfo()): boolean | null {
+  const flags = /^flags\s*: (.*)$/m.exec(cpuinfo ?? '')?.[1]?.split(' ');
+  return flags === undefined ? null : PROCESSOR_FLAGS.some((flag) => flags.includes(flag));
+}
+
+/** Whether a process with these settings multiplies in bf16 itself, and nobody elsewhere for it. */
+export function needsBf16({ precision, role, models, trainer }: ServiceConfig): boolean {
+  if (precision !== 'bf16') return false;
+  const samples = does(role, 'engine') && models.some(({ vllmUrls }) => vllmUrls.length === 0);
+  return samples || (does(role, 'trainer') && trainer === null);
+}
+
+/** Loads it and says what the system's loader said; that it is no addon of Node.js comes behind the loading. */
+const LOAD = `try { process.dlopen({ exports: {} }, process.argv[1]) } catch (error) {
+  if (!error.message.startsWith('Module did not self-register')) console.log(error.message);
+}`;
+
+/**
+ * Why the library of oneDNN cannot be loaded, as a clause that names it; null: it can. Where a name is looked for is known to the system's loader alone. It is
+ * asked in a process of its own, which maps the library in place of this one.
+ */
+export async function oneDnnProblem({ oneDnnPath: path }: Pick<ServiceConfig, 'oneDnnPath'>): Promise<string | null> {
+  if (isAbsolute(path) && !existsSync(path)) return `there is no ${path}`;
+  const said = await promisify(execFile)(process.execPath, ['-e', LOAD, path], { env: childEnvironment() }).then(
+    ({ stdout }) => stdout.trim(),
+    () => 'loading it ends the process',
+  );
+  if (said === '') return null;
+  return isAbsolute(path) ? `${path} cannot be loaded (${said})` : `the system finds no library ${path} (${said})`;
+}
+
+function readCpuinfo(): string | null {
+  try {
+    return readFileSync('/proc/cpuinfo', 'utf8');
+  } catch {
+    return null; // another system
+  }
+}

@@ -1,0 +1,192 @@
+import { closeSync, existsSync, openSync, readSync, statSync } from 'node:fs';
+import { basename, resolve } from 'node:path';
+
+import { ServerError } from '../../seams/faults/server-error.ts';
+
+/** A base model that is served. */
+export interface ModelConfig {
+  /** id under which it is served and trained */
+  readonly id: string;
+  /** absolute path of a GGUF file */
+  readonly path: string;
+  /** KV cache over all its sequences, tokens; null: as many as {@link cacheMegabytes} hold, or 16,384 */
+  readonly capacityTokens: number | null;
+  /** what that cache may take in memory; null: what the tokens take */
+  readonly cacheMegabytes: number | null;
+  /** how it writes calls of tools */
+  readonly toolParser: ToolParser;
+  /** vLLM servers that sample from it; none: the engine of this machine does */
+  readonly vllmUrls: readonly string[];
+}
+
+export const TOOL_PARSERS = [
+  'auto', 'hermes', 'qwen_xml', 'llama3_json', 'mistral', 'pythonic', 'kimi_k2', 'glm', 'granite', 'nemotron', 'minimax_m2', 'harmony', 'cohere',
+] as const; // prettier-ignore
+export type ToolParser = (typeof TOOL_PARSERS)[number];
+
+/** The default model: Apache-2.0, 98 MB, trainable on two cores. */
+const DEFAULT_MODEL_FILE = 'SmolLM2-135M-Instruct.Q4_1.gguf';
+const DEFAULT_MODEL_ID = 'HuggingFaceTB/SmolLM2-135M-Instruct';
+
+/** A model as it was set. */
+export interface ModelEntry {
+  /** null: made of the file's name */
+  readonly id: string | null;
+  readonly path: string;
+  /** Default: as for all models. */
+  readonly capacityTokens?: number;
+  /** Default: as for all models. */
+  readonly cacheMegabytes?: number;
+  /** Default: as for all models. */
+  readonly toolParser?: ToolParser;
+}
+
+/** Its name, what it stands for, and the setting that it belongs to. */
+const ENTRY_FIELDS = ['capacityTokens', 'cacheMegabytes', 'toolParser'] as const;
+type EntryField = (typeof ENTRY_FIELDS)[number];
+const isEntryField = (name: string): boolean => (ENTRY_FIELDS as readonly string[]).includes(name);
+
+/**
+ * `PATH` or `ID=PATH`. A text that names a file is its path, whatever is in it, and an id begins like none.
+ *
+ * @param source for messages
+ * @throws {ServerError} `server.config_invalid`
+ */
+export function readModelText(text: string, source: string): ModelEntry {
+  const [, id, path] = /^([^=/.~][^=]*)=(.+)$/.exec(text) ?? [];
+  if (id === undefined || path === undefined || existsSync(text)) return { id: null, path: text };
+  return { id: checkedId(id, source), path };
+}
+
+/** The texts of an environment variable: by commas, unless the whole of it names a file. */
+export function splitModelTexts(text: string): string[] {
+  return existsSync(text) ? [text] : text.split(',').filter((part) => part !== '');
+}
+
+/**
+ * The models of a config file: one text, or a list of texts and objects.
+ *
+ * @param check reads the field of an object, as the setting of its name is read
+ * @throws {ServerError} `server.config_invalid`
+ */
+export function readModelList(
+  value: unknown,
+  source: string,
+  check: (field: EntryField, value: unknown, source: string) => string | number,
+): ModelEntry[] {
+  const read = (one: unknown, place: string): ModelEntry => {
+    if (typeof one === 'string' && one !== '') return readModelText(one, place);
+    if (typeof one !== 'object' || one === null || Array.isArray(one))
+      throw invalid(`${place} must be a non-empty string, or an object with id and path, got ${JSON.stringify(one)}`);
+    const { id = null, path, ...others } = one as Record<string, unknown>;
+    const fields = Object.entries(others).filter(([, given]) => given !== undefined);
+    const unknown = Object.keys(others).filter((name) => !isEntryField(name));
+    if (unknown.length > 0)
+      throw invalid(
+        `${place} has unknown settings: ${unknown.join(', ')}; known: id, path, ${ENTRY_FIELDS.join(', ')}`,
+      );
+    if (typeof path !== 'string' || path === '') throw invalid(`${place} must have the path of a GGUF file`);
+    if (id !== null && typeof id !== 'string')
+      throw invalid(`${place} must have text as id, got ${JSON.stringify(id)}`);
+    const checked = fields.map(([name, given]) => [name, check(name as EntryField, given, `${name} of ${place}`)]);
+    return { id: id === null ? null : checkedId(id, place), path, ...Object.fromEntries(checked) };
+  };
+  if (!Array.isArray(value)) return [read(value, source)];
+  if (value.length === 0) throw invalid(`${source} must name at least one model`);
+  return value.map((one, index) => read(one, `number ${index + 1} of ${source}`));
+}
+
+/**
+ * The models that are served, the default one first.
+ *
+ * @param entries as they were set; none: the default model
+ * @param options.modelId id of the first one, where it was set by itself
+ * @throws {ServerError} `server.config_invalid` for ids that are given twice, or that a trained model could have
+ */
+export function resolveModels(
+  entries: readonly ModelEntry[],
+  options: { dataDirectory: string; modelId: string | undefined } & Pick<
+    ModelConfig,
+    'capacityTokens' | 'cacheMegabytes' | 'toolParser'
+  >,
+): ModelConfig[] {
+  const { dataDirectory, modelId, capacityTokens, cacheMegabytes, toolParser } = options;
+  const all: readonly ModelEntry[] =
+    entries.length > 0
+      ? entries
+      : [{ id: modelId ?? DEFAULT_MODEL_ID, path: resolve(dataDirectory, 'models', DEFAULT_MODEL_FILE) }];
+  const [first] = entries;
+  if (modelId !== undefined && first !== undefined && first.id !== null && first.id !== modelId)
+    throw invalid(`the first model has two ids: ${first.id} beside its path, and ${modelId} as the setting model-id`);
+  const models = all.map((entry, index): ModelConfig => {
+    const id = entry.id ?? (index === 0 ? modelId : undefined) ?? modelIdOf(entry.path);
+    return {
+      id: checkedId(id, `the model ${entry.path}`),
+      path: resolve(entry.path),
+      capacityTokens: entry.capacityTokens ?? capacityTokens,
+      cacheMegabytes: entry.cacheMegabytes ?? cacheMegabytes,
+      toolParser: entry.toolParser ?? toolParser,
+      vllmUrls: [],
+    };
+  });
+  const twice = models.find(({ id }, index) => models.findIndex((other) => other.id === id) !== index);
+  if (twice !== undefined)
+    throw invalid(`two models have the id ${twice.id}: give each its own, as in --model ID=PATH`);
+  return models;
+}
+
+/** @throws {ServerError} `server.config_invalid` for an id that no client could send, or that names a trained model */
+function checkedId(id: string, source: string): string {
+  const refuse = (why: string) =>
+    invalid(`${source}: the id ${JSON.stringify(id)} ${why}; take another, as in --model ID=PATH`);
+  if (!/^[\x21-\x7e]{1,256}$/.test(id)) throw refuse('must be 1 to 256 printable characters without spaces');
+  if (/^(?:adapter|wandb-artifact):/.test(id)) throw refuse('begins like the name of an adapter');
+  if (/(?::step|@step|@)\d+$/.test(id)) throw refuse('ends like the version of a trained model');
+  if (/^[^/:]+\/[^/:]+\/[^/:]+$/.test(id)) throw refuse('has the form of a trained model, entity/project/name');
+  return id;
+}
+
+/** `models/Some-Model.Q4_0.gguf` is served as `Some-Model.Q4_0`, and the default file as what it is, wherever it lies. */
+function modelIdOf(path: string): string {
+  if (basename(path) === DEFAULT_MODEL_FILE) return DEFAULT_MODEL_ID;
+  return (path.split('/').at(-1) ?? path).replace(/\.gguf$/i, '');
+}
+
+/**
+ * Before anything is written: files that are not there, or plainly no models.
+ * @throws {ServerError} `server.model_missing`, `server.config_invalid`
+ */
+export function refuseMissingModels(models: readonly ModelConfig[]): void {
+  for (const { path } of models) {
+    if (!existsSync(path))
+      throw new ServerError(
+        'server.model_missing',
+        `the model file ${path} does not exist; set TRAINYARD_MODEL to a GGUF file, or leave it out: "trainyard serve" fetches the default model`,
+      );
+    const problem = fileProblem(path);
+    if (problem !== null) throw invalid(`the model file ${path} ${problem}`);
+  }
+}
+
+/** The first bytes of a GGUF file. */
+const MAGIC = 'GGUF';
+
+function fileProblem(path: string): string | null {
+  try {
+    if (!statSync(path).isFile()) return 'is not a file';
+    const file = openSync(path, 'r');
+    try {
+      const start = Buffer.alloc(MAGIC.length);
+      readSync(file, start);
+      return start.equals(Buffer.from(MAGIC)) ? null : `is not a readable GGUF file: no "${MAGIC}" magic`;
+    } finally {
+      closeSync(file);
+    }
+  } catch (error) {
+    return `cannot be read: ${(error as Error).message}`;
+  }
+}
+
+function invalid(message: string): ServerError {
+  return new ServerError('server.config_invalid', message);
+}

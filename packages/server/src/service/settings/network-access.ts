@@ -1,0 +1,24 @@
+import { isLoopbackName } from '../../seams/network/network-names.ts';
+import { ServerError } from '../../seams/faults/server-error.ts';
+import type { MetricsAccess } from '../../seams/metrics/metrics-access.ts';
+import type { ServiceConfig } from './config.ts';
+import type { Address } from '../../seams/network/listen.ts';
+
+/** Keys and prompts would go over the network in the clear: that is for whoever starts the service to decide. @throws {ServerError} */
+export function refuseOpenNetwork({ host }: Pick<Address, 'host'>, { allowNetwork }: ServiceConfig): void {
+  if (isLoopbackName(host) || allowNetwork === 'on') return;
+  throw new ServerError(
+    'server.config_invalid',
+    `listening on ${host} shows the API to other machines without TLS: add --allow-network, or keep 127.0.0.1 and put a proxy with TLS in front (its name goes into --allowed-hosts)`,
+  );
+}
+
+/** Readers of the metrics at that address. A foreign name that is allowed means that a proxy stands in front, whose clients are anybody. */
+export function metricsAccess(
+  { host }: Pick<Address, 'host'>,
+  { metrics, allowedHosts }: Pick<ServiceConfig, 'metrics' | 'allowedHosts'>,
+): MetricsAccess {
+  if (metrics !== 'auto') return metrics;
+  const isLocal = isLoopbackName(host) && allowedHosts.every((name) => isLoopbackName(name));
+  return isLocal ? 'local' : 'key';
+}

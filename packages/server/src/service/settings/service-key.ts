@@ -1,0 +1,44 @@
+import { makeKeySecret, type Scope, type Store } from '@trainyard/store';
+
+import { readKeyFile, writeKeyFile } from '../../seams/data/key-file.ts';
+import { isKeyValid } from '../../gateway/edge/valid-key.ts';
+
+/** Everything a first user may do. */
+const ADMIN_SCOPES: readonly Scope[] = ['inference', 'training', 'admin'];
+
+/** The key to use: made just now, or fixed by the configuration, or read from the key file. */
+export interface ServiceKey {
+  readonly secret: string;
+  readonly isNew: boolean;
+}
+
+/** The key a client needs; null when it is not at hand. A made-up one is shown once and kept in a file that only its owner can read, for commands on this machine. */
+export async function ensureServiceKey(
+  store: Store,
+  config: { readonly entity: string; readonly apiKey: string | null },
+  { keyFile, log }: { keyFile: string; log: (line: string) => void },
+): Promise<ServiceKey | null> {
+  const entity = await store.ensureEntity(config.entity);
+  const input = { entityId: entity.id, name: 'admin', scopes: ADMIN_SCOPES, isServiceKey: true };
+  if (config.apiKey !== null) {
+    writeKeyFile(keyFile, config.apiKey);
+    const { numReplaced } = await store.ensureKey({ ...input, secret: config.apiKey });
+    if (numReplaced > 0) log('the configured key takes the place of the one before, which is revoked');
+    return { secret: config.apiKey, isNew: false };
+  }
+  const { secret: kept, problem } = readKeyFile(keyFile);
+  if (kept !== null && (await store.verifyKey(kept)) !== null) return { secret: kept, isNew: false };
+  const now = store.now();
+  const keys = await store.listKeys(entity.id);
+  const isAdminLeft = keys.some((key) => key.scopes.includes('admin') && isKeyValid(key, now));
+  if (isAdminLeft) {
+    // Only that admin can make other keys.
+    if (problem !== null) log(problem);
+    return null;
+  }
+  // The file first: a key whose secret is kept nowhere would lock everybody out.
+  const secret = makeKeySecret();
+  writeKeyFile(keyFile, secret);
+  await store.createKey({ ...input, secret });
+  return { secret, isNew: true };
+}

@@ -1,0 +1,289 @@
+import { setTimeout as delay } from 'node:timers/promises';
+
+import type { FastifyInstance } from 'fastify';
+
+import type { Store } from '@trainyard/store';
+import { logprobsModeOf } from '@trainyard/protocol/fields';
+
+import { checkBodyThread } from '../gateway/trajectory-bodies/body-thread-client.ts';
+import { ComputeArbiter, type ComputeSections } from '../hosts/computing/compute-arbiter.ts';
+import { nicenessOfShare } from '../hosts/computing/niceness.ts';
+import type { ServiceConfig } from './settings/config.ts';
+import { createServer } from '../gateway/create-server.ts';
+import { announceService, dataPaths } from '../seams/data/data-directory.ts';
+import { refuseUnstartable } from './refuse-unstartable.ts';
+import { ensureServiceKey, type ServiceKey } from './settings/service-key.ts';
+import { readDashboard } from '../gateway/pages/dashboard-files.ts';
+import { linkPath } from '../gateway/routes/service/session.ts';
+import { ownNames } from '../seams/network/network-names.ts';
+import { BaseScores } from '../hosts/pool/base-scores.ts';
+import { stepPublisher } from '../hosts/pool/publish-step.ts';
+import { retireUnused } from '../hosts/pool/retire-unused.ts';
+import { scoreInChild } from '../hosts/pool/score-in-child.ts';
+import { jobWorkersElsewhere, openJobWorkers, type JobWorkers } from './parts/job-workers.ts';
+import { listen } from '../seams/network/listen.ts';
+import { metricsAccess } from './settings/network-access.ts';
+import { refuseMissingModels } from './settings/model-settings.ts';
+import { openData } from './parts/open-data.ts';
+import { openModelFiles } from './parts/open-model-files.ts';
+import { serviceLog } from './parts/service-log.ts';
+import { serviceTracing } from './parts/service-tracing.ts';
+import { openSampling } from './parts/open-sampling.ts';
+import { does, needsModelFiles } from '../seams/contract/role.ts';
+import { Drain } from '../seams/health/drain.ts';
+import { RunMirror } from '../jobs/tracking/run-mirror.ts';
+import { openTracker } from '../jobs/tracking/tracker-drivers.ts';
+import { openMachineWatch } from './machine/machine-watch.ts';
+import { CheckpointKeeper } from '../jobs/checkpoints/checkpoint-keeper.ts';
+import { orphanRules, Upkeep } from '../seams/data/upkeep.ts';
+import { registerApi } from '../cluster/members/register-api.ts';
+import { registerTrainer } from '../cluster/members/register-trainer.ts';
+import { ServiceMetrics } from '../seams/metrics/service-metrics.ts';
+
+/** How often a drain looks for connections that have had their answer. */
+const DRAIN_POLL_MS = 25;
+/** How long the errors of requests that outlasted the drain have to go out. */
+const LAST_ANSWERS_MS = 2_000;
+
+export interface ServiceExtras {
+  /** Who shares the cores out; another one is for whoever measures what this one does. */
+  readonly arbiter?: ComputeSections;
+  /** Folder of the built dashboard. Default null: without one. */
+  readonly dashboardDirectory?: string | null;
+  /** The command by which the dashboard advises to train a small task, as it can be typed here. Default null: there is none. */
+  readonly demoCommand?: string | null;
+}
+
+export interface RunningService {
+  /** e.g. `http://127.0.0.1:8420` */
+  readonly url: string;
+  /** the key to use: made just now, or fixed by the configuration, or read from the key file; null when none of these is at hand */
+  readonly apiKey: ServiceKey | null;
+  readonly keyFile: string;
+  /** opens the dashboard signed in with that key, once, for 15 minutes; null without a dashboard, or without that key */
+  readonly signInUrl: string | null;
+  /** all base models that are served, the one first that is meant where a request names none; none while no engine is there */
+  readonly modelIds: readonly string[];
+  /**
+   * Reports that it is ending, stops taking requests, lets those in flight end, puts the running job back into the queue, and ends all hosts.
+   *
+   * @param options.graceMs time between the first two, in which requests are answered as before: what balances load sees `/readyz` first. Default 0
+   */
+  close(options?: { readonly graceMs?: number }): Promise<void>;
+}
+
+/**
+ * Starts the whole service in this process and its child processes.
+ *
+ * @param logRaw receives one line per thing worth knowing; never a secret
+ * @throws {ServerError} with a message for the person who runs it: port in use, missing or corrupt model, folder in use …
+ */
+export async function startService(
+  config: ServiceConfig,
+  logRaw: (line: string) => void,
+  { arbiter = new ComputeArbiter(), dashboardDirectory = null, demoCommand = null }: ServiceExtras = {},
+): Promise<RunningService> {
+  const log = serviceLog(config, logRaw);
+  await refuseUnstartable(config);
+  if (needsModelFiles(config.role)) refuseMissingModels(config.models);
+  const cleanups: (() => unknown)[] = [];
+  const undo = async () => {
+    for (const cleanup of cleanups.reverse()) await cleanup();
+  };
+  try {
+    const metrics = new ServiceMetrics(config.role);
+    const { store, blobs } = await openData(config, cleanups, log, metrics.data);
+    const tracing = await serviceTracing(config, log);
+    cleanups.push(() => tracing?.close());
+    const paths = dataPaths(config.dataDirectory);
+    const apiKey = await ensureServiceKey(store, config, { keyFile: paths.keyFile, log });
+
+    const { numThreads, engineShare, role } = config;
+    const { files, watch } = openModelFiles(config, { cleanups, log });
+    const trains = does(role, 'trainer');
+    const scores = new BaseScores((modelPath) => scoreInChild({ modelPath, numThreads }, log));
+    const { inference, modelPaths } = await openSampling(config, {
+      store,
+      scores,
+      files,
+      cacheDirectory: paths.models,
+      cores: arbiter.section('inference', engineShare),
+      niceness: trains ? nicenessOfShare(engineShare) : 0,
+      log,
+    });
+    // Undone in reverse: drain, stop the workers, end the hosts, and with them the requests that outlasted the drain.
+    let http: ClosingServer | null = null;
+    let workers: JobWorkers | null = null;
+    cleanups.push(() => http?.finish());
+    cleanups.push(() => Promise.all([inference.close(), workers?.close()]));
+    const parts = { store, blobs, modelPaths, files, log };
+    const opening = trains
+      ? openJobWorkers(config, {
+          ...parts,
+          arbiter,
+          scores,
+          metrics,
+          tracing,
+          publish: stepPublisher(blobs, inference),
+        })
+      : jobWorkersElsewhere(parts);
+    // Both settle before anything is undone.
+    const [started, opened, checked] = await Promise.allSettled([
+      inference.start(),
+      opening,
+      checkBodyThread(blobs, log),
+    ]);
+    if (opened.status === 'rejected') throw opened.reason;
+    workers = opened.value;
+    for (const part of [started, checked]) if (part.status === 'rejected') throw part.reason;
+    for (const { id, untrainable = null } of inference.models)
+      if (untrainable !== null)
+        log(`warning: the base model ${id} cannot be trained, only sampled from: ${untrainable}`);
+    const { training, exports, imports } = workers;
+    const tracking =
+      config.tracker === null ? null : new RunMirror({ store, tracker: openTracker(config.tracker), log });
+    const dashboard = dashboardDirectory === null ? null : await readDashboard(dashboardDirectory, demoCommand);
+    const watched = openMachineWatch(config, { metrics, log });
+    const { disk, machine } = watched;
+    const { trajectoryDays, trustsClock } = config;
+    const orphans = orphanRules(config);
+    const keeper = new CheckpointKeeper({
+      store,
+      blobs,
+      policy: config.keepCheckpoints,
+      binMs: orphans.binMs,
+      retire: (digest) => inference.retire(digest),
+      log,
+    });
+    const unload = () => retireUnused(store, inference);
+    const upkeep = new Upkeep({
+      store,
+      blobs,
+      trajectoryDays,
+      orphans,
+      keeper,
+      retireUnused: unload,
+      trustsClock,
+      log,
+    });
+    const drain = new Drain();
+    const server = createServer({
+      store,
+      machine,
+      drain,
+      outageMs: config.outageSeconds * 1_000,
+      dashboard,
+      tracking,
+      tracing,
+      blobs,
+      inference,
+      training,
+      exports,
+      imports,
+      log,
+      maxLogprobs: config.maxLogprobs,
+      logprobsMode: logprobsModeOf(config.logprobsMode),
+      hasReasoningContent: config.reasoningContent === 'on',
+      keepsChoiceRecords: config.choiceRecords === 'on',
+      keepsAnswers: config.storeResponsesMs !== null,
+      trainingDataDirectory: config.trainingDataDirectory,
+      operatorEntity: config.entity,
+      keepPolicy: config.keepCheckpoints,
+      notices: () => upkeep.notices,
+      metrics,
+      metricsAccess: metricsAccess(config, config),
+      allowedHosts: [...ownNames(config.host), ...config.allowedHosts],
+      allowedOrigins: config.allowedOrigins,
+      limits: {
+        bodyTimeoutMs: config.bodyTimeoutMs,
+        minBodyBytesPerSecond: config.minBodyRate,
+        readerTimeoutMs: config.readerTimeoutMs,
+      },
+    });
+    cleanups.push(() => workers?.stop());
+    const url = await listen(server, config);
+    try {
+      announceService(config.dataDirectory, urlOnThisMachine(url));
+    } catch (error) {
+      if (!disk.isDiskFull) throw error;
+      log('the disk is full: commands on this machine need --url', { level: 'warn' });
+    }
+    server.server.on('connection', machine.sawConnection);
+    http = new ClosingServer(server);
+    cleanups.push(() => http?.drain(config.drainTimeoutMs));
+    let tellEnd = async () => {};
+    // A file has one service, and nobody to be told.
+    if (config.database.kind === 'postgres') {
+      const membership = await registerApi({ store, url, capacity: config.maxRequests, machine, drain, log });
+      cleanups.push(() => membership.close());
+      tellEnd = () => membership.tell();
+      if (trains) cleanups.push(await registerTrainer({ ...parts, machine, training }));
+    }
+    workers.run();
+    if (needsModelFiles(config.role)) watch(modelPaths);
+    cleanups.push(store.watchFeed(() => workers?.notify()));
+    tracking?.start();
+    cleanups.push(() => tracking?.stop());
+    cleanups.push(() => upkeep.stop());
+    upkeep.start();
+    cleanups.push(() => watched.stop());
+    watched.start();
+
+    return {
+      url,
+      apiKey,
+      keyFile: paths.keyFile,
+      signInUrl: dashboard === null ? null : await signInUrl(url, apiKey, store),
+      modelIds: inference.models.map(({ id }) => id),
+      close: async ({ graceMs = 0 } = {}) => {
+        drain.begin();
+        // A database that is away takes longer than the grace.
+        void tellEnd();
+        await delay(graceMs);
+        await undo();
+      },
+    };
+  } catch (error) {
+    await undo();
+    throw error;
+  }
+}
+
+async function signInUrl(url: string, key: ServiceKey | null, store: Store): Promise<string | null> {
+  const caller = key === null ? null : await store.verifyKey(key.secret);
+  return caller === null ? null : urlOnThisMachine(url) + linkPath((await store.createSignInLink(caller.keyId)).secret);
+}
+
+/** The end of the HTTP side: no new connections, then the answers in flight, then whatever is left. */
+class ClosingServer {
+  readonly #server: FastifyInstance;
+  #closed: Promise<unknown> | null = null;
+  #isClosed = false;
+
+  constructor(server: FastifyInstance) {
+    this.#server = server;
+  }
+
+  /** Refuses new connections at once, and lets the answers in flight go out for so long at most. */
+  async drain(timeoutMs: number): Promise<void> {
+    this.#closed ??= this.#server.close().finally(() => (this.#isClosed = true));
+    const deadline = performance.now() + timeoutMs;
+    while (!this.#isClosed && performance.now() < deadline) {
+      // A client keeps its connection for the next request; one that has had its answer is not waited for.
+      this.#server.server.closeIdleConnections();
+      await new Promise((resolve) => setTimeout(resolve, DRAIN_POLL_MS));
+    }
+  }
+
+  /** To be called when what samples has ended: requests that outlasted the drain are told so, which has to go out before their connections go. */
+  async finish(): Promise<void> {
+    await this.drain(LAST_ANSWERS_MS);
+    this.#server.server.closeAllConnections();
+    await this.#closed;
+  }
+}
+
+/** A service that listens on every address is found on this one. */
+function urlOnThisMachine(url: string): string {
+  return url.replace(/\/\/(?:0\.0\.0\.0|\[::\])(?=[:/]|$)/, '//127.0.0.1');
+}
