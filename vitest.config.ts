@@ -105,7 +105,7 @@ const STAGES: Project[][] = [
 function guestProject(guest: string): Project {
   return {
     name: `guest-${guest}`,
-    include: ['packages/server/src/behaviour/*.test.ts'],
+    include: ['packages/server/src/testing/behaviour/*.test.ts'],
     exclude: NEVER,
     ...SHARED,
     env: { TRAINYARD_TEST_GUEST: guest },
@@ -116,7 +116,7 @@ function guestProject(guest: string): Project {
 function behindPortProject(): Project {
   return {
     name: 'engine-port',
-    include: ['packages/server/src/behaviour/*.test.ts'],
+    include: ['packages/server/src/testing/behaviour/*.test.ts'],
     exclude: NEVER,
     ...SHARED,
     env: { TRAINYARD_TEST_ENGINE: 'port' },

@@ -22,7 +22,7 @@ const FILES: Record<string, { atMost: number; existing: readonly string[]; added
       'packages/protocol/src/fields/sampling-fields.ts',
       'packages/engine/src/sampling/truncation.ts',
       'packages/engine/src/sampling/sampler.test.ts',
-      'packages/server/src/behaviour/sampling-fields.test.ts',
+      'packages/server/src/testing/behaviour/sampling-fields.test.ts',
       'docs/reference/chat-completions.md',
       'docs/lab/conformance.md',
     ],

@@ -2,9 +2,9 @@
 import type { TrainingJobObject } from '@trainyard/protocol';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
 
-import { readTrajectoryGroups } from '../training-data/stored/trajectory-blob.ts';
-import { test } from '../testing/behaviour-test.ts';
-import { ScriptedService } from '../testing/scripted-service.ts';
+import { readTrajectoryGroups } from '../../training-data/stored/trajectory-blob.ts';
+import { test } from '../behaviour-test.ts';
+import { ScriptedService } from '../scripted-service.ts';
 
 let service: ScriptedService;
 let modelId: string;

@@ -2,10 +2,10 @@
 import { afterAll, beforeAll, describe, expect } from 'vitest';
 import type { ErrorBody, ValidationItem } from '@trainyard/protocol';
 
-import type { InferenceRequest } from '../seams/contract/backends.ts';
-import { test } from '../testing/behaviour-test.ts';
-import { ScriptedEngineInference } from '../testing/scripted-engine.ts';
-import { TestServer } from '../testing/test-server.ts';
+import type { InferenceRequest } from '../../seams/contract/backends.ts';
+import { test } from '../behaviour-test.ts';
+import { ScriptedEngineInference } from '../scripted-engine.ts';
+import { TestServer } from '../test-server.ts';
 
 let server: TestServer<ScriptedEngineInference>;
 beforeAll(async () => {

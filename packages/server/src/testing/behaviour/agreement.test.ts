@@ -3,10 +3,10 @@ import type { ChatCompletion } from '@trainyard/protocol';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect } from 'vitest';
 
-import { test } from '../testing/behaviour-test.ts';
-import { GuestRefusal } from '../testing/guest-refusal.ts';
-import { ScriptedService } from '../testing/scripted-service.ts';
-import { readEvents } from '../testing/test-server.ts';
+import { test } from '../behaviour-test.ts';
+import { GuestRefusal } from '../guest-refusal.ts';
+import { ScriptedService } from '../scripted-service.ts';
+import { readEvents } from '../test-server.ts';
 
 const END_ID = 258;
 let service: ScriptedService;

@@ -2,9 +2,9 @@
 import type { ChatCompletion } from '@trainyard/protocol';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
 
-import { test } from '../testing/behaviour-test.ts';
-import { noticeRefusal } from '../testing/guest-refusal.ts';
-import { END, ScriptedService } from '../testing/scripted-service.ts';
+import { test } from '../behaviour-test.ts';
+import { noticeRefusal } from '../guest-refusal.ts';
+import { END, ScriptedService } from '../scripted-service.ts';
 
 let service: ScriptedService;
 let thinker: ScriptedService;

@@ -1,8 +1,8 @@
 /** Reference §1.1: messages, from the body to the prompt. */
 import { afterAll, beforeAll, describe, expect } from 'vitest';
 
-import { test } from '../testing/behaviour-test.ts';
-import { ScriptedService } from '../testing/scripted-service.ts';
+import { test } from '../behaviour-test.ts';
+import { ScriptedService } from '../scripted-service.ts';
 
 /** Shows all that a template is given of a message. */
 const SHOWN = `{%- for m in messages -%}

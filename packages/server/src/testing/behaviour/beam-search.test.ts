@@ -1,9 +1,9 @@
 /** Reference §9: beam search through the whole service. That it finds what its definition finds is tested in the engine. */
 import { afterAll, beforeAll, describe, expect } from 'vitest';
 
-import { test } from '../testing/behaviour-test.ts';
-import { END, ScriptedService } from '../testing/scripted-service.ts';
-import { readEvents } from '../testing/test-server.ts';
+import { test } from '../behaviour-test.ts';
+import { END, ScriptedService } from '../scripted-service.ts';
+import { readEvents } from '../test-server.ts';
 
 let service: ScriptedService;
 beforeAll(async () => {

@@ -1,7 +1,7 @@
 import { expect } from 'vitest';
 
 import { REQUEST_LIMITS } from '@trainyard/protocol';
-import { test } from '../testing/behaviour-test.ts';
+import { test } from '../behaviour-test.ts';
 import { ChatCompletionRequestSchema, CompletionRequestSchema } from '@trainyard/protocol';
 
 interface Limits {

@@ -1,8 +1,8 @@
 /** Reference §1.2, the length budget, and truncation (§1.3). */
 import { afterAll, beforeAll, describe, expect } from 'vitest';
 
-import { test } from '../testing/behaviour-test.ts';
-import { ScriptedService } from '../testing/scripted-service.ts';
+import { test } from '../behaviour-test.ts';
+import { ScriptedService } from '../scripted-service.ts';
 
 const CONTEXT = 100;
 let service: ScriptedService;

@@ -2,8 +2,8 @@
 import { afterAll, beforeAll, expect } from 'vitest';
 import type { ModelCard, ModelList } from '@trainyard/protocol';
 
-import { test } from '../testing/behaviour-test.ts';
-import { ScriptedService } from '../testing/scripted-service.ts';
+import { test } from '../behaviour-test.ts';
+import { ScriptedService } from '../scripted-service.ts';
 
 let service: ScriptedService;
 beforeAll(async () => {

@@ -1,9 +1,9 @@
 /** Reference §3: when a reply ends, and what is told of it. */
 import { afterAll, beforeAll, describe, expect } from 'vitest';
 
-import { test } from '../testing/behaviour-test.ts';
-import { ScriptedService } from '../testing/scripted-service.ts';
-import { readEvents } from '../testing/test-server.ts';
+import { test } from '../behaviour-test.ts';
+import { ScriptedService } from '../scripted-service.ts';
+import { readEvents } from '../test-server.ts';
 
 let service: ScriptedService;
 beforeAll(async () => {

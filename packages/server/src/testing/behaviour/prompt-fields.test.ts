@@ -1,8 +1,8 @@
 /** Reference §1.4 and `reasoning_effort`: what each field that shapes the prompt, or the request's way, does. */
 import { afterAll, beforeAll, describe, expect } from 'vitest';
 
-import { test } from '../testing/behaviour-test.ts';
-import { ScriptedService } from '../testing/scripted-service.ts';
+import { test } from '../behaviour-test.ts';
+import { ScriptedService } from '../scripted-service.ts';
 
 /** Shows its variables. */
 const SHOWN = `{{ documents | tojson }}|{{ reasoning_effort }}|{{ enable_thinking }}|{{ add_generation_prompt }}|{{ x }}`;

@@ -1,9 +1,9 @@
 /** The effect of the accepted vectors of section 16 of the reference on the answer. */
 import { afterAll, beforeAll, beforeEach, expect } from 'vitest';
 
-import { test } from '../testing/behaviour-test.ts';
-import { ScriptedService } from '../testing/scripted-service.ts';
-import { readEvents } from '../testing/test-server.ts';
+import { test } from '../behaviour-test.ts';
+import { ScriptedService } from '../scripted-service.ts';
+import { readEvents } from '../test-server.ts';
 
 let service: ScriptedService;
 beforeAll(async () => {

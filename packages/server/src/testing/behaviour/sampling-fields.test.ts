@@ -1,10 +1,10 @@
 /** Reference §1.2, §1.3 and §2: what each field that chooses tokens does to the reply, through the whole service. */
 import { afterAll, afterEach, beforeAll, describe, expect } from 'vitest';
 
-import { test } from '../testing/behaviour-test.ts';
+import { test } from '../behaviour-test.ts';
 import type { ErrorBody } from '@trainyard/protocol';
-import { readEvents } from '../testing/test-server.ts';
-import { END, ScriptedService } from '../testing/scripted-service.ts';
+import { readEvents } from '../test-server.ts';
+import { END, ScriptedService } from '../scripted-service.ts';
 
 let service: ScriptedService;
 beforeAll(async () => {

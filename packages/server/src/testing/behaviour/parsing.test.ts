@@ -1,8 +1,8 @@
 /** Reference §1.0: how every field is read. */
 import { afterAll, beforeAll, describe, expect } from 'vitest';
 
-import { test } from '../testing/behaviour-test.ts';
-import { ScriptedService } from '../testing/scripted-service.ts';
+import { test } from '../behaviour-test.ts';
+import { ScriptedService } from '../scripted-service.ts';
 
 let service: ScriptedService;
 beforeAll(async () => {

@@ -2,8 +2,8 @@
 import type { TokenizeResponse } from '@trainyard/protocol';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
 
-import { test } from '../testing/behaviour-test.ts';
-import { ScriptedService } from '../testing/scripted-service.ts';
+import { test } from '../behaviour-test.ts';
+import { ScriptedService } from '../scripted-service.ts';
 
 let service: ScriptedService;
 beforeAll(async () => {
