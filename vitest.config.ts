@@ -46,7 +46,16 @@ const IN_PAIRS = {
 const GUESTS = ['along', 'specs', 'little', 'vllm'];
 
 /** What of the service stands on the store once more, on the second database. */
-const ON_POSTGRES = ['routes', 'checkpoints', 'jobs', 'answers', 'choice-records', 'data', 'service', 'edge'];
+const ON_POSTGRES = [
+  'gateway/routes',
+  'gateway/forms',
+  'gateway/answers',
+  'gateway/edge',
+  'jobs',
+  'training-data/choice-records',
+  'seams/data',
+  'service',
+];
 
 type Project = TestProjectInlineConfiguration['test'];
 

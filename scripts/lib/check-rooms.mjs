@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 
 import { findKnots, readImportGraph, wayRound } from './import-graph.mjs';
-import { FILES_OF_A_FOLDER, ROOM_DEBTS } from './room-debts.mjs';
+import { FILES_OF_A_FOLDER, ROOM_DEBTS, WINGS } from './room-debts.mjs';
 
 /** Its files, and files that are themselves tests, may import what plays a part in tests. */
 const TESTING = 'testing';
@@ -10,8 +10,8 @@ const TEST_FILE = /\.(test|test-d|suite|fixture)\.ts$/;
 const TESTING_IMPORT = /(?:\bfrom|\bimport)\s*\(?\s*['"](@trainyard\/[a-z]+\/testing)['"]/g;
 
 /**
- * How the source of each package is divided: files import each other in no circle, types included; neither do the folders directly below `src` (its
- * rooms), tests apart; no folder holds too many files; and what plays a part in tests is imported by tests alone.
+ * The division of each package's source: files import each other in no circle, types included; neither do the folders of one folder (its rooms), tests
+ * apart; the rooms of a package with wings import those before them only; no folder holds too many files; and only tests import the rooms for tests.
  *
  * @param {string} root the repository
  * @returns {string[]} one sentence for each violation, empty when all is well
@@ -29,7 +29,8 @@ function findPackageViolations(name, source) {
   const parts = new Map([...graph].filter(([path]) => !isTesting(path)));
   return [
     ...findFileCircles(name, graph),
-    ...findRoomCircles(name, roomGraph(parts)),
+    ...foldersWithRooms(parts.keys()).flatMap((folder) => findRoomCircles(name, folder, roomGraph(parts, folder))),
+    ...findUpwardImports(name, parts),
     ...findCrowdedFolders(name, parts.keys()),
     ...findTestingImports(name, source, parts),
   ];
@@ -50,33 +51,64 @@ function findFileCircles(name, graph) {
   );
 }
 
-/** @param {string} name @param {ReadonlyMap<string, readonly string[]>} graph of rooms */
-function findRoomCircles(name, graph) {
-  const knots = findKnots(graph);
-  const numKnotted = knots.flat().length;
-  if (numKnotted <= (ROOM_DEBTS.knottedRooms[name] ?? 0)) return [];
-  return knots.map((knot) => {
+/** @param {Iterable<string>} paths @returns {string[]} folders below `src` that have folders, each with a slash at its end; `src` itself is "" */
+function foldersWithRooms(paths) {
+  const folders = new Set(['']);
+  for (const path of paths) {
+    const parents = path.split('/').slice(0, -2);
+    for (const [index] of parents.entries()) folders.add(`${parents.slice(0, index + 1).join('/')}/`);
+  }
+  return [...folders].sort();
+}
+
+/** @param {string} name @param {string} folder @param {ReadonlyMap<string, readonly string[]>} graph of rooms */
+function findRoomCircles(name, folder, graph) {
+  return findKnots(graph).map((knot) => {
     const way = wayRound(graph, knot).join(' → ');
-    return `packages/${name}/src: ${way}: ${knot.length} rooms import each other in a circle (. is src itself); one of these arrows points up`;
+    return `packages/${name}/src/${folder}: ${way}: ${knot.length} rooms import each other in a circle (. is src itself); one of these arrows points up`;
   });
 }
 
-/** @param {ReadonlyMap<string, readonly string[]>} graph of files @returns {Map<string, string[]>} */
-function roomGraph(graph) {
+/**
+ * @param {ReadonlyMap<string, readonly string[]>} graph of files @param {string} folder with a slash at its end
+ * @returns {Map<string, string[]>} which rooms of the folder each of them imports
+ */
+function roomGraph(graph, folder) {
   /** @type {Map<string, Set<string>>} */
   const rooms = new Map();
   for (const [path, targets] of graph) {
-    const room = roomOf(path);
+    if (!path.startsWith(folder)) continue;
+    const room = roomOf(path, folder);
+    // Files beside folders may be the ground of some and the roof of others.
+    if (room === '.' && folder !== '') continue;
     const others = rooms.get(room) ?? new Set();
     rooms.set(room, others);
-    for (const target of targets) if (roomOf(target) !== room) others.add(roomOf(target));
+    for (const target of targets) {
+      const other = roomOf(target, folder);
+      if (target.startsWith(folder) && other !== room && (other !== '.' || folder === '')) others.add(other);
+    }
   }
   return new Map([...rooms].map(([room, others]) => [room, [...others].sort((a, b) => (a < b ? -1 : 1))]));
 }
 
-/** @param {string} path */
-function roomOf(path) {
-  return path.includes('/') ? path.slice(0, path.indexOf('/')) : '.';
+/** @param {string} path @param {string} folder */
+function roomOf(path, folder) {
+  const rest = path.slice(folder.length);
+  return rest.includes('/') ? rest.slice(0, rest.indexOf('/')) : '.';
+}
+
+/** @param {string} name @param {ReadonlyMap<string, readonly string[]>} graph of files */
+function findUpwardImports(name, graph) {
+  const wings = WINGS[name];
+  if (wings === undefined) return [];
+  return [...graph].flatMap(([path, targets]) => {
+    const from = wings.indexOf(roomOf(path, ''));
+    if (from === -1 && roomOf(path, '') !== '.')
+      return [`packages/${name}/src/${path}: in none of the wings ${wings.join(', ')}`];
+    return targets
+      .filter((target) => from !== -1 && !wings.slice(0, from + 1).includes(roomOf(target, '')))
+      .map((target) => `packages/${name}/src/${path}: imports ${target}, of a wing above its own`);
+  });
 }
 
 /** @param {string} name @param {Iterable<string>} paths */

@@ -87,13 +87,39 @@ const FAULTS: { fault: string; step: string; says: string; changes: Record<strin
   {
     fault: 'rooms that import each other, though no file does',
     step: 'rooms',
-    says: 'packages/engine/src: batching → sampling → batching: 2 rooms import each other in a circle',
+    says: 'packages/engine/src/: batching → sampling → batching: 2 rooms import each other in a circle',
     changes: {
       'packages/engine/src/sampling/draw.ts': `export { turn } from '../batching/turn.ts';\n`,
       'packages/engine/src/sampling/row.ts': `export const row = 1;\n`,
       'packages/engine/src/batching/turn.ts': `export const turn = 1;\n`,
       'packages/engine/src/batching/step.ts': `export { row } from '../sampling/row.ts';\n`,
     },
+  },
+  {
+    fault: 'folders of a room that import each other',
+    step: 'rooms',
+    says: 'packages/engine/src/batching/: fill → plan → fill: 2 rooms import each other in a circle',
+    changes: {
+      'packages/engine/src/batching/plan/draw.ts': `export { turn } from '../fill/turn.ts';\n`,
+      'packages/engine/src/batching/plan/row.ts': `export const row = 1;\n`,
+      'packages/engine/src/batching/fill/turn.ts': `export const turn = 1;\n`,
+      'packages/engine/src/batching/fill/step.ts': `export { row } from '../plan/row.ts';\n`,
+    },
+  },
+  {
+    fault: 'a wing that imports one above it',
+    step: 'rooms',
+    says: 'packages/server/src/seams/clock.ts: imports jobs/lease.ts, of a wing above its own',
+    changes: {
+      'packages/server/src/seams/clock.ts': `export { lease } from '../jobs/lease.ts';\n`,
+      'packages/server/src/jobs/lease.ts': `export const lease = 1;\n`,
+    },
+  },
+  {
+    fault: 'a folder beside the wings',
+    step: 'rooms',
+    says: 'packages/server/src/extras/clock.ts: in none of the wings seams, training-data',
+    changes: { 'packages/server/src/extras/clock.ts': `export const clock = 1;\n` },
   },
   {
     fault: 'a folder with more files than one sees',
