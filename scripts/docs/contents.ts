@@ -25,7 +25,9 @@ const reference = (name: string): SitePage => ({ slug: `reference/${name}`, file
 
 /** Every page of the site, in its order. @param root the repository */
 export function siteContents(root: string): readonly SiteSection[] {
-  const decisions = readdirSync(join(root, 'docs/decisions')).toSorted();
+  const decisions = readdirSync(join(root, 'docs/decisions'))
+    .filter((name) => name !== 'README.md')
+    .toSorted();
   return [
     {
       label: 'Start',
@@ -118,10 +120,13 @@ export function siteContents(root: string): readonly SiteSection[] {
     {
       label: 'Decisions',
       isCollapsed: true,
-      pages: decisions.map((name) => ({
-        slug: `decisions/${name.replace(/\.md$/, '')}`,
-        file: `docs/decisions/${name}`,
-      })),
+      pages: [
+        { slug: 'decisions', file: 'docs/decisions/README.md' },
+        ...decisions.map((name) => ({
+          slug: `decisions/${name.replace(/\.md$/, '')}`,
+          file: `docs/decisions/${name}`,
+        })),
+      ],
     },
   ];
 }

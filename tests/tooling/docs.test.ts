@@ -34,9 +34,17 @@ const placesOf = (page: string) =>
       .replaceAll(/\s/g, '-'),
   );
 
-test('every decision has a number of its own', () => {
-  const numbers = readdirSync(join(REPOSITORY, 'docs/decisions')).map((name) => name.slice(0, 4));
+test('every decision has a number of its own, a title that starts with it, and its line in the index by theme', () => {
+  const names = readdirSync(join(REPOSITORY, 'docs/decisions')).filter((name) => name !== 'README.md');
+  const numbers = names.map((name) => Number(name.slice(0, 4)));
   expect(numbers.filter((number, index) => numbers.indexOf(number) !== index)).toEqual([]);
+  const titles = names.map((name) => read(`docs/decisions/${name}`).split('\n', 1)[0]!.slice('# '.length));
+  expect(titles.filter((title, index) => !title.startsWith(`${numbers[index]}. `))).toEqual([]);
+  const lines = read('docs/decisions/README.md')
+    .split('\n')
+    .filter((line) => line.startsWith('- '));
+  const expected = names.map((name, index) => `- [${titles[index]}](${name})`);
+  expect(lines.toSorted((a, b) => (a < b ? -1 : 1))).toEqual(expected.toSorted((a, b) => (a < b ? -1 : 1)));
 });
 
 describe('links between files', () => {
