@@ -25,7 +25,7 @@ import { computeLogMetrics } from '../../training-data/wire/log-metrics.ts';
 import { promptDigest } from '../../training-data/wire/prompt-digest.ts';
 import { completeGroup, placeInBody, type PolicyNames } from '../forms/exchanges/captured-exchanges.ts';
 import { groupLine } from '../../training-data/stored/stored-line.ts';
-import { writeArgumentsOf } from '../../seams/contract/written-arguments.ts';
+import { writeArgumentsOf } from '../../seams/chat/written-arguments.ts';
 import { TrajectoryFormatError } from '../../training-data/wire/trajectory-format-error.ts';
 import { type GroupOptions, trajectoryGroupOf } from '../../training-data/wire/trajectory-groups.ts';
 

@@ -3,7 +3,7 @@ import { JsonLine } from '@trainyard/store';
 
 import { JsonText, toOrderedJson } from '../../seams/json/ordered-json.ts';
 import { asWritten, keepSourceTexts, sourceTextOf } from '../../seams/json/source-texts.ts';
-import { areWritten, toolsTextOf } from '../../seams/contract/written-values.ts';
+import { areWritten, toolsTextOf } from '../../seams/chat/written-values.ts';
 
 type Conversation = Pick<WireHistory, 'tools' | 'chat_template_kwargs'>;
 

@@ -11,9 +11,9 @@ import { isObject } from '../../seams/json/is-object.ts';
 import { keepSourceTexts } from '../../seams/json/source-texts.ts';
 import { lineFault, textLines } from '../../seams/json/text-lines.ts';
 import { compileLargeBodyCheck } from '../../seams/faults/validation.ts';
-import { pythonTools, pythonVariables } from '../../seams/contract/written-values.ts';
-import { writeArguments } from '../../seams/contract/written-arguments.ts';
-import { withReadableResults } from '../../gateway/forms/chat/readable-results.ts';
+import { pythonTools, pythonVariables } from '../../seams/chat/written-values.ts';
+import { writeArguments } from '../../seams/chat/written-arguments.ts';
+import { withReadableResults } from '../../seams/chat/readable-results.ts';
 import { withChatCalls } from './langchain-calls.ts';
 
 const checkLine = compileLargeBodyCheck(SftLineSchema);

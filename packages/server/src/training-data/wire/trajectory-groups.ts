@@ -10,7 +10,7 @@ import {
   type RecordedChoice,
   type SampledTokens,
 } from './recorded-choice.ts';
-import { pythonTools, pythonVariables } from '../../seams/contract/written-values.ts';
+import { pythonTools, pythonVariables } from '../../seams/chat/written-values.ts';
 import { checkFinite } from './check-finite.ts';
 import { type Place, TrajectoryFormatError } from './trajectory-format-error.ts';
 import { isObject } from '../../seams/json/is-object.ts';

@@ -17,7 +17,7 @@ import {
   streamFormatOf,
   toGenerateRequest,
 } from '../shared/sampling-request.ts';
-import { promptParts } from '../../../seams/contract/written-values.ts';
+import { promptParts } from '../../../seams/chat/written-values.ts';
 import { answerToolChoice, checkTools, replyReading, type ReportedToolChoice } from './tool-request.ts';
 
 /** How the answer is written; what the engine does not need to know. */

@@ -2,7 +2,7 @@ import type { TokenizeInput } from '@trainyard/generation';
 import type { TokenizeRequest } from '@trainyard/protocol';
 
 import { checkOpenEnd, checkTemplateInput, templateVariables } from './request.ts';
-import { promptParts } from '../../../seams/contract/written-values.ts';
+import { promptParts } from '../../../seams/chat/written-values.ts';
 import { conflict } from '../shared/conflict.ts';
 
 /** Fields that mean nothing without a template. */

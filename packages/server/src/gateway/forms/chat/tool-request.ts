@@ -3,7 +3,7 @@ import { type ChatCompletionRequest, quoting } from '@trainyard/protocol';
 
 import { conflict, named } from '../shared/conflict.ts';
 import { outputConstraint } from '../shared/output-constraint.ts';
-import { someTools, toolsTextOf } from '../../../seams/contract/written-values.ts';
+import { someTools, toolsTextOf } from '../../../seams/chat/written-values.ts';
 
 type ToolFields = Pick<ChatCompletionRequest, 'tools' | 'tool_choice' | 'parallel_tool_calls' | 'structured_outputs'>;
 

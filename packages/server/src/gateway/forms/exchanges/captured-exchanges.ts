@@ -10,7 +10,7 @@ import type {
 import { parseModelName } from '../../../seams/contract/model-names.ts';
 import { type CallHistory, chatHistories, OTHER_FORMS } from './call-histories.ts';
 import { checkFinite } from '../../../training-data/wire/check-finite.ts';
-import { withReadableResults } from '../chat/readable-results.ts';
+import { withReadableResults } from '../../../seams/chat/readable-results.ts';
 import { withChatCalls } from '../../../training-data/wire/langchain-calls.ts';
 import { type Place, TrajectoryFormatError } from '../../../training-data/wire/trajectory-format-error.ts';
 

@@ -1,7 +1,7 @@
 import { asksForNothing, type MessageBlockParam, type MessageParam } from '@trainyard/protocol';
 
 import { isObject } from '../../../seams/json/is-object.ts';
-import { type LeftOut, leftOutText, mediaOf } from '../shared/left-out.ts';
+import { type LeftOut, leftOutText, mediaOf } from '../../../seams/chat/left-out.ts';
 
 /** A message that is read here, with its place among those of the request. */
 export interface PlacedMessage {

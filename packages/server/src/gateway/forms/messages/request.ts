@@ -14,7 +14,7 @@ import { conflict, type FormNames, invalidAt, unsupported } from '../shared/conf
 import { refuseOtherFields } from '../shared/refuse-other-fields.ts';
 import { stringOf } from '../shared/string-of.ts';
 import { carriedReasoning } from '../shared/carried-reasoning.ts';
-import { LeftOut, leftOutOf, reporting } from '../shared/left-out.ts';
+import { LeftOut, leftOutOf, reporting } from '../../../seams/chat/left-out.ts';
 import { readableMessages } from './foreign-blocks.ts';
 import { toChatTools, toToolChoice } from './tools.ts';
 

@@ -18,7 +18,7 @@ import { checkChatRequest } from '../chat/request.ts';
 import { collectMessage, type MessageFormat, toMessageEvents } from './answer.ts';
 import { toMessagesError } from './error.ts';
 import { MESSAGES_NAMES, toChatRequest, toCountedChat } from './request.ts';
-import { reportLeftOut } from '../shared/left-out.ts';
+import { reportLeftOut } from '../../../seams/chat/left-out.ts';
 import { replyBlocks } from '../shared/reply-blocks.ts';
 import { admitChat, type AdmittedChat, meteredChat, openChat } from '../chat/chat-generation.ts';
 import { countPrompt } from '../chat/count-prompt.ts';

@@ -2,7 +2,7 @@ import { asksForNothing, type ResponseInputItem } from '@trainyard/protocol';
 
 import { isObject } from '../../../seams/json/is-object.ts';
 import { carriedReasoning } from '../shared/carried-reasoning.ts';
-import { type LeftOut, leftOutText, mediaOf } from '../shared/left-out.ts';
+import { type LeftOut, leftOutText, mediaOf } from '../../../seams/chat/left-out.ts';
 
 /** An item that is read here, with its place in the input. */
 export interface PlacedItem {

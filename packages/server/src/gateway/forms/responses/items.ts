@@ -4,7 +4,7 @@ import { invalidAt, unsupported } from '../shared/conflict.ts';
 import { refuseOtherFields } from '../shared/refuse-other-fields.ts';
 import { stringOf } from '../shared/string-of.ts';
 import { carriedReasoning } from '../shared/carried-reasoning.ts';
-import { LeftOut } from '../shared/left-out.ts';
+import { LeftOut } from '../../../seams/chat/left-out.ts';
 import { readableItems } from './foreign-items.ts';
 import { chatName, toArguments } from './tools.ts';
 

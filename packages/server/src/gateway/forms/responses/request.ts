@@ -12,7 +12,7 @@ import {
 
 import { conflict, type FormNames, unsupported } from '../shared/conflict.ts';
 import { refuseOtherFields } from '../shared/refuse-other-fields.ts';
-import { LeftOut, reporting } from '../shared/left-out.ts';
+import { LeftOut, reporting } from '../../../seams/chat/left-out.ts';
 import { toChatMessages } from './items.ts';
 import { toTools } from './tools.ts';
 

@@ -15,7 +15,7 @@ import type { ResolvedModel } from '../../../seams/contract/model-names.ts';
 import type { RouteParts } from '../../parts/server-parts.ts';
 import { abortOnDisconnect } from '../../answers/sse.ts';
 import type { OpenedGeneration } from '../../../seams/streams/chat-events.ts';
-import { reportLeftOut } from '../shared/left-out.ts';
+import { reportLeftOut } from '../../../seams/chat/left-out.ts';
 import { replyBlocks } from '../shared/reply-blocks.ts';
 import { collectResponse, failedResponse, toResponseEvents } from './answer.ts';
 import { RESPONSES_NAMES, toCountedResponse } from './request.ts';

@@ -15,8 +15,8 @@ import {
 
 import type { RouteParts } from '../../parts/server-parts.ts';
 import { abortOnDisconnect } from '../../answers/sse.ts';
-import { toReadableChat } from '../chat/readable-results.ts';
-import { reportLeftOut } from '../shared/left-out.ts';
+import { toReadableChat } from '../../../seams/chat/readable-results.ts';
+import { reportLeftOut } from '../../../seams/chat/left-out.ts';
 import { toTokenizeInput } from '../chat/tokenize-request.ts';
 import { requestedModel } from '../generation/requested-model.ts';
 import { normalizedBody } from '../generation/normalized-body.ts';

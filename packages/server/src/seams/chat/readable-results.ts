@@ -1,5 +1,5 @@
-import { isObject } from '../../../seams/json/is-object.ts';
-import { LeftOut, leftOutText, mediaOf, reporting } from '../shared/left-out.ts';
+import { isObject } from '../json/is-object.ts';
+import { LeftOut, leftOutText, mediaOf, reporting } from './left-out.ts';
 
 /** Parts that no model here reads, by the member that has their content. Clients leave the type out where that member is there. */
 const UNREADABLE: Readonly<Record<string, { readonly what: 'Image' | 'File'; readonly from: string }>> = {

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 
-import { completeGroup } from '../exchanges/captured-exchanges.ts';
-import { readSftLines } from '../../../training-data/wire/sft-data.ts';
-import { LeftOut } from '../shared/left-out.ts';
+import { completeGroup } from '../../gateway/forms/exchanges/captured-exchanges.ts';
+import { readSftLines } from '../../training-data/wire/sft-data.ts';
+import { LeftOut } from './left-out.ts';
 import { withReadableResults } from './readable-results.ts';
 
 const PICTURE = { type: 'image_url', image_url: { url: 'data:image/png;base64,iVBORw0KGgo=' } };
