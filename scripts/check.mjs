@@ -2,7 +2,7 @@
  * Everything a change must satisfy besides its tests. All steps run, also after one has failed.
  *
  *   npm run check                    all steps
- *   npm run check -- lint types      some of them: format, prose, docstrings, lint, arrows, rooms, types, dead-code
+ *   npm run check -- lint types      some of them: format, prose, english, lint, arrows, rooms, types, dead-code
  */
 import { spawn } from 'node:child_process';
 import { existsSync, readdirSync } from 'node:fs';
@@ -11,7 +11,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
 
 import { findArrowViolations } from './lib/check-arrows.mjs';
-import { findHalfSentences } from './lib/check-docstrings.mjs';
+import { checkEnglish } from './lib/check-english.mjs';
 import { findRoomViolations } from './lib/check-rooms.mjs';
 import { findWideProse } from './lib/prose-files.mjs';
 import { PROSE_COLUMNS } from './lib/wrap-prose.mjs';
@@ -19,7 +19,7 @@ import { PROSE_COLUMNS } from './lib/wrap-prose.mjs';
 const TOOLS = resolve(fileURLToPath(import.meta.url), '../../node_modules');
 
 /**
- * @typedef {{ isOk: boolean, output: string }} StepResult
+ * @typedef {{ isOk: boolean, output: string, note?: string }} StepResult the note is printed in any case
  * @type {Record<string, (root: string) => Promise<StepResult>>}
  */
 const STEPS = {
@@ -30,7 +30,10 @@ const STEPS = {
         ({ path }) => `${path}: prose wider than ${PROSE_COLUMNS} columns; npm run format wraps it`,
       ),
     ),
-  docstrings: async (root) => resultOf(findHalfSentences(root)),
+  english: async (root) => {
+    const { violations, summary } = checkEnglish(root);
+    return { ...resultOf(violations), note: summary };
+  },
   lint: (root) => runTool(root, 'oxlint/bin/oxlint', ['--deny-warnings', '.']),
   arrows: async (root) => resultOf(findArrowViolations(root)),
   rooms: async (root) => resultOf(findRoomViolations(root)),
@@ -53,13 +56,14 @@ async function runSteps(root, chosen) {
   for (const [name, step] of Object.entries(STEPS)) {
     if (chosen.length > 0 && !chosen.includes(name)) continue;
     const startedMs = performance.now();
-    const { isOk, output } = await step(root);
+    const { isOk, output, note } = await step(root);
     const seconds = ((performance.now() - startedMs) / 1000).toFixed(1);
     if (!isOk) {
       failed.push(name);
       console.log(output.trim());
     }
     console.log(`${isOk ? 'ok  ' : 'FAIL'}  ${name.padEnd(10)} ${seconds} s`);
+    if (note !== undefined) console.log(`      ${note}`);
   }
   console.log(failed.length === 0 ? 'check: all is well' : `check: failed in ${failed.join(', ')}`);
   return failed.length === 0 ? 0 : 1;

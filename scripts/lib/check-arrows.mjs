@@ -1,41 +1,85 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 
-import { relativeImports } from './import-graph.mjs';
-import { PACKAGE_ARROWS, restrictedImportOverrides, TEST_ARROWS } from './package-arrows.mjs';
+import { importsOf, relativeImports } from './import-graph.mjs';
+import { BROWSER_PACKAGES, PACKAGE_ARROWS, PUBLIC_ENTRIES, TEST_ARROWS } from './package-arrows.mjs';
 
 const SCOPE = '@trainyard/';
+const SOURCE = /\.(ts|tsx|mjs)$/;
+const TEST_SOURCE = /(\.(test|test-d)\.tsx?$|\/testing\/)/;
+const SKIPPED = new Set(['node_modules', 'dist', 'fixtures', '.cache', '.trainyard']);
 
 /** Fetching the model is shared between the bootstrap script, which runs before any package is installed, and the command line. */
 const SHARED_WITH_CLI = 'scripts/lib/';
 
 /**
- * Checks the package arrows that the linter cannot see: package.json files, relative paths that leave a package, and its own configuration.
+ * Checks which package imports which: in source files, in package.json files, and by relative paths that leave a package.
  * @param {string} root the repository
  * @returns {string[]} one sentence for each violation, empty when all is well
  */
 export function findArrowViolations(root) {
   const folders = readdirSync(join(root, 'packages'), { withFileTypes: true }).filter((entry) => entry.isDirectory());
-  return [...findLinterDrift(root), ...folders.flatMap(({ name }) => findPackageViolations(root, name))];
+  const others = ['tests', 'examples', 'bench', 'scripts'].filter((folder) => existsSync(join(root, folder)));
+  return [
+    ...folders.flatMap(({ name }) => findPackageViolations(root, name)),
+    ...others.flatMap((folder) => findImportViolations(root, folder, null)),
+  ];
 }
 
-/** @param {string} root */
-function findLinterDrift(root) {
-  const { overrides } = JSON.parse(readFileSync(join(root, '.oxlintrc.json'), 'utf8'));
-  const isSame = JSON.stringify(overrides) === JSON.stringify(restrictedImportOverrides());
-  return isSame
-    ? []
-    : ['.oxlintrc.json: "overrides" differ from restrictedImportOverrides() in scripts/lib/package-arrows.mjs'];
+/**
+ * @param {string} root @param {string} folder with source files
+ * @param {string | null} name of the package; null = code outside packages, which may import all of them
+ * @returns {string[]}
+ */
+function findImportViolations(root, folder, name) {
+  return sourcesBelow(root, folder).flatMap((path) =>
+    importsOf(readFileSync(join(root, path), 'utf8')).flatMap((specifier) => {
+      const fault = importFault(specifier, path, name);
+      return fault === null ? [] : [`${path}: imports ${specifier}: ${fault}`];
+    }),
+  );
+}
+
+/** @param {string} specifier @param {string} path of the importing file @param {string | null} name of its package @returns {string | null} */
+function importFault(specifier, path, name) {
+  const isTest = TEST_SOURCE.test(path);
+  if (/(^|\/)packages\/[^/]+\/src\//.test(specifier)) return 'import a package by its name';
+  if (specifier.startsWith('node:'))
+    return name !== null && BROWSER_PACKAGES.includes(name) && path.includes('/src/') && !isTest
+      ? `${name} also runs in a browser`
+      : null;
+  if (!specifier.startsWith(SCOPE)) return null;
+  const entry = specifier.slice(SCOPE.length);
+  const [target = '', part] = entry.split('/');
+  // The check of rooms knows who may import a `testing` entry.
+  if (part !== undefined && part !== 'testing' && !PUBLIC_ENTRIES.includes(entry))
+    return 'what index.ts does not export is private';
+  if (name === null || target === name) return null;
+  const allowed = [...(PACKAGE_ARROWS[name] ?? []), ...(isTest ? (TEST_ARROWS[name] ?? []) : [])];
+  const isAllowed = allowed.some(
+    (arrow) => arrow === target || arrow === entry || (part === 'testing' && arrow.startsWith(`${target}/`)),
+  );
+  return isAllowed ? null : `${name} may import ${allowed.join(', ') || 'no other package'}`;
+}
+
+/** @param {string} root @param {string} folder @returns {string[]} */
+function sourcesBelow(root, folder) {
+  return readdirSync(join(root, folder), { withFileTypes: true }).flatMap((entry) => {
+    const path = join(folder, entry.name);
+    if (entry.isDirectory()) return SKIPPED.has(entry.name) ? [] : sourcesBelow(root, path);
+    return SOURCE.test(entry.name) ? [path] : [];
+  });
 }
 
 /** @param {string} root @param {string} name */
 function findPackageViolations(root, name) {
   const folder = join(root, 'packages', name);
   const manifestPath = join(folder, 'package.json');
-  if (!existsSync(manifestPath)) return [];
+  const imports = findImportViolations(root, join('packages', name), name);
+  if (!existsSync(manifestPath)) return imports;
   const allowed = PACKAGE_ARROWS[name];
   if (allowed === undefined) return [`packages/${name}: not in the table of scripts/lib/package-arrows.mjs`];
-  return [...findManifestViolations(root, name, manifestPath, allowed), ...findEscapes(root, folder, name)];
+  return [...findManifestViolations(root, name, manifestPath, allowed), ...imports, ...findEscapes(root, folder, name)];
 }
 
 /** @param {string} root @param {string} name @param {string} manifestPath @param {readonly string[]} allowed */

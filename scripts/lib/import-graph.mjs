@@ -1,6 +1,8 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 
+/** Captures the specifier of static, type and dynamic imports, of re-exports and of `import('…')` in types. */
+const IMPORT = /(?:\bfrom|\bimport)\s*\(?\s*['"]([^'"]+)['"]/g;
 /** Captures the relative path of static, type and dynamic imports, of re-exports and of `import('…')` in types. */
 const RELATIVE_IMPORT = /(?:\bfrom|\bimport)\s*\(?\s*['"](\.{1,2}\/[^'"]+)['"]/g;
 
@@ -14,15 +16,20 @@ export function readImportGraph(source) {
   const files = readdirSync(source, { recursive: true, encoding: 'utf8' })
     .filter((path) => /\.(ts|tsx|mjs)$/.test(path) && !path.includes('node_modules'))
     .sort();
-  return new Map(files.map((path) => [path, importsOf(source, path)]));
+  return new Map(files.map((path) => [path, ownImportsOf(source, path)]));
 }
 
 /** @param {string} source @param {string} path */
-function importsOf(source, path) {
+function ownImportsOf(source, path) {
   const file = join(source, path);
   const targets = relativeImports(readFileSync(file, 'utf8')).map((specifier) => resolve(dirname(file), specifier));
   const own = targets.filter((target) => target.startsWith(`${source}/`) && existsSync(target));
   return [...new Set(own.map((target) => relative(source, target)))];
+}
+
+/** @param {string} text of a source file @returns {string[]} the modules that it imports */
+export function importsOf(text) {
+  return [...text.matchAll(IMPORT)].map(([, specifier = '']) => specifier);
 }
 
 /** @param {string} text of a source file @returns {string[]} the relative paths that it imports */

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { runScript } from './support/run-script.ts';
 import { SampleRepository } from './support/sample-repository.ts';
 
-const STEPS = ['format', 'prose', 'docstrings', 'lint', 'arrows', 'rooms', 'types', 'dashboard', 'dead-code'];
+const STEPS = ['format', 'prose', 'english', 'lint', 'arrows', 'rooms', 'types', 'dashboard', 'dead-code'];
 
 const INDEX = 'packages/tokenizer/src/index.ts';
 const useOfNative = `import { vocabSize } from '@trainyard/native';\n\nexport const lastTokenId = vocabSize - 1;\n`;
@@ -31,13 +31,13 @@ const FAULTS: { fault: string; step: string; says: string; changes: Record<strin
   },
   {
     fault: 'an import against the arrows',
-    step: 'lint',
+    step: 'arrows',
     says: 'native may import no other package',
     changes: { 'packages/native/src/index.ts': `import '@trainyard/tokenizer';\n\nexport const vocabSize = 49_152;\n` },
   },
   {
     fault: 'a dynamic import against the arrows',
-    step: 'lint',
+    step: 'arrows',
     says: 'native may import no other package',
     changes: {
       'packages/native/src/index.ts': `export const vocabSize = 49_152;\nawait import('@trainyard/engine');\n`,
@@ -45,13 +45,13 @@ const FAULTS: { fault: string; step: string; says: string; changes: Record<strin
   },
   {
     fault: 'a deep import',
-    step: 'lint',
+    step: 'arrows',
     says: 'what index.ts does not export is private',
     changes: { [INDEX]: useOfNative.replace('@trainyard/native', '@trainyard/native/src/index.ts') },
   },
   {
     fault: 'a Node.js import in a package for browsers',
-    step: 'lint',
+    step: 'arrows',
     says: 'also runs in a browser',
     changes: { 'packages/protocol/src/index.ts': `import 'node:fs';\n` },
   },
@@ -176,9 +176,15 @@ const FAULTS: { fault: string; step: string; says: string; changes: Record<strin
   },
   {
     fault: 'a docstring that begins with half a sentence',
-    step: 'docstrings',
-    says: 'packages/native/src/index.ts:2: the docstring begins with "What": name the thing first',
+    step: 'english',
+    says: 'packages/native: docstrings that begin with What, Of, How, Who, Where, Whether or By: 1, at most 0',
     changes: { 'packages/native/src/index.ts': `\n/**\n * What it is.\n */\nexport const lastTokenId = 49_151;\n` },
+  },
+  {
+    fault: 'a page that makes its readers decode it',
+    step: 'english',
+    says: 'docs: noun clauses with "what": 3334 per 10,000 words, at most 6',
+    changes: { 'docs/page.md': 'See what happens.\n' },
   },
   {
     fault: 'a file that nobody imports',
@@ -219,7 +225,7 @@ test('the steps after a failed one run all the same', async () => {
 test('an unknown step is refused', async () => {
   const { exitCode, output } = await runScript('scripts/check.mjs', ['typos']);
   expect(output).toContain(
-    'no step is called typos; there are format, prose, docstrings, lint, arrows, rooms, types, dashboard, dead-code',
+    'no step is called typos; there are format, prose, english, lint, arrows, rooms, types, dashboard, dead-code',
   );
   expect(exitCode).toBe(2);
 });

@@ -1,0 +1,132 @@
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+import { proseOfSource } from './prose-of-source.mjs';
+
+const CEILINGS = 'scripts/lib/english-ceilings.json';
+const SKIPPED = new Set(['node_modules', 'dist', 'target', 'fixtures', '.cache', '.trainyard']);
+
+/**
+ * Patterns that make a reader decode a sentence, and their aim per 10,000 words: about twice their rate in the comments of fastify, pg-boss, hono and
+ * tinker-cookbook.
+ *
+ * @type {Readonly<Record<string, { readonly pattern: RegExp, readonly aim: number }>>}
+ */
+const PATTERNS = {
+  'noun clauses with "what"': { pattern: /\bwhat\b/gi, aim: 6 },
+  'told, tells, says, said': { pattern: /\b(?:told|tells?|says?|said)\b/gi, aim: 8 },
+  'nobody, somebody, whoever, whatever': { pattern: /\b(?:nobody|somebody|whoever|whatever)\b/gi, aim: 4 },
+  '"where" for "if"': { pattern: /\bwhere (?:it|there|they|that|this|no|none|nothing|one)\b/gi, aim: 7 },
+  'behind, beside, lies, stands': { pattern: /\b(?:behind|besides?|lies|stands?)\b/gi, aim: 6 },
+};
+
+/** Docstrings name the thing first, or begin with a verb in the third person. Counted, not per word. */
+const HALF_SENTENCE = /\/\*\*(?:[ \t]*\n\s*\*)?\s*(?:What|Of|How|Who|Where|Whether|By) /g;
+const HALF_SENTENCES = 'docstrings that begin with What, Of, How, Who, Where, Whether or By';
+
+/** @typedef {Record<string, number>} Rates by the name of a pattern, per 10,000 words, rounded up */
+/** @typedef {{ prose: string[], numHalfSentences: number }} Place */
+
+/**
+ * Places whose English has become harder to read: a pattern is more frequent in a package, or in the documents, than `english-ceilings.json` allows.
+ *
+ * @param {string} root the repository
+ * @returns {{ violations: string[], summary: string }} one sentence for each violation, and the rates of the whole repository
+ */
+export function checkEnglish(root) {
+  const path = join(root, CEILINGS);
+  /** @type {Record<string, Rates>} */
+  const ceilings = existsSync(path) ? JSON.parse(readFileSync(path, 'utf8')) : {};
+  const places = readPlaces(root);
+  const violations = [...places].flatMap(([place, found]) =>
+    Object.entries(ratesOf(found))
+      .map(([name, rate]) => ({ name, rate, ceiling: ceilings[place]?.[name] ?? aimOf(name) }))
+      .filter(({ rate, ceiling }) => rate > ceiling)
+      .map(({ name, rate, ceiling }) => `${place}: ${name}: ${rate}${unitOf(name)}, at most ${ceiling}`),
+  );
+  const all = [...places.values()];
+  const total = ratesOf({
+    prose: all.flatMap(({ prose }) => prose),
+    numHalfSentences: all.reduce((sum, { numHalfSentences }) => sum + numHalfSentences, 0),
+  });
+  const rates = Object.entries(total).map(([name, rate]) => `${name} ${rate} (aim ${aimOf(name)})`);
+  const readme = join(root, 'README.md');
+  const size = existsSync(readme) ? ` · README ${(statSync(readme).size / 1000).toFixed(1)} kB` : '';
+  return { violations, summary: `English per 10,000 words: ${rates.join(' · ')}${size}` };
+}
+
+/** Lowers each ceiling to the present rate where that is lower. New places start at the aim. @param {string} root */
+export function lowerCeilings(root) {
+  const path = join(root, CEILINGS);
+  /** @type {Record<string, Rates>} */
+  const before = existsSync(path) ? JSON.parse(readFileSync(path, 'utf8')) : {};
+  const after = Object.fromEntries(
+    [...readPlaces(root)].map(([place, found]) => {
+      const rates = ratesOf(found);
+      const lowered = Object.entries(rates).map(([name, rate]) => {
+        return [name, Math.max(aimOf(name), Math.min(rate, before[place]?.[name] ?? rate))];
+      });
+      return [place, Object.fromEntries(lowered)];
+    }),
+  );
+  writeFileSync(path, `${JSON.stringify(after, null, 2)}\n`);
+}
+
+/** @param {string} name of a pattern */
+function aimOf(name) {
+  return PATTERNS[name]?.aim ?? 0;
+}
+
+/** @param {string} name of a pattern */
+function unitOf(name) {
+  return name === HALF_SENTENCES ? '' : ' per 10,000 words';
+}
+
+/** @param {Place} place @returns {Rates} */
+function ratesOf({ prose, numHalfSentences }) {
+  const text = prose.join('\n');
+  const numWords = text.match(/[A-Za-z]{2,}/g)?.length ?? 0;
+  const rates = Object.entries(PATTERNS).map(([name, { pattern }]) => {
+    const count = text.match(pattern)?.length ?? 0;
+    return [name, numWords === 0 ? 0 : Math.ceil((count / numWords) * 10_000)];
+  });
+  return Object.fromEntries([...rates, [HALF_SENTENCES, numHalfSentences]]);
+}
+
+/**
+ * Comments and strings of each package and of each other folder with code, and the Markdown of `docs` with the pages at the root.
+ *
+ * @param {string} root
+ * @returns {Map<string, Place>}
+ */
+function readPlaces(root) {
+  const packages = readdirSync(join(root, 'packages')).map((name) => `packages/${name}`);
+  const folders = [...packages, 'scripts', 'bench', 'examples', 'tests', 'docs'];
+  const places = new Map(folders.map((place) => [place, { prose: /** @type {string[]} */ ([]), numHalfSentences: 0 }]));
+  for (const [folder, place] of places) {
+    for (const path of filesBelow(root, folder)) {
+      const text = readFileSync(join(root, path), 'utf8');
+      if (path.endsWith('.md')) place.prose.push(withoutCode(text));
+      else place.prose.push(...proseOfSource(text));
+      place.numHalfSentences += text.match(HALF_SENTENCE)?.length ?? 0;
+    }
+  }
+  const pages = readdirSync(root).filter((name) => name.endsWith('.md'));
+  places.get('docs')?.prose.push(...pages.map((page) => withoutCode(readFileSync(join(root, page), 'utf8'))));
+  return places;
+}
+
+/** @param {string} root @param {string} folder @returns {string[]} */
+function filesBelow(root, folder) {
+  if (!existsSync(join(root, folder))) return [];
+  return readdirSync(join(root, folder), { withFileTypes: true }).flatMap((entry) => {
+    const path = join(folder, entry.name);
+    if (entry.isDirectory()) return SKIPPED.has(entry.name) ? [] : filesBelow(root, path);
+    return /\.(ts|tsx|mjs|md)$/.test(entry.name) ? [path] : [];
+  });
+}
+
+/** @param {string} text a page @returns {string} without its blocks of code */
+function withoutCode(text) {
+  return text.replaceAll(/^```[\s\S]*?^```/gm, '');
+}
