@@ -1,5 +1,5 @@
 /**
- * Wraps prose in Markdown that is too wide (the check `prose`) and lowers the ceilings of the check `english`; `npm run format` runs it.
+ * Wraps prose in Markdown that is too wide (the check `prose`) and draws the packages; `npm run format` runs it.
  *
  *   node scripts/wrap-docs.mjs
  */
@@ -7,7 +7,8 @@ import { writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-import { lowerCeilings } from './lib/check-english.mjs';
+import { PICTURE } from './lib/check-arrows.mjs';
+import { drawPackageGraph } from './lib/package-graph.mjs';
 import { findWideProse } from './lib/prose-files.mjs';
 
 const ROOT = resolve(fileURLToPath(import.meta.url), '../..');
@@ -16,4 +17,4 @@ for (const { path, wrapped } of findWideProse(ROOT)) {
   writeFileSync(join(ROOT, path), wrapped);
   console.log(`wrapped ${path}`);
 }
-lowerCeilings(ROOT);
+writeFileSync(join(ROOT, PICTURE), drawPackageGraph());

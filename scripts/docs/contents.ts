@@ -91,6 +91,7 @@ export function siteContents(root: string): readonly SiteSection[] {
         reference('training-api'),
         reference('read-api'),
         reference('keys-and-network'),
+        reference('data-folder'),
         reference('licences'),
         reference('minijinja-changes'),
       ],

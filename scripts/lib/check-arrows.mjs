@@ -2,9 +2,11 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 
 import { importsOf, relativeImports } from './import-graph.mjs';
+import { drawPackageGraph } from './package-graph.mjs';
 import { BROWSER_PACKAGES, PACKAGE_ARROWS, PUBLIC_ENTRIES, TEST_ARROWS } from './package-arrows.mjs';
 
 const SCOPE = '@trainyard/';
+export const PICTURE = 'docs/packages.svg';
 const SOURCE = /\.(ts|tsx|mjs)$/;
 const TEST_SOURCE = /(\.(test|test-d)\.tsx?$|\/testing\/)/;
 const SKIPPED = new Set(['node_modules', 'dist', 'fixtures', '.cache', '.trainyard']);
@@ -21,9 +23,17 @@ export function findArrowViolations(root) {
   const folders = readdirSync(join(root, 'packages'), { withFileTypes: true }).filter((entry) => entry.isDirectory());
   const others = ['tests', 'examples', 'bench', 'scripts'].filter((folder) => existsSync(join(root, folder)));
   return [
+    ...findStalePicture(root),
     ...folders.flatMap(({ name }) => findPackageViolations(root, name)),
     ...others.flatMap((folder) => findImportViolations(root, folder, null)),
   ];
+}
+
+/** @param {string} root */
+function findStalePicture(root) {
+  const path = join(root, PICTURE);
+  if (!existsSync(path) || readFileSync(path, 'utf8') === drawPackageGraph()) return [];
+  return [`${PICTURE}: differs from the table of arrows; npm run format draws it again`];
 }
 
 /**

@@ -1,4 +1,4 @@
-/** docs/recipes.md names files that exist, and packages have one shape. */
+/** docs/recipes.md and ARCHITECTURE.md name files that exist, and packages have one shape. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { describe, expect, test } from 'vitest';
@@ -50,6 +50,13 @@ const FILES: Record<string, { atMost: number; existing: readonly string[]; added
     added: ['<name>.ts', 'A test next to it'],
   },
 };
+
+test('ARCHITECTURE.md: every source file that it names exists', () => {
+  const paths = [...read('ARCHITECTURE.md').matchAll(/`([a-z/-]+\.(?:ts|mjs))`/g)].map(([, path]) => path!);
+  expect(paths.length).toBeGreaterThan(25);
+  const bases = ['', 'packages', 'packages/server/src'];
+  expect(paths.filter((path) => !bases.some((base) => existsSync(join(ROOT, base, path))))).toEqual([]);
+});
 
 describe('a recipe', () => {
   test.each(Object.entries(FILES))('%s: its files are there, and few', (title, { atMost, existing, added }) => {
