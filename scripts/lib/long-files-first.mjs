@@ -16,6 +16,7 @@ export const LONG_FILES = [
   'packages/tokenizer/src/sandbox/template-sandbox.test.ts',
   'packages/server/src/gateway/bodies/body-intake.test.ts',
 
+  'tests/e2e/background-answers.postgres.test.ts',
   'tests/e2e/constrained-output.test.ts',
   'tests/clients/schemathesis.test.ts',
   'tests/e2e/seeds.test.ts',

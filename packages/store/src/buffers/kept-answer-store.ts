@@ -6,6 +6,7 @@ import {
   type AnswerText,
   type BeforeUnpacking,
   DEFAULT_KEPT_ANSWER_LIMITS,
+  ENDED_ANSWER_STATUSES,
   type EndedAnswerStatus,
   type KeepResult,
   type KeptAnswer,
@@ -27,6 +28,8 @@ import { EntityBytes } from './entity-bytes.ts';
 
 /** An answer is worth more than its copy, so it does not wait for the disk. */
 const NOT_DURABLE: TransactionOptions = { isDurable: false };
+/** The id and the end of an answer in the background: a client that has read them asks for no other. */
+const DURABLE: TransactionOptions = { isDurable: true };
 /** Answers that are removed in one transaction, a few milliseconds' worth. */
 const EXPIRED_AT_ONCE = 500;
 
@@ -70,19 +73,22 @@ export class KeptAnswerStore implements KeptAnswers {
   ): Promise<number | Exclude<KeepResult, 'kept'>> {
     const packed = { ...rest, answer: await packJson(answer), input: await packJson(input) };
     const lines = events.length === 0 ? null : await packLines(events);
-    return await this.#write(async (tables) => {
-      const { modelId, entityId } = rest;
-      if (modelId !== null && (await tables.models.get(modelId)) === null) return 'model_deleted';
-      const now = this.#clock();
-      const times = { createdAt: now, expiresAt: now + this.#limits.lifetimeMs };
-      const lease = leaseMs === null ? null : { owner: this.#owner, expiresAt: now + leaseMs };
-      const added = await tables.keptAnswers.insert(packed, times, lease);
-      if (added === null) return 'busy';
-      if (lines !== null) await tables.keptAnswers.addEvents(added.row, 0, lines, this.#owner);
-      if (await this.#makeRoom(tables, { entityId, row: added.row }, added.sizeBytes)) return added.row;
-      await tables.keptAnswers.deleteRow(added.row);
-      return 'no_room';
-    });
+    return await this.#write(
+      async (tables) => {
+        const { modelId, entityId } = rest;
+        if (modelId !== null && (await tables.models.get(modelId)) === null) return 'model_deleted';
+        const now = this.#clock();
+        const times = { createdAt: now, expiresAt: now + this.#limits.lifetimeMs };
+        const lease = leaseMs === null ? null : { owner: this.#owner, expiresAt: now + leaseMs };
+        const added = await tables.keptAnswers.insert(packed, times, lease);
+        if (added === null) return 'busy';
+        if (lines !== null) await tables.keptAnswers.addEvents(added.row, 0, lines, this.#owner);
+        if (await this.#makeRoom(tables, { entityId, row: added.row }, added.sizeBytes)) return added.row;
+        await tables.keptAnswers.deleteRow(added.row);
+        return 'no_room';
+      },
+      leaseMs === null ? NOT_DURABLE : DURABLE,
+    );
   }
 
   async find(scope: KeptScope, id: string): Promise<KeptAnswer | null> {
@@ -116,15 +122,19 @@ export class KeptAnswerStore implements KeptAnswers {
   async update(live: LiveAnswer, { state, events }: { state?: AnswerState; events?: AnswerEvents }): Promise<boolean> {
     const packed = state === undefined ? null : { ...state, answer: await packJson(state.answer) };
     const lines = events === undefined ? null : await packLines(events.events);
-    return await this.#write(async (tables) => {
-      const { keptAnswers } = tables;
-      const owner = this.#owner;
-      const firstNumber = events?.firstNumber ?? 0;
-      if (lines !== null && !(await keptAnswers.addEvents(live.row, firstNumber, lines, owner))) return false;
-      if (packed !== null && (await keptAnswers.setState(live, packed, { owner })) === null) return false;
-      await this.#makeRoom(tables, live, (lines?.byteLength ?? 0) + (packed?.answer.byteLength ?? 0));
-      return true;
-    });
+    const isEnd = state !== undefined && ENDED_ANSWER_STATUSES.some((status) => status === state.status);
+    return await this.#write(
+      async (tables) => {
+        const { keptAnswers } = tables;
+        const owner = this.#owner;
+        const firstNumber = events?.firstNumber ?? 0;
+        if (lines !== null && !(await keptAnswers.addEvents(live.row, firstNumber, lines, owner))) return false;
+        if (packed !== null && (await keptAnswers.setState(live, packed, { owner })) === null) return false;
+        await this.#makeRoom(tables, live, (lines?.byteLength ?? 0) + (packed?.answer.byteLength ?? 0));
+        return true;
+      },
+      isEnd ? DURABLE : NOT_DURABLE,
+    );
   }
 
   async end(key: AnswerKey, state: AnswerState<EndedAnswerStatus>, lost?: LostAnswer): Promise<boolean> {
@@ -134,7 +144,7 @@ export class KeptAnswerStore implements KeptAnswers {
       if (row === null) return false;
       await this.#makeRoom(tables, { entityId: key.entityId, row }, packed.answer.byteLength);
       return true;
-    });
+    }, DURABLE);
   }
 
   async listOwn(): Promise<LiveAnswer[]> {
@@ -193,8 +203,8 @@ export class KeptAnswerStore implements KeptAnswers {
     return true;
   }
 
-  #write<Result>(body: (tables: Tables) => Promise<Result>): Promise<Result> {
-    return this.#sql.transaction((queries: Queries) => body(openTables(queries)), NOT_DURABLE);
+  #write<Result>(body: (tables: Tables) => Promise<Result>, options = NOT_DURABLE): Promise<Result> {
+    return this.#sql.transaction((queries: Queries) => body(openTables(queries)), options);
   }
 }
 

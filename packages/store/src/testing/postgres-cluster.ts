@@ -102,8 +102,17 @@ export class PostgresCluster {
 
   /** The server ends, and keeps its data. */
   async goAway(): Promise<void> {
+    await this.#end('SIGINT'); // fast: it does not wait for its clients
+  }
+
+  /** The server ends as in a crash: what waited for no disk may be lost. */
+  async crash(): Promise<void> {
+    await this.#end('SIGQUIT');
+  }
+
+  async #end(signal: 'SIGINT' | 'SIGQUIT'): Promise<void> {
     const ended = new Promise((resolve) => this.#server.once('exit', resolve));
-    this.#server.kill('SIGINT'); // fast: it does not wait for its clients
+    this.#server.kill(signal);
     await ended;
   }
 

@@ -60,6 +60,8 @@ export interface BackgroundWork {
 
 interface Run extends Pick<BackgroundWork, 'answer' | 'keyId'> {
   readonly controller: AbortController;
+  /** Reports that the database was away. */
+  doubt: () => void;
   done: Promise<void>;
 }
 
@@ -99,9 +101,10 @@ export class BackgroundAnswers {
   /** Starts to compute. Failures become the state of the answer. */
   start(work: BackgroundWork): void {
     const { answer, keyId } = work;
-    const run: Run = { answer, keyId, controller: new AbortController(), done: Promise.resolve() };
+    const controller = new AbortController();
+    const run: Run = { answer, keyId, controller, doubt: () => undefined, done: Promise.resolve() };
     this.#runs.set(answer.row, run);
-    run.done = this.#run(work, run.controller)
+    run.done = this.#run(work, run)
       .catch((error: unknown) => this.#log(`the answer ${answer.id} has no end: ${String(error)}`, { level: 'error' }))
       .finally(() => {
         this.#runs.delete(answer.row);
@@ -158,12 +161,14 @@ export class BackgroundAnswers {
     this.#timer = null;
   }
 
-  async #run({ answer, opening, isStreamed, run }: BackgroundWork, controller: AbortController): Promise<void> {
+  async #run({ answer, opening, isStreamed, run }: BackgroundWork, own: Run): Promise<void> {
     const { keptAnswers } = this.#store;
+    const { controller } = own;
     const batches = new EventBatches(async (events) => {
       if (!(await keptAnswers.update(answer, { events }))) controller.abort(GONE);
       this.#wake(answer);
     }, NUM_FIRST);
+    own.doubt = () => batches.doubt();
     let ended: Response | null = null;
     const onEvent = async (event: ResponseEvent): Promise<void> => {
       controller.signal.throwIfAborted();
@@ -209,9 +214,11 @@ export class BackgroundAnswers {
     const startedAt = performance.now();
     for (let attempt = 0; ; attempt += 1) {
       try {
+        await batches.restore();
         await this.#store.keptAnswers.update(answer, { state: toState(ended), ...(events === null ? {} : { events }) });
         return;
       } catch (error) {
+        batches.doubt();
         const isGivenUp = performance.now() - Math.max(startedAt, this.#closedAt) > LAST_TRIES_MS;
         if (!isPassing(error) || attempt === MAX_RETRIES || isGivenUp) throw error;
         await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
@@ -241,7 +248,8 @@ export class BackgroundAnswers {
             run.controller.abort(new RequestError('request.unauthenticated', 'The API key was revoked or has expired'));
       }
     } catch {
-      // The store is busy or closing: it is asked again.
+      // The store is busy, away or closing: it is asked again.
+      for (const { doubt } of this.#runs.values()) doubt();
     }
   }
 

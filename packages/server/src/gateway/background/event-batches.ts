@@ -5,6 +5,8 @@ import { toOrderedJson } from '../../seams/json/ordered-json.ts';
 
 /** Events that come within this time are written together. */
 const GATHERED_MS = 100;
+/** A database that crashes may lose the writes of its last moment, which is shorter than this. */
+const IN_DOUBT_MS = 10_000;
 
 /** Events of an answer on their way to the store, in batches. A batch that cannot be written waits for the next one. */
 export class EventBatches {
@@ -13,6 +15,8 @@ export class EventBatches {
   #last: ResponseEvent | null = null;
   #numWritten: number;
   #writing: Promise<void> | null = null;
+  #written: { readonly batch: AnswerEvents; readonly at: number }[] = [];
+  #isInDoubt = false;
 
   /** @param numWritten events that were written before */
   constructor(write: (events: AnswerEvents) => Promise<void>, numWritten: number) {
@@ -46,15 +50,37 @@ export class EventBatches {
     return events.length === 0 ? null : { firstNumber: this.#numWritten, events };
   }
 
+  /** Reports that the database was away: what was written last may be lost, and is written again by {@link restore}. */
+  doubt(): void {
+    this.#isInDoubt = true;
+  }
+
+  /** Writes again what is in doubt. The same batch in place of itself changes nothing. */
+  async restore(): Promise<void> {
+    if (!this.#isInDoubt) return;
+    this.#isInDoubt = false;
+    try {
+      for (const { batch } of this.#written) await this.#write(batch);
+    } catch (error) {
+      this.#isInDoubt = true;
+      throw error;
+    }
+  }
+
   async #flush(): Promise<void> {
     await new Promise((resolve) => setTimeout(resolve, GATHERED_MS));
     const events = [...this.#pending];
     try {
-      await this.#write({ firstNumber: this.#numWritten, events });
+      await this.restore();
+      const batch = { firstNumber: this.#numWritten, events };
+      await this.#write(batch);
       this.#numWritten += events.length;
       this.#pending = this.#pending.slice(events.length);
+      const now = performance.now();
+      this.#written = [...this.#written.filter(({ at }) => now - at < IN_DOUBT_MS), { batch, at: now }];
     } catch {
       // They stay pending.
+      this.doubt();
     }
     this.#writing = null;
   }

@@ -341,6 +341,34 @@ describe('its stream', () => {
     expect(await resumed(last.response.id, `&starting_after=${last.sequence_number}`)).toEqual([]);
   });
 
+  test('waits for a database that is away once it has begun, and is refused before', async () => {
+    const away = new StoreError('store.unavailable', 'away');
+    const whole = events((await post({ stream: true })).body);
+    const last = whole.at(-1);
+    if (last?.type !== 'response.completed') throw new Error('it completes');
+    const { id } = last.response;
+    const reads = vi.spyOn(server.store.keptAnswers, 'readEvents').mockRejectedValueOnce(away);
+    const refused = await server.request('GET', `/v1/responses/${id}?stream=true`);
+    expect(refused.statusCode).toBe(503);
+    holdNextReply();
+    const streaming = post({ stream: true });
+    const own = await idOfOwn();
+    const reading = resumed(own, '');
+    await expect.poll(() => numHeld).toBe(1);
+    const numReads = reads.mock.calls.length;
+    await expect.poll(() => reads.mock.calls.length, { timeout: 10_000 }).toBeGreaterThan(numReads + 4);
+    vi.spyOn(server.store.keptAnswers, 'status').mockRejectedValueOnce(away).mockRejectedValueOnce(away);
+    await server.store.keptAnswers.end(
+      { entityId: (await server.store.ensureEntity('acme')).id, project: '', id: own },
+      { status: 'cancelled', answer: JSON.stringify({ id: own, status: 'cancelled', output: [] }), itemIds: [] },
+    );
+    for (const seen of [events((await streaming).body), await reading]) {
+      expect(seen.map((event) => event.sequence_number)).toEqual(seen.map((_event, index) => index));
+      expect(seen.some((event) => (event as { type: string }).type === 'error')).toBe(false);
+    }
+    await expect.poll(() => numHeld, { timeout: 5_000 }).toBe(0);
+  });
+
   test('is kept only if it was asked for', async () => {
     const { id } = await begin();
     await ended(id);

@@ -1,6 +1,6 @@
 import type { FastifyReply } from 'fastify';
 import type { Response, ResponseEvent, ResponseStreamError } from '@trainyard/protocol';
-import type { AnswerKey } from '@trainyard/store';
+import { type AnswerKey, StoreError } from '@trainyard/store';
 
 import { isEnded } from '../../background/answer-states.ts';
 import type { RouteParts } from '../../parts/server-parts.ts';
@@ -35,51 +35,77 @@ export async function sendKeptEvents(
 
 /** About 6 s of an answer. */
 const BATCHES_AT_ONCE = 64;
+/** How long a stream that has begun waits for a database that is away. */
+const OUTAGE_MS = 60_000;
 
-/** The events of an answer from a number on, until it has ended. Any process can read them. */
+/** The events of an answer from a number on, until it has ended. Any process can read them. A stream that has begun waits while the database is away. */
 async function* keptEvents(
   key: AnswerKey,
   from: number,
   parts: RouteParts,
   signal: AbortSignal,
 ): AsyncGenerator<ResponseEvent, void> {
-  const { keptAnswers } = parts.store;
   let next = from;
+  let hasBegun = false;
+  let awaySince: number | null = null;
   for (;;) {
     signal.throwIfAborted();
-    // Looked at first: an answer that has ended has all its events.
-    const status = await statusOf(key, parts);
-    const isOver = status === null || isEnded(status);
-    for (let numRead = BATCHES_AT_ONCE; numRead === BATCHES_AT_ONCE;) {
-      const batches = await keptAnswers.readEvents(key, next, BATCHES_AT_ONCE);
-      numRead = batches.length;
-      for (const { firstNumber, events } of batches) {
-        for (const text of events.slice(Math.max(0, next - firstNumber))) {
-          const event = JSON.parse(text) as ResponseEvent;
-          next = event.sequence_number + 1;
-          yield event;
-        }
+    try {
+      const { events, isFull, isOver } = await readPage(key, next, parts);
+      awaySince = null;
+      for (const event of events) {
+        next = event.sequence_number + 1;
+        hasBegun = true;
+        yield event;
       }
-    }
-    if (isOver) {
-      if (status === 'failed') yield* failure(key, next, parts);
-      return;
+      if (isOver) return;
+      if (isFull) continue;
+    } catch (error) {
+      awaySince ??= performance.now();
+      const isPassing = error instanceof StoreError && error.code !== 'store.closed';
+      if (!isPassing || !hasBegun || performance.now() - awaySince > OUTAGE_MS) throw error;
     }
     await parts.background.nextChange(key);
   }
 }
 
+interface EventPage {
+  readonly events: readonly ResponseEvent[];
+  /** There may be more at once. */
+  readonly isFull: boolean;
+  readonly isOver: boolean;
+}
+
+async function readPage(key: AnswerKey, from: number, parts: RouteParts): Promise<EventPage> {
+  // Looked at first: an answer that has ended has all its events.
+  const status = await statusOf(key, parts);
+  const batches = await parts.store.keptAnswers.readEvents(key, from, BATCHES_AT_ONCE);
+  const isFull = batches.length === BATCHES_AT_ONCE;
+  const isOver = !isFull && (status === null || isEnded(status));
+  const events: ResponseEvent[] = [];
+  let next = from;
+  for (const batch of batches) {
+    for (const text of batch.events.slice(Math.max(0, next - batch.firstNumber))) {
+      const event = JSON.parse(text) as ResponseEvent;
+      next = event.sequence_number + 1;
+      events.push(event);
+    }
+  }
+  const failed = isOver && status === 'failed' ? await failureOf(key, next, parts) : null;
+  return { events: failed === null ? events : [...events, failed], isFull, isOver };
+}
+
 /** The last event of an answer whose process could not write it, unless its reader has it. @param next number that the reader asks for */
-async function* failure(key: AnswerKey, next: number, { store }: RouteParts): AsyncGenerator<ResponseEvent, void> {
+async function failureOf(key: AnswerKey, next: number, { store }: RouteParts): Promise<ResponseEvent | null> {
   const lastBatch = (await store.keptAnswers.readEvents(key, Number.MAX_SAFE_INTEGER, 1)).at(-1);
   const stored = lastBatch?.events.at(-1);
   const last = stored === undefined ? null : (JSON.parse(stored) as ResponseEvent);
   const number = (last?.sequence_number ?? -1) + 1;
-  if (last?.type === 'response.failed' || number < next) return;
+  if (last?.type === 'response.failed' || number < next) return null;
   const found = await store.keptAnswers.find(key, key.id);
-  if (found === null) return;
+  if (found === null) return null;
   const response = JSON.parse(found.answer) as Response;
-  yield { type: 'response.failed', sequence_number: number, response };
+  return { type: 'response.failed', sequence_number: number, response };
 }
 
 /** The status of an answer; one whose process is gone fails here. Null for an unknown answer. */

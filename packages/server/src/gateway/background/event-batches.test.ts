@@ -1,0 +1,67 @@
+import type { ResponseEvent } from '@trainyard/protocol';
+import type { AnswerEvents } from '@trainyard/store';
+import { expect, test } from 'vitest';
+
+import { EventBatches } from './event-batches.ts';
+
+const event = (sequence_number: number) => ({ type: 'response.in_progress', sequence_number }) as ResponseEvent;
+const numbersOf = ({ events }: AnswerEvents) =>
+  events.map((text) => (JSON.parse(text) as ResponseEvent).sequence_number);
+
+/** A store that forgets what was written last when it is away. */
+class ForgetfulStore {
+  readonly batches = new Map<number, AnswerEvents>();
+  isAway = false;
+
+  readonly write = async (batch: AnswerEvents): Promise<void> => {
+    if (this.isAway) throw new Error('away');
+    this.batches.set(batch.firstNumber, batch);
+  };
+
+  get numbers(): number[] {
+    return [...this.batches.values()].toSorted((a, b) => a.firstNumber - b.firstNumber).flatMap(numbersOf);
+  }
+}
+
+test.each(['a write fails', 'the outage is reported'])('what a database lost is written again once %s', async (how) => {
+  const store = new ForgetfulStore();
+  const batches = new EventBatches(store.write, 1);
+  const add = async (number: number) => {
+    batches.add(event(number));
+    await batches.settled();
+  };
+  await add(1);
+  await add(2);
+  store.batches.delete(2);
+  if (how === 'a write fails') {
+    store.isAway = true;
+    await add(3);
+    store.isAway = false;
+  } else batches.doubt();
+  await add(4);
+  expect(store.numbers).toEqual(how === 'a write fails' ? [1, 2, 3, 4] : [1, 2, 4]);
+  store.batches.clear();
+  await batches.restore();
+  expect(store.numbers).toEqual([]);
+  batches.doubt();
+  batches.end(event(5));
+  await batches.restore();
+  const last = batches.take();
+  if (last === null) throw new Error('the last event is to be written');
+  await store.write(last);
+  expect(store.numbers).toEqual(how === 'a write fails' ? [1, 2, 3, 4, 5] : [1, 2, 4, 5]);
+});
+
+test('what cannot be written again stays in doubt', async () => {
+  const store = new ForgetfulStore();
+  const batches = new EventBatches(store.write, 1);
+  batches.add(event(1));
+  await batches.settled();
+  store.batches.clear();
+  store.isAway = true;
+  batches.doubt();
+  await expect(batches.restore()).rejects.toThrow('away');
+  store.isAway = false;
+  await batches.restore();
+  expect(store.numbers).toEqual([1]);
+});
