@@ -19,7 +19,7 @@ const SECRETS = new Map([
   ['TRAINYARD_BUCKET', ROLES],
   ['AWS_ACCESS_KEY_ID', ROLES],
   ['AWS_SECRET_ACCESS_KEY', ROLES],
-  ['TRAINYARD_ENGINE_SECRET', ['api', 'engine']],
+  ['TRAINYARD_ENGINE_SECRET', ROLES],
   ['TRAINYARD_API_KEY', ['api']],
 ]);
 const lint = (path: string) => runScript('node_modules/dclint/bin/dclint.cjs', ['--max-warnings', '0', path]);
