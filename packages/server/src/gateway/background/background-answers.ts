@@ -60,8 +60,8 @@ export interface BackgroundWork {
 
 interface Run extends Pick<BackgroundWork, 'answer' | 'keyId'> {
   readonly controller: AbortController;
-  /** Reports that the database was away. */
-  doubt: () => void;
+  /** Reports a failed call of the store. */
+  doubt: (error: unknown) => void;
   done: Promise<void>;
 }
 
@@ -168,7 +168,7 @@ export class BackgroundAnswers {
       if (!(await keptAnswers.update(answer, { events }))) controller.abort(GONE);
       this.#wake(answer);
     }, NUM_FIRST);
-    own.doubt = () => batches.doubt();
+    own.doubt = (error) => batches.doubt(error);
     let ended: Response | null = null;
     const onEvent = async (event: ResponseEvent): Promise<void> => {
       controller.signal.throwIfAborted();
@@ -218,7 +218,7 @@ export class BackgroundAnswers {
         await this.#store.keptAnswers.update(answer, { state: toState(ended), ...(events === null ? {} : { events }) });
         return;
       } catch (error) {
-        batches.doubt();
+        batches.doubt(error);
         const isGivenUp = performance.now() - Math.max(startedAt, this.#closedAt) > LAST_TRIES_MS;
         if (!isPassing(error) || attempt === MAX_RETRIES || isGivenUp) throw error;
         await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
@@ -247,9 +247,9 @@ export class BackgroundAnswers {
           if (run.keyId === keyId)
             run.controller.abort(new RequestError('request.unauthenticated', 'The API key was revoked or has expired'));
       }
-    } catch {
+    } catch (error) {
       // The store is busy, away or closing: it is asked again.
-      for (const { doubt } of this.#runs.values()) doubt();
+      for (const { doubt } of this.#runs.values()) doubt(error);
     }
   }
 

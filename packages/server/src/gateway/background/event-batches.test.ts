@@ -1,5 +1,5 @@
 import type { ResponseEvent } from '@trainyard/protocol';
-import type { AnswerEvents } from '@trainyard/store';
+import { type AnswerEvents, StoreError } from '@trainyard/store';
 import { expect, test } from 'vitest';
 
 import { EventBatches } from './event-batches.ts';
@@ -8,13 +8,15 @@ const event = (sequence_number: number) => ({ type: 'response.in_progress', sequ
 const numbersOf = ({ events }: AnswerEvents) =>
   events.map((text) => (JSON.parse(text) as ResponseEvent).sequence_number);
 
+const AWAY = new StoreError('store.unavailable', 'away');
+
 /** A store that forgets what was written last when it is away. */
 class ForgetfulStore {
   readonly batches = new Map<number, AnswerEvents>();
   isAway = false;
 
   readonly write = async (batch: AnswerEvents): Promise<void> => {
-    if (this.isAway) throw new Error('away');
+    if (this.isAway) throw AWAY;
     this.batches.set(batch.firstNumber, batch);
   };
 
@@ -37,13 +39,13 @@ test.each(['a write fails', 'the outage is reported'])('what a database lost is 
     store.isAway = true;
     await add(3);
     store.isAway = false;
-  } else batches.doubt();
+  } else batches.doubt(AWAY);
   await add(4);
   expect(store.numbers).toEqual(how === 'a write fails' ? [1, 2, 3, 4] : [1, 2, 4]);
   store.batches.clear();
   await batches.restore();
   expect(store.numbers).toEqual([]);
-  batches.doubt();
+  batches.doubt(AWAY);
   batches.end(event(5));
   await batches.restore();
   const last = batches.take();
@@ -59,9 +61,20 @@ test('what cannot be written again stays in doubt', async () => {
   await batches.settled();
   store.batches.clear();
   store.isAway = true;
-  batches.doubt();
+  batches.doubt(AWAY);
   await expect(batches.restore()).rejects.toThrow('away');
   store.isAway = false;
   await batches.restore();
   expect(store.numbers).toEqual([1]);
+});
+
+test('a store that is busy has lost nothing: nothing is written again', async () => {
+  const store = new ForgetfulStore();
+  const batches = new EventBatches(store.write, 1);
+  batches.add(event(1));
+  await batches.settled();
+  store.batches.clear();
+  batches.doubt(new StoreError('store.busy', 'busy'));
+  await batches.restore();
+  expect(store.numbers).toEqual([]);
 });

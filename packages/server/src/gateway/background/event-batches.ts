@@ -1,5 +1,5 @@
 import type { ResponseEvent } from '@trainyard/protocol';
-import type { AnswerEvents } from '@trainyard/store';
+import { type AnswerEvents, StoreError } from '@trainyard/store';
 
 import { toOrderedJson } from '../../seams/json/ordered-json.ts';
 
@@ -50,9 +50,9 @@ export class EventBatches {
     return events.length === 0 ? null : { firstNumber: this.#numWritten, events };
   }
 
-  /** Reports that the database was away: what was written last may be lost, and is written again by {@link restore}. */
-  doubt(): void {
-    this.#isInDoubt = true;
+  /** Reports a failed call of the store. If the database was away, what was written last may be lost, and is written again by {@link restore}. */
+  doubt(error: unknown): void {
+    if (error instanceof StoreError && error.code === 'store.unavailable') this.#isInDoubt = true;
   }
 
   /** Writes again what is in doubt. The same batch in place of itself changes nothing. */
@@ -78,9 +78,9 @@ export class EventBatches {
       this.#pending = this.#pending.slice(events.length);
       const now = performance.now();
       this.#written = [...this.#written.filter(({ at }) => now - at < IN_DOUBT_MS), { batch, at: now }];
-    } catch {
+    } catch (error) {
       // They stay pending.
-      this.doubt();
+      this.doubt(error);
     }
     this.#writing = null;
   }
