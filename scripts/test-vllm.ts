@@ -5,8 +5,10 @@
  *   npm run test:vllm -- --url URL       takes a server that runs already, with the default model, and kills nothing
  *   npm run test:vllm -- --only draws    tries only how rollouts are trained that were drawn in other ways than plainly
  *   npm run test:vllm -- --only faults   tries only servers that misbehave: two proxies before a real server, and one with other weights
+ *   npm run test:vllm -- --only resolver tries only how vLLM itself finds adapters in the folder of `--vllm-adapter-dir`
  *   npm run test:vllm -- --only serve    starts that server and leaves it running until Ctrl-C: for `npm run bench:serve -- --against`
  */
+import { mkdir, rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
@@ -22,8 +24,11 @@ import { prepareTestModel } from './lib/test-model.mjs';
 import { installVllm, VllmProcess } from './lib/vllm-process.mjs';
 import { ownService, type OwnService } from './own-service.ts';
 import { checkFaults, makeOtherModel } from './vllm-faults.ts';
+import { checkResolver } from './vllm-resolver.ts';
 
 const ROOT = resolve(import.meta.dirname, '..');
+/** Searched by the servers' own resolver of adapters. */
+const RESOLVER_FOLDER = join(ROOT, '.cache/vllm-adapters');
 const MODEL = 'HuggingFaceTB/SmolLM2-135M-Instruct';
 /** Half precision of 8 bits against single precision, nats. */
 const MEAN_TOLERANCE = 0.05;
@@ -105,6 +110,10 @@ if (values.only === 'faults') {
   await checkServerFaults();
   end();
 }
+if (values.only === 'resolver') {
+  await checkAdapterResolver();
+  end();
+}
 const service = await ownService({ environment: over });
 const exact = await ownService({ environment });
 try {
@@ -114,13 +123,20 @@ try {
   await service.close();
   await exact.close();
 }
-if (values.only === undefined && vllm !== null) await checkServerFaults();
+if (values.only === undefined && vllm !== null) {
+  await checkAdapterResolver();
+  await checkServerFaults();
+}
 end();
 
 function end(): never {
   vllm?.kill();
   log(numFailed === 0 ? 'all is well' : `${numFailed} checks failed`);
   process.exit(numFailed === 0 ? 0 : 1);
+}
+
+async function checkAdapterResolver(): Promise<void> {
+  await checkResolver({ url, folder: RESOLVER_FOLDER, model: MODEL, modelPath, check });
 }
 
 /** Over a second server whose weights are others. */
@@ -148,13 +164,21 @@ async function checkAll(): Promise<void> {
 async function ownVllm(): Promise<VllmProcess> {
   const modelFolder = join(ROOT, '.cache/vllm-model');
   await ensureHuggingFaceModel(modelPath, MODEL, modelFolder, log);
+  await rm(RESOLVER_FOLDER, { recursive: true, force: true });
+  await mkdir(RESOLVER_FOLDER, { recursive: true });
   return await startVllm(modelFolder, 'vllm.log');
 }
 
 async function startVllm(modelFolder: string, logName: string): Promise<VllmProcess> {
   const python = await installVllm(ROOT, log);
   const logFile = join(ROOT, '.cache', logName);
-  const started = new VllmProcess({ python, modelFolder, port: await freePort(), logFile });
+  const started = new VllmProcess({
+    python,
+    modelFolder,
+    port: await freePort(),
+    logFile,
+    resolverFolder: RESOLVER_FOLDER,
+  });
   process.once('exit', () => started.kill());
   process.once('SIGINT', () => process.exit(130));
   await started.start();

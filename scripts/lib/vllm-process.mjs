@@ -41,7 +41,7 @@ function numberFormat() {
 
 /** A vLLM server in a process of its own, on the loopback interface. */
 export class VllmProcess {
-  /** @param {{ python: string, modelFolder: string, port: number, logFile: string }} options */
+  /** @param {{ python: string, modelFolder: string, port: number, logFile: string, resolverFolder?: string }} options `resolverFolder`: searched for adapters by their names */
   constructor(options) {
     this.options = options;
     this.url = `http://127.0.0.1:${options.port}`;
@@ -51,7 +51,7 @@ export class VllmProcess {
 
   /** Resolves when it has answered a request. @throws {Error} when it ends before that */
   async start() {
-    const { python, modelFolder, port, logFile } = this.options;
+    const { python, modelFolder, port, logFile, resolverFolder } = this.options;
     const flags = [
       ['--model', modelFolder],
       ['--served-model-name', 'base'],
@@ -73,6 +73,7 @@ export class VllmProcess {
         ...process.env,
         VLLM_ALLOW_RUNTIME_LORA_UPDATING: 'True',
         VLLM_CPU_KVCACHE_SPACE: '2',
+        ...(resolverFolder === undefined ? {} : { VLLM_LORA_RESOLVER_CACHE_DIR: resolverFolder }),
         VLLM_NO_USAGE_STATS: '1',
         HF_HUB_OFFLINE: '1',
         // What Python compiles is kept, whatever the environment says: without it each start takes two minutes more.

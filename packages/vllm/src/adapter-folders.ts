@@ -13,7 +13,7 @@ export interface AdapterFoldersOptions {
   readonly directory: string | null;
   /** The same folder as the servers see it. Null: by the same path. */
   readonly path: string | null;
-  /** The base model's name at the servers: their own search for adapters takes only those that name it. Null: not known yet. */
+  /** The model that the servers were started with: their own resolver of adapters takes only those that name it. Null: not known yet. */
   readonly baseModel: () => string | null;
 }
 

@@ -606,15 +606,18 @@ describe('adapters', () => {
     await expect.poll(async () => (await pool.members())[0]!.numAdapters).toBe(0);
   });
 
-  test('name their base model as the servers call it, so that those find them by themselves', async () => {
+  test('name the model that the servers were started with, so that those find them by themselves', async () => {
     const [checkpoint, shared] = await Promise.all([1, 2].map(() => mkdtemp(join(tmpdir(), 'trainyard-vllm-'))));
     await writeFile(join(checkpoint!, 'adapter_config.json'), '{"r": 8, "base_model_name_or_path": null}');
     await writeFile(join(checkpoint!, 'adapter_model.safetensors'), 'weights');
-    await using pool = await FakePool.start({ fake: { model: 'theirs' }, backend: { adapterDirectory: shared! } });
+    await using pool = await FakePool.start({
+      fake: { model: 'theirs', root: '/models/theirs' },
+      backend: { adapterDirectory: shared! },
+    });
     for (let count = 0; count < 2; count++) {
       await pool.backend.publish({ digest: 'one', directory: checkpoint! });
       const config = await readFile(join(shared!, 'one', 'adapter_config.json'), 'utf8');
-      expect(JSON.parse(config)).toEqual({ r: 8, base_model_name_or_path: 'theirs' });
+      expect(JSON.parse(config)).toEqual({ r: 8, base_model_name_or_path: '/models/theirs' });
     }
     for (const folder of [checkpoint!, shared!]) await rm(folder, { recursive: true });
   });

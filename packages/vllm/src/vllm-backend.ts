@@ -119,7 +119,7 @@ export class VllmBackend implements TokenBackend {
     this.#folders = new AdapterFolders({
       directory: adapterDirectory,
       path: adapterPath,
-      baseModel: () => this.#facts?.model ?? null,
+      baseModel: () => this.#facts?.modelRoot ?? null,
     });
     const servers = urls.map((url) => {
       const address = readServerAddress(url);

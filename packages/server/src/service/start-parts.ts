@@ -123,7 +123,7 @@ export async function startParts(config: ServiceConfig, logRaw: (line: string) =
     const metricsUrl = await openMetrics(config, { store, metrics, health }, metricsServer);
     const port = inference === null ? null : await openEnginePort(config, { ...parts, machine, inference, tracing });
     cleanups.push(() => port?.close());
-    if (inference !== null) cleanups.push(startUnloading(store, inference, log));
+    if (inference !== null) cleanups.push(startUnloading({ store, inference, log }));
     cleanups.push(() => watched.stop());
     watched.start();
     cleanups.push(() => drain.begin());

@@ -18,7 +18,7 @@ import { linkPath } from '../gateway/routes/service/session.ts';
 import { ownNames } from '../seams/network/network-names.ts';
 import { BaseScores } from '../hosts/pool/base-scores.ts';
 import { stepPublisher } from '../hosts/pool/publish-step.ts';
-import { retireUnused } from '../hosts/pool/retire-unused.ts';
+import { startUnloading } from '../hosts/pool/retire-unused.ts';
 import { scoreInChild } from '../hosts/pool/score-in-child.ts';
 import { jobWorkersElsewhere, openJobWorkers, type JobWorkers } from './parts/job-workers.ts';
 import { listen } from '../seams/network/listen.ts';
@@ -155,14 +155,12 @@ export async function startService(
       retire: (digest) => inference.retire(digest),
       log,
     });
-    const unload = () => retireUnused(store, inference);
     const upkeep = new Upkeep({
       store,
       blobs,
       trajectoryDays,
       orphans,
       keeper,
-      retireUnused: unload,
       trustsClock,
       log,
     });
@@ -226,6 +224,7 @@ export async function startService(
     cleanups.push(() => tracking?.stop());
     cleanups.push(() => upkeep.stop());
     upkeep.start();
+    cleanups.push(startUnloading({ store, inference, log }));
     cleanups.push(() => watched.stop());
     watched.start();
 

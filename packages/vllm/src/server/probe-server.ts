@@ -32,7 +32,8 @@ const PROBE_PROMPT = [11, 12, 13, 14];
 export async function probeServer(line: HttpLine, options: ProbeOptions): Promise<ServerFacts> {
   try {
     const version = await readVersion(line, options);
-    const { model, contextLength } = await readModel(line, options);
+    const served = await readModel(line, options);
+    const { model } = served;
     const [fields, draws, maxLogprobs, vocabSize, loadsAdapters, schedulingPolicy] = await Promise.all([
       readFields(line, options),
       sampleGreedily(line, model, options),
@@ -44,7 +45,7 @@ export async function probeServer(line: HttpLine, options: ProbeOptions): Promis
     const { probeFolder } = options;
     const maxLoraRank =
       loadsAdapters && probeFolder !== null ? await readMaxLoraRank(line, probeFolder, options) : null;
-    const facts = { version, model, contextLength, vocabSize, maxLogprobs, fields, loadsAdapters, schedulingPolicy };
+    const facts = { version, ...served, vocabSize, maxLogprobs, fields, loadsAdapters, schedulingPolicy };
     return { ...facts, maxLoraRank, logprobsMode: modeOf(draws, line.name) };
   } catch (error) {
     options.signal.throwIfAborted();
@@ -109,7 +110,7 @@ export async function readAdapterNames(
   );
 }
 
-type Card = Partial<{ id: string; parent: string; max_model_len: number }>;
+type Card = Partial<{ id: string; root: string; parent: string; max_model_len: number }>;
 
 async function readCards(line: HttpLine, options: Pick<ProbeOptions, 'timeoutMs' | 'signal'>): Promise<Card[]> {
   const { data } = parsed(await ask(line, 'GET', '/v1/models', null, options)) as { data?: unknown };
@@ -119,7 +120,10 @@ async function readCards(line: HttpLine, options: Pick<ProbeOptions, 'timeoutMs'
   return cards as Card[];
 }
 
-async function readModel(line: HttpLine, options: ProbeOptions): Promise<{ model: string; contextLength: number }> {
+async function readModel(
+  line: HttpLine,
+  options: ProbeOptions,
+): Promise<Pick<ServerFacts, 'model' | 'modelRoot' | 'contextLength'>> {
   const cards = await readCards(line, options);
   const bases = cards.filter(({ id, parent }) => typeof id === 'string' && (parent ?? null) === null);
   const names = bases.map(({ id }) => id!);
@@ -130,12 +134,12 @@ async function readModel(line: HttpLine, options: ProbeOptions): Promise<{ model
       `${line.name} ${what} (it has: ${names.join(', ') || 'none'}): correct the setting vllm-model`,
     );
   }
-  const { id, max_model_len: contextLength } = found;
+  const { id, root, max_model_len: contextLength } = found;
   if (typeof contextLength !== 'number')
     throw new UnusableServer(
       `${line.name} does not say how long a sequence may be (max_model_len): is that a vLLM server? correct the setting vllm`,
     );
-  return { model: id!, contextLength };
+  return { model: id!, modelRoot: typeof root === 'string' ? root : id!, contextLength };
 }
 
 /** The fields of a completion in its OpenAPI document, where that is not switched off. */

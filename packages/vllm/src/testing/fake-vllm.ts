@@ -12,6 +12,8 @@ export interface FakeVllmOptions {
   readonly brain: TokenBackend;
   /** Default `base`. */
   readonly model?: string;
+  /** What it was started with. Default: its name. */
+  readonly root?: string;
   /** Default 0.32.0. */
   readonly version?: string | null;
   readonly apiKey?: string | null;
@@ -194,7 +196,7 @@ export class FakeVllm implements AsyncDisposable {
     const { brain } = this;
     const card = { object: 'model', created: 1_790_000_000, owned_by: 'vllm' };
     const { contextLength } = brain.models[0]!;
-    const base = { id: model, ...card, root: model, parent: null, max_model_len: contextLength };
+    const base = { id: model, ...card, root: this.#options.root ?? model, parent: null, max_model_len: contextLength };
     const adapters = [...this.adapters].map(([id, root]) => ({
       id,
       ...card,

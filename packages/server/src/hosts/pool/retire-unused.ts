@@ -3,38 +3,49 @@ import type { Store } from '@trainyard/store';
 import { isIdentity } from '../../seams/contract/adapter-identity.ts';
 import type { InferenceBackend } from '../../seams/contract/backends.ts';
 
-/** A step is loaded before its row is written: what is younger may be one. */
+/** A step is loaded before its row is written: an adapter that is younger may be such a step. */
 const YOUNG_MS = 120_000;
-/** As often as upkeep does it in a process with HTTP. */
-const EVERY_MS = 10 * 60_000;
+const EVERY_MS = 3 * 60_000;
 
-type Samplers = Pick<InferenceBackend, 'models' | 'of' | 'trouble' | 'retire' | 'isElsewhere'>;
+interface Unloading {
+  readonly store: Pick<Store, 'unusedDigests'>;
+  readonly inference: Pick<InferenceBackend, 'models' | 'of' | 'trouble' | 'retire' | 'isElsewhere'>;
+  readonly log: (line: string) => void;
+  /** Default 3 min. */
+  readonly everyMs?: number;
+}
 
-/** Does {@link retireUnused} now and every ten minutes. @returns a function that ends it */
-export function startUnloading(
-  store: Pick<Store, 'unusedDigests'>,
-  inference: Samplers,
-  log: (line: string) => void,
-): () => void {
-  const round = (): void =>
-    void retireUnused(store, inference).catch((error: unknown) =>
-      log(`adapters of deleted models stay loaded for now: ${(error as Error).message}`),
-    );
-  round();
-  const timer = setInterval(round, EVERY_MS).unref();
-  return () => clearInterval(timer);
+/**
+ * Calls {@link retireUnused} at the start and every three minutes, until the returned function is called. At the start adapters of every age are retired: an earlier life of
+ * this process, or of its servers, has loaded them.
+ */
+export function startUnloading({ store, inference, log, everyMs = EVERY_MS }: Unloading): () => Promise<void> {
+  let running = Promise.resolve();
+  const round = (youngMs: number): void => {
+    running = running
+      .then(() => retireUnused({ store, inference, youngMs }))
+      .catch((error: unknown) => log(`adapters of deleted models stay loaded for now: ${(error as Error).message}`));
+  };
+  round(0);
+  const timer = setInterval(() => round(YOUNG_MS), everyMs).unref();
+  return async () => {
+    clearInterval(timer);
+    await running;
+  };
 }
 
 /**
  * Retires adapters that this process, or vLLM servers, have loaded and that no model has any more: they were deleted while this process, or the server, was away.
  *
- * @param now ms since 1970
+ * @param options.youngMs age in ms from which an adapter is looked at; default 2 min
+ * @param options.now ms since 1970
  */
-export async function retireUnused(
-  store: Pick<Store, 'unusedDigests'>,
-  inference: Samplers,
-  now: number = Date.now(),
-): Promise<void> {
+export async function retireUnused({
+  store,
+  inference,
+  youngMs = YOUNG_MS,
+  now = Date.now(),
+}: Pick<Unloading, 'store' | 'inference'> & { readonly youngMs?: number; readonly now?: number }): Promise<void> {
   // An engine elsewhere does this for itself.
   if (inference.isElsewhere === true) return;
   // Members and adapters are as of the last look at their health.
@@ -44,7 +55,7 @@ export async function retireUnused(
     ...(model.adapters?.() ?? []),
     ...(model.members?.() ?? []).flatMap((member) => member.adapters ?? []),
   ]);
-  const old = adapters.filter(({ since }) => now - since >= YOUNG_MS);
+  const old = adapters.filter(({ since }) => now - since >= youngMs);
   const digests = new Set(old.map(({ digest }) => digest).filter((digest) => !isIdentity(digest)));
   if (digests.size === 0) return;
   for (const digest of await store.unusedDigests([...digests])) inference.retire(digest);

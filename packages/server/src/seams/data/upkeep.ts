@@ -23,8 +23,6 @@ export interface UpkeepOptions {
   /** how long the data of ended jobs and logged trajectories are kept, days; 0: for ever */
   readonly trajectoryDays: number;
   readonly orphans: OrphanRules;
-  /** Unloads adapters of models that are gone. Default: nothing is unloaded. */
-  readonly retireUnused?: () => Promise<void>;
   /** Removal of checkpoints by the policy. Default: none are removed. */
   readonly keeper?: Keeper;
   /** Old data are removed at once, also after a step of the clock. */
@@ -127,9 +125,8 @@ export class Upkeep {
   }
 
   async #round(): Promise<void> {
-    const { store, trajectoryDays, keeper, retireUnused } = this.#options;
+    const { store, trajectoryDays, keeper } = this.#options;
     const attempt = (what: string, work: () => Promise<unknown>) => this.#attempt(what, work);
-    if (retireUnused !== undefined) await attempt('adapters of deleted models stay loaded', retireUnused);
     let now: number | null = null;
     await attempt('old data stay', async () => (now = await this.#clock.read()));
     if (now === null) return;
