@@ -44,15 +44,25 @@ export class ServiceParts {
     return service;
   }
 
-  /** @param options `dataDirectory` to start again on what an earlier one left; `hasHealth`: it answers for its metrics and its health */
+  /** @param options `dataDirectory` to start again on what an earlier one left; `hasHealth`: it answers for its metrics and its health; `environment`: settings of its own */
   async part(
     role: 'engine' | 'trainer' | 'engine,trainer',
-    { dataDirectory = this.#dataFolder(), hasHealth = false }: { dataDirectory?: string; hasHealth?: boolean } = {},
+    {
+      dataDirectory = this.#dataFolder(),
+      hasHealth = false,
+      environment = {},
+    }: { dataDirectory?: string; hasHealth?: boolean; environment?: Record<string, string> } = {},
   ): Promise<ServicePart> {
     const flags = ['--json', '--role', role, '--port', '0', '--data-dir', dataDirectory];
     if (hasHealth) flags.push('--metrics-listen', '0');
     const child = spawn(process.execPath, ['--conditions=@trainyard/source', MAIN, 'serve', ...flags], {
-      env: { ...process.env, TRAINYARD_MODEL: testModel().small, TRAINYARD_MODEL_ID: BASE, ...this.#environment },
+      env: {
+        ...process.env,
+        TRAINYARD_MODEL: testModel().small,
+        TRAINYARD_MODEL_ID: BASE,
+        ...this.#environment,
+        ...environment,
+      },
       stdio: ['ignore', 'pipe', 'inherit'],
     });
     this.#children.add(child);
