@@ -1,28 +1,35 @@
 import * as wasm from '../wasm/wasm-code.ts';
 import type { Code, WasmFunction } from '../wasm/wasm-code.ts';
 
-/** Most rows of one call: they share what is loaded of the factors. */
+/** Maximum rows per call; they share each load of the factors. */
 export const MAX_CHUNK_ROWS = 4;
-/** The first factor is laid out in blocks of so many ranks, its rank rounded up with zeros. */
+/** Ranks per block of the first factor. Ranks are padded with zeros to a multiple. */
 export const RANK_BLOCK = 8;
-/** Columns of the result of one block of the second factor. */
+/** Result columns per block of the second factor. */
 export const COLUMN_BLOCK = 4;
 
 /**
- * low = x · aᵀ for one to four rows, which lie anywhere: `a` in blocks of 8 ranks, [ranks / 8][in][8]. Each sum goes over the inputs in order.
+ * Name of the kernel low = x · aᵀ for one to four rows at any addresses: `a` in blocks of 8 ranks, [ranks /
+ * 8][in][8]. Each sum goes over the inputs in order.
  *
- * Parameters, bytes: an address for each row of x, then `a`, its end, bytes of a block, and where low goes: [rows][ranks].
+ * Parameters, bytes: the address of each row of x, then `a`, its end, bytes per block, and the address of low,
+ * [rows][ranks].
  */
 export const lowName = (numRows: number): string => `low${numRows}`;
 
 /**
- * y = low · b, or onto + low · b, for the same rows: `b` in blocks of 4 columns, [out / 4][rank][4]. At least one whole block.
+ * Name of the kernel y = low · b, or onto + low · b, for the same rows: `b` in blocks of 4 columns, [out /
+ * 4][rank][4]. Needs at least one whole block.
  *
- * Parameters, bytes: an address for each row of y, then `b`, its end, bytes of a block, low, bytes of a row of low, and from y to what it is added to.
+ * Parameters, bytes: the address of each row of y, then `b`, its end, bytes per block, low, bytes per row of
+ * low, and the distance from y to its addend.
  */
 export const resultName = (numRows: number, hasOnto: boolean): string => `${hasOnto ? 'onto' : 'result'}${numRows}`;
 
-/** The same of the one to three columns behind the last whole block, in the same order of sums: `b` is their block, and how many they are is one more parameter. */
+/**
+ * Name of the kernel for the one to three columns after the last whole block, with the same order of sums: `b`
+ * is their block; one more parameter is their number.
+ */
 export const restName = (numRows: number, hasOnto: boolean): string => `${hasOnto ? 'ontoRest' : 'rest'}${numRows}`;
 
 export function adapterModule(): Uint8Array<ArrayBuffer> {
@@ -67,7 +74,7 @@ function lowKernel(numRows: number): WasmFunction {
     ...rows.flatMap((row) => [0, 1].map((half) => code(fill4(0), set(sums + 2 * row + half)))),
     code(get(a), get(blockBytes), addI32, set(blockEnd), wasm.i32(0), set(at)),
     wasm.repeatWhileBelow(a, blockEnd, input),
-    // Rows of low lie one behind the other within a block, blocks too: [blocks][rows][8].
+    // Rows of low are contiguous within a block, and so are the blocks: [blocks][rows][8].
     ...rows.flatMap((row) =>
       [0, 1].map((half) => code(get(low), get(sums + 2 * row + half), store4(4 * (RANK_BLOCK * row + 4 * half)))),
     ),
@@ -119,9 +126,11 @@ const resultLocals = (numRows: number): WasmFunction['locals'] => [
 ];
 
 /**
- * One block of columns of the result. Of what it is added to four columns are read, and the next row's begin where there are fewer.
+ * One block of result columns. Reads four columns of the addend; if the block has fewer, the last ones belong to
+ * the next row.
  *
- * @param firstLocal of {@link resultLocals} @param store four columns to a row, and on to its next ones; the local `sum` is free
+ * @param firstLocal of {@link resultLocals}
+ * @param store writes four columns of a row and advances; may use the local `sum`
  */
 function resultBlock(
   numRows: number,
@@ -141,12 +150,12 @@ function resultBlock(
     advance(b, 4 * COLUMN_BLOCK),
     advance(lowAt, 4),
   );
-  // Over blocks of 8 ranks, within which rows of low lie behind each other.
+  // Over blocks of 8 ranks, each with all rows of low.
   const rankBlock = code(
     code(get(lowAt), wasm.i32(4 * RANK_BLOCK), addI32, set(lowBlockEnd)),
     code([0x02, 0x40], [0x03, 0x40]),
     rank,
-    // Out at the end of b's block, again while low's block lasts.
+    // Leaves the loop at the end of b's block; repeats within low's block.
     code(get(b), get(blockEnd), [0x4f], [0x0d, 0x01], get(lowAt), get(lowBlockEnd), [0x49], [0x0d, 0x00]),
     code([0x0b], [0x0b]),
     advance(lowAt, 4 * RANK_BLOCK * (numRows - 1)),

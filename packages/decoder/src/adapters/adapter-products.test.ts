@@ -20,7 +20,7 @@ const adapterOf = (architecture: Architecture, rank: number) => {
   return { layer, adapter: new DecoderAdapter([layer], architecture) };
 };
 
-/** onto + b · (a · x) in double precision. */
+/** Computes onto + b · (a · x) in double precision. */
 function plain({ rank, a, b }: LinearAdapter, x: Float32Array, onto: number, column: number): number {
   let sum = onto;
   for (let r = 0; r < rank; r++) {
@@ -31,7 +31,7 @@ function plain({ rank, a, b }: LinearAdapter, x: Float32Array, onto: number, col
   return sum;
 }
 
-// Columns come four by four, and one to three may be left; of 3 there is no whole block.
+// Columns come in fours with one to three left; a width of 3 has no whole block.
 describe.each([3, 32, 33, 34, 35])('rows of %i', (width) => {
   const architecture: Architecture = { ...TINY_ARCHITECTURE, numLayers: 1, hiddenSize: width, feedForwardSize: width };
 
@@ -65,7 +65,7 @@ describe.each([3, 32, 33, 34, 35])('rows of %i', (width) => {
     console.log(`rows of ${width}, rank ${rank}: largest difference from plain loops ${largest.toExponential(1)}`);
     // Sums of 35 and of 10 products below 1, each rounded to float32.
     expect(largest).toBeLessThan(2e-5);
-    // A row alone has the bits that it has among others.
+    // A row has the same bits in a batch of its own.
     const together = into.slice();
     for (const [row, of] of rows.entries()) {
       if (of === null) continue;

@@ -8,7 +8,7 @@ import type { AdapterWorkData } from './adapter-work.ts';
 import { MAX_ADAPTER_RANK } from './decoder-adapter.ts';
 import type { DecoderAdapter } from './decoder-adapter.ts';
 
-/** Which adapter each row of a batch is computed with; null = none. */
+/** Adapter of each row of a batch; null = none. */
 export type RowAdapters = readonly (DecoderAdapter | null)[];
 
 interface Chunk {
@@ -16,20 +16,21 @@ interface Chunk {
   readonly rows: readonly number[];
 }
 
-/** A thread's products with the first factor. */
+/** Bytes per thread for products with the first factor. */
 const LOW_BYTES = 4 * MAX_CHUNK_ROWS * MAX_ADAPTER_RANK;
-/** Factors that are kept for later batches, bytes: 25 adapters of rank 8 of the default model. */
+/** Bytes of factors kept for later batches: 25 adapters of rank 8 of the default model. */
 const KEPT_BYTES = 256e6;
-/** Rows of a product that are shared between threads; less is over before another is awake. */
+/** Minimum rows of a product that threads share; smaller ones finish before another thread is awake. */
 const MIN_SHARED_ROWS = 8;
 
 /**
- * The adapters' part of linear layers: of any number of adapters of any ranks, each with its own rows. A row's sums go in one order, whatever else is in its batch.
+ * Adapter part of linear layers, for any number of adapters of any ranks, each with its own rows. The order of a
+ * row's sums does not depend on the batch.
  *
- * Factors lie in memory of the kernels from the first batch that needs them until room is needed for others.
+ * Factors stay in kernel memory from their first batch until other factors need the room.
  */
 export class AdapterProducts {
-  /** Bytes of factors that there is room for. */
+  /** Capacity for factors, bytes. */
   readonly capacityBytes: number;
   readonly #architecture: Architecture;
   readonly #memory: DecoderMemory;
@@ -37,16 +38,16 @@ export class AdapterProducts {
   readonly #work: number;
   readonly #cells: Float64Array;
   readonly #compute: (unit: number) => void;
-  /** Bytes from the start of the memory: where factors are kept, and where the next ones go. */
+  /** Byte offsets in the memory: start of the factors, and where the next ones go. */
   readonly #start: number;
   #end: number;
-  /** Where factors lie, by adapter. Weak: one that is closed leaves no more than its place. */
+  /** Addresses of factors by adapter. Weak, so a closed adapter leaves only unused bytes. */
   #addresses = new WeakMap<DecoderAdapter, number>();
   #chunks: readonly Chunk[] = [];
   #numRows = 0;
   #isPartial = false;
 
-  /** @param memory whose rest is for factors @param maxBytes of them */
+  /** @param memory its rest is for factors @param maxBytes limit for factors */
   constructor(
     architecture: Architecture,
     memory: DecoderMemory,
@@ -67,17 +68,17 @@ export class AdapterProducts {
     this.capacityBytes = Math.min(maxBytes, memory.shared.buffer.byteLength - this.#start);
   }
 
-  /** Memory that it takes besides factors, bytes. */
+  /** Memory besides the factors, bytes. */
   static lowBytes(numThreads: number): number {
     return numThreads * LOW_BYTES + 64;
   }
 
-  /** Whether the factors of a batch's adapters fit side by side. */
+  /** True if the factors of a batch's adapters fit at the same time. */
   fits(adapters: readonly (DecoderAdapter | null)[]): boolean {
     return adapters.reduce((sum, adapter) => sum + (adapter?.sizeBytes ?? 0), 0) <= this.capacityBytes;
   }
 
-  /** Takes on a batch. @param rows the adapter of each */
+  /** Prepares a batch. @param rows adapter of each row */
   begin(rows: RowAdapters): void {
     const groups = Map.groupBy(rows.keys(), (row) => rows[row] ?? null);
     const adapters = [...groups.keys()].filter((adapter) => adapter !== null);
@@ -104,9 +105,11 @@ export class AdapterProducts {
   }
 
   /**
-   * into = onto + adapters, of the linear layers that read an input.
+   * Computes into = onto + adapters for the linear layers that read one input. All arrays are in the memory.
    *
-   * @param x [rows, in] @param into [rows, out] of each projection @param onto [rows, out] or null: 0; all in the memory
+   * @param x [rows, in]
+   * @param into [rows, out] of each projection
+   * @param onto [rows, out] or null: 0
    */
   compute(
     of: InputName,
@@ -155,7 +158,7 @@ export class AdapterProducts {
     this.#team.run(this.#work, this.#chunks.length, this.#numRows >= MIN_SHARED_ROWS, this.#compute);
   }
 
-  /** Factors of these adapters into memory; where the room does not last, all others go. */
+  /** Copies factors of these adapters into memory; if they do not fit, evicts all others. */
   #bring(adapters: readonly DecoderAdapter[]): void {
     const sizeOf = (some: readonly DecoderAdapter[]) => some.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
     const missing = adapters.filter((adapter) => !this.#addresses.has(adapter));

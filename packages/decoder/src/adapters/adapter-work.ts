@@ -11,36 +11,36 @@ import {
   resultName,
 } from './adapter-code.ts';
 
-/** Adapters' products as threads are sent them. */
+/** Adapter products in the form sent to threads. */
 export interface AdapterWorkData {
   readonly memory: SharedWasmMemory;
-  /** Float64: addresses may be above 2 GiB. See {@link ADAPTER_CELL}; behind them chunks of {@link CHUNK_CELLS}. */
+  /** Float64, because addresses may exceed 2 GiB: {@link ADAPTER_CELL}, then chunks of {@link CHUNK_CELLS}. */
   readonly cells: Float64Array;
-  /** Each thread's room for products with the first factor, bytes: where that of the first is, and its size. */
+  /** Address of the first thread's room for products with the first factor, and bytes per thread. */
   readonly low: number;
   readonly lowBytes: number;
 }
 
 /**
- * Places of what changes from input to input: where x is and its width; then of each linear layer columns of the result, address of the first row's, bytes of a row, and
- * bytes from there to what is added to it (NaN: nothing).
+ * Cells that change with each input: address and width of x; then per linear layer: result columns, address of
+ * the first result row, bytes per row, and distance in bytes to the addend (NaN: none).
  */
 export const ADAPTER_CELL = { x: 0, width: 1, numLinears: 2, linears: 3 } as const;
 export const LINEAR_CELLS = 4;
 const MAX_LINEARS = 3;
-/** Cells of a chunk: number of rows, their indices, and for each linear layer rank (0: none), first and second factor. */
+/** Cells per chunk: number of rows, their indices, and per linear layer rank (0: none), first and second factor. */
 export const CHUNK_CELLS = 1 + MAX_CHUNK_ROWS + 3 * MAX_LINEARS;
 export const CHUNKS_AT = ADAPTER_CELL.linears + LINEAR_CELLS * MAX_LINEARS;
 
 type Kernel = (...parameters: number[]) => void;
 
-/** By columns: whole blocks, and those behind them. */
+/** Kernels for whole blocks of columns and for the columns after them. */
 interface ResultKernels {
   readonly whole: Kernel;
   readonly rest: Kernel;
 }
 
-/** One thread's part of the adapters of an input: a unit is a chunk of rows of one adapter. */
+/** Adapter work of one thread for one input. A unit is a chunk of rows of one adapter. */
 export class AdapterWork {
   readonly #cells: Float64Array;
   readonly #low: number;

@@ -3,27 +3,27 @@ import { LINEAR_NAMES, linearDims, readAdapterFile, UnsupportedModelError } from
 import type { AdapterWeights, Architecture, LinearAdapter, LinearName } from '@trainyard/transformer';
 import { COLUMN_BLOCK, RANK_BLOCK } from './adapter-code.ts';
 
-/** Larger than any layer is wide that is adapted to some purpose. */
+/** Greater than the width of any layer worth adapting. */
 export const MAX_ADAPTER_RANK = 4096;
 
-/** Where the factors of a linear layer lie in {@link DecoderAdapter.factors}. */
+/** Place of a linear layer's factors in {@link DecoderAdapter.factors}. */
 export interface FactorPlaces {
   readonly rank: number;
-  /** Index of the first element of each. */
+  /** Index of the first element of each factor. */
   readonly a: number;
   readonly b: number;
 }
 
-/** An adapter in memory, as the kernels read it. */
+/** An adapter in memory, in the kernels' layout. */
 export class DecoderAdapter {
-  /** All factors, one behind the other. */
+  /** All factors, contiguous. */
   readonly factors: Float32Array;
-  /** By layer; linear layers that it does not change are absent. */
+  /** Places by layer; linear layers without an adapter are absent. */
   readonly layers: readonly Readonly<Partial<Record<LinearName, FactorPlaces>>>[];
-  /** Whether there are linear layers that it does not change. */
+  /** True if some linear layers have no adapter. */
   readonly isPartial: boolean;
 
-  /** @throws {NativeError} or {UnsupportedModelError}: it cannot be read, or is none of this model */
+  /** @throws {NativeError} or {UnsupportedModelError} if it is unreadable or of another model */
   static load(path: string, architecture: Architecture): DecoderAdapter {
     using file = GgufFile.open(path);
     const weights = readAdapterFile(file, architecture);
@@ -66,22 +66,22 @@ export class DecoderAdapter {
     return this.factors.byteLength;
   }
 
-  /** Nothing computes with it any more. */
+  /** Releases the memory. The caller no longer computes with it. */
   close(): void {
     release(this.factors);
   }
 }
 
-/** Gives memory back at once: for the garbage collector a few adapters are too little to begin. */
+/** Frees memory at once: a few adapters are too little to start the garbage collector. */
 function release({ buffer }: Float32Array): void {
   (buffer as ArrayBuffer).transfer(0);
 }
 
 export const paddedRank = (rank: number): number => RANK_BLOCK * Math.ceil(rank / RANK_BLOCK);
-/** The columns beyond those of the layer are 0, and are not stored. */
+/** Columns beyond the layer's are 0 and not stored. */
 const paddedColumns = (columns: number): number => COLUMN_BLOCK * Math.ceil(columns / COLUMN_BLOCK);
 
-/** a [rank, in] → [ranks / 8][in][8] */
+/** Lays out a [rank, in] as [ranks / 8][in][8]. */
 function layOutFirst(a: Float32Array, width: number, into: Float32Array): void {
   for (let i = 0; i < a.length; i++) {
     const rank = Math.floor(i / width);
@@ -90,7 +90,7 @@ function layOutFirst(a: Float32Array, width: number, into: Float32Array): void {
   }
 }
 
-/** b [out, rank] → [out / 4, rounded up][rank][4] */
+/** Lays out b [out, rank] as [out / 4, rounded up][rank][4]. */
 function layOutSecond(b: Float32Array, rank: number, into: Float32Array): void {
   for (let i = 0; i < b.length; i++) {
     const column = Math.floor(i / rank);

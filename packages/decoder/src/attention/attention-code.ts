@@ -4,40 +4,52 @@ import type { Code, WasmFunction } from '../wasm/wasm-code.ts';
 import { gatherFunction } from './gather-code.ts';
 import { HEAD_GRANULARITY, PAGE_SCORE_BYTES, PAGE_TOKENS, SCORE_BYTES } from './page-format.ts';
 
-/** Most queries that one call multiplies with keys or values: two vectors of sums of each are twelve, and V8 has registers for three more. */
+/** Maximum queries per call: two vectors of sums each are twelve, and V8 has registers for three more. */
 export const MAX_QUERIES = 6;
 
 const VECTORS = PAGE_TOKENS / 4;
 
 /**
- * The steps of attention over pages. Addresses and sizes are in bytes.
+ * Steps of attention over pages. Addresses and sizes are in bytes.
  *
- * A page holds for each key head the keys as [D, 16] and the values as [16, D], float32. Scores of a tile are [pages, {@link TILE_QUERIES}, 16], those of a prompt
- * [queries, keys]. Every sum goes in the order of the positions or of the features, in the same lanes whatever the step computes beside it and wherever it was
- * interrupted: equal tokens behind equal tokens have equal outputs to the bit, in whatever tile.
+ * A page holds per key head the keys as [D, 16] and the values as [16, D], float32. Scores are [pages,
+ * {@link TILE_QUERIES}, 16] for a tile and [queries, keys] for a prompt. Sums follow the order of positions or
+ * features, in the same lanes whatever else a step computes and however it is cut. So equal prefixes give equal
+ * outputs to the bit in any tile.
  */
 export interface AttentionSteps {
-  /** to = from · factor, [n] float32 up to `toEnd`, n a multiple of 4. */
+  /** Writes to = from · factor, [n] float32 up to `toEnd`, n a multiple of 4. */
   scale(from: number, to: number, toEnd: number, factor: number): void;
-  /** Scores of all keys of the pages; functions by the number of queries, less 1. `queries` is [n, D]. */
+  /** Scores of all keys of the pages; indexed by the number of queries less 1. `queries` is [n, D]. */
   readonly scores: readonly PageStep[];
-  /** scores = exp(score - the largest), for one query of a tile; its weight, a float32, becomes 1 / their sum. */
+  /** Writes scores = exp(score - maximum) for one query of a tile; its weight, a float32, becomes 1 / their sum. */
   softmax(scores: number, scoresEnd: number, weight: number, constants: number): void;
   /** The same for one query of a prompt. */
   softmaxOfRow(scores: number, scoresEnd: number, weight: number, constants: number): void;
-  /** [n] float32 up to `end` become `value`. n is a multiple of 4, and not 0. */
+  /** Sets [n] float32 up to `end` to `value`, n a positive multiple of 4. */
   fill(from: number, end: number, value: number): void;
-  /** part += Σ scores · values over all keys of the pages, which are of one part; `part` is [n, D]. */
+  /** Adds Σ scores · values over all keys of the pages, which are of one part; `part` is [n, D]. */
   readonly values: readonly PageStep[];
-  /** The same over the first keys of one page; `scoresEnd` is where those of the first query end. */
+  /** The same over the first keys of one page; `scoresEnd` is the end of the first query's scores. */
   readonly someValues: readonly ((part: number, values: number, scores: number, scoresEnd: number) => void)[];
-  /** sums += part, [n] float32 up to `sumsEnd`; the part is 0 then, for the next {@link partTokens} keys. n is a multiple of 4. */
+  /**
+   * Adds part to sums, [n] float32 up to `sumsEnd`, and clears it for the next {@link partTokens} keys. n is a
+   * multiple of 4.
+   */
   addPart(part: number, sums: number, sumsEnd: number): void;
-  /** to = sums · weight of each query, [n, D] up to `toEnd`. */
+  /** Writes to = sums · weight of each query, [n, D] up to `toEnd`. */
   weigh(sums: number, to: number, toEnd: number, weights: number): void;
-  /** to = Σ 0 · x in each of four lanes, over [n] float32 up to `end`: no number where one of them is none, or infinite. n is a multiple of 4, and not 0. */
+  /**
+   * Writes Σ 0 · x in each of four lanes over [n] float32 up to `end`: NaN if any is NaN or infinite. n is a
+   * positive multiple of 4.
+   */
   nullify(from: number, end: number, to: number): void;
-  /** Keys and values of the pages as [16, D] each, behind each other. @param keys as `base` of the other steps @param values the same */
+  /**
+   * Copies keys and values of the pages, [16, D] each, contiguously.
+   *
+   * @param keys as `base` of the other steps
+   * @param values the same
+   */
   gather(pages: number, pagesEnd: number, keys: number, values: number, toKeys: number, toValues: number): void;
 }
 
@@ -52,10 +64,13 @@ type PageStep = (rows: number, pages: number, pagesEnd: number, base: number, sc
 const { code, get, set, i32, addI32, advance, repeat, repeatWhileBelow } = wasm;
 const { I32, F32, V128 } = wasm;
 const COUNTS = Array.from({ length: MAX_QUERIES }, (_, index) => index + 1);
-/** Vectors that are summed at once for each query. A sum waits for itself: eight sums keep the processor busy, and twelve are as many as stay in registers. */
+/**
+ * Vectors summed at once per query. A sum waits for its previous step: eight sums keep the processor busy, and
+ * twelve fit in registers.
+ */
 const atOnce = (numQueries: number): number => (numQueries <= 2 ? VECTORS : 2);
 
-/** A module with the steps, by the names that {@link stepsOf} looks for. @param headSize D */
+/** Module with the steps, exported by the names in {@link stepsOf}. @param headSize D */
 export function attentionModule(headSize: number): Uint8Array<ArrayBuffer> {
   if (headSize % HEAD_GRANULARITY !== 0)
     throw new RangeError(`heads of ${headSize} are not a multiple of ${HEAD_GRANULARITY}`);
@@ -196,12 +211,15 @@ const nullifyFunction: WasmFunction = (() => {
   };
 })();
 
-/** Vector locals of a function: its sums by query and vector, then the vectors that all queries share, then a number of one query in all lanes. */
+/**
+ * Vector locals of a function: its sums by query and vector, the vectors shared by all queries, and one number
+ * of a query in all lanes.
+ */
 class Sums {
   readonly numLocals: number;
   readonly #first: number;
   readonly #numQueries: number;
-  /** Vectors of each query. */
+  /** Vectors per query. */
   readonly #count: number;
 
   constructor(first: number, numQueries: number, count: number) {
@@ -217,7 +235,12 @@ class Sums {
     );
   }
 
-  /** sum += number · vector. @param number leaves a query's in all lanes @param vector leaves one that all queries share */
+  /**
+   * sum += number · vector.
+   *
+   * @param number pushes a query's number in all lanes
+   * @param vector pushes a shared vector
+   */
   multiplyAdd(number: (query: number) => Code, vector: (index: number) => Code): Code {
     const shared = (index: number): number => this.#first + this.#numQueries * this.#count + index;
     const splat = shared(this.#count);
@@ -301,7 +324,7 @@ function softmaxFunction(name: string, pageBytes: number): WasmFunction {
       [15, V128],
     ],
     code: code(
-      // A score that is no number is passed over here; it shows in the sum.
+      // Skips NaN scores; they show in the sum.
       repeat(VECTORS, (vector) => code(wasm.fill4(-Infinity), set(x[vector]!))),
       overPages(
         repeat(VECTORS, (vector) =>
@@ -326,15 +349,17 @@ function softmaxFunction(name: string, pageBytes: number): WasmFunction {
   };
 }
 
-/** Some features of all queries, and then the next: as many vectors of them as D is a multiple of. */
+/** Vectors of features that are processed at once for all queries; D is a multiple of them. */
 const featureVectors = (headSize: number, numQueries: number): number =>
   [atOnce(numQueries), 2, 1].find((some) => (headSize / 4) % some === 0)!;
 
 /**
- * A function over values, `name` behind which comes the number of queries. Its parameters are `numParameters` addresses, of which the first is that of the sums.
+ * Function over values, named `name` plus the number of queries. Its parameters are `numParameters` addresses,
+ * the first that of the sums.
  *
- * @param at locals: the address of the values, which goes from features to features, where it ends, and the first behind the addresses
- * @param body adds to the sums of the features that `at.values` points to
+ * @param at locals: the address of the values, which advances with the features, its end, and the first local
+ * after the addresses
+ * @param body adds to the sums of the features at `at.values`
  */
 function overFeatures(
   headSize: number,
@@ -396,7 +421,7 @@ function valuesFunction(headSize: number, numQueries: number): WasmFunction {
   );
 }
 
-/** Values behind the last key of a page are not read: a page that had another owner may hold what is no number there, and 0 times that is none either. */
+/** Reads no values after the last key of a page: a former owner may have left NaN there, and 0 times NaN is NaN. */
 function someValuesFunction(headSize: number, numQueries: number): WasmFunction {
   const [values, scores, scoresEnd, valuesEnd, score, value, end] = [1, 2, 3, 4, 5, 6, 7];
   return overFeatures(headSize, numQueries, 'someValues', 4, { values, valuesEnd, end }, (sums) =>

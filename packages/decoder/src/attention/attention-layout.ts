@@ -2,7 +2,7 @@ import { EXPONENTIAL_CONSTANTS } from '../wasm/exponential.ts';
 import { PAGE_SCORE_BYTES, PAGE_TOKENS, TILE_QUERIES } from './page-format.ts';
 import { maxPromptScores, promptRowsAtOnce } from './prompt-rows.ts';
 
-/** Sizes and places that do not change, bytes from the start of a memory. */
+/** Constant sizes and places, bytes from the start of a memory. */
 export interface AttentionLayout {
   readonly numHeads: number;
   readonly numKvHeads: number;
@@ -10,30 +10,33 @@ export interface AttentionLayout {
   /** [rows, heads · D], float32, each. */
   readonly q: number;
   readonly o: number;
-  /** [rows] addresses of page tables, and keys each row sees. */
+  /** [rows] addresses of page tables, and the number of keys each row sees. */
   readonly tables: number;
   readonly numKeys: number;
   /** [tiles] each: see {@link RowTiles}. */
   readonly firstRows: number;
   readonly endRows: number;
   readonly sharedPages: number;
-  /** Keys and values of a prompt's key heads, as many as fit where the longest sequence has room for one, [key heads, tokens, D] each. */
+  /**
+   * Keys and values of a prompt's key heads, [key heads, tokens, D] each: as many heads as fit in the room for one
+   * head of the longest sequence.
+   */
   readonly promptKeys: number;
   readonly promptValues: number;
   /** Constants of exponentials. */
   readonly constants: number;
-  /** Room for each thread, for a tile or some rows of a prompt, and its size. */
+  /** Memory per thread for a tile or some prompt rows, and its size. */
   readonly threads: number;
   readonly threadBytes: number;
 }
 
-/** @returns the layout, and where it ends */
+/** @returns the layout and its end */
 export function planAttention(sizes: {
   readonly numHeads: number;
   readonly numKvHeads: number;
   readonly headSize: number;
   readonly maxRows: number;
-  /** Pages of the longest sequence. */
+  /** Maximum pages per sequence. */
   readonly maxPages: number;
   readonly numThreads: number;
 }): { layout: AttentionLayout; end: number } {
@@ -71,12 +74,15 @@ export function planAttention(sizes: {
   return { layout, end };
 }
 
-/** Where a thread has what it computes tiles with, bytes from the start of the memory. */
+/** Places of a thread's buffers for tiles, bytes from the start of the memory. */
 export function tilePlaces({ threads, threadBytes, headSize }: AttentionLayout, thread: number) {
   const queries = threads + thread * threadBytes;
   const bytes = aligned(4 * TILE_QUERIES * headSize);
   return {
-    /** [{@link TILE_QUERIES}, D], float32, each: queries, the part of their sums at hand, and the sums of those before. */
+    /**
+     * [{@link TILE_QUERIES}, D], float32, each: queries, the sums of the current part, and the sums of earlier
+     * parts.
+     */
     queries,
     part: queries + bytes,
     sums: queries + 2 * bytes,
@@ -87,7 +93,7 @@ export function tilePlaces({ threads, threadBytes, headSize }: AttentionLayout, 
   };
 }
 
-/** Where a thread has what it computes rows of a prompt with, bytes from the start of the memory: the same room. */
+/** Places of a thread's buffers for prompt rows, in the same memory as those for tiles. */
 export function promptPlaces(layout: AttentionLayout, thread: number) {
   const { threads, threadBytes, headSize, numHeads, numKvHeads } = layout;
   const group = numHeads / numKvHeads;
@@ -104,12 +110,12 @@ export function promptPlaces(layout: AttentionLayout, thread: number) {
   };
 }
 
-/** Scores lie behind what else a thread has. */
+/** Scores come after a thread's other buffers. */
 const scoresOfTile = (headSize: number): number => 3 * aligned(4 * TILE_QUERIES * headSize) + aligned(4 * TILE_QUERIES);
 function scoresOfPrompt(headSize: number, group: number): number {
   const maxQueries = group * promptRowsAtOnce(group, 1);
   return 2 * aligned(4 * maxQueries * headSize) + aligned(4 * maxQueries);
 }
 
-/** Places are multiples of 64 bytes. */
+/** Rounds up to a multiple of 64 bytes. */
 const aligned = (bytes: number): number => 64 * Math.ceil(bytes / 64);

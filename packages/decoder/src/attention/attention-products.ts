@@ -7,10 +7,10 @@ interface Graphs {
   readonly sums: ConstantGraph;
 }
 
-/** The two products of attention, by ONNX Runtime, of one thread. Memory is float32 and stays where it is. */
+/** The two products of attention by ONNX Runtime, for one thread. Memory is float32 and must not move. */
 export class AttentionProducts {
   readonly #headSize: number;
-  /** From the first product on. */
+  /** Opened by the first product. */
   #graphs: Graphs | null = null;
 
   /** @param headSize D */

@@ -7,16 +7,16 @@ import { PAGE_TOKENS } from './page-format.ts';
 import { PromptAttention, type PromptHead } from './prompt-attention.ts';
 import { TileAttention } from './tile-attention.ts';
 
-/** Places of what changes from layer to layer, in cells of an Int32Array that all threads see. */
+/** Cells of an Int32Array shared by all threads, for values that change with the layer. */
 export const CELL = {
   memory: 0,
   /** Address of the layer's pages, unsigned. */
   pages: 1,
-  /** Which units they are, of {@link UNITS}. */
+  /** Kind of the units, of {@link UNITS}. */
   units: 2,
   numTiles: 3,
   tilesPerUnit: 4,
-  /** The key heads of a prompt that are at hand: this and the following. */
+  /** First of the prompt's key heads that are processed together. */
   firstKvHead: 5,
   firstRow: 6,
   endRow: 7,
@@ -27,23 +27,23 @@ export const CELL = {
 export const UNITS = {
   /** Some tiles and one key head. */
   tiles: 0,
-  /** Some pages of a prompt and one of the key heads at hand: they are brought together. */
+  /** Some pages of a prompt and one of its current key heads, to be gathered. */
   pages: 1,
-  /** Some rows of a prompt and one of the key heads at hand. */
+  /** Some rows of a prompt and one of its current key heads. */
   rows: 2,
 } as const;
 
-/** Pages of a unit: some 20 µs. */
+/** Pages per unit: about 20 µs. */
 export const PAGES_PER_UNIT = 32;
 
-/** Attention as threads are sent it. */
+/** Attention in the form sent to threads. */
 export interface AttentionWorkData {
   readonly layout: AttentionLayout;
   readonly memories: readonly SharedWasmMemory[];
   readonly cells: Int32Array;
 }
 
-/** One thread's part of the attention of a layer. Which thread computes a unit changes nothing. */
+/** Attention work of one thread for one layer. Results do not depend on which thread computes a unit. */
 export class AttentionWork {
   readonly #layout: AttentionLayout;
   readonly #cells: Int32Array;
@@ -112,17 +112,17 @@ export class AttentionWork {
     this.#prompts[this.#value('memory')]!.attend(first, end, head);
   }
 
-  /** @param index among the key heads at hand, which are together one behind the other */
+  /** @param index among the current key heads, which are stored contiguously */
   #promptHead(index: number): PromptHead {
     const kvHead = this.#value('firstKvHead') + index;
     return { kvHead, ...this.#basesOf(kvHead), firstToken: index * this.#value('numPages') * PAGE_TOKENS };
   }
 
-  /** Where a page's offset is added to for its keys, and values, of a key head. */
+  /** Addresses that a page's offset is added to for its keys and values of a key head. */
   #basesOf(kvHead: number): { keys: number; values: number } {
     const { numKvHeads, headSize } = this.#layout;
     const keyBlockBytes = 4 * headSize * PAGE_TOKENS;
-    // Addresses above 2 GiB are negative numbers here, which i32 parameters take as they are.
+    // Addresses above 2 GiB are negative here; i32 parameters accept them.
     const keys = this.#value('pages') + kvHead * keyBlockBytes;
     return { keys, values: keys + numKvHeads * keyBlockBytes };
   }

@@ -5,10 +5,10 @@ import type { AttentionLayout } from './attention-layout.ts';
 import { PAGE_TOKENS } from './page-format.ts';
 import type { RowTiles } from './row-tiles.ts';
 
-/** The memory of some layers, with queries, outputs and page tables of its own. */
+/** Memory of some layers, with its own queries, outputs and page tables. */
 export class LayerMemory {
   readonly memory: SharedWasmMemory;
-  /** All of it, as float32. */
+  /** The whole memory as float32. */
   readonly pool: Float32Array;
   readonly #layout: AttentionLayout;
   readonly #pageTables: number;

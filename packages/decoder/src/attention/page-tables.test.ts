@@ -56,7 +56,7 @@ test('any history: pages hold what they should, and never more than two a sequen
   const [maxSequences, numTokens] = [6, 400];
   const numPages = PageTables.numPages({ numTokens, maxSequences });
   const tables = new PageTables({ numPages, maxSequences });
-  /** Content of every slot of every page, and what each sequence should hold. */
+  /** Content of every slot of every page, and the expected content of each sequence. */
   const slots = new Map<string, number>();
   const sequences: number[][] = Array.from({ length: maxSequences }, () => []);
   const distinct = () => new Set(sequences.flat()).size;

@@ -13,7 +13,7 @@ const open = (sizes: Partial<ConstructorParameters<typeof PagedAttention>[0]> = 
   return attention;
 };
 
-/** Outputs of every layer for one batch: each sequence from its beginning, so many tokens. */
+/** Outputs of every layer for one batch: the first tokens of each sequence. */
 function outputs(attention: PagedAttention, lengths: readonly number[], seed = 3): Float32Array[] {
   const { numLayers, numHeads, numKvHeads, headSize } = SIZES;
   const sequences = Int32Array.from(lengths.flatMap((length, sequence) => Array.from({ length }, () => sequence)));
@@ -25,7 +25,7 @@ function outputs(attention: PagedAttention, lengths: readonly number[], seed = 3
   const numRows = positions.length;
   attention.begin(numRows, sequences, positions);
   return Array.from({ length: numLayers }, (_, layer) => {
-    // Tokens of a sequence are what its number, its position and the layer say, wherever they are in the batch.
+    // Values depend on sequence, position and layer, not on the place in the batch.
     const fill = (values: Float32Array, width: number, kind: number) => {
       for (let row = 0; row < numRows; row++) {
         const random = randomSource(
@@ -55,7 +55,7 @@ test("a sequence's outputs do not depend on what else is in the batch, nor on wh
   const attention = open();
   const width = SIZES.numHeads * SIZES.headSize;
   const company = outputs(attention, [70, 33, 90]);
-  // Other pages: those of the first round are given back in another order.
+  // Pages freed by the first round are reused in another order.
   const alone = outputs(attention, [0, 33]);
   for (const [layer, values] of alone.entries()) expect(values).toEqual(company[layer]!.slice(70 * width, 103 * width));
 });
@@ -63,7 +63,7 @@ test("a sequence's outputs do not depend on what else is in the batch, nor on wh
 test('layers that do not fit one memory are spread over several', () => {
   const lengths = [50, 20];
   const expected = outputs(open(), lengths);
-  // Two layers of 1.7 GB each: none is touched but for the pages in use.
+  // Two layers of 1.7 GB each, of which only the used pages are touched.
   const large = open({ capacityTokens: 6_700_000 });
   expect(large.numMemories).toBe(2);
   expect(outputs(large, lengths)).toEqual(expected);
@@ -84,7 +84,7 @@ test('rollouts have the same bits whether their prompt lies in the same pages or
     const compute = (sequences: number[], positions: number[]) => {
       const rows = [Int32Array.from(sequences), Int32Array.from(positions)] as const;
       attention.begin(sequences.length, ...rows);
-      // Tokens of the prompt are equal in all sequences, those behind it are not.
+      // Prompt tokens are equal in all sequences, later ones are not.
       const values = (width: number, kind: number): Float32Array =>
         Float32Array.from(
           sequences.flatMap((sequence, row) => {

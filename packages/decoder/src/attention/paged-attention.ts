@@ -18,28 +18,34 @@ export interface PagedAttentionSizes {
   readonly numKvHeads: number;
   /** D, a multiple of 4. */
   readonly headSize: number;
-  /** Different tokens that all sequences hold together. */
+  /** Distinct tokens that all sequences hold together. */
   readonly capacityTokens: number;
   readonly maxSequences: number;
-  /** Longest sequence, tokens. */
+  /** Maximum tokens per sequence. */
   readonly contextLength: number;
-  /** Most rows of one batch. */
+  /** Maximum rows per batch. */
   readonly maxRows: number;
   readonly numThreads: number;
 }
 
-/** Rows and keys of a unit of work, where one tile has no more: some 20 µs, so that threads end together and the taking of units costs nothing. */
+/**
+ * Rows times keys per unit, unless one tile has more: about 20 µs, so that threads finish together and taking
+ * units costs nothing.
+ */
 const UNIT_KEYS = 1024;
-/** Tiles are smaller where there would be less units than that: all threads are to have work. */
+/** Minimum units per thread: tiles shrink to keep all threads busy. */
 const UNITS_PER_THREAD = 2;
-/** Less than this, over all rows and key heads, is done before another thread is awake; or before one that looks out for work has heard of it. */
+/**
+ * Work over all rows and key heads that one thread finishes before another wakes up, or before an alert thread
+ * notices it.
+ */
 const MIN_SHARED_KEYS = { asleep: 4096, alert: 512 } as const;
 
 /**
  * Keys and values of all sequences and layers in pages, and attention over them on several threads.
  *
- * A token's keys and values are written before its attention is computed. Memory is shared between threads, float32, reserved whole and taken from the machine as
- * it is touched: `2 · layers · key heads · D · 4` bytes a token.
+ * A token's keys and values are written before its attention is computed. Memory is shared between threads,
+ * float32, reserved at once and committed when touched: `2 · layers · key heads · D · 4` bytes per token.
  */
 export class PagedAttention {
   readonly tables: PageTables;
@@ -60,7 +66,7 @@ export class PagedAttention {
   #tilesPerUnit = 1;
   #isShared = false;
 
-  /** Tokens that the pages have room for: see {@link PageTables}. */
+  /** Tokens that fit in the pages: see {@link PageTables}. */
   static numCells({
     capacityTokens,
     maxSequences,
@@ -69,9 +75,10 @@ export class PagedAttention {
   }
 
   /**
-   * @param team closed with it. Default: one of its own
-   * @param minPromptScores from so many on, rows of a sequence are multiplied by ONNX Runtime: for where {@link promptsHaveSameBits}. Default: none are
-   * @throws {RangeError} when one layer alone is more than a memory can hold
+   * @param team closed with this object. Default: its own team
+   * @param minPromptScores from this many scores on, ONNX Runtime multiplies a sequence's rows; needs
+   * {@link promptsHaveSameBits}. Default: never
+   * @throws {RangeError} if one layer exceeds the size of a memory
    */
   constructor(sizes: PagedAttentionSizes, team = new ThreadTeam(sizes.numThreads), minPromptScores = Infinity) {
     const { numLayers, numKvHeads, headSize, capacityTokens, maxSequences, contextLength, maxRows } = sizes;
@@ -103,22 +110,22 @@ export class PagedAttention {
     this.#work = team.add({ kind: 'attention', data });
   }
 
-  /** WebAssembly memories that the layers are spread over. */
+  /** Number of WebAssembly memories that hold the layers. */
   get numMemories(): number {
     return this.#memories.length;
   }
 
-  /** [rows, heads · D] of a layer: queries are written there before {@link attend}. */
+  /** Queries [rows, heads · D] of a layer, written before {@link attend}. */
   queries(layer: number, numRows: number): Float32Array {
     return this.#memoryOf(layer).floats(this.#layout.q, numRows * this.#sizes.numHeads * this.#sizes.headSize);
   }
 
-  /** [rows, heads · D] of a layer, once {@link attend} has written them. */
+  /** Outputs [rows, heads · D] of a layer, written by {@link attend}. */
   outputs(layer: number, numRows: number): Float32Array {
     return this.#memoryOf(layer).floats(this.#layout.o, numRows * this.#sizes.numHeads * this.#sizes.headSize);
   }
 
-  /** Copies what sequences share before they write. */
+  /** Copies shared tokens before a sequence writes to their page. */
   copyPage({ from, to, numTokens }: { from: number; to: number; numTokens: number }): void {
     const { numKvHeads, headSize } = this.#sizes;
     for (let layer = 0; layer < this.#sizes.numLayers; layer++) {
@@ -135,7 +142,8 @@ export class PagedAttention {
   }
 
   /**
-   * The rows of the next layers' attention.
+   * Sets the rows for the attention of the next layers.
+   *
    * @param sequences [rows]
    * @param positions [rows] of each row's token, the last key that it sees
    */
@@ -179,7 +187,7 @@ export class PagedAttention {
     }
   }
 
-  /** Attention of all rows of a layer. Blocks until it is done. */
+  /** Computes attention of all rows of a layer. Blocks until done. */
   attend(layer: number): void {
     const cells = this.#cells;
     const memory = Math.floor(layer / this.#layersPerMemory);
@@ -194,7 +202,7 @@ export class PagedAttention {
     this.#own.close();
   }
 
-  /** Tiles of the rows that are of no prompt. */
+  /** Cuts the rows outside prompts into tiles. */
   #cutTiles(numRows: number, sequences: Int32Array, positions: Int32Array): void {
     const { numHeads, numKvHeads, numThreads } = this.#sizes;
     const ranges: { from: number; end: number }[] = [];

@@ -18,11 +18,11 @@ function open(computesPrompts: boolean, sizes: Partial<PagedAttentionSizes> = {}
   return attention;
 }
 
-/** Tokens of some sequences, in one batch. */
+/** Tokens of some sequences in one batch. */
 type Rows = readonly { readonly sequence: number; readonly from: number; readonly end: number }[];
 type Tensor = 'queries' | 'keys' | 'values';
 
-/** Numbers that follow from what they are of. @param broken what is no number */
+/** Repeatable numbers by tensor, sequence and position. @param broken place of a NaN */
 class Tokens {
   readonly #sizes: Pick<PagedAttentionSizes, 'numHeads' | 'numKvHeads' | 'headSize'>;
   readonly #broken: { tensor: Tensor; sequence: number; position: number } | null;
@@ -105,7 +105,7 @@ test.each(
     [1116, 1202],
     [1202, 1203],
   ] as const) {
-    // Others decode, and begin, beside it.
+    // Other sequences decode and start in the same batch.
     const others: Rows = [
       { sequence: 1, from, end: from + 1 },
       { sequence: 0, from, end },

@@ -12,13 +12,13 @@ export interface PromptHead {
   /** Address that a page's offset is added to for its keys of the key head, and for its values. */
   readonly keys: number;
   readonly values: number;
-  /** Where its keys and values are brought together, tokens from the beginning of that room. */
+  /** Place of its gathered keys and values, in tokens. */
   readonly firstToken: number;
 }
 
 /**
- * Many rows of one sequence, attended by one thread in one memory: keys and values of a key head are brought together, and multiplied with the queries by ONNX
- * Runtime. Outputs are those of tiles, to the bit, where its products have the bits of the steps over pages: `PagedAttention` asks.
+ * Attention of many rows of one sequence, by one thread in one memory: gathers keys and values of a key head and
+ * multiplies them with ONNX Runtime. Outputs equal those of tiles to the bit if `promptsHaveSameBits`.
  */
 export class PromptAttention {
   readonly #layout: AttentionLayout;
@@ -58,7 +58,7 @@ export class PromptAttention {
     this.#headBytes = 4 * layout.headSize;
   }
 
-  /** Brings keys and values of some pages of a row's sequence together. */
+  /** Gathers keys and values of some pages of a row's sequence. */
   gather(row: number, firstPage: number, endPage: number, { keys, values, firstToken }: PromptHead): void {
     const { promptKeys, promptValues } = this.#layout;
     const table = this.#tables[row]!;
@@ -67,12 +67,15 @@ export class PromptAttention {
     const [pages, pagesEnd] = [table + 4 * firstPage, table + 4 * endPage];
     this.#steps.gather(pages, pagesEnd, keys, values, promptKeys + start, promptValues + start);
     const numKeys = this.#numKeys[row]!;
-    // What lies there was somebody else's, and may be no number: 0 times that would be none either.
+    // A former owner may have left NaN there, and 0 times NaN is NaN.
     if (numKeys < endPage * PAGE_TOKENS)
       this.#steps.fill(promptValues + at(numKeys), promptValues + at(endPage * PAGE_TOKENS), 0);
   }
 
-  /** Outputs of rows `first` to `end`, whose keys and values are together, for the query heads of the key head. */
+  /**
+   * Computes outputs of rows `first` to `end` for the query heads of a key head whose keys and values are
+   * gathered.
+   */
   attend(first: number, end: number, head: PromptHead): void {
     const { kvHead, firstToken } = head;
     const { q, o, numHeads, numKvHeads, headSize, promptKeys, promptValues } = this.#layout;
@@ -102,14 +105,14 @@ export class PromptAttention {
     }
   }
 
-  /** Whether a sum is no number, or infinite. Scores are of no use any more. */
+  /** True if a sum is NaN or infinite. Overwrites the scores. */
   #hasFault(numQueries: number): boolean {
     const [floats, at] = [this.#floats, this.#scores / 4];
     this.#steps.nullify(this.#sums, this.#sums + numQueries * this.#headBytes, this.#scores);
     return Number.isNaN(floats[at]! + floats[at + 1]! + floats[at + 2]! + floats[at + 3]!);
   }
 
-  /** Softmax over what a query sees; what it does not see has no weight. */
+  /** Softmax over the keys that a query sees; the others get no weight. */
   #weighScores(query: number, numKeys: number, numTokens: number): void {
     const scores = this.#scores + 4 * query * numTokens;
     const pagesEnd = scores + SCORE_BYTES * Math.ceil(numKeys / PAGE_TOKENS);
@@ -119,7 +122,7 @@ export class PromptAttention {
     if (pagesEnd < end) this.#steps.fill(pagesEnd, end, 0);
   }
 
-  /** A key or value that is no number reaches only rows that see it. */
+  /** Computes the rows in tiles, so that a NaN key or value reaches only rows that see it. */
   #attendInTiles(first: number, end: number, { kvHead, keys, values }: PromptHead): void {
     const size = maxTileRows(this.#layout.numHeads, this.#layout.numKvHeads);
     for (let row = first; row < end; row += size) {

@@ -4,7 +4,7 @@ import { PAGE_TOKENS } from './page-format.ts';
 import { RowTiles } from './row-tiles.ts';
 import type { TileRow } from './row-tiles.ts';
 
-/** Rows of each tile, and the pages that they share. */
+/** Rows of each tile, and its number of shared pages. */
 function cut(rows: readonly TileRow[], maxTileRows: number): [rows: number, pages: number][] {
   const tiles = new RowTiles(rows.length);
   tiles.cut(0, rows.length, (row) => rows[row]!, maxTileRows);
@@ -14,7 +14,7 @@ function cut(rows: readonly TileRow[], maxTileRows: number): [rows: number, page
 }
 
 const pages = (first: number, count: number): number[] => Array.from({ length: count }, (_, i) => first + i);
-/** Rollouts of a group: shared pages, then their own, and some keys more in a last one. */
+/** Rollouts of a group: shared pages, then their own, and a partly filled last one. */
 const rollouts = (count: number, prefix: readonly number[], own: number, firstOwn: number): TileRow[] =>
   Array.from({ length: count }, (_, i) => ({
     pages: [...prefix, ...pages(firstOwn + i * (own + 1), own + 1)],
@@ -25,7 +25,7 @@ test('tokens of a prompt go together once there is a full page, and share what t
   const table = pages(0, 4);
   const rows = Array.from({ length: 40 }, (_, i) => ({ pages: table, numKeys: i + 1 }));
   const tiles = cut(rows, 4);
-  // Fifteen tokens see no full page; of those behind them the first sees one, and the last two.
+  // Fifteen tokens see no full page; of the next, the first sees one and the last two.
   expect(tiles.slice(0, 15)).toEqual(Array.from({ length: 15 }, () => [1, 0]));
   expect(tiles.slice(15)).toEqual([
     [4, 1],

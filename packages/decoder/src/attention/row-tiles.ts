@@ -1,22 +1,22 @@
 import { PAGE_TOKENS } from './page-format.ts';
 
-/** A row, as far as its tile depends on it. */
+/** The properties of a row that decide its tile. */
 export interface TileRow {
   /** Pages of its sequence, in order. */
   readonly pages: readonly number[];
-  /** Keys that it sees. */
+  /** Number of keys that it sees. */
   readonly numKeys: number;
 }
 
 /**
- * A batch's rows in tiles: rows behind each other that begin with the same pages, such as tokens of a prompt, or rollouts of a group behind theirs. What a tile's rows
- * share is read once for all of them; how rows are put into tiles changes no bit of their outputs.
+ * Tiles of a batch: adjacent rows whose sequences start with the same pages, such as tokens of a prompt or
+ * rollouts of a group. Shared pages are read once per tile; the tiling does not change any output bit.
  */
 export class RowTiles {
-  /** Rows of each tile, `firstRows` to `endRows`. */
+  /** Row range of each tile, `firstRows` to `endRows`. */
   readonly firstRows: Int32Array;
   readonly endRows: Int32Array;
-  /** Full pages, from the first on, that all rows of a tile see. */
+  /** Leading full pages that all rows of a tile see. */
   readonly sharedPages: Int32Array;
   #length = 0;
 
@@ -34,11 +34,7 @@ export class RowTiles {
     this.#length = 0;
   }
 
-  /**
-   * Adds tiles of rows `from` to `end`.
-   * @param rowAt called for each row, in order
-   * @param maxTileRows at least 1
-   */
+  /** Adds tiles of rows `from` to `end`. @param rowAt called once per row, in order @param maxTileRows at least 1 */
   cut(from: number, end: number, rowAt: (row: number) => TileRow, maxTileRows: number): void {
     if (from === end) return;
     let row = from;
@@ -55,7 +51,7 @@ export class RowTiles {
         here = next;
         next = row + 1 < end ? rowAt(row + 1) : null;
         common = next === null ? 0 : commonPages(here, next);
-        // A row that has much more in common with the one behind it is a group's first.
+        // A row that shares much more with the next row is the first of a group.
         if (size === maxTileRows || shared === 0 || common > 2 * shared) break;
         this.sharedPages[tile] = Math.min(this.sharedPages[tile]!, shared);
       }
@@ -66,7 +62,7 @@ export class RowTiles {
 
 const fullPages = ({ numKeys }: TileRow): number => Math.floor(numKeys / PAGE_TOKENS);
 
-/** Full pages that both begin with. */
+/** Number of leading full pages that both share. */
 function commonPages(a: TileRow, b: TileRow): number {
   const end = Math.min(fullPages(a), fullPages(b));
   if (a.pages === b.pages) return end;

@@ -5,8 +5,8 @@ import { PAGE_TOKENS, partTokens } from './page-format.ts';
 const known = new Map<string, boolean>();
 
 /**
- * Whether attention over a prompt has the same bits by ONNX Runtime's products as in tiles: that follows from how the library was built and from what this machine
- * multiplies with. Looked at once for each size of heads and number of queries for a key.
+ * True if attention over a prompt has the same bits by ONNX Runtime's products as in tiles. It depends on the
+ * library's build and this machine's instructions; tried once per head size and group.
  */
 export function promptsHaveSameBits({
   headSize,
@@ -24,7 +24,7 @@ export function promptsHaveSameBits({
   return isSame;
 }
 
-/** Some rows in the first part of a prompt, and some behind its second. @returns their outputs */
+/** Runs rows of the first part of a prompt and rows after its second. @returns their outputs */
 function trial(headSize: number, group: number, minPromptScores: number): Float32Array[] {
   const part = partTokens(headSize);
   const numTokens = 2 * part + 5 * PAGE_TOKENS + 7;
@@ -46,7 +46,7 @@ function trial(headSize: number, group: number, minPromptScores: number): Float3
       { first: numTokens - 48, numRows: 48 },
     ].map(({ first, numRows }) => {
       beginAt(first, numRows);
-      // Scores far enough apart that many weights are 0, and some hardly a number.
+      // Scores far enough apart that many weights are 0 and some tiny.
       attention.queries(0, numRows).set(numbers(numRows * group * headSize, 64, first));
       attention.attend(0);
       return attention.outputs(0, numRows).slice();
@@ -56,7 +56,7 @@ function trial(headSize: number, group: number, minPromptScores: number): Float3
   }
 }
 
-/** The same each time, between -scale and scale. */
+/** Repeatable numbers between -scale and scale. */
 function numbers(length: number, scale: number, seed: number): Float32Array {
   const found = new Float32Array(length);
   let state = seed + 1;

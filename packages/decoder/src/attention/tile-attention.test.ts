@@ -12,7 +12,7 @@ const MAX_ROWS = 12;
 const MAX_KEYS = 560;
 const MAX_PAGES = MAX_KEYS / PAGE_TOKENS;
 
-/** One key head and its query heads, with pages that lie anywhere. */
+/** One key head and its query heads, with scattered pages. */
 class Bench {
   readonly headSize: number;
   readonly numHeads: number;
@@ -40,9 +40,12 @@ class Bench {
   }
 
   /**
-   * Outputs [rows, heads, D] of rows that see the same keys from the first on, each so many.
-   * @param keys [keys, D] @param values the same
-   * @param sharedPages by tile @param firstRows by tile
+   * Outputs [rows, heads, D] of rows that see the first `numKeys` keys.
+   *
+   * @param keys [keys, D]
+   * @param values the same
+   * @param sharedPages by tile
+   * @param firstRows by tile
    */
   attend(
     { queries, keys, values }: Record<'queries' | 'keys' | 'values', Float32Array>,
@@ -53,7 +56,7 @@ class Bench {
     const { headSize, numHeads } = this;
     const pageFloats = 2 * PAGE_TOKENS * headSize;
     const { q, o, tables, ...places } = this.#layout;
-    // What no key of these rows is in was somebody else's, and is no number.
+    // Slots without a key of these rows hold NaN, as if from another owner.
     this.floats(this.#pages, MAX_PAGES * pageFloats).fill(NaN);
     const table = this.#pages + 4 * MAX_PAGES * pageFloats;
     for (let page = 0; page < MAX_PAGES; page++) {
@@ -85,7 +88,7 @@ class Bench {
   }
 }
 
-/** softmax(q · kᵀ / √D) · v in double precision. */
+/** Computes softmax(q · kᵀ / √D) · v in double precision. */
 function plainAttention(q: Float32Array, k: Float32Array, v: Float32Array, numKeys: number): number[] {
   const headSize = q.length;
   const scores = Array.from({ length: numKeys }, (_, key) =>
@@ -121,7 +124,7 @@ test.each([
   let largest = 0;
   const most = maxTileRows(numHeads, 1);
   for (const last of [1, 2, 15, 16, 17, 100, 257, 512, 553]) {
-    // Tokens of a prompt up to there, and one that is far behind the others.
+    // Tokens of a prompt, and one far away from the others.
     const numKeys = [
       Math.ceil(last / 3),
       ...Array.from({ length: MAX_ROWS - 1 }, (_, i) => Math.max(1, last - 10 + i)),

@@ -4,12 +4,12 @@ import { tilePlaces } from './attention-layout.ts';
 import type { AttentionLayout } from './attention-layout.ts';
 import { PAGE_SCORE_BYTES, PAGE_TOKENS, partTokens, SCORE_BYTES, TILE_QUERIES } from './page-format.ts';
 
-/** Keys, or values, that are read for some queries after the other while they are in the first-level cache. */
+/** Bytes of keys or values that stay in the first-level cache while several queries read them. */
 const BLOCK_BYTES = 32_768;
 
 /** Query heads of a key head that are computed at once. */
 const headsAtOnce = (numHeads: number, numKvHeads: number): number => Math.min(TILE_QUERIES, numHeads / numKvHeads);
-/** Most rows of a tile. */
+/** Maximum rows per tile. */
 export const maxTileRows = (numHeads: number, numKvHeads: number): number =>
   Math.floor(TILE_QUERIES / headsAtOnce(numHeads, numKvHeads));
 
@@ -55,15 +55,16 @@ export class TileAttention {
     this.#partPages = partTokens(headSize) / PAGE_TOKENS;
   }
 
-  /** Outputs of tiles `first` to `end`: see {@link attend}. */
+  /** Computes outputs of tiles `first` to `end`: see {@link attend}. */
   attendTiles(first: number, end: number, kvHead: number, keys: number, values: number): void {
     for (let tile = first; tile < end; tile++)
       this.attend(this.#firstRows[tile]!, this.#endRows[tile]!, this.#sharedPages[tile]!, kvHead, keys, values);
   }
 
   /**
-   * Outputs of rows `first` to `end`, at most {@link maxTileRows}, for the query heads of one key head.
-   * @param shared full pages, from the first on, that all of them see
+   * Computes outputs of rows `first` to `end`, at most {@link maxTileRows}, for the query heads of one key head.
+   *
+   * @param shared leading full pages that all of them see
    * @param keys address that a page's offset is added to for its keys of the key head
    * @param values the same for its values
    */
@@ -113,7 +114,7 @@ export class TileAttention {
     }
 
     steps.fill(this.#part, this.#part + numQueries * headBytes, 0);
-    // To -0 any number is added as it is, -0 too.
+    // -0 plus any number is that number, -0 included.
     steps.fill(this.#sums, this.#sums + numQueries * headBytes, -0);
     this.#addValues(0, numQueries, table, 0, shared, values);
     for (let row = first, query = 0; row < end; row++, query += count) {
@@ -125,7 +126,7 @@ export class TileAttention {
     }
   }
 
-  /** Values of full pages, part by part. @param query the first of the tile's queries that see them */
+  /** Adds values of full pages, part by part. @param query first of the tile's queries that see them */
   #addValues(query: number, numQueries: number, table: number, from: number, end: number, values: number): void {
     const part = this.#part + query * this.#headBytes;
     const scores = this.#scores + query * SCORE_BYTES;
@@ -138,7 +139,7 @@ export class TileAttention {
     }
   }
 
-  /** Values of a row's last page, where that is not full, and the part that it leaves. */
+  /** Adds the values of a row's last page if it is not full, then the unfinished part. */
   #addLastValues(query: number, numQueries: number, row: number, values: number): void {
     const numKeys = this.#numKeys[row]!;
     const numLast = numKeys % PAGE_TOKENS;
@@ -162,7 +163,7 @@ export class TileAttention {
     this.#steps.addPart(this.#part + query * this.#headBytes, sums, sums + numQueries * this.#headBytes);
   }
 
-  /** A step over pages `from` to `end` of a table, for any number of queries. */
+  /** Runs a step over pages `from` to `end` of a table, for any number of queries. */
   #overPages(
     step: AttentionSteps['scores'],
     rows: number,
@@ -185,7 +186,7 @@ export class TileAttention {
     }
   }
 
-  /** Scores behind a row's last key in its page are none. */
+  /** Masks the scores after a row's last key in its page. */
   #hide(scores: number, numKeys: number, numQueries: number): void {
     const first = numKeys % PAGE_TOKENS;
     if (first === 0) return;
@@ -197,5 +198,5 @@ export class TileAttention {
   }
 }
 
-/** Queries that the next call takes of those that are left: calls of one step take about as many each. */
+/** Queries for the next call, so that all calls of a step take about the same number. */
 const nextCount = (remaining: number): number => Math.ceil(remaining / Math.ceil(remaining / MAX_QUERIES));

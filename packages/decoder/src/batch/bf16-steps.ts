@@ -11,23 +11,23 @@ import type { ThreadTeam } from '../team/thread-team.ts';
 import type { BlockRows, Rows } from './block-rows.ts';
 import type { Attended, BlockSteps } from './block-steps.ts';
 
-/** The projections of a layer in the order of their products' numbers. */
+/** Projections of a layer in the order of their matrices. */
 const NAMES = ['qkv', 'o', 'gate', 'up', 'down'] as const satisfies readonly ProjectionName[];
 
-/** With matrices, and what they are multiplied by, in bf16; all else in single precision. */
+/** Block steps with matrices and their inputs in bf16, the rest in single precision. */
 export class Bf16Steps implements BlockSteps {
   readonly takesPlainSums = true;
   readonly #matrices: Bf16Matrices;
   readonly #products: Bf16Products;
-  /** [rows, width] of whatever is multiplied next. */
+  /** [rows, width] of the next input. */
   readonly #rounded: RoundedRows;
   /** [rows, H] */
   readonly #hidden: Float32Array;
-  /** Products [rows, (heads + 2 · key heads)·D] and [rows, F], where no sums are there to take them. */
+  /** Products [rows, (heads + 2 · key heads)·D] and [rows, F], for which no sums exist. */
   readonly #qkv: Float32Array;
   readonly #gate: Float32Array;
 
-  /** @param maxRows of a batch @param memory of its rows, too */
+  /** @param maxRows of a batch @param memory also of the batch's rows */
   constructor(matrices: Bf16Matrices, maxRows: number, memory: DecoderMemory, team: ThreadTeam) {
     this.#matrices = matrices;
     const { library, layers, head } = matrices;
@@ -43,7 +43,7 @@ export class Bf16Steps implements BlockSteps {
     this.#gate = memory.take(rows * projectionDims(architecture, 'gate').out);
   }
 
-  /** Memory that it takes, bytes. */
+  /** Memory that the steps need, bytes. */
   static bytesFor(architecture: Architecture, maxRows: number): number {
     const rows = computedRows(maxRows);
     const widths = [
@@ -105,7 +105,7 @@ export class Bf16Steps implements BlockSteps {
     this.#rounded.round(withRoom(rows));
   }
 
-  /** y ← ending(the rounded rows by the weights of a layer). @param other z of the ending */
+  /** Computes y ← ending(rounded rows · weights of a layer). @param other z of the ending */
   #multiply(name: (typeof NAMES)[number], layer: number, ending: Bf16Ending, y: Rows, other: Rows | null = null): void {
     const matrix = NAMES.length * layer + NAMES.indexOf(name);
     const otherRows = other === null ? null : withRoom(other);
@@ -113,13 +113,13 @@ export class Bf16Steps implements BlockSteps {
   }
 }
 
-/** Rows of some memory, as many and as wide as others. */
+/** Rows of another memory with the dimensions of given rows. */
 const rowsOf = (data: Float32Array, { dims }: Rows): Rows => ({ data: data.subarray(0, dims[0] * dims[1]), dims });
 
 const widestInput = ({ hiddenSize, feedForwardSize, numHeads, headSize }: Architecture): number =>
   Math.max(hiddenSize, feedForwardSize, numHeads * headSize);
 
-/** Rows with those that are computed besides. */
+/** Rows with the padding rows that are computed too. */
 function withRoom({ data, dims: [numRows, width] }: Rows): Float32Array {
   return new Float32Array(data.buffer, data.byteOffset, computedRows(numRows) * width);
 }

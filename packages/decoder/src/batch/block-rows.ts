@@ -2,34 +2,34 @@ import { linearDims } from '@trainyard/transformer';
 import type { Architecture, ProjectionName } from '@trainyard/transformer';
 import type { DecoderMemory } from '../memory/decoder-memory.ts';
 
-/** [rows, width] in memory of the kernels. */
+/** Rows [rows, width] in kernel memory. */
 export interface Rows {
   readonly data: Float32Array;
   readonly dims: readonly [number, number];
 }
 
-/** The rows of a batch between the parts of a block, and what their products are added to. */
+/** Rows of a batch between the parts of a block, and the sums for their products. */
 export interface BlockRows {
-  /** Before a block, and behind it. */
+  /** Input and output of a block. */
   readonly x: Rows;
-  /** Behind attention. */
+  /** After attention. */
   readonly x2: Rows;
-  /** Normalised: what the next products read. */
+  /** Normalised: input of the next products. */
   readonly h: Rows;
   readonly o: Rows;
   readonly activated: Rows;
   readonly sums: Readonly<Record<ProjectionName, Rows>>;
-  /** No adapter adds to them: sums begin with the residual or with 0, and are only read. */
+  /** No adapter adds to the sums: they start with the residual or 0 and are only read. */
   readonly isPlain: boolean;
 }
 
-/** Room for the rows of any batch. */
+/** Memory for the rows of any batch. */
 export class BlockRoom {
   readonly #widths: Readonly<Record<Name, number>>;
   readonly #room: Readonly<Record<Name, Float32Array>>;
   readonly #zeros: Float32Array;
 
-  /** Float32 that it takes, bytes. */
+  /** Size as float32, bytes. */
   static bytesFor(architecture: Architecture, maxRows: number): number {
     const widths = Object.values(widthsOf(architecture));
     const zeros = Math.max(...widths);

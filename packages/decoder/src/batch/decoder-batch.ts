@@ -1,5 +1,6 @@
 /**
- * Tokens that are computed together, in columns of which the first `length` elements count. A sequence grows without gaps, its tokens in order.
+ * Tokens that are computed together, in columns whose first `length` elements count. A sequence grows without
+ * gaps, its tokens in order.
  */
 export class DecoderBatch<Adapter extends object = object> {
   readonly capacity: number;
@@ -9,7 +10,7 @@ export class DecoderBatch<Adapter extends object = object> {
   readonly wantsLogits: Uint8Array; // [capacity]
   /** Indices into {@link adapters}. */
   readonly adapterIndices: Int32Array; // [capacity]
-  /** Those that the batch is computed with, each once, in order of their first token; null = the base model. */
+  /** Adapters of the batch, each once, in order of their first token; null = the base model. */
   readonly adapters: (Adapter | null)[] = [];
   length = 0;
   numLogits = 0;
@@ -41,7 +42,6 @@ export class DecoderBatch<Adapter extends object = object> {
     if (wantsLogits) this.numLogits++;
   }
 
-  /** The adapter of the batch's token `i`. */
   adapterOf(i: number): Adapter | null {
     return this.adapters[this.adapterIndices[i]!]!;
   }

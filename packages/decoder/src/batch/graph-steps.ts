@@ -8,7 +8,7 @@ import type { ThreadTeam } from '../team/thread-team.ts';
 import type { BlockRows, Rows } from './block-rows.ts';
 import type { Attended, BlockSteps } from './block-steps.ts';
 
-/** By the graphs, in single precision. */
+/** Block steps by the graphs, in single precision. */
 export class GraphSteps implements BlockSteps {
   readonly takesPlainSums = true;
   readonly #graphs: DecoderGraphs;
@@ -24,7 +24,7 @@ export class GraphSteps implements BlockSteps {
     this.#qkv = memory.take(maxRows * this.#qkvWidth);
   }
 
-  /** Memory that it takes, bytes. */
+  /** Memory that the steps need, bytes. */
   static bytesFor(graphs: DecoderGraphs, maxRows: number, numThreads: number): number {
     return GraphProducts.bytesFor(graphs, maxRows, numThreads) + 4 * maxRows * qkvWidth(graphs.parts.architecture) + 64;
   }
@@ -59,7 +59,7 @@ export class GraphSteps implements BlockSteps {
   }
 
   close(): void {
-    // It has the graphs alone.
+    // It has only the graphs.
   }
 }
 

@@ -30,27 +30,30 @@ export interface PagedDecoderOptions extends Pick<
   'capacityTokens' | 'maxSequences' | 'numThreads'
 > {
   readonly batchTokens: number;
-  /** Room for the factors of a batch's adapters, bytes; those that do not fit side by side take turns. Default 2 GiB, taken as it is touched. */
+  /**
+   * Memory for the factors of a batch's adapters, bytes; adapters that do not fit together take turns. Default 2
+   * GiB, committed when touched.
+   */
   readonly adapterBytes?: number;
-  /** Matrices in bf16, on this library. Default: in single precision, which trainer and sampler share. */
+  /** Library for matrices in bf16. Default: single precision, which trainer and sampler share. */
   readonly bf16?: Bf16Library | null;
 }
 
-/** Most adapters of one batch: far more than cost anything. */
+/** Maximum adapters per batch; the cost is negligible. */
 const ADAPTERS_PER_BATCH = 64;
 const DEFAULT_ADAPTER_BYTES = 2 ** 31;
-/** Logits that are kept room for between batches, rows. */
+/** Rows of logits whose memory is kept between batches. */
 const KEPT_LOGIT_ROWS = 64;
 
-/** The weights of a decoder. */
 export type DecoderWeights = DecoderGraphs | Bf16Matrices;
 
 /**
- * A decoder on the trainer's graphs: the same expressions, the same weights in single precision, the same library. Keys and values are float32 in pages. To the engine it
- * is a `ModelRunner`.
+ * A decoder on the trainer's graphs: the same expressions, weights in single precision and library. Keys and
+ * values are float32 in pages. The engine uses it as a `ModelRunner`.
  *
- * A row gives the same bits whatever else is in its batch, wherever its pages lie and however many threads there are: ONNX Runtime sums a product by constants in one
- * order, and the kernels of attention, of adapters and of quantised weights go row by row. With matrices in bf16 none of this is promised.
+ * A row has the same bits in any batch, pages and number of threads: ONNX Runtime sums a product by constants in
+ * one order, and the kernels of attention, adapters and quantised weights go row by row. This does not hold for
+ * matrices in bf16.
  */
 export class PagedDecoder {
   readonly vocabSize: number;
@@ -68,19 +71,19 @@ export class PagedDecoder {
   readonly #adapters: AdapterProducts;
   readonly #team: ThreadTeam;
   readonly #room: BlockRoom;
-  /** For batches of any size. */
+  /** Steps for batches of any size. */
   readonly #steps: BlockSteps;
-  /** For batches of few rows; null where only the graphs compute. */
+  /** Steps for batches of few rows; null if only the graphs compute. */
   #byQuantised: QuantisedSteps | null = null;
   readonly #k: Float32Array;
   readonly #v: Float32Array;
   #logits: Float32Array;
 
   /**
-   * A decoder of its own graphs: the weights of a model file are laid out for it.
+   * Opens a decoder with its own graphs, laid out from a model file.
    *
-   * @throws {UnsupportedModelError} when the graphs do not compute this model
-   * @throws {NativeError} when the file is missing or malformed
+   * @throws {UnsupportedModelError} if the graphs do not compute this model
+   * @throws {NativeError} if the file is missing or malformed
    */
   static open(path: string, options: PagedDecoderOptions): PagedDecoder {
     using file = GgufFile.open(path);
@@ -103,9 +106,10 @@ export class PagedDecoder {
 
   /**
    * @param weights may serve several decoders, one at a time
-   * @param options.ownsWeights they are closed with it. Default false
-   * @param options.quantised the file, where batches of few rows are to read its weights as they are quantised. Default null: the graphs compute those, too
-   * @throws {RangeError} when one layer's keys and values are more than a memory can hold
+   * @param options.ownsWeights closes them with the decoder. Default false
+   * @param options.quantised file from which batches of few rows read quantised weights. Default null: the graphs
+   * compute these too
+   * @throws {RangeError} if one layer's keys and values exceed the size of a memory
    */
   constructor(
     weights: DecoderWeights,
@@ -172,7 +176,7 @@ export class PagedDecoder {
     if (few !== null && this.#givesSameBits(few)) this.#byQuantised = few;
   }
 
-  /** Whether batches of few rows read the weights as they are quantised. */
+  /** True if batches of few rows read quantised weights. */
   get readsQuantised(): boolean {
     return this.#byQuantised !== null;
   }
@@ -207,7 +211,7 @@ export class PagedDecoder {
     if (this.#ownsWeights) this.#weights.close();
   }
 
-  /** The last block computes no more than keys and values of rows whose logits nobody wants. */
+  /** Computes a batch; for rows without wanted logits the last block computes only keys and values. */
   #compute(batch: DecoderBatch, steps: BlockSteps): FlatLogits {
     const { length, numLogits } = batch;
     const { numLayers, numHeads, headSize, numKvHeads } = this.#architecture;
@@ -220,7 +224,7 @@ export class PagedDecoder {
     const v = this.#v.subarray(0, length * keyWidth);
     const rows = this.#rowsOf(length, steps);
     embedTokens(batch.tokens.subarray(0, length), this.#parts.embedding, rows.x.data);
-    // Products follow each other so fast that threads look out for the next one.
+    // Products follow each other so fast that threads poll for the next one.
     this.#team.isAlert = true;
     try {
       this.#attention.begin(length, sequences, positions);
@@ -253,7 +257,7 @@ export class PagedDecoder {
     return this.#room.of(numRows, this.#adapters.isEmpty && steps.takesPlainSums);
   }
 
-  /** Those of a batch that want logits, behind attention. */
+  /** Rows of a batch that want logits, after attention. */
   #wantedRows(batch: DecoderBatch, { x, o }: BlockRows, steps: BlockSteps): BlockRows {
     let to = 0;
     for (let row = 0; row < batch.length; row++) {
@@ -266,7 +270,7 @@ export class PagedDecoder {
     return this.#rowsOf(to, steps);
   }
 
-  /** A block from what attention gives on. */
+  /** Computes a block from attention's output on. */
   #feedForward(layer: number, rows: BlockRows, steps: BlockSteps): void {
     const { x, x2, h, o, activated, sums, isPlain } = rows;
     const adapters = this.#adapters;
@@ -279,7 +283,8 @@ export class PagedDecoder {
   }
 
   /**
-   * Adapters of one batch that do not fit side by side take turns: rows do not depend on each other beyond their sequence, and a sequence has one adapter.
+   * Runs adapters of one batch in turns if they do not fit together: rows depend only on their sequence, and a
+   * sequence has one adapter.
    */
   #runInParts(batch: DecoderBatch): FlatLogits {
     this.#pagesFor(batch);
@@ -303,8 +308,8 @@ export class PagedDecoder {
   }
 
   /**
-   * Whether another way for few rows gives the bits of the graphs on this machine: those follow from how it multiplies and adds, and from how the library was built for
-   * it.
+   * True if other steps for few rows give the bits of the graphs on this machine. It depends on the machine's
+   * multiply-add and on the library's build.
    */
   #givesSameBits(few: BlockSteps): boolean {
     const batch = new DecoderBatch<object>(MAX_QUANTISED_ROWS);
@@ -326,7 +331,7 @@ export class PagedDecoder {
     return expected.every((row, i) => row.every((logit, id) => Object.is(logit, found[i]![id])));
   }
 
-  /** Pages for the batch's tokens. @throws {KvFullError} before anything is changed */
+  /** Takes pages for the batch's tokens. @throws {KvFullError} before any change */
   #makeRoom(batch: DecoderBatch): void {
     for (const [sequence, count] of this.#pagesFor(batch)) {
       const copy = this.#attention.tables.append(sequence, count);
@@ -334,7 +339,7 @@ export class PagedDecoder {
     }
   }
 
-  /** Tokens of the batch by sequence. @throws {KvFullError} when there are not enough pages */
+  /** Tokens of the batch by sequence. @throws {KvFullError} if too few pages are free */
   #pagesFor(batch: DecoderBatch): ReadonlyMap<number, number> {
     const { tables } = this.#attention;
     const counts = new Map<number, number>();
@@ -345,7 +350,7 @@ export class PagedDecoder {
     return counts;
   }
 
-  /** Logits of rows behind the last block. */
+  /** Logits of rows after the last block. */
   #head(numLogits: number, { x }: BlockRows, steps: BlockSteps): FlatLogits {
     const { hiddenSize } = this.#architecture;
     const room = Math.max(steps.computedRows(numLogits), KEPT_LOGIT_ROWS) * this.vocabSize;
@@ -363,7 +368,6 @@ export class PagedDecoder {
   }
 }
 
-/** The adapter of each row. */
 function rowAdapters(batch: DecoderBatch): (DecoderAdapter | null)[] {
   const { adapters } = batch;
   if (!adapters.every((adapter) => adapter === null || adapter instanceof DecoderAdapter))

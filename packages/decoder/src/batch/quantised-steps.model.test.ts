@@ -1,4 +1,4 @@
-/** Batches of few rows by quantised weights against the graphs, whose weights are float32: the same bits. */
+/** Batches of few rows by quantised weights against the graphs with float32 weights: the same bits. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -16,7 +16,7 @@ const directory = mkdtempSync(join(tmpdir(), 'few-rows-'));
 afterAll(() => rmSync(directory, { recursive: true }));
 const SIZES = { capacityTokens: 2048, maxSequences: 6, batchTokens: 64, numThreads: 2 };
 
-/** Logits of some steps: prompts, then one, two and four sequences a step, with adapters and without. */
+/** Logits of some steps: prompts, then one, two and four sequences per step, with and without adapters. */
 function steps(decoder: PagedDecoder, adapterPath: string): Float32Array[] {
   const adapter = decoder.loadAdapter(adapterPath);
   const batch = new DecoderBatch<DecoderAdapter>(SIZES.batchTokens);

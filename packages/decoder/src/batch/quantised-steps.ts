@@ -7,13 +7,14 @@ import type { QuantisedWeights } from '../products/quantised-weights.ts';
 import type { BlockRows, Rows } from './block-rows.ts';
 import type { Attended, BlockSteps } from './block-steps.ts';
 
-/** Most rows of a batch: above, products of the graphs are as fast. */
+/** Maximum rows of a batch: above it the graphs' products are as fast. */
 export const MAX_QUANTISED_ROWS = 4;
 
 /**
- * By quantised weights: a batch of a few rows waits for memory, and they are a fifth of float32's.
+ * Block steps by quantised weights: a batch of few rows waits for memory, and they take a fifth of float32's.
  *
- * Products are those of the graphs to the bit: weights expand to the same float32, and sums go in the same order.
+ * Products equal those of the graphs to the bit: weights expand to the same float32, and sums have the same
+ * order.
  */
 export class QuantisedSteps implements BlockSteps {
   readonly takesPlainSums = false;
@@ -23,7 +24,7 @@ export class QuantisedSteps implements BlockSteps {
   readonly #hidden: Float32Array;
   readonly #logits: Float32Array;
 
-  /** Float32 that it takes, bytes. */
+  /** Size as float32, bytes. */
   static bytesFor({ hiddenSize, vocabSize }: Architecture): number {
     return 4 * MAX_QUANTISED_ROWS * (hiddenSize + vocabSize) + 128;
   }
@@ -76,6 +77,6 @@ export class QuantisedSteps implements BlockSteps {
   }
 
   close(): void {
-    // Weights and room are in the memory that all kernels share.
+    // Weights and buffers are in the kernels' shared memory.
   }
 }

@@ -1,4 +1,7 @@
-/** Main module of a thread that helps. It hears no message: it sleeps on a cell until there is work, or an end. */
+/**
+ * Main module of a helper thread. It receives no messages: it sleeps on a cell until there is work or the team
+ * closes.
+ */
 import { workerData } from 'node:worker_threads';
 import { AdapterWork, type AdapterWorkData } from '../adapters/adapter-work.ts';
 import { AttentionWork, type AttentionWorkData } from '../attention/attention-work.ts';
@@ -7,7 +10,7 @@ import { GraphProductWork, type GraphProductWorkData } from '../products/graph-p
 import { ProductWork, type ProductWorkData } from '../products/product-work.ts';
 import { helpWith, TEAM_CELL, type TeamThreadData, type TeamWork } from '../team/thread-team.ts';
 
-/** Some products of a lone row: longer than what lies between two of them. */
+/** Several products of one row: longer than the gap between two of them. */
 const ALERT_MS = 0.3;
 
 const data = workerData as TeamThreadData;

@@ -1,4 +1,4 @@
-/** Keys and values of a batch have no room. */
+/** No room for the keys and values of a batch. */
 export class KvFullError extends Error {
   override readonly name = 'KvFullError';
 }

@@ -3,7 +3,10 @@ import { closedWith, type OnnxTensor } from '@trainyard/native';
 import type { Architecture, Outputs } from '@trainyard/transformer';
 import { ConstantGraph, vector } from './constant-graph.ts';
 
-/** A block without its products, on one thread: the expressions of {@link DecoderGraphs}. One set serves all layers. */
+/**
+ * Expressions of a block between its products, on one thread, as in {@link DecoderGraphs}. One set serves all
+ * layers.
+ */
 export class BetweenProducts {
   readonly #norm: ConstantGraph;
   readonly rotation: ConstantGraph;

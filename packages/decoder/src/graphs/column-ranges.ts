@@ -1,18 +1,18 @@
-/** Columns of a result that are computed together. */
+/** Result columns that are computed together. */
 export interface ColumnRange {
   readonly first: number;
   readonly count: number;
 }
 
-/** Columns that ONNX Runtime multiplies side by side: ranges but the last are multiples. */
+/** Columns that ONNX Runtime multiplies together: all ranges but the last are multiples. */
 const STEP = 32;
-/** Fewer are not worth a thread's while. */
+/** Minimum columns worth a thread. */
 const FEWEST = 64;
 
-/** Columns are copied four at a time. */
+/** Columns copied at once. */
 const COPIED = 4;
 
-/** @returns ranges of about the same length that cover `width` columns, at most `most` */
+/** @returns at most `most` ranges of similar length that cover `width` columns */
 export function columnRanges(width: number, most: number): ColumnRange[] {
   const shared = Math.max(FEWEST, STEP * Math.ceil(width / most / STEP));
   const count = width % COPIED === 0 ? shared : width;

@@ -6,7 +6,7 @@ import type { ConstantTensor, Outputs } from '@trainyard/transformer';
 /** Tensors by name. */
 export type Feeds = Readonly<Record<string, OnnxTensor>>;
 
-/** A graph whose weights are part of it. */
+/** A graph that contains its weights. */
 export class ConstantGraph {
   readonly #session: OnnxSession;
   readonly #inputNames: readonly string[];
@@ -20,12 +20,12 @@ export class ConstantGraph {
     this.#session = new OnnxSession(bytes, options);
   }
 
-  /** For threads that run it, too. */
+  /** Handle for other threads that run it. */
   get place(): OnnxSessionPlace {
     return this.#session.place;
   }
 
-  /** Blocks until all is computed. @param feeds may hold more than the graph reads @param results memory for every output */
+  /** Blocks until done. @param feeds may hold more than the graph reads @param results memory for every output */
   run(feeds: Feeds, results: Feeds): void {
     this.#session.run(
       this.#inputNames.map((name) => feeds[name]!),

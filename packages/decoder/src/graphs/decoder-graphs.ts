@@ -7,7 +7,7 @@ import { ConstantGraph } from './constant-graph.ts';
 import { DecoderHead } from './decoder-head.ts';
 import { DecoderParts } from './decoder-parts.ts';
 
-/** The products of a block that one graph computes, between which attention goes, or something is normalised; each by its projections. */
+/** Products of a block that one graph computes, by their projections. Attention or a norm comes between them. */
 export const BLOCK_PRODUCTS = {
   qkv: ['qkv'],
   o: ['o'],
@@ -17,17 +17,17 @@ export const BLOCK_PRODUCTS = {
 export type BlockProduct = keyof typeof BLOCK_PRODUCTS;
 export const BLOCK_PRODUCT_NAMES = Object.keys(BLOCK_PRODUCTS) as BlockProduct[];
 
-/** Some columns of a product: x and what they are added to → y. */
+/** Graph of some columns of a product: x and its addends → y. */
 export interface ColumnGraph extends ColumnRange {
   readonly graph: ConstantGraph;
 }
 
 /**
- * The products of a decoder as graphs, which threads share by columns: each graph is one thread's. They are added to sums that come from outside: a residual, what
- * adapters give, or nothing.
+ * Products of a decoder as graphs. Threads share them by columns; each graph is run by one thread. They are added
+ * to sums from outside: a residual, the adapters' part, or nothing.
  *
- * Weights are constants, which ONNX Runtime lays out for its kernels once: fed as inputs the products of 8 rows measured 2.6 times as long, of 64 rows 1.5 times.
- * They are in memory once, as float32.
+ * Weights are constants, which ONNX Runtime lays out once: as inputs, products took 2.6 times as long for 8 rows
+ * and 1.5 times for 64. Memory holds them once, as float32.
  */
 export class DecoderGraphs {
   readonly parts: DecoderParts;
@@ -37,11 +37,11 @@ export class DecoderGraphs {
 
   /** @param numThreads that share the columns of a product */
   constructor(file: Pick<GgufFile, 'tensors' | 'readF32'>, architecture: Architecture, numThreads: number) {
-    // Where it cannot be made, of a file that breaks off or for want of memory, nobody could close what it has.
+    // If the constructor throws (truncated file, out of memory), no caller could close these.
     using opened = new DisposableStack();
     this.parts = closedWith(opened, new DecoderParts(file, architecture));
     const graph = new BlockGraph(architecture, 'outside');
-    // A session has its own copy of its weights.
+    // A session copies its weights.
     const reader = new MatrixReader(file, architecture);
     this.layers = this.parts.vectors.map((_, layer) => {
       const matrices = new Map(reader.read(layer).map(({ projection, ...matrix }) => [projection, matrix]));

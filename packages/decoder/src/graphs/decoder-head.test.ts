@@ -15,6 +15,6 @@ test('a vocabulary in parts has the logits of one in a piece', () => {
     return logits;
   };
   const whole = logitsOf(1 << 30);
-  // In 2 parts, in 5 of which the last is smaller, and a token each.
+  // In 2 parts, in 5 with a smaller last one, and one per token.
   for (const rowsOfPart of [24, 10, 1]) expect(logitsOf(4 * hiddenSize * rowsOfPart)).toEqual(whole);
 });

@@ -3,10 +3,10 @@ import { input, matmul, rmsNorm } from '@trainyard/transformer';
 import type { Architecture } from '@trainyard/transformer';
 import { ConstantGraph, vector } from './constant-graph.ts';
 
-/** Weights of one graph, bytes: a model in the format of ONNX is less than 2 GiB. */
+/** Maximum bytes of weights per graph: an ONNX model must stay below 2 GiB. */
 const MAX_PART_BYTES = 1 << 30;
 
-/** From hidden states to logits: the last norm, and a product over the vocabulary in as many parts as it takes. */
+/** Head from hidden states to logits: the last norm and a product over the vocabulary, in parts. */
 export class DecoderHead {
   readonly #parts: readonly { readonly graph: ConstantGraph; readonly start: number; readonly end: number }[];
   readonly #opened: DisposableStack;

@@ -6,12 +6,12 @@ import { vector, type Feeds } from './constant-graph.ts';
 
 type TensorFile = Pick<GgufFile, 'tensors' | 'readF32'>;
 
-/** A decoder but for its matrices: what is the same whoever multiplies by those. */
+/** A decoder without its matrices: the parts shared by all ways to multiply. */
 export class DecoderParts {
   readonly architecture: Architecture;
-  /** The expressions between products, and the norm before the first block. */
+  /** Expressions between products, and the norm before the first block. */
   readonly between: BetweenProducts;
-  /** By layer: norms and biases. */
+  /** Norms and biases by layer. */
   readonly vectors: readonly BlockVectors[];
   /** [H] */
   readonly outputNorm: Float32Array;
@@ -28,27 +28,27 @@ export class DecoderParts {
     this.embedding = file.readF32('token_embd.weight');
     this.ropeFactors = file.tensors.has('rope_freqs.weight') ? file.readF32('rope_freqs.weight') : null;
     this.outputNorm = file.readF32('output_norm.weight');
-    // Last of all: what it opens has to be closed.
+    // Comes last because it must be closed.
     this.between = new BetweenProducts(architecture);
   }
 
-  /** The matrix of the head [V, H]: the embedding, where the model has none of its own. */
+  /** Matrix of the head [V, H]; the embedding if the model has no separate one. */
   readHead(file: TensorFile): Float32Array {
     return file.tensors.has('output.weight') ? file.readF32('output.weight') : this.embedding;
   }
 
-  /** x → h, normalised for the attention of a block; behind the last block h stays as it is. */
+  /** Normalises x → h for the attention of a block; after the last block h does not change. */
   normaliseForAttention(layer: number, x: OnnxTensor, h: OnnxTensor): void {
     const block = this.vectors[layer];
     if (block !== undefined) this.between.normalise(x, block.attentionNorm, h);
   }
 
-  /** x2 → h, normalised for the feed-forward layers of a block. */
+  /** Normalises x2 → h for the feed-forward layers of a block. */
   normaliseForFeedForward(layer: number, x2: OnnxTensor, h: OnnxTensor): void {
     this.between.normalise(x2, this.vectors[layer]!.feedForwardNorm, h);
   }
 
-  /** The products qkv of a block → q, k, v. @param rope cos and sin */
+  /** Product qkv of a block → q, k, v. @param rope cos and sin */
   rotate(layer: number, qkv: OnnxTensor, rope: Feeds, into: Feeds): void {
     this.between.rotation.run({ ...rope, ...vectorsOfHeads(this.vectors[layer]!), qkv }, into);
   }
@@ -58,7 +58,7 @@ export class DecoderParts {
   }
 }
 
-/** Biases of q, k and v, and norms of their heads, as graphs and their feeds name them. */
+/** Biases of q, k and v, and head norms, under the names of the graphs' inputs. */
 function vectorsOfHeads({ bias, headNorms }: BlockVectors): Record<string, ConstantTensor> {
   return {
     ...(bias === null ? {} : { [biasName]: vector(bias) }),

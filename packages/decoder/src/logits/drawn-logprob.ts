@@ -1,22 +1,22 @@
 import { expNegative, scanSums, type RowScan } from './row-scan.ts';
 
-/** Tokens that could be drawn, by the fewer of them and of the others. */
+/** Set of tokens that could be drawn, stored as the smaller of the set and its complement. */
 export interface DrawableTokens {
-  /** True: all but `ids`. */
+  /** True: all except `ids`. */
   readonly isComplement: boolean;
   /** Ascending. */
   readonly ids: Int32Array;
 }
 
 /**
- * The log-probability of a token among those that could be drawn, in nats.
+ * Log-probability of a token among those that could be drawn, in nats.
  *
- * The order of the sum follows from the set alone, so that whoever drew the token and whoever computes it again later agree to the last bit: few tokens are summed
- * one after the other, more than half of the vocabulary in one pass over the row.
+ * The set alone decides the order of the sum, so a later recomputation equals the draw to the last bit: few
+ * tokens are summed one by one, more than half of the vocabulary in one pass over the row.
  *
- * @param row logits that were drawn by, `[V]`, behind masks, biases and penalties
+ * @param row logits after masks, biases and penalties, `[V]`
  * @param temperature above 0
- * @param kept null: all that are above -Infinity
+ * @param kept null: all above -Infinity
  * @param scan after `scanMaxima` of the row, whose maximum is one of the kept; its sums are overwritten
  */
 export function drawnLogprob(
@@ -31,16 +31,19 @@ export function drawnLogprob(
   else for (const id of kept.ids) total += expNegative((row[id]! - scan.maximum) / temperature);
   const centre = centreOf(scan);
   const [logit, maximum] = [row[token]! - centre, scan.maximum - centre];
-  // At temperature 1 the very operations of a plain log-probability, row[token] - log Σ exp.
+  // At temperature 1, exactly the operations of a plain log-probability, row[token] - log Σ exp.
   return Math.min(0, logit / temperature - (maximum / temperature + Math.log(total)));
 }
 
-/** The largest logit that a logarithm is added to: at a temperature of 0.01 it loses 1e-8. Only penalties make larger ones. */
+/**
+ * Largest logit that a logarithm is added to: at a temperature of 0.01 it loses 1e-8. Only penalties make larger
+ * ones.
+ */
 const LARGEST_PLAIN = 1e6;
 
 /**
- * The number that is taken from the logits of a row before a logarithm is added to one: 0, or the largest where there would be no place for a logarithm beside it, and equal
- * logits would each have the probability 1.
+ * Number subtracted from the logits of a row before a logarithm is added: 0, or the maximum if it is so large
+ * that the logarithm would be lost and equal logits would each get probability 1.
  */
 export function centreOf({ maximum }: RowScan): number {
   return Math.abs(maximum) > LARGEST_PLAIN ? maximum : 0;
@@ -48,7 +51,7 @@ export function centreOf({ maximum }: RowScan): number {
 
 const NONE = new Int32Array();
 
-/** Σ exp((x - maximum) / T) over the row, some tokens left out. */
+/** Σ exp((x - maximum) / T) over the row without some tokens. */
 function totalWithout(row: Float32Array, ids: Int32Array, inverseTemperature: number, scan: RowScan): number {
   const isMasked = ids.every((id) => row[id] === -Infinity);
   if (isMasked) {

@@ -1,4 +1,4 @@
-/** The logits of a batch's flagged tokens, by their order in the batch, one behind the other: `[numLogits, V]`, row-major. */
+/** Logits of a batch's flagged tokens in batch order: `[numLogits, V]`, row-major. */
 export class FlatLogits {
   readonly #logits: Float32Array;
   readonly #vocabSize: number;
@@ -8,7 +8,7 @@ export class FlatLogits {
     this.#vocabSize = vocabSize;
   }
 
-  /** `[V]`, valid (and writable) until the next `run`. */
+  /** Row `[V]`, valid and writable until the next `run`. */
   row(index: number): Float32Array {
     return this.#logits.subarray(index * this.#vocabSize, (index + 1) * this.#vocabSize);
   }

@@ -20,7 +20,8 @@ describe('row kernel', () => {
         for (let block = 0; block < kernel.blockMaxima.length; block++) {
           const part = row.subarray(block * BLOCK_SIZE, (block + 1) * BLOCK_SIZE);
           expect(kernel.blockMaxima[block]).toBe(part.reduce((a, b) => Math.max(a, b), -Infinity));
-          // Differences and 1 / T are rounded to float32, which at (x - max) / T = -50 is 6e-6 of the term; larger ones have less.
+          // Differences and 1 / T are rounded to float32, an error of 6e-6 of the term at (x - max) / T = -50 and less
+          // above.
           const expected = part.reduce((sum, x) => {
             const scaled = (x - maximum) / temperature;
             return sum + (scaled > -50 ? Math.exp(scaled) : 0);

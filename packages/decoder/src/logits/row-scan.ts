@@ -4,18 +4,18 @@ import type { RowKernel } from './row-kernel.ts';
 /**
  * Passes over one row of logits, `[V]` float32, without allocation.
  *
- * A row is cut into blocks. One pass finds each block's maximum, a second the sum of `exp((x - max) / T)` of each block; later questions
- * (the draw, the k-th largest, the most likely) rescan only the blocks that matter.
+ * A row is cut into blocks. One pass finds each block's maximum, a second each block's sum of `exp((x - max) /
+ * T)`; later questions (the draw, the k-th largest, the most likely) rescan only the blocks that matter.
  */
 export { BLOCK_SIZE };
 
-/** The results of the passes over one row. Owned by the sampler and reused from row to row. */
+/** Results of the passes over one row. The sampler owns it and reuses it for each row. */
 export class RowScan {
   readonly kernel: RowKernel;
   readonly numBlocks: number;
   readonly blockMaxima: Float32Array; // [numBlocks]
   readonly blockSums: Float64Array; // [numBlocks]
-  /** Largest logit; -Infinity when every token is masked, NaN when the row holds one. */
+  /** Largest logit; -Infinity if all tokens are masked, NaN if the row has one. */
   maximum = -Infinity;
   /** Sum of `exp((x - maximum) / T)` after {@link scanSums}; in [1, V] for rows with a finite maximum. */
   total = 0;
@@ -30,7 +30,7 @@ export class RowScan {
   }
 }
 
-/** Takes a copy of the row for {@link scanSums}, too. */
+/** Also copies the row for {@link scanSums}. */
 export function scanMaxima(row: Float32Array, scan: RowScan): void {
   const { blockMaxima, numBlocks, kernel } = scan;
   kernel.row.set(row);
@@ -45,7 +45,10 @@ export function scanMaxima(row: Float32Array, scan: RowScan): void {
   scan.inverseTemperature = NaN;
 }
 
-/** Sums over the row of the last {@link scanMaxima}. Terms in float32 (relative error below 3e-7), sums in float64. */
+/**
+ * Sums over the row of the last {@link scanMaxima}. Terms in float32 (relative error below 3e-7), sums in
+ * float64.
+ */
 export function scanSums(scan: RowScan, inverseTemperature: number): void {
   const { blockSums, numBlocks } = scan;
   scan.kernel.sumExponentials(scan.maximum, inverseTemperature);
@@ -55,14 +58,17 @@ export function scanSums(scan: RowScan, inverseTemperature: number): void {
   scan.inverseTemperature = inverseTemperature;
 }
 
-/** The most likely token, the lowest id among equals; -1 when every token is masked or one is NaN. Needs {@link scanMaxima}. */
+/**
+ * The most likely token, the lowest id among equals; -1 if all tokens are masked or one is NaN. Needs
+ * {@link scanMaxima}.
+ */
 export function argmax(row: Float32Array, scan: RowScan): number {
   if (!(scan.maximum > -Infinity)) return -1;
   const block = scan.blockMaxima.indexOf(scan.maximum);
   return row.indexOf(scan.maximum, block * BLOCK_SIZE);
 }
 
-/** How many logits are at least `value`; blocks below it are not read. Needs {@link scanMaxima}. */
+/** Counts logits of at least `value`, skipping blocks below it. Needs {@link scanMaxima}. */
 export function countAtLeast(row: Float32Array, scan: RowScan, value: number): number {
   let count = 0;
   for (let block = 0; block < scan.numBlocks; block++) {
@@ -85,8 +91,9 @@ const SMALLEST_EXPONENT = -50;
 const EXP_TABLE = Float64Array.from({ length: -SMALLEST_EXPONENT * STEPS_PER_UNIT + 2 }, (_, i) => Math.exp(-i * STEP));
 
 /**
- * e^x for x <= 0: a table of e^(-n/32) times a polynomial on |r| <= 1/64, relative error below 1e-11; exactly 0 at or below -50.
- * A third of the cost of Math.exp where V8 inlines it, which matters to top_p: it weighs every token.
+ * e^x for x <= 0: a table of e^(-n/32) times a polynomial on |r| <= 1/64, relative error below 1e-11; exactly 0
+ * at or below -50. A third of the cost of Math.exp if V8 inlines it, which matters for top_p: it weighs every
+ * token.
  */
 export function expNegative(x: number): number {
   if (!(x > SMALLEST_EXPONENT)) return x === x ? 0 : NaN;

@@ -1,27 +1,26 @@
-/** Changes to single logits that come before temperature: masks, logit_bias, the three penalties, a forced token. */
+/** Changes to single logits before temperature: masks, logit_bias, the three penalties, a forced token. */
 export interface TokenAdjustments {
-  /** The only token left, unless the row has it at -Infinity already; whatever the others say. null = none. */
+  /** The only token left, unless its logit is already -Infinity; overrides the other fields. null = none. */
   forced: number | null;
-  /** All other logits are set to -Infinity; null = none are. */
+  /** Tokens that keep their logits; all others become -Infinity. null = no mask. */
   allowed: readonly number[] | null;
-  /** Set to -Infinity: the tokens that would complete a bad word now. */
+  /** Tokens set to -Infinity because they would complete a bad word now. */
   banned: readonly number[];
-  /** Set to -Infinity: end and stop ids while fewer than minTokens are generated; null = none. */
+  /** End and stop ids, set to -Infinity until minTokens are generated; null = none. */
   masked: Iterable<number> | null;
-  /** Added. Of distinct ids. */
+  /** Added to logits. Distinct ids. */
   logitBias: readonly (readonly [number, number])[];
-  /** 1 = off; over the ids of prompt and reply: a positive logit is divided by it, another multiplied. */
+  /** Divides positive logits of prompt and reply ids and multiplies the others; 1 = off. */
   repetitionPenalty: number;
-  /** Subtracted once a time the id was generated. */
+  /** Subtracted once per generated occurrence of the id. */
   frequencyPenalty: number;
   /** Subtracted if the id was generated. */
   presencePenalty: number;
   promptIds: ReadonlySet<number>;
-  /** Generated ids and how often. */
+  /** Counts of generated ids. */
   generatedCounts: ReadonlyMap<number, number>;
 }
 
-/** Leaves every row as it is. */
 export const NO_ADJUSTMENTS: Readonly<TokenAdjustments> = {
   forced: null,
   allowed: null,
@@ -49,17 +48,23 @@ export function isNeutral(adjustments: TokenAdjustments): boolean {
   );
 }
 
-/** A penalty near 0 or far above 1 would make a logit infinite, and the differences of two such are no numbers. */
+/**
+ * Limit of a penalised logit: a penalty near 0 or far above 1 would make it infinite, and differences of
+ * infinities are NaN.
+ */
 const LARGEST_LOGIT = 1e30;
 
-/** A logit behind a repetition penalty: never beyond ±1e30. One that is not finite stays: it is masked, or a fault of the model. */
+/**
+ * Logit after a repetition penalty, within ±1e30. Non-finite logits stay: they are masked, or a fault of the
+ * model.
+ */
 export function penalisedLogit(logit: number, repetitionPenalty: number): number {
   if (!Number.isFinite(logit)) return logit;
   const penalised = logit > 0 ? logit / repetitionPenalty : logit * repetitionPenalty;
   return Math.max(-LARGEST_LOGIT, Math.min(penalised, LARGEST_LOGIT));
 }
 
-/** Records changed logits, so that raw logprobs can be read afterwards. Reused from row to row. */
+/** Log of changed logits, so that raw logprobs can be read afterwards. Reused for each row. */
 export class UndoLog {
   readonly #ids: number[] = [];
   readonly #values: number[] = [];
@@ -76,7 +81,7 @@ export class UndoLog {
     row[id] = value;
   }
 
-  /** Leaves nothing but the given logits. Comes before any `set`. */
+  /** Masks all but the given logits. Must come before any `set`. */
   keepOnly(row: Float32Array, ids: readonly number[]): void {
     this.#row.set(row);
     this.#hasRow = true;
@@ -90,18 +95,21 @@ export class UndoLog {
     this.#hasRow = false;
   }
 
-  /** The changes stay. */
+  /** Forgets the changes, which stay in the row. */
   forget(): void {
     this.#ids.length = this.#values.length = 0;
     this.#hasRow = false;
   }
 }
 
-/** In vLLM's order: masks, bias, then repetition, frequency and presence penalty, which a forced token makes idle. Changes `row` in place. */
+/**
+ * Applies adjustments to `row` in place, in vLLM's order: masks, bias, then repetition, frequency and presence
+ * penalty. A forced token makes the others idle.
+ */
 export function adjustLogits(row: Float32Array, adjustments: TokenAdjustments, undo: UndoLog): void {
   const { allowed, banned, masked, logitBias, repetitionPenalty, frequencyPenalty, presencePenalty } = adjustments;
   const { forced, promptIds, generatedCounts } = adjustments;
-  // A constraint's mask is in the row: it goes before.
+  // A constraint's mask in the row takes precedence.
   if (forced !== null && row[forced]! > -Infinity) {
     undo.keepOnly(row, [forced]);
     return;

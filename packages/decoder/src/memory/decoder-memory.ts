@@ -1,26 +1,26 @@
 import { MAX_MEMORY_BYTES, sharedMemory } from '../wasm/web-assembly.ts';
 import type { SharedWasmMemory } from '../wasm/web-assembly.ts';
 
-/** Memory of kernels that all threads see: reserved whole, taken from the machine as it is touched, given out from the start on. */
+/** Kernel memory shared by all threads: reserved at once, committed when touched, handed out from the start. */
 export class DecoderMemory {
   readonly shared: SharedWasmMemory;
   #end = 0;
 
-  /** As much as an address reaches. */
+  /** The limit of an address. */
   static readonly maxBytes = MAX_MEMORY_BYTES;
 
   constructor(sizeBytes: number) {
     this.shared = sharedMemory(sizeBytes);
   }
 
-  /** Room for so many float32, at a multiple of 64 bytes. */
+  /** Takes `length` float32 at a multiple of 64 bytes. */
   take(length: number): Float32Array {
     const floats = this.floats(this.#end, length);
     this.#end += 64 * Math.ceil(length / 16);
     return floats;
   }
 
-  /** All that is left. @returns where it begins, bytes */
+  /** Takes the rest. @returns its start, bytes */
   takeRest(): number {
     const start = this.#end;
     this.#end = this.shared.buffer.byteLength;

@@ -19,7 +19,7 @@ test('matrices that cannot all be made are closed', () => {
   const broken = withoutTensor(file, missing);
   const closed = vi.spyOn(Bf16Weights.prototype, 'close');
   const whole = new Bf16Matrices(file, ARCHITECTURE, library, 1);
-  // Some are made to see whether they can be cut.
+  // Some were made only to try the cuts.
   const numTried = closed.mock.calls.length;
   whole.close();
   closed.mockClear();

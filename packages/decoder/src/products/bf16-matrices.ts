@@ -4,13 +4,13 @@ import { MatrixReader } from '@trainyard/transformer';
 import type { Architecture, ProjectionName } from '@trainyard/transformer';
 import { DecoderParts } from '../graphs/decoder-parts.ts';
 
-/** A decoder whose matrices are in bf16: half the memory of single precision. */
+/** A decoder with matrices in bf16: half the memory of single precision. */
 export class Bf16Matrices {
   readonly parts: DecoderParts;
   readonly library: Bf16Library;
   readonly layers: readonly Readonly<Record<ProjectionName, Bf16Weights>>[];
   readonly head: Bf16Weights;
-  /** By shape: how the matrices of blocks are cut for threads that share the columns of a product; null where they cannot be. */
+  /** Cuts of block matrices for threads that share columns, by shape; null if a shape cannot be cut. */
   readonly #columns = new Map<string, Bf16Columns | null>();
   readonly #opened: DisposableStack;
 
@@ -21,12 +21,12 @@ export class Bf16Matrices {
     library: Bf16Library,
     numThreads: number,
   ) {
-    // As the graphs: where it cannot be made, nobody could close what it has.
+    // If the constructor throws, no caller could close these.
     using opened = new DisposableStack();
     this.parts = closedWith(opened, new DecoderParts(file, architecture));
     this.library = library;
     const { vocabSize, hiddenSize, numLayers } = architecture;
-    // They are rounded into memory of the library's.
+    // The library rounds them into its own memory.
     const reader = new MatrixReader(file, architecture);
     this.layers = Array.from({ length: numLayers }, (_, layer) => {
       const weights = reader.read(layer).map(({ projection, dims, data }) => {
@@ -48,7 +48,7 @@ export class Bf16Matrices {
     returnFreeMemory();
   }
 
-  /** Ranges of columns of a block's matrix; none where it cannot be cut. */
+  /** Column ranges of a block's matrix; empty if it cannot be cut. */
   columnsOf(weights: Bf16Weights): readonly ColumnPlace[] {
     return this.#columns.get(shapeOf(weights))?.placesIn(weights) ?? [];
   }

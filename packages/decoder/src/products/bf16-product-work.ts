@@ -9,51 +9,57 @@ import {
 import type { Bf16Ending, Bf16Library, Bf16Place, ColumnPlace } from '@trainyard/native';
 import type { SharedWasmMemory } from '../wasm/web-assembly.ts';
 
-/** A matrix as threads are sent it. */
+/** A matrix in the form sent to threads. */
 export interface Bf16MatrixData {
   readonly place: Bf16Place;
-  /** Ranges of columns that threads may share; none: they share rows alone. */
+  /** Column ranges that threads may share; if empty they share only rows. */
   readonly columns: readonly ColumnPlace[];
 }
 
-/** Products as threads are sent them: valid as long as the weights are open. */
+/** Products in the form sent to threads: valid while the weights are open. */
 export interface Bf16ProductWorkData {
   readonly libraryPath: string;
   readonly matrices: readonly Bf16MatrixData[];
-  /** Holds whatever is multiplied where columns are shared. */
+  /** Holds all inputs of products with shared columns. */
   readonly memory: SharedWasmMemory;
   readonly cells: BigUint64Array;
 }
 
-/** Most rows of a product whose columns are shared: it waits for the weights. At 16 the library's threads are as fast, for two thirds of the processor time. */
+/**
+ * Maximum rows of a product with shared columns, which waits for the weights. At 16 the library's threads are as
+ * fast, for two thirds of the processor time.
+ */
 export const MAX_COLUMN_ROWS = 8;
 
-/** Places of what changes from product to product. Addresses are those of the process where rows are shared, and of the memory where columns are. */
+/**
+ * Cells that change with each product. Addresses are those of the process for shared rows, and of the memory for
+ * shared columns.
+ */
 export const BF16_CELL = {
   matrix: 0,
   numRows: 1,
-  /** 0: units are ranges of columns. */
+  /** 0: units are column ranges. */
   rowsPerUnit: 2,
   x: 3,
   y: 4,
   /** 0: none. */
   other: 5,
-  /** In {@link ENDING_NAMES}. */
+  /** Index in {@link ENDING_NAMES}. */
   ending: 6,
 } as const;
 
 export const ENDING_NAMES = Object.keys(BF16_ENDINGS) as Bf16Ending[];
 
-/** One thread's part of a product: a unit is some rows, or some columns. Each thread computes by itself, by what it has compiled. */
+/** Product work of one thread: a unit is some rows or some columns. Each thread uses its own compiled products. */
 export class Bf16ProductWork {
   readonly #library: Bf16Library;
   readonly #matrices: readonly Bf16MatrixData[];
   readonly #cells: BigUint64Array;
   readonly #memory: SharedArrayBuffer;
-  /** By matrix, and by matrix and range of columns; at first use. */
+  /** Opened at first use: by matrix, and by matrix and column range. */
   readonly #weights: (BorrowedBf16Weights | undefined)[];
   readonly #columns: (BorrowedBf16Weights | undefined)[][];
-  /** Columns of y and of the other matrix side by side, as the library writes no rows with gaps between them. */
+  /** Contiguous columns of y and the other matrix, because the library writes no rows with gaps. */
   readonly #y: Float32Array;
   readonly #other: Float32Array;
   /** By shape and ending. */
@@ -67,7 +73,7 @@ export class Bf16ProductWork {
     this.#weights = matrices.map(() => undefined);
     this.#columns = matrices.map(() => []);
     const widest = Math.max(0, ...matrices.flatMap(({ columns }) => columns.map(({ place }) => place.dims.out)));
-    // Native code writes into them: memory that does not move.
+    // Native code writes into them, so the memory must not move.
     this.#y = new Float32Array(new ArrayBuffer(4 * MAX_COLUMN_ROWS * widest));
     this.#other = new Float32Array(new ArrayBuffer(4 * MAX_COLUMN_ROWS * widest));
   }
@@ -139,7 +145,7 @@ export class Bf16ProductWork {
   }
 }
 
-/** Some columns of rows, side by side. */
+/** Gathers some columns of rows contiguously. */
 function gather(
   from: Float32Array,
   width: number,

@@ -1,4 +1,4 @@
-/** Rows and columns that threads share, against the library's product of all of them. */
+/** Rows and columns shared by threads, against the library's whole product. */
 import {
   Bf16Columns,
   Bf16Product,
@@ -25,7 +25,7 @@ const kept = <T extends { close(): void }>(one: T): T => {
 };
 const random = randomSource(3);
 const floats = (length: number) => Float32Array.from({ length }, random);
-/** Numbers between 1/2 and 2, with either sign. */
+/** Random numbers with a magnitude between 1/2 and 2. */
 const bf16 = (length: number) =>
   Uint16Array.from({ length }, () => (random() < 0 ? 0xbf00 : 0x3f00) + Math.floor(127 * Math.abs(random())));
 
@@ -33,7 +33,7 @@ const FACTORS: readonly [endings: readonly Bf16Ending[], { in: number; out: numb
   [['added', 'plain', 'plus'], { in: 576, out: 960 }],
   [['silu', 'addedSilu'], { in: 70, out: 33 }],
   [['times', 'addedTimes', 'plus', 'silu'], { in: 128, out: 96 }],
-  // Wider than what threads share.
+  // Wider than threads share.
   [['plain'], { in: 64, out: 20_000 }],
 ];
 
@@ -47,7 +47,7 @@ test.each([1, 2, 3])('%d threads', (numThreads) => {
     if (cut !== null) kept(cut);
     return { endings, weights, columns: cut?.placesIn(weights) ?? [] };
   });
-  // Columns of 64 and more, and not those of a matrix that is narrower.
+  // Ranges have at least 64 columns; narrower matrices are not cut.
   expect(factors.map(({ columns }) => columns.length)).toEqual([numThreads, 1, Math.min(2, numThreads), numThreads]);
   const products = kept(new Bf16Products(library, factors, memory, team));
   const inMemory = <Data extends Uint16Array | Float32Array>(data: Data): Data => {
@@ -70,7 +70,7 @@ test.each([1, 2, 3])('%d threads', (numThreads) => {
       const [expected, found] = [before.slice(), before.slice()];
       whole.run(weights, x, expected, numRows, other);
       products.multiply(index, ending, x, found, numRows, other);
-      // Columns are shared in the decoder's memory alone.
+      // Columns are shared only within the decoder's memory.
       const [own, others] = [inMemory(before), other === null ? null : inMemory(other)];
       products.multiply(index, ending, inMemory(x), own, numRows, others);
       for (let i = 0; i < numRows * dims.out; i++) largestOwn = Math.max(largestOwn, Math.abs(own[i]! - found[i]!));

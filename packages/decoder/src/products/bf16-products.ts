@@ -11,27 +11,30 @@ import {
   MAX_COLUMN_ROWS,
 } from './bf16-product-work.ts';
 
-/** Fewer rows of a thread leave it waiting for the weights, which each thread reads all of. */
+/** Minimum rows per unit: with fewer a thread waits for the weights, which each thread reads in full. */
 const MIN_UNIT_ROWS = 16;
-/** More gain nothing, and leave nothing to share where a thread is held up. */
+/** More gain nothing, and leave nothing to share if a thread is held up. */
 const MAX_UNIT_ROWS = 128;
-/** Units but the last have a multiple of rows: what is computed behind them would be another unit's. */
+/** All units but the last are multiples: rows computed beyond them would belong to another unit. */
 const ROW_STEP = 8;
-/** Results above which the library shares the columns out: threads would read as many weights each. */
+/**
+ * Above this many results the library shares the columns, because each thread of the team would read as many
+ * weights.
+ */
 const MAX_SHARED_WIDTH = 16_384;
 
-/** A matrix. */
 export interface Bf16Matrix {
   readonly weights: Bf16Weights;
-  /** Ranges of columns that threads may share. */
+  /** Column ranges that threads may share. */
   readonly columns: readonly ColumnPlace[];
 }
 
 /**
- * Products by matrices in bf16. The threads of a team share the columns of few rows, which wait for the weights, so that each reads its part of them; and the rows of
- * many, which need no copies. What is in between, the vocabulary, and matrices that cannot be cut, are the library's own threads'.
+ * Products by bf16 matrices. The team's threads share the columns of few rows, which wait for the weights, so
+ * that each thread reads a part; and the rows of many, which need no copies. The library's own threads compute
+ * the cases in between, the vocabulary, and matrices that cannot be cut.
  *
- * Those sleep between two products, of which a step has 150: at 64 rows two of them were as fast as one.
+ * The library's threads sleep between products, and a step has 150: at 64 rows two of them were as fast as one.
  */
 export class Bf16Products {
   readonly #library: Bf16Library;
@@ -42,12 +45,12 @@ export class Bf16Products {
   readonly #memory: DecoderMemory;
   readonly #team: ThreadTeam;
   readonly #work: number;
-  /** By all threads of the library, by shape and ending. */
+  /** Products on all threads of the library, by shape and ending. */
   readonly #whole = new Map<string, Bf16Product>();
-  /** Starts of the memory of what was multiplied lately. */
+  /** Start addresses of recently used memory. */
   readonly #addresses = new WeakMap<ArrayBufferLike, bigint>();
 
-  /** @param matrices open as long as this is @param memory of what they are multiplied by, and of products, where columns are shared */
+  /** @param matrices open as long as this object @param memory of inputs and products, for shared columns */
   constructor(library: Bf16Library, matrices: readonly Bf16Matrix[], memory: DecoderMemory, team: ThreadTeam) {
     this.#library = library;
     this.#matrices = matrices;
@@ -65,11 +68,12 @@ export class Bf16Products {
   }
 
   /**
-   * y ← ending(x · Wᵀ). Blocks until it is done.
+   * Computes y ← ending(x · Wᵀ). Blocks until done.
    *
-   * @param matrix its number among those that this was made with
-   * @param x [numRows, in] and @param y [numRows, out], with room for `computedRows`: what lies behind the rows is computed too, and means nothing
-   * @param other z, as y; for the endings that have one, and for no other
+   * @param matrix index in the constructor's matrices
+   * @param x [numRows, in] and @param y [numRows, out], with room for `computedRows`; values after the rows are
+   * undefined
+   * @param other z, as y; only for endings that take one
    */
   multiply(
     matrix: number,
@@ -105,23 +109,23 @@ export class Bf16Products {
     this.#team.run(this.#work, numUnits, true, this.#compute);
   }
 
-  /** The library's, for the next product that this thread asks for. */
+  /** Sets the library's threads for the next product of this thread. */
   #useThreads(count: number): void {
     openBf16Library(this.#library.path, count);
   }
 
-  /** Whether all lie in the memory of the decoder. */
+  /** True if all are in the decoder's memory. */
   #has(...all: readonly (ArrayBufferView | null)[]): boolean {
     return all.every((data) => data === null || data.buffer === this.#memory.shared.buffer);
   }
 
-  /** No product may follow. */
+  /** Closes it. No product may follow. */
   close(): void {
     for (const product of this.#whole.values()) product.close();
     this.#own.close();
   }
 
-  /** Computed by the library's threads, as many as the team's. */
+  /** Product on the library's threads, as many as the team's. */
   #wholeOf(matrix: number, ending: Bf16Ending): Bf16Product {
     const { weights } = this.#matrices[matrix]!;
     this.#useThreads(this.#team.numThreads);

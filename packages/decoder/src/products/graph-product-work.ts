@@ -6,28 +6,28 @@ import type { SharedWasmMemory } from '../wasm/web-assembly.ts';
 import * as wasm from '../wasm/wasm-code.ts';
 import type { WasmFunction } from '../wasm/wasm-code.ts';
 
-/** A product as threads are sent it. */
+/** A product in the form sent to threads. */
 export interface GraphProductData {
   readonly in: number;
   readonly out: number;
-  /** Inputs that are added to, in the order of their addresses. */
+  /** Names of the addends, in the order of their addresses. */
   readonly sumNames: readonly string[];
   /** Its graphs, some columns each. */
   readonly columns: readonly (ColumnRange & { readonly place: OnnxSessionPlace })[];
 }
 
-/** Products as threads are sent them: valid as long as the graphs are open. */
+/** Products in the form sent to threads: valid while the graphs are open. */
 export interface GraphProductWorkData {
   readonly products: readonly GraphProductData[];
-  /** Holds all that is multiplied, added to and written. */
+  /** Holds all inputs, addends and results. */
   readonly memory: SharedWasmMemory;
-  /** By thread: where it has room for the columns of each sum, [rows, columns] one behind the other. */
+  /** Room of each thread for the columns of each sum, [rows, columns], contiguous. */
   readonly rooms: readonly number[];
-  /** Float64: addresses may be above 2 GiB. */
+  /** Float64, because addresses may exceed 2 GiB. */
   readonly cells: Float64Array;
 }
 
-/** Places of what changes from product to product. Addresses are bytes. */
+/** Cells that change with each product. Addresses are bytes. */
 export const GRAPH_PRODUCT_CELL = {
   product: 0,
   numRows: 1,
@@ -37,14 +37,14 @@ export const GRAPH_PRODUCT_CELL = {
   secondSum: 5,
 } as const;
 
-/** One thread's part of a product: a unit is some of its columns. */
+/** Product work of one thread: a unit is some columns. */
 export class GraphProductWork {
   readonly #products: readonly GraphProductData[];
   readonly #memory: SharedArrayBuffer;
   readonly #room: number;
   readonly #cells: Float64Array;
   readonly #copyRows: CopyRows;
-  /** By product and unit; at first use. */
+  /** By product and unit; opened at first use. */
   readonly #graphs: (BorrowedOnnxSession | undefined)[][];
 
   constructor({ products, memory, rooms, cells }: GraphProductWorkData, thread: number) {
@@ -67,7 +67,7 @@ export class GraphProductWork {
     const sums = sumNames.map((_, i) => cells[GRAPH_PRODUCT_CELL.firstSum + i]!);
     const y = cells[GRAPH_PRODUCT_CELL.y]!;
     const isWhole = count === out;
-    // Native code reads and writes rows without gaps between them.
+    // Native code needs rows without gaps.
     const [rowBytes, someBytes] = [4 * out, 4 * count];
     const roomOf = (sum: number): number => this.#room + sum * numRows * someBytes;
     for (const [i, name] of sumNames.entries()) {
@@ -90,7 +90,7 @@ export class GraphProductWork {
   }
 }
 
-/** Rows of `bytes`, a multiple of 16 and not 0, from one place to another: rows `to` to `end`, of which there is at least one. */
+/** Copies rows of `bytes`, a positive multiple of 16: rows `to` to `end`, at least one. */
 type CopyRows = (from: number, fromRow: number, to: number, toRow: number, end: number, bytes: number) => void;
 
 function copyingModule(): Uint8Array<ArrayBuffer> {

@@ -11,7 +11,7 @@ import { DecoderMemory } from '../memory/decoder-memory.ts';
 import { ThreadTeam } from '../team/thread-team.ts';
 import { GraphProducts } from './graph-products.ts';
 
-/** Widths that three threads share, of which the last range is shorter; the feed-forward layers' is no multiple of 32. */
+/** Widths that three threads share with a shorter last range; the feed-forward width is no multiple of 32. */
 const ARCHITECTURE = {
   ...TINY_ARCHITECTURES.qwen2,
   numLayers: 2,
@@ -26,7 +26,7 @@ const path = join(directory, 'model.gguf');
 beforeAll(() => writeGguf(path, architectureMetadata(ARCHITECTURE), tinyTensors(ARCHITECTURE)));
 afterAll(() => rmSync(directory, { recursive: true }));
 
-/** One product by so many threads, of some rows, and what lies around the result. */
+/** One product on `numThreads` threads, with the memory around the result. */
 function computed(numThreads: number, product: BlockProduct, numRows: number) {
   using file = GgufFile.open(path);
   const graphs = new DecoderGraphs(file, ARCHITECTURE, numThreads);
@@ -131,7 +131,7 @@ test('where ONNX Runtime refuses one range the product is an error, of whichever
     }
     expect(next()).toEqual(expected);
   }
-  // By the thread that calls at first, while others start, and then by one or the other.
+  // First by the calling thread, while others start, and later by any thread.
   const message = 'ONNX Runtime: Invalid output name: unknown';
   console.log(`${failures.size} of these: ${message}`);
   failures.delete(`a thread failed: Error: ${message}`);

@@ -11,7 +11,7 @@ import {
   type GraphProductWorkData,
 } from './graph-product-work.ts';
 
-/** Products by the graphs of a decoder, on the threads of a team: each computes some columns. */
+/** Products by the graphs of a decoder on the threads of a team, by columns. */
 export class GraphProducts {
   readonly #products: readonly GraphProductData[];
   readonly #cells = new Float64Array(new SharedArrayBuffer(8 * Object.keys(GRAPH_PRODUCT_CELL).length));
@@ -20,7 +20,7 @@ export class GraphProducts {
   readonly #team: ThreadTeam;
   readonly #work: number;
 
-  /** @param graphs open as long as this is @param memory of what is multiplied, and of the results */
+  /** @param graphs open as long as this object @param memory of inputs and results */
   constructor(graphs: DecoderGraphs, maxRows: number, memory: DecoderMemory, team: ThreadTeam) {
     this.#memory = memory;
     const { architecture } = graphs.parts;
@@ -40,15 +40,18 @@ export class GraphProducts {
     this.#work = team.add({ kind: 'graph-product', data });
   }
 
-  /** Memory that they take, bytes. */
+  /** Memory that they need, bytes. */
   static bytesFor(graphs: DecoderGraphs, maxRows: number, numThreads: number): number {
     return numThreads * (4 * GraphProducts.#roomLength(graphs, maxRows) + 64);
   }
 
   /**
-   * y = sums + x · Wᵀ, of `activated` silu(gate) · up of two such sums. Blocks until it is done.
+   * Computes y = sums + x · Wᵀ; for `activated` silu(gate) · up of two such sums. Blocks until done. All arrays
+   * are in the memory.
    *
-   * @param x [rows, in] @param sums [rows, out] each @param y [rows, out]; all in the memory
+   * @param x [rows, in]
+   * @param sums [rows, out] each
+   * @param y [rows, out]
    */
   multiply(
     layer: number,

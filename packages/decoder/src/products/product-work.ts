@@ -10,14 +10,14 @@ import {
 } from './quantised-code.ts';
 import type { ProductKernel, WeightFormat } from './quantised-code.ts';
 
-/** Products as threads are sent them. */
+/** Products in the form sent to threads. */
 export interface ProductWorkData {
   readonly memory: SharedWasmMemory;
-  /** Float64: addresses may be above 2 GiB. */
+  /** Float64, because addresses may exceed 2 GiB. */
   readonly cells: Float64Array;
 }
 
-/** Places of what changes from product to product. Addresses are bytes. */
+/** Cells that change with each product. Addresses are bytes. */
 export const PRODUCT_CELL = {
   format: 0,
   numRows: 1,
@@ -26,14 +26,14 @@ export const PRODUCT_CELL = {
   y: 4,
   yRowBytes: 5,
   weights: 6,
-  /** Groups of 8 rows in the part that is multiplied. */
+  /** Groups of 8 rows in the multiplied part. */
   numGroups: 7,
   groupsPerUnit: 8,
 } as const;
 
 export const FORMATS: readonly WeightFormat[] = ['affine4', 'scaled8'];
 
-/** One thread's part of a product: a unit is some groups of rows of the weights, which are columns of the result. */
+/** Product work of one thread: a unit is some groups of weight rows, which are result columns. */
 export class ProductWork {
   readonly #cells: Float64Array;
   readonly #kernels: readonly (readonly ProductKernel[])[];

@@ -1,13 +1,13 @@
 import * as wasm from '../wasm/wasm-code.ts';
 import type { Code, WasmFunction } from '../wasm/wasm-code.ts';
 
-/** Values of a block along a row, which share a scale: as ggml's blocks of 32. */
+/** Values of a block along a row, which share a scale, as in ggml's blocks of 32. */
 export const BLOCK_VALUES = 32;
-/** Rows of weights that are multiplied side by side, in two vectors. */
+/** Weight rows that are multiplied together, in two vectors. */
 export const GROUP_ROWS = 8;
-/** Most rows of activations of one call. */
+/** Maximum rows of activations per call. */
 export const MAX_KERNEL_ROWS = 4;
-/** ONNX Runtime (MLAS) adds products of so many values one after the other to a sum that began at 0, and then that sum to the result. */
+/** Values that ONNX Runtime (MLAS) sums one by one from 0 before it adds the sum to the result. */
 const SUM_VALUES = 256;
 
 /**
@@ -20,8 +20,9 @@ export type WeightFormat = 'affine4' | 'scaled8';
 export const groupBlockBytes = (format: WeightFormat): number => (format === 'affine4' ? 192 : 288);
 
 /**
- * y += x · Wᵀ for one to four rows of x and groups of 8 rows of W. Weights are expanded to the very float32 that ggml expands them to, and sums go in the order of ONNX
- * Runtime's product by a constant, so that both agree to the bit where the processor multiplies and adds with one rounding.
+ * Kernel y += x · Wᵀ for one to four rows of x and groups of 8 rows of W. Weights expand to exactly ggml's
+ * float32, and sums have the order of ONNX Runtime's product by a constant. So both agree to the bit if the
+ * processor has a fused multiply-add.
  *
  * Addresses and sizes are bytes.
  */
@@ -52,7 +53,11 @@ function kernel(format: WeightFormat, numRows: number): WasmFunction {
   const [scales, offsets, bytes, eight, weight, value] = [0, 2, 4, 5, 6, 8].map((at) => sums + 2 * numRows + at);
   const rows = Array.from({ length: numRows }, (_, row) => row);
 
-  /** One value of 8 rows of weights, as 16-bit integers on the stack, times that of each row of x. @param place of the value in its block */
+  /**
+   * Multiplies one value of 8 weight rows, as 16-bit integers on the stack, by that of each row of x.
+   *
+   * @param place of the value in its block
+   */
   const multiply = (integers: Code, place: number): Code =>
     code(
       integers,

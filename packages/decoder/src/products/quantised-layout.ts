@@ -1,13 +1,13 @@
 import { BLOCK_VALUES, GROUP_ROWS, groupBlockBytes } from './quantised-code.ts';
 import type { WeightFormat } from './quantised-code.ts';
 
-/** How a tensor type of ggml is laid out for the kernels: bytes of its block, and where in it things are. */
+/** Layout of a ggml tensor type: bytes of its block and places in it. */
 interface BlockType {
   readonly format: WeightFormat;
   readonly blockBytes: number;
   /** Bytes from the block's start to its values. */
   readonly valuesAt: number;
-  /** Bytes to the 16-bit offset; null: q4_0, whose offset is -8 times the scale. */
+  /** Bytes to the 16-bit offset; null for q4_0, whose offset is -8 times the scale. */
   readonly offsetAt: number | null;
 }
 
@@ -17,10 +17,10 @@ const BLOCK_TYPES: Readonly<Record<string, BlockType>> = {
   q8_0: { format: 'scaled8', blockBytes: 34, valuesAt: 2, offsetAt: null },
 };
 
-/** Every number of 16 bits, by its bits: looking it up takes a tenth of reading it. */
+/** All 16-bit floats by their bits: a lookup takes a tenth of a conversion. */
 const HALVES = Float32Array.from(new Float16Array(Uint16Array.from({ length: 65_536 }, (_, bits) => bits).buffer));
 
-/** The layout of tensors of a type; null where the kernels have none. */
+/** Kernel layout of a tensor type; null if the kernels have none. */
 export const formatOf = (type: string): WeightFormat | null => BLOCK_TYPES[type]?.format ?? null;
 
 /** Bytes of a matrix in the kernels' layout. */
@@ -30,9 +30,9 @@ export const matrixBytes = (format: WeightFormat, numRows: number, numColumns: n
 /**
  * Writes rows of a quantised tensor in the kernels' layout.
  *
- * @param raw blocks as they lie in the file, row by row
- * @param rowAt which row of the tensor comes at a place
- * @param into as many bytes as {@link matrixBytes} says, at a multiple of 4
+ * @param raw blocks in file order, row by row
+ * @param rowAt row of the tensor for a place
+ * @param into {@link matrixBytes} bytes, at a multiple of 4
  */
 export function layOut(
   type: string,
@@ -65,9 +65,11 @@ export function layOut(
 }
 
 /**
- * Byte i of ggml's block holds values i and i + 16; ours hold values i and i + 2 of four. Two bytes at a time, of four rows.
+ * Lays out 4-bit values, two bytes of four rows at a time. Byte i of ggml's block holds values i and i + 16;
+ * here values i and i + 2 of four.
  *
- * @param from bytes behind each row's start @param to in words
+ * @param from bytes after each row's start
+ * @param to in words
  */
 function layOutFours(raw: Uint8Array, starts: Int32Array, from: number, words: Uint32Array, to: number): void {
   for (let vector = 0; vector < 4; vector++) {
@@ -94,7 +96,7 @@ function layOutFours(raw: Uint8Array, starts: Int32Array, from: number, words: U
   }
 }
 
-/** Value by value, of four rows at a time. Parameters as of {@link layOutFours}. */
+/** Lays out 8-bit values, four rows at a time. Parameters as of {@link layOutFours}. */
 function layOutEights(raw: Uint8Array, starts: Int32Array, from: number, words: Uint32Array, to: number): void {
   for (let quad = 0; quad < GROUP_ROWS / 4; quad++) {
     const [a, b, c, d] = [0, 1, 2, 3].map((row) => starts[4 * quad + row]! + from);

@@ -1,6 +1,6 @@
 import type { WeightFormat } from './quantised-code.ts';
 
-/** Rows of a matrix whose tensors are of one format. */
+/** Rows of a matrix whose tensors have one format. */
 export interface QuantisedPart {
   readonly format: WeightFormat;
   /** Bytes from the start of the memory. */
@@ -9,7 +9,7 @@ export interface QuantisedPart {
   readonly numRows: number;
 }
 
-/** A matrix of weights in the kernels' layout, [out, in]. */
+/** A weight matrix in the kernels' layout, [out, in]. */
 export interface QuantisedMatrix {
   readonly out: number;
   readonly in: number;

@@ -1,4 +1,7 @@
-/** Products by quantised weights against those of ONNX Runtime by the same weights in float32: equal to the bit, or this machine has them not. */
+/**
+ * Products by quantised weights against ONNX Runtime with the same weights in float32: equal to the bit, or
+ * unsupported on this machine.
+ */
 import { input, matmul } from '@trainyard/transformer';
 import { randomSource } from '@trainyard/transformer/testing';
 import { afterAll, expect, test } from 'vitest';
@@ -15,7 +18,7 @@ afterAll(() => {
 
 const TYPES = { q4_0: 18, q4_1: 20, q8_0: 34 } as const;
 
-/** Random blocks of a type, with scales that differ by orders of magnitude and some that are 0. */
+/** Random blocks of a type, with scales of different magnitudes, some 0. */
 function randomBlocks(type: keyof typeof TYPES, numBlocks: number, random: () => number): Uint8Array {
   const bytes = Uint8Array.from({ length: numBlocks * TYPES[type] }, () => Math.floor(128 * (1 + random())));
   const view = new DataView(bytes.buffer);
@@ -27,7 +30,10 @@ function randomBlocks(type: keyof typeof TYPES, numBlocks: number, random: () =>
   return bytes;
 }
 
-/** As ggml's format has it: of a block first the scale and the offset, then the values, of four bits the first sixteen in the low halves of bytes. */
+/**
+ * Expands a block by ggml's format: scale and offset, then the values; of four bits the first sixteen in the low
+ * halves of bytes.
+ */
 function expanded(type: keyof typeof TYPES, raw: Uint8Array): Float32Array {
   const view = new DataView(raw.buffer);
   const values: number[] = [];

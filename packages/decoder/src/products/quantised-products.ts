@@ -4,7 +4,7 @@ import type { QuantisedMatrix } from './quantised-matrix.ts';
 import { FORMATS, PRODUCT_CELL, ProductWork, type ProductWorkData } from './product-work.ts';
 import { BLOCK_VALUES, GROUP_ROWS } from './quantised-code.ts';
 
-/** Some 15 µs: so many that threads end together, and few enough that taking them costs nothing. */
+/** About 15 µs: small enough that threads finish together, large enough that taking units costs nothing. */
 const UNIT_VALUES = 64_000;
 
 /** Products of few rows by quantised weights, on the threads of a team. */
@@ -25,11 +25,7 @@ export class QuantisedProducts {
     this.#buffer = memory.buffer;
   }
 
-  /**
-   * y += x · Wᵀ. Blocks until it is done.
-   *
-   * @param x [rows, in] @param y [rows, out], both in the memory
-   */
+  /** Computes y += x · Wᵀ. Blocks until done. @param x [rows, in] @param y [rows, out], both in the memory */
   addProduct(x: Float32Array, matrix: QuantisedMatrix, y: Float32Array): void {
     if (x.buffer !== this.#buffer || y.buffer !== this.#buffer) throw new TypeError('x and y lie in another memory');
     const cells = this.#cells;
@@ -49,7 +45,7 @@ export class QuantisedProducts {
     }
   }
 
-  /** Whether the kernels compute a matrix of these sizes. */
+  /** True if the kernels compute a matrix of these sizes. */
   static fits({ out, in: columns }: { readonly out: number; readonly in: number }): boolean {
     return out % GROUP_ROWS === 0 && columns % BLOCK_VALUES === 0;
   }

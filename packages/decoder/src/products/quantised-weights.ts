@@ -20,17 +20,17 @@ type WeightFile = Pick<GgufFile, 'tensors' | 'readRaw'>;
 interface Source {
   readonly tensor: string;
   readonly numRows: number;
-  /** Which row of the tensor comes at a place. */
+  /** Row of the tensor for a place. */
   readonly rowAt: (place: number) => number;
 }
 
-/** The weights of a model as they are quantised, in memory of the kernels. */
+/** The quantised weights of a model, in kernel memory. */
 export class QuantisedWeights {
   readonly layers: readonly Readonly<Record<ProjectionName, QuantisedMatrix>>[];
   /** [V, H] */
   readonly head: QuantisedMatrix;
 
-  /** @param memory with as much room as {@link bytesOf} says, which must not be 0 */
+  /** @param memory with {@link bytesOf} bytes of room, which must not be 0 */
   constructor(file: WeightFile, architecture: Architecture, memory: DecoderMemory) {
     const matrices = sourcesOf(file, architecture);
     const names = matrices.flatMap(({ sources }) => sources.map(({ tensor }) => tensor));
@@ -44,11 +44,11 @@ export class QuantisedWeights {
     this.head = all.at(-1)!;
   }
 
-  /** Bytes that they take; 0 when the kernels do not compute all products of a model. */
+  /** Bytes that they take; 0 if the kernels do not compute all products of a model. */
   static bytesOf(file: Pick<GgufFile, 'tensors'>, architecture: Architecture): number {
     let sizeBytes = 0;
     for (const { sources, columns } of sourcesOf(file, architecture)) {
-      // Each matrix begins at a multiple of 64 bytes.
+      // Each matrix starts at a multiple of 64 bytes.
       sizeBytes += 64;
       for (const { tensor, numRows } of sources) {
         const format = formatOf(file.tensors.get(tensor)?.type ?? '');
@@ -60,7 +60,7 @@ export class QuantisedWeights {
   }
 }
 
-/** @param raw room for any tensor of the file */
+/** @param raw buffer for the largest tensor of the file */
 function layOutAll(
   file: WeightFile,
   sources: readonly Source[],
@@ -91,7 +91,7 @@ interface MatrixSources {
   readonly columns: number;
 }
 
-/** The matrices of all layers, in order of {@link PROJECTION_NAMES}, and then the head's. */
+/** Matrices of all layers, in the order of {@link PROJECTION_NAMES}, then the head's. */
 function sourcesOf(file: Pick<GgufFile, 'tensors'>, architecture: Architecture): MatrixSources[] {
   const { hiddenSize, vocabSize, numLayers } = architecture;
   const orders = new Map(LINEAR_NAMES.map((linear) => [linear, rowOrder(architecture, linear)]));
@@ -112,7 +112,7 @@ function sourcesOf(file: Pick<GgufFile, 'tensors'>, architecture: Architecture):
   ];
 }
 
-/** The graphs have q and k in half-rotation order. */
+/** Row order: the graphs have q and k in half-rotation order. */
 function rowOrder(architecture: Architecture, linear: LinearName): (place: number) => number {
   const { hasInterleavedHeads, numHeads, numKvHeads } = architecture;
   if (!hasInterleavedHeads || (linear !== 'q' && linear !== 'k')) return (place) => place;

@@ -1,4 +1,4 @@
-/** Rounded rows against what oneDNN itself rounds. */
+/** Rounded rows against oneDNN's own rounding. */
 import { Bf16Rounding, openBf16Library } from '@trainyard/native';
 import { randomSource } from '@trainyard/transformer/testing';
 import { expect, test } from 'vitest';

@@ -1,4 +1,4 @@
-/** Rounded rows against the rule by itself: of the two bf16 beside a number the nearer, else the even one. */
+/** Rounded rows against the rule: the nearer of the two adjacent bf16, on ties the even one. */
 import { randomSource } from '@trainyard/transformer/testing';
 import { expect, test } from 'vitest';
 import { DecoderMemory } from '../memory/decoder-memory.ts';
@@ -8,11 +8,11 @@ const random = randomSource(3);
 const below = (value: number): number => new Uint32Array(Float32Array.of(value).buffer)[0]! >>> 16;
 const numberOf = (bf16: number): number => new Float32Array(Uint32Array.of(bf16 << 16).buffer)[0]!;
 
-/** In exact arithmetic: a float64 holds the halves of what lies between. */
+/** Nearest bf16 in exact arithmetic: a float64 holds the midpoints. */
 function nearest(value: number): number {
   if (!Number.isFinite(value)) return below(value);
   const low = below(value);
-  // The next one away from 0; behind the largest comes infinity, which counts as the power of two that it stands for.
+  // The next one away from 0. Infinity follows the largest and counts as its power of two.
   const high = low + 1;
   const end = Number.isFinite(numberOf(high)) ? numberOf(high) : Math.sign(value) * 2 ** 128;
   const [toLow, toHigh] = [Math.abs(value - numberOf(low)), Math.abs(end - value)];
@@ -40,7 +40,7 @@ test('ties, the largest and the least numbers, and what is no number', () => {
   const values = new Float32Array(Uint32Array.from([...zeros, ...ties, ...besideTies, ...extremes]).buffer);
   const rows = memory.take(values.length + 4);
   rows.set(values);
-  // Quiet, with a sign, and two whose upper half alone would be infinite.
+  // Quiet NaN, negative NaN, and two whose upper half is infinite.
   new Uint32Array(rows.buffer, rows.byteOffset + values.byteLength, 4).set([
     0x7fc0_0000, 0xffff_ffff, 0x7f80_0001, 0xff80_ffff,
   ]);

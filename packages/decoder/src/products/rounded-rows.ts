@@ -4,20 +4,20 @@ import type { Code } from '../wasm/wasm-code.ts';
 import { compileModule, instantiate } from '../wasm/web-assembly.ts';
 import type { DecoderMemory } from '../memory/decoder-memory.ts';
 
-/** Numbers of one step of the kernel. */
+/** Numbers per kernel step. */
 const STEP = 8;
 
 /**
- * Rows in bf16, for the products that read them next. Rounded to the nearest, of two as near to the even one, as oneDNN rounds; not a number stays that.
+ * Rows in bf16 for the next products. Rounds to nearest, ties to even, like oneDNN; NaN stays NaN.
  *
- * On the calling thread: the numbers of 64 rows are rounded in less time than it takes to wake another one.
+ * Runs on the calling thread: rounding 64 rows takes less time than waking another.
  */
 export class RoundedRows {
   readonly data: Uint16Array;
   readonly #memory: DecoderMemory;
   readonly #kernel: Kernel;
 
-  /** @param memory of the rows @param maxLength numbers that there is room for */
+  /** @param memory of the rows @param maxLength maximum numbers */
   constructor(memory: DecoderMemory, maxLength: number) {
     const room = memory.take(RoundedRows.#floats(maxLength));
     this.data = new Uint16Array(room.buffer, room.byteOffset, 2 * room.length);
@@ -25,17 +25,20 @@ export class RoundedRows {
     this.#kernel = instantiate<Kernel>(compileModule(roundingModule()), memory.shared);
   }
 
-  /** Memory that they take, bytes. */
+  /** Memory that they need, bytes. */
   static bytesFor(maxLength: number): number {
     return 4 * RoundedRows.#floats(maxLength) + 64;
   }
 
-  /** @param rows in the memory; rooms end at a multiple of {@link STEP} numbers, so that the last step reads and writes nobody else's */
+  /**
+   * @param rows in the memory; their room ends at a multiple of {@link STEP} numbers, so that the last step
+   * touches no other data
+   */
   round(rows: Float32Array): void {
     const { buffer, byteOffset, length } = rows;
     assert(buffer === this.#memory.shared.buffer, 'rows of another memory');
     assert(length <= this.data.length, `no room for ${length} numbers`);
-    // Addresses above 2 GiB are negative numbers to the kernel, which takes them as they are.
+    // Addresses above 2 GiB are negative here; the kernel accepts them.
     const end = byteOffset + 4 * STEP * Math.ceil(length / STEP);
     if (length > 0) this.#kernel.round(byteOffset, end, this.data.byteOffset);
   }
@@ -52,7 +55,7 @@ interface Kernel {
 function roundingModule(): Uint8Array<ArrayBuffer> {
   const { I32, V128, code, get, set } = wasm;
   const [from, end, to, value, bits] = [0, 1, 2, 3, 4];
-  // Half of what is cut off is added, less one bit where the number below is even. Not a number might become infinite, or -0.
+  // Adds half of the discarded unit, less one bit if the kept part is even. A NaN could become infinite or -0.
   const halfOfFour = (offset: number): Code =>
     code(
       code(get(from), wasm.load4(offset), set(value), get(value), wasm.i32(16), wasm.shiftRight4, set(bits)),

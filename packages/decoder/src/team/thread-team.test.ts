@@ -31,7 +31,7 @@ test('a unit that fails ends the work of a helper: the rest counts as done, and 
   ]);
   const told = () => Buffer.from(data.reason.slice(2, 2 + (data.reason[0]! << 8) + data.reason[1]!)).toString();
   expect(told()).toBe('RangeError: no such room, ä');
-  // Another thread's failure in the same work does not write over it.
+  // Another thread's failure in the same work does not overwrite it.
   data.cells[TEAM_CELL.remaining] = 1;
   helpWith(data, () => {
     throw new Error('neither here');
@@ -68,7 +68,7 @@ test('who waits for a thread that is held up for long looks now and then, and se
   const worker = new Worker(program, { eval: true, workerData: cells });
   const looked = vi.spyOn(Atomics, 'wait');
   awaitUnits(cells, 1);
-  // One each millisecond would be a thousand.
+  // One check per millisecond would make a thousand.
   expect(looked.mock.calls.length).toBeLessThan(50);
   looked.mockRestore();
   await worker.terminate();
@@ -78,7 +78,7 @@ test('after units that failed on several threads at once the next work is whole'
   const team = new ThreadTeam(2);
   const memory = sharedMemory(1);
   const cells = new Float64Array(new SharedArrayBuffer(8 * Object.keys(PRODUCT_CELL).length));
-  // There is no such format: what the other thread begins fails.
+  // The format does not exist, so the other thread's unit fails.
   cells.set([FORMATS.length, 1], PRODUCT_CELL.format);
   const failing = team.add({ kind: 'product', data: { memory, cells } satisfies ProductWorkData });
   const sleep = (ms: number) => void Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
@@ -95,7 +95,7 @@ test('after units that failed on several threads at once the next work is whole'
   };
   // A thread takes some time to start.
   until('Error: a thread failed: TypeError', () => sleep(20));
-  // It may fail, and leave nothing to take, before this one has begun.
+  // The other thread may fail and leave no units before this one starts.
   until('Error: here', () => {
     sleep(500);
     throw new Error('here');

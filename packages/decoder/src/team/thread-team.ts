@@ -1,32 +1,41 @@
 import { Worker } from 'node:worker_threads';
 
-/** Places in the Int32Array that all threads of a team see. */
+/** Cells of the Int32Array shared by all threads of a team. */
 export const TEAM_CELL = {
   /** Rises with each piece of work; threads sleep on it. */
   generation: 0,
-  /** Units that nobody has begun. */
+  /** Units not yet taken. */
   remaining: 1,
   done: 2,
-  /** Which of the team's works it is. */
+  /** Index of the team's work. */
   work: 3,
-  /** Whether threads look out for the next piece for a while before they sleep. */
+  /** True if threads poll for the next piece for a while before they sleep. */
   isAlert: 4,
   isClosed: 5,
-  /** Whether a unit of the work failed, of any thread but the calling one. */
+  /** True if a unit failed in any thread except the calling one. */
   hasFailed: 6,
-  /** Whether the calling thread sleeps until all are done. */
+  /** True if the calling thread sleeps until all units are done. */
   isAwaited: 7,
 } as const;
-/** Most that is told of a failure, bytes. */
+/** Maximum bytes of a reported failure. */
 const MAX_REASON = 1000;
-/** For so long the calling thread looks whether others are done: units that were begun together end together, unless a thread is held up. */
+/**
+ * Time that the calling thread polls for the other threads: units that start together finish together, unless a
+ * thread is held up.
+ */
 const PATIENCE_MS = 0.3;
-/** Time until the first look of a thread that sleeps: nothing relies on its being woken. */
+/** Time until a sleeping thread's first check: correctness never relies on a wake-up. */
 const FIRST_LOOK_MS = 1;
-/** Then it doubles up to here: looking each millisecond takes 21 to 26 ms of processor time a second, by which a host that hangs seems to compute. */
+/**
+ * Limit of the doubling interval: checking each millisecond takes 21 to 26 ms of processor time per second, and
+ * a hung host would seem to compute.
+ */
 const LONGEST_LOOK_MS = 256;
 
-/** Enough for a thread of the team to take part in a work: `kind` says what to make of `data`, which threads can be sent. */
+/**
+ * Description from which a thread builds its part of a work: `kind` selects the code for `data`, which can be
+ * sent to threads.
+ */
 export interface TeamWork {
   readonly kind: string;
   readonly data: unknown;
@@ -34,15 +43,15 @@ export interface TeamWork {
 
 export interface TeamThreadData {
   readonly cells: Int32Array;
-  /** The reason of the work's first failure, its length in front, as the calling thread hears no message meanwhile. */
+  /** Reason of the first failure, preceded by its length: the calling thread is blocked and receives no messages. */
   readonly reason: Uint8Array;
   readonly works: readonly TeamWork[];
   readonly thread: number;
 }
 
 /**
- * Threads that share works of many small units: whoever is free takes the next one, the calling thread too. A thread that the machine holds up keeps others waiting for
- * its one unit, not for its share.
+ * Threads that share works of many small units: each free thread takes the next one, the calling thread too. A
+ * thread that the machine holds up delays only its one unit.
  */
 export class ThreadTeam {
   readonly numThreads: number;
@@ -51,27 +60,27 @@ export class ThreadTeam {
   readonly #works: TeamWork[] = [];
   #hasHelpers = false;
 
-  /** @param numThreads the calling one included; the others start with the first work that is shared */
+  /** @param numThreads including the calling one; the others start with the first shared work */
   constructor(numThreads: number) {
     this.numThreads = numThreads;
   }
 
-  /** @returns the number of the work, for {@link run}. All are known before the first is shared. */
+  /** @returns the number of the work, for {@link run}. Add all works before the first is shared. */
   add(work: TeamWork): number {
     return this.#works.push(work) - 1;
   }
 
   /**
-   * Computes every unit once, and returns when all are done.
+   * Computes every unit once and returns when all are done.
    *
-   * @param isShared false: it is over before another thread is awake
-   * @param compute of this thread; the others have theirs
-   * @throws {Error} when a unit failed: those that were begun are over then, and no other begins
+   * @param isShared false if the work ends before another thread is awake
+   * @param compute for this thread; the others have theirs
+   * @throws {Error} if a unit failed: units that started are over, and no other starts
    */
   run(work: number, numUnits: number, isShared: boolean, compute: (unit: number) => void): void {
     const cells = this.#cells;
     Atomics.store(cells, TEAM_CELL.work, work);
-    // Where the calling thread failed as well, nobody has read it.
+    // If the calling thread failed as well, the flag was not read.
     Atomics.store(cells, TEAM_CELL.hasFailed, 0);
     Atomics.store(cells, TEAM_CELL.done, 0);
     Atomics.store(cells, TEAM_CELL.remaining, numUnits);
@@ -88,7 +97,7 @@ export class ThreadTeam {
     if (Atomics.load(cells, TEAM_CELL.hasFailed) === 1) throw new Error(`a thread failed: ${readReason(this.#reason)}`);
   }
 
-  /** Between pieces of work that follow each other within microseconds, waking up would take longer than the work. */
+  /** True between pieces of work microseconds apart, where waking up would take longer than the work. */
   set isAlert(isAlert: boolean) {
     Atomics.store(this.#cells, TEAM_CELL.isAlert, Number(isAlert));
   }
@@ -112,18 +121,22 @@ export class ThreadTeam {
         workerData,
         execArgv: ['--conditions=@trainyard/source'],
       });
-      // Asleep between batches, it keeps no process alive.
+      // An idle team must not keep the process alive.
       worker.unref();
     }
   }
 }
 
-/** Computes until no unit is left to begin. @throws what `compute` throws: no unit is left then, and all are done but those of other threads */
+/**
+ * Computes until no unit is left.
+ *
+ * @throws the error of `compute`: no unit is left then, and all are done except those of other threads
+ */
 export function takeUnits(cells: Int32Array, compute: (unit: number) => void): void {
   for (;;) {
     const remaining = Atomics.load(cells, TEAM_CELL.remaining);
     if (remaining === 0) return;
-    // While one unit is not done the cells stay as they are: who has taken one may read them.
+    // Cells do not change until all units are done, so a thread that took one may read them.
     if (Atomics.compareExchange(cells, TEAM_CELL.remaining, remaining, remaining - 1) !== remaining) continue;
     try {
       compute(remaining - 1);
@@ -141,8 +154,8 @@ function tellDone(cells: Int32Array, numUnits: number): void {
 }
 
 /**
- * Returns when all units are done: the others are in the middle of their last one. A thread that is held up may need the core of the one that waits for it, which
- * therefore sleeps after a while.
+ * Returns when all units are done; the others are in the middle of their last one. A thread that is held up may
+ * need the waiting thread's core, so the waiting thread sleeps after a while.
  */
 export function awaitUnits(cells: Int32Array, numUnits: number): void {
   const numDone = () => Atomics.load(cells, TEAM_CELL.done);
@@ -158,7 +171,10 @@ export function awaitUnits(cells: Int32Array, numUnits: number): void {
   Atomics.store(cells, TEAM_CELL.isAwaited, 0);
 }
 
-/** As {@link takeUnits}, for a thread that helps: the calling one is told of a failure, before it counts as done. */
+/**
+ * Version of {@link takeUnits} for a helper thread: reports a failure to the calling thread before the unit
+ * counts as done.
+ */
 export function helpWith(
   { cells, reason }: Pick<TeamThreadData, 'cells' | 'reason'>,
   compute: (unit: number) => void,
@@ -167,7 +183,7 @@ export function helpWith(
     try {
       compute(unit);
     } catch (error) {
-      // Two that write at once would leave neither's words.
+      // Two simultaneous writers would garble the text.
       if (Atomics.compareExchange(cells, TEAM_CELL.hasFailed, 0, 1) === 0) {
         const { written } = new TextEncoder().encodeInto(String(error), reason.subarray(2));
         reason.set([written >> 8, written & 255]);
@@ -178,7 +194,7 @@ export function helpWith(
   try {
     takeUnits(cells, told);
   } catch {
-    // Told.
+    // Reported above.
   }
 }
 

@@ -1,12 +1,15 @@
 import * as wasm from './wasm-code.ts';
 import type { Code } from './wasm-code.ts';
 
-/** Numbers that {@link exponentials4} reads from memory: V8 makes a vector that is a constant anew wherever it is used, which takes longer than the sum it goes into. */
+/**
+ * Constants that {@link exponentials4} reads from memory: V8 rebuilds a constant vector at each use, which takes
+ * longer than the operation.
+ */
 const CONSTANTS = {
   /** Terms at or below e^-50 are 0: a whole vocabulary of them is below the resolution of a sum of at least 1. */
   smallest: -50,
   log2OfE: Math.LOG2E,
-  /** 1.5 · 2^23: a float32 that it is added to is rounded to a whole number, which the sum's last bits are. */
+  /** 1.5 · 2^23: adding it to a float32 rounds to a whole number, held in the last bits of the sum. */
   rounder: 12_582_912,
   // -ln 2 in two parts, the first with few bits, so that n times it is exact.
   minusLn2High: -0.693359375,
@@ -18,27 +21,30 @@ const CONSTANTS = {
   p3: 4.1665795894e-2,
   p4: 1.6666665459e-1,
   p5: 5.0000001201e-1,
-  /** As bits: 127 where a float32 has its exponent. */
+  /** As bits: 127 in the exponent of a float32. */
   one: 1,
 } as const;
-/** To be written, float32, where a function gets them from. */
+/** Float32 values to write at the address of the constants. */
 export const EXPONENTIAL_CONSTANTS: readonly number[] = Object.values(CONSTANTS);
 const offsetOf = (name: keyof typeof CONSTANTS): number => 4 * Object.keys(CONSTANTS).indexOf(name);
 
-/** Locals of {@link exponentials4}: four of each are as many as the registers hold. */
+/** Locals of {@link exponentials4}; four vectors of each fill the registers. */
 export interface ExponentialLocals {
   /** Address of {@link EXPONENTIAL_CONSTANTS}. */
   readonly constants: number;
-  /** The exponents, and then their exponentials. */
+  /** Exponents, replaced by their exponentials. */
   readonly x: readonly number[];
-  /** Written, one for each of `x`. */
+  /** Scratch, one for each of `x`. */
   readonly powers: readonly number[];
   readonly series: readonly number[];
-  /** Written. */
+  /** Scratch. */
   readonly shared: number;
 }
 
-/** x = e^x for vectors of four x <= 0; 0 where x <= -50, NaN where x is. Vectors go side by side: each step of one waits for the step before. */
+/**
+ * Computes x = e^x for vectors of four x <= 0; 0 if x <= -50, NaN for NaN. Vectors are interleaved because each
+ * step waits for the one before.
+ */
 export function exponentials4({ constants, x, powers, series, shared }: ExponentialLocals): Code {
   const { code, get, set, multiplyAdd4, multiply4 } = wasm;
   const each = (one: (x: number, power: number, series: number) => Code): Code =>
@@ -46,7 +52,7 @@ export function exponentials4({ constants, x, powers, series, shared }: Exponent
   const withConstant = (name: keyof typeof CONSTANTS, body: Code): Code =>
     code(get(constants), wasm.loadSplat4(offsetOf(name)), set(shared), body);
   return code(
-    // Where x is too small a power is 0, and the series is taken of what is no infinity.
+    // If x is too small the power is 0 and the series stays finite.
     withConstant(
       'smallest',
       each((x, power) =>
@@ -62,7 +68,7 @@ export function exponentials4({ constants, x, powers, series, shared }: Exponent
       'rounder',
       each((_, __, series) => code(get(series), get(shared), wasm.add4, set(series))),
     ),
-    // The power is 2^n: a float32 with nothing but an exponent.
+    // The power is 2^n: a float32 with only an exponent.
     withConstant(
       'one',
       each((_, power, series) =>

@@ -1,13 +1,13 @@
-/** The few WebAssembly instructions that the kernels here are made of, as bytes. See the core specification, chapter 5. */
+/** Bytes of the WebAssembly instructions that the kernels use. See the core specification, chapter 5. */
 export type Code = readonly number[];
 
 export const I32 = 0x7f;
 export const F32 = 0x7d;
 export const V128 = 0x7b;
 
-/** One after the other. */
+/** Concatenates instructions. */
 export const code = (...parts: Code[]): Code => parts.flat();
-/** So many times, one after the other. */
+/** Repeats instructions. */
 export const repeat = (count: number, each: (index: number) => Code): Code =>
   code(...Array.from({ length: count }, (_, index) => each(index)));
 export const get = (local: number): Code => code([0x20], unsigned(local));
@@ -23,29 +23,29 @@ export const addF64: Code = [0xa0];
 export const loadF32 = (offset: number): Code => code([0x2a, 0x02], unsigned(offset));
 export const storeF32 = (offset: number): Code => code([0x38, 0x02], unsigned(offset));
 export const storeF64: Code = [0x39, 0x03, 0x00];
-/** The lesser of two locals, unsigned. */
+/** Pushes the lesser of two locals, unsigned. */
 export const lesser = (a: number, b: number): Code => code(get(a), get(b), get(a), get(b), [0x49, 0x1b]);
 /** Adds a constant to a local. */
 export const advance = (local: number, by: number): Code => code(get(local), i32(by), addI32, set(local));
-/** Runs `body` where a local is above a constant, both unsigned. */
+/** Runs `body` if a local is above a constant, both unsigned. */
 export const whereAbove = (local: number, value: number, body: Code): Code =>
   code(get(local), i32(value), [0x4b, 0x04, 0x40], body, [0x0b]);
-/** Runs `body`, and again while `local < end`, both unsigned. */
+/** Runs `body`, and repeats it while `local < end`, both unsigned. */
 export const repeatWhileBelow = (local: number, end: number, body: Code): Code =>
   code([0x03, 0x40], body, get(local), get(end), [0x49, 0x0d, 0x00, 0x0b]);
 
 // Four float32 lanes, or two float64.
 export const load4 = (offset: number): Code => simd(0x00, 0x02, ...unsigned(offset));
 export const store4 = (offset: number): Code => simd(0x0b, 0x02, ...unsigned(offset));
-/** One of the four lanes alone. */
+/** Stores one of the four lanes. */
 export const storeLane4 = (lane: number, offset: number): Code => simd(0x5a, 0x02, ...unsigned(offset), lane);
-/** One float32 in all lanes. */
+/** Loads one float32 into all lanes. */
 export const loadSplat4 = (offset: number): Code => simd(0x09, 0x02, ...unsigned(offset));
 export const fill4 = (value: number): Code => simd(0x0c, ...bytesOf(new Float32Array(4).fill(value)));
 export const fill4Integer = (value: number): Code => simd(0x0c, ...bytesOf(new Int32Array(4).fill(value)));
 export const splat4 = simd(0x13);
 const lane4 = (lane: number): Code => simd(0x1f, lane);
-/** Leaves what `joined` makes of the four lanes of a local, two and two. */
+/** Reduces the four lanes of a local with `joined`, pair by pair. */
 export const acrossLanes = (local: number, joined: Code): Code => {
   const pair = (first: number): Code => code(get(local), lane4(first), get(local), lane4(first + 1), joined);
   return code(pair(0), pair(2), joined);
@@ -53,25 +53,25 @@ export const acrossLanes = (local: number, joined: Code): Code => {
 export const lane2 = (lane: number): Code => simd(0x21, lane);
 export const equal4 = simd(0x41);
 export const notEqual4 = simd(0x42);
-/** a <= b, all bits 1 where it is so; not where one is NaN. */
+/** a <= b: all bits 1 if true; false for NaN. */
 export const notAbove4 = simd(0x45);
 export const and = simd(0x4e);
 /** The bits of a that are not in b. */
 export const andNot = simd(0x4f);
 export const or = simd(0x50);
-/** The bits of the first of two vectors where those of the mask behind them are 1, else those of the second. */
+/** Bits of the first vector where the mask (third operand) is 1, else of the second. */
 export const select = simd(0x52);
 export const add4 = simd(0xe4);
 export const subtract4 = simd(0xe5);
 export const multiply4 = simd(0xe6);
-/** a · b + c with one rounding where the processor has an instruction for it (relaxed SIMD), else with two. */
+/** a · b + c with one rounding if the processor has the instruction (relaxed SIMD), else with two. */
 export const multiplyAdd4 = simd(0x105);
-/** b where a < b, else a. One instruction, unlike the maximum that is NaN where one of them is. */
+/** b if a < b, else a. One instruction, unlike the maximum that propagates NaN. */
 export const greaterOf4 = simd(0xeb);
-/** Sixteen bytes: the same in all lanes; shifted right, unsigned, by what is on the stack. */
+/** Sixteen bytes: all lanes equal, and an unsigned right shift by the operand on the stack. */
 export const fill16 = (byte: number): Code => simd(0x0c, ...Array.from({ length: 16 }, () => byte));
 export const shiftRight16 = simd(0x6d);
-/** Eight of sixteen bytes, or four of eight integers of 16 bits, widened to twice the bits. */
+/** Widens eight of sixteen bytes, or four of eight 16-bit integers, to twice the bits. */
 export const widenBytes = {
   low: simd(0x89),
   high: simd(0x8a),
@@ -84,12 +84,12 @@ export const addInteger4 = simd(0xae);
 export const shiftLeft4 = simd(0xab);
 /** Unsigned. */
 export const shiftRight4 = simd(0xad);
-/** Four and four integers of 32 bits, none above 65,535, to eight of 16. */
+/** Narrows two vectors of four 32-bit integers, none above 65,535, to eight of 16 bits. */
 export const narrow4 = simd(0x86);
 export const add2 = simd(0xf0);
 /** Lanes 0 and 1 as float64. */
 export const widenLow = simd(0x5f);
-/** Shuffles a vector that is on the stack twice: lanes 2 and 3 in place of 0 and 1. */
+/** Shuffles a vector that is on the stack twice: lanes 2 and 3 replace 0 and 1. */
 export const highLanesDown = simd(0x0d, 8, 9, 10, 11, 12, 13, 14, 15, 8, 9, 10, 11, 12, 13, 14, 15);
 
 export interface WasmFunction {
@@ -99,11 +99,11 @@ export interface WasmFunction {
   code: Code;
 }
 
-/** Memory that several threads may hold: a module must say how far it can grow. 65,536 pages are all that an address reaches. */
+/** Memory that several threads may share: a module must declare its maximum, here all 65,536 addressable pages. */
 const SHARED_MEMORY: Code = [0x02, 0x03, 0x00, 0x80, 0x80, 0x04];
 const OWN_MEMORY: Code = [0x02, 0x00, 0x01];
 
-/** A module that exports the functions, none of which returns anything, over the memory imported as `host.memory`. */
+/** Module that exports the functions, none with a result, over the memory imported as `host.memory`. */
 export function encodeModule(functions: readonly WasmFunction[], { isShared = false } = {}): Uint8Array<ArrayBuffer> {
   const types = functions.map(({ parameters }) => code([0x60], vector(parameters.map((type) => [type])), [0x00]));
   const exported = functions.map(({ name }, index) => code(text(name), [0x00], unsigned(index)));

@@ -1,4 +1,7 @@
-/** The part of the JavaScript API that is used here; its types come with the browser's library, which this package has no other use for. */
+/**
+ * The part of the JavaScript API used here. Its types come with the browser library, which this package does not
+ * use otherwise.
+ */
 declare const WebAssembly: {
   Memory: new (size: { initial: number; maximum?: number; shared?: boolean }) => { readonly buffer: ArrayBuffer };
   Module: new (bytes: Uint8Array) => object;
@@ -6,14 +9,14 @@ declare const WebAssembly: {
 };
 
 const PAGE_BYTES = 65_536;
-/** As much as 32 bits address, rounded down to whole pages that a length can tell. */
+/** The 32-bit address range, less one page, so that a 32-bit length can express it. */
 export const MAX_MEMORY_BYTES = 65_535 * PAGE_BYTES;
 
 /** Memory of one thread, zeroed. */
 export interface WasmMemory {
   readonly buffer: ArrayBuffer;
 }
-/** Memory that threads can send each other, zeroed; the machine gives each page when it is touched. */
+/** Memory that threads can send each other, zeroed; the machine commits each page when it is touched. */
 export interface SharedWasmMemory {
   readonly buffer: SharedArrayBuffer;
 }
@@ -29,6 +32,6 @@ export function sharedMemory(sizeBytes: number): SharedWasmMemory {
 
 export const compileModule = (bytes: Uint8Array): WasmModule => new WebAssembly.Module(bytes);
 
-/** @returns the functions of a module over this memory; `Exports` says which there are */
+/** @returns the functions of a module over this memory; `Exports` declares them */
 export const instantiate = <Exports>(module: WasmModule, memory: WasmMemory | SharedWasmMemory): Exports =>
   new WebAssembly.Instance(module, { host: { memory } }).exports as Exports;
