@@ -88,6 +88,7 @@ export function siteContents(root: string): readonly SiteSection[] {
         reference('metrics'),
         reference('chat-completions'),
         reference('kept-answers'),
+        reference('conversations'),
         reference('training-api'),
         reference('read-api'),
         reference('keys-and-network'),

@@ -166,6 +166,23 @@ export {
   ResponseQuerySchema,
 } from './inference/kept-responses.ts';
 export {
+  type ConversationItemList,
+  ConversationItemListSchema,
+  type ConversationItemObject,
+  type ConversationItemQuery,
+  ConversationItemQuerySchema,
+  type ConversationObject,
+  type CreateConversationRequest,
+  CreateConversationRequestSchema,
+  type CreateItemsRequest,
+  CreateItemsRequestSchema,
+  type DeletedConversation,
+  type ItemQuery,
+  ItemQuerySchema,
+  type UpdateConversationRequest,
+  UpdateConversationRequestSchema,
+} from './inference/conversations.ts';
+export {
   type CountInputTokensRequest,
   CountInputTokensRequestSchema,
   type InputTokens,

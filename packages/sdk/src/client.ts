@@ -2,6 +2,7 @@ import { Connection, type TrainyardOptions } from './http/connection.ts';
 import { Adapters } from './resources/adapters.ts';
 import { Artifacts } from './resources/artifacts.ts';
 import { Chat } from './resources/chat.ts';
+import { Conversations } from './resources/conversations.ts';
 import { Exports } from './resources/exports.ts';
 import { Completions, LoraAdapters, Messages, Responses, TokenGenerations, Tokens } from './resources/inference.ts';
 import { Keys } from './resources/keys.ts';
@@ -25,6 +26,7 @@ export class Trainyard {
   readonly chat: Chat;
   readonly completions: Completions;
   readonly responses: Responses;
+  readonly conversations: Conversations;
   readonly messages: Messages;
   readonly tokenGenerations: TokenGenerations;
   readonly tokens: Tokens;
@@ -55,6 +57,7 @@ export class Trainyard {
     this.chat = new Chat(connection);
     this.completions = new Completions(connection);
     this.responses = new Responses(connection);
+    this.conversations = new Conversations(connection);
     this.messages = new Messages(connection);
     this.tokenGenerations = new TokenGenerations(connection);
     this.tokens = new Tokens(connection);

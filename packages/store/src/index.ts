@@ -60,20 +60,28 @@ export {
   type AnswerState,
   type AnswerStatus,
   type AnswerText,
-  type BeforeUnpacking,
   type EndedAnswerStatus,
   type KeepResult,
   type KeptAnswer,
   type KeptAnswerLimits,
   type KeptAnswers,
   type KeptAnswerStatus,
-  type KeptScope,
   type LiveAnswer,
   type LostAnswer,
   type NewKeptAnswer,
   type NewLiveAnswer,
   type WholeAnswer,
 } from './contract/kept-answer.ts';
+export type { BeforeUnpacking, KeptScope } from './contract/kept-scope.ts';
+export type {
+  AddResult,
+  Conversation,
+  ConversationItem,
+  ConversationKey,
+  ConversationPage,
+  Conversations,
+  ConversationTurn,
+} from './contract/conversation.ts';
 export type { Member, MemberFacts, MemberModel, MemberRole, NewMember, TrainerLimits } from './contract/member.ts';
 export type { OrderedPageQuery, Page, PageQuery } from './contract/page.ts';
 export type {

@@ -10,6 +10,7 @@ import type {
 } from './contract/checkpoint-retention.ts';
 import { StoreError } from './contract/errors.ts';
 import type { ChoiceRecord, ChoiceRecordLimits, NewChoiceRecord } from './contract/choice-record.ts';
+import type { ConversationLimits, Conversations } from './contract/conversation.ts';
 import type { KeptAnswerLimits, KeptAnswers } from './contract/kept-answer.ts';
 import type { KeyAnswer, KeyLimits, KeySpending } from './contract/key-limits.ts';
 import type { Member, MemberFacts, MemberRole, NewMember } from './contract/member.ts';
@@ -107,6 +108,7 @@ import {
   removeAdapters,
 } from './lifecycles/transfer-lifecycle.ts';
 import { ChoiceRecordBuffer } from './buffers/choice-record-buffer.ts';
+import { ConversationStore } from './buffers/conversation-store.ts';
 import { KeptAnswerStore } from './buffers/kept-answer-store.ts';
 import { RequestsInProgress } from './buffers/requests-in-progress.ts';
 import type { Sql, TransactionOptions } from './contract/sql.ts';
@@ -174,6 +176,8 @@ export interface SqlStoreOptions {
   choiceRecords?: Partial<ChoiceRecordLimits>;
   /** How long answers are kept for clients, and how many bytes of them. */
   keptAnswers?: Partial<KeptAnswerLimits>;
+  /** How long conversations are kept for clients, how many bytes of them, and how long each can be. */
+  conversations?: Partial<ConversationLimits>;
 }
 
 /** `Store` over an SQL database, which several processes may have open. Each call that writes is one short transaction. */
@@ -190,6 +194,7 @@ export class SqlStore implements Store {
   readonly #knownKeys: KnownKeys;
   readonly #usage: UsageBuffer;
   readonly #choiceRecords: ChoiceRecordBuffer;
+  readonly #conversations: ConversationStore;
   readonly #keptAnswers: KeptAnswerStore;
   readonly #requests: RequestsInProgress;
 
@@ -202,6 +207,7 @@ export class SqlStore implements Store {
       outageMs = 0,
       choiceRecords,
       keptAnswers: limits,
+      conversations,
     } = options;
     const sql = onCall === undefined ? database : new MeasuredSql(database, onCall);
     this.instanceId = instanceId;
@@ -216,7 +222,13 @@ export class SqlStore implements Store {
     this.#knownKeys = new KnownKeys(keys, { outageMs });
     this.#usage = new UsageBuffer(sql, clock);
     this.#choiceRecords = new ChoiceRecordBuffer(sql, clock, choiceRecords);
-    this.#keptAnswers = new KeptAnswerStore(sql, { clock, owner: instanceId, limits });
+    this.#conversations = new ConversationStore(sql, clock, conversations);
+    this.#keptAnswers = new KeptAnswerStore(sql, {
+      clock,
+      owner: instanceId,
+      limits,
+      conversations: this.#conversations,
+    });
     this.#requests = new RequestsInProgress(sql, clock, instanceId);
   }
 
@@ -862,6 +874,10 @@ export class SqlStore implements Store {
     return this.#keptAnswers;
   }
 
+  get conversations(): Conversations {
+    return this.#conversations;
+  }
+
   // parts of a service
   async registerMember(member: NewMember, leaseMs: number): Promise<void> {
     // After a power failure it says so anew.
@@ -908,6 +924,7 @@ export class SqlStore implements Store {
       return await tables.idempotency.purge(now);
     });
     await this.#keptAnswers.purge(now);
+    await this.#conversations.purge(now);
     let numModels = 0;
     for (let numPurged = MODELS_AT_ONCE; numPurged === MODELS_AT_ONCE; numModels += numPurged)
       numPurged = await this.#write(({ models }) => models.purge(now - DELETED_MODEL_LIFETIME_MS, MODELS_AT_ONCE));

@@ -56,8 +56,9 @@ const HELP = {
   choiceRecordHours: 'lifetime of sampling records, hours (24)',
   choiceRecordMegabytes: 'limit of all sampling records, MB; the oldest are removed first (256)',
   storeResponses:
-    'lifetime of kept answers of /v1/responses (previous_response_id): 1d, 12h, 30m …; off = keep none (1d)',
-  storeResponsesMegabytes: 'limit of kept answers per entity, MB; the oldest are removed first (256)',
+    'lifetime of kept answers of /v1/responses, and of conversations after their last use: 1d, 12h, 30m …; off = keep none (1d)',
+  storeResponsesMegabytes:
+    'limit of kept answers per entity, and of conversations, MB each; the oldest are removed first (256)',
   trajectoryDays: 'lifetime of the data of ended jobs and of logged trajectories, days; 0 = forever (30)',
   removeOrphans:
     'unreferenced blobs to remove: known = only blobs that this database once referenced; all; none (known)',

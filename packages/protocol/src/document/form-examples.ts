@@ -46,6 +46,7 @@ const response = {
   store: true,
   background: false,
   previous_response_id: null,
+  conversation: null,
   truncation: 'disabled',
   service_tier: 'default',
   user: null,
@@ -58,6 +59,21 @@ const inputItem = {
   id: 'msg_1f0a9c8e7d6f5a4b',
   role: 'user',
   content: [{ type: 'input_text', text: question }],
+};
+
+const conversation = {
+  id: 'conv_5b7c4a312a6f0e0f9c8e7d6f5a4b1f0a',
+  object: 'conversation',
+  created_at: CREATED,
+  metadata: { topic: 'colours' },
+};
+const conversationItem = { ...inputItem, status: 'completed' };
+const conversationItems = {
+  object: 'list',
+  data: [conversationItem],
+  first_id: inputItem.id,
+  last_id: inputItem.id,
+  has_more: false,
 };
 
 const responseEvent = {
@@ -100,6 +116,38 @@ export const FORM_EXAMPLES: Readonly<Record<string, OperationExample>> = {
       last_id: inputItem.id,
       has_more: false,
     },
+  },
+  createConversation: {
+    body: { items: [{ role: 'user', content: question }], metadata: { topic: 'colours' } },
+    answer: conversation,
+  },
+  getConversation: { path: { conversation_id: conversation.id }, answer: conversation },
+  updateConversation: {
+    path: { conversation_id: conversation.id },
+    body: { metadata: { topic: 'colours' } },
+    answer: conversation,
+  },
+  deleteConversation: {
+    path: { conversation_id: conversation.id },
+    answer: { id: conversation.id, object: 'conversation.deleted', deleted: true },
+  },
+  createConversationItems: {
+    path: { conversation_id: conversation.id },
+    body: { items: [{ role: 'user', content: question }] },
+    answer: conversationItems,
+  },
+  listConversationItems: {
+    path: { conversation_id: conversation.id },
+    query: { limit: 20, order: 'asc' },
+    answer: conversationItems,
+  },
+  getConversationItem: {
+    path: { conversation_id: conversation.id, item_id: inputItem.id },
+    answer: conversationItem,
+  },
+  deleteConversationItem: {
+    path: { conversation_id: conversation.id, item_id: inputItem.id },
+    answer: conversation,
   },
   countInputTokens: {
     body: { input: question },

@@ -109,6 +109,7 @@ import {
   JOB_ID,
   type Operation,
 } from './operation-parts.ts';
+import { CONVERSATION_OPERATIONS } from './conversation-operations.ts';
 import { KEPT_RESPONSE_OPERATIONS, KEPT_TURN } from './kept-response-operations.ts';
 import { READ_OPERATIONS } from './read-operations.ts';
 
@@ -161,7 +162,7 @@ export const OPERATIONS: readonly Operation[] = [
     tag: 'Inference',
     summary: "Reply to a conversation, in the form of OpenAI's Responses API",
     description:
-      'The same as a chat completion in another form. The answer is kept for a day (`--store-responses`), unless `store` is false: `previous_response_id` continues the conversation, and an `item_reference` names one item. A field that is not known here, or that asks for what is not done here, is 400 by its name.',
+      'The same as a chat completion in another form. The answer is kept for a day (`--store-responses`), unless `store` is false: `previous_response_id` continues it, `conversation` continues and grows a conversation of `/v1/conversations`, and an `item_reference` names one item. A field that is not known here, or that asks for what is not done here, is 400 by its name.',
     isIdempotent: true,
     body: ResponsesRequestSchema,
     answer: ResponseSchema,
@@ -183,6 +184,7 @@ export const OPERATIONS: readonly Operation[] = [
     faults: [...KEY, ...BODY, ...RENDERING, ...KEPT_TURN],
   },
   ...KEPT_RESPONSE_OPERATIONS,
+  ...CONVERSATION_OPERATIONS,
   {
     id: 'generateTokens',
     method: 'post',

@@ -4,7 +4,8 @@ import { nullable } from '../shape/schema.ts';
 
 /** Kept answers of /v1/responses: reading and deleting them, and the items of their prompts. */
 
-const ItemSchema = Type.Unsafe<Record<string, unknown> & { id: string }>({
+/** An item as it is listed. */
+export const ListedItemSchema = Type.Unsafe<Record<string, unknown> & { id: string }>({
   type: 'object',
   properties: { id: { type: 'string' }, type: { type: 'string' } },
   required: ['id', 'type'],
@@ -40,7 +41,7 @@ export type InputItemQuery = Static<typeof InputItemQuerySchema>;
 export const InputItemPageSchema = Type.Object(
   {
     object: Type.Literal('list'),
-    data: Type.Array(ItemSchema, { description: 'Items of the prompt, those of earlier turns included.' }),
+    data: Type.Array(ListedItemSchema, { description: 'Items of the prompt, those of earlier turns included.' }),
     first_id: nullable(Type.String()),
     last_id: nullable(Type.String(), { description: 'What `after` of the next page is.' }),
     has_more: Type.Boolean({ description: 'Whether there is a next page.' }),

@@ -11,8 +11,14 @@ import { samplingFieldsOf, samplingProperties } from './sampling-properties.ts';
 const chat = ChatCompletionRequestSchema.properties;
 
 /** The contents of an item depend on its type and are checked with it. */
-const ItemSchema = Type.Unsafe<Record<string, unknown>>({ type: 'object', additionalProperties: true });
+export const ResponseInputItemSchema = Type.Unsafe<Record<string, unknown>>({
+  type: 'object',
+  additionalProperties: true,
+});
+const ItemSchema = ResponseInputItemSchema;
 export type ResponseInputItem = Static<typeof ItemSchema>;
+
+const ConversationIdSchema = Type.Object({ id: Type.String({ minLength: 1 }) });
 
 export const ResponseToolSchema = Type.Object(
   {
@@ -73,6 +79,12 @@ const promptFields = {
     Type.String({
       description:
         'A kept answer: its input and its output come before `input`. Its `instructions` do not. An unknown id is 400 `previous_response_not_found`.',
+    }),
+  ),
+  conversation: optionalNullable(
+    Type.Union([Type.String({ minLength: 1 }), ConversationIdSchema], {
+      description:
+        'A conversation of `/v1/conversations`, by its id: its items come before `input`. When the answer has ended as `completed` or `incomplete`, `input` and output are added to it. Not with `previous_response_id`. An unknown id is 404.',
     }),
   ),
   instructions: optionalNullable(Type.String({ description: 'A system message in front of the input.' })),
@@ -331,6 +343,7 @@ export const ResponseSchema = Type.Object(
     store: Type.Boolean({ description: 'Whether the answer was kept.' }),
     background: Type.Boolean({ description: 'Whether it is computed in the background.' }),
     previous_response_id: nullable(Type.String()),
+    conversation: nullable(ConversationIdSchema, { description: 'The conversation that the request named.' }),
     truncation: Type.Enum(['auto', 'disabled']),
     service_tier: Type.Literal('default'),
     user: nullable(Type.String()),

@@ -48,6 +48,8 @@ import { healthRoutes } from './routes/service/health.ts';
 import { keyRoutes } from './routes/service/keys.ts';
 import { tokenGenerationRoutes } from './forms/tokens/route.ts';
 import { keptResponseRoutes } from './forms/responses/kept-responses.ts';
+import { conversationItemRoutes } from './forms/conversations/items-route.ts';
+import { conversationRoutes } from './forms/conversations/route.ts';
 import { loraAdapterRoutes } from './routes/models/lora-adapters.ts';
 import { messageRoutes } from './forms/messages/route.ts';
 import { metricsRoutes } from './routes/service/metrics.ts';
@@ -201,6 +203,8 @@ export function createServer(parts: ServerParts): FastifyInstance {
   messageRoutes(app, routeParts);
   responseRoutes(app, routeParts);
   keptResponseRoutes(app, routeParts);
+  conversationRoutes(app, routeParts);
+  conversationItemRoutes(app, routeParts);
   tokenGenerationRoutes(app, routeParts);
   loraAdapterRoutes(app, routeParts);
   tokenizeRoutes(app, routeParts);

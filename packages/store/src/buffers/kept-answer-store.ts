@@ -1,10 +1,10 @@
+import type { ConversationTurn } from '../contract/conversation.ts';
 import {
   type AnswerEvents,
   type AnswerKey,
   type AnswerState,
   type AnswerStatus,
   type AnswerText,
-  type BeforeUnpacking,
   DEFAULT_KEPT_ANSWER_LIMITS,
   ENDED_ANSWER_STATUSES,
   type EndedAnswerStatus,
@@ -13,17 +13,18 @@ import {
   type KeptAnswerLimits,
   type KeptAnswers,
   type KeptAnswerStatus,
-  type KeptScope,
   type LiveAnswer,
   type LostAnswer,
   type NewKeptAnswer,
   type NewLiveAnswer,
   type WholeAnswer,
 } from '../contract/kept-answer.ts';
+import type { BeforeUnpacking, KeptScope } from '../contract/kept-scope.ts';
 import type { Queries, Sql, TransactionOptions } from '../contract/sql.ts';
 import type { KeptAnswerRow } from '../tables/kept-answers/kept-answer-table.ts';
 import { packJson, packLines, unpackedBytes, unpackJson, unpackLines } from '../tables/kept-answers/packed-json.ts';
 import { openTables, type Tables } from '../tables/tables.ts';
+import type { ConversationStore, PackedTurn } from './conversation-store.ts';
 import { EntityBytes } from './entity-bytes.ts';
 
 /** An answer is worth more than its copy, so it does not wait for the disk. */
@@ -38,6 +39,8 @@ export interface KeptAnswerStoreOptions {
   /** Name of this process among those that share the database. */
   readonly owner: string;
   readonly limits?: Partial<KeptAnswerLimits> | undefined;
+  /** Takes the turns that come with answers. */
+  readonly conversations: ConversationStore;
 }
 
 /** Kept answers in an SQL database. Each call that writes is one transaction; texts are compressed before it. */
@@ -46,17 +49,20 @@ export class KeptAnswerStore implements KeptAnswers {
   readonly #clock: () => number;
   readonly #owner: string;
   readonly #limits: KeptAnswerLimits;
+  readonly #conversations: ConversationStore;
   readonly #bytes = new EntityBytes();
 
-  constructor(sql: Sql, { clock, owner, limits = {} }: KeptAnswerStoreOptions) {
+  constructor(sql: Sql, { clock, owner, limits = {}, conversations }: KeptAnswerStoreOptions) {
     this.#sql = sql;
     this.#clock = clock;
     this.#owner = owner;
     this.#limits = { ...DEFAULT_KEPT_ANSWER_LIMITS, ...limits };
+    this.#conversations = conversations;
   }
 
-  async keep(answer: NewKeptAnswer): Promise<KeepResult> {
-    const result = await this.#insert(answer, null);
+  async keep(answer: NewKeptAnswer, turn?: ConversationTurn): Promise<KeepResult> {
+    const packed = turn && (await this.#conversations.packTurn(turn));
+    const result = await this.#insert(answer, null, [], packed);
     return typeof result === 'string' ? result : 'kept';
   }
 
@@ -70,12 +76,14 @@ export class KeptAnswerStore implements KeptAnswers {
     { answer, input, ...rest }: NewKeptAnswer<KeptAnswerStatus>,
     leaseMs: number | null,
     events: readonly string[] = [],
+    turn?: PackedTurn,
   ): Promise<number | Exclude<KeepResult, 'kept'>> {
     const packed = { ...rest, answer: await packJson(answer), input: await packJson(input) };
     const lines = events.length === 0 ? null : await packLines(events);
     return await this.#write(
       async (tables) => {
         const { modelId, entityId } = rest;
+        if (turn !== undefined) await this.#conversations.appendPacked(tables, turn);
         if (modelId !== null && (await tables.models.get(modelId)) === null) return 'model_deleted';
         const now = this.#clock();
         const times = { createdAt: now, expiresAt: now + this.#limits.lifetimeMs };
@@ -87,7 +95,7 @@ export class KeptAnswerStore implements KeptAnswers {
         await tables.keptAnswers.deleteRow(added.row);
         return 'no_room';
       },
-      leaseMs === null ? NOT_DURABLE : DURABLE,
+      leaseMs === null && turn === undefined ? NOT_DURABLE : DURABLE,
     );
   }
 
@@ -119,7 +127,11 @@ export class KeptAnswerStore implements KeptAnswers {
     return isName(key.id) ? await openTables(this.#sql).keptAnswers.status(key, this.#clock()) : null;
   }
 
-  async update(live: LiveAnswer, { state, events }: { state?: AnswerState; events?: AnswerEvents }): Promise<boolean> {
+  async update(
+    live: LiveAnswer,
+    { state, events, turn }: { state?: AnswerState; events?: AnswerEvents; turn?: ConversationTurn },
+  ): Promise<boolean> {
+    const added = turn && (await this.#conversations.packTurn(turn));
     const packed = state === undefined ? null : { ...state, answer: await packJson(state.answer) };
     const lines = events === undefined ? null : await packLines(events.events);
     const isEnd = state !== undefined && ENDED_ANSWER_STATUSES.some((status) => status === state.status);
@@ -130,6 +142,7 @@ export class KeptAnswerStore implements KeptAnswers {
         const firstNumber = events?.firstNumber ?? 0;
         if (lines !== null && !(await keptAnswers.addEvents(live.row, firstNumber, lines, owner))) return false;
         if (packed !== null && (await keptAnswers.setState(live, packed, { owner })) === null) return false;
+        if (added !== undefined) await this.#conversations.appendPacked(tables, added);
         await this.#makeRoom(tables, live, (lines?.byteLength ?? 0) + (packed?.answer.byteLength ?? 0));
         return true;
       },

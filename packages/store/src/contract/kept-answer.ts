@@ -1,9 +1,5 @@
-/** Owner of kept answers: nothing is found from another entity or another project. */
-export interface KeptScope {
-  readonly entityId: string;
-  /** As requests name it; empty if they name none. */
-  readonly project: string;
-}
+import type { ConversationTurn } from './conversation.ts';
+import type { BeforeUnpacking, KeptScope } from './kept-scope.ts';
 
 export const LIVE_ANSWER_STATUSES = ['queued', 'in_progress'] as const;
 export const ENDED_ANSWER_STATUSES = ['completed', 'incomplete', 'failed', 'cancelled'] as const;
@@ -58,9 +54,6 @@ export interface WholeAnswer extends KeptAnswer {
 /** An answer without its input. */
 export type AnswerText = Pick<KeptAnswer, 'id' | 'answer'>;
 
-/** Called before texts are unpacked, with their bytes. What it throws ends the call. */
-export type BeforeUnpacking = (numBytes: number) => Promise<void>;
-
 /** Events of an answer's stream: JSON objects, numbered without gaps. */
 export interface AnswerEvents {
   readonly firstNumber: number;
@@ -99,7 +92,8 @@ export const DEFAULT_KEPT_ANSWER_LIMITS: KeptAnswerLimits = { lifetimeMs: 24 * 3
 
 /** Kept answers. Unknown ids and ids of other scopes give null or false. A write survives the end of the process; a power failure may take the last ones. */
 export interface KeptAnswers {
-  keep(answer: NewKeptAnswer): Promise<KeepResult>;
+  /** @param turn added to its conversation in the same transaction, also if the answer is not kept */
+  keep(answer: NewKeptAnswer, turn?: ConversationTurn): Promise<KeepResult>;
   /** Keeps an answer that this process computes from now on. */
   begin(answer: NewLiveAnswer): Promise<LiveAnswer | Exclude<KeepResult, 'kept'>>;
   find(scope: KeptScope, id: string): Promise<KeptAnswer | null>;
@@ -112,12 +106,12 @@ export interface KeptAnswers {
   /** The status alone: cheaper than `find`. */
   status(key: AnswerKey): Promise<AnswerStatus | null>;
   /**
-   * Writes a new state, events or both of a live answer that this process computes.
+   * Writes a new state, events or both of a live answer that this process computes, and with its end the turn of its conversation.
    * @returns false if it has ended or is gone: nothing was written
    */
   update(
     answer: LiveAnswer,
-    change: { readonly state?: AnswerState; readonly events?: AnswerEvents },
+    change: { readonly state?: AnswerState; readonly events?: AnswerEvents; readonly turn?: ConversationTurn },
   ): Promise<boolean>;
   /**
    * Ends a live answer, whoever computes it.

@@ -1,5 +1,6 @@
 import type { CheckpointRetention, MarkedCheckpoints } from './checkpoint-retention.ts';
 import type { ChoiceRecord, NewChoiceRecord } from './choice-record.ts';
+import type { Conversations } from './conversation.ts';
 import type { KeptAnswers } from './kept-answer.ts';
 import type { KeyAnswer, KeyLimits, KeySpending } from './key-limits.ts';
 import type { Member, MemberFacts, MemberRole, NewMember } from './member.ts';
@@ -365,6 +366,7 @@ export interface Store extends CheckpointRetention {
 
   // answers kept for clients
   readonly keptAnswers: KeptAnswers;
+  readonly conversations: Conversations;
 
   // parts of a service
   /**
@@ -389,7 +391,7 @@ export interface Store extends CheckpointRetention {
    * files that were announced and not named become orphans. What an instance left that never comes back goes by its leases, and by age.
    */
   recoverAfterRestart(): Promise<{ numJobs: number; numRequests: number }>;
-  /** Removes expired idempotency records, records of choices, kept answers and members, and the remains of models deleted more than a week ago. @param now default: the clock */
+  /** Removes expired idempotency records, records of choices, kept answers, conversations and members, and the remains of models deleted more than a week ago. @param now default: the clock */
   purgeExpired(now?: number): Promise<{ numModels: number; numRequests: number }>;
   /**
    * Marks the data of up to `limit` jobs that ended and logs that were recorded before that time as removed; their rows stay.

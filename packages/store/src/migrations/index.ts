@@ -29,6 +29,7 @@ import { KNOWN_BLOBS } from './0027-known-blobs.ts';
 import { CHOICES_BY_TOKENS } from './0028-choices-by-tokens.ts';
 import { KEPT_CHECKPOINTS } from './0029-kept-checkpoints.ts';
 import { KEPT_ANSWERS } from './0030-kept-answers.ts';
+import { CONVERSATIONS } from './0031-conversations.ts';
 
 export const MIGRATIONS: readonly Migration[] = [
   INITIAL,
@@ -61,6 +62,7 @@ export const MIGRATIONS: readonly Migration[] = [
   CHOICES_BY_TOKENS,
   KEPT_CHECKPOINTS,
   KEPT_ANSWERS,
+  CONVERSATIONS,
 ];
 
 /** Version of the schema that this release writes. Versions ascend; some numbers may be missing. */

@@ -16,6 +16,8 @@ export const TABLE_NAMES = [
   'kept_answers',
   'kept_items',
   'kept_answer_events',
+  'conversations',
+  'conversation_items',
   'idempotency_records',
   'usage',
   'announced_keys',

@@ -11,6 +11,7 @@ import { ExportTable } from './export-table.ts';
 import { FeedTable } from './runs/feed-table.ts';
 import { IdempotencyTable } from './idempotency-table.ts';
 import { JobTable } from './job-table.ts';
+import { ConversationTable } from './kept-answers/conversation-table.ts';
 import { KeptAnswerTable } from './kept-answers/kept-answer-table.ts';
 import { KeyBudgetTable } from './keys/key-budget-table.ts';
 import { KeyTable } from './keys/key-table.ts';
@@ -47,6 +48,7 @@ export interface Tables {
   readonly adapters: AdapterTable;
   readonly choiceRecords: ChoiceRecordTable;
   readonly keptAnswers: KeptAnswerTable;
+  readonly conversations: ConversationTable;
   readonly idempotency: IdempotencyTable;
   readonly signIns: SignInTable;
   readonly usage: UsageTable;
@@ -77,6 +79,7 @@ export function openTables(queries: Queries): Tables {
     adapters: new AdapterTable(sql),
     choiceRecords: new ChoiceRecordTable(sql),
     keptAnswers: new KeptAnswerTable(sql),
+    conversations: new ConversationTable(sql),
     idempotency: new IdempotencyTable(sql),
     signIns: new SignInTable(sql),
     usage: new UsageTable(sql),

@@ -122,6 +122,13 @@ export async function fillStore(store: Store): Promise<void> {
   });
   if (typeof live === 'string') throw new Error(live);
   await store.keptAnswers.update(live, { events: { firstNumber: 0, events: ['{"delta":"🚂"}'] } });
+  await store.conversations.create({
+    entityId,
+    project: 'demo',
+    id: 'conv_1',
+    metadata: '{"topic":"🚂"}',
+    items: [{ id: 'msg_1', item: '{"content":"\\u0000 🚂"}' }],
+  });
   await store.beginIdempotent({ keyId: key.id, key: 'once', requestHash: 'h' });
   await store.completeIdempotent({ keyId: key.id, key: 'once', status: 200, body: '{"text":"\\u0000"}' });
   await store.recordUsage({

@@ -1,4 +1,5 @@
 import type { ChoiceRecordLimits } from '../contract/choice-record.ts';
+import type { ConversationLimits } from '../contract/conversation.ts';
 import type { KeptAnswerLimits } from '../contract/kept-answer.ts';
 import type { Adapter, ClaimedJob, ExportJob, Model, Scope, TrainingJob } from '../contract/records.ts';
 import type { Store } from '../contract/store.ts';
@@ -9,6 +10,7 @@ export interface StoreHarness {
     clock?: () => number;
     choiceRecords?: Partial<ChoiceRecordLimits>;
     keptAnswers?: Partial<KeptAnswerLimits>;
+    conversations?: Partial<ConversationLimits>;
     instanceId?: string;
   }): Promise<Store>;
   /** Closes every handle and removes the data. */

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { KeptScope, LiveAnswer, NewKeptAnswer, NewLiveAnswer } from '../contract/kept-answer.ts';
+import type { LiveAnswer, NewKeptAnswer, NewLiveAnswer } from '../contract/kept-answer.ts';
+import type { KeptScope } from '../contract/kept-scope.ts';
 import type { Store } from '../contract/store.ts';
 import { addModel, type MakeHarness, ManualClock, type StoreHarness } from './harness.ts';
 

@@ -11,6 +11,7 @@ import { idempotencySuite } from './idempotency.ts';
 import { jobControlSuite } from './job-control.ts';
 import { jobKindSuite } from './job-kinds.ts';
 import { jobSuite } from './jobs.ts';
+import { conversationSuite } from './conversations.ts';
 import { keptAnswerSuite } from './kept-answers.ts';
 import { keyLimitSuite } from './key-limits.ts';
 import { keySuite } from './keys.ts';
@@ -40,6 +41,7 @@ export function storeSuite(name: string, makeHarness: MakeHarness): void {
     transferSuite(makeHarness);
     choiceRecordSuite(makeHarness);
     keptAnswerSuite(makeHarness);
+    conversationSuite(makeHarness);
     retentionSuite(makeHarness);
     runSuite(makeHarness);
     trajectorySuite(makeHarness);

@@ -19,6 +19,7 @@ test('a service that stops does not wait long for a database that is away', asyn
     keyId: 'key',
     opening,
     isStreamed: true,
+    turnOf: () => null,
     run: async (_signal, onEvent) => {
       await onEvent({ type: 'response.in_progress', sequence_number: 1, response: opening });
       await onEvent({

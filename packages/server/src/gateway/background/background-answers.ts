@@ -1,6 +1,7 @@
 import type { Response, ResponseEvent } from '@trainyard/protocol';
 import {
   type AnswerKey,
+  type ConversationTurn,
   type KeptAnswers,
   type LiveAnswer,
   type LostAnswer,
@@ -54,6 +55,8 @@ export interface BackgroundWork {
   readonly opening: Response;
   /** Whether its events are kept. */
   readonly isStreamed: boolean;
+  /** The items for its conversation when it has ended so; null for none. Written together with its end. */
+  readonly turnOf: (ended: Response) => ConversationTurn | null;
   /** Computes the answer, once, and reports the events of its stream, the first number 0. */
   readonly run: (signal: AbortSignal, onEvent: (event: ResponseEvent) => Promise<void>) => Promise<void>;
 }
@@ -161,7 +164,7 @@ export class BackgroundAnswers {
     this.#timer = null;
   }
 
-  async #run({ answer, opening, isStreamed, run }: BackgroundWork, own: Run): Promise<void> {
+  async #run({ answer, opening, isStreamed, run, turnOf }: BackgroundWork, own: Run): Promise<void> {
     const { keptAnswers } = this.#store;
     const { controller } = own;
     const batches = new EventBatches(async (events) => {
@@ -191,7 +194,7 @@ export class BackgroundAnswers {
       ended = { ...opening, status: 'failed', error };
       if (isStreamed) batches.end({ type: 'response.failed', sequence_number: batches.numEvents, response: ended });
     }
-    await this.#finish(answer, ended, batches);
+    await this.#finish(answer, ended, batches, turnOf(ended));
   }
 
   /** Writes that an answer is in progress. Nobody waits for it: a moment without the database costs no answer. */
@@ -208,14 +211,23 @@ export class BackgroundAnswers {
   }
 
   /** While the database is away the end waits for it. */
-  async #finish(answer: LiveAnswer, ended: Response, batches: EventBatches): Promise<void> {
+  async #finish(
+    answer: LiveAnswer,
+    ended: Response,
+    batches: EventBatches,
+    turn: ConversationTurn | null,
+  ): Promise<void> {
     await batches.settled();
     const events = batches.take();
     const startedAt = performance.now();
     for (let attempt = 0; ; attempt += 1) {
       try {
         await batches.restore();
-        await this.#store.keptAnswers.update(answer, { state: toState(ended), ...(events === null ? {} : { events }) });
+        await this.#store.keptAnswers.update(answer, {
+          state: toState(ended),
+          ...(events === null ? {} : { events }),
+          ...(turn === null ? {} : { turn }),
+        });
         return;
       } catch (error) {
         batches.doubt(error);

@@ -46,7 +46,6 @@ const ABSENT: readonly [RegExp, string][] = [
   [/^\/v1\/moderations$/, 'no model here judges texts'],
   [/^\/v1\/audio\/|^\/v1\/realtime/, 'the models served here read and write text, no sound'],
   [/^\/v1\/(images|videos)(\/|$)/, 'the models served here read and write text, no images'],
-  [/^\/v1\/conversations(\/|$)/, 'conversations are continued with `previous_response_id` of /v1/responses'],
   [/^(\/v1)?\/chat\/completions\/tokens$/, 'prompts of token ids are answered at POST /inference/v1/generate'],
   [/^\/v1\/chat\/completions\/(?!render|batch)./, 'answers are not kept'],
   [/^\/v1\/(assistants|threads|vector_stores|containers|evals)(\/|$)/, 'conversations are not kept here'],

@@ -3,18 +3,18 @@ import type { Registry } from 'prom-client';
 import { addKnownGauge } from './known-gauge.ts';
 import { MinuteFigures } from './minute-figures.ts';
 
-interface KeptAnswerTotals {
-  readonly numAnswers: number;
-  readonly sizeBytes: number;
+interface KeptTotals {
+  readonly answers: { readonly numAnswers: number; readonly sizeBytes: number };
+  readonly conversations: { readonly numConversations: number; readonly sizeBytes: number };
 }
 
 export interface KeptAnswerFigures {
   /** Answers in the background that this process computes. */
   readonly numRunning: () => number;
-  readonly count: () => Promise<KeptAnswerTotals>;
+  readonly count: () => Promise<KeptTotals>;
 }
 
-/** Kept answers of `/v1/responses`. */
+/** Kept answers of `/v1/responses`, and conversations. */
 export class KeptAnswerMetrics {
   /** The source of the figures; without, they are left out. */
   source: KeptAnswerFigures | null = null;
@@ -26,13 +26,25 @@ export class KeptAnswerMetrics {
       registry,
       'kept_answers',
       `Kept answers of /v1/responses. ${shared}`,
-      async () => (await this.#totals())?.numAnswers ?? null,
+      async () => (await this.#totals())?.answers.numAnswers ?? null,
     );
     addKnownGauge(
       registry,
       'kept_answer_bytes',
       `Room of kept answers, compressed. ${shared}`,
-      async () => (await this.#totals())?.sizeBytes ?? null,
+      async () => (await this.#totals())?.answers.sizeBytes ?? null,
+    );
+    addKnownGauge(
+      registry,
+      'conversations',
+      `Conversations of /v1/conversations. ${shared}`,
+      async () => (await this.#totals())?.conversations.numConversations ?? null,
+    );
+    addKnownGauge(
+      registry,
+      'conversation_bytes',
+      `Room of conversations, compressed. ${shared}`,
+      async () => (await this.#totals())?.conversations.sizeBytes ?? null,
     );
     addKnownGauge(
       registry,
@@ -43,7 +55,7 @@ export class KeptAnswerMetrics {
   }
 
   /** Null without a source, and while the database does not answer: for that minute, too. */
-  async #totals(): Promise<KeptAnswerTotals | null> {
+  async #totals(): Promise<KeptTotals | null> {
     return this.source === null ? null : await this.#minute.read();
   }
 }

@@ -93,6 +93,10 @@ async function openOrSetAside(
 ): Promise<SqlStore> {
   const { database, dataDirectory, outageSeconds, choiceRecordHours, choiceRecordMegabytes, adoptsBlobs } = config;
   const { storeResponsesMs, storeResponsesMegabytes } = config;
+  const keptLimits = {
+    maxBytes: storeResponsesMegabytes * 1_000_000,
+    ...(storeResponsesMs !== null && { lifetimeMs: storeResponsesMs }),
+  };
   const open = async () =>
     await openStore(database, {
       instanceId: instanceOf(dataDirectory),
@@ -103,10 +107,8 @@ async function openOrSetAside(
         lifetimeMs: choiceRecordHours * 3_600_000,
         maxBytes: choiceRecordMegabytes * 1_000_000,
       },
-      keptAnswers: {
-        maxBytes: storeResponsesMegabytes * 1_000_000,
-        ...(storeResponsesMs !== null && { lifetimeMs: storeResponsesMs }),
-      },
+      keptAnswers: keptLimits,
+      conversations: keptLimits,
     });
   try {
     return await open();

@@ -2,11 +2,11 @@ import type {
   AnswerKey,
   AnswerStatus,
   KeptAnswerStatus,
-  KeptScope,
   LiveAnswer,
   LostAnswer,
   NewKeptAnswer,
 } from '../../contract/kept-answer.ts';
+import type { KeptScope } from '../../contract/kept-scope.ts';
 import { holds, leaseBounds } from '../../contract/lease.ts';
 import type { Statements } from '../../contract/sql.ts';
 

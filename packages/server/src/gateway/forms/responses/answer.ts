@@ -270,6 +270,7 @@ export function openingAnswer({ identity, body, facts }: ResponseFormat): Respon
     store: facts.isKept,
     background: facts.isBackground,
     previous_response_id: facts.previousId,
+    conversation: facts.conversationId === null ? null : { id: facts.conversationId },
     truncation: body.truncation ?? 'disabled',
     service_tier: 'default',
     user: body.user ?? null,

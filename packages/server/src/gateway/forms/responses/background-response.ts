@@ -53,7 +53,7 @@ export async function startInBackground(
       }
     };
     const { keyId } = callerOf(request);
-    parts.background.start({ answer, keyId, opening, isStreamed, run });
+    parts.background.start({ answer, keyId, opening, isStreamed, turnOf: (ended) => turn.turnOf(ended), run });
     return { key: answer, queued, asked };
   } catch (error) {
     end.finish();

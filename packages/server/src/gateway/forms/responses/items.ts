@@ -11,9 +11,14 @@ import { chatName, toArguments } from './tools.ts';
 /**
  * Joins the items of one assistant turn, which are several here, into one chat message.
  * @param leftOut counts what the model does not see, by {@link readableItems}
+ * @param root name of the field that has the items
  * @throws {RequestError} as `fromResponsesRequest`
  */
-export function toChatMessages(items: readonly ResponseInputItem[], leftOut = new LeftOut()): ChatMessage[] {
+export function toChatMessages(
+  items: readonly ResponseInputItem[],
+  leftOut = new LeftOut(),
+  root = 'input',
+): ChatMessage[] {
   const messages: ChatMessage[] = [];
   let turn: ChatMessage | null = null;
   const assistantTurn = (): ChatMessage => {
@@ -23,7 +28,7 @@ export function toChatMessages(items: readonly ResponseInputItem[], leftOut = ne
     return turn;
   };
   readableItems(items, leftOut).forEach(({ item, index }) => {
-    const place = `input.${index}`;
+    const place = `${root}.${index}`;
     const type = item['type'] ?? (item['role'] === undefined ? undefined : 'message');
     switch (type) {
       case 'message': {

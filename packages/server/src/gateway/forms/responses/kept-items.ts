@@ -15,6 +15,8 @@ export interface AnswerFacts {
   readonly isBackground: boolean;
   /** The answer that the conversation continues; null for none. */
   readonly previousId: string | null;
+  /** The conversation of `/v1/conversations` that it continues and grows; null for none. */
+  readonly conversationId: string | null;
 }
 
 /** The input of a request as items. */
@@ -71,4 +73,9 @@ export function toListedItem(item: KeptItem): KeptItem & { type: string } {
       ? { type: 'output_text', text: content, annotations: [], logprobs: [] }
       : { type: 'input_text', text: content };
   return { ...listed, content: [part] };
+}
+
+/** An id of a client, for a message. */
+export function quoted(id: string): string {
+  return JSON.stringify(id.slice(0, 100));
 }

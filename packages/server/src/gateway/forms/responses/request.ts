@@ -30,7 +30,6 @@ export const RESPONSES_NAMES = namesFrom({
 
 /** Why known fields of the form are not there. */
 const REASONS: Readonly<Record<string, string>> = {
-  conversation: 'there are no conversations as objects: continue one with `previous_response_id`',
   prompt: 'prompts are not kept: send `instructions` and `input`',
   context_management: 'the conversation is taken as it is sent',
   moderation: 'no second model judges replies',
@@ -67,9 +66,7 @@ export function fromResponsesRequest(body: ResponsesRequest): ChatCompletionRequ
   refuseOtherFields(body.stream_options ?? {}, ['include_obfuscation'], 'stream_options');
   if (body.stream_options?.include_obfuscation === true)
     throw unsupported('stream_options.include_obfuscation', 'events have the size of what they tell');
-  const other = body.include?.find((name) => !INCLUDABLE.includes(name));
-  if (other !== undefined)
-    throw unsupported('include', quoting`known here are ${INCLUDABLE.join(', ')}, got ${JSON.stringify(other)}`);
+  checkInclude(body.include ?? []);
   const leftOut = new LeftOut();
   const shared = Object.fromEntries(
     RESPONSES_CHAT_FIELDS.flatMap((name) => (body[name] === undefined ? [] : [[name, body[name]]])),
@@ -94,6 +91,13 @@ export function fromResponsesRequest(body: ResponsesRequest): ChatCompletionRequ
     ...toFormat(body),
   };
   return reporting(chat, leftOut);
+}
+
+/** @throws {RequestError} for a name that is not known */
+export function checkInclude(names: readonly string[]): void {
+  const other = names.find((name) => !INCLUDABLE.includes(name));
+  if (other !== undefined)
+    throw unsupported('include', quoting`known here are ${INCLUDABLE.join(', ')}, got ${JSON.stringify(other)}`);
 }
 
 /** The prompt of a request of this form as that of a chat. @throws as {@link fromResponsesRequest} */

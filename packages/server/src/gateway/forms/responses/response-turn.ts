@@ -1,19 +1,20 @@
 import type { FastifyRequest } from 'fastify';
 import type { Response, ResponseEvent, ResponseInputItem, ResponsesRequest } from '@trainyard/protocol';
-import type { BeforeUnpacking, EndedAnswerStatus, KeptScope, LiveAnswer, NewKeptAnswer } from '@trainyard/store';
+import type { ConversationKey, ConversationTurn, KeptScope, LiveAnswer, NewKeptAnswer } from '@trainyard/store';
 
 import { callerOf, projectOf } from '../../edge/auth.ts';
 import { RequestError } from '../../../seams/faults/request-error.ts';
 import { ANSWER_LEASE_MS } from '../../background/background-answers.ts';
 import type { ResolvedModel } from '../../../seams/contract/model-names.ts';
 import { toOrderedJson } from '../../../seams/json/ordered-json.ts';
-import { conflict } from '../shared/conflict.ts';
+import { conflict, unsupported } from '../shared/conflict.ts';
+import { refuseOtherFields } from '../shared/refuse-other-fields.ts';
 import { isEnded, type QueuedAnswer, toState } from '../../background/answer-states.ts';
-import { type AnswerFacts, conversationAfter, inputItems, outputOf, referenceOf, withIds } from './kept-items.ts';
+import { fromStored, itemsOfTurn, newItems } from './conversation-items.ts';
+import { type AnswerFacts, conversationAfter, inputItems, type KeptItem, quoted, withIds } from './kept-items.ts';
 import type { RouteParts } from '../../parts/server-parts.ts';
-
-/** Different items of kept answers that one request may refer to: each is looked up. A reasoning model's agent makes two in a step. */
-const MAX_REFERENCES = 1024;
+import { resolveReferences } from './item-references.ts';
+import { type KeptRoom, roomOf } from './kept-room.ts';
 
 /** A request of `/v1/responses` with the whole conversation that it continues. */
 export interface ResponseTurn {
@@ -22,8 +23,10 @@ export interface ResponseTurn {
   readonly facts: AnswerFacts;
   /** Keeps a queued answer, which this process computes, with its first events. @throws {RequestError} */
   begin(queued: QueuedAnswer, model: ResolvedModel, events: readonly ResponseEvent[]): Promise<LiveAnswer>;
-  /** Keeps the answer where the request asks for it. @returns the answer, which says whether it was kept */
+  /** Keeps the answer and grows its conversation, as far as the request asks for it. @returns the answer, which says whether that was done */
   keep(answer: Response, model: ResolvedModel): Promise<Response>;
+  /** The items that an ended answer adds to its conversation. Null without a conversation, and if it failed or was cancelled. */
+  turnOf(answer: Response): ConversationTurn | null;
 }
 
 /** Owner of the answers of a request: the entity of its key, and the project that it names. */
@@ -43,16 +46,32 @@ export async function openTurn(
 ): Promise<ResponseTurn> {
   const scope = keptScopeOf(request);
   const previousId = body.previous_response_id || null;
+  const conversation = conversationOf(scope, body, parts);
   const room = roomOf(request, parts);
-  const history = previousId === null ? [] : await historyOf(scope, previousId, room, parts);
-  const own = await resolveReferences(scope, body, room, parts);
+  const history =
+    conversation !== null
+      ? await itemsOf(conversation, room, parts)
+      : previousId !== null
+        ? await historyOf(scope, previousId, room, parts)
+        : [];
+  const own = await resolveReferences(scope, inputItems(body), room, parts);
   const isWhole = history.length === 0 && own === null;
-  const items = [...history, ...(own ?? inputItems(body))];
+  const sent = own ?? inputItems(body);
   const isKept = parts.keepsAnswers && (body.store ?? true);
-  const facts = { isKept, isBackground: body.background === true, previousId };
+  const added = conversation === null ? withIds(sent) : addedTo(history, sent, parts);
+  const items = [...history, ...added];
+  const facts = {
+    isKept,
+    isBackground: body.background === true,
+    previousId,
+    conversationId: conversation?.id ?? null,
+  };
+  const turnOf = (answer: Response): ConversationTurn | null =>
+    conversation === null || !GROWING.has(answer.status) ? null : { conversation, items: itemsOfTurn(added, answer) };
   return {
-    body: isWhole ? body : { ...body, input: items },
+    body: isWhole ? body : { ...body, input: [...history, ...sent] },
     facts,
+    turnOf,
     begin: async (queued, model, events) => {
       const result = await parts.store.keptAnswers.begin({
         ...rowOf(request, { scope, answer: queued, model, items }),
@@ -71,42 +90,70 @@ export async function openTurn(
     },
     keep: async (answer, model) => {
       const { status } = answer;
-      if (!isKept || !isEnded(status)) return answer;
-      const isThere = await keep(request, { scope, answer: { ...answer, status }, model, items }, parts);
-      return isThere ? answer : { ...answer, store: false };
+      const turn = turnOf(answer);
+      if (!isEnded(status) || (!isKept && turn === null)) return answer;
+      try {
+        if (isKept) {
+          const row = rowOf(request, { scope, answer: { ...answer, status }, model, items });
+          const result = await parts.store.keptAnswers.keep(row, turn ?? undefined);
+          return result === 'kept' ? answer : { ...answer, store: false };
+        }
+        if (turn !== null) await parts.store.conversations.append(turn);
+        return answer;
+      } catch (error) {
+        // Its client gets it in any case.
+        parts.log(`the answer ${answer.id} is not kept: ${(error as Error).message}`, {
+          level: 'warn',
+          requestId: request.id,
+        });
+        return { ...answer, store: false, conversation: null };
+      }
     },
   };
 }
 
-/** Room that a request takes for kept answers, all together. */
-interface KeptRoom {
-  /** Charges what is unpacked for a while. */
-  readonly open: BeforeUnpacking;
-  /** Counts what becomes a part of the conversation. @param param names what asks for it @throws {RequestError} `request.body_too_large` */
-  take(numBytes: number, param: string): void;
+/** An answer that was cut off can be continued, so it is a turn. */
+const GROWING = new Set<Response['status']>(['completed', 'incomplete']);
+
+/** The conversation that a request names; null for none. @throws {RequestError} */
+function conversationOf(
+  scope: KeptScope,
+  { conversation = null, previous_response_id: previousId }: ResponsesRequest,
+  { keepsAnswers }: RouteParts,
+): ConversationKey | null {
+  if (conversation === null) return null;
+  if (typeof conversation === 'object') refuseOtherFields(conversation, ['id'], 'conversation');
+  if (previousId)
+    throw conflict(
+      'conversation',
+      '`conversation` and `previous_response_id` cannot be used together: send one of them',
+    );
+  if (!keepsAnswers) throw unsupported('conversation', NO_CONVERSATIONS);
+  return { ...scope, id: typeof conversation === 'string' ? conversation : conversation.id };
 }
 
-/** Charges for texts of the store as for a body of that size. */
-function roomOf(request: FastifyRequest, { limits: { chatBodyBytes } }: RouteParts): KeptRoom {
-  let taken = 0;
-  let charged = 0;
-  return {
-    open: async (numBytes) => {
-      const more = taken + numBytes - charged;
-      if (more <= 0) return;
-      await request.bodyRoom?.charge(more);
-      charged += more;
-    },
-    take: (numBytes, param) => {
-      taken += numBytes;
-      if (taken <= chatBodyBytes) return;
-      throw new RequestError(
-        'request.body_too_large',
-        `What \`${param}\` names and what stands before it have more than ${chatBodyBytes} bytes (${taken}): no conversation of this length can be continued. Send a shorter one as \`input\``,
-        { param },
-      );
-    },
-  };
+async function itemsOf(conversation: ConversationKey, room: KeptRoom, parts: RouteParts): Promise<KeptItem[]> {
+  const items = await parts.store.conversations.readAll(conversation, async (numBytes) => {
+    room.take(numBytes, 'conversation');
+    await room.open(0);
+  });
+  if (items === null) throw unknownConversation(conversation.id, 'conversation');
+  return items.map(fromStored);
+}
+
+/** New items of a conversation that has these. @throws {RequestError} */
+function addedTo(
+  history: readonly ResponseInputItem[],
+  sent: readonly ResponseInputItem[],
+  { store }: RouteParts,
+): KeptItem[] {
+  const { maxItems } = store.conversations.limits;
+  if (history.length + sent.length > maxItems)
+    throw conflict(
+      'conversation',
+      `A conversation has at most ${maxItems} items, and this one would have ${history.length + sent.length}. Delete some, or start another one`,
+    );
+  return newItems(sent, new Set(history.map(({ id }) => String(id))), 'input');
 }
 
 async function historyOf(
@@ -128,74 +175,11 @@ async function historyOf(
   return conversationAfter(kept);
 }
 
-/** The input with kept items in place of references; null if it has none. */
-async function resolveReferences(
-  scope: KeptScope,
-  body: ResponsesRequest,
-  room: KeptRoom,
-  { store }: RouteParts,
-): Promise<ResponseInputItem[] | null> {
-  const items = inputItems(body);
-  const ids = items.map(referenceOf);
-  const wanted = new Set(ids.filter((id) => id !== null));
-  if (wanted.size === 0) return null;
-  if (wanted.size > MAX_REFERENCES)
-    throw conflict(
-      'input',
-      `The input refers to ${wanted.size} items; at most ${MAX_REFERENCES} can be referred to. Send the items themselves, or name the answer before with \`previous_response_id\``,
-    );
-  const known = new Map<string, { readonly item: ResponseInputItem; readonly numBytes: number }>();
-  const resolved: ResponseInputItem[] = [];
-  for (const [index, item] of items.entries()) {
-    const id = ids[index] ?? null;
-    if (id === null) {
-      resolved.push(item);
-      continue;
-    }
-    if (!known.has(id)) {
-      // One answer at a time: what is not referred to is not held.
-      const answer = await store.keptAnswers.findItem(scope, id, room.open);
-      for (const [itemId, found] of answer === null ? [] : outputOf(answer))
-        if (wanted.has(itemId) && !known.has(itemId))
-          known.set(itemId, { item: found, numBytes: Buffer.byteLength(JSON.stringify(found)) });
-    }
-    const found = known.get(id);
-    if (found === undefined)
-      throw new RequestError(
-        'request.not_found',
-        `Item with id ${quoted(id)} not found. Send the item itself; clients do so with \`store: false\``,
-        { param: `input.${index}.id` },
-      );
-    // Also one that is named again: it is in the prompt again.
-    room.take(found.numBytes, `input.${index}`);
-    resolved.push(found.item);
-  }
-  await room.open(0);
-  return resolved;
-}
-
 interface Answered<Status extends Response['status']> {
   readonly scope: KeptScope;
   readonly answer: Response & { readonly status: Status };
   readonly model: ResolvedModel;
   readonly items: readonly ResponseInputItem[];
-}
-
-/** @returns whether it was kept. Its client gets the answer in any case */
-async function keep(
-  request: FastifyRequest,
-  ended: Answered<EndedAnswerStatus>,
-  { store, log }: RouteParts,
-): Promise<boolean> {
-  try {
-    return (await store.keptAnswers.keep(rowOf(request, ended))) === 'kept';
-  } catch (error) {
-    log(`the answer ${ended.answer.id} is not kept: ${(error as Error).message}`, {
-      level: 'warn',
-      requestId: request.id,
-    });
-    return false;
-  }
 }
 
 function rowOf<Status extends Response['status']>(
@@ -217,6 +201,9 @@ export function unknownAnswer(what: string, id: string, param: string): RequestE
   return new RequestError('previous_response_not_found', `${what} with id ${quoted(id)} not found.`, { param });
 }
 
-function quoted(id: string): string {
-  return JSON.stringify(id.slice(0, 100));
+export const NO_CONVERSATIONS = 'this service keeps no conversations (--store-responses off)';
+
+/** @param param names the id, in the body or the path */
+export function unknownConversation(id: string, param: string): RequestError {
+  return new RequestError('request.not_found', `Conversation with id ${quoted(id)} not found.`, { param });
 }

@@ -20,7 +20,10 @@ export function metricsRoutes(app: FastifyInstance, parts: RouteParts, metrics: 
   };
   metrics.keptAnswers.source = {
     numRunning: () => parts.background.numRunning,
-    count: () => store.keptAnswers.count(),
+    count: async () => ({
+      answers: await store.keptAnswers.count(),
+      conversations: await store.conversations.count(),
+    }),
   };
   app.addHook('onResponse', (request, reply, done) => {
     const handler = request.routeOptions.url ?? 'none';

@@ -1,0 +1,91 @@
+import Type, { type Static } from 'typebox';
+
+import { nullable, optionalNullable } from '../shape/schema.ts';
+import { ListedItemSchema } from './kept-responses.ts';
+import { ResponseInputItemSchema } from './responses.ts';
+
+/** /v1/conversations: items that answers continue and grow, in the form of OpenAI's API. */
+
+/** Most items of one request. */
+const MAX_NEW_ITEMS = 20;
+
+const MetadataSchema = Type.Unsafe<Record<string, string>>({
+  type: 'object',
+  maxProperties: 16,
+  propertyNames: { maxLength: 64 },
+  additionalProperties: { type: 'string', maxLength: 512 },
+  description: 'Up to 16 texts of up to 512 characters, by names of up to 64.',
+});
+
+const NewItemsSchema = Type.Array(ResponseInputItemSchema, {
+  maxItems: MAX_NEW_ITEMS,
+  description: `Items as in \`input\` of a response, at most ${MAX_NEW_ITEMS}, oldest first.`,
+});
+
+export const CreateConversationRequestSchema = Type.Object(
+  { items: optionalNullable(NewItemsSchema), metadata: optionalNullable(MetadataSchema) },
+  { title: 'CreateConversationRequest', additionalProperties: false },
+);
+export type CreateConversationRequest = Static<typeof CreateConversationRequestSchema>;
+
+export const UpdateConversationRequestSchema = Type.Object(
+  { metadata: nullable(MetadataSchema) },
+  { title: 'UpdateConversationRequest', additionalProperties: false },
+);
+export type UpdateConversationRequest = Static<typeof UpdateConversationRequestSchema>;
+
+export const CreateItemsRequestSchema = Type.Object(
+  { items: NewItemsSchema },
+  { title: 'CreateItemsRequest', additionalProperties: false },
+);
+export type CreateItemsRequest = Static<typeof CreateItemsRequestSchema>;
+
+const Include = Type.Union([Type.String(), Type.Array(Type.String())], {
+  description: 'Has no effect: items come with all that is kept of them. Names are those of `include` of a response.',
+});
+const include = { include: Type.Optional(Include), 'include[]': Type.Optional(Include) };
+
+export const ItemQuerySchema = Type.Object(include);
+export type ItemQuery = Static<typeof ItemQuerySchema>;
+
+export const ConversationItemQuerySchema = Type.Object({
+  after: Type.Optional(Type.String({ description: 'Id of the last item already seen; the page starts after it.' })),
+  limit: Type.Optional(
+    Type.Integer({ minimum: 1, maximum: 100, default: 20, description: 'The most items of the page.' }),
+  ),
+  order: Type.Optional(Type.Enum(['asc', 'desc'], { description: 'Default `desc`, the newest first.' })),
+  ...include,
+});
+export type ConversationItemQuery = Static<typeof ConversationItemQuerySchema>;
+
+export const ConversationSchema = Type.Object(
+  {
+    id: Type.String({ description: '`conv_` and 32 hexadecimal digits.' }),
+    object: Type.Literal('conversation'),
+    created_at: Type.Integer({ description: 'Unix seconds.' }),
+    metadata: Type.Unsafe<Record<string, string>>({ type: 'object', additionalProperties: { type: 'string' } }),
+  },
+  { title: 'Conversation' },
+);
+export type ConversationObject = Static<typeof ConversationSchema>;
+
+export const DeletedConversationSchema = Type.Object(
+  { id: Type.String(), object: Type.Literal('conversation.deleted'), deleted: Type.Literal(true) },
+  { title: 'DeletedConversation' },
+);
+export type DeletedConversation = Static<typeof DeletedConversationSchema>;
+
+export const ConversationItemSchema = ListedItemSchema;
+export type ConversationItemObject = Static<typeof ConversationItemSchema>;
+
+export const ConversationItemListSchema = Type.Object(
+  {
+    object: Type.Literal('list'),
+    data: Type.Array(ListedItemSchema),
+    first_id: nullable(Type.String()),
+    last_id: nullable(Type.String(), { description: 'What `after` of the next page is.' }),
+    has_more: Type.Boolean({ description: 'Whether there is a next page.' }),
+  },
+  { title: 'ConversationItemList' },
+);
+export type ConversationItemList = Static<typeof ConversationItemListSchema>;

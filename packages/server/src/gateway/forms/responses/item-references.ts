@@ -1,0 +1,65 @@
+import type { ResponseInputItem } from '@trainyard/protocol';
+import type { KeptScope } from '@trainyard/store';
+
+import { RequestError } from '../../../seams/faults/request-error.ts';
+import { conflict } from '../shared/conflict.ts';
+import { fromStored } from './conversation-items.ts';
+import { outputOf, quoted, referenceOf } from './kept-items.ts';
+import type { RouteParts } from '../../parts/server-parts.ts';
+import type { KeptRoom } from './kept-room.ts';
+
+/** Different items of kept answers that one request may refer to: each is looked up. A reasoning model's agent makes two in a step. */
+const MAX_REFERENCES = 1024;
+
+/**
+ * Items with kept ones in place of references; null if there are none.
+ * @param root name of the field that has the items
+ * @throws {RequestError} `request.not_found` for an item, `request.body_too_large`
+ */
+export async function resolveReferences(
+  scope: KeptScope,
+  items: readonly ResponseInputItem[],
+  room: KeptRoom,
+  { store }: RouteParts,
+  root = 'input',
+): Promise<ResponseInputItem[] | null> {
+  const ids = items.map(referenceOf);
+  const wanted = new Set(ids.filter((id) => id !== null));
+  if (wanted.size === 0) return null;
+  if (wanted.size > MAX_REFERENCES)
+    throw conflict(
+      root,
+      `\`${root}\` refers to ${wanted.size} items; at most ${MAX_REFERENCES} can be referred to. Send the items themselves, or name the answer before with \`previous_response_id\``,
+    );
+  const known = new Map<string, { readonly item: ResponseInputItem; readonly numBytes: number }>();
+  const resolved: ResponseInputItem[] = [];
+  for (const [index, item] of items.entries()) {
+    const id = ids[index] ?? null;
+    if (id === null) {
+      resolved.push(item);
+      continue;
+    }
+    if (!known.has(id)) {
+      // One answer at a time: what is not referred to is not held.
+      const answer = await store.keptAnswers.findItem(scope, id, room.open);
+      for (const [itemId, found] of answer === null ? [] : outputOf(answer))
+        if (wanted.has(itemId) && !known.has(itemId))
+          known.set(itemId, { item: found, numBytes: Buffer.byteLength(JSON.stringify(found)) });
+      const inConversation = known.has(id) ? null : await store.conversations.findItemOfAny(scope, id, room.open);
+      if (inConversation !== null)
+        known.set(id, { item: fromStored(inConversation), numBytes: Buffer.byteLength(inConversation.item) });
+    }
+    const found = known.get(id);
+    if (found === undefined)
+      throw new RequestError(
+        'request.not_found',
+        `Item with id ${quoted(id)} not found. Send the item itself; clients do so with \`store: false\``,
+        { param: `${root}.${index}.id` },
+      );
+    // Also one that is named again: it is in the prompt again.
+    room.take(found.numBytes, `${root}.${index}`);
+    resolved.push(found.item);
+  }
+  await room.open(0);
+  return resolved;
+}

@@ -1,0 +1,251 @@
+import { randomUUID } from 'node:crypto';
+
+import {
+  type AddResult,
+  type Conversation,
+  type ConversationItem,
+  type ConversationKey,
+  type ConversationLimits,
+  type ConversationPage,
+  type ConversationPageQuery,
+  type Conversations,
+  type ConversationTurn,
+  DEFAULT_CONVERSATION_LIMITS,
+  type NewConversation,
+} from '../contract/conversation.ts';
+import { StoreError } from '../contract/errors.ts';
+import type { BeforeUnpacking, KeptScope } from '../contract/kept-scope.ts';
+import type { Queries, Sql, TransactionOptions } from '../contract/sql.ts';
+import {
+  type ConversationRow,
+  type ItemRow,
+  type PackedItem,
+  sizeOfItems,
+  toConversation,
+} from '../tables/kept-answers/conversation-table.ts';
+import { packJson, unpackedBytes, unpackJson } from '../tables/kept-answers/packed-json.ts';
+import { openTables, type Tables } from '../tables/tables.ts';
+import { EntityBytes } from './entity-bytes.ts';
+
+/** For uses and removals, which lose nothing when they are repeated. */
+const NOT_DURABLE: TransactionOptions = { isDurable: false };
+/** Small items are unpacked in the event loop; after so many others get a turn. */
+const UNPACKED_AT_ONCE = 256;
+/** A use is written at most once in this share of the lifetime. */
+const SHARE_OF_USE = 0.1;
+
+/** A turn whose texts are compressed. */
+export interface PackedTurn {
+  readonly conversation: ConversationKey;
+  readonly items: readonly PackedItem[];
+}
+
+/** Conversations in an SQL database. Each call that writes is one transaction; texts are compressed before it. */
+export class ConversationStore implements Conversations {
+  readonly limits: ConversationLimits;
+  readonly #sql: Sql;
+  readonly #clock: () => number;
+  readonly #bytes = new EntityBytes();
+
+  constructor(sql: Sql, clock: () => number, limits: Partial<ConversationLimits> = {}) {
+    this.#sql = sql;
+    this.#clock = clock;
+    this.limits = { ...DEFAULT_CONVERSATION_LIMITS, ...limits };
+  }
+
+  async create(conversation: NewConversation): Promise<Exclude<AddResult, 'unknown'>> {
+    const packed = await packItems(conversation.items);
+    return await this.#write(async (tables) => {
+      const now = this.#clock();
+      const row = await tables.conversations.insert(conversation, now, now + this.limits.lifetimeMs);
+      if (row === undefined) return 'taken';
+      const result = await this.#add(tables, row, packed, row.size_bytes);
+      if (result !== 'added') await tables.conversations.deleteRow(row.position);
+      return result;
+    });
+  }
+
+  async find(key: ConversationKey): Promise<Conversation | null> {
+    const row = await this.#row(key);
+    return row === undefined ? null : toConversation(row);
+  }
+
+  async setMetadata(key: ConversationKey, metadata: string): Promise<Conversation | null> {
+    if (!isName(key.id)) return null;
+    return await this.#write(async ({ conversations }) => {
+      const row = await conversations.find(key);
+      if (row === undefined) return null;
+      await conversations.setMetadata(row, metadata);
+      await this.#use(conversations, row.position);
+      return { ...toConversation(row), metadata };
+    });
+  }
+
+  async delete(key: ConversationKey): Promise<boolean> {
+    return isName(key.id) && (await this.#write(({ conversations }) => conversations.delete(key)));
+  }
+
+  async add(key: ConversationKey, items: readonly ConversationItem[]): Promise<AddResult> {
+    if (!isName(key.id)) return 'unknown';
+    const packed = await packItems(items);
+    return await this.#write(async (tables) => {
+      const row = await tables.conversations.find(key);
+      return row === undefined ? 'unknown' : await this.#add(tables, row, packed, 0);
+    });
+  }
+
+  async append(turn: ConversationTurn): Promise<boolean> {
+    const packed = await this.packTurn(turn);
+    return await this.#write((tables) => this.appendPacked(tables, packed));
+  }
+
+  async packTurn({ conversation, items }: ConversationTurn): Promise<PackedTurn> {
+    return { conversation, items: await packItems(items) };
+  }
+
+  /** A step of a transaction. */
+  async appendPacked(tables: Tables, { conversation, items }: PackedTurn): Promise<boolean> {
+    const { conversations } = tables;
+    const row = await conversations.find(conversation);
+    if (row === undefined) return false;
+    const taken = new Set<string>();
+    const named: PackedItem[] = [];
+    for (const item of items) {
+      const isTaken = taken.has(item.id) || (await conversations.placeOf(row.position, item.id)) !== null;
+      named.push(isTaken ? { ...item, id: `item_${randomUUID().replaceAll('-', '')}` } : item);
+      taken.add(item.id);
+    }
+    await this.#insert(tables, row, named, 0);
+    return true;
+  }
+
+  async readAll(key: ConversationKey, before?: BeforeUnpacking): Promise<ConversationItem[] | null> {
+    const row = await this.#row(key);
+    if (row === undefined) return null;
+    if (this.#clock() - row.used_at > this.limits.lifetimeMs * SHARE_OF_USE)
+      await this.#write(({ conversations }) => this.#use(conversations, row.position), NOT_DURABLE);
+    const items = await openTables(this.#sql).conversations.readAll(row.position);
+    await before?.(items.reduce((sum, { item }) => sum + unpackedBytes(item), 0));
+    return await toItems(items);
+  }
+
+  async listItems(key: ConversationKey, query: ConversationPageQuery): Promise<ConversationPage | null> {
+    const { after, limit, isAscending } = query;
+    const row = await this.#row(key);
+    if (row === undefined) return null;
+    const { conversations } = openTables(this.#sql);
+    const place = after === undefined || !isName(after) ? null : await conversations.placeOf(row.position, after);
+    if (after !== undefined && place === null)
+      throw new StoreError('store.cursor_unknown', 'no item has the id of `after`');
+    const found = await conversations.listItems(row.position, place, isAscending, limit + 1);
+    return { items: await toItems(found.slice(0, limit)), hasMore: found.length > limit };
+  }
+
+  async findItem(key: ConversationKey, itemId: string): Promise<ConversationItem | null> {
+    const row = isName(itemId) ? await this.#row(key) : undefined;
+    if (row === undefined) return null;
+    return await toItem(await openTables(this.#sql).conversations.findItem(row.position, itemId));
+  }
+
+  async findItemOfAny(scope: KeptScope, itemId: string, before?: BeforeUnpacking): Promise<ConversationItem | null> {
+    if (!isName(itemId)) return null;
+    const row = await openTables(this.#sql).conversations.findItemOfAny(scope, itemId);
+    if (row !== undefined) await before?.(unpackedBytes(row.item));
+    return await toItem(row);
+  }
+
+  async deleteItem(key: ConversationKey, itemId: string): Promise<Conversation | null> {
+    if (!isName(key.id) || !isName(itemId)) return null;
+    return await this.#write(async ({ conversations }) => {
+      const row = await conversations.find(key);
+      if (row === undefined || !(await conversations.deleteItem(row.position, itemId))) return null;
+      await this.#use(conversations, row.position);
+      return toConversation(row);
+    });
+  }
+
+  async count(): Promise<{ numConversations: number; sizeBytes: number }> {
+    const { numRows, sizeBytes } = await openTables(this.#sql).conversations.count();
+    return { numConversations: numRows, sizeBytes };
+  }
+
+  /** Removes conversations whose time is over, in several transactions. */
+  async purge(now: number): Promise<void> {
+    while (await this.#write(({ conversations }) => conversations.expire(now), NOT_DURABLE));
+    this.#bytes.forget();
+  }
+
+  async #add(
+    tables: Tables,
+    row: ConversationRow,
+    items: readonly PackedItem[],
+    numAddedBefore: number,
+  ): Promise<Exclude<AddResult, 'unknown'>> {
+    const { maxItems, maxTextBytes, maxBytes } = this.limits;
+    const textBytes = items.reduce((sum, item) => sum + item.textBytes, row.text_bytes);
+    const sizeBytes = row.size_bytes + sizeOfItems(items);
+    if (row.num_items + items.length > maxItems || textBytes > maxTextBytes || sizeBytes > maxBytes) return 'full';
+    if (new Set(items.map(({ id }) => id)).size < items.length) return 'taken';
+    for (const { id } of items) if ((await tables.conversations.placeOf(row.position, id)) !== null) return 'taken';
+    await this.#insert(tables, row, items, numAddedBefore);
+    return 'added';
+  }
+
+  async #insert(
+    tables: Tables,
+    row: ConversationRow,
+    items: readonly PackedItem[],
+    numAddedBefore: number,
+  ): Promise<void> {
+    await tables.conversations.insertItems(row, items);
+    await this.#use(tables.conversations, row.position);
+    await this.#makeRoom(tables, row, numAddedBefore + sizeOfItems(items));
+  }
+
+  async #makeRoom({ conversations }: Tables, row: ConversationRow, numAdded: number): Promise<void> {
+    const { maxBytes } = this.limits;
+    const { entity_id: entityId, position } = row;
+    if (!this.#bytes.mayExceed(entityId, numAdded, maxBytes)) return;
+    const total = await conversations.sumBytes(entityId);
+    const removed = total > maxBytes ? await conversations.prune(entityId, position, total - maxBytes) : 0;
+    this.#bytes.counted(entityId, total - removed);
+  }
+
+  async #use(conversations: Tables['conversations'], row: number): Promise<void> {
+    const now = this.#clock();
+    await conversations.use(row, now, now + this.limits.lifetimeMs);
+  }
+
+  async #row(key: ConversationKey): Promise<ConversationRow | undefined> {
+    return isName(key.id) ? await openTables(this.#sql).conversations.find(key) : undefined;
+  }
+
+  #write<Result>(body: (tables: Tables) => Promise<Result>, options?: TransactionOptions): Promise<Result> {
+    return this.#sql.transaction((queries: Queries) => body(openTables(queries)), options);
+  }
+}
+
+/** Whether a conversation or an item can have this id: PostgreSQL has no texts with U+0000, and refuses to look for one. */
+function isName(id: string): boolean {
+  return !id.includes('\0');
+}
+
+async function packItems(items: readonly ConversationItem[]): Promise<PackedItem[]> {
+  const packed: PackedItem[] = [];
+  for (const { id, item } of items) packed.push({ id, item: await packJson(item), textBytes: Buffer.byteLength(item) });
+  return packed;
+}
+
+async function toItem(row: ItemRow | undefined): Promise<ConversationItem | null> {
+  return row === undefined ? null : { id: row.id, item: await unpackJson(row.item) };
+}
+
+/** One after another: each text that is unpacked in the thread pool holds memory besides its own. */
+async function toItems(rows: readonly ItemRow[]): Promise<ConversationItem[]> {
+  const items: ConversationItem[] = [];
+  for (const { id, item } of rows) {
+    items.push({ id, item: await unpackJson(item) });
+    if (items.length % UNPACKED_AT_ONCE === 0) await new Promise((resolve) => setImmediate(resolve));
+  }
+  return items;
+}

@@ -1,0 +1,97 @@
+import type { BeforeUnpacking, KeptScope } from './kept-scope.ts';
+
+/** Name of a conversation within its scope. */
+export interface ConversationKey extends KeptScope {
+  readonly id: string;
+}
+
+export interface Conversation extends ConversationKey {
+  /** JSON object, as clients read it. */
+  readonly metadata: string;
+  /** ms since the epoch. */
+  readonly createdAt: number;
+}
+
+/** An item of a conversation. */
+export interface ConversationItem {
+  /** Unique in its conversation. It counts, and not one within `item`. */
+  readonly id: string;
+  /** JSON object. */
+  readonly item: string;
+}
+
+export interface NewConversation extends ConversationKey {
+  readonly metadata: string;
+  readonly items: readonly ConversationItem[];
+}
+
+/** The items that one answer adds to a conversation. */
+export interface ConversationTurn {
+  readonly conversation: ConversationKey;
+  readonly items: readonly ConversationItem[];
+}
+
+/** Nothing was added except with `added`. `taken`: an item has an id of the conversation. `full`: it would be above its limits. */
+export type AddResult = 'added' | 'unknown' | 'taken' | 'full';
+
+export interface ConversationPageQuery {
+  /** Id of the last item seen. */
+  readonly after?: string | undefined;
+  readonly limit: number;
+  /** Oldest first; else newest first. */
+  readonly isAscending: boolean;
+}
+
+export interface ConversationPage {
+  readonly items: readonly ConversationItem[];
+  readonly hasMore: boolean;
+}
+
+export interface ConversationLimits {
+  /** How long a conversation is kept after it was last used, ms. Default 24 hours. */
+  lifetimeMs: number;
+  /** Largest total of conversations per entity, bytes; those that were not used for longest go first. Default 256 MB. */
+  maxBytes: number;
+  /** Most items of a conversation. Default 10,000. */
+  maxItems: number;
+  /** Most bytes of the items of a conversation, as text. Default 8 MB, the longest body of a request. */
+  maxTextBytes: number;
+}
+
+export const DEFAULT_CONVERSATION_LIMITS: ConversationLimits = {
+  lifetimeMs: 24 * 3600 * 1000,
+  maxBytes: 256_000_000,
+  maxItems: 10_000,
+  maxTextBytes: 8_000_000,
+};
+
+/**
+ * Conversations: items in order, to which answers add turns. Unknown ids and ids of other scopes give null, false or `unknown`.
+ * Items that are added together follow each other without a gap, also while other processes add some.
+ */
+export interface Conversations {
+  readonly limits: ConversationLimits;
+  /** @returns `added` if it was created */
+  create(conversation: NewConversation): Promise<Exclude<AddResult, 'unknown'>>;
+  find(key: ConversationKey): Promise<Conversation | null>;
+  setMetadata(key: ConversationKey, metadata: string): Promise<Conversation | null>;
+  /** Removes it with its items. */
+  delete(key: ConversationKey): Promise<boolean>;
+  add(key: ConversationKey, items: readonly ConversationItem[]): Promise<AddResult>;
+  /**
+   * Adds the items of an answer, also above the limits: they were computed, and the next request is refused. An item whose id is taken gets a new one.
+   * @returns false for an unknown conversation
+   */
+  append(turn: ConversationTurn): Promise<boolean>;
+  /** All items in order. Counts as a use. */
+  readAll(key: ConversationKey, before?: BeforeUnpacking): Promise<ConversationItem[] | null>;
+  /** @throws {StoreError} `store.cursor_unknown` */
+  listItems(key: ConversationKey, query: ConversationPageQuery): Promise<ConversationPage | null>;
+  findItem(key: ConversationKey, itemId: string): Promise<ConversationItem | null>;
+  /** The newest item with this id in any conversation of the scope. */
+  findItemOfAny(scope: KeptScope, itemId: string, before?: BeforeUnpacking): Promise<ConversationItem | null>;
+  /** @returns the conversation without the item */
+  deleteItem(key: ConversationKey, itemId: string): Promise<Conversation | null>;
+  /** Number and bytes of the conversations of all entities. */
+  count(): Promise<{ numConversations: number; sizeBytes: number }>;
+}

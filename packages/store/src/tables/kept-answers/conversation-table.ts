@@ -1,0 +1,242 @@
+import type { Conversation, ConversationKey, NewConversation } from '../../contract/conversation.ts';
+import type { KeptScope } from '../../contract/kept-scope.ts';
+import type { Statements } from '../../contract/sql.ts';
+
+/** Bytes of a row besides its texts: ids, index entries, and unused space in pages. */
+const ROW_BYTES = 600;
+const ITEM_BYTES = 200;
+/** Conversations of one step of making room, and items that one transaction removes by age. */
+const PRUNED_AT_ONCE = 256;
+const ITEMS_AT_ONCE = 5000;
+
+const IN_SCOPE = 'entity_id = ? and project = ?';
+
+/** An item whose text is compressed. */
+export interface PackedItem {
+  readonly id: string;
+  readonly item: Uint8Array;
+  readonly textBytes: number;
+}
+
+export type ConversationRow = {
+  position: number;
+  id: string;
+  entity_id: string;
+  project: string;
+  metadata: string;
+  created_at: number;
+  used_at: number;
+  size_bytes: number;
+  text_bytes: number;
+  num_items: number;
+};
+
+export type ItemRow = { id: string; item: Uint8Array<ArrayBuffer> };
+
+const COLUMNS = 'position, id, entity_id, project, metadata, created_at, used_at, size_bytes, text_bytes, num_items';
+
+/** Conversations by id, and their items in order. */
+export class ConversationTable {
+  readonly #sql: Statements;
+  constructor(sql: Statements) {
+    this.#sql = sql;
+  }
+
+  /** @returns its row without items; undefined if the id is taken */
+  async insert(
+    { entityId, project, id, metadata }: NewConversation,
+    now: number,
+    expiresAt: number,
+  ): Promise<ConversationRow | undefined> {
+    return await this.#sql.get<ConversationRow>(
+      `insert into conversations (id, entity_id, project, metadata, created_at, used_at, expires_at, size_bytes, text_bytes, num_items, next_place)
+       values (?, ?, ?, ?, ?, ?, ?, ?, 0, 0, 0) on conflict (entity_id, project, id) do nothing returning ${COLUMNS}`,
+      id,
+      entityId,
+      project,
+      metadata,
+      now,
+      now,
+      expiresAt,
+      ROW_BYTES + Buffer.byteLength(metadata),
+    );
+  }
+
+  async find({ entityId, project, id }: ConversationKey): Promise<ConversationRow | undefined> {
+    return await this.#sql.get<ConversationRow>(
+      `select ${COLUMNS} from conversations where ${IN_SCOPE} and id = ?`,
+      entityId,
+      project,
+      id,
+    );
+  }
+
+  async setMetadata({ position, metadata: previous }: ConversationRow, metadata: string): Promise<void> {
+    await this.#sql.run(
+      'update conversations set metadata = ?, size_bytes = size_bytes + ? where position = ?',
+      metadata,
+      Buffer.byteLength(metadata) - Buffer.byteLength(previous),
+      position,
+    );
+  }
+
+  async use(row: number, now: number, expiresAt: number): Promise<void> {
+    await this.#sql.run('update conversations set used_at = ?, expires_at = ? where position = ?', now, expiresAt, row);
+  }
+
+  /** Inserts items after the last one. Their ids are free. */
+  async insertItems({ position }: ConversationRow, items: readonly PackedItem[]): Promise<void> {
+    const counted = await this.#sql.get<{ next_place: number }>(
+      `update conversations set next_place = next_place + ?, num_items = num_items + ?, text_bytes = text_bytes + ?, size_bytes = size_bytes + ?
+       where position = ? returning next_place`,
+      items.length,
+      items.length,
+      items.reduce((sum, { textBytes }) => sum + textBytes, 0),
+      sizeOfItems(items),
+      position,
+    );
+    const first = (counted?.next_place ?? 0) - items.length;
+    for (const [index, { id, item, textBytes }] of items.entries())
+      await this.#sql.run(
+        'insert into conversation_items (conversation_position, place, id, item, text_bytes) values (?, ?, ?, ?, ?)',
+        position,
+        first + index,
+        id,
+        item,
+        textBytes,
+      );
+  }
+
+  async readAll(row: number): Promise<ItemRow[]> {
+    return await this.#sql.all<ItemRow>(
+      'select id, item from conversation_items where conversation_position = ? order by place',
+      row,
+    );
+  }
+
+  async placeOf(row: number, itemId: string): Promise<number | null> {
+    const found = await this.#sql.get<{ place: number }>(
+      'select place from conversation_items where id = ? and conversation_position = ?',
+      itemId,
+      row,
+    );
+    return found?.place ?? null;
+  }
+
+  /** @param after place of the item before the first one; null: from the start or the end */
+  async listItems(row: number, after: number | null, isAscending: boolean, limit: number): Promise<ItemRow[]> {
+    const [comparison, order] = isAscending ? ['>', 'asc'] : ['<', 'desc'];
+    const [condition, parameters] = after === null ? ['', []] : [`and place ${comparison} ?`, [after]];
+    return await this.#sql.all<ItemRow>(
+      `select id, item from conversation_items where conversation_position = ? ${condition} order by place ${order} limit ?`,
+      row,
+      ...parameters,
+      limit,
+    );
+  }
+
+  async findItem(row: number, itemId: string): Promise<ItemRow | undefined> {
+    return await this.#sql.get<ItemRow>(
+      'select id, item from conversation_items where id = ? and conversation_position = ?',
+      itemId,
+      row,
+    );
+  }
+
+  async findItemOfAny({ entityId, project }: KeptScope, itemId: string): Promise<ItemRow | undefined> {
+    return await this.#sql.get<ItemRow>(
+      `select i.id, i.item from conversation_items i join conversations c on c.position = i.conversation_position
+       where i.id = ? and c.entity_id = ? and c.project = ? order by c.used_at desc, c.position desc limit 1`,
+      itemId,
+      entityId,
+      project,
+    );
+  }
+
+  async deleteItem(row: number, itemId: string): Promise<boolean> {
+    const removed = await this.#sql.get<{ size: number; text_bytes: number }>(
+      `delete from conversation_items where id = ? and conversation_position = ? returning length(item) as size, text_bytes`,
+      itemId,
+      row,
+    );
+    if (removed === undefined) return false;
+    await this.#sql.run(
+      'update conversations set num_items = num_items - 1, text_bytes = text_bytes - ?, size_bytes = size_bytes - ? where position = ?',
+      removed.text_bytes,
+      removed.size + ITEM_BYTES,
+      row,
+    );
+    return true;
+  }
+
+  /** @returns whether there was one */
+  async delete({ entityId, project, id }: ConversationKey): Promise<boolean> {
+    return (await this.#sql.run(`delete from conversations where ${IN_SCOPE} and id = ?`, entityId, project, id)) > 0;
+  }
+
+  async deleteRow(row: number): Promise<void> {
+    await this.#sql.run('delete from conversations where position = ?', row);
+  }
+
+  /** Removes some of the conversations whose time is over. @returns whether there are more */
+  async expire(now: number): Promise<boolean> {
+    const ended = await this.#sql.all<{ position: number; num_items: number }>(
+      'select position, num_items from conversations where expires_at <= ? order by expires_at limit ?',
+      now,
+      PRUNED_AT_ONCE,
+    );
+    let numItems = 0;
+    for (const { position, num_items: num } of ended) {
+      // One that was used in the meantime stays.
+      await this.#sql.run('delete from conversations where position = ? and expires_at <= ?', position, now);
+      numItems += num;
+      if (numItems >= ITEMS_AT_ONCE) return true;
+    }
+    return ended.length === PRUNED_AT_ONCE;
+  }
+
+  async sumBytes(entityId: string): Promise<number> {
+    const sum = await this.#sql.get<{ total: number }>(
+      'select cast(coalesce(sum(size_bytes), 0) as bigint) as total from conversations where entity_id = ?',
+      entityId,
+    );
+    return sum?.total ?? 0;
+  }
+
+  /** Removes the entity's conversations that were not used for longest, except one, until `numBytes` of them are gone. @returns the bytes that were removed */
+  async prune(entityId: string, except: number, numBytes: number): Promise<number> {
+    let removed = 0;
+    while (removed < numBytes) {
+      const oldest = await this.#sql.all<{ position: number; size_bytes: number }>(
+        'select position, size_bytes from conversations where entity_id = ? and position <> ? order by used_at, position limit ?',
+        entityId,
+        except,
+        PRUNED_AT_ONCE,
+      );
+      const before = removed;
+      for (const { position, size_bytes: size } of oldest) {
+        if (removed >= numBytes) break;
+        await this.deleteRow(position);
+        removed += size;
+      }
+      if (removed === before) break;
+    }
+    return removed;
+  }
+
+  async count(): Promise<{ numRows: number; sizeBytes: number }> {
+    const row = await this.#sql.get<{ num: number; total: number }>(
+      'select count(*) as num, cast(coalesce(sum(size_bytes), 0) as bigint) as total from conversations',
+    );
+    return { numRows: row?.num ?? 0, sizeBytes: row?.total ?? 0 };
+  }
+}
+
+export function toConversation(row: ConversationRow): Conversation {
+  const { id, entity_id: entityId, project, metadata, created_at: createdAt } = row;
+  return { id, entityId, project, metadata, createdAt };
+}
+
+export function sizeOfItems(items: readonly PackedItem[]): number {
+  return items.reduce((sum, { item }) => sum + ITEM_BYTES + item.byteLength, 0);
+}
