@@ -91,52 +91,52 @@ describe('a vLLM server that will not do ends the start', () => {
     [
       'nobody answers',
       async () => ({ TRAINYARD_VLLM: await deserted() }),
-      /127\.0\.0\.1:\d+ cannot be reached \(ECONNREFUSED\): start vLLM there, or correct the setting vllm$/,
+      /127\.0\.0\.1:\d+ cannot be reached \(ECONNREFUSED\): start vLLM there, or correct --vllm$/,
     ],
     [
       'what answers is something else',
       async () => ({ TRAINYARD_VLLM: await listening(web) }),
-      /does not answer as vLLM does: it is no JSON/,
+      /does not respond like vLLM: it is not JSON/,
     ],
     [
       'the key is wrong',
       async () => ({ TRAINYARD_VLLM: await vllm({ apiKey: 'right' }), TRAINYARD_VLLM_KEY: 'wrong' }),
-      /answered 401: Unauthorized: give the key that it was started with \(--api-key\) as the setting vllm-key$/,
+      /answered 401: Unauthorized: set --vllm-key to the key that it was started with \(--api-key\)$/,
     ],
     [
       'it is too old',
       async () => ({ TRAINYARD_VLLM: await vllm({ version: '0.9.2' }) }),
-      /is vLLM 0\.9\.2, and 0\.10\.2 is the oldest that tells token ids: upgrade it$/,
+      /is vLLM 0\.9\.2, but 0\.10\.2 is the oldest version that returns token ids: upgrade it$/,
     ],
     [
       'it has not the base model that is named',
       async () => ({ TRAINYARD_VLLM: await vllm(), TRAINYARD_VLLM_MODEL: 'other' }),
-      /does not serve other \(it has: base\): correct the setting vllm-model$/,
+      /does not serve other \(it has: base\): correct --vllm-model$/,
     ],
     [
       'it schedules otherwise than is said',
       async () => ({ TRAINYARD_VLLM: await vllm({ policy: 'priority' }) }),
-      /schedules by priority, and the setting vllm-scheduling-policy is fcfs: set that to priority$/,
+      /schedules by priority, but --vllm-scheduling-policy is fcfs: set it to priority$/,
     ],
     [
       'its vocabulary is another',
       async () => ({ TRAINYARD_VLLM: await vllm({}, 300), TRAINYARD_VLLM_CHECK: 'off' }),
-      /the back end has 300 tokens and the model file 259: they are not the same model; serve that of the file there, or set the file of that one$/,
+      /Vocabulary mismatch: the sampling server has 300 tokens, the model file 259\. Serve the same model on both$/,
     ],
     [
       'its vocabulary is smaller',
       async () => ({ TRAINYARD_VLLM: await vllm({}, 100) }),
-      /serves another model than the file of the setting model: it has 100 tokens, and the file has a token 257; serve the model/,
+      /serves a different model than the file of --model: it has 100 tokens, the file has token 257; serve the same model/,
     ],
     [
       'its base model is another',
       async () => ({ TRAINYARD_VLLM: await vllm() }),
-      /serves another model than the file of the setting model: log-probabilities of 63 fixed tokens differ by .* nats .*; serve the model of that file there/,
+      /serves a different model than the file of --model: log-probabilities of 63 fixed tokens differ by .* nats .*; serve the same model on both/,
     ],
     [
       'it hangs',
       async () => ({ TRAINYARD_VLLM: await listening(silence) }),
-      /did not answer \/health within 5000 ms: it may still be loading, or hang: wait until its \/health answers, or restart it$/,
+      /did not respond to \/health within 5000 ms: it may still be loading, or hang: wait until its \/health responds, or restart it$/,
     ],
   ])('when %s', async (_what, settings, words) => {
     const { code, line } = await refusalOf(await settings());

@@ -208,7 +208,7 @@ test.skipIf(disk === null)('a disk too full for the half-precision copy is told 
   const env = { TRAINYARD_DATA_DIR: disk!, TRAINYARD_MODEL: join(disk!, DEFAULT_MODEL.fileName) };
   const { exitCode, output } = await runProgram(process.execPath, args, { env, cwd: dirname(disk!) });
   expect(lastLine(output)).toMatch(
-    /half-precision copy of the model takes 2\d\d MB: free some, set TRAINYARD_DATA_DIR/,
+    /half-precision copy of the model needs 2\d\d MB: free some space, set TRAINYARD_DATA_DIR/,
   );
   expect(output).not.toMatch(/^ {4}at /m);
   expect(exitCode).toBe(1);

@@ -47,5 +47,5 @@ export function checkFeatures(
 
 function unsupported(param: string, reason?: string): EngineError {
   const why = reason === undefined ? '' : ` (${reason})`;
-  return refusal(param, naming`${{ field: param }} is not supported by what samples here: leave it out${why}`);
+  return refusal(param, naming`${{ field: param }} is not supported by this sampling backend: remove it${why}`);
 }

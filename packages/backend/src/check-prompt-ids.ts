@@ -18,7 +18,7 @@ export function checkPromptIds(
   checkRoom(ids, contextLimit);
   const room = contextLimit - ids.length;
   if (minTokens > room) {
-    const left = `${room}, what a prompt of ${ids.length} tokens leaves of the context`;
+    const left = `${room}, the rest of the context after a prompt of ${ids.length} tokens`;
     throw refusal('minTokens', naming`${{ field: 'minTokens' }} must be at most ${left}, got ${minTokens}`);
   }
   checkVocabulary(ids, vocabSize);
@@ -28,7 +28,7 @@ export function checkPromptIds(
   if (entries <= limit) return;
   throw refusal(
     'promptLogprobs',
-    naming`${{ field: 'promptLogprobs' }} must give at most ${limit} entries in all, got ${entries} (${ids.length} prompt tokens): ask for fewer a token`,
+    naming`${{ field: 'promptLogprobs' }} must give at most ${limit} entries in all, got ${entries} (${ids.length} prompt tokens): ask for fewer per token`,
   );
 }
 

@@ -21,6 +21,6 @@ test.each([
 ])('no distance is told when %s', (_what, found) => {
   expect(distanceOfScores(reference, found)).toEqual({
     mean: NaN,
-    words: 'not all log-probabilities of 3 fixed tokens were told',
+    words: 'some log-probabilities of 3 fixed tokens are missing',
   });
 });

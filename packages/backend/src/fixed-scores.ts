@@ -30,7 +30,7 @@ export function distanceOfScores(
   return {
     mean,
     words: Number.isNaN(mean)
-      ? `not all log-probabilities of ${expected.length} fixed tokens were told`
+      ? `some log-probabilities of ${expected.length} fixed tokens are missing`
       : `log-probabilities of ${expected.length} fixed tokens differ by ${mean.toPrecision(2)} nats on average`,
   };
 }

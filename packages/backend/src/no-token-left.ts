@@ -25,12 +25,12 @@ export function noTokenLeft(masks: TokenMasks, numTokens: number): EngineError {
   ].filter((name) => typeof name === 'string');
   const [param] = fields;
   if (param === undefined) throw new Error('without a mask every token is left');
-  if (numTokens === 0) return refusal(param, saying(fields, 'begin with'));
-  const text = saying(fields, `go on with behind its first ${numTokens}`);
+  if (numTokens === 0) return refusal(param, saying(fields, 'start with'));
+  const text = saying(fields, `continue with after its first ${numTokens}`);
   return new EngineError('engine.no_token_left', text, { param });
 }
 
 function saying([first, ...others]: readonly string[], how: string): FieldText {
-  const beside = others.flatMap((field, at) => [at === 0 ? ' beside ' : ' and ', { field }]);
+  const beside = others.flatMap((field, at) => [at === 0 ? ' together with ' : ' and ', { field }]);
   return [...naming`${{ field: first! }} must leave a token that a reply can ${how}, got none`, ...beside];
 }

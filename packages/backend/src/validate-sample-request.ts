@@ -20,9 +20,9 @@ export function validateSampleRequest(request: SampleRequest, { vocabSize, polic
   const unfit = findUnfitParam(sampling, 'sampling') ?? findUnfitParam(request, 'tokens');
   if (unfit !== null) check(false, unfit.name, unfit.rule, unfit.value);
   if (beamSearch === null) {
-    const here = `in [1, ${maxChoices}] here (send several requests, or raise the setting maxChoices)`;
+    const here = `in [1, ${maxChoices}] here (send several requests, or raise --max-choices)`;
     check(n <= maxChoices, 'n', here, n);
-    const onArrival = '0, since requests are served in order of arrival';
+    const onArrival = '0, because requests are served in order of arrival';
     check(policy === 'priority' || priority === 0, 'priority', onArrival, priority);
   } else {
     const { beamWidth } = REQUEST_LIMITS;

@@ -408,7 +408,7 @@ test('the doctor does not take another server that is well for ours', async () =
 
 test('a port that fetch refuses is told so', async () => {
   const { exitCode, output } = await trainyard('models', 'list', '--url', 'http://127.0.0.1:6000');
-  expect(output).toBe('trainyard: http://127.0.0.1:6000/v1: fetch asks no server at that port, nor do browsers\n');
+  expect(output).toBe('trainyard: http://127.0.0.1:6000/v1: fetch and browsers block this port\n');
   expect(exitCode).toBe(3);
 });
 
@@ -419,7 +419,7 @@ test('what speaks no HTTP is told so', async () => {
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
   expect(await trainyard('models', 'list', '--url', url)).toEqual({
     exitCode: 3,
-    output: `trainyard: ${url}: what answers there speaks no HTTP\n`,
+    output: `trainyard: ${url}: the server does not speak HTTP\n`,
   });
 });
 

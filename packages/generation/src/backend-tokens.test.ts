@@ -260,7 +260,7 @@ describe('a back end that fails in the middle of a reply without saying why', ()
   const masks = { allowedTokenIds: [65, 66], badWords: ['AA', 'AB'] };
   const none = (numTokens: number): object => ({
     code: 'engine.no_token_left',
-    message: `allowedTokenIds must leave a token that a reply can go on with behind its first ${numTokens}, got none beside badWords`,
+    message: `allowedTokenIds must leave a token that a reply can continue with after its first ${numTokens}, got none together with badWords`,
     param: 'allowedTokenIds',
   });
 

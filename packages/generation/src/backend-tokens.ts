@@ -56,7 +56,7 @@ export class BackendTokens implements LocalTokens {
    */
   constructor(backend: TokenBackend, vocabulary: TokenTexts & EndTokens) {
     const [model] = backend.models;
-    if (model === undefined) throw new Error('the back end serves no model');
+    if (model === undefined) throw new Error('the sampling backend serves no model');
     const { maxRequests, maxChoices } = backend.capabilities;
     this.limits = { maxRequests, maxChoices, maxContextTokens: model.contextLength };
     this.vocabSize = model.vocabSize;
@@ -197,8 +197,8 @@ function paramsOf({ request, banned, text }: TokenSubmission, backend: TokenBack
 function unenforced(param: string, kinds: readonly string[]): EngineError {
   const rule =
     kinds.length === 0 || param !== 'constraint'
-      ? 'is not supported by what samples here: leave it out'
-      : `is not supported by what samples here unless it holds from the beginning of the reply, and is one of ${kinds.join(', ')}: leave it out`;
+      ? 'is not supported by this sampling backend: remove it'
+      : `is not supported by this sampling backend unless it applies from the start of the reply and is one of ${kinds.join(', ')}: remove it`;
   return refusal(param, naming`${{ field: param }} ${rule}`);
 }
 

@@ -82,7 +82,7 @@ async function copied(
     const { code = 'unknown' } = cause as NodeJS.ErrnoException;
     throw new EngineError(
       'engine.adapter_unreadable',
-      `the adapter ${digest} cannot be put where the vLLM servers see it (${code})`,
+      `the adapter ${digest} cannot be written to --vllm-adapter-dir (${code})`,
       { cause },
     );
   }

@@ -214,7 +214,7 @@ describe('a server that breaks', () => {
     await expect.poll(async () => (await pool.backend.health()).trouble).toBeNull();
     expect(await pool.ids()).toHaveLength(8);
     expect((await pool.members())[0]!.numLosses).toBeGreaterThan(0);
-    expect(pool.log.some((line) => line.includes('did not answer /health'))).toBe(true);
+    expect(pool.log.some((line) => line.includes('did not respond to /health'))).toBe(true);
   });
 
   test('and says nothing for too long, though it is well, loses the request', async () => {
@@ -291,22 +291,22 @@ describe('an answer that no vLLM gives', () => {
     spoil(({ logprobs }) => (logprobs!['token_logprobs'] = logprobs!['token_logprobs']!.map(() => value)));
 
   test.each<[string, (event: Record<string, unknown>) => unknown, RegExp]>([
-    ['NaN', ofLogprobs(null), /a log-probability is null, as JSON writes NaN/],
+    ['NaN', ofLogprobs(null), /a log-probability is null \(NaN in JSON\)/],
     ['above 0', ofLogprobs(3), /a log-probability is 3, above 0/],
     [
       'NaN among the likeliest',
       spoil(({ logprobs }) => (logprobs!['top_logprobs'] = [{ 'token_id:5': null }])),
-      /null, as JSON writes NaN/,
+      /null \(NaN in JSON\)/,
     ],
-    ['none', spoil((choice) => (choice.logprobs = null)), /logprobs is no object/],
+    ['none', spoil((choice) => (choice.logprobs = null)), /logprobs is not an object/],
     [
       'of fewer tokens than there are',
       spoil((choice) => (choice.token_ids = [...choice.token_ids, 5])),
-      /log-probabilities of 1 tokens, and 2 tokens/,
+      /log-probabilities of 1 tokens, but 2 tokens/,
     ],
-    ['a token beyond the vocabulary', spoil((choice) => (choice.token_ids = [1_000_000])), /a token 1000000, and/],
-    ['a choice that was not requested', spoil((choice) => (choice['index'] = 7)), /a choice 7, and 1 were/],
-    ['no JSON', () => '{"choices":[{"index":0,"logprobs":{"token_logprobs":[NaN]}}]}', /it is no JSON/],
+    ['a token beyond the vocabulary', spoil((choice) => (choice.token_ids = [1_000_000])), /token 1000000, but/],
+    ['a choice that was not requested', spoil((choice) => (choice['index'] = 7)), /choice 7, but 1 were/],
+    ['no JSON', () => '{"choices":[{"index":0,"logprobs":{"token_logprobs":[NaN]}}]}', /it is not JSON/],
   ])('(%s) is passed on by nobody: another server is asked, and the first is counted', async (_what, change, words) => {
     await using pool = await FakePool.start({ numServers: 2 });
     const home = await pool.homeOf(PROMPT);
@@ -361,7 +361,9 @@ describe('other weights at the address of a server', () => {
     expect(await pool.ids()).toEqual(right);
     await expect.poll(() => states(pool)).toEqual(['unfit', 'up']);
     const [changed] = (await pool.members()).filter(({ name }) => name === home.url);
-    expect(changed!.trouble).toMatch(/has other weights than the pool: log-probabilities of 31 fixed tokens differ by/);
+    expect(changed!.trouble).toMatch(
+      /has different weights than the pool: log-probabilities of 31 fixed tokens differ by/,
+    );
     for (let count = 0; count < 5; count++) expect(await pool.ids()).toEqual(right);
     home.brain = openBrain();
     await expect.poll(() => states(pool)).toEqual(['up', 'up']);
@@ -418,7 +420,7 @@ describe('a list of models that cannot be read', () => {
     pool.fakes[0]!.failNext('/v1/models', { ...html, body: right }, html);
     await pool.backend.start();
     await expect.poll(async () => (await pool.members()).every(({ state }) => state === 'up')).toBe(true);
-    expect(pool.log.join()).toMatch(/does not answer as vLLM does/);
+    expect(pool.log.join()).toMatch(/does not respond like vLLM/);
   });
 });
 
@@ -525,10 +527,10 @@ describe('adapters', () => {
   });
 
   test.each([
-    [404, 'NotFoundError', 'No adapter found for /checkpoints/one', /does not see the folder.*vllm-adapter-dir/],
+    [404, 'NotFoundError', 'No adapter found for /checkpoints/one', /cannot see the folder.*--vllm-adapter-dir/],
     [500, 'InternalServerError', 'LoRA rank 64 is greater than max_lora_rank 16.', /rank 64.*higher --max-lora-rank/],
     [500, 'InternalServerError', 'LoRA is not enabled.', /without --enable-lora/],
-    [500, 'InternalServerError', 'Traceback /checkpoints/one', /refused the files; its log says why/],
+    [500, 'InternalServerError', 'Traceback /checkpoints/one', /refused the files; see its log/],
   ])('that cannot be loaded (%i %s %s) are told with what to do', async (status, type, message, expected) => {
     await using pool = await FakePool.start();
     pool.fake.failNext(LOAD, { kind: 'answer', status, body: JSON.stringify({ error: { message, type } }) });
@@ -662,31 +664,23 @@ describe('at the start', () => {
       { backend: { urls: ['http://127.0.0.1:1/v1'] } },
       /cannot be reached \(ECONNREFUSED\): start vLLM there, or correct/,
     ],
-    [
-      'a wrong key',
-      { fake: { apiKey: 'right' }, backend: { apiKey: 'wrong' } },
-      /answered 401.*--api-key.*setting vllm-key/,
-    ],
+    ['a wrong key', { fake: { apiKey: 'right' }, backend: { apiKey: 'wrong' } }, /answered 401.*--vllm-key.*--api-key/],
     [
       'a version without token ids',
       { fake: { version: '0.9.2' } },
-      /is vLLM 0\.9\.2, and 0\.10\.2 is the oldest.*upgrade/,
+      /is vLLM 0\.9\.2, but 0\.10\.2 is the oldest.*upgrade/,
     ],
     [
       'logits',
       { fake: { logprobsMode: 'logits' } },
-      /gives logits in place of log-probabilities: start it with --logprobs-mode/,
+      /returns logits instead of log-probabilities: start it with --logprobs-mode/,
     ],
-    [
-      'another name',
-      { backend: { model: 'other' } },
-      /does not serve other \(it has: base\): correct the setting vllm-model/,
-    ],
-    ['another scheduling', { fake: { policy: 'priority' } }, /schedules by priority.*set that to priority/],
+    ['another name', { backend: { model: 'other' } }, /does not serve other \(it has: base\): correct --vllm-model/],
+    ['another scheduling', { fake: { policy: 'priority' } }, /schedules by priority.*set it to priority/],
     [
       'another model',
       { backend: { reference: { tokenIds: PROMPT, logprobs: PROMPT.map((_, at) => (at === 0 ? null : -30)) } } },
-      /serves another model than the file.*17 fixed tokens differ by \d+ nats on average \(at most 0\.5\)/,
+      /serves a different model than the file.*17 fixed tokens differ by \d+ nats on average \(at most 0\.5\)/,
     ],
   ])('%s is told in one line, with what to do', async (_what, options, expected) => {
     const message = await startOf(options);
@@ -699,7 +693,7 @@ describe('at the start', () => {
     await using pool = await FakePool.open({ times: { healthMs: 30 } });
     pool.fake.failNext('/health', { kind: 'hang' });
     const { message } = await failureOf(pool.backend.start());
-    expect(message).toMatch(/did not answer \/health within 30 ms: it may still be loading/);
+    expect(message).toMatch(/did not respond to \/health within 30 ms: it may still be loading/);
   });
 
   test('a server that hangs at the scores that it is compared by', async () => {
@@ -715,14 +709,14 @@ describe('at the start', () => {
     });
     pool.times.computeMs = 3_000;
     const { message } = await failureOf(pool.backend.start());
-    expect(message).toMatch(/did not answer \/v1\/completions within 3000 ms: it may still be loading, or hang/);
+    expect(message).toMatch(/did not respond to \/v1\/completions within 3000 ms: it may still be loading, or hang/);
   });
 
   test('what is no vLLM', async () => {
     const missing = { kind: 'answer', status: 404, body: '<html>not here</html>' } as const;
     await using pool = await FakePool.open();
     for (const path of ['/health', '/v1/models', '/version']) pool.fake.failNext(path, missing);
-    expect((await failureOf(pool.backend.start())).message).toMatch(/answered 404.*is that a vLLM server\?/);
+    expect((await failureOf(pool.backend.start())).message).toMatch(/answered 404.*it may not be a vLLM server/);
   });
 
   test('one that is well is enough, and says of the others what is wrong', async () => {
@@ -748,14 +742,14 @@ describe('at the start', () => {
     });
     await backend.start();
     expect((await backend.health()).members!.map(({ state }) => state).toSorted()).toEqual(['unfit', 'up']);
-    expect(log.join()).toMatch(/is not like the servers beside it \(maxLogprobs (5, not 20|20, not 5)\)/);
+    expect(log.join()).toMatch(/differs from the other servers of the pool \(maxLogprobs (5, not 20|20, not 5)\)/);
     await backend.close();
   });
 
   test.each(['ftp://host', 'host:80', 'http://user:pass@host', 'http://host/?a=b'])('%s is no address', (url) => {
     const open = () =>
       new VllmBackend({ urls: [url], modelId: 'm', ends: byteTokenizer, maxRequests: 1, log: () => {} });
-    expect(open).toThrow(/is no address of a server/);
+    expect(open).toThrow(/is not the URL of a server/);
   });
 
   test('the same model in other numbers is said in the log', async () => {
@@ -764,7 +758,9 @@ describe('at the start', () => {
     const scores = await exact.backend.score(PROMPT, score, new AbortController().signal);
     const logprobs = scores.map((entries) => entries && entries[0]!.logprob - 0.1);
     await using pool = await FakePool.start({ backend: { reference: { tokenIds: PROMPT, logprobs } } });
-    expect(pool.log.join()).toMatch(/17 fixed tokens differ by 0\.10 nats on average: it computes with other numbers/);
+    expect(pool.log.join()).toMatch(
+      /17 fixed tokens differ by 0\.10 nats on average: its weights have another precision/,
+    );
   });
 });
 

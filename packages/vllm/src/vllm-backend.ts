@@ -124,9 +124,7 @@ export class VllmBackend implements TokenBackend {
     const servers = urls.map((url) => {
       const address = readServerAddress(url);
       if (address === null)
-        throw new UnusableServer(
-          `${JSON.stringify(url)} is no address of a server: give http://HOST:PORT as the setting vllm`,
-        );
+        throw new UnusableServer(`${JSON.stringify(url)} is not the URL of a server: set --vllm to http://HOST:PORT`);
       const pathOf = (digest: string): string => this.#folders.pathOf(digest);
       const check = (server: VllmServer, facts: ServerFacts): Promise<void> => this.#check(server, facts);
       const compare = (server: VllmServer, facts: ServerFacts): Promise<void> => this.#compare(server, facts);
@@ -309,7 +307,7 @@ export class VllmBackend implements TokenBackend {
       scored(server, scoreRequest(model, tokenIds, params), tokenIds, numTop, life),
     );
     for await (const all of scores) return all;
-    throw new ServerFailure('broken', 'no scores came');
+    throw new ServerFailure('broken', 'the server returned no scores');
   }
 
   /** Looks at a server that came up. @throws {UnusableServer} */
@@ -319,13 +317,13 @@ export class VllmBackend implements TokenBackend {
     const { schedulingPolicy: told } = facts;
     if (told !== null && told !== this.#policy)
       throw new UnusableServer(
-        `${name} schedules by ${told}, and the setting vllm-scheduling-policy is ${this.#policy}: set that to ${told}`,
+        `${name} schedules by ${told}, but --vllm-scheduling-policy is ${this.#policy}: set it to ${told}`,
       );
     this.#facts ??= facts;
     const difference = differenceOf(this.#facts, facts);
     if (difference !== null)
       throw new UnusableServer(
-        `${name} is not like the servers beside it (${difference}): start all of a pool with the same flags`,
+        `${name} differs from the other servers of the pool (${difference}): start all of them with the same flags`,
       );
     if (reference !== null) requireVocabulary(reference, facts.vocabSize, name);
   }
@@ -367,7 +365,7 @@ export class VllmBackend implements TokenBackend {
     if (reason === 'length') return { reason, stopReason: null };
     if (reason === 'repetition') return { reason, stopReason: 'repetition_detected' };
     // Some pause, or put to sleep, what runs; whoever did that meant no end of the reply.
-    if (reason !== 'stop') throw new ServerFailure('lost', `a server gave a choice up (${reason})`);
+    if (reason !== 'stop') throw new ServerFailure('lost', `a server gave up a choice (${reason})`);
     const id = last ?? stopReason;
     const isStopId = typeof id === 'number' && params.stopTokenIds.includes(id);
     const isEnd = id === this.#options.ends.eosTokenId && (!params.ignoreEos || !isStopId);
@@ -377,13 +375,14 @@ export class VllmBackend implements TokenBackend {
 
 /** Why a feature is not there, where it is not for a flag of the servers. */
 const REASONS: Readonly<Partial<Record<SampleFeature, string>>> = {
-  adapters: 'the vLLM servers load none: start them with --enable-lora and VLLM_ALLOW_RUNTIME_LORA_UPDATING=True',
+  adapters:
+    'the vLLM servers do not load adapters: start them with --enable-lora and VLLM_ALLOW_RUNTIME_LORA_UPDATING=True',
   bannedSequences: whyRefused('bannedSequences'),
   beamSearch: whyRefused('beamSearch'),
-  logits: 'the vLLM servers report log-probabilities, which training needs',
-  logprobTokenIds: 'the vLLM servers do not know that field',
-  priorities: 'the vLLM servers take requests in order of arrival, by the setting vllm-scheduling-policy',
-  processedLogprobs: 'the vLLM servers give raw ones: start them with --logprobs-mode processed_logprobs',
+  logits: 'the vLLM servers return log-probabilities, which training needs',
+  logprobTokenIds: 'the vLLM servers do not know the field',
+  priorities: 'the vLLM servers run requests in order of arrival (--vllm-scheduling-policy)',
+  processedLogprobs: 'the vLLM servers return raw ones: start them with --logprobs-mode processed_logprobs',
 };
 
 function whyRefused(name: 'bannedSequences' | 'beamSearch'): string {
@@ -443,7 +442,7 @@ async function* streamed(
     }
     yield event;
   }
-  if (!answer.isComplete) throw new ServerFailure('lost', `${server.name} ended a stream before its choices`);
+  if (!answer.isComplete) throw new ServerFailure('lost', `${server.name} ended a stream before its choices ended`);
 }
 
 /** An answer that no vLLM gives is a failure of the server: it counts as one, and is never passed on. */
@@ -452,7 +451,7 @@ function readable<Value>(server: VllmServer, read: () => Value): Value {
     return read();
   } catch (error) {
     if (!(error instanceof UnreadableAnswer)) throw error;
-    throw new ServerFailure('broken', `${server.name} does not answer as vLLM does: ${error.message}`, {
+    throw new ServerFailure('broken', `${server.name} does not respond like vLLM: ${error.message}`, {
       cause: error,
     });
   }
@@ -488,7 +487,7 @@ function asEngineFailure(error: unknown): unknown {
   if (!(error instanceof ServerFailure)) return error;
   const { kind, reason, param } = error;
   if (kind === 'busy')
-    return new EngineError('engine.overloaded', 'the vLLM servers take no more requests now; try again', {
+    return new EngineError('engine.overloaded', 'the vLLM servers accept no more requests now; retry', {
       cause: error,
     });
   if (kind === 'refused') {
@@ -497,8 +496,8 @@ function asEngineFailure(error: unknown): unknown {
     return refusal(paramOf(param) ?? 'prompt', `the vLLM server refused the request: ${reason}`, { cause: error });
   }
   if (kind === 'broken')
-    return new EngineError('engine.internal', 'the vLLM server failed; its log says why', { cause: error });
-  return new EngineError('engine.host_lost', 'the vLLM server that had this request was lost; try again', {
+    return new EngineError('engine.internal', 'the vLLM server failed; see its log', { cause: error });
+  return new EngineError('engine.host_lost', 'the vLLM server of this request was lost; retry', {
     cause: error,
   });
 }

@@ -146,7 +146,7 @@ function entriesOf(asked: number): number {
 }
 
 function unsupported(param: string): EngineError {
-  return refusal(param, naming`${{ field: param }} is not supported by what samples here: leave it out`);
+  return refusal(param, naming`${{ field: param }} is not supported by this sampling backend: remove it`);
 }
 
 /** How a choice ends behind its `length`th token; null = it goes on. */

@@ -37,7 +37,7 @@ export class DecoderAdapter {
     const total = sizes.reduce((sum, [linear, { rank }]) => {
       if (rank > MAX_ADAPTER_RANK)
         throw new UnsupportedModelError(
-          `the adapter of ${linear} has rank ${rank}, at most ${MAX_ADAPTER_RANK} is possible`,
+          `the adapter of ${linear} has rank ${rank}, the maximum is ${MAX_ADAPTER_RANK}`,
         );
       const dims = linearDims(architecture, linear);
       return sum + paddedRank(rank) * dims.in + rank * paddedColumns(dims.out);

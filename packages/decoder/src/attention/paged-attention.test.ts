@@ -71,7 +71,7 @@ test('layers that do not fit one memory are spread over several', () => {
 
 test('a layer that fits no memory is refused with its size', () => {
   expect(() => open({ capacityTokens: 100_000_000 })).toThrow(
-    /^keys and values of 100000000 tokens are \d+ bytes a layer, and \d+ are all that can be addressed$/,
+    /^keys and values of 100000000 tokens need \d+ bytes per layer, the maximum is \d+$/,
   );
 });
 

@@ -95,7 +95,7 @@ export class PagedAttention {
     this.#layersPerMemory = Math.min(numLayers, Math.floor((MAX_MEMORY_BYTES - pages) / layerBytes));
     if (this.#layersPerMemory === 0) {
       throw new RangeError(
-        `keys and values of ${capacityTokens} tokens are ${layerBytes} bytes a layer, and ${MAX_MEMORY_BYTES} are all that can be addressed`,
+        `keys and values of ${capacityTokens} tokens need ${layerBytes} bytes per layer, the maximum is ${MAX_MEMORY_BYTES}`,
       );
     }
     this.tables = new PageTables({ numPages, maxSequences });

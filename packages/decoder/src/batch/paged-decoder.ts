@@ -202,7 +202,7 @@ export class PagedDecoder {
     const adapter = DecoderAdapter.load(path, this.#architecture);
     const { capacityBytes } = this.#adapters;
     if (adapter.sizeBytes <= capacityBytes) return adapter;
-    throw new UnsupportedModelError(`the adapter takes ${adapter.sizeBytes} bytes, there is room for ${capacityBytes}`);
+    throw new UnsupportedModelError(`the adapter needs ${adapter.sizeBytes} bytes, the limit is ${capacityBytes}`);
   }
 
   close(): void {

@@ -128,8 +128,8 @@ test('a file that is no adapter of the model is refused, naming what differs', (
     'blk.0.attn_q.weight.lora_a and blk.0.attn_q.weight.lora_b are [48,2] and [2,32], the model needs [32,r] and [r,32]',
   );
   expect(() => runner.loadAdapter(refused({ ...llama, numLayers: 3 }))).toThrow(
-    'the adapter has a tensor blk.2.attn_q.weight.lora_a, which is no half of a linear layer of this model',
+    'the adapter has a tensor blk.2.attn_q.weight.lora_a, which does not belong to a linear layer of this model',
   );
-  expect(() => runner.loadAdapter(path)).toThrow('the file is no LoRA adapter: general.type is null');
+  expect(() => runner.loadAdapter(path)).toThrow('the file is not a LoRA adapter: general.type is null');
   runner.close();
 });

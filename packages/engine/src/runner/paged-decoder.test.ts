@@ -112,7 +112,7 @@ test('an adapter with values that are no numbers is refused', () => {
     ['b', Infinity],
   ] as const)
     expect(() => adapterOf(runner, 'refused', { [half]: value })).toThrow(
-      `blk.0.attn_q.weight.lora_${half} holds ${value}: an adapter is of finite numbers`,
+      `blk.0.attn_q.weight.lora_${half} holds ${value}: adapter values must be finite`,
     );
 });
 
@@ -230,7 +230,7 @@ test('adapters that do not fit side by side take turns, and one that does not fi
   };
   expect(steps(narrow)).toEqual(steps(wide));
   const none = open({ adapterBytes: 64 });
-  expect(() => adapterOf(none, 'one')).toThrow(/^the adapter takes \d+ bytes, there is room for \d+$/);
+  expect(() => adapterOf(none, 'one')).toThrow(/^the adapter needs \d+ bytes, the limit is \d+$/);
 });
 
 test('as many tokens as it says fit, though every sequence branches off within a page', () => {

@@ -87,5 +87,5 @@ export function scanLogSumExp(row: Float32Array, { scan }: SamplerBuffers): numb
 /** Log Σ exp of a row, where its tokens have probabilities. @throws {EngineError} engine.internal when the logits are not numbers */
 export function finiteLogSum(logSum: number): number {
   if (Number.isFinite(logSum)) return logSum;
-  throw new EngineError('engine.internal', 'no token is possible: the logits are not numbers');
+  throw new EngineError('engine.internal', 'no token can be sampled: the logits are not numbers');
 }

@@ -52,8 +52,8 @@ export function cacheSize(
   if (!fits(MIN_CAPACITY_TOKENS)) {
     const megabytes = (bytes: number) => Math.ceil(bytes / 1e6);
     throw new RangeError(
-      `a cache of ${Math.floor(cacheBytes / 1e6)} MB holds less than ${MIN_CAPACITY_TOKENS} tokens of this model at ${maxSequences} sequences: ` +
-        `that takes ${megabytes(sizeOf(MIN_CAPACITY_TOKENS).sizeBytes)} MB (raise --cache-megabytes, or lower --max-sequences)`,
+      `a cache of ${Math.floor(cacheBytes / 1e6)} MB holds fewer than ${MIN_CAPACITY_TOKENS} tokens of this model with ${maxSequences} sequences: ` +
+        `it needs ${megabytes(sizeOf(MIN_CAPACITY_TOKENS).sizeBytes)} MB (raise --cache-megabytes, or lower --max-sequences)`,
     );
   }
   // The runner's own cells count too, so the whole is what must fit.

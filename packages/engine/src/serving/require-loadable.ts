@@ -42,16 +42,16 @@ function problemOf({ metadata, tensors }: GgufFile): string | null {
   if (!ROPE_SCALINGS.includes(scaling))
     return `${name}.rope.scaling.type must be none, linear, yarn or longrope, got ${shown(scaling)}`;
   if (setting('attention.causal') === false)
-    return `${name}.attention.causal is false: the model makes embeddings and cannot sample`;
+    return `${name}.attention.causal is false: the model only makes embeddings and cannot sample`;
   if (metadata.get('tokenizer.ggml.model') === 'no_vocab')
     return 'tokenizer.ggml.model is "no_vocab": it has no vocabulary';
   const stored = tensors.values().find(({ type }) => INTERMEDIATE_TYPES.has(type));
-  return stored === undefined ? null : `${shown(stored.name)} has the type ${stored.type}, which cannot be computed`;
+  return stored === undefined ? null : `${shown(stored.name)} has the type ${stored.type}, which is not supported`;
 }
 
 function unloadable(message: string, cause?: Error): NativeError {
   const remedy = /'output\.weight' not found/.test(message)
-    ? 'this architecture has no tied embeddings in llama.cpp. Convert the model again with an output.weight of its own'
+    ? 'llama.cpp has no tied embeddings for this architecture. Convert the model again with its own output.weight'
     : 'convert or download the model again';
   return new NativeError('native.model_unreadable', `${message}. Remedy: ${remedy}, or serve another file`, { cause });
 }

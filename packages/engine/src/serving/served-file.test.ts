@@ -18,7 +18,7 @@ test('bf16 is for models of the graphs, and refused for others, which llama.cpp 
   expect(served(known, 'bf16')).toEqual({ runner: 'graphs', path: known, matrices: 'bf16' });
   expect(served(known, 'exact')).toEqual({ runner: 'graphs', path: known, matrices: 'f32' });
   expect(() => served(odd, 'bf16')).toThrow(
-    "precision bf16 is for models that the trainer's graphs compute, and odd.gguf is none: serve it with exact, strict or fast",
+    'precision bf16 needs a model that the trainer supports, odd.gguf is not: use exact, strict or fast',
   );
   // Only where speed is all that is asked for may sums of attention be in half precision.
   const odds = (['exact', 'strict', 'fast'] as const).map((precision) =>

@@ -58,7 +58,7 @@ export function servedFile({ modelPath, precision, cacheDirectory, numThreads }:
   }
   if (precision === 'bf16') {
     throw new UnsupportedModelError(
-      `precision bf16 is for models that the trainer's graphs compute, and ${basename(modelPath)} is none: serve it with exact, strict or fast`,
+      `precision bf16 needs a model that the trainer supports, ${basename(modelPath)} is not: use exact, strict or fast`,
     );
   }
   const cachePrecision = precision === 'strict' ? 'f32' : 'f16';
@@ -102,8 +102,8 @@ function requireSpace(directory: string, file: GgufFile, type: 'f32' | 'f16'): v
   if (bavail * bsize > copyBytes) return;
   throw new NativeError(
     'native.quantize_failed',
-    `the disk of ${directory} has ${formatMegabytes(bavail * bsize, 0)} free, and the ${type === 'f32' ? 'single' : 'half'}-precision copy of the model takes ${formatMegabytes(copyBytes, 0)}: ` +
-      'free some, set TRAINYARD_DATA_DIR to a folder on another disk, or serve the file as it is with TRAINYARD_PRECISION=fast',
+    `the disk of ${directory} has ${formatMegabytes(bavail * bsize, 0)} free, but the ${type === 'f32' ? 'single' : 'half'}-precision copy of the model needs ${formatMegabytes(copyBytes, 0)}: ` +
+      'free some space, set TRAINYARD_DATA_DIR to a folder on another disk, or serve the file as it is with TRAINYARD_PRECISION=fast',
   );
 }
 

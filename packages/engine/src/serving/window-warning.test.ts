@@ -15,7 +15,7 @@ it('warns of a window that is not applied and smaller than the context, with bot
 
 it('knows the first Mistral by its name, whose window converters leave out', () => {
   for (const name of ['Mistral 7B Instruct v0.1', 'mistralai_Mistral-7B-v0.1'])
-    expect(warningOf({ ...LLAMA, 'general.name': name })).toContain('the file leaves out');
+    expect(warningOf({ ...LLAMA, 'general.name': name })).toContain('the file omits');
   expect(warningOf({ ...LLAMA, 'general.name': 'Mistral 7B Instruct v0.3' })).toBeNull();
 });
 

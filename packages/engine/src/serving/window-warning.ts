@@ -28,9 +28,9 @@ export function windowWarning({ metadata }: Pick<GgufFile, 'metadata'>, contextL
   const isFirstMistral = names.some((name) => FIRST_MISTRAL.test(name));
   const window = written > 0 ? written : isFirstMistral ? MISTRAL_WINDOW : 0;
   if (window === 0 || window >= contextLength) return null;
-  const source = written > 0 ? 'the file sets' : 'the file leaves out';
+  const source = written > 0 ? 'the file sets' : 'the file omits';
   return (
-    `the model was made with a sliding window of ${window} tokens (${source} ${architecture}.attention.sliding_window), which is not applied: ` +
+    `the model has a sliding window of ${window} tokens (${source} ${architecture}.attention.sliding_window), which is not applied: ` +
     `sequences of more than ${window} tokens are computed with full attention; limit them to ${window}, or use a model without a window`
   );
 }

@@ -22,7 +22,7 @@ export function checkSampleRequest(
   if (size >= limits.maxRequests) {
     throw new EngineError(
       'engine.overloaded',
-      `at most ${limits.maxRequests} requests may be in flight, and there are ${size}: try again later`,
+      `at most ${limits.maxRequests} requests may be in flight, got ${size}: retry later`,
     );
   }
   validateSampleRequest(request, { vocabSize, policy, maxChoices: limits.maxChoices });

@@ -104,7 +104,7 @@ function noTokenPossible(
   numSampled: number,
 ): EngineError {
   if (row.some((logit) => Number.isNaN(logit) || logit === Infinity))
-    return new EngineError('engine.internal', 'no token is possible: the logits are not numbers');
+    return new EngineError('engine.internal', 'no token can be sampled: the logits are not numbers');
   const masks = {
     allowed: allowed !== null,
     banned: banned.length > 0,

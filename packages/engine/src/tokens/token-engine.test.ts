@@ -565,7 +565,7 @@ describe('failures', () => {
     harness.run();
     expect(reply.failed).toMatchObject({
       code: 'engine.internal',
-      message: 'no token is possible: the logits are not numbers',
+      message: 'no token can be sampled: the logits are not numbers',
     });
   });
 

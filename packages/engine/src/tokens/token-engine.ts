@@ -124,8 +124,7 @@ export class TokenEngine implements LocalTokens {
     );
     active.isPaused = isPaused;
     this.#requests.set(active.id, active);
-    active.onReceiverLost = () =>
-      this.#leaving.set(active, new EngineError('engine.aborted', 'nobody receives its events any more'));
+    active.onReceiverLost = () => this.#leaving.set(active, new EngineError('engine.aborted', 'its client has left'));
     if (request.beamSearch !== null) {
       const { liveBeams } = new BeamSearch(active);
       this.#scheduler.add(active, liveBeams.length, (index) => liveBeams[index]!);
@@ -292,7 +291,7 @@ export class TokenEngine implements LocalTokens {
     if (error instanceof KvFullError && this.#scheduler.yieldCells(plan))
       return plan.entries.length === 0 ? null : this.#compute(plan);
     const message = error instanceof Error ? error.message : String(error);
-    const failure = new EngineError('engine.internal', `the model could not compute this batch: ${message}`, {
+    const failure = new EngineError('engine.internal', `the model failed to compute this batch: ${message}`, {
       cause: error,
     });
     for (const owner of new Set(plan.entries.map(({ sequence }) => sequence.owner))) this.#end(owner, failure);

@@ -196,11 +196,11 @@ export class Intake {
     if (numRequests >= limits.maxRequests) {
       throw new EngineError(
         'engine.overloaded',
-        `at most ${limits.maxRequests} requests may be in flight, and there are ${numRequests}: try again later`,
+        `at most ${limits.maxRequests} requests may be in flight, got ${numRequests}: retry later`,
       );
     }
     if (tokens.has(requestId) || this.#preparing.has(requestId) || this.#queue.get(requestId) !== undefined) {
-      throw refusal('requestId', `request id ${requestId} is in flight already`);
+      throw refusal('requestId', `request id ${requestId} is already in flight`);
     }
   }
 

@@ -149,7 +149,7 @@ describe('truncation', () => {
   });
   test('to all of the context is refused where no token of the reply would fit', () => {
     const message = submit({ truncatePromptTokens: 12, prompt: chat([user]) }, { contextLength: 12 }).failed?.message;
-    expect(message).toContain('of 12 keeps the whole context and leaves no room for a reply: send at most 11, or -1');
+    expect(message).toContain('of 12 leaves no room in the context for a reply: send at most 11, or -1');
   });
   test('to nothing, to more than the context or to nonsense is refused', () => {
     const refusal = (truncatePromptTokens: number): string | null | undefined =>

@@ -41,7 +41,10 @@ export function renderChat(
   const source = prompt.chatTemplate;
   if (source === null) return renderOwn(prompt, parts.template, parts.templateSandbox !== null);
   if (parts.templateSandbox === null) {
-    throw refusal('chatTemplate', naming`${{ field: 'chatTemplate' }} must be null: templates of requests are not run`);
+    throw refusal(
+      'chatTemplate',
+      naming`${{ field: 'chatTemplate' }} must be null: this service runs no templates of requests`,
+    );
   }
   return parts.templateSandbox.render(source, chatInput(prompt), signal).then(
     (rendered) => ({ ...rendered, source }),
@@ -65,7 +68,7 @@ function renderOwn(prompt: ChatPrompt, template: EngineTemplate | null, runsOthe
     const name = { field: 'chatTemplate' } as const;
     const text = runsOthers
       ? naming`the model has no chat template: send one as ${name}, or token ids as the prompt`
-      : naming`the model has no chat template, and ${name} is not run here: send token ids as the prompt`;
+      : naming`the model has no chat template, and ${name} is not allowed here: send token ids as the prompt`;
     throw new EngineError('engine.template_failed', text, { param: 'messages' });
   }
   try {

@@ -120,11 +120,11 @@ function truncated(ids: readonly number[], request: GenerateRequest, contextLimi
   if (kept === null) return ids;
   const name = { field: 'truncatePromptTokens' } as const;
   if (kept === 0 || kept > contextLimit)
-    throw refusal(name.field, naming`${name} must be -1 or in [1, ${contextLimit}], the context, got ${kept}`);
+    throw refusal(name.field, naming`${name} must be -1 or in [1, ${contextLimit}] (the context), got ${kept}`);
   if (kept === contextLimit && ids.length >= contextLimit)
     throw refusal(
       name.field,
-      naming`${name} of ${kept} keeps the whole context and leaves no room for a reply: send at most ${contextLimit - 1}, or -1`,
+      naming`${name} of ${kept} leaves no room in the context for a reply: send at most ${contextLimit - 1}, or -1`,
     );
   const count = kept === -1 ? Math.max(1, contextLimit - (request.maxTokens ?? 1)) : kept;
   if (request.truncationSide === 'right') return ids.slice(0, count);

@@ -77,7 +77,9 @@ describe('a conversation', () => {
   test('needs a template', async () => {
     const bare = new TextCodec({ tokenizer, template: null, borders: { before: [], after: [] } });
     await expect(tokenize(chat, bare)).rejects.toThrow('no chat template');
-    await expect(tokenize({ ...chat, chatTemplate: 'x' }, bare)).rejects.toThrow('templates of requests are not run');
+    await expect(tokenize({ ...chat, chatTemplate: 'x' }, bare)).rejects.toThrow(
+      'this service runs no templates of requests',
+    );
   });
 });
 

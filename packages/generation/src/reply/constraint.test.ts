@@ -212,7 +212,7 @@ describe('a constraint that fails', () => {
     const failure = (options: RequestOptions): unknown => reply(mixedLogits, options).failed;
     const naming = (param: string, ...others: string[]): object => ({
       code: 'engine.invalid_request',
-      message: `${param} must leave a token that a reply can begin with, got none beside ${others.join(' and ')}`,
+      message: `${param} must leave a token that a reply can start with, got none together with ${others.join(' and ')}`,
       param,
     });
     const constraint = { min: 2, max: 2 };
@@ -234,7 +234,7 @@ describe('a constraint that fails', () => {
     const failure = (options: RequestOptions): unknown => reply(mixedLogits, options).failed;
     const naming = (numTokens: number, param: string, ...others: string[]): object => ({
       code: 'engine.no_token_left',
-      message: `${param} must leave a token that a reply can go on with behind its first ${numTokens}, got none beside ${others.join(' and ')}`,
+      message: `${param} must leave a token that a reply can continue with after its first ${numTokens}, got none together with ${others.join(' and ')}`,
       param,
     });
     const digit = id('1');

@@ -113,7 +113,7 @@ export class ConstraintGuide implements ChoiceConstraint {
     attempt(() => {
       this.#matcher ??= this.#root.clone();
       for (const id of ids) {
-        if (!this.#matcher.accept(id)) throw new Error(`it allowed token ${id} and then refused it`);
+        if (!this.#matcher.accept(id)) throw new Error(`it allowed token ${id}, then refused it`);
       }
     });
   }

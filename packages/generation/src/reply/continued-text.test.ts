@@ -69,9 +69,7 @@ describe('a reply that continues a text', () => {
   });
 
   test.each(['Here: {', '{"c"', '{"a": 3', `${WHOLE}{`, '[', '{"b"'])('is refused by name after %j', (started) => {
-    expect(replyTo(started, '{"a": 1}', SCHEMA)).toMatch(
-      /^refused: .*the text to continue \(.*\) does not start a text/,
-    );
+    expect(replyTo(started, '{"a": 1}', SCHEMA)).toMatch(/^refused: .*the text to continue \(.*\) cannot start a text/);
   });
 
   test('starts the JSON where the text ended with thoughts', () => {

@@ -38,7 +38,7 @@ export class ReplyConstraints {
     const constraint = this.#constraintOf(request, traits);
     if (constraint === null) return null;
     if (this.#compiler === null) {
-      throw refusal('constraint', naming`${{ field: 'constraint' }} must be null: this engine compiles none`);
+      throw refusal('constraint', naming`${{ field: 'constraint' }} must be null: this engine supports no constraints`);
     }
     const checked = this.#compiler.validate?.(constraint, signal) ?? null;
     return (
@@ -79,7 +79,7 @@ export class ReplyConstraints {
       if (!isTaken) closeMatcher(matcher);
     }
     if (isTaken) return;
-    const message = naming`the text to continue (${briefly(begun)}) does not start a text that satisfies ${{ field: 'constraint' }}: send the start of one, or no text to continue`;
+    const message = naming`the text to continue (${briefly(begun)}) cannot start a text that satisfies ${{ field: 'constraint' }}: send a valid start, or no text to continue`;
     throw refusal('constraint', message);
   }
 

@@ -98,7 +98,7 @@ export function createReplyReader(
   if (reading.toolChoice === 'auto' && traits.toolFormat === null) {
     throw refusal(
       'reply.toolChoice',
-      'the chat template writes tools in a format whose calls cannot be read: ask for none, for required, or for one tool by name',
+      'the chat template uses a tool format that cannot be parsed: set it to none, required, or one tool by name',
     );
   }
   if (reading.toolChoice === 'none' && traits.reasoning === null && traits.toolFormat !== 'harmony') return null;

@@ -7,7 +7,7 @@ export function checkedTimeoutMs(timeoutMs: number): number {
 /** @throws {TypeError} for what no header can hold, which is not repeated */
 export function checkedApiKey(apiKey: string): string {
   if (/^[\x21-\x7e]+$/.test(apiKey)) return apiKey;
-  throw new TypeError('`apiKey` must be printable ASCII without spaces, got something else');
+  throw new TypeError('`apiKey` must be printable ASCII without spaces');
 }
 
 /**

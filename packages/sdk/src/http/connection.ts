@@ -77,7 +77,7 @@ export class Connection {
   /** @throws {TypeError} without a key, with a key or a base URL that is none, with a time that is none */
   constructor(options: TrainyardOptions) {
     const apiKey = options.apiKey === undefined ? environmentVariable('TRAINYARD_API_KEY') : options.apiKey;
-    if (apiKey === undefined) throw new TypeError('No API key: give `apiKey`, or set TRAINYARD_API_KEY');
+    if (apiKey === undefined) throw new TypeError('No API key: pass `apiKey`, or set TRAINYARD_API_KEY');
     this.#apiKey = apiKey === null ? null : checkedApiKey(apiKey);
     this.#options = options;
     if (options.timeoutMs !== undefined) checkedTimeoutMs(options.timeoutMs);
@@ -137,7 +137,7 @@ export class Connection {
   async stream(method: Method, path: string, options: RequestOptions = {}): Promise<Response> {
     return await this.#repeated(method, path, options, async (response) => {
       if (isEventStream(response)) return response;
-      throw this.#foreign(response, await response.text(), 'no stream of events came');
+      throw this.#foreign(response, await response.text(), 'the response is not an event stream');
     });
   }
 
@@ -196,7 +196,7 @@ export class Connection {
       this.clock.note(response);
       if (response.ok || alsoGood.includes(response.status)) return await read(response);
       if (isRedirect(response))
-        throw this.#foreign(response, '', `it leads to ${response.headers.get('location') ?? 'another address'}`);
+        throw this.#foreign(response, '', `it redirects to ${response.headers.get('location') ?? 'another address'}`);
       throw apiErrorOf(response, await response.text());
     } catch (error) {
       if (signal?.aborted) throw signal.reason;
@@ -211,7 +211,7 @@ export class Connection {
   #parse(response: Response, text: string): object {
     const answer = parsed(text);
     if (typeof answer === 'object' && answer !== null) return answer;
-    throw this.#foreign(response, text, 'no JSON came');
+    throw this.#foreign(response, text, 'the response is not JSON');
   }
 
   /** An answer that the service never gives. */

@@ -108,7 +108,7 @@ export class TrainyardTimeoutError extends TrainyardConnectionError {
   override readonly name = 'TrainyardTimeoutError';
 
   constructor(baseUrl: string, timeoutMs: number) {
-    super(baseUrl, new Error(`no answer within ${timeoutMs / 1000} s (\`timeoutMs\`)`));
+    super(baseUrl, new Error(`no response within ${timeoutMs / 1000} s (\`timeoutMs\`)`));
   }
 }
 
@@ -127,17 +127,17 @@ function reasonOf(error: unknown): string {
       return 'nothing listens there';
     case 'ENOTFOUND':
     case 'EAI_AGAIN':
-      return 'there is no such host';
+      return 'the host does not exist';
     case 'ECONNRESET':
     case 'UND_ERR_SOCKET':
       return 'the connection broke';
     case 'ERR_SSL_WRONG_VERSION_NUMBER':
-      return 'what answers there speaks no TLS: is it http in place of https?';
+      return 'the server does not speak TLS: use http instead of https?';
     case undefined:
       return messageOf(causes.at(-1));
     default:
       return /SELF_SIGNED|UNABLE_TO_(?:GET|VERIFY)/.test(code)
-        ? `nobody who is known here has signed its certificate (${code}): NODE_EXTRA_CA_CERTS names a file with who has`
+        ? `its certificate has no trusted issuer (${code}): add the issuer with NODE_EXTRA_CA_CERTS=FILE`
         : `it cannot be reached (${code})`;
   }
 }
@@ -145,8 +145,8 @@ function reasonOf(error: unknown): string {
 function messageOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   // Those of other protocols: mail, X11 and so on.
-  if (error.message === 'bad port') return 'fetch asks no server at that port, nor do browsers';
-  return error.name === 'HTTPParserError' ? 'what answers there speaks no HTTP' : error.message;
+  if (error.message === 'bad port') return 'fetch and browsers block this port';
+  return error.name === 'HTTPParserError' ? 'the server does not speak HTTP' : error.message;
 }
 
 /** A training job that ended with `training_failed`. */

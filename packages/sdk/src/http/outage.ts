@@ -68,6 +68,6 @@ function reasonOf(error: unknown): string {
 /** Writes one line about an outage to the console. */
 export function warnOfOutage({ baseUrl, reason, maxOutageMs }: Outage): void {
   console.warn(
-    `Trainyard: ${baseUrl} is out of reach (${reason}). Waiting for it up to ${Math.round(maxOutageMs / 60_000)} min.`,
+    `Trainyard: ${baseUrl} is unreachable (${reason}). Waiting up to ${Math.round(maxOutageMs / 60_000)} min.`,
   );
 }

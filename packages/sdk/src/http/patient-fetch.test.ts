@@ -51,7 +51,7 @@ describe('where the fetch of Node gives up after a tenth of a second', () => {
   }, 20_000);
 
   test('and no longer', async () => {
-    await expect(client(300).servedModels.list()).rejects.toThrow('no answer within 0.3 s (`timeoutMs`)');
+    await expect(client(300).servedModels.list()).rejects.toThrow('no response within 0.3 s (`timeoutMs`)');
   });
 });
 

@@ -31,7 +31,7 @@ async function* chunksOf<Chunk>(response: Response, signal: AbortSignal | undefi
       });
       if (next.done === true || next.value.data === '[DONE]') return;
       const chunk = parsed(next.value.data) as Chunk | ErrorChunk;
-      if (typeof chunk !== 'object') throw new TrainyardApiError(response, chunk, 'a chunk of the stream is no JSON');
+      if (typeof chunk !== 'object') throw new TrainyardApiError(response, chunk, 'a chunk of the stream is not JSON');
       if (isError(chunk)) throw new TrainyardApiError(response, chunk, 'the stream ended with an error');
       yield chunk;
     }

@@ -102,7 +102,7 @@ test('errors have the class of their status, the code, the field and the request
 test.each(['<html>', '', 'null', '"well"'])('what is no JSON object says whose fault it may be: %j', async (body) => {
   const { client } = answering(() => new Response(body));
   expect(await outcome(client().models.retrieve('m'))).toMatchObject({
-    message: '200: no JSON came: is http://h/v1 the URL of Trainyard?',
+    message: '200: the response is not JSON: is http://h/v1 the URL of Trainyard?',
     code: null,
     body,
   });
@@ -112,7 +112,7 @@ test('where a stream was asked for, anything else is an error and no empty reply
   const { sent, client } = answering(() => new Response('<html>', { headers: { 'content-type': 'text/html' } }));
   expect(await outcome(client().chat.completions.create({ model: 'm', messages: [], stream: true }))).toMatchObject({
     name: 'TrainyardApiError',
-    message: '200: no stream of events came: is http://h/v1 the URL of Trainyard?',
+    message: '200: the response is not an event stream: is http://h/v1 the URL of Trainyard?',
     body: '<html>',
   });
   expect(sent).toHaveLength(1);
@@ -132,7 +132,7 @@ test.each([301, 302, 303, 307, 308])(
     );
     expect(await outcome(client().trainingJobs.cancel('j'))).toMatchObject({
       status,
-      message: `${status}: it leads to https://h/v1/elsewhere: is http://h/v1 the URL of Trainyard?`,
+      message: `${status}: it redirects to https://h/v1/elsewhere: is http://h/v1 the URL of Trainyard?`,
     });
     expect(sent.map(({ redirect }) => redirect)).toEqual(['manual']);
   },
@@ -159,7 +159,7 @@ test('each try has its time, and says when it was over', async () => {
   const startedAt = Date.now();
   const error = await outcome(client({ timeoutMs: 2000, maxRetries: 1 }).models.retrieve('m'));
   expect(error).toBeInstanceOf(TrainyardTimeoutError);
-  expect((error as Error).message).toBe('http://h/v1: no answer within 2 s (`timeoutMs`)');
+  expect((error as Error).message).toBe('http://h/v1: no response within 2 s (`timeoutMs`)');
   expect(sent).toHaveLength(2);
   expect(Date.now() - startedAt).toBeGreaterThanOrEqual(4000);
 });

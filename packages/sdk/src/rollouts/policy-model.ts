@@ -51,7 +51,7 @@ export class PolicyModel {
     options: CallOptions = {},
   ): Promise<PolicyModel> {
     const base = model.base_model ?? (await client.servedModels.list(options)).data[0]?.id;
-    if (base === undefined) throw new TypeError('The service serves no model: name a `base_model`');
+    if (base === undefined) throw new TypeError('The service serves no model: pass a `base_model`');
     return new PolicyModel(client, await client.models.register({ ...model, base_model: base }, options));
   }
 

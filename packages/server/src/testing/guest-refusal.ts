@@ -35,7 +35,7 @@ export class GuestRefusal extends Error {}
 
 /** @throws {GuestRefusal} for an answer that is one. @param body of the request */
 export function noticeRefusal(body: unknown, answer: { statusCode: number; body: string }): void {
-  if (GUEST === null || answer.statusCode !== 400 || !answer.body.includes('is not supported by what samples here'))
+  if (GUEST === null || answer.statusCode !== 400 || !answer.body.includes('is not supported by this sampling backend'))
     return;
   const { param } = (JSON.parse(answer.body) as { error: { param: string } }).error;
   const isSent = typeof body === 'object' && body !== null && param in body;

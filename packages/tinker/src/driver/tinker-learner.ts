@@ -421,6 +421,6 @@ function requireFinite(what: string, value: number): void {
   if (Number.isFinite(value)) return;
   throw new TrainerError(
     'trainer.non_finite',
-    `${what} is ${value}: the job ends here and its last checkpoint stays in use`,
+    `${what} is ${value}: the job stops here and its last checkpoint stays in use`,
   );
 }

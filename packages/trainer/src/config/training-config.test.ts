@@ -71,7 +71,7 @@ describe('resolveTrainingConfig', () => {
     for (const input of [{ kimiK2Tau: 0.3 }, { vendorK2Tau: 0.3 }, { kimiK2Tau: 0.3, vendorK2Tau: 0.3 }])
       expect(resolveTrainingConfig(input)).toMatchObject({ kimiK2Tau: 0.3 });
     expect(() => resolveTrainingConfig({ kimiK2Tau: 0.3, vendorK2Tau: 0.2 })).toThrow(
-      '`vendor_k2_tau` is another name of `kimi_k2_tau`: got 0.2 and 0.3, leave one of them out',
+      '`vendor_k2_tau` is another name of `kimi_k2_tau`: got 0.2 and 0.3, remove one of them',
     );
   });
 
@@ -102,20 +102,17 @@ describe('resolveTrainingConfig', () => {
       { importanceSamplingLevel: 'word' as 'token' },
       '`importance_sampling_level` must be one of token, sequence, average, geometric_average, got word',
     ],
-    [{ ppo: true, lossFn: 'cispo' }, '`loss_fn` is cispo and `ppo` is true: leave one of them out'],
+    [{ ppo: true, lossFn: 'cispo' }, '`loss_fn` is cispo and `ppo` is true: remove one of them'],
     [
       { klPenaltyReferenceStep: 0, klPenaltyStepLag: 1 },
-      '`kl_penalty_step_lag` and `kl_penalty_reference_step` both name the reference: leave one of them out',
+      '`kl_penalty_step_lag` and `kl_penalty_reference_step` both set the reference: remove one of them',
     ],
-    [
-      { learningRateSchedule: 'cosine' },
-      '`learning_rate_decay_steps` is missing: the schedule cosine needs its length',
-    ],
+    [{ learningRateSchedule: 'cosine' }, '`learning_rate_decay_steps` is missing: the schedule cosine needs a length'],
     [
       { learningRateSchedule: 'linear', learningRateWarmupSteps: 5, learningRateDecaySteps: 5 },
       '`learning_rate_decay_steps` must be an integer >= 6, got 5',
     ],
-    [{ learningRateDecaySteps: 5 }, '`learning_rate_decay_steps` has no meaning with a constant learning rate, got 5'],
+    [{ learningRateDecaySteps: 5 }, '`learning_rate_decay_steps` has no effect with a constant learning rate, got 5'],
     [
       { learningRateFinalFraction: 2, learningRateSchedule: 'linear', learningRateDecaySteps: 9 },
       '`learning_rate_final_fraction` must be a finite number in [0, 1], got 2',
@@ -124,19 +121,16 @@ describe('resolveTrainingConfig', () => {
     [{ numSubsteps: 1.5 }, '`num_substeps` must be an integer in [1, 65536], got 1.5'],
     [
       { gradientSteps: 2, numSubsteps: 3 },
-      '`num_substeps` is another name of `gradient_steps`: got 3 and 2, leave one of them out',
+      '`num_substeps` is another name of `gradient_steps`: got 3 and 2, remove one of them',
     ],
-    [
-      { gradientSteps: 2, stepPerRow: true },
-      '`gradient_steps` has no meaning with `step_per_row`: leave one of them out',
-    ],
+    [{ gradientSteps: 2, stepPerRow: true }, '`gradient_steps` has no effect with `step_per_row`: remove one of them'],
     [
       { lossAggregation: 'token', stepPerRow: true },
-      '`loss_aggregation` must be normalized_trajectory with `step_per_row`, whose rows are parts of groups, got token',
+      '`loss_aggregation` must be normalized_trajectory with `step_per_row`, because its rows are parts of groups, got token',
     ],
     [
       { lossAggregation: 'token', lossAggregationLength: 8 },
-      '`loss_aggregation_length` has no meaning unless `loss_aggregation` is constant',
+      '`loss_aggregation_length` requires `loss_aggregation` constant',
     ],
     [
       { lossAggregation: 'mean' as 'token' },

@@ -111,7 +111,7 @@ function ofEitherName(named: NamedNumber, alias: NamedNumber): number | null {
   if (first === null || second === null || first === second) return first ?? second;
   throw refusal(
     alias[0],
-    `\`${alias[0]}\` is another name of \`${named[0]}\`: got ${second} and ${first}, leave one of them out`,
+    `\`${alias[0]}\` is another name of \`${named[0]}\`: got ${second} and ${first}, remove one of them`,
   );
 }
 
@@ -150,36 +150,36 @@ function refuseContradictions(input: TrainingConfigInput): void {
   };
   const isGiven = (value: unknown): boolean => value !== undefined && value !== null;
   if (input.ppo === true && isGiven(input.lossFn) && input.lossFn !== 'ppo')
-    refuse('loss_fn', `\`loss_fn\` is ${input.lossFn} and \`ppo\` is true: leave one of them out`);
+    refuse('loss_fn', `\`loss_fn\` is ${input.lossFn} and \`ppo\` is true: remove one of them`);
   if (isGiven(input.klPenaltyReferenceStep) && isGiven(input.klPenaltyStepLag))
     refuse(
       'kl_penalty_step_lag',
-      '`kl_penalty_step_lag` and `kl_penalty_reference_step` both name the reference: leave one of them out',
+      '`kl_penalty_step_lag` and `kl_penalty_reference_step` both set the reference: remove one of them',
     );
   if (input.stepPerRow === true) {
     for (const [name, value] of [
       ['gradient_steps', input.gradientSteps],
       ['num_substeps', input.numSubsteps],
     ] as const)
-      if (isGiven(value)) refuse(name, `\`${name}\` has no meaning with \`step_per_row\`: leave one of them out`);
+      if (isGiven(value)) refuse(name, `\`${name}\` has no effect with \`step_per_row\`: remove one of them`);
     if ((input.lossAggregation ?? 'normalized_trajectory') !== 'normalized_trajectory')
       refuse(
         'loss_aggregation',
-        `\`loss_aggregation\` must be normalized_trajectory with \`step_per_row\`, whose rows are parts of groups, got ${input.lossAggregation}`,
+        `\`loss_aggregation\` must be normalized_trajectory with \`step_per_row\`, because its rows are parts of groups, got ${input.lossAggregation}`,
       );
   }
   if (isGiven(input.lossAggregationLength) && input.lossAggregation !== 'constant')
-    refuse('loss_aggregation_length', '`loss_aggregation_length` has no meaning unless `loss_aggregation` is constant');
+    refuse('loss_aggregation_length', '`loss_aggregation_length` requires `loss_aggregation` constant');
   const decays = (input.learningRateSchedule ?? 'constant') !== 'constant';
   if (decays && !isGiven(input.learningRateDecaySteps))
     refuse(
       'learning_rate_decay_steps',
-      `\`learning_rate_decay_steps\` is missing: the schedule ${input.learningRateSchedule} needs its length`,
+      `\`learning_rate_decay_steps\` is missing: the schedule ${input.learningRateSchedule} needs a length`,
     );
   if (decays) return;
   for (const [name, value] of [
     ['learning_rate_decay_steps', input.learningRateDecaySteps],
     ['learning_rate_final_fraction', input.learningRateFinalFraction],
   ] as const)
-    if (isGiven(value)) refuse(name, `\`${name}\` has no meaning with a constant learning rate, got ${value}`);
+    if (isGiven(value)) refuse(name, `\`${name}\` has no effect with a constant learning rate, got ${value}`);
 }

@@ -30,7 +30,7 @@ export function huggingFaceConfig(architecture: Architecture, facts: ModelFacts,
   if (className === undefined || architecture.hasHeadNorm !== (name === 'qwen3')) {
     throw new TrainerError(
       'trainer.architecture_unsupported',
-      `transformers has no class for this ${name} model; use the format merged-gguf`,
+      `transformers does not support this ${name} model; use the format merged-gguf`,
     );
   }
   return {

@@ -34,6 +34,6 @@ export function huggingFaceName(ggufName: string): string {
   if (inner !== undefined) return `model.layers.${layer}.${inner}.${kind}`;
   throw new TrainerError(
     'trainer.architecture_unsupported',
-    `the tensor ${ggufName} of the base model has no place in the format merged-safetensors; use merged-gguf`,
+    `the tensor ${ggufName} of the base model does not fit the format merged-safetensors; use merged-gguf`,
   );
 }

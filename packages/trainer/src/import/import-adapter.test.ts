@@ -295,7 +295,7 @@ describe('an adapter of PEFT', () => {
     [{ modules_to_save: ['lm_head'] }, /^modules_to_save is not supported.*got \["lm_head"\]/],
     [{ rank_pattern: { q_proj: 257 } }, /^rank_pattern must be a whole number from 1 to 256, got 257/],
     [{ rank_pattern: ['q_proj'] }, /^rank_pattern must be an object of modules and values/],
-    [{ rank_pattern: { '(': 4 } }, /^rank_pattern has an expression that cannot be read, /],
+    [{ rank_pattern: { '(': 4 } }, /^rank_pattern has an invalid expression, /],
     [{ alpha_pattern: { q_proj: '4' } }, /^alpha_pattern must be a number from -1000000 to 1000000, got "4"/],
     [
       { alpha_pattern: { q_proj: 1e-33, down_proj: 1e-33 } },
@@ -320,7 +320,7 @@ describe('an adapter of PEFT', () => {
     [{ lora_alpha: null }, /^lora_alpha must be a number from 1e-30 to 1000000, got null/],
     [{ target_modules: [] }, /^target_modules must be "all-linear", a regular expression, or a list .* got \[\]/],
     [{ target_modules: ['lm_head'] }, /^target_modules selects no module/],
-    [{ target_modules: '(?:q_proj' }, /^target_modules has an expression that cannot be read, "\(\?:q_proj"/],
+    [{ target_modules: '(?:q_proj' }, /^target_modules has an invalid expression, "\(\?:q_proj"/],
     [{ target_modules: '((\\w|\\.)+)+x' }, /^the expressions of target_modules take longer than 2 s to match/],
   ])('with %j is refused by name', (changes, reason) => {
     expect(refusal(withConfig(changes))).toMatch(reason);
@@ -350,9 +350,7 @@ describe('an adapter of PEFT', () => {
       'tensor base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight is [2, 64], expected [2, 32] for this base model and r 2',
     );
     const deeper = withTensors((all) => [...all, { ...all[0]!, name: all[0]!.name.replace('layers.0', 'layers.2') }]);
-    expect(refusal(deeper)).toMatch(
-      /^tensor "base_model\.model\.model\.layers\.2\..* does not belong to a LoRA adapter/,
-    );
+    expect(refusal(deeper)).toMatch(/^tensor "base_model\.model\.model\.layers\.2\..* is not part of a LoRA adapter/);
   });
 
   test.each<[string, () => { config?: string; weightsPath?: string }, RegExp]>([
@@ -365,7 +363,7 @@ describe('an adapter of PEFT', () => {
     [
       'has tensors of other layers than it says',
       () => withConfig({ target_modules: ['q_proj'] }),
-      /down_proj.* does not belong .* on q;/,
+      /down_proj.* is not part of .* on q;/,
     ],
     [
       'is not finite',

@@ -121,8 +121,8 @@ function refuseOthers(weights: SafetensorsReader, expected: ReadonlySet<string>,
   for (const { name, dims } of weights.entries.values()) {
     if (expected.has(name)) continue;
     throw invalid(
-      `tensor ${shown(name)} of [${dims.join(', ')}] does not belong to a LoRA adapter of this base model ` +
-        `on ${lora.targets.join(', ')}; expected are ${expected.size} tensors such as ${[...expected][0]}`,
+      `tensor ${shown(name)} of [${dims.join(', ')}] is not part of a LoRA adapter of this base model ` +
+        `on ${lora.targets.join(', ')}; expected ${expected.size} tensors such as ${[...expected][0]}`,
     );
   }
 }

@@ -35,7 +35,7 @@ function translated(option: string, pattern: string): RegExp {
   try {
     return new RegExp(`^(?:${source})$`, flags);
   } catch (cause) {
-    const message = `${option} has an expression that cannot be read, ${shown(pattern)}: ${(cause as Error).message}`;
+    const message = `${option} has an invalid expression, ${shown(pattern)}: ${(cause as Error).message}`;
     throw new TrainerError('trainer.adapter_invalid', message, { cause });
   }
 }

@@ -30,7 +30,7 @@ export async function withTrainerErrors<Result>(
 
 /** A job of another shape of adapter than the learner's is a bug of the caller. */
 export function requireSameLora({ lora }: JobBase, learner: LearnerSession): void {
-  assert.deepEqual(learner.lora, lora, 'the learner has another shape of adapter');
+  assert.deepEqual(learner.lora, lora, 'the adapter of the learner has a different shape');
 }
 
 /**
@@ -63,8 +63,7 @@ function snapshotDamaged({ numSteps, reason }: { numSteps: number; reason: strin
     code: 'snapshot_damaged',
     message: `the snapshot after gradient step ${numSteps} is damaged and was not used (${reason})`,
     value: numSteps,
-    suggestion:
-      'the job started again at its first gradient step, with the same result; check the disk of the work folder',
+    suggestion: 'the job restarted at its first gradient step, with the same result; check the disk of the work folder',
   };
 }
 

@@ -78,7 +78,7 @@ function samplingWarnings({ numChoices, unreplayed, refused, changes }: Sampling
     return [
       {
         code,
-        message: `${count} of ${numChoices} choices were drawn ${what}, and are trained as if they had not been (not replayed: ${reasons})`,
+        message: `${count} of ${numChoices} choices were sampled ${what}, but are trained as if sampled from the plain model distribution (not replayed: ${reasons})`,
         value: count,
         suggestion: 'sample with `temperature` 1 and without truncation; shorter replies keep records small',
       },
@@ -88,7 +88,7 @@ function samplingWarnings({ numChoices, unreplayed, refused, changes }: Sampling
   if (numRefused > 0)
     warnings.push({
       code: 'sampling_refused',
-      message: `${numRefused} of ${numChoices} choices are not trained, since their sampling distribution is not known (${reasonsOf(refused)})`,
+      message: `${numRefused} of ${numChoices} choices are not trained, because their sampling distribution is unknown (${reasonsOf(refused)})`,
       value: numRefused,
       suggestion:
         'start vLLM with `--logprobs-mode processed_logprobs`, or sample without truncation; send choices within the lifetime of their records (`--choice-record-hours`); or set `allow_training_with_unknown_sampling`',
@@ -100,7 +100,7 @@ function samplingWarnings({ numChoices, unreplayed, refused, changes }: Sampling
       message: `${numUnknown} of ${numChoices} choices have no sampling record and are trained as if sampled at temperature 1`,
       value: numUnknown,
       suggestion:
-        'send choices as they were answered, with `record_id`, within the lifetime of records (`--choice-record-hours`); or sample at temperature 1 without truncation, constraint or penalties',
+        'send choices unchanged, with `record_id`, within the lifetime of records (`--choice-record-hours`); or sample at temperature 1 without truncation, constraint or penalties',
     });
   return warnings;
 }
@@ -113,7 +113,7 @@ const REASONS: Readonly<Record<UnreplayedReason, string>> = {
   record_gone: 'whose record is gone',
   policy_gone: 'whose checkpoint is gone',
   unreadable: 'with an unreadable record',
-  unsupported: 'on a learner that replays nothing',
+  unsupported: 'on a learner without replay',
 };
 
 function reasonsOf(counts: SamplingReport['refused']): string {
@@ -145,10 +145,9 @@ function equalRewardWarnings(groups: readonly TrajectoryGroup[]): JobWarning[] {
   return [
     {
       code: 'equal_reward_groups',
-      message: `${numEqual} of ${comparable.length} groups have equal rewards and teach nothing`,
+      message: `${numEqual} of ${comparable.length} groups have equal rewards and give no training signal`,
       value: share,
-      suggestion:
-        'use scenarios that are neither always nor never solved, more rollouts in a group, or a reward with more values',
+      suggestion: 'use scenarios that are solved sometimes, more rollouts per group, or a reward with more values',
     },
   ];
 }
@@ -161,10 +160,10 @@ function truncationWarnings({
   return [
     {
       code: 'truncated_importance_sampling_off',
-      message: `\`truncated_importance_sampling\` (${limit}) has no effect: without recomputed log-probabilities the importance ratio is that to the sampler already, and a second factor would count it twice`,
+      message: `\`truncated_importance_sampling\` (${limit}) has no effect: without recomputed log-probabilities the importance ratio already compares with the sampler, and a second factor would count it twice`,
       value: limit,
       suggestion:
-        'set `precalculate_logprobs`, so that the ratio is between policies of the trainer and this one corrects for the sampler; or leave it out',
+        'set `precalculate_logprobs`, so that the ratio compares trainer policies and this setting corrects for the sampler; or remove it',
     },
   ];
 }
@@ -178,9 +177,10 @@ function cutOffWarnings(groups: readonly TrajectoryGroup[]): JobWarning[] {
   return [
     {
       code: 'replies_cut_off',
-      message: `${numCutOff} of ${choices.length} choices were cut off (\`finish_reason\` length)`,
+      message: `${numCutOff} of ${choices.length} choices were truncated (\`finish_reason\` length)`,
       value: share,
-      suggestion: 'sample with a higher `max_tokens`, ask for shorter replies, or leave cut ones out of the groups',
+      suggestion:
+        'sample with a higher `max_tokens`, ask for shorter replies, or exclude truncated ones from the groups',
     },
   ];
 }
@@ -231,17 +231,17 @@ function stepWarnings(
   if (entropy !== undefined && entropy < LOW_ENTROPY)
     warnings.push({
       code: 'entropy_low',
-      message: `the entropy of a gradient step is ${entropy.toExponential(1)} nats a token, below ${LOW_ENTROPY}: rollouts will hardly differ`,
+      message: `the entropy of a gradient step is ${entropy.toExponential(1)} nats per token, below ${LOW_ENTROPY}: rollouts will hardly differ`,
       value: entropy,
-      suggestion: `when the task is not solved yet: ${entropyCoef > 0 ? 'a higher' : 'an'} \`entropy_coef\`, a lower \`learning_rate\`, or an earlier step`,
+      suggestion: `if the task is not solved yet, try ${entropyCoef > 0 ? 'a higher' : 'an'} \`entropy_coef\`, a lower \`learning_rate\`, or an earlier step`,
     });
   if (distance !== undefined && distance > FAR_FROM_BASE)
     warnings.push({
       code: 'far_from_base',
-      message: `the policy is ${distance.toFixed(2)} nats per token away from the weights that training on rollouts began with (\`kl_start\`), more than ${FAR_FROM_BASE}`,
+      message: `the policy is ${distance.toFixed(2)} nats per token away from the weights at the start of RL training (\`kl_start\`), more than ${FAR_FROM_BASE}`,
       value: distance,
       suggestion:
-        'read some rollouts: rewards may be earned by gibberish; `kl_penalty_coef` or a lower `learning_rate` holds it back, an earlier step undoes it',
+        'read some rollouts: gibberish may earn rewards; `kl_penalty_coef` or a lower `learning_rate` limits the distance, an earlier step undoes it',
     });
   return warnings;
 }
@@ -256,9 +256,9 @@ function sharperWarnings(metrics: Readonly<Record<string, number>>): JobWarning[
   return [
     {
       code: 'sampling_sharper',
-      message: `sampled tokens are ${(-excess).toFixed(3)} nats less surprising than draws from the policy (standard error ${error.toFixed(3)}): they were drawn at a lower \`temperature\`, or truncated`,
+      message: `sampled tokens are ${(-excess).toFixed(3)} nats more likely than samples from the policy (standard error ${error.toFixed(3)}): they were sampled at a lower \`temperature\`, or truncated`,
       value: excess,
-      suggestion: `sample at temperature 1 without ${listed('and')}; or send choices with their \`record_id\`, so that this is replayed`,
+      suggestion: `sample at temperature 1 without ${listed('and')}; or send choices with their \`record_id\`, so that the trainer can replay the sampling`,
     },
   ];
 }

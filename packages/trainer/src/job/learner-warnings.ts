@@ -11,9 +11,9 @@ export function learnerWarnings({ initialScale }: Pick<LearnerCapabilities, 'ini
   return [
     {
       code: 'initial_scale_differs',
-      message: `the trainer drew the fresh adapter ${initialScale.toPrecision(3)} times as large as this service draws it: at one \`learning_rate\` it learns so many times as much`,
+      message: `the trainer initialised the new adapter ${initialScale.toPrecision(3)} times as large as this service does: at the same \`learning_rate\` it learns that many times as much`,
       value: initialScale,
-      suggestion: `multiply \`learning_rate\` by ${factor}, or train this model where it is drawn at this scale`,
+      suggestion: `multiply \`learning_rate\` by ${factor}, or train this model on a server with this scale`,
     },
   ];
 }

@@ -52,9 +52,9 @@ export function learningRateWarnings(
       code: isLow ? 'learning_rate_low' : 'learning_rate_high',
       message:
         `\`learning_rate\` is ${rounded(highest)}, ${factor.toFixed(0)} times ${isLow ? 'below' : 'above'} ` +
-        `what suits an adapter of alpha ${lora.alpha} on a hidden size of ${architecture.hiddenSize}`,
+        `the rate for an adapter of alpha ${lora.alpha} on a hidden size of ${architecture.hiddenSize}`,
       value: highest,
-      suggestion: `leave \`learning_rate\` at \`auto\`, or set it to about ${rounded(suitable)}`,
+      suggestion: `keep \`learning_rate\` at \`auto\`, or set it to about ${rounded(suitable)}`,
     },
   ];
 }

@@ -5,13 +5,13 @@ type StartedCounts = Readonly<Record<string, unknown>>;
 
 /** Remedies by the reason for which most was left out. */
 const REMEDIES: Readonly<Record<string, string>> = {
-  equal_rewards: 'use scenarios that are neither always nor never solved, more rollouts in a group, or a finer reward',
-  single_trajectory: 'send at least two trajectories in each group',
-  missing_logprobs: 'send choices as they were answered, with `record_id`, or with `logprobs`',
-  no_trainable_tokens: 'send what was sampled as choices, as they were answered',
+  equal_rewards: 'use scenarios that are solved sometimes, more rollouts per group, or a finer reward',
+  single_trajectory: 'send at least two trajectories per group',
+  missing_logprobs: 'send choices unchanged, with `record_id` or `logprobs`',
+  no_trainable_tokens: 'send sampled replies as choices, unchanged',
   too_long: 'shorten replies or prompts, or raise `packed_sequence_length`',
-  balanced_away: 'set `advantage_balance` nearer to 0',
-  exception: 'look at the exceptions of the groups',
+  balanced_away: 'set `advantage_balance` closer to 0',
+  exception: 'check the exceptions of the groups',
 };
 
 /** The warning of a job that takes no gradient step. @param started data of its `training_started` */
@@ -25,7 +25,7 @@ export function nothingToTrain(started: StartedCounts): JobWarning {
       ? 'nothing was submitted'
       : `${what} left out: ${reasons.map(([reason, count]) => `${count} ${reason}`).join(', ')}`;
   const [most] = reasons.toSorted(([, a], [, b]) => b - a);
-  return nothingTrained(cause, 0, REMEDIES[most?.[0] ?? ''] ?? 'look at `dropped_trajectories` and `dropped_groups`');
+  return nothingTrained(cause, 0, REMEDIES[most?.[0] ?? ''] ?? 'see `dropped_trajectories` and `dropped_groups`');
 }
 
 /** The warning of a job whose gradient steps had no gradient. */
@@ -39,18 +39,18 @@ export function noGradient(started: StartedCounts, steps: readonly Readonly<Reco
       REMEDIES['equal_rewards']!,
     );
   return isClipped
-    ? nothingTrained('the clip acted on every token', numTokens, 'widen `epsilon` and `epsilon_high`')
+    ? nothingTrained('every token was clipped', numTokens, 'widen `epsilon` and `epsilon_high`')
     : nothingTrained(
         'every token was forced, masked or without an advantage',
         numTokens,
-        'sample without constraints that leave one token, and look at `mask_prob_ratio`',
+        'sample without constraints that leave only one token, and check `mask_prob_ratio`',
       );
 }
 
 function nothingTrained(cause: string, value: number, suggestion: string): JobWarning {
   return {
     code: 'nothing_trained',
-    message: `nothing was trained, no token had a gradient: ${cause}`,
+    message: `nothing was trained because no token had a gradient: ${cause}`,
     value,
     suggestion,
   };

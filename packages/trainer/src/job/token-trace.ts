@@ -102,7 +102,7 @@ export function encodeTokenTrace(
 export function decodeTokenTrace(trace: Uint8Array): ReadSequence[] {
   const bytes = zstdDecompressSync(trace);
   const version = bytes.readUInt32LE(0);
-  if (version !== VERSION) throw new Error(`a trace of tokens has version ${version}, and ${VERSION} is known`);
+  if (version !== VERSION) throw new Error(`unsupported token trace version ${version}, expected ${VERSION}`);
   const numSequences = bytes.readUInt32LE(4);
   let at = HEADER_BYTES;
   const take = (length: number): ArrayBuffer => {

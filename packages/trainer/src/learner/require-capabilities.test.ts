@@ -41,12 +41,12 @@ it('everything is fine with a learner that can do everything, and with one that 
 
 it.each<[Partial<LearnerCapabilities>, string]>([
   [{ losses: ['ppo', 'cross_entropy'] }, '`loss_fn` must be one of ppo, cross_entropy on this learner, got cispo'],
-  [{ targets: ['q', 'k'] }, 'has no adapters for: up; it has q, k'],
+  [{ targets: ['q', 'k'] }, 'has layers that this learner cannot adapt: up; it supports q, k'],
   [{ targetSets: [['q'], ['q', 'up', 'down']] }, '`lora.targets` must be q; or q, up, down on this learner, got q, up'],
-  [{ alpha: 32 }, '`lora.alpha` must be 32 on this learner, which has no other, got 16'],
-  [{ maxRank: 4 }, "`lora` has rank 8, this learner's adapters have at most 4"],
+  [{ alpha: 32 }, '`lora.alpha` must be 32 on this learner, got 16'],
+  [{ maxRank: 4 }, '`lora` has rank 8, this learner supports at most 4'],
   [{ entropies: 'values' }, '`entropy_coef` must be 0'],
-  [{ reference: 'base' }, 'leave `kl_penalty_reference_step` and `kl_penalty_step_lag` out'],
+  [{ reference: 'base' }, 'remove `kl_penalty_reference_step` and `kl_penalty_step_lag`'],
   [{ reference: 'none' }, '`kl_penalty_coef` must be 0'],
 ])('%j is refused with the setting and what is possible', (lacking, message) => {
   expect(() => requireCapabilities(NEEDS, { capabilities: { ...ALL, ...lacking } })).toThrow(

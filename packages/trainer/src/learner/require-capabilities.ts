@@ -31,24 +31,22 @@ export function requireCapabilities(needs: LearnerNeeds, { capabilities }: Pick<
   const missing = needs.lora.targets.filter((target) => !targets.includes(target));
   if (missing.length > 0)
     refuse(
-      `\`lora\` names layers that this learner has no adapters for: ${missing.join(', ')}; it has ${targets.join(', ')}`,
+      `\`lora\` has layers that this learner cannot adapt: ${missing.join(', ')}; it supports ${targets.join(', ')}`,
     );
   if (targetSets !== 'any' && !isTargetSet(needs.lora.targets, targetSets))
     refuse(
       `\`lora.targets\` must be ${targetSets.map((set) => set.join(', ')).join('; or ')} on this learner, got ${needs.lora.targets.join(', ')}`,
     );
   if (alpha !== null && needs.lora.alpha !== alpha)
-    refuse(
-      `\`lora.alpha\` must be ${alpha} on this learner, which has no other, got ${needs.lora.alpha}: make the model with it`,
-    );
+    refuse(`\`lora.alpha\` must be ${alpha} on this learner, got ${needs.lora.alpha}: create the model with it`);
   if (needs.lora.rank > maxRank)
-    refuse(`\`lora\` has rank ${needs.lora.rank}, this learner's adapters have at most ${maxRank}`);
+    refuse(`\`lora\` has rank ${needs.lora.rank}, this learner supports at most ${maxRank}`);
   if (needs.usesEntropies && entropies !== 'gradients')
-    refuse('`entropy_coef` must be 0 on this learner, which takes no gradient of entropies');
+    refuse('`entropy_coef` must be 0 on this learner: it computes no entropy gradient');
   if (REFERENCES.indexOf(needs.reference) > REFERENCES.indexOf(reference))
     refuse(
       reference === 'none'
-        ? '`kl_penalty_coef` must be 0 on this learner, which computes no reference'
-        : 'the KL reference must be the base model on this learner: leave `kl_penalty_reference_step` and `kl_penalty_step_lag` out',
+        ? '`kl_penalty_coef` must be 0 on this learner: it computes no reference'
+        : 'the KL reference must be the base model on this learner: remove `kl_penalty_reference_step` and `kl_penalty_step_lag`',
     );
 }

@@ -32,7 +32,7 @@ export function requireFinite(what: string, values: Float32Array | readonly numb
   if (bad === null) return;
   throw new TrainerError(
     'trainer.non_finite',
-    `${what} is ${bad}: the job ends here and its last checkpoint stays in use`,
+    `${what} is ${bad}: the job stops here and its last checkpoint stays in use`,
   );
 }
 

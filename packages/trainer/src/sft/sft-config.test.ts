@@ -33,7 +33,7 @@ describe('resolveSftConfig', () => {
     ).toEqual(defaults);
     expect(resolve({ batchSize: 'auto', learningRate: 'auto' })).toEqual(defaults);
     expect(() => resolve({ learningRateMinimum: 1e-5 })).toThrow(
-      '`min_learning_rate` needs `learning_rate` as a number',
+      '`min_learning_rate` requires a number as `learning_rate`',
     );
     expect(resolve({ learningRate: 0, packing: false })).toMatchObject({ learningRate: 0, packing: false });
   });
@@ -103,7 +103,7 @@ it('a job of more gradient steps than may be is refused before any of them takes
     expect(() => learningRates(config, numSftSteps(numExamples, config))).toThrow(
       expect.objectContaining({
         code: 'trainer.config_invalid',
-        message: `\`epochs\` 1000 and \`batch_size\` 1 make ${numExamples * 1000} gradient steps of this data; a job may take 100000`,
+        message: `\`epochs\` 1000 and \`batch_size\` 1 make ${numExamples * 1000} gradient steps with this data; a job may take at most 100000`,
       }),
     );
   }

@@ -48,10 +48,10 @@ export function resolveSftConfig(input: SftConfigInput, limits: { maxSequenceLen
   if (isList && (plain.learningRateSchedule !== 'constant' || plain.learningRateWarmupSteps > 0))
     throw refusal(
       'schedule',
-      '`schedule` and `warmup_steps` shape one learning rate; with a list of them each batch has its own',
+      '`schedule` and `warmup_steps` need a single `learning_rate`; in a list each batch has its own rate',
     );
   if (learningRate === 'auto' && plain.learningRateMinimum > 0)
-    throw refusal('min_learning_rate', '`min_learning_rate` needs `learning_rate` as a number, got auto');
+    throw refusal('min_learning_rate', '`min_learning_rate` requires a number as `learning_rate`, got auto');
   if (typeof learningRate === 'number')
     fit(
       'min_learning_rate',
@@ -108,12 +108,12 @@ export function learningRates(
   const { learningRate } = config;
   if (numSteps > MAX_STEPS) {
     const { batchSize, epochs } = config;
-    const message = `\`epochs\` ${epochs} and \`batch_size\` ${batchSize} make ${numSteps} gradient steps of this data; a job may take ${MAX_STEPS}`;
+    const message = `\`epochs\` ${epochs} and \`batch_size\` ${batchSize} make ${numSteps} gradient steps with this data; a job may take at most ${MAX_STEPS}`;
     throw new TrainerError('trainer.config_invalid', message);
   }
   if (typeof learningRate !== 'number') {
     if (learningRate.length >= numSteps) return learningRate.slice(0, numSteps);
-    const message = `\`learning_rate\` must be one number, or at least one for each of the ${numSteps} batches, got ${learningRate.length}`;
+    const message = `\`learning_rate\` must be one number, or one for each of the ${numSteps} batches, got ${learningRate.length}`;
     throw new TrainerError('trainer.config_invalid', message);
   }
   const schedule = scheduleOf({ ...config, learningRate }, numSteps);

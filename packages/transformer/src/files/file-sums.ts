@@ -56,12 +56,12 @@ export function readFileSums(directory: string): ReadonlyMap<string, string> | n
 /** @throws {DamagedFileError} */
 export function parseFileSums(text: string): ReadonlyMap<string, string> {
   const lines = text.split('\n');
-  if (lines.pop() !== '' || lines.length === 0) throw new DamagedFileError(SUMS_FILE, 'it is cut short');
+  if (lines.pop() !== '' || lines.length === 0) throw new DamagedFileError(SUMS_FILE, 'it is truncated');
   return new Map(
     lines.map((line) => {
       const [, digest, name] = LINE.exec(line) ?? [];
       if (digest === undefined || name === undefined)
-        throw new DamagedFileError(SUMS_FILE, 'a line is no digest and name');
+        throw new DamagedFileError(SUMS_FILE, 'a line is not a digest and a name');
       return [name, digest];
     }),
   );
@@ -81,7 +81,7 @@ export function requireSum(sums: ReadonlyMap<string, string>, file: string, sha2
 /** @throws {DamagedFileError} when a file has another digest than expected */
 export function requireDigest(file: string, sha256: string, expected: string): void {
   if (sha256 === expected) return;
-  throw new DamagedFileError(file, `its SHA-256 is ${sha256.slice(0, 12)}…, and ${expected.slice(0, 12)}… was written`);
+  throw new DamagedFileError(file, `its SHA-256 is ${sha256.slice(0, 12)}…, expected ${expected.slice(0, 12)}…`);
 }
 
 /**

@@ -32,7 +32,7 @@ export function readAdapterFile(
 ): AdapterWeights {
   const kind = file.metadata.get('general.type');
   if (kind !== 'adapter' || file.metadata.get('adapter.type') !== 'lora')
-    throw new UnsupportedModelError(`the file is no LoRA adapter: general.type is ${JSON.stringify(kind ?? null)}`);
+    throw new UnsupportedModelError(`the file is not a LoRA adapter: general.type is ${JSON.stringify(kind ?? null)}`);
   const name = file.metadata.get('general.architecture');
   if (name !== architecture.name)
     throw new UnsupportedModelError(
@@ -50,11 +50,11 @@ export function readAdapterFile(
     const adapted = layers[Number(layer)];
     if (linear === undefined || adapted === undefined)
       throw new UnsupportedModelError(
-        `the adapter has a tensor ${tensor}, which is no half of a linear layer of this model`,
+        `the adapter has a tensor ${tensor}, which does not belong to a linear layer of this model`,
       );
     if (half === 'b') {
       if (!file.tensors.has(`${tensor.slice(0, -1)}a`))
-        throw new UnsupportedModelError(`the adapter has ${tensor} without its first half`);
+        throw new UnsupportedModelError(`the adapter has ${tensor} without its A matrix`);
       continue;
     }
     adapted[linear] = readLinear(file, architecture, linear, tensor.slice(0, -1), alpha);
@@ -91,5 +91,5 @@ function readLinear(
 function refuseNonFinite(tensor: string, values: Float32Array): void {
   for (const value of values)
     if (!Number.isFinite(value))
-      throw new UnsupportedModelError(`${tensor} holds ${value}: an adapter is of finite numbers`);
+      throw new UnsupportedModelError(`${tensor} holds ${value}: adapter values must be finite`);
 }

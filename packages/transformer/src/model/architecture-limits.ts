@@ -67,7 +67,7 @@ export function refuseUnknownSettings(file: ModelFile, name: string): void {
     if (KNOWN_SETTINGS.has(setting) || neutral?.some((allowed) => allowed === plain(value))) continue;
     throw unsupported(
       neutral === undefined
-        ? `the model file sets ${shown(key)} to ${shown(value)}, which training does not know`
+        ? `the model file sets ${shown(key)} to ${shown(value)}, which training does not support`
         : `the model file sets ${key} to ${shown(value)}; training supports ${neutral.join(' or ')} only`,
     );
   }
@@ -79,7 +79,7 @@ export function refuseUnknownTensors(file: ModelFile, name: string): void {
     const part = /^blk\.\d+\.(.+)$/.exec(tensor)?.[1];
     if (part === undefined ? OTHER_TENSORS.has(tensor) : BLOCK_TENSORS.has(part)) continue;
     throw unsupported(
-      `this ${name} model has the tensor ${shown(tensor)}, which training does not know (mixture of experts, for example)`,
+      `this ${name} model has the tensor ${shown(tensor)}, which training does not support (mixture of experts, for example)`,
     );
   }
 }
@@ -89,7 +89,7 @@ export function hasInEveryBlock(file: ModelFile, numLayers: number, parts: reado
   const names = Array.from({ length: numLayers }, (_, layer) => parts.map((part) => `blk.${layer}.${part}`)).flat();
   const missing = names.filter((name) => !file.tensors.has(name));
   if (missing.length > 0 && missing.length < names.length)
-    throw unsupported(`the model file has no ${missing[0]}, though it has others of that kind`);
+    throw unsupported(`the model file has no ${missing[0]}, but has other tensors of this kind`);
   return missing.length === 0;
 }
 

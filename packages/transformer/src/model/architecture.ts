@@ -73,7 +73,7 @@ export function readArchitecture(file: ModelFile): Architecture {
   const size = (key: string, otherwise?: number): number => {
     const value = optional(key) ?? otherwise ?? required(key);
     if (!Number.isSafeInteger(value) || value < 1)
-      throw unsupported(`${name}.${key} is ${value}, which is no number of anything`);
+      throw unsupported(`${name}.${key} is ${value}, expected a positive whole number`);
     return value;
   };
   const hiddenSize = size('embedding_length');
@@ -90,7 +90,7 @@ export function readArchitecture(file: ModelFile): Architecture {
   if (vocabSize === undefined) throw unsupported('the model file has no token_embd.weight');
   const valueSize = optional('attention.value_length') ?? headSize;
   if (valueSize !== headSize)
-    throw unsupported(`values of ${valueSize} dimensions beside keys of ${headSize} are not supported`);
+    throw unsupported(`values of ${valueSize} dimensions with keys of ${headSize} are not supported`);
   const ropeDims = optional('rope.dimension_count') ?? headSize;
   if (ropeDims !== headSize)
     throw unsupported(`rope over ${ropeDims} of ${headSize} dimensions of a head is not supported`);
@@ -134,8 +134,7 @@ function refuseMissingTensors({ tensors }: ModelFile, { numLayers }: Architectur
   const missing = ['output_norm.weight', ...blocks.flat()].find((tensor) => !tensors.has(tensor));
   if (missing !== undefined) throw unsupported(`the model file has no ${missing}`);
   const beyond = tensors.keys().find((tensor) => Number(/^blk\.(\d+)\./.exec(tensor)?.[1] ?? 0) >= numLayers);
-  if (beyond !== undefined)
-    throw unsupported(`the model file has ${beyond}, though it says that it has ${numLayers} blocks`);
+  if (beyond !== undefined) throw unsupported(`the model file has ${beyond}, but declares ${numLayers} blocks`);
 }
 
 /** Refuses a file with a tensor whose shape is another than its sizes say: it would be read as numbers in other places. */

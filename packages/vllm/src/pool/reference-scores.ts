@@ -11,14 +11,14 @@ const NUM_PROBE_TOKENS = 32;
 /** Above this samples and the trainer's model visibly differ: other number formats. */
 const OTHER_NUMBERS = 0.05;
 
-const WHAT_TO_DO = 'serve the model of that file there, or set the file of the model that is served there';
+const WHAT_TO_DO = 'serve the same model on both';
 
 /** Before it is asked for tokens that it does not have. @throws {UnusableServer} */
 export function requireVocabulary({ tokenIds }: FixedScores, vocabSize: number, server: string): void {
   const largest = Math.max(...tokenIds);
   if (largest < vocabSize) return;
   throw new UnusableServer(
-    `${server} serves another model than the file of the setting model: it has ${vocabSize} tokens, and the file has a token ${largest}; ${WHAT_TO_DO}`,
+    `${server} serves a different model than the file of --model: it has ${vocabSize} tokens, the file has token ${largest}; ${WHAT_TO_DO}`,
   );
 }
 
@@ -31,10 +31,10 @@ export function compareScores(
   const { mean, words } = distanceOfScores(reference, scores);
   if (!(mean <= OTHER_MODEL))
     throw new UnusableServer(
-      `${server} serves another model than the file of the setting model: ${words} (at most ${OTHER_MODEL}); ${WHAT_TO_DO}`,
+      `${server} serves a different model than the file of --model: ${words} (at most ${OTHER_MODEL}); ${WHAT_TO_DO}`,
     );
   if (mean <= OTHER_NUMBERS) return null;
-  return `${server}: ${words}: it computes with other numbers than the model file has, and training goes by the file`;
+  return `${server}: ${words}: its weights have another precision than the model file, and training uses the file`;
 }
 
 /** Any fixed tokens of a vocabulary: their log-probabilities are a fingerprint of the weights. */
@@ -47,6 +47,6 @@ export function compareWithPool(pool: FixedScores, scores: readonly (number | nu
   const { mean, words } = distanceOfScores(pool, scores);
   if (mean <= OTHER_WEIGHTS) return;
   throw new UnusableServer(
-    `${server} has other weights than the pool: ${words} (at most ${OTHER_WEIGHTS}); serve the same model on all servers, or restart this service if the new one is right`,
+    `${server} has different weights than the pool: ${words} (at most ${OTHER_WEIGHTS}); serve the same model on all servers, or restart this service if the new one is right`,
   );
 }

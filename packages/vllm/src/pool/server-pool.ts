@@ -66,9 +66,7 @@ export class ServerPool {
 
   /** Null while one of them is given requests: also one whose requests fail, if no other is left. */
   get trouble(): string | null {
-    return this.#inUse.length > 0
-      ? null
-      : `none of ${this.servers.length} vLLM servers takes requests; the log says why`;
+    return this.#inUse.length > 0 ? null : `none of ${this.servers.length} vLLM servers accepts requests; see the log`;
   }
 
   /**
@@ -153,7 +151,7 @@ export class ServerPool {
 
   #noneUp(): ServerFailure {
     const isDraining = this.servers.some(({ state }) => state === 'draining');
-    return new ServerFailure(isDraining ? 'busy' : 'unreachable', 'no server takes requests now');
+    return new ServerFailure(isDraining ? 'busy' : 'unreachable', 'no server accepts requests now');
   }
 }
 
@@ -214,7 +212,7 @@ async function* watched<Item>(
   const stall = new AbortController();
   const { stallMs } = server.times;
   const hangs = (): void =>
-    stall.abort(new ServerFailure('hangs', `${server.name} said nothing for ${stallMs} ms in the middle of a request`));
+    stall.abort(new ServerFailure('hangs', `${server.name} sent nothing for ${stallMs} ms during a request`));
   let unread: NodeJS.Immediate | undefined;
   // Where this process itself stood still, what the server said meanwhile is read first.
   const wait = () => setTimeout(() => (unread = setImmediate(hangs)), stallMs);

@@ -17,7 +17,7 @@ export async function examineServer(target: {
 }): Promise<void> {
   const { url, apiKey, model } = target;
   const address = readServerAddress(url);
-  if (address === null) throw new UnusableServer(`${JSON.stringify(url)} is no address of a server`);
+  if (address === null) throw new UnusableServer(`${JSON.stringify(url)} is not the URL of a server`);
   const { connectMs, answerMs, computeMs } = SERVER_TIMES;
   const line = new HttpLine({ address, apiKey, connectMs });
   try {

@@ -236,12 +236,12 @@ function unreadable(digest: string, reason: string, cause: unknown): EngineError
 /** Null for a failure that is none of the adapter. */
 function reasonOf({ kind, reason }: ServerFailure): string | null {
   if (kind === 'unknown_model')
-    return 'it does not see the folder of the adapter: give it the same folders, or set vllm-adapter-dir and vllm-adapter-path';
+    return 'it cannot see the folder of the adapter: mount the same folder, or set --vllm-adapter-dir and --vllm-adapter-path';
   if (kind === 'no_route')
-    return 'it loads no adapters: start it with --enable-lora and VLLM_ALLOW_RUNTIME_LORA_UPDATING=True';
+    return 'it does not load adapters: start it with --enable-lora and VLLM_ALLOW_RUNTIME_LORA_UPDATING=True';
   if (kind !== 'refused' && kind !== 'broken') return null;
   const rank = /rank \d+ is greater than max_lora_rank \d+/i.exec(reason)?.[0];
   if (rank !== undefined) return `${rank}: start it with a higher --max-lora-rank`;
   if (/lora is not enabled/i.test(reason)) return 'it was started without --enable-lora';
-  return 'it refused the files; its log says why';
+  return 'it refused the files; see its log';
 }

@@ -57,26 +57,26 @@ export async function probeServer(line: HttpLine, options: ProbeOptions): Promis
 export function asUnusable(error: unknown, server: string): UnusableServer {
   if (error instanceof UnusableServer) return error;
   if (error instanceof UnreadableAnswer)
-    return new UnusableServer(`${server} does not answer as vLLM does: ${error.message}`, { cause: error });
+    return new UnusableServer(`${server} does not respond like vLLM: ${error.message}`, { cause: error });
   if (!(error instanceof ServerFailure)) {
     const words = error instanceof Error ? error.message : String(error);
-    return new UnusableServer(`${server} gave an answer that cannot be read: ${words}`, { cause: error });
+    return new UnusableServer(`${server} sent an unreadable response: ${words}`, { cause: error });
   }
   return new UnusableServer(`${error.message}: ${WHAT_TO_DO[error.kind]}`, { cause: error });
 }
 
 const WHAT_TO_DO: Readonly<Record<ServerFailure['kind'], string>> = {
-  unreachable: 'start vLLM there, or correct the setting vllm',
+  unreachable: 'start vLLM there, or correct --vllm',
   untrusted:
     'it must match this address, be valid now, and come from an authority that Node.js knows; `NODE_EXTRA_CA_CERTS=FILE` adds one',
-  lost: 'look into its log, and restart it',
-  hangs: 'it may still be loading, or hang: wait until its /health answers, or restart it',
-  key: 'give the key that it was started with (--api-key) as the setting vllm-key',
-  unknown_model: 'correct the name of the model in the setting vllm-model',
-  no_route: 'is that a vLLM server? correct the setting vllm',
-  busy: 'it takes no requests now: wait until its /health answers 200',
-  refused: 'is that a vLLM server of a known version?',
-  broken: 'look into its log, and restart it',
+  lost: 'check its log and restart it',
+  hangs: 'it may still be loading, or hang: wait until its /health responds, or restart it',
+  key: 'set --vllm-key to the key that it was started with (--api-key)',
+  unknown_model: 'correct the name of the model in --vllm-model',
+  no_route: 'it may not be a vLLM server: correct --vllm',
+  busy: 'it accepts no requests now: wait until its /health returns 200',
+  refused: 'it may not be a vLLM server of a supported version',
+  broken: 'check its log and restart it',
 };
 
 async function readVersion(line: HttpLine, options: ProbeOptions): Promise<string | null> {
@@ -84,13 +84,13 @@ async function readVersion(line: HttpLine, options: ProbeOptions): Promise<strin
   if (text === null) return null;
   const { version } = parsed(text) as { version?: unknown };
   if (typeof version !== 'string')
-    throw new UnusableServer(`${line.name} does not say a version as vLLM does: correct the setting vllm`);
+    throw new UnusableServer(`${line.name} does not report a vLLM version: correct --vllm`);
   const numbers = version.split(/[.+-]/).slice(0, 3).map(Number);
   // A build from source may be called anything.
   const isKnown = numbers.every((number) => Number.isInteger(number));
   if (isKnown && isOlder(numbers))
     throw new UnusableServer(
-      `${line.name} is vLLM ${version}, and ${OLDEST_VERSION.join('.')} is the oldest that tells token ids: upgrade it`,
+      `${line.name} is vLLM ${version}, but ${OLDEST_VERSION.join('.')} is the oldest version that returns token ids: upgrade it`,
     );
   return version;
 }
@@ -116,7 +116,7 @@ async function readCards(line: HttpLine, options: Pick<ProbeOptions, 'timeoutMs'
   const { data } = parsed(await ask(line, 'GET', '/v1/models', null, options)) as { data?: unknown };
   const cards: readonly unknown[] | null = Array.isArray(data) ? data : null;
   if (cards === null || cards.some((card) => typeof card !== 'object' || card === null))
-    throw new UnreadableAnswer('its /v1/models is no list of models');
+    throw new UnreadableAnswer('its /v1/models is not a list of models');
   return cards as Card[];
 }
 
@@ -130,14 +130,12 @@ async function readModel(
   const found = options.model === null ? bases[0] : bases.find(({ id }) => id === options.model);
   if (found === undefined) {
     const what = options.model === null ? 'has no base model' : `does not serve ${options.model}`;
-    throw new UnusableServer(
-      `${line.name} ${what} (it has: ${names.join(', ') || 'none'}): correct the setting vllm-model`,
-    );
+    throw new UnusableServer(`${line.name} ${what} (it has: ${names.join(', ') || 'none'}): correct --vllm-model`);
   }
   const { id, root, max_model_len: contextLength } = found;
   if (typeof contextLength !== 'number')
     throw new UnusableServer(
-      `${line.name} does not say how long a sequence may be (max_model_len): is that a vLLM server? correct the setting vllm`,
+      `${line.name} does not report the maximum sequence length (max_model_len), so it may not be a vLLM server: correct --vllm`,
     );
   return { model: id!, modelRoot: typeof root === 'string' ? root : id!, contextLength };
 }
@@ -169,10 +167,10 @@ async function sampleGreedily(line: HttpLine, model: string, options: ProbeOptio
 }
 
 function modeOf(draws: readonly Draw[], server: string): 'raw' | 'processed' {
-  if (draws.length === 0) throw new UnreadableAnswer('it tells no log-probabilities');
+  if (draws.length === 0) throw new UnreadableAnswer('it returns no log-probabilities');
   if (draws.some(({ logprob }) => logprob > 1e-6))
     throw new UnusableServer(
-      `${server} gives logits in place of log-probabilities: start it with --logprobs-mode raw_logprobs or processed_logprobs`,
+      `${server} returns logits instead of log-probabilities: start it with --logprobs-mode raw_logprobs or processed_logprobs`,
     );
   return draws.every(({ logprob }) => logprob > -1e-6) ? 'processed' : 'raw';
 }
@@ -188,7 +186,7 @@ async function readVocabSize(line: HttpLine, model: string, options: ProbeOption
   const told = /vocab(?:ulary)?[ _]size:? ?(?:is )?(\d+)/i.exec(reason ?? '')?.[1];
   if (told === undefined)
     throw new UnusableServer(
-      `${line.name} does not say how many tokens it has: is that a vLLM server of a known version?`,
+      `${line.name} does not report its vocabulary size, so it may not be a vLLM server of a supported version`,
     );
   return Number(told);
 }
@@ -253,6 +251,6 @@ function parsed(text: string): unknown {
   try {
     return JSON.parse(text) ?? {};
   } catch (cause) {
-    throw new UnreadableAnswer('it is no JSON', { cause });
+    throw new UnreadableAnswer('it is not JSON', { cause });
   }
 }

@@ -81,7 +81,7 @@ export class VllmServer {
   readonly #closing = new AbortController();
   #facts: ServerFacts | null = null;
   #state: ServerState = 'down';
-  #trouble: string | null = 'it was not asked yet';
+  #trouble: string | null = 'not checked yet';
   #kvUse: number | null = null;
   #processStart: number | null = null;
   #comparedAt = 0;
@@ -163,7 +163,7 @@ export class VllmServer {
     this.counts.failures++;
     if (failure.kind === 'busy') {
       // 429: too many just now, of which the next look knows nothing.
-      if (failure.status === 503) this.#become('draining', `${this.name} takes no requests now (${failure.status})`);
+      if (failure.status === 503) this.#become('draining', `${this.name} accepts no requests now (${failure.status})`);
       return;
     }
     if (failure.kind === 'key' || failure.kind === 'unknown_model') this.#become('unfit', failure.message);
@@ -203,7 +203,7 @@ export class VllmServer {
     } catch (error) {
       if (signal.aborted) return;
       if (error instanceof ServerFailure && error.kind === 'busy') {
-        if (this.#state === 'up') this.#become('draining', `${this.name} takes no requests now (${error.status})`);
+        if (this.#state === 'up') this.#become('draining', `${this.name} accepts no requests now (${error.status})`);
         return;
       }
       this.#numFailures++;
@@ -292,7 +292,7 @@ export class VllmServer {
     this.#processStart = startedAt ?? this.#processStart;
     if (!isOther) return;
     this.adapters.forgetAll();
-    if (IN_USE.has(this.#state)) this.#become('draining', `${this.name} was restarted: it is being compared`);
+    if (IN_USE.has(this.#state)) this.#become('draining', `${this.name} was restarted: checking its model`);
   }
 
   /**
@@ -325,7 +325,7 @@ export class VllmServer {
   #expel(trouble: string): void {
     this.counts.losses++;
     this.#become('unfit', trouble);
-    this.#life.abort(new ServerFailure('lost', `${this.name} was taken out of the pool`));
+    this.#life.abort(new ServerFailure('lost', `${this.name} was removed from the pool`));
   }
 
   #unreadable(cause: unknown): ServerFailure {
@@ -334,7 +334,7 @@ export class VllmServer {
 
   #troubleOf({ message }: ServerFailure): string {
     const count = this.#breaker.numFailures;
-    return `${count} requests to ${this.name} failed in a row, though its /health answers 200; the last: ${message}. Look into its log, and restart it`;
+    return `${count} requests to ${this.name} failed in a row, although its /health returns 200; the last error: ${message}. Check its log and restart it`;
   }
 
   #lose(why: UnusableServer): void {
@@ -347,7 +347,7 @@ export class VllmServer {
   #become(state: ServerState, trouble: string | null): void {
     if (this.#closing.signal.aborted) return;
     if (trouble !== null && trouble !== this.#trouble) this.#options.log(`vLLM: ${trouble}`);
-    else if (state !== this.#state) this.#options.log(`vLLM: ${this.name} takes requests`);
+    else if (state !== this.#state) this.#options.log(`vLLM: ${this.name} accepts requests`);
     this.#state = state;
     this.#trouble = trouble;
   }

@@ -23,12 +23,13 @@ export class CompletionCheck {
   read({ index, tokenIds, finishReason }: ChoiceTokens): void {
     const { numChoices, maxTokens, vocabSize } = this.#bounds;
     const count = this.#numTokens[index];
-    if (count === undefined) throw new UnreadableAnswer(`it has a choice ${index}, and ${numChoices} were requested`);
+    if (count === undefined) throw new UnreadableAnswer(`it has choice ${index}, but ${numChoices} were requested`);
     const unknown = tokenIds.find((id) => !Number.isInteger(id) || id < 0 || id >= vocabSize);
-    if (unknown !== undefined) throw new UnreadableAnswer(`it has a token ${unknown}, and the model has ${vocabSize}`);
+    if (unknown !== undefined)
+      throw new UnreadableAnswer(`it has token ${unknown}, but the model has ${vocabSize} tokens`);
     const total = count + tokenIds.length;
     if (total > maxTokens)
-      throw new UnreadableAnswer(`a choice has ${total} tokens, and at most ${maxTokens} may come`);
+      throw new UnreadableAnswer(`a choice has ${total} tokens, but at most ${maxTokens} were requested`);
     this.#numTokens[index] = total;
     if (finishReason !== null) this.#ended[index] = true;
   }

@@ -69,7 +69,7 @@ export function readPromptScores(text: string, tokenIds: readonly number[], numT
   const places = asList(asRecord(choice, 'a choice')['prompt_logprobs'], 'prompt_logprobs');
   if (places.length !== tokenIds.length)
     throw new UnreadableAnswer(
-      `it tells log-probabilities of ${places.length} tokens, and the prompt has ${tokenIds.length}`,
+      `it has log-probabilities of ${places.length} tokens, but the prompt has ${tokenIds.length}`,
     );
   return places.map((place, at) => (at === 0 ? null : scoresOf(place, tokenIds[at]!, numTop)));
 }
@@ -80,7 +80,7 @@ function scoresOf(place: unknown, id: number, numTop: number): ScoredLogprob[] {
     return { id: Number(key), logprob: asLogprob(logprob), rank: asNumber(rank, 'rank') };
   });
   const actual = all.find((entry) => entry.id === id);
-  if (actual === undefined) throw new UnreadableAnswer(`it tells no log-probability of the token ${id} of the prompt`);
+  if (actual === undefined) throw new UnreadableAnswer(`it has no log-probability of prompt token ${id}`);
   const likeliest = all.toSorted((a, b) => a.rank - b.rank || b.logprob - a.logprob || a.id - b.id);
   const top = numTop === -1 ? likeliest : likeliest.filter((entry) => entry.rank <= numTop || entry === actual);
   const others = top.filter((entry) => entry !== actual);
@@ -92,7 +92,7 @@ function readChoice(choice: unknown, asked: LogprobsAsked): ChoiceTokens {
   const { index, token_ids: ids, logprobs, finish_reason, stop_reason } = asRecord(choice, 'a choice');
   if (ids === undefined || ids === null)
     throw new UnreadableAnswer(
-      'it tells no token ids: vLLM does from 0.10.2 on, and what stands before it must pass `return_token_ids`',
+      'it has no token ids: vLLM 0.10.2 or newer returns them, and a proxy in front of it must pass `return_token_ids`',
     );
   const tokenIds = asList(ids, 'token_ids').map((id) => asNumber(id, 'token_ids'));
   return {
@@ -115,7 +115,7 @@ function readLogprobs(
   const tops = asList(top_logprobs, 'top_logprobs');
   for (const list of [sampled, tops])
     if (list.length !== tokenIds.length)
-      throw new UnreadableAnswer(`it has log-probabilities of ${list.length} tokens, and ${tokenIds.length} tokens`);
+      throw new UnreadableAnswer(`it has log-probabilities of ${list.length} tokens, but ${tokenIds.length} tokens`);
   const read = maybeLogits ? (value: unknown) => asNumber(value, 'logprobs') : asLogprob;
   return tokenIds.map((id, at) => {
     const entry = { id, logprob: read(sampled[at]) };
@@ -137,7 +137,7 @@ function idOf(token: string): number {
   const id = /^token_id:(\d+)$/.exec(token)?.[1];
   if (id === undefined)
     throw new UnreadableAnswer(
-      'it calls tokens by their texts: what stands before vLLM must pass `return_tokens_as_token_ids`',
+      'it has token texts instead of ids: a proxy in front of vLLM must pass `return_tokens_as_token_ids`',
     );
   return Number(id);
 }
@@ -158,7 +158,7 @@ const ROUNDING = 1e-6;
 
 /** vLLM raises -Infinity to -9999, so null is NaN, for which JSON has no word. */
 function asLogprob(value: unknown): number {
-  if (value === null) throw new UnreadableAnswer('a log-probability is null, as JSON writes NaN');
+  if (value === null) throw new UnreadableAnswer('a log-probability is null (NaN in JSON)');
   const logprob = asNumber(value, 'logprobs');
   if (logprob > ROUNDING) throw new UnreadableAnswer(`a log-probability is ${logprob}, above 0`);
   return Math.min(Math.max(logprob, -9999), 0);
@@ -168,21 +168,21 @@ function parse(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch (cause) {
-    throw new UnreadableAnswer('it is no JSON', { cause });
+    throw new UnreadableAnswer('it is not JSON', { cause });
   }
 }
 
 function asRecord(value: unknown, what: string): Readonly<Record<string, unknown>> {
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Record<string, unknown>;
-  throw new UnreadableAnswer(`${what} is no object`);
+  throw new UnreadableAnswer(`${what} is not an object`);
 }
 
 function asList(value: unknown, what: string): readonly unknown[] {
   if (Array.isArray(value)) return value;
-  throw new UnreadableAnswer(`${what} is no list`);
+  throw new UnreadableAnswer(`${what} is not a list`);
 }
 
 function asNumber(value: unknown, what: string): number {
   if (typeof value === 'number') return value;
-  throw new UnreadableAnswer(`${what} has something that is no number`);
+  throw new UnreadableAnswer(`${what} has an item that is not a number`);
 }

@@ -71,7 +71,7 @@ export class HttpLine {
       return await readText(answer, MAX_ANSWER_BYTES);
     } catch (error) {
       if (timeout.signal.aborted && signal?.aborted !== true)
-        throw new ServerFailure('hangs', `${this.name} did not answer ${path} within ${timeoutMs} ms`, {
+        throw new ServerFailure('hangs', `${this.name} did not respond to ${path} within ${timeoutMs} ms`, {
           cause: error,
         });
       signal?.throwIfAborted();
@@ -96,7 +96,7 @@ export class HttpLine {
     try {
       answer = await this.#open('POST', path, body, signal, headers);
       yield* sseData(answer);
-      if (!answer.complete) throw new ServerFailure('lost', `${this.name} broke off an answer`);
+      if (!answer.complete) throw new ServerFailure('lost', `${this.name} broke off a response`);
     } catch (error) {
       signal.throwIfAborted();
       throw this.#failureOf(error);
@@ -127,13 +127,13 @@ export class HttpLine {
     );
     request.once('error', reject);
     // An answer that switches protocols closes it without a word.
-    request.once('close', () => reject(new ServerFailure('lost', `${this.name} closed a request without an answer`)));
+    request.once('close', () => reject(new ServerFailure('lost', `${this.name} closed a request without a response`)));
     request.once('socket', (socket) => {
       if (!socket.connecting) return;
       const timer = setTimeout(
         () =>
           request.destroy(
-            new ServerFailure('unreachable', `${this.name} took no connection within ${this.#connectMs} ms`),
+            new ServerFailure('unreachable', `${this.name} accepted no connection within ${this.#connectMs} ms`),
           ),
         this.#connectMs,
       );
@@ -182,7 +182,7 @@ async function readText(answer: IncomingMessage, maxBytes: number): Promise<stri
     numBytes += piece.length;
     if (numBytes > maxBytes) {
       answer.destroy();
-      throw new Error(`the answer has more than ${maxBytes} bytes`);
+      throw new Error(`the response is larger than ${maxBytes} bytes`);
     }
     pieces.push(piece);
   }

@@ -188,7 +188,7 @@ describe('is refused by name', () => {
   test.each(['raw_logits', 'processed_logits'] as const)('%s, also of a plain draw', (logprobsMode) => {
     for (const server of ['raw', 'processed'] as const)
       expect(refusal({ logprobs: 0, logprobsMode, sampling: DEFAULT_SAMPLING }, { logprobsMode: server })).toMatch(
-        /^logprobsMode: .*reports log-probabilities/,
+        /^logprobsMode: .*returns log-probabilities/,
       );
     expect(fields({ logprobsMode })).not.toHaveProperty('logprobs');
   });

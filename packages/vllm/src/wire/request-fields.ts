@@ -135,12 +135,12 @@ export const REQUEST_FIELDS: { readonly [Name in ParamName]: FieldMapping } = {
     put: (params, { logprobsMode }) => {
       if (params.logprobs === null || params.logprobsMode === logprobsMode) return {};
       if (isLogitsMode(params.logprobsMode))
-        throw unsupported('logprobsMode', 'the vLLM server reports log-probabilities, which training needs');
+        throw unsupported('logprobsMode', 'the vLLM server returns log-probabilities, which training needs');
       if (drawsPlainly(params)) return {};
       const flag = `--logprobs-mode ${params.logprobsMode}_logprobs`;
       throw unsupported(
         'logprobsMode',
-        `the vLLM server gives ${logprobsMode} ones alone; it would have to be started with ${flag}`,
+        `the vLLM server returns only ${logprobsMode} ones; start it with ${flag} to get these`,
       );
     },
   },
@@ -170,12 +170,12 @@ export const REQUEST_FIELDS: { readonly [Name in ParamName]: FieldMapping } = {
   },
   bannedSequences: {
     kind: 'refused',
-    why: 'vLLM bans texts, which it tokenises in its own way, and no tokens',
+    why: 'vLLM bans texts, not tokens, and tokenises them in its own way',
     isAsked: ({ bannedSequences }) => bannedSequences.length > 0,
   },
   beamSearch: {
     kind: 'refused',
-    why: 'vLLM searches by a chain of requests that it does not stream',
+    why: 'vLLM runs a beam search as a chain of requests that it does not stream',
     isAsked: ({ beamSearch }) => beamSearch !== null,
   },
   priority: {
@@ -224,12 +224,12 @@ export function checkLogprobs(
   if (asked <= maxLogprobs) return;
   throw refusal(
     param,
-    naming`${{ field: param }} must be at most ${maxLogprobs} here, got ${count}: the vLLM server gives no more (its flag --max-logprobs)`,
+    naming`${{ field: param }} must be at most ${maxLogprobs} here, got ${count}: this is the limit of the vLLM server (its flag --max-logprobs)`,
   );
 }
 
 function unsupported(param: string, why: string): EngineError {
-  return refusal(param, naming`${{ field: param }} is not supported by what samples here: leave it out (${why})`);
+  return refusal(param, naming`${{ field: param }} is not supported by this sampling backend: remove it (${why})`);
 }
 
 /** Tokens are called by their ids: their texts may be equal. */

@@ -91,7 +91,7 @@ export function failureOfEvent(
   const { param, status } = event;
   const reason = oneLine(event.message);
   const isRefusal = !hasBegun && status !== null && status >= 400 && status < 500;
-  const what = isRefusal ? 'refused a request in its stream' : 'broke in the middle of a stream';
+  const what = isRefusal ? 'refused a request during its stream' : 'failed during a stream';
   return new ServerFailure(isRefusal ? 'refused' : 'broken', `${server} ${what}: ${reason}`, { reason, param, status });
 }
 

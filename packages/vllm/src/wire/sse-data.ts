@@ -18,7 +18,7 @@ export async function* sseData(bytes: AsyncIterable<Uint8Array>): AsyncGenerator
     const complete = events;
     events = [];
     numSinceEvent = complete.length > 0 ? 0 : numSinceEvent + text.length;
-    if (numSinceEvent > MAX_EVENT_CHARACTERS) throw new Error('an event of the stream does not end');
+    if (numSinceEvent > MAX_EVENT_CHARACTERS) throw new Error('an event of the stream is incomplete');
     yield* complete;
   }
 }

@@ -55,7 +55,7 @@ function checkWhitespace({ whitespace }: Spec): void {
 function unheeded(what: string): EngineError {
   return refusal(
     'constraint',
-    naming`${{ field: 'constraint' }} ${what} is not supported by what samples here: leave it out`,
+    naming`${{ field: 'constraint' }} ${what} is not supported by this sampling backend: remove it`,
   );
 }
 

@@ -214,7 +214,7 @@ export class EngineLine {
     // One that breaks a second time, or after its answer, has nobody left to tell.
     request.on('error', (error) => reject(isConnected ? error : this.#unreachable(error)));
     // An answer that switches protocols closes it without a word.
-    request.once('close', () => reject(new EngineFault('lost', `${this.name} closed a request without an answer`)));
+    request.once('close', () => reject(new EngineFault('lost', `${this.name} closed a request without a response`)));
     request.once('socket', (socket) => {
       if (!socket.connecting) return;
       isConnected = false;
@@ -297,7 +297,7 @@ export class EngineLine {
       // Whatever came behind the end.
       if (found === null) throw error;
     }
-    if (found === null) throw new EngineFault('lost', `${this.name} broke off an answer`);
+    if (found === null) throw new EngineFault('lost', `${this.name} broke off a response`);
     return found;
   }
 

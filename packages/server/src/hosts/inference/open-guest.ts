@@ -72,7 +72,7 @@ async function standOn(
   if (tokens.vocabSize !== tokenizer.vocabSize) {
     await backend.close();
     throw new Error(
-      `the back end has ${tokens.vocabSize} tokens and the model file ${tokenizer.vocabSize}: they are not the same model; serve that of the file there, or set the file of that one`,
+      `Vocabulary mismatch: the sampling server has ${tokens.vocabSize} tokens, the model file ${tokenizer.vocabSize}. Serve the same model on both`,
     );
   }
   const engine = new TextEngine({ ...text.prompt, tokens, constraints: text.constraints, policy });

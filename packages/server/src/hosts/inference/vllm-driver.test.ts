@@ -197,10 +197,10 @@ test('an adapter is loaded on every server when it is published, or the reason o
   } as const;
   const load = '/v1/load_lora_adapter';
   for (const fake of fakes) fake.failNext(load, refusal);
-  await expect(inference.publish(MODEL, served('c'), signal)).rejects.toThrow(/does not see the folder of the adapter/);
+  await expect(inference.publish(MODEL, served('c'), signal)).rejects.toThrow(/cannot see the folder of the adapter/);
   fakes[1]!.failNext(load, refusal);
   const other = served('d');
-  expect(await inference.publish(MODEL, other, signal)).toMatch(/^1 of 2 vLLM servers: .*does not see the folder/);
+  expect(await inference.publish(MODEL, other, signal)).toMatch(/^1 of 2 vLLM servers: .*cannot see the folder/);
   expect(fakes[0]!.adapters.get(other.digest)).toBe('/checkpoints/d');
 });
 

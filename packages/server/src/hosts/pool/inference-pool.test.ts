@@ -289,7 +289,7 @@ test('requests that wait for a model count among those in flight', async () => {
   const pool = await poolOf({ a: 1, b: 1 }, { budget: 6, isManual: true });
   const asked = Array.from({ length: 4 }, () => ask(pool, 'b'));
   await turn();
-  expect(() => pool.checkRoom()).toThrow('at most 4 requests may be in flight, and there are 4');
+  expect(() => pool.checkRoom()).toThrow('at most 4 requests may be in flight, got 4');
   await expect(ask(pool, 'b')).rejects.toMatchObject({ code: 'engine.overloaded' });
   opened[1]!.loading.resolve();
   await Promise.all(asked);

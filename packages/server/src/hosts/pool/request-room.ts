@@ -19,7 +19,7 @@ export class RequestRoom {
   get refusal(): string | null {
     const numCounted = this.numInFlight - Math.min(this.numPaused, this.#maxRequests);
     if (numCounted >= this.#maxRequests)
-      return `at most ${this.#maxRequests} requests may be in flight, and there are ${this.numInFlight}: try again later`;
+      return `at most ${this.#maxRequests} requests may be in flight, got ${this.numInFlight}: retry later`;
     return this.numLeaving < this.#maxRequests
       ? null
       : `${this.numLeaving} requests that were given up are still being ended: try again later`;

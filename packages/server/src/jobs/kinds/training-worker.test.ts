@@ -256,7 +256,7 @@ describe('a new step', () => {
 
   test.each([
     [
-      'no server takes',
+      'no server accepts',
       () => Promise.reject(new BackendFailure('engine.adapter_unreadable', 'rank 32 is too large', null)),
     ],
     ['one server does not take', async () => '1 of 2 vLLM servers: rank 32 is too large'],

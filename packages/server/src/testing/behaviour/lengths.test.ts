@@ -59,14 +59,14 @@ describe('refused', () => {
     expect(await service.refusal({ min_tokens: room + 1 })).toBe('400 min_tokens');
     expect(await service.refusal({ min_tokens: room + 1, max_tokens: CONTEXT, stream: true })).toBe('400 min_tokens');
     expect(await service.message({ min_tokens: 2 ** 31 })).toBe(
-      `min_tokens must be at most ${room}, what a prompt of ${numPrompt} tokens leaves of the context, got ${2 ** 31}`,
+      `min_tokens must be at most ${room}, the rest of the context after a prompt of ${numPrompt} tokens, got ${2 ** 31}`,
     );
     expect(await lengths({ min_tokens: room })).toEqual([numPrompt, room, 'length']);
   });
   test('no prompt at all', async () => {
     expect(await service.refusal({ truncate_prompt_tokens: 0 })).toBe('400 truncate_prompt_tokens');
     expect(await service.message({ truncate_prompt_tokens: 0 })).toBe(
-      `truncate_prompt_tokens must be -1 or in [1, ${CONTEXT}], the context, got 0`,
+      `truncate_prompt_tokens must be -1 or in [1, ${CONTEXT}] (the context), got 0`,
     );
   });
 });

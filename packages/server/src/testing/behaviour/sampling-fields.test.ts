@@ -109,7 +109,7 @@ describe('masks', () => {
     const { error } = response.json<ErrorBody>();
     expect([response.statusCode, error]).toMatchObject([400, named]);
     expect(error.message).toContain(
-      `${field} must leave a token that a reply can go on with behind its first ${numTokens},`,
+      `${field} must leave a token that a reply can continue with after its first ${numTokens},`,
     );
     const { events, isDone } = readEvents((await service.server.chat({ ...GREEDY, ...masks, stream: true })).body);
     expect(isDone).toBe(true);

@@ -72,11 +72,11 @@ function truncated(
   if (kept === null) return ids;
   const field = named('truncate_prompt_tokens');
   if (kept === 0 || kept > contextLength)
-    throw conflict(field, quoting`${field} must be -1 or in [1, ${contextLength}], the context, got ${kept}`);
+    throw conflict(field, quoting`${field} must be -1 or in [1, ${contextLength}] (the context), got ${kept}`);
   if (kept === contextLength && ids.length >= contextLength)
     throw conflict(
       field,
-      quoting`${field} of ${kept} keeps the whole context and leaves no room for a reply: send at most ${contextLength - 1}, or -1`,
+      quoting`${field} of ${kept} leaves no room in the context for a reply: send at most ${contextLength - 1}, or -1`,
     );
   const count = kept === -1 ? Math.max(1, contextLength - maxTokens) : kept;
   return side === 'right' ? ids.slice(0, count) : ids.slice(Math.max(0, ids.length - count));

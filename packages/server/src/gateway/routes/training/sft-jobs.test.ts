@@ -196,7 +196,7 @@ describe('a supervised job', () => {
       'too few rates',
       { config: { learning_rate: [1, 2] } },
       'trainer.config_invalid',
-      'at least one for each of the 3 batches, got 2',
+      'or one for each of the 3 batches, got 2',
     ],
     [
       'too few rates for two epochs',
@@ -252,7 +252,7 @@ describe('a supervised job', () => {
       'a minimum of a rate that is not known yet',
       { experimental_config: { min_learning_rate: 1e-5 } },
       'trainer.config_invalid',
-      '`min_learning_rate` needs `learning_rate` as a number, got auto',
+      '`min_learning_rate` requires a number as `learning_rate`, got auto',
     ],
   ])('%s is refused before there is a job', async (_name, body, code, message) => {
     expect(await refused(dataUrl(DATA), body)).toEqual({
