@@ -24,6 +24,8 @@ const NETWORK_TESTS = '**/*.networks.test.ts';
 const BF16_TESTS = '**/*.bf16.test.ts';
 /** They start an MLflow server: a project that exists where this variable says that there is one, as `npm run test:mlflow` does. */
 const MLFLOW_TESTS = '**/*.mlflow.test.ts';
+/** They run coding agents: a project that exists where this variable names the folder of their packages, as `npm run test:agents` does. */
+const AGENT_TESTS = '**/*.agents.test.ts';
 const NEVER = ['**/node_modules/**', '**/fixtures/**'];
 
 /** The timeout is not a measure of speed: it ends tests that hang, on a machine that does a dozen other things too. */
@@ -46,16 +48,7 @@ const IN_PAIRS = {
 const GUESTS = ['along', 'specs', 'little', 'vllm'];
 
 /** What of the service stands on the store once more, on the second database. */
-const ON_POSTGRES = [
-  'gateway/routes',
-  'gateway/forms',
-  'gateway/answers',
-  'gateway/edge',
-  'jobs',
-  'training-data/choice-records',
-  'seams/data',
-  'service',
-];
+const ON_POSTGRES = ['routes', 'checkpoints', 'jobs', 'answers', 'choice-records', 'data', 'service', 'edge'];
 
 type Project = TestProjectInlineConfiguration['test'];
 
@@ -86,6 +79,9 @@ const STAGES: Project[][] = [
     ...(process.env['TRAINYARD_TEST_MLFLOW'] === undefined
       ? []
       : [{ name: 'mlflow', include: [MLFLOW_TESTS], exclude: NEVER, ...IN_PAIRS }]),
+    ...(process.env['TRAINYARD_TEST_AGENTS'] === undefined
+      ? []
+      : [{ name: 'agents', include: [AGENT_TESTS], exclude: NEVER, ...IN_PAIRS }]),
     ...(process.env['TRAINYARD_TEST_S3_SERVER'] === undefined
       ? []
       : [{ name: 's3', include: [S3_TESTS], exclude: NEVER, ...IN_PAIRS }]),
@@ -102,7 +98,7 @@ const STAGES: Project[][] = [
     {
       name: 'tests',
       include: ['tests/**/*.test.ts'],
-      exclude: [...NEVER, MODEL_TESTS, POSTGRES_TESTS, S3_TESTS, BF16_TESTS, NETWORK_TESTS],
+      exclude: [...NEVER, MODEL_TESTS, POSTGRES_TESTS, S3_TESTS, BF16_TESTS, NETWORK_TESTS, AGENT_TESTS],
       ...IN_PAIRS,
     },
     { name: 'model', include: [MODEL_TESTS], exclude: NEVER, ...IN_PAIRS },

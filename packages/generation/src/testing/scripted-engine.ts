@@ -86,9 +86,12 @@ export async function openScriptedEngine(options: ScriptedEngineOptions = {}): P
     runner,
     say: (next) => void (model = next),
     sayText: (text) => {
+      const replies = new WeakMap<readonly number[], Int32Array>();
+      const replyTo = (promptIds: readonly number[]) =>
+        tokenizer.encodeWithSpecial(typeof text === 'string' ? text : text(tokenizer.decode(promptIds)));
       model = ({ promptIds, replyIds }, row) => {
-        const reply = typeof text === 'string' ? text : text(tokenizer.decode(promptIds));
-        const ids = tokenizer.encodeWithSpecial(reply);
+        const ids = replies.get(promptIds) ?? replyTo(promptIds);
+        replies.set(promptIds, ids);
         row.fill(0);
         row[ids[replyIds.length] ?? tokenizer.eosTokenId] = 50;
       };

@@ -78,9 +78,9 @@ const promptFields = {
         type: Type.Enum(['enabled', 'adaptive', 'disabled']),
         budget_tokens: optionalNullable(Type.Integer({ minimum: 1, description: 'The most tokens of thinking.' })),
         display: optionalNullable(
-          Type.Enum(['summarized', 'omitted'], {
+          Type.Enum(['summarized', 'omitted', 'updates', 'highlights'], {
             description:
-              '`summarized` gives the whole text; with `omitted` it is in the signature, and read back from there.',
+              '`summarized` gives the whole text; with the others it is in the signature, and read back from there: models here write no updates and no highlights next to their thoughts.',
           }),
         ),
       },

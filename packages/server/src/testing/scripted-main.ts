@@ -15,24 +15,48 @@
  * | with `essay` in it | text without an end |
  * | any other | a thought and a greeting |
  *
+ * With `--part agent` it plays a coding agent instead (`scripted-agent.ts`), with a context of 400,000 tokens, which are bytes.
  * With `--dashboard FOLDER` it has the built dashboard of that folder, and a model to look at; with `--rollouts N` a second one with so many.
  *
- * Without thinking (`enable_thinking: false`) thoughts are left out. `GET /stats` tells how the engine is.
+ * Without thinking (`enable_thinking: false`) thoughts are left out. `GET /stats` tells how the engine is, `GET /played` the POST requests, and the summaries of conversations, since it was last asked.
  */
 import { parseArgs } from 'node:util';
 
 import { readDashboard } from '../gateway/pages/dashboard-files.ts';
 import { fillDashboard } from './dashboard-sample.ts';
+import { agentReply } from './scripted-agent.ts';
 import { ScriptedEngineInference } from './scripted-engine.ts';
 import { TestServer } from './test-server.ts';
 
 const { values } = parseArgs({
-  options: { dashboard: { type: 'string' }, rollouts: { type: 'string', default: '0' } },
+  options: { dashboard: { type: 'string' }, rollouts: { type: 'string', default: '0' }, part: { type: 'string' } },
 });
-const inference = await ScriptedEngineInference.open({ template: 'thinking', contextLength: 8192 });
-inference.model.sayText(replyTo);
+const isAgent = values.part === 'agent';
+const contextLength = isAgent ? 400_000 : 8192;
+const inference = await ScriptedEngineInference.open({ template: 'thinking', contextLength });
+inference.model.sayText((prompt) => {
+  const reply = isAgent ? agentReply(prompt) : replyTo(prompt);
+  if (reply.startsWith('<summary>')) numSummaries += 1;
+  return reply;
+});
 const dashboard = values.dashboard === undefined ? null : await readDashboard(values.dashboard, 'npm run demo');
 const server = await TestServer.startOn(inference, {}, null, { dashboard });
+/** Since they were last asked for. */
+let requests: { readonly path: string; readonly status: number; readonly refusal: unknown }[] = [];
+let numSummaries = 0;
+const refusals = new WeakMap<object, unknown>();
+server.app.addHook('onSend', async (request, { statusCode: status }, payload) => {
+  if (status >= 400) refusals.set(request, payload);
+});
+server.app.addHook('onResponse', async (request, { statusCode: status }) => {
+  const { method, url: path } = request;
+  if (method === 'POST') requests.push({ path, status, refusal: refusals.get(request) ?? null });
+});
+server.app.get('/played', { config: { scope: 'public' } }, () => {
+  const played = { requests, numSummaries };
+  [requests, numSummaries] = [[], 0];
+  return played;
+});
 server.app.get('/stats', { config: { scope: 'public' } }, () => inference.stats());
 const filled = dashboard === null ? null : await fillDashboard(server, { many: Number(values.rollouts) });
 const url = await server.app.listen({ port: 0, host: '127.0.0.1' });

@@ -277,8 +277,13 @@ describe('the request', () => {
     expect(content).toEqual([{ type: 'text', text: '{"a": 1}', citations: null }]);
   });
 
-  test('display: omitted leaves the text of thoughts out, which comes back in their signatures', async () => {
-    const { content, usage } = await message({ thinking: { type: 'adaptive', display: 'omitted' } });
+  test.each([
+    'omitted',
+    // Claude Code sends it, with a beta of that name.
+    'updates',
+    'highlights',
+  ])('display: %s leaves the text of thoughts out, which comes back in their signatures', async (display) => {
+    const { content, usage } = await message({ thinking: { type: 'adaptive', display } });
     const [thought] = content;
     expect(thought).toMatchObject({ type: 'thinking', thinking: '' });
     expect(JSON.stringify(content)).not.toContain('Hm.');

@@ -114,7 +114,7 @@ function formatOf(
   { identity, context, recorder }: AdmittedChat,
 ): MessageFormat {
   return {
-    omitsThoughts: body.thinking?.display === 'omitted',
+    omitsThoughts: (body.thinking?.display ?? 'summarized') !== 'summarized',
     hasEdits: hasEdits(body),
     identity,
     contextLength: context.contextLength,
