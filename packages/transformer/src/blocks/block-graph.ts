@@ -1,5 +1,5 @@
 /**
- * The three expressions of a transformer block, and what backward needs from each.
+ * The three expressions of a transformer block, forward and backward.
  *
  *   attention input   x → norm → q, k, v (+ LoRA) → rope
  *   attention         one block of queries against the keys visible to it → o
@@ -38,18 +38,18 @@ import { INPUTS, lowWidth, projectionDims } from '../model/projections.ts';
 
 export type Outputs = Readonly<Record<string, Value>>;
 
-/** Names of graph inputs and outputs that hold parameters. */
+/** Names of graph inputs and outputs for parameters. */
 export const weightName = (projection: ProjectionName) => `${projection}.weight`;
 export const biasName = 'qkv.bias';
 /** RMS norm before the linear layers that read it. */
 export const normName = (of: 'attention' | 'feedForward') => `${of}.norm`;
 export const headNormName = (linear: 'q' | 'k') => `${linear}.norm`;
 export const adapterName = (of: InputName | ProjectionName | LinearName, half: LoraHalf) => `${of}.${half}`;
-/** With adapters `outside`: what a product is added to. */
+/** With adapters `outside`: addend of a product. */
 export const sumName = (projection: ProjectionName) => `${projection}.sum`;
 export const gradientName = (name: string) => `∂${name}`;
 
-/** Projections of one input with the adapters' part of the input, `low` = x · aᵀ. */
+/** Projections of one input, and the adapters' product with the input, `low` = x · aᵀ. */
 interface Projected {
   readonly of: InputName;
   readonly outputs: Readonly<Partial<Record<ProjectionName, Value>>>;
@@ -57,12 +57,16 @@ interface Projected {
 }
 
 /**
- * How graphs read adapters. `LoraConfig`: one, that all tokens use, with `b` behind the weights, which makes one product of two. `outside`: others compute them, and
- * products are added to what they give; weights are as they are, so that they can be constants.
+ * Place of adapters in the graphs. `LoraConfig`: one adapter for all tokens, with `b` after the weights, so that
+ * two products become one. `outside`: computed by others and passed as addends of the products; weights stay
+ * plain, so they can be constants.
  */
 export type AdapterLayout = LoraConfig | 'outside';
 
-/** Who multiplies by frozen weights: the graphs, which are fed them, or whoever runs a `CutSession`; `b` of an adapter is an input of its own then. */
+/**
+ * Place of products with frozen weights: in the graphs, with the weights as inputs, or in the caller of a
+ * `CutSession`; then `b` of an adapter is a separate input.
+ */
 export type ProductLayout = 'inside' | 'outside';
 
 /** Builds the expressions of one architecture. */
@@ -82,40 +86,41 @@ export class BlockGraph {
     return this.#adapters;
   }
 
-  /** x [T, H], cos and sin [T, D/2] → q [1, T, heads·D], k [1, T, kvHeads·D], v [T, kvHeads·D]. */
+  /** Graph x [T, H], cos and sin [T, D/2] → q [1, T, heads·D], k [1, T, kvHeads·D], v [T, kvHeads·D]. */
   attentionInput(): Outputs {
     const { q, k, v } = this.#attentionInput();
     return { q, k, v };
   }
 
   /**
-   * With adapters `outside`, some columns of a product: x and what they are added to [T, columns] → y [T, columns].
+   * Graph of some columns of a product, with adapters `outside`: x and the addend [T, columns] → y [T, columns].
+   *
    * @param numColumns their weights are [columns, in]
    */
   columnsOf(projection: ProjectionName, numColumns: number): Outputs {
     return { y: this.#summedColumns(this.#columnInput(projection), projection, numColumns) };
   }
 
-  /** The same of gate and up: x and what each is added to → y, some columns of what `down` reads. */
+  /** The same for gate and up: x and the addend of each → y, some columns of the input of `down`. */
   activatedColumns(numColumns: number): Outputs {
     const x = this.#columnInput('gate');
     const [gate, up] = (['gate', 'up'] as const).map((name) => this.#summedColumns(x, name, numColumns));
     return { y: mul(silu(gate!), up!) };
   }
 
-  /** A block without its products: x [T, H] and a norm [H] → h [T, H]. */
+  /** Graph of a block without its products: x [T, H] and a norm [H] → h [T, H]. */
   normalised(): Outputs {
     const { hiddenSize, rmsEpsilon } = this.#architecture;
     return { h: rmsNorm(input('x', ['T', hiddenSize]), input('norm', [hiddenSize]), rmsEpsilon) };
   }
 
-  /** As {@link normalised}: the products qkv [T, (heads + 2 · kvHeads)·D] → q, k, v as of {@link attentionInput}. */
+  /** Like {@link normalised}: the products qkv [T, (heads + 2 · kvHeads)·D] → q, k, v as in {@link attentionInput}. */
   rotated(): Outputs {
     const { q, k, v } = this.#rotated(input('qkv', ['T', projectionDims(this.#architecture, 'qkv').out]));
     return { q, k, v };
   }
 
-  /** As {@link normalised}: gate and up [T, F] → activated [T, F]. */
+  /** Like {@link normalised}: gate and up [T, F] → activated [T, F]. */
   activated(): Outputs {
     const [gate, up] = (['gate', 'up'] as const).map((projection) =>
       input(projection, ['T', projectionDims(this.#architecture, projection).out]),
@@ -133,7 +138,10 @@ export class BlockGraph {
     return add(input(sumName(projection), y.shape), y);
   }
 
-  /** Also ∂q, ∂k, ∂v and ∂residual [T, H] → ∂x (when wanted) and the gradients of the adapters of q, k, v. */
+  /**
+   * Graph that also takes ∂q, ∂k, ∂v and ∂residual [T, H] → ∂x (if wanted) and the gradients of the adapters of q,
+   * k, v.
+   */
   attentionInputBackward(wantsInputGradient: boolean): Outputs {
     const { x, q, k, v, parts, projected } = this.#attentionInput();
     const seeds = new Map([q, k, v].map((value, index) => [value, input(gradientName('qkv'[index]!), value.shape)]));
@@ -154,7 +162,7 @@ export class BlockGraph {
     return { x, projected, ...this.#rotated(projected.outputs.qkv!) };
   }
 
-  /** Bias, norms of heads and rotation of what the products of q, k and v have given. */
+  /** Applies bias, head norms and rotation to the products of q, k and v. */
   #rotated(product: Value) {
     const { numHeads, numKvHeads, headSize, hasAttentionBias, hasHeadNorm, rmsEpsilon } = this.#architecture;
     let y = product;
@@ -173,17 +181,18 @@ export class BlockGraph {
     return { q, k, v: parts[2]!, parts };
   }
 
-  /** q [Q, kvHeads, G, D], k and v [T, kvHeads, 1, D], visible keys [K], mask [Q, K] → o [Q, kvHeads, G, D]. */
+  /** Graph q [Q, kvHeads, G, D], k and v [T, kvHeads, 1, D], visible keys [K], mask [Q, K] → o [Q, kvHeads, G, D]. */
   attention(): Outputs {
     const { probabilities, v } = this.#attention();
     return { o: this.#tokenMajor(matmul(this.#rowsOfKeyHeads(probabilities, 'K'), v)) };
   }
 
   /**
-   * Also o and ∂o → ∂q [Q, kvHeads, G, D] and, for the visible keys only, ∂k and ∂v [K, kvHeads, 1, D].
+   * Graph that also takes o and ∂o → ∂q [Q, kvHeads, G, D] and, for the visible keys only, ∂k and ∂v [K, kvHeads,
+   * 1, D].
    *
-   * With P = softmax(S) and o = P · v: ∂S = P ∘ (∂P - Σ ∂P ∘ P), and that sum of a row is Σ ∂o ∘ o, which needs no pass over [Q, K]
-   * (FlashAttention-2, arXiv:2307.08691, algorithm 2).
+   * With P = softmax(S) and o = P · v: ∂S = P ∘ (∂P - Σ ∂P ∘ P). That sum of a row is Σ ∂o ∘ o, which needs no
+   * pass over [Q, K] (FlashAttention-2, arXiv:2307.08691, algorithm 2).
    */
   attentionBackward(): Outputs {
     const { numKvHeads, headSize } = this.#architecture;
@@ -203,7 +212,7 @@ export class BlockGraph {
     };
   }
 
-  /** Queries that share a key head are stacked as more rows of one product: q [kvHeads, 1, G·Q, D], k and v [kvHeads, 1, K, D]. */
+  /** Queries that share a key head become rows of one product: q [kvHeads, 1, G·Q, D], k and v [kvHeads, 1, K, D]. */
   #attention() {
     const { numKvHeads, headSize } = this.#architecture;
     const scale = 1 / Math.sqrt(headSize);
@@ -216,7 +225,7 @@ export class BlockGraph {
     return { q, k, v, probabilities: softmax(add(scores, input('mask', ['Q', 'K']))), scale };
   }
 
-  /** Query heads that share a key head. */
+  /** Query heads per key head. */
   get #groupSize(): number {
     return this.#architecture.numHeads / this.#architecture.numKvHeads;
   }
@@ -237,13 +246,19 @@ export class BlockGraph {
     return reshape(value, [this.#architecture.numKvHeads, 1, `${this.#groupSize}Q`, columns]);
   }
 
-  /** x [T, H], o [T, heads·D] → y [T, H]; x2 (after attention) [T, H], gate and up [T, F] are what backward can start from. */
+  /**
+   * Graph x [T, H], o [T, heads·D] → y [T, H], and the values that backward can start from: x2 (after attention)
+   * [T, H], gate and up [T, F].
+   */
   output(): { y: Value; x2: Value; gate: Value; up: Value } {
     const { y, x2, gate, up } = this.#output();
     return { y, x2, gate, up };
   }
 
-  /** o, saved x2, gate, up, and ∂y → ∂o, ∂x (of the residual path alone) and the gradients of the adapters of o, gate, up, down. */
+  /**
+   * Graph o, saved x2, gate, up, and ∂y → ∂o, ∂x (only of the residual path) and the gradients of the adapters of
+   * o, gate, up, down.
+   */
   outputBackward(): Outputs {
     const { x, o, y, projected } = this.#output();
     const outputs: Record<string, Value> = {};
@@ -266,8 +281,9 @@ export class BlockGraph {
   }
 
   /**
-   * x · Wᵀ + scale · (x · aᵀ) · bᵀ, where what is called `b` holds scale · b: one product for weights and adapter, [x | x · aᵀ] · [W | scale · b]ᵀ, unless those by
-   * weights are computed outside.
+   * x · Wᵀ + scale · (x · aᵀ) · bᵀ, where the input `b` holds scale · b. One product for weights and adapter, [x |
+   * x · aᵀ] · [W | scale · b]ᵀ, unless products with weights are computed outside.
+   *
    * @param onto is added to the result
    */
   #project(x: Value, of: InputName, onto: Value | null = null): Projected {
@@ -299,7 +315,7 @@ export class BlockGraph {
     return add(y, matmul(low, b, { transposeB: true }));
   }
 
-  /** @returns ∂loss/∂source for each of `sources`; the gradients of adapters are added to `outputs` by name. */
+  /** @returns ∂loss/∂source for each of `sources`; adds the gradients of adapters to `outputs` by name */
   #backward(
     seeds: ReadonlyMap<Value, Value>,
     sources: readonly Value[],

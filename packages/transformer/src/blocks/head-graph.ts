@@ -8,13 +8,14 @@ const VOCABULARY = 'vocabulary';
 /**
  * Builds the graph of one vocabulary part's contribution to the distribution of the next token.
  *
- * h [N, H] normalised hidden states, vocabulary [C, H] → logPartition [N, 1] = log Σ exp(logit), meanLogit [N, 1] = Σ p · logit and, with
- * `direction`, mean [N, H] = Σ p · vocabulary, with `entropy` also product [N, H] = Σ p · logit · vocabulary, where p sums to 1 over the part. Parts join like the blocks of an online softmax.
+ * h [N, H] normalised hidden states, vocabulary [C, H] → logPartition [N, 1] = log Σ exp(logit), meanLogit [N,
+ * 1] = Σ p · logit and, with `direction`, mean [N, H] = Σ p · vocabulary, with `entropy` also product [N, H] = Σ
+ * p · logit · vocabulary, where p sums to 1 over the part. Parts join like the blocks of an online softmax.
  *
- * With `replay` a logit is h · vocabulary · scale + offset, both [N, C], and the vocabulary of mean and product is scaled, too: what they are
- * for is the derivative by h.
+ * With `replay` a logit is h · vocabulary · scale + offset, both [N, C], and the vocabulary of mean and product
+ * is scaled too, because they serve the derivative by h.
  *
- * With `products` outside there is no input `vocabulary`: it is the matrix of that name, [C, H].
+ * With `products` outside, `vocabulary` [C, H] is the name of a matrix instead of an input.
  */
 export function headGraph(
   architecture: Architecture,

@@ -1,4 +1,7 @@
-/** A model file that the graphs cannot compute exactly: the message names what in it, and what is supported. */
+/**
+ * A model file that the graphs cannot compute exactly. The message names the unsupported part and the supported
+ * ones.
+ */
 export class UnsupportedModelError extends Error {
   override readonly name = 'UnsupportedModelError';
 }

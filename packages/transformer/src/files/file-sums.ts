@@ -3,12 +3,12 @@ import { join } from 'node:path';
 
 import { fileDigest } from './file-digest.ts';
 
-/** Digests of the files beside it, in the form of `sha256sum`: `sha256sum -c SHA256SUMS` checks them without this program. */
+/** Digests of the other files in the folder. `sha256sum -c SHA256SUMS` checks them without this program. */
 export const SUMS_FILE = 'SHA256SUMS';
 
 const LINE = /^([0-9a-f]{64}) {2}([^/\\]+)$/;
 
-/** A file that is not what was written, or gone. The message names no folder. */
+/** A file that is missing or differs from the one written. The message does not contain the folder. */
 export class DamagedFileError extends Error {
   override readonly name = 'DamagedFileError';
   /** Name of the file in its folder. */
@@ -20,11 +20,7 @@ export class DamagedFileError extends Error {
   }
 }
 
-/**
- * Text of the sums file of a folder.
- *
- * @param known digests of files that were hashed while they were written
- */
+/** Text of a folder's sums file. @param known digests of files that were hashed while they were written */
 export function fileSums(directory: string, known: Readonly<Record<string, string>> = {}): string {
   const names = readdirSync(directory).filter((name) => name !== SUMS_FILE);
   return formatFileSums(
@@ -32,15 +28,15 @@ export function fileSums(directory: string, known: Readonly<Record<string, strin
   );
 }
 
-/** Text of a sums file. @param sums names and digests of files, in their order. @see parseFileSums */
+/** Text of a sums file. @param sums names and digests of files, in order @see parseFileSums */
 export function formatFileSums(sums: Iterable<readonly [name: string, digest: string]>): string {
   return Array.from(sums, ([name, digest]) => `${digest}  ${name}\n`).join('');
 }
 
 /**
- * Digest of each file of a folder, by name; null when the folder has none, as those of earlier releases.
+ * Digest of each file of a folder, by name; null if the folder has no sums file, as in earlier releases.
  *
- * @throws {DamagedFileError} when the sums file itself is damaged
+ * @throws {DamagedFileError} if the sums file itself is damaged
  */
 export function readFileSums(directory: string): ReadonlyMap<string, string> | null {
   let text: string;
@@ -67,25 +63,21 @@ export function parseFileSums(text: string): ReadonlyMap<string, string> {
   );
 }
 
-/**
- * Compares a digest with the recorded one.
- *
- * @throws {DamagedFileError} when they differ, or the sums have none for the file
- */
+/** Compares a digest with the recorded one. @throws {DamagedFileError} if they differ or no digest is recorded */
 export function requireSum(sums: ReadonlyMap<string, string>, file: string, sha256: string): void {
   const expected = sums.get(file);
   if (expected === undefined) throw new DamagedFileError(SUMS_FILE, `it has no digest of ${file}`);
   requireDigest(file, sha256, expected);
 }
 
-/** @throws {DamagedFileError} when a file has another digest than expected */
+/** @throws {DamagedFileError} if the digest differs from the expected one */
 export function requireDigest(file: string, sha256: string, expected: string): void {
   if (sha256 === expected) return;
   throw new DamagedFileError(file, `its SHA-256 is ${sha256.slice(0, 12)}…, expected ${expected.slice(0, 12)}…`);
 }
 
 /**
- * Reads files of a folder and compares their digests with the recorded ones. A folder without sums passes.
+ * Compares digests of files of a folder with the recorded ones. A folder without sums passes.
  *
  * @throws {DamagedFileError}
  */

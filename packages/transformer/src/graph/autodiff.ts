@@ -1,7 +1,7 @@
 /**
  * Reverse-mode differentiation of tensor expressions: the gradient of an expression is another expression.
  *
- * One vector-Jacobian product per operation. Values are differentiated only where they depend on what was asked for,
+ * One vector-Jacobian product per operation. Only values that depend on the requested ones are differentiated,
  * so frozen weights cost nothing.
  */
 import assert from 'node:assert/strict';
@@ -24,9 +24,9 @@ import {
 } from './graph.ts';
 
 /**
- * @param seeds For each output, ∂loss/∂output (same shape).
- * @param sources Values to differentiate by: inputs or any intermediate.
- * @returns ∂loss/∂source in the order of `sources`.
+ * @param seeds ∂loss/∂output for each output, of the same shape
+ * @param sources values to differentiate by: inputs or any intermediate
+ * @returns ∂loss/∂source in the order of `sources`
  */
 export function gradients(seeds: ReadonlyMap<Value, Value>, sources: readonly Value[]): Value[] {
   const order = topologicalOrder([...seeds.keys()]);

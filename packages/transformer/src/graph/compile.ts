@@ -1,4 +1,7 @@
-/** Turns tensor expressions into an ONNX model: orders them, shares equal subexpressions, spells out composite operations. */
+/**
+ * Compiles tensor expressions to an ONNX model: orders them, shares equal subexpressions, expands composite
+ * operations.
+ */
 import assert from 'node:assert/strict';
 import { topologicalOrder } from './autodiff.ts';
 import { fuseSums } from './fuse-sums.ts';
@@ -6,20 +9,20 @@ import type { Shape, Value } from './graph.ts';
 import type { AttributeValue, Dim, OnnxConstant, OnnxNode, OnnxTensorType } from './onnx-writer.ts';
 import { encodeOnnxModel } from './onnx-writer.ts';
 
-/** Constants at least as large are files beside the graph. */
+/** Minimum size of constants that are separate files. */
 const MIN_BYTES_BESIDE = 65_536;
 
 export interface CompiledGraph {
   readonly bytes: Uint8Array;
-  /** Constants that are not in the bytes, since copying them would cost more than all else. */
+  /** Constants outside the bytes, because copying them would dominate the cost. */
   readonly weightFiles: ReadonlyMap<string, Float32Array>;
   readonly inputs: readonly OnnxTensorType[];
   readonly outputNames: readonly string[];
-  /** Sizes of its matrix products, of which most of a run's time is made. */
+  /** Sizes of its matrix products, which take most of a run's time. */
   readonly products: readonly ProductSize[];
 }
 
-/** The same in every run. */
+/** A tensor that is the same in every run. */
 export interface ConstantTensor {
   readonly data: Float32Array;
   readonly dims: readonly number[];
@@ -34,9 +37,11 @@ export interface ProductSize {
 }
 
 /**
- * @param outputs Named results; whatever they do not need is left out.
- * @param options.constants Inputs that are part of the graph: the library lays them out for its products once, when the session is made.
- * @param options.savedAsInputs When true, a `saved` value becomes a graph input of its name; otherwise it is computed. Default false.
+ * @param outputs named results; expressions that they do not need are left out
+ * @param options.constants inputs that become part of the graph: the library lays them out for its products
+ * once, when the session is made
+ * @param options.savedAsInputs if true, a `saved` value becomes a graph input of its name; otherwise it is
+ * computed. Default false
  */
 export function compileGraph(
   outputs: Readonly<Record<string, Value>>,
@@ -94,14 +99,14 @@ class Emitter {
   readonly nodes: OnnxNode[] = [];
   readonly inputs: OnnxTensorType[] = [];
   readonly constants: OnnxConstant[] = [];
-  /** Result name by operator, inputs and attributes: equal expressions are computed once. */
+  /** Result name by operator, inputs and attributes, so that equal expressions are computed once. */
   readonly #known = new Map<string, string>();
   readonly #given: Readonly<Record<string, ConstantTensor>>;
-  /** Output name by the result name it replaced. */
+  /** Output name by the result name that it replaced. */
   readonly #named = new Map<string, string>();
   #count = 0;
 
-  /** @param given tensors for the inputs of these names */
+  /** @param given tensors for inputs of these names */
   constructor(given: Readonly<Record<string, ConstantTensor>>) {
     this.#given = given;
   }
@@ -114,7 +119,7 @@ class Emitter {
     return name;
   }
 
-  /** Makes a result available under `output`: its node is renamed, so that nothing is copied (one `Identity` costs a pass over memory). */
+  /** Makes a result available under `output` by renaming its node: an `Identity` would cost a pass over memory. */
   nameOutput(result: string, output: string): void {
     const index = this.nodes.findIndex((node) => node.outputs.includes(result));
     if (index === -1 || this.#named.has(result)) {
@@ -178,7 +183,8 @@ class Emitter {
           this.#integers([-1]),
         ]);
       case 'rmsNorm': {
-        // The second result is asked for even where nothing reads it: with it ONNX Runtime measured faster (docs/lab/experiments.md).
+        // Requests the second result even if it is unused: ONNX Runtime measured faster with it
+        // (docs/lab/experiments.md).
         const attributes = { axis: { int: -1 }, epsilon: { float: operation.epsilon } };
         return this.node('SimplifiedLayerNormalization', inputs, attributes, { results: 2 });
       }
@@ -231,7 +237,7 @@ class Emitter {
 
 const secondResult = (output: string) => `${output}.second`;
 
-/** ONNX: 0 copies the input's size on the same axis, -1 is whatever is left. */
+/** Target in ONNX form: 0 copies the input's size on the same axis, -1 is the remaining size. */
 function reshapeTarget(node: Value): number[] {
   const from = node.inputs[0]!.shape;
   const target = node.shape.map((dim, axis) => (typeof dim === 'number' ? dim : from[axis] === dim ? 0 : -1));

@@ -2,33 +2,34 @@ import { topologicalOrder } from './autodiff.ts';
 import { input } from './graph.ts';
 import type { Value } from './graph.ts';
 
-/** A product between two parts of a graph: x is known when the part before it has run. */
+/** A product between two parts of a graph; x is known after the part before it. */
 export interface CutProduct {
-  /** The result's, which later parts read. */
+  /** Name of the result, which later parts read. */
   readonly name: string;
-  /** The name of what is multiplied: an input of the whole graph, a product, or an output of a part. */
+  /** Name of the factor: an input of the whole graph, a product, or an output of a part. */
   readonly x: string;
   readonly matrix: string;
   readonly isTransposed: boolean;
 }
 
-/** A piece without products, and then the products that wait for it. */
+/** A part without products, and the products that follow it. */
 export interface GraphPart {
   readonly outputs: Readonly<Record<string, Value>>;
   readonly products: readonly CutProduct[];
 }
 
 /**
- * Cuts a graph at its products: the parts between them have none, and read what parts and products before them gave as inputs.
+ * Cuts a graph at its products. The parts have none; they read results of earlier parts and products as inputs.
  *
- * @param outputs as for `compileGraph` @param savedAsInputs as there
- * @returns parts in the order in which they run; one without outputs has nothing to compute before its products
+ * @param outputs as for `compileGraph`
+ * @param savedAsInputs as for `compileGraph`
+ * @returns parts in execution order; a part without outputs has nothing to compute before its products
  */
 export function cutGraph(outputs: Readonly<Record<string, Value>>, savedAsInputs: boolean): readonly GraphPart[] {
   const isLeaf = ({ operation: { kind } }: Value) =>
     kind === 'input' || kind === 'constant' || (kind === 'saved' && savedAsInputs);
   const order = topologicalOrder(Object.values(outputs), isLeaf);
-  /** The first part in which a value is there; a product's result is an input of it. */
+  /** First part in which a value is available; a product's result is an input of it. */
   const parts = new Map<Value, number>();
   for (const node of order) {
     const latest = isLeaf(node) ? 0 : Math.max(0, ...node.inputs.map((x) => parts.get(x)!));
@@ -58,11 +59,11 @@ export function cutGraph(outputs: Readonly<Record<string, Value>>, savedAsInputs
   };
   for (const [name, node] of Object.entries(outputs)) {
     if (want(node) === name) continue;
-    // Something of another name, which is known before any part of the graph or under two names.
+    // A value with a different name that is known before any part, or has two names.
     wanted[parts.get(node)!]!.set(name, node);
   }
 
-  // From the last part on: what it reads of earlier ones is known when they are written.
+  // Starts with the last part: its inputs from earlier parts must be known when those are written.
   const cut: GraphPart[] = [];
   for (let part = numParts - 1; part >= 0; part--) {
     const rewritten = new Map<Value, Value>();

@@ -12,12 +12,12 @@ import { float32, floats, GraphSession, type Tensor, type Tensors } from './sess
 
 const T = 5;
 const SIZES: Readonly<Record<string, number>> = { T, N: T, C: 7 };
-/** Rows that somebody who computes products may write besides. */
+/** Extra rows that the outside products may write. */
 const ROOM = 3;
 
 const loraOf = (targets: readonly LinearName[]): LoraConfig => ({ rank: 2, alpha: 4, targets, initSeed: 1 });
 
-/** Random inputs of a graph, by name and shape: the same name, the same values. */
+/** Random inputs of a graph, fixed by name and shape. */
 class Feeds {
   readonly #random = randomSource(5);
   readonly #known = new Map<string, Tensor>();
@@ -72,7 +72,7 @@ function products(matrices: Readonly<Record<string, Tensor>>): OutsideProducts {
   };
 }
 
-/** Weights and `b` of each projection apart, from matrices in which `b` lies behind the weights. */
+/** Separates the weights and `b` of each projection from the wide matrices. */
 function apart(architecture: Architecture, feeds: Tensors, lora: LoraConfig) {
   const weights: Record<string, Tensor> = {};
   const b: Record<string, Tensor> = {};
@@ -92,7 +92,7 @@ function apart(architecture: Architecture, feeds: Tensors, lora: LoraConfig) {
   return { weights, b };
 }
 
-/** Against the largest value of each result. */
+/** Difference relative to the largest value of each result. */
 function largestDifference(one: Tensors, other: Tensors): number {
   expect(Object.keys(other).toSorted()).toEqual(Object.keys(one).toSorted());
   return Math.max(
@@ -135,10 +135,10 @@ test.each(
   const difference = largestDifference(expected, found);
   console.log(`largest difference ${difference}`);
   expect(difference).toBeLessThan(1e-5);
-  // Less where whole products are computed for the sake of what lies behind their weights.
+  // Fewer if the uncut graph computes whole products for the columns after their weights.
   expect(cut.flopsOfRun).toBeGreaterThan(0);
   expect(cut.flopsOfRun).toBeLessThanOrEqual(session.flops(feeds));
-  // Into memory that the caller has, as well.
+  // Also into the caller's memory.
   const results = Object.fromEntries(
     Object.entries(expected).map(([output, { dims }]) => [
       output,

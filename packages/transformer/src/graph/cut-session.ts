@@ -5,17 +5,17 @@ import type { Value } from './graph.ts';
 import { float32, floats, GraphSession } from './session.ts';
 import type { SessionOptions, Tensor, Tensors } from './session.ts';
 
-/** Products by matrices that no graph has. */
+/** Products with matrices outside the graphs. */
 export interface OutsideProducts {
   /** Columns of a product. */
   widthOf(matrix: string, isTransposed: boolean): number;
-  /** Rows that are written where so many are wanted. */
+  /** Rows that are written if `numRows` are wanted. */
   computedRows(numRows: number): number;
   /** @param x [rows, in] @param into [rows, {@link widthOf}] with room for {@link computedRows} */
   multiply(matrix: string, isTransposed: boolean, x: Tensor, into: Float32Array): void;
 }
 
-/** A graph whose products somebody else computes: what is between them, compiled, in turns with them. */
+/** A graph whose products are computed outside. Compiled parts and products alternate. */
 export class CutSession {
   readonly #parts: readonly (GraphPart & { readonly session: GraphSession | null })[];
   readonly #outputNames: ReadonlySet<string>;
@@ -30,7 +30,7 @@ export class CutSession {
     }));
   }
 
-  /** As `GraphSession.run`, but that outputs which are not among `results` are overwritten by the next run. */
+  /** Like `GraphSession.run`, but the next run overwrites outputs that are not among `results`. */
   run(feeds: Tensors, results: Tensors, outside: OutsideProducts): Tensors {
     this.#flops = 0;
     const values: Record<string, Tensor> = { ...feeds };
@@ -48,7 +48,7 @@ export class CutSession {
         outside.multiply(matrix, isTransposed, from, into);
         this.#flops += 2 * floats(from).length * width;
         values[name] = float32(into.subarray(0, numRows * width), [numRows, width]);
-        // A product that is a result as it is.
+        // A product that is itself a result.
         const result = results[name];
         if (result !== undefined) floats(result).set(floats(values[name]));
       }
@@ -56,7 +56,7 @@ export class CutSession {
     return Object.fromEntries(Array.from(this.#outputNames, (name) => [name, values[name]!]));
   }
 
-  /** Floating-point operations in all matrix products of the last run. */
+  /** Floating-point operations in the matrix products of the last run. */
   get flopsOfRun(): number {
     return this.#flops;
   }

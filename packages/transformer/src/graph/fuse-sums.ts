@@ -2,11 +2,12 @@ import type { Shape } from './graph.ts';
 import type { OnnxNode } from './onnx-writer.ts';
 
 /**
- * Turns `Add(x, Gemm(a, b))` into `Gemm(a, b, x)`, which saves a pass over memory, where the product is computed for that sum alone.
+ * Turns `Add(x, Gemm(a, b))` into `Gemm(a, b, x)`, which saves a pass over memory, if no other node reads the
+ * product.
  *
- * @param nodes In execution order; changed in place.
- * @param shapes Of every result by name.
- * @param outputs Names that must stay.
+ * @param nodes in execution order; changed in place
+ * @param shapes of every result by name
+ * @param outputs names that must stay
  */
 export function fuseSums(nodes: OnnxNode[], shapes: ReadonlyMap<string, Shape>, outputs: readonly string[]): void {
   const readers = new Map<string, number>();

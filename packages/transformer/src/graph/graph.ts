@@ -1,9 +1,10 @@
 /**
- * Tensor expressions. A `Value` is the result of one operation on other values; nothing is computed until a session runs.
+ * Tensor expressions. A `Value` is the result of one operation on other values; nothing is computed until a
+ * session runs.
  *
- * Shapes are symbolic: a number is known now, a string names a run-time size (`T`) or a multiple of one (`3T`), and two sizes are equal
- * when their names are.
- * Mistakes are programming errors, so they throw plain assertions while the graph is built.
+ * Shapes are symbolic: a number is fixed, a string names a run-time size (`T`) or a multiple of one (`3T`). Two
+ * sizes are equal if their names are. Mistakes are programming errors, so they throw plain assertions while the
+ * graph is built.
  */
 import assert from 'node:assert/strict';
 import type { Dim, ElementType } from './onnx-writer.ts';
@@ -49,7 +50,8 @@ export const input = (name: string, shape: Shape, type: ElementType = 'float32')
   value({ kind: 'input', name }, [], shape, type);
 
 /**
- * The same tensor, which a backward graph may receive as an input of that name instead of computing it again.
+ * The same tensor, which a backward graph may receive as an input of that name instead of recomputing it.
+ *
  * @see compileGraph
  */
 export const saved = (name: string, x: Value): Value => value({ kind: 'saved', name }, [x], x.shape);
@@ -62,7 +64,7 @@ export const mul = (a: Value, b: Value): Value => value({ kind: 'mul' }, [a, b],
 export const log = (x: Value): Value => value({ kind: 'log' }, [x], x.shape);
 export const sigmoid = (x: Value): Value => value({ kind: 'sigmoid' }, [x], x.shape);
 
-/** Over the last axis, with the maximum subtracted first. */
+/** Softmax over the last axis, with the maximum subtracted first. */
 export const softmax = (x: Value): Value => value({ kind: 'softmax' }, [x], x.shape);
 
 /** x · sigmoid(x). */
@@ -78,7 +80,7 @@ export function concat(parts: readonly Value[]): Value {
   return value({ kind: 'concat' }, parts, [...leading, parts.reduce((sum, part) => sum + width(part), 0)]);
 }
 
-/** Columns start ≤ i < end of the last axis. */
+/** Selects columns start ≤ i < end of the last axis. */
 export const slice = (x: Value, start: number, end: number): Value =>
   start === 0 && end === width(x)
     ? x
@@ -88,12 +90,12 @@ export const slice = (x: Value, start: number, end: number): Value =>
 export const rmsNorm = (x: Value, weight: Value, epsilon: number): Value =>
   value({ kind: 'rmsNorm', epsilon }, [x, weight], x.shape);
 
-/** [..., 1]: 1 / √(mean(x²) + epsilon) of what an `rmsNorm` normalises, which computes it anyway. */
+/** Shape [..., 1]: 1 / √(mean(x²) + epsilon) of the input of an `rmsNorm`, which computes it anyway. */
 export const inverseRms = (norm: Value): Value =>
   value({ kind: 'inverseRms' }, [norm], [...norm.shape.slice(0, -1), 1]);
 
 /**
- * Rotates each head of D columns by its token's angles: pairs are (j, j + D/2).
+ * Rotates each head of D columns by its token's angles; pairs are (j, j + D/2).
  *
  * @param x [1, T, heads·D]
  * @param cos [T, D/2]
@@ -102,7 +104,8 @@ export const inverseRms = (norm: Value): Value =>
 export const rope = (x: Value, cos: Value, sin: Value): Value => value({ kind: 'rope' }, [x, cos, sin], x.shape);
 
 /**
- * scale · op(a) · op(b) over the last two axes, where op transposes those axes on request. Leading axes must be equal.
+ * Computes scale · op(a) · op(b) over the last two axes, where op is an optional transposition. Leading axes
+ * must be equal.
  */
 export function matmul(
   a: Value,
@@ -121,9 +124,10 @@ export function matmul(
 }
 
 /**
- * x · Wᵀ, or x · W when it is transposed, by a matrix that no graph has: whoever runs a `CutSession` computes it.
+ * Computes x · Wᵀ, or x · W if transposed, with a matrix outside the graph: the caller of a `CutSession`
+ * computes it.
  *
- * @param x [rows, in], or [rows, out] when it is transposed
+ * @param x [rows, in], or [rows, out] if transposed
  */
 export function product(x: Value, matrix: string, dims: ProductDims, isTransposed = false): Value {
   const [from, to] = isTransposed ? [dims.out, dims.in] : [dims.in, dims.out];
@@ -148,10 +152,10 @@ export function transpose(x: Value, permutation: readonly number[]): Value {
   );
 }
 
-/** At most one run-time size may change its place; the caller vouches that the element counts agree. */
+/** At most one run-time size may change its place; the caller guarantees equal element counts. */
 export const reshape = (x: Value, shape: Shape): Value => value({ kind: 'reshape' }, [x], shape, x.type);
 
-/** Reduced axes stay as size 1. */
+/** Reduced axes keep size 1. */
 export const reduceSum = (x: Value, axes: readonly number[]): Value => reduce('reduceSum', x, axes);
 export const reduceMax = (x: Value, axes: readonly number[]): Value => reduce('reduceMax', x, axes);
 

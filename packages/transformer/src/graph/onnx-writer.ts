@@ -1,5 +1,5 @@
 /**
- * Writes ONNX models: the few protobuf messages of onnx.proto3 that a layer graph needs.
+ * Writes ONNX models: only the protobuf messages of onnx.proto3 that a layer graph needs.
  *
  * @see https://github.com/onnx/onnx/blob/main/onnx/onnx.proto3 for the field numbers
  */
@@ -23,7 +23,7 @@ export interface OnnxNode {
 export interface OnnxTensorType {
   readonly name: string;
   readonly type: ElementType;
-  /** A string names a dimension that is known only at run time. */
+  /** Strings name dimensions that are known only at run time. */
   readonly shape: readonly Dim[];
 }
 
@@ -31,7 +31,7 @@ export interface OnnxConstant {
   readonly name: string;
   readonly shape: readonly number[];
   readonly data: Float32Array | BigInt64Array;
-  /** Whether the data is in a file beside the model, of the constant's name, and not in it. */
+  /** True if the data is in a separate file named like the constant. */
   readonly isBeside: boolean;
 }
 
@@ -52,7 +52,7 @@ const ATTRIBUTE_INT = 2;
 const ATTRIBUTE_INTS = 7;
 const DATA_EXTERNAL = 1;
 
-/** The bytes of a `ModelProto`. */
+/** Bytes of a `ModelProto`. */
 export function encodeOnnxModel(model: OnnxModel): Uint8Array {
   const graph = new ProtobufMessage();
   for (const node of model.nodes) graph.message(1, encodeNode(node));
@@ -112,7 +112,10 @@ function encodeTensorType(tensor: OnnxTensorType): ProtobufMessage {
   return new ProtobufMessage().string(1, tensor.name).message(2, new ProtobufMessage().message(1, type));
 }
 
-/** A protobuf message under construction: fields are appended in call order. Bytes are copied once, by the outermost `finish`: they may be all weights of a layer. */
+/**
+ * A protobuf message under construction; fields are appended in call order. Only the outermost `finish` copies
+ * bytes, because they may be all weights of a layer.
+ */
 class ProtobufMessage {
   readonly #parts: Uint8Array[] = [];
   #length = 0;

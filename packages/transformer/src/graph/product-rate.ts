@@ -1,10 +1,10 @@
 import { input, matmul } from './graph.ts';
 import { GraphSession, float32 } from './session.ts';
 
-// Where ONNX Runtime was fastest among shapes like those of training; square ones of 2,048 came out 15 % slower.
+// The fastest shape in ONNX Runtime among those similar to training; square ones of 2,048 were 15 % slower.
 const [M, K, N] = [888, 1544, 576];
 
-/** GF/s that a large float32 product reaches on this machine: the best of several runs. */
+/** Rate in GF/s that a large float32 product reaches on this machine: the best of several runs. */
 export function measureProductRate(numThreads: number, numRuns = 12): number {
   const product = matmul(input('x', [M, K]), input('weight', [N, K]), { transposeB: true });
   const session = new GraphSession({ product }, { numThreads });

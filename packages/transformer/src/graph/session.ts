@@ -6,7 +6,7 @@ import type { Shape, Value } from './graph.ts';
 import type { Dim } from './onnx-writer.ts';
 
 export interface SessionOptions {
-  /** Threads of one graph run, the calling one included. */
+  /** Threads per graph run, including the calling one. */
   readonly numThreads: number;
   /** @see compileGraph */
   readonly savedAsInputs?: boolean;
@@ -15,16 +15,15 @@ export interface SessionOptions {
 /** Memory and its shape; graphs read and write it in place. */
 export type Tensor = OnnxTensor;
 
-/** Tensors by name. */
 export type Tensors = Readonly<Record<string, Tensor>>;
 
-/** A compiled graph, ready to run on the processor. Run-time sizes may differ from run to run. */
+/** A compiled graph, ready to run on the processor. Run-time sizes may change between runs. */
 export class GraphSession {
   readonly inputNames: readonly string[];
   readonly #session: OnnxSession;
   readonly #outputShapes: ReadonlyMap<string, Shape>;
   readonly #products: readonly ProductSize[];
-  /** Where each run-time size can be read off: input and axis. */
+  /** Source of each run-time size: input and axis. */
   readonly #sizes: ReadonlyMap<string, readonly [input: string, axis: number]>;
 
   constructor(outputs: Readonly<Record<string, Value>>, { numThreads, savedAsInputs = false }: SessionOptions) {
@@ -41,10 +40,10 @@ export class GraphSession {
   }
 
   /**
-   * Blocks the thread until all is computed.
+   * Runs the graph. Blocks the thread until done.
    *
-   * @param feeds May hold more than the graph needs.
-   * @param results Tensors to write outputs into; outputs not named here get fresh memory.
+   * @param feeds may hold more than the graph needs
+   * @param results tensors to write outputs into; other outputs get fresh memory
    */
   run(feeds: Tensors, results: Tensors = {}): Tensors {
     const inputs = this.inputNames.map((name) => {
@@ -58,7 +57,6 @@ export class GraphSession {
     return outputs;
   }
 
-  /** Shape of an output with these feeds. */
   dimsOf(output: string, feeds: Tensors): readonly number[] {
     return this.#outputShapes.get(output)!.map((dim) => this.#size(dim, feeds));
   }
@@ -68,7 +66,6 @@ export class GraphSession {
     return float32(new Float32Array(dims.reduce((product, dim) => product * dim, 1)), dims);
   }
 
-  /** Floating-point operations in the matrix products of a run with these feeds. */
   flops(feeds: Tensors): number {
     const product = ({ batch, m, k, n }: ProductSize) =>
       [...batch, m, k, n].reduce<number>((p, dim) => p * this.#size(dim, feeds), 2);
@@ -89,7 +86,7 @@ export class GraphSession {
 
 export const float32 = (data: Float32Array, dims: readonly number[]): Tensor => ({ data, dims });
 
-/** An int64 tensor holding a copy of `values`. */
+/** An int64 tensor with a copy of `values`. */
 export const int64 = (values: Int32Array, dims: readonly number[]): Tensor => ({
   data: BigInt64Array.from(values, BigInt),
   dims,

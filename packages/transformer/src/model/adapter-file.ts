@@ -22,9 +22,11 @@ export type AdapterWeights = readonly Readonly<Partial<Record<LinearName, Linear
 const TENSOR = /^blk\.(\d+)\.(\w+)\.weight\.lora_([ab])$/;
 
 /**
- * Reads an adapter in llama.cpp's format: `blk.3.attn_q.weight.lora_a` [rank, in] and `lora_b` [out, rank] for each linear layer that it changes.
+ * Reads an adapter in llama.cpp's format: `blk.3.attn_q.weight.lora_a` [rank, in] and `lora_b` [out, rank] for
+ * each adapted linear layer.
  *
- * @throws {UnsupportedModelError} when it is no adapter of this architecture and these sizes, naming what differs; {NativeError} for a file that cannot be read
+ * @throws {UnsupportedModelError} if it does not fit the architecture and sizes, with the difference;
+ * {NativeError} if the file is unreadable
  */
 export function readAdapterFile(
   file: Pick<GgufFile, 'metadata' | 'tensors' | 'readF32'>,
@@ -77,7 +79,7 @@ function readLinear(
       `${prefix}a and ${prefix}b are [${aDims?.join() ?? ''}] and [${bDims?.join() ?? 'missing'}], the model needs [${dims.in},r] and [r,${dims.out}]`,
     );
   }
-  // As llama.cpp has it: an alpha of 0 means no scale.
+  // As in llama.cpp, alpha 0 means no scale.
   const scale = alpha === 0 ? 1 : alpha / rank;
   const a = file.readF32(`${prefix}a`);
   const b = inHalves(file.readF32(`${prefix}b`), linear, architecture, rank);
@@ -87,7 +89,10 @@ function readLinear(
   return { rank, a, b };
 }
 
-/** Such an adapter, which a training that diverged leaves, has no answer but NaN; and in a batch it would have it for other rows, too. */
+/**
+ * Refuses NaN and infinity, which a diverged training leaves: the adapter would answer only NaN, also for other
+ * rows of a batch.
+ */
 function refuseNonFinite(tensor: string, values: Float32Array): void {
   for (const value of values)
     if (!Number.isFinite(value))

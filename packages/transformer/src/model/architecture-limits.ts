@@ -3,7 +3,7 @@ import { UnsupportedModelError } from '../contract/errors.ts';
 
 export type ModelFile = Pick<GgufFile, 'metadata' | 'tensors'>;
 
-/** Settings that `readArchitecture` reads, and those that say nothing about what the model computes. */
+/** Settings that `readArchitecture` reads, and settings without influence on the computation. */
 const KNOWN_SETTINGS: ReadonlySet<string> = new Set([
   'attention.head_count',
   'attention.head_count_kv',
@@ -25,7 +25,7 @@ const KNOWN_SETTINGS: ReadonlySet<string> = new Set([
   'vocab_size',
 ]);
 
-/** Settings that change what the model computes, with the values that leave it as the layer graphs have it. */
+/** Settings that change the computation, with the values under which the layer graphs are right. */
 const NEUTRAL_SETTINGS: Readonly<Record<string, readonly (number | boolean)[]>> = {
   'attention.causal': [true],
   'attention.scale': [0],
@@ -40,7 +40,7 @@ const NEUTRAL_SETTINGS: Readonly<Record<string, readonly (number | boolean)[]>> 
   'rope.scaling.attn_factor': [1],
 };
 
-/** Tensors of a block that the layer graphs use; a file with others computes something else. */
+/** Tensors of a block that the layer graphs use; a file with other tensors computes something else. */
 const BLOCK_TENSORS: ReadonlySet<string> = new Set([
   ...['attn_norm', 'ffn_norm', 'attn_q_norm', 'attn_k_norm'].map((name) => `${name}.weight`),
   ...['attn_q', 'attn_k', 'attn_v', 'attn_output', 'ffn_gate', 'ffn_up', 'ffn_down'].map((name) => `${name}.weight`),
@@ -56,8 +56,8 @@ const OTHER_TENSORS: ReadonlySet<string> = new Set([
 export const unsupported = (message: string) => new UnsupportedModelError(message);
 
 /**
- * Refuses a model file with a setting of its architecture that the layer graphs do not know: what they would leave out in silence, the sampler
- * would compute.
+ * Refuses a model file with an unknown setting of its architecture: the graphs would ignore it, and the sampler
+ * would not.
  */
 export function refuseUnknownSettings(file: ModelFile, name: string): void {
   for (const [key, value] of file.metadata) {
@@ -84,7 +84,11 @@ export function refuseUnknownTensors(file: ModelFile, name: string): void {
   }
 }
 
-/** Whether every block has all of these tensors; false when none has any. @throws {UnsupportedModelError} when some are missing */
+/**
+ * True if every block has all of these tensors, false if none has any.
+ *
+ * @throws {UnsupportedModelError} if some are missing
+ */
 export function hasInEveryBlock(file: ModelFile, numLayers: number, parts: readonly string[]): boolean {
   const names = Array.from({ length: numLayers }, (_, layer) => parts.map((part) => `blk.${layer}.${part}`)).flat();
   const missing = names.filter((name) => !file.tensors.has(name));

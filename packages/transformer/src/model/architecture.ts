@@ -10,7 +10,7 @@ import { LINEAR_NAMES } from './lora-config.ts';
 import type { LinearName } from './lora-config.ts';
 import { GGUF_LINEARS } from './gguf-linears.ts';
 
-/** The traits of a decoder that its layer graphs depend on. Sizes as in the model file. */
+/** Traits of a decoder that determine its layer graphs. Sizes as in the model file. */
 export interface Architecture {
   /** `general.architecture` of the GGUF file. */
   readonly name: string;
@@ -23,30 +23,30 @@ export interface Architecture {
   readonly headSize: number;
   readonly rmsEpsilon: number;
   readonly ropeBase: number;
-  /** Positions are divided by it (linear rope scaling); 1 = none. */
+  /** Divisor of positions (linear rope scaling); 1 = none. */
   readonly ropeScale: number;
-  /** q, k and v have a bias (Qwen 2). */
+  /** True if q, k and v have a bias (Qwen 2). */
   readonly hasAttentionBias: boolean;
-  /** Each head of q and k is RMS-normalised before rope (Qwen 3). */
+  /** True if each head of q and k is RMS-normalised before rope (Qwen 3). */
   readonly hasHeadNorm: boolean;
-  /** GGUF stores q and k rows for interleaved rope: rows (2j, 2j+1) of a head are rows (j, j + D/2) of the original. */
+  /**
+   * True if GGUF stores q and k rows for interleaved rope: rows (2j, 2j+1) of a head are rows (j, j + D/2) of the
+   * original.
+   */
   readonly hasInterleavedHeads: boolean;
 }
 
-// Only what the file cannot tell by itself; biases and head norms show in its tensors.
+// Only traits that the file does not contain; biases and head norms show in its tensors.
 const SUPPORTED: Readonly<Record<string, { readonly hasInterleavedHeads: boolean }>> = {
   llama: { hasInterleavedHeads: true },
   qwen2: { hasInterleavedHeads: false },
   qwen3: { hasInterleavedHeads: false },
 };
 
-/** `general.architecture` of the models that can be trained. */
+/** `general.architecture` of the trainable models. */
 export const TRAINABLE_ARCHITECTURES: readonly string[] = Object.keys(SUPPORTED);
 
-/**
- * Reads the architecture from a model file's metadata.
- * @throws {UnsupportedModelError} naming what is supported
- */
+/** Reads the architecture from a model file's metadata. @throws {UnsupportedModelError} with the supported values */
 export function readArchitecture(file: ModelFile): Architecture {
   const name = String(file.metadata.get('general.architecture'));
   const family = SUPPORTED[name];
@@ -78,7 +78,7 @@ export function readArchitecture(file: ModelFile): Architecture {
   };
   const hiddenSize = size('embedding_length');
   const numLayers = size('block_count');
-  // Lists are made by block: a file cannot ask for more of them than it has tensors.
+  // Lists are made per block, so limit them by the file's tensors.
   if (numLayers > file.tensors.size)
     throw unsupported(`${name}.block_count is ${numLayers}, and the model file has ${file.tensors.size} tensors`);
   const numHeads = size('attention.head_count');
@@ -118,7 +118,7 @@ export function readArchitecture(file: ModelFile): Architecture {
   return architecture;
 }
 
-/** As llama.cpp reads it: linear unless the file says otherwise, and a factor of 0 or none is 1. */
+/** Reads the rope scale like llama.cpp: linear by default, and a factor of 0 or none is 1. */
 function readRopeScale(type: GgufValue | undefined, optional: (key: string) => number | undefined): number {
   const factor = optional('rope.scaling.factor') ?? optional('rope.scale_linear') ?? 0;
   if (type === 'none') return 1;
@@ -127,7 +127,7 @@ function readRopeScale(type: GgufValue | undefined, optional: (key: string) => n
   return factor === 0 ? 1 : factor;
 }
 
-/** Refuses a file without a tensor that the layer graphs need, and one with more blocks than it says. */
+/** Refuses a file without a tensor that the layer graphs need, or with more blocks than its metadata declares. */
 function refuseMissingTensors({ tensors }: ModelFile, { numLayers }: Architecture): void {
   const parts = ['attn_norm', 'ffn_norm', ...LINEAR_NAMES.map((linear) => GGUF_LINEARS[linear])];
   const blocks = Array.from({ length: numLayers }, (_, layer) => parts.map((part) => `blk.${layer}.${part}.weight`));
@@ -137,7 +137,7 @@ function refuseMissingTensors({ tensors }: ModelFile, { numLayers }: Architectur
   if (beyond !== undefined) throw unsupported(`the model file has ${beyond}, but declares ${numLayers} blocks`);
 }
 
-/** Refuses a file with a tensor whose shape is another than its sizes say: it would be read as numbers in other places. */
+/** Refuses a file with a tensor whose shape contradicts its sizes: its numbers would be read at wrong places. */
 function refuseOtherShapes({ tensors }: ModelFile, architecture: Architecture): void {
   const { hiddenSize, headSize, vocabSize, numLayers } = architecture;
   const check = (tensor: string, needed: readonly number[]): void => {
@@ -160,7 +160,6 @@ function refuseOtherShapes({ tensors }: ModelFile, architecture: Architecture): 
   }
 }
 
-/** Input and output features of a linear layer. */
 export function linearDims(architecture: Architecture, linear: LinearName): { in: number; out: number } {
   const { hiddenSize, feedForwardSize, numHeads, numKvHeads, headSize } = architecture;
   switch (linear) {

@@ -1,6 +1,5 @@
 import type { LinearName } from './lora-config.ts';
 
-/** Names of the linear layers in GGUF files. */
 export const GGUF_LINEARS: Readonly<Record<LinearName, string>> = {
   q: 'attn_q',
   k: 'attn_k',

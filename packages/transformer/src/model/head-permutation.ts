@@ -1,20 +1,21 @@
 /**
- * Row order of q and k. GGUF files of the llama family store each head for interleaved rope (pairs are neighbours); the
- * original weights, PEFT and our graphs rotate halves (pairs are D/2 apart). Row 2j + i here is row i·D/2 + j there.
+ * Row order of q and k. GGUF files of the llama family store each head for interleaved rope (pairs are
+ * neighbours); the original weights, PEFT and these graphs rotate halves (pairs are D/2 apart). Interleaved row
+ * 2j + i is row i·D/2 + j of the halves.
  */
 
 import type { Architecture } from './architecture.ts';
 import type { LinearName } from './lora-config.ts';
 
-/** Interleaved (GGUF) → halves. `matrix` is [numHeads · D, columns]; a new array is returned. */
+/** Converts interleaved (GGUF) to halves. `matrix` is [numHeads · D, columns]; returns a new array. */
 export const toHalves = (matrix: Float32Array, numHeads: number, columns: number): Float32Array =>
   permute(matrix, numHeads, columns, true);
 
-/** Halves → interleaved (GGUF). `matrix` is [numHeads · D, columns]; a new array is returned. */
+/** Converts halves to interleaved (GGUF). `matrix` is [numHeads · D, columns]; returns a new array. */
 export const toInterleaved = (matrix: Float32Array, numHeads: number, columns: number): Float32Array =>
   permute(matrix, numHeads, columns, false);
 
-/** A matrix of a linear layer as the graphs have it: as it is stored, but for q and k of a file with interleaved heads. */
+/** Linear layer's matrix in the graphs' row order; only q and k of a file with interleaved heads change. */
 export function inHalves(
   matrix: Float32Array,
   linear: LinearName,

@@ -1,7 +1,7 @@
-/** The seven linear layers of a transformer block that can carry a LoRA adapter. */
+/** The seven linear layers of a block that can have a LoRA adapter. */
 export type LinearName = 'q' | 'k' | 'v' | 'o' | 'gate' | 'up' | 'down';
 
-/** Every linear layer, in the order in which a block applies them. */
+/** Linear layers in the order in which a block applies them. */
 export const LINEAR_NAMES: readonly LinearName[] = ['q', 'k', 'v', 'o', 'gate', 'up', 'down'];
 
 export interface LoraConfig {
@@ -9,7 +9,7 @@ export interface LoraConfig {
   readonly rank: number;
   /** The adapter's output is multiplied by `alpha / rank`. */
   readonly alpha: number;
-  /** Which linear layers carry an adapter, in every block. */
+  /** Linear layers with an adapter, in every block. */
   readonly targets: readonly LinearName[];
   /** Seed of the random initial values of the `a` matrices. */
   readonly initSeed: number;
@@ -18,5 +18,5 @@ export interface LoraConfig {
 /** Rank 8 on every linear layer, scale 2. */
 export const DEFAULT_LORA_CONFIG: LoraConfig = { rank: 8, alpha: 16, targets: LINEAR_NAMES, initSeed: 0 };
 
-/** Which half of an adapter: `y += scale · (x · aᵀ) · bᵀ`. */
+/** Half of an adapter: `y += scale · (x · aᵀ) · bᵀ`. */
 export type LoraHalf = 'a' | 'b';

@@ -3,7 +3,7 @@ import { linearDims } from './architecture.ts';
 import type { LinearName, LoraConfig } from './lora-config.ts';
 import { sharedFloats } from './workspace.ts';
 
-/** One matrix product of a block: linear layers whose outputs lie side by side. */
+/** One matrix product of a block: linear layers with adjacent outputs. */
 export type ProjectionName = 'qkv' | 'o' | 'gate' | 'up' | 'down';
 
 /** Inputs of the linear layers of a block. Their adapters' `a` are rows of one matrix. */
@@ -32,21 +32,21 @@ export function projectionDims(architecture: Architecture, projection: Projectio
   return { in: dims[0]!.in, out: dims.reduce((sum, { out }) => sum + out, 0) };
 }
 
-/** The linear layers reading an input that carry an adapter, in the order of their rows in the joint `a`. */
+/** Linear layers of an input that have an adapter, in the order of their rows in the joint `a`. */
 export const adaptedLinears = (input: InputName, lora: LoraConfig): readonly LinearName[] =>
   INPUTS[input].flatMap((projection) => PROJECTIONS[projection]).filter((linear) => lora.targets.includes(linear));
 
-/** Rows of the joint `a` of an input, which are also the columns that its projections have behind their weights. */
+/** Rows of the joint `a` of an input; also the number of columns after the weights of its projections. */
 export const lowWidth = (input: InputName, lora: LoraConfig): number => lora.rank * adaptedLinears(input, lora).length;
 
 export const inputOf = (projection: ProjectionName): InputName =>
   INPUT_NAMES.find((input) => INPUTS[input].includes(projection))!;
 
 /**
- * A frozen weight matrix with room for adapters behind each row: `[W | scale · b]`.
+ * A frozen weight matrix with room for adapters after each row: `[W | scale · b]`.
  *
- * With the input extended likewise, `[x | x · aᵀ]`, one product gives `x · Wᵀ + scale · (x · aᵀ) · bᵀ`. As products of their own the
- * rank-8 halves cost a tenth of a step: they are bound by memory.
+ * With the input extended to `[x | x · aᵀ]`, one product gives `x · Wᵀ + scale · (x · aᵀ) · bᵀ`. Separate rank-8
+ * products would cost a tenth of a step, because they are bound by memory.
  */
 export class WideMatrix {
   readonly rows: number;
@@ -54,7 +54,7 @@ export class WideMatrix {
   #data: Float32Array;
   #extra: number;
 
-  /** @param parts Stacked below each other, `columns` wide each. @param rows default: those of the parts */
+  /** @param parts stacked vertically, `columns` wide each @param rows default: those of the parts */
   constructor(
     columns: number,
     parts: readonly Float32Array[],
@@ -72,7 +72,7 @@ export class WideMatrix {
     }
   }
 
-  /** The room alone: for weights that lie elsewhere. */
+  /** Creates only the room, for weights stored elsewhere. */
   static withoutWeights(rows: number, extra: number): WideMatrix {
     return new WideMatrix(0, [], extra, rows);
   }
@@ -86,7 +86,10 @@ export class WideMatrix {
     return this.columns + this.#extra;
   }
 
-  /** Lays the matrix out anew when the room behind each row is not `extra` columns. Views of `data` taken before are stale then. */
+  /**
+   * Rearranges the matrix if the room after each row is not `extra` columns. Earlier views of `data` are then
+   * stale.
+   */
   reserve(extra: number): void {
     if (extra === this.#extra) return;
     const from = this.#data;
@@ -97,7 +100,7 @@ export class WideMatrix {
       this.#data.set(from.subarray(row * oldWidth, row * oldWidth + this.columns), row * this.width);
   }
 
-  /** A copy of rows start ≤ i < end without what is behind them. */
+  /** Copies rows start ≤ i < end without the room after them. */
   plainRows(start: number, end: number): Float32Array {
     const result = new Float32Array((end - start) * this.columns);
     for (let row = start; row < end; row++) {

@@ -4,7 +4,7 @@ import type { Architecture } from './architecture.ts';
  * Rotary position tables (RoFormer, arXiv 2104.09864).
  *
  * @param factors [D/2] divisors of the frequencies, or null
- * @returns cos and sin, [T, D/2] row-major.
+ * @returns cos and sin, [T, D/2] row-major
  */
 export function ropeTables(
   positions: Int32Array,

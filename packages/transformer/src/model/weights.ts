@@ -23,7 +23,7 @@ export interface BlockVectors {
 
 /** Frozen weights of one block, float32. */
 export interface BlockWeights extends BlockVectors {
-  /** [out, in] each and room for an adapter; q and k in half-rotation order. */
+  /** Matrices [out, in] with room for an adapter; q and k in half-rotation order. */
   readonly matrices: Readonly<Record<ProjectionName, WideMatrix>>;
 }
 
@@ -34,18 +34,18 @@ export interface ModelWeights {
   readonly blocks: readonly BlockWeights[];
   /** [H] */
   readonly outputNorm: Float32Array;
-  /** [V, H], shared memory; the same array as `embedding` in a model that ties them. */
+  /** [V, H], shared memory; the same array as `embedding` if the model ties them. */
   readonly output: Float32Array;
-  /** [D/2] divisors of the rope frequencies (Llama 3.1 and later); null without. */
+  /** [D/2] divisors of the rope frequencies (Llama 3.1 and later), or null. */
   readonly ropeFactors: Float32Array | null;
 }
 
 const ATTENTION = ['q', 'k', 'v'] as const;
 
 /**
- * Reads every weight as float32, dequantising where needed: about four bytes of memory a parameter.
+ * Reads all weights as float32, dequantising if needed: about four bytes of memory per parameter.
  *
- * @param lora The adapter to leave room for; another one costs a pass over the weights.
+ * @param lora adapter to leave room for; another one costs a pass over the weights
  */
 export function readWeights(
   file: Pick<GgufFile, 'tensors' | 'readF32'>,
@@ -57,7 +57,7 @@ export function readWeights(
   );
 }
 
-/** As {@link readWeights}, but for the matrices of blocks: these have room for an adapter alone. */
+/** Like {@link readWeights}, but the matrices of blocks have only room for an adapter. */
 export function readWeightsBesideMatrices(
   file: Pick<GgufFile, 'tensors' | 'readF32'>,
   architecture: Architecture,
@@ -105,7 +105,6 @@ export function readBlockVectors(file: FloatFile, architecture: Architecture, la
   };
 }
 
-/** A frozen matrix by its name. */
 export interface ProjectionMatrix {
   readonly projection: ProjectionName;
   readonly dims: { readonly in: number; readonly out: number };
@@ -113,7 +112,10 @@ export interface ProjectionMatrix {
   readonly data: Float32Array;
 }
 
-/** The matrices of one block after the other in the same memory, for who makes something of them before the next block is read. */
+/**
+ * Reader of the matrices of one block after the other into the same memory, for callers that convert each block
+ * before the next.
+ */
 export class MatrixReader {
   readonly #file: FloatFile;
   readonly #architecture: Architecture;
@@ -128,7 +130,7 @@ export class MatrixReader {
     });
   }
 
-  /** @returns the same matrices each time, with that layer's weights */
+  /** @returns the same arrays each time, with that layer's weights */
   read(layer: number): readonly ProjectionMatrix[] {
     for (const { projection, data } of this.#matrices)
       readProjection(this.#file, this.#architecture, layer, projection, data);
@@ -136,7 +138,7 @@ export class MatrixReader {
   }
 }
 
-/** The linear layers of a projection below each other; q and k in half-rotation order. @param into [out, in], written */
+/** Reads a projection's linear layers, stacked; q and k in half-rotation order. @param into [out, in], written */
 function readProjection(
   file: FloatFile,
   architecture: Architecture,
@@ -154,7 +156,7 @@ function readProjection(
   }
 }
 
-/** @returns [out, in]; in `into` where rows keep their places */
+/** @returns [out, in]; in `into` if the row order does not change */
 function readLinear(
   file: FloatFile,
   architecture: Architecture,
@@ -166,7 +168,7 @@ function readLinear(
   return inHalves(values, linear, architecture, linearDims(architecture, linear).in);
 }
 
-/** @param weight [out, in] of a linear layer; asked for once each. */
+/** @param weight [out, in] of a linear layer; called once per layer */
 export function wideMatrices(
   architecture: Architecture,
   lora: LoraConfig,

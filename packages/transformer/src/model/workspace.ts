@@ -1,31 +1,28 @@
-/** Zeroed memory that every lane (thread) sees. */
+/** Zeroed memory that all lanes (threads) share. */
 export const sharedFloats = (length: number): Float32Array => new Float32Array(new SharedArrayBuffer(4 * length));
 export const sharedDoubles = (length: number): Float64Array => new Float64Array(new SharedArrayBuffer(8 * length));
 
-/** Addresses that are set aside; memory is taken as it is needed. */
+/** Reserved addresses; memory is committed when needed. */
 const RESERVED_BYTES = 64 * 1024 ** 3;
 const CACHE_LINE_BYTES = 64;
 
 /**
- * The large float32 buffers of a pass by name, one behind the other in one piece of shared memory that only grows. So the memory is that of the
- * largest pass, whatever came before it: buffers that are replaced by larger ones would stay until every thread has collected them. And a pass
- * finds its memory warm: faulting in fresh pages costs more than the element-wise half of a layer. Contents are whatever the last pass left.
+ * Large float32 buffers of a pass by name, contiguous in one shared memory that only grows. Its size is that of
+ * the largest pass; replaced buffers would stay until every thread has collected them. The memory stays warm:
+ * faulting in fresh pages costs more than the element-wise half of a layer. Contents are those of the last pass.
  */
 export class Workspace {
   #memory = new SharedArrayBuffer(0, { maxByteLength: RESERVED_BYTES });
   readonly #ranges = new Map<string, Float32Array>();
   #used = 0;
 
-  /** Forgets all names, whose views must not be used any more. */
+  /** Forgets all names. Their views must not be used any more. */
   begin(): void {
     this.#ranges.clear();
     this.#used = 0;
   }
 
-  /**
-   * The same view each time, until `begin`.
-   * @throws {RangeError} when there is no more memory
-   */
+  /** Returns the same view for a name until `begin`. @throws {RangeError} if no memory is left */
   take(name: string, length: number): Float32Array {
     let range = this.#ranges.get(name);
     if (range === undefined) {
@@ -40,7 +37,7 @@ export class Workspace {
     return range;
   }
 
-  /** Gives the memory back, once nothing uses it. Nothing can be taken any more. */
+  /** Releases the memory, once nothing uses it. No `take` may follow. */
   clear(): void {
     this.begin();
     this.#memory = new SharedArrayBuffer(0);
@@ -51,15 +48,18 @@ export class Workspace {
   }
 }
 
-/** Small float32 buffers of one thread by name, for what does not outlive the next graph run: fresh memory for each would be collected all the time. */
+/**
+ * Small float32 buffers of one thread by name, for data that lasts until the next graph run. Fresh memory would
+ * keep the garbage collector busy.
+ */
 export class Scratch {
   readonly #buffers = new Map<string, Float32Array>();
 
-  /** A view of exactly `length` elements; valid until the same name is taken again. */
+  /** Returns exactly `length` elements, valid until the name is taken again. */
   take(name: string, length: number): Float32Array {
     let buffer = this.#buffers.get(name);
     if (buffer === undefined || buffer.length < length) {
-      // Lengths vary a little from run to run.
+      // Lengths vary a little between runs.
       buffer = new Float32Array(Math.ceil(1.25 * length));
       this.#buffers.set(name, buffer);
     }

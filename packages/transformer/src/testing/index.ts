@@ -1,4 +1,4 @@
-/** Tiny models with random weights, in memory and as files, for tests of this package and of those that build on it. */
+/** Tiny models with random weights, in memory and as files, for tests of this and dependent packages. */
 export {
   architectureMetadata,
   TINY_ARCHITECTURES,

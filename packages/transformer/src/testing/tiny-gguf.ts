@@ -6,7 +6,7 @@ import { GGUF_LINEARS } from '../model/gguf-linears.ts';
 
 const CONTROL_TOKENS = ['<|endoftext|>', '<|im_start|>', '<|im_end|>'];
 
-/** The architectures that can be trained, tiny, with a vocabulary of one token a byte. */
+/** Tiny models of the trainable architectures, with a vocabulary of one token per byte. */
 export const TINY_ARCHITECTURES: Readonly<Record<'llama' | 'qwen2' | 'qwen3', Architecture>> = {
   llama: { ...TINY_ARCHITECTURE, vocabSize: 256 + CONTROL_TOKENS.length },
   qwen2: {
@@ -30,15 +30,15 @@ export const TINY_CHAT_TEMPLATE =
 
 interface TinyOptions {
   readonly isTied?: boolean;
-  /** Another one, other weights. Default 21. */
+  /** Another seed gives other weights. Default 21. */
   readonly seed?: number;
-  /** Metadata in addition or in place of its own. */
+  /** Additional or replaced metadata. */
   readonly metadata?: Readonly<Record<string, GgufWritableValue>>;
-  /** Names of tensors that are left out. */
+  /** Names of omitted tensors. */
   readonly missing?: RegExp;
 }
 
-/** Writes a random model file that llama.cpp and the trainer read, vocabulary and chat template included. */
+/** Writes a random model file that llama.cpp and the trainer read, with vocabulary and chat template. */
 export function writeTinyGguf(path: string, a: Architecture, options: TinyOptions = {}): void {
   const tensors = tinyTensors(a, options.isTied, options.seed).filter(
     ({ name }) => (options.isTied !== true || name !== 'output.weight') && options.missing?.test(name) !== true,
@@ -46,7 +46,7 @@ export function writeTinyGguf(path: string, a: Architecture, options: TinyOption
   writeGguf(path, { ...architectureMetadata(a), ...vocabularyMetadata(), ...options.metadata }, tensors);
 }
 
-/** Metadata of the architecture alone, without a vocabulary. */
+/** Metadata of the architecture without a vocabulary. */
 export function architectureMetadata(a: Architecture): Record<string, GgufWritableValue> {
   return {
     'general.architecture': a.name,
@@ -83,7 +83,7 @@ function vocabularyMetadata(): Record<string, GgufWritableValue> {
   };
 }
 
-/** GPT-2's letter for a byte: itself where it prints, else one from U+0100 on. */
+/** GPT-2's letter for a byte: itself if printable, else one from U+0100 on. */
 function byteToken(byte: number): string {
   const prints = (code: number) => (code >= 33 && code <= 126) || (code >= 161 && code <= 255 && code !== 173);
   if (prints(byte)) return String.fromCodePoint(byte);
@@ -91,7 +91,10 @@ function byteToken(byte: number): string {
   return String.fromCodePoint(256 + rank);
 }
 
-/** Random weights as the files of that architecture hold them; the interleaving of heads is whatever the numbers happen to mean. */
+/**
+ * Random weights in the file layout of that architecture; for random numbers the interleaving of heads is
+ * irrelevant.
+ */
 export function tinyTensors(a: Architecture, isTied = false, seed = 21): GgufTensorData[] {
   const weights = tinyWeights(a, randomSource(seed));
   const vector = (name: string, data: Float32Array) => ({ name, dims: [data.length], data });

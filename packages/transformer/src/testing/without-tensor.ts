@@ -1,6 +1,6 @@
 import type { GgufFile } from '@trainyard/native';
 
-/** The file as one that breaks off: reading that tensor fails with `no NAME`. */
+/** A file as if truncated: reading that tensor fails with `no NAME`. */
 export function withoutTensor(
   file: Pick<GgufFile, 'tensors' | 'readF32'>,
   missing: string,

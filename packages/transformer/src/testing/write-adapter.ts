@@ -3,7 +3,12 @@ import { linearDims, type Architecture } from '../model/architecture.ts';
 import { GGUF_LINEARS } from '../model/gguf-linears.ts';
 import { LINEAR_NAMES, type LinearName, type LoraHalf } from '../model/lora-config.ts';
 
-/** Writes an adapter file in llama.cpp's format. @param valueOf each value of a half, in the order of the file @returns the path */
+/**
+ * Writes an adapter file in llama.cpp's format.
+ *
+ * @param valueOf each value of a half, in file order
+ * @returns the path
+ */
 export function writeAdapter(
   path: string,
   architecture: Architecture,
