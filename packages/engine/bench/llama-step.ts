@@ -1,9 +1,11 @@
 /**
- * Milliseconds of processor time of one decode step of llama.cpp, on one thread, by where the cells of its sequences are and by how many rows a call has:
- * `node --conditions=@trainyard/source packages/engine/bench/llama-step.ts MODEL.gguf [rounds]`.
+ * Milliseconds of processor time per decode step of llama.cpp on one thread, by the place of its sequences'
+ * cells and by rows per call: `node --conditions=@trainyard/source packages/engine/bench/llama-step.ts
+ * MODEL.gguf [rounds]`.
  *
- * One thread and processor time, since what others do meanwhile changes these least. The cases of a group are taken in turns; told are the least and the median. Rows
- * want no logits: the head costs the same wherever cells are. Keys and values are real ones, copied to where a case wants them.
+ * One thread and processor time are the least affected by other processes. Cases of a group alternate; the
+ * output is their minimum and median. Rows want no logits, because the head costs the same wherever cells are.
+ * Keys and values are real ones, copied to the places of a case.
  */
 import { parseArgs } from 'node:util';
 import { LlamaContext, LlamaModel } from '@trainyard/native';
@@ -58,7 +60,7 @@ class Case {
     return this;
   }
 
-  /** A row of each of the first sequences, so many a call; the memory is then as before. */
+  /** Computes one row of each of the first sequences, `rowsOfCall` per call, then restores the memory. */
   step(numRows: number, rowsOfCall: number): void {
     const { batch } = this.#context;
     for (let from = 0; from < numRows; from += rowsOfCall) {
@@ -83,7 +85,7 @@ class Case {
   }
 }
 
-/** The state of one computed sequence of {@link LENGTH} tokens. */
+/** State of one computed sequence of {@link LENGTH} tokens. */
 function computed(): Uint8Array {
   using context = new LlamaContext(model, { contextTokens: 512, maxSequences: 1, batchTokens: 512, numThreads: 1 });
   for (let i = 0; i < LENGTH; i++) context.batch.add(tokenAt(i), i, 0, false);

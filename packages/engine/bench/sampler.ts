@@ -1,6 +1,6 @@
 /**
- * Milliseconds per sampled row at V = 49,152, and their share of a step of 32 sequences (F16 file, two cores: about 171 ms).
- * Run: node --conditions=@trainyard/source packages/engine/bench/sampler.ts
+ * Milliseconds per sampled row at V = 49,152, and their share of a step of 32 sequences (F16 file, two cores:
+ * about 171 ms). Run: node --conditions=@trainyard/source packages/engine/bench/sampler.ts
  */
 import { NO_TRUNCATION } from '@trainyard/protocol/fields';
 import { mostLikelyTokens, SamplerBuffers, sampleToken } from '../src/sampling/sampler.ts';
@@ -67,7 +67,7 @@ function mathExpMs(): number {
   }
   return performance.now() - start;
 }
-// The median of interleaved runs: other processes disturb some of them.
+// Median of interleaved runs: other processes disturb some of them.
 const times = new Map<string, number[]>();
 const record = (name: string, ms: number): void => void times.set(name, [...(times.get(name) ?? []), ms]);
 const masks = [10, V / 2].map((numAllowed) => {

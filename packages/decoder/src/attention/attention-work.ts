@@ -47,7 +47,7 @@ export interface AttentionWorkData {
 export class AttentionWork {
   readonly #layout: AttentionLayout;
   readonly #cells: Int32Array;
-  /** By memory. */
+  /** Attention objects by memory. */
   readonly #tiles: readonly TileAttention[];
   readonly #prompts: readonly PromptAttention[];
   readonly #products: AttentionProducts;

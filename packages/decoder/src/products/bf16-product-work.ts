@@ -62,7 +62,7 @@ export class Bf16ProductWork {
   /** Contiguous columns of y and the other matrix, because the library writes no rows with gaps. */
   readonly #y: Float32Array;
   readonly #other: Float32Array;
-  /** By shape and ending. */
+  /** Products by shape and ending. */
   readonly #products = new Map<string, Bf16Product>();
 
   constructor({ libraryPath, matrices, memory, cells }: Bf16ProductWorkData) {

@@ -44,7 +44,7 @@ export class GraphProductWork {
   readonly #room: number;
   readonly #cells: Float64Array;
   readonly #copyRows: CopyRows;
-  /** By product and unit; opened at first use. */
+  /** Sessions by product and unit; opened at first use. */
   readonly #graphs: (BorrowedOnnxSession | undefined)[][];
 
   constructor({ products, memory, rooms, cells }: GraphProductWorkData, thread: number) {

@@ -3,8 +3,9 @@ import { insertInOrder } from './in-order.ts';
 import type { Sequence, SequenceOwner } from './sequence.ts';
 
 /**
- * The waiting part of one request: sequences that were made (preempted ones, new beams), and choices that are not begun, which are made
- * one at a time when their turn comes. A request of thousands of choices costs no more than one of a few until then.
+ * Waiting part of one request: existing sequences (preempted ones, new beams), and choices that have not
+ * started. Choices are made one at a time when admitted, so a request of thousands costs no more than one of a
+ * few until then.
  */
 export class Backlog implements HeapItem {
   heapPlace = -1;
@@ -15,32 +16,32 @@ export class Backlog implements HeapItem {
   readonly #make: (index: number) => Sequence;
   #numBegun = 0;
 
-  /** @param make the choice of an index below `numChoices`; asked once each, in order */
+  /** @param make makes the choice of an index below `numChoices`; called once per index, in order */
   constructor(owner: SequenceOwner, numChoices: number, make: (index: number) => Sequence) {
     this.owner = owner;
     this.#numChoices = numChoices;
     this.#make = make;
   }
 
-  /** Sequences that wait, made or not. */
+  /** Number of waiting sequences, made or not. */
   get size(): number {
     return this.#made.length + this.#numChoices - this.#numBegun;
   }
   get made(): readonly Sequence[] {
     return this.#made;
   }
-  /** Whether one of them could run: a beam that was preempted while it waited for the others of its search cannot. */
+  /** True if one of them could run: a beam preempted while it waits for the others of its search cannot. */
   get isReady(): boolean {
     return this.#numBegun < this.#numChoices || this.#made.some(({ isParked }) => !isParked);
   }
 
-  /** The round of {@link next}, see {@link Sequence.round}; known without making it. */
+  /** Round of {@link next}, see {@link Sequence.round}, without making it. */
   get round(): number {
     const made = this.#made.find(({ isParked }) => !isParked);
     return made?.round ?? Math.floor(this.#numBegun / this.owner.choicesPerRound);
   }
 
-  /** The one that is admitted first; it stays here until it is taken. @throws when none is ready */
+  /** Sequence to admit first; it stays here until taken. @throws if none is ready */
   get next(): Sequence {
     const made = this.#made.find(({ isParked }) => !isParked);
     if (made !== undefined) return made;
@@ -59,7 +60,7 @@ export class Backlog implements HeapItem {
   }
 }
 
-/** Lower priority numbers first, then earlier rounds, then earlier arrivals. */
+/** Orders by priority number, then round, then arrival. */
 export function compareBacklogs(a: Backlog, b: Backlog): number {
   return a.owner.priority - b.owner.priority || a.round - b.round || a.owner.arrival - b.owner.arrival;
 }

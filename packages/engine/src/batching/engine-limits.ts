@@ -1,31 +1,43 @@
 import type { ModelRunner } from '../runner/model-runner.ts';
 import { REQUEST_LIMITS } from '@trainyard/protocol/fields';
 
-/** Some 120 adapters of rank 8 of a model of 135 million weights. */
+/** About 120 adapters of rank 8 of a model of 135 million weights. */
 const DEFAULT_ADAPTER_BYTES = 256e6;
 
 export interface EngineLimits {
-  /** Longest sequence, prompt and reply together. Default: what the runner's model and memory allow. */
+  /** Maximum tokens per sequence, prompt plus reply. Default: the limit of the runner's model and memory. */
   maxContextTokens: number;
-  /** Choices computed side by side. Default: the runner's sequences (each needs one, and so does a cache entry). */
+  /**
+   * Maximum choices computed together. Default: the runner's sequences (each choice and each cache entry needs
+   * one).
+   */
   maxRunning: number;
-  /** Requests in flight, running ones included. Default 2048. */
+  /** Maximum requests in flight, including running ones. Default 2048. */
   maxRequests: number;
-  /** Choices of one request. Default {@link maxRunning}: more could not be computed side by side. */
+  /** Maximum choices per request. Default {@link maxRunning}: more could not be computed together. */
   maxChoices: number;
-  /** Cells kept for finished sequences. Default a quarter of the capacity: as many as llama.cpp's runner takes out of the way of other sequences' rows. */
+  /**
+   * Cells kept for finished sequences. Default a quarter of the capacity: the amount that llama.cpp's runner can
+   * move out of other sequences' way.
+   */
   maxCachedTokens: number;
-  /** Prompt tokens of one step while nothing is decoding. Default 512. */
+  /** Prompt tokens per step while nothing is decoding. Default 512. */
   prefillTokens: number;
-  /** Prompt tokens of one step while replies are being decoded, so that streams do not stall. Default 128. */
+  /** Prompt tokens per step while replies are being decoded, so that streams do not stall. Default 128. */
   prefillTokensWhileDecoding: number;
-  /** Prompt tokens of one step that are scored for prompt logprobs: each holds a row of logits. Default 64 (13 MB at V = 49,152). */
+  /**
+   * Prompt tokens per step that are scored for prompt logprobs; each holds a row of logits. Default 64 (13 MB at V
+   * = 49,152).
+   */
   promptLogprobRows: number;
-  /** Memory for adapters, {@link DEFAULT_ADAPTER_BYTES} by default. Idle ones are dropped above it; those in use may exceed it. */
+  /**
+   * Memory for adapters, bytes; default {@link DEFAULT_ADAPTER_BYTES}. Above it idle ones are dropped; those in
+   * use may exceed it.
+   */
   maxAdapterBytes: number;
 }
 
-/** Fills in the defaults and keeps every limit inside what the runner can do. */
+/** Fills in the defaults and clamps every limit to the runner's. */
 export function resolveEngineLimits(input: Partial<EngineLimits>, runner: ModelRunner): EngineLimits {
   const largestContext = Math.min(runner.contextLength, runner.capacityTokens);
   const upTo = (limit: number, value: number): number => Math.max(1, Math.min(limit, Math.floor(value)));

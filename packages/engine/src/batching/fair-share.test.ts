@@ -1,4 +1,7 @@
-/** Bounds what one tenant can take from another, in engine steps: the numbers hold on any machine. */
+/**
+ * Bounds on the resources that one tenant can take from another, in engine steps: the numbers hold on any
+ * machine.
+ */
 import { describe, expect, test } from 'vitest';
 import { Harness, type RequestOptions, type Transcript } from '../testing/token-harness.ts';
 import { mixedLogits, replying } from '../testing/scripted-logits.ts';
@@ -104,7 +107,7 @@ describe('the first token of a rival comes within two steps of its prefill', { t
   };
   for (const [load, begin] of Object.entries(LOADS)) {
     test.each(Object.entries(rivals))(`beside ${load}: %s`, (_name, rival) => {
-      // Of tenants that come at once each waits for the others' first tokens.
+      // Tenants that arrive together wait for each other's first tokens.
       for (const numStepsBefore of load.startsWith('three') ? [5, 40] : [0, 1, 5, 40]) {
         const harness = new Harness({ ...SIZES, limits: LIMITS, logits: mixedLogits });
         begin(harness);
@@ -195,7 +198,7 @@ test('while a newcomer is served first, streams of others go on', () => {
   const harness = new Harness({ ...SIZES, limits: LIMITS, logits: replying('z'.repeat(2000), 4) });
   const steady = harness.submit({ ...endless, tenant: 'steady', prompt: 'text', adapter: adapter('steady') });
   for (let i = 0; i < 5; i++) harness.step();
-  // One newcomer after the other, each with an adapter of its own and a long prompt.
+  // One newcomer after the other, each with its own adapter and a long prompt.
   let waited = 0;
   let longest = 0;
   for (let i = 0; i < 150; i++) {

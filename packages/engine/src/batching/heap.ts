@@ -1,14 +1,17 @@
-/** An item of a {@link Heap}: it knows its own place, −1 while it is in none. */
+/** An item of a {@link Heap}, with its own place; −1 while outside. */
 export interface HeapItem {
   heapPlace: number;
 }
 
-/** A binary heap, the least item on top. Any item can be put in, moved after its order has changed, and taken out in logarithmic time. */
+/**
+ * A binary heap, the least item on top. Insertion, removal of any item, and reordering after a change take
+ * logarithmic time.
+ */
 export class Heap<Item extends HeapItem> {
   readonly #items: Item[] = [];
   readonly #compare: (a: Item, b: Item) => number;
 
-  /** @param compare negative when `a` goes above `b` */
+  /** @param compare negative if `a` goes above `b` */
   constructor(compare: (a: Item, b: Item) => number) {
     this.#compare = compare;
   }
@@ -19,12 +22,12 @@ export class Heap<Item extends HeapItem> {
   get top(): Item | undefined {
     return this.#items[0];
   }
-  /** In no order. */
+  /** Unordered. */
   values(): Iterable<Item> {
     return this.#items;
   }
 
-  /** Puts an item in, or moves one that is in to where its order has it now. */
+  /** Inserts an item, or moves it after its order has changed. */
   place(item: Item): void {
     if (item.heapPlace < 0) {
       item.heapPlace = this.#items.length;
@@ -33,7 +36,7 @@ export class Heap<Item extends HeapItem> {
     this.#sink(this.#rise(item.heapPlace));
   }
 
-  /** One that is not in is left alone. */
+  /** Removes an item. No-op for an item outside. */
   remove(item: Item): void {
     const place = item.heapPlace;
     if (place < 0) return;

@@ -1,6 +1,6 @@
 import type { Sequence } from './sequence.ts';
 
-/** Puts a sequence where {@link Sequence.compare} has it in a list that is in that order. */
+/** Inserts a sequence into a list ordered by {@link Sequence.compare}. */
 export function insertInOrder(list: Sequence[], sequence: Sequence): void {
   let low = 0;
   let high = list.length;

@@ -5,18 +5,18 @@ import { commonPrefixLength, PrefixCache } from './prefix-cache.ts';
 import type { CacheEntry } from './prefix-cache.ts';
 import type { Sequence } from './sequence.ts';
 
-/** The longest prefix of a new sequence that is in memory already. */
+/** Longest prefix of a new sequence that is already in memory. */
 export interface FoundPrefix {
-  /** Slot to share from; null when nothing matches. */
+  /** Slot to share from; null if nothing matches. */
   slot: number | null;
-  /** The matched cache entry, null when the slot is a running sequence's. */
+  /** Matched cache entry; null if the slot is a running sequence's. */
   entry: CacheEntry | null;
   length: number;
 }
 
 /**
- * The only one who shares, forgets and counts the runner's cells: running sequences, and finished ones that stay as cache entries until
- * their cells or slots are wanted.
+ * Sole owner of the runner's cells: of running sequences, and of finished ones that stay as cache entries until
+ * their cells or slots are needed.
  */
 export class KvCache {
   readonly #runner: ModelRunner;
@@ -36,11 +36,11 @@ export class KvCache {
   get usedTokens(): number {
     return this.#ledger.usedCells;
   }
-  /** Cells held by cache entries alone. */
+  /** Cells held only by cache entries. */
   get cachedTokens(): number {
     return this.#ledger.cachedCells;
   }
-  /** Cells a running sequence could have: the free ones and, after eviction, the cached ones. */
+  /** Cells that a running sequence could get: the free ones and, after eviction, the cached ones. */
   get obtainableTokens(): number {
     return this.#ledger.capacity - this.#ledger.liveCells;
   }
@@ -48,7 +48,10 @@ export class KvCache {
     return this.#prefixes.size > 0;
   }
 
-  /** Longest match in the sequence's namespace among running sequences and cache entries, of the tokens it may share. */
+  /**
+   * Longest match in the sequence's namespace among running sequences and cache entries, within the tokens it may
+   * share.
+   */
   findPrefix(sequence: Sequence, running: readonly Sequence[]): FoundPrefix {
     const { tokens, owner, maxSharedTokens } = sequence;
     const found: FoundPrefix = { slot: null, entry: null, length: 0 };
@@ -65,18 +68,22 @@ export class KvCache {
     return length === 0 ? { slot: null, entry: null, length } : { ...found, length };
   }
 
-  /** How much of a prefix the runner can share. */
+  /** Length of a prefix that the runner can share. */
   shareable(length: number): number {
     return length - (length % this.#runner.shareGranularity);
   }
 
-  /** Cells out of {@link obtainableTokens} that the sequence takes when it is opened with this prefix and fully computed. */
+  /** Cells of {@link obtainableTokens} that the sequence takes if opened with this prefix and fully computed. */
   cellsNeeded(sequence: Sequence, prefix: FoundPrefix): number {
     const revived = prefix.slot === null ? 0 : this.#ledger.countCachedOnly(prefix.slot, prefix.length);
     return sequence.tokens.length - prefix.length + revived;
   }
 
-  /** Gives a waiting sequence a slot that holds the prefix. Evicts an entry for the slot if need be. @param account to which its cells are charged */
+  /**
+   * Gives a waiting sequence a slot with the prefix, evicting an entry if no slot is free.
+   *
+   * @param account charged for its cells
+   */
   open(sequence: Sequence, prefix: FoundPrefix, account: CellAccount): void {
     let { slot: source, length } = prefix;
     if (prefix.entry !== null) this.#prefixes.touch(prefix.entry);
@@ -84,7 +91,7 @@ export class KvCache {
       const victim = this.#entryToEvict();
       assert(victim, 'more running sequences than slots');
       this.#evict(victim);
-      // The only entry left was the match itself: one slot cannot be both.
+      // The evicted entry was the match itself: one slot cannot be both.
       if (victim === prefix.entry) [source, length] = [null, 0];
     }
     const slot = this.#ledger.openSlot(account);
@@ -96,7 +103,7 @@ export class KvCache {
     sequence.numComputed = length;
   }
 
-  /** Takes cells for the sequence's next `count` tokens, evicting as needed. At least that many must be obtainable. */
+  /** Takes cells for the sequence's next `count` tokens, evicting as needed. That many must be obtainable. */
   grow(sequence: Sequence, count: number): void {
     assert(sequence.slot !== null, 'only a running sequence grows');
     while (this.#ledger.freeCells < count) {
@@ -107,21 +114,24 @@ export class KvCache {
     this.#ledger.append(sequence.slot, count);
   }
 
-  /** Gives the sequence's cells back, planned and computed ones. */
+  /** Returns the sequence's cells, planned and computed ones. */
   release(sequence: Sequence): void {
     if (sequence.slot === null) return;
     this.#close(sequence.slot);
     sequence.slot = null;
     sequence.numComputed = 0;
-    this.#trim(); // cells it shared with an entry are the entry's alone now
+    this.#trim(); // cells shared with an entry now belong only to the entry
   }
 
-  /** Keeps an ended sequence's cells as a cache entry, in place of entries it contains; or gives them back if an entry contains it. */
+  /**
+   * Keeps an ended sequence's cells as a cache entry that replaces entries it contains; releases them if an entry
+   * contains it.
+   */
   retain(sequence: Sequence): void {
     const { slot, numComputed } = sequence;
     if (slot === null) return;
     const tokens = sequence.tokens.slice(0, numComputed);
-    // A plan that never ran leaves cells without content: such a sequence is not worth keeping.
+    // A plan that never ran leaves cells without content, so the sequence is not worth keeping.
     if (numComputed === 0 || this.#ledger.lengthOf(slot) !== numComputed) return this.release(sequence);
     const { namespace } = sequence.owner;
     for (const entry of this.#prefixes.inNamespace(namespace)) {
@@ -139,7 +149,7 @@ export class KvCache {
     this.#trim();
   }
 
-  /** Drops every cache entry. @returns whether there was one */
+  /** Drops every cache entry. @returns true if there was one */
   evictAll(): boolean {
     const { hasEntries } = this;
     for (const entry of this.#prefixes.entries()) this.#evict(entry);
@@ -171,7 +181,10 @@ export class KvCache {
     while (this.cachedTokens > this.#maxCachedTokens) this.#evict(this.#entryToEvict()!);
   }
 
-  /** The least recently used one of the tenant that has most in the cache: nobody's entries push out those of others who have less. */
+  /**
+   * Least recently used entry of the tenant with the most cached cells, so that no tenant evicts entries of
+   * tenants with fewer.
+   */
   #entryToEvict(): CacheEntry | undefined {
     let chosen: CacheEntry | undefined;
     let most = -1;

@@ -48,7 +48,7 @@ describe('KvLedger', () => {
     fc.assert(
       fc.property(fc.array(operation, { maxLength: 60 }), (operations) => {
         const ledger = new KvLedger(40, 8);
-        // The naive twin: a slot is a list of cell objects.
+        // Reference implementation: a slot is a list of cell objects.
         const twin = new Map<number, { cells: object[]; isLive: boolean }>();
         for (const { kind, a, b } of operations) {
           const open = [...twin.keys()];

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 
-/** Whose cells they are. Cells are shared inside one account only. */
+/** Owner of cells. Cells are shared only within one account. */
 export interface CellAccount {
   /** Cells of its running sequences. */
   liveCells: number;
@@ -11,8 +11,9 @@ export interface CellAccount {
 /**
  * An exact mirror of the runner's KV cells, so that capacity is known before a batch runs.
  *
- * A slot is a runner's sequence number; it holds one cell a position. A cell counts its holders, and among them the live ones
- * (running sequences): a cell held by cache entries alone can be had by evicting. Costs are linear in the tokens touched.
+ * A slot is a sequence number of the runner and holds one cell per position. A cell counts its holders, and
+ * separately the live ones (running sequences): cells held only by cache entries can be evicted. Costs are
+ * linear in the tokens touched.
  */
 export class KvLedger {
   readonly capacity: number;
@@ -43,7 +44,7 @@ export class KvLedger {
   get liveCells(): number {
     return this.#liveCells;
   }
-  /** Cells held by cache entries alone. */
+  /** Cells held only by cache entries. */
   get cachedCells(): number {
     return this.usedCells - this.#liveCells;
   }
@@ -51,7 +52,7 @@ export class KvLedger {
     return this.#freeSlots.length;
   }
 
-  /** Takes an empty live slot. A free one must exist. @param account what its cells are counted in; default one for all */
+  /** Takes an empty live slot; one must be free. @param account of its cells; default one common account */
   openSlot(account: CellAccount = this.#common): number {
     const slot = this.#freeSlots.pop();
     assert(slot !== undefined, 'no free slot');
@@ -91,7 +92,7 @@ export class KvLedger {
     account.heldCells += count;
   }
 
-  /** The empty live slot `to` comes to hold the first `length` cells of `from`. */
+  /** Makes the empty live slot `to` share the first `length` cells of `from`. */
   share(from: number, to: number, length: number): void {
     const source = this.#get(from).cells;
     const target = this.#get(to);
@@ -105,7 +106,7 @@ export class KvLedger {
     }
   }
 
-  /** A finished sequence's cells become evictable. */
+  /** Makes a finished sequence's cells evictable. */
   markCached(slot: number): void {
     const entry = this.#get(slot);
     assert(entry.isLive, 'already cached');
@@ -113,7 +114,7 @@ export class KvLedger {
     for (const cell of entry.cells) if (--this.#liveHolders[cell]! === 0) this.#countLive(entry.account, -1);
   }
 
-  /** Gives the slot and the cells only it held back. */
+  /** Frees the slot and the cells that only it held. */
   closeSlot(slot: number): void {
     const { cells, isLive, account } = this.#get(slot);
     for (const cell of cells) {
@@ -126,7 +127,7 @@ export class KvLedger {
     this.#freeSlots.push(slot);
   }
 
-  /** Recounts everything from the slots. @throws AssertionError on the first disagreement. */
+  /** Recounts everything from the slots. @throws AssertionError on the first disagreement */
   checkIntegrity(): void {
     const holders = new Int32Array(this.capacity);
     const live = new Int32Array(this.capacity);

@@ -1,4 +1,7 @@
-/** Random interleavings of requests, pauses, aborts and steps: books stay right, every choice ends once, and pauses change no reply. */
+/**
+ * Random interleavings of requests, pauses, aborts and steps: counts stay right, every choice ends once, and
+ * pauses change no reply.
+ */
 import { describe, expect, test } from 'vitest';
 import { mixedLogits } from '../testing/scripted-logits.ts';
 import { Harness, type HarnessRequest, request, type Transcript } from '../testing/token-harness.ts';
@@ -40,7 +43,7 @@ interface Sent {
   isAborted: boolean;
 }
 
-/** Sends requests, pauses and resumes them at random, and lets all of them end. */
+/** Sends, pauses and resumes requests at random, and lets all of them end. */
 function play(seed: number, drawsOnDevice: boolean): Sent[] {
   const random = randomOf(seed);
   const harness = new Harness({ ...SIZES, limits: LIMITS, logits: mixedLogits, drawsOnDevice });
@@ -72,7 +75,7 @@ function play(seed: number, drawsOnDevice: boolean): Sent[] {
   return sent;
 }
 
-/** The tokens of each choice of a request that has the engine to itself and is never paused. */
+/** Tokens of each choice of a request that runs alone and is never paused. */
 function tokensAlone(asked: HarnessRequest): number[][] {
   const harness = new Harness({ ...SIZES, limits: LIMITS, logits: mixedLogits });
   const reply = harness.submit({ ...request(), ...asked, text: request().text });

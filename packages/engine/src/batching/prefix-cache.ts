@@ -6,8 +6,8 @@ export interface CacheEntry {
 }
 
 /**
- * Which finished sequences are still in memory, by namespace, least recently used first. It knows nothing of cells: who removes an entry
- * closes its slot.
+ * Finished sequences still in memory, by namespace, least recently used first. It does not handle cells: the
+ * caller that removes an entry closes its slot.
  */
 export class PrefixCache {
   readonly #byNamespace = new Map<string, Set<CacheEntry>>();
@@ -25,7 +25,7 @@ export class PrefixCache {
     return this.#byNamespace.get(namespace) ?? [];
   }
 
-  /** The entry with the longest common prefix, at most `limit` tokens of it; null when there is none. */
+  /** Entry with the longest common prefix, at most `limit` tokens; null if none. */
   longestMatch(
     namespace: string,
     tokens: readonly number[],
@@ -60,8 +60,9 @@ export class PrefixCache {
 }
 
 /**
- * Number of leading tokens two lists have in common, at most `limit`.
- * @param toBeat lists that cannot have more than this in common are given up after one comparison (and give 0)
+ * Number of leading tokens that two lists share, at most `limit`.
+ *
+ * @param toBeat lists that cannot share more than this are dropped after one comparison (result 0)
  */
 export function commonPrefixLength(a: readonly number[], b: readonly number[], limit: number, toBeat = 0): number {
   const end = Math.min(a.length, b.length, limit);

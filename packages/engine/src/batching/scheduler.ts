@@ -10,45 +10,49 @@ import type { Sequence, SequenceOwner } from './sequence.ts';
 import { compareTenants, GROWTH_RESERVE_TOKENS, TenantShare } from './tenant-share.ts';
 import { Turns } from './turns.ts';
 
-/** The limits of the engine and of its runner. */
 export type SchedulerLimits = EngineLimits & Pick<ModelRunner, 'batchTokens' | 'adaptersPerBatch'>;
 
-/** The work of one step: for each sequence its next `count` tokens, under as many adapters as the runner takes at once. Never empty. */
+/**
+ * Work of one step: the next `count` tokens of each sequence, with at most as many adapters as the runner takes.
+ * Never empty.
+ */
 export interface StepPlan<S extends Sequence = Sequence> {
   entries: { sequence: S; count: number }[];
 }
 
-/** So many tenants whose next prompt finds no room are looked past in one step, for others that need less. */
+/** Maximum tenants without room for their next prompt that one step skips to find others that need less. */
 const MAX_BLOCKED_TENANTS = 16;
 
 /**
- * Sequences decoded in a step while several tenants have work, so that the step of a newcomer costs little more than its own tokens. A CPU computes 32 rows in
- * a quarter of the time of 128.
+ * Sequences decoded per step while several tenants have work, so that a newcomer's step costs little more than
+ * its own tokens. A CPU computes 32 rows in a quarter of the time of 128.
  */
 const SHARED_DECODE_TOKENS = 32;
 
 /**
- * Who runs next. Admission is fair by tenant, then by request, then by choice: the tenant with the fewest running sequences goes first, and of
- * its requests the one that {@link compareBacklogs} says. A tenant that has less than an equal part of the slots and cells takes what it lacks
- * of that part from those that have more; inside a tenant, the first choices of a request take from further ones of others, and urgent requests from less urgent ones.
+ * Chooses the sequences to run. Admission is fair by tenant, request and choice: first the tenant with the
+ * fewest running sequences, and within it the order of {@link compareBacklogs}. A tenant below an equal part of
+ * slots and cells takes the rest of that part from those above. Within a tenant, first choices displace further
+ * choices of other requests, and urgent requests less urgent ones.
  *
- * Running sequences take {@link Turns}. One that needs a cell when none is left takes it from the tenant that has most.
+ * Running sequences take {@link Turns}. If no cell is left, a sequence takes one from the tenant with the most.
  *
- * A step looks at what runs and at what it admits, never at all that waits; adding, pausing and dropping a request are logarithmic.
+ * A step looks only at running and admitted sequences, never at all waiting ones; adding, pausing and dropping a
+ * request are logarithmic.
  *
- * `S` is what the sequences are to its caller, who gets back what was added.
+ * `S` is the caller's type of sequence.
  */
 export class Scheduler<S extends Sequence = Sequence> {
   readonly #kv: KvCache;
   readonly #limits: SchedulerLimits;
   readonly #tenants = new Map<string, TenantShare>();
-  /** The place of each request that was added and not dropped. */
+  /** Places of all added requests until they are dropped. */
   readonly #places = new Map<SequenceOwner, Place>();
-  /** Tenants of which something could be admitted. */
+  /** Tenants with sequences that could be admitted. */
   readonly #waiting = new Heap<TenantShare>(compareTenants);
-  /** Tenants of which something runs. */
+  /** Tenants with running sequences. */
   readonly #running = new Set<TenantShare>();
-  /** Those that this step considers no further. */
+  /** Tenants that this step no longer considers. */
   readonly #aside = new Set<TenantShare>();
   readonly #turns: Turns;
   #numRunning = 0;
@@ -59,7 +63,7 @@ export class Scheduler<S extends Sequence = Sequence> {
   numPreemptions = 0;
   prefixHitTokens = 0;
   prefixQueryTokens = 0;
-  /** Requests and sequences that admission has looked at, in all: what a burst costs, in steps instead of seconds. */
+  /** Total requests and sequences that admission has looked at: the cost of a burst without a clock. */
   numLooks = 0;
 
   constructor(kv: KvCache, limits: SchedulerLimits) {
@@ -68,7 +72,7 @@ export class Scheduler<S extends Sequence = Sequence> {
     this.#turns = new Turns(limits.adaptersPerBatch);
   }
 
-  /** Sequences that wait, those that are not made yet included. */
+  /** Waiting sequences, including those not yet made. */
   get numWaiting(): number {
     return this.#numWaiting;
   }
@@ -78,11 +82,11 @@ export class Scheduler<S extends Sequence = Sequence> {
   running(): S[] {
     return [...this.#running].flatMap((tenant) => tenant.running as S[]);
   }
-  /** Sequences of a request that wait, those that are not made yet included. */
+  /** Waiting sequences of a request, including those not yet made. */
   numWaitingOf(owner: SequenceOwner): number {
     return this.#places.get(owner)?.backlog?.size ?? 0;
   }
-  /** True when a step would compute something: paused sequences do not count. */
+  /** True if a step would compute something; paused sequences do not count. */
   get hasWork(): boolean {
     if (this.#waiting.size > 0) return true;
     return [...this.#running].some(({ hasRunnable }) => hasRunnable);
@@ -97,7 +101,7 @@ export class Scheduler<S extends Sequence = Sequence> {
     this.refresh(owner);
   }
 
-  /** Sequences of a request that was added before. */
+  /** Enqueues sequences of a request that was added before. */
   enqueue(sequences: readonly S[]): void {
     for (const sequence of sequences) {
       this.#backlogOf(sequence).add(sequence);
@@ -106,7 +110,7 @@ export class Scheduler<S extends Sequence = Sequence> {
     }
   }
 
-  /** To be called when something may have changed about whether, or in what order, a request's sequences can be admitted. */
+  /** Must be called after a change that may affect if, or in what order, a request's sequences can be admitted. */
   refresh(owner: SequenceOwner): void {
     const { tenant, backlog = null } = this.#places.get(owner) ?? {};
     if (tenant === undefined || backlog === null) return;
@@ -115,7 +119,7 @@ export class Scheduler<S extends Sequence = Sequence> {
     this.#placeTenant(tenant);
   }
 
-  /** Takes an ended sequence out. @param keepsCells as a cache entry */
+  /** Removes an ended sequence. @param keepsCells as a cache entry */
   finish(sequence: Sequence, keepsCells: boolean): void {
     const { owner } = sequence;
     if (sequence.slot === null) {
@@ -128,7 +132,7 @@ export class Scheduler<S extends Sequence = Sequence> {
     this.refresh(owner);
   }
 
-  /** Takes all sequences of an ended request out. */
+  /** Removes all sequences of an ended request. */
   drop(owner: SequenceOwner, keepsCells: boolean): void {
     const place = this.#places.get(owner);
     if (place === undefined || place.backlog === null) return;
@@ -136,7 +140,7 @@ export class Scheduler<S extends Sequence = Sequence> {
     this.#numWaiting -= backlog.size;
     for (const sequence of backlog.made) sequence.close();
     tenant.backlogs.remove(backlog);
-    place.backlog = null; // nothing of it is queued again
+    place.backlog = null; // prevents further enqueuing
     tenant.numRequests--;
     for (const sequence of tenant.running.filter((other) => other.owner === owner)) this.finish(sequence, keepsCells);
     this.#places.delete(owner);
@@ -152,7 +156,7 @@ export class Scheduler<S extends Sequence = Sequence> {
     let numBlocked = 0;
     let lacksCells = false;
     for (let tenant = this.#waiting.top; tenant !== undefined; tenant = this.#waiting.top) {
-      // Where a prompt waits for cells, those that have some sequences already wait with it; or it would wait for ever.
+      // While a prompt waits for cells, tenants with running sequences wait too; otherwise it could starve.
       if (numBlocked > MAX_BLOCKED_TENANTS || (lacksCells && tenant.running.length > 0)) break;
       this.numLooks++;
       const backlog = tenant.backlogs.top!;
@@ -164,7 +168,7 @@ export class Scheduler<S extends Sequence = Sequence> {
         numDeferred.set(tenant, count);
         deferred.push(backlog);
         tenant.backlogs.remove(backlog);
-        // Those that wait for a prefix will want the slots that are free now; looking further would be in vain.
+        // Sequences waiting for a prefix will need the slots that are free now, so stop looking.
         if (tenant.running.length + count >= this.#limits.maxRunning) this.#aside.add(tenant);
         this.#placeTenant(tenant);
         continue;
@@ -202,7 +206,7 @@ export class Scheduler<S extends Sequence = Sequence> {
     this.refresh(owner);
   }
 
-  /** Sees to it that slot and cells suffice for a waiting sequence; others give way. @returns its prefix then, or null */
+  /** Makes slot and cells available for a waiting sequence by preempting others. @returns its prefix, or null */
   #makeRoom(tenant: TenantShare, sequence: Sequence, found: FoundPrefix, shares: Shares): FoundPrefix | null {
     let prefix = found;
     for (;;) {
@@ -219,19 +223,23 @@ export class Scheduler<S extends Sequence = Sequence> {
     }
   }
 
-  /** Cells that the running sequences will want besides those they have. */
+  /** Cells that running sequences will need in addition to theirs. */
   #claimedTokens(): number {
     let claimed = 0;
     for (const tenant of this.#running) claimed += tenant.claimedTokens - tenant.liveCells;
     return claimed;
   }
 
-  /** A paused sequence of the tenant that has most of them: nobody waits for its next token. */
+  /** A paused sequence of the tenant with the most of them: no client waits for its next token. */
   #lastPaused(): Sequence | undefined {
     return this.#largest((tenant) => tenant.numPaused, 0)?.lastPaused;
   }
 
-  /** The tenant furthest above its equal part, for one that stays within its own. @param neededTokens null = it lacks a slot */
+  /**
+   * Tenant furthest above its equal part, if `tenant` stays within its own.
+   *
+   * @param neededTokens null = it lacks a slot
+   */
   #donorOf(tenant: TenantShare, neededTokens: number | null, shares: Shares): TenantShare | undefined {
     const amountOf = (of: TenantShare): number => (neededTokens === null ? of.running.length : of.claimedTokens);
     const share = neededTokens === null ? shares.slots : shares.tokens;
@@ -240,7 +248,7 @@ export class Scheduler<S extends Sequence = Sequence> {
     return this.#largest(amountOf, share);
   }
 
-  /** The tenant with running sequences that has most, if that is above the limit. */
+  /** Tenant with running sequences and the largest amount above the limit. */
   #largest(amountOf: (tenant: TenantShare) => number, limit = -1): TenantShare | undefined {
     let largest: TenantShare | undefined;
     let most = limit;
@@ -251,9 +259,9 @@ export class Scheduler<S extends Sequence = Sequence> {
     return largest;
   }
 
-  /** Who gives way to a sequence of the same tenant. */
+  /** Sequence that gives way to another of the same tenant. */
   #lessUrgent(tenant: TenantShare, sequence: Sequence): Sequence | undefined {
-    // Beams that wait for their siblings must not keep everything else waiting once nothing else runs.
+    // Beams that wait for their siblings must not block everything else once nothing else runs.
     if (!tenant.hasRunnable) {
       const isAlone = [...this.#running].every(({ hasRunnable }) => !hasRunnable);
       return tenant.lastToKeep ?? (isAlone ? this.#largest(({ running }) => running.length)?.lastToKeep : undefined);
@@ -264,7 +272,7 @@ export class Scheduler<S extends Sequence = Sequence> {
     return isLess ? last : undefined;
   }
 
-  /** An equal part of slots and cells for each tenant that has work. Paused sequences are no work. */
+  /** Equal part of slots and cells for each tenant with work. Paused sequences are not work. */
   #equalShares(): Shares {
     let numTenants = this.#waiting.size;
     for (const tenant of this.#running) if (tenant.backlogs.size === 0 && tenant.hasRunnable) numTenants++;
@@ -275,7 +283,7 @@ export class Scheduler<S extends Sequence = Sequence> {
     };
   }
 
-  /** Chooses whose turn it is, their decode tokens and a bounded chunk of their prompts; cells are taken. */
+  /** Plans the next turn: its decode tokens and a bounded part of its prompts. Takes the cells. */
   plan(): StepPlan<S> | null {
     const group = this.#turns.next(this.#running) as S[] | null;
     if (group === null) return null;
@@ -300,13 +308,16 @@ export class Scheduler<S extends Sequence = Sequence> {
     return plan;
   }
 
-  /** The sequences of a group that decode in this step. While tenants share the engine, each step has room for a few, in turns. */
+  /**
+   * Sequences of a group that decode in this step. While tenants share the engine, each step takes a few, in
+   * turns.
+   */
   #decodingNow(group: readonly S[]): S[] {
     this.#numPlans++;
     let decoding = group.filter(({ numRemaining }) => numRemaining === 1);
     const isShared = [...this.#running].filter(({ hasRunnable }) => hasRunnable).length > 1;
     if (isShared && decoding.length > SHARED_DECODE_TOKENS) {
-      // Tenants stay in their order: the one that has had least goes first.
+      // Tenants keep their order: the one with the least service first.
       const order = new Map(
         [...new Set(decoding.map((sequence) => this.#shareOf(sequence)))].map((of, at) => [of, at]),
       );
@@ -328,7 +339,7 @@ export class Scheduler<S extends Sequence = Sequence> {
     this.#turns.charge(tokens);
   }
 
-  /** After the runner was short of cells: gives some up. @returns false when there is nothing to give up but the plan's last sequence */
+  /** Gives up cells after the runner ran short. @returns false if only the plan's last sequence is left */
   yieldCells(plan: StepPlan<S>): boolean {
     if (this.#kv.evictAll()) return true;
     if (this.#numRunning < 2) return false;
@@ -367,7 +378,7 @@ export class Scheduler<S extends Sequence = Sequence> {
     return leader.slot !== null && leader.isRunnable && leader.numComputed < length;
   }
 
-  /** A running sequence that is about to compute a longer common prefix than the one found. */
+  /** Running sequence about to compute a longer common prefix than the one found. */
   #findPendingPrefix(sequence: Sequence, foundLength: number): Sequence['awaitedPrefix'] {
     let best: Sequence['awaitedPrefix'] = null;
     const { tokens, owner } = sequence;
@@ -380,7 +391,7 @@ export class Scheduler<S extends Sequence = Sequence> {
     return best;
   }
 
-  /** Plans up to `count` tokens of a sequence, preempting while no cell can be had. @returns the tokens planned */
+  /** Plans up to `count` tokens of a sequence, preempting others if cells run out. @returns the tokens planned */
   #take(sequence: S, count: number, plan: StepPlan<S>): number {
     while (sequence.slot !== null && this.#kv.obtainableTokens === 0) {
       const victim = this.#whoGivesCells();
@@ -394,7 +405,7 @@ export class Scheduler<S extends Sequence = Sequence> {
     return taken;
   }
 
-  /** Paused sequences go first, then the last one of the tenant that has most. */
+  /** Sequence to preempt: a paused one, else the last of the tenant with the most cells. */
   #whoGivesCells(): Sequence {
     const idleOf = ({ running }: TenantShare): number => running.filter(({ isRunnable }) => !isRunnable).length;
     const tenant = this.#largest(idleOf, 0) ?? this.#largest(({ claimedTokens }) => claimedTokens);
@@ -402,8 +413,8 @@ export class Scheduler<S extends Sequence = Sequence> {
   }
 
   /**
-   * Takes the slot of a running sequence; its tokens, text and random numbers stay, and it waits to be computed again. The cells of a paused
-   * one become a cache entry, so that it continues without computing them again if they are still there.
+   * Takes the slot of a running sequence, which keeps its tokens, text and random numbers and waits to be
+   * recomputed. Cells of a paused one become a cache entry, so that it can continue without recomputation.
    */
   #preempt(victim: Sequence): void {
     this.#stopRunning(victim);
@@ -445,7 +456,7 @@ export class Scheduler<S extends Sequence = Sequence> {
     return tenant;
   }
 
-  /** Looks at all of them only after their number has doubled. */
+  /** Checks all tenants only after their number has doubled. */
   #forgetIdleTenants(): void {
     if (this.#tenants.size < this.#numTenantsAllowed) return;
     for (const [name, tenant] of this.#tenants) {
@@ -456,14 +467,14 @@ export class Scheduler<S extends Sequence = Sequence> {
   }
 }
 
-/** Where a request stands. */
+/** State of a request. */
 interface Place {
   readonly tenant: TenantShare;
   /** null while it is being dropped. */
   backlog: Backlog | null;
 }
 
-/** The shares due to each tenant with work. */
+/** Equal shares of the tenants with work. */
 interface Shares {
   slots: number;
   tokens: number;

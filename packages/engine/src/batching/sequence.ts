@@ -1,7 +1,7 @@
-/** The owner of a sequence, as far as scheduler and cache know it. */
+/** Owner of a sequence, as seen by scheduler and cache. */
 export interface SequenceOwner {
   readonly tenant: string;
-  /** Prompts share memory only inside it. */
+  /** Prompts share memory only within it. */
   readonly namespace: string;
   /** null = the base model. */
   readonly adapterDigest: string | null;
@@ -12,21 +12,24 @@ export interface SequenceOwner {
   /** See {@link Sequence.round}. */
   readonly choicesPerRound: number;
   readonly promptIds: readonly number[];
-  /** How far the prompt is scored; null when nobody asks for its logprobs. */
+  /** Progress of scoring the prompt; null if its logprobs were not requested. */
   readonly promptScorer: { readonly numScored: number; readonly isComplete: boolean } | null;
   readonly isPaused: boolean;
   readonly hasEnded: boolean;
 }
 
 /**
- * One line of tokens being generated, as scheduler and cache see it. It owns its tokens; the KV cells are lent to it by slot and can be
- * taken back at any time (preemption): then `numComputed` falls to 0 and nothing else changes.
+ * A sequence of tokens being generated, as seen by scheduler and cache. It owns its tokens. Preemption can take
+ * its slot and KV cells at any time: `numComputed` falls to 0 and nothing else changes.
  */
 export abstract class Sequence {
   readonly owner: SequenceOwner;
-  /** Unique inside its request. */
+  /** Unique within its request. */
   readonly index: number;
-  /** The request's own prompt array until the first sampled token: n choices of a long prompt cost one. */
+  /**
+   * The request's own prompt array until the first sampled token, so that n choices of a long prompt need one
+   * copy.
+   */
   #tokens: readonly number[];
   #ownTokens: number[] | null = null;
 
@@ -34,11 +37,11 @@ export abstract class Sequence {
   slot: number | null = null;
   /** Leading tokens whose keys and values are in the slot. */
   numComputed = 0;
-  /** While waiting: another sequence is computing a longer common prefix. Ask again when it holds that many tokens. */
+  /** Set while another sequence computes a longer common prefix; retry when it has that many tokens. */
   awaitedPrefix: { leader: Sequence; length: number } | null = null;
-  /** The plan in which it was decoded last, by number. */
+  /** Number of the plan in which it was last decoded. */
   lastPlan = 0;
-  /** All its tokens are computed and the next one is not decided yet: it may keep its cells and asks for none. */
+  /** All its tokens are computed and the next one is undecided: it may keep its cells and needs no new ones. */
   isParked = false;
 
   constructor(owner: SequenceOwner, index: number, tokens: readonly number[]) {
@@ -57,7 +60,7 @@ export abstract class Sequence {
   get numSampled(): number {
     return this.#tokens.length - this.owner.promptIds.length;
   }
-  /** Tokens still to compute before the next one can be decided; at least 1 unless parked. */
+  /** Tokens to compute before the next one can be decided; at least 1 unless parked. */
   get numRemaining(): number {
     return this.#tokens.length - this.numComputed;
   }
@@ -65,13 +68,13 @@ export abstract class Sequence {
     return !this.owner.isPaused && !this.isParked;
   }
   /**
-   * Whether it scores the prompt, as the first of its request does: logits are wanted at each of its positions, and none may come from the cache
-   * before they were.
+   * True if it scores the prompt, as the first of its request does: it needs logits at each prompt position, so
+   * unscored positions may not come from the cache.
    */
   get isScoringPrompt(): boolean {
     return this.index === 0 && this.owner.promptScorer?.isComplete === false;
   }
-  /** Leading tokens that may come from other sequences' cells; the last token never does. */
+  /** Leading tokens that may come from other sequences' cells; never the last token. */
   get maxSharedTokens(): number {
     return this.isScoringPrompt ? this.owner.promptScorer!.numScored : this.#tokens.length - 1;
   }
@@ -92,14 +95,14 @@ export abstract class Sequence {
   abstract close(): void;
 
   /**
-   * Choices beyond the first few of a request come after those of its tenant's later requests, and give way to them: one request with
-   * many choices does not hold up the others.
+   * Round of a choice. Later choices of a request come after first choices of its tenant's later requests, so that
+   * a request with many choices does not block the others.
    */
   get round(): number {
     return Math.floor(this.index / this.owner.choicesPerRound);
   }
 
-  /** Negative when this one, of the same tenant, goes first: lower priority number, then round, then arrival, then index. */
+  /** Negative if this one goes before another of the same tenant: by priority number, then round, arrival, index. */
   compare(other: Sequence): number {
     return (
       this.owner.priority - other.owner.priority ||

@@ -3,24 +3,24 @@ import { Heap, type HeapItem } from './heap.ts';
 import type { CellAccount } from './kv-ledger.ts';
 import type { Sequence } from './sequence.ts';
 
-/** Cells left to each running sequence when another is admitted: without them a newcomer would soon be preempted again. */
+/** Cells reserved for each running sequence at an admission; otherwise the newcomer would soon be preempted. */
 export const GROWTH_RESERVE_TOKENS = 16;
 
-/** One tenant's share of the engine: its queue, its running sequences, its cells, and the service it had. */
+/** One tenant's share of the engine: its queue, its running sequences, its cells, and its service so far. */
 export class TenantShare implements HeapItem, CellAccount {
   heapPlace = -1;
   liveCells = 0;
   heldCells = 0;
-  /** In flight, paused ones included. */
+  /** Requests in flight, including paused ones. */
   numRequests = 0;
   readonly name: string;
-  /** Requests of which something could be admitted. */
+  /** Requests with sequences that could be admitted. */
   readonly backlogs = new Heap<Backlog>(compareBacklogs);
   /** In order of {@link Sequence.compare}. */
   readonly running: Sequence[] = [];
-  /** Service so far in tokens, as {@link Turns} counts it. */
+  /** Service so far in tokens, as counted by {@link Turns}. */
   virtualTime: number;
-  /** When something of it was last admitted: of tenants with as many sequences the one that waited longest goes first. */
+  /** Number of its last admission: of tenants with as many sequences the one that waited longest goes first. */
   lastAdmission = 0;
 
   constructor(name: string, virtualTime: number) {
@@ -32,7 +32,7 @@ export class TenantShare implements HeapItem, CellAccount {
     return this.running.length > 0 || this.backlogs.size > 0;
   }
 
-  /** Cells it has, and those its running sequences are about to take. */
+  /** Cells it has, and those that its running sequences are about to take. */
   get claimedTokens(): number {
     return this.running.reduce((sum, { numRemaining }) => sum + numRemaining + GROWTH_RESERVE_TOKENS, this.liveCells);
   }
@@ -49,13 +49,13 @@ export class TenantShare implements HeapItem, CellAccount {
     return this.running.findLast(({ owner }) => owner.isPaused);
   }
 
-  /** Whom it gives up first: a stream nobody reads, else the last in order. */
+  /** Sequence to give up first: one without a reader, else the last in order. */
   get lastToKeep(): Sequence | undefined {
     return this.running.findLast((sequence) => !sequence.isRunnable) ?? this.running.at(-1);
   }
 }
 
-/** Fewest running sequences first. */
+/** Orders by fewest running sequences. */
 export function compareTenants(a: TenantShare, b: TenantShare): number {
   return a.running.length - b.running.length || a.lastAdmission - b.lastAdmission;
 }

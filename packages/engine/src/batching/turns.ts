@@ -1,44 +1,49 @@
 import type { Sequence } from './sequence.ts';
 import type { TenantShare } from './tenant-share.ts';
 
-/** The fixed cost of a step, expressed in tokens: the weights are read once however many there are. */
+/** Fixed cost of a step in tokens: the weights are read once for any number of tokens. */
 const STEP_COST_TOKENS = 8;
-/** How much less service than the one that had least a tenant can come back with, tokens. */
+/** Maximum credit of a returning tenant against the one with the least service, tokens. */
 const MAX_CREDIT_TOKENS = 64;
-/** How far a tenant that waits for its first token may run ahead of the others, tokens: prompts up to this are computed in successive steps. */
+/**
+ * Maximum lead of a tenant that waits for its first token, tokens: prompts up to this are computed in successive
+ * steps.
+ */
 const MAX_LEAD_TOKENS = 2048;
 
 /**
- * Whose turn the next step is. A batch has as many adapters as the runner computes with at once, often one: the tenant that had the least service chooses
- * first, and of its own the one that waited longest; everybody else with these adapters rides along.
+ * Chooses the tenants of the next step. A batch has at most the runner's number of adapters, often one. The
+ * tenant with the least service chooses first, and takes its longest waiting adapter; all sequences with the
+ * chosen adapters join.
  *
- * This is start-time fair queueing over tenants (Goyal, Vin and Cheng, 1996). Service is counted in tokens and a step's fixed cost. Who was idle does not save
- * up what it missed. A tenant none of whose sequences has a token yet goes before those that decode, until it is ahead of them by a bound:
- * so the first token of a newcomer comes at once under any load of others, and nobody can live on being new.
+ * This is start-time fair queueing over tenants (Goyal, Vin and Cheng, 1996). Service is counted in tokens plus
+ * a step's fixed cost. Idle tenants save no credit. A tenant without any token yet goes before those that
+ * decode, up to a bounded lead: so a newcomer's first token comes at once under any load, and being new gives no
+ * lasting advantage.
  */
 export class Turns {
   readonly #adaptersPerBatch: number;
-  /** Step in which each adapter last had its turn. */
+  /** Step of each adapter's last turn. */
   readonly #lastTurns = new Map<string | null, number>();
   #turn = 0;
-  /** Service at which the last turn began. */
+  /** Service at the start of the last turn. */
   #clock = 0;
 
   constructor(adaptersPerBatch: number) {
     this.#adaptersPerBatch = adaptersPerBatch;
   }
 
-  /** The virtual time at which a new tenant starts. */
+  /** Virtual time of a new tenant. */
   get startingTime(): number {
     return this.#clock - MAX_CREDIT_TOKENS;
   }
 
-  /** True when nothing is lost by forgetting the tenant. */
+  /** True if forgetting the tenant loses nothing. */
   isForgotten(tenant: TenantShare): boolean {
     return tenant.virtualTime <= this.startingTime;
   }
 
-  /** The runnable sequences of the adapters whose turn it is, tenants that had less service first; null when there are none. */
+  /** Runnable sequences of the chosen adapters, tenants with less service first; null if none. */
   next(running: ReadonlySet<TenantShare>): Sequence[] | null {
     const tenants = [...running].filter(({ hasRunnable }) => hasRunnable);
     for (const tenant of tenants) tenant.virtualTime = Math.max(tenant.virtualTime, this.startingTime);
@@ -56,14 +61,14 @@ export class Turns {
     );
   }
 
-  /** Books what a step computes. @param shares tokens by tenant */
+  /** Charges the tokens of a step. @param shares tokens by tenant */
   charge(shares: ReadonlyMap<TenantShare, number>): void {
     let total = 0;
     for (const count of shares.values()) total += count;
     for (const [tenant, count] of shares) tenant.virtualTime += count + (STEP_COST_TOKENS * count) / total;
   }
 
-  /** As many adapters as a batch may have, those of the tenants in their order. */
+  /** Chooses as many adapters as a batch may have, in the order of the tenants. */
   #choose(tenants: readonly TenantShare[]): Set<string | null> {
     const chosen = new Set<string | null>();
     for (const tenant of tenants) {
@@ -76,7 +81,7 @@ export class Turns {
     return chosen;
   }
 
-  /** `undefined` when all of the tenant's are among those chosen. */
+  /** `undefined` if all of the tenant's adapters are chosen. */
   #longestWaiting({ running }: TenantShare, chosen: ReadonlySet<string | null>): string | null | undefined {
     let next: string | null | undefined;
     for (const { isRunnable, owner } of running) {
@@ -90,7 +95,7 @@ export class Turns {
     return this.#lastTurns.get(digest) ?? 0;
   }
 
-  /** Adapters come and go for as long as the service runs; those without work need no memory of their turns. */
+  /** Forgets adapters without work, because new ones keep coming while the service runs. */
   #forgetIdleAdapters(running: ReadonlySet<TenantShare>): void {
     const inUse = new Set<string | null>();
     for (const tenant of running) for (const { owner } of tenant.running) inUse.add(owner.adapterDigest);

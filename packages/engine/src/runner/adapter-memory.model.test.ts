@@ -13,7 +13,7 @@ import { Adapters } from './adapters.ts';
 
 const NUM_ADAPTERS = 121;
 const MAX_BYTES = 64e6;
-/** Garbage that is not collected yet, and what else the process takes meanwhile. */
+/** Allowance for uncollected garbage and other memory of the process. */
 const SLACK_BYTES = 130e6;
 
 const folder = mkdtempSync(join(tmpdir(), 'adapter-memory-'));

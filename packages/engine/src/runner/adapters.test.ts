@@ -11,7 +11,7 @@ let root: string;
 beforeAll(() => void (root = mkdtempSync(join(tmpdir(), 'trainyard-adapters-'))));
 afterAll(() => rmSync(root, { recursive: true, force: true }));
 
-/** Adapters of 1 byte each, on a clock of its own. */
+/** Adapters of 1 byte each, with a fake clock. */
 function open(maxAdapterBytes: number) {
   const clock = { now: 1_000 };
   const closed: string[] = [];

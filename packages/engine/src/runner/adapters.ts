@@ -4,12 +4,13 @@ import type { AdapterRef, LoadedVersion } from '@trainyard/backend';
 import { checkFiles, DamagedFileError } from '@trainyard/transformer';
 import type { ModelRunner, RunnerAdapter } from './model-runner.ts';
 
-/** An adapter without a request for this long is not being sampled from: an adapter that is loaded ahead may take its room. */
+/** An adapter without a request for this long may give way to one that is loaded ahead. */
 const QUIET_MS = 60_000;
 
 /**
- * Adapters in memory, by digest: loaded ahead, or by their first use. Retired ones are dropped when they are idle. When all together exceed the limit, idle ones are
- * dropped: first those that no request has used yet, then the least recently used. One in use is never dropped, so requests in flight may exceed the limit.
+ * Adapters in memory, by digest: loaded ahead, or at first use. Retired ones are dropped when idle. Above the
+ * limit idle ones are dropped, first those never used by a request, then the least recently used. One in use is
+ * never dropped, so requests in flight may exceed the limit.
  */
 export class Adapters {
   readonly #runner: ModelRunner;
@@ -58,8 +59,10 @@ export class Adapters {
   }
 
   /**
-   * Loads an adapter before a request names it. It takes room only from adapters that no request has used yet, or none for a minute.
-   * @returns false if there is no such room: its first request loads it
+   * Loads an adapter before its first request. It displaces only adapters that no request has used yet, or within
+   * the last minute.
+   *
+   * @returns false if there is no room: its first request loads it
    * @throws {EngineError} engine.adapter_unreadable, engine.adapter_damaged
    */
   loadAhead(reference: AdapterRef): boolean {
@@ -81,7 +84,7 @@ export class Adapters {
     return true;
   }
 
-  /** Drops an adapter as soon as it is idle, unless it is pinned again before; one that is not loaded is left alone. */
+  /** Drops an adapter once idle, unless it is pinned again before. No-op if it is not loaded. */
   retire(digest: string): void {
     const loaded = this.#loaded.get(digest);
     if (loaded === undefined) return;
@@ -116,7 +119,7 @@ export class Adapters {
       if (loaded.isRetired || this.#sizeBytes > this.#maxBytes) this.#drop(digest, loaded);
   }
 
-  /** In the order in which they make room. */
+  /** In the order in which they are dropped. */
   #idle(): [digest: string, loaded: LoadedAdapter][] {
     const idle = [...this.#loaded].filter(([, { numUsers }]) => numUsers === 0);
     return idle.toSorted(([, a], [, b]) => Number(a.lastUse !== null) - Number(b.lastUse !== null));
@@ -134,7 +137,7 @@ interface LoadedAdapter {
   /** ms since 1970 */
   readonly since: number;
   numUsers: number;
-  /** ms since 1970; null: no request has used it */
+  /** ms since 1970; null before the first request */
   lastUse: number | null;
   isRetired: boolean;
 }

@@ -5,7 +5,7 @@ import { CellShelf, type CellMemory } from './cell-shelf.ts';
 
 const SPARE = 9;
 
-/** Cells with a number inside, as llama.cpp keeps them: a sequence is the cells that name it. */
+/** Numbered cells in llama.cpp's scheme: a sequence is the cells that name it. */
 class FakeMemory implements CellMemory {
   readonly cells: { readonly position: number; readonly content: number; readonly holders: Set<number> }[] = [];
   readonly capacity: number;
@@ -50,7 +50,7 @@ class FakeMemory implements CellMemory {
   }
 }
 
-/** A shelf over a memory, and what each sequence should hold. */
+/** A shelf over a memory, and the expected content of each sequence. */
 class Harness {
   readonly memory: FakeMemory;
   readonly shelf: CellShelf;
@@ -63,7 +63,7 @@ class Harness {
     this.shelf = new CellShelf(this.memory, { spareSequence: SPARE, shelfTokens, idleRows });
   }
 
-  /** A batch: so many rows of each sequence. */
+  /** Runs a batch with the given number of rows per sequence. */
   run(batch: Readonly<Record<number, number>>): void {
     const rows = Object.entries(batch).flatMap(([sequence, count]) =>
       Array.from({ length: count }, () => Number(sequence)),
@@ -103,7 +103,7 @@ class Harness {
     return tokens;
   }
 
-  /** A sequence that is computed with holds all its own cells, and the spare one none. */
+  /** Checks that a computed sequence holds all its own cells, and the spare one none. */
   #check(sequence: number): void {
     assert.deepEqual(
       this.memory.contentOf(sequence),
@@ -119,7 +119,7 @@ test('cells that no row attended to for so many rows leave, and others stay', ()
   at.run({ 0: 10, 1: 6 });
   at.run({ 1: 1 });
   at.run({ 1: 2 });
-  expect(at.shelf.numResident).toBe(19); // three rows looked past sequence 0
+  expect(at.shelf.numResident).toBe(19); // three rows have scanned sequence 0
   at.run({ 1: 1 });
   at.run({ 1: 1 });
   expect([at.shelf.numResident, at.shelf.numShelved]).toEqual([11, 10]);
@@ -146,7 +146,7 @@ test('a prefix that two sequences share is moved once, when neither is computed 
   at.run({ 2: 1 });
   expect([at.shelf.numShelved, at.shelf.numResident]).toEqual([10, 2]);
   at.run({ 0: 1 });
-  expect(at.memory.contentOf(1)).toHaveLength(6); // came back for both
+  expect(at.memory.contentOf(1)).toHaveLength(6); // restored for both
 });
 
 test('cells on the shelf are shared from: they come back', () => {

@@ -1,38 +1,40 @@
 import assert from 'node:assert/strict';
 
-/** The memory whose cells are moved: as of a `LlamaContext`. */
+/** Memory whose cells are moved; `LlamaContext` implements it. */
 export interface CellMemory {
-  /** Lets `to` hold positions [start, end) of `from` too. */
+  /** Makes `to` also hold positions [start, end) of `from`. */
   copySequence(from: number, to: number, end: number, start?: number): void;
-  /** Positions [fromPosition, end), by default all from there on. */
+  /** Removes positions [fromPosition, end), by default all from there on. */
   removeSequence(sequence: number, fromPosition: number, end?: number): void;
   saveSequence(sequence: number): Uint8Array;
   restoreSequence(sequence: number, state: Uint8Array): void;
 }
 
 export interface CellShelfOptions {
-  /** An empty sequence of the memory that nobody else uses meanwhile. */
+  /** An empty sequence of the memory reserved for moves. */
   readonly spareSequence: number;
-  /** Most tokens on the shelf at a time. */
+  /** Maximum tokens on the shelf. */
   readonly shelfTokens: number;
-  /** Rows computed since cells were last attended to, from which on they are moved out. */
+  /** Rows after which unused cells are moved out. */
   readonly idleRows: number;
 }
 
 /**
- * Keeps cells out of a memory whose rows all look at every cell: those that no row attended to for a while are saved to plain memory, and restored to
- * the bit, when a row needs them.
+ * Moves cells out of a memory in which every row scans every cell: cells unused for a while are saved to plain
+ * memory and restored to the bit when needed.
  *
- * llama.cpp looks at the cells of all sequences for each row, those that others hold included, so a cell that stays costs each row a bit, and moving it
- * out and back costs as much as some tens of rows. It goes when it has cost about as much, so that never much more than twice the least possible is paid, whatever comes.
+ * In llama.cpp each row scans the cells of all sequences. A resident cell costs each row a little; moving it out
+ * and back costs as much as some tens of rows. It is moved when it has cost about that much, so the total is
+ * never much more than twice the optimum.
  *
- * Sequences are lists of pieces, each a range of positions that the same sequences hold: of what is shared there is one piece, on the shelf as in
- * memory. So the cells counted here are those of the engine's own ledger, and what is on the shelf always has room to come back.
+ * A sequence is a list of pieces, position ranges held by the same sequences; a shared piece exists once, on the
+ * shelf as in memory. So cells are counted as in the engine's ledger, and shelved cells always have room to
+ * return.
  */
 export class CellShelf {
   readonly #memory: CellMemory;
   readonly #options: CellShelfOptions;
-  /** By sequence, in order of positions. */
+  /** Pieces by sequence, in order of positions. */
   readonly #sequences = new Map<number, Piece[]>();
   readonly #pieces = new Set<Piece>();
   #numRows = 0;
@@ -48,16 +50,20 @@ export class CellShelf {
   get numCells(): number {
     return this.#numCells;
   }
-  /** Those on the shelf. */
+  /** Cells on the shelf. */
   get numShelved(): number {
     return this.#numShelved;
   }
-  /** Those in memory, which every row looks at. */
+  /** Cells in memory, which every row scans. */
   get numResident(): number {
     return this.#numCells - this.#numShelved;
   }
 
-  /** Before a batch: moves out what was idle for long, and brings back what the batch attends to. @param sequences those of the batch */
+  /**
+   * Prepares a batch: moves out cells that were idle for long, and restores those that the batch needs.
+   *
+   * @param sequences of the batch
+   */
   prepare(sequences: ReadonlySet<number>): void {
     const { idleRows, shelfTokens } = this.#options;
     const used = new Set<Piece>();
@@ -69,7 +75,7 @@ export class CellShelf {
     for (const piece of used) this.#bringBack(piece);
   }
 
-  /** After a batch: each of its rows is one more cell of its sequence. @param sequences as in {@link prepare} */
+  /** Records a computed batch: each row adds a cell to its sequence. @param sequences as in {@link prepare} */
   append(rows: Iterable<number>, sequences: ReadonlySet<number>): void {
     for (const sequence of rows) {
       const pieces = this.#piecesOf(sequence);
@@ -82,7 +88,7 @@ export class CellShelf {
     for (const sequence of sequences) for (const piece of this.#piecesOf(sequence)) piece.rowsAtUse = this.#numRows;
   }
 
-  /** The empty sequence `to` comes to hold the first positions of `from`. */
+  /** Makes the empty sequence `to` share the first positions of `from`. */
   share(from: number, to: number, length: number): void {
     assert.equal(this.#piecesOf(to).length, 0, 'shared cells go to an empty sequence');
     if (length === 0 || from === to) return;
@@ -98,7 +104,7 @@ export class CellShelf {
     this.#memory.copySequence(from, to, length);
   }
 
-  /** A sequence holds its positions from this one on no more. */
+  /** Removes the positions from `fromPosition` on from a sequence. */
   forget(sequence: number, fromPosition: number): void {
     const pieces = this.#piecesOf(sequence);
     if (fromPosition > 0) this.#splitAt(sequence, fromPosition);
@@ -108,7 +114,7 @@ export class CellShelf {
       if (piece.holders.size === 0) this.#drop(piece);
     }
     if (pieces.length === 0) this.#sequences.delete(sequence);
-    // Also cells of a batch that failed, which were never told of.
+    // Also removes cells of a failed batch, which were never recorded here.
     this.#memory.removeSequence(sequence, fromPosition);
   }
 
@@ -151,11 +157,11 @@ export class CellShelf {
     this.#dropState(piece);
   }
 
-  /** Makes a piece end at this position of a sequence that goes on behind it. */
+  /** Splits the piece of a sequence that crosses a position. */
   #splitAt(sequence: number, position: number): void {
     const piece = this.#piecesOf(sequence).find(({ start, end }) => start < position && position < end);
     if (piece === undefined) return;
-    this.#bringBack(piece); // a saved state is one
+    this.#bringBack(piece); // a saved state cannot be split
     const tail: Piece = { ...piece, start: position, holders: new Set(piece.holders) };
     piece.end = position;
     this.#pieces.add(tail);
@@ -177,7 +183,7 @@ export class CellShelf {
     this.#pieces.delete(piece);
   }
 
-  /** Frees the memory at once, not when the collector comes by. */
+  /** Frees the memory at once, without waiting for the garbage collector. */
   #dropState(piece: Piece): void {
     (piece.state!.buffer as ArrayBuffer).transfer(0);
     piece.state = null;
@@ -198,7 +204,7 @@ interface Piece {
   readonly holders: Set<number>;
   /** null while in memory. */
   state: Uint8Array | null;
-  /** Rows computed before its last use, and in it. */
+  /** Rows computed up to and including its last use. */
   rowsAtUse: number;
 }
 

@@ -1,13 +1,14 @@
 import type { StepBatch } from './model-runner.ts';
 
 /**
- * Divides a batch into the rows of several calls, so that those of many sequences are computed apart from prompts, and fewer than `tileRows` at once.
+ * Divides a batch into calls, so that rows of many sequences run apart from prompts, fewer than `tileRows` at
+ * once.
  *
- * From so many rows on, ggml computes attention in tiles of rows by cells, each tile whole even where the rows are of other sequences than the cells; below,
- * row by row, past the cells of others. A tile pays for rows of one prompt, not for those of many sequences: 64 rows of eight groups took 1.5 times as long
- * at once as in two halves.
+ * From `tileRows` on, ggml computes attention in tiles of rows by cells, whole even if the rows belong to other
+ * sequences; below, row by row, skipping others' cells. Tiles pay for rows of one prompt, not of many sequences:
+ * 64 rows of eight groups took 1.5 times as long at once as in two halves.
  *
- * @returns indices into the batch, in its order; no call has a single row that the batch did not have alone
+ * @returns indices into the batch, in order; no call has a single row unless the batch has
  */
 export function decodeCalls(batch: StepBatch, tileRows: number): readonly (readonly number[])[] {
   const all = Array.from({ length: batch.length }, (_, i) => i);

@@ -1,20 +1,20 @@
 import { cpus } from 'node:os';
 
-/** Shorter times say little: the kernel counts in hundredths of a second. */
+/** Shorter windows are too coarse: the kernel counts in hundredths of a second. */
 const WINDOW_MS = 400;
 
-/** Cores of the machine that nobody used, from window to window. */
+/** Unused cores of the machine, by window. */
 export class IdleCores {
   readonly #readIdleMs: () => number;
   #sinceMs: number | null = null;
   #idleMs = 0;
 
-  /** @param readIdleMs idle time of all cores together since some point, ms */
+  /** @param readIdleMs total idle time of all cores, ms */
   constructor(readIdleMs: () => number = machineIdleMs) {
     this.#readIdleMs = readIdleMs;
   }
 
-  /** @returns the mean over the time since the last window began; null while that is too short */
+  /** @returns the mean since the window started; null while that is too short */
   observe(nowMs: number): number | null {
     if (this.#sinceMs !== null && nowMs - this.#sinceMs < WINDOW_MS) return null;
     const before = this.#sinceMs;
@@ -25,7 +25,7 @@ export class IdleCores {
     return idle;
   }
 
-  /** The next observation begins a window of its own. */
+  /** Makes the next observation start a new window. */
   forget(): void {
     this.#sinceMs = null;
   }

@@ -28,14 +28,14 @@ afterAll(() => {
 });
 
 modelRunnerSuite('llama.cpp', () => ({
-  // One thread: two that spin against other work on the machine take many times as long.
+  // One thread: two spinning threads take many times as long next to other work.
   runner: new LlamaRunner(model, { contextTokens: 256, maxSequences: 8, batchTokens: 128, numThreads: 1 }),
   tokens: Array.from(model.tokenize(TEXT, { addSpecial: false, parseSpecial: false })),
   adapterPaths,
   spareCells: 4,
-  // What other shapes of batches were seen to change is up to 0.04, where logits span 40.
+  // Batch shapes changed logits by up to 0.04 in experiments; logits span 40.
   tolerance: 0.1,
-  // Never alone in its batch, a token differs by the roundings of the other shapes.
+  // A token that is never alone differs only by the roundings of other shapes.
   reproducibleTolerance: 0.02,
 }));
 
@@ -74,7 +74,7 @@ test('cells that nothing was computed with while many rows were leave the contex
   pass(64, 2);
   expect([runner.residentCells, runner.shelvedCells]).toEqual([66, 12]);
   expect(run(runner, ends[1])).toEqual(expected[1]);
-  expect(runner.shelvedCells).toBe(4); // those that only sequence 0 holds
+  expect(runner.shelvedCells).toBe(4); // cells held only by sequence 0
   expect(run(runner, ends[0])).toEqual(expected[0]);
   for (const sequence of [0, 1, 2]) runner.forget(sequence, 0);
   expect([runner.residentCells, runner.shelvedCells]).toEqual([0, 0]);

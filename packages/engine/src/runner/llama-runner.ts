@@ -7,29 +7,30 @@ import { FlatLogits, KvFullError } from './model-runner.ts';
 import type { LogitRows, ModelRunner, RunnerAdapter, StepBatch } from './model-runner.ts';
 import { ThreadGovernor } from './thread-governor.ts';
 
-/** The highest number of sequences that llama.cpp supports. */
+/** Maximum sequences in llama.cpp. */
 const MAX_SEQUENCES = 256;
 /** Rows from which on ggml computes attention in tiles, with flash attention. */
 const TILE_ROWS = 64;
 /**
- * Rows that look past idle cells before those are moved out. Out and back take 16 µs a token of SmolLM2-135M, a row 0.4 to 0.9 µs to look past it: as much as
- * some 20 to 40 rows, and more where fewer heads share keys and values.
+ * Rows that scan idle cells before those are moved out. Moving out and back takes 16 µs per token of
+ * SmolLM2-135M, scanning 0.4 to 0.9 µs per row: the cost of 20 to 40 rows, more if fewer heads share keys and
+ * values.
  */
 const IDLE_ROWS = 64;
 
-/** Tokens on the shelf at most: as many as are kept for finished sequences by default, whose cells are what is idle. */
+/** Maximum tokens on the shelf: as many as are kept for finished sequences by default, which hold the idle cells. */
 export function shelfTokensOf(capacityTokens: number): number {
   return Math.ceil(capacityTokens / 4);
 }
 
 /**
- * llama.cpp under the scheduler: one context with one KV memory for all sequences. Each row looks at every cell of it, so cells that no row of a batch attended to for
- * {@link IDLE_ROWS} rows are on a shelf outside until they are wanted again: nothing stale stays while many sequences decode. And many sequences are decoded
- * in calls of fewer rows than ggml's tiles have.
+ * Runner on llama.cpp: one context with one KV memory for all sequences. Each row scans all its cells, so cells
+ * unused for {@link IDLE_ROWS} rows wait on a shelf outside. Many sequences are decoded in calls below the size
+ * of ggml's tiles.
  *
- * ggml multiplies a single row by other code than several, with other roundings: a token computed alone has logits that differ by up to some hundredths from
- * the same token computed in company. Batches of two tokens and more agree to the bit, of any size, anywhere in the memory. So a lone token that must be
- * reproducible gets a companion, in a sequence and a cell of its own that are empty again afterwards.
+ * ggml multiplies a single row by different code than several, with different roundings: logits of a token alone
+ * differ by some hundredths. Batches of two or more tokens agree to the bit. So a lone token that must be
+ * reproducible gets a companion in its own sequence, which is emptied afterwards.
  */
 export class LlamaRunner implements ModelRunner {
   readonly vocabSize: number;
@@ -47,14 +48,14 @@ export class LlamaRunner implements ModelRunner {
   readonly #threads: ThreadGovernor;
   readonly #idleCores = new IdleCores();
   #numThreads: number;
-  /** Rows of one call from which on attention is computed in tiles. */
+  /** Rows per call from which on attention is computed in tiles. */
   readonly #tileRows: number;
-  /** The sequence of the companion, and where cells pass through on their way to the shelf and back. */
+  /** Sequence of the companion, also used for moving cells to and from the shelf. */
   readonly #companion: number;
   /** Logits of a batch that took several calls. */
   #logits = new Float32Array(0);
 
-  /** The model stays the caller's; the context made here is closed with the runner. */
+  /** The caller keeps the model; the context made here is closed with the runner. */
   constructor(model: LlamaModel, options: LlamaContextOptions) {
     this.#model = model;
     const maxSequences = Math.min(options.maxSequences + 1, MAX_SEQUENCES);
@@ -62,7 +63,7 @@ export class LlamaRunner implements ModelRunner {
     this.#companion = maxSequences - 1;
     this.#threads = new ThreadGovernor(options.numThreads);
     this.#numThreads = options.numThreads;
-    // Tiles are those of flash attention.
+    // Only flash attention has tiles.
     this.#tileRows = this.#context.flashAttention ? TILE_ROWS : Infinity;
     this.vocabSize = model.vocabSize;
     this.capacityTokens = this.#context.contextTokens - 1;
@@ -76,7 +77,7 @@ export class LlamaRunner implements ModelRunner {
     });
   }
 
-  /** Cells that every row looks at. */
+  /** Cells that every row scans. */
   get residentCells(): number {
     return this.#cells.numResident;
   }
@@ -99,7 +100,7 @@ export class LlamaRunner implements ModelRunner {
     const logits = this.#compute(batch);
     const { user, system } = process.cpuUsage(cpuBefore); // µs, of all threads
     const nowMs = performance.now();
-    // Beside a thread of ours the figures say nothing about others.
+    // While another thread of this process computes, the numbers do not describe other processes.
     if (!batch.leavesCore) {
       const idleCores = this.#threads.hasGivenUp ? this.#idleCores.observe(nowMs) : null;
       this.#threads.observe({ nowMs, wallMs: nowMs - startedAtMs, cpuMs: (user + system) / 1000, idleCores });
@@ -128,7 +129,7 @@ export class LlamaRunner implements ModelRunner {
     return this.#logits;
   }
 
-  /** One call. @param rows of the batch */
+  /** Runs one call. @param rows of the batch */
   #decode(batch: StepBatch, rows: readonly number[]): Float32Array {
     const context = this.#context;
     context.batch.clear();
@@ -164,7 +165,7 @@ export class LlamaRunner implements ModelRunner {
   }
 }
 
-/** The adapter shared by all tokens of a batch. */
+/** Adapter of all tokens of a batch. */
 function adapterOf({ adapters }: StepBatch): LlamaAdapter | null {
   if (adapters.length > 1) throw new RangeError(`a batch has one adapter here, got ${adapters.length}`);
   const adapter = adapters[0] ?? null;
@@ -172,7 +173,7 @@ function adapterOf({ adapters }: StepBatch): LlamaAdapter | null {
   throw new TypeError('the adapter was loaded by another runner');
 }
 
-/** For each row of a batch, which row of its logits is its own. */
+/** Row of logits of each batch row; -1 for none. */
 function logitPlaces({ length, wantsLogits }: StepBatch): Int32Array {
   const places = new Int32Array(length);
   for (let i = 0, next = 0; i < length; i++) places[i] = wantsLogits[i] === 1 ? next++ : -1;

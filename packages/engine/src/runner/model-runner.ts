@@ -4,75 +4,75 @@ import type { DrawKey } from '../sampling/random.ts';
 
 export { FlatLogits, KvFullError } from '@trainyard/decoder';
 
-/** An adapter the runner holds in memory. Closing one that the last batch used is allowed; closing it during `run` is not. */
+/** An adapter in the runner's memory. It may be closed after the last batch that used it, but not during `run`. */
 export interface RunnerAdapter {
   readonly sizeBytes: number;
   close(): void;
 }
 
-/** A value at once, or later. What has it at once gives it at once: a step over such a runner waits for nothing. */
+/** A value now or later. Runners that have it now return it directly, so a step waits for nothing. */
 export type Eventually<Value> = Value | Promise<Value>;
 
 /**
- * The seam under the scheduler: a model with a KV memory of `capacityTokens` cells shared by numbered sequences.
+ * Interface to a model with a KV memory of `capacityTokens` cells, shared by numbered sequences.
  *
- * A sequence is a list of cells at positions 0, 1, 2 …; a cell may belong to several sequences. The caller keeps the
- * positions gapless and decides which sequence numbers in `[0, maxSequences)` are in use.
+ * A sequence is a list of cells at positions 0, 1, 2 …; a cell may belong to several sequences. The caller keeps
+ * the positions gapless and assigns sequence numbers in `[0, maxSequences)`.
  *
- * While a `run` has not settled, the caller calls nothing but `loadAdapter`, and closes only adapters that the batch does not use.
+ * Until a `run` settles, the caller calls only `loadAdapter`, and closes only adapters outside the batch.
  */
 export interface ModelRunner {
   readonly vocabSize: number;
-  /** KV cells in all. */
+  /** Number of KV cells. */
   readonly capacityTokens: number;
-  /** The longest sequence the model was made for, prompt and reply together; at most `capacityTokens`. */
+  /** Maximum tokens per sequence by the model's training, prompt plus reply; at most `capacityTokens`. */
   readonly contextLength: number;
   readonly maxSequences: number;
-  /** Most tokens of one batch. */
+  /** Maximum tokens per batch. */
   readonly batchTokens: number;
-  /** Most adapters of one batch, the base model counted as one; at least 1. */
+  /** Maximum adapters per batch, counting the base model as one; at least 1. */
   readonly adaptersPerBatch: number;
-  /** `share` takes lengths that are multiples of this, tokens: 1 where cells are shared one by one, the size of a block where blocks are. */
+  /** Divisor of the lengths that `share` takes, tokens: 1 for single cells, or the block size. */
   readonly shareGranularity: number;
   /**
    * Appends the batch's tokens to their sequences and computes them.
    *
    * @returns the logits of the flagged tokens
-   * @throws {KvFullError} when no cells were left; nothing was changed then. Any other error leaves the batch's sequences undefined. A runner that
-   *   answers later may reject with either.
+   * @throws {KvFullError} if cells ran out; nothing has changed then. Other errors leave the batch's sequences
+   * undefined. A runner that answers later may reject with either.
    */
   run(batch: StepBatch): Eventually<LogitRows>;
   /**
-   * As `run`, for runners that can draw where they compute, so that a row of logits need not leave the device. Absent where they cannot.
+   * Version of `run` for runners that can draw on the device, so that logits need not leave it.
    *
-   * @param draws one a flagged token, in batch order; null = its logits are wanted
+   * @param draws one per flagged token, in batch order; null = return its logits
    */
   runAndDraw?(batch: StepBatch, draws: readonly (RowDraw | null)[]): Eventually<DrawnRows>;
-  /** Lets the empty sequence `to` hold positions `[0, length)` of `from` too, without a copy. */
+  /** Makes the empty sequence `to` hold positions `[0, length)` of `from` too, without a copy. */
   share(from: number, to: number, length: number): void;
-  /** Removes the positions from `fromPosition` on from one sequence. Cells nobody holds are free. */
+  /** Removes the positions from `fromPosition` on from one sequence. Cells without a holder become free. */
   forget(sequence: number, fromPosition: number): void;
-  /** Reads an adapter file into memory. @throws when it cannot be read. */
+  /** Reads an adapter file into memory. @throws if it is unreadable */
   loadAdapter(path: string): RunnerAdapter;
   close(): void;
 }
 
-/** The logits of a batch's flagged tokens, by their order in the batch. */
+/** Logits of a batch's flagged tokens, in batch order. */
 export interface LogitRows {
-  /** `[V]`, valid (and writable) until the next `run`. */
+  /** Row `[V]`, valid and writable until the next `run`. */
   row(index: number): Float32Array;
 }
 
-/** The tokens drawn from the rows of a batch, and the logits of the rows that nothing was drawn from. */
+/** Tokens drawn from the rows of a batch, and the logits of the other rows. */
 export interface DrawnRows extends LogitRows {
-  /** The token of a row that came with a draw; -1 = no token is possible. Such a row need not have logits. */
+  /** Token drawn from a row; -1 = no token is possible. The row need not have logits. */
   token(index: number): number;
 }
 
 /**
- * How a token is drawn from a row on the device. The key fixes which: among the tokens that truncation leaves, the first of a race in which each
- * arrives after {@link DrawKey.arrival} at a rate of its probability. So it is the token that the engine itself would draw, as far as the logits are
- * the same.
+ * Parameters of a draw on the device. The key determines the token: of those that truncation leaves, the first
+ * in a race with arrivals by {@link DrawKey.arrival} at rates of their probabilities. With equal logits the
+ * engine itself would draw the same token.
  */
 export interface RowDraw {
   readonly settings: Pick<SamplingParams, 'temperature' | keyof Truncation>;
@@ -80,11 +80,11 @@ export interface RowDraw {
   readonly key: DrawKey;
 }
 
-/** One batch of the scheduler, reused from step to step. */
+/** One batch of the scheduler, reused for each step. */
 export class StepBatch extends DecoderBatch<RunnerAdapter> {
-  /** The same tokens behind the same tokens must give the same logits, as nearly as the runner can, whatever else is in the batch and wherever its cells are. */
+  /** Equal prefixes must give equal logits, as nearly as the runner can, in any batch and any cells. */
   isReproducible = false;
-  /** Another thread of this process waits for a core, and holds up a request until it gets one. */
+  /** True while another thread of this process waits for a core that a request needs. */
   leavesCore = false;
 
   override clear(): void {

@@ -19,7 +19,7 @@ const ARCHITECTURES: Record<string, Architecture> = {
   'qwen3, wide heads': { ...TINY_ARCHITECTURES.qwen3, headSize: 16 },
 };
 
-/** Adapters of one model, unlike in rank, scale and the linear layers that they change. */
+/** Adapters of one model with different ranks, scales and linear layers. */
 const ADAPTERS = [
   { rank: 4, alpha: 8, linears: LINEAR_NAMES },
   { rank: 1, alpha: 3, linears: ['q', 'down'] },
@@ -54,7 +54,7 @@ describe.each(Object.entries(ARCHITECTURES))('%s', (name, architecture) => {
     const runner = PagedDecoder.open(path, { capacityTokens: 512, maxSequences: 8, batchTokens: 256, numThreads: 1 });
     const adapters = [null, ...paths.map((file) => runner.loadAdapter(file))];
     const batch = new StepBatch(256);
-    // Rows of the sequences in turns, so that each mask is more than a block.
+    // Rows of the sequences alternate, so that each mask is more than a block.
     for (const [position, token] of tokens.entries())
       for (const [sequence, adapter] of adapters.entries()) batch.add(token, position, sequence, true, adapter);
     const rows = runner.run(batch);

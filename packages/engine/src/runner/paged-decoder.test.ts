@@ -1,4 +1,4 @@
-/** The runner under batches, histories and files of odd kinds, over tiny models. */
+/** The runner under unusual batches, histories and files, on tiny models. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -38,7 +38,7 @@ function open(options: Partial<PagedDecoderOptions> = {}, path = modelPath): Pag
   return runner;
 }
 
-/** Every value of a half is what the function says; default: small random ones. */
+/** Adapter with values of each half by function; default: small random ones. */
 function adapterOf(
   runner: PagedDecoder,
   name: string,
@@ -57,7 +57,7 @@ interface Piece {
   readonly adapter?: DecoderAdapter | null;
 }
 
-/** Logits behind each piece. Tokens follow from their positions. */
+/** Logits after each piece. Tokens follow from their positions. */
 function compute(runner: PagedDecoder, pieces: readonly Piece[]): Float32Array[] {
   const batch = new StepBatch(runner.batchTokens);
   for (const { sequence, length, from = 0, adapter = null } of pieces)
@@ -69,7 +69,7 @@ function compute(runner: PagedDecoder, pieces: readonly Piece[]): Float32Array[]
 const isFinite = (row: Float32Array | undefined) => row?.every(Number.isFinite) === true;
 
 describe('a sequence whose numbers overflow', () => {
-  // Finite themselves, as a diverged training may leave them; products with them are not.
+  // Finite, as a diverged training may leave them; products with them overflow.
   const overflowing = (runner: PagedDecoder) => adapterOf(runner, 'overflowing', { a: 1e30, b: 1e30 });
 
   test('changes no other row of its batch, with an adapter or without', () => {
@@ -99,7 +99,7 @@ describe('a sequence whose numbers overflow', () => {
     compute(runner, [{ sequence: 0, length: 40, adapter: overflowing(runner) }]);
     runner.forget(0, 0);
     expect(compute(runner, [{ sequence: 0, length: 5 }])[0]).toEqual(expected);
-    // Nor in a page that a copy of a shared one is made in.
+    // Nor in a page that holds a copy of a shared one.
     runner.share(0, 1, 4);
     expect(compute(runner, [{ sequence: 1, length: 1, from: 4 }])[0]).toEqual(expected);
   });
@@ -126,7 +126,7 @@ test('batches of one token go with an adapter, too', () => {
   expect(steps(runner)).toEqual(steps(wide));
 });
 
-// Sizes of which the kernels have no whole number of vectors.
+// Sizes that are no multiple of the kernels' vectors.
 test.each([
   [34, 64],
   [32, 30],
@@ -148,7 +148,7 @@ test.each([
   };
   const [plain, adapted] = [alone(null), alone(adapter)];
   expect(adapted).not.toEqual(plain);
-  // One whose second factor is 0 adds nothing.
+  // A second factor of 0 adds nothing.
   expect(alone(idle)).toEqual(plain);
   for (const of of [
     [null, adapter, adapter, idle],
@@ -164,7 +164,7 @@ test.each([
 });
 
 test('the threads that share the columns of products change no bit of a row, with an adapter or without', () => {
-  // Widths that several threads share, and none of three parts alike.
+  // Widths that several threads share, no two of three parts equal.
   const wide = { ...architecture, hiddenSize: 160, headSize: 40, feedForwardSize: 388 };
   const path = join(directory, 'wide.gguf');
   writeGguf(path, architectureMetadata(wide), tinyTensors(wide));
@@ -238,7 +238,7 @@ test('as many tokens as it says fit, though every sequence branches off within a
   const [expected] = compute(runner, [{ sequence: 0, length: 33 }]);
   runner.forget(0, 31);
   for (let sequence = 1; sequence < 16; sequence++) runner.share(0, sequence, 31);
-  // 31 tokens that all have in common, and 2 more each.
+  // 31 tokens shared by all, and 2 more each.
   const branches = Array.from({ length: 16 }, (_, sequence) => ({ sequence, length: 2, from: 31 }));
   for (const row of compute(runner, branches)) expect(row).toEqual(expected);
 });

@@ -1,7 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { ThreadGovernor } from './thread-governor.ts';
 
-/** Decodes of 50 ms for a while; `lost` threads of those in use are descheduled, `idleCores` are told of at every tenth. */
+/**
+ * Runs decodes of 50 ms; `lost` of the threads in use are descheduled, and every tenth decode reports
+ * `idleCores`.
+ */
 function run(
   governor: ThreadGovernor,
   fromMs: number,
@@ -67,7 +70,7 @@ describe('ThreadGovernor', () => {
     const busyUntil = run(governor, 120_000, 240_000, 0.8, 1);
     const freeUntil = run(governor, busyUntil, busyUntil + 61_000, 0, 1);
     expect(governor.numThreads).toBe(2);
-    // One that succeeded makes idle cores count again.
+    // After a successful try idle cores count again.
     const again = run(governor, freeUntil, freeUntil + 10_000, 0.8, 0);
     run(governor, again, again + 1_000, 0, 0.9);
     expect(governor.numThreads).toBe(2);

@@ -1,21 +1,22 @@
-/** Shorter decodes say little: starting the threads is a good part of them. */
+/** Shorter decodes are dominated by starting the threads. */
 const MIN_WALL_MS = 2;
-/** Decodes that a verdict rests on. */
+/** Decodes per verdict. */
 const WINDOW = 4;
-/** Threads that the scheduler took away, on average over the window, above which one fewer is faster. */
+/** Mean number of descheduled threads over the window above which one fewer is faster. */
 const MAX_LOST_THREADS = 0.3;
 const FIRST_RETRY_MS = 2_000;
 const MAX_RETRY_MS = 60_000;
-/** Cores that nobody used for a window, above which one more thread is tried at once. */
+/** Unused cores in a window above which one more thread is tried at once. */
 const MIN_IDLE_CORES = 0.7;
 
 /**
- * Chooses how many threads decode, by how much of their time they really got.
+ * Chooses the number of decoding threads by the processor time that they get.
  *
- * The threads spin at a barrier after every operation, so one that is descheduled makes all others wait: with another process on one of two
- * cores, steps of 390–910 ms on two threads took 110–280 ms on one. Contention shows as CPU time below wall time × threads; then one thread
- * is given up. It is tried again as soon as a core of the machine is idle, and after a while in any case (twice as long after each failed try). Idle cores may
- * be out of reach, as where a container has a quota: behind a try that they led to and that failed they are not heeded for a while either.
+ * Threads spin at a barrier after every operation, so a descheduled one delays all: with another process on one
+ * of two cores, steps took 390–910 ms on two threads and 110–280 ms on one. Contention shows as CPU time below
+ * wall time × threads; then one thread is given up. It is tried again when a core is idle, or after a while
+ * (doubled after each failed try). Idle cores may be unusable, for example under a container's quota, so after a
+ * failed try they are ignored for a while.
  */
 export class ThreadGovernor {
   readonly #maxThreads: number;
@@ -27,7 +28,7 @@ export class ThreadGovernor {
   #retryAtMs = Infinity;
   #idleRetryMs = FIRST_RETRY_MS;
   #heedIdleAtMs = 0;
-  /** Reason of the try that is on; null = none is. */
+  /** Reason of the current try; null = none. */
   #trial: 'time' | 'idle' | null = null;
 
   constructor(maxThreads: number) {
@@ -39,15 +40,17 @@ export class ThreadGovernor {
     return this.#numThreads;
   }
 
-  /** Fewer threads decode than may. */
+  /** True if fewer threads decode than allowed. */
   get hasGivenUp(): boolean {
     return this.#numThreads < this.#maxThreads;
   }
 
   /**
-   * Tells of one decode.
-   * @param decode `cpuMs` summed over all threads; `idleCores` of the machine over a window that has just ended, null = none has
-   * @returns the new number of threads, or null when it stays
+   * Records one decode.
+   *
+   * @param decode `cpuMs` summed over all threads; `idleCores` of the machine over a window that has just ended,
+   * else null
+   * @returns the new number of threads, or null if unchanged
    */
   observe(decode: { nowMs: number; wallMs: number; cpuMs: number; idleCores: number | null }): number | null {
     const { nowMs, wallMs, cpuMs } = decode;

@@ -1,8 +1,8 @@
 /** Token sequences that a reply must not contain. */
 export class BannedSequences {
-  /** Those of one token. */
+  /** Sequences of one token. */
   readonly #always: readonly number[];
-  /** Longer ones by their last token but one, so that a step looks only at those that may end now. */
+  /** Longer ones by their second last token, so that a step checks only those that may end now. */
   readonly #byPredecessor = new Map<number, (readonly number[])[]>();
 
   constructor(sequences: Iterable<readonly number[]>) {

@@ -2,11 +2,14 @@ import { argmax, BLOCK_SIZE, expNegative, type RowScan } from '@trainyard/decode
 import type { DrawKey } from './random.ts';
 
 /**
- * A token with a share in proportion to its exponential: a race of the blocks at the rates of their sums, then of the winner's tokens.
+ * Draws a token with probability in proportion to its exponential: a race of the blocks at the rates of their
+ * sums, then of the winner's tokens.
  *
- * A small change of the logits (another batch shape takes another kernel) changes the winner only if two arrivals are that close. A point
- * on the running sum of all tokens would cross a border far more often, since every token before it moves it.
- * Needs both scans. @returns -1 when no token has weight
+ * A small change of the logits, as between batch shapes, changes the winner only if two arrivals are that close.
+ * A point on the running sum would change far more often, because every earlier token moves it. Needs both
+ * scans.
+ *
+ * @returns -1 if no token has weight
  * @see the exponential race, or Gumbel-max trick: Maddison et al., arXiv 1411.0030
  */
 export function drawFromRow(row: Float32Array, scan: RowScan, inverseTemperature: number, key: DrawKey): number {
@@ -32,6 +35,6 @@ export function drawFromRow(row: Float32Array, scan: RowScan, inverseTemperature
     first = id;
     firstArrival = arrival;
   }
-  // The sum is of float32 terms: at e^-50 it can have one that is 0 here.
+  // The sum has float32 terms: near e^-50 it can include a term that is 0 here.
   return first >= 0 ? first : argmax(row, scan);
 }

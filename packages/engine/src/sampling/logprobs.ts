@@ -4,14 +4,14 @@ import { mostLikelyTokens } from './sampler.ts';
 import type { SamplerBuffers } from './sampler.ts';
 import { logSumExp, scanMaxima, scanSums } from '@trainyard/decoder';
 
-/** -Infinity and anything below it on the wire. */
+/** API value for -Infinity and anything lower. */
 const LOGPROB_FLOOR = -9999;
 
-/** Writes the logprob entries of sampled tokens; remembers each token's bytes and text. */
+/** Writes the logprob entries of sampled tokens; caches each token's bytes and text. */
 export class LogprobWriter {
   readonly #descriptions: TokenFaces;
 
-  /** @param vocabulary null: tokens are ids, their bytes and texts empty */
+  /** @param vocabulary null: tokens are ids with empty bytes and text */
   constructor(vocabulary: TokenTexts | null) {
     this.#descriptions = new TokenFaces(vocabulary);
   }
@@ -19,8 +19,8 @@ export class LogprobWriter {
   /**
    * @param row logits, `[V]`, scanned
    * @param logSum log Σ exp of the row
-   * @param top entries of `top`: the sampled token, then the most likely others, so many in all (0 gives none, -1 the whole
-   *   vocabulary); or then these ids, each once
+   * @param top number of `top` entries: the sampled token, then the most likely others (0 = none, -1 = the whole
+   * vocabulary); or a list of ids that follow it, each once
    */
   entry(
     row: Float32Array,
@@ -38,10 +38,7 @@ export class LogprobWriter {
     );
   }
 
-  /**
-   * @param ranked the most likely tokens of the row, in order
-   * @param numTop entries of `top`
-   */
+  /** @param ranked the most likely tokens of the row, in order @param numTop number of `top` entries */
   entryOf(sampled: IdLogprob, ranked: readonly IdLogprob[], numTop: number): TokenLogprob {
     const first = this.describe(sampled);
     const top: TopLogprob[] = numTop > 0 ? [{ ...first }] : [];
@@ -67,8 +64,9 @@ export interface IdLogprob {
 }
 
 /**
- * The `count` most likely tokens of a row, in order, masked ones left out.
- * @throws {EngineError} engine.internal when the logits are not numbers
+ * Ranks the `count` most likely tokens of a row, without masked ones.
+ *
+ * @throws {EngineError} engine.internal if the logits are not numbers
  */
 export function rankTokens(row: Float32Array, count: number, buffers: SamplerBuffers): IdLogprob[] {
   const logSum = scanLogSumExp(row, buffers);
@@ -77,14 +75,14 @@ export function rankTokens(row: Float32Array, count: number, buffers: SamplerBuf
     .map((id) => ({ id, logprob: row[id]! - logSum }));
 }
 
-/** Scans a row of raw logits. @throws {EngineError} engine.internal when they are not numbers */
+/** Scans a row of raw logits. @throws {EngineError} engine.internal if they are not numbers */
 export function scanLogSumExp(row: Float32Array, { scan }: SamplerBuffers): number {
   scanMaxima(row, scan);
   scanSums(scan, 1);
   return finiteLogSum(logSumExp(scan));
 }
 
-/** Log Σ exp of a row, where its tokens have probabilities. @throws {EngineError} engine.internal when the logits are not numbers */
+/** Checks log Σ exp of a row. @throws {EngineError} engine.internal if the logits are not numbers */
 export function finiteLogSum(logSum: number): number {
   if (Number.isFinite(logSum)) return logSum;
   throw new EngineError('engine.internal', 'no token can be sampled: the logits are not numbers');

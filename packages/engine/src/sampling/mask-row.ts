@@ -3,7 +3,9 @@ import type { TokenMask } from '@trainyard/backend';
 const ALL = 0xffff_ffff;
 
 /**
- * Sets the logits of tokens that are not allowed to -Infinity, in place. Words without an allowed token, which most are, go by in runs.
+ * Sets the logits of tokens outside the mask to -Infinity, in place. Words without an allowed token, the
+ * majority, are processed in runs.
+ *
  * @param row `[V]`
  */
 export function maskRow(row: Float32Array, mask: TokenMask): void {

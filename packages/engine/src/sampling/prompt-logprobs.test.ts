@@ -6,7 +6,7 @@ import type { LogitsScript } from '../testing/scripted-runner.ts';
 
 const PROMPT = [...Buffer.from('a prompt of some length')];
 
-/** The definition: full sorts in float64. `top` includes the actual token where it is among them. */
+/** Reference by definition: full sorts in float64. `top` includes the actual token if it ranks. */
 function plainEntries(
   script: LogitsScript,
   prompt: readonly number[],
@@ -98,7 +98,7 @@ describe('prompt logprobs', () => {
     expect(reply.started?.cachedTokens).toBe(0);
     expect(harness.runner.numComputedTokens - before).toBe(PROMPT.length + 2 + running.tokenIds().length - numRunning);
     harness.run();
-    // What it computed is there for others.
+    // Its computed cells are available to others.
     const next = harness.submit({ prompt: PROMPT, maxTokens: 1 });
     harness.run();
     expect(next.started?.cachedTokens).toBe(PROMPT.length - 1);
@@ -139,7 +139,7 @@ describe('prompt logprobs', () => {
     harness.run();
     const options = { prompt: PROMPT, promptLogprobs: 1, n: 3, maxTokens: 3, sampling: { temperature: 1 } };
     const first = harness.submit({ ...options, promptLogprobsFirst: true });
-    // The others find the prompt in the cache, and have sampled before the first one has computed it.
+    // The others share the cached prompt, and sample before the first choice has computed it.
     for (let i = 0; i < 5; i++) harness.step();
     expect(harness.engine.stats().generatedTokens).toBeGreaterThan(1);
     expect(first.events.map(({ kind }) => kind)).toEqual(['started']);

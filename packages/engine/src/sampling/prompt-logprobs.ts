@@ -6,21 +6,21 @@ import type { SamplerBuffers } from './sampler.ts';
 import { countAtLeast } from '@trainyard/decoder';
 
 /**
- * Scores a request's prompt row by row, as its first choice computes it. What was scored stays through preemption, so a row is read once
- * and only the entries are kept.
+ * Scores a request's prompt row by row while its first choice computes it. Scores survive preemption, so each
+ * row is read once and only the entries are kept.
  */
 export class PromptScorer {
   readonly #promptIds: readonly number[];
   readonly #numTop: number;
   readonly #entries: PromptLogprobs = [null];
 
-  /** @param numTop entries besides the actual token; -1 = the whole vocabulary */
+  /** @param numTop entries in addition to the actual token; -1 = the whole vocabulary */
   constructor(promptIds: readonly number[], numTop: number) {
     this.#promptIds = promptIds;
     this.#numTop = numTop;
   }
 
-  /** Positions whose row was read; the next one wanted is the row at this position. */
+  /** Number of positions read; also the position of the next row. */
   get numScored(): number {
     return this.#entries.length - 1;
   }
@@ -31,7 +31,11 @@ export class PromptScorer {
     return this.#entries.length === this.#promptIds.length;
   }
 
-  /** Reads the raw logits after the first `numScored + 1` prompt tokens. @throws {EngineError} engine.internal when they are not numbers */
+  /**
+   * Reads the raw logits after the first `numScored + 1` prompt tokens.
+   *
+   * @throws {EngineError} engine.internal if they are not numbers
+   */
   score(row: Float32Array, writer: LogprobWriter, buffers: SamplerBuffers): void {
     const { scan } = buffers;
     const logSum = scanLogSumExp(row, buffers);

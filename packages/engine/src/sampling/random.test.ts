@@ -4,7 +4,7 @@ import { DrawKey, RandomStream } from './random.ts';
 const MASK_64 = (1n << 64n) - 1n;
 const MASK_32 = (1n << 32n) - 1n;
 
-/** The published algorithms, written with big integers only. */
+/** The published algorithms, written only with big integers. */
 function* referenceStream(seed: bigint): Generator<bigint> {
   const words: bigint[] = [];
   let state = seed & MASK_64;

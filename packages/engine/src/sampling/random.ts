@@ -1,8 +1,9 @@
 import { randomBytes } from 'node:crypto';
 
 /**
- * One choice's stream of random numbers: xoshiro128** seeded through splitmix64, so that near seeds give unrelated streams.
- * It belongs to the sequence, not to the batch: what else runs never changes it, and a preempted sequence goes on where it was.
+ * Random stream of one choice: xoshiro128** seeded through splitmix64, so that near seeds give unrelated
+ * streams. It belongs to the sequence, so neither the batch nor preemption changes it.
+ *
  * @see Blackman & Vigna, "Scrambled linear pseudorandom number generators", arXiv 1805.01407
  */
 export class RandomStream {
@@ -11,7 +12,7 @@ export class RandomStream {
   #s2: number;
   #s3: number;
 
-  /** @param seed Any integer; taken modulo 2^64. */
+  /** @param seed any integer; taken modulo 2^64 */
   constructor(seed: bigint) {
     const state = BigInt.asUintN(64, seed);
     const first = splitmix64(state + GOLDEN_GAMMA);
@@ -22,12 +23,12 @@ export class RandomStream {
     this.#s3 = Number(second >> 32n) | 0;
   }
 
-  /** The stream of choice `index` of a request: `seed + index`, or a seed of the system's randomness for null. */
+  /** Stream of choice `index` of a request: seed `seed + index`, or a system-random seed for null. */
   static forChoice(seed: bigint | null, index: number): RandomStream {
     return new RandomStream(seed === null ? randomBytes(8).readBigUInt64LE() : seed + BigInt(index));
   }
 
-  /** The next 32 bits, as an unsigned integer. */
+  /** Next 32 bits, as an unsigned integer. */
   uint32(): number {
     const scrambled = Math.imul(rotateLeft(Math.imul(this.#s1, 5), 7), 9) >>> 0;
     const t = this.#s1 << 9;
@@ -40,7 +41,7 @@ export class RandomStream {
     return scrambled;
   }
 
-  /** The key of the next draw. */
+  /** Key of the next draw. */
   drawKey(): DrawKey {
     return new DrawKey(this.uint32(), this.uint32());
   }
@@ -54,8 +55,8 @@ export class RandomStream {
 }
 
 /**
- * The random numbers of one draw, one an index, in any order: which token an index stands for does not move with the other tokens' odds.
- * A hash (murmur3's mixing steps), keyed by 64 bits of the choice's stream.
+ * Random numbers of one draw, one per index, in any order: an index's number does not depend on other tokens. A
+ * hash (murmur3's mixing steps), keyed by 64 bits of the choice's stream.
  */
 export class DrawKey {
   readonly #low: number;
@@ -67,8 +68,9 @@ export class DrawKey {
   }
 
   /**
-   * When the index arrives in a race: exponentially distributed with mean 1 / rate.
-   * @param before who arrives later than that is of no interest; Infinity may stand for its arrival
+   * Arrival time of an index in a race, exponentially distributed with mean 1 / rate.
+   *
+   * @param before later arrivals do not matter and may be returned as Infinity
    */
   arrival(index: number, rate: number, before = Infinity): number {
     let x = Math.imul(index + 1, 0x9e3779b1) ^ this.#low;
@@ -77,7 +79,7 @@ export class DrawKey {
     x = Math.imul(x ^ (x >>> 16), 0x2c1b3c6d) ^ this.#low;
     x = (x ^ (x >>> 15)) >>> 0;
     const uniform = (x + 0.5) / 4_294_967_296;
-    // -ln u >= 1 - u: most are seen to be late without a logarithm.
+    // -ln u >= 1 - u: skips the logarithm for most late arrivals.
     return 1 - uniform >= before * rate ? Infinity : -Math.log(uniform) / rate;
   }
 }

@@ -7,13 +7,13 @@ import type { SamplingSettings } from './sampler.ts';
 import { expNegative, NO_ADJUSTMENTS, type TokenAdjustments } from '@trainyard/decoder';
 
 const PLAIN: SamplingSettings = { temperature: 1, ...NO_TRUNCATION };
-/** Where it does not matter. */
+/** Key for cases that do not depend on it. */
 const KEY = new DrawKey(1, 2);
 
 /** Row whose softmax is exactly the given probabilities (up to float32). */
 const rowOf = (probabilities: readonly number[]): Float32Array => Float32Array.from(probabilities, Math.log);
 
-/** Ids that come out in 2000 draws. */
+/** Ids drawn in 2000 draws. */
 function support(
   row: Float32Array,
   settings: Partial<SamplingSettings>,
@@ -37,7 +37,7 @@ function support(
   return [...ids].sort((a, b) => a - b);
 }
 
-/** The definition, in float64 and with full sorts: adjusted logits → probability of each token. */
+/** Reference by definition, in float64 with full sorts: adjusted logits → probability of each token. */
 function plainTwin(row: Float32Array, settings: SamplingSettings): number[] {
   let kept = Array.from(row, (_, id) => id).filter((id) => row[id] !== -Infinity);
   const weight = (id: number): number => Math.exp((row[id]! - Math.max(...row)) / settings.temperature);
@@ -66,7 +66,7 @@ function plainTwin(row: Float32Array, settings: SamplingSettings): number[] {
 
 function isAllowed(row: Float32Array, settings: SamplingSettings, token: number): boolean {
   if (row.every((x) => x === -Infinity)) return token === -1;
-  // A cut that falls on a border may fall on either side of it: allow what a slightly wider cut keeps.
+  // A cut at a border may fall on either side: allow the tokens of a slightly wider cut.
   const wider = {
     ...settings,
     topP: Math.min(1, settings.topP * (1 + 1e-9)),
@@ -131,11 +131,11 @@ describe('adjustments, by hand', () => {
     expect(greedy(Float32Array.of(2, 1.4, -1), { repetitionPenalty: 1.5, promptIds: new Set([0]) })).toBe(1);
     // -1 * 1.5 = -1.5 < -1.4
     expect(greedy(Float32Array.of(-1, -1.4), { repetitionPenalty: 1.5, generatedCounts: new Map([[0, 1]]) })).toBe(1);
-    // in prompt and reply, once only: 2 / 1.5 = 1.33 > 1.2
     // So small that both logits would be infinite, and nothing could be drawn.
     const tiny = { ...NO_ADJUSTMENTS, repetitionPenalty: 1e-300, promptIds: new Set([0, 1]) };
     const drawn = sampleToken(Float32Array.of(2, 1, 3), PLAIN, tiny, KEY, 'raw', new SamplerBuffers(3));
     expect([0, 1]).toContain(drawn.token);
+    // in prompt and reply, applied once: 2 / 1.5 = 1.33 > 1.2
     const both = { repetitionPenalty: 1.5, promptIds: new Set([0]), generatedCounts: new Map([[0, 3]]) };
     expect(greedy(Float32Array.of(2, 1.2), both)).toBe(0);
   });

@@ -23,9 +23,9 @@ import {
   truncationThreshold,
 } from './truncation.ts';
 
-/** Everything that decides one token besides the logits and the random number. */
+/** Parameters of one token besides the logits and the random number. */
 export interface SamplingSettings extends Truncation {
-  /** 0 = greedy: truncation is off then, the adjustments still apply. */
+  /** 0 = greedy: no truncation; the adjustments still apply. */
   temperature: number;
 }
 
@@ -43,15 +43,16 @@ export class SamplerBuffers {
 }
 
 /**
- * Chooses one token from a row of logits, in vLLM's order: masks, bias, penalties, greedy pick, temperature, min_p, top_k, top_p, draw.
+ * Chooses one token from a row of logits, in vLLM's order: masks, bias, penalties, greedy pick, temperature,
+ * min_p, top_k, top_p, draw.
  *
- * @param row Logits, `[V]`. With a `processed` mode it becomes the logits of the distribution that was drawn from (-Infinity = removed), less
- *   `centre`; otherwise it is adjusted and put back, so that after the call it holds the raw logits again.
- * @param key the draw's random numbers; unused when greedy
- * @param logprobs which distribution's log Σ exp is wanted; null = none
- * @param tracer is told what the token was drawn from; null = nobody is. Not with temperature 0.
- * @returns the token, and log Σ exp of what `row` holds now (NaN when not wanted, or where masks took a logit away that is no number); token -1 when no token is possible.
- *   `centre`: what the logits in `row` are smaller by than they were
+ * @param row logits, `[V]`. With a `processed` mode it becomes the logits of the drawn distribution (-Infinity =
+ * removed), less `centre`; otherwise its raw logits are restored.
+ * @param key random numbers of the draw; unused if greedy
+ * @param logprobs distribution for the log Σ exp; null = none
+ * @param tracer receives the drawn distribution, except at temperature 0; null = no trace
+ * @returns the token, -1 if none is possible; log Σ exp of the final `row` (NaN if not wanted, or if masks
+ * removed a NaN logit); and `centre`, subtracted from the logits in `row`
  */
 export function sampleToken(
   row: Float32Array,
@@ -78,7 +79,7 @@ export function sampleToken(
   if (isAdjusted) undo.restore(row);
   if (logprobs === null || token < 0) return { token, logSumExp: NaN, centre: 0 };
   if (isAdjusted) scanMaxima(row, scan);
-  // A plain draw at temperature 1 has summed the raw distribution already.
+  // A plain draw at temperature 1 has already summed the raw distribution.
   if (isAdjusted || settings.temperature !== 1 || isTruncated(settings)) scanSums(scan, 1);
   return { token, logSumExp: logSumExp(scan), centre: 0 };
 }
@@ -92,7 +93,7 @@ function chooseToken(
 ): { token: number; threshold: number } {
   const { scan, candidates } = buffers;
   const { temperature } = settings;
-  // Of an infinite logit nothing is a probability, also where the largest is all that is asked for.
+  // An infinite logit gives no probabilities, even for a greedy pick.
   if (!Number.isFinite(scan.maximum)) return { token: -1, threshold: -Infinity };
   if (temperature === 0) return { token: argmax(row, scan), threshold: -Infinity };
   if (isTruncated(settings)) {
@@ -104,7 +105,11 @@ function chooseToken(
   return { token, threshold: -Infinity };
 }
 
-/** Temperature and truncation put into the row itself. Greedy counts as temperature 1. @returns log Σ exp of the new row, and what was taken from its logits */
+/**
+ * Applies temperature and truncation to the row itself. Greedy counts as temperature 1.
+ *
+ * @returns log Σ exp of the new row, and the number subtracted from its logits
+ */
 function processRow(
   row: Float32Array,
   threshold: number,
@@ -122,13 +127,14 @@ function processRow(
 
 /**
  * Ids of the `count` largest logits, most likely first, the lower id first among equals.
+ *
  * @param buffers after `scanMaxima` of this row, as `sampleToken` leaves it when logprobs are wanted
  */
 export function mostLikelyTokens(row: Float32Array, count: number, buffers: SamplerBuffers): number[] {
   const { scan, candidates } = buffers;
   const wanted = Math.min(count, row.length);
   if (wanted === 0) return [];
-  // Masked tokens are not sorted: a constraint may leave fewer than wanted, and the rest is most of the vocabulary.
+  // Masked tokens are not sorted: under a constraint they are most of the vocabulary.
   gatherAbove(row, scan, Math.max(kthLargestBound(scan, wanted), -Number.MAX_VALUE), candidates);
   const ids = Array.from(candidates.ids.subarray(0, candidates.count));
   ids.sort((a, b) => row[b]! - row[a]! || a - b);

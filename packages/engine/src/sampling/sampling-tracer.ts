@@ -2,27 +2,24 @@ import type { SamplingTrace, TokenDraw } from '@trainyard/protocol/fields';
 import { TraceWriter } from '@trainyard/tokenizer';
 import { drawnLogprob, type DrawableTokens, type RowScan } from '@trainyard/decoder';
 
-/** Remembers of each token of a choice which tokens could be drawn, and how likely it was among them. */
+/** Records for each token of a choice the set of tokens that could be drawn, and its probability among them. */
 export class SamplingTracer {
   readonly #temperature: number;
   readonly #writer = new TraceWriter();
   readonly #keepsLast: boolean;
-  /** The draw of the token that was added last, where it is kept; null once there is too much of them. */
+  /** Draw of the last token, if kept; null once the trace is too large. */
   last: TokenDraw | null = null;
 
-  /**
-   * @param temperature above 0
-   * @param keepsLast for whoever tells each token's draw by itself. Default false
-   */
+  /** @param temperature above 0 @param keepsLast for callers that report each token's draw. Default false */
   constructor(temperature: number, keepsLast = false) {
     this.#temperature = temperature;
     this.#keepsLast = keepsLast;
   }
 
   /**
-   * @param row logits that were drawn by, `[V]`: adjusted, -Infinity where masked
+   * @param row logits of the draw, `[V]`: adjusted, -Infinity if masked
    * @param scan of the row
-   * @param keptIds what truncation left, ascending; null = it took nothing away
+   * @param keptIds ids left by truncation, ascending; null = all
    */
   add(row: Float32Array, token: number, scan: RowScan, keptIds: Int32Array | null): void {
     this.last = null;
@@ -31,17 +28,21 @@ export class SamplingTracer {
     const kept = isFew ? { isComplement: false, ids: keptIds } : keptOf(row, keptIds);
     const draw: TokenDraw = { logprob: drawnLogprob(row, token, this.#temperature, kept, scan), kept };
     this.#writer.add(draw);
-    // Its ids lie in a buffer that others use next.
+    // Its ids are in a shared buffer.
     if (this.#keepsLast) this.last = { ...draw, kept: draw.kept && { ...draw.kept, ids: draw.kept.ids.slice() } };
   }
 
-  /** Null when it grew too large. */
+  /** Null if it grew too large. */
   finish(): SamplingTrace | null {
     return this.#writer.finish();
   }
 }
 
-/** By the fewer of the ids that are kept and those that are not; null = all are. @param ids those that are kept; null = those not masked */
+/**
+ * Stores the smaller of the kept ids and their complement; null = all are kept.
+ *
+ * @param ids kept ids; null = the unmasked ones
+ */
 function keptOf(row: Float32Array, ids: Int32Array | null): DrawableTokens | null {
   let numKept = ids?.length ?? 0;
   if (ids === null) for (let id = 0; id < row.length; id++) if (row[id]! > -Infinity) numKept++;

@@ -15,16 +15,17 @@ export class CandidateBuffer {
   }
 }
 
-/** Whether anything is off the table. */
+/** True if any truncation is on. */
 export function isTruncated({ topP, topK, minP, topNSigma }: Truncation): boolean {
   return topP < 1 || topK > 0 || minP > 0 || topNSigma > 0;
 }
 
 /**
- * Truncation as one logit threshold: each setting keeps exactly the tokens at or above some value, so together they keep the tokens at or above
- * the largest of them. Nothing is sorted but a few candidates.
+ * Truncation as one logit threshold: each setting keeps exactly the tokens at or above some value, so together
+ * they keep those at or above the largest value. Only a few candidates are sorted.
  *
- * The smallest logit that survives top_n_sigma, min_p, then top_k, then top_p on what is left renormalised; -Infinity when all are off.
+ * Smallest logit that survives top_n_sigma, min_p, then top_k, then top_p on the renormalised rest; -Infinity if
+ * all are off.
  *
  * @param scan after `scanMaxima` of this row
  * @param temperature > 0; probabilities are of the row divided by it
@@ -47,8 +48,9 @@ export function truncationThreshold(
 }
 
 /**
- * Spread of the logits that are not masked, each counted once (σ with 1/N). Logits over temperature spread by as much less, so that `max - n σ` cuts at the
- * same tokens before and after it.
+ * Standard deviation of the unmasked logits (σ with 1/N). It scales with 1 / temperature, so `max - n σ` cuts at
+ * the same tokens before and after the division.
+ *
  * @see Top-nσ (arXiv 2411.07641); llama.cpp's `top-n-sigma`, which leaves masked tokens out, too
  */
 function standardDeviation(row: Float32Array, scan: RowScan): number {
@@ -56,7 +58,7 @@ function standardDeviation(row: Float32Array, scan: RowScan): number {
   let sum = 0;
   let squares = 0;
   for (let id = 0; id < row.length; id++) {
-    const gap = row[id]! - scan.maximum; // small numbers: their squares are exact enough in float64
+    const gap = row[id]! - scan.maximum; // small numbers, whose squares are exact enough in float64
     if (gap === -Infinity) continue;
     count++;
     sum += gap;
@@ -67,8 +69,10 @@ function standardDeviation(row: Float32Array, scan: RowScan): number {
 }
 
 /**
- * A token with a share in proportion to its weight among those at or above `threshold`: the first of a race, as in `drawFromRow`.
- * @returns -1 when none has weight
+ * Draws a token with probability in proportion to its weight among those at or above `threshold`: the first of a
+ * race, as in `drawFromRow`.
+ *
+ * @returns -1 if none has weight
  */
 export function drawAbove(
   row: Float32Array,
@@ -93,7 +97,7 @@ export function drawAbove(
   return first;
 }
 
-/** The ids at or above `threshold`, ascending, into `candidates.ids`. Blocks below it are not read. */
+/** Collects the ids at or above `threshold`, ascending, in `candidates.ids`. Skips blocks below it. */
 export function gatherAbove(row: Float32Array, scan: RowScan, threshold: number, candidates: CandidateBuffer): void {
   const { ids } = candidates;
   let count = 0;
@@ -114,7 +118,10 @@ function kthLargest(row: Float32Array, scan: RowScan, k: number, candidates: Can
   return quickSelectLargest(values, count, k);
 }
 
-/** A value that at least k logits reach: k blocks have their maximum at or above it. -Infinity when there are fewer blocks. */
+/**
+ * A value that at least k logits reach, because k blocks have such a maximum. -Infinity if there are fewer
+ * blocks.
+ */
 export function kthLargestBound(scan: RowScan, k: number): number {
   if (k === 1) return scan.maximum;
   if (k > scan.numBlocks) return -Infinity;
@@ -152,8 +159,9 @@ const BUCKETS_PER_NAT = 32;
 const NUM_BUCKETS = 50 * BUCKETS_PER_NAT + 2;
 
 /**
- * top_p: the smallest logit v >= `threshold` such that the mass strictly above v is less than `topP` of the mass at or above `threshold`.
- * Masses are collected in buckets by logit; only the bucket where the share is reached is sorted.
+ * Threshold of top_p: the smallest logit v >= `threshold` such that the mass strictly above v is less than
+ * `topP` of the mass at or above `threshold`. Masses are collected in buckets by logit; only the bucket that
+ * reaches the share is sorted.
  */
 function nucleusThreshold(
   row: Float32Array,
@@ -167,7 +175,7 @@ function nucleusThreshold(
   let total: number;
   if (threshold > -Infinity) total = collectMass(row, scan, threshold, inverseTemperature, bucketMass);
   else {
-    // The whole row's mass is cheap to have; weighing tokens one by one is not, so only the likely ones are, as deep as needed.
+    // The whole row's mass is cheap, weighing single tokens is not: weigh only the likely ones, as deep as needed.
     scanSums(scan, inverseTemperature);
     total = scan.total;
     for (let depth = FIRST_DEPTH; ; depth *= 2) {
@@ -179,19 +187,19 @@ function nucleusThreshold(
   let bucket = 0;
   let above = 0; // mass of the buckets before
   while (bucket < NUM_BUCKETS && above + bucketMass[bucket]! < target) above += bucketMass[bucket++]!;
-  if (bucket === NUM_BUCKETS) return threshold; // rounding: the share is reached by all together only
+  if (bucket === NUM_BUCKETS) return threshold; // by rounding, only all buckets together reach the share
 
   const sorted = valuesOfBucket(row, scan, threshold, bucket, inverseTemperature, candidates).sort(); // ascending
   let kept = scan.maximum;
   for (let i = sorted.length - 1; i >= 0 && above < target;) {
     kept = sorted[i]!;
     const weight = expNegative((kept - scan.maximum) * inverseTemperature);
-    for (; i >= 0 && sorted[i] === kept; i--) above += weight; // equal logits live or die together
+    for (; i >= 0 && sorted[i] === kept; i--) above += weight; // equal logits are kept or removed together
   }
   return kept;
 }
 
-// 8 nats below the most likely, a token has 1/3000 of its probability: the nucleus of a confident row is above.
+// 8 nats below the maximum, a token has 1/3000 of its probability: a confident row's nucleus is above.
 const FIRST_DEPTH = 8;
 
 /** Sums the weights of the tokens at or above `floor` by bucket. @returns their sum */

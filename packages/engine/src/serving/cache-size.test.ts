@@ -53,7 +53,7 @@ test.each([GRAPHS, LLAMA])('or as many as a number of bytes holds, never more: $
     const { capacityTokens, sizeBytes } = cacheSize(served, METADATA, limits);
     expect(sizeBytes).toBeLessThanOrEqual(megabytes * 1e6);
     expect(sizeBytes).toBeGreaterThan((megabytes - 600 * MEGABYTES_PER_TOKEN) * 1e6);
-    // Of two limits the smaller holds.
+    // The smaller of two limits applies.
     const both = cacheSize(served, METADATA, { ...limits, capacityTokens: 300 });
     expect(both.capacityTokens).toBe(Math.min(300, capacityTokens));
   }

@@ -3,33 +3,36 @@ import { PagedAttention } from '@trainyard/decoder';
 import { shelfTokensOf } from '../runner/llama-runner.ts';
 import type { Computation } from './served-file.ts';
 
-/** How much a model may keep of what it has computed. */
+/** Limits of a model's KV cache. */
 export interface CacheLimits {
-  /** Keys and values over all sequences, tokens. Null: as many as {@link cacheBytes} hold, or 16,384 without. Of both the smaller holds. */
+  /**
+   * Tokens over all sequences. Null: as many as {@link cacheBytes} hold, or 16,384 without it. The smaller limit
+   * applies.
+   */
   readonly capacityTokens: number | null;
-  /** Their limit in memory, bytes. Default: none but that of the tokens. */
+  /** Limit in bytes. Default: none besides the tokens. */
   readonly cacheBytes?: number | null;
   readonly maxSequences: number;
 }
 
 export interface CacheSize {
   readonly capacityTokens: number;
-  /** Longest sequence that the cache holds, tokens. */
+  /** Maximum tokens of a sequence in the cache. */
   readonly contextLength: number;
-  /** The most that it takes: with llama.cpp also what its runner keeps outside the context, a quarter as much. */
+  /** Maximum size; with llama.cpp including the runner's shelf, a quarter as much. */
   readonly sizeBytes: number;
 }
 
 /** 755 MB of the default model in single precision. */
 const DEFAULT_CAPACITY_TOKENS = 16_384;
-/** A smaller cache is of no use to anybody. */
+/** Smallest useful cache. */
 const MIN_CAPACITY_TOKENS = 256;
 /** llama.cpp rounds the cells of a cache up to a multiple of this, and the runner keeps one for itself. */
 const CELL_BLOCK = 256;
 
 /**
  * @param metadata of the served file
- * @throws {RangeError} when the bytes hold too few tokens, with how many they would have to be
+ * @throws {RangeError} if the bytes hold too few tokens, with the bytes needed
  */
 export function cacheSize(
   served: Computation,
@@ -56,13 +59,13 @@ export function cacheSize(
         `it needs ${megabytes(sizeOf(MIN_CAPACITY_TOKENS).sizeBytes)} MB (raise --cache-megabytes, or lower --max-sequences)`,
     );
   }
-  // The runner's own cells count too, so the whole is what must fit.
+  // The limit includes the runner's own cells.
   let tokens = Math.min(capacityTokens ?? Infinity, Math.floor(cacheBytes / Math.max(1, bytesPerToken)));
   while (!fits(tokens)) tokens = Math.max(MIN_CAPACITY_TOKENS, tokens - CELL_BLOCK);
   return sizeOf(tokens);
 }
 
-/** Keys and values of one token, over all layers; of a model without the sizes of attention none. */
+/** Number of key and value numbers per token over all layers; 0 for a model without attention sizes. */
 export function cachedValues(metadata: ReadonlyMap<string, GgufValue>): number {
   const architecture = String(metadata.get('general.architecture'));
   const number = (key: string): number | null => {

@@ -15,7 +15,7 @@ type Metadata = Record<string, GgufWritableValue>;
 interface Changes {
   readonly architecture?: typeof TINY_ARCHITECTURES.llama;
   readonly metadata?: Metadata;
-  /** Keys that are left out. */
+  /** Omitted keys. */
   readonly without?: readonly string[];
   readonly tensors?: (tensors: GgufTensorData[]) => GgufTensorData[];
 }

@@ -1,13 +1,14 @@
 import { GgufFile, LlamaModel, NativeError, shown } from '@trainyard/native';
 
-/** Values of `rope.scaling.type`; llama.cpp aborts its process on any other. */
+/** Values of `rope.scaling.type`; llama.cpp aborts the process on any other. */
 const ROPE_SCALINGS: readonly unknown[] = [undefined, 'none', 'linear', 'yarn', 'longrope'];
 
-/** Tensor types that only exist between two operations: a file that stores them cannot be computed. */
+/** Tensor types that exist only between two operations; a file that stores them cannot be computed. */
 const INTERMEDIATE_TYPES: ReadonlySet<string> = new Set(['q8_1', 'q8_K']);
 
 /**
- * Refuses a model file that could not be opened later: when its model is first sampled from, or when a job trains it. Reads the header alone.
+ * Refuses a model file that would fail to open later, at the first sample or training job. Reads only the
+ * header.
  *
  * @throws {NativeError} `native.model_unreadable` with file, reason and remedy; `native.gguf_malformed`
  */
@@ -23,7 +24,7 @@ export function requireLoadable(path: string): void {
   }
 }
 
-/** Reasons that llama.cpp does not report: it loads such a file and fails later, or aborts. */
+/** Problems that llama.cpp does not report: it loads such a file and fails later, or aborts. */
 function problemOf({ metadata, tensors }: GgufFile): string | null {
   const kind = metadata.get('general.type') ?? 'model';
   if (kind !== 'model') return `general.type is ${shown(kind)}, a base model has "model"`;

@@ -11,7 +11,7 @@ afterAll(() => rmSync(directory, { recursive: true }));
 test('bf16 is for models of the graphs, and refused for others, which llama.cpp computes', () => {
   const [known, odd] = [join(directory, 'known.gguf'), join(directory, 'odd.gguf')];
   writeTinyGguf(known, TINY_ARCHITECTURES.llama);
-  // Heads of a size that the kernels of attention have no vectors for.
+  // A head size without vectors in the attention kernels.
   writeTinyGguf(odd, { ...TINY_ARCHITECTURES.llama, headSize: 6, hiddenSize: 6 * TINY_ARCHITECTURES.llama.numHeads });
   const served = (modelPath: string, precision: 'exact' | 'bf16') =>
     servedFile({ modelPath, precision, cacheDirectory: directory, numThreads: 1 });
@@ -20,7 +20,7 @@ test('bf16 is for models of the graphs, and refused for others, which llama.cpp 
   expect(() => served(odd, 'bf16')).toThrow(
     'precision bf16 needs a model that the trainer supports, odd.gguf is not: use exact, strict or fast',
   );
-  // Only where speed is all that is asked for may sums of attention be in half precision.
+  // Only `fast` may sum attention in half precision.
   const odds = (['exact', 'strict', 'fast'] as const).map((precision) =>
     servedFile({ modelPath: odd, precision, cacheDirectory: directory, numThreads: 1 }),
   );

@@ -6,18 +6,18 @@ import { copyName, readArchitecture, stampFileOf, UnsupportedModelError } from '
 import { HEAD_GRANULARITY } from '@trainyard/decoder';
 import { requireLoadable } from './require-loadable.ts';
 
-/** Who computes a model, and with keys and values of which precision. */
+/** Program that computes a model, and the precision of its keys and values. */
 export type Computation =
   /** The trainer's graphs, in single precision. */
   | { readonly runner: 'graphs' }
   | {
       readonly runner: 'llama';
       readonly cachePrecision: 'f16' | 'f32';
-      /** Faster, with a gap that grows with the context. */
+      /** Faster, with an error that grows with the context. */
       readonly flashAttention: boolean;
     };
 
-/** How a model is computed, and from which file: by the graphs from the file as it is. */
+/** File and program for a model. The graphs read the file as it is. */
 export type ServedFile = { readonly path: string } & (
   | { readonly runner: 'graphs'; readonly matrices: 'f32' | 'bf16' }
   | Extract<Computation, { readonly runner: 'llama' }>
@@ -27,27 +27,33 @@ export interface ServedFileOptions {
   /** GGUF file, any quantisation. */
   readonly modelPath: string;
   /**
-   * `exact`: sampler and trainer are one code, wherever the graphs compute the model; else llama.cpp on half-precision weights, which agrees to 1e-3. `strict`: the
-   * same, else llama.cpp in single precision, weights, keys and values, which agrees to 1e-5. `fast`: llama.cpp on the file as it is. `bf16`: the graphs, with
-   * matrices and what they are multiplied by in bf16, which agrees to 0.02 (docs/decisions/0034).
+   * `exact`: sampler and trainer share their code if the graphs compute the model; else llama.cpp on
+   * half-precision weights, which agrees to 1e-3. `strict`: the same, else llama.cpp in single precision (weights,
+   * keys and values), which agrees to 1e-5. `fast`: llama.cpp on the file as it is. `bf16`: the graphs with
+   * matrices and their inputs in bf16, which agrees to 0.02 (docs/decisions/0034).
    */
   readonly precision: 'exact' | 'strict' | 'fast' | 'bf16';
-  /** Folder for a copy in another precision when the model's own folder cannot be written. */
+  /** Folder for a copy in another precision if the model's own folder is read-only. */
   readonly cacheDirectory: string;
   readonly numThreads: number;
 }
 
-/** Tensor types that the trainer reads to the very values that llama.cpp multiplies by; with those of `strict` it multiplies in single precision, too. */
+/**
+ * Tensor types for which trainer and llama.cpp use identical weights; with those of `strict` llama.cpp also
+ * multiplies in single precision.
+ */
 const EXACT_TYPES = { exact: new Set(['f32', 'f16', 'bf16']), strict: new Set(['f32']) } as const;
 
 /**
- * Makes a copy in another precision where llama.cpp needs one, once, and keeps it beside the model (or in the cache folder).
+ * Makes a copy in another precision if llama.cpp needs one, once, and keeps it next to the model (or in the
+ * cache folder).
  *
- * Measured against the f32 trainer on 200 sampled tokens, mean |Δlogprob|: llama.cpp on the Q4_1 file 0.066, on its F16 copy 0.003. By half-precision weights
- * llama.cpp multiplies activations that it rounds to half precision where the processor has no better instruction, by single-precision ones never.
+ * Measured against the f32 trainer on 200 sampled tokens, mean |Δlogprob|: llama.cpp on the Q4_1 file 0.066, on
+ * its F16 copy 0.003. For half-precision weights llama.cpp rounds activations to half precision unless the
+ * processor has a better instruction, for single-precision ones never.
  *
- * @throws {NativeError} when the file is missing or cannot be loaded, or the copy cannot be written
- * @throws {UnsupportedModelError} when a model that the graphs do not compute is to be computed in bf16
+ * @throws {NativeError} if the file is missing or cannot be loaded, or the copy cannot be written
+ * @throws {UnsupportedModelError} if bf16 is requested for a model that the graphs do not compute
  */
 export function servedFile({ modelPath, precision, cacheDirectory, numThreads }: ServedFileOptions): ServedFile {
   requireLoadable(modelPath);
@@ -93,7 +99,7 @@ function copyInPrecision(file: GgufFile, type: 'f32' | 'f16', cacheDirectory: st
   return copy;
 }
 
-/** Told before minutes of work, and as what it is: llama.cpp says of a full disk that an iostream failed. */
+/** Checks the disk before minutes of work: on a full disk llama.cpp reports only that an iostream failed. */
 function requireSpace(directory: string, file: GgufFile, type: 'f32' | 'f16'): void {
   const bytesPerWeight = type === 'f32' ? 4 : 2;
   const copyBytes =
@@ -111,7 +117,7 @@ function isExact(file: GgufFile, types: ReadonlySet<string>): boolean {
   return file.tensors.values().every(({ type }) => types.has(type.toLowerCase()));
 }
 
-/** The stamp is written after the copy, so a stamp that fits means a copy that was finished, of this very source. */
+/** True if a finished copy of exactly this source exists: the stamp is written after the copy. */
 function isUpToDate(copy: string, stamp: string): boolean {
   try {
     return statSync(copy).size > 0 && readFileSync(stampFileOf(copy), 'utf8') === stamp;

@@ -9,28 +9,35 @@ import type { CacheLimits } from './cache-size.ts';
 import { servedFile } from './served-file.ts';
 import type { ServedFileOptions } from './served-file.ts';
 
-/** The memory that a model takes while it is loaded, estimated, bytes. */
+/** Estimated memory of a loaded model, bytes. */
 export interface ModelMemory {
-  /** Weights of the file that is really loaded. */
+  /** Weights of the file that is actually loaded. */
   readonly weightBytes: number;
   /** Keys and values of all its sequences. */
   readonly cacheBytes: number;
-  /** Rest of its process: the runtime, the vocabulary, the logits of one batch, and its scores where all are in memory at once. */
+  /**
+   * Rest of its process: runtime, vocabulary, logits of one batch, and attention scores if all are in memory at
+   * once.
+   */
   readonly processBytes: number;
 }
 
-/** Node, the library that computes and its buffers: seen with the default model, rounded up. */
+/** Node, the computing library and its buffers: measured with the default model, rounded up. */
 const RUNTIME_BYTES = 200e6;
 /** Logits of the rows of a batch, 4 bytes each. */
 const LOGIT_BYTES_PER_TOKEN = 1024 * 4;
-/** Without flash attention: scores of a head for one cell, of the rows that llama.cpp computes at once, 4 bytes each. */
+/**
+ * Without flash attention: one head's scores per cell for the rows that llama.cpp computes at once, 4 bytes
+ * each.
+ */
 const SCORE_BYTES_PER_CELL = 512 * 4;
 /**
- * A model before its weights are loaded: its vocabulary, and what its header says. A copy in another precision is made where one is served, so that who trains on
- * the model finds it also while the model is not in memory.
+ * Inspects a model before its weights are loaded: vocabulary and header. Makes the copy in another precision if
+ * one is served, so that training finds it while the model is not loaded.
  *
- * @returns `contextLength`: longest sequence that an engine on such a cache takes, tokens; `vocabulary` is the caller's to close
- * @throws {NativeError} when the file is missing or malformed, or the copy cannot be written
+ * @returns `contextLength`: maximum tokens per sequence with this cache; `vocabulary`, which the caller must
+ * close
+ * @throws {NativeError} if the file is missing or malformed, or the copy cannot be written
  */
 export function inspectServedModel(options: ServedFileOptions & CacheLimits): {
   readonly vocabulary: LlamaModel;
@@ -60,8 +67,9 @@ export function inspectServedModel(options: ServedFileOptions & CacheLimits): {
 }
 
 /**
- * In single precision every weight, and once more as they are quantised where batches of few rows read those; an embedding that is the head, too, is there twice:
- * as it is, and laid out for the product. In bf16 all but the embedding in half of that.
+ * Bytes of the graphs' weights. In single precision all weights, plus quantised ones for batches of few rows; an
+ * embedding that is also the head exists twice, plain and laid out for the product. In bf16 everything but the
+ * embedding takes half.
  */
 function graphWeightBytes(file: GgufFile, matrices: 'f32' | 'bf16'): number {
   const { tensors } = file;

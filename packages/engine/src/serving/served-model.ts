@@ -8,11 +8,11 @@ import { servedFile } from './served-file.ts';
 import type { ServedFile, ServedFileOptions } from './served-file.ts';
 import { windowWarning } from './window-warning.ts';
 
-/** Tokens of one batch: more than any step plans, so that it is never the limit. */
+/** Tokens per batch: more than any step plans, so that it is never the limit. */
 const BATCH_TOKENS = 1024;
 
 export interface ServedModelOptions extends ServedFileOptions {
-  /** oneDNN, for precision `bf16`: the path of a file, or a name that the system finds. */
+  /** Path or library name of oneDNN, for precision `bf16`. */
   readonly oneDnnPath: string;
 }
 
@@ -20,14 +20,14 @@ export interface RunnerSizes extends CacheLimits {
   readonly numThreads: number;
 }
 
-/** A model that is about to be served: its vocabulary, and who will compute it. */
+/** A model ready to be served: its vocabulary, and the program that computes it. */
 export class ServedModel implements Disposable {
-  /** Has weights only where llama.cpp computes the model. */
+  /** Has weights only if llama.cpp computes the model. */
   readonly vocabulary: LlamaModel;
   readonly #file: ServedFile;
   readonly #oneDnnPath: string;
 
-  /** @throws {NativeError} when the file is missing, malformed, or no llama.cpp fits this machine */
+  /** @throws {NativeError} if the file is missing or malformed, or no llama.cpp build fits this machine */
   static load(options: ServedModelOptions): ServedModel {
     return new ServedModel(servedFile(options), options.oneDnnPath);
   }
@@ -38,19 +38,26 @@ export class ServedModel implements Disposable {
     this.vocabulary = LlamaModel.load(file.path, { vocabOnly: file.runner === 'graphs' });
   }
 
-  /** Whether the threads that compute it spin where they wait for each other, as llama.cpp's do: beside other work one step can then take as long as ten. */
+  /**
+   * True if the computing threads spin while they wait for each other, as llama.cpp's do: next to other work a
+   * step can then take ten times as long.
+   */
   get spins(): boolean {
     return this.#file.runner === 'llama';
   }
 
-  /** Reasons why it computes something else than it was made for. @param contextLength tokens that a sequence may have */
+  /** Reasons for which results differ from the model's training. @param contextLength maximum tokens per sequence */
   warnings(contextLength: number): readonly string[] {
     using file = GgufFile.open(this.#file.path);
     const window = windowWarning(file, contextLength);
     return window === null ? [] : [window];
   }
 
-  /** The caller closes it, before this. @throws {NativeError} when products of bf16 are wanted, and the library or the processor has none */
+  /**
+   * The caller must close it before this.
+   *
+   * @throws {NativeError} if bf16 is requested and the library or processor lacks it
+   */
   openRunner({ numThreads, ...limits }: RunnerSizes): ModelRunner {
     const served = this.#file;
     using file = GgufFile.open(served.path);

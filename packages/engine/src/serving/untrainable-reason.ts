@@ -1,7 +1,7 @@
 import { GgufFile } from '@trainyard/native';
 import { readArchitecture, UnsupportedModelError } from '@trainyard/transformer';
 
-/** Why the model of a file cannot be trained, with the name of the setting, tensor or architecture; null when it can. */
+/** Reason for which a file's model cannot be trained, with the setting, tensor or architecture; null if it can. */
 export function untrainableReason(path: string): string | null {
   using file = GgufFile.open(path);
   try {

@@ -1,6 +1,6 @@
 import type { GgufFile } from '@trainyard/native';
 
-/** Architectures whose windows the sampler applies. */
+/** Architectures with windows that the sampler applies. */
 const WINDOWED: ReadonlySet<string> = new Set(
   (
     'afmoe cohere2 dots1 exaone-moe exaone4 gemma-embedding gemma2 gemma3 gemma3n gpt-oss llama4 mimo2 modern-bert olmo2 phi3 ' +
@@ -8,14 +8,15 @@ const WINDOWED: ReadonlySet<string> = new Set(
   ).split(' '),
 );
 
-/** Window of the first Mistral 7B, which converters leave out of the file. */
+/** Window of the first Mistral 7B, which converters omit from the file. */
 const MISTRAL_WINDOW = 4096;
 const FIRST_MISTRAL = /mistral[-_ ]7b.*v0\.1/i;
 
 /**
- * Warns of a model that was trained with a sliding window and is computed with full attention: beyond the window it is another model.
+ * Warns of a model that was trained with a sliding window and is computed with full attention: results beyond
+ * the window differ.
  *
- * @param contextLength tokens that a sequence may have
+ * @param contextLength maximum tokens per sequence
  * @returns null for a model without a window, or with one that is applied or never reached
  */
 export function windowWarning({ metadata }: Pick<GgufFile, 'metadata'>, contextLength: number): string | null {

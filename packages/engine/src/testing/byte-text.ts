@@ -1,16 +1,16 @@
-/** For tests: the least that somebody who knows text can say, over one token a byte. */
+/** Test implementation of `RequestText`: minimal, with one token per byte. */
 import { allow, type ChoiceConstraint, type ChoiceText, type RequestText, type TokenMask } from '@trainyard/backend';
 import { byteTokenizer, EOS, SECOND_END } from './scripted-logits.ts';
 
 const DIGITS = [...Buffer.from('0123456789')];
 
-/** `min` to `max` digits, then the end. */
+/** Between `min` and `max` digits, then the end. */
 export interface DigitSpec {
   readonly min: number;
   readonly max: number;
 }
 
-/** Reads a reply's tokens as text, and may hold it to a number. */
+/** Decodes a reply's tokens as text, and can constrain it to a number. */
 export class ByteText implements RequestText {
   readonly #options: { digits: DigitSpec | null; skipSpecialTokens: boolean; includesEnd: boolean };
 

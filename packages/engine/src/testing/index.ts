@@ -1,4 +1,4 @@
-/** Stand-ins for a model in the tests of the packages above: `@trainyard/engine/testing`. */
+/** Fake models for tests of dependent packages: `@trainyard/engine/testing`. */
 export { ScriptedRunner } from './scripted-runner.ts';
 export type { LogitsScript, ScriptedRunnerOptions } from './scripted-runner.ts';
 export { SteppedHarness } from './stepped-harness.ts';

@@ -7,24 +7,24 @@ import { SamplerBuffers, sampleToken } from '../sampling/sampler.ts';
 import { NO_ADJUSTMENTS } from '@trainyard/decoder';
 
 export interface ModelRunnerHarness {
-  /** With room for 4 sequences and 64 to some hundred cells. */
+  /** Has room for 4 sequences and 64 to some hundred cells. */
   readonly runner: ModelRunner;
-  /** Ids of a text, at least 40, not all the same. */
+  /** Ids of a text, at least 40, not all equal. */
   readonly tokens: readonly number[];
-  /** Adapter files, each of which changes the logits in a way of its own. */
+  /** Adapter files that change the logits in different ways. */
   readonly adapterPaths: readonly [string, string];
-  /** Cells that it may have besides those that it tells of, to fill up pages for instance. */
+  /** Cells beyond those reported, for example to fill up pages. */
   readonly spareCells: number;
-  /** How far logits may lie apart that differ by the shape of their batches alone. */
+  /** Maximum difference of logits between batch shapes. */
   readonly tolerance: number;
-  /** And how far in batches that are to be reproducible. 0 = not a bit. */
+  /** The same for reproducible batches. 0 = equal to the bit. */
   readonly reproducibleTolerance: number;
 }
 
-/** Tokens that no runner has room for when it has none for one: as many as the largest page. */
+/** More tokens than a full runner can hold: as many as the largest page. */
 const PAGEFUL = 16;
 
-/** Some tokens of one sequence, from the position where it ends. */
+/** Tokens of one sequence, from its current end. */
 interface Piece {
   readonly sequence: number;
   readonly tokens: readonly number[];
@@ -35,7 +35,7 @@ interface Piece {
   readonly wantsAll?: boolean;
 }
 
-/** The behaviour required of every {@link ModelRunner}, whatever computes beneath it. Closes the runners. */
+/** Behaviour required of every {@link ModelRunner}. Closes the runners. */
 export function modelRunnerSuite(name: string, open: () => Promise<ModelRunnerHarness> | ModelRunnerHarness): void {
   describe(`ModelRunner: ${name}`, () => {
     let runner: ModelRunner;
@@ -56,14 +56,14 @@ export function modelRunnerSuite(name: string, open: () => Promise<ModelRunnerHa
       }
       return batch;
     };
-    /** Copies: rows are valid until the next run only. */
+    /** Copies rows, which are valid only until the next run. */
     const copied = (rows: LogitRows, count: number): Float32Array[] =>
       Array.from({ length: count }, (_, index) => rows.row(index).slice());
     const compute = async (pieces: readonly Piece[], isReproducible = false): Promise<Float32Array[]> => {
       const batch = batchOf(pieces, isReproducible);
       return copied(await runner.run(batch), batch.numLogits);
     };
-    /** The logits behind these tokens, in a sequence that is empty before and after. */
+    /** Logits after these tokens, in a sequence that is empty before and after. */
     const alone = async (tokens: readonly number[], adapter: RunnerAdapter | null = null): Promise<Float32Array> => {
       const [row] = await compute([{ sequence: 3, tokens, adapter }]);
       runner.forget(3, 0);
@@ -164,7 +164,7 @@ export function modelRunnerSuite(name: string, open: () => Promise<ModelRunnerHa
       await compute([{ sequence: 1, tokens: prompt(2) }]);
       let held = 2;
       for (let sequence = 0; held < capacityTokens; sequence = 2) {
-        // In pieces, and over two sequences where one cannot be so long.
+        // In pieces, and over two sequences if one is too short.
         const limit = sequence === 0 ? Math.min(runner.contextLength, capacityTokens - held) : capacityTokens - held;
         for (let from = 0; from < limit;) {
           const count = Math.min(runner.batchTokens, limit - from);
@@ -270,7 +270,7 @@ export function modelRunnerSuite(name: string, open: () => Promise<ModelRunnerHa
   });
 }
 
-/** The largest difference. */
+/** Largest difference. */
 function gap(a: Float32Array | undefined, b: Float32Array): number {
   if (a?.length !== b.length) return Infinity;
   let largest = 0;

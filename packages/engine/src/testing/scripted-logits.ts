@@ -1,4 +1,4 @@
-/** For tests: one token a byte, and models that are functions. */
+/** Test models that are functions, with one token per byte. */
 import { Tokenizer } from '@trainyard/tokenizer';
 import { ByteVocabulary } from '@trainyard/tokenizer/testing';
 import type { LogitsScript } from './scripted-runner.ts';
@@ -9,7 +9,10 @@ export const EOS = vocabulary.eosTokenId;
 export const SECOND_END = vocabulary.idOf('<|endoftext|>');
 export const VOCAB_SIZE = vocabulary.vocabSize;
 
-/** Logits that depend on every token held, its position and the adapter: wrong cells show in the reply. End tokens are rare. */
+/**
+ * Logits that depend on every held token, its position and the adapter, so that wrong cells show in the reply.
+ * End tokens are rare.
+ */
 export const mixedLogits: LogitsScript = (tokens, adapterPath, row) => {
   let hash = 2166136261;
   for (const char of adapterPath ?? '') hash = Math.imul(hash ^ char.charCodeAt(0), 16777619);
@@ -21,7 +24,7 @@ export const mixedLogits: LogitsScript = (tokens, adapterPath, row) => {
   row[EOS] = row[EOS]! - 0.5;
 };
 
-/** Says `reply` after a prompt of `promptLength` tokens, then the end token, with certainty. */
+/** Replies `reply` after a prompt of `promptLength` tokens, then the end token, with certainty. */
 export function replying(reply: string | readonly number[], promptLength: number): LogitsScript {
   const ids = typeof reply === 'string' ? [...Buffer.from(reply)] : reply;
   return (tokens, _adapterPath, row) => {

@@ -12,7 +12,10 @@ import type {
 import { SamplerBuffers, sampleToken } from '../sampling/sampler.ts';
 import { NO_ADJUSTMENTS } from '@trainyard/decoder';
 
-/** Fills `row`, `[V]`, with the logits after `tokens` (prompt and reply so far). Must depend on its arguments alone. */
+/**
+ * Fills `row`, `[V]`, with the logits after `tokens` (prompt and reply so far). Must depend only on its
+ * arguments.
+ */
 export type LogitsScript = (tokens: readonly number[], adapterPath: string | null, row: Float32Array) => void;
 
 export interface ScriptedRunnerOptions {
@@ -31,17 +34,17 @@ export interface ScriptedRunnerOptions {
   adaptersPerBatch?: number;
   /** Default 1. */
   shareGranularity?: number;
-  /** Default false. True draws where the request allows it, in the engine's stead. */
+  /** Default false. True draws instead of the engine if the request allows it. */
   drawsOnDevice?: boolean;
-  /** Default false. True answers in a later turn of the event loop, as a runner in another process does. */
+  /** Default false. True answers in a later turn of the event loop, like a runner in another process. */
   answersLater?: boolean;
   /** Adapter files and their sizes; others cannot be loaded. Default: every path loads with 1 byte. */
   adapterBytes?: Readonly<Record<string, number>>;
 }
 
 /**
- * A model runner without weights for tests of everything above it. It keeps cells of its own with the tokens inside, and the logits are a
- * function of the tokens it really holds: a sequence that was given wrong, missing or foreign cells answers differently or throws.
+ * A model runner without weights, for tests. Its own cells store tokens, and the logits are a function of the
+ * stored tokens: wrong, missing or foreign cells give different replies or throw.
  */
 export class ScriptedRunner implements ModelRunner {
   readonly vocabSize: number;
@@ -52,15 +55,15 @@ export class ScriptedRunner implements ModelRunner {
   readonly adaptersPerBatch: number;
   readonly shareGranularity: number;
   readonly runAndDraw?: (batch: StepBatch, draws: readonly (RowDraw | null)[]) => Eventually<DrawnRows>;
-  /** Rows of logits that were asked for. */
+  /** Rows of logits read by the caller. */
   numRowsRead = 0;
-  /** Tokens computed, in all. */
+  /** Total tokens computed. */
   numComputedTokens = 0;
   /** Paths of the adapters of each batch so far, null = base. */
   readonly adaptersOfBatch: (string | null)[][] = [];
   readonly batchSizes: number[] = [];
   readonly openAdapters = new Set<string>();
-  /** Called before each batch; may throw in the runner's stead. */
+  /** Called before each batch; may throw as if from the runner. */
   beforeRun: (batch: StepBatch) => void = () => {};
   readonly #script: LogitsScript;
   readonly #adapterBytes: Readonly<Record<string, number>> | undefined;
@@ -193,7 +196,7 @@ export class ScriptedRunner implements ModelRunner {
     for (let sequence = 0; sequence < this.maxSequences; sequence++) this.forget(sequence, 0);
   }
 
-  /** Cells in use, counted by holders: what the engine's own ledger must agree with. */
+  /** Cells in use, counted by holders; the engine's ledger must agree. */
   get numUsedCells(): number {
     return this.#numUsedCells;
   }

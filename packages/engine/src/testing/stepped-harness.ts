@@ -1,7 +1,6 @@
 import type { EngineStats, StepReport } from '@trainyard/backend';
 import type { ScriptedRunner } from './scripted-runner.ts';
 
-/** Anything that a harness can step. */
 interface SteppedEngine {
   readonly hasWork: boolean;
   step(): StepReport | Promise<StepReport>;
@@ -9,12 +8,12 @@ interface SteppedEngine {
   checkIntegrity(): void;
 }
 
-/** Steps an engine over a scripted model, and checks the books after each step. */
+/** Steps an engine over a scripted model, and checks its integrity after each step. */
 export abstract class SteppedHarness {
   abstract readonly runner: ScriptedRunner;
   abstract readonly engine: SteppedEngine;
 
-  /** Steps until nothing is left to do. */
+  /** Steps until no work is left. */
   run(maxSteps = 10_000): void {
     for (let i = 0; this.engine.hasWork; i++) {
       this.#refuseEndless(i, maxSteps);
@@ -27,7 +26,7 @@ export abstract class SteppedHarness {
     this.check();
   }
 
-  /** {@link run} over a runner that answers later. */
+  /** Version of {@link run} for a runner that answers later. */
   async runLater(maxSteps = 10_000): Promise<void> {
     for (let i = 0; this.engine.hasWork; i++) {
       this.#refuseEndless(i, maxSteps);
@@ -35,7 +34,7 @@ export abstract class SteppedHarness {
     }
   }
 
-  /** @param meanwhile is called while the step goes on */
+  /** @param meanwhile called during the step */
   async stepLater(meanwhile: () => void = () => {}): Promise<void> {
     const report = this.engine.step();
     meanwhile();

@@ -1,4 +1,4 @@
-/** For tests: an engine of tokens over a scripted model with one token a byte, and what each request was told. */
+/** Test harness: a token engine over a scripted model with one token per byte, and the events of each request. */
 import { DEFAULT_SAMPLING } from '@trainyard/protocol/fields';
 import {
   DEFAULT_SAMPLE,
@@ -20,13 +20,13 @@ import { Transcript } from './transcript.ts';
 export type RequestOptions = Omit<Partial<SampleRequest>, 'sampling'> & {
   prompt?: string | readonly number[];
   sampling?: Partial<SamplingParams>;
-  /** Its replies are numbers. Default: any text. */
+  /** Constrains replies to numbers. Default: any text. */
   digits?: DigitSpec | null;
   /** Default true: control tokens give no text. */
   skipSpecialTokens?: boolean;
 };
 
-/** A request and what comes with it. */
+/** A request with its prompt and text. */
 export interface HarnessRequest extends SampleRequest {
   readonly promptIds: readonly number[];
   readonly text: ByteText;
@@ -34,7 +34,7 @@ export interface HarnessRequest extends SampleRequest {
 
 let numRequests = 0;
 
-/** Greedy, one choice, 8 tokens; override what matters to the test. */
+/** Request defaults: greedy, one choice, 8 tokens. */
 export function request(options: RequestOptions = {}): HarnessRequest {
   const { prompt = 'hello', sampling = {}, digits = null, skipSpecialTokens = true, ...rest } = options;
   return {
@@ -77,7 +77,7 @@ export class Harness extends SteppedHarness {
     return Object.assign(transcript, { id: built.requestId });
   }
 
-  /** Refuses as those do who stand above the engine. */
+  /** Checks requests like the layers above the engine. */
   submitTo({ promptIds, text, ...asked }: HarnessRequest, emit: (event: SampleEvent) => void): void {
     try {
       checkSampleRequest(asked, promptIds, this.engine, this.#policy);

@@ -1,6 +1,6 @@
 import type { SampledEnd, SampledOutput, SampleEvent, TokenLogprob } from '@trainyard/backend';
 
-/** The events of one request, put together. An engine with text has the same kinds of events, with more in them. */
+/** Events of one request, collected. Engines with text have the same kinds of events with more fields. */
 export class Transcript<Event extends { readonly kind: string } = SampleEvent> {
   readonly events: Event[] = [];
 

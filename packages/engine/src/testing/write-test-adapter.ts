@@ -2,6 +2,7 @@ import { writeGguf, type LlamaModel } from '@trainyard/native';
 
 /**
  * Writes an adapter file of rank 2 on one matrix of a model.
+ *
  * @param value of all of its second half: 0 changes nothing
  * @returns the path
  */

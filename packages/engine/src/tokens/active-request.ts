@@ -16,25 +16,23 @@ import { BannedSequences } from '../sampling/banned-sequences.ts';
 import { PromptScorer } from '../sampling/prompt-logprobs.ts';
 import type { SequenceOwner } from '../batching/sequence.ts';
 
-/** Built once for each request and shared by all its choices. */
+/** Built once per request and shared by all its choices. */
 export interface RequestParts {
   /** Order of arrival, unique. */
   arrival: number;
   promptIds: readonly number[];
   /** See {@link Sequence.round}. */
   choicesPerRound: number;
-  /** Resolved: fits the context behind the prompt. */
+  /** Resolved: fits the context after the prompt. */
   maxTokens: number;
   ends: EndTokens;
   banned: readonly (readonly number[])[];
-  /** Null where nobody knows text. */
+  /** Null if the engine has no text. */
   text: RequestText | null;
   tellsDraws: boolean;
 }
 
-/**
- * One request in flight and the only way its events go out: after `completed` or `failed` nothing more is sent.
- */
+/** A request in flight and the only sender of its events; nothing follows `completed` or `failed`. */
 export class ActiveRequest implements SequenceOwner {
   readonly request: SampleRequest;
   readonly arrival: number;
@@ -42,27 +40,27 @@ export class ActiveRequest implements SequenceOwner {
   readonly choicesPerRound: number;
   readonly maxTokens: number;
   readonly minTokens: number;
-  /** Lower goes first. A beam search has none of its own. */
+  /** Lower goes first. Beam searches have no priority of their own. */
   readonly priority: number;
-  /** Tenant, salt and adapter digest: prompts share memory only inside it. */
+  /** Tenant, salt and adapter digest: prompts share memory only within it. */
   readonly namespace: string;
   readonly stopTokenIds: ReadonlySet<number>;
   readonly ends: EndTokens;
-  /** Ids whose logits are masked until minTokens are generated: stop ids and end tokens, also under ignoreEos, as in vLLM. */
+  /** Ids masked until minTokens are generated: stop ids and end tokens, also under ignoreEos, as in vLLM. */
   readonly endingIds: ReadonlySet<number>;
   readonly allowedIds: readonly number[] | null;
   /** Biases of distinct ids, clamped to ±100. */
   readonly logitBias: readonly (readonly [number, number])[];
   readonly banned: BannedSequences | null;
-  /** Its replies must be the same another time. */
+  /** True if its replies must be repeatable. */
   readonly isReproducible: boolean;
   readonly text: RequestText | null;
   readonly promptScorer: PromptScorer | null;
-  /** Null when nobody asks, or nothing changes the distribution. */
+  /** Null if not requested, or if nothing changes the distribution. */
   readonly samplingChanges: SamplingChanges | null;
   readonly tellsDraws: boolean;
   readonly #emit: (event: SampleEvent) => void;
-  /** Outputs of choices that overtook the one which scores the prompt; null when nothing need wait for that. */
+  /** Outputs of choices that overtook the one that scores the prompt; null if none must wait. */
   #heldBehindScores: SampleEvent[] | null;
   /** Held from the admission of the first choice to the end. */
   adapter: RunnerAdapter | null = null;
@@ -71,9 +69,9 @@ export class ActiveRequest implements SequenceOwner {
   isPaused = false;
   isStarted = false;
   hasEnded = false;
-  /** True once the receiver threw: nobody listens any more. */
+  /** True once the receiver threw. */
   isReceiverLost = false;
-  /** Sequences that the scheduler has. */
+  /** Sequences in the scheduler. */
   numUnfinished: number;
   readonly usage: Usage;
   #promptIdSet: ReadonlySet<number> | null = null;
@@ -119,7 +117,7 @@ export class ActiveRequest implements SequenceOwner {
     return this.request.adapter?.digest ?? null;
   }
 
-  /** Distinct ids of the prompt, made on first use. */
+  /** Distinct ids of the prompt, made at first use. */
   get promptIdSet(): ReadonlySet<number> {
     this.#promptIdSet ??= new Set(this.promptIds);
     return this.#promptIdSet;
@@ -132,7 +130,7 @@ export class ActiveRequest implements SequenceOwner {
     this.send({ kind: 'started', promptTokenIds: [...this.promptIds], cachedTokens });
   }
 
-  /** Tells the prompt's logprobs where they come first, once they are complete. @param describe writes a token */
+  /** Sends the complete prompt logprobs if they must come first. @param describe writes a token */
   emitPromptScores(describe: (id: number) => TokenDescription): void {
     const behind = this.#heldBehindScores;
     if (behind === null || !this.promptScorer!.isComplete) return;
@@ -154,7 +152,7 @@ export class ActiveRequest implements SequenceOwner {
     this.hasEnded = true;
   }
 
-  /** A receiver that throws has gone: its request is dropped at the next step, and no other request feels it. */
+  /** Sends an event. If the receiver throws, only its request is dropped, at the next step. */
   send(event: SampleEvent): void {
     if (this.hasEnded || this.isReceiverLost) return;
     try {

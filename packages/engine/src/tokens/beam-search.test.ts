@@ -11,11 +11,11 @@ interface Reply {
   tokenIds: number[];
   finishReason: string;
   stopReason: unknown;
-  /** Sum of the log-probabilities of the tokens that are told. */
+  /** Sum of the log-probabilities of the reported tokens. */
   score: number;
 }
 
-/** The search by its definition, over all tokens, without a cache: what vLLM's loop does with 2W logprobs a beam. */
+/** Reference by definition, over all tokens and without a cache: vLLM's loop with 2W logprobs per beam. */
 function plainSearch(
   script: LogitsScript,
   asked: { width: number; maxTokens: number; lengthPenalty: number; ignoreEos: boolean; includeStop: boolean },
@@ -141,14 +141,14 @@ describe('beam search', () => {
     harness.submit({ prompt: PROMPT, n: 4, maxTokens: 6, ignoreEos: true, beamSearch: { lengthPenalty: 1 } });
     harness.run();
     expect(harness.runner.numComputedTokens).toBe(PROMPT.length + 5 * 4);
-    // The next turn finds the prompt.
+    // The next request finds the prompt.
     const next = harness.submit({ prompt: PROMPT, maxTokens: 1 });
     harness.run();
     expect(next.started?.cachedTokens).toBe(PROMPT.length - 1);
   });
 
   test('long prompts take the length penalty its power, since they count', () => {
-    // One sure token, then the end or five more: a reply of 1 against one of 6.
+    // One certain token, then the end or five more: a reply of 1 against one of 6.
     const script: LogitsScript = (tokens, _path, row) => {
       row.fill(-30);
       const place = tokens.length - tokens.lastIndexOf(112) - 1;
@@ -163,7 +163,7 @@ describe('beam search', () => {
         maxTokens: 8,
         beamSearch: { lengthPenalty: 1 },
       }).tokenIds(0).length;
-    // -0.51 / 2 = -0.26 against -0.91 / 7 = -0.13; behind 200 tokens -0.0026 against -0.0044.
+    // -0.51 / 2 = -0.26 against -0.91 / 7 = -0.13; after 200 prompt tokens -0.0026 against -0.0044.
     expect(best(1)).toBe(6);
     expect(best(200)).toBe(1);
   });

@@ -2,19 +2,19 @@ import type { ActiveRequest } from './active-request.ts';
 import type { IdLogprob, LogprobWriter } from '../sampling/logprobs.ts';
 import { Sequence } from '../batching/sequence.ts';
 
-/** The likeliest tokens after a beam, in order. */
+/** Most likely tokens after a beam, in order. */
 type RankedTokens = readonly IdLogprob[];
 
-/** How a beam came to its last token: what could have been taken there, and the way before. Beams share the ways they have in common. */
+/** History of a beam: its last token, the alternatives, and the steps before. Beams share common steps. */
 interface BeamStep {
   readonly taken: IdLogprob;
   readonly ranked: RankedTokens;
   readonly before: BeamStep | null;
 }
 
-/** A reply that a beam search has finished. */
+/** A finished reply of a beam search. */
 interface Hypothesis {
-  /** Generated tokens; the end token among them only where its text is wanted. */
+  /** Generated tokens, including the end token only if its text is wanted. */
   readonly tokenIds: readonly number[];
   readonly lastStep: BeamStep | null;
   /** Sum of logprobs divided by a power of the length. */
@@ -22,19 +22,20 @@ interface Hypothesis {
   readonly stopReason: number | null;
 }
 
-/** The changes that the scheduler applies after an advance. */
+/** Changes for the scheduler after an advance. */
 export interface BeamTurnover {
   readonly dropped: readonly Beam[];
   readonly added: readonly Beam[];
 }
 
 /**
- * Beam search of one request as vLLM does it: from each live beam the 2W likeliest tokens, of all of them the W best go on; an end token
- * completes its beam. It runs until maxTokens whatever is complete by then, and only the tokenizer's own end token counts.
+ * Beam search of one request, as in vLLM: of the 2W most likely tokens of each live beam, the W best overall
+ * continue; an end token completes its beam. It runs until maxTokens regardless of completed beams, and only the
+ * tokenizer's own end token counts.
  *
- * The final order is by sum / length ^ lengthPenalty, where the length counts prompt and reply without the end token: with long prompts
- * the penalty has little power. Beams are sequences like others: a beam that goes on twice is a second sequence with the same prefix, which
- * the cache shares without a copy.
+ * The final order is by sum / length ^ lengthPenalty, where length counts prompt and reply without the end
+ * token, so with long prompts the penalty has little effect. Beams are ordinary sequences: a beam that continues
+ * twice becomes a second sequence with the same prefix, which the cache shares without a copy.
  *
  * @see vLLM, `OpenAIServing.beam_search`; about the length: vllm-project/vllm issue 2606
  */
@@ -43,7 +44,7 @@ export class BeamSearch {
   readonly #width: number;
   readonly #lengthPenalty: number;
   #live: Beam[];
-  /** The best so far, at most W: no other can come back. */
+  /** The best so far, at most W: dropped ones cannot return. */
   #completed: Hypothesis[] = [];
   #numBeams = 1;
 
@@ -66,8 +67,9 @@ export class BeamSearch {
   }
 
   /**
-   * Takes the likeliest tokens after a beam; the beam waits until all have theirs, then they advance together.
-   * @param ranked possible tokens only
+   * Takes the most likely tokens after a beam; the beam waits until all have theirs, then they advance together.
+   *
+   * @param ranked only possible tokens
    */
   receive(beam: Beam, ranked: RankedTokens): BeamTurnover | null {
     beam.ranked = ranked;
@@ -96,12 +98,12 @@ export class BeamSearch {
         });
       }
     }
-    // The sort is stable: of equal scores the earlier beam's likelier token goes first.
+    // The sort is stable: of equal scores the earlier beam's more likely token goes first.
     const best = candidates.sort((a, b) => b.score - a.score).slice(0, this.#width);
     return this.#replace(best);
   }
 
-  /** The first successor of a beam takes its cells over; further ones are new sequences. */
+  /** Replaces the live beams: a beam's first successor takes over its cells, further ones are new sequences. */
   #replace(successors: readonly { beam: Beam; ranked: RankedTokens; place: number }[]): BeamTurnover {
     const added: Beam[] = [];
     const heirs = new Map<Beam, { place: number; ranked: RankedTokens }>();
@@ -121,13 +123,13 @@ export class BeamSearch {
     return { dropped, added };
   }
 
-  /** Tells the W best, the best first, with their tokens counted. Live beams end by length. */
+  /** Reports the W best, best first, and counts their tokens. Live beams end by length. */
   report(writer: LogprobWriter): void {
     for (const beam of this.#live) {
       this.#complete({
         tokenIds: beam.tokens.slice(beam.promptLength),
         lastStep: beam.lastStep,
-        // Under ignoreEos a beam can go on behind an end token, and end in one.
+        // Under ignoreEos a beam can continue after an end token, and end in one.
         rating: this.#rate(
           beam.score,
           beam.tokens.length - (beam.tokens.at(-1) === this.#owner.ends.eosTokenId ? 1 : 0),
@@ -143,7 +145,7 @@ export class BeamSearch {
         index,
         text: this.#owner.text?.textOf(tokenIds) ?? '',
         tokenIds: [...tokenIds],
-        // One entry a token that is told: an end token may be left out of both.
+        // One entry per reported token; both may omit an end token.
         logprobs:
           request.logprobs === null ? null : logprobsOf(lastStep, request.logprobs, writer).slice(0, tokenIds.length),
         finishReason: stopReason === null ? 'length' : 'stop',
@@ -154,17 +156,17 @@ export class BeamSearch {
 
   #complete(hypothesis: Hypothesis): void {
     this.#completed.push(hypothesis);
-    // Stable: of equal ratings the one found first stays.
+    // Stable: of equal ratings the earlier one stays.
     this.#completed = this.#completed.sort((a, b) => b.rating - a.rating).slice(0, this.#width);
   }
 
-  /** @param length prompt and reply, the end token left out */
+  /** @param length prompt and reply without the end token */
   #rate(score: number, length: number): number {
     return score / length ** this.#lengthPenalty;
   }
 }
 
-/** One entry a step, also of an end token; each row knows 2W tokens, so `top` has no more. */
+/** One entry per step, also for an end token; rows have 2W tokens, which limits `top`. */
 function logprobsOf(
   lastStep: BeamStep | null,
   numTop: number,
@@ -178,7 +180,7 @@ function logprobsOf(
   });
 }
 
-/** One line of a beam search. */
+/** One sequence of a beam search. */
 export class Beam extends Sequence {
   declare readonly owner: ActiveRequest;
   readonly search: BeamSearch;
@@ -196,7 +198,7 @@ export class Beam extends Sequence {
     this.lastStep = parent.lastStep;
   }
 
-  /** Goes on by one of the ranked tokens. */
+  /** Advances by one of the ranked tokens. */
   extend(taken: IdLogprob, ranked: RankedTokens): void {
     this.append(taken.id);
     this.score += taken.logprob;
@@ -205,7 +207,7 @@ export class Beam extends Sequence {
     this.isParked = false;
   }
 
-  /** A search goes on with all its beams or not at all. */
+  /** A search advances with all its beams or none. */
   override get round(): number {
     return 0;
   }

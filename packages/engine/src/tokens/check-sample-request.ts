@@ -8,7 +8,7 @@ import {
 } from '@trainyard/backend';
 
 /**
- * Everything that a request in tokens can be refused for before it is queued.
+ * Validates a request in tokens before it is queued.
  *
  * @throws {EngineError} engine.overloaded, engine.invalid_request, context_length_exceeded
  */

@@ -12,12 +12,12 @@ import { isLogitsMode } from '@trainyard/protocol/fields';
 
 export interface SampledToken {
   token: number;
-  /** One entry when the request wants logprobs. */
+  /** One entry if the request wants logprobs. */
   logprobs: TokenLogprob[] | null;
   verdict: StopVerdict;
 }
 
-/** Takes a choice from a row of logits to its next token: constraint, sampling, logprobs, text, stops. */
+/** Advances a choice from a row of logits to its next token: constraint, sampling, logprobs, text, stops. */
 export class ChoiceSampler {
   readonly #buffers: SamplerBuffers;
   readonly #writer: LogprobWriter;
@@ -30,8 +30,9 @@ export class ChoiceSampler {
   }
 
   /**
-   * @param row logits, `[V]`; holds anything afterwards
-   * @throws {EngineError} engine.no_token_left when masks leave none; engine.internal when the logits are not numbers, or the constraint fails
+   * @param row logits, `[V]`; undefined afterwards
+   * @throws {EngineError} engine.no_token_left if masks leave none; engine.internal if the logits are not numbers,
+   * or the constraint fails
    */
   next(choice: Choice, row: Float32Array): SampledToken {
     const { text, owner } = choice;
@@ -39,7 +40,7 @@ export class ChoiceSampler {
     const { sampling, logprobs: numTop, logprobTokenIds, logprobsMode } = owner.request;
     const masking = constraint?.fillMask(this.#mask) ?? 'any';
     if (masking !== 'any') maskRow(row, this.#mask);
-    // A completed constraint leaves end tokens only: no other mask must take those, too.
+    // A completed constraint leaves only end tokens, which no other mask may remove.
     const others = choice.adjustments;
     const adjustments = masking === 'complete' ? { ...others, allowed: null, banned: [], masked: null } : others;
     const key = constraint?.isWaiting ? this.#admittedKey(choice, row, adjustments) : keyOf(choice);
@@ -54,14 +55,17 @@ export class ChoiceSampler {
     );
     if (token < 0) throw noTokenPossible(row, adjustments, constraint !== null, choice.numSampled);
     if (numTop === null) return { token, logprobs: null, verdict: choice.take(token) };
-    // The token was drawn behind masks; the row as the model gave it may still be one of no numbers.
+    // The draw used masks; the raw row may still contain NaN.
     const logSum = finiteLogSum(logSumExp);
     const entry = this.#writer.entry(row, token, logSum, logprobTokenIds ?? numTop, this.#buffers);
     if (isLogitsMode(logprobsMode)) entry.logitSum = logSum + centre;
     return { token, logprobs: [entry], verdict: choice.take(token) };
   }
 
-  /** How the next token can be drawn where the logits are; null when they are wanted here, by a mask, a penalty, logprobs or a trace. */
+  /**
+   * Parameters for drawing the next token on the device; null if a mask, a penalty, logprobs or a trace needs the
+   * logits here.
+   */
   drawOf(choice: Choice): RowDraw | null {
     const { sampling, logprobs } = choice.owner.request;
     const isPlain =
@@ -69,13 +73,16 @@ export class ChoiceSampler {
     return isPlain ? { settings: sampling, key: keyOf(choice) } : null;
   }
 
-  /** Goes on by a token that was drawn elsewhere. @throws {EngineError} engine.internal when none was possible */
+  /** Advances by a token drawn on the device. @throws {EngineError} engine.internal if none was possible */
   take(choice: Choice, token: number): SampledToken {
     if (token < 0) throw new EngineError('engine.internal', 'no token is possible: the model gave no finite logit');
     return { token, logprobs: null, verdict: choice.take(token) };
   }
 
-  /** Random numbers that give a token behind which the constraint can begin; the others are masked for good. */
+  /**
+   * Draws random numbers until the token is one after which the constraint can start; masks the others
+   * permanently.
+   */
   #admittedKey(choice: Choice, row: Float32Array, adjustments: TokenAdjustments): DrawKey {
     for (;;) {
       const key = isGreedy(choice) ? UNUSED : choice.random.drawKey();
@@ -96,7 +103,7 @@ function isGreedy({ owner }: Choice): boolean {
   return owner.request.sampling.temperature === 0;
 }
 
-/** @param row as the model gave it, but for the constraint's mask */
+/** @param row as the model gave it, except for the constraint's mask */
 function noTokenPossible(
   row: Float32Array,
   { allowed, banned, masked }: TokenAdjustments,

@@ -7,12 +7,12 @@ import type { ActiveRequest } from './active-request.ts';
 import type { ChoiceText, StopVerdict } from '@trainyard/backend';
 import { TokenStops } from './token-stops.ts';
 
-/** One sampled choice: a sequence with its random numbers, its penalties, its ends, and its text where somebody knows text. */
+/** One sampled choice: a sequence with its random numbers, penalties, stops, and text if the engine has text. */
 export class Choice extends Sequence {
   declare readonly owner: ActiveRequest;
   readonly random: RandomStream;
   readonly text: ChoiceText | null;
-  /** Null unless the request wants to know what was drawn from, and that is not plainly the model's distribution. */
+  /** Null unless the request asks for the drawn distribution and it differs from the model's. */
   readonly tracer: SamplingTracer | null;
   readonly #stops: TokenStops;
   readonly #adjustments: TokenAdjustments;
@@ -50,19 +50,19 @@ export class Choice extends Sequence {
     };
   }
 
-  /** Random numbers of the next token: the same ones however often what is before it is computed. */
+  /** Random numbers of the next token; unchanged if earlier tokens are recomputed. */
   get nextKey(): DrawKey {
     this.#nextKey ??= this.random.drawKey();
     return this.#nextKey;
   }
 
-  /** For the next token. */
+  /** Adjustments for the next token. */
   get adjustments(): TokenAdjustments {
     const adjustments = this.#adjustments;
     const { banned, endingIds } = this.owner;
     if (banned !== null) adjustments.banned = banned.bannedAfter(this.tokens, this.promptLength);
     const forced = this.text?.forcedId ?? null;
-    // An end of reasoning that ends the reply comes no earlier than minTokens allow.
+    // An end of reasoning that ends the reply must respect minTokens.
     adjustments.forced = forced !== null && adjustments.masked !== null && endingIds.has(forced) ? null : forced;
     return adjustments;
   }
@@ -81,7 +81,7 @@ export class Choice extends Sequence {
     if (this.numSampled >= this.owner.minTokens) adjustments.masked = null;
   }
 
-  /** Goes on by a sampled token. @throws {EngineError} as {@link ChoiceConstraint.accept} */
+  /** Advances by one sampled token. @throws {EngineError} as {@link ChoiceConstraint.accept} */
   take(token: number): StopVerdict {
     this.append(token);
     const constraint = this.text?.constraint ?? null;
@@ -91,7 +91,7 @@ export class Choice extends Sequence {
     return verdict;
   }
 
-  /** How it was drawn; `undefined` when the request does not ask. */
+  /** Record of the sampling; `undefined` if not requested. */
   get sampling(): ChoiceSampling | null | undefined {
     const { samplingChanges: settings } = this.owner;
     if (!this.owner.request.tracesSampling) return undefined;

@@ -41,11 +41,11 @@ export interface EmbeddedTokenBackendParts {
   readonly modelId: string;
   /** Closed with the back end. */
   readonly engine: TokenEngine;
-  /** The file of an adapter version, in its directory. Default `adapter.gguf`. */
+  /** File of an adapter version within its directory. Default `adapter.gguf`. */
   readonly adapterFile?: string;
-  /** For each step. Default null: the cores are its own. */
+  /** Turns for each step. Default null: the engine has the cores to itself. */
   readonly turns?: ComputeTurns | null;
-  /** Called behind the engine's end: for what it ran on. */
+  /** Called after the engine is closed, to close its dependencies. */
   readonly onClosed?: () => void;
 }
 
@@ -144,7 +144,7 @@ const ONE_GREEDY_TOKEN: Omit<SampleParams, keyof ScoreParams> = {
   text: null,
 };
 
-/** The engine closes what a request comes with; this stays its owner's. */
+/** Wraps a text so that the engine does not close it; its owner does. */
 function keptOpen(text: RequestText): RequestText {
   return {
     isMasking: text.isMasking,

@@ -7,7 +7,7 @@ import { RepetitionDetector } from './repetition-detector.ts';
 
 const PROMPT = 'hello';
 
-/** The definition: some pattern length at which the last block equals each of those before it. */
+/** Reference by definition: some pattern length at which the last block equals each of those before it. */
 function endsInRepetition(
   tokens: readonly number[],
   { maxPatternSize, minPatternSize, minCount }: RepetitionDetection,

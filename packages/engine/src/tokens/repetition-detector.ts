@@ -1,9 +1,11 @@
 import type { RepetitionDetection } from '@trainyard/protocol/fields';
 
 /**
- * Says when a reply ends in one pattern of tokens, `minCount` times in a row. The shortest pattern counts as well as the longest.
+ * Detects a reply that ends in one pattern of tokens, `minCount` times in a row. All allowed pattern lengths
+ * count equally.
  *
- * For each pattern length it keeps how many of the last tokens equal the one that many places before, so a token costs one comparison a length.
+ * For each pattern length it counts how many of the last tokens equal the one that many places before, so a
+ * token costs one comparison per length.
  */
 export class RepetitionDetector {
   readonly #minSize: number;
@@ -20,7 +22,7 @@ export class RepetitionDetector {
     this.#runs = new Uint32Array(longest + 1);
   }
 
-  /** @returns true when the tokens so far end in a repetition */
+  /** @returns true if the tokens so far end in a repetition */
   push(token: number): boolean {
     const tokens = this.#tokens;
     const runs = this.#runs;

@@ -1,4 +1,7 @@
-/** The engine over runners of every kind: what they can do besides changes how much is computed, never an answer. */
+/**
+ * The engine over all kinds of runners: their optional abilities change the amount of computation, never an
+ * answer.
+ */
 import { describe, expect, test } from 'vitest';
 import { KvFullError } from '../runner/model-runner.ts';
 import { Harness, type RequestOptions, type Transcript } from '../testing/token-harness.ts';

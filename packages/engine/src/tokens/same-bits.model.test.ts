@@ -1,4 +1,7 @@
-/** The engine on the decoder, over a tiny random model: what a request gets depends on the request alone, to the last bit of its log-probabilities. */
+/**
+ * The engine on the decoder, over a tiny random model: a request's result depends only on the request, to the
+ * last bit of its log-probabilities.
+ */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

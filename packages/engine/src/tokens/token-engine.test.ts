@@ -91,7 +91,7 @@ describe('a request', () => {
     harness.run();
     const [entry] = reply.events.flatMap((event) => (event.kind === 'finished' ? event.logprobs : []));
     expect(entry).toMatchObject({ id: EOS, text: '<|im_end|>', bytes: [...Buffer.from('<|im_end|>')] });
-    expect(entry!.logprob).toBeCloseTo(Math.log(0.2), 6); // raw: the bias is not in it
+    expect(entry!.logprob).toBeCloseTo(Math.log(0.2), 6); // raw: without the bias
     expect(entry!.top.map(({ id }) => id)).toEqual([EOS, 65]);
     expect(entry!.top[1]!.logprob).toBeCloseTo(Math.log(0.5), 6);
     const plain = none.events.flatMap((event) =>

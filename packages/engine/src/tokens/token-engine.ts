@@ -24,33 +24,37 @@ import { Beam, BeamSearch } from './beam-search.ts';
 import { Choice } from './choice.ts';
 import { ChoiceSampler, type SampledToken } from './choice-sampler.ts';
 
-/** A request whose choices alone fill the engine queues in so many rounds, see {@link Sequence.round}: 8 choices each of 128. */
+/**
+ * Rounds in which a request queues if its choices alone fill the engine, see {@link Sequence.round}: 8 of 128
+ * choices each.
+ */
 const ROUNDS = 16;
 
 export interface TokenEngineParts {
   runner: ModelRunner;
   ends: EndTokens;
-  /** Texts of tokens for the entries of logprobs. Default null: entries are ids alone. */
+  /** Texts of tokens for logprobs entries. Default null: entries have only ids. */
   texts?: TokenTexts | null;
   limits?: Partial<EngineLimits>;
-  /** Milliseconds, monotonic. Default performance.now. */
+  /** Monotonic clock, milliseconds. Default performance.now. */
   clock?: () => number;
-  /** Whether another thread of this process waits for a core, see {@link StepBatch.leavesCore}. Default: never. */
+  /** True if another thread of this process waits for a core, see {@link StepBatch.leavesCore}. Default: never. */
   leavesCore?: () => boolean;
 }
 
-/** Why requests end with the engine. */
 const ENGINE_CLOSED = 'the engine was closed';
 
 type EnginePlan = StepPlan<Choice | Beam>;
-/** With `token` where some were drawn. */
+/** Has `token` if some were drawn. */
 type ComputedRows = LogitRows & Partial<DrawnRows>;
 
 /**
- * The half of the engine that knows tokens only: many requests over one model. `submit` queues, each `step` computes one batch and sends what it gave; nothing
- * runs between steps. What text has to say about a request comes along as a `RequestText`, or does not.
+ * Token half of the engine: many requests over one model. `submit` queues, each `step` computes one batch and
+ * sends its events; nothing runs between steps. Text handling comes with the request as an optional
+ * `RequestText`.
  *
- * Every request ends in exactly one `completed` or `failed` event. A request's fault fails that request alone and never throws out of `step`.
+ * Every request ends in exactly one `completed` or `failed` event. A request's fault fails only that request and
+ * never throws out of `step`.
  */
 export class TokenEngine implements LocalTokens {
   readonly limits: EngineLimits;
@@ -62,10 +66,10 @@ export class TokenEngine implements LocalTokens {
   readonly #scheduler: Scheduler<Choice | Beam>;
   readonly #adapters: Adapters;
   readonly #requests = new Map<string, ActiveRequest>();
-  /** Requests that the next step ends, and why. */
+  /** Requests that the next step ends, with the reason. */
   readonly #leaving = new Map<ActiveRequest, EngineError>();
   readonly #batch: StepBatch;
-  /** Whose logits the batch's rows are; those of a prompt's position are scored, the others continued from. */
+  /** Sequence of each of the batch's rows; rows of prompt positions are scored, the others sampled from. */
   #rows: { sequence: Choice | Beam; isPrompt: boolean; draw: RowDraw | null }[] = [];
   #isStepping = false;
   #isClosed = false;
@@ -97,7 +101,7 @@ export class TokenEngine implements LocalTokens {
   get vocabSize(): number {
     return this.#runner.vocabSize;
   }
-  /** In flight. */
+  /** Requests in flight. */
   get size(): number {
     return this.#requests.size;
   }
@@ -129,18 +133,22 @@ export class TokenEngine implements LocalTokens {
       const { liveBeams } = new BeamSearch(active);
       this.#scheduler.add(active, liveBeams.length, (index) => liveBeams[index]!);
     } else this.#scheduler.add(active, request.n, (index) => new Choice(active, index));
-    // Read now rather than when its turn comes: what it was resolved to may be deleted while it waits.
+    // Load now: the resolved adapter may be deleted while the request waits.
     this.#loadAdapter(active);
   }
 
-  /** Ends a request at the next step with `engine.aborted`. @returns false for one that is not in flight */
+  /** Ends a request at the next step with `engine.aborted`. @returns false if it is not in flight */
   abort(requestId: string): boolean {
     const active = this.#requests.get(requestId);
     if (active !== undefined) this.#leaving.set(active, new EngineError('engine.aborted', 'the request was aborted'));
     return active !== undefined;
   }
 
-  /** A paused request keeps its place and computes nothing; its cells may be taken for others. @returns false for one that is not in flight */
+  /**
+   * Pauses or resumes a request. A paused one keeps its place and computes nothing; others may take its cells.
+   *
+   * @returns false if it is not in flight
+   */
   setPaused(requestId: string, isPaused: boolean): boolean {
     const active = this.#requests.get(requestId);
     if (active === undefined) return false;
@@ -149,7 +157,11 @@ export class TokenEngine implements LocalTokens {
     return true;
   }
 
-  /** One for which there is no room is loaded by its first request. @throws {EngineError} engine.adapter_unreadable, engine.adapter_damaged */
+  /**
+   * Loads an adapter ahead; without room its first request loads it.
+   *
+   * @throws {EngineError} engine.adapter_unreadable, engine.adapter_damaged
+   */
   async publish(adapter: AdapterRef): Promise<null> {
     if (!this.#isClosed) this.#adapters.loadAhead(adapter);
     return null;
@@ -164,19 +176,19 @@ export class TokenEngine implements LocalTokens {
     this.#adapters.retire(digest);
   }
 
-  /** False when nothing is queued, or all that is queued is paused. */
+  /** False if nothing is queued or everything queued is paused. */
   get hasWork(): boolean {
     return this.#leaving.size > 0 || this.#scheduler.hasWork;
   }
 
-  /** Ends those that were aborted or lost their receivers; a step does so, too. */
+  /** Ends requests that were aborted or lost their receivers; `step` does so too. */
   endLeaving(): void {
     for (const [active, reason] of this.#leaving) this.#end(active, reason);
   }
 
   /**
-   * One engine step: choose a batch, run it, sample, send. At once where the runner answers at once; else the next step waits for this one, and requests may
-   * be submitted, aborted and paused meanwhile.
+   * Runs one engine step: choose a batch, run it, sample, send. Synchronous if the runner is; otherwise the next
+   * step waits for this one, and requests may be submitted, aborted and paused meanwhile.
    */
   step(): Eventually<StepReport> {
     if (this.#isStepping) throw new Error('the step before has not ended');
@@ -221,7 +233,7 @@ export class TokenEngine implements LocalTokens {
     };
   }
 
-  /** @throws AssertionError when the books disagree. Call between steps. */
+  /** @throws AssertionError if the counts disagree. Call between steps. */
   checkIntegrity(): void {
     this.#scheduler.checkIntegrity();
     const unfinished = new Map<ActiveRequest, number>();
@@ -241,7 +253,7 @@ export class TokenEngine implements LocalTokens {
     }
   }
 
-  /** Aborts what is in flight and closes adapters and runner; where a step has not ended, as soon as it has. */
+  /** Aborts requests in flight and closes adapters and runner, after a step in progress. */
   close(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
@@ -259,7 +271,7 @@ export class TokenEngine implements LocalTokens {
     for (const { owner, numComputed } of admitted) {
       if (!owner.isStarted) this.#totals.promptTokens += owner.promptIds.length;
       owner.start(numComputed);
-      owner.emitPromptScores(this.#describe); // of one token there is nothing to compute
+      owner.emitPromptScores(this.#describe); // a prompt of one token has nothing to compute
     }
   }
 
@@ -273,7 +285,10 @@ export class TokenEngine implements LocalTokens {
     }
   }
 
-  /** Runs the plan. When the runner has fewer cells than the ledger believed, sequences give way until it fits. null = nothing ran. */
+  /**
+   * Runs the plan. If the runner has fewer cells than the ledger counted, sequences give way until it fits. null =
+   * nothing ran.
+   */
   #compute(plan: EnginePlan): Eventually<ComputedRows | null> {
     this.#fillBatch(plan);
     const draws = this.#rows.map(({ draw }) => draw);
@@ -287,7 +302,7 @@ export class TokenEngine implements LocalTokens {
   }
 
   #recover(plan: EnginePlan, error: unknown): Eventually<ComputedRows | null> {
-    if (this.#isClosed) return null; // which ends them all
+    if (this.#isClosed) return null; // close ends all requests
     if (error instanceof KvFullError && this.#scheduler.yieldCells(plan))
       return plan.entries.length === 0 ? null : this.#compute(plan);
     const message = error instanceof Error ? error.message : String(error);
@@ -321,15 +336,15 @@ export class TokenEngine implements LocalTokens {
     return this.#sampler.drawOf(sequence);
   }
 
-  /** Books the computed tokens, then goes on from each row of logits. @returns tokens sampled */
+  /** Records the computed tokens, then advances by each row of logits. @returns the number of tokens sampled */
   #settle(plan: EnginePlan, rows: ComputedRows): number {
     this.#totals.numSteps++;
     this.#totals.computedTokens += this.#batch.length;
-    // All are booked before any is sampled: a request that fails half-way must not leave others' cells uncounted.
+    // Record all before sampling: a request that fails in between must not leave others' cells uncounted.
     for (const { sequence, count } of plan.entries) sequence.numComputed += count;
     let numSampled = 0;
     for (const [index, { sequence, isPrompt, draw }] of this.#rows.entries()) {
-      // A sequence that failed took its siblings with it; their rows go unread.
+      // A failed sequence ended its siblings; skip their rows.
       if (sequence.owner.hasEnded) continue;
       if (!isPrompt) numSampled++;
       try {
@@ -378,12 +393,12 @@ export class TokenEngine implements LocalTokens {
     if (--owner.numUnfinished === 0) this.#end(owner, null);
   }
 
-  /** Gives a beam the likeliest tokens of its row; with the last beam of a round all go on. */
+  /** Gives a beam the most likely tokens of its row; the last beam of a round advances all. */
   #branch(beam: Beam, row: Float32Array): void {
     const { owner, search } = beam;
     const turnover = search.receive(beam, rankTokens(row, search.numRanked, this.#buffers));
     if (turnover === null) return;
-    this.#scheduler.refresh(owner); // beams that were preempted meanwhile can go on
+    this.#scheduler.refresh(owner); // beams preempted meanwhile can continue
     this.#totals.generatedTokens += search.liveBeams.length;
     owner.numUnfinished = search.liveBeams.length;
     for (const dropped of turnover.dropped) this.#scheduler.finish(dropped, false);
@@ -391,13 +406,13 @@ export class TokenEngine implements LocalTokens {
       this.#scheduler.enqueue(turnover.added);
       return;
     }
-    // One of them keeps the prompt in the cache for what comes next.
+    // One of them keeps the prompt in the cache for later requests.
     if (search.liveBeams[0] !== undefined) this.#scheduler.finish(search.liveBeams[0], true);
     search.report(this.#logprobs);
     this.#end(owner, null);
   }
 
-  /** The only end of a request: cells, adapter and name come back, then the last event goes out. */
+  /** The only end of a request: releases cells and adapter, then sends the last event. */
   #end(owner: ActiveRequest, failure: EngineError | null): void {
     this.#scheduler.drop(owner, failure?.code === 'engine.aborted');
     if (owner.adapter !== null) this.#adapters.unpin(owner.adapterDigest!);

@@ -20,7 +20,7 @@ function open(options: Partial<ScriptedRunnerOptions> & { limits?: TokenEnginePa
   return { runner, engine, sampler: new TokenSampler(engine) };
 }
 
-/** Without what needs text. */
+/** Parameters without text. */
 function params(options: Omit<RequestOptions, 'prompt' | 'requestId'> = {}): EngineSampleParams {
   const { requestId: _, promptIds: _ids, text: _text, ...rest } = request(options);
   return { ...rest, bannedSequences: [], text: null };

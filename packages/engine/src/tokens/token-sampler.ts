@@ -16,18 +16,18 @@ import {
 import { checkSampleRequest } from './check-sample-request.ts';
 import type { TokenEngine } from './token-engine.ts';
 
-/** A reader this many outputs behind pauses its request, and wakes it when it has caught up. */
+/** Number of unread outputs above which a request is paused, and below which it resumes. */
 const PAUSE_ABOVE_OUTPUTS = 256;
 const RESUME_BELOW_OUTPUTS = 32;
 
 export interface EngineSampleParams extends Omit<SampleRequest, 'requestId'> {
-  /** Token sequences that must not come. */
+  /** Token sequences that must not occur. */
   readonly bannedSequences: readonly (readonly number[])[];
-  /** null = nobody knows text. Closed with the request. */
+  /** null = no text. Closed with the request. */
   readonly text: RequestText | null;
 }
 
-/** Token ids in, token ids and log-probabilities out: a {@link TokenEngine} stepped while somebody samples. */
+/** Sampling on token ids and log-probabilities: steps a {@link TokenEngine} while requests are in flight. */
 export class TokenSampler {
   readonly #engine: TokenEngine;
   readonly #turns: ComputeTurns | null;
@@ -35,8 +35,8 @@ export class TokenSampler {
   #isStepping = false;
 
   /**
-   * @param engine its only user from now on, but for its `close`
-   * @param turns one is taken for each step. Default null: the cores are its own
+   * @param engine used only here from now on, except for `close`
+   * @param turns taken for each step. Default null: the engine has the cores to itself
    */
   constructor(engine: TokenEngine, turns: ComputeTurns | null = null) {
     this.#engine = engine;
@@ -44,11 +44,11 @@ export class TokenSampler {
   }
 
   /**
-   * Samples `params.n` choices behind a prompt. Who stops reading, or aborts, ends the request.
+   * Samples `params.n` choices after a prompt. Ending the iteration or aborting ends the request.
    *
-   * @returns the totals, behind the last choice's last token
-   * @throws {EngineError} engine.invalid_request, context_length_exceeded; engine.overloaded when too many requests are in flight; engine.aborted; and
-   *   what a request can fail with
+   * @returns the totals, after the last choice's last token
+   * @throws {EngineError} engine.invalid_request, context_length_exceeded; engine.overloaded if too many requests
+   * are in flight; engine.aborted; and the errors of a request
    */
   async *sample(
     tokenIds: readonly number[],
@@ -97,7 +97,7 @@ export class TokenSampler {
     if (!this.#isStepping) void this.#stepWhileThereIsWork();
   }
 
-  /** One step a turn of the event loop. */
+  /** Runs one step per turn of the event loop. */
   async #stepWhileThereIsWork(): Promise<void> {
     this.#isStepping = true;
     while (this.#engine.hasWork) {
@@ -111,7 +111,7 @@ export class TokenSampler {
   }
 }
 
-/** Events between the engine's steps and one reader. */
+/** Buffer of events between the engine's steps and one reader. */
 class Inbox {
   #events: SampleEvent[] = [];
   #first = 0;

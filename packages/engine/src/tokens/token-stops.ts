@@ -2,23 +2,23 @@ import type { TokenEnding } from '@trainyard/backend';
 import type { RepetitionDetection } from '@trainyard/protocol/fields';
 import { RepetitionDetector } from './repetition-detector.ts';
 
-/** Conditions that end a choice by its tokens alone. */
+/** Conditions that end a choice by its tokens. */
 export interface TokenStopConditions {
   /** The tokenizer's own end token: stops with stopReason null unless `ignoreEos`. */
   eosTokenId: number;
   /** All end-of-generation ids; those besides `eosTokenId` stop with their id as the reason. */
   endTokenIds: ReadonlySet<number>;
   ignoreEos: boolean;
-  /** Stop whatever `ignoreEos` says; the id is the stopReason. */
+  /** Stop regardless of `ignoreEos`, with the id as stopReason. */
   stopTokenIds: ReadonlySet<number>;
-  /** No repetition ends before. */
+  /** Minimum tokens before a repetition can end the choice. */
   minTokens: number;
   /** At least 1. */
   maxTokens: number;
   repetition: RepetitionDetection | null;
 }
 
-/** Says when one choice ends by its tokens. Order of the checks: end token, stop token, length, repetition. */
+/** Detects the end of one choice by its tokens. Order of the checks: end token, stop token, length, repetition. */
 export class TokenStops {
   readonly #conditions: TokenStopConditions;
   readonly #repetition: RepetitionDetector | null;
@@ -31,7 +31,7 @@ export class TokenStops {
       repetition === null || repetition.maxPatternSize === 0 ? null : new RepetitionDetector(repetition, maxTokens);
   }
 
-  /** @param isForcedEnd an end token that stops also under `ignoreEos` */
+  /** @param isForcedEnd an end token that stops even under `ignoreEos` */
   push(token: number, isForcedEnd = false): TokenEnding | null {
     const { eosTokenId, endTokenIds, ignoreEos, stopTokenIds, minTokens, maxTokens } = this.#conditions;
     this.#numTokens++;

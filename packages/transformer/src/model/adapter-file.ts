@@ -16,7 +16,7 @@ export interface LinearAdapter {
   readonly b: Float32Array;
 }
 
-/** By layer; linear layers without an adapter are absent. */
+/** Adapters by layer; linear layers without an adapter are absent. */
 export type AdapterWeights = readonly Readonly<Partial<Record<LinearName, LinearAdapter>>>[];
 
 const TENSOR = /^blk\.(\d+)\.(\w+)\.weight\.lora_([ab])$/;
