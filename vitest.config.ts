@@ -89,6 +89,7 @@ const STAGES: Project[][] = [
     ...(process.env['TRAINYARD_TEST_BF16_LIBRARY'] === undefined
       ? []
       : [{ name: 'bf16', include: [BF16_TESTS], exclude: NEVER, ...IN_PAIRS }]),
+    { name: 'path', include: ['tests/path/**/*.test.ts'], exclude: NEVER, ...IN_PAIRS },
     {
       name: 'native',
       include: ['packages/native/**/*.test.ts'],
@@ -98,7 +99,16 @@ const STAGES: Project[][] = [
     {
       name: 'tests',
       include: ['tests/**/*.test.ts'],
-      exclude: [...NEVER, MODEL_TESTS, POSTGRES_TESTS, S3_TESTS, BF16_TESTS, NETWORK_TESTS, AGENT_TESTS],
+      exclude: [
+        ...NEVER,
+        'tests/path/**',
+        MODEL_TESTS,
+        POSTGRES_TESTS,
+        S3_TESTS,
+        BF16_TESTS,
+        NETWORK_TESTS,
+        AGENT_TESTS,
+      ],
       ...IN_PAIRS,
     },
     { name: 'model', include: [MODEL_TESTS], exclude: NEVER, ...IN_PAIRS },

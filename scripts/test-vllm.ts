@@ -281,7 +281,7 @@ async function checkDraws(): Promise<void> {
 
 async function checkArt(): Promise<void> {
   const releases = await installedArtReleases();
-  if (releases.length === 0) log('ART’s clients are not installed (npm test installs them): left out');
+  if (releases.length === 0) log('ART’s clients are not installed (npm run test:clients installs them): left out');
   for (const release of releases) {
     const report = await runArtClient<{ steps: number[]; num_logprobs: number }>('art_client.py', service, release);
     check(`ART’s client (${release}) trains and samples`, report.steps.length > 0 && report.num_logprobs > 0, report);

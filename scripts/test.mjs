@@ -1,9 +1,9 @@
 /**
- * Runs all tests, or those whose path contains a filter, and ends with the ten slowest files and the line
- * `N passed, N failed, N skipped`.
+ * Runs tests, and ends with the ten slowest files and the line `N passed, N failed, N skipped`.
  *
- *   npm test                       everything
- *   npm test -- packages/engine    what Vitest takes: path filters, -t <name>, --project unit|postgres|native|tests|model|torch
+ *   npm test                       the short set: units, native libraries, and one path through the product on the default model
+ *   npm test -- packages/engine    Vitest's own arguments: path filters, -t <name>, --project unit|native|path|tests|model|postgres|torch
+ *   npm run test:all               everything; with `-- --rest` everything but the short set
  */
 import { spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -20,35 +20,53 @@ import { prepareTestModel } from './lib/test-model.mjs';
 
 const ROOT = resolve(fileURLToPath(import.meta.url), '../..');
 
-const filters = process.argv.slice(2);
+/** Projects of the short set: they need no Python, no browser and no database server. */
+const SHORT_SET = ['unit', 'native', 'path'];
+
+const { flags, filters } = readArguments(process.argv.slice(2));
+const isWhole = filters.length === 0 && flags.size > 0;
 const folder = mkdtempSync(join(tmpdir(), 'trainyard-test-'));
 try {
   const countsFile = join(folder, 'counts.json');
-  const exitCode = await runVitest(filters, countsFile);
+  const exitCode = await runVitest(projectsOf(), countsFile);
   const counts = readCounts(countsFile, exitCode);
-  const wantsPython = filters.length === 0 || filters.some((filter) => filter.includes('clients'));
+  const wantsPython = isWhole || filters.some((filter) => filter.includes('clients'));
   if (wantsPython && !(await hasPythonEnvironment(ROOT))) {
     console.log(
       '\nTHE TESTS WITH PYTHON CLIENTS DID NOT RUN: "node scripts/bootstrap.mjs --python" says what is missing',
     );
   }
-  if (filters.length === 0 && findBrowser(process.env) === null) {
+  if (isWhole && findBrowser(process.env) === null) {
     console.log('\nTHE BROWSER TESTS DID NOT RUN: "node scripts/bootstrap.mjs --browser" says what is missing');
   }
-  const wantsStore = filters.length === 0 || filters.some((filter) => filter.includes('store'));
+  const wantsStore = isWhole || filters.some((filter) => filter.includes('store'));
   if (wantsStore && findPostgres(process.env) === null) {
     console.log('\nTHE POSTGRESQL TESTS DID NOT RUN: "node scripts/bootstrap.mjs --postgres" says what is missing');
   }
-  if (filters.length === 0 && !(await hasTorchEnvironment(ROOT))) {
+  if (isWhole && !(await hasTorchEnvironment(ROOT))) {
     console.log('\nTHE PYTORCH TESTS DID NOT RUN: "node scripts/torch-environment.mjs" installs what they need');
   }
   if (counts.slowest.length > 0) console.log(`\n${slowestLines(counts.slowest)}\n`);
+  if (counts.repeated > 0)
+    console.log(`${counts.repeated} of the passed tests repeat others over another back end or database`);
   const numRun = counts.passed + counts.failed;
   if (numRun === 0) console.log('\nno test ran, which counts as a failure');
   console.log(countLine(counts));
   process.exitCode = exitCode !== 0 || counts.failed > 0 || numRun === 0 ? exitCode || 1 : 0;
 } finally {
   rmSync(folder, { recursive: true, force: true });
+}
+
+/** @param {readonly string[]} args */
+function readArguments(args) {
+  const own = new Set(['--all', '--rest']);
+  return { flags: new Set(args.filter((arg) => own.has(arg))), filters: args.filter((arg) => !own.has(arg)) };
+}
+
+/** @returns {string[]} arguments of Vitest */
+function projectsOf() {
+  if (filters.length > 0 || (flags.has('--all') && !flags.has('--rest'))) return filters;
+  return SHORT_SET.flatMap((name) => ['--project', flags.has('--rest') ? `!${name}` : name]);
 }
 
 /** @param {string[]} filters @param {string} countsFile @returns {Promise<number>} */
@@ -79,6 +97,6 @@ function readCounts(countsFile, exitCode) {
     return JSON.parse(readFileSync(countsFile, 'utf8'));
   } catch {
     // Vitest ended before its report: it found nothing to run, or broke. Never report that as zero failures.
-    return { passed: 0, failed: exitCode === 0 ? 0 : 1, skipped: 0, slowest: [] };
+    return { passed: 0, failed: exitCode === 0 ? 0 : 1, skipped: 0, repeated: 0, slowest: [] };
   }
 }

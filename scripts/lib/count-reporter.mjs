@@ -10,6 +10,7 @@ export const COUNTS_FILE_VARIABLE = 'TRAINYARD_TEST_COUNTS_FILE';
  * @property {number} passed
  * @property {number} failed tests, files that could not be loaded, and errors outside any test
  * @property {number} skipped skipped and todo
+ * @property {number} repeated passed tests that other projects run too, over another back end or database
  *
  * @typedef {{ path: string, project: string, ms: number }} SlowFile
  * @typedef {TestCounts & { slowest: SlowFile[] }} TestReport
@@ -21,13 +22,14 @@ export const COUNTS_FILE_VARIABLE = 'TRAINYARD_TEST_COUNTS_FILE';
  * @returns {TestCounts}
  */
 export function countTests(modules, numUnhandledErrors) {
-  const counts = { passed: 0, failed: numUnhandledErrors, skipped: 0 };
+  const counts = { passed: 0, failed: numUnhandledErrors, skipped: 0, repeated: 0 };
   for (const module of modules) {
     let hasFailed = false;
     for (const test of module.children.allTests()) {
       const { state } = test.result();
       // A test that never came to an end (its process died) has not passed.
       counts[state === 'pending' ? 'failed' : state]++;
+      if (state === 'passed' && REPEATS.test(module.project.name)) counts.repeated++;
       hasFailed ||= state === 'failed' || state === 'pending';
     }
     // The file did not load, or a hook of it failed.
@@ -35,6 +37,9 @@ export function countTests(modules, numUnhandledErrors) {
   }
   return counts;
 }
+
+/** Projects whose files belong to the project `unit` as well. */
+const REPEATS = /^(?:guest-|engine-port$|service-postgres$)/;
 
 /** How many files `slowestFiles` names. */
 const NUM_SLOWEST = 10;
