@@ -42,7 +42,7 @@ export async function checkResolver({ url, folder, model, modelPath, check }: Re
     const [digest = 'none'] = digests;
     const { tokens } = (await answerOf(`${service.url}/tokenize`, service.apiKey, {
       model,
-      prompt: 'The yard lies where the river bends, and twelve tracks run side by side.',
+      prompt: 'The yard is where the river bends, and twelve tracks run side by side.',
     })) as { tokens: number[] };
     const body = { prompt: tokens, max_tokens: 1, temperature: 0, prompt_logprobs: 0 };
     const here = scoresOf(await answerOf(`${service.url}/completions`, service.apiKey, { ...body, model: name }));

@@ -362,7 +362,7 @@ describe('other weights at the address of a server', () => {
     await expect.poll(() => states(pool)).toEqual(['unfit', 'up']);
     const [changed] = (await pool.members()).filter(({ name }) => name === home.url);
     expect(changed!.trouble).toMatch(
-      /has different weights than the pool: log-probabilities of 31 fixed tokens differ by/,
+      /has different weights than the pool: log-probabilities after 4 fixed prompts differ by/,
     );
     for (let count = 0; count < 5; count++) expect(await pool.ids()).toEqual(right);
     home.brain = openBrain();

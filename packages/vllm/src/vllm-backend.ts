@@ -25,7 +25,14 @@ import { DrawReader, numListed, type DrawContext } from './draws/draw-reader.ts'
 import { AdapterFolders } from './adapter-folders.ts';
 import { memberOf, ServerPool } from './pool/server-pool.ts';
 import { poolKey } from './pool/pool-key.ts';
-import { compareScores, compareWithPool, probeTokens, requireVocabulary } from './pool/reference-scores.ts';
+import {
+  compareFingerprints,
+  type Fingerprint,
+  fingerprintPrompts,
+  likeliest,
+  numListedTokens,
+} from './pool/fingerprint.ts';
+import { compareScores, requireVocabulary } from './pool/reference-scores.ts';
 import { type ServerFacts, UnusableServer } from './server/server-facts.ts';
 import { SERVER_TIMES, type ServerTimes, VllmServer } from './server/vllm-server.ts';
 import { type CompletionBounds, CompletionCheck } from './wire/completion-check.ts';
@@ -33,6 +40,7 @@ import {
   type ChoiceTokens,
   type CompletionEvent,
   type LogprobsAsked,
+  readCompletion,
   readCompletionEvent,
   readPromptScores,
   UnreadableAnswer,
@@ -96,8 +104,8 @@ export class VllmBackend implements TokenBackend {
   readonly #closing = new AbortController();
   /** They are of the server that came up first; all others are like it. */
   #facts: ServerFacts | null = null;
-  /** Scores of fixed tokens by the server that came up first: all others, and it itself later, must give the same. */
-  #fingerprint: FixedScores | null = null;
+  /** That of the server that came up first: all others, and it itself later, must have the same. */
+  #fingerprint: Fingerprint | null = null;
 
   /** @throws {UnusableServer} for what is no URL */
   constructor(options: VllmBackendOptions) {
@@ -330,17 +338,25 @@ export class VllmBackend implements TokenBackend {
 
   /** Compares the weights of a server with the file, and with those that the pool had so far. @throws {UnusableServer}; {ServerFailure} */
   async #compare(server: VllmServer, facts: ServerFacts): Promise<void> {
-    const { reference = null, log } = this.#options;
-    const tokenIds = reference?.tokenIds ?? probeTokens(facts.vocabSize);
+    const { reference = null } = this.#options;
+    // Of one that takes requests nothing is scored: see `fingerprintPrompts`.
+    if (reference !== null && server.state !== 'up') await this.#compareWithFile(server, facts, reference);
+    const found = await fingerprintOf(server, facts);
+    if (found === null) return;
+    this.#fingerprint ??= found;
+    compareFingerprints(this.#fingerprint, found, server.name);
+  }
+
+  async #compareWithFile(server: VllmServer, facts: ServerFacts, reference: FixedScores): Promise<void> {
+    const { log } = this.#options;
+    const { tokenIds } = reference;
     const request = { ...requestTo(facts.model, tokenIds), ...ONE_TOKEN, prompt_logprobs: 0 };
     const limits = { timeoutMs: server.times.computeMs, signal: server.life };
     const text = await server.line.text('POST', '/v1/completions', JSON.stringify(request), limits);
     const read = readable(server, () => readPromptScores(text, tokenIds, 0));
     const logprobs = read.map((entries) => entries?.[0]?.logprob ?? null);
-    const line = reference === null ? null : compareScores(reference, logprobs, server.name);
-    if (line !== null && server.state !== 'up') log(`vLLM: ${line}`);
-    this.#fingerprint ??= { tokenIds, logprobs };
-    compareWithPool(this.#fingerprint, logprobs, server.name);
+    const line = compareScores(reference, logprobs, server.name);
+    if (line !== null) log(`vLLM: ${line}`);
   }
 
   #stepOf(
@@ -443,6 +459,27 @@ async function* streamed(
     yield event;
   }
   if (!answer.isComplete) throw new ServerFailure('lost', `${server.name} ended a stream before its choices ended`);
+}
+
+/** Null: it lists too few tokens. @throws {ServerFailure} */
+async function fingerprintOf(
+  server: VllmServer,
+  { model, vocabSize, maxLogprobs }: ServerFacts,
+): Promise<Fingerprint | null> {
+  const numListed = numListedTokens(maxLogprobs);
+  if (numListed === null) return null;
+  const limits = { timeoutMs: server.times.computeMs, signal: server.life };
+  const lists: ReadonlyMap<number, number>[] = [];
+  for (const prompt of fingerprintPrompts(vocabSize)) {
+    // At temperature 1 both modes of log-probabilities are those of the model.
+    const request = { ...requestTo(model, prompt), ...ONE_TOKEN, temperature: 1, ...logprobFields(numListed) };
+    const text = await server.line.text('POST', '/v1/completions', JSON.stringify(request), limits);
+    const [choice] = readable(server, () => readCompletion(text, { numTop: -1, ids: null }));
+    const [entry] = choice?.logprobs ?? [];
+    if (entry === undefined) throw new ServerFailure('broken', `${server.name} reports no log-probabilities`);
+    lists.push(likeliest(entry, numListed));
+  }
+  return lists;
 }
 
 /** An answer that no vLLM gives is a failure of the server: it counts as one, and is never passed on. */

@@ -4,10 +4,6 @@ import { UnusableServer } from '../server/server-facts.ts';
 
 /** Mean distance, nats, above which it is another model. Rounding of weights to 4 bits gives up to about 0.2. */
 const OTHER_MODEL = 0.5;
-/** Mean distance from the scores of the pool, nats, above which a server has other weights. Rounding of another card or batch gives less than 0.05. */
-const OTHER_WEIGHTS = 0.15;
-/** Tokens to score if there is no file to compare with. */
-const NUM_PROBE_TOKENS = 32;
 /** Above this samples and the trainer's model visibly differ: other number formats. */
 const OTHER_NUMBERS = 0.05;
 
@@ -35,18 +31,4 @@ export function compareScores(
     );
   if (mean <= OTHER_NUMBERS) return null;
   return `${server}: ${words}: its weights have another precision than the model file, and training uses the file`;
-}
-
-/** Any fixed tokens of a vocabulary: their log-probabilities are a fingerprint of the weights. */
-export function probeTokens(vocabSize: number): readonly number[] {
-  return Array.from({ length: NUM_PROBE_TOKENS }, (_, at) => (11 + 37 * at) % vocabSize);
-}
-
-/** Compares a server with the pool, whose scores are those of the first server that came up. @throws {UnusableServer} */
-export function compareWithPool(pool: FixedScores, scores: readonly (number | null)[], server: string): void {
-  const { mean, words } = distanceOfScores(pool, scores);
-  if (mean <= OTHER_WEIGHTS) return;
-  throw new UnusableServer(
-    `${server} has different weights than the pool: ${words} (at most ${OTHER_WEIGHTS}); serve the same model on all servers, or restart this service if the new one is right`,
-  );
 }

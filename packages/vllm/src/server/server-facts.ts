@@ -4,7 +4,7 @@ export interface ServerFacts {
   readonly version: string | null;
   /** The base model's name there. */
   readonly model: string;
-  /** What it was started with, a path or a name of a hub; `model` if it does not say. */
+  /** Model that it was started with, a path or a name of a hub; `model` if it does not say. */
   readonly modelRoot: string;
   readonly contextLength: number;
   readonly vocabSize: number;

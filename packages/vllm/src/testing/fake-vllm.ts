@@ -12,7 +12,7 @@ export interface FakeVllmOptions {
   readonly brain: TokenBackend;
   /** Default `base`. */
   readonly model?: string;
-  /** What it was started with. Default: its name. */
+  /** Model that it was started with. Default: its name. */
   readonly root?: string;
   /** Default 0.32.0. */
   readonly version?: string | null;
