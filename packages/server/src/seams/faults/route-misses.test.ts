@@ -25,7 +25,6 @@ test.each([
   '/v1/images/generations',
   '/v1/videos',
   '/v1/chat/completions/chatcmpl-1',
-  '/v1/conversations',
   '/v1/assistants',
   '/v1/batches',
   '/v1/messages/batches',
