@@ -1,6 +1,6 @@
 import { koffi } from './koffi.ts';
 
-/** Where data lie in this process: for its other threads, as long as somebody keeps them. */
+/** Address of data in this process, for its other threads. Valid while the data is referenced. */
 export function addressOf(data: ArrayBufferView): bigint {
   return koffi().address(data) as bigint;
 }

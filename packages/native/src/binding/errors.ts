@@ -9,9 +9,8 @@ export type NativeErrorCode =
   | 'native.gguf_malformed';
 
 /**
- * A failure below JavaScript that somebody can act on: a file, a full cache, a missing or foreign library.
- *
- * The message ends with what llama.cpp itself said, when it said anything.
+ * A failure in native code that the user can fix: a file, a full cache, a missing or wrong library. The message
+ * ends with llama.cpp's own text, if any.
  */
 export class NativeError extends Error {
   override readonly name = 'NativeError';

@@ -9,7 +9,10 @@ import { returnMemoryOf } from './free-memory.ts';
 setFlagsFromString('--expose-gc');
 const collect = runInNewContext('gc') as () => void;
 
-/** Pieces that the C library does not map one by one, and one behind them, which is kept, so that they are not at the end of its memory. */
+/**
+ * Pieces that the C library does not map separately, and one after them, which is kept so that they are not at
+ * the end of its memory.
+ */
 function pieces(): { held: { list: Uint8Array[] }; last: Uint8Array } {
   const list = Array.from({ length: 1_000 }, () => new Uint8Array(100_000).fill(1));
   return { held: { list }, last: new Uint8Array(100_000).fill(1) };

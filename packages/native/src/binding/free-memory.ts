@@ -2,14 +2,14 @@ import type { KoffiFunc } from 'koffi';
 import { koffi } from './koffi.ts';
 
 /**
- * Gives memory that native code has freed back to the machine, where the C library keeps it: after weights were laid out anew glibc held 220 MB of 540.
- * Elsewhere it does nothing.
+ * Returns freed native memory to the machine if the C library keeps it: after weights were laid out again glibc
+ * held 220 MB of 540. No-op on other platforms.
  */
 export function returnFreeMemory(): void {
   if (process.platform !== 'linux') return;
   let trim: KoffiFunc<(keep: number) => number>;
   try {
-    // null: whatever C library the process has.
+    // null: the C library of the process.
     trim = koffi().load(null).func('malloc_trim', 'int', ['size_t']) as typeof trim;
   } catch {
     return; // musl has no such function, and keeps nothing
@@ -17,11 +17,14 @@ export function returnFreeMemory(): void {
   trim(0);
 }
 
-/** V8 frees array buffers in a thread of its own, behind the collection that found them. */
+/** V8 frees array buffers in a separate thread, after the collection that found them. */
 const SWEPT_MS = 1_000;
 const collected = new FinalizationRegistry<null>(() => void setTimeout(returnFreeMemory, SWEPT_MS).unref());
 
-/** The same once `owner` is collected, and with it the array buffers that it alone holds: the C library keeps what V8 frees of them, too. */
+/**
+ * Does the same after `owner` is collected with the array buffers that only it holds: the C library keeps those
+ * too.
+ */
 export function returnMemoryOf(owner: object): void {
   collected.register(owner, null);
 }

@@ -5,7 +5,10 @@ import { libraryDirectory, libraryPath, LLAMA_PACKAGE_VERSION } from './platform
 import { structTypes } from './structs.ts';
 import type { Batch, ContextParams, ModelParams, Pointer, QuantizeParams, TypeTraits } from './structs.ts';
 
-/** The value of `llama_version()` in the pinned packages. Another version means other struct layouts: a crash, not an error. */
+/**
+ * `llama_version()` in the pinned packages. Another version has other struct layouts and would crash instead of
+ * failing.
+ */
 const LLAMA_VERSION = '0.5.0-dev';
 
 /** Memory that a C function reads or fills during the call. */
@@ -133,11 +136,11 @@ function bindGgml(base: LibraryHandle) {
   const { TYPE_TRAITS } = structTypes();
   const getTypeTraits = base.func('ggml_get_type_traits', 'void*', ['int32']) as KoffiFunc<(type: number) => Pointer>;
   return {
-    /** How a tensor type is stored, and the function that expands it. @param type ggml_type, which must exist */
+    /** Storage of a tensor type, and the function that expands it. @param type ggml_type, which must exist */
     typeTraits: (type: number) => koffi().decode(getTypeTraits(type), TYPE_TRAITS) as TypeTraits,
     /**
-     * A function that accepts a log callback's arguments, has no effect and may run on any thread: what silences llama.cpp.
-     * (A JavaScript callback called by a compute thread while the main thread waits inside `llama_decode` would deadlock.)
+     * A harmless function with a log callback's arguments, for any thread; silences llama.cpp. (A JavaScript
+     * callback from a compute thread would deadlock while the main thread waits in `llama_decode`.)
      */
     logSink: base.symbol('ggml_type_name') as Pointer,
   };
@@ -148,7 +151,7 @@ export type Library = ReturnType<typeof bindLlama> & { readonly ggml: ReturnType
 let loaded: Library | undefined;
 
 /**
- * The C functions, loaded on first use; the CPU back end that fits the processor best is chosen then.
+ * Returns the C functions, loaded on first use with the CPU back end that fits the processor best.
  *
  * @throws {NativeError} `native.platform_unsupported`, `native.library_mismatch`
  */
@@ -165,7 +168,7 @@ function load(): Library {
   const directory = libraryDirectory();
   let base: LibraryHandle, ggml: LibraryHandle, llama: LibraryHandle;
   try {
-    // In this order each finds the ones before it already loaded, whatever the platform's search path.
+    // Each library finds the ones before it loaded, independent of the platform's search path.
     base = koffi().load(libraryPath(directory, 'ggml-base'));
     ggml = koffi().load(libraryPath(directory, 'ggml'));
     llama = koffi().load(libraryPath(directory, 'llama'));

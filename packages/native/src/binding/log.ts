@@ -7,7 +7,7 @@ import type { Pointer } from './structs.ts';
 const LOG_ERROR = 4;
 const LOG_CONTINUATION = 5;
 
-/** Error lines kept of one call; llama.cpp says the cause first and its consequences after it. */
+/** Error lines kept per call; llama.cpp logs the cause first and its consequences later. */
 const MAX_LINES = 8;
 
 let callback: Pointer | undefined;
@@ -15,7 +15,7 @@ let lines: string[] = [];
 let lastWasError = false;
 
 /**
- * Runs `work` and returns llama.cpp's error lines with its result. Everything else llama.cpp logs is dropped.
+ * Runs `work` and returns llama.cpp's error lines with its result; drops all other log lines.
  *
  * Only for calls that log on the calling thread (load, create, quantise): see `logSink` in `library.ts`.
  */

@@ -27,7 +27,7 @@ export class NativeHandle {
     assert(this.#address !== null, `this ${this.#noun} is closed`);
   }
 
-  /** Calls `listener` before the memory is freed. @returns takes the listener off again */
+  /** Calls `listener` before the memory is freed. @returns a function that removes the listener */
   onClose(listener: () => void): () => void {
     this.#onClose.add(listener);
     return () => void this.#onClose.delete(listener);
@@ -35,7 +35,7 @@ export class NativeHandle {
 
   close(): void {
     if (this.#address === null) return;
-    // Listeners still need the address: a context takes the adapter off before the adapter goes.
+    // Listeners still need the address: a context removes the adapter before it is freed.
     for (const listener of this.#onClose) listener();
     const address = this.#address;
     this.#address = null;

@@ -3,10 +3,10 @@ import { createRequire } from 'node:module';
 import { dirname, join, resolve } from 'node:path';
 import { NativeError } from './errors.ts';
 
-/** The release of the prebuilt llama.cpp packages that the struct layouts in `structs.ts` belong to. */
+/** Release of the prebuilt llama.cpp packages that matches the struct layouts in `structs.ts`. */
 export const LLAMA_PACKAGE_VERSION = '3.22.1';
 
-/** npm's names. Each holds `bins/<the part after the slash>` with libllama, libggml and libggml-base. */
+/** npm packages. Each holds `bins/<the part after the slash>` with libllama, libggml and libggml-base. */
 const PACKAGES: Readonly<Record<string, string>> = {
   'linux-x64': '@node-llama-cpp/linux-x64',
   'linux-arm64': '@node-llama-cpp/linux-arm64',
@@ -20,7 +20,7 @@ const PACKAGES: Readonly<Record<string, string>> = {
  *
  * @param platform `process.platform`
  * @param arch `process.arch`
- * @throws {NativeError} `native.platform_unsupported`, naming the package to install when there is one
+ * @throws {NativeError} `native.platform_unsupported`, with the package to install if one exists
  */
 export function libraryDirectory(platform: string = process.platform, arch: string = process.arch): string {
   const packageName = PACKAGES[`${platform}-${arch}`];
@@ -45,9 +45,10 @@ export function libraryDirectory(platform: string = process.platform, arch: stri
 }
 
 /**
- * Path of a shared library by its bare name: "llama" finds libllama.v0.5.0.so, libllama.metal.v0.5.0.dylib, llama.v0.5.0.dll.
+ * Path of a shared library by its bare name: "llama" finds libllama.v0.5.0.so, libllama.metal.v0.5.0.dylib,
+ * llama.v0.5.0.dll.
  *
- * @throws {NativeError} `native.library_mismatch` when the folder has none
+ * @throws {NativeError} `native.library_mismatch` if the folder has none
  */
 export function libraryPath(directory: string, name: string): string {
   const pattern = new RegExp(`^(lib)?${name}(\\.[a-z]+)?(\\.v?\\d[\\d.]*)?\\.(so|dylib|dll)$`);

@@ -4,9 +4,10 @@ import { dirname } from 'node:path';
 let numFiles = 0;
 
 /**
- * Makes `path` whole or leaves it as it was: `write` fills a temporary file beside it, which is synced to disk and renamed.
+ * Replaces `path` completely or not at all: `write` fills a temporary file in its folder, which is synced to
+ * disk and renamed.
  *
- * @param write gets the temporary path; when it throws, the temporary file is removed and the error goes on
+ * @param write gets the temporary path; if it throws, the temporary file is removed and the error is rethrown
  */
 export function replaceFile(path: string, write: (temporaryPath: string) => void): void {
   const temporary = `${path}.${process.pid}-${numFiles++}.partial`;

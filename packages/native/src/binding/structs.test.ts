@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest';
 import { library } from './library.ts';
 
-// A field at a wrong offset shows as a wrong default: these are the values that llama.h documents, from first field to last.
+// A field at a wrong offset shows as a wrong default: these are the documented values of llama.h, from first
+// field to last.
 
 test('model parameters have the library’s layout', () => {
   expect(library().modelDefaultParams()).toMatchObject({

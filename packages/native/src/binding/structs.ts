@@ -1,12 +1,13 @@
 import { koffi } from './koffi.ts';
 
-// Layouts of llama.h and ggml.h at the pinned release. They are anonymous, so that loading this module twice in a process is harmless.
+// Layouts of llama.h and ggml.h at the pinned release. Anonymous, so that loading this module twice in a process
+// is harmless.
 
 type StructTypes = ReturnType<typeof defineTypes>;
 
 let types: StructTypes | undefined;
 
-/** The types, defined on first use. */
+/** Returns the types, defined on first use. */
 export function structTypes(): StructTypes {
   types ??= defineTypes();
   return types;
@@ -127,7 +128,7 @@ function defineTypes() {
   };
 }
 
-/** An address; koffi gives and takes them as bigint, and NULL as null. */
+/** An address; koffi uses bigint, and null for NULL. */
 export type Pointer = bigint;
 
 export interface ModelParams {

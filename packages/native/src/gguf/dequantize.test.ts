@@ -46,7 +46,8 @@ test('plain numbers of any alignment', () => {
   expect(expand('i64', shifted(BigInt64Array.of(1n, -2n)))).toEqual(Float32Array.of(1, -2));
 });
 
-// Plain twins of ggml's blocks, written from the layout in ggml-common.h: [f16 scale][f16 minimum] and nibbles or bytes.
+// Reference decoders of ggml's blocks, from the layout in ggml-common.h: [f16 scale][f16 minimum] and nibbles or
+// bytes.
 const TWINS: Readonly<Record<string, (block: DataView, half: (offset: number) => number, i: number) => number>> = {
   q4_0: (block, half, i) => half(0) * (nibble(block, 2, i) - 8),
   q4_1: (block, half, i) => half(0) * nibble(block, 4, i) + half(2),

@@ -11,7 +11,8 @@ import type { TensorType } from './tensor-types.ts';
  *
  * @param bytes whole blocks of `type`, little-endian
  * @param out as many values as the blocks hold
- * @throws {NativeError} `native.gguf_malformed` for a type that ggml itself cannot expand (q8_1, q8_K: intermediate types)
+ * @throws {NativeError} `native.gguf_malformed` for a type that ggml itself cannot expand (q8_1, q8_K:
+ * intermediate types)
  */
 export function dequantize(type: TensorType, bytes: Uint8Array, out: Float32Array): void {
   assert(endianness() === 'LE', 'GGUF is read on little-endian processors only');
@@ -45,7 +46,7 @@ interface ElementArray<T> {
   readonly BYTES_PER_ELEMENT: number;
 }
 
-/** The bytes as numbers, copied only when they are not aligned for that. */
+/** Views the bytes as numbers; copies them only if they are not aligned. */
 function elements<T>(bytes: Uint8Array, array: ElementArray<T>): T {
   const aligned = bytes.byteOffset % array.BYTES_PER_ELEMENT === 0 ? bytes : bytes.slice();
   return new array(aligned.buffer, aligned.byteOffset, bytes.length / array.BYTES_PER_ELEMENT);
@@ -54,7 +55,7 @@ function elements<T>(bytes: Uint8Array, array: ElementArray<T>): T {
 let halves: Float32Array | undefined;
 
 function halfToFloat(values: Uint16Array, out: Float32Array): void {
-  // All 65,536 halves: a lookup is several times faster than taking each one apart.
+  // All 65,536 halves: a lookup is several times faster than decoding each.
   const table = (halves ??= Float32Array.from({ length: 65_536 }, (_, bits) => halfValue(bits)));
   for (let i = 0; i < values.length; i++) out[i] = table[values[i]!]!;
 }
@@ -68,7 +69,7 @@ function halfValue(bits: number): number {
   return sign * (1 + fraction / 1024) * 2 ** (exponent - 15);
 }
 
-/** bf16 is the upper half of an f32. */
+/** Expands bf16, which is the upper half of an f32. */
 function brainToFloat(values: Uint16Array, out: Float32Array): void {
   const bits = new Uint32Array(out.buffer, out.byteOffset, out.length);
   for (let i = 0; i < values.length; i++) bits[i] = values[i]! << 16;

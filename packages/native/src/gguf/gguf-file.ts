@@ -6,10 +6,10 @@ import { HeaderReader, readFully } from './header-reader.ts';
 import { type GgufTensorInfo, type GgufValue, parseHeader } from './parse-header.ts';
 import type { TensorType } from './tensor-types.ts';
 
-// Read and expanded at a time; only one such piece is in memory besides the result.
+// Bytes read and expanded at once; only one such piece is in memory besides the result.
 const PIECE_BYTES = 4 << 20;
 
-/** A GGUF file opened for reading: its metadata at once, tensors on demand. Holds a file descriptor until closed. */
+/** A GGUF file opened for reading: metadata at once, tensors on demand. Holds a file descriptor until closed. */
 export class GgufFile implements Disposable {
   readonly path: string;
   readonly metadata: ReadonlyMap<string, GgufValue>;
@@ -19,9 +19,11 @@ export class GgufFile implements Disposable {
   #descriptor: number | null;
 
   /**
-   * Reads and checks the header. Works on any bytes: a malformed file gives an error and takes memory in proportion to its size.
+   * Reads and checks the header. Accepts any bytes: a malformed file gives an error and takes memory in proportion
+   * to its size.
    *
-   * @throws {NativeError} `native.gguf_malformed`, naming what is wrong at which offset, or that the file cannot be opened
+   * @throws {NativeError} `native.gguf_malformed`, with the problem and its offset, or if the file cannot be
+   * opened
    */
   static open(path: string): GgufFile {
     let descriptor: number;
@@ -51,12 +53,11 @@ export class GgufFile implements Disposable {
   }
 
   /**
-   * A tensor's values, expanded to f32, in file order: shape `dims` reversed, row-major.
-   *
-   * f32, f16, bf16 and plain numbers are read here; quantised blocks by ggml's own `to_float`, which loads the library.
+   * Reads a tensor's values, expanded to f32, in file order: shape `dims` reversed, row-major. Quantised blocks
+   * use ggml's own `to_float`, which loads the library.
    *
    * @param into as many elements as the tensor has. Default: fresh memory, which costs as much again
-   * @throws {NativeError} `native.gguf_malformed` when there is no such tensor, or none of a type that ggml can expand
+   * @throws {NativeError} `native.gguf_malformed` if there is no such tensor, or ggml cannot expand its type
    */
   readF32(name: string, into?: Float32Array): Float32Array {
     assert(this.#descriptor !== null, 'this GgufFile is closed');
@@ -80,11 +81,11 @@ export class GgufFile implements Disposable {
   }
 
   /**
-   * A tensor as it lies in the file: blocks of its type, row by row.
+   * Reads a tensor as stored: blocks of its type, row by row.
    *
    * @param into at least as many bytes as the tensor has. Default: fresh memory
    * @returns the bytes of the tensor, a view of `into`
-   * @throws {NativeError} `native.gguf_malformed` when there is no such tensor
+   * @throws {NativeError} `native.gguf_malformed` if there is no such tensor
    */
   readRaw(name: string, into?: Uint8Array): Uint8Array {
     assert(this.#descriptor !== null, 'this GgufFile is closed');
@@ -96,7 +97,7 @@ export class GgufFile implements Disposable {
     return bytes;
   }
 
-  /** Every metadata value as it lies in the file, for a copy that keeps the types. In the file's order. */
+  /** Metadata values as stored, for a copy that keeps the types. In file order. */
   rawMetadata(): Record<string, { readonly raw: Uint8Array }> {
     const { path } = this;
     const descriptor = this.#descriptor;

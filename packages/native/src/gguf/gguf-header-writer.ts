@@ -12,7 +12,7 @@ export type GgufWritableValue =
   | { readonly [T in NumberType]?: number }
   | { readonly u64: bigint }
   | { readonly i64: bigint }
-  /** As `GgufFile.rawMetadata` gives it: type and value, copied as they are. */
+  /** Type and value as returned by `GgufFile.rawMetadata`, copied unchanged. */
   | { readonly raw: Uint8Array }
   | {
       readonly array: {
@@ -21,7 +21,7 @@ export type GgufWritableValue =
       };
     };
 
-/** The bytes of a GGUF header, piece by piece. */
+/** Writer of a GGUF header's bytes. */
 export class HeaderWriter {
   readonly #parts: Uint8Array[] = [];
 
@@ -33,7 +33,7 @@ export class HeaderWriter {
     return Buffer.concat(this.#parts);
   }
 
-  /** A value after its type. */
+  /** Writes a value after its type. */
   metadata(value: GgufWritableValue): void {
     if (typeof value === 'string') return this.#typed('string', value);
     if (typeof value === 'number') return this.#typed('f32', value);
@@ -57,7 +57,7 @@ export class HeaderWriter {
     this.value(type, value);
   }
 
-  /** A value without its type. Numbers out of the type's range throw RangeError. */
+  /** Writes a value without its type. Numbers out of the type's range throw RangeError. */
   value(type: Exclude<ValueType, 'array'>, value: string | number | bigint | boolean): void {
     const bytes = Buffer.alloc(8);
     switch (type) {

@@ -3,7 +3,7 @@ import { closeSync, openSync, writeSync } from 'node:fs';
 import { HeaderWriter } from './gguf-header-writer.ts';
 import type { GgufWritableValue } from './gguf-header-writer.ts';
 
-/** Types that values are stored in; `f16` rounds to the nearest, ties to even. */
+/** Types in which values are stored; `f16` rounds to the nearest, ties to even. */
 export type GgufStoredType = 'f32' | 'f16';
 
 export interface GgufTensorShape {
@@ -20,20 +20,20 @@ const TYPES: Readonly<Record<GgufStoredType, { id: number; bytes: number }>> = {
   f32: { id: 0, bytes: 4 },
   f16: { id: 1, bytes: 2 },
 };
-// Converted at a time, so that a tensor is not in memory twice.
+// Values converted at once, so that a tensor is not in memory twice.
 const PIECE_VALUES = 1 << 20;
 
-/** A GGUF file of float tensors that is written one tensor after the other, in the order of its header. */
+/** Writer of a GGUF file of float tensors, one tensor after the other in the order of its header. */
 export class GgufWriter implements Disposable {
   readonly #tensors: readonly GgufTensorShape[];
   #numWritten = 0;
   #descriptor: number | null;
 
   /**
-   * Makes the file and writes its header.
+   * Creates the file and writes its header.
    *
-   * @param path must not exist; syncing it is the caller's
-   * @param metadata in the order of its keys; `general.alignment`, if it is there, must be 32
+   * @param path must not exist; the caller syncs it
+   * @param metadata in the order of its keys; `general.alignment`, if present, must be 32
    */
   constructor(
     path: string,
@@ -66,7 +66,7 @@ export class GgufWriter implements Disposable {
     this.#pad(bytes.length);
   }
 
-  /** The values of the next tensor, in file order. */
+  /** Writes the values of the next tensor, in file order. */
   add(data: Float32Array): void {
     const tensor = this.#tensors[this.#numWritten];
     assert(tensor !== undefined, `all ${this.#tensors.length} tensors are written`);
@@ -82,7 +82,7 @@ export class GgufWriter implements Disposable {
     this.#numWritten += 1;
   }
 
-  /** Ends the file, which must have all its tensors. */
+  /** Finishes the file, which must have all its tensors. */
   finish(): void {
     const { length } = this.#tensors;
     assert(this.#numWritten === length, `${this.#numWritten} of ${length} tensors are written`);

@@ -77,7 +77,7 @@ test('a copy with raw metadata keeps every value with its type, and rounds to ha
   writer.finish();
   using copy = GgufFile.open(path);
   expect([...copy.metadata]).toEqual([...file.metadata].map(([key, value]) => [key, key === 'a.flag' ? false : value]));
-  // The bytes say the types: u8 255 and i64 -2^63 would not survive as other numbers.
+  // The raw bytes include the types: u8 255 and i64 -2^63 would not survive as other numbers.
   expect(copy.rawMetadata()).toEqual({ ...file.rawMetadata(), 'a.flag': { raw: Uint8Array.of(7, 0, 0, 0, 0) } });
   for (const { name, data } of TENSORS) {
     expect(copy.tensors.get(name)!.type).toBe(name === 'scalar' ? 'f32' : 'f16');
@@ -141,7 +141,7 @@ test('a failed write leaves the old file and no temporary one', () => {
   expect(file.metadata.get('a')).toBe('first');
 });
 
-/** The error of opening these bytes; other errors than NativeError fail the test. */
+/** Error of opening these bytes; errors other than NativeError fail the test. */
 function openBytes(bytes: Uint8Array): NativeError | null {
   const path = join(folder, 'bytes.gguf');
   writeFileSync(path, bytes);
@@ -212,7 +212,7 @@ test.each<[what: string, bytes: Buffer, message: RegExp]>([
 
 test('a file cut anywhere is malformed', () => {
   const whole = readFileSync(sample());
-  // The last tensor ends with the file but for padding, of which the sample needs none.
+  // The last tensor ends the file; this sample needs no padding.
   for (let length = 0; length < whole.length; length += 7) {
     expect(openBytes(whole.subarray(0, length)), `${length} of ${whole.length} bytes`).toBeInstanceOf(NativeError);
   }

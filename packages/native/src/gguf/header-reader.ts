@@ -1,7 +1,7 @@
 import { readSync } from 'node:fs';
 import { NativeError } from '../binding/errors.ts';
 
-/** Metadata value types of GGUF and the least bytes a value of each takes. */
+/** Metadata value types of GGUF and the minimum bytes of a value. */
 export const VALUE_TYPES = [
   'u8',
   'i8',
@@ -22,8 +22,8 @@ export type ValueType = (typeof VALUE_TYPES)[number];
 const CHUNK_BYTES = 1 << 20;
 
 /**
- * Little-endian values from the front of a file, a chunk at a time. Every length is checked against what the file still
- * holds before anything is allocated, so a corrupt length costs an error and no memory.
+ * Reads little-endian values from the start of a file, in chunks. Every length is checked against the remaining
+ * bytes before allocation, so a corrupt length costs an error and no memory.
  */
 export class HeaderReader {
   readonly #path: string;
@@ -102,14 +102,14 @@ export class HeaderReader {
     return byte === 1;
   }
 
-  /** Text behind a 64-bit length. Bytes that are not UTF-8 become U+FFFD, as vocabularies do hold such pieces. */
+  /** Reads text after a 64-bit length. Bytes that are not UTF-8 become U+FFFD; vocabularies do contain such pieces. */
   string(): string {
     const length = this.count('bytes of text', 1);
     const start = this.#take(length);
     return this.#chunk.toString('utf8', start, start + length);
   }
 
-  /** A 64-bit number of things to come, each of at least `minBytes` bytes. */
+  /** Reads a 64-bit number of items, each of at least `minBytes` bytes. */
   count(noun: string, minBytes: number): number {
     const start = this.offset;
     const count = this.u64();
@@ -119,7 +119,7 @@ export class HeaderReader {
     return Number(count);
   }
 
-  /** Steps over `length` bytes and returns where they start in the chunk. */
+  /** Skips `length` bytes and returns their start in the chunk. */
   #take(length: number): number {
     if (length > this.remaining) this.fail(`the file ends: ${length} bytes needed, ${this.remaining} left`);
     if (this.#position + length > this.#chunk.length) this.#refill(length);
@@ -137,7 +137,7 @@ export class HeaderReader {
   }
 }
 
-/** @throws {NativeError} `native.gguf_malformed` when the file has become shorter */
+/** @throws {NativeError} `native.gguf_malformed` if the file has become shorter */
 export function readFully(descriptor: number, out: Uint8Array, offset: number, path: string): void {
   for (let done = 0; done < out.length;) {
     const count = readSync(descriptor, out, done, out.length - done, offset + done);

@@ -8,8 +8,8 @@ const MAGIC = 0x46554747; // "GGUF", little-endian
 const DEFAULT_ALIGNMENT = 32;
 const MAX_DIMS = 4; // GGML_MAX_DIMS
 
-// A JavaScript array takes more memory than the bytes it was read from. The largest real headers hold half a million
-// values (a vocabulary with its merges), so this stops only files made to exhaust memory.
+// A JavaScript array takes more memory than its bytes. The largest real headers hold half a million values (a
+// vocabulary with its merges), so this stops only files made to exhaust memory.
 const MAX_METADATA_VALUES = 1 << 24;
 const MAX_ARRAY_DEPTH = 4;
 
@@ -29,7 +29,7 @@ const MIN_VALUE_BYTES: Readonly<Record<ValueType, number>> = {
   f64: 8,
 };
 
-/** A metadata value: integers of 64 bits are bigint, all other numbers number. */
+/** A metadata value; 64-bit integers are bigint. */
 export type GgufValue = string | number | bigint | boolean | GgufValue[];
 
 export interface GgufTensorInfo {
@@ -38,20 +38,20 @@ export interface GgufTensorInfo {
   readonly dims: readonly number[];
   /** ggml's name of the type, such as "f32", "f16", "q4_1", "q6_K". */
   readonly type: string;
-  /** From the start of the file. */
+  /** Offset from the start of the file. */
   readonly offset: number;
   readonly sizeBytes: number;
 }
 
 export interface GgufHeader {
   metadata: Map<string, GgufValue>;
-  /** Where each metadata value lies in the file, its type included. */
+  /** Range of each metadata value in the file, including its type. */
   valueRanges: Map<string, { start: number; end: number }>;
   tensors: { info: GgufTensorInfo; type: TensorType }[];
 }
 
 /**
- * Parses a GGUF header, versions 2 and 3, and checks that every tensor lies inside the file.
+ * Parses a GGUF header, versions 2 and 3, and checks that every tensor is inside the file.
  *
  * @throws {NativeError} `native.gguf_malformed`
  * @see https://github.com/ggml-org/ggml/blob/master/docs/gguf.md
@@ -60,7 +60,7 @@ export function parseHeader(reader: HeaderReader, fileBytes: number): GgufHeader
   if (reader.u32() !== MAGIC) reader.fail('no "GGUF" magic', 0);
   const version = reader.u32();
   if (version !== 2 && version !== 3) reader.fail(`version ${version} (2 and 3 are known)`, 4);
-  // Least sizes: a name's length, dims, type and offset; a key's length, type and one byte.
+  // Minimum sizes: a name's length, dims, type and offset; a key's length, type and one byte.
   const numTensors = reader.count('tensors', 8 + 4 + 4 + 8);
   const numEntries = reader.count('metadata entries', 8 + 4 + 1);
   const metadata = new Map<string, GgufValue>();

@@ -1,14 +1,17 @@
-/** Names of tensors fit. */
+/** Limit that tensor names fit in. */
 const MAX_CHARACTERS = 200;
 const MAX_DEPTH = 4;
 
-/** A name or value of a file as messages show it: in JSON, cut where it is long or deep, as what others wrote may be of any size. */
+/**
+ * Formats a name or value of a file for messages: JSON, cut if long or deep, because files may hold values of
+ * any size.
+ */
 export function shown(value: unknown): string {
   const text = JSON.stringify(cut(value, MAX_DEPTH)) ?? 'nothing';
   return text.length <= MAX_CHARACTERS ? text : `${text.slice(0, MAX_CHARACTERS)}…`;
 }
 
-/** The same value where it is short. What is left out of a longer one, its text is too long for. */
+/** Shortens a value; parts that are dropped would not fit in the text. */
 function cut(value: unknown, depth: number): unknown {
   switch (typeof value) {
     case 'string':

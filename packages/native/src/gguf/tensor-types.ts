@@ -1,4 +1,4 @@
-/** How a ggml tensor type is stored: `blockLength` consecutive values of the contiguous axis in `blockBytes` bytes. */
+/** Storage of a ggml tensor type: `blockLength` consecutive values of the contiguous axis in `blockBytes` bytes. */
 export interface TensorType {
   readonly id: number;
   /** ggml's name, such as "f32", "q4_1" or "q6_K". */
@@ -7,8 +7,8 @@ export interface TensorType {
   readonly blockBytes: number;
 }
 
-// Facts of the file format, so that reading one needs no library; a test compares them with the library's own table.
-// Ids left out were withdrawn from the format.
+// Part of the file format, so reading needs no library; a test compares with the library's own table. Missing
+// ids were withdrawn from the format.
 const TYPES: readonly TensorType[] = (
   [
     [0, 'f32', 1, 4],

@@ -11,9 +11,9 @@ export interface GgufTensorData {
 }
 
 /**
- * Writes a GGUF file of f32 tensors. `path` is whole or absent: a temporary file is synced and renamed.
+ * Writes a GGUF file of f32 tensors. `path` is complete or absent: a temporary file is synced and renamed.
  *
- * @param metadata in the order of its keys; give `general.architecture` and what the reader needs
+ * @param metadata in the order of its keys; must contain `general.architecture` and the reader's needs
  */
 export function writeGguf(
   path: string,

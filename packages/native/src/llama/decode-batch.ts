@@ -3,21 +3,21 @@ import { koffi } from '../binding/koffi.ts';
 import type { Batch } from '../binding/structs.ts';
 
 /**
- * The tokens of one `llama_decode` call, in memory that C reads directly: filling it allocates nothing.
+ * Tokens of one `llama_decode` call, in memory that C reads directly: filling it allocates nothing.
  *
- * Rows may belong to any sequences in any order, but the positions of one sequence must rise by one and continue what
- * the cache holds of it.
+ * Rows may belong to any sequences in any order, but positions of one sequence must rise by one and continue its
+ * cache.
  */
 export class DecodeBatch {
   readonly capacity: number;
   readonly #vocabSize: number;
   readonly #maxSequences: number;
-  // One ArrayBuffer each: small typed arrays may live in V8's moving heap, a buffer made explicitly never moves.
+  // One ArrayBuffer each: small typed arrays may be in V8's moving heap, an explicit buffer never moves.
   readonly #tokens: Int32Array;
   readonly #positions: Int32Array;
   readonly #sequences: Int32Array;
   readonly #wantsLogits: Int8Array;
-  // Held so that the memory whose addresses C has stays alive.
+  // References that keep the memory at C's addresses alive.
   readonly #sequenceCounts: Int32Array;
   readonly #sequencePointers: BigUint64Array;
   readonly #struct: Batch;
@@ -85,7 +85,7 @@ export class DecodeBatch {
     if (wantsLogits) this.#numLogits++;
   }
 
-  /** Apart from `add`, so that the hot path builds no messages. */
+  /** Separate from `add`, so that the hot path builds no messages. */
   #reject(token: number, position: number, sequence: number): never {
     assert(this.#length < this.capacity, `the batch is full: ${this.capacity} rows`);
     assert(token >= 0 && token < this.#vocabSize, `token ${token} is outside the vocabulary of ${this.#vocabSize}`);
@@ -93,7 +93,7 @@ export class DecodeBatch {
     assert.fail(`sequence ${sequence} is outside the context's ${this.#maxSequences}`);
   }
 
-  /** @internal The C struct over this batch, valid while the batch is reachable. */
+  /** @internal C struct of this batch, valid while the batch is reachable. */
   toStruct(): Batch {
     this.#struct.n_tokens = this.#length;
     return this.#struct;

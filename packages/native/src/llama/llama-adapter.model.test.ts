@@ -104,7 +104,7 @@ test('an adapter gives the logits of the model whose weights it was added to', (
   const difference = largestDifference(logitsOf(context), expected);
   const effect = largestDifference(plain, expected);
   console.log(`adapter against merged weights: largest difference ${difference}, effect of the adapter ${effect}`);
-  // What remains is the rounding of the merged weights to 11 bits.
+  // The remainder is the rounding of the merged weights to 11 bits.
   expect(difference).toBeLessThan(effect / 20);
 });
 

@@ -8,10 +8,10 @@ import { captureErrors } from '../binding/log.ts';
 import { NativeHandle } from '../binding/native-handle.ts';
 import type { Pointer } from '../binding/structs.ts';
 
-/** A LoRA adapter in memory, for one model. Closing it takes it off every context that uses it. */
+/** A LoRA adapter in memory, for one model. Closing it removes it from every context that uses it. */
 export class LlamaAdapter implements Disposable {
   readonly path: string;
-  /** Bytes of its file, which its tensors in memory nearly equal. */
+  /** Bytes of its file; its tensors in memory take nearly the same. */
   readonly sizeBytes: number;
   readonly model: LlamaModel;
   /** @internal */
@@ -20,7 +20,8 @@ export class LlamaAdapter implements Disposable {
   /**
    * Loads a GGUF adapter file.
    *
-   * @throws {NativeError} `native.adapter_unreadable`: no such file, malformed, or of another architecture or shape than the model
+   * @throws {NativeError} `native.adapter_unreadable`: missing, malformed, or of another architecture or shape
+   * than the model
    */
   static load(model: LlamaModel, path: string): LlamaAdapter {
     assert(model.hasWeights, `${model.path} was loaded with vocabOnly`);

@@ -10,14 +10,14 @@ const PROMPT = model.tokenize('The capital of France is Paris. The capital of It
   addSpecial: false,
   parseSpecial: false,
 });
-// One thread: two wait for each other at every barrier when other tests run beside.
+// One thread: two wait for each other at every barrier while other tests run.
 const CONTEXT = { contextTokens: 1024, maxSequences: 8, batchTokens: 256, numThreads: 1 };
 
-// The order of attention's sums depends on the shape of the batch: 0.044 was the most seen with this F16 file, where logits
-// span 40. (Quantised files also round the activations, which turns the same disorder into up to 1.2.)
+// The order of attention's sums depends on the batch shape: the maximum seen with this F16 file was 0.044;
+// logits span 40. (Quantised files also round activations, which raises it to 1.2.)
 const LOGIT_TOLERANCE = 0.1;
 
-/** Puts tokens at positions from `start`; only the last wants logits. */
+/** Adds tokens at positions from `start`; only the last wants logits. */
 function add(context: LlamaContext, tokens: ArrayLike<number>, sequence: number, start = 0): void {
   for (let i = 0; i < tokens.length; i++) {
     context.batch.add(tokens[i]!, start + i, sequence, i === tokens.length - 1);
@@ -134,7 +134,7 @@ test.each(['f16', 'f32'] as const)(
     const [last, length] = [PROMPT.at(-1)!, PROMPT.length - 1];
     add(context, PROMPT.subarray(0, length), 0);
     decode(context);
-    context.copySequence(0, 2, length, 5); // part of a sequence is one, too
+    context.copySequence(0, 2, length, 5); // part of a sequence is a sequence too
     const [whole, part] = [context.saveSequence(0), context.saveSequence(2)];
     add(context, [last], 0, length);
     const expected = decode(context);
@@ -172,7 +172,7 @@ test('a saved sequence that finds no room is refused, and changes nothing', () =
 test('every row of a full batch can want logits, across micro-batches and in batch order', () => {
   using context = new LlamaContext(model, { ...CONTEXT, microBatchTokens: 64 });
   const tokens = Int32Array.from({ length: 128 }, (_, i) => PROMPT[i % PROMPT.length]!);
-  // Two sequences interleaved: llama.cpp reorders rows inside, the caller must not see it.
+  // Two interleaved sequences: llama.cpp reorders rows internally, which must not be visible.
   tokens.forEach((token, i) => {
     context.batch.add(token, i, 0, true);
     context.batch.add(tokens[(i + 5) % tokens.length]!, i, 1, true);
@@ -233,7 +233,7 @@ test('a full cache says so and changes nothing', () => {
     }),
   );
   expect(context.logits().length).toBe(0);
-  // The batch is kept, and fits once another sequence is gone.
+  // The batch is kept, and fits once another sequence is removed.
   expect(context.batch.length).toBe(numRows);
   context.removeSequence(1, 0);
   decode(context);

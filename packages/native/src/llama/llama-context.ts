@@ -15,22 +15,22 @@ export interface LlamaContextOptions {
   contextTokens: number;
   /** Sequence ids are 0..maxSequences - 1; at most 256. */
   maxSequences: number;
-  /** Rows of one decode call, each of which may ask for logits. */
+  /** Rows per decode call, each of which may want logits. */
   batchTokens: number;
-  /** Rows computed at once inside a decode call. Default: the lesser of 512 and `batchTokens`. */
+  /** Rows computed at once inside a decode call. Default: the smaller of 512 and `batchTokens`. */
   microBatchTokens?: number;
   numThreads: number;
   /** Precision of keys and values. Default f16. */
   cachePrecision?: 'f16' | 'f32';
   /**
-   * Whether attention is computed block by block, which is faster and has no room for all scores of a batch. Fewer rows than ggml's tiles have then sum their
-   * values in half precision, one after the other: what is lost grows with the context. And llama.cpp casts keys and values to half precision whatever the
-   * cache has. Default: with a cache of f16.
+   * Computes attention block by block: faster, without memory for all scores of a batch. With fewer rows than
+   * ggml's tiles, values are summed in half precision one by one, so the loss grows with the context; keys and
+   * values are always cast to half precision. Default: true with a cache of f16.
    */
   flashAttention?: boolean;
 }
 
-// llama_decode's answers
+// return values of llama_decode
 const DECODE_OK = 0;
 const DECODE_NO_SLOT = 1;
 const DECODE_INVALID_BATCH = -1;
@@ -40,12 +40,12 @@ const FLASH_ATTENTION_OFF = 0;
 const DEFAULT_MICRO_BATCH_TOKENS = 512;
 
 /**
- * A KV cache over a model and the means to run it. One cache, shared by all sequences.
+ * A KV cache over a model, shared by all sequences, with its compute threads.
  *
- * Compute threads live as long as one decode. A kept ggml thread pool was measured and is not used: 8 sequences after 400
- * shared tokens, F16 file, 2 threads on 2 cores, median of 60 steps: none 50.7 ms, poll 0 50.9 ms, poll 50 51.2 ms; with
- * one core kept busy by another process 96, 94 and 96 ms. The threads spin at the barriers inside a graph, which `poll`
- * does not reach, so what helps is to have `numThreads` cores free while decoding.
+ * Threads live for one decode. A kept ggml thread pool gave no gain: 8 sequences after 400 shared tokens,
+ * F16 file, 2 threads on 2 cores, median of 60 steps: none 50.7 ms, poll 0 50.9 ms, poll 50 51.2 ms; with one
+ * core kept busy by another process 96, 94 and 96 ms. Threads spin at barriers inside a graph, which `poll` does
+ * not affect, so keep `numThreads` cores free while decoding.
  */
 export class LlamaContext implements Disposable {
   readonly model: LlamaModel;
@@ -53,7 +53,7 @@ export class LlamaContext implements Disposable {
   readonly maxSequences: number;
   readonly batchTokens: number;
   readonly flashAttention: boolean;
-  /** The rows of the next `decode`. */
+  /** Rows of the next `decode`. */
   readonly batch: DecodeBatch;
   readonly #handle: NativeHandle;
   readonly #llama: Library;
@@ -62,7 +62,7 @@ export class LlamaContext implements Disposable {
   #logitsView: { address: Pointer; values: Float32Array<ArrayBuffer> } | null = null;
   #numLogits = 0;
 
-  /** @throws {NativeError} `native.decode_failed` when llama.cpp cannot make it (out of memory, impossible sizes) */
+  /** @throws {NativeError} `native.decode_failed` if llama.cpp cannot create it (out of memory, impossible sizes) */
   constructor(model: LlamaModel, o: LlamaContextOptions) {
     this.#llama = library();
     assert(model.hasWeights, `${model.path} was loaded with vocabOnly`);
@@ -77,8 +77,8 @@ export class LlamaContext implements Disposable {
     params.n_batch = o.batchTokens;
     params.n_ubatch = Math.min(o.microBatchTokens ?? DEFAULT_MICRO_BATCH_TOKENS, o.batchTokens);
     params.n_seq_max = o.maxSequences;
-    // Every row may want logits. llama.cpp sizes its output for each sequence's one row at least, and aborts when that exceeds
-    // this limit, whose default is n_batch.
+    // Every row may want logits. llama.cpp reserves at least one output row per sequence, and aborts above this
+    // limit (default n_batch).
     params.n_outputs_max = Math.max(o.batchTokens, o.maxSequences);
     params.n_threads = o.numThreads;
     params.n_threads_batch = o.numThreads;
@@ -116,10 +116,10 @@ export class LlamaContext implements Disposable {
   }
 
   /**
-   * Runs the rows of `batch` and appends them to the KV cache. Leaves `batch` as it is. Blocks the thread.
+   * Runs the rows of `batch`, which stays unchanged, and appends them to the KV cache. Blocks the thread.
    *
-   * @throws {NativeError} `native.kv_full` when no cells are left: nothing has changed, so remove sequences and call again;
-   *   `native.decode_failed` when a position does not continue its sequence or computing failed
+   * @throws {NativeError} `native.kv_full` if no cells are left: nothing has changed, so remove sequences and call
+   * again; `native.decode_failed` if a position does not continue its sequence or computing failed
    */
   decode(): void {
     const context = this.#handle.address;
@@ -138,7 +138,8 @@ export class LlamaContext implements Disposable {
         `no room in the KV cache of ${this.contextTokens} tokens for a batch of ${this.batch.length}`,
       );
     }
-    // A rejected batch was not computed, so asking again is harmless and tells why: the log is off while computing.
+    // A rejected batch was not computed, so calling again is harmless and gives the reason: the log is off while
+    // computing.
     const reason =
       answer === DECODE_INVALID_BATCH ? captureErrors(() => this.#llama.decode(context, struct)).errors : '';
     throw new NativeError(
@@ -150,7 +151,7 @@ export class LlamaContext implements Disposable {
   /**
    * Logits of the rows of the last `decode` that wanted them: `[batch.numLogits, V]`, row-major, in batch order.
    *
-   * A view of C memory, valid until the next `decode` or `close`: copy what must live longer.
+   * A view of C memory, valid until the next `decode` or `close`: copy it to keep it longer.
    */
   logits(): Float32Array {
     this.#handle.assertOpen();
@@ -161,7 +162,10 @@ export class LlamaContext implements Disposable {
     return values.length === length ? values : values.subarray(0, length);
   }
 
-  /** Lets `to` share the cells of positions [start, end) of `from`, instead of any it had there: no copy, no compute. */
+  /**
+   * Shares the cells of positions [start, end) of `from` with `to`, replacing its own there, without copying or
+   * computing.
+   */
   copySequence(from: number, to: number, end: number, start = 0): void {
     this.#checkSequence(from);
     this.#checkSequence(to);
@@ -173,7 +177,10 @@ export class LlamaContext implements Disposable {
     this.#llama.memoryCopy(this.#memory, from, to, start, end);
   }
 
-  /** Forgets positions [fromPosition, end) of a sequence, by default all from there on; cells that other sequences share stay theirs. */
+  /**
+   * Removes positions [fromPosition, end) of a sequence, by default all from there on; other sequences keep shared
+   * cells.
+   */
   removeSequence(sequence: number, fromPosition: number, end = -1): void {
     this.#checkSequence(sequence);
     assert(fromPosition >= 0, `position ${fromPosition} is negative`);
@@ -183,13 +190,14 @@ export class LlamaContext implements Disposable {
   }
 
   /**
-   * Copies the keys and values of a sequence out, with their positions: to the bit what {@link restoreSequence} brings back, into this context or another
-   * of the same model and cache precision. The sequence stays as it is. Memory only: SmolLM2-135M has 23 KB a token in half precision.
+   * Saves the keys and values of a sequence with their positions. {@link restoreSequence} restores them to the
+   * bit, in any context of the same model and cache precision. SmolLM2-135M takes 23 KB per token in half
+   * precision.
    */
   saveSequence(sequence: number): Uint8Array {
     this.#checkSequence(sequence);
     const context = this.#handle.address;
-    // The size as llama.cpp computes it is exact.
+    // llama.cpp's size is exact.
     const state = new Uint8Array(this.#llama.sequenceStateSize(context, sequence));
     const written = this.#llama.sequenceStateSave(context, state, state.length, sequence);
     assert(written === state.length, `${written} of ${state.length} bytes of sequence ${sequence} were saved`);
@@ -197,8 +205,9 @@ export class LlamaContext implements Disposable {
   }
 
   /**
-   * Fills a sequence, instead of anything that it had, with what {@link saveSequence} gave.
-   * @throws {NativeError} `native.kv_full` when there are fewer free cells than it has tokens; the sequence is empty then
+   * Replaces a sequence with a state of {@link saveSequence}.
+   *
+   * @throws {NativeError} `native.kv_full` if it has more tokens than free cells; the sequence is empty then
    */
   restoreSequence(sequence: number, state: Uint8Array): void {
     this.#checkSequence(sequence);
@@ -211,7 +220,7 @@ export class LlamaContext implements Disposable {
     );
   }
 
-  /** Threads of every decode from now on. */
+  /** Sets the threads of later decodes. */
   setNumThreads(numThreads: number): void {
     assert(
       Number.isInteger(numThreads) && numThreads >= 1,
@@ -220,7 +229,7 @@ export class LlamaContext implements Disposable {
     this.#llama.contextSetThreads(this.#handle.address, numThreads, numThreads);
   }
 
-  /** Chooses the adapter of every row decoded from now on; null is the base model. */
+  /** Sets the adapter of later decodes; null is the base model. */
   setAdapter(adapter: LlamaAdapter | null): void {
     const context = this.#handle.address;
     if (adapter === (this.#adapter?.adapter ?? null)) return;
@@ -245,7 +254,7 @@ export class LlamaContext implements Disposable {
     this.close();
   }
 
-  /** llama.cpp keeps its output buffer until more rows are wanted than ever before; one view lasts as long. */
+  /** llama.cpp keeps its output buffer until more rows are wanted than ever before, and so is the view. */
   #viewLogits(context: Pointer): void {
     const address = this.#llama.logits(context);
     assert(address !== null, 'the decode made no logits');
@@ -258,7 +267,7 @@ export class LlamaContext implements Disposable {
     };
   }
 
-  /** Empties arrays that callers still hold: reading them gives undefined, not freed memory. */
+  /** Detaches arrays that callers still hold, so that they read undefined instead of freed memory. */
   #dropView(): void {
     this.#logitsView?.values.buffer.transfer();
     this.#logitsView = null;

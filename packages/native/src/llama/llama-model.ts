@@ -15,10 +15,10 @@ const LOAD_UNMAPPED = 0;
 /** A GGUF model in memory (file-mapped): weights and vocabulary. Closing it closes its contexts and adapters too. */
 export class LlamaModel implements Disposable {
   readonly path: string;
-  /** False when loaded with `vocabOnly`: such a model tokenises, and cannot have contexts or adapters. */
+  /** False if loaded with `vocabOnly`: such a model only tokenises. */
   readonly hasWeights: boolean;
   readonly vocabSize: number;
-  /** Tokens of context the model was trained for. */
+  /** Context length of the training, tokens. */
   readonly contextLength: number;
   readonly embeddingLength: number;
   readonly numLayers: number;
@@ -26,14 +26,14 @@ export class LlamaModel implements Disposable {
   readonly architecture: string;
   /** Bytes of all tensors as stored. */
   readonly sizeBytes: number;
-  /** Jinja source, as the file ships it. */
+  /** Jinja source from the file. */
   readonly chatTemplate: string | undefined;
   readonly bosTokenId: number | null;
   readonly eosTokenId: number | null;
   readonly eotTokenId: number | null;
-  /** Whether the model expects BOS before every prompt. */
+  /** True if the model expects BOS before every prompt. */
   readonly addsBos: boolean;
-  /** `tokenizer.ggml.pre`: which splitter runs before BPE. */
+  /** `tokenizer.ggml.pre`: name of the splitter that runs before BPE. */
   readonly preTokenizer: string | undefined;
   /** @internal */
   readonly handle: NativeHandle;
@@ -41,11 +41,12 @@ export class LlamaModel implements Disposable {
   #table: TokenTable | undefined;
 
   /**
-   * Loads a GGUF model file, split files included (give the first).
+   * Loads a GGUF model file. For split files pass the first.
    *
-   * @param o.vocabOnly leave the weights on disk: enough for tokenisation. Default false.
-   * @param o.onProgress called with 0..1 while weights load; what it throws ends the load
-   * @throws {NativeError} `native.model_unreadable` with llama.cpp's reason; `native.platform_unsupported`, `native.library_mismatch`
+   * @param o.vocabOnly leave the weights on disk: enough for tokenisation. Default false
+   * @param o.onProgress called with 0..1 while weights load; an exception cancels the load and is rethrown
+   * @throws {NativeError} `native.model_unreadable` with llama.cpp's reason; `native.platform_unsupported`,
+   * `native.library_mismatch`
    */
   static load(path: string, o: { vocabOnly?: boolean; onProgress?: (fraction: number) => void } = {}): LlamaModel {
     const llama = library();
@@ -53,7 +54,7 @@ export class LlamaModel implements Disposable {
     params.n_gpu_layers = 0;
     params.vocab_only = o.vocabOnly ?? false;
     const { onProgress } = o;
-    // An exception must not pass through C: it stops the load there and goes on here.
+    // An exception must not pass through C: it stops the load there and is rethrown here.
     let thrown: { error: unknown } | undefined;
     const progress =
       onProgress === undefined
@@ -83,7 +84,8 @@ export class LlamaModel implements Disposable {
   }
 
   /**
-   * Checks that a load with weights would succeed: architecture, settings, vocabulary, and name, shape and place of each tensor. Reads no weights.
+   * Checks that a load with weights would succeed: architecture, settings, vocabulary, and name, shape and place
+   * of each tensor. Reads no weights.
    *
    * @throws {NativeError} as `load`
    */
@@ -118,7 +120,7 @@ export class LlamaModel implements Disposable {
     this.preTokenizer = this.metadata('tokenizer.ggml.pre');
   }
 
-  /** A scalar of the file's metadata as text, or undefined. Arrays are read with `GgufFile`. */
+  /** A scalar of the file's metadata as text, or undefined. For arrays use `GgufFile`. */
   metadata(key: string): string | undefined {
     const llama = library();
     const size = llama.modelMeta(this.handle.address, key, null, 0);
@@ -129,14 +131,14 @@ export class LlamaModel implements Disposable {
   }
 
   /**
-   * Text to token ids. A lone surrogate is read as U+FFFD; a byte that the vocabulary lacks (SmolLM2 has none for 21 of them,
-   * such as 0x13 and 0xff) is left out.
+   * Converts text to token ids. A lone surrogate becomes U+FFFD; a byte missing in the vocabulary is dropped
+   * (SmolLM2 lacks 21, such as 0x13 and 0xff).
    *
-   * Some pre-tokenizers recurse per character and overflow the C stack on a long word: callers must bound the text
-   * for those (see `preTokenizer`).
+   * Some pre-tokenizers recurse per character and overflow the C stack on a long word, so callers must bound the
+   * text (see `preTokenizer`).
    *
-   * @param o.addSpecial add BOS/EOS where the model asks for them
-   * @param o.parseSpecial read the text of control tokens as those tokens: never for user text
+   * @param o.addSpecial add BOS/EOS if the model asks for them
+   * @param o.parseSpecial parse control tokens in the text: never for user text
    */
   tokenize(text: string, o: { addSpecial: boolean; parseSpecial: boolean }): Int32Array {
     const llama = library();
@@ -154,7 +156,7 @@ export class LlamaModel implements Disposable {
     return out.slice(0, count);
   }
 
-  /** The bytes a token stands for, which need not be whole characters; a special token's are its text. A view: do not write. */
+  /** Bytes of a token, which need not be whole characters; a special token's are its text. A view: do not write. */
   tokenBytes(id: number): Uint8Array {
     return this.#tokens().bytes(id);
   }
@@ -175,7 +177,7 @@ export class LlamaModel implements Disposable {
     this.close();
   }
 
-  /** Read on first use: about 1 µs a token. */
+  /** Reads the table on first use: about 1 µs per token. */
   #tokens(): TokenTable {
     this.handle.assertOpen();
     return (this.#table ??= new TokenTable(this.#vocab, this.vocabSize));
@@ -197,7 +199,7 @@ function reasonOf(errors: string): string {
   return (reasons.join('; ') || errors || 'no reason given').replaceAll(/\s+/g, ' ');
 }
 
-/** C sees a path up to its first NUL: another file than the one named. */
+/** Checks a path for NUL, where C would stop reading and open another file. */
 export function cPath(path: string): string {
   assert(!path.includes('\0'), 'a path must not contain NUL');
   return path;

@@ -24,7 +24,8 @@ function relativeDifference(a: Float32Array, b: Float32Array): number {
   return difference / scale;
 }
 
-// Half a step of each type, relative to the largest value: 11 and 8 bits of mantissa, 127 and 7 steps to the block's largest.
+// Half a step of each type, relative to the largest value: 11 and 8 bits of mantissa, 127 and 7 steps to the
+// block's largest.
 test.each<[QuantizationType, number]>([
   ['f16', 2 ** -12],
   ['bf16', 2 ** -9],

@@ -5,7 +5,7 @@ import type { Pointer } from '../binding/structs.ts';
 /** The role of a vocabulary entry; `control` tokens steer the model and are never part of a user's text. */
 export type TokenKind = 'normal' | 'unknown' | 'control' | 'user_defined' | 'unused' | 'byte';
 
-// llama_token_attr bits, most telling first: an entry may carry several.
+// llama_token_attr bits in order of precedence: an entry may have several.
 const KIND_BITS: readonly [bit: number, kind: TokenKind][] = [
   [8, 'control'],
   [1, 'unknown'],
@@ -17,7 +17,7 @@ const KIND_BITS: readonly [bit: number, kind: TokenKind][] = [
 const KINDS = KIND_BITS.map(([, kind]) => kind);
 const NORMAL = KINDS.indexOf('normal');
 
-/** Bytes and kinds of a whole vocabulary, read once: a lookup then costs no call into C. */
+/** Bytes and kinds of a whole vocabulary, read once, so that a lookup needs no call into C. */
 export class TokenTable {
   readonly #bytes: Uint8Array;
   readonly #starts: Int32Array; // [V + 1], token i is bytes[starts[i]..starts[i + 1])
@@ -54,7 +54,7 @@ export class TokenTable {
     this.#bytes = bytes.slice(0, used);
   }
 
-  /** A view: copy it before changing it. */
+  /** A view of the token's bytes: copy it before changing it. */
   bytes(token: number): Uint8Array {
     this.#check(token);
     return this.#bytes.subarray(this.#starts[token], this.#starts[token + 1]);

@@ -6,10 +6,10 @@ import type { MatrixDims } from './matmul.ts';
 import { oneDnnLibrary } from './onednn-library.ts';
 import type { Address, OneDnnLibrary } from './onednn-library.ts';
 
-/** Columns of a result that the library computes together: ranges between such multiples are what its layouts may be cut at. */
+/** Result columns that the library computes together; its layouts can be cut only at multiples. */
 const COLUMN_BLOCK = 64;
 
-/** Some columns of a result, and where the weights lie that they are computed from. */
+/** Some result columns, and the place of their weights. */
 export interface ColumnPlace {
   readonly firstColumn: number;
   readonly place: Bf16Place;
@@ -19,11 +19,11 @@ interface ColumnRange {
   readonly firstColumn: number;
   readonly dims: MatrixDims;
   readonly layout: Address;
-  /** From the start of the whole weights, bytes. */
+  /** Bytes from the start of the whole weights. */
   readonly offset: bigint;
 }
 
-/** Cuts weights of one shape into ranges of columns of the result, which lie behind each other in the layout of the whole. */
+/** Cuts weights of one shape into column ranges that are contiguous in the layout of the whole. */
 export class Bf16Columns {
   readonly #library: OneDnnLibrary;
   readonly #ranges: readonly ColumnRange[];
@@ -34,10 +34,11 @@ export class Bf16Columns {
   }
 
   /**
-   * Whether a layout can be cut is found out on one matrix: each range, laid out by itself, has to be the bytes that the whole has there.
+   * Tries the cut on one matrix: each range, laid out separately, must equal the bytes in the whole.
    *
-   * @param weights of the shape, laid out from `data` [out, in] @param numRanges at most
-   * @returns null where the ranges do not lie behind each other
+   * @param weights of the shape, laid out from `data` [out, in]
+   * @param numRanges maximum
+   * @returns null if the ranges are not contiguous
    */
   static of(library: Bf16Library, weights: Bf16Weights, data: Float32Array, numRanges: number): Bf16Columns | null {
     const bound = oneDnnLibrary(library.path);
@@ -63,7 +64,7 @@ export class Bf16Columns {
     return new Bf16Columns(bound, ranges);
   }
 
-  /** Ranges of other weights of the shape. Valid as long as both are open. */
+  /** Ranges in other weights of the shape. Valid while both are open. */
   placesIn(weights: Bf16Weights): readonly ColumnPlace[] {
     const { data } = weights.place;
     return this.#ranges.map(({ firstColumn, dims, layout, offset }) => {
@@ -76,7 +77,7 @@ export class Bf16Columns {
   }
 }
 
-/** Columns in as many ranges as asked for, or fewer where there is not a block for each; whole blocks but for the last. */
+/** Ranges of whole blocks, except the last; at most `most`, and fewer if there are fewer blocks. */
 function columnRanges(numColumns: number, most: number): { start: number; end: number }[] {
   const numBlocks = Math.ceil(numColumns / COLUMN_BLOCK);
   const numRanges = Math.min(most, numBlocks);

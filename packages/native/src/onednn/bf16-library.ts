@@ -8,9 +8,10 @@ export interface Bf16Library {
 }
 
 /**
- * @param numThreads of one product, the calling one included
+ * @param numThreads per product, including the calling one
  * @param path of a file, or a name that the system finds
- * @throws {NativeError} `native.library_mismatch`: it cannot be loaded, or is none that is known; `native.platform_unsupported`: the processor has no products of bf16
+ * @throws {NativeError} `native.library_mismatch`: not loadable or not a known version;
+ * `native.platform_unsupported`: the processor cannot multiply bf16
  */
 export function openBf16Library(path: string, numThreads: number): Bf16Library {
   const { hasBf16, versionText, setNumThreads } = oneDnnLibrary(path);

@@ -1,4 +1,7 @@
-/** Products against sums in double precision of the same rounded numbers: what is left is the order of sums in single precision. */
+/**
+ * Products against double-precision sums of the same rounded numbers; the remaining difference is the order of
+ * single-precision sums.
+ */
 import { afterAll, expect, test } from 'vitest';
 import { openBf16Library } from './bf16-library.ts';
 import { Bf16Product } from './bf16-product.ts';
@@ -25,7 +28,7 @@ const random = (): number => {
 };
 const floats = (length: number): Float32Array => Float32Array.from({ length }, random);
 
-/** The nearest bf16, ties to even: the upper half of the bits. */
+/** Nearest bf16, ties to even: the upper half of the bits. */
 function nearest(value: number): number {
   const bits = new Uint32Array(Float32Array.of(value).buffer)[0]!;
   const rounded = (bits + 0x7fff + ((bits >>> 16) & 1)) & 0xffff_0000;

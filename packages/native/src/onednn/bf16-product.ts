@@ -9,22 +9,25 @@ import { Primitive } from './primitive.ts';
 import type { DataAt } from './primitive.ts';
 import { computedRows, RowPrimitives } from './row-primitives.ts';
 
-/** Addresses of the matrices of a product, which have room for what is computed besides. */
+/** Addresses of a product's matrices, with room for {@link computedRows}. */
 export interface ProductPlaces {
   readonly x: Address;
   readonly y: Address;
-  /** z, for the endings that have one. */
+  /** z, for endings that have one. */
   readonly other: Address | null;
 }
 
-/** y ← ending(y, x · Wᵀ) for any number of rows. Blocks the calling thread, which the library's threads help. */
+/**
+ * Product y ← ending(y, x · Wᵀ) for any number of rows. Blocks the calling thread, which the library's threads
+ * help.
+ */
 export class Bf16Product {
   readonly #dims: MatrixDims;
   readonly #ending: Bf16Ending;
   readonly #layout: Address;
   readonly #primitives: RowPrimitives;
 
-  /** @param example weights of the shape that all will have; open as long as this is */
+  /** @param example weights of the common shape; open as long as this object */
   constructor({ path }: Bf16Library, example: Bf16Matrix, ending: Bf16Ending) {
     const library = oneDnnLibrary(path);
     this.#dims = example.dims;
@@ -34,8 +37,9 @@ export class Bf16Product {
   }
 
   /**
-   * @param x [numRows, in] and @param y [numRows, out], with room for {@link computedRows}: what lies behind the rows is computed too, and means nothing
-   * @param other z, as y; for the endings that have one, and for no other
+   * @param x [numRows, in] and @param y [numRows, out], with room for {@link computedRows}; values after the rows
+   * are undefined
+   * @param other z, as y; only for endings that have one
    */
   run(weights: Bf16Matrix, x: Uint16Array, y: Float32Array, numRows: number, other: Float32Array | null = null): void {
     const rows = computedRows(numRows);

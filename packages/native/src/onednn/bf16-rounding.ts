@@ -4,7 +4,7 @@ import { ARGUMENT, DATA_TYPE, describeMatrix, oneDnnLibrary } from './onednn-lib
 import { Primitive } from './primitive.ts';
 import { computedRows, RowPrimitives } from './row-primitives.ts';
 
-/** Rows of single precision to the nearest bf16. */
+/** Rounds rows of single precision to the nearest bf16. */
 export class Bf16Rounding {
   readonly #width: number;
   readonly #primitives: RowPrimitives;

@@ -13,9 +13,9 @@ import {
 import type { Address, OneDnnLibrary } from './onednn-library.ts';
 import { Primitive } from './primitive.ts';
 
-/** The product whose favourite layout weights are put in; those of other numbers of rows read the same. */
+/** Rows of the product whose preferred layout the weights get; products of other sizes read the same layout. */
 const TYPICAL_ROWS = 64;
-/** The library allocates. */
+/** Value that makes the library allocate. */
 const OWN_DATA = 0xffff_ffff_ffff_ffffn;
 
 /** Weights that a product reads. */
@@ -25,21 +25,21 @@ export interface Bf16Matrix {
   readonly memory: Address;
 }
 
-/** Where weights lie in this process, for its other threads; valid as long as they are open. */
+/** Place of weights in this process, for its other threads; valid while they are open. */
 export interface Bf16Place {
   readonly dims: MatrixDims;
   readonly layout: Address;
   readonly data: Address;
 }
 
-/** Weights in bf16, rounded to the nearest, in the layout that the library computes by. */
+/** Weights in bf16, rounded to the nearest, in the library's layout. */
 export class Bf16Weights implements Bf16Matrix {
   readonly dims: MatrixDims;
   readonly layout: Address;
   readonly #library: OneDnnLibrary;
   #memory: Address;
 
-  /** @param data [out, in], or [in, out] when they are transposed; read while this is made */
+  /** @param data [out, in], or [in, out] if transposed; read only by the constructor */
   constructor(
     { path }: Bf16Library,
     data: Float32Array,
@@ -89,7 +89,7 @@ export class Bf16Weights implements Bf16Matrix {
   }
 }
 
-/** Weights of another thread. */
+/** Weights owned by another thread. */
 export class BorrowedBf16Weights implements Bf16Matrix {
   readonly dims: MatrixDims;
   readonly layout: Address;
@@ -109,7 +109,7 @@ export class BorrowedBf16Weights implements Bf16Matrix {
     return this.#memory;
   }
 
-  /** Before those that they are of. */
+  /** Must be called before the owner closes. */
   close(): void {
     if (this.#memory === 0n) return;
     this.#library.memoryDestroy(this.#memory);

@@ -8,13 +8,13 @@ export interface MatrixDims {
 }
 
 interface Ending {
-  /** y was something already, and the product is added to it. */
+  /** True if the product is added to the previous y. */
   readonly adds: boolean;
-  /** A function of it, or another matrix of the shape that it is combined with. */
+  /** Function of the sum, or combination with another matrix of its shape. */
   readonly next: 'silu' | 'plus' | 'times' | null;
 }
 
-/** Endings of a product p, where y is written: y ← p, y + p, p + z, silu(p), silu(y + p), p ∘ z, (y + p) ∘ z. */
+/** Endings of a product p, assigned to y: p, y + p, p + z, silu(p), silu(y + p), p ∘ z, (y + p) ∘ z. */
 export const BF16_ENDINGS = {
   plain: { adds: false, next: null },
   added: { adds: true, next: null },
@@ -26,20 +26,20 @@ export const BF16_ENDINGS = {
 } as const satisfies Readonly<Record<string, Ending>>;
 export type Bf16Ending = keyof typeof BF16_ENDINGS;
 
-/** Whether an ending has a z. */
+/** True if an ending has a z. */
 export const endingTakesOther = (ending: Bf16Ending): boolean => otherPlace(ending) !== null;
 
-/** The number of the operation with z among those behind the product. */
+/** Index of the operation with z among the post-operations. */
 export function otherPlace(ending: Bf16Ending): number | null {
   const { adds, next }: Ending = BF16_ENDINGS[ending];
   return next === 'plus' || next === 'times' ? Number(adds) : null;
 }
 
 /**
- * y ← ending(y, x · Wᵀ), with x and W in bf16, and y and the sums in single precision.
+ * Creates the primitive y ← ending(y, x · Wᵀ), with x and W in bf16, and y and the sums in single precision.
  *
  * @param weights layout of Wᵀ [in, out]
- * @returns what a primitive is made of, the caller's to destroy
+ * @returns the description of a primitive, which the caller must destroy
  */
 export function createMatmul(
   library: OneDnnLibrary,

@@ -10,6 +10,6 @@ test('a library that is not there, or is another, is told with what to do', () =
       message: expect.stringMatching(/^cannot load oneDNN from \/nowhere\/libdnnl\.so\.3: .*npm run bf16/),
     }),
   );
-  // A library, and not this one: that of the running program.
+  // A wrong library: the running program.
   expect(() => openBf16Library(process.execPath, 1)).toThrow(remedy);
 });

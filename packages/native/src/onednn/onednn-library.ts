@@ -2,39 +2,39 @@ import type { KoffiFunc } from 'koffi';
 import { NativeError } from '../binding/errors.ts';
 import { koffi } from '../binding/koffi.ts';
 
-/** An address; 0n is none. */
+/** An address; 0n = none. */
 export type Address = bigint;
 type OutAddress = BigUint64Array;
 
-/** Constants of dnnl_types.h, which are the same in every 3.x. */
+/** Constants of dnnl_types.h, the same in every 3.x. */
 export const DATA_TYPE = { bf16: 2, f32: 3 } as const;
 const ANY_LAYOUT = 1;
 export const ARGUMENT = { from: 1, to: 17, weights: 33 } as const;
-/** The second operand of a post-operation by its place. */
+/** Argument of a post-operation's second operand, by index. */
 export const postOperand = (place: number): number => (32_768 * (place + 1)) | 2;
 export const ALGORITHM = { swish: 44, add: 0x1fff0, multiply: 0x1fff1 } as const;
 const WEIGHTS_LAYOUT = 131;
 const CPU = 1;
 const IN_ORDER = 1;
 const RUNTIME = { sequential: 1, openMp: 2 } as const;
-/** The bits of AVX-512 with products of bf16; AMX has them too. */
+/** Bits of AVX-512 with bf16 products; AMX has them too. */
 const ISA_BF16 = 0xe7;
 const MAJOR_VERSION = 3;
-/** The first one that was tried. */
+/** Oldest tested version. */
 const MIN_MINOR_VERSION = 2;
 
 const REMEDY = '`npm run bf16` fetches one, and TRAINYARD_ONEDNN names another';
 
 function bindOneDnn(path: string) {
   const ffi = koffi();
-  // Read once, when the library of threads is loaded: those that spin where they wait take the cores from whoever computes next.
+  // Read once, when the threading library is loaded: spinning threads would take cores from the next computation.
   process.env['OMP_WAIT_POLICY'] ??= 'passive';
   const library = ffi.load(path);
   const bind = <F extends (...args: never[]) => unknown>(name: string, result: string, parameters: string[]) =>
     library.func(name, result, parameters) as KoffiFunc<F>;
   const address = 'uintptr_t';
   return {
-    // Held on to, with all that was bound from it.
+    // Kept referenced, together with the functions bound from it.
     library,
     version: bind<() => Address>('dnnl_version', 'void *', []),
     effectiveIsa: bind<() => number>('dnnl_get_effective_cpu_isa', 'int', []),
@@ -141,12 +141,12 @@ function bindOneDnn(path: string) {
   };
 }
 
-/** oneDNN's C interface (dnnl.h), on a library that the machine has. */
+/** C interface of oneDNN (dnnl.h), on a library of the machine. */
 export interface OneDnnLibrary extends ReturnType<typeof bindOneDnn> {
   readonly versionText: string;
-  /** Whether this processor multiplies bf16 at all; without, the library would compute by other numbers and slowly. */
+  /** True if this processor multiplies bf16; without, the library would be slow and compute different numbers. */
   readonly hasBf16: boolean;
-  /** For products that this thread asks for. */
+  /** Sets the threads for products of the calling thread. */
   readonly setNumThreads: (count: number) => void;
   /** Both live as long as the process. */
   readonly engine: Address;
@@ -160,10 +160,11 @@ export interface OneDnnLibrary extends ReturnType<typeof bindOneDnn> {
 const opened = new Map<string, OneDnnLibrary>();
 
 /**
- * The library, loaded with the first call for a path. Each thread binds its own functions.
+ * Returns the library, loaded with the first call for a path. Each thread binds its own functions.
  *
  * @param path of a file, or a name that the system finds
- * @throws {NativeError} `native.library_mismatch` when it cannot be loaded, or is not a 3.x since 3.2 on OpenMP or without threads
+ * @throws {NativeError} `native.library_mismatch` if it cannot be loaded, or is not a 3.x since 3.2 on OpenMP or
+ * without threads
  */
 export function oneDnnLibrary(path: string): OneDnnLibrary {
   const known = opened.get(path);
@@ -176,7 +177,7 @@ export function oneDnnLibrary(path: string): OneDnnLibrary {
       cause,
     });
   }
-  // struct dnnl_version_t: three numbers, four bytes of room, the address of a text, the kind of threads.
+  // struct dnnl_version_t: three numbers, four bytes of padding, the address of a text, the kind of threads.
   const [major, minor, patch, , , , runtime] = koffi().decode(bound.version(), 'int32', 7) as number[];
   const versionText = `${major}.${minor}.${patch}`;
   if (major !== MAJOR_VERSION || minor! < MIN_MINOR_VERSION || !Object.values<number>(RUNTIME).includes(runtime!)) {
@@ -196,7 +197,7 @@ export function oneDnnLibrary(path: string): OneDnnLibrary {
   const engine = made((out) => bound.engineCreate(out, CPU, 0));
   const stream = made((out) => bound.streamCreate(out, engine, IN_ORDER));
   const hasBf16 = (bound.effectiveIsa() & ISA_BF16) === ISA_BF16;
-  // Of the library of threads, which came with it.
+  // From the threading library, which is loaded with it.
   const setNumThreads =
     runtime === RUNTIME.openMp
       ? (bound.library.func('omp_set_num_threads', 'void', ['int']) as KoffiFunc<(count: number) => void>)
@@ -206,7 +207,7 @@ export function oneDnnLibrary(path: string): OneDnnLibrary {
   return library;
 }
 
-/** A matrix [rows, columns] as the library is told of it. @param strides in values; default: row by row */
+/** Describes a matrix [rows, columns]. @param strides in values; default: row by row */
 export function describeMatrix(
   library: OneDnnLibrary,
   type: number,
@@ -217,12 +218,12 @@ export function describeMatrix(
   return library.made((out) => library.describeWithStrides(out, 2, sizes, type, steps));
 }
 
-/** As {@link describeMatrix}, in whatever order of its values the library computes by. */
+/** Version of {@link describeMatrix} that leaves the layout to the library. */
 export function describeAnyLayout(library: OneDnnLibrary, type: number, dims: readonly [number, number]): Address {
   const sizes = BigInt64Array.from(dims, BigInt);
   return library.made((out) => library.describeWithTag(out, 2, sizes, type, ANY_LAYOUT));
 }
 
-/** The layout that a product has its weights in. @returns the caller's to destroy */
+/** Layout of a product's weights. @returns a description, which the caller must destroy */
 export const weightsLayout = (library: OneDnnLibrary, description: Address): Address =>
   library.made((out) => library.descriptionClone(out, library.queryLayout(description, WEIGHTS_LAYOUT, 0)));

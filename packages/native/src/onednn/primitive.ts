@@ -1,25 +1,25 @@
 import { koffi } from '../binding/koffi.ts';
 import type { Address, OneDnnLibrary } from './onednn-library.ts';
 
-/** Data by their address: of memory that another thread has, and keeps. */
+/** Data by address, in memory that another thread owns and keeps. */
 export interface DataAt {
   readonly address: Address;
 }
 
 interface Argument {
   readonly memory: Address;
-  /** Where its data lie; null until they are said, or where the memory has its own. */
+  /** Address of its data; null before the first run, or if the memory has its own. */
   data: ArrayBufferView | DataAt | null;
 }
 
-/** Code that the library has compiled for matrices of certain shapes. It has a memory for each, whose data may lie elsewhere in each run. */
+/** Compiled library code for matrices of certain shapes. It has a memory for each, with new data in each run. */
 export class Primitive implements Disposable {
   readonly #library: OneDnnLibrary;
   readonly #primitive: Address;
   readonly #arguments: readonly Argument[];
   readonly #args: BigUint64Array;
 
-  /** @param description given up here @param layouts of its matrices by number of the argument */
+  /** @param description destroyed here @param layouts of its matrices by number of the argument */
   constructor(library: OneDnnLibrary, description: Address, layouts: readonly (readonly [number, Address])[]) {
     this.#library = library;
     try {
@@ -34,7 +34,7 @@ export class Primitive implements Disposable {
     this.#args = BigUint64Array.from(layouts.flatMap(([number], i) => [BigInt(number), this.#arguments[i]!.memory]));
   }
 
-  /** Blocks until all is computed. @param data of each matrix, in the order of the layouts; a memory of the library's where that has them */
+  /** Blocks until done. @param data of each matrix, in the order of the layouts; may be a memory of the library */
   run(data: readonly (ArrayBufferView | DataAt | Address)[]): void {
     for (const [i, one] of data.entries()) {
       const argument = this.#arguments[i]!;

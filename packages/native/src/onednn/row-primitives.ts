@@ -1,8 +1,8 @@
 import type { Primitive } from './primitive.ts';
 
 /**
- * Numbers of rows are rounded up to multiples, so that few primitives are ever compiled: each takes about a millisecond, and is kept. A product takes as long as the
- * rows that it computes; the multiples are such that at most an eighth of them, and beyond a hundred a tenth, is nobody's.
+ * Row counts are rounded up, so that few primitives are compiled: each takes about a millisecond, and is kept.
+ * Padding costs time: at most an eighth of the rows, and above a hundred a tenth.
  */
 const ROW_STEPS = [
   { above: 512, step: 32 },
@@ -12,18 +12,18 @@ const ROW_STEPS = [
   { above: 4, step: 4 },
 ] as const;
 
-/** Rows that are computed where so many are wanted. */
+/** Rows that are computed if `numRows` are wanted. */
 export function computedRows(numRows: number): number {
   const { step } = ROW_STEPS.find(({ above }) => numRows > above) ?? { step: 1 };
   return step * Math.ceil(numRows / step);
 }
 
-/** One computation for any number of rows, compiled for each at its first use. */
+/** One computation for any number of rows, compiled for each number at first use. */
 export class RowPrimitives {
   readonly #compile: (rows: number) => Primitive;
   readonly #byRows = new Map<number, Primitive>();
 
-  /** @param compile for so many rows, as {@link computedRows} says */
+  /** @param compile for a row count of {@link computedRows} */
   constructor(compile: (rows: number) => Primitive) {
     this.#compile = compile;
   }

@@ -6,18 +6,18 @@ import type { KoffiFunc, TypeObject } from 'koffi';
 import { NativeError } from '../binding/errors.ts';
 import { koffi } from '../binding/koffi.ts';
 
-/** The value of `GetVersionString` in the pinned package. */
+/** `GetVersionString` of the pinned package. */
 const ONNX_RUNTIME_VERSION = '1.30.0';
-/** The version of the function table that is asked for: newer libraries still offer it. */
+/** Requested version of the function table; newer libraries still offer it. */
 const API_VERSION = 18;
-// What goes wrong is thrown; the library's own lines on stderr would say it twice.
+// Errors are thrown; the library's own lines on stderr would repeat them.
 export const FATAL_ONLY = 4;
 
-/** An address. Passed as a number, since most of them come out of arrays. */
+/** An address. Passed as a number, because most come from arrays. */
 export type Address = bigint;
 type OutAddress = BigUint64Array;
 
-/** Places in `struct OrtApi`, which only ever grows at its end (onnxruntime_c_api.h). */
+/** Indices in `struct OrtApi`, which only grows at its end (onnxruntime_c_api.h). */
 const PLACES = {
   getErrorMessage: 2,
   createEnv: 3,
@@ -41,10 +41,10 @@ const PLACES = {
 } as const;
 
 /**
- * The C interface of ONNX Runtime, on the library that `onnxruntime-node` brings.
+ * Binds the C interface of ONNX Runtime in the library of `onnxruntime-node`.
  *
- * The package's own binding copies every output into a fresh ArrayBuffer, also where memory to write into was handed in: 0.6 ms a megabyte, a
- * tenth of a training step.
+ * The package's own binding copies every output into a fresh ArrayBuffer, even with preallocated memory: 0.6 ms
+ * per megabyte, a tenth of a training step.
  */
 function bindOnnxRuntime() {
   const { decode, load, proto } = koffi();
@@ -66,9 +66,9 @@ function bindOnnxRuntime() {
     result: string,
     parameters: (string | TypeObject)[],
   ) => decode(entry(api, PLACES[name]), proto(result, parameters)) as KoffiFunc<F>;
-  // Every call that returns an address returns a status: 0, or an error to be released.
+  // Calls that return an address return a status: 0, or an error to be released.
   return {
-    // Held on to: functions that were found by address do not keep the library loaded.
+    // Referenced, because functions found by address do not keep the library loaded.
     library,
     getErrorMessage: bind<(status: Address) => string>('getErrorMessage', 'const char *', ['uintptr_t']),
     createEnv: bind<(severity: number, name: string, out: OutAddress) => Address>('createEnv', 'uintptr_t', [
@@ -160,19 +160,20 @@ export interface OnnxLibrary extends ReturnType<typeof bindOnnxRuntime> {
   readonly cpuMemory: Address;
   /** @throws {Error} with the library's message unless the status is 0 */
   check(status: Address): void;
-  /** Makes a call and returns the value that it writes to its last argument. */
+  /** Makes a call and returns the value of its last argument. */
   made(call: (out: OutAddress) => Address): Address;
-  /** Whether sessions of this thread may take their memory from the one arena of the process, which is made where it is not there yet. */
+  /** True if sessions of this thread may use the process's shared arena, which is created if missing. */
   hasSharedArena(): boolean;
 }
 
-/** Set for all threads that are started once the arena is there. */
+/** Inherited by all threads started after the arena exists. */
 const SHARED_ARENA = 'trainyard.onnx.shared-arena';
 
 let opened: OnnxLibrary | undefined;
 
 /**
- * The library, loaded with the first call. Each thread binds its own functions.
+ * Returns the library, loaded with the first call. Each thread binds its own functions.
+ *
  * @throws {NativeError} `native.platform_unsupported`, `native.library_mismatch`
  */
 export function onnxLibrary(): OnnxLibrary {
@@ -190,10 +191,11 @@ export function onnxLibrary(): OnnxLibrary {
     return out[0]!;
   };
   const env = made((out) => bound.createEnv(FATAL_ONLY, 'trainyard', out));
-  // Arena allocator, default memory: what tensors over caller's memory are described with.
+  // Arena allocator, default memory: description for tensors in the caller's memory.
   const cpuMemory = made((out) => bound.createCpuMemoryInfo(1, 0, out));
   const hasSharedArena = () => {
-    // One thread makes it, and once: ONNX Runtime puts a new one into the place of the last while sessions that others open look there, without a lock.
+    // Made once, by one thread: ONNX Runtime replaces the previous arena without a lock while other sessions may be
+    // opening.
     if (isMainThread && getEnvironmentData(SHARED_ARENA) === undefined) {
       check(library.createAndRegisterAllocator(env, cpuMemory, 0n));
       setEnvironmentData(SHARED_ARENA, true);

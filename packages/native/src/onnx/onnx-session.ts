@@ -8,28 +8,29 @@ const FLOAT32 = 1;
 const INT64 = 7;
 const MAX_DIMS = 8;
 
-/** Memory and its shape. It is read or written in place. */
+/** Memory and its shape, read or written in place. */
 export interface OnnxTensor {
   readonly data: Float32Array | BigInt64Array;
   readonly dims: readonly number[];
 }
 
 export interface OnnxSessionOptions {
-  /** Threads of one run, the calling one included. */
+  /** Threads per run, including the calling one. */
   readonly numThreads: number;
-  /** Inputs of the model, in the order in which `run` takes the tensors. */
+  /** Inputs of the model, in the order of `run`'s tensors. */
   readonly inputNames: readonly string[];
   readonly outputNames: readonly string[];
-  /** Contents of the files that the model names for its weights, by name. Read while the session is made. Default: it names none. */
+  /** Contents of the model's external weight files, by name, read by the constructor. Default: none. */
   readonly weightFiles?: ReadonlyMap<string, Float32Array>;
   /**
-   * Intermediate results come from memory that all such sessions of the process take turns with. For many sessions of which one runs at a time: each would keep
-   * what its largest run took. Sessions of threads that were started before the first such session of the main thread keep memory of their own. Default false.
+   * Takes intermediate results from one arena, shared in turns by all such sessions of the process. For many
+   * sessions of which one runs at a time: each would keep memory for its largest run. Threads started before the
+   * main thread's first such session keep their own memory. Default false.
    */
   readonly sharesArena?: boolean;
 }
 
-/** Where a session is, for other threads of the process: valid as long as it is open. */
+/** Handle of a session for other threads of the process, valid while it is open. */
 export interface OnnxSessionPlace {
   readonly address: bigint;
   readonly inputNames: readonly string[];
@@ -41,10 +42,7 @@ export class OnnxSession {
   readonly place: OnnxSessionPlace;
   #runs: BorrowedOnnxSession | null;
 
-  /**
-   * @param model an ONNX file's bytes
-   * @throws {Error} with what ONNX Runtime says about a model it cannot load
-   */
+  /** @param model bytes of an ONNX file @throws {Error} with ONNX Runtime's message if it cannot load the model */
   constructor(model: Uint8Array, sessionOptions: OnnxSessionOptions) {
     const { numThreads, inputNames, outputNames, weightFiles = new Map(), sharesArena = false } = sessionOptions;
     const library = onnxLibrary();
@@ -54,13 +52,14 @@ export class OnnxSession {
       library.check(library.setSessionGraphOptimizationLevel(options, ALL_OPTIMIZATIONS));
       library.check(library.setIntraOpNumThreads(options, numThreads));
       library.check(library.setInterOpNumThreads(options, 1));
-      // Each session has its own threads; those of the last one would spin on a core that the next one needs. Measured with two
-      // threads on two cores, forward and backward of 896 tokens: 4.3 s, and 8.2 s with spinning.
+      // Each session has its own threads; spinning ones would hold a core that the next session needs. Forward and
+      // backward of 896 tokens, two threads on two cores: 4.3 s, with spinning 8.2 s.
       library.check(library.addSessionConfigEntry(options, 'session.intra_op.allow_spinning', '0'));
       if (sharesArena) {
         if (library.hasSharedArena())
           library.check(library.addSessionConfigEntry(options, 'session.use_env_allocators', '1'));
-        // A plan of memory for each combination of input shapes would be kept, 1 KB a session: batches have thousands of them.
+        // A memory plan per combination of input shapes would be kept, 1 KB per session: batches have thousands of
+        // shapes.
         library.check(library.disableMemPattern(options));
       }
       if (weightFiles.size > 0) {
@@ -88,7 +87,7 @@ export class OnnxSession {
     this.#runs = new BorrowedOnnxSession(this.place);
   }
 
-  /** As {@link BorrowedOnnxSession.run}. */
+  /** Runs the model like {@link BorrowedOnnxSession.run}. */
   run(inputs: readonly OnnxTensor[], outputs: readonly OnnxTensor[]): void {
     assert(this.#runs !== null, 'this session is closed');
     this.#runs.run(inputs, outputs);
@@ -101,7 +100,7 @@ export class OnnxSession {
   }
 }
 
-/** Another's session as one thread uses it: ONNX Runtime lets several run one at once. */
+/** A session of another thread, as used by this one: ONNX Runtime allows simultaneous runs. */
 export class BorrowedOnnxSession {
   readonly #session: Address;
   readonly #inputNames: CStrings;
@@ -120,10 +119,10 @@ export class BorrowedOnnxSession {
   }
 
   /**
-   * Blocks the calling thread.
+   * Runs the model. Blocks the calling thread.
    *
    * @param outputs memory for every output, of the right size
-   * @throws {Error} with what ONNX Runtime says, of shapes that do not fit for instance
+   * @throws {Error} with ONNX Runtime's message, for example on a shape mismatch
    */
   run(inputs: readonly OnnxTensor[], outputs: readonly OnnxTensor[]): void {
     const library = onnxLibrary();
@@ -178,14 +177,14 @@ export class BorrowedOnnxSession {
   }
 }
 
-/** An array of C strings, alive as long as this is. */
+/** An array of C strings, alive as long as this object. */
 class CStrings {
   readonly #bytes: Uint8Array;
   readonly addresses: BigUint64Array;
 
   constructor(all: readonly string[]) {
     const encoded = all.map((text) => new TextEncoder().encode(`${text}\0`));
-    // Memory of its own: small typed arrays may lie in the heap of JavaScript, where collecting garbage moves them.
+    // Explicit buffer: small typed arrays may be in the JavaScript heap, where garbage collection moves them.
     this.#bytes = new Uint8Array(new ArrayBuffer(encoded.reduce((sum, { length }) => sum + length, 0)));
     this.addresses = new BigUint64Array(all.length);
     const start = koffi().address(this.#bytes);

@@ -1,4 +1,4 @@
-/** A thread that opens a session with the memory of all, when it is told to, and says whether it had it. */
+/** Thread that opens a session with the shared arena on a message, and reports if it had it. */
 import { parentPort } from 'node:worker_threads';
 import { additionModel } from '../testing/addition-model.ts';
 import { onnxLibrary } from './onnx-library.ts';

@@ -15,7 +15,7 @@ async function askForSession(thread: Worker): Promise<unknown> {
   return hadArena;
 }
 
-/** ONNX Runtime replaces an arena without a lock, and the process dies of a session that is opened at that moment. */
+/** ONNX Runtime replaces an arena without a lock; a session opened at that moment crashes the process. */
 test('the arena is made by the main thread, once, and threads that were there before it do without', async () => {
   const before = startThread();
   await once(before, 'online');

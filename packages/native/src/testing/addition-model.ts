@@ -9,14 +9,14 @@ function varint(value: number): number[] {
   return value < 128 ? [value] : [(value % 128) + 128, ...varint(Math.floor(value / 128))];
 }
 
-/** Fields as a message of their own. */
+/** Fields as a separate message. */
 export const message = (...fields: number[][]) => Uint8Array.from(fields.flat());
 
 /**
- * sum [N] = a [N] + b [N] as an ONNX model (onnx.proto).
+ * Model sum [N] = a [N] + b [N] in ONNX (onnx.proto).
  *
- * @param operator in place of the addition
- * @param constant b's fields, where it is part of the model
+ * @param operator instead of the addition
+ * @param constant fields of b, if it is part of the model
  */
 export function additionModel(operator = 'Add', constant?: Uint8Array): Uint8Array {
   const float32 = 1;

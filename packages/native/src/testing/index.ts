@@ -1,2 +1,2 @@
-/** Independent computations that the tests of other packages compare with. */
+/** Independent computations that tests of other packages compare with. */
 export { keptByLlamaTopNSigma } from './llama-sampler.ts';

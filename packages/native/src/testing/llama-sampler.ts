@@ -16,9 +16,9 @@ interface Candidates {
 }
 
 /**
- * The tokens of a row that llama.cpp's own `top-n-sigma` keeps: something to compare with, since nothing here samples by it.
+ * Tokens of a row that llama.cpp's own `top-n-sigma` keeps, as a reference for tests.
  *
- * @param logits `[V]`, -Infinity where masked
+ * @param logits `[V]`, -Infinity if masked
  * @returns ids, ascending
  */
 export function keptByLlamaTopNSigma(logits: Float32Array, numSigmas: number): number[] {
@@ -44,7 +44,7 @@ function bindings(): ReturnType<typeof bind> {
 }
 
 function bind() {
-  library(); // with what it needs, and without its messages
+  library(); // with its dependencies, and without its messages
   const ffi = koffi();
   const llama = ffi.load(libraryPath(libraryDirectory(), 'llama'));
   const CANDIDATES = ffi.struct({ data: 'void*', size: 'size_t', selected: 'int64', sorted: 'bool' });
