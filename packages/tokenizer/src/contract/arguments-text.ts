@@ -1,13 +1,14 @@
 import { parsePythonJson } from './python-values.ts';
 
-/** The arguments of a call, and the text that they were read from. */
+/** Arguments of a call, and their source text. */
 export interface ArgumentsText {
   readonly source: string;
   readonly parsed: Record<string, unknown>;
 }
 
 /**
- * Reads the arguments of a call: the JSON text of an object, or a JSON text of that text, which some models write and their clients send back.
+ * Reads the arguments of a call: JSON of an object, or a JSON string of such text, which some models write and
+ * clients send back.
  *
  * @returns null if the text holds no object
  */
@@ -15,14 +16,14 @@ export function readArguments(text: string): ArgumentsText | null {
   return argumentsOf(text, (source) => JSON.parse(source) as unknown);
 }
 
-/** As {@link readArguments}, with the numbers that only Python reads. @see parsePythonJson */
+/** Version of {@link readArguments} that accepts numbers only Python reads. @see parsePythonJson */
 export function readPythonArguments(text: string): ArgumentsText | null {
   return argumentsOf(text, parsePythonJson);
 }
 
 function argumentsOf(text: string, parse: (text: string) => unknown): ArgumentsText | null {
   let source: unknown = text;
-  // Each text is shorter than the one that holds it.
+  // Each text is shorter than the one that contains it.
   while (typeof source === 'string') {
     const parsed = parsedOrUndefined(source, parse);
     if (isObject(parsed)) return { source, parsed };
@@ -39,6 +40,6 @@ function parsedOrUndefined(text: string, parse: (text: string) => unknown): unkn
   try {
     return parse(text);
   } catch {
-    return undefined; // no JSON
+    return undefined; // not JSON
   }
 }

@@ -1,13 +1,14 @@
 import { membersOf } from './python-values.ts';
 import { TokenizerError } from './tokenizer-error.ts';
 
-/** A message has a role, and templates write something around it: more messages than this allows fit into no context. */
+/** Minimum characters per message: each has a role and text around it, so more messages fit into no context. */
 const CHARACTERS_PER_MESSAGE = 64;
 
 /**
- * Refuses a conversation that cannot fit into the context before anything is made of it: rendering costs time for each message.
+ * Refuses a conversation that cannot fit into the context before it is processed: rendering costs time per
+ * message.
  *
- * @param limit of characters, over all strings
+ * @param limit characters over all strings
  * @throws {TokenizerError} `tokenizer.text_too_long`
  */
 export function checkInputSize(messages: readonly unknown[], tools: unknown, limit: number): void {
@@ -19,7 +20,7 @@ export function checkInputSize(messages: readonly unknown[], tools: unknown, lim
   );
 }
 
-/** Characters of all strings in a value, as far as the limit: then some number above it. */
+/** Counts the characters of all strings in a value; stops once above the limit. */
 function characters(value: unknown, limit: number): number {
   let count = 0;
   const open: unknown[] = [value];

@@ -1,6 +1,6 @@
 import { TokenizerError } from './tokenizer-error.ts';
 
-// JSON schemas of tools have about 20 levels; whoever walks a value pays stack for each.
+// JSON schemas of tools have about 20 levels; walking a value takes stack per level.
 const MAX_DEPTH = 128;
 
 /** @throws {TokenizerError} `tokenizer.unsupported_content` for arrays, objects and Maps nested too deep */
@@ -8,7 +8,7 @@ export function checkNestingDepth(value: unknown): void {
   if (isContainer(value)) checkMembers(value, 1);
 }
 
-/** By loops alone, as a conversation may have millions of members. @param depth of the members */
+/** Uses loops, because a conversation may have millions of members. @param depth of the members */
 function checkMembers(container: object, depth: number): void {
   if (Array.isArray(container)) for (const item of container as readonly unknown[]) checkMember(item, depth);
   else if (container instanceof Map)

@@ -1,13 +1,14 @@
 import { isSortedKey, markedEntries, mayHaveSortedKeys, withMarkedKeys } from '@trainyard/protocol/json';
 
 /**
- * JSON as Python reads it: integers of any length, floats that stay floats, keys in their order. Templates write the calls of earlier turns as JSON
- * again, and the text has to be the one that was sampled.
+ * Reads JSON like Python: integers of any length, floats that stay floats, keys in order. Templates write
+ * earlier calls as JSON again, and the text must equal the sampled one.
  *
- * What a plain value of JavaScript cannot hold is told apart, and only that: an integer beyond 2^53 is a `bigint`, a float that would be written
- * otherwise (`1.0`) a `Number` object, an object whose keys JavaScript would sort (`{"b": 1, "10": 2}`) a `Map`. All of them pass between processes.
+ * Only values that plain JavaScript cannot represent differ: an integer beyond 2^53 is a `bigint`, a float with
+ * another spelling (`1.0`) a `Number` object, an object whose keys JavaScript would sort (`{"b": 1, "10": 2}`) a
+ * `Map`. All can pass between processes.
  *
- * @param text JSON with Python's constants, which does not nest deep
+ * @param text JSON with Python's constants, not nested deep
  * @throws {SyntaxError} as {@link parsePythonJson}
  */
 export function parsePythonValues(text: string): unknown {
@@ -20,10 +21,10 @@ export function parsePythonValues(text: string): unknown {
 }
 
 /**
- * Any JSON that Python reads, `NaN`, `Infinity` and `-Infinity` included. Values are as `JSON.parse` reads them, except for numbers that are infinite
- * there: those are as {@link parsePythonValues} reads them.
+ * Reads any JSON that Python reads, including `NaN`, `Infinity` and `-Infinity`. Values are as from
+ * `JSON.parse`, except numbers that are infinite there: those are as from {@link parsePythonValues}.
  *
- * @throws {SyntaxError} for what Python does not read, such as an integer of more than 4,300 digits
+ * @throws {SyntaxError} for text that Python refuses, such as an integer of more than 4,300 digits
  */
 export function parsePythonJson(text: string): unknown {
   if (!MAY_BE_INFINITE.test(text)) return JSON.parse(text);
@@ -34,10 +35,13 @@ export function parsePythonJson(text: string): unknown {
 
 const MAY_BE_INFINITE = /NaN|Infinity|\d{300}|[eE]\+?\d{2}/;
 const STRING_OR_CONSTANT = /"[^"\\]*(?:\\.[^"\\]*)*"|(?<![\w.+-])(-?Infinity|NaN)(?![\w.+-])/g;
-/** Literals that stand for constants: Python reads the first two as infinite, too, and no writer of JSON makes the third. */
+/**
+ * Literals that replace constants: Python reads the first two as infinite too, and no JSON writer produces the
+ * third.
+ */
 const LITERALS: Readonly<Record<string, string>> = { Infinity: '1e999', '-Infinity': '-1e999', NaN: '1e+000999' };
 
-/** JSON with the constants of Python as numbers that are infinite here. */
+/** Replaces Python's constants by numbers that JavaScript reads as infinite. */
 function withLiterals(text: string): string {
   if (!/NaN|Infinity/.test(text)) return text;
   return text.replace(STRING_OR_CONSTANT, (found, constant: string | undefined) =>
@@ -46,21 +50,21 @@ function withLiterals(text: string): string {
 }
 
 /**
- * Whether `JSON.parse` may read a text otherwise: for a key that looks like an integer, a float, many digits, or a constant of Python. Within a
- * string they cost the longer way and no more.
+ * True if `JSON.parse` might read a text differently: a key like an integer, a float, many digits, or a Python
+ * constant. Matches inside a string only cost the slower way.
  */
 export function needsPythonValues(text: string): boolean {
   return mayHaveSortedKeys(text) || NUMBER_MAY_DIFFER.test(text);
 }
 
 const NUMBER_MAY_DIFFER = /\d[.eE]|\d{16}|NaN|Infinity/;
-/** Python refuses longer ones, as their value takes long to compute. */
+/** Python refuses longer ones, because computing their value takes long. */
 const MAX_INTEGER_DIGITS = 4300;
 
 function pythonNumber(value: number, source: string): unknown {
   if (/^-?\d+$/.test(source)) return Number.isSafeInteger(value) ? value + 0 : longInteger(source);
   if (source === LITERALS['NaN']) return new Number(Number.NaN);
-  // An object: structured clones keep it apart from a number.
+  // An object, so that structured clones distinguish it from a number.
   return pythonFloat(value) === JSON.stringify(value) ? value : new Number(value);
 }
 
@@ -70,7 +74,7 @@ function longInteger(digits: string): bigint {
   throw new SyntaxError(`an integer of ${numDigits} digits, of at most ${MAX_INTEGER_DIGITS}`);
 }
 
-/** A float as Python writes it in JSON: `1.0`, `1e-05`, `1e+16`, `Infinity`. */
+/** Formats a float as Python does in JSON: `1.0`, `1e-05`, `1e+16`, `Infinity`. */
 export function pythonFloat(value: number): string {
   if (!Number.isFinite(value)) return String(value);
   if (Object.is(value, -0)) return '-0.0';
@@ -80,12 +84,12 @@ export function pythonFloat(value: number): string {
   return Number.isInteger(value) ? value.toFixed(1) : String(value);
 }
 
-/** The members of a list, an object or a Map. */
+/** Members of a list, an object or a Map. */
 export function membersOf(value: object): unknown[] {
   return value instanceof Map ? [...(value as Map<string, unknown>).values()] : Object.values(value);
 }
 
-/** Whether a value holds what no plain value can: a Map, or a number that is told apart. @see parsePythonValues */
+/** True if a value contains a Map or a number of {@link parsePythonValues}. */
 export function holdsPythonValues(value: unknown): boolean {
   if (typeof value === 'bigint') return true;
   if (typeof value !== 'object' || value === null) return false;

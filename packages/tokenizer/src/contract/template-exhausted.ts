@@ -1,9 +1,9 @@
-/** Cause of the failure of a template that took more steps than it may. */
+/** Cause of a failed rendering that took too many steps. */
 export class TemplateExhausted extends Error {
   override readonly name = 'TemplateExhausted';
 }
 
-/** Whether a rendering failed since it took too many steps: another one of the same template would, too. */
+/** True if a rendering failed by taking too many steps; others of the same template would too. */
 export function isExhausted(error: unknown): boolean {
   return error instanceof Error && error.cause instanceof TemplateExhausted;
 }

@@ -3,20 +3,20 @@ import { checkNestingDepth } from './nesting-depth.ts';
 import { needsPythonValues, parsePythonValues } from './python-values.ts';
 import { TokenizerError } from './tokenizer-error.ts';
 
-/** A part of a message's content; only kinds that are text can be rendered. */
+/** A part of a message's content; only text parts can be rendered. */
 export interface ContentPart {
   readonly type?: string;
   readonly [key: string]: unknown;
 }
 
-/** A message as chat templates see it (OpenAI's keys: role, content, name, tool_calls, tool_call_id, reasoning …). */
+/** A message for chat templates (OpenAI's keys: role, content, name, tool_calls, tool_call_id, reasoning …). */
 export type TemplateMessage = {
   role: string;
   content?: string | readonly (ContentPart | string)[] | null;
   [key: string]: unknown;
 };
 
-/** How a template expects content: a string, or a list of `{ type: 'text', text }` it iterates over. */
+/** Content format of a template: a string, or a list of `{ type: 'text', text }`. */
 export type ContentFormat = 'string' | 'parts';
 
 const TEXT_KEYS: Readonly<Record<string, string>> = {
@@ -27,18 +27,20 @@ const TEXT_KEYS: Readonly<Record<string, string>> = {
   thinking: 'thinking',
 };
 
-/** A message with only the keys that templates are given. */
+/** A message with only the keys that templates receive. */
 export type PreparedMessage = Record<string, unknown> & {
   role: string;
   content: string | { type: 'text'; text: string }[];
 };
 
 /**
- * Brings a message into the shape templates are written for, as vLLM does: content flattened, tool-call arguments parsed to objects (as Python reads them),
- * reasoning under both of its names, unknown keys left out. Content that is absent or null is the empty text.
+ * Prepares a message for templates, as vLLM does: content flattened, tool-call arguments parsed to objects (like
+ * Python), reasoning under both of its names, unknown keys dropped. Absent or null content becomes empty text.
  *
- * @param options.keepsWriting digits, floats and the order of keys of arguments are kept, which takes ten times as long as to read them
- * @throws {TokenizerError} `tokenizer.unsupported_content` for a part that is not text, and for arguments nested too deep
+ * @param options.keepsWriting keeps digits, floats and key order of arguments, which takes ten times as long to
+ * read
+ * @throws {TokenizerError} `tokenizer.unsupported_content` for a part that is not text, and for arguments nested
+ * too deep
  */
 export function prepareMessage(
   message: TemplateMessage,
@@ -46,7 +48,7 @@ export function prepareMessage(
   options: { readonly keepsWriting: boolean } = { keepsWriting: true },
 ): PreparedMessage {
   const texts = contentTexts(message.content);
-  // A tool's answer is text to every template, also to those that iterate over a user's parts.
+  // A tool's answer is text in every template, even in those that iterate over a user's parts.
   const isString = format === 'string' || message.role === 'tool';
   const prepared: PreparedMessage = {
     role: message.role,
@@ -66,7 +68,7 @@ export function prepareMessage(
   return prepared;
 }
 
-/** Tools of a developer's message. As a JSON text they have Python's values. */
+/** Tools of a developer's message; JSON text gets Python's values. */
 function writtenTools(tools: unknown): unknown {
   if (typeof tools !== 'string') return tools;
   try {
@@ -76,7 +78,7 @@ function writtenTools(tools: unknown): unknown {
   }
 }
 
-/** Counts the characters of a message's arguments that are text. */
+/** Counts the characters of a message's text arguments. */
 export function argumentsLength({ tool_calls: calls }: TemplateMessage): number {
   let length = 0;
   for (const call of Array.isArray(calls) ? (calls as unknown[]) : [])
@@ -85,7 +87,7 @@ export function argumentsLength({ tool_calls: calls }: TemplateMessage): number 
   return length;
 }
 
-/** Content as one text; parts are joined by line breaks. @throws {TokenizerError} `tokenizer.unsupported_content` */
+/** Content as one text, parts joined by line breaks. @throws {TokenizerError} `tokenizer.unsupported_content` */
 export function contentText(content: TemplateMessage['content']): string {
   return contentTexts(content).join('\n');
 }
@@ -118,7 +120,7 @@ function partText(part: ContentPart | string): string | null {
 
 function withParsedArguments(call: unknown, options: { readonly keepsWriting: boolean }): unknown {
   if (!isRecord(call) || !isRecord(call['function'])) return call;
-  // A copy of the arguments that SDKs add: templates that write whole calls would write it too.
+  // A copy of the arguments added by SDKs, which templates that write whole calls would include.
   const { parsed_arguments: _copy, ...called } = call['function'];
   return {
     ...call,
@@ -127,8 +129,9 @@ function withParsedArguments(call: unknown, options: { readonly keepsWriting: bo
 }
 
 /**
- * Arguments as templates get them: the object that Python reads in the text, and `{}` if nothing was said. Other text, such as half a call, is passed on
- * as it was said: a damaged history neither ends the conversation nor turns into another call.
+ * Arguments for templates: the object that Python reads, and `{}` for none. Other text, such as half a call, is
+ * kept unchanged: a damaged history neither ends the conversation nor becomes another call.
+ *
  * @see parsePythonValues
  */
 function parsedArguments(value: unknown, { keepsWriting }: { readonly keepsWriting: boolean }): unknown {

@@ -1,7 +1,7 @@
 export type TokenizerErrorCode =
   | 'tokenizer.no_template'
   | 'tokenizer.template_failed'
-  /** The final message was to be continued, and the template left its content out. */
+  /** The template dropped the content of the final message, which was to be continued. */
   | 'tokenizer.final_message_lost'
   | 'tokenizer.unsupported_content'
   | 'tokenizer.text_too_long'
@@ -9,7 +9,7 @@ export type TokenizerErrorCode =
   | 'tokenizer.history_malformed'
   | 'tokenizer.tools_malformed';
 
-/** A failure somebody can act on: the text, the template or the vocabulary is the cause, never this code. */
+/** A failure caused by the text, the template or the vocabulary, which the user can fix. */
 export class TokenizerError extends Error {
   override readonly name = 'TokenizerError';
   readonly code: TokenizerErrorCode;

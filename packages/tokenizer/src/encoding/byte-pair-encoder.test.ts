@@ -11,7 +11,7 @@ const splitter = { passes: [pass(String.raw`\S+`)], prefersWholeWords: false, is
 const encoder = new BytePairEncoder(vocabulary, splitter);
 const texts = (ids: Int32Array) => [...ids].map((id) => TOKENS[id]);
 
-/** The definition: merge the leftmost pair of lowest rank until there is none. */
+/** Reference by definition: merge the leftmost pair of lowest rank until none is left. */
 function mergedByDefinition(word: string): string[] {
   const symbols = Array.from(word);
   for (;;) {

@@ -3,23 +3,24 @@ import { SpecialTokens } from './special-tokens.ts';
 import { splitText, type Splitter } from './splitter.ts';
 
 export interface BytePairVocabulary {
-  /** Token texts by id, each byte written as GPT-2's printable character (`Ġ` for a space). */
+  /** Token texts by id, each byte as GPT-2's printable character (`Ġ` for a space). */
   readonly tokens: readonly string[];
   /** Merges by rank, `"left right"` in the same characters. */
   readonly merges: readonly string[];
-  /** Tokens matched as a whole inside any text. */
+  /** Tokens matched as a whole in any text. */
   readonly userDefined: readonly { id: number; text: string }[];
 }
 
-// A word's heap keys are rank × this + position in doubles, exact up to 2^53: 2^20 ranks and words of 2^30 bytes.
+// Heap keys of a word are rank × this + position in doubles, exact up to 2^53: 2^20 ranks and words of 2^30
+// bytes.
 const POSITIONS = 2 ** 30;
-const MAX_CACHED_WORD = 64; // UTF-16 units; longer words hardly ever come again
+const MAX_CACHED_WORD = 64; // UTF-16 units; longer words rarely recur
 const MAX_CACHED_WORDS = 100_000;
 
 /**
- * Byte-level byte pair encoding (GPT-2's), for vocabularies whose splitter is not safe in the native library.
+ * Byte-level byte pair encoding (GPT-2's), for vocabularies whose splitter is unsafe in the native library.
  *
- * Time is O(n log n) in the longest word, memory O(n); no text makes it recurse.
+ * Takes O(n log n) time in the longest word and O(n) memory, without recursion.
  */
 export class BytePairEncoder {
   readonly #splitter: Splitter;
@@ -109,7 +110,7 @@ export class BytePairEncoder {
   }
 }
 
-/** GPT-2's printable character of each byte: itself where it is visible Latin-1, else one from U+0100 on. */
+/** GPT-2's printable character of each byte: itself if visible Latin-1, else one from U+0100 on. */
 const PRINTABLE: readonly string[] = (() => {
   let extra = 0;
   return Array.from({ length: 256 }, (_, byte) => {

@@ -2,44 +2,47 @@ import type { SpecialTokens } from './special-tokens.ts';
 import { membersOf } from '../contract/python-values.ts';
 import { TokenizerError } from '../contract/tokenizer-error.ts';
 
-// Supplementary private-use planes: 65,534 code points each, no character anybody assigns a meaning to.
+// Supplementary private-use planes: 65,534 code points each, without assigned meanings.
 const PLANES = [0xf0000, 0x100000] as const;
 const PLANE_SIZE = 0xfffe;
 const PRIVATE_USE = /[\u{F0000}-\u{10FFFF}]/gu;
-/** Such a character, or as tojson(ensure_ascii=true) writes it: an escaped surrogate pair. Compiled once, as it would take longer than its use for each chat. */
+/**
+ * Such a character, or its form under tojson(ensure_ascii=true): an escaped surrogate pair. Compiled once,
+ * because compiling takes longer than its use in a chat.
+ */
 const RESTORABLE = /[\u{F0000}-\u{10FFFF}]|\\u(db[89a-f][0-9a-f])\\u(d[c-f][0-9a-f]{2})/gu;
 
 /**
- * Keeps text from outside from becoming control tokens on its way through a chat template.
+ * Prevents outside text from becoming control tokens in a chat template.
  *
- * Before rendering, `protect` puts one private-use character in place of every control token's text. After rendering, the result is
- * split at the real control tokens, which now can only come from the template, and `restore` puts the texts back inside each plain
- * fragment. The characters start at a random offset and are chosen so that none occurs in the given strings.
+ * Before rendering, `protect` replaces the text of every control token by a private-use character. After
+ * rendering, the text is split at control tokens, which now can come only from the template, and `restore` puts
+ * the texts back into the plain fragments. The characters start at a random offset and occur in none of the
+ * given strings.
  *
- * A control token could also be assembled from two strings that the template puts side by side (`<|im_` and `end|>`). So the last
- * character of a string that ends with the beginning of a control token is replaced too, and the first one of a string that starts with
- * the end of one. What stays possible is a template that itself writes the two ends around a value, such as `<|{{ role }}|>`: it means to.
+ * A template could also join two strings into a control token (`<|im_` and `end|>`). So `protect` also replaces
+ * the last character of a string that ends with the beginning of a control token, and the first of one that
+ * starts with an end. A template may still write both ends around a value, such as `<|{{ role }}|>`, because
+ * that is intended.
  */
 export class ControlShield {
-  /** One character that occurs in no protected string: marks a place in a rendered text. */
+  /** A character that occurs in no protected string; marks a place in a rendered text. */
   readonly sentinel: string;
   readonly #control: SpecialTokens;
   readonly #first: number;
   readonly #characters = new Map<string, string>(); // literal text → private-use character
   readonly #literals = new Map<string, string>(); // and back
 
-  /** @param values everything that will be protected; strings inside arrays and objects, keys included, are found */
+  /** @param values everything to be protected, including strings inside arrays and objects, and keys */
   constructor(control: SpecialTokens, values: readonly unknown[]) {
     this.#control = control;
-    // The sentinel, the tokens, and the characters that a border may be.
+    // The sentinel, the tokens, and the possible border characters.
     const needed = 1 + control.texts.length + control.numCharacters;
     this.#first = freeRange(needed, privateCharacters(values));
     this.sentinel = String.fromCodePoint(this.#first);
   }
 
-  /**
-   * A deep copy in which no string, and no object key, holds a control token's text, and no string borders on one.
-   */
+  /** A deep copy in which no string or object key contains a control token's text or borders on one. */
   protect(value: unknown): unknown {
     if (typeof value === 'string') return this.#protectText(value);
     if (Array.isArray(value)) return value.map((element) => this.protect(element));
@@ -56,7 +59,7 @@ export class ControlShield {
     );
   }
 
-  /** The inverse of `protect` for text; a sentinel vanishes. */
+  /** Inverse of `protect` for text; removes the sentinel. */
   restore(text: string): string {
     return text.replace(RESTORABLE, (found: string, high: string | undefined, low: string | undefined) => {
       if (found === this.sentinel) return '';
@@ -68,7 +71,7 @@ export class ControlShield {
 
   #protectText(text: string): string {
     const inner = this.#replaceTokens(text);
-    const core = inner.trim(); // a template may trim, so the borders are those of the text without white space
+    const core = inner.trim(); // a template may trim, so borders are those of the trimmed text
     const first = this.#control.startsWithEnding(core) ? core.slice(0, 1) : '';
     const last = this.#control.endsWithBeginning(core) ? core.slice(-1) : '';
     if (first === '' && last === '') return inner;
@@ -115,7 +118,7 @@ function privateCharacters(values: readonly unknown[], found = new Set<number>()
   return found;
 }
 
-/** First of `length` consecutive private-use code points of which none is taken; random, so that nobody can aim at it. */
+/** First of `length` consecutive free private-use code points; random, so that an attacker cannot predict it. */
 function freeRange(length: number, taken: ReadonlySet<number>): number {
   const isFree = (first: number) => {
     for (let codePoint = first; codePoint < first + length; codePoint++) if (taken.has(codePoint)) return false;

@@ -16,7 +16,7 @@ export class NumberHeap {
     values[index] = value;
   }
 
-  /** The smallest, removed; undefined when empty. */
+  /** Removes and returns the smallest number; undefined if empty. */
   pop(): number | undefined {
     const values = this.#values;
     const smallest = values[0];

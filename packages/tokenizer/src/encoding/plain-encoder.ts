@@ -4,12 +4,13 @@ import { splitterOf } from './splitters.ts';
 import { TokenizerError } from '../contract/tokenizer-error.ts';
 
 /**
- * Text → ids without control tokens, in a way that no text can bring down.
+ * Encoder of text without control tokens that is safe on any text.
  *
- * llama.cpp splits text by std::regex where it has no hand-written splitter; that recurses per character and overflows the stack on one
- * long word. Such vocabularies are encoded here instead.
+ * Without a hand-written splitter llama.cpp uses std::regex, which recurses per character and overflows the
+ * stack on one long word. Such vocabularies are encoded here instead.
  *
- * @throws {TokenizerError} `tokenizer.unknown_vocabulary` for a byte-pair vocabulary whose splitter is not in `SPLITTERS`
+ * @throws {TokenizerError} `tokenizer.unknown_vocabulary` for a byte-pair vocabulary whose splitter is not in
+ * `SPLITTERS`
  */
 export function plainEncoderOf(model: LlamaModel): (text: string) => Int32Array {
   const native = (text: string) => model.tokenize(text, { addSpecial: false, parseSpecial: false });
@@ -27,9 +28,10 @@ export function plainEncoderOf(model: LlamaModel): (text: string) => Int32Array 
 }
 
 /**
- * The encoder of a model's byte-pair vocabulary, read from its file.
+ * Encoder of a model's byte-pair vocabulary, read from its file.
+ *
  * @param splitterName a key of `SPLITTERS`
- * @throws {TokenizerError} `tokenizer.unknown_vocabulary` when the file has no merges, or the splitter is unknown
+ * @throws {TokenizerError} `tokenizer.unknown_vocabulary` if the file has no merges, or the splitter is unknown
  */
 export function createBytePairEncoder(model: LlamaModel, splitterName: string): BytePairEncoder {
   using file = GgufFile.open(model.path);

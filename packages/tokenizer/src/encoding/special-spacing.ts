@@ -1,14 +1,14 @@
 import type { Vocabulary } from '../contract/vocabulary.ts';
 
-/** Which sides of a special token lose their white space when text is tokenised. */
+/** Sides of a special token that lose white space in tokenisation. */
 export interface Spacing {
   readonly dropsBefore: boolean;
   readonly dropsAfter: boolean;
 }
 
 /**
- * Some vocabularies swallow white space next to a special token (Phi-3's `<|user|>` takes the newline after it). A model file does not
- * say so in a readable way, so each token is tried once, between letters, when it is first met.
+ * Some vocabularies drop white space next to a special token (Phi-3's `<|user|>` takes the newline after it).
+ * Model files do not declare this readably, so each token is tried once, between letters, at first use.
  */
 export class SpecialSpacing {
   readonly #vocabulary: Vocabulary;

@@ -1,11 +1,14 @@
-/** A piece of text in which special tokens have been recognised. */
+/** A piece of text after recognition of special tokens. */
 export type Fragment = { kind: 'plain'; text: string } | { kind: 'special'; id: number };
 
-/** Tokens that are matched as a whole (the control tokens of a vocabulary, or its user-defined ones), by their texts. Immutable. */
+/**
+ * Tokens that are matched as a whole by text (the control tokens of a vocabulary, or its user-defined ones).
+ * Immutable.
+ */
 export class SpecialTokens {
-  /** Distinct texts, longest first, so that an alternation prefers `<|im_end|>` to a shorter token it begins with. */
+  /** Distinct texts, longest first, so that an alternation prefers `<|im_end|>` to a shorter token it starts with. */
   readonly texts: readonly string[];
-  /** How many different characters they are made of. */
+  /** Number of distinct characters in them. */
   readonly numCharacters: number;
   readonly #ids: ReadonlyMap<string, number>;
   readonly #pattern: RegExp | null; // null: there are no such tokens
@@ -27,7 +30,7 @@ export class SpecialTokens {
     }
   }
 
-  /** Replaces every token's text. Left to right, without overlaps. */
+  /** Replaces every token's text, left to right, without overlaps. */
   replace(text: string, replacement: (tokenText: string) => string): string {
     return this.#pattern === null ? text : text.replace(this.#pattern, replacement);
   }
@@ -46,14 +49,14 @@ export class SpecialTokens {
     return fragments;
   }
 
-  /** True when the text ends with a beginning of such a token (`… <|im_`), so that other text could complete it. */
+  /** True if the text ends with a beginning of such a token (`… <|im_`), which other text could complete. */
   endsWithBeginning(text: string): boolean {
     for (let length = this.#longestBorder(text); length > 0; length--)
       if (this.#beginnings.has(text.slice(-length))) return true;
     return false;
   }
 
-  /** True when the text starts with an ending of one (`end|> …`). */
+  /** True if the text starts with an ending of one (`end|> …`). */
   startsWithEnding(text: string): boolean {
     for (let length = this.#longestBorder(text); length > 0; length--)
       if (this.#endings.has(text.slice(0, length))) return true;
@@ -65,7 +68,8 @@ export class SpecialTokens {
   }
 }
 
-// A border of letters and digits alone would hit ordinary words; its other half has the punctuation and is enough.
+// Borders of only letters and digits would match ordinary words; the other half, with the punctuation, is
+// enough.
 function addBorder(borders: Set<string>, border: string): void {
   if (/[^\p{L}\p{N}\s]/u.test(border)) borders.add(border);
 }

@@ -1,10 +1,10 @@
-/** How text is cut into words before byte pair encoding. */
+/** Rules that cut text into words before byte pair encoding. */
 export interface Splitter {
-  /** Applied in turn, each to the pieces the one before left; matches and what lies between them are the new pieces. */
+  /** Applied in turn, each to the pieces of the one before; matches and the text between them are the new pieces. */
   readonly passes: readonly RegExp[];
-  /** A word that is a token as a whole is that token, whatever the merges say. */
+  /** True if a word that is a token stays whole, regardless of the merges. */
   readonly prefersWholeWords: boolean;
-  /** llama.cpp splits without recursion: safe on any text. */
+  /** True if llama.cpp splits without recursion, safely on any text. */
   readonly isSafeInLlamaCpp: boolean;
 }
 
@@ -25,7 +25,8 @@ function splitPiece(piece: string, pass: RegExp): string[] {
 }
 
 /**
- * A pass from a tokenizer's published pattern. `\s` there is Unicode's White_Space; JavaScript's own differs in U+0085 and U+FEFF.
+ * Compiles a tokenizer's published pattern. Its `\s` is Unicode's White_Space; JavaScript's differs in U+0085
+ * and U+FEFF.
  */
 export function pass(pattern: string): RegExp {
   return new RegExp(

@@ -15,7 +15,8 @@ const TEXTS = [
   '    ',
   ' \n \n',
 ];
-// Marks and wide spaces, and the case of letters beyond ASCII: there llama.cpp approximates the patterns that it gives to std::regex.
+// Marks, wide spaces, and the case of letters beyond ASCII: for these llama.cpp's std::regex patterns are
+// approximate.
 const EXACT_TEXTS = ['हिन्दी नमस्ते e\u0301', 'a\u0085b\ufeffc\u00a0d\u3000e\u200bf g'];
 const UNITS = Array.from(" \n\t\r1a2bZ'sT.,!$_(){}漢あ한😀²٣");
 const EXACT_UNITS = [...UNITS, ...Array.from('éЖΩǅ\u0301\u00a0\u0085\u3000\ufeff')];
@@ -85,7 +86,7 @@ describe.each(SPLITTER_NAMES)('%s', (name) => {
       fc.property(fc.string({ unit: fc.constantFrom(...(isExact ? EXACT_UNITS : UNITS)), maxLength: 40 }), check),
       { numRuns: 60 },
     );
-    // The native library is used on any text where it is called safe: one long word would end this process if it were not.
+    // The native library is used on any text if called safe: otherwise one long word would end this process.
     if (isExact) for (const character of ['a', ' ', '.', '漢']) check(character.repeat(20_000));
   });
 });

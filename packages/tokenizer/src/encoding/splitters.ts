@@ -14,7 +14,7 @@ const QWEN35 = String.raw`${CONTRACTION}|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| 
 
 const UPPER = String.raw`[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]`;
 const LOWER = String.raw`[\p{Ll}\p{Lm}\p{Lo}\p{M}]`;
-/** Words that begin a new piece at a change from lower to upper case. */
+/** Words that start a new piece at a change from lower to upper case. */
 const cased = (suffix: string, digits: string) =>
   String.raw`[^\r\n\p{L}\p{N}]?${UPPER}*${LOWER}+${suffix}|[^\r\n\p{L}\p{N}]?${UPPER}+${LOWER}*${suffix}|${digits}| ?[^\s\p{L}\p{N}]+[\r\n/]*|${LINES_AND_SPACES}`;
 
@@ -106,7 +106,7 @@ const GROUPS: readonly { names: readonly string[]; create: () => Splitter }[] = 
   },
 ];
 
-/** Names (`tokenizer.ggml.pre`) of all splitters known here. */
+/** Names (`tokenizer.ggml.pre`) of all known splitters. */
 export const SPLITTER_NAMES: readonly string[] = GROUPS.flatMap(({ names }) => names);
 
 export function splitterOf(name: string): Splitter | undefined {
@@ -114,8 +114,8 @@ export function splitterOf(name: string): Splitter | undefined {
 }
 
 /**
- * The patterns of a splitter, as other programs read them: each is applied in turn to the pieces that the one before left, and matches stand
- * by themselves. Null for an unknown name, and where a pattern has escapes that are JavaScript's alone.
+ * Patterns of a splitter for other programs: each is applied in turn to the pieces of the one before, and
+ * matches are separate pieces. Null for an unknown name, or if a pattern has JavaScript-only escapes.
  */
 export function splitterPatterns(name: string): { patterns: string[]; prefersWholeWords: boolean } | null {
   const splitter = splitterOf(name);

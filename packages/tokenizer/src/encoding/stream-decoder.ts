@@ -1,4 +1,7 @@
-/** Turns ids into text as they arrive. `push` gives the text that is certain by now, `end` what is left; then it is spent. */
+/**
+ * Incremental decoder of ids to text. `push` returns the text that is certain, `end` the rest; then it is used
+ * up.
+ */
 export interface StreamDecoder {
   /** @returns '' while a character is incomplete (an emoji is two or three tokens) or the token is skipped */
   push(id: number): string;
@@ -8,13 +11,13 @@ export interface StreamDecoder {
 
 export interface DecoderParts {
   tokenBytes(id: number): Uint8Array;
-  /** Tokens that give no text. */
+  /** True for tokens without text. */
   skips(id: number): boolean;
-  /** True for vocabularies whose encoder puts one space in front of the text (SentencePiece). */
+  /** True for vocabularies whose encoder prepends a space to the text (SentencePiece). */
   dropsLeadingSpace: boolean;
 }
 
-/** The joined texts equal the decoding of all bytes at once, whatever the token borders. */
+/** Decoder whose joined texts equal the decoding of all bytes at once, whatever the token borders. */
 export class Utf8StreamDecoder implements StreamDecoder {
   readonly #parts: DecoderParts;
   // ignoreBOM keeps a leading U+FEFF, which is text here; not fatal: invalid bytes become U+FFFD.

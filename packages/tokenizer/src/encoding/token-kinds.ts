@@ -1,8 +1,8 @@
 import type { Vocabulary } from '../contract/vocabulary.ts';
 
-/** The kinds of a vocabulary's tokens, found in one pass over it. */
+/** Kinds of a vocabulary's tokens, found in one pass. */
 export class TokenKinds {
-  /** Tokens that text must not produce by itself (control and unknown kinds), ascending ids. */
+  /** Tokens that text alone must not produce (control and unknown kinds), ascending ids. */
   readonly control: readonly { id: number; text: string }[];
   /** All ids that end a generation. */
   readonly endIds: ReadonlySet<number>;

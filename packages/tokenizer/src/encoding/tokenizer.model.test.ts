@@ -37,7 +37,7 @@ describe('SmolLM2', () => {
       '<|im_start|>user\nHello<|im_end|>\n<|im_start|>assistant\n';
     const { tokenIds, text } = template.render([{ role: 'user', content: 'Hello' }]);
     expect(text).toBe(expected);
-    // Of the model's published tokenizer; llama.cpp, given the text and told to see control tokens, must agree.
+    // Ids of the model's published tokenizer; llama.cpp must agree when it parses control tokens.
     const published = [
       1, 9690, 198, 2683, 359, 253, 5356, 5646, 11173, 3365, 3511, 308, 34519, 28, 7018, 411, 407, 19712, 8182, 2, 198,
       1, 4093, 198, 19556, 2, 198, 1, 520, 9531, 198,
@@ -127,7 +127,7 @@ describe('SmolLM2', () => {
     });
     expect(trained(sequences)).toEqual([[...call, ...answer]]);
     expect(tokenizer.decode(sequences[0]?.tokenIds ?? []).match(/<tool_call>/g)).toHaveLength(1);
-    // SmolLM2's own template knows no calls: as text or written for it, they are in the second prompt.
+    // SmolLM2's own template ignores calls: as text or converted, they are in the second prompt.
     expect(trained(renderHistory(template, items({ role: 'assistant', content: text })))).toEqual([
       [...call, ...answer],
     ]);
@@ -232,7 +232,8 @@ describe('our byte pair encoder and llama.cpp agree', () => {
         const text = pieces.join('').toWellFormed();
         expect(encoder.encode(text)).toEqual(tokenizer.encode(text));
       }),
-      // A fixed seed: the two libraries know different versions of Unicode, and a letter only one of them knows is split differently.
+      // Fixed seed: the two libraries have different versions of Unicode, and a letter known to only one is split
+      // differently.
       { numRuns: 1000, seed: 20261121 },
     );
   });

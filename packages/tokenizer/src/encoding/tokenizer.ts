@@ -11,24 +11,27 @@ import type { Vocabulary } from '../contract/vocabulary.ts';
 export interface TokenizerOptions {
   /** Text → ids without control tokens. Default: the vocabulary's own `tokenize`. */
   encodePlain?: (text: string) => Int32Array;
-  /** Longest text accepted, UTF-8 bytes. Default: context length × longest token, beyond which no text can fit; 16 MiB where unknown. */
+  /**
+   * Longest accepted text, UTF-8 bytes. Default: context length × longest token, beyond which no text can fit; 16
+   * MiB if unknown.
+   */
   maxTextBytes?: number;
-  /** The encoder puts a space in front of the text, so decoding drops one. Default: false. */
+  /** True if the encoder prepends a space to the text, so that decoding drops one. Default: false. */
   dropsLeadingSpace?: boolean;
 }
 
-// Where the context length is not known (a model loaded for its vocabulary alone) a bound is still needed: 16 MiB take some seconds.
+// Needed if the context length is unknown (a model loaded only for its vocabulary): 16 MiB take some seconds.
 const DEFAULT_MAX_TEXT_BYTES = 16 * 1024 * 1024;
 
-/** Keeps nothing from one text to the next. Once, as it takes longer to make than to use. */
+/** Stateless between texts; shared, because creating it takes longer than using it. */
 const UTF8 = new TextDecoder('utf-8', { ignoreBOM: true });
 
-/** Text ↔ token ids of one vocabulary. Stateless after construction; safe to share. */
+/** Text ↔ token ids of one vocabulary. Immutable; safe to share. */
 export class Tokenizer {
   readonly vocabSize: number;
   readonly bosTokenId: number | null;
   readonly eosTokenId: number;
-  /** Every id that ends a generation (end of sequence, end of turn, …). */
+  /** Ids that end a generation (end of sequence, end of turn, …). */
   readonly endTokenIds: ReadonlySet<number>;
   readonly control: SpecialTokens;
   readonly maxTextBytes: number;
@@ -38,7 +41,7 @@ export class Tokenizer {
   readonly #encodePlain: (text: string) => Int32Array;
   readonly #dropsLeadingSpace: boolean;
 
-  /** @throws {TokenizerError} `tokenizer.unknown_vocabulary` when the vocabulary names no end token */
+  /** @throws {TokenizerError} `tokenizer.unknown_vocabulary` if the vocabulary has no end token */
   constructor(vocabulary: Vocabulary, options: TokenizerOptions = {}) {
     const end = vocabulary.eosTokenId ?? vocabulary.eotTokenId;
     if (end === null) {
@@ -65,10 +68,10 @@ export class Tokenizer {
   }
 
   /**
-   * The tokenizer of a model file. llama.cpp's own where its splitter is known to be safe on any text, else byte pair encoding here.
+   * Tokenizer of a model file: llama.cpp's own if its splitter is safe on any text, else byte pair encoding here.
    *
    * @param model must stay open as long as the tokenizer is used
-   * @throws {TokenizerError} `tokenizer.unknown_vocabulary` for a splitter nobody has checked
+   * @throws {TokenizerError} `tokenizer.unknown_vocabulary` for an unknown splitter
    */
   static fromModel(model: LlamaModel): Tokenizer {
     const isSentencePiece = model.metadata('tokenizer.ggml.model') === 'llama';
@@ -79,7 +82,8 @@ export class Tokenizer {
   }
 
   /**
-   * Plain text → ids. Control tokens never appear, whatever the text says; user-defined ones (such as `<think>`) do.
+   * Encodes plain text. No text gives control tokens; user-defined ones (such as `<think>`) are recognised.
+   *
    * @throws {TokenizerError} `tokenizer.text_too_long`
    */
   encode(text: string): Int32Array {
@@ -87,7 +91,7 @@ export class Tokenizer {
     return this.#encodePlain(text.toWellFormed());
   }
 
-  /** Plain text that goes on behind other text → ids: without the space that SentencePiece puts in front of a text. @throws as `encode` */
+  /** Encodes plain text that continues other text, without SentencePiece's leading space. @throws as `encode` */
   encodeBehind(text: string): Int32Array {
     if (!this.#dropsLeadingSpace) return this.encode(text);
     const guard = this.encode('\n');
@@ -95,14 +99,16 @@ export class Tokenizer {
     return guard.every((id, index) => ids[index] === id) ? ids.slice(guard.length) : this.encode(text);
   }
 
-  /** Trusted text → ids; the texts of control tokens become those tokens. Adds no token at either end. @throws as `encode` */
+  /** Encodes trusted text, with control tokens. Adds no token at either end. @throws as `encode` */
   encodeWithSpecial(text: string): Int32Array {
     return this.encodeFragments(text, (fragment) => fragment);
   }
 
   /**
-   * Splits at control tokens, then encodes what `restore` makes of each plain fragment: text that is put back there stays plain.
-   * @param last the fragments of the text before, with the same `restore`: those that are here too are not encoded again. Keeps those of this text.
+   * Splits at control tokens, then encodes `restore(fragment)` of each plain fragment; restored text stays plain.
+   *
+   * @param last fragments of the previous text, with the same `restore`: unchanged ones are not encoded again.
+   * Replaced by this text's.
    * @throws {TokenizerError} `tokenizer.text_too_long`
    */
   encodeFragments(text: string, restore: (fragment: string) => string, last?: EncodedFragments): Int32Array {
@@ -127,7 +133,11 @@ export class Tokenizer {
     return concatenate(pieces);
   }
 
-  /** True bytes; a special token gives its text. A view, not a copy. @throws {RangeError} for an id outside the vocabulary */
+  /**
+   * Exact bytes; a special token's are its text. A view, not a copy.
+   *
+   * @throws {RangeError} for an id outside the vocabulary
+   */
   tokenBytes(id: number): Uint8Array {
     if (!Number.isInteger(id) || id < 0 || id >= this.vocabSize) {
       throw new RangeError(`token id must be in [0, ${this.vocabSize}), got ${id}`);
@@ -135,17 +145,17 @@ export class Tokenizer {
     return this.#vocabulary.tokenBytes(id);
   }
 
-  /** True for control and unknown tokens: those that text alone never produces. */
+  /** True for control and unknown tokens, which text alone never produces. */
   isControl(id: number): boolean {
     return this.#kinds.isControl(id);
   }
 
-  /** The token as text; bytes that are no whole character read as U+FFFD. */
+  /** Text of a token; incomplete characters become U+FFFD. */
   tokenText(id: number): string {
     return UTF8.decode(this.tokenBytes(id));
   }
 
-  /** @param options `skipSpecial` leaves control tokens out (default false) */
+  /** @param options `skipSpecial` drops control tokens (default false) */
   decode(ids: Iterable<number>, options: { skipSpecial?: boolean } = {}): string {
     const decoder = this.createDecoder({ skipSpecial: options.skipSpecial ?? false });
     let text = '';
@@ -162,7 +172,7 @@ export class Tokenizer {
   }
 
   #checkLength(text: string): void {
-    // A UTF-16 unit is at most 3 bytes, so short texts need no count.
+    // A UTF-16 unit takes at most 3 bytes, so short texts need no count.
     if (text.length * 3 <= this.maxTextBytes) return;
     const sizeBytes = Buffer.byteLength(text);
     if (sizeBytes <= this.maxTextBytes) return;

@@ -1,18 +1,19 @@
 import type { KeptTokens } from '@trainyard/protocol/fields';
 
 /**
- * Writes, token after token of a choice, which tokens could be drawn. A constraint allows the same ones again and again, so each set is there
- * once: as its ids or as those that are missing, whichever are fewer, in steps of LEB128 numbers (most take one byte).
+ * Writer of the sets of tokens that could be drawn, for each token of a choice. Constraints repeat the same
+ * sets, so each is stored once: its ids or the missing ones, whichever are fewer, as LEB128 steps (mostly one
+ * byte).
  *
- * The file: number of sets; of each 2 · length + (1 if it tells the missing ids), then first id and steps; then of each token the number of
- * its set from 1, or 0 for the whole vocabulary.
+ * Format: number of sets; for each 2 · length + (1 if it lists missing ids), then first id and steps; then for
+ * each token the number of its set from 1, or 0 for the whole vocabulary.
  */
 export class KeptTokensWriter {
   readonly #sets = new Map<string, number>();
   #setBytes: number[] = [];
   #tokenBytes: number[] = [];
 
-  /** So far. */
+  /** Size so far. */
   get sizeBytes(): number {
     return this.#setBytes.length + this.#tokenBytes.length;
   }
@@ -49,7 +50,7 @@ export class KeptTokensWriter {
 
 /**
  * @param numTokens of the choice
- * @returns `setOf`: [numTokens] index into `sets`, -1 = the whole vocabulary; null for bytes that a writer did not write
+ * @returns `setOf`: [numTokens] index into `sets`, -1 = the whole vocabulary; null for malformed bytes
  */
 export function readKeptTokens(
   bytes: Uint8Array,
@@ -70,12 +71,12 @@ export function readKeptTokens(
   return { sets, setOf };
 }
 
-/** Whether `id` is one of them. */
+/** True if `id` is in the set. */
 export function isKept({ isComplement, ids }: KeptTokens, id: number): boolean {
   return (ids[lowerBound(ids, id)] === id) !== isComplement;
 }
 
-/** First index of ascending ids whose id is at least `id`; their number when there is none. */
+/** First index of ascending ids whose id is at least `id`; their number if none. */
 export function lowerBound(ids: Int32Array, id: number): number {
   let low = 0;
   let high = ids.length;
@@ -100,7 +101,7 @@ class NumberReader {
     this.#bytes = bytes;
   }
 
-  /** True when all bytes were read and no more were asked for. */
+  /** True if all bytes were read, and none beyond the end requested. */
   get isAtEnd(): boolean {
     return this.#at === this.#bytes.length;
   }

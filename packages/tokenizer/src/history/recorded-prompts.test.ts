@@ -1,4 +1,4 @@
-/** Choices whose prompts are known: each is trained behind the ids that it was sampled behind, whatever was sampled before it. */
+/** Choices with recorded prompts: each is trained after the ids of its prompt, whatever was sampled before. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 
@@ -7,7 +7,7 @@ import { ByteVocabulary } from '../testing/byte-vocabulary.ts';
 import { CHATML, THINKING } from '../testing/test-templates.ts';
 import type { ChoiceItem, TrainingSequence } from './training-sequence.ts';
 
-// `ab` is one token wherever the template writes it, and may have been sampled as two.
+// `ab` is one token when the template writes it, and may have been sampled as two.
 const vocabulary = new ByteVocabulary({ userDefinedTokens: ['ab', '<think>', '</think>'] });
 const tokenizer = new Tokenizer(vocabulary);
 const templates = [new ChatTemplate(tokenizer, CHATML), new ChatTemplate(tokenizer, THINKING)] as const;
@@ -17,7 +17,7 @@ const END = vocabulary.idOf('<|im_end|>');
 const user = (content: string): HistoryItem => ({ kind: 'message', message: { role: 'user', content } });
 const bytesOf = (text: string) => [...Buffer.from(text)];
 
-/** A sampled turn behind what the template writes for the items before it. */
+/** A sampled turn after the template's text for the earlier items. */
 function sampledBehind(
   before: readonly HistoryItem[],
   ids: readonly number[],
@@ -63,13 +63,13 @@ test('blanks that the client stripped, ids cut otherwise, a cut-off reply: a bra
     const three = sampledBehind(third, [...bytesOf('so'), END], { content: 'so' });
     const sequences = renderHistory(chatml, [...third, three]);
     expect(sequences, content).toHaveLength(numSequences);
-    // The third turn goes on behind the second, in whichever history that is.
+    // The third turn continues the second, in either history.
     expect(sequences.map(({ numChoices }) => numChoices)).toEqual(numSequences === 1 ? [3] : [1, 2]);
     const last = sequences.at(-1)!;
     expect(last.tokenIds).toEqual(Int32Array.of(...three.promptTokenIds!, ...three.tokenIds));
     expect(sequences.map(numTrained).reduce((sum, count) => sum + count)).toBe(ids.length + 6);
     if (numSequences === 1) continue;
-    // Both have the first prompt, and of the reply what was cut alike.
+    // Both share the first prompt, and the equal start of the reply.
     const [main] = sequences as [TrainingSequence, TrainingSequence];
     const shared = last.tokenIds.findIndex((id, place) => id !== main.tokenIds[place]);
     expect(last.numBranchTokens).toBe(two.promptTokenIds!.length - shared);
@@ -85,7 +85,7 @@ test('a turn without its prompt goes on behind one that has it', () => {
 });
 
 test('any conversation: every sampled token is trained once, behind exactly the prompt of its turn', () => {
-  // What was sampled, and what of it the client sends back.
+  // Sampled text, and the part that the client sends back.
   const piece = fc.constantFrom('a', 'b', ' ', '\n', '<think>', 'x</think>', 'é', '<', '|im_end|>', '"k":1');
   const turn = fc.record({
     question: fc.array(piece, { maxLength: 4 }).map((pieces) => pieces.join('')),
@@ -124,7 +124,7 @@ test('any conversation: every sampled token is trained once, behind exactly the 
           expect(sequence.oldLogprobs.subarray(start, end)).toEqual(choice.logprobs);
           expect(sequence.lossMask.subarray(start, end).every((flag) => flag === 1)).toBe(true);
         }
-        // Nothing besides.
+        // No other tokens are trained.
         const numSampled = choices.reduce((sum, { tokenIds }) => sum + tokenIds.length, 0);
         expect(sequences.reduce((sum, sequence) => sum + numTrained(sequence), 0)).toBe(numSampled);
         expect(sequences.map(({ numBranchTokens }) => numBranchTokens === null)).toEqual(

@@ -25,7 +25,7 @@ const said = (message: Partial<TemplateMessage>): HistoryItem => ({
 });
 let counter = 0;
 
-/** A sampled choice: `text` (+ the end token) as tokens, every token with a log-probability of its own. */
+/** A sampled choice: `text` (+ the end token) as tokens with distinct log-probabilities. */
 function sampled(
   text: string,
   o: { cut?: boolean; message?: Partial<TemplateMessage>; end?: number } = {},
@@ -102,7 +102,7 @@ describe('the vectors of the training reference', () => {
     const answer: HistoryItem = { kind: 'message', message: { role: 'tool', content: '2', tool_call_id: 'c1' } };
     const sequences = renderHistory(chatml, [user('1+1?'), call, answer, sampled('ok')]);
     expect(sequences.map(marked)).toEqual([`‹user\n1+1?›\n‹assistant\n⟦${text}›⟧\n‹tool\n2›\n‹assistant\n⟦ok›⟧`]);
-    // The template writes a space after each colon and comma, so inference saw other tokens for the call.
+    // The template writes a space after each colon and comma, so inference had other tokens for the call.
     expect(sequences[0]).toMatchObject({ numChoices: 2, numDivergentPrompts: 1 });
   });
 

@@ -6,44 +6,47 @@ import { TokenizerError } from '../contract/tokenizer-error.ts';
 import type { Tokenizer } from '../encoding/tokenizer.ts';
 import { type ChoiceItem, SequenceBuilder, type TrainingSequence } from './training-sequence.ts';
 
-/** A turn of a conversation. A choice without logprobs, like any other assistant text that is not trained, is a `message`. */
+/**
+ * A turn of a conversation. Assistant text that is not trained, such as a choice without logprobs, is a
+ * `message`.
+ */
 export type HistoryItem = { kind: 'message'; message: TemplateMessage } | ChoiceItem;
 
-/** The turn at the end of the sequence being built. */
+/** Last turn of the sequence under construction. */
 interface OpenTurn {
   index: number; // of its item
   choice: ChoiceItem;
-  prompt: string | null; // shielded text in front of it; null while nobody needed it
+  prompt: string | null; // shielded text before it; null until needed
 }
 
-/** The prompt that a choice is trained behind. */
+/** Prompt of a choice in training. */
 interface PlacedPrompt {
-  prompt: string | null; // shielded text; null where the ids are known
+  prompt: string | null; // shielded text; null if the ids are known
   promptIds: Int32Array;
-  context: Int32Array | null; // those behind the sequence being built; null where it does not go on
+  context: Int32Array | null; // ids after the current sequence; null if it does not continue
 }
 
 /**
- * A conversation → the token sequences it trains.
+ * Renders a conversation to the token sequences that it trains.
  *
- * The prefix of a choice is the prompt inference used: its own ids where they are known, else the template's rendering of the messages
- * before, generation prompt included. Sampled ids stand as they are (mask 1, their log-probability). An end token the template adds after
- * one that was sampled is left out; after a choice cut by length the template's closing stays, untrained. What follows the last choice is
- * cut off.
+ * A choice's prefix is the prompt of inference: its recorded ids, else the template's rendering of the messages
+ * before, with generation prompt. Sampled ids stay unchanged (mask 1, with log-probability). An end token that
+ * the template adds after a sampled one is dropped; after a choice cut by length the template's ending stays,
+ * untrained. Text after the last choice is dropped.
  *
- * One sequence holds the whole conversation as long as each prompt continues the one before, ids of the turn in between as they were
- * sampled. It ends, and the next turn starts its own with its full prompt, a branch, where that is not so: the template or the client
- * rewrote an earlier turn (reasoning dropped, blanks stripped, content edited, a tool call spelled in the template's way), or its text was
- * cut into other tokens when it was written again. There the model never saw the tokens it had sampled.
+ * One sequence holds the conversation while each prompt continues the previous one, including the sampled ids of
+ * the turn between. Otherwise the next turn starts a branch with its full prompt: the template or the client
+ * rewrote an earlier turn (reasoning dropped, blanks stripped, content edited, a tool call respelled), or its
+ * text was tokenised differently. The model never saw the tokens it had sampled there.
  *
- * Where a prompt is not known, what the template writes between two choices is found by rendering the conversation once more with a mark
- * in place of the earlier choice, so nothing is ever searched for by its text. Whether the text of that turn came back is known then, but
- * not the tokens it was cut into: the sampled ones stand for them.
+ * If a prompt is unknown, the template's text between two choices is found by rendering again with a mark
+ * instead of the earlier choice, so no text is searched for. This shows if that turn's text came back, but not
+ * its tokens; the sampled ones stand in.
  *
  * @param options `addGenerationPrompt` has no effect
- * @returns empty when nothing is trainable
- * @throws {TokenizerError} `tokenizer.history_malformed` for token ids outside the vocabulary or a different number of logprobs; as
- *   `ChatTemplate.render`
+ * @returns an empty array if nothing is trainable
+ * @throws {TokenizerError} `tokenizer.history_malformed` for token ids outside the vocabulary or a different
+ * number of logprobs; as `ChatTemplate.render`
  */
 export function renderHistory(
   template: ChatTemplate,
@@ -53,7 +56,7 @@ export function renderHistory(
   return atOnce(historyTurns(template, items, options));
 }
 
-/** The work of {@link renderHistory}, which grows with the square of the turns, a choice at a time. */
+/** Steps of {@link renderHistory}, one choice each; the work grows with the square of the turns. */
 export function* historyTurns(
   template: ChatTemplate,
   items: readonly HistoryItem[],
@@ -62,7 +65,10 @@ export function* historyTurns(
   const messages = items.map(({ message }) => message);
   const renderer = template.renderer(messages, options);
   const textBefore = (index: number) => renderer.render(messages.slice(0, index), true);
-  /** The prompt of a choice as the template writes it, and what of it stands behind the open turn; null where it does not continue that. */
+  /**
+   * Prompt of a choice from the template, and its part after the open turn; null if it does not continue that
+   * turn.
+   */
   const written = (index: number, open: OpenTurn | null): PlacedPrompt => {
     const prompt = textBefore(index);
     const promptIds = renderer.encodePrompt(prompt);
@@ -98,7 +104,7 @@ export function* historyTurns(
   return sequences.map((builder) => builder.build());
 }
 
-/** Work that comes in turns, without a pause. */
+/** Runs stepwise work to its end. */
 export function atOnce<Result>(turns: Generator<void, Result, void>): Result {
   for (;;) {
     const { done, value } = turns.next();
@@ -107,8 +113,9 @@ export function atOnce<Result>(turns: Generator<void, Result, void>): Result {
 }
 
 /**
- * The text that the template writes after the open turn up to the end of `prompt`, if `prompt` continues that turn.
- * @returns null when it does not: the template changed what stands before the turn, or the turn itself
+ * Text that the template writes after the open turn up to the end of `prompt`, if `prompt` continues that turn.
+ *
+ * @returns null if the template changed the turn or the text before it
  */
 function textAfter(
   open: OpenTurn & { prompt: string },
@@ -133,7 +140,7 @@ function textAfter(
   return seen === sampled || isSpelledToolCall(open.choice.message, seen, sampled) ? between : null;
 }
 
-/** A template that refuses the marked conversation (a tool's answer without its call) cannot be followed, which is no error. */
+/** A template may refuse the marked conversation (a tool's answer without its call); this is not an error. */
 function renderOrNull(renderer: PromptRenderer, messages: readonly TemplateMessage[]): string | null {
   try {
     return renderer.render(messages, true);
@@ -143,7 +150,7 @@ function renderOrNull(renderer: PromptRenderer, messages: readonly TemplateMessa
   }
 }
 
-/** The template wrote the parsed calls in its own way. Reasoning in front of them must still be there, if there was any. */
+/** True if the template respelled the parsed calls. Reasoning before them must still be there, if there was any. */
 function isSpelledToolCall(message: TemplateMessage, seen: string, sampled: string): boolean {
   const calls = message['tool_calls'];
   if (!Array.isArray(calls) || calls.length === 0 || seen === '') return false;

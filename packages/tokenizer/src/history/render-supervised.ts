@@ -7,23 +7,23 @@ import type { Tokenizer } from '../encoding/tokenizer.ts';
 import type { TrainingSequence } from './training-sequence.ts';
 
 export interface SupervisedOptions {
-  /** Tools that the conversation is rendered with; null or absent = none. */
+  /** Tools for the rendering; null or absent = none. */
   tools?: readonly unknown[] | null;
   /** Variables of the template. Default: none. */
   templateVariables?: Readonly<Record<string, unknown>>;
-  /** Which assistant turns are trained: each of them, or only the last one; in either case none whose `weight` is 0. */
+  /** Trained assistant turns: all or only the last; never those with `weight` 0. */
   assistantTurns: 'all' | 'last';
 }
 
 /**
- * A conversation that somebody wrote → the token sequences it trains, assistant turns as if they had been sampled.
+ * Renders a written conversation to the token sequences that it trains, assistant turns as if sampled.
  *
- * A turn is what the template writes behind the opening of that turn, up to and including its first end token: what a sampler would have
- * had to produce, and nothing of what the template adds after it. Everything else is as in `renderHistory`; log-probabilities are NaN.
+ * A turn is the template's text after the turn's opening, up to and including its first end token: the part that
+ * a sampler would produce. Everything else is as in `renderHistory`; log-probabilities are NaN.
  *
- * @returns empty when no assistant turn is trained
- * @throws {TokenizerError} `tokenizer.history_malformed` when the template writes a turn without a recognisable beginning; as
- *   `ChatTemplate.render`
+ * @returns an empty array if no assistant turn is trained
+ * @throws {TokenizerError} `tokenizer.history_malformed` if the template writes a turn without a recognisable
+ * beginning; as `ChatTemplate.render`
  */
 export function renderSupervised(
   template: ChatTemplate,
@@ -33,7 +33,7 @@ export function renderSupervised(
   return atOnce(supervisedTurns(template, messages, options));
 }
 
-/** The work of {@link renderSupervised}, which grows with the square of the turns, a turn at a time. */
+/** Steps of {@link renderSupervised}, one turn each; the work grows with the square of the turns. */
 export function* supervisedTurns(
   template: ChatTemplate,
   messages: readonly TemplateMessage[],
@@ -64,13 +64,14 @@ function turnAt(index: number, messages: readonly TemplateMessage[], renderer: P
   }
   const tokenIds = untilEnd(renderer.encode(written.slice(opening.length)), tokenizer);
   const logprobs = new Float32Array(tokenIds.length).fill(Number.NaN);
-  // A prompt that opens and closes empty reasoning is what an answer without reasoning will be sampled after, however it is written down.
+  // A prompt with empty, closed reasoning is the one an answer without reasoning will be sampled after, however
+  // the template writes that answer later.
   const hasReasoning = written.startsWith(`${opening}<think>`);
   const isAsSampled = !hasReasoning && prompt.startsWith(opening) && prompt.trimEnd().endsWith('</think>');
   return { tokenIds, logprobs, promptTokenIds: renderer.encodePrompt(isAsSampled ? prompt : opening) };
 }
 
-/** The text in front of a turn's content where it is not the generation prompt, found by putting a mark in place of the content. */
+/** Text before a turn's content if it is not the generation prompt, found with a mark instead of the content. */
 function openingOf(before: readonly TemplateMessage[], written: string, renderer: PromptRenderer): string | null {
   const marked = renderer.render([...before, { role: 'assistant', content: renderer.sentinel }], false);
   const end = marked.indexOf(renderer.sentinel);

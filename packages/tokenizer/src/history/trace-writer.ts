@@ -1,13 +1,13 @@
 import { MAX_TRACE_BYTES, type SamplingTrace, type TokenDraw } from '@trainyard/protocol/fields';
 import { KeptTokensWriter } from './kept-tokens.ts';
 
-/** Gathers, token after token of a choice, what each was drawn from. */
+/** Collects the sampling records of a choice, token by token. */
 export class TraceWriter {
   readonly #kept = new KeptTokensWriter();
   #logprobs: number[] = [];
   #isTooLarge = false;
 
-  /** Nothing more is kept. */
+  /** True once recording has stopped. */
   get isTooLarge(): boolean {
     return this.#isTooLarge;
   }
@@ -21,7 +21,7 @@ export class TraceWriter {
     this.#logprobs = [];
   }
 
-  /** Null when it grew too large. */
+  /** Null if it grew too large. */
   finish(): SamplingTrace | null {
     if (this.#isTooLarge) return null;
     return { logprobs: Float32Array.from(this.#logprobs), kept: this.#kept.bytes() };

@@ -1,56 +1,56 @@
 import type { ChoiceSampling } from '@trainyard/protocol/fields';
 import type { TemplateMessage } from '../contract/template-message.ts';
 
-/** A turn that was sampled. */
+/** A sampled turn. */
 export interface ChoiceItem {
   kind: 'choice';
   message: TemplateMessage;
-  /** All sampled tokens, the end token included if it was sampled. */
+  /** All sampled tokens, including the end token if sampled. */
   tokenIds: Int32Array;
-  /** Shape as `tokenIds`. */
+  /** Same shape as `tokenIds`. */
   logprobs: Float32Array;
-  /** The prompt's ids at inference, if known. Default: what the template gives for the messages before. */
+  /** Ids of the prompt at inference, if known. Default: the template's rendering of the messages before. */
   promptTokenIds?: Int32Array;
-  /** How it was drawn: null = plainly from the model's distribution; absent = not known. */
+  /** Sampling record: null = plainly from the model's distribution; absent = unknown. */
   sampling?: ChoiceSampling | null;
-  /** Digest of the adapter that it was drawn with; null = the base model. Default: not known. */
+  /** Digest of the adapter that sampled it; null = the base model. Default: unknown. */
   policyDigest?: string | null;
-  /** Whether it names a record that is not there. Default false. */
+  /** True if it names a missing record. Default false. */
   isRecordLost?: boolean;
-  /** Whether its tokens are context, and not trained. Default false. */
+  /** True if its tokens are untrained context. Default false. */
   isContext?: boolean;
-  /** Why it ended, as inference said: `length` when it was cut off. Default: not known. */
+  /** Finish reason of inference: `length` if it was cut off. Default: unknown. */
   finishReason?: string;
-  /** Name of its record: choices that name one are one sample. Default: not known. */
+  /** Name of its record: choices with the same name are one sample. Default: unknown. */
   recordId?: string;
-  /** Id of its answer and its index there, as far as they are known: choices of two places are two samples. */
+  /** Id of its answer and its index there, as far as known: different places are different samples. */
   answerPlace?: string;
 }
 
-/** Token ids as the trainer sees them: which were sampled, and how likely they were then. All arrays have shape `[T]`. */
+/** Token ids for the trainer, with masks and log-probabilities of the sampled ones. All arrays have shape `[T]`. */
 export interface TrainingSequence {
   tokenIds: Int32Array;
   /** 1 on sampled tokens, else 0. */
   lossMask: Uint8Array;
-  /** Log-probability at sampling time; NaN where not sampled. */
+  /** Log-probability at sampling time; NaN on other tokens. */
   oldLogprobs: Float32Array;
-  /** Sampled choices inside. */
+  /** Number of sampled choices. */
   numChoices: number;
-  /** These choices in order, and where their tokens begin. */
+  /** The choices in order, and the start of their tokens. */
   choices: readonly { start: number; choice: ChoiceItem }[];
   /**
-   * Choices, after the first, whose prompt is not known and had other token ids, if it was what the template gives for the messages before, than
-   * the prefix they have here: the same text cut into tokens differently, or a tool call that the template writes in its own way.
+   * Choices after the first with an unknown prompt, whose prefix here differs in token ids from the template's
+   * rendering: the text was tokenised differently, or the template respells a tool call.
    */
   numDivergentPrompts: number;
   /**
-   * A sequence that is not the first of its conversation is a branch: tokens of its first prompt behind what it shares with a sequence before
-   * it, which are computed for it alone. Null: it is the first.
+   * Number of tokens of a branch's first prompt after the prefix shared with an earlier sequence, computed only
+   * for the branch. Null for the conversation's first sequence.
    */
   numBranchTokens: number | null;
 }
 
-/** A training sequence being put together, turn by turn. */
+/** Builder of a training sequence, turn by turn. */
 export class SequenceBuilder {
   readonly #tokenIds: number[] = [];
   readonly #lossMask: number[] = [];
@@ -64,7 +64,7 @@ export class SequenceBuilder {
     const builder = new SequenceBuilder();
     builder.addContext(prompt);
     if (others.length === 0) return builder;
-    // The latest share the most as a rule; one that shares more has the next token too.
+    // The latest usually share the most; one that shares more also has the next token.
     const longest = others.reduceRight((most, other) => {
       const mayShareMore = other.#tokenIds.length > most && other.#tokenIds[most] === prompt[most];
       return mayShareMore ? Math.max(most, other.#sharedLength(prompt)) : most;
@@ -73,18 +73,18 @@ export class SequenceBuilder {
     return builder;
   }
 
-  /** Text of the template: context only. */
+  /** Adds text of the template: only context. */
   addContext(tokenIds: Int32Array): void {
     for (const id of tokenIds) this.#add(id, 0, Number.NaN);
   }
 
-  /** The ids of `prompt` behind all that stands here; null where it does not begin so. */
+  /** Ids of `prompt` after the sequence so far; null if it does not start with it. */
   restOf(prompt: Int32Array): Int32Array | null {
     const length = this.#tokenIds.length;
     return this.#sharedLength(prompt) === length ? prompt.subarray(length) : null;
   }
 
-  /** @param inferencePrompt the ids the choice was sampled after, compared with what stands here */
+  /** @param inferencePrompt ids that the choice was sampled after, compared with the sequence */
   addChoice(choice: ChoiceItem, inferencePrompt: Int32Array): void {
     const { tokenIds, logprobs } = choice;
     if (!this.#equals(inferencePrompt)) this.#numDivergentPrompts++;
@@ -115,7 +115,7 @@ export class SequenceBuilder {
     return tokenIds.length === this.#tokenIds.length && this.#sharedLength(tokenIds) === tokenIds.length;
   }
 
-  /** How many tokens both begin with. */
+  /** Number of leading tokens that both share. */
   #sharedLength(tokenIds: Int32Array): number {
     const most = Math.min(tokenIds.length, this.#tokenIds.length);
     let length = 0;

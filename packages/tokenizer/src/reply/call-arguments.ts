@@ -4,20 +4,20 @@ import { pythonJson } from './python-json.ts';
 import { MalformedReply, type Reading, type ReplyText } from './reply-text.ts';
 import { jsonOfText, schemaTypes } from './schema-value.ts';
 
-/** The arguments of one call, from values that are texts: the schema of the tool says what they are. */
+/** Arguments of one call, from text values; the tool's schema gives their types. */
 export class CallArguments {
   readonly #calls: CallWriter;
   readonly #parameters: Readonly<Record<string, unknown>> | null;
   readonly #keys = new Set<string>();
 
-  /** Starts the call. @param tools their schemas */
+  /** Starts the call. @param tools with their schemas */
   constructor(calls: CallWriter, tools: readonly ToolDescription[], name: string) {
     this.#calls = calls;
     this.#parameters = tools.find((tool) => tool.function.name === name)?.function.parameters ?? null;
     calls.start(name);
   }
 
-  /** @throws {MalformedReply} for a key that is there already */
+  /** @throws {MalformedReply} for a duplicate key */
   add(key: string, text: string): void {
     if (this.#keys.has(key)) throw new MalformedReply(`parameter ${key} twice`);
     const value = jsonOfText(text, schemaTypes(this.#schemaOf(key), this.#parameters));
@@ -30,7 +30,7 @@ export class CallArguments {
     this.#calls.finish();
   }
 
-  /** Whether the tool has such a parameter; null if that is not known. */
+  /** True if the tool has such a parameter; null if unknown. */
   knows(key: string): boolean | null {
     const properties = this.#properties();
     return properties === null ? null : Object.hasOwn(properties, key);
@@ -48,8 +48,10 @@ export class CallArguments {
 }
 
 /**
- * A value up to its closing tag. One that is not followed by what comes after a value is part of it: values may be source code.
- * @throws {MalformedReply} when the reply ends before
+ * Reads a value up to its closing tag. A closing tag counts only if followed by text that may come after a
+ * value, because values may be source code.
+ *
+ * @throws {MalformedReply} if the reply ends before
  */
 export function* readClosedValue(text: ReplyText, closing: string, next: readonly string[]): Reading<string> {
   let value = '';

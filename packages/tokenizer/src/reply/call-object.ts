@@ -5,8 +5,8 @@ import { MalformedReply, type Reading, type ReplyText } from './reply-text.ts';
 
 export interface CallObjectRules {
   /**
-   * A mark in front says that this is a call: other keys are skipped, and arguments may be missing (`{}`). Without one, any other object
-   * must be recognised: it needs both a name and arguments, and may have `id` and `type` besides.
+   * True after a mark that identifies a call: other keys are skipped, and arguments may be missing (`{}`). Without
+   * a mark an object needs both a name and arguments, and may have only `id` and `type` besides.
    */
   isMarked: boolean;
   /** Default: `name`. */
@@ -17,14 +17,14 @@ const ARGUMENT_KEYS: readonly string[] = ['arguments', 'parameters'];
 const HARMLESS_KEYS: readonly string[] = ['id', 'type'];
 
 /**
- * Reads `{"name": …, "arguments": {…}}`, keys in any order, `parameters` for `arguments`. Arguments are given out as they arrive,
- * once the name is known. The caller finishes the call.
+ * Reads `{"name": …, "arguments": {…}}`, keys in any order, `parameters` for `arguments`. Reports arguments as
+ * they arrive, once the name is known. The caller finishes the call.
  *
  * @throws {MalformedReply} for anything else
  */
 export function* readCallObject(text: ReplyText, calls: CallWriter, rules: CallObjectRules): Reading {
   let name: string | null = null;
-  let earlyArguments: string | null = null; // those in front of the name
+  let earlyArguments: string | null = null; // arguments before the name
   let hasArguments = false;
   const nameKey = rules.nameKey ?? 'name';
   yield* text.expect('{');
@@ -64,10 +64,7 @@ export function* readCallObject(text: ReplyText, calls: CallWriter, rules: CallO
   calls.arguments('{}');
 }
 
-/**
- * Reads `[{…}, {…}]`; a list that is not closed ends with its last whole call.
- * @throws {MalformedReply}
- */
+/** Reads `[{…}, {…}]`; an unclosed list ends with its last complete call. @throws {MalformedReply} */
 export function* readCallArray(text: ReplyText, calls: CallWriter, rules: CallObjectRules, isSingle: boolean): Reading {
   yield* text.expect('[');
   if ((yield* text.skipSpace()) === ']') {
@@ -77,7 +74,7 @@ export function* readCallArray(text: ReplyText, calls: CallWriter, rules: CallOb
   yield* readCallList(text, calls, rules, isSingle);
 }
 
-/** As {@link readCallArray}, behind the opening bracket. @throws {MalformedReply} */
+/** Version of {@link readCallArray} after the opening bracket. @throws {MalformedReply} */
 export function* readCallList(text: ReplyText, calls: CallWriter, rules: CallObjectRules, isSingle: boolean): Reading {
   for (;;) {
     yield* readCallObject(text, calls, rules);
@@ -92,8 +89,9 @@ export function* readCallList(text: ReplyText, calls: CallWriter, rules: CallObj
 }
 
 /**
- * Reads the arguments of a call: an object, `null` for `{}`, or a JSON text of an object, which Granite 4 writes.
- * @throws {MalformedReply} for another value: it is no call
+ * Reads the arguments of a call: an object, `null` for `{}`, or a JSON string of an object, as in Granite 4.
+ *
+ * @throws {MalformedReply} for another value, which is not a call
  */
 export function* rewriteArguments(text: ReplyText, write: (fragment: string) => void): Reading {
   const first = yield* text.skipSpace();

@@ -1,23 +1,23 @@
 import type { Reading, ReplyText } from './reply-text.ts';
 
-/** Receiver of the parts that readers of tool calls find, in order: text, then calls one after the other. */
+/** Receiver of a reader's results, in order: text, then calls one after the other. */
 export interface CallWriter {
-  /** Text for the reader of the reply. Text after the first call is lost. */
+  /** Text of the reply. Text after the first call is dropped. */
   content(text: string): void;
-  /** Reasoning that the format itself marks. */
+  /** Reasoning marked by the format. */
   reason(text: string): void;
-  /** A call whose name is known. @param id from the reply, if its format has ids that templates write again */
+  /** Start of a call with a known name. @param id from the reply, if its format has ids that templates repeat */
   start(name: string, id?: string): void;
-  /** More of the arguments of the call that was started last. */
+  /** More arguments of the current call. */
   arguments(fragment: string): void;
-  /** The call that was started last is whole, and its arguments are an object. */
+  /** End of the current call; its arguments are an object. */
   finish(): void;
 }
 
 /**
- * Reads the calls of one format. Returns when nothing that follows can matter; what it did not read is lost.
+ * Reader of the calls of one format. Returns when the rest of the reply is irrelevant; unread text is dropped.
  *
- * Text that would have to become content if the call turned out to be none is marked; the mark goes when the call is reported.
+ * Text that becomes content if it is not a call is marked; the mark is removed when the call is reported.
  *
  * @param isSingle only the first call counts
  * @throws {MalformedReply}

@@ -10,8 +10,8 @@ const FORMER_ACTION = 'Action:';
 const RESPONSE = ['<|START_RESPONSE|>', '<|END_RESPONSE|>', '<|START_TEXT|>', '<|END_TEXT|>'];
 
 /**
- * `<|START_ACTION|>[{"tool_call_id": "0", "tool_name": …, "parameters": {…}}]<|END_ACTION|>`, with thoughts and the text of a reply between
- * marks of their own; of Command-R before that, `Action:` and the list in a block of code.
+ * Reader of `<|START_ACTION|>[{"tool_call_id": "0", "tool_name": …, "parameters": {…}}]<|END_ACTION|>`, with
+ * marked thoughts and text; for Command-R also `Action:` and a list in a code block.
  */
 export const readCohere: CallReader = function* (text, calls, isSingle) {
   for (;;) {

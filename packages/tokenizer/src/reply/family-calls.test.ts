@@ -6,15 +6,15 @@ import { ReplyParser, type ReplyParserOptions } from './reply-parser.ts';
 import type { ParsedReply } from './reply-record.ts';
 import { TOOL_FORMATS, type ModelToolFormat } from './tool-format.ts';
 
-/** Calls as the chat templates of model families write them: rendered by transformers 4.57, read back here. */
+/** Calls in the chat templates of model families: rendered by transformers 4.57, parsed here. */
 
 interface Written {
   format: ModelToolFormat;
-  /** The template that wrote these. */
+  /** Template that wrote these. */
   template: string;
   /** `get_weather` with ARGUMENTS. */
   one: string;
-  /** `get_weather` of A, and `get_time`; null for templates that write one call only. */
+  /** `get_weather` of A, and `get_time`; null for templates that write only one call. */
   two: string | null;
   /** `get_time`, without arguments. */
   empty: string;
@@ -47,7 +47,7 @@ const WRITTEN: readonly Written[] = [
   { format: "minimax_m2", template: "MiniMax-M2", one: "<minimax:tool_call>\n<invoke name=\"get_weather\">\n<parameter name=\"city\">Zürich \"Nord\"\nline</parameter>\n<parameter name=\"days\">3</parameter>\n<parameter name=\"ratio\">1.5</parameter>\n<parameter name=\"flag\">true</parameter>\n<parameter name=\"tags\">[\"a\", \"b \\\"c\\\"\"]</parameter>\n<parameter name=\"place\">{\"x\": 1.5, \"y\": null}</parameter>\n</invoke>\n</minimax:tool_call>", two: "<minimax:tool_call>\n<invoke name=\"get_weather\">\n<parameter name=\"city\">A</parameter>\n</invoke>\n<invoke name=\"get_time\">\n</invoke>\n</minimax:tool_call>", empty: "<minimax:tool_call>\n<invoke name=\"get_time\">\n</invoke>\n</minimax:tool_call>" },
   { format: "harmony", template: "gptoss", one: " to=functions.get_weather<|channel|>commentary json<|message|>{\"city\": \"Zürich \\\"Nord\\\"\\nline\", \"days\": 3, \"ratio\": 1.5, \"flag\": true, \"tags\": [\"a\", \"b \\\"c\\\"\"], \"place\": {\"x\": 1.5, \"y\": null}}<|call|>", two: null, empty: " to=functions.get_time<|channel|>commentary json<|message|>{}<|call|>" },
   { format: "cohere", template: "CohereForAI-c4ai-command-r7b-12-2024-tool_use", one: "<|START_ACTION|>[\n    {\"tool_call_id\": \"0\", \"tool_name\": \"get_weather\", \"parameters\": {\"city\": \"Zürich \\\"Nord\\\"\\nline\", \"days\": 3, \"ratio\": 1.5, \"flag\": true, \"tags\": [\"a\", \"b \\\"c\\\"\"], \"place\": {\"x\": 1.5, \"y\": null}}}\n]<|END_ACTION|>", two: "<|START_ACTION|>[\n    {\"tool_call_id\": \"0\", \"tool_name\": \"get_weather\", \"parameters\": {\"city\": \"A\"}},\n    {\"tool_call_id\": \"1\", \"tool_name\": \"get_time\", \"parameters\": {}}\n]<|END_ACTION|>", empty: "<|START_ACTION|>[\n    {\"tool_call_id\": \"0\", \"tool_name\": \"get_time\", \"parameters\": {}}\n]<|END_ACTION|>" },
-  // Its template teaches the list and writes no calls.
+  // The template teaches the list but writes no calls.
   { format: "granite", template: "granite-3.3", one: `<|tool_call|>[{"name": "get_weather", "arguments": ${JSON.stringify(ARGUMENTS)}}]`, two: '<|tool_call|>[{"name": "get_weather", "arguments": {"city": "A"}}, {"name": "get_time", "arguments": {}}]', empty: '<|tool_call|>[{"name": "get_time", "arguments": {}}]' },
   { format: "cohere", template: "command-r-plus", one: `Action: \`\`\`json\n[\n    {\n        "tool_name": "get_weather",\n        "parameters": ${JSON.stringify(ARGUMENTS, null, 4)}\n    }\n]\`\`\``, two: 'Action: ```json\n[{"tool_name": "get_weather", "parameters": {"city": "A"}}, {"tool_name": "get_time", "parameters": {}}]```', empty: 'Action:```json\n[{"tool_name": "get_time", "parameters": {}}]\n```' },
 ];
@@ -82,7 +82,7 @@ interface Told {
   calls: [name: string, value: unknown][];
 }
 
-/** The reply as a client adds it up, which is the same as the whole. */
+/** Parses the reply in deltas and checks their sum against the whole. */
 function read(format: ModelToolFormat, pieces: readonly string[], fields: Partial<ReplyParserOptions> = {}): Told {
   const parser = new ReplyParser({
     tools: TOOLS,
@@ -110,7 +110,7 @@ function read(format: ModelToolFormat, pieces: readonly string[], fields: Partia
   };
 }
 
-/** The reply in one piece, which is the same cut at every place. */
+/** Parses the reply in one piece, and checks every cut of it. */
 function readEverywhere(format: ModelToolFormat, text: string, fields?: Partial<ReplyParserOptions>): Told {
   const whole = read(format, [text], fields);
   for (let at = 1; at < text.length; at++)
@@ -158,7 +158,7 @@ describe.each(WRITTEN)('$format: the calls that the template of $template writes
   });
 
   test('after text, which is content', () => {
-    if (format === 'llama3_json' || format === 'harmony') return; // these begin a reply
+    if (format === 'llama3_json' || format === 'harmony') return; // these start a reply
     expect(readEverywhere(format, `Let me see.\n${empty}`)).toEqual(called([['get_time', {}]], 'Let me see.\n'));
   });
 });
@@ -174,7 +174,7 @@ test.each(Object.entries(TOOL_FORMATS))('%s: the example', (format, example) => 
   expect(first).toEqual(['f', { a: 1 }]);
 });
 
-/** A call whose parameters are written as text. */
+/** A call with parameters written as text. */
 const TEXTS = {
   qwen_xml: (fields: [string, string][]) =>
     `<tool_call>\n<function=get_weather>\n${fields.map(([key, value]) => `<parameter=${key}>\n${value}\n</parameter>\n`).join('')}</function>\n</tool_call>`,

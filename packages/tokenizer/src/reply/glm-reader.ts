@@ -7,7 +7,10 @@ import { MalformedReply } from './reply-text.ts';
 const KEY = '<arg_key>';
 const END = '</tool_call>';
 
-/** `<tool_call>NAME<arg_key>KEY</arg_key><arg_value>VALUE</arg_value>…</tool_call>`, with line breaks between them or not. */
+/**
+ * Reader of `<tool_call>NAME<arg_key>KEY</arg_key><arg_value>VALUE</arg_value>…</tool_call>`, with or without
+ * line breaks between tags.
+ */
 export function glmReader(tools: readonly ToolDescription[]): CallReader {
   return function* (text, calls, isSingle) {
     while ((yield* scanAndMark(text, ['<tool_call>'], calls)) !== null) {

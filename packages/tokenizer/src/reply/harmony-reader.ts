@@ -8,12 +8,13 @@ const BEGINNINGS = ['<|channel|>', START, ' to='];
 const ENDS = ['<|end|>', '<|call|>', '<|return|>', START];
 const ANALYSIS = /<\|channel\|>analysis\b/;
 
-/** Marks of messages of gpt-oss: those that start a reply with a header, that end a header, and that end a message. */
+/** Marks of gpt-oss messages: start of a reply with a header, end of a header, end of a message. */
 export const HARMONY_MARKS = { starts: BEGINNINGS, message: MESSAGE, ends: ENDS, analysis: ANALYSIS } as const;
 
 /**
- * Messages of gpt-oss: `<|channel|>analysis<|message|>…<|end|>` is reasoning, `to=functions.NAME` before or after the channel makes a call
- * of `<|message|>{…}<|call|>`, and all others are content. A reply that does not begin with a header is content as it is.
+ * Reader of gpt-oss messages: `<|channel|>analysis<|message|>…<|end|>` is reasoning, `to=functions.NAME` before
+ * or after the channel makes a call of `<|message|>{…}<|call|>`, and all others are content. A reply without a
+ * header is content.
  *
  * @param hasTools false: messages to tools are content
  */
@@ -57,7 +58,7 @@ function* readReasoning(text: ReplyText, calls: CallWriter): Reading {
   skipEnd(text, yield* text.scanTo(ENDS, (piece) => calls.reason(piece)));
 }
 
-/** The start of the next message is part of its header. */
+/** Skips an end mark, except the start of the next message, which belongs to its header. */
 function skipEnd(text: ReplyText, end: string | null): void {
   if (end !== null && end !== START) text.skip(end.length);
 }

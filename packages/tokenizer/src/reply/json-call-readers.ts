@@ -5,7 +5,7 @@ import { MalformedReply, type Reading, type ReplyText } from './reply-text.ts';
 const MARKED = { isMarked: true };
 const BARE = { isMarked: false };
 
-/** `<tool_call>{"name": …, "arguments": {…}}</tool_call>`, repeated. The last block need not be closed. */
+/** Reader of `<tool_call>{"name": …, "arguments": {…}}</tool_call>`, repeated. The last block may be unclosed. */
 export const readHermes: CallReader = function* (text, calls, isSingle) {
   while ((yield* scanAndMark(text, ['<tool_call>'], calls)) !== null) {
     yield* text.skipSpace();
@@ -17,7 +17,7 @@ export const readHermes: CallReader = function* (text, calls, isSingle) {
   }
 };
 
-/** A reply that starts with an object, or objects after `<|python_tag|>`; more of them after `;`. */
+/** Reader of a reply that starts with an object, or of objects after `<|python_tag|>`; more after `;`. */
 export const readLlamaJson: CallReader = function* (text, calls, isSingle) {
   text.mark();
   if ((yield* text.skipSpace()) !== '{') {
@@ -40,7 +40,10 @@ export const readLlamaJson: CallReader = function* (text, calls, isSingle) {
 
 const FUNCTION_NAME = /[\w.:-]+/y;
 
-/** `[TOOL_CALLS]` and a list of objects, or, as later models write, a name and its arguments: `[TOOL_CALLS]f[ARGS]{…}`. */
+/**
+ * Reader of `[TOOL_CALLS]` and a list of objects, or, in later models, a name and its arguments:
+ * `[TOOL_CALLS]f[ARGS]{…}`.
+ */
 export const readMistral: CallReader = function* (text, calls, isSingle) {
   let tag = yield* scanAndMark(text, ['[TOOL_CALLS]'], calls);
   while (tag !== null) {
@@ -66,7 +69,7 @@ function* readNameAndArguments(text: ReplyText, calls: CallWriter): Reading {
   yield* rewriteArguments(text, (fragment) => calls.arguments(fragment));
 }
 
-/** A list of objects after a mark; the closing mark need not be there. */
+/** Reader of a list of objects after a mark; the closing mark is optional. */
 function listReader(marks: readonly string[], closing: string | null, rules: CallObjectRules): CallReader {
   return function* (text, calls, isSingle) {
     while ((yield* scanAndMark(text, marks, calls)) !== null) {
@@ -79,18 +82,18 @@ function listReader(marks: readonly string[], closing: string | null, rules: Cal
   };
 }
 
-/** `<|tool_call|>[{"name": …, "arguments": {…}}]`; Granite 3.1 has another mark. */
+/** Reader of `<|tool_call|>[{"name": …, "arguments": {…}}]`; Granite 3.1 has another mark. */
 export const readGranite = listReader(['<|tool_call|>', '<tool_call>'], null, MARKED);
 
-/** `<TOOLCALL>[{"name": …, "arguments": {…}}]</TOOLCALL>`. */
+/** Reader of `<TOOLCALL>[{"name": …, "arguments": {…}}]</TOOLCALL>`. */
 export const readNemotron = listReader(['<TOOLCALL>'], '</TOOLCALL>', MARKED);
 
 const KIMI_CALL = '<|tool_call_begin|>';
 const KIMI_SECTION = '<|tool_calls_section_begin|>';
 
 /**
- * `<|tool_call_begin|>functions.NAME:INDEX<|tool_call_argument_begin|>{…}<|tool_call_end|>`, repeated, within a section. The id is that of
- * the call: templates write it again.
+ * Reader of `<|tool_call_begin|>functions.NAME:INDEX<|tool_call_argument_begin|>{…}<|tool_call_end|>`, repeated,
+ * within a section. The id is the call's: templates repeat it.
  */
 export const readKimi: CallReader = function* (text, calls, isSingle) {
   let mark = yield* scanAndMark(text, [KIMI_SECTION, KIMI_CALL], calls);
@@ -115,14 +118,14 @@ export const readKimi: CallReader = function* (text, calls, isSingle) {
   }
 };
 
-/** `[{"name": …, "parameters": {…}}]` and nothing else: what `tool_choice: "required"` makes the model write. */
+/** Reader of `[{"name": …, "parameters": {…}}]` and nothing else, the output under `tool_choice: "required"`. */
 export const readJsonArray: CallReader = function* (text, calls, isSingle) {
   text.mark();
   yield* text.skipSpace();
   yield* readCallArray(text, calls, BARE, isSingle);
 };
 
-/** Text in front of a tag goes out as content; the tag is read, and marked. */
+/** Passes text before a tag to the content, then reads and marks the tag. */
 export function* scanAndMark(text: ReplyText, tags: readonly string[], calls: CallWriter): Reading<string | null> {
   const tag = yield* text.scanTo(tags, (before) => calls.content(before));
   if (tag === null) return null;

@@ -45,7 +45,7 @@ test('what is no JSON is refused, as JSON.parse refuses it', () => {
     fc.property(fc.array(pieces, { maxLength: 10 }), (list) => {
       const source = list.join('');
       const isJson = isAccepted(() => JSON.parse(source));
-      // A value, and then something else: the rest is left to whoever reads on.
+      // A value followed by something else: the rest is left unread.
       const isPrefix = Array.from({ length: source.length }, (_, end) => source.slice(0, end)).some((start) =>
         isAccepted(() => JSON.parse(start)),
       );

@@ -1,19 +1,19 @@
 import { MalformedReply, ReplyText, type Reading } from './reply-text.ts';
 
-const PLAIN_CHARACTERS = /[ !#-[\]-\uffff]+/y; // all but quotes, backslashes and control characters
+const PLAIN_CHARACTERS = /[ !#-[\]-\uffff]+/y; // all except quotes, backslashes and control characters
 const SCALAR_CHARACTERS = /[-+.0-9A-Za-z]+/y;
 const SCALAR = /^(?:-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?|true|false|null)$/;
 const HEX_DIGIT = /^[0-9a-fA-F]$/;
 
 /**
- * Reads one JSON value and writes it again as it goes, in Python's spacing (`{"a": 1, "b": [2]}`): white space gone, characters beyond
- * ASCII as themselves, numbers in the spelling they came in. Nesting costs no stack.
+ * Reads one JSON value and rewrites it incrementally in Python's spacing (`{"a": 1, "b": [2]}`): without white
+ * space, characters beyond ASCII unescaped, numbers in their spelling. Nesting takes no stack.
  *
- * @throws {MalformedReply} where it is no JSON, or ends early
+ * @throws {MalformedReply} if it is not JSON, or ends early
  * @see Python, json.dumps(value, ensure_ascii=False)
  */
 export function* rewriteJson(text: ReplyText, write: (fragment: string) => void): Reading {
-  const open: ('}' | ']')[] = []; // what closes the containers around
+  const open: ('}' | ']')[] = []; // closing brackets of the open containers
   let isFirst = false; // right after an opening bracket
   let needsValue = true;
   do {
@@ -42,7 +42,7 @@ export function* rewriteJson(text: ReplyText, write: (fragment: string) => void)
   } while (open.length > 0);
 }
 
-/** A whole JSON text in Python's spacing. @throws {MalformedReply} */
+/** Rewrites a whole JSON text in Python's spacing. @throws {MalformedReply} */
 export function rewriteJsonText(source: string): string {
   const text = new ReplyText();
   text.append(source);
@@ -53,7 +53,7 @@ export function rewriteJsonText(source: string): string {
   return json;
 }
 
-/** @returns what will close the container, if it opened one */
+/** @returns the closing bracket of the container, if it opened one */
 function* rewriteOpeningOrScalar(text: ReplyText, write: (fragment: string) => void): Reading<'}' | ']' | null> {
   const character = yield* text.skipSpace();
   if (character === '{' || character === '[') {
@@ -81,7 +81,7 @@ export function* readJsonString(text: ReplyText): Reading<string> {
 function* rewriteString(text: ReplyText, write: (fragment: string) => void): Reading {
   yield* text.expect('"');
   write('"');
-  let high = ''; // an escaped high surrogate that waits for its other half
+  let high = ''; // an escaped high surrogate waiting for its other half
   for (;;) {
     const plain = text.take(PLAIN_CHARACTERS);
     if (plain !== '') {

@@ -8,7 +8,10 @@ const SECTION = '<minimax:tool_call>';
 const INVOKE = '<invoke name="';
 const PARAMETER = '<parameter name="';
 
-/** `<minimax:tool_call><invoke name="NAME"><parameter name="KEY">VALUE</parameter>…</invoke>…</minimax:tool_call>`. */
+/**
+ * Reader of `<minimax:tool_call><invoke name="NAME"><parameter
+ * name="KEY">VALUE</parameter>…</invoke>…</minimax:tool_call>`.
+ */
 export function minimaxReader(tools: readonly ToolDescription[]): CallReader {
   return function* (text, calls, isSingle) {
     while ((yield* scanAndMark(text, [SECTION], calls)) !== null) {
@@ -36,7 +39,7 @@ function* readInvocation(text: ReplyText, calls: CallWriter, tools: readonly Too
   written.finish();
 }
 
-/** The rest of a tag whose attribute has been opened. */
+/** Reads the rest of a tag after the opening quote of its attribute. */
 function* readName(text: ReplyText): Reading<string> {
   const name = yield* text.takeAll(/[^"<>\n]+/y);
   yield* text.expect('">');

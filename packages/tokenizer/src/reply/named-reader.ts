@@ -2,7 +2,10 @@ import { readArguments } from '../contract/arguments-text.ts';
 import type { CallReader } from './call-writer.ts';
 import { MalformedReply } from './reply-text.ts';
 
-/** The reply is the arguments of one tool, as they are. A blank reply that ended by itself is a call without arguments. */
+/**
+ * Reader of a reply that is the arguments of one tool. A blank reply that ended by itself is a call without
+ * arguments.
+ */
 export function readNamed(name: string): CallReader {
   return function* (text, calls) {
     text.mark();

@@ -4,10 +4,11 @@ import { MalformedReply } from './reply-text.ts';
 const MAX_DEPTH = 64;
 
 /**
- * `f(a=1, b=['x', None])` → its name, and its keyword arguments as JSON. Values are literals: strings, numbers, True, False, None, lists,
- * tuples (as lists), and dictionaries with string keys. Numbers keep their spelling.
+ * Parses `f(a=1, b=['x', None])` into its name and its keyword arguments as JSON. Values are literals: strings,
+ * numbers, True, False, None, lists, tuples (as lists), and dictionaries with string keys. Numbers keep their
+ * spelling.
  *
- * @throws {MalformedReply} for positional arguments and whatever else is no literal
+ * @throws {MalformedReply} for positional arguments and anything that is not a literal
  */
 export function parsePythonCall(source: string): { name: string; arguments: string } {
   const scanner = new Scanner(source);
@@ -28,7 +29,7 @@ export function parsePythonCall(source: string): { name: string; arguments: stri
   return { name, arguments: objectSource(entries) };
 }
 
-/** A literal of Python as JSON; null for a text that is none. */
+/** Converts a Python literal to JSON; null for other text. */
 export function pythonLiteralJson(source: string): string | null {
   try {
     const scanner = new Scanner(source);
@@ -49,7 +50,7 @@ class Scanner {
     this.#source = source;
   }
 
-  /** The next character after white space. */
+  /** Next character after white space. */
   peek(): string {
     this.#skipSpace();
     return this.#source.charAt(this.#at);
@@ -80,7 +81,7 @@ class Scanner {
   }
 }
 
-/** One value as JSON. */
+/** Reads one value as JSON. */
 function literal(scanner: Scanner, depth: number): string {
   if (depth > MAX_DEPTH) throw new MalformedReply(`nested deeper than ${MAX_DEPTH}`);
   const opening = scanner.peek();
@@ -141,8 +142,8 @@ const ESCAPED: Readonly<Record<string, string>> = {
 };
 
 /**
- * A string between single or double quotes; an escape that Python does not know stays as it is. It may have line breaks, as in Python it
- * may not: templates put the texts of earlier calls between quotes as they are, so models write them so.
+ * Reads a string in single or double quotes; unknown escapes stay unchanged. Unlike in Python it may contain
+ * line breaks: templates quote texts of earlier calls unescaped, so models do too.
  */
 function string(scanner: Scanner): string {
   const source = scanner.match(/"[^"\\]*(?:\\[^][^"\\]*)*"|'[^'\\]*(?:\\[^][^'\\]*)*'/y).slice(1, -1);

@@ -3,7 +3,10 @@ import { holdsPythonValues, pythonFloat } from '../contract/python-values.ts';
 // A whole string, a comma with the line break after it, or another line break.
 const PRETTY_PRINTED = /("(?:[^"\\]|\\.)*")|(,)\n *|\n */g;
 
-/** JSON in Python's spacing (`{"a": 1, "b": [2]}`), as chat templates write it; of values as Python reads them, too. @see parsePythonValues */
+/**
+ * Formats JSON in Python's spacing (`{"a": 1, "b": [2]}`), as chat templates do; also for values of
+ * {@link parsePythonValues}.
+ */
 export function pythonJson(value: unknown): string {
   if (holdsPythonValues(value)) return writtenJson(value);
   return JSON.stringify(value, null, 1).replace(

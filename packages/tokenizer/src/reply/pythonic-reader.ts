@@ -6,7 +6,10 @@ import { MalformedReply, type Reading, type ReplyText } from './reply-text.ts';
 
 const OPENINGS = ['<|tool_call_start|>', '<|python_start|>', '<|python_tag|>'];
 
-/** `[f(a=1), g(b="x")]`: a reply that starts with such a list, or one after an opening tag. LFM2 writes objects there when it is told to. */
+/**
+ * Reader of `[f(a=1), g(b="x")]` at the start of a reply or after an opening tag. LFM2 writes objects there on
+ * request.
+ */
 export const readPythonic: CallReader = function* (text, calls, isSingle) {
   text.mark();
   if ((yield* text.skipSpace()) !== '[') {
@@ -29,7 +32,7 @@ export const readPythonic: CallReader = function* (text, calls, isSingle) {
   yield* text.expectUnlessEnded(']');
 };
 
-/** The source of one call, to its closing parenthesis. Text that cannot be one is given up at once. */
+/** Reads the source of one call, to its closing parenthesis. Fails at once on text that cannot be a call. */
 function* readCallSource(text: ReplyText): Reading<string> {
   yield* text.skipSpace();
   let source = yield* text.takeAll(/[\w.]+/y);

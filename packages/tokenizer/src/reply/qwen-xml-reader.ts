@@ -12,8 +12,9 @@ const FUNCTION_END = '</function>';
 const CALL_END = '</tool_call>';
 
 /**
- * `<tool_call><function=NAME><parameter=KEY>VALUE</parameter>…</function></tool_call>`, with or without the outer tag. One newline at each
- * end of VALUE is not part of it, and the tool's schema says what it is. A value that the reply ends in is no value.
+ * Reader of `<tool_call><function=NAME><parameter=KEY>VALUE</parameter>…</function></tool_call>`, with or
+ * without the outer tag. One newline at each end of VALUE is dropped, and the tool's schema gives its type. A
+ * value cut by the end of the reply does not count.
  */
 export function qwenXmlReader(tools: readonly ToolDescription[]): CallReader {
   return function* (text, calls, isSingle) {
@@ -42,7 +43,7 @@ function* readFunction(text: ReplyText, calls: CallWriter, tools: readonly ToolD
   written.finish();
 }
 
-/** The rest of `<function=` or `<parameter=`. */
+/** Reads the rest of `<function=` or `<parameter=`. */
 function* readTagName(text: ReplyText): Reading<string> {
   const name = (yield* text.takeAll(/[^<>\n]+/y)).trim();
   yield* text.expect('>');
@@ -51,7 +52,7 @@ function* readTagName(text: ReplyText): Reading<string> {
 }
 
 /**
- * A value, which need not be closed. Tags inside are part of it unless what follows a value comes behind them: another parameter of the
+ * Reads a value, which may be unclosed. Tags inside are part of it unless followed by another parameter of the
  * tool, or the end of the call.
  */
 function* readValue(text: ReplyText, written: CallArguments): Reading<string> {

@@ -3,20 +3,20 @@ import type { Reading, ReplyText } from './reply-text.ts';
 const START = '<think>';
 const END = '</think>';
 
-/** How a reply begins: inside a think block, in front of one, or after one that is closed. */
+/** State of the think block at the start of a reply: open, not started, or closed. */
 export interface ReasoningState {
-  /** The prompt has opened the block: the reply is reasoning from its first character. */
+  /** The prompt has opened the block: the reply starts as reasoning. */
   startsInside: boolean;
-  /** The prompt has closed the block, so that all of the reply is content. */
+  /** The prompt has closed the block: the whole reply is content. */
   isDisabled: boolean;
 }
 
 /**
- * Reads the reasoning a reply starts with. Its tags are no part of it, the white space inside is. Unless the prompt has opened the block
- * the reply must do so itself, or it has no reasoning.
+ * Reads the reasoning at the start of a reply, without its tags but with inner white space. Unless the prompt
+ * opened the block, the reply must, or it has no reasoning.
  *
  * @param write gets the reasoning as it arrives
- * @returns false when the reply ended inside it: then there is no content
+ * @returns false if the reply ended inside it, without content
  */
 export function* readReasoning(
   text: ReplyText,
@@ -37,14 +37,16 @@ export function* readReasoning(
   return end !== null;
 }
 
-// What can only stand between two turns: `<|im_end|>`, `<｜Assistant｜>`, `[/INST]`, `<end_of_turn>`, `</s>`.
+// Marks that occur only between two turns: `<|im_end|>`, `<｜Assistant｜>`, `[/INST]`, `<end_of_turn>`, `</s>`.
 const TURN_BORDER = /<[|｜][^|｜]*[|｜]>|\[\/?INST\]|<(?:start|end)_of_turn>|<\/?s>/;
 
 /**
- * How the replies to a prompt begin.
+ * Reasoning state of the replies to a prompt.
  *
- * @param templateSource a template that mentions no think block belongs to a model without reasoning: null
- * @param renderedPromptTail the end of the prompt, at least its last turn. A tag counts when no border of turns follows it
+ * @param templateSource source of the template
+ * @param renderedPromptTail end of the prompt, at least its last turn. Only tags after the last border of turns
+ * count
+ * @returns null if the source mentions no think block: a model without reasoning
  */
 export function detectReasoning(templateSource: string, renderedPromptTail: string): ReasoningState | null {
   if (!templateSource.includes(START) && !templateSource.includes(END)) return null;

@@ -38,7 +38,7 @@ const options = (toolFormat: ToolFormat | null, overrides: Overrides = {}): Repl
   ...overrides,
 });
 
-/** The deltas added up as a client does it. */
+/** Sum of the deltas, as a client computes it. */
 function stream(settings: ReplyParserOptions, pieces: readonly string[]) {
   const parser = new ReplyParser(settings);
   const sum = { content: '', reasoning: '', toolCalls: [] as ParsedReply['toolCalls'] };
@@ -935,7 +935,7 @@ test('Hermes replies are read as a regular expression and JSON.parse read them',
   let numWithCalls = 0;
   fc.assert(
     fc.property(reply, (text) => {
-      fc.pre(!/"[^"]*<\/?tool_call>/.test(text)); // where a regular expression is wrong
+      fc.pre(!/"[^"]*<\/?tool_call>/.test(text)); // a regular expression is wrong here
       const parser = new ReplyParser(options('hermes'));
       parser.push(text);
       const { content, toolCalls } = parser.result();
@@ -948,7 +948,7 @@ test('Hermes replies are read as a regular expression and JSON.parse read them',
   expect(numWithCalls).toBeGreaterThan(100);
 });
 
-/** The format's description, literally. */
+/** Literal implementation of the format's description. */
 function naiveHermes(text: string): { content: string | null; calls: { name: string; arguments: unknown }[] } {
   const calls: { name: string; arguments: unknown }[] = [];
   const start = text.indexOf('<tool_call>');
@@ -963,7 +963,7 @@ function naiveHermes(text: string): { content: string | null; calls: { name: str
       if (typeof name !== 'string') throw new SyntaxError('no name');
       calls.push({ name, arguments: args });
     } catch {
-      // No JSON, or null: text from here on.
+      // Not JSON, or null: text from here on.
       const lost = calls.length > 0 && before.trim() === '';
       return { content: (lost ? '' : before) + text.slice(match.index), calls };
     }

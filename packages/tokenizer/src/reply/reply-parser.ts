@@ -22,36 +22,42 @@ import { MalformedReply, ReplyText, type Reading } from './reply-text.ts';
 import type { ToolFormat } from './tool-format.ts';
 
 export interface ReplyParserOptions {
-  /** The request's tools: their schemas say what values are that a format writes as text. */
+  /** Tools of the request; their schemas give the types of values that a format writes as text. */
   tools: readonly ToolDescription[] | null;
-  /** null: no tool calls are looked for. */
+  /** null: no tool calls are parsed. */
   toolFormat: ToolFormat | null;
-  /** `harmony` marks reasoning and content, too, and is read without tools: then calls are text. Default: false. */
+  /**
+   * True for `harmony` without tools: it is still parsed for reasoning and content, and calls are text. Default:
+   * false.
+   */
   callsAreText?: boolean;
-  /** For `named`: the tool whose arguments the reply is. */
+  /** Tool whose arguments are the reply, for `named`. */
   namedTool?: string;
   /** false: only the first call counts. */
   parallelToolCalls: boolean;
-  /** A constraint holds the reply to calls by the request's choice: then they are reported while they arrive. Default: false. */
+  /** A constraint forces calls by the request's choice, so they are reported as they arrive. Default: false. */
   isConstrained?: boolean;
-  /** null: a think block is content like any other text. */
+  /** null: a think block is content. */
   reasoning: ReasoningState | null;
-  /** Called once for each call, in order. */
+  /** Called once per call, in order. */
   toolCallId(index: number): string;
 }
 
 /**
- * Text of a sampled reply → reasoning, tool calls, content; at once or as it is sampled.
+ * Parser of a reply's text into reasoning, tool calls and content; at once or as it is sampled.
  *
- * However the text is cut into pieces, the deltas add up to the same, and to `result()`: arguments, too, have one spelling (JSON in
- * Python's spacing, numbers as sampled). A call is reported when it is whole and its arguments are an object; if a constraint makes sure
- * of both, as it arrives. A block that is no call is content from its opening tag on, with all that follows; whole calls before it count.
+ * However the text is cut, the deltas add up to `result()`, including arguments (JSON in Python's spacing,
+ * numbers as sampled). A call is reported when it is complete and its arguments are an object, or as it arrives
+ * if a constraint ensures both. A block that is not a call is content from its opening tag on, with the rest;
+ * complete calls before it count.
  *
- * A reply that was cut off is not malformed: a call that had started is reported as far as it came, and `isCutOff` is set. If none had
- * started, a reply that is calls by the request's choice has no content, and the text of any other is content.
+ * A reply that was cut off is not malformed: a started call is reported as far as it came, with `isCutOff`. If
+ * none had started, replies that are calls by the request's choice have no content, and the text of others is
+ * content.
  *
- * Text after a call is lost, and so is white space alone in front of one. A call without arguments has `{}`. A last block that is not
- * closed counts if its call is whole. A reply that ends while it reasons has neither content nor calls, whatever the request asked for.
+ * Text after a call is dropped, and so is white space right before one. A call without arguments has `{}`. An
+ * unclosed last block counts if its call is complete. A reply that ends while reasoning has neither content nor
+ * calls.
  */
 export class ReplyParser {
   readonly #options: ReplyParserOptions;
@@ -61,7 +67,7 @@ export class ReplyParser {
   #isReasoning: boolean;
   #isMalformed = false;
   #hasEnded = false;
-  #isCutOff = false; // in a call
+  #isCutOff = false; // within a call
 
   constructor(options: ReplyParserOptions) {
     this.#options = options;
@@ -75,12 +81,12 @@ export class ReplyParser {
     this.#reading = this.#read();
   }
 
-  /** Whether the next text is reasoning, as far as is known. */
+  /** True if the next text is reasoning, as far as known. */
   get isReasoning(): boolean {
     return this.#isReasoning;
   }
 
-  /** More of the reply. @returns the parts that are new, and certain */
+  /** Adds text of the reply. @returns the new certain parts */
   push(text: string): ReplyDelta {
     if (this.#hasEnded) throw new Error('push() after end()');
     this.#text.append(text);
@@ -89,9 +95,9 @@ export class ReplyParser {
   }
 
   /**
-   * There is no more of the reply.
+   * Ends the reply.
    *
-   * @param options `isCutOff`: it did not end by itself, so that half a call is no mistake of the model
+   * @param options `isCutOff`: it did not end by itself, so half a call is no mistake of the model
    * @returns the parts that were held back
    */
   end({ isCutOff = false }: { isCutOff?: boolean } = {}): ReplyDelta {
@@ -103,7 +109,7 @@ export class ReplyParser {
     return this.#record.takeDelta();
   }
 
-  /** The whole reply; ends it. */
+  /** Ends and returns the whole reply. */
   result(): ParsedReply {
     this.end();
     const { reasoning: split, toolFormat } = this.#options;
@@ -140,7 +146,7 @@ export class ReplyParser {
     if (this.#isMalformed) this.#record.plain(this.#text.takeRest());
   }
 
-  /** Stops at text that is no call. If it is that because the reply was cut off, the reading had read all that was there. */
+  /** Stops at text that is not a call. If the reply was cut off there, all text was read. */
   #stopReading(): void {
     const record = this.#record;
     if (this.#text.isCutOff) record.report();
@@ -152,7 +158,7 @@ export class ReplyParser {
   }
 }
 
-/** The reply is calls because the request asked for them, and nothing else. */
+/** True if the request made the whole reply calls. */
 function isCallByRequest(toolFormat: ToolFormat | null): boolean {
   return toolFormat === 'json_array' || toolFormat === 'named';
 }

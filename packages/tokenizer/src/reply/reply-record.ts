@@ -1,6 +1,6 @@
 import type { CallWriter } from './call-writer.ts';
 
-/** The new parts of a reply; '' and [] where there are none. */
+/** New parts of a reply; '' and [] if none. */
 export interface ReplyDelta {
   content: string;
   reasoning: string;
@@ -9,37 +9,40 @@ export interface ReplyDelta {
 
 export interface ToolCallDelta {
   index: number;
-  /** With the first delta of a call only. */
+  /** Only in the first delta of a call. */
   id?: string;
-  /** With the first delta of a call only. */
+  /** Only in the first delta of a call. */
   name?: string;
-  /** The next piece of the JSON text; '' if there is none. */
+  /** Next piece of the JSON text; '' if none. */
   arguments: string;
 }
 
 export interface ParsedReply {
-  /** null: there is none (only reasoning, or only calls); '' for replies that are calls by the request's choice. */
+  /** null if there is none (only reasoning, or only calls); '' for replies that are calls by the request's choice. */
   content: string | null;
   reasoning: string | null;
   toolCalls: { id: string; name: string; arguments: string }[];
-  /** The reply was cut off within a call: the last one is half of one, or had not even started. */
+  /** The reply was cut off within a call: the last one is incomplete, or had not even started. */
   isCutOff?: true;
 }
 
 interface ReplyRecordOptions {
   toolCallId: (index: number) => string;
-  /** Hold white space at the start of the content back until other content follows: in front of a call it is lost. */
+  /** Holds back leading white space until other content follows: before a call it is dropped. */
   holdsSpace: boolean;
-  /** Calls are reported while they arrive: a constraint makes them whole. Others are reported once they are. */
+  /**
+   * Reports calls as they arrive, because a constraint makes them complete. Otherwise they are reported once
+   * complete.
+   */
   isLive: boolean;
-  /** A call is being reported, so that its text is no content any more. */
+  /** Called when a call is reported, after which its text is no longer content. */
   onReport: () => void;
 }
 
-/** Collects a reply, and the part of it that was not given out yet. */
+/** Collector of a reply and its unreported part. */
 export class ReplyRecord implements CallWriter {
   reasoning = '';
-  text = ''; // the content; `content` is the verb
+  text = ''; // the content; `content` is the method
   readonly toolCalls: ParsedReply['toolCalls'] = [];
   readonly #options: ReplyRecordOptions;
   #heldSpace = '';
@@ -68,13 +71,13 @@ export class ReplyRecord implements CallWriter {
     if (!this.#options.holdsSpace || this.text !== '' || this.#heldSpace.trim() !== '') this.flush();
   }
 
-  /** Text that was to be a call, and is none. */
+  /** Adds text of a failed call as content. */
   plain(text: string): void {
     this.#heldSpace += text;
     this.flush();
   }
 
-  /** Gives white space out that was held back. */
+  /** Reports the white space held back. */
   flush(): void {
     this.text += this.#heldSpace;
     this.#delta.content += this.#heldSpace;
@@ -105,7 +108,7 @@ export class ReplyRecord implements CallWriter {
     this.#isHalf = false;
   }
 
-  /** Reports the call that was started last as far as it came. */
+  /** Reports the current call as far as it came. */
   report(): void {
     if (this.#pending === null) return;
     const { name, arguments: text, id: ownId } = this.#pending;
@@ -120,12 +123,12 @@ export class ReplyRecord implements CallWriter {
     this.#options.onReport();
   }
 
-  /** Drops the call that was started last unless it was reported: it is none, and its text is content. */
+  /** Drops the current call unless it was reported: it is not a call, and its text is content. */
   drop(): void {
     this.#pending = null;
   }
 
-  /** The last call that was reported is not finished. */
+  /** True if the last reported call is unfinished. */
   get isHalf(): boolean {
     return this.#isHalf;
   }

@@ -1,10 +1,10 @@
 /**
- * A piece of work on a reply that is still arriving: it yields where it needs text that is not there yet, and is resumed when there is
- * more, or when it is known that there will be none.
+ * Reading of a reply that is still arriving: yields when it needs more text, and is resumed when text or the end
+ * arrives.
  */
 export type Reading<Result = void> = Generator<void, Result, void>;
 
-/** The text is not what its format asks for. Never leaves the reply parser. */
+/** Text that violates its format. Never leaves the reply parser. */
 export class MalformedReply extends Error {
   override readonly name = 'MalformedReply';
 }
@@ -12,14 +12,14 @@ export class MalformedReply extends Error {
 const SPACE = /[ \t\r\n]*/y;
 
 /**
- * The text of a reply, read once from left to right while it arrives. What a reader finds depends on the text alone, never on the
- * pieces it came in: whatever must know what follows waits for it.
+ * Text of a reply, read once from left to right as it arrives. Results depend only on the text, never on its
+ * pieces: readers wait for the text that decides.
  */
 export class ReplyText {
   #pending = '';
   #at = 0; // in #pending
   #mark: number | null = null; // in #pending
-  #sinceMark = ''; // the part of the marked text that lies in front of #pending
+  #sinceMark = ''; // the part of the marked text before #pending
   #hasEnded = false;
   #isCutOff = false;
 
@@ -38,12 +38,12 @@ export class ReplyText {
     this.#isCutOff = isCutOff;
   }
 
-  /** The reply has ended, and not by itself. */
+  /** True if the reply ended, but not by itself. */
   get isCutOff(): boolean {
     return this.#isCutOff;
   }
 
-  /** From here on the text can be had back, until `unmark`. */
+  /** Marks the position that `rewind` returns to, until `unmark`. */
   mark(): void {
     this.#mark = this.#at;
     this.#sinceMark = '';
@@ -54,19 +54,19 @@ export class ReplyText {
     this.#sinceMark = '';
   }
 
-  /** All that was not read; with a mark, from there on. */
+  /** Unread text; with a mark, from there on. */
   rest(): string {
     return this.#mark === null ? this.#pending.slice(this.#at) : this.#sinceMark + this.#pending.slice(this.#mark);
   }
 
-  /** Back to the mark, which is gone then. */
+  /** Returns to the mark and removes it. */
   rewind(): void {
     this.#pending = this.rest();
     this.#at = 0;
     this.unmark();
   }
 
-  /** Reads all that `rest` gives; the mark is gone then. */
+  /** Reads all of `rest` and removes the mark. */
   takeRest(): string {
     const rest = this.rest();
     this.#at = this.#pending.length;
@@ -78,7 +78,7 @@ export class ReplyText {
     this.#at += numCharacters;
   }
 
-  /** The next character, unread; '' at the end of the reply. */
+  /** Next character, unread; '' at the end of the reply. */
   *peek(): Reading<string> {
     while (this.#at >= this.#pending.length && !this.#hasEnded) yield;
     return this.#pending.charAt(this.#at);
@@ -91,7 +91,7 @@ export class ReplyText {
     return character;
   }
 
-  /** Reads white space; gives the character after it, unread. */
+  /** Skips white space; returns the next character, unread. */
   *skipSpace(): Reading<string> {
     for (;;) {
       this.take(SPACE);
@@ -100,7 +100,7 @@ export class ReplyText {
     }
   }
 
-  /** Reads what a sticky pattern matches in the text that is there; may be less than what will arrive. */
+  /** Reads the match of a sticky pattern in the text so far, which may be cut short. */
   take(pattern: RegExp): string {
     pattern.lastIndex = this.#at;
     const [found = ''] = pattern.exec(this.#pending) ?? [];
@@ -108,7 +108,7 @@ export class ReplyText {
     return found;
   }
 
-  /** Reads a run of characters, to the first that the sticky pattern (of the form `/[…]+/y`) does not match. */
+  /** Reads a run of characters that match a sticky pattern of the form `/[…]+/y`. */
   *takeAll(pattern: RegExp): Reading<string> {
     let taken = '';
     for (;;) {
@@ -118,7 +118,7 @@ export class ReplyText {
     }
   }
 
-  /** Reads `literal` if it follows. At the end of the reply a beginning of it is left unread. */
+  /** Reads `literal` if it follows. At the end of the reply a partial match is left unread. */
   *accept(literal: string): Reading<boolean> {
     for (;;) {
       const there = this.#pending.slice(this.#at, this.#at + literal.length);
@@ -131,7 +131,7 @@ export class ReplyText {
     }
   }
 
-  /** Whether `literal` follows. */
+  /** True if `literal` follows. */
   *startsWith(literal: string): Reading<boolean> {
     const isThere = yield* this.accept(literal);
     if (isThere) this.#at -= literal.length;
@@ -139,8 +139,9 @@ export class ReplyText {
   }
 
   /**
-   * Whether one of some literals, or the end of the reply, follows after white space.
-   * @param skipped characters that are skipped first; they are there. Default: 0
+   * True if one of some literals, or the end of the reply, follows after white space.
+   *
+   * @param skipped number of present characters to skip first. Default: 0
    */
   *isFollowedBy(literals: readonly string[], skipped = 0): Reading<boolean> {
     for (;;) {
@@ -152,7 +153,7 @@ export class ReplyText {
     }
   }
 
-  /** Whether a tag that is there (`<parameter=`) goes on with a name and `>`. @param test of the name */
+  /** True if a present tag (`<parameter=`) continues with a name and `>`. @param test of the name */
   *isTagged(tag: string, test: (name: string) => boolean): Reading<boolean> {
     for (;;) {
       const rest = this.#pending.slice(this.#at + tag.length);
@@ -163,19 +164,19 @@ export class ReplyText {
     }
   }
 
-  /** @throws {MalformedReply} when something else follows */
+  /** @throws {MalformedReply} if something else follows */
   *expect(literal: string): Reading {
     if (!(yield* this.accept(literal))) throw new MalformedReply(`expected ${literal}`);
   }
 
-  /** As {@link expectUnlessEnded}, for a block that may go on where a reply was cut off. */
+  /** Version of {@link expectUnlessEnded} for a block that could continue after a cut-off. */
   *expectUnlessFinished(literal: string): Reading {
     if (yield* this.accept(literal)) return;
     if (this.#isCutOff) throw new MalformedReply(`expected ${literal}`);
     yield* this.expectUnlessEnded(literal);
   }
 
-  /** As `expect`, for what closes a block: a reply may end before it, or within it. */
+  /** Version of `expect` for the end of a block: the reply may end before or within it. */
   *expectUnlessEnded(literal: string): Reading {
     if (yield* this.accept(literal)) return;
     const rest = this.#pending.slice(this.#at);
@@ -184,9 +185,10 @@ export class ReplyText {
   }
 
   /**
-   * Reads up to the first of some tags, which stays unread. Text that may be the beginning of one is held back.
-   * @param onText gets the text in front of the tag, as it arrives
-   * @returns null when the reply ends without one
+   * Reads up to the first of some tags, which stays unread. Text that may be the start of one is held back.
+   *
+   * @param onText gets the text before the tag, as it arrives
+   * @returns null if the reply ends without one
    */
   *scanTo(tags: readonly string[], onText: (text: string) => void): Reading<string | null> {
     for (;;) {
@@ -204,7 +206,7 @@ export class ReplyText {
   }
 }
 
-/** The tag that occurs first; of two at one place, the first in the list. */
+/** Tag that occurs first; of two at one place, the first in the list. */
 function firstOf(tags: readonly string[], text: string, from: number): { tag: string; index: number } | null {
   let first: { tag: string; index: number } | null = null;
   for (const tag of tags) {
@@ -214,7 +216,7 @@ function firstOf(tags: readonly string[], text: string, from: number): { tag: st
   return first;
 }
 
-/** Length of the longest ending of `text` (from `from` on) that is the beginning of a tag. @param from default 0 */
+/** Length of the longest suffix of `text` (from `from` on) that starts a tag. @param from default 0 */
 export function heldBack(tags: readonly string[], text: string, from = 0): number {
   let longest = 0;
   for (const tag of tags) {

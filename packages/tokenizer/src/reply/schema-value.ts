@@ -5,14 +5,14 @@ import { pythonJson } from './python-json.ts';
 const JSON_TYPES = ['string', 'integer', 'number', 'boolean', 'object', 'array', 'null'] as const;
 export type JsonType = (typeof JSON_TYPES)[number];
 
-// More alternatives than this inside each other say nothing about the type of a plain value.
+// Deeper nesting of alternatives does not define the type of a plain value.
 const MAX_DEPTH = 8;
 
 /**
- * The types a JSON schema allows, from `type`, `enum`, `const`, `anyOf`, `oneOf`, `allOf`, `$ref` and keywords of one type; empty if it does
- * not say.
+ * Types that a JSON schema allows, from `type`, `enum`, `const`, `anyOf`, `oneOf`, `allOf`, `$ref` and keywords
+ * of one type; empty if undefined.
  *
- * @param root what references are from
+ * @param root that references start from
  */
 export function schemaTypes(schema: unknown, root: unknown, depth = 0): ReadonlySet<JsonType> {
   if (typeof schema !== 'object' || schema === null || depth > MAX_DEPTH) return new Set();
@@ -32,7 +32,7 @@ export function schemaTypes(schema: unknown, root: unknown, depth = 0): Readonly
   return new Set('items' in schema || 'prefixItems' in schema ? ['array'] : []);
 }
 
-/** The subschema that a JSON pointer from the root names. */
+/** Subschema at a JSON pointer from the root. */
 function targetOf(reference: string, root: unknown): unknown {
   if (!/^#(?:$|\/)/.test(reference)) return undefined;
   let at = root;
@@ -51,8 +51,9 @@ function typeOfValue(value: unknown): JsonType {
 }
 
 /**
- * Reads a text as a JSON value of one of these types. The most specific reading wins; text that fits none of them is a
- * string, and so is text whose types are not known. Lists and objects may be JSON or literals of Python, as some templates write them.
+ * Converts a text to a JSON value of one of these types. The most specific type wins; text that fits none, or
+ * has no known type, is a string. Lists and objects may be JSON or Python literals, as some templates write
+ * them.
  */
 export function jsonOfText(text: string, types: ReadonlySet<JsonType>): string {
   const trimmed = text.trim();
@@ -64,7 +65,7 @@ export function jsonOfText(text: string, types: ReadonlySet<JsonType>): string {
   const isNumber = typeof parsed === 'number' && types.has('number');
   const isArray = Array.isArray(parsed) && types.has('array');
   const isObject = typeof parsed === 'object' && parsed !== null && !Array.isArray(parsed) && types.has('object');
-  // Written again from the text, not from what was parsed: large numbers keep their digits.
+  // Rewritten from the text instead of the parsed value: large numbers keep their digits.
   if (isInteger || isNumber || isArray || isObject) return rewriteJsonText(trimmed);
   const isLiteral = (types.has('array') && /^[[(]/.test(trimmed)) || (types.has('object') && trimmed.startsWith('{'));
   return (isLiteral ? pythonLiteralJson(trimmed) : null) ?? pythonJson(text);
@@ -74,6 +75,6 @@ function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    return undefined; // no JSON, so a plain text
+    return undefined; // not JSON, so plain text
   }
 }

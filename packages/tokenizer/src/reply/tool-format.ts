@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 
-/** Formats of tool calls that models write, each with an example. */
+/** Formats of models' tool calls, each with an example. */
 export const TOOL_FORMATS = {
   hermes: '<tool_call>{"name": "f", "arguments": {"a": 1}}</tool_call>',
   qwen_xml: '<tool_call><function=f><parameter=a>1</parameter></function></tool_call>',
@@ -16,16 +16,15 @@ export const TOOL_FORMATS = {
   cohere: '<|START_ACTION|>[{"tool_name": "f", "parameters": {"a": 1}}]<|END_ACTION|>',
 } as const;
 
-/** The format in which a model writes tool calls. */
 export type ModelToolFormat = keyof typeof TOOL_FORMATS;
 
 /**
- * The format of a reply's tool calls. By the request, not by the model: `json_array`, `[{"name": …, "parameters": {…}}]`
+ * Format of a reply's tool calls. Two depend on the request: `json_array`, `[{"name": …, "parameters": {…}}]`
  * (`tool_choice: "required"`), and `named`, only the arguments of one chosen tool.
  */
 export type ToolFormat = ModelToolFormat | 'json_array' | 'named';
 
-/** Marks that only one format has, with the texts that a template has then. */
+/** Marks unique to a format, with the texts that then appear in the template. */
 const MARKS: readonly [format: ModelToolFormat, ...texts: string[]][] = [
   ['mistral', '[TOOL_CALLS]'],
   ['kimi_k2', '<|tool_call_argument_begin|>'],
@@ -43,11 +42,11 @@ const MARKS: readonly [format: ModelToolFormat, ...texts: string[]][] = [
 const PYTHONIC_CALL = /\[\s*[A-Za-z_]\w*\(\s*[A-Za-z_]\w*\s*=/;
 
 /**
- * The format a chat template teaches, from the marks in its source: what it writes for earlier calls is what the model writes too. Where
- * it writes tools but no mark that is known, the vocabulary decides.
+ * Detects the format that a chat template teaches from the marks in its source, because models write calls like
+ * the template. If it writes tools without a known mark, the vocabulary decides.
  *
- * @param vocabularyHas whether this text is one token
- * @returns null when the template never mentions tools, or its calls are in a format not listed above
+ * @param vocabularyHas true if the text is one token
+ * @returns null if the template never mentions tools, or its format is not listed above
  */
 export function detectToolFormat(
   templateSource: string,
@@ -65,14 +64,17 @@ export function detectToolFormat(
   return vocabularyHas('<|python_tag|>') ? 'llama3_json' : null;
 }
 
-/** True when the marks of the format may be special tokens: then special tokens must not be left out of the text while it is parsed. */
+/** True if marks of the format may be special tokens, which must stay in the text for parsing. */
 export function keepsSpecialTokens(format: ToolFormat | null): boolean {
   return format !== null && format !== 'json_array' && format !== 'named';
 }
 
 const ALPHANUMERIC = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789';
 
-/** A new id for a call: `chatcmpl-tool-` and 16 hex digits; 9 letters and digits for Mistral, whose templates refuse others. */
+/**
+ * A new call id: `chatcmpl-tool-` and 16 hex digits; 9 letters and digits for Mistral, whose templates refuse
+ * others.
+ */
 export function randomToolCallId(format: ToolFormat | null): string {
   if (format !== 'mistral') return `chatcmpl-tool-${randomBytes(8).toString('hex')}`;
   return Array.from(randomBytes(9), (byte) => ALPHANUMERIC[byte % ALPHANUMERIC.length]).join('');

@@ -1,4 +1,4 @@
-/** Templates that try to exhaust the time, the memory or the stack of the engine, or to reach its host. */
+/** Templates that try to exhaust the engine's time, memory or stack, or to reach its host. */
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 
 import { Tokenizer } from '../encoding/tokenizer.ts';
@@ -60,7 +60,7 @@ const HOSTILE: Readonly<Record<string, string>> = {
   'functions of the engine': '{{ process }}{{ globalThis }}{{ require }}{{ self }}{{ debug() }}',
 };
 
-/** Templates of the same kind that do no harm, with the texts that jinja2 makes of them. */
+/** Harmless templates of the same kind, with jinja2's texts. */
 const HARMLESS: Readonly<Record<string, [source: string, text: string]>> = {
   spaces: [`${' '.repeat(250_000)}x`, `${' '.repeat(250_000)}x`],
   'lines of spaces': [`${`${' '.repeat(1_200)}\n`.repeat(200)}x`, `${`${' '.repeat(1_200)}\n`.repeat(200)}x`],
@@ -101,7 +101,7 @@ test.each(Object.entries(HARMLESS))(
   60_000,
 );
 
-/** Those that exhaust the stack or the memory of WebAssembly, after which the instance is replaced. */
+/** Templates that exhaust the stack or the memory of WebAssembly, after which the instance is replaced. */
 const TRAPS = ['nots', 'minuses', 'pluses', 'filters', 'attributes', 'a deep list', 'deep lists compared'];
 
 test.each(TRAPS)('%s in this process leave the engine as it was', (name) => {

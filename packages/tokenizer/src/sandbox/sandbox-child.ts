@@ -1,8 +1,8 @@
-/** Runs templates in a process of its own, which can be killed. It imports nothing native, and never writes to a file. */
+/** Child process that runs templates and can be killed. It imports nothing native and never writes to a file. */
 import { TemplateProgram } from '../template/template-program.ts';
 import type { SandboxAnswer, SandboxQuestion } from './sandbox-messages.ts';
 
-// A template chooses the words of its refusal.
+// A template chooses the text of its refusal.
 const MAX_REASON_CHARACTERS = 1_000;
 
 let program: TemplateProgram | null = null;
@@ -22,7 +22,7 @@ send({ kind: 'ready' });
 function answer(question: SandboxQuestion): SandboxAnswer {
   if (question.kind === 'inspect') {
     const { source, probesTurns } = question;
-    // The parent kills what runs too long. If it has died, the limit of steps ends the run.
+    // The parent kills long runs. If it has died, the step limit ends the run.
     if (program?.source !== source) program = new TemplateProgram(source);
     const { contentFormat, toolSupport } = program;
     const turnSupport = probesTurns ? program.turnSupport : null;
@@ -34,7 +34,7 @@ function answer(question: SandboxQuestion): SandboxAnswer {
   throw new Error(`the chat template wrote ${text.length} characters; the limit is ${question.maxOutputCharacters}`);
 }
 
-/** Loads and compiles the engine's code, so that no template's time is spent on it. */
+/** Loads and compiles the engine, so that its start does not count against a template's time. */
 function warmUp(): void {
   void new TemplateProgram('{% for message in messages %}{{ message.content }}{% endfor %}').toolSupport;
 }

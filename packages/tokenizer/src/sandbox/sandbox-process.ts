@@ -3,10 +3,10 @@ import { TokenizerError } from '../contract/tokenizer-error.ts';
 import type { SandboxAnswer, SandboxQuestion } from './sandbox-messages.ts';
 
 const CHILD = new URL('./sandbox-child.ts', import.meta.url);
-// Starting takes 0.1 to 0.3 s; a machine that is busy with other work must not fail requests.
+// Starting takes 0.1 to 0.3 s; a busy machine must not fail requests.
 const START_TIMEOUT_MS = 15_000;
 
-/** One child that runs templates. Dead once a question took too long or ended it. */
+/** A child that runs templates. It is dead once a question took too long or ended it. */
 export class SandboxProcess {
   readonly #child: ChildProcess;
   readonly #ready: Promise<SandboxAnswer>;
@@ -15,7 +15,7 @@ export class SandboxProcess {
 
   constructor(maxHeapMb: number) {
     this.#child = fork(CHILD, [], {
-      // No writing, no processes, no threads, no native code: nothing a template engine needs.
+      // No writing, processes, threads or native code: a template engine needs none.
       execArgv: [
         '--conditions=@trainyard/source',
         '--permission',
@@ -23,7 +23,7 @@ export class SandboxProcess {
         `--max-old-space-size=${maxHeapMb}`,
         '--disable-warning=ExperimentalWarning',
       ],
-      // Templates write the local time (`strftime_now`); no other variable is theirs to read.
+      // Templates write the local time (`strftime_now`); they may read no other variable.
       env: process.env['TZ'] === undefined ? {} : { TZ: process.env['TZ'] },
       serialization: 'advanced',
       stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
@@ -34,22 +34,23 @@ export class SandboxProcess {
     this.#child.on('error', (cause) => this.#die(cause));
     this.#child.once('exit', (code, signal) => this.#die(new Error(`it ended (${signal ?? `code ${code}`})`)));
     this.#ready = this.#answer(START_TIMEOUT_MS);
-    this.#ready.catch(() => {}); // whoever asks first awaits it too
+    this.#ready.catch(() => {}); // the first caller awaits it too
   }
 
   get isDead(): boolean {
     return this.#death !== null;
   }
 
-  /** Waits until the child can be asked. @throws {Error} when it does not start */
+  /** Waits until the child is ready. @throws {Error} if it does not start */
   async start(): Promise<void> {
     await this.#ready;
   }
 
   /**
-   * Asks, one question at a time.
-   * @throws {TokenizerError} `tokenizer.template_failed` with the child's reason; after the time limit, or when the child runs out of
-   *   memory, it is dead
+   * Asks one question at a time.
+   *
+   * @throws {TokenizerError} `tokenizer.template_failed` with the child's reason; after the time limit, or if the
+   * child runs out of memory, it is dead
    */
   async ask(question: SandboxQuestion, timeoutMs: number): Promise<SandboxAnswer> {
     let answer: SandboxAnswer;
@@ -74,7 +75,7 @@ export class SandboxProcess {
     this.#waiter = waiter;
     this.#hold(true);
     const timer = setTimeout(() => {
-      // An answer that has arrived while this process was busy comes first.
+      // An answer that arrived while this process was busy takes precedence.
       setImmediate(() => {
         if (this.#waiter === waiter) this.#die(new Error(`it ran longer than ${timeoutMs} ms`));
       });

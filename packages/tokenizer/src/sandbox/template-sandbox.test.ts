@@ -7,7 +7,7 @@ import { Tokenizer } from '../encoding/tokenizer.ts';
 import { renderInSandbox, TemplateSandbox, type SandboxRenderOptions } from './template-sandbox.ts';
 
 const tokenizer = new Tokenizer(new ByteVocabulary(), { maxTextBytes: 2e6 });
-// Whoever ends by himself has all the time that a busy machine may take for it; who never does is stopped soon.
+// Templates that end by themselves get time for a busy machine; endless ones are stopped soon.
 const sandbox = new TemplateSandbox({ timeoutMs: 60_000 });
 const hasty = new TemplateSandbox();
 const hostileMs: number[] = [];
@@ -26,7 +26,7 @@ const failed = (message: RegExp) =>
     message: expect.stringMatching(message),
   });
 
-/** A good template, until the machine has had the time for it within the sandbox's limit. */
+/** Retries a good template until a busy machine manages it within the sandbox's limit. */
 const rendersAgain = (own: TemplateSandbox, source: string) =>
   vi.waitFor(() => own.render({ tokenizer, source, messages: [user('Hello')] }), { timeout: 60_000, interval: 10 });
 
@@ -105,7 +105,7 @@ describe('hostile templates', () => {
       (error: { code?: string }) => error.code ?? '',
     );
     expect(text).not.toMatch(/process|function|native|object Object|^1/);
-    // The child that ran it is as it was.
+    // The child that ran it is unchanged.
     const all = await Promise.all(
       Array.from({ length: 4 }, () => render('{{ {}.polluted is defined }}{{ messages[0].polluted is defined }}')),
     );
@@ -202,7 +202,7 @@ describe('good templates', () => {
     unsubscribe('child_process', count);
     console.log(`a rendering in the sandbox takes ${((performance.now() - started) / 20).toFixed(1)} ms`);
     expect(numStarted).toBe(0);
-    // It would have been seen.
+    // Checks that the subscription works.
     subscribe('child_process', count);
     const other = new TemplateSandbox({ numChildren: 1, timeoutMs: 60_000 });
     await other.render({ tokenizer, source: 'x', messages: [] });

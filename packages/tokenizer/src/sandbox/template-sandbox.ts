@@ -9,35 +9,35 @@ import { hasRareTurns } from '../turns/arrange-turns.ts';
 import { SandboxProcess } from './sandbox-process.ts';
 
 export interface TemplateSandboxOptions {
-  /** Children, and so templates at a time. Default: 2. */
+  /** Number of children, and so of simultaneous templates. Default: 2. */
   numChildren?: number;
-  /** For parsing and rendering together, milliseconds. Default: 500. */
+  /** Limit for parsing and rendering together, milliseconds. Default: 500. */
   timeoutMs?: number;
-  /** Memory of a child's JavaScript heap. Default: 128. */
+  /** Limit of a child's JavaScript heap, MB. Default: 128. */
   maxHeapMb?: number;
   /** As in `ChatTemplateOptions`. Default: false. */
   allowsControlTokens?: boolean;
-  /** Longest text a template may write. Default: 4 Mi; never more than fits into the context. */
+  /** Longest rendered text. Default: 4 Mi characters; never more than fits into the context. */
   maxOutputCharacters?: number;
 }
 
 export interface SandboxRenderOptions extends RenderOptions {
   tokenizer: Tokenizer;
-  /** The template a request brought with it. */
+  /** Template from the request. */
   source: string;
   messages: readonly TemplateMessage[];
-  /** Ends the wait for a free child; a template that runs is not waited for. */
+  /** Cancels the wait for a free child, but not a running template. */
   signal?: AbortSignal;
 }
 
 export interface SandboxedPrompt extends RenderedPrompt {
-  /** How the calls in replies to the prompt are written; null: in no format that is known. */
+  /** Format of calls in replies to the prompt; null if unknown. */
   toolFormat: ToolFormat | null;
 }
 
 /**
- * Renders templates nobody has vouched for: in children that are killed when they take too long or too much memory. What a template
- * sees, and what becomes of its text, is the same as for `ChatTemplate`: control tokens come from the template alone.
+ * Renders untrusted templates in children that are killed if they take too long or too much memory. Variables
+ * and the treatment of the text are as in `ChatTemplate`: control tokens come only from the template.
  *
  * Children start with the first template, stay, are replaced when killed, and keep no process alive.
  */
@@ -60,8 +60,8 @@ export class TemplateSandbox {
   }
 
   /**
-   * @throws {TokenizerError} `tokenizer.template_failed` for whatever is wrong with the template, limits included;
-   *   `tokenizer.unsupported_content`; `tokenizer.text_too_long`
+   * @throws {TokenizerError} `tokenizer.template_failed` for all faults of the template, including limits;
+   * `tokenizer.unsupported_content`; `tokenizer.text_too_long`
    * @throws the signal's reason
    */
   async render({ tokenizer, source, messages, signal, ...options }: SandboxRenderOptions): Promise<SandboxedPrompt> {
@@ -87,7 +87,7 @@ export class TemplateSandbox {
     }
   }
 
-  /** Ends all children. What runs or waits fails. */
+  /** Ends all children. Running and waiting templates fail. */
   close(): void {
     this.#isClosed = true;
     for (const child of this.#all) child.kill();
@@ -127,7 +127,7 @@ export class TemplateSandbox {
   #giveBack(child: SandboxProcess): void {
     if (child.isDead) {
       this.#all.delete(child);
-      if (!this.#isClosed) this.#startMissing(); // so that the next template need not wait for it
+      if (!this.#isClosed) this.#startMissing(); // so that the next template need not wait
     } else this.#offer(child);
   }
 
@@ -152,7 +152,7 @@ export class TemplateSandbox {
 
 let shared: TemplateSandbox | null = null;
 
-/** As `TemplateSandbox.render`, in a sandbox that the whole process shares. */
+/** Renders like `TemplateSandbox.render`, in a sandbox shared by the whole process. */
 export function renderInSandbox(options: SandboxRenderOptions): Promise<SandboxedPrompt> {
   shared ??= new TemplateSandbox();
   return shared.render(options);

@@ -76,7 +76,7 @@ describe('render', () => {
       return template(source).render([{ role: 'assistant', content: null, tool_calls }]).text;
     };
     const ARGUMENTS = 'messages[0].tool_calls[0].function.arguments';
-    /** Says an expression of a template over the arguments, which it calls `a`. */
+    /** Renders an expression over the arguments, named `a`. */
     const askedOf = (args: string) => (expression: string) => rendered(`{% set a = ${ARGUMENTS} %}${expression}`, args);
 
     test.each([

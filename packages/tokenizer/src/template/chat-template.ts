@@ -9,7 +9,10 @@ import type { ToolSupport } from '../tools/tool-support.ts';
 import type { TurnSupport } from '../turns/turn-support.ts';
 
 export interface ChatTemplateOptions extends TemplateProgramOptions {
-  /** The texts of control tokens in messages, tools and variables become those tokens: only where their senders are trusted. Default: false. */
+  /**
+   * True if texts of control tokens in messages, tools and variables become those tokens; only for trusted
+   * senders. Default: false.
+   */
   allowsControlTokens?: boolean;
 }
 
@@ -19,7 +22,7 @@ export class ChatTemplate {
   readonly allowsControlTokens: boolean;
   readonly #program: TemplateProgram;
 
-  /** @throws {TokenizerError} `tokenizer.template_failed` when the source is no valid template, or too long */
+  /** @throws {TokenizerError} `tokenizer.template_failed` if the source is not a valid template, or too long */
   constructor(tokenizer: Tokenizer, source: string, options: ChatTemplateOptions = {}) {
     this.tokenizer = tokenizer;
     this.allowsControlTokens = options.allowsControlTokens ?? false;
@@ -27,8 +30,9 @@ export class ChatTemplate {
   }
 
   /**
-   * The template a model file carries.
-   * @throws {TokenizerError} `tokenizer.no_template` when it carries none; `tokenizer.template_failed`
+   * Template in a model file.
+   *
+   * @throws {TokenizerError} `tokenizer.no_template` if it has none; `tokenizer.template_failed`
    */
   static fromModel(
     tokenizer: Tokenizer,
@@ -48,7 +52,6 @@ export class ChatTemplate {
     return this.#program.source;
   }
 
-  /** The form of a message's content that the template expects. */
   get contentFormat(): ContentFormat {
     return this.#program.contentFormat;
   }
@@ -61,16 +64,17 @@ export class ChatTemplate {
     return this.#program.turnSupport;
   }
 
-  /** How the calls in replies to its prompts are written. @see toolFormatOf */
+  /** Format of calls in replies to its prompts. @see toolFormatOf */
   get toolFormat(): ToolFormat | null {
     return toolFormatOf(this);
   }
 
   /**
-   * Messages → prompt. Unless `allowsControlTokens`, they come from the template alone, never from what messages, tools or variables say.
+   * Renders messages to a prompt. Unless `allowsControlTokens`, control tokens come only from the template, never
+   * from messages, tools or variables.
    *
-   * @throws {TokenizerError} `tokenizer.template_failed` with the template's own reason; `tokenizer.final_message_lost`;
-   *   `tokenizer.unsupported_content`; `tokenizer.text_too_long`
+   * @throws {TokenizerError} `tokenizer.template_failed` with the template's own reason;
+   * `tokenizer.final_message_lost`; `tokenizer.unsupported_content`; `tokenizer.text_too_long`
    */
   render(messages: readonly TemplateMessage[], options: RenderOptions = {}): RenderedPrompt {
     const input = new PromptInput(this, messages, options);
@@ -78,17 +82,15 @@ export class ChatTemplate {
   }
 
   /**
-   * For several renderings that are to be compared: all of them protect outside text by the same characters.
+   * Renderer for several comparable renderings, which protect outside text by the same characters.
+   *
    * @param messages all that will be rendered
    */
   renderer(messages: readonly TemplateMessage[], options: RenderOptions = {}): PromptRenderer {
     return new PromptRenderer(this, messages, options);
   }
 
-  /**
-   * Runs the template on variables as they are, with nothing protected.
-   * @throws {TokenizerError} `tokenizer.template_failed`
-   */
+  /** Runs the template on unprotected variables. @throws {TokenizerError} `tokenizer.template_failed` */
   run(variables: Readonly<Record<string, unknown>>): string {
     return this.#program.run(variables);
   }

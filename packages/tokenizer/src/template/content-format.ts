@@ -1,7 +1,7 @@
 import { isExhausted } from '../contract/template-exhausted.ts';
 import type { ContentFormat } from '../contract/template-message.ts';
 
-/** Letters only, so that no escaping and no upper case at the start of a sentence changes it. */
+/** Only letters, so that escaping or capitalisation at a sentence start does not change it. */
 const MARK = 'qzqmark';
 const CONTENTS: readonly (readonly [ContentFormat, unknown])[] = [
   ['string', MARK],
@@ -14,11 +14,12 @@ const TOOL = {
 const DOCUMENT = { title: 'probe', text: 'probe', contents: 'probe', doc_id: 1 };
 
 /**
- * The form of a message's content that a template takes: a text, if one comes out whole, else parts.
+ * Finds the content format of a template: string if one comes out complete, else parts.
  *
- * Some templates want a system message, tools or documents; one that refuses every conversation gets texts.
- * @throws when `run` took too many steps
- * @param run renders variables; throws when the template refuses them
+ * Some templates need a system message, tools or documents; one that refuses every conversation gets strings.
+ *
+ * @throws if `run` took too many steps
+ * @param run renders variables; throws if the template refuses them
  */
 export function probeContentFormat(run: (variables: Readonly<Record<string, unknown>>) => string): ContentFormat {
   for (const extra of [

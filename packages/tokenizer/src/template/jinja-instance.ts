@@ -21,14 +21,14 @@ interface JinjaExports {
   ): void;
 }
 
-/** The text of a rendering, or why there is none. */
+/** Text of a rendering, or the reason of its failure. */
 export interface JinjaResult {
   readonly kind: (typeof KINDS)[number];
   readonly text: string;
 }
 
 const KINDS = ['text', 'refused', 'failed', 'exhausted'] as const;
-/** Memory of WebAssembly never shrinks: an instance that has grown beyond this is replaced. */
+/** Maximum memory of a kept instance: WebAssembly memory never shrinks, so a larger instance is replaced. */
 const MAX_KEPT_BYTES = 64 * 1024 * 1024;
 
 const encoder = new TextEncoder();
@@ -38,9 +38,10 @@ let module: WasmModule | null = null;
 let current: JinjaInstance | null = null;
 
 /**
- * One instance of the module, which holds the compiled templates of this thread.
+ * Instance of the module, with the compiled templates of this thread.
  *
- * A template that exhausts the stack or the memory ends in a trap. The instance is unusable then, and the next one starts empty.
+ * A template that exhausts the stack or the memory ends in a trap, which makes the instance unusable; the next
+ * one starts empty.
  */
 export class JinjaInstance {
   readonly #exports: JinjaExports;
@@ -50,7 +51,6 @@ export class JinjaInstance {
     this.#exports = new webAssembly.Instance(module, {}).exports as JinjaExports;
   }
 
-  /** The instance in use. */
   static current(): JinjaInstance {
     return (current ??= new JinjaInstance());
   }
@@ -59,7 +59,7 @@ export class JinjaInstance {
     return this === current;
   }
 
-  /** @returns a handle @throws {Error} with the reason why the source is no template */
+  /** @returns a handle @throws {Error} with the reason if the source is not a template */
   compile(source: string): number {
     return this.#guarded(() => {
       const handle = this.#exports.jinja_compile(...this.#write(source));
@@ -68,7 +68,7 @@ export class JinjaInstance {
     });
   }
 
-  /** @param variables JSON text @param fuel steps that the rendering may take */
+  /** @param variables JSON text @param fuel maximum steps of the rendering */
   render(handle: number, variables: string, now: Date, fuel: number): JinjaResult {
     return this.#guarded(() => {
       this.#exports.jinja_set_clock(

@@ -1,6 +1,5 @@
 import { JinjaInstance, type JinjaResult } from './jinja-instance.ts';
 
-/** A template's place in an instance. */
 interface Compiled {
   readonly instance: JinjaInstance;
   readonly handle: number;
@@ -10,13 +9,13 @@ const unused = new FinalizationRegistry<{ compiled: Compiled }>(({ compiled: { i
   if (instance.isCurrent) instance.free(handle);
 });
 
-/** A compiled template. It is compiled again when its instance was replaced. */
+/** A compiled template; recompiled after its instance was replaced. */
 export class JinjaTemplate {
   readonly #source: string;
   /** Shared with the registry, which must not hold the template itself. */
   readonly #place: { compiled: Compiled };
 
-  /** @throws {Error} with the reason why the source is no template */
+  /** @throws {Error} with the reason if the source is not a template */
   constructor(source: string) {
     this.#source = source;
     this.#place = { compiled: this.#compile() };
@@ -24,8 +23,10 @@ export class JinjaTemplate {
   }
 
   /**
-   * @param variables JSON text @param now local time of `strftime_now` @param fuel steps that the rendering may take
-   * @throws {Error} when it needs too much memory or nests too deep
+   * @param variables JSON text
+   * @param now local time of `strftime_now`
+   * @param fuel maximum steps of the rendering
+   * @throws {Error} if it needs too much memory or nests too deep
    */
   render(variables: string, now: Date, fuel: number): JinjaResult {
     if (!this.#place.compiled.instance.isCurrent) this.#place.compiled = this.#compile();

@@ -21,19 +21,19 @@ import type { TurnSupport } from '../turns/turn-support.ts';
 
 export interface RenderOptions {
   /**
-   * Tools as the request gives them; `null`, absent or empty = none. For a template that ignores tools they are described in a system message, in
-   * the Hermes format.
+   * Tools from the request; `null`, absent or empty = none. If the template ignores tools, a system message
+   * describes them in the Hermes format.
    */
   tools?: readonly unknown[] | null;
-  /** End with the opening of an assistant turn. Default: true, unless the final message is continued. */
+  /** True to end with the opening of an assistant turn. Default: true, unless the final message is continued. */
   addGenerationPrompt?: boolean;
-  /** End within the final message, right behind its content. Not together with `addGenerationPrompt`. Default: false. */
+  /** True to end within the final message, right after its content. Excludes `addGenerationPrompt`. Default: false. */
   continueFinalMessage?: boolean;
-  /** Further variables, such as `enable_thinking`. A name the template already has a value for is ignored. */
+  /** Further variables, such as `enable_thinking`. Names that already have a value are ignored. */
   templateVariables?: Readonly<Record<string, unknown>>;
 }
 
-/** A prompt: the ids, and the text they stand for. */
+/** Ids of a prompt, and their text. */
 export interface RenderedPrompt {
   tokenIds: Int32Array;
   text: string;
@@ -47,23 +47,26 @@ export interface TemplateTraits {
   readonly toolSupport: ToolSupport;
   /** Null only if no conversation has turns that `hasRareTurns` finds. */
   readonly turnSupport: TurnSupport | null;
-  /** The texts of control tokens in messages, tools and variables become those tokens. */
+  /** True if texts of control tokens in messages, tools and variables become those tokens. */
   readonly allowsControlTokens: boolean;
 }
 
 const NO_TOKENS = new SpecialTokens([]);
 
-/** Arguments of calls of a conversation, in characters, beyond which the writing of further ones is not kept: so many take 0.2 s. */
+/** Characters of call arguments per conversation up to which their exact writing is kept: these take 0.2 s. */
 const MAX_WRITTEN_ARGUMENTS = 262_144;
 
 /**
- * One conversation on its way through a template: messages → variables, text the template made of them → prompt.
+ * One conversation in a template: messages → variables, rendered text → prompt.
  *
- * All variables made by one object are protected by the same shield, so that the texts made of them can be compared and cut. Texts are
- * shielded until `finish`, `encode` or `restore` takes them, or pieces of them.
+ * All variables of one object have the same shield, so their texts can be compared and cut. Texts are shielded
+ * until `finish`, `encode` or `restore` takes them or pieces of them.
  */
 export class PromptInput {
-  /** As the content of a message: marks where the template puts it. Not white space, no letter, nowhere else in the conversation. */
+  /**
+   * Message content that marks its place in the rendered text: not white space, not a letter, and unique in the
+   * conversation.
+   */
   readonly sentinel: string;
   readonly #traits: TemplateTraits;
   readonly #messages: readonly TemplateMessage[];
@@ -75,7 +78,8 @@ export class PromptInput {
 
   /**
    * @param messages all that will be rendered
-   * @throws {TokenizerError} `tokenizer.unsupported_content`; `tokenizer.template_failed` for options that exclude each other
+   * @throws {TokenizerError} `tokenizer.unsupported_content`; `tokenizer.template_failed` for options that exclude
+   * each other
    */
   constructor(traits: TemplateTraits, messages: readonly TemplateMessage[], options: RenderOptions) {
     if (options.continueFinalMessage === true && options.addGenerationPrompt === true) {
@@ -83,7 +87,7 @@ export class PromptInput {
         'a prompt cannot both continue the final message and open a new one: set add_generation_prompt to false';
       throw new TokenizerError('tokenizer.template_failed', message);
     }
-    // Templates ask `tools is not none`: an agent without tools, which sends an empty list, is none with them.
+    // Templates ask `tools is not none`, so an empty list must become none.
     const tools = options.tools?.length ? options.tools.map(inToolOrder) : null;
     const variables = options.templateVariables ?? {};
     checkInputSize(messages, tools, traits.tokenizer.maxTextBytes);
@@ -91,7 +95,7 @@ export class PromptInput {
     this.#messages = messages;
     this.#options = { ...options, tools };
     this.#writesHermes = needsHermes(traits, messages, tools);
-    // Prepared first: parsing a JSON escape can bring a control token's text to light.
+    // Prepared first: parsing a JSON escape can reveal a control token's text.
     const adapted = this.#adapted(messages);
     const numWritten = numWrittenMessages(adapted);
     const plain = adapted.map((message, index) => this.#prepare(message, index < numWritten));
@@ -110,20 +114,20 @@ export class PromptInput {
     this.#variables = { documents: null, ...(this.#shield.protect(variables) as Record<string, unknown>), ...own };
   }
 
-  /** For the prompt that the options ask for. */
+  /** Variables for the prompt of the options. */
   promptVariables(): Record<string, unknown> {
     const { continueFinalMessage = false, addGenerationPrompt = !continueFinalMessage } = this.#options;
     const prepared = this.#preparedOf(this.#messages);
     return this.#variablesOf(continueFinalMessage ? this.#marked(prepared) : prepared, addGenerationPrompt);
   }
 
-  /** For another rendering of the conversation, or of a beginning of it. */
+  /** Variables for another rendering of the conversation, or of a beginning of it. */
   variables(messages: readonly TemplateMessage[], addGenerationPrompt: boolean): Record<string, unknown> {
     return this.#variablesOf(this.#preparedOf(messages), addGenerationPrompt);
   }
 
   /**
-   * @param rendered what the template made of `promptVariables`
+   * @param rendered the template's text for `promptVariables`
    * @throws {TokenizerError} `tokenizer.text_too_long`; `tokenizer.final_message_lost`
    */
   finish(rendered: string): RenderedPrompt {
@@ -131,10 +135,7 @@ export class PromptInput {
     return { tokenIds: this.encode(shielded), text: this.restore(shielded) };
   }
 
-  /**
-   * @param last fragments of a text of this object
-   * @throws {TokenizerError} `tokenizer.text_too_long`
-   */
+  /** @param last fragments of a text of this object @throws {TokenizerError} `tokenizer.text_too_long` */
   encode(shielded: string, last?: EncodedFragments): Int32Array {
     return this.#traits.tokenizer.encodeFragments(shielded, (fragment) => this.#shield.restore(fragment), last);
   }
@@ -173,7 +174,7 @@ export class PromptInput {
     return prepared;
   }
 
-  /** With the sentinel and a space behind the final message: a template that trims loses the space. */
+  /** Appends the sentinel and a space to the final message: a template that trims drops the space. */
   #marked(prepared: readonly PreparedMessage[]): PreparedMessage[] {
     const last = prepared.at(-1);
     if (last === undefined)
@@ -199,7 +200,10 @@ export class PromptInput {
   }
 }
 
-/** Messages whose calls keep their writing: as many as a conversation may have, from its start on, which is rendered as by itself then. */
+/**
+ * Number of leading messages whose calls keep their writing. It counts from the start, so that a beginning of
+ * the conversation renders as it does alone.
+ */
 function numWrittenMessages(messages: readonly TemplateMessage[]): number {
   let length = 0;
   const end = messages.findIndex((message) => (length += argumentsLength(message)) > MAX_WRITTEN_ARGUMENTS);
@@ -207,16 +211,16 @@ function numWrittenMessages(messages: readonly TemplateMessage[]): number {
 }
 
 /**
- * How the calls in replies to a template's prompts are written: as the template teaches it, or in the Hermes format where it knows no
- * tools.
- * @returns null when it writes tools, in a format that is not known
+ * Format of calls in replies to a template's prompts: the template's, or Hermes if it ignores tools.
+ *
+ * @returns null if it writes tools in an unknown format
  */
 export function toolFormatOf({ source, tokenizer, toolSupport }: TemplateTraits): ToolFormat | null {
   if (!toolSupport.writesTools) return 'hermes';
   return detectToolFormat(source, (text) => tokenizer.encodeWithSpecial(text).length === 1);
 }
 
-/** True when the template would drop the tools, or, without tools, the calls of earlier turns. */
+/** True if the template would drop the tools, or, without tools, earlier calls. */
 function needsHermes(
   traits: TemplateTraits,
   messages: readonly TemplateMessage[],

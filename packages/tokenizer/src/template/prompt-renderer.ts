@@ -6,7 +6,7 @@ interface RunnableTemplate extends TemplateTraits {
   run(variables: Readonly<Record<string, unknown>>): string;
 }
 
-/** Renders one conversation, or beginnings of it, under one shield: the texts of its renderings can be compared and cut. */
+/** Renderer of one conversation, or beginnings of it, under one shield: its texts can be compared and cut. */
 export class PromptRenderer extends PromptInput {
   readonly #template: RunnableTemplate;
   readonly #lastPrompt = new EncodedFragments();
@@ -23,7 +23,8 @@ export class PromptRenderer extends PromptInput {
   }
 
   /**
-   * As `encode`, for the prompts of one turn after the other: where a prompt begins as the one before, only the rest is encoded.
+   * Encodes prompts of successive turns: only the part that differs from the previous prompt is encoded.
+   *
    * @throws {TokenizerError} `tokenizer.text_too_long`
    */
   encodePrompt(shielded: string): Int32Array {

@@ -8,12 +8,12 @@ import { TemplateProgram } from './template-program.ts';
 
 interface Fixture {
   versions: Record<string, string>;
-  /** Variables of the lines that have none of their own, as JSON text. */
+  /** Variables of lines without their own, as JSON text. */
   variables: string;
   lines: [template: string, variables: string | null, text: string][];
 }
 
-// Lines of Jinja and the texts that jinja2 makes of them: scripts/jinja2/record-texts.py
+// Lines of Jinja with jinja2's texts: scripts/jinja2/record-texts.py
 const { variables: shared, lines } = JSON.parse(
   await readFile(new URL('./fixtures/jinja2.json', import.meta.url), 'utf8'),
 ) as Fixture;

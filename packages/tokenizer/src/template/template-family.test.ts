@@ -14,7 +14,7 @@ import { ByteVocabulary } from '../testing/byte-vocabulary.ts';
 import { assistant, CONVERSATIONS, FAMILIES, TOOL, toolCall, user } from '../testing/template-families.ts';
 import { CHATML, PARTS, THINKING } from '../testing/test-templates.ts';
 
-// A busy machine has all the time that it needs.
+// Enough time for a busy machine.
 const sandbox = new TemplateSandbox({ timeoutMs: 60_000 });
 afterAll(() => sandbox.close());
 
@@ -51,7 +51,7 @@ describe.each(FAMILY_NAMES)('%s', (name) => {
           prompt = template.render(messages, options);
         } catch (error) {
           if (!refuses(error)) throw error;
-          expect(family.hasSingleCalls && about === 'two calls').toBe(true); // one call a message, as the template says
+          expect(family.hasSingleCalls && about === 'two calls').toBe(true); // one call per message, as the template requires
           await expect(inSandbox).rejects.toThrow((error as Error).message);
           continue;
         }
@@ -111,7 +111,7 @@ describe.each(FAMILY_NAMES)('%s', (name) => {
     const messages = [user('One?'), assistant('I think'), user('Two?'), assistant('It is')];
     const options = { continueFinalMessage: true, tools: [TOOL] };
     const { text, tokenIds } = template.render(messages, options);
-    // The tools stand with the user's last message in some templates, so the beginning is compared with the same conversation.
+    // Some templates put the tools in the last user message, so compare the beginning with the same conversation.
     expect(text).toBe(
       template
         .render(messages, { addGenerationPrompt: false, tools: [TOOL] })

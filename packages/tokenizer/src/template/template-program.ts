@@ -9,11 +9,11 @@ import { JinjaTemplate } from './jinja-template.ts';
 import { TemplateExhausted } from '../contract/template-exhausted.ts';
 
 export interface TemplateProgramOptions {
-  /** The clock that `strftime_now` reads. Default: the system's, local time. */
+  /** Clock of `strftime_now`. Default: the system's, local time. */
   clock?: () => Date;
   /**
-   * Steps that a run may take, about one per instruction and per 64 bytes of text. Default: 20 million, a few seconds; 2,000 messages
-   * take less with every known template.
+   * Maximum steps per run, about one per instruction and per 64 bytes of text. Default: 20 million, a few seconds;
+   * 2,000 messages take less with every known template.
    */
   maxSteps?: number;
 }
@@ -22,7 +22,7 @@ export interface TemplateProgramOptions {
 const MAX_SOURCE_CHARACTERS = 256 * 1024;
 const DEFAULT_MAX_STEPS = 20_000_000;
 
-/** A Jinja chat template as variables → text; knows no vocabulary. Compiled once, then stateless. */
+/** A Jinja chat template from variables to text, without a vocabulary. Compiled once, then stateless. */
 export class TemplateProgram {
   readonly source: string;
   readonly #template: JinjaTemplate;
@@ -32,7 +32,7 @@ export class TemplateProgram {
   #toolSupport: ToolSupport | null = null;
   #turnSupport: TurnSupport | null = null;
 
-  /** @throws {TokenizerError} `tokenizer.template_failed` when the source is no valid template, or too long */
+  /** @throws {TokenizerError} `tokenizer.template_failed` if the source is not a valid template, or too long */
   constructor(source: string, options: TemplateProgramOptions = {}) {
     checkTemplateSize(source);
     this.source = source;
@@ -41,7 +41,7 @@ export class TemplateProgram {
     this.#template = explained(() => new JinjaTemplate(source));
   }
 
-  /** The form of a message's content that the template expects, found by rendering at first use. */
+  /** Expected form of message content, found by rendering at first use. */
   get contentFormat(): ContentFormat {
     return (this.#contentFormat ??= probeContentFormat((variables) => this.run(variables)));
   }
@@ -52,16 +52,13 @@ export class TemplateProgram {
     return this.#toolSupport;
   }
 
-  /** The template's treatment of rare turns, found by rendering at first use: some 60 short conversations. */
+  /** The template's treatment of rare turns, found by rendering about 60 short conversations at first use. */
   get turnSupport(): TurnSupport {
     this.#turnSupport ??= probeTurnSupport(this.source, this.contentFormat, (variables) => this.run(variables));
     return this.#turnSupport;
   }
 
-  /**
-   * Runs the template on variables as they are, with nothing protected.
-   * @throws {TokenizerError} `tokenizer.template_failed`
-   */
+  /** Runs the template on unprotected variables. @throws {TokenizerError} `tokenizer.template_failed` */
   run(variables: Readonly<Record<string, unknown>>): string {
     const json = holdsPythonValues(variables) ? pythonJson(variables) : JSON.stringify(variables);
     const { kind, text } = explained(() => this.#template.render(json, this.#clock(), this.#maxSteps));

@@ -1,4 +1,4 @@
-/** The part of the WebAssembly API used here, which the types of Node.js leave out. */
+/** The part of the WebAssembly API used here, which Node.js's types lack. */
 interface WebAssemblyApi {
   readonly Module: new (bytes: Uint8Array) => WasmModule;
   readonly Instance: new (

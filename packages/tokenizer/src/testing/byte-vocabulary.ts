@@ -7,7 +7,10 @@ const DEFAULT_CONTROL_TOKENS = ['<|endoftext|>', '<|im_start|>', '<|im_end|>'] a
 export interface ByteVocabularyOptions {
   /** Texts of the control tokens, ids from 256 on. Default: `<|endoftext|>`, `<|im_start|>`, `<|im_end|>`. */
   controlTokens?: readonly string[];
-  /** Texts of user-defined tokens (recognised in any text, such as `<think>`), ids after the control tokens. Default: none. */
+  /**
+   * Texts of user-defined tokens (recognised in any text, such as `<think>`), ids after the control tokens.
+   * Default: none.
+   */
   userDefinedTokens?: readonly string[];
   /** Text of the end-of-sequence token, one of `controlTokens`. Default: `<|im_end|>`. */
   endToken?: string;
@@ -15,7 +18,7 @@ export interface ByteVocabularyOptions {
   contextLength?: number;
 }
 
-/** One token a byte plus a few control tokens: a vocabulary for logic tests, with no model file behind it. */
+/** A vocabulary for tests without a model file: one token per byte plus a few control tokens. */
 export class ByteVocabulary implements Vocabulary {
   readonly vocabSize: number;
   readonly bosTokenId: number | null = null;
@@ -36,7 +39,7 @@ export class ByteVocabulary implements Vocabulary {
     this.eosTokenId = this.idOf(options.endToken ?? '<|im_end|>');
   }
 
-  /** Id of a special token by its text. @throws {RangeError} when there is no such token */
+  /** Id of a special token by its text. @throws {RangeError} if there is no such token */
   idOf(text: string): number {
     const index = this.#specials.findIndex((special) => special.text === text);
     if (index < 0) throw new RangeError(`the byte vocabulary has no token ${JSON.stringify(text)}`);
@@ -60,7 +63,7 @@ export class ByteVocabulary implements Vocabulary {
     return ids;
   }
 
-  /** Special tokens in a text, left to right; of those that begin at one place the first of the vocabulary. */
+  /** Special tokens in a text, left to right; at the same place the vocabulary's first. */
   *#found(text: string, parsesControl: boolean): Generator<{ index: number; at: number; length: number }> {
     const ahead = this.#specials
       .map(({ text: own, kind }, index) => ({ index, own, kind, at: text.indexOf(own) }))

@@ -1,6 +1,6 @@
-/** Templates for tests in which tool calls, roles or channels have control tokens of their own, written in the manner of real ones. */
+/** Test templates in the style of real ones, with control tokens for tool calls, roles or channels. */
 
-/** As Granite 3: roles between two tokens, calls as a JSON list after one. */
+/** Like Granite 3: roles between two tokens, calls as a JSON list after one. */
 export const GRANITE = `{%- if tools -%}{{ '<|start_of_role|>system<|end_of_role|>Write <|tool_call|> and a JSON list of calls. Tools:' }}
 {%- for tool in tools -%}{{ '\\n' + (tool | tojson) }}{%- endfor -%}
 {{ '<|end_of_text|>\\n' }}{%- endif -%}
@@ -15,7 +15,7 @@ export const GRANITE = `{%- if tools -%}{{ '<|start_of_role|>system<|end_of_role
 {%- endfor -%}
 {%- if add_generation_prompt -%}{{ '<|start_of_role|>assistant<|end_of_role|>' }}{%- endif -%}`;
 
-/** As Command R7B: numbered calls between two tokens, all results of a turn in one message of the system. */
+/** Like Command R7B: numbered calls between two tokens, all results of a turn in one system message. */
 export const COMMAND = `{{- bos_token -}}
 {%- set ns = namespace(calls=0, results=0) -%}
 {%- if tools -%}{{ '<|START_OF_TURN_TOKEN|><|SYSTEM_TOKEN|># Tools\\n' + (tools | map(attribute='function') | list | tojson(indent=4)) + '<|END_OF_TURN_TOKEN|>' }}{%- endif -%}
@@ -38,7 +38,10 @@ export const COMMAND = `{{- bos_token -}}
 {%- endfor -%}
 {%- if add_generation_prompt -%}{{ '<|START_OF_TURN_TOKEN|><|CHATBOT_TOKEN|>' }}{%- endif -%}`;
 
-/** As GLM 4.6: no token ends a turn, the next role does; calls in keys and values, texts as they are and the rest as JSON. */
+/**
+ * Like GLM 4.6: the next role ends a turn, not a token; calls in keys and values, strings plain and the rest as
+ * JSON.
+ */
 export const GLM = `[gMASK]<sop>
 {%- if tools -%}{{ '<|system|>\\nCall as <tool_call>name\\n<arg_key>key</arg_key>\\n<arg_value>value</arg_value>\\n</tool_call>.' }}
 {%- for tool in tools -%}{{ '\\n' + (tool | tojson) }}{%- endfor -%}{%- endif -%}
@@ -59,7 +62,7 @@ export const GLM = `[gMASK]<sop>
 {%- endfor -%}
 {%- if add_generation_prompt -%}{{ '<|assistant|>\\n' }}{%- endif -%}`;
 
-/** As Kimi K2: a token for each border, calls with ids of functions in a section of their own, tools before all else. */
+/** Like Kimi K2: a token for each border, calls with function ids in a separate section, tools first. */
 export const KIMI = `{%- macro turn(role, name, content) -%}{{ '<|im_' + role + '|>' + name + '<|im_middle|>' + content }}{%- endmacro -%}
 {%- if tools -%}{{ turn('system', 'tool_declare', tools | tojson(separators=(',', ':'))) + '<|im_end|>' }}{%- endif -%}
 {%- set ns = namespace(calls=0, results=0) -%}
@@ -83,7 +86,10 @@ export const KIMI = `{%- macro turn(role, name, content) -%}{{ '<|im_' + role + 
 {%- endfor -%}
 {%- if add_generation_prompt -%}{{ '<|im_assistant|>assistant<|im_middle|>' }}{%- endif -%}`;
 
-/** As gpt-oss: answers in channels, one call a message, the last answer ends with another token than earlier ones. */
+/**
+ * Like gpt-oss: answers in channels, one call per message, the last answer ends with another token than earlier
+ * ones.
+ */
 export const HARMONY = `{{- '<|start|>system<|message|>Channels: analysis, commentary, final.<|end|>' }}
 {%- if tools -%}{{ '<|start|>developer<|message|># Tools\\nnamespace functions {' }}
 {%- for tool in tools -%}{{ '\\n// ' + (tool.function.description or '') + '\\ntype ' + tool.function.name + ' = (_: ' + (tool.function.parameters | tojson) + ') => any;' }}{%- endfor -%}

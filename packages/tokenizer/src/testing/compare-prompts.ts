@@ -7,21 +7,22 @@ import {
   type TemplateMessage,
 } from '../index.ts';
 
-/** Replies of one conversation, with the prompts that they are trained and sampled after. */
+/** Replies of one conversation, with their prompts in training and sampling. */
 export interface ComparedPrompts {
   readonly numReplies: number;
-  /** Histories besides the first: a prompt that does not continue the one before starts a new one. */
+  /** Histories after the first: a prompt that does not continue the previous one starts another. */
   readonly numBranches: number;
-  /** Prompts of which a job warns that others may have been sampled. */
+  /** Prompts for which a job warns that others may have been sampled. */
   readonly numReported: number;
   /** Differences, one text each; empty if all prompts are equal. */
   readonly different: readonly string[];
 }
 
 /**
- * Trains a conversation as a history whose prompts are not known, and compares the tokens before each reply with the prompt that a chat has there.
+ * Trains a conversation as a history with unknown prompts, and compares the tokens before each reply with a
+ * chat's prompt at that place.
  *
- * @throws {TokenizerError} when the template refuses the conversation, or the beginning of it that a reply answers
+ * @throws {TokenizerError} if the template refuses the conversation, or the part before a reply
  */
 export function comparePrompts(
   template: ChatTemplate,

@@ -1,20 +1,20 @@
-/** Twelve families of models and conversations for them. */
+/** Twelve model families and conversations for them. */
 import type { TemplateMessage, ToolDescription, ToolFormat } from '../index.ts';
 import { COMMAND, GLM, GRANITE, HARMONY, KIMI } from './channel-templates.ts';
 import { CHATML, LLAMA3, MISTRAL, PYTHONIC, QWEN, QWEN_XML, TOOLLESS } from './test-templates.ts';
 
-/** A family of models: its template, the format of its calls, and its control tokens. */
+/** A model family: its template, call format and control tokens. */
 export interface Family {
   readonly source: string;
   readonly format: ToolFormat;
-  /** The control token that ends a reply. */
+  /** Control token that ends a reply. */
   readonly end: string;
   readonly controlTokens: readonly string[];
-  /** Text next to a call is not written. Default: false. */
+  /** True if text next to a call is dropped. Default: false. */
   readonly dropsTextOfCalls?: boolean;
-  /** A message has at most one call; the template refuses more. Default: false. */
+  /** True if the template refuses several calls per message. Default: false. */
   readonly hasSingleCalls?: boolean;
-  /** The template has neither tools nor calls. Default: false. */
+  /** True if the template has neither tools nor calls. Default: false. */
   readonly isToolless?: boolean;
 }
 

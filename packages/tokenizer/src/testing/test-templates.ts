@@ -1,6 +1,6 @@
-/** Templates for tests, written in the manner of real ones. */
+/** Test templates in the style of real ones. */
 
-/** Turns in ChatML; tool calls as Hermes writes them; content must be a string. */
+/** ChatML turns with Hermes tool calls; content must be a string. */
 export const CHATML = `{%- if tools %}{{ '<|im_start|>tools\\n' + (tools | tojson) + '<|im_end|>\\n' }}{% endif -%}
 {%- for message in messages -%}
 {{ '<|im_start|>' + message.role + '\\n' + message.content }}
@@ -11,7 +11,10 @@ export const CHATML = `{%- if tools %}{{ '<|im_start|>tools\\n' + (tools | tojso
 {%- endfor -%}
 {%- if add_generation_prompt -%}{{ '<|im_start|>assistant\\n' }}{%- endif -%}`;
 
-/** As Qwen3: reasoning of turns before the last user message is dropped, an empty think block opens the answer when thinking is off. */
+/**
+ * Like Qwen3: reasoning before the last user message is dropped, and an empty think block opens the answer if
+ * thinking is off.
+ */
 export const THINKING = `{%- set ns = namespace(last_user=-1) -%}
 {%- for message in messages -%}{%- if message.role == 'user' -%}{%- set ns.last_user = loop.index0 -%}{%- endif -%}{%- endfor -%}
 {%- for message in messages -%}
@@ -36,7 +39,7 @@ export const THINKING = `{%- set ns = namespace(last_user=-1) -%}
 {%- if enable_thinking is defined and enable_thinking is false -%}{{ '<think>\\n\\n</think>\\n\\n' }}{%- endif -%}
 {%- endif -%}`;
 
-/** Iterates over content parts, as templates of multimodal models do. */
+/** Iterates over content parts, like templates of multimodal models. */
 export const PARTS = `{%- for message in messages -%}
 {{ '<|im_start|>' + message['role'] + '\\n' }}
 {%- if message['role'] == 'tool' -%}{{ message['content'] }}{%- else -%}
@@ -45,10 +48,10 @@ export const PARTS = `{%- for message in messages -%}
 {{ '<|im_end|>\\n' }}
 {%- endfor -%}`;
 
-/** ChatML that knows no tools and no calls: the default message of SmolLM2 when there is no system message. */
+/** ChatML without tools and calls; SmolLM2's default message if there is no system message. */
 export const TOOLLESS = `{% for message in messages %}{% if loop.first and messages[0]['role'] != 'system' %}{{ '<|im_start|>system\\nYou help.<|im_end|>\\n' }}{% endif %}{{ '<|im_start|>' + message['role'] + '\\n' + message['content'] + '<|im_end|>\\n' }}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}`;
 
-/** As Qwen 2.5 and 3: tools in the system message, Hermes calls, answers in a message of the user. */
+/** Like Qwen 2.5 and 3: tools in the system message, Hermes calls, answers in a user message. */
 export const QWEN = `{%- if tools -%}
 {{ '<|im_start|>system\\n' }}
 {%- if messages[0].role == 'system' -%}{{ messages[0].content + '\\n\\n' }}{%- endif -%}
@@ -75,7 +78,7 @@ export const QWEN = `{%- if tools -%}
 {%- endfor -%}
 {%- if add_generation_prompt -%}{{ '<|im_start|>assistant\\n' }}{%- endif -%}`;
 
-/** As Qwen 3 Coder: calls in XML, values that are no text as JSON. */
+/** Like Qwen 3 Coder: calls in XML, values other than text as JSON. */
 export const QWEN_XML = `{%- if tools -%}{{ '<|im_start|>system\\nCall as <function=name><parameter=key>value</parameter></function>.' }}
 {%- for tool in tools -%}{{ '\\n' + (tool | tojson) }}{%- endfor -%}{{ '<|im_end|>\\n' }}{%- endif -%}
 {%- for message in messages -%}
@@ -91,7 +94,7 @@ export const QWEN_XML = `{%- if tools -%}{{ '<|im_start|>system\\nCall as <funct
 {%- endfor -%}
 {%- if add_generation_prompt -%}{{ '<|im_start|>assistant\\n' }}{%- endif -%}`;
 
-/** As Llama 3.1: trims, tools in the first message of the user, one call a message, answers from "ipython". */
+/** Like Llama 3.1: trims, tools in the first user message, one call per message, answers from "ipython". */
 export const LLAMA3 = `{{- bos_token }}
 {%- for message in messages -%}
 {%- if message.role == 'tool' -%}
@@ -111,7 +114,7 @@ export const LLAMA3 = `{{- bos_token }}
 {%- endfor -%}
 {%- if add_generation_prompt -%}{{ '<|start_header_id|>assistant<|end_header_id|>\\n\\n' }}{%- endif -%}`;
 
-/** As Mistral 7B v0.3: roles alternate, tools in front of the last message of the user, ids of 9 characters. */
+/** Like Mistral 7B v0.3: alternating roles, tools before the last user message, ids of 9 characters. */
 export const MISTRAL = `{%- if messages[0].role == 'system' -%}{%- set system = messages[0].content -%}{%- set turns = messages[1:] -%}{%- else -%}{%- set system = '' -%}{%- set turns = messages -%}{%- endif -%}
 {%- set users = turns | selectattr('role', 'equalto', 'user') | list -%}
 {{ bos_token }}
@@ -132,7 +135,7 @@ export const MISTRAL = `{%- if messages[0].role == 'system' -%}{%- set system = 
 {%- endif -%}
 {%- endfor -%}`;
 
-/** As LFM 2: calls as Python writes them, between two tokens. */
+/** Like LFM 2: Python calls between two tokens. */
 export const PYTHONIC = `{{- bos_token }}
 {%- if tools -%}{{ '<|im_start|>system\\nList of tools: ' + (tools | tojson) + '<|im_end|>\\n' }}{%- endif -%}
 {%- for message in messages -%}

@@ -99,7 +99,7 @@ describe('in a template', () => {
     const { type, function: description } = TOOL;
     const turnedRound = { function: Object.fromEntries(Object.entries(description).toReversed()), type };
     expect(text(TOOLLESS, [turnedRound])).toBe(text(TOOLLESS, [TOOL]));
-    // Without tools a conversation that used some still shows what was called.
+    // Without tools a conversation with earlier calls still shows them.
     expect(text(TOOLLESS, null)).toBe(text(TOOLLESS, []));
     expect(text(TOOLLESS, null)).toContain('<tool_call>');
     expect(text(TOOLLESS, null)).not.toContain('<tools>');

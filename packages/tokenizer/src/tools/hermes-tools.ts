@@ -6,19 +6,19 @@ import { contentText, type TemplateMessage } from '../contract/template-message.
 const INSTRUCTION_ROLES: readonly unknown[] = ['system', 'developer'];
 
 /**
- * Tools for a template that knows none: they are described in a system message, and calls and answers of the conversation are written into
- * its texts, all in the Hermes format.
+ * Adds tools for a template without tool support: a system message describes them, and calls and answers become
+ * text, all in the Hermes format.
  *
- * The description goes behind the text of a system message at the start, else into a message of its own. A call is written behind the
- * content of its message. Answers of tools that follow each other become one message of the user, since many templates let user and
- * assistant alternate and know no other role.
+ * The description follows the text of a leading system message, or is a new message. A call follows its
+ * message's content. Consecutive tool answers become one user message, because many templates alternate user and
+ * assistant and know no other role.
  *
  * @param tools empty: only calls and answers are written
  * @throws {TokenizerError} `tokenizer.unsupported_content`
  */
 export function withHermesTools(messages: readonly TemplateMessage[], tools: readonly unknown[]): TemplateMessage[] {
   const written: TemplateMessage[] = [];
-  let answers: string[] = []; // in the last message written
+  let answers: string[] = []; // of the last message written
   for (const message of messages) {
     if (message.role === 'tool') {
       if (answers.length > 0) written.pop();
@@ -68,7 +68,7 @@ function callSource(call: unknown): string {
   return `{"name": ${pythonJson(name ?? '')}, "arguments": ${argumentsSource(value)}}`;
 }
 
-/** As for other templates: text that holds no object is written as it was said. */
+/** As for other templates, text without an object stays unchanged. */
 function argumentsSource(value: unknown): string {
   if (typeof value !== 'string') return pythonJson(value ?? {});
   if (value.trim() === '') return '{}';

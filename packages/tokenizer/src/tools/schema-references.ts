@@ -1,11 +1,11 @@
 import { entriesOf, objectInOrder } from '@trainyard/protocol/json';
 
 /**
- * A copy of a schema for a place inside another one: its references to itself lead to that place. Its own `$id`, which would make it the
- * root of its references again, is left out. Schemas inside with an `$id` keep theirs.
+ * Copies a schema for a place inside another one: its references to itself point to that place. Its own `$id`,
+ * which would make it the root of its references again, is dropped. Inner schemas with an `$id` keep theirs.
  *
- * @param schema does not nest deep
- * @param pointerOf the new JSON pointer of each old one, which is empty or begins with a slash
+ * @param schema not nested deep
+ * @param pointerOf the new JSON pointer of each old one, which is empty or starts with a slash
  */
 export function withReferences(
   schema: Readonly<Record<string, unknown>>,
@@ -42,7 +42,7 @@ function hasOwnRoot(schema: object): boolean {
   return typeof id === 'string' && !id.startsWith('#');
 }
 
-/** `$anchor`, by name, as JSON pointers. */
+/** Collects `$anchor` names as JSON pointers. */
 function findAnchors(value: unknown, pointer: string, anchors: Map<string, string>): void {
   if (typeof value !== 'object' || value === null || (pointer !== '' && hasOwnRoot(value))) return;
   const { $anchor: anchor } = value as Record<string, unknown>;

@@ -47,7 +47,7 @@ describe('required', () => {
     );
     expect(schema['definitions']).toEqual({ old: city });
     expect(schema['items']).toEqual({ type: 'object', anyOf: [alternative('f', X), alternative('g', X)] });
-    expect(first).toHaveProperty('$defs'); // what was given is unchanged
+    expect(first).toHaveProperty('$defs'); // the input is unchanged
   });
 
   test('references to the root of a schema, or to places in it, follow it', () => {
@@ -80,7 +80,7 @@ describe('required', () => {
         ],
       },
     });
-    // Each of them leads somewhere.
+    // Every reference resolves.
     const at = (pointer: string) =>
       pointer
         .slice(2)

@@ -11,19 +11,19 @@ type JsonSchema = Readonly<Record<string, unknown>>;
 export type ForcedToolChoice = 'required' | { name: string };
 
 const NO_ARGUMENTS: JsonSchema = { type: 'object', properties: {} };
-// Both spellings: references such as `#/$defs/x` are from the root of the schema, so what they name must stand there.
+// Both spellings: references such as `#/$defs/x` start at the root of the schema, so definitions must be there.
 const DEFINITIONS = ['$defs', 'definitions'] as const;
 
 /**
- * The JSON schema a reply is held to when the request's `tool_choice` forces calls.
+ * JSON schema for a reply whose `tool_choice` forces calls.
  *
- * `required`: a list, not empty, of `{"name": …, "parameters": …}`, one alternative a tool, for the reply format `json_array`. Definitions
- * inside the tools' schemas move to the top, and references to other places follow their schema. A name: the parameters of that tool
- * alone, for the reply format `named`.
+ * `required`: a nonempty list of `{"name": …, "parameters": …}`, one alternative per tool, for the reply format
+ * `json_array`. Definitions in the tools' schemas move to the top, and references to other places follow their
+ * schema. A name: only that tool's parameters, for the reply format `named`.
  *
- * @param options `parallelToolCalls: false` allows one call only. Default: true
- * @throws {TokenizerError} `tokenizer.tools_malformed` if there is no such tool, or one takes no object; `tokenizer.unsupported_content` if
- *   they are nested too deep
+ * @param options `parallelToolCalls: false` allows only one call. Default: true
+ * @throws {TokenizerError} `tokenizer.tools_malformed` if there is no such tool, or one takes no object;
+ * `tokenizer.unsupported_content` if they are nested too deep
  */
 export function toolChoiceSchema(
   tools: readonly ToolDescription[],
@@ -67,7 +67,8 @@ export function toolChoiceSchema(
 }
 
 /**
- * The schema of a tool's arguments, which are an object whatever else it says.
+ * Schema of a tool's arguments, which are always an object.
+ *
  * @throws {TokenizerError} `tokenizer.tools_malformed` if it allows no object
  */
 export function argumentsSchema({ function: { name, parameters } }: ToolDescription): JsonSchema {
@@ -81,7 +82,10 @@ export function argumentsSchema({ function: { name, parameters } }: ToolDescript
   );
 }
 
-/** A copy in which references to its own root lead to `root`, and those to its definitions to the top, under names with the prefix. */
+/**
+ * Copies a schema so that references to its root lead to `root`, and those to its definitions to the top, under
+ * prefixed names.
+ */
 function rebased(parameters: JsonSchema, { root, prefix }: { root: string; prefix: string }): Record<string, unknown> {
   return withReferences(parameters, (pointer) => {
     const keyword = DEFINITIONS.find((candidate) => pointer.startsWith(`/${candidate}/`));
@@ -89,13 +93,16 @@ function rebased(parameters: JsonSchema, { root, prefix }: { root: string; prefi
   });
 }
 
-/** The definitions of several schemas in one place. */
+/** Definitions of several schemas in one place. */
 class HoistedDefinitions {
-  /** As they were sent, by keyword and name. */
+  /** The original definitions, by keyword and name. */
   readonly #sent = new Map<string, unknown>();
   readonly #schemas = new Map<string, Map<string, unknown>>();
 
-  /** A prefix under which the definitions of a schema contradict no others: none, unless two tools define one name differently. */
+  /**
+   * Prefix under which a schema's definitions conflict with no others: empty, unless two tools define one name
+   * differently.
+   */
   prefixFor(parameters: JsonSchema, index: number): string {
     const sent = definitionsOf(parameters);
     const isTaken = (place: string, schema: unknown) =>
@@ -106,7 +113,7 @@ class HoistedDefinitions {
     return prefix;
   }
 
-  /** @param schema its definitions are taken out of it */
+  /** @param schema loses its definitions */
   take(schema: Record<string, unknown>, prefix: string): void {
     for (const [keyword, key, definition] of definitionsOf(schema)) {
       const definitions = this.#schemas.get(keyword) ?? new Map<string, unknown>();

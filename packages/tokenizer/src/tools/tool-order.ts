@@ -2,9 +2,10 @@ const TOOL_KEYS = ['type', 'function'];
 const FUNCTION_KEYS = ['name', 'description', 'parameters'];
 
 /**
- * A tool with its keys in the order of the API's documentation, others behind them as they came. Templates write tools as JSON, and clients
- * send the same tool in one order for sampling and in another for training (typed dictionaries of Python do): without this, training
- * would put other tokens in front of a reply than it was sampled behind. Schemas keep the order of their keys.
+ * Puts a tool's keys in the order of the API's documentation, then the others. Clients send the same tool in
+ * different orders for sampling and training (for example Python's typed dictionaries), and templates write
+ * tools as JSON: without this, training would have other prompt tokens than sampling. Schemas keep their key
+ * order.
  */
 export function inToolOrder(tool: unknown): unknown {
   if (!isRecord(tool)) return tool;

@@ -3,13 +3,13 @@ import { prepareMessage, type ContentFormat, type TemplateMessage } from '../con
 
 /** A chat template's support for tools. */
 export interface ToolSupport {
-  /** It writes the tools it is given into the prompt. */
+  /** True if it writes given tools into the prompt. */
   writesTools: boolean;
-  /** It writes the calls of earlier turns. */
+  /** True if it writes calls of earlier turns. */
   writesCalls: boolean;
 }
 
-// Letters only, so that no escaping can change them; Mistral's templates want ids of 9 characters.
+// Only letters, so that no escaping changes them; Mistral's templates need ids of 9 characters.
 const TOOL_NAME = 'probetoolwhichdoesnotexist';
 const CALL_NAME = 'probecallwhichdoesnotexist';
 const TOOL = {
@@ -28,16 +28,16 @@ const TURN = [
   { role: 'assistant', content: 'x', tool_calls: [CALL] },
   { role: 'tool', content: 'x', tool_call_id: CALL.id },
 ];
-// Some templates know no system message, and some put tools in it only.
+// Some templates ignore system messages, and some put tools only in them.
 const TOOL_PROBES = [[SYSTEM, USER], [USER]];
 const CALL_PROBES = [TURN, [...TURN, { role: 'assistant', content: 'x' }, USER], TURN.slice(0, 2)];
 
 /**
- * Found by rendering: a template writes tools if the name of a made-up one is in what it renders. One that refuses every probe is
- * judged by its source, which then mentions `tools` or `tool_calls`.
+ * Finds tool support by rendering: a template writes tools if a made-up name appears in its text. One that
+ * refuses every probe is judged by its source, which then mentions `tools` or `tool_calls`.
  *
- * @throws when `run` took too many steps
- * @param run renders variables; throws when the template refuses them
+ * @throws if `run` took too many steps
+ * @param run renders variables; throws if the template refuses them
  */
 export function probeToolSupport(
   source: string,
@@ -63,7 +63,7 @@ export function probeToolSupport(
         answer = false;
       } catch (error) {
         if (isExhausted(error)) throw error;
-        // It refuses this conversation; another may do.
+        // The template refuses this conversation; another may work.
       }
     }
     return answer;

@@ -13,7 +13,7 @@ import {
 import { ByteVocabulary } from '../testing/byte-vocabulary.ts';
 import { CHATML, LLAMA3, MISTRAL, PARTS, QWEN, THINKING, TOOLLESS } from '../testing/test-templates.ts';
 
-/** Each message as its role and text; `rule` refuses, drops or moves some. */
+/** Shows each message as its role and text; `rule` refuses, drops or moves some. */
 const showing = (rule: string, isDropped = 'false') =>
   `{%- for m in messages -%}{%- set previous = messages[loop.index0 - 1].role if loop.index0 > 0 else '' -%}${rule}` +
   `{%- if not (${isDropped}) -%}[{{ m.role }} {{ m.content }}{% for c in m.tool_calls or [] %} call {{ c.function.name }}{% endfor %}]{%- endif -%}{%- endfor -%}` +
@@ -26,14 +26,14 @@ const TEMPLATES = {
   drops: showing('', "m.role == 'system' and loop.index0 > 0"),
   moves: `{%- for m in messages if m.role == 'system' -%}[system {{ m.content }}]{%- endfor -%}${showing('', "m.role == 'system'")}`,
   repeats: `{%- for m in messages if m.role == 'system' -%}[system {{ m.content }}]{%- endfor -%}${showing('')}`,
-  // Keeps a system message in its place, and tells of it at the start.
+  // Keeps a system message in its place, and counts them at the start.
   counts: `{{ messages | selectattr('role', 'equalto', 'system') | list | length }}${showing('')}`,
   alternates: showing(
     `${SYSTEM_FIRST}{%- if m.role == previous and m.role in ['user', 'assistant'] -%}{{ raise_exception('take turns') }}{%- endif -%}`,
   ),
   skips: showing('', "m.role == previous and m.role in ['user', 'assistant']"),
   developers: showing("{%- if m.role == 'developer' -%}!{%- endif -%}"),
-  // As Mistral's: results are followed by the assistant.
+  // Like Mistral's: the assistant follows results.
   uninterrupted: showing(
     "{%- if m.role == 'user' and previous == 'tool' -%}{{ raise_exception('the result is unanswered') }}{%- endif -%}",
   ),
@@ -135,7 +135,7 @@ test('an instruction that goes into a turn of several parts leaves the parts as 
   expect(kept).toContain('onetwo');
   expect(after.slice(0, kept.length)).toBe(kept);
   expect(after).toContain('onetwo\n\nn');
-  // Templates that take texts get what they got.
+  // Templates that take texts get the same text.
   expect(textOf(TEMPLATES.refuses, [parts, system('n')])).toBe('[user one\ntwo\n\nn]');
 });
 
@@ -230,16 +230,16 @@ test.each(Object.entries({ ...TEMPLATES, CHATML, LLAMA3, MISTRAL, PARTS, QWEN, T
         const messages = [user('first'), ...makers.map((make, index) => make(`text${index}`))];
         let before = '';
         messages.forEach((message, index) => {
-          // Prompts are sampled from after all but the assistant's turns.
+          // Prompts are sampled after all turns except the assistant's.
           const isSampled = messages[index + 1]?.role === 'assistant' || index === messages.length - 1;
           if (message.role === 'assistant' || !isSampled) return;
           let text: string;
           try {
             text = template.render(messages.slice(0, index + 1), { addGenerationPrompt: false }).text;
           } catch {
-            return; // MISTRAL wants other first turns
+            return; // MISTRAL requires other first turns
           }
-          // What closes the last turn may come later.
+          // The ending of the last turn may come later.
           const lastText = /text\d|first/g;
           const end = [...before.matchAll(lastText)].at(-1);
           const kept = end === undefined ? '' : before.slice(0, end.index + end[0].length);

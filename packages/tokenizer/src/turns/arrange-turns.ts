@@ -1,18 +1,20 @@
 import { contentText, contentTexts, type TemplateMessage } from '../contract/template-message.ts';
 import type { InstructionRole, TurnSupport } from './turn-support.ts';
 
-/** Between texts of messages that become one. */
+/** Separator of texts of joined messages. */
 const BLANK_LINE = '\n\n';
 
 /**
- * A conversation in turns that the template writes. Each rule depends only on messages up to the one that it concerns, so the prompt of a conversation that goes
- * on starts as the one before it.
+ * Arranges a conversation in turns that the template writes. Each rule depends only on messages up to its own,
+ * so the prompt of a continued conversation starts like the previous one.
  *
- * - Instructions at the start become one message if the template does not write several. A developer's becomes `system` if it knows no developer.
- * - Instructions after a turn stay where the template keeps them, a developer's as `system` if it keeps only those. Else their text goes to the end of the user's
- *   turn or of the result of a tool in front of them; after a turn of the assistant it starts the user's next turn.
- * - Two turns of the user, or of the assistant, in a row become one where the template does not write both.
- * - The text of a user's turn after the result of a tool goes to the end of the result where the template does not write it.
+ * - Leading instructions become one message if the template does not write several. A developer's becomes
+ *   `system` if it has no developer role.
+ * - Later instructions stay if the template keeps them, a developer's as `system` if it keeps only those.
+ *   Otherwise their text goes to the end of the preceding user turn or tool result; after an assistant turn it
+ *   starts the next user turn.
+ * - Two consecutive turns of the user, or of the assistant, become one if the template does not write both.
+ * - The text of a user turn after a tool result goes to the end of the result if the template does not write it.
  *
  * @param traits read only if the conversation has such turns
  * @returns the messages themselves if nothing changes
@@ -35,13 +37,14 @@ export function hasRareTurns(messages: readonly TemplateMessage[]): boolean {
     if (role === 'developer') return true;
     const previous = messages[index - 1]?.role;
     if (previous === undefined) return false;
-    // Results of tools become turns of the user for templates that know no tools.
+    // Tool results become user turns for templates without tools.
     return role === 'system' || (role !== 'tool' && role === (previous === 'tool' ? 'user' : previous));
   });
 }
 
 /**
- * Instructions between a call and its results come after the results.
+ * Moves instructions between a call and its results after the results.
+ *
  * @returns the messages themselves if there are none
  */
 export function withResultsAfterCalls(messages: readonly TemplateMessage[]): readonly TemplateMessage[] {
@@ -58,7 +61,7 @@ export function withResultsAfterCalls(messages: readonly TemplateMessage[]): rea
     else {
       if (message.role === 'tool') numOpen = Math.max(0, numOpen - 1);
       else if (numCalls > 0) {
-        // The next round begins: results that are missing do not come any more. Calls directly in a row are one round.
+        // The next round starts, so missing results will not come. Consecutive calls are one round.
         if (arranged.at(-1)?.role !== 'assistant') {
           numOpen = 0;
           settle();
@@ -80,7 +83,7 @@ function withKeptTurns(messages: readonly TemplateMessage[], support: TurnSuppor
   const later = messages.findIndex((message) => !isInstruction(message));
   const numFirst = later < 0 ? messages.length : later;
   const arranged = firstInstructions(messages.slice(0, numFirst), support);
-  /** The last turn is the user's, and starts with an instruction that the template does not keep. */
+  /** True if the last turn is the user's and starts with an instruction that the template does not keep. */
   let isBegun = false;
   for (const message of messages.slice(numFirst)) {
     const last = arranged.at(-1);
@@ -120,7 +123,7 @@ function asSystem({ content }: TemplateMessage): TemplateMessage {
   return { role: 'system', content: content ?? '' };
 }
 
-/** One message of the role of the first with what both have. */
+/** Joins two messages into one with the role of the first. */
 function joined(first: TemplateMessage, second: TemplateMessage): TemplateMessage {
   const thoughts = [first, second].map(reasoningOf).filter((text) => text !== '');
   const calls = [first, second].flatMap(callsOf);
@@ -132,7 +135,7 @@ function joined(first: TemplateMessage, second: TemplateMessage): TemplateMessag
   };
 }
 
-/** Parts stay parts, so that what the template writes of the first content stays as it was. */
+/** Joins contents; parts stay parts, so that the template's text of the first content does not change. */
 function joinedContent(
   first: TemplateMessage['content'],
   second: TemplateMessage['content'],

@@ -4,26 +4,26 @@ import { prepareMessage, type ContentFormat, type TemplateMessage } from '../con
 /** Roles of messages that instruct the model. */
 export type InstructionRole = 'system' | 'developer';
 
-/** A chat template's treatment of turns in places that chats rarely have. */
+/** A chat template's treatment of turns that are rare in chats. */
 export interface TurnSupport {
-  /** It writes a developer's message at the start as one of its own kind. */
+  /** True if it writes a leading developer message as such. */
   readonly writesDeveloper: boolean;
-  /** It writes several instructions at the start, by the role of the later ones. */
+  /** True if it writes several leading instructions, by the role of the later ones. */
   readonly writesSeveral: Readonly<Record<InstructionRole, boolean>>;
-  /** It writes instructions after a turn in their place, by role. */
+  /** True if it writes later instructions in their place, by role. */
   readonly keepsLater: Readonly<Record<InstructionRole, boolean>>;
-  /** It writes two turns of a role in a row. */
+  /** True if it writes two consecutive turns of a role. */
   readonly takesTwo: Readonly<Record<'user' | 'assistant', boolean>>;
-  /** It writes a turn of the user after the result of a tool, as interrupted sessions have it. */
+  /** True if it writes a user turn after a tool result, as in interrupted sessions. */
   readonly takesUserAfterTool: boolean;
 }
 
 type Run = (variables: Readonly<Record<string, unknown>>) => string;
 
-/** A template that names this role, in quotes, has its own idea of it. Others print the name of any role. */
+/** Quoted role name in templates that treat developers specially. Others print any role's name. */
 const NAMES_DEVELOPER = /(['"])developer\1/;
 
-// Letters only, so that no escaping can change them; Mistral's templates want ids of 9 characters.
+// Only letters, so that no escaping changes them; Mistral's templates need ids of 9 characters.
 const markOf = (index: number): string => `qzqturn${'abcdefghij'[index]}qzq`;
 const CALL = { id: 'probecall', type: 'function', function: { name: 'probe', arguments: { x: 'x' } } };
 const TOOL = {
@@ -35,7 +35,7 @@ const TOOL = {
   },
 };
 
-/** Roles of a conversation; `call` is an assistant's turn with a call. The turn that is tried is `at`. */
+/** Roles of a conversation; `call` is an assistant turn with a call. `at` is the turn under test. */
 interface Shape {
   readonly roles: readonly string[];
   readonly at: number;
@@ -64,16 +64,16 @@ const USER_AFTER_TOOL: readonly Shape[] = ['', 'system '].flatMap((first) => [
 ]);
 
 /**
- * Found by rendering: a template keeps a turn if its text comes once, after the texts before it and in front of those after it, and if what was in front of it
- * stays as it was. It must do so in every conversation that it writes without that turn: one that writes none gets the turns
- * as they are.
+ * Finds turn support by rendering: a template keeps a turn if its text appears once and in order, and the text
+ * before it stays unchanged. It must do so in every conversation that it writes without that turn; a template
+ * that writes none gets the turns unchanged.
  *
- * @throws when `run` took too many steps
- * @param run renders variables; throws when the template refuses them
+ * @throws if `run` took too many steps
+ * @param run renders variables; throws if the template refuses them
  */
 export function probeTurnSupport(source: string, format: ContentFormat, run: Run): TurnSupport {
   const keeps = (shapes: readonly Shape[]) => shapes.every((tried) => isKept(tried, format, run));
-  // A turn of the user may rewrite those in front of it: templates leave the thoughts of earlier turns out.
+  // A user turn may rewrite earlier ones: templates drop thoughts of earlier turns.
   const writes = (shapes: readonly Shape[]) =>
     shapes.every((tried) => isKept(tried, format, run, { mayRewrite: true }));
   const writesDeveloper = NAMES_DEVELOPER.test(source) && keeps([shape('', 'developer', 'user')]);
@@ -110,7 +110,7 @@ function isKept({ roles, at }: Shape, format: ContentFormat, run: Run, { mayRewr
       return null;
     }
   };
-  // Templates may leave out the text of a turn that has calls.
+  // Templates may drop the text of a turn with calls.
   const marks = (turns: typeof all) => turns.filter(({ role }) => role !== 'call').map(({ index }) => markOf(index));
   const plain = render(without);
   if (plain === null || !isInOrder(plain, marks(without))) return true;
@@ -120,11 +120,11 @@ function isKept({ roles, at }: Shape, format: ContentFormat, run: Run, { mayRewr
   const before = marks(all.slice(0, at)).at(-1);
   if (before === undefined) return true;
   const end = text.indexOf(before) + before.length;
-  // Turns after it may rewrite earlier ones, as a user's turn does where thoughts are left out of the turns in front of it.
+  // Later turns may rewrite earlier ones, for example a user turn if thoughts before it are dropped.
   return [plain, render(all.slice(0, at))].some((other) => other?.slice(0, end) === text.slice(0, end));
 }
 
-/** True if each comes once, one after the other. */
+/** True if each mark appears once, in order. */
 function isInOrder(text: string, marks: readonly string[]): boolean {
   const places = marks.map((mark) => text.indexOf(mark));
   return places.every(
