@@ -1,7 +1,7 @@
 // A PostgreSQL server for the tests, in a temporary folder and on a socket in it; it is ended with them.
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process';
 import { appendFileSync, chmodSync, chownSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -122,6 +122,16 @@ export class PostgresCluster {
     await this.#isReady();
   }
 
+  /** All of its processes stand still: connections are accepted, and nothing is answered. */
+  suspend(): void {
+    this.#signal('SIGSTOP');
+  }
+
+  /** After {@link suspend}; otherwise without effect. */
+  resume(): void {
+    this.#signal('SIGCONT');
+  }
+
   async stop(): Promise<void> {
     await this.goAway();
     await rm(this.#directory, { recursive: true, force: true });
@@ -130,6 +140,23 @@ export class PostgresCluster {
   /** The database that schemas are made in, for another process to do so too. */
   get url(): string {
     return `postgresql://${USER}@localhost/postgres?host=${encodeURIComponent(this.#directory)}`;
+  }
+
+  /** Each of its processes has a session of its own, so no group has all of them. */
+  #signal(signal: NodeJS.Signals): void {
+    const { pid, exitCode } = this.#server;
+    if (pid === undefined || exitCode !== null) return;
+    // The parent first: it starts no other then.
+    process.kill(pid, signal);
+    const { stdout } = spawnSync('ps', ['-o', 'pid=', '--ppid', String(pid)], { encoding: 'utf8' });
+    for (const child of stdout.trim().split(/\s+/).filter(Boolean)) {
+      try {
+        process.kill(Number(child), signal);
+      } catch (error) {
+        // A process of the server ends when its client does.
+        if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+      }
+    }
   }
 
   async #isReady(): Promise<void> {
