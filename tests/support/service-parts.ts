@@ -36,24 +36,31 @@ export class ServiceParts {
     this.#environment = { TRAINYARD_DATABASE: database, TRAINYARD_ENGINE_SECRET: secret, ...more };
   }
 
-  /** One that answers HTTP; it has no model file. */
-  async api(environment: Record<string, string> = {}): Promise<OwnService> {
+  /** One that answers HTTP; it has no model file. @param options `dataDirectory` to start again on what an earlier one left */
+  async api(
+    environment: Record<string, string> = {},
+    { dataDirectory = this.#dataFolder() }: { dataDirectory?: string } = {},
+  ): Promise<OwnService> {
     const own = { TRAINYARD_ROLE: 'api', TRAINYARD_MODEL: '/nowhere.gguf', ...this.#environment, ...environment };
-    const service = await smallService({ dataDirectory: this.#dataFolder(), environment: own });
+    const service = await smallService({ dataDirectory, environment: own });
     this.#services.add(service);
     return service;
   }
 
-  /** @param options `dataDirectory` to start again on what an earlier one left; `hasHealth`: it answers for its metrics and its health; `environment`: settings of its own */
+  /**
+   * @param options `dataDirectory` to start again on what an earlier one left; `hasHealth`: it answers for its metrics and its health; `port` of an engine,
+   *   default any free one; `environment` of this process alone
+   */
   async part(
     role: 'engine' | 'trainer' | 'engine,trainer',
     {
       dataDirectory = this.#dataFolder(),
       hasHealth = false,
+      port = 0,
       environment = {},
-    }: { dataDirectory?: string; hasHealth?: boolean; environment?: Record<string, string> } = {},
+    }: { dataDirectory?: string; hasHealth?: boolean; port?: number; environment?: Record<string, string> } = {},
   ): Promise<ServicePart> {
-    const flags = ['--json', '--role', role, '--port', '0', '--data-dir', dataDirectory];
+    const flags = ['--json', '--role', role, '--port', String(port), '--data-dir', dataDirectory];
     if (hasHealth) flags.push('--metrics-listen', '0');
     const child = spawn(process.execPath, ['--conditions=@trainyard/source', MAIN, 'serve', ...flags], {
       env: {

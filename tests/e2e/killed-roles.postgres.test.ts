@@ -1,0 +1,30 @@
+/** A process that is killed and starts again in its own data folder takes up its own at once, in every role. */
+import assert from 'node:assert/strict';
+
+import { PostgresCluster } from '@trainyard/store/testing';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+
+import { killRoles, killWhole, linesOf } from '../support/killed-roles.ts';
+
+let cluster: PostgresCluster;
+beforeAll(async () => {
+  const programs = process.env['TRAINYARD_TEST_POSTGRES'];
+  assert(programs !== undefined, 'the project `postgres` says where the server is');
+  cluster = await PostgresCluster.start(programs);
+});
+afterAll(() => cluster.stop());
+
+test('one process of all roles, on SQLite and on PostgreSQL', { timeout: 300_000 }, async () => {
+  const recoveries = [
+    await killWhole('SQLite, folder', {}),
+    await killWhole('PostgreSQL, folder', { TRAINYARD_DATABASE: await cluster.createSchema() }),
+  ];
+  expect(recoveries).toHaveLength(2);
+  console.log(linesOf(recoveries));
+});
+
+test('trainer, engine and API process, on PostgreSQL', { timeout: 300_000 }, async () => {
+  const recoveries = await killRoles('PostgreSQL, folder', await cluster.createSchema());
+  expect(recoveries).toHaveLength(3);
+  console.log(linesOf(recoveries));
+});
