@@ -91,8 +91,11 @@ export interface Blobs {
   commitDirectory(staged: string, key: string): Promise<void>;
   /** Gives up a staged directory. */
   discardDirectory(staged: string): Promise<void>;
-  /** Local path of a committed directory, or null. Valid until `removeDirectory`, of a bucket for an hour. */
-  localDirectory(key: string): Promise<string | null>;
+  /**
+   * Local path of a committed directory, or null. Valid until `removeDirectory`, of a bucket for an hour.
+   * @param options.without Paths of files that the caller does not read, so that a bucket need not send them. They may be there all the same. Default: none.
+   */
+  localDirectory(key: string, options?: { readonly without?: readonly string[] }): Promise<string | null>;
   /** One file of a committed directory without the others, or null. @param path below the directory, e.g. `metrics.json` */
   readDirectoryFile(key: string, path: string): Promise<Uint8Array | null>;
   /** Files of a committed directory with their sizes, without a download; null when there is none. */

@@ -163,6 +163,22 @@ export function blobsSuite(name: string, makeHarness: () => Promise<BlobsHarness
       expect(await blobs.listDirectories()).toEqual([]);
     });
 
+    it('a directory can be had without a file, and whole after that', async () => {
+      const staged = await blobs.stageDirectory();
+      for (const name of ['weights.bin', 'optimizer.bin']) await writeFile(join(staged, name), name);
+      await blobs.commitDirectory(staged, 'checkpoints/1');
+      const other = await harness.open();
+      for (const without of [['optimizer.bin'], ['none'], []]) {
+        for (let time = 0; time < 2; time++) {
+          const root = (await other.localDirectory('checkpoints/1', { without }))!;
+          expect(await readFile(join(root, 'weights.bin'), 'utf8')).toBe('weights.bin');
+          if (without[0] !== 'optimizer.bin')
+            expect(await readFile(join(root, 'optimizer.bin'), 'utf8')).toBe('optimizer.bin');
+        }
+      }
+      expect(await other.localDirectory('checkpoints/none', { without: ['optimizer.bin'] })).toBeNull();
+    });
+
     it('one file of a directory can go, with a new list of the others; every handle sees it, and a repeat changes nothing', async () => {
       const staged = await blobs.stageDirectory();
       const files = { 'weights.bin': 'weights', 'optimizer.bin': 'state', SUMS: 'weights and optimizer' };

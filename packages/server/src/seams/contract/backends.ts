@@ -3,6 +3,7 @@ import { dirname, join } from 'node:path';
 import type { BackendMember, EngineStats, LoadedVersion } from '@trainyard/backend';
 import type { EngineEvent, GenerateRequest, TokenizeInput, TokenizerFacts } from '@trainyard/generation';
 import type { Adapter, Blobs, JobOrigin, TrainerLimits } from '@trainyard/store';
+import { OPTIMIZER_FILE } from '@trainyard/trainer';
 
 import { BackendFailure } from '../faults/backend-failure.ts';
 import { damageMessage } from '../faults/damaged-files.ts';
@@ -193,7 +194,7 @@ async function intactPath(
     return path;
   } catch (error) {
     // It may have been deleted meanwhile.
-    if ((await blobs.localDirectory(directoryKey).catch(() => '')) === null) return null;
+    if ((await adapterPath(blobs, directoryKey).catch(() => '')) === null) return null;
     const message = damageMessage(name, error);
     throw message === null ? error : new BackendFailure('engine.adapter_damaged', message, 'model');
   }
@@ -201,6 +202,7 @@ async function intactPath(
 
 /** The file for llama.cpp of an adapter on this machine; null when its folder is gone. */
 export async function adapterPath(blobs: Blobs, directoryKey: string): Promise<string | null> {
-  const directory = await blobs.localDirectory(directoryKey);
+  // The optimizer's state is half of a checkpoint, and nothing that samples reads it.
+  const directory = await blobs.localDirectory(directoryKey, { without: [OPTIMIZER_FILE] });
   return directory === null ? null : join(directory, ADAPTER_FILE);
 }

@@ -152,6 +152,19 @@ describe('S3Blobs in a bucket', () => {
     );
   });
 
+  it('a directory that is wanted without a file is downloaded without it', async () => {
+    const first = await open();
+    await first.commitDirectory(await stagedFolder(first, Buffer.from('weights')), 'checkpoints/1');
+    const other = await open();
+    for (let time = 0; time < 2; time++)
+      expect(await readdir((await other.localDirectory('checkpoints/1', { without: ['nested/weights'] }))!)).toEqual([
+        'empty',
+      ]);
+    const whole = (await other.localDirectory('checkpoints/1'))!;
+    expect(String(await readFile(join(whole, 'nested/weights')))).toBe('weights');
+    expect(await other.localDirectory('checkpoints/1', { without: ['nested/weights'] })).toBe(whole);
+  });
+
   it('a copy in the cache that was damaged is downloaded again, of files and of directories', async () => {
     const repaired: string[] = [];
     const cacheDirectory = join(folder, 'damaged');

@@ -177,19 +177,25 @@ export class S3Blobs extends EncodedBlobs implements Blobs {
     await rm(staged, { recursive: true, force: true });
   }
 
-  async localDirectory(key: string): Promise<string | null> {
+  async localDirectory(
+    key: string,
+    { without = [] }: { readonly without?: readonly string[] } = {},
+  ): Promise<string | null> {
     checkBlobKey(key);
     const seen = this.#seen.get(key);
     if (seen !== undefined && Date.now() - seen.at < REMEMBERED_MS) {
-      const cached = await this.#cache.find(seen.commit);
+      const cached = (await this.#cache.find(seen.commit)) ?? (await this.#cache.find(partName(seen.commit, without)));
       if (cached !== null) return cached;
     }
     for (let manifest = await this.#manifest(key); manifest !== null;) {
       const { commit, files } = manifest;
+      const wanted = files.filter((file) => !without.includes(file.path));
+      const name = wanted.length === files.length ? commit : partName(commit, without);
       try {
         const path =
           (await this.#cached(commit, files)) ??
-          (await this.#once(commit, () => this.#fetchDirectory(key, { commit, files })));
+          (name === commit ? null : await this.#cached(name, wanted)) ??
+          (await this.#once(name, () => this.#fetchDirectory(key, { commit, files: wanted }, name)));
         this.#seen.set(key, { commit, at: Date.now() });
         return path;
       } catch (error) {
@@ -326,7 +332,8 @@ export class S3Blobs extends EncodedBlobs implements Blobs {
     return bytes === null ? null : (JSON.parse(bytes.toString('utf8')) as Manifest);
   }
 
-  async #fetchDirectory(key: string, { commit, files }: Manifest): Promise<string> {
+  /** @param name in the cache */
+  async #fetchDirectory(key: string, { commit, files }: Manifest, name: string): Promise<string> {
     const staged = await this.stageDirectory();
     try {
       await inParallel(files, async ({ path, sizeBytes, sha256 }) => {
@@ -336,7 +343,7 @@ export class S3Blobs extends EncodedBlobs implements Blobs {
         if (found?.sha256 !== sha256 || found.sizeBytes !== sizeBytes)
           throw new StoreError('store.blob_corrupt', `directory ${key}: ${path} is not what was put there`);
       });
-      return await this.#cache.add(commit, staged);
+      return await this.#cache.add(name, staged);
     } catch (error) {
       throw fileFault(error, `directory ${key}`);
     } finally {
@@ -383,6 +390,11 @@ function sha256Of(bytes: Uint8Array): string {
 function directoryName(key: string): string {
   checkBlobKey(key);
   return `${DIRECTORIES}${key}.dir`;
+}
+
+/** Name in the cache of a copy that lacks files. It goes by age, as copies of other processes do. */
+function partName(commit: string, without: readonly string[]): string {
+  return `${commit}-part-${sha256Of(Buffer.from(JSON.stringify(without.toSorted()))).slice(0, 16)}`;
 }
 
 function manifestName(key: string): string {
