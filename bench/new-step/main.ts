@@ -15,8 +15,8 @@ import { CREDENTIALS, freePort, MemoryBucket, PostgresCluster, REGION, S3Server 
 import { findPostgres } from '../../scripts/lib/postgres.mjs';
 import { defaultModelPath } from '../../scripts/own-service.ts';
 import { ServiceParts } from '../../tests/support/service-parts.ts';
-import { machineLine, otherCores, sampleCpu, waitUntilQuiet } from '../machine.ts';
-import { type EngineTimes, PARTS, timesOf } from './step-times.ts';
+import { machineLine, otherCores, sampleCpu, secondsOf, waitUntilQuiet } from '../machine.ts';
+import { COMMIT, type EngineTimes, PARTS, timesOf } from './step-times.ts';
 import { WatchedProxy } from './watched-proxy.ts';
 
 const ROOT = resolve(import.meta.dirname, '../..');
@@ -70,6 +70,13 @@ const api = await parts.api({ ...through(await bucketWay()), TRAINYARD_MODEL: '/
 const client = new Trainyard({ baseUrl: api.url, apiKey: api.apiKey, maxRetries: 0 });
 const own = [api.pid, trainer.pid, ...engines.map(({ part }) => part.pid)];
 
+/** Processor time of the service at each commit and each first token: on a busy machine it says more than the time that passed. */
+const computed: { readonly at: number; readonly seconds: number }[] = [];
+const noteComputed = () => computed.push({ at: performance.now(), seconds: secondsOf(own) });
+trainerBucket.onEnd = ({ method, path }) => {
+  if (method === 'PUT' && COMMIT.test(path)) noteComputed();
+};
+
 const quiet = await waitUntilQuiet(Number(values['max-wait']) * 1000);
 console.log(`${machineLine()}; other processes use ${figure(quiet)} cores at the start`);
 console.log(`bucket: ${bucketName}; ${NUM_GROUPS} groups of ${GROUP_SIZE}, ${MAX_TOKENS} tokens each\n`);
@@ -77,7 +84,9 @@ const model = await client.models.register({ project: 'bench', name: 'new-step',
 let groups = await sample('begin').groups;
 const rounds: EngineTimes[] = [];
 console.log(
-  ['step', 'engine', ...PARTS, 'sum', 'MB', 'job end', 'others, cores'].map((name) => name.padStart(13)).join(''),
+  ['step', 'engine', ...PARTS, 'sum', 'MB', 'job end', 'CPU', 'others, cores']
+    .map((name) => name.padStart(13))
+    .join(''),
 );
 for (let round = 0; round <= Number(values.rounds); round++) {
   const job = await client.trainingJobs.create({
@@ -102,7 +111,13 @@ for (let round = 0; round <= Number(values.rounds); round++) {
     // The first step compiles what all later ones run.
     if (round > 0) rounds.push(times);
     const cells = [`${round + 1}`, `${index + 1}`, ...PARTS.map((part) => seconds(times[part])), seconds(times.total)];
-    const more = [(times.bytes / 1e6).toFixed(1), seconds(endedAt - times.committedAt), figure(others)];
+    const computedSeconds = computedBy(times.firstTokenAt) - computedBy(times.committedAt);
+    const more = [
+      (times.bytes / 1e6).toFixed(1),
+      seconds(endedAt - times.committedAt),
+      computedSeconds.toFixed(2),
+      figure(others),
+    ];
     console.log([...cells, ...more].map((cell) => cell.padStart(13)).join(''));
   }
   for (const proxy of [trainerBucket, ...engines.flatMap(({ bucket, calls }) => [bucket, calls])])
@@ -120,8 +135,10 @@ function sample(label: string) {
     const fields = { model: 'new-step', messages: [{ role: 'user' as const, content: prompt }], n: GROUP_SIZE, seed };
     const stream = await client.chat.completions.create({ ...fields, max_tokens: 1, stream: true });
     for await (const { choices } of stream)
-      if (!firstTokens.has(prompt) && choices.some(({ delta }) => (delta.content ?? '') !== ''))
+      if (!firstTokens.has(prompt) && choices.some(({ delta }) => (delta.content ?? '') !== '')) {
         firstTokens.set(prompt, performance.now());
+        noteComputed();
+      }
   };
   const gather = async (prompt: string, seed: number) => {
     const fields = { model: 'new-step', messages: [{ role: 'user' as const, content: prompt }], n: GROUP_SIZE, seed };
@@ -143,6 +160,11 @@ async function openBucket(): Promise<{ bucketUrl: string; bucketName: string }> 
   }
   const bucket = stack.adopt(await MemoryBucket.start(), (started) => started.close());
   return { bucketUrl: bucket.url, bucketName: 'a stand-in in memory (`npm run test:s3` builds versitygw)' };
+}
+
+/** Processor time of the service up to a time, seconds. */
+function computedBy(at: number): number {
+  return (computed.find((noted) => noted.at >= at) ?? computed.at(-1))?.seconds ?? Number.NaN;
 }
 
 function medianOfSlower(): number {

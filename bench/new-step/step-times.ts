@@ -6,14 +6,16 @@ type Part = (typeof PARTS)[number];
 
 /** Times of one engine, ms. A part is null if nothing shows where it ends; the part after it includes it then. */
 export interface EngineTimes extends Readonly<Record<Part, number | null>> {
-  /** On the clock of `performance.now()`. */
+  /** On the clock of `performance.now()`, as `firstTokenAt`. */
   readonly committedAt: number;
+  readonly firstTokenAt: number;
   readonly total: number;
   /** What the engine fetched of the step. */
   readonly bytes: number;
 }
 
-const COMMIT = /\/directories\/(checkpoints\/[^/]+)\.dir\/manifest\.json$/;
+/** Request that commits a step: the last object of its directory. */
+export const COMMIT = /\/directories\/(checkpoints\/[^/]+)\.dir\/manifest\.json$/;
 const GENERATE = '/engine/v1/generate';
 
 /**
@@ -49,6 +51,7 @@ export function timesOf(seen: {
   const loadedAt = announcement?.endedAt ?? null;
   return {
     committedAt,
+    firstTokenAt,
     announcement: announcedAt - committedAt,
     download: downloadedAt === null ? null : downloadedAt - announcedAt,
     load: loadedAt === null ? null : loadedAt - (downloadedAt ?? announcedAt),

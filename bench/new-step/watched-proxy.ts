@@ -18,6 +18,8 @@ export interface Exchange {
 /** HTTP proxy that notes when each request came and when its answer ended. */
 export class WatchedProxy implements AsyncDisposable {
   readonly exchanges: Exchange[] = [];
+  /** Called when an answer has ended. */
+  onEnd: (exchange: Exchange) => void = () => {};
   readonly #target: string;
   readonly #keepsBodies: boolean;
   readonly #server: Server;
@@ -55,7 +57,10 @@ export class WatchedProxy implements AsyncDisposable {
     const outgoing = request({ hostname, port, method, path: url, headers }, (theirs) => {
       answer.writeHead(theirs.statusCode ?? 502, theirs.headers);
       theirs.on('data', (bytes: Buffer) => (exchange.answerBytes += bytes.length));
-      theirs.once('end', () => (exchange.endedAt = performance.now()));
+      theirs.once('end', () => {
+        exchange.endedAt = performance.now();
+        this.onEnd(exchange);
+      });
       theirs.once('error', () => answer.destroy());
       theirs.pipe(answer);
     });
