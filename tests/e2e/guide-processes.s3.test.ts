@@ -325,7 +325,7 @@ test('`trainyard db move` moves a service to PostgreSQL, and to a bucket', async
 }, 300_000);
 
 test('the service starts with vLLM servers that want a key, and with a trainer elsewhere', async () => {
-  const key = 'a key of the servers';
+  const key = 'a-key-of-the-servers';
   const urls: string[] = [];
   const fakes: FakeVllm[] = [];
   for (let index = 0; index < 4; index++) {
