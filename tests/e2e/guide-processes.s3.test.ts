@@ -8,7 +8,7 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync } 
 import { createServer, request } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 
 import { EmbeddedTokenBackend, TokenEngine } from '@trainyard/engine';
@@ -78,6 +78,8 @@ beforeAll(async () => {
   bucketWay = await wayTo(server.origin);
   bucket = (await server.createBucket()).replace(server.origin, originOf(bucketWay));
   symlinkSync(testModel().small, join(scratch, 'model.gguf'));
+  // As in the folder of the clone, where `npx` finds the command.
+  symlinkSync(resolve(import.meta.dirname, '../../node_modules'), join(scratch, 'node_modules'));
 }, 200_000);
 afterAll(async () => {
   await Promise.all([...processes].map((one) => one.end('SIGKILL')));
