@@ -37,10 +37,23 @@ if (node === null) {
 // The package of Node.js keeps a second copy of what was fetched.
 if (!isClone && node !== process.execPath) await pruneInstall(() => {});
 const child = spawn(node, ['--conditions=@trainyard/source', main, ...process.argv.slice(2)], { stdio: 'inherit' });
+let isEnding = false;
 // Ctrl-C reaches both processes, and the command decides what it means; other signals come only here.
-process.on('SIGINT', () => {});
+process.on('SIGINT', () => (isEnding = true));
 for (const signal of /** @type {const} */ (['SIGTERM', 'SIGHUP', 'SIGQUIT']))
-  process.on(signal, () => child.kill(signal));
+  process.on(signal, () => {
+    isEnding = true;
+    child.kill(signal);
+  });
+// npx passes SIGTERM on to its shell only, and the shell ends without passing it on. A second signal would end a service at once.
+if (process.env['npm_command'] === 'exec') {
+  const { ppid } = process;
+  const timer = setInterval(() => {
+    if (process.ppid === ppid) return;
+    clearInterval(timer);
+    if (!isEnding) child.kill('SIGTERM');
+  }, 500).unref();
+}
 child.on('exit', (code, signal) => {
   process.exitCode = code ?? 128 + constants.signals[/** @type {NodeJS.Signals} */ (signal)];
 });
