@@ -50,8 +50,8 @@ describe.skipIf(!hasBrowser())('the dashboard of several processes', () => {
 
   test('without engines and trainers each is told', async () => {
     await open('System');
-    await expect.poll(() => text('Sampling'), WAIT).toContain('no engine is there');
-    expect(await text('Training')).toContain('no trainer is there');
+    await expect.poll(() => text('Sampling'), WAIT).toContain('no engine is available');
+    expect(await text('Training')).toContain('no trainer is running');
     expect(await text('Store')).toContain('works');
   });
 
@@ -88,7 +88,7 @@ describe.skipIf(!hasBrowser())('the dashboard of several processes', () => {
     });
     await open('Jobs');
     const row = page.getByRole('row', { name: job.id.slice(0, 8) });
-    await expect.poll(() => row.textContent(), WAIT).toContain(`no trainer that runs now was given its base model`);
+    await expect.poll(() => row.textContent(), WAIT).toContain(`No running trainer has base model`);
     await parts.part('trainer');
     await client.trainingJobs.gradientSteps(job.id);
     await expect.poll(() => row.textContent(), WAIT).toContain('succeeded');

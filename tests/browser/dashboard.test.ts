@@ -168,7 +168,7 @@ describe.skipIf(!hasBrowser())('the dashboard', () => {
 
     const stranger = await (await browser.newContext()).newPage();
     await stranger.goto(origin + path);
-    await stranger.getByRole('alert').filter({ hasText: 'was used before' }).waitFor();
+    await stranger.getByRole('alert').filter({ hasText: 'was already used' }).waitFor();
 
     await page.goto(`${origin}/models`);
     const second = await context.newPage();

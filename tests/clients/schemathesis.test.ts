@@ -68,7 +68,7 @@ describe.skipIf(!hasPython)('requests generated from the OpenAPI document', () =
     console.log(summary);
     expect(code, output.slice(-20_000)).toBe(0);
     expect(service.output()).not.toContain('failed:');
-    expect(service.output()).not.toContain('host is gone');
+    expect(service.output()).not.toContain('host stopped');
   });
 
   async function run(command: string, args: string[], environment: Record<string, string>) {

@@ -222,6 +222,6 @@ describe('training requests', () => {
 
   it('the service is still whole', async () => {
     expect(await client.service.isHealthy()).toBe(true);
-    expect(service.output()).not.toContain('host is gone');
+    expect(service.output()).not.toContain('host stopped');
   });
 });

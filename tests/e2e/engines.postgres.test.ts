@@ -91,7 +91,7 @@ describe('two of HTTP, two engines and a trainer', () => {
     expect(health.status).toBe(503);
     expect(await health.json()).toMatchObject({
       status: 'degraded',
-      reasons: [{ part: 'inference', reason: 'no engine is there' }],
+      reasons: [{ part: 'inference', reason: 'no engine is available' }],
     });
     expect((await ask('/preview/hosts')).status).toBe(200);
     expect((await fetch(url.replace(/\/v1$/, '/'))).status).toBe(200);
@@ -190,7 +190,7 @@ describe('two of HTTP, two engines and a trainer', () => {
     const broken = ended.filter(({ error }) => error !== null);
     for (const { error } of broken) {
       expect(error?.code).toBe('engine.host_lost');
-      expect(error?.message).toContain('the inference engine stopped while this request ran; try again');
+      expect(error?.message).toContain('the inference engine stopped while this request ran; retry');
     }
     expect(broken.length).toBeGreaterThan(0);
     expect(broken.length).toBeLessThan(8);

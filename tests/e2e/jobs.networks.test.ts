@@ -135,7 +135,7 @@ test('a trainer that is cut off beyond its lease writes nothing more; another ta
   network.heal();
   const outcome = await outcomeOf(submitted);
   expect(outcome).toEqual(undisturbed);
-  await expect.poll(() => cut!.says(`${submitted.jobId}: left in the state`), { timeout: 60_000 }).toBe(true);
+  await expect.poll(() => cut!.says(`${submitted.jobId}: left with the status`), { timeout: 60_000 }).toBe(true);
   expect(await countedOf('moved')).toEqual(counted);
   // It is a trainer like any other again.
   await second.end('SIGTERM');

@@ -96,7 +96,7 @@ test('tokens that one samples are missing at the other', async () => {
         ),
       { timeout: 20_000 },
     )
-    .toMatch(/^429 Rate limit reached: this key may use 100 tokens a minute \(tokens_per_minute\)/);
+    .toMatch(/^429 Rate limit reached: this key may use 100 tokens per minute \(tokens_per_minute\)/);
 });
 
 test('places in flight of a service that is killed are free when its lease ends', async () => {

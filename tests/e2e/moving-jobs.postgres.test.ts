@@ -172,7 +172,7 @@ test('jobs of both kinds go on elsewhere without the disk of who began them, and
       trainer = await startTrainer(`after-${kind}`);
       const steps = await ended(id);
       expect(trainer.lines.join('\n')).toContain(
-        `job ${id}: it goes on after gradient step ${kept}, from its snapshot in the blobs`,
+        `job ${id}: it continues after gradient step ${kept} from its snapshot in the blobs`,
       );
       const events = (await client.trainingJobs.events(id, { limit: 100 })).data;
       const after = events.filter(({ type }) => type === 'gradient_step');

@@ -193,7 +193,7 @@ describe('a Tinker server', () => {
     const told = service
       .output()
       .split('\n')
-      .filter((line) => line.includes('; until then training jobs wait'));
+      .filter((line) => line.includes('; training jobs wait until then'));
     expect(told).toEqual([expect.stringMatching(words)]);
   });
 
@@ -367,7 +367,7 @@ describe('behind a certificate of a private authority', () => {
 
   it('a trainer trains, and jobs do not wait for it', async () => {
     const service = await started({ ...(await trainerSettings()), ...trusting });
-    expect(service.output()).toContain('training is done at https://127.0.0.1');
+    expect(service.output()).toContain('training runs at https://127.0.0.1');
     const client = new Trainyard({ baseUrl: service.url, apiKey: service.apiKey, maxRetries: 0 });
     const model = await client.models.register({ project: 'p', name: 'learner', base_model: 'tiny/llama' });
     const lines = ['yes', 'no'].map((content) =>

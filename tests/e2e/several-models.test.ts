@@ -54,7 +54,7 @@ const say = async (model: string, fields: object = {}) => {
 };
 /** Models that were taken out of memory, or brought into it, in order. */
 const moves = () =>
-  [...service.output().matchAll(/the base model (\S+) (is loaded|makes room)/g)].map((m) => `${m[1]} ${m[2]}`);
+  [...service.output().matchAll(/the base model (\S+) (is loaded|is unloaded)/g)].map((m) => `${m[1]} ${m[2]}`);
 
 it('lists both with their lengths, before the second one has been in memory', async () => {
   const { data } = await openai.models.list();
@@ -71,7 +71,7 @@ it(
     const first = await say(LARGE);
     const tiny = await say(TINY);
     expect(await say(LARGE)).toEqual(first);
-    const turns = [`${LARGE} makes room`, `${TINY} is loaded`, `${TINY} makes room`, `${LARGE} is loaded`];
+    const turns = [`${LARGE} is unloaded`, `${TINY} is loaded`, `${TINY} is unloaded`, `${LARGE} is loaded`];
     expect(moves()).toEqual(turns);
     await expect(say(TINY, { max_tokens: 513 })).rejects.toMatchObject({ status: 400 });
     const together = await Promise.all([say(LARGE, { temperature: 0 }), say(TINY), say(LARGE, { temperature: 0 })]);
@@ -111,7 +111,7 @@ it(
   'does not start where a model alone has no room',
   async () => {
     await expect(ownService({ environment: environment(300) })).rejects.toThrow(
-      /the base model \S+SmolLM2\S+ takes about \d+ MB \(weights .*\), and --model-memory-megabytes is 300/,
+      /the base model \S+SmolLM2\S+ needs about \d+ MB \(weights .*\), but --model-memory-megabytes is 300/,
     );
   },
   TIMEOUT_MS,

@@ -127,7 +127,7 @@ test('what is in use is told before anything is fetched or loaded', async () => 
     expect(exitCode).not.toBe(0);
     return output;
   };
-  const portWords = `trainyard: port ${port} on 127.0.0.1 is in use; stop what runs there or set TRAINYARD_PORT\n`;
+  const portWords = `trainyard: port ${port} on 127.0.0.1 is in use; stop the process there or set TRAINYARD_PORT\n`;
   expect(await serve(['--port', port])).toBe(portWords);
   // A file that is no model, and a database that nobody has.
   const model = { TRAINYARD_MODEL: import.meta.filename };

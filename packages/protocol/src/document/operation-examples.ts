@@ -368,7 +368,7 @@ export const OPERATION_EXAMPLES: Readonly<Record<string, OperationExample>> = {
       ...job,
       status: 'queued',
       is_paused: true,
-      waiting_for: { code: 'resume', message: 'it is paused until somebody resumes it' },
+      waiting_for: { code: 'resume', message: 'Paused. Resume the job to continue.' },
     },
   },
   resumeTrainingJob: { path: { job_id: JOB_ID }, answer: { ...job, status: 'queued' } },

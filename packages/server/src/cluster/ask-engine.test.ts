@@ -16,7 +16,7 @@ test('an engine is asked with the secret: well, in trouble, of another secret, s
   const { port, url } = await openPort(inference, { secret: new EngineSecret(SECRET) });
   expect(await askEngine(url, SECRET)).toBeNull();
   inference.healthy = false;
-  expect(await askEngine(url, SECRET)).toBe('it answers, and is in trouble: it is being started');
+  expect(await askEngine(url, SECRET)).toBe('it responds, but reports a problem: it is being started');
   expect(await askEngine(url, SECRET.toUpperCase())).toMatch(/secret/);
   expect(await askEngine(url, null)).toContain('TRAINYARD_ENGINE_SECRET');
   await port.close();
@@ -26,5 +26,5 @@ test('an engine is asked with the secret: well, in trouble, of another secret, s
   onTestFinished(() => void silent.close());
   await once(silent, 'listening');
   const address = `http://127.0.0.1:${(silent.address() as AddressInfo).port}`;
-  expect(await askEngine(address, SECRET)).toContain('did not answer within 3 s');
+  expect(await askEngine(address, SECRET)).toContain('did not respond within 3 s');
 });

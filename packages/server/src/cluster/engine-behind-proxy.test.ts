@@ -83,12 +83,12 @@ test.each([
       ends.push(events.at(-1));
     }
     expect(ends.map((event) => event?.kind)).toEqual(ends.map(() => 'completed'));
-    expect(lines.join('\n')).toContain(`${between.url} is not reached by the proxy in front of it (${status})`);
+    expect(lines.join('\n')).toContain(`${between.url} cannot be reached by its proxy (HTTP ${status})`);
   },
 );
 
 test('an address with https:// at which nobody speaks TLS is told as that', async () => {
   const { port, url } = await openPort(new ScriptedInference());
   onTestFinished(() => port.close());
-  expect(await askEngine(url.replace('http:', 'https:'), SECRET)).toContain('what answers there does not speak TLS');
+  expect(await askEngine(url.replace('http:', 'https:'), SECRET)).toContain('the server there does not speak TLS');
 });

@@ -254,7 +254,7 @@ test('an engine that goes in the middle of a stream ends it; the next request go
   expect((await events.next()).value).toMatchObject({
     kind: 'failed',
     code: 'engine.host_lost',
-    message: 'the inference engine stopped while this request ran; try again',
+    message: 'the inference engine stopped while this request ran; retry',
   });
   expect((await events.next()).done).toBe(true);
   expect(last(await all(pool.of(BASE).generate(request({ requestId: 'short' }), NEVER)))?.kind).toBe('completed');
@@ -310,7 +310,7 @@ test('an engine that stands still is lost when it has not answered for long, and
   await events.next();
   isSwallowing = true;
   expect((await events.next()).value).toMatchObject({ kind: 'failed', code: 'engine.host_lost' });
-  expect(engines.trouble()).toBe(`no engine takes requests for ${BASE}`);
+  expect(engines.trouble()).toBe(`no engine accepts requests for ${BASE}`);
   expect(last(await all(engines.of(BASE).generate(request(), NEVER)))).toMatchObject({ code: 'engine.host_lost' });
 });
 
@@ -361,7 +361,7 @@ test('one that drains takes nothing new and ends what it has', async () => {
   await events.next();
   const drained = port.drain(60_000);
   expect(await all(engines.of(BASE).generate(request(), NEVER))).toMatchObject([
-    { code: 'engine.host_lost', message: `no engine takes requests for ${BASE} now; try again` },
+    { code: 'engine.host_lost', message: `no engine accepts requests for ${BASE} now; retry` },
   ]);
   go.resolve();
   expect((await events.next()).value).toMatchObject({ kind: 'finished' });
@@ -437,7 +437,7 @@ test('files that differ are seen by their digests', async () => {
 test('while there is none that is said with when to ask again, and one that comes is found', async () => {
   const { engines, members } = await asking([], { defaultModel: BASE });
   expect(engines.models).toEqual([]);
-  expect(engines.trouble()).toBe('no engine is there');
+  expect(engines.trouble()).toBe('no engine is available');
   for (const id of [null, BASE])
     expect(engines.absence(id)).toMatchObject({ code: 'server.unavailable', headers: { 'retry-after': '5' } });
   expect(engines.absence('other')).toBeNull();
@@ -504,7 +504,7 @@ test('an adapter is found by its key and compared with its digest', async () => 
   // Keys are no paths, and whoever asks is told of none.
   for (const directoryKey of ['../checkpoints/1', '/etc', 'checkpoints/../checkpoints/1', 'checkpoints/1/', ''])
     expect(await ask({ digest, directoryKey })).toEqual([
-      { kind: 'failed', code: 'engine.internal', message: 'the engine failed; its log says why', param: null },
+      { kind: 'failed', code: 'engine.internal', message: 'the engine failed; see its log', param: null },
     ]);
   const bare = await blobs.stageDirectory();
   await writeFile(join(bare, 'adapter.gguf'), 'the same');
@@ -575,7 +575,7 @@ test('whoever has another secret is told nothing, and what to do stands in the l
   const secret = new EngineSecret('another secret of more than 32 characters');
   const { engines } = await asking([url], { secret, log: (line) => logged.push(line) });
   expect(engines.models).toEqual([]);
-  expect(logged.join('\n')).toContain('does not take the secret: give both processes the same TRAINYARD_ENGINE_SECRET');
+  expect(logged.join('\n')).toContain('rejects the secret: give both processes the same TRAINYARD_ENGINE_SECRET');
   expect(inference.requests).toEqual([]);
 });
 
@@ -668,6 +668,6 @@ test('an engine that makes no sense is asked no more, and what it says reaches n
   const { port } = nonsense.address() as { port: number };
   const logged: string[] = [];
   const { engines } = await asking([`http://127.0.0.1:${port}`], { log: (line) => logged.push(line) });
-  expect(engines.trouble()).toBe('no engine is there');
-  expect(logged[0]).toContain('makes no sense');
+  expect(engines.trouble()).toBe('no engine is available');
+  expect(logged[0]).toContain('sent an invalid response');
 });

@@ -91,7 +91,7 @@ test.each<[string, unknown[]]>([
 ])('it is asked no more, and no client reads it: %s', async (words, events) => {
   const { read, logged } = await answer(events);
   expect(read.at(-1)).toMatchObject({ kind: 'failed', code: 'engine.host_lost' });
-  expect(logged).toContain(`makes no sense`);
+  expect(logged).toContain(`sent an invalid response`);
   expect(logged).toContain(words);
   expect(read.filter(({ kind }) => kind === 'delta').length).toBeLessThan(5);
 });

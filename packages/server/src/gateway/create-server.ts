@@ -160,7 +160,7 @@ export function createServer(parts: ServerParts): FastifyInstance {
     onStalled: (requestId) => {
       metrics.countStalledReader();
       log(
-        `request ${requestId} ended: its client took nothing of the answer for ${limits.readerTimeoutMs / 1000} s (--reader-timeout-ms)`,
+        `request ${requestId} ended: its client read nothing of the response for ${limits.readerTimeoutMs / 1000} s (--reader-timeout-ms)`,
         { level: 'warn', requestId },
       );
     },
@@ -245,7 +245,7 @@ function refuseEncodedBodies({ headers }: FastifyRequest): void {
   if (encoding === '' || encoding === 'identity') return;
   throw new RequestError(
     'request.unsupported_media_type',
-    `The body must be sent as it is, without a Content-Encoding; got ${encoding}`,
+    `Compressed request bodies are not supported (Content-Encoding: ${encoding})`,
   );
 }
 

@@ -27,8 +27,7 @@ export async function adoptBlobs(parts: AdoptionParts): Promise<void> {
   const found: AdoptedCheckpoint[] = [];
   for (const key of keys) {
     const checkpoint = await describe(key, parts);
-    if (checkpoint === null)
-      log(`The checkpoint ${key} cannot be adopted: its folder lacks what describes it. It stays.`);
+    if (checkpoint === null) log(`The checkpoint ${key} cannot be adopted: its folder has no description. It is kept.`);
     else found.push(checkpoint);
   }
   // Of two for one step, left by an attempt that lost its lease, the later one counts.
@@ -43,8 +42,8 @@ export async function adoptBlobs(parts: AdoptionParts): Promise<void> {
       if (model !== null) models.add(model.id);
       log(`Adopted step ${checkpoint.step} of ${name} (${checkpoint.directoryKey}).`);
     } else if (name === null)
-      log(`The model of the checkpoint ${checkpoint.directoryKey} was deleted; the files stay.`);
-    else log(`Step ${checkpoint.step} of ${name} exists already: ${checkpoint.directoryKey} stays without a row.`);
+      log(`The model of the checkpoint ${checkpoint.directoryKey} was deleted; the files are kept.`);
+    else log(`Step ${checkpoint.step} of ${name} already exists: ${checkpoint.directoryKey} is kept without a row.`);
   }
   log(`Adopted ${numAdopted} of ${keys.length} unknown checkpoints, of ${models.size} models.`);
 }

@@ -78,8 +78,8 @@ export function endData(result: TrainingResult): object {
   const reasons = Object.entries(metrics)
     .filter(([name]) => name.startsWith(DROPPED))
     .map(([name, count]) => `${count} ${name.slice(DROPPED.length)}`);
-  const why = reasons.length === 0 ? 'nothing was submitted that could be' : `groups dropped: ${reasons.join(', ')}`;
-  return { num_gradient_steps: 0, message: `nothing was trained, the weights are those of the step before; ${why}` };
+  const why = reasons.length === 0 ? 'the job had no trainable groups' : `groups dropped: ${reasons.join(', ')}`;
+  return { num_gradient_steps: 0, message: `nothing was trained, the weights are unchanged; ${why}` };
 }
 
 /** One line for the log of the service, of what somebody may have meant otherwise; null when there is nothing to say. */

@@ -141,7 +141,7 @@ export class JobLease {
     this.#lookTimer = null;
     try {
       if (!(await this.#options.isHeld()) && !this.#isStopped)
-        this.abort(new StoreError('store.lease_lost', `${this.#options.name} was stopped, or another worker has it`));
+        this.abort(new StoreError('store.lease_lost', `${this.#options.name} was stopped, or another worker took it`));
     } catch {
       // The renewal has the same trouble, and tells it.
     }
@@ -171,6 +171,6 @@ export class JobLease {
   }
 
   #end(): void {
-    this.abort(new StoreError('store.lease_lost', 'the lease ended while the store could not be written'));
+    this.abort(new StoreError('store.lease_lost', 'the lease expired while the store was not writable'));
   }
 }

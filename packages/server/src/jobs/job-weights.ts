@@ -33,9 +33,9 @@ export async function jobWeights(parts: JobWeightParts, job: ClaimedJob, model: 
     key !== null &&
     !(await isThere(parts, { key, digest: job.start?.digest ?? null, model, step: job.start?.step ?? 0 }))
   )
-    throw unreadable(`the files of step ${job.start?.step} that this job starts from are gone`);
+    throw unreadable(`the files of step ${job.start?.step} that this job starts from are missing`);
   if (job.start === null && model.warmStart !== null)
-    throw unreadable('every checkpoint of the model was deleted, and it did not begin at the base model');
+    throw unreadable('every checkpoint of the model was deleted, and it did not start from the base model');
   return {
     startFrom: key,
     withFreshOptimizer:
@@ -61,7 +61,7 @@ export function optimizerWarning(
   if (start === null || withFreshOptimizer !== true || startFrom === warmStart?.directoryKey) return null;
   return {
     code: 'optimizer_fresh',
-    message: `the optimizer state of step ${start.step}, which this job starts from, was removed: the optimizer starts afresh`,
+    message: `the optimizer state of step ${start.step}, which this job starts from, was removed: the optimizer starts with an empty state`,
     value: start.step,
     suggestion:
       'the weights are complete; the first gradient steps may be larger than usual. `--keep-checkpoints` with a larger `optimizer=N`, or `trainyard checkpoints keep`, keeps the state of more steps',
@@ -95,7 +95,7 @@ async function reference(
   if (isBase) return { referenceFrom: null };
   const key = checkpoint?.directoryKey ?? null;
   if (key !== null && (await isThere(parts, { key, digest: null, model, step }))) return { referenceFrom: key };
-  throw new JobFault('trainer.config_invalid', `step ${step}, which is the reference of this job, does not exist`);
+  throw new JobFault('trainer.config_invalid', `step ${step} (the reference of this job) does not exist`);
 }
 
 /** Whether a version has its files, which are as they were written. @throws {JobFault} `trainer.checkpoint_damaged` */

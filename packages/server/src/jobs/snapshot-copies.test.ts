@@ -128,8 +128,8 @@ test('blobs that take none are told once and tried again at the next step', asyn
   step();
   await isSettled(6);
   expect(logged.map((line) => line.replace(/^job \S+: /, ''))).toEqual([
-    'a snapshot is not copied to the blobs for now: StoreError: the bucket answers with 500',
-    'its snapshots are copied to the blobs again',
+    'cannot copy a snapshot to the blobs for now: StoreError: the bucket answers with 500',
+    'copying snapshots to the blobs works again',
   ]);
 });
 

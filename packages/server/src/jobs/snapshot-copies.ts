@@ -104,17 +104,17 @@ export class SnapshotCopies {
         store.keepSnapshot(job.id, job.fencingToken, { directoryKey, numGradientSteps }),
       );
       this.#numCopied = numGradientSteps;
-      if (this.#isFailing) log(`job ${job.id}: its snapshots are copied to the blobs again`);
+      if (this.#isFailing) log(`job ${job.id}: copying snapshots to the blobs works again`);
       this.#isFailing = false;
       // Null: it is named, though the store said otherwise. The one before is removed at the next start then.
       for (const key of kept?.replacedKeys ?? [])
         await blobs
           .removeDirectory(key)
-          .catch((error: unknown) => log(`the directory ${key} stays until the next start: ${String(error)}`));
+          .catch((error: unknown) => log(`the directory ${key} is kept until the next start: ${String(error)}`));
       return true;
     } catch (error) {
       if (!this.#isFailing && !this.#isOver)
-        log(`job ${job.id}: a snapshot is not copied to the blobs for now: ${String(error)}`, { level: 'warn' });
+        log(`job ${job.id}: cannot copy a snapshot to the blobs for now: ${String(error)}`, { level: 'warn' });
       this.#isFailing = true;
       return false;
     }

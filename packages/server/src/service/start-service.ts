@@ -138,7 +138,7 @@ export async function startService(
     for (const part of [started, checked]) if (part.status === 'rejected') throw part.reason;
     for (const { id, untrainable = null } of inference.models)
       if (untrainable !== null)
-        log(`warning: the base model ${id} cannot be trained, only sampled from: ${untrainable}`);
+        log(`warning: the base model ${id} is for sampling only and cannot be trained: ${untrainable}`);
     const { training, exports, imports } = workers;
     const tracking =
       config.tracker === null ? null : new RunMirror({ store, tracker: openTracker(config.tracker), log });
@@ -204,7 +204,7 @@ export async function startService(
       announceService(config.dataDirectory, urlOnThisMachine(url));
     } catch (error) {
       if (!disk.isDiskFull) throw error;
-      log('the disk is full: commands on this machine need --url', { level: 'warn' });
+      log('the disk is full, so commands on this machine need --url', { level: 'warn' });
     }
     server.server.on('connection', machine.sawConnection);
     http = new ClosingServer(server);

@@ -44,7 +44,7 @@ class SqliteRows implements DatabaseRows {
   readonly #connection: DatabaseSync;
 
   static open(path: string): SqliteRows {
-    if (!existsSync(path)) throw new StoreError('store.unavailable', `there is no database ${path}`);
+    if (!existsSync(path)) throw new StoreError('store.unavailable', `no database ${path}`);
     try {
       const rows = new SqliteRows(path);
       try {

@@ -66,7 +66,7 @@ test('while the database is gone the lease ends; with its return the member is t
   await vi.advanceTimersByTimeAsync(8_000);
   expect(await store.listMembers()).toMatchObject([{ role: 'engine' }]);
   expect(logged).toEqual([
-    'this engine cannot renew its lease for now: the database is gone',
+    'this engine cannot renew its lease: the database is gone',
     'this engine is registered again',
   ]);
   await membership.close();
@@ -112,7 +112,7 @@ test('a file that cannot be read has no digest, and a close waits for no file', 
   const digests = new ModelDigests((line) => logged.push(line));
   expect(digests.of('/nowhere/base.gguf', () => {})).toBeNull();
   await vi.waitFor(() => expect(logged).toHaveLength(1), 60_000);
-  expect(logged[0]).toContain('the digest of /nowhere/base.gguf stays unknown');
+  expect(logged[0]).toContain('cannot compute the digest of /nowhere/base.gguf');
   expect(digests.of('/dev/zero', () => {})).toBeNull();
   await digests.close();
   expect(logged).toHaveLength(1);

@@ -54,7 +54,7 @@ export class Membership {
     try {
       await store.removeMember(role);
     } catch (error) {
-      log(`the others hear of the end of this ${role} when its lease ends: ${(error as Error).message}`);
+      log(`other processes notice the end of this ${role} when its lease expires: ${(error as Error).message}`);
     }
   }
 
@@ -66,7 +66,7 @@ export class Membership {
       if (this.#isFailing) log(`this ${role} is registered again`);
       this.#isFailing = false;
     } catch (error) {
-      if (!this.#isFailing) log(`this ${role} cannot renew its lease for now: ${(error as Error).message}`);
+      if (!this.#isFailing) log(`this ${role} cannot renew its lease: ${(error as Error).message}`);
       this.#isFailing = true;
     }
   }

@@ -36,7 +36,7 @@ export class ModelDigests {
       this.#digests.set(path, await pacedDigest(path, signal));
       onKnown();
     } catch (error) {
-      if (!signal.aborted) this.#log(`the digest of ${path} stays unknown: ${(error as Error).message}`);
+      if (!signal.aborted) this.#log(`cannot compute the digest of ${path}: ${(error as Error).message}`);
     }
   }
 }

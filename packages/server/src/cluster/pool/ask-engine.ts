@@ -11,16 +11,16 @@ const ANSWER_MS = 3_000;
  * @returns the fault and its remedy; null when it answers, knows the secret and is well
  */
 export async function askEngine(url: string, secret: string | null): Promise<string | null> {
-  if (secret === null) return 'it is not asked without the secret: set TRAINYARD_ENGINE_SECRET as its process has it';
+  if (secret === null) return 'the secret is missing: set TRAINYARD_ENGINE_SECRET to the value of its process';
   const line = new EngineLine(url, new EngineSecret(secret));
   const limit = AbortSignal.timeout(ANSWER_MS);
   try {
     const { trouble } = await line.call<EngineState>(ENGINE_PATHS.state, {}, limit);
-    return trouble === null ? null : `it answers, and is in trouble: ${trouble}`;
+    return trouble === null ? null : `it responds, but reports a problem: ${trouble}`;
   } catch (error) {
     if (limit.aborted)
-      return `it did not answer within ${ANSWER_MS / 1000} s: look at the network between here and there`;
-    return `${(error as Error).message} (its log and its --engine-url may say more)`;
+      return `it did not respond within ${ANSWER_MS / 1000} s: check the network between both machines`;
+    return `${(error as Error).message} (see its log and its --engine-url)`;
   } finally {
     line.close();
   }

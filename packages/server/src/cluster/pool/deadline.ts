@@ -5,7 +5,7 @@ const MOMENT_MS = 250;
 export function deadlineAfter(ms: number): { readonly signal: AbortSignal; cancel(): void } {
   const end = new AbortController();
   let timer = setTimeout(() => {
-    timer = setTimeout(() => end.abort(new Error(`nothing came within ${ms} ms`)), MOMENT_MS);
+    timer = setTimeout(() => end.abort(new Error(`nothing was received within ${ms} ms`)), MOMENT_MS);
   }, ms);
   return { signal: end.signal, cancel: () => clearTimeout(timer) };
 }

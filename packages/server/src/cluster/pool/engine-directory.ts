@@ -171,7 +171,7 @@ export class EngineDirectory {
 
   #tellDifference(link: EngineLink, oldest: EngineLink, facts: EngineModelFacts): void {
     const difference = link.differenceFrom(oldest, facts);
-    const line = `${link.name} has the base model ${facts.id} with ${difference} than ${oldest.name}: it gets no requests for it; start both with the same file and settings`;
+    const line = `${link.name} has the base model ${facts.id} with ${difference} than ${oldest.name}: it gets no requests for this model; start both with the same file and settings`;
     if (difference === null || this.#told.has(line)) return;
     this.#told.add(line);
     this.#options.log(line);

@@ -36,9 +36,9 @@ const END_MS = 250;
 const REMEDIES: readonly (readonly [RegExp, string])[] = [
   [
     /certificate/,
-    'it has to be for this name, valid by the clock here, and of an authority that Node.js knows: NODE_EXTRA_CA_CERTS=FILE names one of your own',
+    'it must match this name, be valid now, and come from an authority that Node.js knows; NODE_EXTRA_CA_CERTS=FILE adds one',
   ],
-  [/wrong version number|packet length too long/, 'what answers there does not speak TLS'],
+  [/wrong version number|packet length too long/, 'the server there does not speak TLS'],
 ];
 
 /** Statuses of a proxy that does not reach the engine behind it; a 503 of the engine itself is signed. */
@@ -181,9 +181,9 @@ export class EngineLine {
       if (answer.statusCode !== 200) throw this.#refusalOf(answer, text);
       const { session, proof } = JSON.parse(text) as HelloAnswer;
       if (isProof(this.#secret, proof, random, session)) return { id: session, count: 0 };
-      throw new EngineFault('unfit', `${this.name} does not show that it has the secret (TRAINYARD_ENGINE_SECRET)`);
+      throw new EngineFault('unfit', `${this.name} does not prove that it has the secret (TRAINYARD_ENGINE_SECRET)`);
     } catch (error) {
-      if (limit.signal.aborted) throw new EngineFault('hangs', `${this.name} said no hello within ${CONNECT_MS} ms`);
+      if (limit.signal.aborted) throw new EngineFault('hangs', `${this.name} sent no hello within ${CONNECT_MS} ms`);
       throw this.#faultOf(error);
     } finally {
       limit.cancel();
@@ -220,7 +220,7 @@ export class EngineLine {
       isConnected = false;
       socket.on('error', () => undefined);
       const late = () =>
-        request.destroy(new EngineFault('unreachable', `${this.name} took no connection within ${CONNECT_MS} ms`));
+        request.destroy(new EngineFault('unreachable', `${this.name} accepted no connection within ${CONNECT_MS} ms`));
       const timer = setTimeout(late, CONNECT_MS);
       socket.once('close', () => clearTimeout(timer));
       socket.once(this.#connected, () => {
@@ -245,7 +245,7 @@ export class EngineLine {
     answer.destroy();
     return new EngineFault(
       'unfit',
-      `${this.name} does not take the secret: give both processes the same TRAINYARD_ENGINE_SECRET, and the engine this address as --engine-url`,
+      `${this.name} rejects the secret: give both processes the same TRAINYARD_ENGINE_SECRET, and set --engine-url of the engine to this address`,
     );
   }
 
@@ -261,7 +261,7 @@ export class EngineLine {
 
   /** It may have been there, and have taken the request. */
   #notThere(status: number): EngineFault {
-    return new EngineFault('lost', `${this.name} is not reached by the proxy in front of it (${status})`);
+    return new EngineFault('lost', `${this.name} cannot be reached by its proxy (HTTP ${status})`);
   }
 
   #refusalOf(answer: IncomingMessage, text: string): Error {
@@ -270,12 +270,12 @@ export class EngineLine {
       case STATUS.refused:
         return fromWireFault(JSON.parse(text) as WireFault);
       case STATUS.draining:
-        return new EngineFault('draining', `${this.name} takes no new requests`);
+        return new EngineFault('draining', `${this.name} accepts no new requests`);
       case STATUS.otherProtocol: {
         const { protocol, version } = JSON.parse(text) as HelloAnswer;
         return new EngineFault(
           'unfit',
-          `${this.name} is release ${shown(version)} and speaks protocol ${shown(protocol)}, this is ${SERVICE_VERSION} with ${ENGINE_PROTOCOL}: run the same release everywhere`,
+          `${this.name} is release ${shown(version)} with protocol ${shown(protocol)}, this process is ${SERVICE_VERSION} with ${ENGINE_PROTOCOL}: run the same release everywhere`,
         );
       }
       default:
@@ -309,9 +309,9 @@ export class EngineLine {
 
   #faultOf(error: unknown): Error {
     if (error instanceof SyntaxError || error instanceof RangeError)
-      return new EngineFault('unfit', `${this.name} makes no sense: ${error.message}`, { cause: error });
+      return new EngineFault('unfit', `${this.name} sent an invalid response: ${error.message}`, { cause: error });
     if (error instanceof ForgedFrame)
-      return new EngineFault('unfit', `${this.name}, or somebody between here and there: ${error.message}`);
+      return new EngineFault('unfit', `${this.name}, or a proxy in between: ${error.message}`);
     const code = (error as NodeJS.ErrnoException).code;
     // Errors of ours have codes too, which are none of the system.
     const isOurs = error instanceof EngineFault || error instanceof StoreError;

@@ -41,7 +41,7 @@ export class EngineLink implements RingMember {
   readonly #times: EngineTimes;
   readonly #log: (line: string) => void;
   #state: EngineState | null = null;
-  #trouble: string | null = 'it was not looked at yet';
+  #trouble: string | null = 'not checked yet';
   #isUnfit = false;
   /** Looks in a row that were not answered in time. */
   #numSilent = 0;
@@ -121,7 +121,7 @@ export class EngineLink implements RingMember {
     try {
       const state = await this.line.call<EngineState>(ENGINE_PATHS.state, {}, limit.signal);
       if (this.#trouble !== null)
-        this.#log(`the engine ${this.name} ${state.isDraining ? 'is ending' : 'takes requests'}`);
+        this.#log(`the engine ${this.name} ${state.isDraining ? 'is shutting down' : 'accepts requests'}`);
       this.#state = state;
       this.#trouble = null;
       this.#isUnfit = false;
@@ -131,7 +131,7 @@ export class EngineLink implements RingMember {
       const isSilent = limit.signal.aborted;
       // One answer that is late is no sign of anything, on a machine that computes.
       if (!isSilent || ++this.#numSilent >= SILENT_LOOKS)
-        this.suspect(isSilent ? new EngineFault('hangs', `${this.name} did not answer within ${answerMs} ms`) : error);
+        this.suspect(isSilent ? new EngineFault('hangs', `${this.name} did not respond within ${answerMs} ms`) : error);
       if (performance.now() - this.#answeredAt >= lostMs) this.#lose();
     } finally {
       limit.cancel();
@@ -174,18 +174,20 @@ export class EngineLink implements RingMember {
     try {
       check.check(event);
     } catch (error) {
-      throw new EngineFault('unfit', `${this.name} makes no sense: ${(error as Error).message}`, { cause: error });
+      throw new EngineFault('unfit', `${this.name} sent an invalid response: ${(error as Error).message}`, {
+        cause: error,
+      });
     }
   }
 
   close(): void {
-    this.inHand.close(new EngineFault('lost', `${this.name} is not asked any more`));
+    this.inHand.close(new EngineFault('lost', `${this.name} is no longer used`));
     this.line.close();
   }
 
   #lose(): void {
     const { lostMs } = this.#times;
-    this.inHand.abort(new EngineFault('hangs', `${this.name} did not answer for ${Math.round(lostMs / 1000)} s`));
+    this.inHand.abort(new EngineFault('hangs', `${this.name} did not respond for ${Math.round(lostMs / 1000)} s`));
   }
 }
 

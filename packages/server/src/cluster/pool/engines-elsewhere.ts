@@ -71,7 +71,7 @@ export class EnginesElsewhere implements InferenceBackend {
   async start(): Promise<void> {
     await this.#engines.start();
     if (!this.#engines.links.some(({ isUp }) => isUp))
-      this.#options.log('no engine takes requests yet: start one with --role engine and this database');
+      this.#options.log('no engine accepts requests yet: start one with --role engine and this database');
   }
 
   async close(): Promise<void> {
@@ -97,7 +97,7 @@ export class EnginesElsewhere implements InferenceBackend {
     const isExpected = id === null || id === defaultModel || this.#engines.isRegistered(id);
     if (!isExpected || (id !== null && this.#engines.factsOf(id) !== null)) return null;
     const subject = id === null ? 'any base model' : `the base model \`${id}\``;
-    return new RequestError('server.unavailable', `No engine with ${subject} is there now; try again`, {
+    return new RequestError('server.unavailable', `No engine with ${subject} is available now; retry`, {
       param: 'model',
       headers: { 'retry-after': RETRY_AFTER },
     });
@@ -131,10 +131,10 @@ export class EnginesElsewhere implements InferenceBackend {
 
   trouble(): string | null {
     const { facts } = this.#engines;
-    if (facts.length === 0) return 'no engine is there';
+    if (facts.length === 0) return 'no engine is available';
     const reasons = facts.flatMap(({ id }) => {
       const links = this.#engines.openLinks(id);
-      if (links.length === 0) return [`no engine takes requests for ${id}`];
+      if (links.length === 0) return [`no engine accepts requests for ${id}`];
       return links.every(({ ownTrouble }) => ownTrouble !== null) ? [links[0]!.ownTrouble!] : [];
     });
     return reasons.length === 0 ? null : [...new Set(reasons)].join('; ');
@@ -206,10 +206,10 @@ export class EnginesElsewhere implements InferenceBackend {
     let hasOutput = false;
     const mayRestart = () => request.isWhole === true || !hasOutput;
     for (let numLosses = 0; numLosses < MAX_LOSSES;) {
-      if (signal.aborted) return yield failed('engine.aborted', 'the request was given up');
+      if (signal.aborted) return yield failed('engine.aborted', 'the request was cancelled');
       const link = await this.#pick(id, key, request.n, tried);
       if (link === null) {
-        last ??= failed('engine.host_lost', `no engine takes requests for ${id} now; try again`);
+        last ??= failed('engine.host_lost', `no engine accepts requests for ${id} now; retry`);
         break;
       }
       tried.add(link);
@@ -222,14 +222,15 @@ export class EnginesElsewhere implements InferenceBackend {
             break;
           }
           // What samples there has died, and its port has not.
-          if (hasBegun && isLoss(event) && mayRestart()) throw new EngineFault('lost', `${link.name} lost its host`);
+          if (hasBegun && isLoss(event) && mayRestart())
+            throw new EngineFault('lost', `${link.name} lost its engine host`);
           hasBegun = true;
           hasOutput ||= event.kind === 'delta' || event.kind === 'finished';
           yield event;
         }
         if (hasBegun) return;
       } catch (error) {
-        if (signal.aborted) return yield failed('engine.aborted', 'the request was given up');
+        if (signal.aborted) return yield failed('engine.aborted', 'the request was cancelled');
         if (error instanceof StoreError) {
           // Another machine may have the adapter already, or room for it.
           link.counts.failures += 1;
@@ -243,7 +244,7 @@ export class EnginesElsewhere implements InferenceBackend {
         // What was never taken was not lost.
         if (error.kind === 'draining' || error.kind === 'unreachable') continue;
         numLosses += 1;
-        last = failed('engine.host_lost', 'the inference engine stopped while this request ran; try again');
+        last = failed('engine.host_lost', 'the inference engine stopped while this request ran; retry');
         if (hasBegun && !mayRestart()) break;
       }
     }
@@ -268,7 +269,7 @@ export class EnginesElsewhere implements InferenceBackend {
       signal.throwIfAborted();
       const link = await this.#pick(id, path, 1, tried);
       if (link === null || tried.size >= MAX_LOSSES)
-        throw new BackendFailure('engine.host_lost', `no engine takes requests for ${id} now; try again`, null);
+        throw new BackendFailure('engine.host_lost', `no engine accepts requests for ${id} now; retry`, null);
       tried.add(link);
       const request = link.inHand.begin(signal);
       try {
@@ -294,7 +295,7 @@ export class EnginesElsewhere implements InferenceBackend {
   #onFailed(link: EngineLink, fault: EngineFault): Extract<EngineEvent, { kind: 'failed' }> {
     link.counts.failures += 1;
     this.#options.log(`a request failed: ${fault.message}`);
-    return failed('engine.internal', 'the engine failed; its log says why');
+    return failed('engine.internal', 'the engine failed; see its log');
   }
 
   #onFault(link: EngineLink, fault: EngineFault): void {

@@ -235,7 +235,7 @@ export class EnginePort {
   }
 
   async #generate(body: unknown, signal: AbortSignal, response: ServerResponse): Promise<null> {
-    if (this.#isDraining) throw new Refusal(STATUS.draining, 'this engine takes no new requests');
+    if (this.#isDraining) throw new Refusal(STATUS.draining, 'this engine accepts no new requests');
     const { model, request } = readGenerate(body);
     const { origin, ...plain } = request;
     this.#about.set(response, {
@@ -284,7 +284,7 @@ export class EnginePort {
   #of(model: string): ModelInference {
     const { inference } = this.#options;
     if (inference.models.some(({ id }) => id === model)) return inference.of(model);
-    throw new Refusal(STATUS.malformed, `the base model ${model} is not here`);
+    throw new Refusal(STATUS.malformed, `the base model ${model} is not served here`);
   }
 
   #refuse(response: ServerResponse, error: unknown, signal: AbortSignal): void {

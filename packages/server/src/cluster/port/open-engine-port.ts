@@ -50,12 +50,12 @@ export function refuseUnreachable({ host, engineUrl, allowNetwork }: EnginePortS
   if (!isLoopbackName(host) && allowNetwork !== 'on')
     throw new ServerError(
       'server.config_invalid',
-      `listening on ${host} sends prompts and replies in the clear: add --allow-network where the network is private, or keep 127.0.0.1, put a proxy with TLS in front and give its address as --engine-url`,
+      `listening on ${host} sends prompts and replies unencrypted: pass --allow-network if the network is private, or keep 127.0.0.1, put a proxy with TLS in front and set --engine-url to its address`,
     );
   if (engineUrl === null && EVERY_ADDRESS.has(host))
     throw new ServerError(
       'server.config_invalid',
-      `an engine on ${host} does not know where others reach it: give its address as --engine-url, such as http://10.0.0.7:8420`,
+      `an engine on ${host} needs a URL that other processes can reach: set --engine-url, such as http://10.0.0.7:8420`,
     );
 }
 

@@ -41,7 +41,7 @@ export function toWireFault(error: unknown): WireFault | null {
 
 export function fromWireFault(fault: WireFault): BackendFailure | RequestError | StoreError {
   if (fault.kind === 'backend') return new BackendFailure(fault.code, fault.text, fault.param);
-  if (fault.kind === 'blobs') return new StoreError(fault.code, 'an engine cannot read an adapter; its log says why');
+  if (fault.kind === 'blobs') return new StoreError(fault.code, 'an engine cannot read an adapter; see its log');
   const { code, message, param, headers } = fault;
   return new RequestError(code, message, { param, headers });
 }

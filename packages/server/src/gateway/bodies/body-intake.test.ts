@@ -221,7 +221,7 @@ test(
         const { status, body, connection } = await answer;
         clearInterval(timer);
         expect([route[1], status, body.error.code, connection]).toEqual([route[1], 408, 'request.timeout', 'close']);
-        expect(body.error.message).toContain('at least 1000 are expected');
+        expect(body.error.message).toContain('the minimum is 1000');
       }
     }
     await bothWhole();
@@ -234,7 +234,7 @@ test('a body that keeps the pace and never ends is 408', async () => {
   const timer = setInterval(() => outgoing.write(' '), 5);
   const { status, body } = await answer;
   clearInterval(timer);
-  expect([status, body.error.message]).toEqual([408, 'The body did not come in within 0.2 s; send it again']);
+  expect([status, body.error.message]).toEqual([408, 'The body was not received within 0.2 s; send it again']);
   await bothWhole();
 });
 

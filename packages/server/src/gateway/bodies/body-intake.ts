@@ -143,7 +143,7 @@ export class IncomingBody implements AsyncIterable<Buffer>, BodyRoom {
     if (this.#request.end.isOver) throw new ClientLeft();
     throw new RequestError(
       'request.too_many',
-      `Other bodies of this key fill the memory that it may take, and did not make room within ${this.#pace.maxWaitMs / 1000} s; send fewer or smaller ones at a time`,
+      `Other request bodies of this key used all of its memory for ${this.#pace.maxWaitMs / 1000} s; send fewer or smaller bodies at a time`,
       { headers: { 'retry-after': '10' } },
     );
   }
@@ -162,13 +162,13 @@ export class IncomingBody implements AsyncIterable<Buffer>, BodyRoom {
       if (this.#readMs >= timeoutMs) {
         // What is still to come fails with the connection.
         next.catch(() => undefined);
-        throw tooSlow(`The body did not come in within ${timeoutMs / 1000} s`);
+        throw tooSlow(`The body was not received within ${timeoutMs / 1000} s`);
       }
       if (this.#windowReadMs < windowMs) continue;
       if (this.#windowBytes < windowBytes) {
         next.catch(() => undefined);
         throw tooSlow(
-          `The body came in too slowly: ${this.#windowBytes} bytes in ${windowMs / 1000} s, at least ${windowBytes} are expected`,
+          `The body arrived too slowly: ${this.#windowBytes} bytes in ${windowMs / 1000} s, the minimum is ${windowBytes}`,
         );
       }
       this.#windowReadMs = 0;
@@ -183,10 +183,7 @@ class ClientLeft extends Error {
 }
 
 function bodyTooLarge(limit: number): RequestError {
-  return new RequestError(
-    'request.body_too_large',
-    `The body is larger than the limit of ${limit} bytes for this route`,
-  );
+  return new RequestError('request.body_too_large', `The body exceeds the limit of ${limit} bytes for this route`);
 }
 
 function tooSlow(message: string): RequestError {

@@ -39,13 +39,13 @@ test('each window has to bring its bytes; those of the one before count no more'
   }
   await pass(60, 300);
   await pass(60, 0);
-  expect(await end).toMatch(/^The body came in too slowly: 300 bytes in 0\.1 s, at least 1000 are expected/);
+  expect(await end).toMatch(/^The body arrived too slowly: 300 bytes in 0\.1 s, the minimum is 1000/);
 });
 
 test('a body that keeps the pace may take so long, and no longer', async () => {
   const { end, pass } = incoming();
   for (let window = 0; window < 10; window++) await pass(100, 2_000);
-  expect(await end).toBe('The body did not come in within 1 s; send it again');
+  expect(await end).toBe('The body was not received within 1 s; send it again');
 });
 
 test('a body that keeps the pace comes in whole', async () => {

@@ -78,13 +78,9 @@ function refuseTooMany({ numValues, numNames }: JsonMeasure): void {
       { loc: ['body'], msg: `Input should hold at most ${limit} ${what}, got ${got}`, type: 'too_long' },
     ]);
   if (numNames > MAX_JSON_NAMES)
-    throw refuse(
-      MAX_JSON_NAMES,
-      'names of members that are no whole numbers, in all of its objects together',
-      numNames,
-    );
+    throw refuse(MAX_JSON_NAMES, 'member names that are not whole numbers, over all of its objects', numNames);
   if (numValues > MAX_JSON_VALUES)
-    throw refuse(MAX_JSON_VALUES, 'texts, names of members, lists and objects together', numValues);
+    throw refuse(MAX_JSON_VALUES, 'strings, member names, lists and objects in total', numValues);
 }
 
 function nestingFault(loc: readonly string[]): RequestError {
@@ -104,7 +100,7 @@ export function utf8Text(bytes: Buffer): string {
   while (bytes[position] === decoded[position]) position += 1;
   const reason = 'it is not UTF-8';
   const items = [{ loc: ['body', position], msg: 'JSON decode error', type: 'json_invalid', ctx: { error: reason } }];
-  const message = `The body is not valid JSON, at byte ${position}: ${reason}; JSON is sent in UTF-8`;
+  const message = `The body is not valid JSON, at byte ${position}: ${reason}; JSON must be UTF-8`;
   throw new RequestError('request.invalid_json', message, { param: 'body', items });
 }
 

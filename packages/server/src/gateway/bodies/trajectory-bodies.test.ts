@@ -54,8 +54,8 @@ describe.each(SIZES)('%s', (_name, padding) => {
     const names = Object.fromEntries(Array.from({ length: 10_001 }, (_, index) => [`m${index}`, index]));
     const rich = { trajectories: [{ reward: 1, metrics: names }], logs: [padding] };
     for (const [path, group, words] of [
-      [JOBS, many, 'at most 100000 trajectories together, not 100001'],
-      [`/v1/preview/models/${modelId}/log`, rich, 'at most 10000 metrics of different names together'],
+      [JOBS, many, 'at most 100000 trajectories in total, got 100001'],
+      [`/v1/preview/models/${modelId}/log`, rich, 'at most 10000 different metric names in total'],
     ] as const) {
       const response = await server.request('POST', path, {
         model_id: modelId,
@@ -73,7 +73,7 @@ describe.each(SIZES)('%s', (_name, padding) => {
       const body = { model_id: modelId, ...(path === JOBS ? {} : { split: 'val' }), trajectory_groups: groups };
       const response = await server.request('POST', path, body);
       expect(response.statusCode).toBe(422);
-      expect(response.body).toContain('List should have at most 100000 groups together, not 100001');
+      expect(response.body).toContain('List should have at most 100000 groups in total, got 100001');
     }
   });
 

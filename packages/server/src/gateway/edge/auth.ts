@@ -102,9 +102,9 @@ async function authenticate(request: FastifyRequest, store: Store): Promise<Call
 }
 
 function refusalOf(secret: string | undefined, sent: string | string[] | undefined): string {
-  if (sent === undefined) return 'No API key was sent: use the header `Authorization: Bearer KEY`, or `x-api-key: KEY`';
+  if (sent === undefined) return 'Missing API key: send the header `Authorization: Bearer KEY` or `x-api-key: KEY`';
   if (secret !== undefined && isDamagedSecret(secret))
-    return 'The API key is not valid: its checksum does not fit, so it was mistyped or cut off';
+    return 'The API key is not valid: its checksum is wrong, so it was mistyped or truncated';
   return 'The API key is not valid: it is unknown, revoked or expired';
 }
 

@@ -59,7 +59,7 @@ export function shareAcrossOrigins(app: FastifyInstance, allowedOrigins: readonl
     }
     throw new RequestError(
       'request.origin_not_allowed',
-      `Pages of the origin ${JSON.stringify(origin.slice(0, 100))} may not use this service; add it to --allowed-origins`,
+      `Pages of the origin ${JSON.stringify(origin.slice(0, 100))} may not use this service; add the origin to --allowed-origins`,
       { param: 'Origin' },
     );
   });

@@ -23,11 +23,9 @@ export function refuseForeignHosts(app: FastifyInstance, allowedHosts: readonly 
       return done();
     }
     const shown = JSON.stringify((headers.host ?? '').slice(0, 100));
-    throw new RequestError(
-      'request.host_not_allowed',
-      `The service does not answer to the Host ${shown}; add its name to --allowed-hosts`,
-      { param: 'Host' },
-    );
+    throw new RequestError('request.host_not_allowed', `The Host ${shown} is not allowed; add it to --allowed-hosts`, {
+      param: 'Host',
+    });
   });
 }
 

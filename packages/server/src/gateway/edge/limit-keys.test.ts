@@ -70,7 +70,7 @@ test('requests above the limit are 429 with what OpenAI’s clients read, until 
   const refused = await key.chat();
   expect(refused.statusCode).toBe(429);
   expect(refused.json<ErrorBody>().error).toEqual({
-    message: 'Rate limit reached: this key may send 2 requests a minute (requests_per_minute); try again in 30s',
+    message: 'Rate limit reached: this key may send 2 requests per minute (requests_per_minute); retry in 30s',
     type: 'rate_limit_error',
     param: null,
     code: 'rate_limit_exceeded',
@@ -179,7 +179,7 @@ test('tokens are those of all choices and prompts, and what was used is a debt',
   expect(refused.statusCode).toBe(429);
   // A prompt of 3 and 20 choices of 3 are 63 of 60, and one comes in a second.
   expect(refused.json<ErrorBody>().error.message).toMatch(
-    /^Rate limit reached: this key may use 60 tokens a minute \(tokens_per_minute\), prompts and completions, and has used 63; /,
+    /^Rate limit reached: this key may use 60 tokens per minute \(tokens_per_minute\), prompts and completions, and has used 63; /,
   );
   expect(refused.headers['retry-after']).toBe('4');
 });
@@ -237,7 +237,7 @@ test('places are taken until the end of an answer, or until its client leaves', 
   outgoing.end(JSON.stringify({ messages: USER, stream: true }));
   await new Promise((resolve) => outgoing.on('response', resolve));
   const refused = await key.chat();
-  expect(refused.json<ErrorBody>().error.message).toContain('(max_requests_in_flight), and has as many');
+  expect(refused.json<ErrorBody>().error.message).toContain('(max_requests_in_flight) and all are in use');
   expect(refused.headers).toMatchObject({ 'retry-after': '1' });
   outgoing.destroy();
   server.inference.script = (request) => replies(request, [{ ids: [5], text: 'x' }]);

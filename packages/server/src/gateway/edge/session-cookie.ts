@@ -53,7 +53,7 @@ export function refuseOtherPages({ method, headers }: FastifyRequest): void {
   if (isOwn) return;
   throw new RequestError(
     'request.origin_not_allowed',
-    `Only pages of the service itself may use its sign-in; got the origin ${JSON.stringify((headers.origin ?? 'none').slice(0, 100))}. Others send a key`,
+    `Only pages of the service itself may use its sign-in; got the origin ${JSON.stringify((headers.origin ?? 'none').slice(0, 100))}. Other clients must send a key`,
     { param: 'Origin' },
   );
 }

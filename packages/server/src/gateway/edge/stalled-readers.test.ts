@@ -40,7 +40,7 @@ function ask(path: string, fields: object): Socket {
   return socket;
 }
 
-const numEnded = (): number => server.logged.filter((line) => line.includes('took nothing of the answer')).length;
+const numEnded = (): number => server.logged.filter((line) => line.includes('read nothing of the response')).length;
 
 async function sampledTokens(): Promise<number> {
   return (await server.store.sumUsage({})).reduce((sum, { completionTokens }) => sum + completionTokens, 0);

@@ -123,7 +123,7 @@ describe('what is refused here', () => {
   test('names every field that it speaks of', async () => {
     const { message } = await refusal('tokens', { sampling_params: { temperature: 0, n: 2 } });
     expect(message).toBe(
-      '`sampling_params.n` must be 1 with `sampling_params.temperature` 0, where all choices would be equal, got 2',
+      '`sampling_params.n` must be 1 with `sampling_params.temperature` 0 (all choices would be equal), got 2',
     );
     const format = { type: 'json_schema', name: 'x' };
     expect((await refusal('responses', { text: { format } })).message).toBe(
@@ -136,7 +136,7 @@ describe('what is refused here', () => {
     const choice = { type: 'tool', name: 'stop' };
     expect(await refusal('messages', { tools, tool_choice: choice })).toMatchObject({
       param: 'tool_choice.name',
-      message: '`tool_choice` names the function `stop`, which is not among `tools`',
+      message: '`tool_choice` has the function `stop`, which is not in `tools`',
     });
     expect((await refusal('messages', { stop: 'x' })).message).toMatch(/^`stop` is not supported/);
     expect((await refusal('responses', { messages: USER })).message).toMatch(/^`messages` is not supported/);
@@ -182,9 +182,9 @@ describe('what is refused here', () => {
 
   test('an open end without a message, or before a new one', async () => {
     const open = { continue_final_message: true };
-    expect((await refusal('chat', open)).message).toMatch(/^`continue_final_message` must come with `add_gen/);
+    expect((await refusal('chat', open)).message).toMatch(/^`continue_final_message` requires `add_gen/);
     expect((await refusal('chat', { ...open, add_generation_prompt: false, messages: [] })).message).toBe(
-      '`continue_final_message` must come with a message, got none',
+      '`continue_final_message` requires a message, got none',
     );
   });
 });

@@ -41,7 +41,7 @@ test('a number above the setting is 400 and names it', async () => {
   for (const [{ statusCode, body }, param] of refused) {
     expect(statusCode, body).toBe(400);
     expect(JSON.parse(body)).toMatchObject({
-      error: { param, message: expect.stringContaining('at most 5 (the setting max-logprobs)') },
+      error: { param, message: expect.stringContaining('at most 5 (--max-logprobs)') },
     });
   }
   expect((await chat({ logprobs: true, top_logprobs: 5 })).statusCode).toBe(200);

@@ -109,7 +109,7 @@ test('a refusal says which limit, how much it is and when to come again; one tha
   const refused = await one.refusal(REQUESTS);
   expect([refused.code, refused.message]).toEqual([
     'rate_limit_exceeded',
-    'Rate limit reached: this key may send 60 requests a minute (requests_per_minute); try again in 1s',
+    'Rate limit reached: this key may send 60 requests per minute (requests_per_minute); retry in 1s',
   ]);
   expect(refused.headers).toEqual({
     'retry-after': '1',
@@ -154,7 +154,7 @@ test('tokens are told once a second while they come, and at the end; the others 
   // 700, less the one that a tenth of a second gave back; and one of 600 is wanted.
   expect(refused.headers).toMatchObject({ 'retry-after': '10', 'retry-after-ms': '10000' });
   expect(refused.message).toBe(
-    'Rate limit reached: this key may use 600 tokens a minute (tokens_per_minute), prompts and completions, and has used 699; try again in 10s',
+    'Rate limit reached: this key may use 600 tokens per minute (tokens_per_minute), prompts and completions, and has used 699; retry in 10s',
   );
   await vi.advanceTimersByTimeAsync(9_999);
   await two.refusal(TOKENS);
@@ -182,7 +182,7 @@ test('places are those of all processes; one that is free is known elsewhere wit
   const last = await two.sample(IN_FLIGHT);
   const refused = await two.refusal(IN_FLIGHT);
   expect([refused.message, refused.headers]).toEqual([
-    'Rate limit reached: this key may have 4 requests in flight (max_requests_in_flight), and has as many; try again when one of them has ended',
+    'Rate limit reached: this key may have 4 requests in flight (max_requests_in_flight) and all are in use; retry when one of them has ended',
     { 'retry-after': '1', 'retry-after-ms': '1000' },
   ]);
   one.end(held[0]!);
@@ -243,8 +243,8 @@ test('while the store cannot be written each process goes by what it knew, and t
   await vi.advanceTimersByTimeAsync(61_000);
   expect((await one.count(60, REQUESTS)) + (await two.count(60, REQUESTS))).toBe(40);
   expect(one.logged).toEqual([
-    'limits of keys are those of this process alone, for now: the disk is full',
-    'limits of keys are shared with other processes again',
+    'key limits apply only to this process for now: the disk is full',
+    'key limits are shared with other processes again',
   ]);
 });
 

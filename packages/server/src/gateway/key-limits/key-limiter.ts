@@ -232,8 +232,8 @@ export class KeyLimiter {
   #saw(error: Error | null): void {
     if (this.#isFailing === (error !== null)) return;
     this.#isFailing = error !== null;
-    if (error === null) this.#log('limits of keys are shared with other processes again');
-    else this.#log(`limits of keys are those of this process alone, for now: ${error.message}`, { level: 'warn' });
+    if (error === null) this.#log('key limits are shared with other processes again');
+    else this.#log(`key limits apply only to this process for now: ${error.message}`, { level: 'warn' });
   }
 }
 

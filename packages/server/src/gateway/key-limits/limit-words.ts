@@ -82,11 +82,11 @@ export function overLimit(
 ): RequestError {
   const waitMs = Math.max(1, Math.ceil(freeInMs ?? RETRY_IN_FLIGHT_MS));
   const size = limits[limit] ?? 0;
-  const wait = `try again in ${durationOf(waitMs)}`;
+  const wait = `retry in ${durationOf(waitMs)}`;
   const messages: Record<keyof KeyLimits, string> = {
-    requestsPerMinute: `Rate limit reached: this key may send ${size} requests a minute (requests_per_minute); ${wait}`,
-    tokensPerMinute: `Rate limit reached: this key may use ${size} tokens a minute (tokens_per_minute), prompts and completions, and has used ${Math.ceil(budget.usedTokens)}; ${wait}`,
-    maxRequestsInFlight: `Rate limit reached: this key may have ${size} requests in flight (max_requests_in_flight), and has as many; try again when one of them has ended`,
+    requestsPerMinute: `Rate limit reached: this key may send ${size} requests per minute (requests_per_minute); ${wait}`,
+    tokensPerMinute: `Rate limit reached: this key may use ${size} tokens per minute (tokens_per_minute), prompts and completions, and has used ${Math.ceil(budget.usedTokens)}; ${wait}`,
+    maxRequestsInFlight: `Rate limit reached: this key may have ${size} requests in flight (max_requests_in_flight) and all are in use; retry when one of them has ended`,
   };
   return new RequestError('rate_limit_exceeded', messages[limit], {
     headers: {

@@ -13,6 +13,6 @@ export async function removeFiles(
     ...(keys.blobKeys ?? []).map((key) => parts.blobs.remove(key)),
   ];
   for (const result of await Promise.allSettled(removals)) {
-    if (result.status === 'rejected') parts.log(`files of deleted rows stay on disk: ${String(result.reason)}`);
+    if (result.status === 'rejected') parts.log(`files of deleted rows are left on disk: ${String(result.reason)}`);
   }
 }

@@ -182,12 +182,12 @@ export class BodyThread {
 }
 
 function tooLarge(maxHeapMb: number): RequestError {
-  const message = `The body needs more than ${maxHeapMb} MB of memory when it is parsed: send it in several requests`;
+  const message = `Parsing the body needs more than ${maxHeapMb} MB of memory: split it into several requests`;
   return new RequestError('request.body_too_large', message);
 }
 
 function lostBody(): RequestError {
-  return new RequestError('server.unavailable', 'The body was lost while it was read; send it again', {
+  return new RequestError('server.unavailable', 'The body was lost while it was being read; send it again', {
     headers: { 'retry-after': '1' },
   });
 }

@@ -153,7 +153,7 @@ export class ParsedTrajectoryBody<Kind extends TrajectoryBodyKind> implements Tr
     const { records, numUnknown } = find === null ? NO_RECORDS : await findWantedRecords(groups, find);
     if (checkVocabSize !== null) await checkGroups(groups, { vocabSize: checkVocabSize, records });
     const metrics = metricsSplit === null ? {} : computeLogMetrics(groups, metricsSplit);
-    refuseMore(MAX_METRICS, 'metrics of different names', Object.keys(metrics).length);
+    refuseMore(MAX_METRICS, 'different metric names', Object.keys(metrics).length);
     let prompts: GroupPrompts;
     const blobs = await this.#openBlobs();
     try {
@@ -214,7 +214,7 @@ function* chain(...parts: Iterable<unknown>[]): Generator<unknown> {
 
 function refuseMore(limit: number, what: string, number: number, holder = 'Groups'): void {
   if (number <= limit) return;
-  const msg = `${holder} should have at most ${limit} ${what} together, not ${number}; send the others in another request`;
+  const msg = `${holder} should have at most ${limit} ${what} in total, got ${number}; send the rest in another request`;
   throw RequestError.invalid([{ loc: ['body', 'trajectory_groups'], msg, type: 'too_long' }]);
 }
 

@@ -22,7 +22,7 @@ test('a host that the system killed for memory has that as its end, with its pea
   files.peak = null; // it is gone
   memory.look(1);
   files.killed = 4;
-  expect(memory.endOf('SIGKILL', '')).toBe('the system killed it because memory ran out; its peak was 2,346 MB');
+  expect(memory.endOf('SIGKILL', '')).toBe('the system killed it because the memory was full; its peak was 2,346 MB');
 });
 
 test.each([3, null])('where that cannot be told (%j), the signal is named with what it often means', (killed) => {
@@ -31,7 +31,7 @@ test.each([3, null])('where that cannot be told (%j), the signal is named with w
   const memory = new ProcessMemory(files);
   memory.look(1);
   expect(memory.endOf('SIGKILL', '')).toBe(
-    'it was killed (SIGKILL), as the system does when memory runs out; its peak was 2,346 MB',
+    'it was killed (SIGKILL), probably because the memory was full; its peak was 2,346 MB',
   );
 });
 
@@ -42,7 +42,7 @@ test.each([
 ] as const)('a limit of the process is told by its last words: %s', (lines, signal) => {
   const files = new Files();
   files.peak = null;
-  expect(new ProcessMemory(files).endOf(signal, lines)).toBe('it got no more memory');
+  expect(new ProcessMemory(files).endOf(signal, lines)).toBe('it could not allocate memory');
 });
 
 test('other ends are none of memory', () => {

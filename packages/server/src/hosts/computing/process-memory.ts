@@ -41,10 +41,10 @@ export class ProcessMemory {
       const numKilled = this.#files.numKilled();
       const isSure = numKilled !== null && this.#numKilledBefore !== null && numKilled > this.#numKilledBefore;
       return isSure
-        ? `the system killed it because memory ran out${peak}`
-        : `it was killed (SIGKILL), as the system does when memory runs out${peak}`;
+        ? `the system killed it because the memory was full${peak}`
+        : `it was killed (SIGKILL), probably because the memory was full${peak}`;
     }
-    return ALLOCATION_FAILED.test(lastLines) ? `it got no more memory${peak}` : null;
+    return ALLOCATION_FAILED.test(lastLines) ? `it could not allocate memory${peak}` : null;
   }
 }
 

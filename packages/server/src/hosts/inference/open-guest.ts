@@ -41,7 +41,7 @@ export async function openGuest(
   const { name, settings } = options.driver;
   const open = Object.hasOwn(drivers, name) ? drivers[name] : undefined;
   if (open === undefined)
-    throw new Error(`no back end is called ${JSON.stringify(name)}; known: ${Object.keys(drivers).join(', ')}`);
+    throw new Error(`unknown sampling backend ${JSON.stringify(name)}; known: ${Object.keys(drivers).join(', ')}`);
   const { modelId, modelPath, policy } = options;
   const { text, ...facts } = await openText(modelPath, options);
   try {

@@ -127,8 +127,8 @@ test('a host that is killed gives each request in flight one error, and comes ba
 });
 
 test.each([
-  ['no driver of that name', 'absent', /no back end is called "absent"; known: fixture, other/],
-  ['another vocabulary', 'other', /the back end has 1000 tokens and the model file 261/],
+  ['no driver of that name', 'absent', /unknown sampling backend "absent"; known: fixture, other/],
+  ['another vocabulary', 'other', /the sampling server has 1000 tokens, the model file 261/],
 ])('with %s the host does not start, and says why', async (_what, driver, reason) => {
   const refused = textHost(driver);
   onTestFinished(() => refused.close());

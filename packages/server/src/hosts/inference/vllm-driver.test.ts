@@ -174,7 +174,7 @@ test('an adapter of a larger rank than the servers load is refused at its regist
   const refused = await register(17);
   expect(refused.statusCode).toBe(422);
   expect(refused.json<ErrorBody>().error).toMatchObject({
-    message: expect.stringMatching(/`lora\.rank` must be at most 16 .* got 17: the vLLM servers load no larger/),
+    message: expect.stringMatching(/`lora\.rank` must be at most 16 .* got 17: this is the limit of the vLLM servers/),
   });
   expect((await register(16)).statusCode).toBe(200);
 });

@@ -33,7 +33,7 @@ function hostModule(options: InferenceHostOptions): string {
 
 /** How long a new request waits for a host that is being restarted. Loading the default model takes about a second. */
 const RESTART_WAIT_MS = 15_000;
-const RESTARTING = 'the inference engine is being restarted; try again';
+const RESTARTING = 'the inference engine is restarting; retry';
 
 /** How long the engine may take to answer between two steps; the longest step takes about a second. */
 const ROUND_TRIP_MS = 3_000;
@@ -111,7 +111,7 @@ export class EmbeddedInference implements ModelHost {
   async trouble(): Promise<string | null> {
     if (this.#host.trouble !== null) return this.#host.trouble;
     const took = await this.#roundTrips.measure(() => this.#host.send({ kind: 'ping' }));
-    return took === null ? `the inference engine did not answer within ${ROUND_TRIP_MS} ms` : this.#trouble;
+    return took === null ? `the inference engine did not respond within ${ROUND_TRIP_MS} ms` : this.#trouble;
   }
 
   get isIdle(): boolean {
@@ -199,7 +199,7 @@ export class EmbeddedInference implements ModelHost {
     if (events.isPaused) this.#room.numPaused -= 1;
     events.isPaused = false;
     if (events.isEnded) return;
-    events.push(failed('engine.aborted', 'the request was given up'));
+    events.push(failed('engine.aborted', 'the request was cancelled'));
     if (!this.#host.send({ kind: 'abort', requestId })) return;
     this.#leaving.add(requestId);
     this.#room.numLeaving += 1;
@@ -301,11 +301,11 @@ export class EmbeddedInference implements ModelHost {
     this.#room.numLeaving -= this.#leaving.size;
     this.#leaving.clear();
     this.#roundTrips.settle();
-    this.#codecCalls.failAll(`the inference engine stopped while this request ran (${reason}); try again`);
+    this.#codecCalls.failAll(`the inference engine stopped while this request ran (${reason}); retry`);
     for (const stream of this.#streams.values()) {
       if (!stream.isEnded)
         stream.push(
-          failed('engine.host_lost', `the inference engine stopped while this request ran (${reason}); try again`),
+          failed('engine.host_lost', `the inference engine stopped while this request ran (${reason}); retry`),
         );
     }
   }

@@ -217,7 +217,9 @@ test('a request that found no room within its time is told what to raise', async
   const answer = ask(pool, 'a');
   await expect(ask(pool, 'b')).rejects.toMatchObject({
     code: 'server.unavailable',
-    message: expect.stringMatching(/`b`.* takes 4 MB, the models in use 4 MB, and `--model-memory-megabytes` is 6/),
+    message: expect.stringMatching(
+      /`b`.* needs 4 MB, the models in use need 4 MB, and `--model-memory-megabytes` is 6/,
+    ),
     headers: { 'retry-after': '5' },
   });
   expect(room.numInFlight).toBe(0);

@@ -224,7 +224,7 @@ export class InferencePool implements InferenceBackend {
     this.#options.files?.refuseDamaged(slot.model.id);
     if (slot.state === 'ready') this.#admit(slot);
     else await this.#admission(slot, signal);
-    if (slot.host === null) throw new Error(`the base model ${slot.model.id} was taken away while it was held`);
+    if (slot.host === null) throw new Error(`the base model ${slot.model.id} was unloaded while it was in use`);
     return slot.host;
   }
 
@@ -340,7 +340,7 @@ export class InferencePool implements InferenceBackend {
   async #takeAway(slot: Slot): Promise<void> {
     const { host, model } = slot;
     slot.state = 'closing';
-    this.#options.log(`the base model ${model.id} makes room for another`);
+    this.#options.log(`the base model ${model.id} is unloaded to make room for another`);
     await host?.close();
     slot.host = null;
     slot.state = 'absent';
@@ -373,8 +373,8 @@ export class InferencePool implements InferenceBackend {
     const used = sumOfBytes([...this.#slots.values()].filter(({ state }) => state !== 'absent'));
     return new RequestError(
       'server.unavailable',
-      `The base model \`${model.id}\` is not in memory, and no room came free for it within ${waitedMs / 1000} s: it takes ${inMegabytes(model.bytes)}, the ` +
-        `models in use ${inMegabytes(used)}, and \`--model-memory-megabytes\` is ${Math.floor(this.#options.budgetBytes / 1e6)}; try again, or raise the setting`,
+      `The base model \`${model.id}\` is not in memory, and no memory became free within ${waitedMs / 1000} s: it needs ${inMegabytes(model.bytes)}, the ` +
+        `models in use need ${inMegabytes(used)}, and \`--model-memory-megabytes\` is ${Math.floor(this.#options.budgetBytes / 1e6)}; retry, or raise the setting`,
       { param: 'model', headers: { 'retry-after': RETRY_AFTER } },
     );
   }
@@ -425,13 +425,13 @@ function sumOfBytes(slots: readonly Slot[]): number {
 }
 
 function stopping(): RequestError {
-  return new RequestError('server.unavailable', 'The service is shutting down; try again');
+  return new RequestError('server.unavailable', 'The service is shutting down; retry');
 }
 
 function unloadable(id: string): RequestError {
   return new RequestError(
     'server.unavailable',
-    `The base model \`${id}\` could not be loaded; the log of the service says why, and the next request tries again`,
+    `The base model \`${id}\` could not be loaded; see the log of the service. The next request tries again`,
     { param: 'model', headers: { 'retry-after': RETRY_AFTER } },
   );
 }

@@ -22,6 +22,6 @@ export class RequestRoom {
       return `at most ${this.#maxRequests} requests may be in flight, got ${this.numInFlight}: retry later`;
     return this.numLeaving < this.#maxRequests
       ? null
-      : `${this.numLeaving} requests that were given up are still being ended: try again later`;
+      : `${this.numLeaving} cancelled requests are still ending: retry later`;
   }
 }

@@ -46,6 +46,6 @@ export async function askHost<Answer extends object>({
   } finally {
     await host.close();
   }
-  if (answer === null) throw new Error(`the host '${name}' ended without its answer`);
+  if (answer === null) throw new Error(`the host '${name}' ended without a reply`);
   return answer;
 }

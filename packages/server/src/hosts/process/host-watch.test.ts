@@ -74,16 +74,16 @@ describe('a host that hangs', () => {
 
   test('waits in a turn for something that never comes: neither goes on nor computes', () => {
     expect(watched(600, (second) => ({ numSlices: 1, isInSlice: true, numTurns: second }))?.reason).toBe(
-      'it neither went on nor computed for 121 s',
+      'it made no progress and used no CPU for 121 s',
     );
-    expect(watched(600, () => ({ numTurns: 1 }))?.reason).toContain('neither');
+    expect(watched(600, () => ({ numTurns: 1 }))?.reason).toContain('made no progress');
   });
 
   test('computes in one turn for ever', () => {
     const computes = (second: number) => ({ numSlices: 1, isInSlice: true, cpuMs: second * 2000 });
     expect(watched(DAY, computes)?.reason).toContain('one turn on the cores');
     expect(watched(DAY, (second) => ({ ...computes(second), isInSlice: false, numTurns: 1 }))?.reason).toContain(
-      'took no message',
+      'read no message',
     );
   });
 

@@ -86,11 +86,11 @@ export class HostWatch {
     this.#blockedMs += ms;
     this.#sliceMs += ms;
     this.#idleMs += ms;
-    if (this.#idleMs > idleMs) return `it neither went on nor computed for ${seconds(this.#idleMs)}`;
+    if (this.#idleMs > idleMs) return `it made no progress and used no CPU for ${seconds(this.#idleMs)}`;
     if (!isReady) return null;
     if (this.#last.isInSlice && this.#sliceMs > turnMs)
-      return `one turn on the cores took it more than ${seconds(this.#sliceMs)}`;
-    if (this.#blockedMs > turnMs) return `it took no message for ${seconds(this.#blockedMs)}`;
+      return `one turn on the cores took more than ${seconds(this.#sliceMs)}`;
+    if (this.#blockedMs > turnMs) return `it read no message for ${seconds(this.#blockedMs)}`;
     return null;
   }
 

@@ -19,8 +19,7 @@ const SHUTDOWN_GRACE_MS = 5_000;
 /** How much of a dead host's stderr goes into the report. */
 const STDERR_TAIL_CHARACTERS = 2_000;
 
-const DEFAULT_MEMORY_REMEDY =
-  'give the machine or its container more memory, or let base models take less of it (--model-memory-megabytes)';
+const DEFAULT_MEMORY_REMEDY = 'add memory to the machine or container, or lower --model-memory-megabytes';
 
 /** Reasons for which a system starts no process, with the remedy, by their code. */
 const REFUSALS: Readonly<Record<string, string>> = {
@@ -85,7 +84,7 @@ export class SupervisedHost<Command extends object, Message extends HostMessage>
   /** Why it does not work as it should, for people; null when all is well. */
   get trouble(): string | null {
     if (!this.#isReady)
-      return this.#lastEnding === null ? 'it is being started' : `it is being started again: ${this.#lastEnding}`;
+      return this.#lastEnding === null ? 'it is being started' : `it is being restarted: ${this.#lastEnding}`;
     return this.#pulse?.trouble ?? null;
   }
 
@@ -106,7 +105,7 @@ export class SupervisedHost<Command extends object, Message extends HostMessage>
       aborted.reject(
         new ServerError(
           'server.host_unavailable',
-          `the ${this.#options.name} host did not come back within ${timeoutMs} ms`,
+          `the ${this.#options.name} host did not restart within ${timeoutMs} ms`,
         ),
       );
     either.addEventListener('abort', onAbort, { once: true });
@@ -146,7 +145,7 @@ export class SupervisedHost<Command extends object, Message extends HostMessage>
     this.#child = child;
     // Before it has started threads, which go by it.
     const refusal = child.pid === undefined ? null : lowerPriority(child.pid, niceness);
-    if (refusal !== null) log(`the ${name} host computes at the same priority as others: ${refusal}`);
+    if (refusal !== null) log(`the ${name} host runs at normal priority: ${refusal}`);
     let hungBecause: string | null = null;
     const memory = new ProcessMemory();
     const pulse = new HostPulse({
@@ -180,7 +179,7 @@ export class SupervisedHost<Command extends object, Message extends HostMessage>
       const ending =
         hungBecause === null
           ? (ofMemory ?? `it ended with ${signal ?? `exit code ${code}`}`)
-          : `${hungBecause} and was ended`;
+          : `${hungBecause} and was killed`;
       this.#lastEnding = ending;
       if (ofMemory !== null && memoryRemedy === null) log(`the ${name} host: ${DEFAULT_MEMORY_REMEDY}`);
       this.#onExit(fatal, ofMemory === null || memoryRemedy === null ? ending : `${ending}. ${memoryRemedy}`);
@@ -208,7 +207,7 @@ export class SupervisedHost<Command extends object, Message extends HostMessage>
 
   #onRefused({ code = 'unknown' }: NodeJS.ErrnoException): void {
     const why = REFUSALS[code];
-    this.#lastEnding = `the system started no process for it (${code}${why === undefined ? '' : `: ${why}`})`;
+    this.#lastEnding = `the system could not start its process (${code}${why === undefined ? '' : `: ${why}`})`;
     this.#onExit(null, this.#lastEnding);
   }
 
@@ -254,7 +253,7 @@ export class SupervisedHost<Command extends object, Message extends HostMessage>
       this.#ready.reject(new ServerError('server.host_failed_to_start', this.#refusal(fatal, ending, tail)));
       return;
     }
-    log(`the ${name} host is gone: ${reason}${tail === '' ? '' : `\n${tail}`}`);
+    log(`the ${name} host stopped: ${reason}${tail === '' ? '' : `\n${tail}`}`);
     this.#restartTimer = setTimeout(() => this.#spawn(), this.#restartDelayMs);
     this.#restartDelayMs = Math.min(this.#restartDelayMs * 2, MAX_RESTART_DELAY_MS);
   }

@@ -29,10 +29,10 @@ export async function contactTrainer(
       profile: TINKER_PROFILES[profile],
       clock: SYSTEM_CLOCK,
     });
-    const found = `training is done at ${facts.http.url} (${profile}), on its base model ${facts.baseModel}`;
+    const found = `training runs at ${facts.http.url} (${profile}) with its base model ${facts.baseModel}`;
     return { lines: [found, ...facts.profile.notes.map((note) => `${profile}: ${note}`)], absence: null, facts };
   } catch (error) {
     if (!(error instanceof TrainerError) || error.retry !== 'wait' || isUntrusted(error)) throw error;
-    return { lines: [`${error.message}; until then training jobs wait`], absence: error.message };
+    return { lines: [`${error.message}; training jobs wait until then`], absence: error.message };
   }
 }

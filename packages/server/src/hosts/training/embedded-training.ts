@@ -17,7 +17,7 @@ import type { SupervisedHost } from '../process/supervised-host.ts';
 
 const RESTART_WAIT_MS = 30_000;
 const MEMORY_REMEDY =
-  'Train with a smaller `packed_sequence_length`, shorter trajectories or a lower rank, or give the machine more memory (base models take --model-memory-megabytes of it)';
+  'Train with a smaller `packed_sequence_length`, shorter trajectories or a lower rank, or add memory (base models use --model-memory-megabytes of it)';
 
 /** Why a run did not end in a result. */
 export class TrainingRunError extends Error {
@@ -113,7 +113,7 @@ export class EmbeddedTraining implements TrainingBackend {
   async contactRemote(): Promise<readonly string[]> {
     const contact = (this.#contact = Promise.withResolvers<readonly string[]>());
     if (!this.#host.send({ kind: 'contact-remote', remoteKey: this.#remoteKey }))
-      throw new TrainingRunError(hostLost('it could not be reached'));
+      throw new TrainingRunError(hostLost('unreachable'));
     return await contact.promise;
   }
 
@@ -147,7 +147,7 @@ export class EmbeddedTraining implements TrainingBackend {
     signal.addEventListener('abort', cancel, { once: true });
     try {
       const isSent = this.#host.send({ kind: 'run-job', job, remoteKey: this.#remoteKey });
-      if (!isSent) throw new TrainingRunError(hostLost('it could not be reached'));
+      if (!isSent) throw new TrainingRunError(hostLost('unreachable'));
       return await settled.promise;
     } finally {
       signal.removeEventListener('abort', cancel);
@@ -160,7 +160,7 @@ export class EmbeddedTraining implements TrainingBackend {
     this.#copies.set(directoryKey, settled);
     try {
       const isSent = this.#host.send({ kind: 'copy-snapshot', snapshots, directoryKey });
-      if (!isSent) throw new TrainingRunError(hostLost('it could not be reached'));
+      if (!isSent) throw new TrainingRunError(hostLost('unreachable'));
       return await settled.promise;
     } finally {
       this.#copies.delete(directoryKey);
@@ -190,7 +190,7 @@ export class EmbeddedTraining implements TrainingBackend {
         break;
       case 'remote-max-rank':
         if (this.#remoteMaxRank !== message.maxRank)
-          this.#log(`the trainer elsewhere makes adapters of rank ${message.maxRank} at most`);
+          this.#log(`the remote trainer supports adapters up to rank ${message.maxRank}`);
         this.#remoteMaxRank = message.maxRank;
         break;
       case 'remote-refused':
@@ -217,7 +217,7 @@ export class EmbeddedTraining implements TrainingBackend {
 
   #tellAbsence(absence: string | null): void {
     const now = new Date().toISOString();
-    if (absence === null && this.#remoteAbsence !== null) this.#log('the trainer elsewhere answers again');
+    if (absence === null && this.#remoteAbsence !== null) this.#log('the remote trainer responds again');
     this.#remoteAbsence = absence === null ? null : `the trainer is unreachable since ${now}: ${absence}`;
     if (this.#remoteAbsence !== null) this.#log(this.#remoteAbsence);
   }
@@ -236,5 +236,5 @@ interface JobRun {
 }
 
 function hostLost(reason: string): RunFailure {
-  return { code: 'trainer.host_lost', message: `the trainer host is gone: ${reason}`, retry: 'resume' };
+  return { code: 'trainer.host_lost', message: `the trainer host stopped: ${reason}`, retry: 'resume' };
 }

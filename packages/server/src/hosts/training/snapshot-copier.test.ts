@@ -48,7 +48,7 @@ test('what is copied on one machine is there on another, which has the steps beh
   await rm(one.work, { recursive: true });
 
   const said = await two.copier.bring('job', snapshot(3));
-  expect(said).toBe('it goes on after gradient step 3, from its snapshot in the blobs');
+  expect(said).toBe('it continues after gradient step 3 from its snapshot in the blobs');
   expect(two.has()).toEqual(['progress.json', 'step-3']);
   expect(readFileSync(join(two.work, 'job', 'step-3', 'weights'), 'utf8')).toBe('after 3');
   expect(await two.copier.bring('job', snapshot(3))).toBeNull();
@@ -63,7 +63,7 @@ test('a machine that has got further goes on from its own', async () => {
 
 test('a snapshot that is gone or damaged is told, and blobs that are not to be had are waited for', async () => {
   const { copier } = machine('two');
-  expect(await copier.bring('job', snapshot(3))).toBe('its snapshot in the blobs is gone, and it begins without');
+  expect(await copier.bring('job', snapshot(3))).toBe('its snapshot in the blobs is missing, so it starts without one');
   const staged = await blobs.stageDirectory();
   await blobs.commitDirectory(staged, 'snapshots/job/1-a');
   expect(await copier.bring('job', snapshot(3))).toContain('its snapshot in the blobs is damaged');

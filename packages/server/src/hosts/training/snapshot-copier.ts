@@ -52,12 +52,12 @@ export class SnapshotCopier {
   async bring(snapshots: string, { directoryKey, numGradientSteps }: JobSnapshot): Promise<string | null> {
     try {
       const source = await this.#blobs.localDirectory(directoryKey);
-      if (source === null) return 'its snapshot in the blobs is gone, and it begins without';
+      if (source === null) return 'its snapshot in the blobs is missing, so it starts without one';
       const isNeeded = await placeSnapshot(source, { workDirectory: this.#workDirectory, snapshots });
-      return isNeeded ? `it goes on after gradient step ${numGradientSteps}, from its snapshot in the blobs` : null;
+      return isNeeded ? `it continues after gradient step ${numGradientSteps} from its snapshot in the blobs` : null;
     } catch (error) {
       if (!isDamage(error)) throw error;
-      return `its snapshot in the blobs is damaged, and it begins without: ${error.message}`;
+      return `its snapshot in the blobs is damaged, so it starts without one: ${error.message}`;
     }
   }
 }

@@ -87,5 +87,5 @@ export class EmbeddedTransfers implements TransferBackend {
 }
 
 function hostLost(reason: string): HostFailure {
-  return { code: 'trainer.host_lost', message: `the process that ran it is gone: ${reason}` };
+  return { code: 'trainer.host_lost', message: `its process stopped: ${reason}` };
 }

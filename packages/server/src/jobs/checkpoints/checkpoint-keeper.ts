@@ -101,7 +101,7 @@ export class CheckpointKeeper {
     try {
       await work();
     } catch (error) {
-      this.#options.log(`checkpoints of ${entity}/${project}/${name} stay for now: ${(error as Error).message}`);
+      this.#options.log(`checkpoints of ${entity}/${project}/${name} are kept for now: ${(error as Error).message}`);
     }
   }
 
@@ -142,7 +142,7 @@ export class CheckpointKeeper {
     for (const key of removed.directoryKeys)
       await blobs
         .discard({ kind: 'directory', key }, now)
-        .catch((error: unknown) => log(`${key} stays as an orphan: ${String(error)}`));
+        .catch((error: unknown) => log(`${key} is left as an orphan: ${String(error)}`));
     for (const step of removed.steps)
       log(
         `removed the checkpoint ${versionName(model, step)} (--keep-checkpoints); ` +

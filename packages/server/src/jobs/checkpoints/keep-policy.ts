@@ -12,7 +12,7 @@ export interface KeepPolicy {
 
 export const DEFAULT_KEEP_POLICY = 'last=20,best,every=10';
 export const KEEP_POLICY_FORM =
-  '`all`, or parts separated by commas: `last=N`, `best`, `every=K`, `optimizer=N`; N and K are whole numbers from 1 to 1000000';
+  '`all`, or a comma-separated list of `last=N`, `best`, `every=K`, `optimizer=N`; N and K are whole numbers from 1 to 1000000';
 
 /** Checkpoints that keep their optimizer's state if the policy does not say: the newest, and one to go back to. */
 const OPTIMIZER_STATES = 2;

@@ -124,7 +124,7 @@ test('a failure is told with its code, and leaves nothing', async () => {
   const { id } = await queue();
   expect(await end(id)).toMatchObject({
     status: 'failed',
-    errorMessage: 'The disk of the service is full; its operator has to make room (trainer.disk_full)',
+    errorMessage: 'The disk of the service is full; its operator must free space (trainer.disk_full)',
   });
   expect(await leftovers()).toEqual([]);
 });
@@ -139,7 +139,7 @@ test('a model of another base than the one served now, and a checkpoint without 
   const outcome = { directoryKey: 'checkpoints/gone', digest: 'd', metrics: {} };
   await store.finishJobSucceeded(training.id, training.fencingToken, outcome);
   const second = await end((await queue(1)).id);
-  expect(second.errorMessage).toBe('the files of step 1 are gone (trainer.checkpoint_unreadable)');
+  expect(second.errorMessage).toBe('the files of step 1 are missing (trainer.checkpoint_unreadable)');
 });
 
 test('an export of a damaged step fails once, with the step and the file', async () => {
@@ -234,7 +234,7 @@ test('crashes of the service are no failures of an export, up to twenty of them'
   const { id } = await queue();
   await crash(20);
   start();
-  expect((await end(id)).errorMessage).toBe('the service went down 20 times while this export ran (trainer.host_lost)');
+  expect((await end(id)).errorMessage).toBe('the service stopped 20 times while this export ran (trainer.host_lost)');
 });
 
 const LOST = new TransferError({ code: 'trainer.host_lost', message: 'the process that ran it is gone' });

@@ -45,7 +45,7 @@ export class ExportJobs implements JobWork<'export'> {
   }
 
   lostTooOften({ numAttempts }: HeldExport): Error {
-    return new JobFault('trainer.host_lost', `the service went down ${numAttempts - 1} times while this export ran`);
+    return new JobFault('trainer.host_lost', `the service stopped ${numAttempts - 1} times while this export ran`);
   }
 
   async run(job: HeldExport, lease: JobLease): Promise<void> {
@@ -90,7 +90,7 @@ export class ExportJobs implements JobWork<'export'> {
     await this.#options.files?.check(model.baseModel);
     const { format, dtype, step, sourceDirectoryKey: key, sourceDigest: digest } = wanted;
     if (key !== null && !(await isThere({ blobs, log }, { key, digest, model, step }))) {
-      throw new JobFault('trainer.checkpoint_unreadable', `the files of step ${step} are gone`);
+      throw new JobFault('trainer.checkpoint_unreadable', `the files of step ${step} are missing`);
     }
     const checkpointDirectory = key === null ? null : await blobs.localDirectory(key);
     return {

@@ -126,7 +126,7 @@ test('an adapter is checked against the base model that it was begun for', async
   // Whatever this service does not know by that name may be the same model.
   await begin('second', { base_model_name_or_path: 'elsewhere/second' });
   await expect(begin('base', { base_model_name_or_path: 'second' })).rejects.toThrow(
-    '`base_model_name_or_path` of adapter_config.json is second, and the upload was begun for base',
+    '`base_model_name_or_path` of adapter_config.json is second, but the upload was started for base',
   );
   await expect(begin('gone', {})).rejects.toThrow('the adapter is based on gone, which is not served now');
 });
@@ -226,7 +226,7 @@ test('a commit whose base model no trainer has is told so after a while; its imp
   const asked = newWorker(store, { baseModels: [], maxAbsenceMs: 700 });
   const refusal = {
     code: 'server.unavailable',
-    message: expect.stringContaining('No trainer that runs now was given the base model base of the adapter') as string,
+    message: expect.stringContaining('No running trainer has the base model base of the adapter') as string,
     headers: { 'retry-after': '30' },
   };
   await expect(asked.commit(adapter)).rejects.toMatchObject(refusal);

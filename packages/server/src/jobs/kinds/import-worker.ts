@@ -149,7 +149,7 @@ export class ImportWorker implements AdapterImporter {
 function noTrainer({ baseModel }: Job): RequestError {
   return new RequestError(
     'server.unavailable',
-    `No trainer that runs now was given the base model ${baseModel} of the adapter (--model). The import stays in the queue and begins once one is; commit the upload again to wait for it`,
+    `No running trainer has the base model ${baseModel} of the adapter (--model). The import stays in the queue until one does; commit the upload again to wait for it`,
     { headers: { 'retry-after': '30' } },
   );
 }
@@ -157,7 +157,7 @@ function noTrainer({ baseModel }: Job): RequestError {
 function tooMany(): RequestError {
   return new RequestError(
     'request.too_many',
-    `${MAX_IMPORTS} imports of adapters run or wait already, which is the limit; commit the upload again in a while`,
+    `${MAX_IMPORTS} adapter imports are running or waiting, which is the limit; commit the upload again later`,
     { headers: { 'retry-after': '5' } },
   );
 }

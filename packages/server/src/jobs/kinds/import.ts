@@ -51,7 +51,7 @@ export class ImportJobs implements JobWork<'import'> {
   }
 
   lostTooOften({ numAttempts }: HeldImport): Error {
-    return new JobFault('trainer.host_lost', `the service went down ${numAttempts - 1} times while this import ran`);
+    return new JobFault('trainer.host_lost', `the service stopped ${numAttempts - 1} times while this import ran`);
   }
 
   async run(job: HeldImport, lease: JobLease): Promise<void> {
@@ -143,7 +143,7 @@ async function refuseDamagedUpload(blobs: Blobs, { configKey, weightsKey }: Adap
     if (path === null || (await isUploadIntact(blobs, key, path))) continue;
     throw new JobFault(
       'store.blob_corrupt',
-      `The uploaded ${name} is damaged: its SHA-256 is not that of the bytes that came in. Upload the file again`,
+      `The uploaded ${name} is damaged: its SHA-256 differs from the uploaded bytes. Upload the file again`,
     );
   }
 }
@@ -158,7 +158,7 @@ function refuseOtherBase(config: string, baseModel: string, modelPaths: BaseMode
   if (typeof named !== 'string' || named === baseModel || modelPaths(named) === null) return;
   throw new JobFault(
     'trainer.adapter_invalid',
-    `\`base_model_name_or_path\` of adapter_config.json is ${named}, and the upload was begun for ${baseModel}: begin one with \`base_model\` ${named}`,
+    `\`base_model_name_or_path\` of adapter_config.json is ${named}, but the upload was started for ${baseModel}: start one with \`base_model\` ${named}`,
   );
 }
 
@@ -173,7 +173,7 @@ function namedBase(config: string): unknown {
 function missing(name: string, adapterId: string): RequestError {
   return new RequestError(
     'request.conflict',
-    `The upload has no ${name} yet; send it with PUT /v1/preview/adapters/${adapterId}/files/${name}`,
+    `The upload lacks ${name}; send it with PUT /v1/preview/adapters/${adapterId}/files/${name}`,
     { param: name },
   );
 }

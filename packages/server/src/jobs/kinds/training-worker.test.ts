@@ -202,7 +202,7 @@ test('a job shows what it ignores and drops in its start, and what it did in its
     { type: 'training_ended', data: { num_gradient_steps: 2, step: 1 } },
   ]);
   expect(logged).toEqual([
-    `job ${job.id}: begins, claim 1`,
+    `job ${job.id}: starts, claim 1`,
     `job ${job.id}: settings without effect: plot_tensors, newer; 1 of 3 groups are trained, dropped: {"too_long":2}`,
     `job ${job.id}: succeeded, step 1`,
   ]);
@@ -425,8 +425,7 @@ test('a job in which nothing could be trained succeeds, and says so', async () =
   await backend.begun();
   await backend.succeed(null, { num_groups_dropped_equal_rewards: 2, num_groups_dropped_too_long: 1 });
   await until(async () => expect(await status(job)).toBe('succeeded'));
-  const message =
-    'nothing was trained, the weights are those of the step before; groups dropped: 2 equal_rewards, 1 too_long';
+  const message = 'nothing was trained, the weights are unchanged; groups dropped: 2 equal_rewards, 1 too_long';
   expect((await events(job)).at(-1)).toEqual({
     type: 'training_ended',
     data: { num_gradient_steps: 0, message, step: expect.any(Number) },
@@ -443,7 +442,7 @@ test('what an ended job leaves cannot be removed: its own checkpoint stays', asy
   await store.deleteCheckpoints(model.id, [1]);
   const remove = vi.spyOn(blobs, 'removeDirectory').mockRejectedValueOnce(new Error('EBUSY'));
   await backend.succeed(output);
-  await until(async () => expect(logged).toContain(`the directory ${before} stays on disk: Error: EBUSY`));
+  await until(async () => expect(logged).toContain(`the directory ${before} is left on disk: Error: EBUSY`));
   expect(remove.mock.calls).toEqual([[before]]);
   expect(await status(job)).toBe('succeeded');
   const made = (await store.latestCheckpoint(model.id))?.directoryKey ?? 'none';
@@ -470,7 +469,7 @@ test('a job may lose as many services as it likes while it gets on, and not many
     await crash();
   }
   await until(async () => expect(await status(job)).toBe('failed'));
-  const message = 'the service went down 5 times while this job ran, without a gradient step in between';
+  const message = 'the service stopped 5 times while this job ran, without a gradient step in between';
   expect((await events(job)).at(-1)?.data).toEqual({ error_message: `${message} (trainer.host_lost)` });
 });
 
@@ -763,7 +762,7 @@ describe('weights', () => {
     await store.deleteCheckpoints(model.id, [1]);
     const lost = await submit(model, { kl_penalty_coef: 0.1, kl_penalty_step_lag: 1 });
     await until(async () => expect(await status(lost)).toBe('failed'));
-    expect((await store.getJob(lost.id))?.errorMessage).toContain('step 1, which is the reference of this job');
+    expect((await store.getJob(lost.id))?.errorMessage).toContain('step 1 (the reference of this job)');
   });
 
   test('a job that waited through an update gets the defaults of newer settings', async () => {
@@ -787,7 +786,7 @@ describe('weights', () => {
     await store.cancelJob(first.id, 'seen');
     await worker.stopJob(first.id);
     await until(async () => expect(await status(job)).toBe('failed'));
-    expect((await store.getJob(job.id))?.errorMessage).toContain('did not begin at the base model');
+    expect((await store.getJob(job.id))?.errorMessage).toContain('did not start from the base model');
   });
 
   test('a job from a step whose optimizer state was removed starts afresh with a warning, and sizes are on record', async () => {

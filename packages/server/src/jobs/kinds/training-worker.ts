@@ -32,7 +32,7 @@ export class TrainingWorker implements TrainingQueue {
   start(): void {
     const { store, workDirectory, log } = this.#options;
     removeEnded(store, workDirectory)
-      .catch((error: unknown) => log(`old snapshots stay on disk: ${String(error)}`))
+      .catch((error: unknown) => log(`old snapshots are left on disk: ${String(error)}`))
       .finally(() => this.#machine.start());
   }
 
@@ -54,7 +54,7 @@ export class TrainingWorker implements TrainingQueue {
   }
 
   trouble(): string | null {
-    if (this.#machine.isStopping) return 'it is being stopped';
+    if (this.#machine.isStopping) return 'stopping';
     return this.#machine.trouble ?? this.#options.backend.trouble();
   }
 }

@@ -105,14 +105,14 @@ export class TrainingJobs implements JobWork<Objective> {
     return new TrainingRunError({
       code: 'trainer.host_lost',
       retry: 'never',
-      message: `the service went down ${numAttempts - 1} times while this job ran, without a gradient step in between`,
+      message: `the service stopped ${numAttempts - 1} times while this job ran, without a gradient step in between`,
     });
   }
 
   /** Its learner goes on from the last snapshot, which lies in the work folder while the job lives. */
   async run(job: ClaimedJob, lease: JobLease, trace: JobTrace | null): Promise<void> {
     const log = this.#logOf(job);
-    log(`job ${job.id}: begins, claim ${job.fencingToken}`);
+    log(`job ${job.id}: starts, claim ${job.fencingToken}`);
     const { request, warning } = await lease.insist(() => this.#requestFor(job));
     await lease.insist(() => this.#options.store.announceKey(request.output));
     const result = await this.#train(job, request, { lease, trace, warning });
@@ -123,7 +123,7 @@ export class TrainingJobs implements JobWork<Objective> {
     this.#options.metrics?.end(job, 'succeeded');
     if (result.digest !== null)
       await recordSizes(this.#options, request.output).catch((error: unknown) =>
-        log(`the sizes of ${request.output} are measured later: ${String(error)}`),
+        log(`the sizes of ${request.output} will be measured later: ${String(error)}`),
       );
   }
 
@@ -141,7 +141,7 @@ export class TrainingJobs implements JobWork<Objective> {
     const { store, metrics } = this.#options;
     const now = await store.getJob(job.id);
     this.#logOf(job)(
-      `job ${job.id}: left in the state ${now === null ? 'deleted' : now.pausedAt === null ? now.status : 'paused'}`,
+      `job ${job.id}: left with the status ${now === null ? 'deleted' : now.pausedAt === null ? now.status : 'paused'}`,
     );
     const isLive = now !== null && now.finishedAt === null;
     if (!isLive) metrics?.end(job, 'stopped');
@@ -152,7 +152,7 @@ export class TrainingJobs implements JobWork<Objective> {
     const { store, workDirectory, log } = this.#options;
     await rm(join(workDirectory, id), { recursive: true, force: true });
     // Of jobs that this machine lost, and that another has ended since.
-    await removeEnded(store, workDirectory).catch((error: unknown) => log(`old snapshots stay: ${String(error)}`));
+    await removeEnded(store, workDirectory).catch((error: unknown) => log(`old snapshots are kept: ${String(error)}`));
   }
 
   async #requestFor(job: ClaimedJob): Promise<{ request: TrainingJobRequest; warning: JobWarning | null }> {
@@ -187,7 +187,7 @@ export class TrainingJobs implements JobWork<Objective> {
     if (baseModel === elsewhere.baseModel) return await elsewhere.scores();
     throw new JobFault(
       'trainer.config_invalid',
-      `the model is based on ${baseModel}, and what trains for this service has ${elsewhere.baseModel}: make the model on that one`,
+      `the base model of this model is ${baseModel}, but the trainer of this service has ${elsewhere.baseModel}: create the model with that one`,
     );
   }
 
@@ -284,7 +284,7 @@ export class TrainingJobs implements JobWork<Objective> {
               message: `the trainer host died ${numLosses} times in a row on this job without finishing a gradient step: ${message}`,
             });
           }
-          log(`job ${job.id}: ${message}; it goes on after gradient step ${numFinishedSteps}`, { level: 'warn' });
+          log(`job ${job.id}: ${message}; it continues after gradient step ${numFinishedSteps}`, { level: 'warn' });
         }
       }
     } finally {
@@ -358,7 +358,7 @@ export class TrainingJobs implements JobWork<Objective> {
     for (const key of directoryKeys) {
       await this.#options.blobs
         .removeDirectory(key)
-        .catch((error: unknown) => this.#options.log(`the directory ${key} stays on disk: ${String(error)}`));
+        .catch((error: unknown) => this.#options.log(`the directory ${key} is left on disk: ${String(error)}`));
     }
   }
 }
@@ -366,9 +366,10 @@ export class TrainingJobs implements JobWork<Objective> {
 function adapterNotLoaded(reason: string): JobWarning {
   return {
     code: 'adapter_not_loaded',
-    message: `The step of this job is kept, and not every server that samples has loaded it: ${reason}`,
+    message: `The step of this job is saved, but some sampling servers have not loaded it: ${reason}`,
     value: 1,
-    suggestion: 'Requests to the model try again. Correct the servers by the reason; the step needs no new training.',
+    suggestion:
+      'The servers are asked again with each request to the model. Fix the servers according to the reason; the step needs no new training.',
   };
 }
 
@@ -395,9 +396,9 @@ function unreachableWarning(error: unknown, since: number): JobWarning | null {
   if (!(error instanceof TrainingRunError) || error.code !== 'trainer.remote_unavailable') return null;
   return {
     code: 'trainer_unreachable',
-    message: `the trainer is unreachable since ${new Date(since).toISOString()}, and the job waits: ${error.message}`,
+    message: `the trainer is unreachable since ${new Date(since).toISOString()}; the job waits: ${error.message}`,
     value: Math.round(since / 1000),
-    suggestion: 'start the server of `--trainer-url`, or free a slot there; the job goes on by itself',
+    suggestion: 'start the server of `--trainer-url`, or free a slot there; the job then continues by itself',
   };
 }
 

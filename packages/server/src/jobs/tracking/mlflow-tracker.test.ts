@@ -65,7 +65,7 @@ it('a server that is none, one that is not there and one that hangs are told apa
   );
   await expect(new MlflowTracker(urls[0]!).check(signal())).rejects.toMatchObject({
     code: 'refused',
-    message: expect.stringContaining('no MLflow server'),
+    message: expect.stringContaining('the server is not MLflow'),
   });
   await expect(new MlflowTracker(urls[1]!).check(AbortSignal.timeout(20))).rejects.toMatchObject({
     code: 'unreachable',

@@ -120,7 +120,7 @@ export class MlflowTracker implements RunTracker {
       });
       text = await response.text();
     } catch (cause) {
-      throw new TrackerError('unreachable', 'MLflow does not answer; look whether it runs, and at `--tracker`', {
+      throw new TrackerError('unreachable', 'MLflow does not respond; check that it runs, and check `--tracker`', {
         cause,
       });
     }
@@ -132,13 +132,13 @@ export class MlflowTracker implements RunTracker {
 
 function refusal(status: number, answer: MlflowError | null): TrackerError {
   if (status === 401 || status === 403)
-    return new TrackerError('refused', `MLflow answers ${status}: the user or the password in \`--tracker\` is wrong`);
+    return new TrackerError('refused', `MLflow returned ${status}: the user or the password in \`--tracker\` is wrong`);
   if (answer?.error_code === undefined)
-    return new TrackerError('refused', `what answers is no MLflow server (status ${status}): look at \`--tracker\``);
+    return new TrackerError('refused', `the server is not MLflow (HTTP ${status}): check \`--tracker\``);
   const { error_code: code, message = '' } = answer;
   const words = message.slice(0, MAX_WORDS);
   const isGone = code === 'RESOURCE_DOES_NOT_EXIST' || /must be in the 'active' state/.test(message);
-  return new TrackerError(isGone ? 'gone' : 'refused', `MLflow answers ${status} ${code}: ${words}`);
+  return new TrackerError(isGone ? 'gone' : 'refused', `MLflow returned ${status} ${code}: ${words}`);
 }
 
 function parsed(text: string): object | null {

@@ -158,12 +158,12 @@ test('while it runs it tells by itself, and its trouble is told once to the log 
     );
   await until(() => expect(tracker.numCalls).toBeGreaterThan(3));
   expect(await tracking()).toEqual({ tracker: 'scripted', trouble: 'it does not answer' });
-  expect(logged).toEqual(['tracker scripted: it does not answer; what it misses is told later']);
+  expect(logged).toEqual(['tracker scripted: it does not answer; missing data will be sent later']);
   tracker.failure = null;
   await until(() => expect(tracker.runs.size).toBe(1));
   await until(() => expect(mirror.trouble()).toBeNull());
   await mirror.stop();
-  expect(logged.slice(1)).toEqual(['tracker scripted: takes runs']);
+  expect(logged.slice(1)).toEqual(['tracker scripted: accepts runs']);
 });
 
 test('a tracker that is not there at the start is told in one line, and later of what happened meanwhile', async () => {
@@ -181,7 +181,7 @@ test('a tracker that is not there at the start is told in one line, and later of
   late.start();
   await vi.advanceTimersByTimeAsync(0);
   await vi.waitFor(
-    () => expect(logged).toEqual(['tracker late: it does not answer; what it misses is told later']),
+    () => expect(logged).toEqual(['tracker late: it does not answer; missing data will be sent later']),
     60_000,
   );
   await server.makeModel('agent');
@@ -194,5 +194,5 @@ test('a tracker that is not there at the start is told in one line, and later of
     { interval: 0, timeout: 100_000 },
   );
   await late.stop();
-  expect(logged.slice(1)).toEqual(['tracker late: takes runs']);
+  expect(logged.slice(1)).toEqual(['tracker late: accepts runs']);
 });

@@ -84,7 +84,7 @@ export class RunMirror implements RunTracking {
       if (run !== null) await tracker.delete(run.id, AbortSignal.timeout(FORGET_MS));
       return true;
     } catch (error) {
-      log(`the run of model ${modelId} is deleted later: ${wordsOf(error)}`);
+      log(`the run of model ${modelId} will be deleted later: ${wordsOf(error)}`);
       return false;
     }
   }
@@ -107,7 +107,7 @@ export class RunMirror implements RunTracking {
     } catch (error) {
       if (this.#stopping.signal.aborted) return;
       const words = wordsOf(error);
-      if (this.#trouble !== words) log(`tracker ${this.name}: ${words}; what it misses is told later`);
+      if (this.#trouble !== words) log(`tracker ${this.name}: ${words}; missing data will be sent later`);
       this.#trouble = words;
       this.#numFailures += 1;
       this.#later(Math.min(pollMs * 2 ** this.#numFailures, MAX_PAUSE_MS));
@@ -119,7 +119,7 @@ export class RunMirror implements RunTracking {
     await this.#position();
     await this.#options.tracker.check(this.#signal());
     this.#isChecked = true;
-    this.#options.log(`tracker ${this.name}: takes runs`);
+    this.#options.log(`tracker ${this.name}: accepts runs`);
   }
 
   async #position(): Promise<number> {

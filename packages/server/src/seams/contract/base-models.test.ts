@@ -18,7 +18,7 @@ test('one is found by its id, and another is unknown, with what is served', () =
     expect.objectContaining({
       code: 'request.unknown_model',
       param: 'base_model',
-      message: 'The base model `tiny/other` is not served here; known: tiny/small, tiny/large',
+      message: 'The base model `tiny/other` is not served here; served: tiny/small, tiny/large',
     }),
   );
 });

@@ -56,7 +56,7 @@ export class BaseModels {
     this.refuseAbsent(id);
     throw new RequestError(
       'request.unknown_model',
-      `The base model \`${briefly(id)}\` is not served here; known: ${this.#ids()}`,
+      `The base model \`${briefly(id)}\` is not served here; served: ${this.#ids()}`,
       { param: 'base_model' },
     );
   }

@@ -66,12 +66,12 @@ function readStarted({ promptTokenIds: text, ...event }: StartedText): Started {
 /** @throws {SyntaxError} for what is no list of events */
 export function readEvents(text: string): EngineEvent[] {
   const events: unknown = JSON.parse(text);
-  if (!Array.isArray(events)) throw new SyntaxError('a line is no list of events');
+  if (!Array.isArray(events)) throw new SyntaxError('a line is not a list of events');
   return events.map((event) => readEvent(event));
 }
 
 function readEvent(event: unknown): EngineEvent {
-  if (typeof event !== 'object' || event === null || !('kind' in event)) throw new SyntaxError('that is no event');
+  if (typeof event !== 'object' || event === null || !('kind' in event)) throw new SyntaxError('not an event');
   const read = event as EngineEvent;
   if (read.kind !== 'finished' || read.sampling === null || read.sampling === undefined) return read;
   const { trace } = read.sampling as unknown as { trace: { logprobs: string; kept: string } | null };

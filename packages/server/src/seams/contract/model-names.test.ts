@@ -75,7 +75,7 @@ describe('every form of a name', () => {
     ];
     await expect(resolve(names[0]!)).rejects.toMatchObject({
       code: 'request.unknown_model',
-      message: expect.stringContaining('no kept checkpoint has a reward yet'),
+      message: expect.stringContaining('no checkpoint has a reward yet'),
     });
     await server.addCheckpoint(id, 'a');
     const log = (reward: number) =>

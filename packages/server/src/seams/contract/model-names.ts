@@ -81,7 +81,7 @@ export async function resolveModelName(
 async function bestStep(store: Store, model: Model, requested: string): Promise<number> {
   const best = await store.bestCheckpoint(model.id);
   if (best !== null) return best.step;
-  const message = `The model \`${requested}\` does not exist: no kept checkpoint has a reward yet. Use \`${model.name}\` or \`${model.name}:stepN\`.`;
+  const message = `The model \`${requested}\` does not exist: no checkpoint has a reward yet. Use \`${model.name}\` or \`${model.name}:stepN\`.`;
   throw new RequestError('request.unknown_model', message, { param: 'model' });
 }
 
@@ -175,7 +175,7 @@ async function findModel(store: Store, parsed: ModelName, entity: string, reques
       const choices = found.models.map((model) => `${model.entity}/${model.project}/${model.name}`).join(', ');
       throw new RequestError(
         'request.ambiguous_model',
-        `The model name \`${requested}\` is used in several projects; name one of ${choices}`,
+        `The model name \`${requested}\` exists in several projects; use one of ${choices}`,
         { param: 'model' },
       );
     }

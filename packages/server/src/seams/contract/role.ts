@@ -5,7 +5,7 @@ export type Part = (typeof PARTS)[number];
 /** The work of one process: everything, one part, or two. */
 export type Role = 'all' | Part | 'api,engine' | 'api,trainer' | 'engine,trainer';
 
-export const ROLE_FORM = `all, or some of ${PARTS.join(', ')} by commas`;
+export const ROLE_FORM = `all, or a comma-separated list of ${PARTS.join(', ')}`;
 
 /** @returns null for what names no parts */
 export function readRole(text: string): Role | null {

@@ -29,8 +29,7 @@ export async function trainedBaseModels(
  */
 export function refuseUntrainable({ id, untrainable = null }: BaseModel, field: 'base_model' | 'model_id'): void {
   if (untrainable === null) return;
-  const remedy =
-    field === 'base_model' ? '; send `sampling_only: true` to register a model that is only sampled from' : '';
+  const remedy = field === 'base_model' ? '; send `sampling_only: true` to register a model for sampling only' : '';
   throw RequestError.invalid([
     {
       loc: ['body', field],
@@ -50,7 +49,7 @@ export function refuseRank({ id, maxLoraRank = null }: BaseModel, rank: number):
   throw RequestError.invalid([
     {
       loc: ['body', 'lora', 'rank'],
-      msg: `\`lora.rank\` must be at most ${maxLoraRank} for the base model \`${id}\`, got ${rank}: the vLLM servers load no larger adapters (their flag --max-lora-rank)`,
+      msg: `\`lora.rank\` must be at most ${maxLoraRank} for the base model \`${id}\`, got ${rank}: this is the limit of the vLLM servers (their flag --max-lora-rank)`,
       type: 'value_error',
     },
   ]);

@@ -57,8 +57,8 @@ export class ClockWatch {
     this.#steadySince = now;
     const days = Math.abs(step / DAY_MS).toFixed(1);
     this.#step =
-      `The clock says ${textOf(now.clock)}, ${days} days ${step > 0 ? 'after' : 'before'} its last trusted reading (${textOf(trusted)}): ` +
-      'no old data is removed until it has been steady for a day. If the clock is right, start with `--trust-clock`.';
+      `The clock is at ${textOf(now.clock)}, ${days} days ${step > 0 ? 'after' : 'before'} its last trusted reading (${textOf(trusted)}): ` +
+      'no old data is removed until the clock has been steady for a day. If the clock is right, start with `--trust-clock`.';
     this.#options.log(this.#step);
   }
 

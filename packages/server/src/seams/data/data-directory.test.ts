@@ -28,7 +28,7 @@ test('a copy of a folder that is served says that its lock is foreign, and how t
   for (const refused of [claimDataDirectory, refuseTakenDataDirectory]) {
     expect(() => refused(served)).toThrow(`is in use by process ${pid}; stop it or set TRAINYARD_DATA_DIR`);
     expect(() => refused(copy)).toThrow(
-      `the data folder ${copy} is a copy: its service.pid is of process ${pid}, which serves on another folder; remove service.pid and instance from the copy to serve on it`,
+      `the data folder ${copy} is a copy: its service.pid belongs to process ${pid}, which uses another folder; remove service.pid and instance to use the copy`,
     );
   }
   // Commands in the copy do not speak to the service of the other folder.

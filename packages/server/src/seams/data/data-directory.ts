@@ -67,7 +67,7 @@ function isTaken(path: string): boolean {
 function unusable(dataDirectory: string, { message }: Error): ServerError {
   return new ServerError(
     'server.data_directory_unusable',
-    `the data folder ${dataDirectory} cannot be used: ${message}; set TRAINYARD_DATA_DIR to another one`,
+    `the data folder ${dataDirectory} cannot be used: ${message}; set TRAINYARD_DATA_DIR to another folder`,
   );
 }
 
@@ -135,7 +135,7 @@ function taken(dataDirectory: string, { pid, isForeign }: LiveOwner): ServerErro
     // Both would bear one name on a shared database, and each take the running jobs of the other.
     return new ServerError(
       'server.data_directory_unusable',
-      `the data folder ${dataDirectory} is a copy: its ${LOCK_FILE} is of process ${pid}, which serves on another folder; remove ${LOCK_FILE} and ${INSTANCE_FILE} from the copy to serve on it`,
+      `the data folder ${dataDirectory} is a copy: its ${LOCK_FILE} belongs to process ${pid}, which uses another folder; remove ${LOCK_FILE} and ${INSTANCE_FILE} to use the copy`,
     );
   return new ServerError(
     'server.data_directory_unusable',

@@ -25,10 +25,11 @@ export async function removeUnlessNamed(parts: Parts, { key, kind }: NamedFile, 
   try {
     // Any other error came before the store was asked, or after it said no.
     if (error instanceof StoreError && (await store.isNamed(key))) return true;
-    if (isUncertain(error)) log(`the ${kind} ${key} stays until the next start: its row may be written or not`);
+    if (isUncertain(error))
+      log(`the ${kind} ${key} is kept until the next start: it is unknown whether its row was written`);
     else await (kind === 'blob' ? blobs.remove(key) : blobs.removeDirectory(key));
   } catch (failure) {
-    log(`the ${kind} ${key} stays until the next start: ${String(failure)}`);
+    log(`the ${kind} ${key} is kept until the next start: ${String(failure)}`);
   }
   return false;
 }

@@ -83,7 +83,7 @@ test('what has expired is removed at the start and every ten minutes, also after
   // One failure keeps nothing else from being done.
   expect(parts.store.expireTrajectories).toHaveBeenCalledTimes(numRounds);
   expect(parts.store.mergeUsage).toHaveBeenCalledTimes(numRounds);
-  expect(logged).toEqual(['what has expired stays for now: the store is busy']);
+  expect(logged).toEqual(['expired data is kept for now: the store is busy']);
   await upkeep.stop();
   await vi.advanceTimersByTimeAsync(60 * MINUTE_MS);
   expect(parts.store.purgeExpired).toHaveBeenCalledTimes(numRounds);
@@ -105,8 +105,8 @@ test('trajectories go after so many days, usage is merged after one, in parts un
   ]);
   expect(parts.store.mergeUsage.mock.calls).toEqual(Array(3).fill([now - DAY_MS, 2000]));
   expect(logged).toEqual([
-    'groups/1 stays as an orphan: Error: I/O error',
-    'moved the data of 2 jobs that ended and 1 logs from more than 2.5 days ago to the bin (--trajectory-days)',
+    'groups/1 is left as an orphan: Error: I/O error',
+    'moved the data of 2 ended jobs and 1 logs older than 2.5 days to the bin (--trajectory-days)',
   ]);
   await upkeep.stop();
 });
@@ -217,7 +217,7 @@ test('the files of ended jobs and of logs go when they are old; what a crash lea
   const { upkeep, logged } = await upkeepOf({ store }, { trustsClock: true });
   await upkeep.round();
   expect(logged).toContain(
-    'moved the data of 2 jobs that ended and 1 logs from more than 30 days ago to the bin (--trajectory-days)',
+    'moved the data of 2 ended jobs and 1 logs older than 30 days to the bin (--trajectory-days)',
   );
   const left = ['groups/waiting', 'groups/young', 'logs/young'];
   expect((await blobs.listKeys()).toSorted()).toEqual([...left, 'groups/old', 'logs/old', 'sft/old'].toSorted());

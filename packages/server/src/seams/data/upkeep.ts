@@ -128,12 +128,12 @@ export class Upkeep {
     const { store, trajectoryDays, keeper } = this.#options;
     const attempt = (what: string, work: () => Promise<unknown>) => this.#attempt(what, work);
     let now: number | null = null;
-    await attempt('old data stay', async () => (now = await this.#clock.read()));
+    await attempt('old data is kept', async () => (now = await this.#clock.read()));
     if (now === null) return;
     const at: number = now;
-    await attempt('what has expired stays', () => store.purgeExpired(at));
-    if (trajectoryDays > 0) await attempt('old trajectories stay', () => this.#expireTrajectories(at));
-    await attempt('usage stays as it is', () => this.#mergeUsage(at));
+    await attempt('expired data is kept', () => store.purgeExpired(at));
+    if (trajectoryDays > 0) await attempt('old trajectories are kept', () => this.#expireTrajectories(at));
+    await attempt('usage is not summed up', () => this.#mergeUsage(at));
     if (keeper !== undefined) await attempt('checkpoints stay', () => keeper.round(() => this.#isStopping));
     if (this.#monotonic() - this.#sweptAt >= SWEEP_EVERY_MS) await attempt('orphans stay', () => this.#sweep());
   }
@@ -151,11 +151,11 @@ export class Upkeep {
       for (const key of blobKeys) {
         await blobs
           .discard({ kind: 'blob', key }, now)
-          .catch((error: unknown) => log(`${key} stays as an orphan: ${String(error)}`));
+          .catch((error: unknown) => log(`${key} is left as an orphan: ${String(error)}`));
       }
       if (numJobs + numLogs === 0) return false;
       log(
-        `moved the data of ${numJobs} jobs that ended and ${numLogs} logs from more than ${trajectoryDays} days ago to the bin (--trajectory-days)`,
+        `moved the data of ${numJobs} ended jobs and ${numLogs} logs older than ${trajectoryDays} days to the bin (--trajectory-days)`,
       );
       return true;
     });
@@ -184,8 +184,8 @@ function noticeOf({ withheld, unknown, numBlobs }: SweepReport): string | null {
   const parts = withheld === null ? [] : [withheld];
   if (unknown.length > 0)
     parts.push(
-      `This database does not know ${unknown.length} of ${numBlobs} blobs; they stay. If it was put back from a backup, ` +
-        'start with `--adopt-blobs` to take in checkpoints that came after it; `trainyard doctor` lists them.',
+      `This database does not know ${unknown.length} of ${numBlobs} blobs; they are kept. If the database was restored from a backup, ` +
+        'start with `--adopt-blobs` to add newer checkpoints; `trainyard doctor` lists the blobs.',
     );
   return parts.length === 0 ? null : parts.join(' ');
 }

@@ -40,13 +40,13 @@ function faultOf(code: string): RequestError {
     case 'HPE_HEADER_OVERFLOW':
       return new RequestError(
         'request.headers_too_large',
-        `The path and the headers have more than ${maxHeaderSize} bytes together`,
+        `The path and the headers exceed ${maxHeaderSize} bytes in total`,
       );
     case 'HPE_CHUNK_EXTENSIONS_OVERFLOW':
-      return new RequestError('request.body_too_large', 'The extensions of a chunk have more bytes than are read');
+      return new RequestError('request.body_too_large', 'The chunk extensions are too large');
     case 'ERR_HTTP_REQUEST_TIMEOUT':
-      return new RequestError('request.timeout', 'The request did not come in within the time for it');
+      return new RequestError('request.timeout', 'The request timed out before it was fully received');
     default:
-      return new RequestError('request.malformed', 'What was sent is no valid HTTP/1.1 request');
+      return new RequestError('request.malformed', 'Malformed HTTP/1.1 request');
   }
 }

@@ -14,5 +14,5 @@ export function damageMessage(name: string, error: unknown): string | null {
 
 /** @param reason names the file and what is wrong with it */
 export function damagedBecause(name: string, reason: string): string {
-  return `The files of \`${name}\` are damaged: ${reason}. Restore them from a backup, or delete \`${name}\`; nothing else is affected.`;
+  return `The files of \`${name}\` are damaged: ${reason}. Restore them from a backup, or delete \`${name}\`; no other model is affected.`;
 }

@@ -140,7 +140,7 @@ test('a busy store is 503, to be tried again in a second', () => {
   const busy = new StoreError('store.busy', 'database /srv/x: locked');
   const { status, body, headers, isInternal } = toErrorAnswer(busy, 'inference');
   expect([status, headers, isInternal]).toEqual([503, { 'x-should-retry': 'true', 'retry-after': '1' }, false]);
-  expect(body.error).toMatchObject({ code: 'store.busy', message: expect.stringContaining('try again') });
+  expect(body.error).toMatchObject({ code: 'store.busy', message: expect.stringContaining('retry') });
 });
 
 test('what can be retried is no refusal of the request itself', () => {

@@ -120,14 +120,14 @@ const SHOWN: ReadonlySet<FaultCode> = new Set([
 
 /** Messages for clients in place of those that name files of this machine. */
 const WORDS: Partial<Record<FaultCode, string>> = {
-  'store.busy': 'The store is busy: another process holds it for longer than a request waits; try again',
-  'store.disk_full': 'The disk of the service is full and nothing was kept; its operator has to make room',
-  'store.unavailable': 'The store of the service cannot be read or written; its log says why',
-  'store.closed': 'The service is shutting down; try again',
+  'store.busy': 'The store is busy: another process held it for longer than a request waits; retry',
+  'store.disk_full': 'The disk of the service is full and nothing was stored; its operator must free space',
+  'store.unavailable': 'The store of the service cannot be read or written; see the log of the service',
+  'store.closed': 'The service is shutting down; retry',
   'store.blob_corrupt':
-    'A stored file is damaged: its checksum differs. The log of the service names it. Restore it from a backup, or send the data again',
-  'trainer.checkpoint_unreadable': 'The files of the checkpoint cannot be read; the log of the service says why',
-  'trainer.disk_full': 'The disk of the service is full; its operator has to make room',
+    'A stored file is damaged: its checksum is wrong. The log of the service has its name. Restore it from a backup, or send the data again',
+  'trainer.checkpoint_unreadable': 'The files of the checkpoint cannot be read; see the log of the service',
+  'trainer.disk_full': 'The disk of the service is full; its operator must free space',
 };
 
 /**
@@ -139,7 +139,7 @@ export function clientFailure(thrown: unknown): { code: FaultCode; message: stri
   const isShown = HTTP_FAULTS[code].status < 500 || SHOWN.has(code) || thrown instanceof JobFault;
   const message = isShown
     ? (thrown as Error).message
-    : (WORDS[code] ?? `The service failed (${code}); the log of the service says why`);
+    : (WORDS[code] ?? `The service failed (${code}); see the log of the service`);
   return { code, message: shortened(message, MAX_MESSAGE_CHARACTERS) };
 }
 

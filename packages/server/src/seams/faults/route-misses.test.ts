@@ -45,7 +45,7 @@ test.each(['/chat/completions/tokens', '/v1/chat/completions/tokens'])(
     const response = await server.request('POST', path, { tokens: [1], messages: [] });
     expect(response.statusCode).toBe(404);
     expect(response.json<ErrorBody>().error.message).toContain(
-      `There is no ${path} here: prompts of token ids are answered at POST /inference/v1/generate`,
+      `There is no ${path} here: send prompts of token ids to POST /inference/v1/generate`,
     );
   },
 );
@@ -63,7 +63,7 @@ test.each([
   const response = await server.request('POST', path, { input: 'x' });
   const { error } = response.json<ErrorBody>();
   expect([response.statusCode, error.code]).toEqual([404, 'request.not_found']);
-  expect(error.message).toContain(`There is no ${path} here, but ${meant}: look at the base URL`);
+  expect(error.message).toContain(`There is no ${path} here, but ${meant}: check the base URL`);
 });
 
 test('a path that resembles none is 404 alone', async () => {
@@ -75,7 +75,7 @@ test('a path that resembles none is 404 alone', async () => {
 
 test('every path that a miss names is there', async () => {
   const { error } = (await server.request('GET', '/v1/embeddings')).json<ErrorBody>();
-  const paths = error.message.split('There are ')[1]?.split(', ') ?? [];
+  const paths = error.message.split('Available are ')[1]?.split(', ') ?? [];
   expect(paths.length).toBeGreaterThan(5);
   for (const path of paths) {
     const { statusCode } = await server.request('DELETE', path);

@@ -41,22 +41,22 @@ const INFERENCE_PATHS =
 
 /** Routes of other OpenAI-compatible servers, and why they are absent here. */
 const ABSENT: readonly [RegExp, string][] = [
-  [/^(\/v1)?\/(embeddings|embed)$|^\/v2\/embed$/, 'the models served here write text and make no embeddings'],
-  [/^(\/v1|\/v2)?\/(pooling|classify|score|rerank)$/, 'the models served here write text and score none'],
-  [/^\/v1\/moderations$/, 'no model here judges texts'],
-  [/^\/v1\/audio\/|^\/v1\/realtime/, 'the models served here read and write text, no sound'],
-  [/^\/v1\/(images|videos)(\/|$)/, 'the models served here read and write text, no images'],
-  [/^(\/v1)?\/chat\/completions\/tokens$/, 'prompts of token ids are answered at POST /inference/v1/generate'],
+  [/^(\/v1)?\/(embeddings|embed)$|^\/v2\/embed$/, 'the served models generate text, not embeddings'],
+  [/^(\/v1|\/v2)?\/(pooling|classify|score|rerank)$/, 'the served models generate text and do not score it'],
+  [/^\/v1\/moderations$/, 'no moderation model is served'],
+  [/^\/v1\/audio\/|^\/v1\/realtime/, 'the served models support only text, not audio'],
+  [/^\/v1\/(images|videos)(\/|$)/, 'the served models support only text, not images'],
+  [/^(\/v1)?\/chat\/completions\/tokens$/, 'send prompts of token ids to POST /inference/v1/generate'],
   [/^\/v1\/chat\/completions\/(?!render|batch)./, 'answers are not kept'],
   [/^\/v1\/(assistants|threads|vector_stores|containers|evals)(\/|$)/, 'conversations are not kept here'],
-  [/^\/v1\/messages\/batches(\/|$)|^\/v1\/batches(\/|$)/, 'requests are answered at once: send them side by side'],
+  [/^\/v1\/messages\/batches(\/|$)|^\/v1\/batches(\/|$)/, 'there are no batches: send requests in parallel'],
   [
     /^\/v1\/(fine_tuning|files|uploads)(\/|$)/,
-    'training is at /v1/preview/training-jobs and /v1/preview/sft-training-jobs, its data at /v1/preview/artifacts',
+    'use /v1/preview/training-jobs and /v1/preview/sft-training-jobs for training, and /v1/preview/artifacts for its data',
   ],
   [
     /^\/(sleep|wake_up|is_sleeping|pause|resume|is_paused|reset_prefix_cache|collective_rpc)$/,
-    'the service keeps its own memory',
+    'the service manages its own memory',
   ],
 ];
 
@@ -67,14 +67,14 @@ function namesakesOf(path: string): string[] {
 }
 
 function namesakeOf(path: string, meant: string): string {
-  return `There is no ${path} here, but ${meant}: look at the base URL of the client, which asked for the path`;
+  return `There is no ${path} here, but ${meant}: check the base URL of the client, which requested the path`;
 }
 
 /** Clients of other servers read what there is instead. */
 function missOf(path: string): string {
   const route = path.replace(/\/+$/, '');
   const reason = ABSENT.find(([pattern]) => pattern.test(route))?.[1];
-  return reason === undefined ? 'Not Found' : `There is no ${route} here: ${reason}. There are ${INFERENCE_PATHS}`;
+  return reason === undefined ? 'Not Found' : `There is no ${route} here: ${reason}. Available are ${INFERENCE_PATHS}`;
 }
 
 /** `/v1/x/:id` → a path with one segment there, `/v1/x/*` with any number; a trailing slash is the same path. */

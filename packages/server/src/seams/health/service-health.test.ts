@@ -83,7 +83,7 @@ test('engines and trainers are counted: one of two is degraded, and one that end
   const health = async () => (await app.inject('/health')).json<Health>();
   expect(await health()).toMatchObject({
     status: 'degraded',
-    reasons: [{ part: 'engines', reason: '1 of 2 engines take requests' }],
+    reasons: [{ part: 'engines', reason: '1 of 2 engines accept requests' }],
     parts: { engines: { ready: 1, total: 2 }, trainers: { ready: 1, total: 1 } },
   });
   const metrics = (await app.inject('/metrics')).body;
@@ -98,7 +98,7 @@ test('engines and trainers are counted: one of two is degraded, and one that end
   // Another process, since this one has just read the members.
   const other = listener();
   expect((await other.inject('/health')).json<Health>()).toMatchObject({
-    reasons: [{ part: 'trainers', reason: '0 of 1 trainers take jobs' }],
+    reasons: [{ part: 'trainers', reason: '0 of 1 trainers accept jobs' }],
     parts: { engines: { ready: 1, total: 1 } },
   });
   await other.close();

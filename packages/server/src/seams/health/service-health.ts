@@ -85,8 +85,8 @@ export class ServiceHealth {
       ...reasonsOf('store', database ?? this.#sources.store.trouble()),
       ...reasonsOf('bucket', bucket),
       // A part that is in trouble as a whole has said so.
-      ...reasonsOf('engines', has('inference') ? null : missing(parts.engines, 'engines take requests')),
-      ...reasonsOf('trainers', has('training') ? null : missing(parts.trainers, 'trainers take jobs')),
+      ...reasonsOf('engines', has('inference') ? null : missing(parts.engines, 'engines accept requests')),
+      ...reasonsOf('trainers', has('training') ? null : missing(parts.trainers, 'trainers accept jobs')),
       ...reasonsOf('draining', drain.isDraining ? DRAINING : null),
     ];
     const said = notices();
@@ -142,7 +142,7 @@ export class ServiceHealth {
   }
 }
 
-const DRAINING = 'this process is ending';
+const DRAINING = 'this process is shutting down';
 
 function reasonsOf(part: Part, reason: string | null): Reason[] {
   return reason === null ? [] : [{ part, reason }];

@@ -85,12 +85,12 @@ async function addSums(directory: string, names: ReadonlySet<string>, log: (line
     await writeFile(temporary, formatFileSums(sums), { flush: true });
     await rename(temporary, join(directory, SUMS_FILE));
     log(
-      `${directory} is of an earlier release and had digests of its weights only: its other files are accepted as they are, and ${SUMS_FILE} is written`,
+      `${directory} is from an earlier release and has digests only for its weights: its other files are accepted, and ${SUMS_FILE} is written`,
     );
   } catch (error) {
     await rm(temporary, { force: true }).catch(() => undefined);
     log(
-      `${directory} has digests of its weights only, and ${SUMS_FILE} cannot be written there: ${(error as Error).message}`,
+      `${directory} has digests only for its weights, and ${SUMS_FILE} cannot be written: ${(error as Error).message}`,
     );
   }
 }

@@ -75,7 +75,7 @@ test('a file that was replaced is accepted on request, and from then on', async 
   await expect(start().check(model)).rejects.toThrow('is damaged');
   await start({ accepts: true }).check(model);
   await start().check(model);
-  expect(logged.at(-1)).toContain('has new content, which is accepted');
+  expect(logged.at(-1)).toContain('has new content; accepted');
 });
 
 test('a file that is mended is opened again, in the same run', async () => {

@@ -58,7 +58,7 @@ export class ModelFiles {
     if (damage?.stamp === stamp) throw damage.error;
     const known = this.#known.get(path);
     if (known === undefined || known.stamp === stamp) return;
-    this.#options.log(`${path} was written to since its SHA-256 was taken: comparing its content`);
+    this.#options.log(`${path} changed since its SHA-256 was computed: comparing its content`);
     this.#compare(path, { stamp, sha256: (await hashOf(path)).sha256 });
     const found = this.#damaged.get(path);
     if (found !== undefined) throw found.error;
@@ -70,7 +70,7 @@ export class ModelFiles {
       await this.check(path);
     } catch (error) {
       if (!(error instanceof DamagedFileError)) throw error;
-      this.#options.log(`${path} is removed and made again`, { level: 'warn' });
+      this.#options.log(`${path} is removed and created again`, { level: 'warn' });
       for (const file of [path, stampFileOf(path)]) await rm(file, { force: true });
       this.#damaged.delete(path);
       this.#known.delete(path);
@@ -120,7 +120,7 @@ export class ModelFiles {
     const known = this.#known.get(path);
     if (known !== undefined && known.sha256 !== found.sha256 && !accepts) {
       const reason =
-        `its SHA-256 is ${found.sha256.slice(0, 12)}…, and ${known.sha256.slice(0, 12)}… was recorded when it was first read. ` +
+        `its SHA-256 is ${found.sha256.slice(0, 12)}…, but ${known.sha256.slice(0, 12)}… was recorded when it was first read. ` +
         'Restore the file, or start once with `--accept-models` if you replaced it';
       const error = new DamagedFileError(basename(path), reason);
       this.#damaged.set(path, { stamp: found.stamp, error });
@@ -132,7 +132,7 @@ export class ModelFiles {
     }
     this.#damaged.delete(path);
     if (known?.stamp === found.stamp && known.sha256 === found.sha256) return;
-    if (known !== undefined && known.sha256 !== found.sha256) log(`${path} has new content, which is accepted`);
+    if (known !== undefined && known.sha256 !== found.sha256) log(`${path} has new content; accepted`);
     this.#known.set(path, found);
     this.#save();
   }

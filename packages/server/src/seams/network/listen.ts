@@ -53,7 +53,7 @@ export function listenFault(
   return code === 'EADDRINUSE'
     ? new ServerError(
         'server.port_in_use',
-        `port ${port} on ${host} is in use; stop what runs there or set ${portSetting}`,
+        `port ${port} on ${host} is in use; stop the process there or set ${portSetting}`,
       )
     : new ServerError('server.config_invalid', `cannot listen on ${host}:${port}: ${message}`);
 }

@@ -54,7 +54,7 @@ test('answers that nobody reads refuse further ones, until they are gone', () =>
   unread.complete();
   const other = memory.hold();
   expect(() => other.take(output(1))).toThrow(
-    'Answers that their clients have not read hold 120 tokens and log-probabilities (limit 100). Try again later, or stream this answer.',
+    'Responses that clients have not read yet hold 120 tokens and log-probabilities (limit 100). Retry later, or stream this response.',
   );
   unread.release();
   unread.release();

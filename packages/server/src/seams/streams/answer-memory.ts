@@ -37,7 +37,7 @@ export class AnswerMemory {
     if (this.#numSent >= this.#maxEntries)
       throw new BackendFailure(
         'engine.overloaded',
-        `Answers that their clients have not read hold ${this.#numSent} tokens and log-probabilities (limit ${this.#maxEntries}). Try again later, or stream this answer.`,
+        `Responses that clients have not read yet hold ${this.#numSent} tokens and log-probabilities (limit ${this.#maxEntries}). Retry later, or stream this response.`,
         null,
       );
     hold.numEntries += numEntries;

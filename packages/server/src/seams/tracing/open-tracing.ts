@@ -79,7 +79,7 @@ function isAskedFor(environment: NodeJS.ProcessEnv, log: Log): boolean {
     .filter(Boolean);
   const unknown = exporters.filter((name) => name !== 'otlp' && name !== 'none');
   if (unknown.length > 0) {
-    log(`traces: OTEL_TRACES_EXPORTER is ${unknown.join(',')}, which is not known here: otlp and none are`, {
+    log(`traces: OTEL_TRACES_EXPORTER is ${unknown.join(',')}, expected otlp or none`, {
       level: 'warn',
     });
   }
@@ -140,8 +140,8 @@ class ToldExporter implements SpanExporter {
       if (error !== undefined && !this.#isRefused) {
         const { code } = error as NodeJS.ErrnoException;
         const reason = withoutPasswords(error.message || String(code ?? 'no answer'));
-        this.#log(`traces are not taken, and dropped until they are: ${reason}`, { level: 'warn' });
-      } else if (error === undefined && this.#isRefused) this.#log('traces are taken again');
+        this.#log(`the collector does not accept traces; they are dropped: ${reason}`, { level: 'warn' });
+      } else if (error === undefined && this.#isRefused) this.#log('the collector accepts traces again');
       this.#isRefused = error !== undefined;
       done(result);
     });

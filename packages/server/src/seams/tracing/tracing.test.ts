@@ -366,7 +366,7 @@ describe('an exporter that does not get through', () => {
     const server = await serve(tracing);
     for (let index = 0; index < 5; index++) expect((await ask(server)).statusCode).toBe(200);
     await sent(tracing);
-    expect(logged.filter(([line]) => line.startsWith('traces are not taken'))).toHaveLength(1);
+    expect(logged.filter(([line]) => line.startsWith('the collector does not accept traces'))).toHaveLength(1);
     expect(receiver.spans).toEqual([]);
   });
 
@@ -381,7 +381,7 @@ describe('an exporter that does not get through', () => {
     for (let index = 0; index < 5; index++) expect((await ask(server)).statusCode).toBe(200);
     for (let index = 0; index < 500; index++) tracing.tracer.startSpan('many').end();
     await sent(tracing);
-    expect(logged.map(([line]) => line)).toEqual([expect.stringContaining('traces are not taken')]);
+    expect(logged.map(([line]) => line)).toEqual([expect.stringContaining('the collector does not accept traces')]);
     expect(logged[0]?.[0]).not.toContain('secret');
   });
 

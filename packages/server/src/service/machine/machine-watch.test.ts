@@ -49,7 +49,7 @@ test('file handles are reported before they are used up, once, and again after t
   await watch.look();
   await watch.look();
   expect(lines).toEqual([
-    '86 of 100 file handles are in use: above that, connections are reset. Raise the limit (ulimit -n, LimitNOFILE)',
+    '86 of 100 file handles are in use: at the limit, connections are reset. Raise the limit (ulimit -n, LimitNOFILE)',
   ]);
   expect(watch.trouble).toBe(lines[0]);
   state.files = { used: 20, limit: 100 };
@@ -85,9 +85,9 @@ test('threads, a full disk and a slow one have a line each', async () => {
   state.syncMs = 3_400;
   await watch.look();
   expect(lines).toEqual([
-    '990 of 1000 processes and threads are in use: above that, no host can start. Raise the limit (ulimit -u, pids.max, TasksMax)',
-    'the disk of the data folder is full (1.2 MB are free): the service samples, and keeps nothing. Free some space there',
-    'the disk of the data folder is slow: a write took 3.4 s (fsync). Each change waits for that; look for other load on the disk, or a failing one',
+    '990 of 1000 processes and threads are in use: at the limit, no host can start. Raise the limit (ulimit -u, pids.max, TasksMax)',
+    'the disk of the data folder is full (1.2 MB free): the service samples, but stores nothing. Free some space there',
+    'the disk of the data folder is slow: a write took 3.4 s (fsync), and every change waits for it. Check the load and the health of the disk',
   ]);
   expect(watch.trouble).toBe(lines.join('; '));
   expect(watch.state).toMatchObject({ syncSeconds: 3.4, freeDiskBytes: 1_200_000 });

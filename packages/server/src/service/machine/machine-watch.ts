@@ -137,22 +137,22 @@ export class MachineWatch {
     if (isNear(files))
       reasons.set(
         'files',
-        `${files.used} of ${files.limit} file handles are in use: above that, connections are reset. Raise the limit (ulimit -n, LimitNOFILE)`,
+        `${files.used} of ${files.limit} file handles are in use: at the limit, connections are reset. Raise the limit (ulimit -n, LimitNOFILE)`,
       );
     if (isNear(threads))
       reasons.set(
         'threads',
-        `${threads.used} of ${threads.limit} processes and threads are in use: above that, no host can start. Raise the limit (ulimit -u, pids.max, TasksMax)`,
+        `${threads.used} of ${threads.limit} processes and threads are in use: at the limit, no host can start. Raise the limit (ulimit -u, pids.max, TasksMax)`,
       );
     if (disk.isDiskFull)
       reasons.set(
         'disk',
-        `the disk of the data folder is full (${formatMegabytes(disk.freeBytes ?? 0)} are free): the service samples, and keeps nothing. Free some space there`,
+        `the disk of the data folder is full (${formatMegabytes(disk.freeBytes ?? 0)} free): the service samples, but stores nothing. Free some space there`,
       );
     if (this.#now() - this.#slowAt < SLOW_TOLD_MS)
       reasons.set(
         'slow disk',
-        `the disk of the data folder is slow: a write took ${(this.#slowMs / 1000).toFixed(1)} s (fsync). Each change waits for that; look for other load on the disk, or a failing one`,
+        `the disk of the data folder is slow: a write took ${(this.#slowMs / 1000).toFixed(1)} s (fsync), and every change waits for it. Check the load and the health of the disk`,
       );
     return reasons;
   }

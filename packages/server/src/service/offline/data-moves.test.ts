@@ -23,7 +23,7 @@ test.each(['postgress://trainyard@db/there', 'Postgres://u:12/3@db/there', 'mysq
   async (to) => {
     const refused = {
       code: 'server.config_invalid',
-      message: expect.stringContaining('name a data folder or postgres:'),
+      message: expect.stringContaining('use a data folder or postgres:'),
     };
     await expect(moveData({ from, to, blobs: null })).rejects.toMatchObject(refused);
     await expect(moveData({ from: to, to: join(folder, 'to'), blobs: null })).rejects.toMatchObject(refused);
@@ -65,7 +65,7 @@ test('nor one for blobs', async () => {
   const blobs = { from, to: 's3://bucket/prefix', region: 'us-east-1' };
   await expect(moveData({ from, to: join(folder, 'to'), blobs })).rejects.toMatchObject({
     code: 'server.config_invalid',
-    message: 'an address with s3: is not known: name a data folder or https://HOST/BUCKET[/PREFIX]',
+    message: 'an address with s3: is not supported: use a data folder or https://HOST/BUCKET[/PREFIX]',
   });
   expect(existsSync('s3:')).toBe(false);
 });

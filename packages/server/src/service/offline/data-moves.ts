@@ -100,7 +100,7 @@ export async function restoreData(
   if (isTaken && !isEmpty)
     throw new ServerError(
       'server.data_directory_unusable',
-      `${database.path} exists already. Move it away first, or name a new data folder.`,
+      `${database.path} already exists. Move it away first, or use a new data folder.`,
     );
   // Before a data folder is made for what may be no backup.
   const manifest = await checkBackup(resolve(folder), options);
@@ -143,12 +143,12 @@ function folderOf(place: string, knownForm: string): string {
   const scheme = place.slice(0, place.indexOf(':'));
   throw new ServerError(
     'server.config_invalid',
-    `an address with ${scheme}: is not known: name a data folder or ${knownForm}`,
+    `an address with ${scheme}: is not supported: use a data folder or ${knownForm}`,
   );
 }
 
 function noDatabase(path: string): ServerError {
-  return new ServerError('server.data_directory_unusable', `there is no database ${path}`);
+  return new ServerError('server.data_directory_unusable', `no database ${path}`);
 }
 
 async function moveBlobs(

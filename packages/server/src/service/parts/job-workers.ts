@@ -153,6 +153,6 @@ export function jobWorkersElsewhere(parts: JobWorkerParts): JobWorkers {
 }
 
 const NO_TRANSFERS: TransferBackend = {
-  exportCheckpoint: () => Promise.reject(new Error('exports are not run here')),
-  importAdapter: () => Promise.reject(new Error('imports are not run here')),
+  exportCheckpoint: () => Promise.reject(new Error('this process runs no exports')),
+  importAdapter: () => Promise.reject(new Error('this process runs no imports')),
 };

@@ -90,5 +90,5 @@ test('its address is this machine unless it says another, and only of a process 
   expect(read('[::1]:0')).toEqual({ host: '::1', port: 0 });
   expect(read('trainer.internal:9100')).toEqual({ host: 'trainer.internal', port: 9100 });
   for (const text of ['localhost', '70000', '1.2.3.4:', 'http://a:1']) expect(() => read(text)).toThrow(/metrics/i);
-  expect(() => read('9100', 'api,engine')).toThrow('answers /metrics where it answers all else');
+  expect(() => read('9100', 'api,engine')).toThrow('serves /metrics on its main port');
 });

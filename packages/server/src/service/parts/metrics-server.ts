@@ -38,8 +38,7 @@ export function createMetricsServer(parts: MetricsServerParts): FastifyInstance 
   refuseForeignHosts(app, allowedHosts);
   requireKeys(app, store, new KeyWatch(store, () => store.now()));
   app.get('/metrics', { config: metricsScopes(access) }, async (_request, reply) => {
-    if (access === 'off')
-      throw new RequestError('request.not_found', 'The metrics are off: the setting is `--metrics`');
+    if (access === 'off') throw new RequestError('request.not_found', 'Metrics are off (`--metrics`)');
     return await reply.type(metrics.contentType).send(await metrics.text());
   });
   addHealthRoutes(app, health, { paths: ['/health'], isStrict: false });

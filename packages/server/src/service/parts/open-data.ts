@@ -115,7 +115,7 @@ async function openOrSetAside(
   } catch (error) {
     const isDamaged = error instanceof StoreError && error.code === 'store.corrupt';
     if (!isDamaged || !adoptsBlobs || database.kind !== 'sqlite') throw error;
-    log(`${error.message}. It is set aside as ${setDatabaseAside(database.path, 'damaged')}.`);
+    log(`${error.message}. It was moved to ${setDatabaseAside(database.path, 'damaged')}.`);
     return await open();
   }
 }

@@ -162,8 +162,8 @@ async function poolModelsOf(
       const { weightBytes, cacheBytes, processBytes } = memory;
       throw new ServerError(
         'server.config_invalid',
-        `the base model ${id} takes about ${inMegabytes(bytes)} (weights ${inMegabytes(weightBytes)}, KV cache ${inMegabytes(cacheBytes)}, its process ` +
-          `${inMegabytes(processBytes)}), and --model-memory-megabytes is ${megabytes}: raise it, or lower --capacity-tokens or --cache-megabytes`,
+        `the base model ${id} needs about ${inMegabytes(bytes)} (weights ${inMegabytes(weightBytes)}, KV cache ${inMegabytes(cacheBytes)}, its process ` +
+          `${inMegabytes(processBytes)}), but --model-memory-megabytes is ${megabytes}: raise it, or lower --capacity-tokens or --cache-megabytes`,
       );
     }
     found.push({ id, served, bytes });

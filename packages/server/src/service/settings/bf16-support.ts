@@ -39,7 +39,7 @@ export async function oneDnnProblem({ oneDnnPath: path }: Pick<ServiceConfig, 'o
   if (isAbsolute(path) && !existsSync(path)) return `there is no ${path}`;
   const said = await promisify(execFile)(process.execPath, ['-e', LOAD, path], { env: childEnvironment() }).then(
     ({ stdout }) => stdout.trim(),
-    () => 'loading it ends the process',
+    () => 'loading it crashes the process',
   );
   if (said === '') return null;
   return isAbsolute(path) ? `${path} cannot be loaded (${said})` : `the system finds no library ${path} (${said})`;

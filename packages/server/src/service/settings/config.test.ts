@@ -68,29 +68,29 @@ describe('resolveConfig', () => {
       expect(config.role).toBe(role);
       expect(config.engineSecret).toBe(role === 'api,engine' ? null : 's'.repeat(32));
       expect(() => resolveConfig({ ...none, flags: { role } })).toThrow(
-        `role ${role} is a part of a service whose other parts are elsewhere: it needs the database that they share, set database to postgres://…`,
+        `--role ${role} needs a shared database: set --database to postgres://…`,
       );
     }
     expect(resolveConfig(none).role).toBe('all');
     const roleOf = (role: string) => resolveConfig({ ...none, environment, flags: { role, database } }).role;
     expect([roleOf('trainer,api,engine'), roleOf('engine,api')]).toEqual(['all', 'api,engine']);
     for (const role of ['apis', 'api,', 'all,api', ','])
-      expect(() => roleOf(role)).toThrow('must be all, or some of api, engine, trainer by commas');
+      expect(() => roleOf(role)).toThrow('must be all, or a comma-separated list of api, engine, trainer');
   });
 
   it('takes the secret of engines from the environment alone, and asks for one that is long', () => {
     const flags = { database: 'postgres://u@db/x' };
     const refusal = (role: string, secret?: string) => () =>
       resolveConfig({ ...none, flags: { ...flags, role }, environment: { TRAINYARD_ENGINE_SECRET: secret } });
-    expect(refusal('engine')).toThrow('role engine opens a port to others, and the environment variable');
-    expect(refusal('api')).toThrow('role api asks engines elsewhere (role api,engine samples in this process)');
+    expect(refusal('engine')).toThrow('role engine opens a port for other processes, but the environment variable');
+    expect(refusal('api')).toThrow('role api uses remote engines (role api,engine samples in this process)');
     const short = 'a short secret';
     expect(refusal('engine', short)).toThrow('has 14 characters');
     expect(refusal('engine', short)).not.toThrow(short);
     // A trainer may be without: then engines load new steps by themselves.
     expect(refusal('trainer')).not.toThrow();
     expect(refusal('trainer', short)).toThrow(
-      'role trainer asks engines to load new steps, and the environment variable',
+      'role trainer asks engines to load new steps, but the environment variable',
     );
     expect(SETTING_NAMES).not.toContain('engineSecret');
   });
@@ -99,7 +99,7 @@ describe('resolveConfig', () => {
     const config = (flags: Record<string, string>) => resolveConfig({ ...none, flags });
     expect(config({ deterministic: 'on', precision: 'strict' }).isDeterministic).toBe(true);
     expect(() => config({ deterministic: 'on', precision: 'fast' })).toThrow(
-      'precision must be exact or strict, got fast',
+      '--deterministic requires --precision exact or strict, got fast',
     );
     expect(() => config({ deterministic: 'on', precision: 'bf16' })).toThrow('got bf16');
   });
@@ -130,13 +130,14 @@ describe('resolveConfig', () => {
       ['vllmCheck', 'off'],
     ] as const) {
       const flag = name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
-      expect(config({ [name]: value })).toThrow(`--${flag} is of vLLM servers: --vllm says where they are`);
+      expect(config({ [name]: value })).toThrow(`--${flag} requires --vllm`);
       expect(config({ [name]: value, vllm: 'http://v:1' })).not.toThrow();
     }
     const engineUrl = 'https://gpu:8443';
     const database = 'postgres://u@db/x';
-    expect(config({ engineUrl })).toThrow('role all opens no port for them');
-    for (const role of ['api', 'api,engine']) expect(config({ engineUrl, role, database })).toThrow('make this role');
+    expect(config({ engineUrl })).toThrow('--engine-url needs --role engine (the role is all)');
+    for (const role of ['api', 'api,engine'])
+      expect(config({ engineUrl, role, database })).toThrow('--engine-url needs --role engine');
     // Engines and trainers may have the same settings.
     for (const role of ['engine', 'trainer', 'engine,trainer'])
       expect(config({ engineUrl, role, database })).not.toThrow();
@@ -168,7 +169,7 @@ describe('resolveConfig', () => {
     expect(resolveConfig({ ...none, configPath })).toMatchObject({ vllm: { checksModel: false } });
     expect(() => config(['a:1'])).toThrow('flag --vllm must be http://HOST:PORT, or ID=http://HOST:PORT');
     expect(() => config(['http://user:secret@a'])).toThrow('flag --vllm must be http://HOST:PORT');
-    expect(() => config(['three=http://a:1'])).toThrow('names the model three, which is not served; served: one, two');
+    expect(() => config(['three=http://a:1'])).toThrow('has the model three, which is not served; served: one, two');
     expect(() => config([], { vllmAdapterPath: 'there' })).toThrow('flag --vllm-adapter-path must be an absolute path');
   });
 
@@ -218,10 +219,13 @@ describe('resolveConfig', () => {
       'TRAINYARD_API_KEY must be text of the form ^[\\x21-\\x7e]+$, got something else',
     ],
     [{ flags: { engineShare: '1' } }, 'flag --engine-share must be a number from 0.05 to 0.95, got "1"'],
-    [{ flags: { allowedHosts: 'http://a' } }, 'flag --allowed-hosts must be names by commas, got "http://a"'],
+    [
+      { flags: { allowedHosts: 'http://a' } },
+      'flag --allowed-hosts must be a comma-separated list of names, got "http://a"',
+    ],
     [
       { flags: { allowedOrigins: 'app.example' } },
-      'flag --allowed-origins must be origins by commas, each with https://',
+      'flag --allowed-origins must be a comma-separated list of origins (https://',
     ],
     [{ configPath: '/nonexistent/trainyard.json' }, 'the config file /nonexistent/trainyard.json cannot be read'],
   ])('refuses %j', (sources, message) => {
@@ -239,7 +243,7 @@ describe('resolveConfig', () => {
     const words = (text: string) =>
       expect.objectContaining({ code: 'server.config_invalid', message: expect.stringContaining(text) });
     expect(refusal('postgres://u:secret@db/x?sslmod=require')).toEqual(
-      words('the address of the database (setting database) has the parameter sslmod, which is not known; known are'),
+      words('the address of the database (--database) has the parameter sslmod, which is not known; known are'),
     );
     expect(refusal('postgres://u:secret@db/x?sslmode=requre')).toEqual(words('got "requre"'));
     expect(refusal('postgres://u:secret@db/x', { PGSSLMODE: 'requre' })).toEqual(words('the variable PGSSLMODE'));

@@ -209,7 +209,7 @@ const URL_FORM = 'an address with http:// or https://';
 
 const DATABASE_PATTERN = /^postgres(?:ql)?:\/\//;
 const DATABASE_FORM =
-  'postgres://USER@HOST:PORT/DATABASE (what is left out, and the password, may stand in the variables of libpq: PGHOST, PGPASSWORD, PGPASSFILE and so on)';
+  'postgres://USER@HOST:PORT/DATABASE (missing parts and the password can be set in the variables of libpq: PGHOST, PGPASSWORD, PGPASSFILE and so on)';
 
 /** A bucket, and what names of objects in it begin with: `https://s3.example.com/bucket/prefix`. */
 const BUCKET_PATTERN = /^https?:\/\/[^\s/?#@]+\/[^\s/?#]+(?:\/[^\s?#]*)?$/;
@@ -218,7 +218,7 @@ const BUCKET_FORM = 'https://HOST/BUCKET or https://HOST/BUCKET/PREFIX';
 /** `9100`, `10.0.0.7:9100`, `[::1]:9100`. */
 const METRICS_LISTEN = /^(?:(\[[0-9a-fA-F:.]+\]|[\w.-]+):)?(\d{1,5})$/;
 
-const ORIGIN_FORM = 'origins by commas, each with https:// or http:// and no path, or localhost, or *';
+const ORIGIN_FORM = 'a comma-separated list of origins (https:// or http://, no path), localhost or *';
 
 /** One row a setting: where it comes from and what it must be. The flag is `--` and the kebab-case name. */
 const SETTINGS = {
@@ -331,7 +331,12 @@ const SETTINGS = {
   trainerProfile: { kind: 'string', environment: 'TRAINYARD_TRAINER_PROFILE', values: Object.keys(TINKER_PROFILES) },
   trainerModel: { kind: 'string', environment: 'TRAINYARD_TRAINER_MODEL' },
   trainerTimeoutSeconds: { kind: 'integer', environment: 'TRAINYARD_TRAINER_TIMEOUT_SECONDS', min: 30, max: 86_400 },
-  allowedHosts: { kind: 'string', environment: 'TRAINYARD_ALLOWED_HOSTS', pattern: HOST_LIST, form: 'names by commas' },
+  allowedHosts: {
+    kind: 'string',
+    environment: 'TRAINYARD_ALLOWED_HOSTS',
+    pattern: HOST_LIST,
+    form: 'a comma-separated list of names',
+  },
   allowedOrigins: { kind: 'string', environment: 'TRAINYARD_ALLOWED_ORIGINS', pattern: ORIGIN_LIST, form: ORIGIN_FORM },
   allowNetwork: { kind: 'string', environment: 'TRAINYARD_ALLOW_NETWORK', values: ['on', 'off'], isSwitch: true },
   acceptModels: { kind: 'string', environment: 'TRAINYARD_ACCEPT_MODELS', values: ['on', 'off'], isSwitch: true },
@@ -418,7 +423,7 @@ export function resolveConfig(sources: ConfigSources): ServiceConfig {
   if (isDeterministic && (precision === 'fast' || precision === 'bf16'))
     throw new ServerError(
       'server.config_invalid',
-      `deterministic needs sampler and trainer to be one code: precision must be exact or strict, got ${precision}`,
+      `--deterministic requires --precision exact or strict, got ${precision}`,
     );
   const trainer = resolveTrainer(
     {
@@ -526,7 +531,7 @@ function refuseLoneRole(role: Role, database: StoreLocation): void {
   if (role === 'all' || database.kind === 'postgres') return;
   throw new ServerError(
     'server.config_invalid',
-    `role ${role} is a part of a service whose other parts are elsewhere: it needs the database that they share, set database to postgres://…`,
+    `--role ${role} needs a shared database: set --database to postgres://…`,
   );
 }
 
@@ -534,8 +539,8 @@ function resolveMetricsListen(role: Role, text: string | undefined): ServiceConf
   if (text === undefined) return null;
   const [, host = '127.0.0.1', port] = METRICS_LISTEN.exec(text) ?? [];
   const refuse = (why: string) => new ServerError('server.config_invalid', `metricsListen is ${text}, ${why}`);
-  if (does(role, 'api')) throw refuse(`and role ${role} answers /metrics where it answers all else: leave it`);
-  if (Number(port) > 65_535) throw refuse('and ports end at 65535');
+  if (does(role, 'api')) throw refuse(`but role ${role} serves /metrics on its main port: remove it`);
+  if (Number(port) > 65_535) throw refuse('but the largest port is 65535');
   return { host: host.replaceAll(/[[\]]/g, ''), port: Number(port) };
 }
 
@@ -544,7 +549,7 @@ function refuseIdleServers(role: Role, models: readonly ModelConfig[]): void {
   if (does(role, 'engine') || !does(role, 'api') || models.every(({ vllmUrls }) => vllmUrls.length === 0)) return;
   throw new ServerError(
     'server.config_invalid',
-    `vllm belongs to the role engine, and this is ${role}: give it to an engine, or make this role ${role.replace('api', 'api,engine')}`,
+    `--vllm needs --role engine (the role is ${role}): pass it to an engine, or use --role ${role.replace('api', 'api,engine')}`,
   );
 }
 
@@ -567,7 +572,7 @@ function refuseLoneServerSettings(
   if (models.some(({ vllmUrls }) => vllmUrls.length > 0)) return;
   const given = VLLM_SETTINGS.find((name) => read(name) !== undefined);
   if (given === undefined) return;
-  throw new ServerError('server.config_invalid', `--${kebab(given)} is of vLLM servers: --vllm says where they are`);
+  throw new ServerError('server.config_invalid', `--${kebab(given)} requires --vllm`);
 }
 
 /** vLLM servers would refuse every request that samples for training. */
@@ -582,10 +587,7 @@ function refuseLogitsOfServers(mode: ServiceConfig['logprobsMode'], models: read
 /** Where others reach an engine is of no use where none opens a port. */
 function refuseIdleEngineUrl(role: Role, engineUrl: string | undefined): void {
   if (engineUrl === undefined || !does(role, 'api')) return;
-  throw new ServerError(
-    'server.config_invalid',
-    `engineUrl is of an engine that API processes elsewhere ask, and role ${role} opens no port for them: leave it, or make this role engine`,
-  );
+  throw new ServerError('server.config_invalid', `--engine-url needs --role engine (the role is ${role})`);
 }
 
 function resolveDatabase(
@@ -597,13 +599,10 @@ function resolveDatabase(
   if (url === undefined && maxConnections === undefined)
     return { kind: 'sqlite', path: dataPaths(dataDirectory).database };
   if (url === undefined)
-    throw new ServerError(
-      'server.config_invalid',
-      `databaseConnections is ${maxConnections}, and the database is a file: set database, or leave both`,
-    );
+    throw new ServerError('server.config_invalid', `--database-connections ${maxConnections} requires --database`);
   const problem = addressProblem(url, environment);
   if (problem !== null)
-    throw new ServerError('server.config_invalid', `the address of the database (setting database) ${problem}`);
+    throw new ServerError('server.config_invalid', `the address of the database (--database) ${problem}`);
   return { kind: 'postgres', url, maxConnections: maxConnections ?? 8 };
 }
 
@@ -622,10 +621,7 @@ function resolveBucket(
   }
   for (const [name, value] of Object.entries(values)) {
     if (value === undefined) continue;
-    throw new ServerError(
-      'server.config_invalid',
-      `${name} is ${value}, and there is no bucket: set it, or leave both`,
-    );
+    throw new ServerError('server.config_invalid', `${name} ${value} requires --bucket`);
   }
   return null;
 }

@@ -25,12 +25,12 @@ export function readEngineSecret(role: Role, environment: Readonly<Record<string
   const value = environment[VARIABLE] ?? '';
   if (role === 'trainer' && value === '') return null;
   const why = does(role, 'engine')
-    ? 'opens a port to others'
+    ? 'opens a port for other processes'
     : role === 'trainer'
       ? 'asks engines to load new steps'
-      : `asks engines elsewhere (role ${role.replace('api', 'api,engine')} samples in this process)`;
+      : `uses remote engines (role ${role.replace('api', 'api,engine')} samples in this process)`;
   throw new ServerError(
     'server.config_invalid',
-    `role ${role} ${why}, and the environment variable ${VARIABLE} ${value === '' ? 'is not set' : `has ${value.length} characters`}: give all processes of the service the same ${MIN_CHARACTERS} characters or more, such as "openssl rand -hex 32" prints`,
+    `role ${role} ${why}, but the environment variable ${VARIABLE} ${value === '' ? 'is not set' : `has ${value.length} characters`}: set the same value of at least ${MIN_CHARACTERS} characters in all processes of the service, for example from "openssl rand -hex 32"`,
   );
 }

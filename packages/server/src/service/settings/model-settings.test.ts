@@ -64,11 +64,11 @@ test('a model of a config file may have a cache and a way of calls of its own', 
 
 test.each([
   [{ flags: { model: ['/m/a.gguf', '/n/a.gguf'] } }, 'two models have the id a: give each its own'],
-  [{ flags: { model: 'x=/m/a.gguf', modelId: 'y' } }, 'the first model has two ids: x beside its path, and y'],
+  [{ flags: { model: 'x=/m/a.gguf', modelId: 'y' } }, 'the first model has two ids: x in --model and y'],
   [{ flags: { model: 'team/project/agent=/m/a.gguf' } }, 'has the form of a trained model, entity/project/name'],
   [{ flags: { model: 'agent:step3=/m/a.gguf' } }, 'ends like the version of a trained model'],
   [{ flags: { model: '/m/agent@3.gguf' } }, 'ends like the version of a trained model'],
-  [{ flags: { model: 'adapter:x=/m/a.gguf' } }, 'begins like the name of an adapter'],
+  [{ flags: { model: 'adapter:x=/m/a.gguf' } }, 'starts like the name of an adapter'],
   [{ flags: { model: 'two words=/m/a.gguf' } }, 'must be 1 to 256 printable characters without spaces'],
   [{ flags: { model: '' } }, 'flag --model must be a non-empty string'],
   [{ file: { model: [] } }, 'must name at least one model'],

@@ -117,7 +117,7 @@ export function resolveModels(
       : [{ id: modelId ?? DEFAULT_MODEL_ID, path: resolve(dataDirectory, 'models', DEFAULT_MODEL_FILE) }];
   const [first] = entries;
   if (modelId !== undefined && first !== undefined && first.id !== null && first.id !== modelId)
-    throw invalid(`the first model has two ids: ${first.id} beside its path, and ${modelId} as the setting model-id`);
+    throw invalid(`the first model has two ids: ${first.id} in --model and ${modelId} in --model-id`);
   const models = all.map((entry, index): ModelConfig => {
     const id = entry.id ?? (index === 0 ? modelId : undefined) ?? modelIdOf(entry.path);
     return {
@@ -130,17 +130,16 @@ export function resolveModels(
     };
   });
   const twice = models.find(({ id }, index) => models.findIndex((other) => other.id === id) !== index);
-  if (twice !== undefined)
-    throw invalid(`two models have the id ${twice.id}: give each its own, as in --model ID=PATH`);
+  if (twice !== undefined) throw invalid(`two models have the id ${twice.id}: give each its own with --model ID=PATH`);
   return models;
 }
 
 /** @throws {ServerError} `server.config_invalid` for an id that no client could send, or that names a trained model */
 function checkedId(id: string, source: string): string {
   const refuse = (why: string) =>
-    invalid(`${source}: the id ${JSON.stringify(id)} ${why}; take another, as in --model ID=PATH`);
+    invalid(`${source}: the id ${JSON.stringify(id)} ${why}; choose another with --model ID=PATH`);
   if (!/^[\x21-\x7e]{1,256}$/.test(id)) throw refuse('must be 1 to 256 printable characters without spaces');
-  if (/^(?:adapter|wandb-artifact):/.test(id)) throw refuse('begins like the name of an adapter');
+  if (/^(?:adapter|wandb-artifact):/.test(id)) throw refuse('starts like the name of an adapter');
   if (/(?::step|@step|@)\d+$/.test(id)) throw refuse('ends like the version of a trained model');
   if (/^[^/:]+\/[^/:]+\/[^/:]+$/.test(id)) throw refuse('has the form of a trained model, entity/project/name');
   return id;
@@ -161,7 +160,7 @@ export function refuseMissingModels(models: readonly ModelConfig[]): void {
     if (!existsSync(path))
       throw new ServerError(
         'server.model_missing',
-        `the model file ${path} does not exist; set TRAINYARD_MODEL to a GGUF file, or leave it out: "trainyard serve" fetches the default model`,
+        `the model file ${path} does not exist; set TRAINYARD_MODEL to a GGUF file, or unset it: "trainyard serve" then downloads the default model`,
       );
     const problem = fileProblem(path);
     if (problem !== null) throw invalid(`the model file ${path} ${problem}`);

@@ -9,7 +9,7 @@ export function refuseOpenNetwork({ host }: Pick<Address, 'host'>, { allowNetwor
   if (isLoopbackName(host) || allowNetwork === 'on') return;
   throw new ServerError(
     'server.config_invalid',
-    `listening on ${host} shows the API to other machines without TLS: add --allow-network, or keep 127.0.0.1 and put a proxy with TLS in front (its name goes into --allowed-hosts)`,
+    `listening on ${host} exposes the API to other machines without TLS: pass --allow-network, or keep 127.0.0.1 and put a proxy with TLS in front (add its name to --allowed-hosts)`,
   );
 }
 

@@ -23,7 +23,7 @@ export async function ensureServiceKey(
   if (config.apiKey !== null) {
     writeKeyFile(keyFile, config.apiKey);
     const { numReplaced } = await store.ensureKey({ ...input, secret: config.apiKey });
-    if (numReplaced > 0) log('the configured key takes the place of the one before, which is revoked');
+    if (numReplaced > 0) log('the configured key replaces the previous one, which is revoked');
     return { secret: config.apiKey, isNew: false };
   }
   const { secret: kept, problem } = readKeyFile(keyFile);

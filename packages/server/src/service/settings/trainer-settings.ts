@@ -37,16 +37,10 @@ export function resolveTrainer(settings: TrainerSettings, isDeterministic: boole
   if (url === undefined) {
     const given = Object.entries(others).find(([, value]) => value !== undefined)?.[0];
     if (given === undefined) return null;
-    throw new ServerError(
-      'server.config_invalid',
-      `${flagOf(given)} is of a trainer elsewhere: --trainer-url says where`,
-    );
+    throw new ServerError('server.config_invalid', `${flagOf(given)} requires --trainer-url`);
   }
   if (isDeterministic)
-    throw new ServerError(
-      'server.config_invalid',
-      'deterministic needs sampler and trainer to be one code: leave it out beside --trainer-url',
-    );
+    throw new ServerError('server.config_invalid', '--deterministic cannot be used with --trainer-url');
   return {
     url,
     apiKey: trainerKey ?? null,

@@ -29,5 +29,5 @@ function readServer(text: string, source: string, models: readonly ModelConfig[]
     );
   const model = models.find(({ id }, index) => (named === undefined ? index === 0 : id === named));
   if (model !== undefined) return { id: model.id, url };
-  throw invalid(`names the model ${named}, which is not served; served: ${models.map(({ id }) => id).join(', ')}`);
+  throw invalid(`has the model ${named}, which is not served; served: ${models.map(({ id }) => id).join(', ')}`);
 }

@@ -96,7 +96,7 @@ test('a body of more values than are read at once is refused with the limit and 
   expect([response.statusCode, response.body]).toEqual([
     400,
     expect.stringContaining(
-      'at most 131072 names of members that are no whole numbers, in all of its objects together, got 131073',
+      'at most 131072 member names that are not whole numbers, over all of its objects, got 131073',
     ),
   ]);
   const ids = `{"max_tokens": 1, "prompt": "x", "x": [${Array.from({ length: 400_000 }, (_, index) => index).join(',')}]}`;

@@ -217,7 +217,7 @@ test('logit_bias of more entries than there are tokens is refused with the limit
   const logit_bias = Object.fromEntries(Array.from({ length: 262 }, (_, id) => [`0${id}`, 1]));
   const response = await service.server.chat({ logit_bias });
   expect(response.json<{ error: { message: string } }>().error.message).toBe(
-    '`logit_bias` must hold at most 261 entries, one a token of the vocabulary, got 262',
+    '`logit_bias` must hold at most 261 entries, one per token of the vocabulary, got 262',
   );
 });
 

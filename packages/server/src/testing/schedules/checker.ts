@@ -169,7 +169,7 @@ export class Checker {
   }
 
   #wasGivenUp({ kind, num_attempts: numAttempts, error_message: message }: JobRow): boolean {
-    return numAttempts > (MAX_ATTEMPTS[kind] ?? 0) && message?.includes('the service went down') === true;
+    return numAttempts > (MAX_ATTEMPTS[kind] ?? 0) && message?.includes('the service stopped') === true;
   }
 
   #checkQueue(model: SubmittedModel, rows: readonly JobRow[]): void {

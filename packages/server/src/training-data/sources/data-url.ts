@@ -10,7 +10,7 @@ const BASE64 = /^[A-Za-z0-9+/]*={0,2}$/;
  */
 export function readDataUrl(url: string): Buffer | string {
   const comma = url.indexOf(',');
-  if (comma < 0) return 'A data URL should have a comma in front of its data';
+  if (comma < 0) return 'A data URL should have a comma before its data';
   // Percent-encoding makes a byte three characters at most.
   const encoded = url.slice(comma + 1);
   if (encoded.length > 3 * MAX_DATA_URL_BYTES) return tooLong();
@@ -18,7 +18,7 @@ export function readDataUrl(url: string): Buffer | string {
   try {
     text = decodeURIComponent(encoded);
   } catch {
-    return 'A data URL should have valid percent-encoding, of UTF-8';
+    return 'A data URL should have valid percent-encoded UTF-8';
   }
   const isBase64 = /;\s*base64$/i.test(url.slice(0, comma));
   const compact = isBase64 ? text.replaceAll(/\s+/g, '') : '';

@@ -9,7 +9,7 @@ import { readDataUrl } from './data-url.ts';
 export const TRAINING_DATA_PLACE = ['body', 'training_data_url'] as const;
 
 const FORMS =
-  'URL should be `wandb-artifact:///ENTITY/PROJECT/NAME:vN` of an upload, `data:`, or `file:` where the service has a folder for it';
+  'URL should be `wandb-artifact:///ENTITY/PROJECT/NAME:vN` of an upload, `data:`, or `file:` if the service has a folder for it (`--training-data-dir`)';
 
 /** Where training data may lie. */
 interface TrainingDataParts {
@@ -58,7 +58,7 @@ export async function openTrainingData(
       const { trainingDataDirectory } = parts;
       if (trainingDataDirectory === null) throw fault('not_supported', 'This service has no folder for `file:` URLs');
       const file = await openDataFile(url, trainingDataDirectory);
-      if (file === null) throw fault('not_found', 'There is no such .jsonl file below the folder for `file:` URLs');
+      if (file === null) throw fault('not_found', 'No such .jsonl file in the folder for `file:` URLs');
       return limited(file, parts.limits.previewBodyBytes);
     }
     default:

@@ -55,7 +55,7 @@ export function contradictions(wire: LoraRequest, shape: LoraShape, owner: strin
     .filter(([name, value]) => value !== undefined && value !== null && value !== has[name])
     .map(([name, value]) => ({
       loc: ['body', 'lora', name],
-      msg: `Input should be ${String(has[name])}, which ${owner} has, or be left out`,
+      msg: `Input should be ${String(has[name])} as in ${owner}, or absent`,
       type: 'value_error',
       input: value,
     }));

@@ -98,7 +98,7 @@ export function contradictionOf(item: Record<string, unknown>, record: SampledTo
     const index = given.findIndex((id, place) => id !== expected[place]);
     if (index >= 0) return differs([field, index], expected[index], given[index]);
     if (given.length !== expected.length)
-      return { loc: [field], msg: `Input should have ${expected.length} ids, as the record has, not ${given.length}` };
+      return { loc: [field], msg: `Input should have ${expected.length} ids as in the record, got ${given.length}` };
   }
   const { key, list } = entriesOf(item);
   const { tokenIds } = record;
@@ -108,7 +108,7 @@ export function contradictionOf(item: Record<string, unknown>, record: SampledTo
 
 function differs(loc: (string | number)[], expected: number | undefined, input: unknown): Contradiction {
   const wanted = expected === undefined ? 'no token' : `the token id ${expected}`;
-  return { loc, msg: `Input should be ${wanted} here, as the record of this choice says`, input };
+  return { loc, msg: `Input should be ${wanted} as in the record of this choice`, input };
 }
 
 function entriesOf(item: Record<string, unknown>): { key: 'content' | 'refusal'; list: readonly unknown[] } {

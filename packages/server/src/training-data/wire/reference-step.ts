@@ -28,9 +28,9 @@ export async function resolveReferenceStep(store: Store, model: Model, config: T
   throw configFault(
     field,
     value === null
-      ? `The KL penalty compares with step 0 unless \`${field}\` names another, and step 0 was deleted: name a step that exists`
+      ? `The KL penalty compares with step 0 unless \`${field}\` is set, but step 0 was deleted: set it to an existing step`
       : isLag
-        ? `\`${field}\` must lead to a step that exists, got ${value}: step ${first} was deleted`
+        ? `\`${field}\` must lead to an existing step, got ${value}: step ${first} was deleted`
         : `\`${field}\` must be a step of the model that exists, below ${model.nextStep + numAhead} when the job starts, got ${value}`,
   );
 }

@@ -19,7 +19,7 @@ import { withChatCalls } from './langchain-calls.ts';
 const checkLine = compileLargeBodyCheck(SftLineSchema);
 
 /** No template writes it: what remained of the turn would be trained, which is an empty reply. */
-const FORMER_CALL = 'Input should be null or absent: give the call in `tool_calls`';
+const FORMER_CALL = 'Input should be null or absent: put the call into `tool_calls`';
 
 type Place = readonly (string | number)[];
 
@@ -79,7 +79,7 @@ function readLine(text: string, number: number, place: Place): WireSftLine {
     (message.tool_calls ?? []).forEach((call, callIndex) => {
       if (isArguments(call.function.arguments)) return;
       const below = [...at, 'tool_calls', callIndex, 'function', 'arguments'];
-      throw lineFault(place, number, 'json_invalid', 'Input should be a JSON object, or the text of one', below);
+      throw lineFault(place, number, 'json_invalid', 'Input should be a JSON object, or a string with one', below);
     });
   });
   return { messages, ...(tools ? { tools } : {}), ...(variables ? { chat_template_kwargs: variables } : {}) };
@@ -108,7 +108,7 @@ function partFault(part: string | { type?: string; [key: string]: unknown }): st
   if (typeof part === 'string') return null;
   const type = part.type ?? 'text';
   if (!(TEXT_PART_TYPES as readonly string[]).includes(type))
-    return `This model reads text: a part should be one of ${TEXT_PART_TYPES.join(', ')}, got ${type.slice(0, 100)}`;
+    return `This model reads only text: a part should be one of ${TEXT_PART_TYPES.join(', ')}, got ${type.slice(0, 100)}`;
   const key = type === 'refusal' || type === 'thinking' ? type : 'text';
   return typeof part[key] === 'string' ? null : `A part of type ${type} should have \`${key}\`, a string`;
 }

@@ -56,7 +56,7 @@ describe('items', () => {
     expect(same).toMatchObject({ tokenIds: Int32Array.of(4, 8) });
     expect(fewer).toMatchObject({ tokenIds: Int32Array.of(4, 8) });
     expect(() => items(choice({ content: entries(4, 8) }, { token_ids: [4, 9] }))).toThrow(
-      'messages_and_choices.0.logprobs.content.1.token: Input should be token_id:9, as `token_ids` of the choice says',
+      'messages_and_choices.0.logprobs.content.1.token: Input should be token_id:9 as in `token_ids` of the choice',
     );
   });
 

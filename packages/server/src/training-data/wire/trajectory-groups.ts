@@ -235,7 +235,7 @@ function checkPart(part: unknown, place: Place): void {
   if (!isObject(part)) fail(place, 'dict_type', 'Input should be a string, or a part with `type` and `text`', part);
   const { type } = part;
   if (!TEXT_PARTS.has(type))
-    fail([...place, 'type'], 'literal_error', "Input should be 'text': this service reads text", type);
+    fail([...place, 'type'], 'literal_error', "Input should be 'text': this service reads only text", type);
   const key = type === 'refusal' || type === 'thinking' ? type : 'text';
   const text = part[key];
   // As in a chat: null is no text, and only what has a type may lack it.
@@ -292,7 +292,7 @@ function readTokenIds(given: Int32Array | null, entries: Entries, options: Group
     const id = given?.[index];
     if (isComplete && id !== undefined) {
       if (digits !== undefined && Number(digits) !== id)
-        fail(at, 'token_id', `Input should be token_id:${id}, as \`token_ids\` of the choice says`, token);
+        fail(at, 'token_id', `Input should be token_id:${id} as in \`token_ids\` of the choice`, token);
       return id;
     }
     if (digits === undefined)
@@ -320,7 +320,7 @@ function readLogprob(entry: unknown, place: Place): number {
   return fail(
     [...place, 'logprob'],
     'logprob_invalid',
-    'Input should be a finite natural logarithm of at most 0. A choice that has logits needs its `record_id`',
+    'Input should be a finite natural logarithm of at most 0. A choice with logits needs its `record_id`',
     logprob,
   );
 }

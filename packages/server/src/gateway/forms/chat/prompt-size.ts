@@ -17,8 +17,10 @@ export function checkPromptSize(messages: readonly ChatMessage[], contextLength:
     throw new BackendFailure('context_length_exceeded', what, 'messages');
   };
   if (messages.length > contextLength)
-    refuse(`your prompt contains ${messages.length} messages, and at most ${contextLength} can fit, a token each`);
+    refuse(
+      `your prompt contains ${messages.length} messages, but at most ${contextLength} can fit, with one token each`,
+    );
   let numCharacters = 0;
   for (const message of messages) numCharacters += messageText(message).length;
-  if (numCharacters > limit) refuse(`your prompt contains ${numCharacters} characters, and at most ${limit} can fit`);
+  if (numCharacters > limit) refuse(`your prompt contains ${numCharacters} characters, but at most ${limit} can fit`);
 }

@@ -84,12 +84,12 @@ export function checkOpenEnd(
   if (body.add_generation_prompt ?? true)
     throw conflict(
       named('continue_final_message'),
-      quoting`${named('continue_final_message')} must come with \`add_generation_prompt: false\`, whose default is true: the last message cannot be left open and a new one begun`,
+      quoting`${named('continue_final_message')} requires \`add_generation_prompt: false\` (default true): a reply cannot both continue the last message and start a new one`,
     );
   if (body.messages.length === 0)
     throw conflict(
       named('continue_final_message'),
-      quoting`${named('continue_final_message')} must come with a message, got none`,
+      quoting`${named('continue_final_message')} requires a message, got none`,
     );
 }
 

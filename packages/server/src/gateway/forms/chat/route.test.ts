@@ -341,7 +341,7 @@ describe('refused requests', () => {
     [
       'characters',
       [{ role: 'user', content: 'a'.repeat(512 * 256 + 1) }],
-      /^This model's maximum context length is 512 tokens\. .* 131073 characters, and at most 131072/,
+      /^This model's maximum context length is 512 tokens\. .* 131073 characters, but at most 131072/,
     ],
   ])('more %s than can fit are refused before they travel to the engine', async (_what, messages, message) => {
     const numBefore = server.inference.requests.length;
@@ -436,7 +436,7 @@ describe('refused requests', () => {
     ['engine.overloaded', 429, 'true', 'the reason'],
     ['engine.template_failed', 400, 'false', 'the reason'],
     ['engine.host_lost', 503, 'true', 'the reason'],
-    ['engine.internal', 500, 'false', 'The service failed (engine.internal); the log of the service says why'],
+    ['engine.internal', 500, 'false', 'The service failed (engine.internal); see the log of the service'],
   ] as const)('what the engine refuses with %s is %d, streaming or not', async (code, status, retry, message) => {
     server.inference.script = () => [failure(code, 'the reason', 'messages')];
     for (const stream of [false, true]) {

@@ -21,7 +21,7 @@ export function checkTools(body: ToolFields): void {
   if (!tools.some((tool) => tool.function.name === name)) {
     throw conflict(
       named('tool_choice.function.name'),
-      quoting`${named('tool_choice')} names the function \`${name}\`, which is not among ${named('tools')}`,
+      quoting`${named('tool_choice')} has the function \`${name}\`, which is not in ${named('tools')}`,
     );
   }
   if (body.structured_outputs)

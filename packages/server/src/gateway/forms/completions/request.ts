@@ -56,15 +56,15 @@ export function checkCompletionRequest(body: CompletionRequest): void {
       named('max_tokens'),
       quoting`${named('max_tokens')} must be at least 1 without ${named('echo')}, got 0`,
     );
-  if (body.suffix) throw unsupported(named('suffix'), 'the model fills no gaps');
-  if (body.prompt_embeds) throw unsupported(named('prompt_embeds'), 'prompts are texts or token ids');
+  if (body.suffix) throw unsupported(named('suffix'), 'infilling is not supported');
+  if (body.prompt_embeds) throw unsupported(named('prompt_embeds'), 'a prompt must be text or token ids');
   if (body.best_of && body.best_of > (body.n ?? 1))
     throw unsupported(named('best_of'), quoting`every sample is answered: send ${named('n')}: ${body.best_of}`);
   if (!body.use_beam_search) return;
   if (body.stream)
     throw conflict(
       named('stream'),
-      quoting`${named('stream')} is not allowed with ${named('use_beam_search')}, which ends all at once`,
+      quoting`${named('stream')} is not allowed with ${named('use_beam_search')}, which returns all results at the end`,
     );
   if (body.echo && typeof body.logprobs === 'number')
     throw conflict(
@@ -163,7 +163,7 @@ function countPromptLogprobs(
   if (numEntries <= promptLogprobEntries) return count;
   throw conflict(
     named(field),
-    quoting`${named(field)} must give at most ${promptLogprobEntries} entries of prompts over all choices, got ${numEntries}: ask for fewer a token`,
+    quoting`${named(field)} must give at most ${promptLogprobEntries} entries of prompts over all choices, got ${numEntries}: ask for fewer per token`,
   );
 }
 

@@ -181,8 +181,7 @@ function ownTokens(choice: Record<string, unknown>): object | null {
   return { token_ids: ids, prompt_token_ids: prompt, logprobs: { content } };
 }
 
-const NO_TOKENS =
-  'Input should be the id of a record, as answers of trained models have: this one tells no tokens that could be trained';
+const NO_TOKENS = 'Input should be the `record_id` of a response of a trained model: this call has no tokens to train';
 
 /** @throws {TrajectoryFormatError} for an answer without one */
 function recordOf(response: WireOtherExchange['response'], place: Place): { record_id: string } {

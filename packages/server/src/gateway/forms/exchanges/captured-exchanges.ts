@@ -63,7 +63,7 @@ export function completeGroup(
     if (rest.messages_and_choices?.length || rest.additional_histories?.length || rest.tools) {
       throw invalid(
         [...place, 'exchanges'],
-        'Input should be empty beside `messages_and_choices`, `tools` or `additional_histories`',
+        'Input should be empty if `messages_and_choices`, `tools` or `additional_histories` is set',
       );
     }
     numForeignExchanges += told.numForeign;

@@ -31,13 +31,13 @@ export const MESSAGES_NAMES = namesFrom({
   'tool_choice.function.name': 'tool_choice.name',
 } satisfies FormNames);
 
-const ONE_REPLY = 'one reply comes from one model on this machine';
+const ONE_REPLY = 'fallback models are not supported';
 /** Why known fields of the form are not there. */
 const REASONS: Readonly<Record<string, string>> = {
   container: 'no tools are run here',
   mcp_servers: 'no tools are run here',
-  diagnostics: 'the usage tells what was found in memory',
-  thread: 'nothing is kept from one request to the next: send the whole conversation as `messages`',
+  diagnostics: 'see the usage for cached tokens',
+  thread: 'no state is kept between requests: send the whole conversation as `messages`',
   user_profile_id: ONE_REPLY,
   workspace_id: ONE_REPLY,
 };
@@ -102,7 +102,10 @@ function toPrompt(body: CountTokensRequest): ChatCompletionRequest {
   const messages = [...systemMessages(body.system ?? null), ...turns];
   const isOpen = readable.at(-1)?.message.role === 'assistant';
   if (isOpen && (messages.at(-1)?.tool_calls ?? []).length > 0)
-    throw conflict('messages', '`messages` ends with calls of the assistant: send their results, or end with its text');
+    throw conflict(
+      'messages',
+      '`messages` ends with tool calls of the assistant: send their results, or end with its text',
+    );
   const chat: ChatCompletionRequest = {
     messages,
     model: body.model ?? null,
@@ -126,7 +129,7 @@ function refuseOtherEdits(management: CountTokensRequest['context_management'] |
     if (type !== 'clear_thinking_20251015' || !keepsAll)
       throw unsupported(
         place,
-        quoting`the conversation is taken as it is sent: known here is \`clear_thinking_20251015\` with \`keep: "all"\`, got ${JSON.stringify(type)}`,
+        quoting`the conversation is used as sent: only \`clear_thinking_20251015\` with \`keep: "all"\` is supported, got ${JSON.stringify(type)}`,
       );
     refuseOtherFields(edit, ['type', 'keep'], place);
   });
@@ -249,7 +252,7 @@ function toText(block: MessageBlockParam, place: string, others: readonly string
   if (typeof block !== 'object' || block === null || block.type !== 'text')
     throw unsupported(
       `${place}.type`,
-      quoting`the served models read text, got a block of the type ${JSON.stringify(block?.type ?? null)}`,
+      quoting`the served models read only text, got a block of type ${JSON.stringify(block?.type ?? null)}`,
     );
   refuseOtherFields(block, ['type', 'text', 'cache_control', ...others], place);
   return stringOf(block, 'text', place);

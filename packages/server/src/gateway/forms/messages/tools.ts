@@ -44,7 +44,7 @@ export function toToolChoice({
   refuseOtherFields(choice, ['type', 'name', 'disable_parallel_tool_use'], 'tool_choice');
   const { type, name = null, disable_parallel_tool_use: isSingle } = choice;
   if ((type === 'tool') !== (name !== null))
-    throw conflict('tool_choice.name', '`tool_choice.name` must come with `type: tool`, and only with it');
+    throw conflict('tool_choice.name', '`tool_choice.name` requires `type: tool`, and the reverse');
   // The form's default asks for nothing without tools. A chat has no such default and refuses it, as vLLM does.
   if (type === 'auto' && (tools === null || tools.length === 0)) return {};
   return {
@@ -73,7 +73,7 @@ function toChatTool(tool: MessageTool, index: number): ChatTool {
   if ((tool.type ?? 'custom') !== 'custom')
     throw unsupported(
       `${place}.type`,
-      quoting`no tools are run here, only \`custom\` ones are called, got ${tool.type ?? 'custom'}`,
+      quoting`the service runs no tools: only \`custom\` tools are supported, got ${tool.type ?? 'custom'}`,
     );
   refuseOtherFields(tool, TOOL_FIELDS, place);
   const { name, description = null, input_schema: parameters, strict = null, allowed_callers: callers = null } = tool;

@@ -71,7 +71,7 @@ export function toChatMessages(
       default:
         throw unsupported(
           `${place}.type`,
-          quoting`known here are ${KNOWN.join(', ')}, got ${JSON.stringify(type ?? null)}`,
+          quoting`supported are ${KNOWN.join(', ')}, got ${JSON.stringify(type ?? null)}`,
         );
     }
   });

@@ -97,7 +97,7 @@ export function fromResponsesRequest(body: ResponsesRequest): ChatCompletionRequ
 export function checkInclude(names: readonly string[]): void {
   const other = names.find((name) => !INCLUDABLE.includes(name));
   if (other !== undefined)
-    throw unsupported('include', quoting`known here are ${INCLUDABLE.join(', ')}, got ${JSON.stringify(other)}`);
+    throw unsupported('include', quoting`supported are ${INCLUDABLE.join(', ')}, got ${JSON.stringify(other)}`);
 }
 
 /** The prompt of a request of this form as that of a chat. @throws as {@link fromResponsesRequest} */

@@ -9,5 +9,5 @@ import { unsupported } from './conflict.ts';
  */
 export function refuseOtherCallers(callers: readonly string[] | null, place: string): void {
   if (callers === null || callers.length === 0 || callers.includes('direct')) return;
-  throw unsupported(`${place}.allowed_callers`, 'the model calls tools itself, which is `direct`');
+  throw unsupported(`${place}.allowed_callers`, 'only `direct` is supported, because the model calls tools itself');
 }

@@ -20,10 +20,10 @@ export interface LogprobLimits {
 export function countedEntries(field: SharedField, count: number, { maxLogprobs, vocabSize }: LogprobLimits): number {
   const entries = count === -1 ? vocabSize : count;
   if (maxLogprobs !== -1 && entries > maxLogprobs) {
-    const cause = count === -1 ? `-1, which asks for the whole vocabulary of ${vocabSize}` : String(count);
+    const cause = count === -1 ? `-1 (the whole vocabulary of ${vocabSize})` : String(count);
     throw conflict(
       named(field),
-      quoting`${named(field)} must be at most ${maxLogprobs} (the setting max-logprobs), got ${cause}`,
+      quoting`${named(field)} must be at most ${maxLogprobs} (--max-logprobs), got ${cause}`,
     );
   }
   return Math.min(entries, vocabSize);
@@ -41,6 +41,6 @@ export function checkReplyEntries(
   if (entries <= DEFAULT_MAX_LOGPROBS + 1 || total <= replyLogprobEntries) return;
   throw conflict(
     named(field),
-    quoting`${named(field)} must give at most ${replyLogprobEntries} entries over all choices, and ${entries} a token for up to ${maxTokens * numChoices} tokens are ${total}: ask for fewer a token, or for fewer tokens`,
+    quoting`${named(field)} must give at most ${replyLogprobEntries} entries over all choices, got ${total} (${entries} per token for up to ${maxTokens * numChoices} tokens): ask for fewer per token, or for fewer tokens`,
   );
 }

@@ -19,6 +19,6 @@ export function refuseOtherFields(
     if (names.has(name) || asksForNothing(member)) continue;
     const reason = Object.hasOwn(reasons, name) ? reasons[name] : undefined;
     const path = place === null ? name : `${place}.${name}`;
-    throw unsupported(path, reason ?? `known here are ${[...names].join(', ')}`);
+    throw unsupported(path, reason ?? `supported are ${[...names].join(', ')}`);
   }
 }

@@ -75,14 +75,14 @@ export function checkSharedFields(body: SharedFields, maxTokens: RequestedTokens
   if (body.vllm_xargs && body.engine_xargs)
     throw conflict(
       named('engine_xargs'),
-      quoting`${named('engine_xargs')} is another name of ${named('vllm_xargs')}: send one of them`,
+      quoting`${named('engine_xargs')} is another name of ${named('vllm_xargs')}: send only one of them`,
     );
   outputConstraint(body);
   checkRepetitionDetection(body);
   if (body.temperature === 0 && (body.n ?? 1) > 1 && !body.use_beam_search)
     throw conflict(
       named('n'),
-      quoting`${named('n')} must be 1 with ${named('temperature')} 0, where all choices would be equal, got ${body.n ?? 1}`,
+      quoting`${named('n')} must be 1 with ${named('temperature')} 0 (all choices would be equal), got ${body.n ?? 1}`,
     );
   if (maxTokens !== null && (body.min_tokens ?? 0) > maxTokens.value)
     throw conflict(
@@ -188,7 +188,7 @@ function biasById(bias: Readonly<Record<string, number>>, vocabSize: number): [i
   if (numEntries > vocabSize)
     throw conflict(
       named('logit_bias'),
-      quoting`${named('logit_bias')} must hold at most ${vocabSize} entries, one a token of the vocabulary, got ${numEntries}`,
+      quoting`${named('logit_bias')} must hold at most ${vocabSize} entries, one per token of the vocabulary, got ${numEntries}`,
     );
   return [...new Map(Object.entries(bias).map(([key, value]) => [Number(key), value]))];
 }

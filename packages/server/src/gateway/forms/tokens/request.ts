@@ -25,12 +25,12 @@ export const TOKEN_GENERATION_NAMES = namesFrom({
   ...Object.fromEntries(SAMPLING_FIELDS.map((name) => [name, `sampling_params.${name}`])),
 } satisfies FormNames);
 
-const IDS_ALONE = 'prompts are token ids';
+const IDS_ALONE = 'a prompt must be token ids';
 /** Why known fields of the form are not there. */
 const REASONS: Readonly<Record<string, string>> = {
   features: IDS_ALONE,
   content_parts: IDS_ALONE,
-  kv_transfer_params: 'prompts are computed where they are sampled from',
+  kv_transfer_params: 'prefill and sampling run in the same process',
   extra_args: 'there are no custom samplers',
   output_kind: 'send `stream`',
 };
@@ -55,7 +55,7 @@ export function toCompletion(body: GenerateTokensRequest): CompletionRequest {
   if (detokenize === false && hasStops)
     throw conflict(
       'sampling_params.detokenize',
-      '`sampling_params.stop` is looked for in the text: it needs `sampling_params.detokenize`',
+      '`sampling_params.stop` requires `sampling_params.detokenize`, because it matches text',
     );
   const { token_ids: prompt, sampling_params: _params, ...rest } = body;
   const completion: CompletionRequest = {

@@ -66,7 +66,7 @@ export function adapterRoutes(app: FastifyInstance, parts: RouteParts): void {
         const upload = { id, entityId, baseModel, ...keys, maxOpen: MAX_OPEN_UPLOADS };
         await refusedWhenFull(
           store.createAdapter({ ...upload, ...(answer ? { completes: answer } : {}) }),
-          `${MAX_OPEN_UPLOADS} uploads of adapters are open, which is the limit; commit or delete one`,
+          `${MAX_OPEN_UPLOADS} adapter uploads are open, which is the limit; commit or delete one`,
         );
         return begun;
       }),
@@ -145,7 +145,7 @@ function uploadRoute(app: FastifyInstance, parts: RouteParts, path: string): voi
   ): Promise<AdapterFileObject> {
     const { id, upload } = await ownedAdapter(request, parts, request.params.adapter_id);
     if (upload === null) {
-      throw new RequestError('request.conflict', 'The adapter is committed already; begin another upload', {
+      throw new RequestError('request.conflict', 'The adapter is already committed; start another upload', {
         param: 'adapter_id',
       });
     }

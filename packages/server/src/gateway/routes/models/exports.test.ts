@@ -69,7 +69,7 @@ describe('creating an export', () => {
     [{ format: 'peft', step: 7 }, 404, 'request.not_found', 'no checkpoint of step 7'],
     [{ format: 'peft', step: 2 ** 53 }, 422, 'request.invalid', 'less than or equal to 9007199254740991'],
     [{ format: 'peft', step: 1e300 }, 422, 'request.invalid', 'less than or equal to 9007199254740991'],
-    [{ format: 'gguf-adapter', dtype: 'f16' }, 400, 'request.conflict', '`dtype` f16 is for merged formats'],
+    [{ format: 'gguf-adapter', dtype: 'f16' }, 400, 'request.conflict', '`dtype` f16 applies only to merged formats'],
     [{ format: 'zip' }, 422, 'request.invalid', "'peft', 'gguf-adapter', 'merged-gguf' or 'merged-safetensors'"],
     [{ format: 'merged-gguf', dtype: 'q4_0' }, 422, 'request.invalid', 'dtype'],
     [{}, 422, 'request.invalid', 'Field required'],

@@ -125,7 +125,10 @@ export function exportRoutes(app: FastifyInstance, parts: RouteParts): void {
       const directory = await blobs.localDirectory(directoryKey);
       const filePath = directory === null ? null : join(directory, file.name);
       if (filePath === null || (await stat(filePath)).size !== file.sizeBytes) {
-        throw new StoreError('store.blob_missing', `the files ${directoryKey} of an export are gone or were changed`);
+        throw new StoreError(
+          'store.blob_missing',
+          `the files ${directoryKey} of an export are missing or were changed`,
+        );
       }
       return reply
         .type('application/octet-stream')
@@ -154,7 +157,7 @@ function dtypeOf({ format, dtype }: CreateExportRequest): ExportDtype {
   if (dtype == null || dtype === 'f32') return 'f32';
   throw new RequestError(
     'request.conflict',
-    `An export as \`${format}\` is in f32; \`dtype\` ${dtype} is for merged formats`,
+    `The format \`${format}\` is always f32; \`dtype\` ${dtype} applies only to merged formats`,
     {
       param: 'dtype',
     },

@@ -42,7 +42,7 @@ export function loraAdapterRoutes(app: FastifyInstance, parts: RouteParts): void
         if (!isInPlace)
           throw conflict(
             'lora_name',
-            `The adapter \`${name}\` is loaded already: unload it, or send \`load_inplace: true\``,
+            `The adapter \`${name}\` is already loaded: unload it, or send \`load_inplace: true\``,
           );
         await unload(known);
       } else await refuseAmbiguousName(entity, name);
@@ -56,7 +56,7 @@ export function loraAdapterRoutes(app: FastifyInstance, parts: RouteParts): void
         warmStart: { kind: 'directory', source: path, directoryKey, digest },
       });
       if (result.kind !== 'created')
-        throw conflict('lora_name', `The adapter \`${name}\` was loaded by another request meanwhile`);
+        throw conflict('lora_name', `The adapter \`${name}\` was loaded by another request at the same time`);
       return reply.type('text/plain; charset=utf-8').send(`Success: LoRA adapter '${name}' added successfully.`);
     },
   );
@@ -80,7 +80,7 @@ export function loraAdapterRoutes(app: FastifyInstance, parts: RouteParts): void
     if ((latest?.step ?? 0) > 0 || jobs.length > 0)
       throw conflict(
         'lora_name',
-        `The adapter \`${model.name}\` is being trained, or was: delete the model through \`/v1/preview/models/${model.id}\``,
+        `The adapter \`${model.name}\` is or was being trained: delete the model through \`/v1/preview/models/${model.id}\``,
       );
     const deleted = await store.deleteModel(model.id);
     if (deleted === null) return;
@@ -96,7 +96,7 @@ export function loraAdapterRoutes(app: FastifyInstance, parts: RouteParts): void
     if (found.kind !== 'none')
       throw new RequestError(
         'request.conflict',
-        `A model of another project is called \`${name}\`: take another name`,
+        `\`${name}\` is already used by a model in another project. Choose another name`,
         {
           param: 'lora_name',
         },

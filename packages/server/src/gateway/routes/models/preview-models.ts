@@ -79,7 +79,7 @@ export function previewModelRoutes(app: FastifyInstance, parts: RouteParts): voi
           case 'warm_start_missing':
             throw new RequestError(
               'request.unknown_model',
-              `The checkpoint \`${warmStart?.source}\` was deleted meanwhile`,
+              `The checkpoint \`${warmStart?.source}\` was deleted in the meantime`,
               {
                 param: 'lora.init_from',
               },
@@ -131,7 +131,7 @@ function existing(model: Model, body: CreateModelRequest): ModelObject {
     throw new RequestError('request.model_exists', message, { param });
   };
   if (!body.return_existing)
-    refuse(`The model ${name} exists already; send \`return_existing: true\` to use it`, 'name');
+    refuse(`The model ${name} already exists; send \`return_existing: true\` to use it`, 'name');
   if (model.baseModel !== body.base_model)
     refuse(
       `The model ${name} exists with the base model \`${model.baseModel}\`, not \`${body.base_model}\``,

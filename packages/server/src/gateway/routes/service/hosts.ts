@@ -50,7 +50,7 @@ export function hostRoutes(app: FastifyInstance, parts: RouteParts): void {
     const trained = await trainedBaseModels(store, training.baseModels);
     const isMissing = trained !== null && trained.size === 0;
     return {
-      trouble: training.trouble() ?? (isMissing ? 'no trainer is there' : null),
+      trouble: training.trouble() ?? (isMissing ? 'no trainer is running' : null),
       base_models: trained && [...trained],
     };
   }

@@ -51,7 +51,7 @@ test('a mistyped key is told so', async () => {
   const { secret } = (await create({ name: 'ci', scopes: ['inference'] })).json<CreatedKeyObject>();
   const response = await withKey((secret ?? '').slice(0, -1));
   expect(response.statusCode).toBe(401);
-  expect(response.json<ErrorBody>().error.message).toContain('mistyped or cut off');
+  expect(response.json<ErrorBody>().error.message).toContain('mistyped or truncated');
 });
 
 test('a key can have an end, which lies ahead', async () => {

@@ -31,8 +31,7 @@ export function metricsRoutes(app: FastifyInstance, parts: RouteParts, metrics: 
     done();
   });
   app.get('/metrics', { config: metricsScopes(metricsAccess) }, async (_request, reply) => {
-    if (metricsAccess === 'off')
-      throw new RequestError('request.not_found', 'The metrics are off: the setting is `--metrics`');
+    if (metricsAccess === 'off') throw new RequestError('request.not_found', 'Metrics are off (`--metrics`)');
     return reply.type(metrics.contentType).send(await metrics.text());
   });
 }

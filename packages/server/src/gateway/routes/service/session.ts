@@ -81,7 +81,7 @@ export function sessionRoutes(app: FastifyInstance, { store, clock }: RouteParts
     const keyId = await store.redeemSignInLink(code!);
     if (keyId !== null) return keyId;
     throw refused(
-      'The sign-in link was used before, or is older than 15 minutes. "trainyard open" makes another one; a key works too',
+      'The sign-in link was already used, or is older than 15 minutes. Create another one with "trainyard open", or use a key',
     );
   }
 }

@@ -111,7 +111,7 @@ test('numbers in arguments that only Python reads are taken, and other text is r
     const refused = await create(dataUrl(messages(args)));
     expect([refused.statusCode, refused.body]).toEqual([
       422,
-      expect.stringContaining('JSON object, or the text of one'),
+      expect.stringContaining('JSON object, or a string with one'),
     ]);
   }
 });
@@ -280,7 +280,7 @@ describe('a supervised job', () => {
     [
       'a call of the older form',
       { content: null, function_call: { name: 'f', arguments: '{}' } },
-      '`training_data_url.line.1.messages.1.function_call`: Input should be null or absent: give the call in `tool_calls`',
+      '`training_data_url.line.1.messages.1.function_call`: Input should be null or absent: put the call into `tool_calls`',
     ],
   ])('%s is refused', async (_name, more, message) => {
     const messages = [
@@ -387,9 +387,9 @@ describe('where the data may be', () => {
     expect(await refused(url)).toEqual({
       status: 422,
       code: 'request.invalid',
-      message: '`training_data_url`: There is no such .jsonl file below the folder for `file:` URLs',
+      message: '`training_data_url`: No such .jsonl file in the folder for `file:` URLs',
     });
-    expect((await refused(`file://${outside}`)).message).toContain('There is no such .jsonl file');
+    expect((await refused(`file://${outside}`)).message).toContain('No such .jsonl file');
   });
 
   test('without a folder no file is read', async () => {

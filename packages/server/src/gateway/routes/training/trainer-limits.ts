@@ -38,8 +38,8 @@ export function refuseShape(lora: LoraShape, limits: TrainerLimits | null, field
   const refuse = (member: string, rule: string, value: unknown): void => {
     const msg =
       field === 'lora'
-        ? `Input should be ${rule}, which the trainer of this service is limited to`
-        : `The model has \`lora.${member}\` ${String(value)}, and the trainer of this service makes only ${rule}: register a model for it`;
+        ? `Input should be ${rule}: this is the limit of the trainer of this service`
+        : `The model has \`lora.${member}\` ${String(value)}, but the trainer of this service supports only ${rule}: register another model`;
     items.push({ loc: ['body', field, ...(field === 'lora' ? [member] : [])], msg, type: 'value_error', input: value });
   };
   if (maxRank !== null && lora.rank > maxRank) refuse('rank', `at most ${maxRank}`, lora.rank);

@@ -123,7 +123,7 @@ describe('a training job', () => {
     const waits = async () => (await get(made.id)).waiting_for?.code ?? null;
     expect(made.waiting_for).toEqual({
       code: 'base_model',
-      message: 'no trainer that runs now was given its base model tiny/base; it begins once one is (--model)',
+      message: 'No running trainer has base model tiny/base. The job starts when one does (--model).',
     });
     expect(await waits()).toBe('base_model');
     const trainer = (id: string, isDraining = false) => ({
@@ -174,7 +174,7 @@ describe('a training job', () => {
       const refused = await act(id, action);
       const { code, message } = refused.json<ErrorBody>().error;
       expect([refused.statusCode, code]).toEqual([409, 'request.job_ended']);
-      expect(message).toBe(`The training job was cancelled and cannot be ${action}d any more`);
+      expect(message).toBe(`The training job was cancelled and can no longer be ${action}d`);
     }
   });
 

@@ -157,7 +157,7 @@ function existing<Result extends { job: Job }>(result: Result | null, jobId: str
 function ended(job: Job, verb: string): RequestError {
   return new RequestError(
     'request.job_ended',
-    `The training job ${job.status === 'cancelled' ? 'was' : 'has'} ${job.status} and cannot be ${verb} any more`,
+    `The training job ${job.status === 'cancelled' ? 'was' : 'has'} ${job.status} and can no longer be ${verb}`,
     {
       param: 'job_id',
     },

@@ -60,7 +60,7 @@ export function trainingJobRoutes(
     if (config.resolved.entropyCoef > 0 && limits?.entropyGradients === false)
       throw configFault(
         'entropy_coef',
-        `\`entropy_coef\` must be 0: the trainer of this service takes no gradient of entropies; got ${config.resolved.entropyCoef}`,
+        `\`entropy_coef\` must be 0 because the trainer of this service computes no entropy gradient, got ${config.resolved.entropyCoef}`,
       );
     const referenceStep = await resolveReferenceStep(store, model, config.resolved);
     const storeGroups = async (key: string) => {

@@ -156,7 +156,7 @@ function toTrajectoryObject(summary: TrajectorySummary): TrajectoryObject {
 }
 
 function sortedSearch(): RequestError {
-  const msg = 'Input should be left out beside `sort=reward`: what is said is searched in the order in which it came';
+  const msg = 'Input cannot be combined with `sort=reward`: the text search works only in order of arrival';
   return RequestError.invalid([{ loc: ['query', 'text'], msg, type: 'value_error' }]);
 }
 

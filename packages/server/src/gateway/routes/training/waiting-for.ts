@@ -9,11 +9,11 @@ export function waitingFor(
   trained: TrainedBaseModels,
 ): WaitingForObject | null {
   if (status !== 'queued') return null;
-  if (pausedAt !== null) return { code: 'resume', message: 'it is paused until somebody resumes it' };
+  if (pausedAt !== null) return { code: 'resume', message: 'Paused. Resume the job to continue.' };
   if (trained !== null && !trained.has(baseModel))
     return {
       code: 'base_model',
-      message: `no trainer that runs now was given its base model ${baseModel}; it begins once one is (--model)`,
+      message: `No running trainer has base model ${baseModel}. The job starts when one does (--model).`,
     };
-  return { code: 'turn', message: 'other jobs come before it' };
+  return { code: 'turn', message: 'Waiting for earlier jobs.' };
 }

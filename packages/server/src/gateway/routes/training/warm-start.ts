@@ -40,7 +40,7 @@ export async function readWarmStart(
     throw new RequestError(error.code, error.message, { param, cause: error });
   });
   if (source.kind !== 'checkpoint')
-    throw fault('Input should name a trained model; without it a model begins at the base model', wire);
+    throw fault('Input should be a trained model; without it a model starts from the base model', wire);
   const model = await store.getModel(source.modelId);
   if (model === null)
     throw new RequestError('request.unknown_model', `The model \`${briefly(wire.init_from)}\` does not exist`, {
@@ -90,7 +90,7 @@ export function fits(wire: LoraRequest, model: Model): boolean {
 export function beginningIsGone(model: Model): RequestError {
   return new RequestError(
     'request.conflict',
-    `No checkpoint of ${versionName(model, 0).replace(/:step0$/, '')} is left, and it did not begin at the base model`,
+    `No checkpoint of ${versionName(model, 0).replace(/:step0$/, '')} is left, and it did not start from the base model`,
     { param: 'model_id' },
   );
 }
