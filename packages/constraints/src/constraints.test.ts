@@ -55,7 +55,7 @@ const DEFINITION_NAMES = [
 const LANGUAGES: readonly [name: string, spec: ConstraintSpec, allowed: string[], refused: string[]][] = [
   ['any JSON for `true`', schema(true), ['1', '"a"', '[1,{"a":null}]'], ['', 'a', '{"a"}', ' 1', '1 ']],
   ['any JSON for {}', schema({}), ['-0.5e3', String.raw`"\u00e9\n"`], ['01', String.raw`"\ud800"`]],
-  // As JSON.parse reads 9223372036854775807, which is beyond it: a reply stays below what was asked for.
+  // JSON.parse rounds 9223372036854775807 up: a reply must stay below the original.
   [
     'an integer of 64 bits',
     schema('{"type": "integer", "minimum": -9223372036854775808, "maximum": 9223372036854775807}'),
@@ -95,7 +95,7 @@ const LANGUAGES: readonly [name: string, spec: ConstraintSpec, allowed: string[]
       ]),
     );
   }),
-  // zod 4 writes both; its expression looks ahead, and the format alone is enforced.
+  // zod 4 writes both; its expression uses look-ahead, so only the format is enforced.
   [
     'an expression that looks ahead beside its format',
     schema({
@@ -455,7 +455,7 @@ describe('a matcher', () => {
     expect([99, 257, -1, 1e9, 0.5].map((token) => matcher.accept(token))).toEqual(
       Array.from({ length: 5 }, () => false),
     );
-    expect(allowed()).toEqual([97, 98]); // unchanged by what it refused
+    expect(allowed()).toEqual([97, 98]); // unchanged by the refused token
     expect(matcher.accept(98)).toBe(true);
     expect([matcher.canEnd, matcher.isStopped]).toEqual([true, false]);
     expect(allowed()).toEqual([99, 257, 258]);
@@ -496,7 +496,7 @@ describe('a matcher', () => {
     expect(numCached).toBeLessThan(12);
     expect(liveBytes).toBeLessThanOrEqual(300_000);
     const matchers = Array.from({ length: 50 }, () => own.compile(specs[11]!));
-    expect(own.stats.numCached).toBeGreaterThan(0); // never the one that is asked for
+    expect(own.stats.numCached).toBeGreaterThan(0); // the requested one is never evicted
     for (const matcher of matchers) matcher.close();
     expect(own.stats.liveBytes).toBeLessThanOrEqual(liveBytes);
   });
@@ -536,7 +536,7 @@ describe('validate', () => {
   test('a verdict that waited while this thread was busy is not too late', async () => {
     using busy = await Constraints.create(BYTES, { validationTimeoutMs: 100 });
     await busy.validate(regex('the thread is there'));
-    // From here timers come next, and messages of other threads behind them.
+    // From here timers run first, and messages of other threads after them.
     await new Promise((next) => setImmediate(next));
     const waiting = busy.validate(regex('a[bc]+d'));
     const until = performance.now() + 300;

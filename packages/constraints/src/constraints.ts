@@ -15,34 +15,37 @@ import type { ConstraintVocabulary } from './contract/vocabulary.ts';
 import type { WasmModule } from './llguidance/web-assembly.ts';
 
 export interface ConstraintsOptions {
-  /** How long compiling a constraint may compute, milliseconds; ten times that may pass on a busy machine. Default: 1000. */
+  /** Processor time for compiling a constraint, milliseconds; wall time may be ten times that. Default: 1000. */
   validationTimeoutMs?: number;
-  /** Starts the thread that compiles before it is wanted, and another when one had to be ended. Default false: with the first constraint. */
+  /**
+   * True to start the compiling thread ahead, and to replace one that was killed. Default false: started by the
+   * first constraint.
+   */
   keepsThreadReady?: boolean;
-  /** Compiled constraints are kept while all that is alive takes no more. Default: 128 MiB. */
+  /** Memory of all live constraints up to which compiled ones are kept. Default: 128 MiB. */
   cacheBytes?: number;
 }
 
 export interface ConstraintsStats {
-  /** Instances of llguidance made in this thread; one more than the times it had to be replaced. */
+  /** Instances of llguidance made in this thread; one more than its replacements. */
   readonly numInstances: number;
   readonly numCached: number;
-  /** Constraints compiled anew since their clones had filled up the lexer they share. */
+  /** Constraints recompiled because their clones had filled the shared lexer. */
   readonly numRenewed: number;
-  /** Bytes held by all matchers, in use and cached. */
+  /** Bytes of all matchers, in use and cached. */
   readonly liveBytes: number;
-  /** Threads for compiling that were started so far. */
+  /** Compiling threads started so far. */
   readonly numThreads: number;
 }
 
-/** Remembered verdicts: a group of rollouts asks once. */
+/** Maximum cached verdicts: a group of rollouts asks once. */
 const MAX_VERDICTS = 1000;
 
 /**
  * Constraints for one vocabulary, in one thread.
  *
- * First `check` (microseconds) or `validate` (which includes it, and compiles in another thread within a time limit), then `compile`
- * where the tokens are sampled. Close it, and the matchers, when done.
+ * First `check` (microseconds) or `validate` (includes it, and compiles in another thread within a time limit),
+ * then `compile` in the sampling thread. Close it and its matchers when done.
  */
 export class Constraints implements Disposable {
   readonly #table: TokenTable;
@@ -76,23 +79,28 @@ export class Constraints implements Disposable {
     };
   }
 
-  /** A constraint is being compiled in the other thread: it wants a core. */
+  /** True while the other thread compiles and needs a core. */
   get isCompiling(): boolean {
     return this.#validator.isBusy;
   }
 
-  /** Version of llguidance inside. */
   get version(): string {
     return this.#sandbox.instance.version;
   }
 
-  /** Everything that can be said without compiling: sizes, nesting, counts, syntax, unsupported keywords. @throws {ConstraintError} */
+  /**
+   * Checks everything that needs no compiling: sizes, nesting, counts, syntax, unsupported keywords.
+   *
+   * @throws {ConstraintError}
+   */
   check(spec: ConstraintSpec): void {
     this.#source(spec);
   }
 
   /**
-   * Compiles in a thread of its own, so that a hostile constraint costs no step of the engine. When it returns, `compile` succeeds.
+   * Compiles in a separate thread, so that a hostile constraint does not delay the engine. Afterwards `compile`
+   * succeeds.
+   *
    * @throws {ConstraintError} | the reason of the signal
    */
   async validate(spec: ConstraintSpec, signal?: AbortSignal): Promise<void> {
@@ -108,7 +116,7 @@ export class Constraints implements Disposable {
     enforce(verdict);
   }
 
-  /** A matcher in its first state. A constraint that is in use or was lately costs 0.02 ms, another a few. @throws {ConstraintError} */
+  /** A matcher in its initial state. A recent constraint takes 0.02 ms, others a few. @throws {ConstraintError} */
   compile(spec: ConstraintSpec): TokenMatcher {
     const source = this.#source(spec);
     try {
@@ -127,7 +135,7 @@ export class Constraints implements Disposable {
   }
 
   #remember(key: string, verdict: Verdict): void {
-    // A busy machine is no property of the constraint: the next one who asks may have more luck.
+    // A timeout may come from a busy machine, so it is not cached.
     if (!verdict.isValid && verdict.code === 'constraint.timeout') return;
     this.#verdicts.set(key, verdict);
     const oldest = this.#verdicts.keys().next();

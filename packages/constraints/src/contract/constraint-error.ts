@@ -4,10 +4,10 @@ export type ConstraintErrorCode =
   | 'constraint.too_large'
   | 'constraint.unsatisfiable'
   | 'constraint.timeout'
-  /** Failed in the middle of a run, where compiling had succeeded. */
+  /** Failed during a completion, after compiling had succeeded. */
   | 'constraint.exhausted';
 
-/** An error that the sender of the constraint can act on. The message quotes that constraint at most, never another one. */
+/** An error that the constraint's sender can fix. The message quotes only that constraint. */
 export class ConstraintError extends Error {
   override readonly name = 'ConstraintError';
   readonly code: ConstraintErrorCode;

@@ -1,30 +1,33 @@
 /** Whitespace allowed between two tokens of JSON; none is allowed before or after the whole value. */
 export type WhitespaceOption =
-  /** A few blanks, or one line break and an indentation (`CAPPED_WHITESPACE`): a model cannot blank its way to the length limit. */
+  /**
+   * A few blanks, or one line break and an indentation (`CAPPED_WHITESPACE`), so that a model cannot reach the
+   * length limit with blanks.
+   */
   | { kind: 'capped' }
   | { kind: 'none' }
   /** A regular expression, matched at most once in each gap. */
   | { kind: 'pattern'; pattern: string };
 
-/** Describes the whole text of a completion, from its first character to its last. */
+/** Constraint on the whole text of a completion. */
 export type ConstraintSpec =
   | {
       kind: 'json_schema';
       /** A schema, `true`, or the JSON text of one. */
       schema: unknown;
       whitespace: WhitespaceOption;
-      /** Objects that list properties and say nothing of others have no others. */
+      /** True to forbid properties that an object schema does not list, unless it allows others. */
       closesObjects: boolean;
-      /** Leaves out the parts that cannot be enforced instead of refusing them. Default false. */
+      /** True to drop unenforceable parts instead of refusing them. Default false. */
       isRelaxed?: boolean;
     }
   /** Any JSON object. */
   | { kind: 'json_object'; whitespace: WhitespaceOption }
   | { kind: 'regex'; pattern: string }
   | { kind: 'choice'; choices: readonly string[] }
-  /** EBNF as llama.cpp writes it when a line has `::=` (start rule `root`), else Lark (start rule `start`). */
+  /** llama.cpp's EBNF if a line has `::=` (start rule `root`), else Lark (start rule `start`). */
   | { kind: 'grammar'; source: string }
   /** An object, or its JSON text: `{structures, triggers}` or `{format}`. */
   | { kind: 'structural_tag'; tag: unknown }
-  /** One of them. Where two begin alike, the text is held to the one with the longer word there. */
+  /** One of several. If two start alike, the text follows the one with the longer word there. */
   | { kind: 'either'; options: readonly ConstraintSpec[] };

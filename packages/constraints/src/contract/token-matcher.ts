@@ -1,20 +1,21 @@
 /**
- * One completion under a constraint. Not shared between completions: `clone` it.
+ * State of one completion under a constraint. Not shared between completions: `clone` it.
  *
- * Any method may throw a `ConstraintError` with `constraint.exhausted`: the constraint turned out to need more work or
- * memory than one completion gets. The matcher is of no use then, and still wants its `close`.
+ * Any method may throw a `ConstraintError` with `constraint.exhausted` if the constraint needs more work or
+ * memory than one completion gets. The matcher is then unusable but must still be closed.
  */
 export interface TokenMatcher {
   /**
-   * Writes which tokens may come next; at least one may.
-   * @param mask shape `[ceil(V/32)]`; bit i of word w says whether token 32w+i is allowed
+   * Writes the tokens allowed next; at least one is.
+   *
+   * @param mask shape `[ceil(V/32)]`; bit i of word w is 1 if token 32w+i is allowed
    */
   fillMask(mask: Uint32Array): void;
-  /** Goes on by one token. False when it was not allowed; nothing changed then. */
+  /** Advances by one token. False if it is not allowed; the state is then unchanged. */
   accept(tokenId: number): boolean;
-  /** Complete: only end tokens may follow. */
+  /** True if complete: only end tokens may follow. */
   readonly isStopped: boolean;
-  /** The completion may end here, though it may go on too unless `isStopped`. */
+  /** True if the completion may end here; it may also continue unless `isStopped`. */
   readonly canEnd: boolean;
   /** An independent matcher in the same state. */
   clone(): TokenMatcher;

@@ -1,11 +1,11 @@
-/** The facts about a model's tokens that constraints need. Nothing here changes during the life of the object. */
+/** Facts about a model's tokens that constraints need. The object never changes. */
 export interface ConstraintVocabulary {
   readonly vocabSize: number;
-  /** True bytes of a token; a control token gives its text. */
+  /** Exact bytes of a token; a control token's are its text. */
   tokenBytes(id: number): Uint8Array;
-  /** Control tokens never stand for the text of their name; they appear only where a grammar asks for the token. */
+  /** Control tokens never match the text of their name, only grammars that ask for the token. */
   isControl(id: number): boolean;
   readonly eosTokenId: number;
-  /** Every token that ends a completion, `eosTokenId` included or not. */
+  /** Tokens that end a completion; may include `eosTokenId`. */
   readonly endTokenIds: Iterable<number>;
 }

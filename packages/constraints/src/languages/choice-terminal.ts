@@ -3,9 +3,9 @@ import { larkString } from './lark-text.ts';
 import { byteLength, checkLimit } from '../contract/limits.ts';
 
 /**
- * Some texts as one terminal of Lark: as alternatives of a rule, many of them would not fit into a row of the parser.
+ * Texts as one terminal of Lark: many alternatives of a rule would not fit into a row of the parser.
  *
- * @returns `terminal`: null when there is none but the empty text
+ * @returns `terminal`: null if the only choice is the empty text
  */
 export function choiceTerminal(choices: readonly string[]): { terminal: string | null; hasEmpty: boolean } {
   if (choices.length === 0) throw new ConstraintError('constraint.invalid', '`choice` must have a choice at least');

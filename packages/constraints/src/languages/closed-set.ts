@@ -1,4 +1,4 @@
-/** A set of more values has too many orders to write them all: five have 326. */
+/** Maximum values of a set whose orders are all listed: five have 326. */
 const MAX_UNIQUE_VALUES = 5;
 
 type Schema = Readonly<Record<string, unknown>>;
@@ -6,7 +6,7 @@ type Schema = Readonly<Record<string, unknown>>;
 /** Follows references: pydantic writes an enumeration as a definition. */
 export type Followed = (schema: unknown) => unknown;
 
-/** The values that a schema lists, or null if it lists none. */
+/** Values that a schema lists, or null if it lists none. */
 export function closedSet(schema: unknown, followed: Followed): readonly unknown[] | null {
   const found = followed(schema);
   if (!isObject(found)) return null;
@@ -16,8 +16,8 @@ export function closedSet(schema: unknown, followed: Followed): readonly unknown
 }
 
 /**
- * The lists of different values that an array schema with `uniqueItems` allows, the shortest first; null where they cannot be listed: the items are no closed set, or one of
- * too many values.
+ * Lists of distinct values that an array schema with `uniqueItems` allows, shortest first; null if the items are
+ * not a closed set or have too many values.
  */
 export function uniqueLists(schema: Schema, followed: Followed): readonly unknown[][] | null {
   const { items, minItems = 0, maxItems = Infinity, prefixItems, additionalItems } = schema;

@@ -8,7 +8,7 @@ beforeAll(async () => {
 });
 afterAll(() => constraints.close());
 
-/** Every code point that some class treats specially, and some of each block. */
+/** All code points that some class treats specially, and some of each block. */
 const CODE_POINTS = Array.from({ length: 0x110000 }, (_, codePoint) => codePoint).filter(
   (codePoint) =>
     (codePoint < 0x300 ||
@@ -54,7 +54,7 @@ describe('an expression means what it means to RegExp', () => {
     ['^(?:ab|cd)$', ['ab', 'cd', 'abcd']],
     ['[\\b\\n-\\r[&~|]', ['\b', '\v', '[', '&', '~', '|', 'b', 'n']],
   ])('in full: %s', (pattern, texts) => {
-    // `\-` outside a class and an escaped pair of surrogates as one range are only allowed without the flag.
+    // `\-` outside a class, and an escaped surrogate pair as one range, are allowed only without the flag.
     const expected = new RegExp(`^(?:${pattern.replace('\\-', '-')})$`, 'u');
     for (const text of texts)
       expect(allows(constraints, { kind: 'regex', pattern }, text), JSON.stringify(text)).toBe(expected.test(text));

@@ -3,19 +3,19 @@ import { regexCodePoint } from './lark-text.ts';
 import { byteLength, checkLimit } from '../contract/limits.ts';
 
 /**
- * Regular expressions as JSON Schema has them (ECMAScript, `u` flag) → the dialect of llguidance (Rust), with the same
- * language. The two differ in what `.`, `\s`, `\d` and `\w` mean and in the syntax of classes, so nothing is passed through.
+ * Translates JSON Schema's regular expressions (ECMAScript, `u` flag) to llguidance's dialect (Rust), for the
+ * same language. The dialects differ in `.`, `\s`, `\d`, `\w` and the syntax of classes, so nothing is copied.
  *
- * Python's `(?P<name>…)`, `\A`, `\Z` and leading `(?i)`, `(?s)` are understood too. What would change the language
- * unnoticed is refused by name: look-around, back references, word boundaries, atomic and possessive matching.
- * Laziness of a quantifier does not change which texts match, and is dropped.
+ * Also accepts Python's `(?P<name>…)`, `\A`, `\Z` and leading `(?i)`, `(?s)`. Refuses by name all that would
+ * silently change the language: look-around, back references, word boundaries, atomic and possessive matching.
+ * Drops laziness, which does not affect matching.
  */
 export function translateRegex(pattern: string, where: string): string {
   checkLimit('regexBytes', byteLength(pattern));
   return new Translator(pattern, where).run();
 }
 
-/** Whether a text, or a translated expression, names a control character that JSON can only write as `\\u00XX`. */
+/** True if a text, or a translated expression, has a control character that JSON can only write as `\\u00XX`. */
 export function namesControl(text: string): boolean {
   return /[^\P{Cc}\b\t\n\f\r\u0080-\u009f]|(?<!-)\\x\{(?:[0-7bef]|1[0-9a-f]|7f)\}(?!-)/u.test(text);
 }
@@ -185,7 +185,10 @@ class Translator {
     }
   }
 
-  /** Reads the class after its "[". Each member is written so that it means the same in Rust, where classes nest and have operators. */
+  /**
+   * Reads a class after its "[". Each member is written unambiguously for Rust, where classes nest and have
+   * operators.
+   */
   #class(): string {
     const negated = this.#take('^');
     const members: string[] = [];
@@ -202,7 +205,7 @@ class Translator {
         if (last < first) throw this.#invalid('a range of a class is out of order');
         members.push(first === last ? regexCodePoint(first) : `${regexCodePoint(first)}-${regexCodePoint(last)}`);
       } else {
-        // As without the `u` flag: next to a class the hyphen is a hyphen.
+        // As without the `u` flag, a hyphen next to a class is a literal hyphen.
         for (const atom of [first, 0x2d, last]) members.push(typeof atom === 'number' ? regexCodePoint(atom) : atom);
       }
     }
@@ -321,7 +324,7 @@ function shorthand(escaped: string): readonly Range[] | undefined {
   }
 }
 
-/** @param ranges in order, not touching */
+/** @param ranges in order, not adjacent */
 function complement(ranges: readonly Range[]): readonly Range[] {
   const rest: Range[] = [];
   let from = 0;

@@ -1,6 +1,6 @@
 type Schema = Readonly<Record<string, unknown>>;
 
-/** A set of types of JSON values, a bit each. */
+/** A set of types of JSON values, one bit each. */
 type Types = number;
 const ARRAY: Types = 16;
 const OBJECT: Types = 32;
@@ -14,17 +14,18 @@ const BITS: Readonly<Record<string, Types>> = {
   object: OBJECT,
 };
 const ANY: Types = 63;
-/** Schemas that are looked at together. More of them miss a recursion at most. */
+/** Maximum schemas combined; with more, a recursion may be missed. */
 const MAX_PARTS = 16;
 
 /**
- * Finds a subschema that no finite text satisfies because it needs itself: an object that requires itself, a list of at least one of itself.
+ * Finds a subschema that no finite text satisfies because it needs itself: an object that requires itself, a
+ * list of at least one of itself.
  *
- * The types of which each subschema has a finite value are a least fixpoint: none at first, then those that follow from the others.
- * A schema that contradicts itself has none either, but has none in the greatest fixpoint, too; it is not meant here.
+ * The types with finite values are a least fixpoint, starting from none. A contradictory schema has none in the
+ * greatest fixpoint either, and is not reported.
  *
- * @param schemas all that can be reached
- * @param targetOf the target of a schema's `$ref`
+ * @param schemas all reachable ones
+ * @param targetOf target of a schema's `$ref`
  */
 export function findEndless(schemas: Iterable<Schema>, targetOf: (schema: Schema) => unknown): Schema | null {
   const all = [...schemas];
@@ -35,12 +36,12 @@ export function findEndless(schemas: Iterable<Schema>, targetOf: (schema: Schema
   return suspects.find((schema) => greatest.of(schema) !== 0) ?? null;
 }
 
-/** A fixpoint over the types of which subschemas have values. */
+/** Fixpoint of the types for which subschemas have values. */
 class TypesOfValues {
   readonly #targetOf: (schema: Schema) => unknown;
   readonly #initial: Types;
   readonly #types = new Map<Schema, Types>();
-  /** The schemas that were computed from each. */
+  /** Schemas computed from each schema. */
   readonly #readers = new Map<Schema, Set<Schema>>();
   #reader: Schema | null = null;
   readonly #all: ReadonlySet<Schema>;
@@ -54,7 +55,7 @@ class TypesOfValues {
 
   of(schema: unknown): Types {
     if (!isObject(schema)) return schema === false ? 0 : ANY;
-    if (!this.#all.has(schema)) return ANY; // said in another way
+    if (!this.#all.has(schema)) return ANY; // written in another form
     if (this.#reader !== null) {
       let readers = this.#readers.get(schema);
       if (readers === undefined) this.#readers.set(schema, (readers = new Set()));
@@ -98,7 +99,7 @@ class TypesOfValues {
     return this.of(option) & this.#joint([...parts, ...this.#partsOf(option)]);
   }
 
-  /** The schema and those that hold together with it; of a long chain of references only the first. */
+  /** The schema and those that apply together with it; of a long chain of references only the first. */
   #partsOf(schema: Schema): Schema[] {
     const parts = new Set([schema]);
     for (const part of parts) {
@@ -144,7 +145,7 @@ class TypesOfValues {
     return free.length >= missing;
   }
 
-  /** A name that is not declared may match any of the patterns: they are not run here, as they may take long. */
+  /** An undeclared name may match any of the patterns; they are not run, because that may take long. */
   #allows(part: Schema, name: string): boolean {
     const { properties, patternProperties } = part;
     if (isObject(properties) && Object.hasOwn(properties, name)) return this.of(properties[name]) !== 0;

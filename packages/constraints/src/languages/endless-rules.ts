@@ -1,11 +1,11 @@
 import { ConstraintError } from '../contract/constraint-error.ts';
 
-/** The rules that a rule of a grammar needs: all parts of it, one of them, or another rule. */
+/** Rules needed by a grammar rule: all parts, one of them, or another rule. */
 export type RuleBody = { kind: 'all' | 'any'; parts: readonly RuleBody[] } | { kind: 'rule'; name: string };
 
 /**
- * Refuses a grammar with a rule that no finite text matches, since each of its alternatives needs itself (`root ::= "a" root`).
- * The rules that end are a least fixpoint. Rules that cannot be reached do not count.
+ * Refuses a grammar with a rule that no finite text matches, because each alternative needs itself (`root ::=
+ * "a" root`). Rules that end are a least fixpoint. Unreachable rules are ignored.
  *
  * @throws {ConstraintError} `constraint.unsatisfiable`
  */

@@ -2,7 +2,7 @@ import { ConstraintError } from '../contract/constraint-error.ts';
 import { byteLength, checkLimit } from '../contract/limits.ts';
 import { checkRulesEnd, type RuleBody } from './endless-rules.ts';
 
-/** A rule's body in the notation of llama.cpp's GBNF, which is also vLLM's EBNF. */
+/** Body of a rule in llama.cpp's GBNF, which is also vLLM's EBNF. */
 export type GbnfNode =
   | { kind: 'literal'; codePoints: readonly number[] }
   | { kind: 'class'; negated: boolean; ranges: readonly (readonly [number, number])[] }
@@ -15,8 +15,8 @@ export type GbnfNode =
 export type GbnfGrammar = ReadonlyMap<string, GbnfNode>;
 
 /**
- * Parses GBNF: `name ::= "literal" [class] . other-rule ( … ) | …` with `* + ? {m,n}`, `#` comments, one rule a line
- * (a body may go on over lines inside parentheses and after `|`).
+ * Parses GBNF: `name ::= "literal" [class] . other-rule ( … ) | …` with `* + ? {m,n}`, `#` comments, one rule
+ * per line (a body may continue on the next line inside parentheses and after `|`).
  *
  * @throws {ConstraintError} `constraint.invalid` with the line, `constraint.too_large`
  */
@@ -122,7 +122,7 @@ class GbnfParser {
       const inner = this.#alternatives(true, depth + 1);
       this.#skip(true);
       if (!this.#take(')')) throw this.#invalid('")" is expected');
-      // Kept apart from what is around it, so that a quantifier applies to the whole.
+      // Wrapped, so that a following quantifier applies to the whole.
       return inner.kind === 'repetition' ? { kind: 'sequence', items: [inner] } : inner;
     }
     const name = this.#match(NAME);
@@ -179,7 +179,7 @@ class GbnfParser {
     return { kind: 'class', negated, ranges };
   }
 
-  /** One character of a literal or a class, escapes resolved. */
+  /** Reads one character of a literal or a class, with escapes resolved. */
   #character(): number {
     const codePoint = this.#source.codePointAt(this.#at);
     if (codePoint === undefined) throw this.#invalid('a literal or a class does not end');
@@ -205,7 +205,7 @@ class GbnfParser {
     return escaped.charCodeAt(0);
   }
 
-  /** Skips blanks and comments, and line ends where they mean nothing. */
+  /** Skips blanks and comments, and insignificant line ends. */
   #skip(acrossLines: boolean): void {
     for (;;) {
       const character = this.#source[this.#at];

@@ -2,19 +2,19 @@ import type { GbnfGrammar, GbnfNode } from './gbnf-grammar.ts';
 import { larkString, regexCodePoint } from './lark-text.ts';
 
 /**
- * Rules of Lark with the same language as a GBNF grammar.
+ * Converts a GBNF grammar to Lark rules with the same language.
  *
- * Every terminal is one character. llguidance reads terminals with longest match, so with whole literals as terminals
- * `" LIMIT "` would swallow the start of `" LEFT "` where the grammar means a blank and a name: single characters leave
- * nothing to swallow. It costs up to 2 ms a mask instead of 0.1.
+ * Every terminal is one character, because llguidance matches terminals greedily: as terminals, `" LIMIT "`
+ * would swallow the start of `" LEFT "` where the grammar has a blank and a name. Masks take up to 2 ms instead
+ * of 0.1.
  *
- * @param ruleName name in Lark of each rule of the grammar; lower case, and different for different rules
+ * @param ruleName distinct lower-case Lark name of each rule
  */
 export function gbnfToLark(grammar: GbnfGrammar, ruleName: (name: string) => string): string {
   return Array.from(grammar, ([name, body]) => `${ruleName(name)}: ${expression(body, ruleName)}\n`).join('');
 }
 
-/** Names for the rules of one grammar: `root` is called `start`, the others by their number. */
+/** Lark names of a grammar's rules: `start` for `root`, numbers for the others. */
 export function numberedRules(grammar: GbnfGrammar, start: string, prefix: string): (name: string) => string {
   const numbers = new Map(Array.from(grammar.keys(), (name, index) => [name, index]));
   return (name) => (name === 'root' ? start : `${prefix}${numbers.get(name)}`);

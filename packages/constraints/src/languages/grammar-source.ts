@@ -10,9 +10,9 @@ import { parseStructuralTag, type TagFormat } from './structural-tag.ts';
 import { structuralTagToLark } from './structural-tag-to-lark.ts';
 
 /**
- * Translates a constraint for llguidance. All checks that need no compiling are made here.
+ * Translates a constraint for llguidance, with all checks that need no compiling.
  *
- * @param resolveToken id of a token named by id or text; throws for one that does not exist
+ * @param resolveToken id of a token given by id or text; throws if it does not exist
  */
 export function grammarSource(spec: ConstraintSpec, resolveToken: (token: number | string) => number): GrammarSource {
   switch (spec.kind) {
@@ -26,7 +26,7 @@ export function grammarSource(spec: ConstraintSpec, resolveToken: (token: number
       };
     }
     case 'regex':
-      // llguidance puts it between slashes, where nothing would be a comment.
+      // llguidance puts it between slashes, where an empty pattern would be a comment.
       return spec.pattern === '' ? EMPTY_TEXT : { syntax: 'regex', text: translateRegex(spec.pattern, 'regex') };
     case 'choice':
       return { syntax: 'lark', text: choiceLark(spec.choices) };
@@ -41,7 +41,7 @@ export function grammarSource(spec: ConstraintSpec, resolveToken: (token: number
   }
 }
 
-/** A constraint as a part of a larger one. */
+/** A constraint as part of a larger one. */
 function formatOf(spec: ConstraintSpec): TagFormat {
   switch (spec.kind) {
     case 'json_object':

@@ -10,12 +10,13 @@ import { SchemaReferences } from './schema-references.ts';
 import { stringFormat } from './string-formats.ts';
 
 /**
- * A JSON schema → the schema text llguidance compiles, so that whatever it lets through is valid.
+ * Translates a JSON schema for llguidance, so that everything it accepts is valid.
  *
- * The copy differs from the original in this: keywords that llguidance cannot honour are said by others where that can be (`uniqueItems` and `propertyNames` over a few listed
- * values), and refused by name where it cannot; formats that nobody knows are annotations; patterns are translated, referenced schemas are definitions with plain names,
- * `x-guidance` is ours alone, and two places where llguidance 1.9.1 would let an invalid value through are closed: a key can be written with escapes
- * (`"\u0061"` for `"a"`), and `minProperties` counts repeated keys. Schemas that no finite text satisfies are refused.
+ * Keywords that llguidance cannot enforce are restated if possible (`uniqueItems` and `propertyNames` over a few
+ * listed values), else refused by name. Unknown formats are annotations; patterns are translated; referenced
+ * schemas become definitions with plain names; `x-guidance` is replaced. Two gaps of llguidance 1.9.1 are
+ * closed: escaped keys (`"\u0061"` for `"a"`), and repeated keys counted by `minProperties`. Schemas that no
+ * finite text satisfies are refused.
  */
 export function jsonSchemaSource(
   schema: unknown,
@@ -33,7 +34,7 @@ export function jsonSchemaSource(
   }
   const guidance = {
     ...whitespaceGuidance(options.whitespace),
-    // A key that may be spelled with escapes passes for an undeclared one; where that matters there are no `\u` escapes.
+    // A key written with escapes counts as undeclared; where that matters, `\u` escapes are forbidden.
     ...(walk.hasOpenNamedKeys ? { json_allowed_escapes: 'nrbtf\\"' } : { json_allow_general_unicode_escapes: true }),
   };
   const text = writeInOrder({ ...(root === true ? {} : root), ...walk.definitions(), 'x-guidance': guidance });
@@ -52,7 +53,7 @@ function parseSchemaText(text: string): unknown {
 
 type Schema = boolean | Record<string, unknown>;
 
-/** Draft 2020-12 keywords and their forerunners that restrict a value and that llguidance does not know how to. */
+/** Draft 2020-12 keywords, and earlier ones, that restrict a value and that llguidance cannot enforce. */
 const UNSUPPORTED_KEYWORDS = new Set([
   'not', 'if', 'then', 'else', 'contains', 'minContains', 'maxContains', 'propertyNames', 'dependentRequired', 'dependentSchemas',
   'dependencies', 'unevaluatedProperties', 'unevaluatedItems', 'uniqueItems', '$dynamicRef', '$recursiveRef', 'extends', 'disallow',
@@ -62,38 +63,41 @@ const UNSUPPORTED_KEYWORDS = new Set([
 const SCHEMA_LISTS = new Set(['anyOf', 'oneOf', 'allOf', 'prefixItems']);
 const SCHEMA_MAPS = new Set(['properties']);
 const SCHEMAS = new Set(['additionalProperties', 'additionalItems']);
-/** Keywords whose value bounds a number, and the direction in which they allow less. */
+/** Keywords that bound a number, with the stricter direction. */
 const BOUNDS = new Map([
   ['minimum', 'up'],
   ['exclusiveMinimum', 'up'],
   ['maximum', 'down'],
   ['exclusiveMaximum', 'down'],
 ] as const);
-/** Keywords that say which numbers there may be. */
+/** Keywords that list the allowed numbers. */
 const EXACT = new Set(['enum', 'const', 'multipleOf']);
-/** Annotations, which may hold anything, and names and definitions: the copy has its own, of the schemas that are referred to. */
+/** Annotations, which may hold anything; names; and definitions, because the copy has its own. */
 const DROPPED = new Set([
   'x-guidance', 'default', 'examples', 'description', 'title', '$comment', '$defs', 'definitions', '$id', 'id', '$anchor',
 ]); // prettier-ignore
 
-/** One pass over a schema: counts, refuses, rewrites. Recursion is bounded by the depth limit. */
+/** One pass over a schema: counts, refuses, rewrites. The depth limit bounds its recursion. */
 class SchemaWalk {
-  /** Some object has named keys and takes others besides. */
+  /** True if an object has named keys and allows others. */
   hasOpenNamedKeys = false;
-  /** Some string is given with characters that JSON can only escape. Without `\\u` escapes llguidance would leave them out. */
+  /**
+   * True if a given string has characters that JSON can only escape. Without `\\u` escapes llguidance would omit
+   * them.
+   */
   hasControlLiterals = false;
   readonly #root: unknown;
   readonly #closesObjects: boolean;
   readonly #isRelaxed: boolean;
   readonly #references: SchemaReferences;
-  /** The schemas that are referred to, by their place among the definitions of the copy. */
+  /** Referenced schemas, with their name among the copy's definitions. */
   readonly #definitions = new Map<unknown, { name: string; base: unknown }>();
   readonly #copies: [name: string, schema: Schema][] = [];
-  /** The schemas that were reached, and where. */
+  /** Reached schemas, with their paths. */
   readonly #places = new Map<Record<string, unknown>, string>();
-  /** By the schema that has the reference. */
+  /** Target of each referencing schema. */
   readonly #targets = new Map<Record<string, unknown>, unknown>();
-  #base: unknown; // the schema with the nearest `$id` around
+  #base: unknown; // the nearest enclosing schema with `$id`
   #numSchemas = 0;
   #numEnumValues = 0;
 
@@ -104,7 +108,7 @@ class SchemaWalk {
     this.#closesObjects = closesObjects;
   }
 
-  /** The root, once it and all that it refers to are checked. */
+  /** Copies the root, after checking it and all referenced schemas. */
   document(): Schema {
     const root = this.schema(this.#root, '#', 1);
     for (const [target, { name, base }] of this.#definitions) {
@@ -119,12 +123,12 @@ class SchemaWalk {
     );
   }
 
-  /** The definitions of the copy, under names that no reference has to escape. */
+  /** Definitions of the copy, under names that need no escapes. */
   definitions(): { $defs?: Record<string, Schema> } {
     return this.#copies.length === 0 ? {} : { $defs: Object.fromEntries(this.#copies) };
   }
 
-  /** @param depth objects and arrays around this one, itself included */
+  /** @param depth number of objects and arrays around this one, including itself */
   schema(schema: unknown, path: string, depth: number): Schema {
     checkLimit('schemaDepth', depth);
     checkLimit('schemas', ++this.#numSchemas);
@@ -155,7 +159,7 @@ class SchemaWalk {
     return copy;
   }
 
-  /** The same schema without the keywords that others can say, and without those that cannot be enforced where that is asked for. */
+  /** Copies a schema without restated keywords, and if relaxed without unenforceable ones. */
   #enforceable(schema: Record<string, unknown>): Record<string, unknown> {
     const said = this.#restated(schema);
     return this.#isRelaxed ? relaxed(said) : said;
@@ -168,7 +172,7 @@ class SchemaWalk {
     if (format?.kind === 'pattern' && said['pattern'] === undefined)
       said = { ...said, type: said['type'] ?? 'string', format: undefined, pattern: format.pattern };
     if (format?.kind === 'pattern' && said['format'] !== undefined) said = { ...said, format: 'uuid' };
-    // Generators write the expression of a format beside it. Where that looks around, the format itself says the same.
+    // Generators add the expression to the format. If it uses look-around, the format alone is enforced.
     const { pattern } = said;
     if (
       said['format'] !== undefined &&
@@ -225,13 +229,13 @@ class SchemaWalk {
     }
   }
 
-  /** A keyword whose value llguidance takes as it is, but for numbers that may have been others. */
+  /** A keyword that llguidance takes unchanged, except for rounded numbers. */
   #annotated(keyword: string, value: unknown, path: string): unknown {
     if (keyword === 'multipleOf') checkExact(value, path);
     const direction = BOUNDS.get(keyword as 'minimum');
     if (direction === undefined || typeof value !== 'number' || inexactNumber(value) === null) return value;
     if (!Number.isFinite(value)) checkExact(value, path);
-    // The bound that was sent lies between the neighbours of what was read.
+    // The original bound is between the neighbours of the rounded number.
     return neighbourOf(value, direction);
   }
 
@@ -280,7 +284,7 @@ class SchemaWalk {
     return this.#references.resolve(reference, path, this.#base);
   }
 
-  /** The reference of the copy to a schema, which becomes one of its definitions. */
+  /** Reference to a schema, which becomes a definition of the copy. */
   #definitionOf(target: unknown): string {
     if (target === this.#root) return '#';
     let definition = this.#definitions.get(target);
@@ -291,7 +295,7 @@ class SchemaWalk {
     return `#/$defs/${definition.name}`;
   }
 
-  /** The schema that a few references in a row lead to: one may refer to itself. */
+  /** Follows a few references in a row, because a schema may refer to itself. */
   #followed(schema: unknown): unknown {
     let found = schema;
     for (let hops = 0; hops < 8 && isObject(found) && typeof found['$ref'] === 'string'; hops++)
@@ -317,7 +321,7 @@ class SchemaWalk {
   }
 }
 
-/** A schema that allows more: without what llguidance cannot hold a value to, in this object alone. */
+/** Drops the parts that llguidance cannot enforce, only in this object. */
 function relaxed(schema: Record<string, unknown>): Record<string, unknown> {
   const { oneOf, minProperties: _min, maxProperties: _max, ...others } = schema;
   const kept = Object.entries(others).filter(
@@ -341,16 +345,16 @@ function isTranslatable(pattern: string): boolean {
   }
 }
 
-/** An array of different values, where that needs no counting. */
+/** Restates an array of distinct values if no counting is needed. */
 function uniqueArray(schema: Record<string, unknown>, followed: Followed): Record<string, unknown> {
   const { uniqueItems: _, ...others } = schema;
   if (typeof schema['maxItems'] === 'number' && schema['maxItems'] <= 1) return others;
   const lists = uniqueLists(schema, followed);
-  // An empty choice would be malformed, where nothing fits it says so.
+  // An empty choice would be malformed, while an unsatisfied schema gives a clear error.
   return lists === null || lists.length === 0 ? schema : { enum: lists };
 }
 
-/** An object whose keys are listed, follow a pattern, or are any. */
+/** Restates an object whose keys are listed, follow a pattern, or are free. */
 function namedProperties(schema: Record<string, unknown>, followed: Followed): Record<string, unknown> {
   const { propertyNames, additionalProperties = true, ...others } = schema;
   if (isFreeName(propertyNames, followed)) {
@@ -374,12 +378,12 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** As `target[key] = value`, also for the key `__proto__`. */
+/** Does target[key] = value, also for the key `__proto__`. */
 function setKey(target: Record<string, unknown>, key: string, value: unknown): void {
   Object.defineProperty(target, key, { value, enumerable: true, configurable: true, writable: true });
 }
 
-/** Depth and texts, keys too, of what is no schema. */
+/** Checks depth and texts, including keys, of a value that is not a schema. */
 function checkTexts(value: unknown, path: string, depth: number): void {
   if (typeof value === 'string') checkText(value, path);
   if (typeof value !== 'object' || value === null) return;
@@ -391,8 +395,8 @@ function checkTexts(value: unknown, path: string, depth: number): void {
 }
 
 /**
- * Refuses numbers that a request may have said otherwise: JSON has whole numbers of any length, and what read it here none beyond 2^53.
- * A reply must not be held to the number next to the one that was asked for.
+ * Refuses numbers that may have been rounded: JSON has integers of any length, JavaScript none beyond 2^53.
+ * Otherwise a reply could be constrained to a neighbouring number.
  */
 function checkExact(value: unknown, path: string): void {
   const number = inexactNumber(value);
@@ -403,7 +407,7 @@ function checkExact(value: unknown, path: string): void {
   );
 }
 
-/** The next number above or below a finite one that is not 0. */
+/** Next number above or below a finite one that is not 0. */
 function neighbourOf(value: number, direction: 'up' | 'down'): number {
   const view = new DataView(new ArrayBuffer(8));
   view.setFloat64(0, value);
@@ -412,7 +416,7 @@ function neighbourOf(value: number, direction: 'up' | 'down'): number {
   return view.getFloat64(0);
 }
 
-/** The first such number in a value, at any depth; null: there is none. */
+/** First rounded number in a value, at any depth; null if none. */
 function inexactNumber(value: unknown): number | null {
   if (typeof value === 'number') return Math.abs(value) > Number.MAX_SAFE_INTEGER ? value : null;
   if (typeof value !== 'object' || value === null) return null;
@@ -423,7 +427,7 @@ function inexactNumber(value: unknown): number | null {
   return null;
 }
 
-/** llguidance reads whole characters, as a reply has them. */
+/** llguidance reads whole characters, as in replies. */
 function checkText(text: string, path: string): void {
   if (!text.isWellFormed()) throw invalid(path, 'a text has half a surrogate pair');
 }

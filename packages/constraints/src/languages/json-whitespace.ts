@@ -2,15 +2,18 @@ import type { WhitespaceOption } from '../contract/constraint-spec.ts';
 import { parseInOrder } from '@trainyard/protocol/json';
 import { translateRegex } from './ecma-regex.ts';
 
-/** The whitespace that `capped` allows in a gap: up to four blanks, or a line break and an indentation of up to sixteen. */
+/**
+ * Whitespace that `capped` allows in a gap: up to four blanks, or a line break and an indentation of up to
+ * sixteen.
+ */
 export const CAPPED_WHITESPACE = '[ \\t]{1,4}|\\r?\\n[ \\t]{0,16}';
 
-/** A schema within a grammar may also say which texts stand between values, and that no other white space does. */
+/** Whitespace of a schema in a grammar; may also be fixed separators without other white space. */
 export type SchemaWhitespace = WhitespaceOption | { kind: 'separators'; item: string; key: string };
 
 /**
- * The white space of a schema within a grammar: `whitespace_flexible: false` of its `x-guidance` with the separators that are given there, as clients write
- * it that read the reply by the same grammar. Capped, where it says nothing of that or would not be JSON.
+ * Whitespace of a schema in a grammar: its `x-guidance` separators if `whitespace_flexible` is false, for
+ * clients that parse the reply with the same grammar. Capped by default, or if the result would not be JSON.
  */
 export function schemaWhitespace(schemaText: string): SchemaWhitespace {
   const guidance = guidanceOf(schemaText);
@@ -25,7 +28,7 @@ export function schemaWhitespace(schemaText: string): SchemaWhitespace {
     : { kind: 'capped' };
 }
 
-/** Empty for what is no JSON, which is refused where the schema is compiled. */
+/** Empty for text that is not JSON, which compiling refuses later. */
 function guidanceOf(schemaText: string): Record<string, unknown> {
   try {
     const guidance = (parseInOrder(schemaText) as { 'x-guidance'?: unknown } | null)?.['x-guidance'];

@@ -8,12 +8,12 @@ interface Token {
   text: string;
 }
 
-/** Directives of one line; others have bodies in another language. */
+/** One-line directives; others have bodies in another language. */
 const LINE_DIRECTIVES: readonly string[] = ['%import', '%ignore', '%declare'];
 
 /**
- * The rules of a Lark grammar as far as they need each other; terminals need none. Null if the source has something else than rules of
- * names, texts, groups and counts (`%lark`, templates), or groups nested deep: such grammars are not looked through.
+ * Needs of a Lark grammar's rules among each other; terminals need none. Null for grammars with other constructs
+ * than names, texts, groups and counts (`%lark`, templates), or deeply nested groups: these are not checked.
  */
 export function larkRecursion(source: string): ReadonlyMap<string, RuleBody> | null {
   const tokens = tokensOf(source);
@@ -49,7 +49,7 @@ function tokensOf(source: string): Token[] | null {
   return tokens;
 }
 
-/** The token after `name:`, `name[attributes]:` or `name.priority:`; null if no rule starts here. */
+/** Token after `name:`, `name[attributes]:` or `name.priority:`; null if no rule starts here. */
 function bodyStart(tokens: readonly Token[], start: number): number | null {
   if (tokens[start]?.kind !== 'name') return null;
   for (let at = start + 1; at < tokens.length && tokens[at]!.kind !== 'line'; at++) {
@@ -60,7 +60,7 @@ function bodyStart(tokens: readonly Token[], start: number): number | null {
   return null;
 }
 
-/** A rule goes on until the next line that starts another rule or a directive. */
+/** A rule ends at the next line that starts another rule or a directive. */
 function endOfRule(tokens: readonly Token[], start: number): number {
   let depth = 0;
   for (let at = start; at < tokens.length; at++) {

@@ -6,8 +6,8 @@ import { larkRecursion } from './lark-recursion.ts';
 import { byteLength, checkLimit } from '../contract/limits.ts';
 
 /**
- * A Lark grammar from a request → the one that is compiled: each schema after `%json` is checked, closed to `x-guidance` but
- * for its separators, and capped like a schema of its own. All else keeps llguidance's meaning.
+ * Prepares a Lark grammar from a request: each schema after `%json` is checked, and gets capped whitespace and
+ * no `x-guidance` except its separators. Everything else keeps llguidance's meaning.
  */
 export function larkSource(source: string): string {
   checkLimit('grammarBytes', byteLength(source));
@@ -38,7 +38,7 @@ export function larkSource(source: string): string {
   return out;
 }
 
-/** @throws {ConstraintError} `constraint.invalid` for a grammar that says nothing */
+/** @throws {ConstraintError} `constraint.invalid` for a blank grammar */
 export function checkGrammar(source: string): void {
   if (source.trim() === '') throw new ConstraintError('constraint.invalid', '`grammar` must not be blank');
 }
@@ -46,7 +46,7 @@ export function checkGrammar(source: string): void {
 /** A string, a comment, a regular expression, a directive, or a run of anything else. */
 const PIECE = /"(?:\\.|[^"\\\n])*"|(?:#|\/\/)[^\n]*|\/(?:\\.|[^/\\\n])+\/|%[a-z]+|[^"#/%]+/y;
 
-/** Index after the JSON value that starts at `start`. */
+/** Index after the JSON value at `start`. */
 function endOfJson(source: string, start: number): number {
   const word = /(?:true|false)\b/y;
   word.lastIndex = start;

@@ -1,9 +1,9 @@
-/** A string literal of Lark. Its lexer takes what JSON does, except a raw DEL. */
+/** Quotes a string literal of Lark, whose lexer accepts JSON except a raw DEL. */
 export function larkString(text: string): string {
   return JSON.stringify(text).replaceAll('\x7f', String.raw`\u007f`);
 }
 
-/** A code point inside a regular expression or a class of it, whatever it means there. */
+/** Escapes a code point for a regular expression or its class. */
 export function regexCodePoint(codePoint: number): string {
   const isPlain =
     (codePoint >= 0x30 && codePoint <= 0x39) ||
@@ -12,7 +12,7 @@ export function regexCodePoint(codePoint: number): string {
   return isPlain ? String.fromCodePoint(codePoint) : String.raw`\x{${codePoint.toString(16)}}`;
 }
 
-/** A regular expression for exactly this text. */
+/** Regular expression for exactly this text. */
 export function regexLiteral(text: string): string {
   return Array.from(text, (character) => regexCodePoint(character.codePointAt(0)!)).join('');
 }

@@ -1,6 +1,6 @@
 import type { Followed } from './closed-set.ts';
 
-/** Keywords of a schema of names that say nothing of a name. */
+/** Keywords without meaning for property names. */
 const SILENT = new Set([
   'title',
   'description',
@@ -14,7 +14,7 @@ const SILENT = new Set([
   'definitions',
 ]);
 
-/** Whether a schema allows every name of a property. All of them are strings, and zod 4 says so of each record. */
+/** True if a schema allows every property name. All names are strings, and zod 4 writes that for each record. */
 export function isFreeName(schema: unknown, followed: Followed): boolean {
   const found = followed(schema);
   if (found === true) return true;
@@ -36,7 +36,7 @@ function allowsAll(keyword: string, value: unknown, followed: Followed): boolean
   }
 }
 
-/** The expression that a schema of names holds them to; null if it says something else. */
+/** Expression equivalent to a schema of names; null if none. */
 export function namesPattern(schema: unknown, followed: Followed): string | null {
   const found = followed(schema);
   if (!isObject(found)) return null;

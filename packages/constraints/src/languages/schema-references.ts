@@ -1,6 +1,9 @@
 import { ConstraintError } from '../contract/constraint-error.ts';
 
-/** The targets of references within a schema: JSON pointers and anchors in a fragment, from the root or the nearest `$id`. */
+/**
+ * Resolves references within a schema: JSON pointers and anchors in a fragment, from the root or the nearest
+ * `$id`.
+ */
 export class SchemaReferences {
   readonly #root: unknown;
   readonly #anchors = new Map<unknown, Map<string, unknown>>();
@@ -10,11 +13,12 @@ export class SchemaReferences {
   }
 
   /**
-   * The subschema that a reference names. Generators write the names of definitions as they are (`#/$defs/Box[int]`), so a pointer is
-   * read as it is first, then with its percent escapes resolved.
+   * Subschema of a reference. Generators write names of definitions unescaped (`#/$defs/Box[int]`), so a pointer
+   * is first read literally, then with percent escapes resolved.
    *
-   * @param base the schema with the nearest `$id` around the reference. Default: the root
-   * @throws {ConstraintError} `constraint.unsupported` for references that leave the schema, `constraint.invalid` for names of nothing
+   * @param base nearest enclosing schema with `$id`. Default: the root
+   * @throws {ConstraintError} `constraint.unsupported` for references outside the schema, `constraint.invalid` for
+   * missing targets
    */
   resolve(reference: string, path: string, base: unknown = this.#root): unknown {
     if (!reference.startsWith('#'))
@@ -27,7 +31,7 @@ export class SchemaReferences {
     );
   }
 
-  /** As {@link resolve}; undefined if there is nothing of that name. */
+  /** Version of {@link resolve} that returns undefined if the target is missing. */
   find(reference: string, base: unknown = this.#root): unknown {
     if (reference === '#') return base;
     for (const fragment of spellingsOf(reference.slice(1))) {
@@ -48,7 +52,7 @@ function spellingsOf(fragment: string): string[] {
   try {
     return [...new Set([fragment, decodeURIComponent(fragment)])];
   } catch {
-    return [fragment]; // a percent sign that is no escape
+    return [fragment]; // a percent sign that is not an escape
   }
 }
 
@@ -62,7 +66,7 @@ function atPointer(root: unknown, pointer: string): unknown {
   return at;
 }
 
-/** `$anchor`, and `$id: "#name"` of older drafts. */
+/** Anchors: `$anchor`, and `$id: "#name"` of older drafts. */
 function anchorsIn(base: unknown): Map<string, unknown> {
   const anchors = new Map<string, unknown>();
   const open: unknown[] = [base];

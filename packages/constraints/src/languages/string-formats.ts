@@ -1,7 +1,7 @@
-/** Formats that llguidance holds a string to. */
+/** Formats that llguidance enforces. */
 const ENFORCED = new Set(['date-time', 'date', 'time', 'duration', 'email', 'hostname', 'ipv4', 'ipv6', 'uri', 'uuid']);
 
-/** Formats of JSON Schema itself that it does not know. */
+/** Formats of JSON Schema that llguidance does not know. */
 const UNENFORCED_STANDARD = new Set([
   'idn-email',
   'idn-hostname',
@@ -14,10 +14,10 @@ const UNENFORCED_STANDARD = new Set([
   'regex',
 ]);
 
-/** pydantic's `UUID1` … `UUID8` say which version; RFC 9562 puts it into the first digit of the third group. */
+/** pydantic's `UUID1` … `UUID8` name the version, which RFC 9562 puts into the first digit of the third group. */
 const UUID_VERSION = /^uuid([1-8])$/;
 
-/** The meaning of a schema's `format`: an enforced one, a pattern that says the same, nothing (an annotation), or what cannot be enforced. */
+/** Meaning of a schema's `format`: enforced, equivalent to a pattern, an annotation, or unenforceable. */
 export type StringFormat =
   | { kind: 'format' }
   | { kind: 'pattern'; pattern: string }
@@ -25,8 +25,8 @@ export type StringFormat =
   | { kind: 'unenforced' };
 
 /**
- * JSON Schema takes a format that nobody knows for an annotation, and so do the libraries that write schemas: pydantic's `path`, `file-path`, `binary`, `password`,
- * `json-string` tell a reader what the string is for, not how it looks.
+ * Classifies a format. JSON Schema and schema libraries treat unknown formats as annotations: pydantic's `path`,
+ * `file-path`, `binary`, `password`, `json-string` describe the use of a string, not its form.
  */
 export function stringFormat(format: unknown): StringFormat {
   if (typeof format !== 'string') return { kind: 'unenforced' };

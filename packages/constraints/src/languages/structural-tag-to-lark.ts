@@ -9,18 +9,18 @@ import { larkString, regexLiteral } from './lark-text.ts';
 import type { TagElement, TagFormat, TriggeredTags } from './structural-tag.ts';
 
 /**
- * A structural tag in Lark.
+ * Converts a structural tag to Lark.
  *
- * @param resolveToken id of a token named by id or by the text of a control token; throws for one that does not exist
+ * @param resolveToken id of a token given by id or by a control token's text; throws if it does not exist
  */
 export function structuralTagToLark(format: TagFormat, resolveToken: (token: number | string) => number): string {
   return new TagWriter(resolveToken).run(format);
 }
 
-/** The follow set of a format: the end of the output, one of some texts, or something else. */
+/** Follow set of a format: the end of the output, one of some texts, or something else. */
 type Follow = { kind: 'end' } | { kind: 'texts'; texts: readonly string[] } | { kind: 'other' };
 
-/** A Lark expression; `hasFollow` when the texts that follow are already part of it. */
+/** A Lark expression; `hasFollow` if the following texts are already part of it. */
 interface Written {
   readonly lark: string;
   readonly hasFollow: boolean;
@@ -102,7 +102,7 @@ class TagWriter {
 
   #sequence(elements: readonly TagFormat[], follow: Follow): Written {
     const parts: string[] = [];
-    let hasText = false; // whether the element before has the first text of this one
+    let hasText = false; // true if the previous element includes this one's first text
     for (const [index, element] of elements.entries()) {
       const next = elements[index + 1];
       const written = this.#write(
@@ -115,7 +115,7 @@ class TagWriter {
     return { lark: `(${parts.join(' ')})`, hasFollow: hasText };
   }
 
-  /** One terminal together with what follows, so that the expression does not swallow it. */
+  /** One terminal that includes the following texts, so that the expression does not swallow them. */
   #regex(pattern: string, follow: Follow): Written {
     if (pattern === '') return plain('""');
     const body = `/(?:${translateRegex(pattern, 'pattern')})/`;
@@ -123,7 +123,7 @@ class TagWriter {
     return { lark: this.#terminal(`${body} ${alternatives(follow.texts.map(text))}`), hasFollow: true };
   }
 
-  /** Text up to the first of the texts that follow, or up to the end. */
+  /** Text up to the first of the following texts, or up to the end. */
   #openEnded(terminal: string, follow: Follow): Written {
     switch (follow.kind) {
       case 'end':
@@ -175,7 +175,7 @@ class TagWriter {
     return name;
   }
 
-  /** Matches as little as it can, and then at once. */
+  /** A rule that matches as little as possible. */
   #lazyRule(body: string): string {
     const name = this.#name('r');
     this.#rules.push(`${name}[lazy]: ${body}\n`);
@@ -197,7 +197,7 @@ function plain(lark: string): Written {
   return { lark, hasFollow: false };
 }
 
-/** A choice. When one of its parts has the texts that follow, all get them. */
+/** A choice. If one part includes the following texts, all get them. */
 function together(parts: readonly Written[], follow: Follow): Written {
   const hasFollow = parts.some((part) => part.hasFollow);
   if (!hasFollow || follow.kind !== 'texts') return plain(alternatives(parts.map((part) => part.lark)));
@@ -223,7 +223,7 @@ function alternatives(options: readonly string[]): string {
   return `(${options.join(' | ')})`;
 }
 
-/** A terminal for any text in which none of these occur. */
+/** Terminal for any text without these substrings. */
 function freeText(excludes: readonly string[], maxChars: number | undefined): string {
   const any = maxChars === undefined ? '/(?s:.*)/' : `/(?s:.{0,${maxChars}})/`;
   if (excludes.length === 0) return any;

@@ -3,7 +3,7 @@ import { ConstraintError } from '../contract/constraint-error.ts';
 import type { WhitespaceOption } from '../contract/constraint-spec.ts';
 import { byteLength, checkLimit } from '../contract/limits.ts';
 
-/** A structural tag, parsed: what is not here has been refused. */
+/** A parsed structural tag; unsupported parts were refused. */
 export type TagFormat =
   | { kind: 'const_string'; value: string }
   | { kind: 'json_schema'; schema: unknown; whitespace: WhitespaceOption; closesObjects: boolean }
@@ -28,21 +28,21 @@ export interface TagElement {
   kind: 'tag';
   begin: string;
   content: TagFormat;
-  /** One of them ends the tag. */
+  /** Texts of which one ends the tag. */
   ends: readonly string[];
 }
 
-/** Free text in which each occurrence of a trigger starts what belongs to it. */
+/** Free text in which each occurrence of a trigger starts its branch. */
 export interface TriggeredTags {
   kind: 'triggered';
   branches: readonly { trigger: string; rest: TagFormat }[];
   excludes: readonly string[];
-  /** When not empty the text starts with one of these. */
+  /** If nonempty, the text starts with one of these. */
   first: readonly TagElement[];
   stopAfterFirst: boolean;
 }
 
-/** @throws {ConstraintError} `constraint.invalid`, or `constraint.unsupported` with the name of the kind or field */
+/** @throws {ConstraintError} `constraint.invalid`, or `constraint.unsupported` with the kind or field */
 export function parseStructuralTag(tag: unknown): TagFormat {
   const value = typeof tag === 'string' ? parseText(tag) : tag;
   const parser = new TagParser();
@@ -70,7 +70,7 @@ function parseText(text: string): unknown {
   }
 }
 
-/** Bounds the depth before anything recurses into it: formats take two levels each, a schema inside its own. */
+/** Bounds the depth before any recursion: formats take two levels each, a schema inside its own. */
 function checkJson(value: unknown): void {
   const open: [unknown, number][] = [[value, 1]];
   for (let next = open.pop(); next !== undefined; next = open.pop()) {
@@ -238,7 +238,7 @@ function triggered(
   return { kind: 'triggered', branches, excludes: options.excludes, first, stopAfterFirst: options.stopAfterFirst };
 }
 
-/** Reading the fields of one JSON object, each complaint with its name. */
+/** Reader of one JSON object's fields, with the object's name in errors. */
 class Fields {
   readonly #object: Record<string, unknown>;
   readonly #what: string;
@@ -258,7 +258,7 @@ class Fields {
     return this.#object[name];
   }
 
-  /** Refuses every field that is not one of these. */
+  /** Refuses all other fields. */
   expect(names: readonly string[]): void {
     for (const name of Object.keys(this.#object)) {
       if (!names.includes(name) && this.has(name)) throw this.#unsupported(name);
@@ -292,7 +292,7 @@ class Fields {
     });
   }
 
-  /** Absent is none. */
+  /** Empty if absent. */
   nonEmptyStrings(name: string): readonly string[] {
     const strings = this.has(name) ? this.strings(name) : [];
     if (strings.includes('')) throw invalid(`\`${name}\` of a ${this.#what} has an empty string`);
@@ -310,7 +310,7 @@ class Fields {
     return this.has(name) ? this.count(name) : undefined;
   }
 
-  /** Absent is false. */
+  /** False if absent. */
   flag(name: string): boolean {
     const value = this.#object[name] ?? false;
     if (typeof value !== 'boolean') throw invalid(`\`${name}\` of a ${this.#what} must be true or false`);

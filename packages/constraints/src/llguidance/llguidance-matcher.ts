@@ -9,8 +9,8 @@ import type { TokenMatcher } from '../contract/token-matcher.ts';
 const RUN_BYTES = 128 * 1024 * 1024;
 
 /**
- * A matcher that survives the instance it lives in: it remembers its tokens, and when another constraint took the instance down it
- * is compiled again in the next one and goes through them (1–4 µs each).
+ * A matcher that outlives its instance: it records its tokens, and if another constraint destroyed the instance
+ * it is recompiled in the next one and replays them (1–4 µs each).
  */
 export class LlguidanceMatcher implements TokenMatcher {
   readonly #cache: MatcherCache;
@@ -20,7 +20,7 @@ export class LlguidanceMatcher implements TokenMatcher {
   #tokens: number[] = [];
   #handle: MatcherHandle;
   #generation: number;
-  /** Whether the lexer's state is also that of others with the same source, who may have filled it up. */
+  /** True if the lexer is shared with others of the same source, which may have filled it. */
   #isShared = true;
   #isStopped: boolean;
   #hasEnded = false;
@@ -29,7 +29,7 @@ export class LlguidanceMatcher implements TokenMatcher {
   #isClosed = false;
 
   /**
-   * @param handle becomes this matcher's; by default a new one in its first state
+   * @param handle owned by this matcher from now on; default a new one in the initial state
    * @throws {LlguidanceRefusal} | {LlguidanceTrap}
    */
   constructor(
@@ -100,7 +100,7 @@ export class LlguidanceMatcher implements TokenMatcher {
     this.#free();
   }
 
-  /** Memory that an operation adds is charged to this matcher, unless what it made is somebody else's. */
+  /** Charges memory added by an operation to this matcher, unless the result belongs to another. */
   #attempt<T>(operation: (instance: Llguidance, handle: MatcherHandle) => T, { isCharged } = { isCharged: true }): T {
     this.#assertOpen();
     if (this.#failure !== undefined) throw this.#failure;

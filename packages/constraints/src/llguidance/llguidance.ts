@@ -2,7 +2,7 @@ import assert from 'node:assert';
 import type { TokenTable } from './token-table.ts';
 import { webAssembly, type WasmMemory, type WasmModule } from './web-assembly.ts';
 
-/** A grammar as llguidance compiles it. */
+/** A grammar in llguidance's input format. */
 export interface GrammarSource {
   readonly syntax: 'json_schema' | 'regex' | 'lark';
   readonly text: string;
@@ -11,12 +11,12 @@ export interface GrammarSource {
 /** Address of a matcher inside one instance. */
 export type MatcherHandle = number;
 
-/** llguidance says why it will not do it; the instance is as good as before. */
+/** Refusal by llguidance with its reason; the instance stays usable. */
 export class LlguidanceRefusal extends Error {
   override readonly name = 'LlguidanceRefusal';
 }
 
-/** The instance died: out of stack, out of memory, or a panic. Nothing in it may be used again. */
+/** The instance died: out of stack, out of memory, or a panic. It must not be used again. */
 export class LlguidanceTrap extends Error {
   override readonly name = 'LlguidanceTrap';
   readonly reason: 'stack' | 'memory' | 'panic';
@@ -27,8 +27,8 @@ export class LlguidanceTrap extends Error {
 }
 
 /**
- * Bounds of one completion's work. The defaults of llguidance are for a server of one's own; what is lower here keeps the worst
- * step of a hostile grammar near 0.1 s, since a step of the engine waits for it.
+ * Limits per completion. llguidance's defaults suit a dedicated server; lower ones here keep the worst step of a
+ * hostile grammar near 0.1 s, because the engine's step waits for it.
  */
 const PARSER_LIMITS = {
   rowItems: 2000,
@@ -72,7 +72,7 @@ interface Exports {
   matcher_is_stopped(matcher: number): number;
 }
 
-/** A memory that any instance of the same module can start from, with the vocabulary in it. */
+/** Memory with the vocabulary, from which any instance of the same module can start. */
 export interface LlguidanceSnapshot {
   readonly memory: SharedArrayBuffer;
   readonly maskAddress: number;
@@ -82,7 +82,7 @@ export interface LlguidanceSnapshot {
 /**
  * One instance of the wasm module: one thread, one vocabulary.
  *
- * Every method throws `LlguidanceTrap` when the instance dies in it.
+ * Every method throws `LlguidanceTrap` if the instance dies in it.
  */
 export class Llguidance {
   readonly #exports: Exports;
@@ -90,7 +90,7 @@ export class Llguidance {
   readonly #maskWords: number;
   #isDead = false;
 
-  /** Makes the first instance: 0.2 s for 49,152 tokens, where one from a snapshot takes 0.03 s. */
+  /** Creates the first instance: 0.2 s for 49,152 tokens, against 0.03 s from a snapshot. */
   static fromVocabulary(module: WasmModule, table: TokenTable): Llguidance {
     const exports = instantiate(module);
     const maskWords = Math.ceil(table.lengths.length / 32);
@@ -124,7 +124,7 @@ export class Llguidance {
     this.#maskWords = maskWords;
   }
 
-  /** To be taken while there are no matchers: they would be in it. */
+  /** Must be taken before any matcher exists, or it would contain them. */
   snapshot(): LlguidanceSnapshot {
     const live = new Uint8Array(this.#exports.memory.buffer);
     const memory = new SharedArrayBuffer(live.length);
@@ -145,12 +145,12 @@ export class Llguidance {
     return this.#exports.heap_live_bytes() >>> 0;
   }
 
-  /** An allocation that would exceed this is a trap. */
+  /** Limits the heap; a larger allocation traps. */
   setHeapLimit(bytes: number): void {
     this.#exports.heap_set_limit(bytes);
   }
 
-  /** @throws {LlguidanceRefusal} when the source cannot be compiled */
+  /** @throws {LlguidanceRefusal} if the source cannot be compiled */
   compile({ syntax, text }: GrammarSource): MatcherHandle {
     return this.#run(() => {
       const utf8 = new TextEncoder().encode(text);
@@ -170,11 +170,14 @@ export class Llguidance {
     if (!this.#isDead) this.#run(() => this.#exports.matcher_free(handle));
   }
 
-  /** @throws {LlguidanceRefusal} when no token may follow, or finding out took too much; the matcher is of no use then */
+  /**
+   * @throws {LlguidanceRefusal} if no token may follow, or computing it took too much; the matcher is then
+   * unusable
+   */
   fillMask(handle: MatcherHandle, mask: Uint32Array): void {
     this.#run(() => {
       this.#check(this.#exports.matcher_mask(handle, this.#maskAddress, this.#maskWords));
-      // Made anew each time: growing the memory detaches what was made before.
+      // Created each time: growing the memory detaches earlier views.
       mask.set(new Uint32Array(this.#exports.memory.buffer, this.#maskAddress, this.#maskWords));
     });
   }
@@ -222,7 +225,10 @@ export class Llguidance {
   }
 }
 
-/** The few calls of WASI that the standard library of Rust makes. What it writes (panics) goes nowhere: it may quote a constraint. */
+/**
+ * The few WASI calls of Rust's standard library. Its output (panics) is dropped, because it may quote a
+ * constraint.
+ */
 function instantiate(module: WasmModule): Exports {
   const view = () => new DataView(exports.memory.buffer);
   const exports = new webAssembly.Instance(module, {

@@ -2,8 +2,9 @@ import type { GrammarSource, MatcherHandle } from './llguidance.ts';
 import type { Sandbox } from './sandbox.ts';
 
 /**
- * Compiled constraints in their first state, by source: a group of rollouts compiles its schema once, and its clones share what the
- * lexer works out. The least recently used go when all that is alive in the instance, matchers in use included, is above `maxBytes`.
+ * Cache of compiled constraints in their initial state, by source: a group of rollouts compiles its schema once,
+ * and clones share the lexer's results. If all live memory, including matchers in use, exceeds `maxBytes`, the
+ * least recently used ones are evicted.
  */
 export class MatcherCache {
   readonly sandbox: Sandbox;
@@ -25,12 +26,12 @@ export class MatcherCache {
     return this.#handles.size;
   }
 
-  /** How often a constraint was compiled anew because its clones had filled up the lexer they share. */
+  /** Number of recompilations because clones had filled the shared lexer. */
   get numRenewed(): number {
     return this.#numRenewed;
   }
 
-  /** Bytes of all matchers, in use and kept. */
+  /** Bytes of all matchers, in use and cached. */
   get liveBytes(): number {
     return this.sandbox.instance.liveBytes - this.#idleBytes;
   }
@@ -40,7 +41,7 @@ export class MatcherCache {
     return this.#handles.has(key(source));
   }
 
-  /** A clone in its first state, to be freed by the caller. @throws {LlguidanceRefusal} | {LlguidanceTrap} */
+  /** A clone in its initial state; the caller frees it. @throws {LlguidanceRefusal} | {LlguidanceTrap} */
   open(source: GrammarSource): MatcherHandle {
     this.#forgetDead();
     const name = key(source);
@@ -52,7 +53,7 @@ export class MatcherCache {
     return clone;
   }
 
-  /** The next `open` compiles it anew. Clones that are in use are not touched. */
+  /** Makes the next `open` recompile. Clones in use are unaffected. */
   renew(source: GrammarSource): void {
     this.#numRenewed++;
     this.#forgetDead();
@@ -61,7 +62,7 @@ export class MatcherCache {
 
   #trim(): void {
     for (const name of this.#handles.keys()) {
-      // The last one is wanted right now.
+      // The last one is needed now.
       if (this.liveBytes <= this.#maxBytes || this.#handles.size === 1) return;
       this.#remove(name);
     }

@@ -1,7 +1,7 @@
 import { ConstraintError, type ConstraintErrorCode } from '../contract/constraint-error.ts';
 import { LlguidanceRefusal, LlguidanceTrap } from './llguidance.ts';
 
-/** How llguidance words what belongs to each code; the first that fits decides. */
+/** llguidance's wordings for each code; the first match decides. */
 const WORDINGS: readonly (readonly [RegExp, ConstraintErrorCode])[] = [
   [
     /unsatisfiable|NoExtension|no tokens allowed|regex is empty|matches nothing|empty language/i,
@@ -16,7 +16,7 @@ const WORDINGS: readonly (readonly [RegExp, ConstraintErrorCode])[] = [
 
 const MAX_MESSAGE_LENGTH = 400;
 
-/** Maps what llguidance threw while compiling to the error of this package. Anything else is returned unchanged. */
+/** Maps an error of llguidance's compiler to this package's error. Returns other errors unchanged. */
 export function compileError(error: unknown): unknown {
   if (error instanceof LlguidanceTrap) return trapError('constraint.too_large', error);
   if (!(error instanceof LlguidanceRefusal)) return error;
@@ -24,7 +24,7 @@ export function compileError(error: unknown): unknown {
   return new ConstraintError(code, explain(code, error.message), { cause: error });
 }
 
-/** Maps what llguidance threw in the middle of a completion to the error of this package. */
+/** Maps an error of llguidance during a completion to this package's error. */
 export function runError(error: unknown): unknown {
   if (error instanceof LlguidanceTrap) return trapError('constraint.exhausted', error);
   if (!(error instanceof LlguidanceRefusal)) return error;
@@ -49,7 +49,7 @@ function explain(code: ConstraintErrorCode, message: string): string {
   return brief(message);
 }
 
-/** The first line: what follows it shows places in the source that was compiled, which is not the one that was sent. */
+/** First line only: the rest quotes the compiled source, which differs from the original. */
 function brief(message: string): string {
   const text = message
     .split('\n', 1)[0]!

@@ -2,14 +2,14 @@ import { Llguidance, type GrammarSource, type LlguidanceSnapshot, type MatcherHa
 import type { TokenTable } from './token-table.ts';
 import type { WasmModule } from './web-assembly.ts';
 
-/** Memory that compiling one constraint may take; the largest of the tests that compile take a tenth. */
+/** Memory for compiling one constraint; the largest in the tests that compiles takes a tenth. */
 const COMPILE_BYTES = 128 * 1024 * 1024;
-/** Budget of all constraints together; the module itself ends at 1 GiB. */
+/** Budget of all constraints together; the module's own limit is 1 GiB. */
 const TOTAL_BYTES = 900 * 1024 * 1024;
 
 /**
- * The one living instance of llguidance in this thread. After a trap the next use finds a new one, made from the snapshot; handles
- * into the old one are void, which `generation` tells.
+ * The live instance of llguidance in this thread. After a trap the next use gets a new one from the snapshot;
+ * old handles are then invalid, which `generation` shows.
  */
 export class Sandbox {
   readonly module: WasmModule;
@@ -40,13 +40,14 @@ export class Sandbox {
     return this.#instance;
   }
 
-  /** How many instances there have been, the living one included. */
+  /** Number of instances so far, including the live one. */
   get generation(): number {
     return this.instance.isDead ? NaN : this.#generation;
   }
 
   /**
-   * Compiles a source and computes its first mask, so that what allows nothing, or cannot even begin, fails here.
+   * Compiles a source and computes its first mask, so that constraints that allow nothing fail here.
+   *
    * @throws {LlguidanceRefusal} | {LlguidanceTrap}
    */
   compile(source: GrammarSource): MatcherHandle {

@@ -1,10 +1,10 @@
 import type { ConstraintVocabulary } from '../contract/vocabulary.ts';
 
-/** The tokens of a model in the form that llguidance reads. */
+/** Tokens of a model in llguidance's input format. */
 export interface TokenTable {
   /** [V] bytes of each token; 0 for one that no text contains */
   readonly lengths: Uint32Array;
-  /** all of them, one after the other */
+  /** bytes of all tokens, contiguous */
   readonly bytes: Uint8Array;
   /** tokens that end a completion, the usual one first */
   readonly endTokenIds: Uint32Array;
@@ -12,7 +12,7 @@ export interface TokenTable {
   readonly controlTokens: ReadonlyMap<string, number>;
 }
 
-/** Before the text of a control token; it occurs in no UTF-8, so that text never becomes the token. */
+/** Prefix of a control token's text; it occurs in no UTF-8, so text never becomes the token. */
 const CONTROL_MARKER = 0xff;
 
 export function packVocabulary(vocabulary: ConstraintVocabulary): TokenTable {

@@ -1,4 +1,4 @@
-/** The part of the WebAssembly API used here, which the types of Node.js leave out. */
+/** The part of the WebAssembly API used here, which Node.js's types lack. */
 interface WebAssemblyApi {
   compile(bytes: Uint8Array): Promise<WasmModule>;
   readonly Instance: new (
@@ -7,7 +7,7 @@ interface WebAssemblyApi {
   ) => { readonly exports: unknown };
 }
 
-/** A compiled module: it may be posted to other threads. */
+/** A compiled module, which can be posted to other threads. */
 export interface WasmModule {
   readonly [Symbol.toStringTag]: 'WebAssembly.Module';
 }

@@ -2,7 +2,7 @@ import type { ConstraintSpec } from '../contract/constraint-spec.ts';
 import type { Constraints } from '../constraints.ts';
 import type { ConstraintVocabulary } from '../contract/vocabulary.ts';
 
-/** For tests: one token a byte, then `<|start|>`, and two that end a completion. */
+/** Test vocabulary: one token per byte, then `<|start|>`, and two that end a completion. */
 export const BYTES: ConstraintVocabulary = {
   vocabSize: 259,
   tokenBytes: (id) => (id < 256 ? Uint8Array.of(id) : Buffer.from(['<|start|>', '<|end|>', '<|stop|>'][id - 256]!)),
@@ -11,7 +11,7 @@ export const BYTES: ConstraintVocabulary = {
   endTokenIds: [257, 258],
 };
 
-/** Whether exactly this text is allowed, and may end there. */
+/** True if exactly this text is allowed and may end there. */
 export function allows(constraints: Constraints, spec: ConstraintSpec, text: string): boolean {
   const matcher = constraints.compile(spec);
   try {

@@ -1,3 +1,3 @@
-/** Test support for the packages above: `@trainyard/constraints/testing`. */
+/** Test support for dependent packages: `@trainyard/constraints/testing`. */
 export { tokenMatcherSuite } from './token-matcher.suite.ts';
 export type { TokenMatcherHarness } from './token-matcher.suite.ts';

@@ -3,24 +3,24 @@ import type { TokenMatcher } from '../contract/token-matcher.ts';
 
 export interface TokenMatcherHarness {
   readonly vocabSize: number;
-  /** Ids that end a completion. Whether a matcher lists and takes them is its own affair. */
+  /** Ids that end a completion. A matcher may or may not list and accept them. */
   readonly endIds: readonly number[];
-  /** One at its beginning. The suite closes it. */
+  /** A matcher in its initial state. The suite closes it. */
   open(): TokenMatcher;
-  /** Whole completions, without an end. */
+  /** Complete completions, without an end token. */
   readonly accepted: readonly (readonly number[])[];
-  /** Beginnings of completions up to a token that cannot come there. */
+  /** Starts of completions up to a token that is not allowed there. */
   readonly refused: readonly (readonly number[])[];
-  /** Beginnings of completions that may not end there. */
+  /** Starts of completions that may not end there. */
   readonly unfinished: readonly (readonly number[])[];
   close?(): void;
 }
 
-/** Steps of a random walk at most. */
+/** Maximum steps of a random walk. */
 const MAX_STEPS = 60;
 const NUM_WALKS = 20;
 
-/** The behaviour required of every {@link TokenMatcher}, whatever enforces the constraint beneath it. */
+/** Behaviour required of every {@link TokenMatcher}. */
 export function tokenMatcherSuite(
   name: string,
   create: () => Promise<TokenMatcherHarness> | TokenMatcherHarness,
@@ -50,7 +50,7 @@ export function tokenMatcherSuite(
       opened.delete(matcher);
       matcher.close();
     };
-    /** Bits as they come, also of the ids that are none. */
+    /** The raw bits, including those beyond the vocabulary. */
     const maskOf = (matcher: TokenMatcher): Uint32Array => {
       const mask = new Uint32Array(Math.ceil(harness.vocabSize / 32)).fill(0xaaaa_aaaa);
       matcher.fillMask(mask);

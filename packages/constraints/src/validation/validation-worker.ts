@@ -1,4 +1,4 @@
-/** The thread of `Validator`: compiles one source at a time and says how it went. */
+/** Thread of `Validator`: compiles one source at a time and reports the verdict. */
 import { parentPort, workerData } from 'node:worker_threads';
 import { ConstraintError } from '../contract/constraint-error.ts';
 import type { GrammarSource, LlguidanceSnapshot } from '../llguidance/llguidance.ts';

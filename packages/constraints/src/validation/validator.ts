@@ -3,10 +3,10 @@ import { ConstraintError, type ConstraintErrorCode } from '../contract/constrain
 import type { GrammarSource } from '../llguidance/llguidance.ts';
 import type { Sandbox } from '../llguidance/sandbox.ts';
 
-/** The worker's answer to a source. */
+/** Answer of the worker to a source. */
 export type Verdict = { isValid: true } | { isValid: false; code: ConstraintErrorCode; message: string };
 
-/** Sent by the worker once it can take a source. */
+/** Message of the worker once it can take a source. */
 export const READY = 'ready';
 
 interface Job {
@@ -15,12 +15,12 @@ interface Job {
   readonly fail: (error: unknown) => void;
 }
 
-/** So many times the limit may pass while the thread waits for a core. */
+/** Multiple of the limit that may pass while the thread waits for a core. */
 const MAX_WAIT = 10;
 
 /**
- * Compiles sources in a thread of its own, one after the other, and kills that thread when one computes for too long. It has less stack
- * than the main thread, so that what compiles there compiles here.
+ * Compiles sources one by one in a separate thread, and kills the thread if one computes for too long. It has
+ * less stack than the main thread, so that a source that compiles there compiles here.
  */
 export class Validator {
   readonly #sandbox: Sandbox;
@@ -33,7 +33,7 @@ export class Validator {
   #numThreads = 0;
   #timer: NodeJS.Timeout | undefined;
 
-  /** @param options `isKeptReady`: a thread is started before it is wanted; starting one took five seconds on a busy machine */
+  /** @param options `isKeptReady`: starts a thread ahead; a start took five seconds on a busy machine */
   constructor(sandbox: Sandbox, timeoutMs: number, options: { isKeptReady?: boolean } = {}) {
     this.#sandbox = sandbox;
     this.#timeoutMs = timeoutMs;
@@ -41,17 +41,17 @@ export class Validator {
     if (this.#isKeptReady) this.#startAhead();
   }
 
-  /** Threads that were started so far. */
+  /** Threads started so far. */
   get numThreads(): number {
     return this.#numThreads;
   }
 
-  /** A source is being compiled, or waits for that. */
+  /** True while a source is being compiled or waits. */
   get isBusy(): boolean {
     return this.#running !== undefined || this.#waiting.length > 0;
   }
 
-  /** @throws the signal's reason when it is aborted before the source's turn */
+  /** @throws the signal's reason if aborted before the source's turn */
   validate(source: GrammarSource, signal?: AbortSignal): Promise<Verdict> {
     signal?.throwIfAborted();
     const { promise, resolve, reject } = Promise.withResolvers<Verdict>();
@@ -81,13 +81,13 @@ export class Validator {
     if (!this.#isReady) return;
     const job = this.#waiting.shift()!;
     this.#running = job;
-    // A thread that has ended meanwhile is told of by its error.
+    // If the thread has ended meanwhile, its error event reports it.
     const usedBefore = cpuMs(worker).catch(() => 0);
     this.#watch(job, this.#timeoutMs, async () => (await cpuMs(worker)) - (await usedBefore));
     worker.postMessage(job.source);
   }
 
-  /** It does not keep the process alive before it has something to do. */
+  /** An idle thread does not keep the process alive. */
   #startAhead(): void {
     this.#worker ??= this.#start();
     if (!this.isBusy) this.#worker.unref();
@@ -98,7 +98,7 @@ export class Validator {
     this.#numThreads++;
     const worker = new Worker(new URL('./validation-worker.ts', import.meta.url), {
       workerData: { module, snapshot },
-      // Leaves about 0.8 MiB; the main thread of Node has 0.96.
+      // Leaves about 0.8 MiB; Node's main thread has 0.96.
       resourceLimits: { stackSizeMb: 1 },
     });
     worker.on('message', (message: Verdict | typeof READY) => {
@@ -127,12 +127,13 @@ export class Validator {
   }
 
   /**
-   * Ends a job that computes for longer than the limit. Time on the clock is no measure: while llama.cpp has the cores, a source of a few
-   * milliseconds can take seconds, and where the main thread was busy for long, timers come before the verdict that has been waiting.
+   * Ends a job that computes for longer than the limit. Wall time is no measure: while llama.cpp has the cores, a
+   * source of a few milliseconds can take seconds, and after a busy phase of the main thread timers run before a
+   * verdict that has already arrived.
    */
   #watch(job: Job, inMs: number, usedMs: () => Promise<number>, startedAt = performance.now()): void {
     this.#timer = setTimeout(async () => {
-      // A thread that does not tell is stuck.
+      // A thread that does not answer is stuck.
       const used = await usedMs().catch(() => Infinity);
       if (this.#running !== job) return;
       const hasWaited = performance.now() - startedAt >= MAX_WAIT * this.#timeoutMs;
@@ -158,13 +159,13 @@ export class Validator {
   }
 }
 
-/** Time that the thread has computed. */
+/** Processor time of the thread. */
 async function cpuMs(worker: Worker): Promise<number> {
   const { user, system } = await worker.cpuUsage();
   return (user + system) / 1000;
 }
 
-/** @throws {ConstraintError} what the verdict says */
+/** @throws {ConstraintError} for an invalid verdict */
 export function enforce(verdict: Verdict): void {
   if (!verdict.isValid) throw new ConstraintError(verdict.code, verdict.message);
 }
