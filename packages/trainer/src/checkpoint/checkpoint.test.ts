@@ -132,7 +132,7 @@ describe('a checkpoint', () => {
     bytes[bytes.length + at]! ^= 1;
     writeFileSync(file(name), bytes);
   };
-  /** The error of reading the checkpoint, which changed nothing. */
+  /** Error of reading the checkpoint, which changed nothing. */
   const refusalAfter = (damage: () => void): unknown => {
     damage();
     const lora = initialLoraParameters(BIGRAM_ARCHITECTURE, BIGRAM_LORA);
@@ -198,7 +198,7 @@ describe('a checkpoint', () => {
     expect([checked.status, checked.stdout.match(/: OK/g)?.length]).toEqual([0, 6]);
   });
 
-  // As earlier releases wrote them.
+  // As written by earlier releases.
   const forgetSums = (): void => rmSync(file('SHA256SUMS'));
   it.each<[string, () => void, RegExp]>([
     ['is absent', () => rmSync(checkpoint, { recursive: true }), /digest/],
@@ -245,7 +245,7 @@ describe('replaceDirectory', () => {
     expect(readdirSync(checkpoint)).toEqual(['new']);
   });
 
-  // /dev/full answers every write with ENOSPC, as a full disk does.
+  // /dev/full answers every write with ENOSPC, like a full disk.
   it.skipIf(!existsSync('/dev/full'))('reports a full disk by its own code, with the temporary files removed', () => {
     const attempt = (): void => replaceDirectory(checkpoint, () => writeFileSync('/dev/full', 'x'));
     expect(attempt).toThrow(expect.objectContaining({ code: 'trainer.disk_full' }));

@@ -34,9 +34,9 @@ const METRICS_FILE = 'metrics.json';
 const DIGEST_FILE = 'digest';
 
 /**
- * Writes a checkpoint; the directory appears whole or not at all.
+ * Writes a checkpoint; the directory appears complete or not at all.
  *
- * @returns sha256 of `adapter_model.safetensors`, hex: equal weights with an equal scale give equal digests
+ * @returns sha256 of `adapter_model.safetensors`, hex: equal weights and scale give equal digests
  * @throws {TrainerError} `trainer.disk_full`
  */
 export function writeCheckpoint(
@@ -51,7 +51,7 @@ export function writeCheckpoint(
   );
 }
 
-/** The same into a directory that is empty. */
+/** Writes a checkpoint into an empty directory. */
 export function writeCheckpointFiles(
   directory: string,
   lora: LoraParameters,
@@ -64,7 +64,7 @@ export function writeCheckpointFiles(
 }
 
 /**
- * Writes what training goes on from, and nothing for sampling, into a directory that is empty.
+ * Writes only the state that training resumes from, not the files for sampling, into an empty directory.
  *
  * @returns as `writeCheckpoint`
  */
@@ -76,9 +76,9 @@ export function writeTrainingState(directory: string, lora: LoraParameters, opti
 }
 
 /**
- * Writes all of a checkpoint but the optimizer's state: one that training can start from afresh.
+ * Writes a checkpoint without the optimizer's state; training can start from it with a fresh optimizer.
  *
- * @param written digests of files that are in the directory already, by name
+ * @param written digests of files that are already in the directory, by name
  * @returns as `writeCheckpoint`
  */
 export function writeAdapterFiles(
@@ -101,19 +101,19 @@ export function writeAdapterFiles(
   return digest;
 }
 
-/** The adapter's digest, and those of all files; files that were hashed while they were written are not read again. */
+/** Writes the adapter's digest and those of all files; files that were hashed while written are not read again. */
 function writeDigests(directory: string, digest: string, written: Readonly<Record<string, string>>): void {
   writeDurableText(join(directory, DIGEST_FILE), `${digest}\n`);
   writeDurableText(join(directory, SUMS_FILE), fileSums(directory, { ...written, [ADAPTER_FILE]: digest }));
 }
 
 /**
- * Reads a checkpoint's weights into `lora`, and its optimizer's state. Nothing is changed when it cannot be read.
+ * Reads a checkpoint's weights into `lora`, and its optimizer's state. On an error nothing is changed.
  *
- * @returns the state that training goes on with; a fresh one when the directory has none (it may be deleted to save space), or one of
- *   another kind of job
- * @throws {TrainerError} `trainer.checkpoint_damaged` when a file has another digest than was written; `trainer.checkpoint_unreadable` when one is missing
- *   or of another shape of adapter
+ * @returns the optimizer's state; a fresh one if the directory has none (it may be deleted to save space), or
+ * one of another kind of job
+ * @throws {TrainerError} `trainer.checkpoint_damaged` if a file differs from its digest;
+ * `trainer.checkpoint_unreadable` if one is missing or of another adapter shape
  */
 export function readCheckpoint(directory: string, lora: LoraParameters, jobKind: JobKind = 'rl'): OptimizerState {
   const digest = readText(directory, DIGEST_FILE).trim();
@@ -124,31 +124,35 @@ export function readCheckpoint(directory: string, lora: LoraParameters, jobKind:
   return optimizer;
 }
 
-/** Digest of a checkpoint as it was written down. @throws {TrainerError} `trainer.checkpoint_unreadable` */
+/** Recorded digest of a checkpoint. @throws {TrainerError} `trainer.checkpoint_unreadable` */
 export function checkpointDigest(directory: string): string {
   return readText(directory, DIGEST_FILE).trim();
 }
 
-/** PEFT's two files. @returns sha256 of the weights file, hex: it covers all that decides what the adapter computes */
+/**
+ * Writes PEFT's two files.
+ *
+ * @returns sha256 of the weights file, hex; it covers everything that decides the adapter's computation
+ */
 function writeAdapter(directory: string, lora: LoraParameters): string {
   writeDurableText(join(directory, ADAPTER_CONFIG_FILE), `${JSON.stringify(peftConfig(lora.config), null, 2)}\n`);
-  // transformers and PEFT refuse files that do not name a format. Names and shapes of the tensors tell rank and layers; without alpha, equal weights of
-  // another scale would be taken for the same adapter wherever one is known by its digest.
+  // transformers and PEFT require a format name. Tensor names and shapes give rank and layers, but not alpha:
+  // without it, equal weights of another scale would have the same digest.
   const metadata = { format: 'pt', lora_alpha: String(lora.config.alpha) };
   return writeSafetensors(join(directory, ADAPTER_FILE), peftTensors(lora), metadata);
 }
 
 /**
- * Compares files of a checkpoint with the digests that were written with them.
+ * Compares files of a checkpoint with their recorded digests.
  *
- * @param names default: all that have one
- * @throws {TrainerError} `trainer.checkpoint_damaged`, also when one is missing
+ * @param names default: all that have a digest
+ * @throws {TrainerError} `trainer.checkpoint_damaged`, also if one is missing
  */
 export function checkCheckpoint(directory: string, names?: readonly string[]): void {
   asDamage(() => checkFiles(directory, names ?? [...(readFileSums(directory)?.keys() ?? [])]));
 }
 
-/** Reads PEFT's two files into `lora`, when all of it fits and the weights file has that sha256. */
+/** Reads PEFT's two files into `lora` if everything fits and the weights file has that sha256. */
 export function readAdapter(directory: string, lora: LoraParameters, digest: string): void {
   checkCheckpoint(directory, [ADAPTER_CONFIG_FILE, DIGEST_FILE]);
   const expected = peftConfig(lora.config);
@@ -195,9 +199,12 @@ function optimizerTensors(lora: LoraParameters, { moments }: OptimizerState): Ad
   });
 }
 
-/** Fills the tensors from a file that must have exactly these, all finite. Checks everything before it changes anything. */
+/**
+ * Fills the tensors from a file that must have exactly these, all finite. Checks everything before changing
+ * anything.
+ */
 function readInto(path: string, tensors: readonly AdapterTensor[], digest?: string): Readonly<Record<string, string>> {
-  // Before its content is looked at: a damaged header has other faults, too.
+  // Comes first, because a damaged header causes other errors too.
   if (digest !== undefined && existsSync(path))
     asDamage(() => requireDigest(basename(path), fileDigest(path).sha256, digest));
   const file = readSafetensors(path);
@@ -216,7 +223,7 @@ function readInto(path: string, tensors: readonly AdapterTensor[], digest?: stri
   return file.metadata;
 }
 
-/** The configuration from which PEFT loads the adapter. */
+/** Configuration from which PEFT loads the adapter. */
 function peftConfig({ rank, alpha, targets }: LoraConfig) {
   return {
     peft_type: 'LORA',
@@ -231,10 +238,7 @@ function peftConfig({ rank, alpha, targets }: LoraConfig) {
   };
 }
 
-/**
- * The shape of an adapter, from the adapter_config.json that a checkpoint has.
- * @returns null when it is not what checkpoints have
- */
+/** Adapter shape of a checkpoint's adapter_config.json. @returns null if it is not a checkpoint's */
 export function loraOfCheckpoint(adapterConfig: string): Omit<LoraConfig, 'initSeed'> | null {
   let config: Partial<Record<keyof ReturnType<typeof peftConfig>, unknown>> | null;
   try {
@@ -267,7 +271,7 @@ function readJson(directory: string, file: string): Record<string, unknown> {
   throw unreadable(directory, `${file} is not an object`);
 }
 
-/** Runs a comparison of digests, whose failure is one of the trainer. */
+/** Runs a comparison of digests; its failure becomes a trainer error. */
 function asDamage<Result>(compare: () => Result): Result {
   try {
     return compare();

@@ -3,11 +3,12 @@ import { dirname } from 'node:path';
 import { TrainerError } from '../contract/errors.ts';
 
 /**
- * Makes `path` a directory with the files that `fill` writes, whole or not at all: they go to a temporary directory beside it, which is
- * synced and renamed. What was there before is replaced. A leftover of a crashed attempt is removed.
+ * Replaces the directory `path` completely or not at all: `fill` writes to a temporary directory next to it,
+ * which is synced and renamed. Removes leftovers of a crashed attempt.
  *
  * @param fill gets the temporary directory and must sync each file it writes
- * @throws {TrainerError} `trainer.disk_full`; otherwise what `fill` throws. The temporary directory is gone in both cases.
+ * @throws {TrainerError} `trainer.disk_full`; otherwise the error of `fill`. The temporary directory is removed
+ * in both cases.
  */
 export function replaceDirectory<Result>(path: string, fill: (temporary: string) => Result): Result {
   const temporary = `${path}.partial`;
@@ -26,7 +27,7 @@ export function replaceDirectory<Result>(path: string, fill: (temporary: string)
   }
 }
 
-/** Writes a file in place of the one that has the name, which is there whole until then. @throws {TrainerError} `trainer.disk_full` */
+/** Replaces a file atomically. @throws {TrainerError} `trainer.disk_full` */
 export function replaceFile(path: string, content: string | Uint8Array): void {
   const temporary = `${path}.partial`;
   try {
@@ -40,7 +41,7 @@ export function replaceFile(path: string, content: string | Uint8Array): void {
   }
 }
 
-/** Makes a folder and those above it that are missing, and syncs the one above each. */
+/** Creates a folder and its missing parents, and syncs the parent of each. */
 export function makeFolders(path: string): void {
   const highest = mkdirSync(path, { recursive: true });
   if (highest === undefined) return;
@@ -63,7 +64,7 @@ function writeDurableFile(path: string, content: string | Uint8Array): void {
   }
 }
 
-/** `trainer.disk_full` for an error of a full disk; every other error as it is. */
+/** Converts an error of a full disk to `trainer.disk_full`; returns other errors unchanged. */
 export function diskFault(error: unknown, path: string): unknown {
   const isFull = error instanceof Error && 'code' in error && (error.code === 'ENOSPC' || error.code === 'EDQUOT');
   return isFull ? new TrainerError('trainer.disk_full', `no space left to write ${path}`, { cause: error }) : error;

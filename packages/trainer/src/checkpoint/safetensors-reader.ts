@@ -10,18 +10,18 @@ export interface SafetensorsEntry {
   readonly name: string;
   readonly dims: readonly number[];
   readonly dtype: SafetensorsDtype;
-  /** In the file. */
+  /** Byte offsets in the file. */
   readonly start: number;
   readonly end: number;
 }
 
-/** The format allows 100 MB; a header takes memory in proportion to it. */
+/** Limit of the format; a header takes memory in proportion to its size. */
 const MAX_HEADER_BYTES = 100_000_000;
-/** As PyTorch and NumPy have it. */
+/** The same as in PyTorch and NumPy. */
 const MAX_DIMS = 64;
 const PIECE_BYTES = 4 << 20;
 
-/** A safetensors file opened for reading: its header at once, tensors on demand. Works on any bytes. */
+/** A safetensors file opened for reading: header at once, tensors on demand. Accepts any bytes. */
 export class SafetensorsReader implements Disposable {
   /** In the order of the data, which they cover without gap or overlap. */
   readonly entries: ReadonlyMap<string, SafetensorsEntry>;
@@ -29,7 +29,7 @@ export class SafetensorsReader implements Disposable {
   readonly #path: string;
   #descriptor: number | null;
 
-  /** @throws {TrainerError} `trainer.checkpoint_unreadable`, naming the file and what is wrong with it */
+  /** @throws {TrainerError} `trainer.checkpoint_unreadable` with the file and the problem */
   static open(path: string): SafetensorsReader {
     let descriptor: number;
     try {
@@ -59,7 +59,7 @@ export class SafetensorsReader implements Disposable {
     this.entries = placeEntries(path, header.described, dataStart, size);
   }
 
-  /** Values of a tensor, row-major. @throws {TrainerError} `trainer.checkpoint_unreadable` when there is no such tensor */
+  /** Reads a tensor's values, row-major. @throws {TrainerError} `trainer.checkpoint_unreadable` if it is missing */
   readF32(name: string): Float32Array {
     const entry = this.entries.get(name);
     if (entry === undefined) throw unreadable(this.#path, `tensor ${name} is missing`);
@@ -81,7 +81,7 @@ export class SafetensorsReader implements Disposable {
     this.close();
   }
 
-  /** In memory of its own, which is aligned for any element. */
+  /** Reads into a fresh buffer, which is aligned for any element. */
   #read(start: number, length: number): Buffer<ArrayBuffer> {
     if (this.#descriptor === null) throw unreadable(this.#path, 'it was closed');
     const bytes = Buffer.from(new ArrayBuffer(length));
@@ -129,7 +129,7 @@ function placeEntries(
   fileBytes: number,
 ): Map<string, SafetensorsEntry> {
   const entries = Object.entries(described).map(([name, description]) => describe(path, name, description));
-  // Writers other than the format's own may list tensors in another order than that of their data.
+  // Other writers than the format's own may list tensors in another order than their data.
   entries.sort((first, second) => first.start - second.start || first.end - second.end);
   let expectedStart = 0;
   for (const { name, dims, dtype, start, end } of entries) {

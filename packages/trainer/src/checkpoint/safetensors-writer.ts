@@ -11,11 +11,12 @@ export interface SafetensorsShape {
 }
 
 const ALIGNMENT = 8;
-// Converted at a time, so that a tensor is not in memory twice.
+// Values converted at once, so that a tensor is not in memory twice.
 const PIECE_VALUES = 1 << 20;
 
 /**
- * A safetensors file that is written one tensor after the other, in the order of its header.
+ * Writer of a safetensors file, one tensor after the other in the order of its header.
+ *
  * @see https://github.com/huggingface/safetensors#format
  */
 export class SafetensorsWriter implements Disposable {
@@ -24,7 +25,7 @@ export class SafetensorsWriter implements Disposable {
   #numWritten = 0;
   #descriptor: number | null;
 
-  /** Makes the file, which must not exist, and writes its header. */
+  /** Creates the file, which must not exist, and writes its header. */
   constructor(path: string, tensors: readonly SafetensorsShape[], metadata: Readonly<Record<string, string>>) {
     this.#tensors = tensors;
     const entries: Record<string, unknown> = { __metadata__: metadata };
@@ -42,7 +43,7 @@ export class SafetensorsWriter implements Disposable {
     this.#write(header);
   }
 
-  /** The values of the next tensor. */
+  /** Writes the values of the next tensor. */
   add(data: Float32Array): void {
     const tensor = this.#tensors[this.#numWritten];
     assert(tensor !== undefined, `all ${this.#tensors.length} tensors are written`);
@@ -57,7 +58,7 @@ export class SafetensorsWriter implements Disposable {
     this.#numWritten += 1;
   }
 
-  /** Ends the file, which must have all its tensors, and syncs it to disk. @returns sha256 of its bytes, hex */
+  /** Finishes the file, which must have all its tensors, and syncs it to disk. @returns sha256 of its bytes, hex */
   finish(): string {
     assert.equal(this.#numWritten, this.#tensors.length, 'every tensor of the header must be written');
     assert(this.#descriptor !== null, 'this SafetensorsWriter is closed');

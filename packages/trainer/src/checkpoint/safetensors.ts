@@ -18,7 +18,7 @@ export interface SafetensorsFile {
 /**
  * Writes a new file of float32 tensors in the given order and syncs it to disk.
  *
- * @returns sha256 of its bytes, hex: equal tensors and metadata give equal files.
+ * @returns sha256 of its bytes, hex: equal tensors and metadata give equal files
  */
 export function writeSafetensors(
   path: string,
@@ -32,9 +32,9 @@ export function writeSafetensors(
 }
 
 /**
- * Reads every tensor of a file as float32, checking that header and data agree to the byte.
+ * Reads all tensors of a file as float32, and checks that header and data agree to the byte.
  *
- * @throws {TrainerError} `trainer.checkpoint_unreadable`, naming the file and what is wrong with it
+ * @throws {TrainerError} `trainer.checkpoint_unreadable` with the file and the problem
  */
 export function readSafetensors(path: string): SafetensorsFile {
   using reader = SafetensorsReader.open(path);

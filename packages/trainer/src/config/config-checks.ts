@@ -1,11 +1,11 @@
-/** Checks of settings against the table of fields that the wire is checked against, too: its limits stand nowhere else. */
+/** Checks of settings against the table of fields, which is also that of the wire and the only source of limits. */
 import { type Form, type JobFieldTable, type PlainSettings, unfitness } from '@trainyard/protocol/fields';
 import { TrainerError } from '../contract/errors.ts';
 
 /**
- * The settings that follow from one field each: as asked for, or their default.
+ * Settings that depend on one field each: the given value or the default.
  *
- * @param input by the names within; `null` and `undefined` both mean absent
+ * @param input by internal names; `null` and `undefined` both mean absent
  * @throws {TrainerError} `trainer.config_invalid`
  */
 export function plainSettings<Table extends JobFieldTable>(
@@ -17,20 +17,24 @@ export function plainSettings<Table extends JobFieldTable>(
     const { name, form, default: standard } = table[field]!;
     if (name === undefined || standard === undefined) continue;
     const value = input[name] ?? null;
-    // A default fits, also where the wire has no word for it: 0, say, of what must be above 0 when it is sent.
+    // A default may be outside the wire's limits: 0, for example, if sent values must be above 0.
     settings[name] = value === null || value === standard ? standard : fit(field, form, value);
   }
   return settings as PlainSettings<Table>;
 }
 
-/** A value that fits its form. @throws {TrainerError} `trainer.config_invalid` with the field on the wire, its limit and the value */
+/**
+ * Checks that a value fits its form.
+ *
+ * @throws {TrainerError} `trainer.config_invalid` with the wire field, its limit and the value
+ */
 export function fit<Value>(field: string, form: Form<unknown>, value: Value): Value {
   const rule = unfitness(form, value);
   if (rule === null) return value;
   throw refusal(field, `\`${field}\` must be ${rule}, got ${String(value)}`);
 }
 
-/** @param field on the wire, which the message names */
+/** @param field wire name, used in the message */
 export function refusal(field: string, message: string): TrainerError {
   return new TrainerError('trainer.config_invalid', message, { field });
 }

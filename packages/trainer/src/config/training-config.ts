@@ -5,39 +5,42 @@ import type { LearningRateSchedule } from '../optimizer/learning-rate.ts';
 import { fit, plainSettings, refusal } from './config-checks.ts';
 
 /**
- * The settings that a client may choose. `null` and `undefined` both mean absent; 0 and false are values.
+ * Settings that a client may choose. `null` and `undefined` both mean absent; 0 and false are values.
  *
- * Settings that contradict each other are refused rather than ranked.
+ * Contradictory settings are refused.
  */
 export type TrainingConfigInput = JobInput<typeof TRAINING_FIELDS> & {
   readonly maxSequenceLength?: number | null | undefined;
 };
 
 /**
- * A training job's settings, complete: `TRAINING_FIELDS` says what each means, its limits and its default. Made by `resolveTrainingConfig` alone,
- * so inner code never checks them again.
+ * Complete settings of a training job: `TRAINING_FIELDS` has their meanings, limits and defaults. Made only by
+ * `resolveTrainingConfig`, so inner code does not check them again.
  */
 export interface TrainingConfig extends PlainSettings<typeof TRAINING_FIELDS>, LossConfig {
   /** `auto`: by `suitableLearningRate`, once the model is known. */
   readonly learningRate: number | 'auto';
-  /** Gradient steps of the job, at most as many as it has groups; null (default): by the number of trajectories, see `numStepsFor`. */
+  /**
+   * Gradient steps of the job, at most its number of groups; null (default): by the number of trajectories, see
+   * `numStepsFor`.
+   */
   readonly gradientSteps: number | null;
-  /** Longest row the model may see; default 32,768. The server lowers it to what the base model was trained for. */
+  /** Maximum tokens per row; default 32,768. The server lowers it to the base model's context length. */
   readonly maxSequenceLength: number;
 }
 
-/** The settings that a job computes with. */
+/** Settings with the learning rate resolved. */
 export type ComputedConfig = TrainingConfig & { readonly learningRate: number };
 
 export type LossAggregation = TrainingConfig['lossAggregation'];
 
-/** Longest row when nothing else says so. */
+/** Default maximum tokens per row. */
 const MAX_SEQUENCE_LENGTH = 32_768;
 
 /**
  * Fills in the defaults of a training job.
  *
- * @throws {TrainerError} `trainer.config_invalid`, with the field on the wire; the message names it, its limit and the value
+ * @throws {TrainerError} `trainer.config_invalid` with the wire field; the message has its limit and the value
  */
 export function resolveTrainingConfig(input: TrainingConfigInput & { readonly learningRate: number }): ComputedConfig;
 export function resolveTrainingConfig(input: TrainingConfigInput): TrainingConfig;
@@ -58,7 +61,7 @@ export function resolveTrainingConfig(input: TrainingConfigInput): TrainingConfi
     { type: 'integer', minimum: 2 },
     input.maxSequenceLength ?? MAX_SEQUENCE_LENGTH,
   );
-  // Rows are parts of groups, so their steps have one meaning alone.
+  // Rows are parts of groups, so their steps allow only one aggregation.
   const ofRows = input.stepPerRow === true ? 'normalized_trajectory' : undefined;
   const plain = plainSettings(TRAINING_FIELDS, {
     ...input,
@@ -66,7 +69,7 @@ export function resolveTrainingConfig(input: TrainingConfigInput): TrainingConfi
     lossAggregation: input.lossAggregation ?? ofRows,
   });
   const { packedSequenceLength, learningRateDecaySteps, learningRateWarmupSteps } = plain;
-  // Limits that other settings set.
+  // Limits that depend on other settings.
   if (packedSequenceLength !== null)
     fit(
       'packed_sequence_length',
@@ -103,7 +106,7 @@ function kimiK2TauOf({ kimiK2Tau, vendorK2Tau }: TrainingConfigInput): number | 
 type NumberField = 'gradient_steps' | 'num_substeps' | 'kimi_k2_tau' | 'vendor_k2_tau';
 type NamedNumber = readonly [field: NumberField, value: number | null | undefined];
 
-/** The value of a setting that has two names; null when neither was given. @throws {TrainerError} when they differ */
+/** Value of a setting with two names; null if neither was given. @throws {TrainerError} if they differ */
 function ofEitherName(named: NamedNumber, alias: NamedNumber): number | null {
   const read = ([field, value]: NamedNumber): number | null =>
     value === undefined || value === null ? null : fit(field, TRAINING_FIELDS[field].form, value);
@@ -115,7 +118,7 @@ function ofEitherName(named: NamedNumber, alias: NamedNumber): number | null {
   );
 }
 
-/** The job's learning rates, by the steps that the model's optimizer has taken: a schedule spans jobs. */
+/** Learning rates of the job, by the optimizer's total steps: a schedule spans jobs. */
 export function scheduleOf(
   config: Pick<
     ComputedConfig,
@@ -138,12 +141,12 @@ export function scheduleOf(
   };
 }
 
-/** Whether a term besides the rewards moves the policy, so that equal rewards teach something too. */
+/** True if a term besides the rewards changes the policy, so that equal rewards also train. */
 export function hasRegularizer(config: Pick<TrainingConfig, 'klPenaltyCoef' | 'entropyCoef' | 'kimiK2Tau'>): boolean {
   return config.klPenaltyCoef > 0 || config.entropyCoef > 0 || config.kimiK2Tau > 0;
 }
 
-/** Two settings of which one would have to be ignored. */
+/** Refuses settings that contradict each other. */
 function refuseContradictions(input: TrainingConfigInput): void {
   const refuse = (field: string, message: string): never => {
     throw refusal(field, message);

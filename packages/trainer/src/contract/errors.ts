@@ -1,7 +1,10 @@
-/** Whether doing the same again can succeed: never; at once, from the last saved state; or once the machine has what it lacks. */
+/**
+ * Condition under which a retry can succeed: never; at once, from the last saved state; or once the machine has
+ * the missing resource.
+ */
 export type Retry = 'never' | 'resume' | 'wait';
 
-/** Every way in which training can fail, as a code that logs, metrics and HTTP answers share, with what a retry is worth. */
+/** Codes of all training failures, shared by logs, metrics and HTTP responses, with the use of a retry. */
 const RETRY_BY_CODE = {
   'trainer.architecture_unsupported': 'never',
   'trainer.config_invalid': 'never',
@@ -25,11 +28,11 @@ const RETRY_BY_CODE = {
 
 export type TrainerErrorCode = keyof typeof RETRY_BY_CODE;
 
-/** A failure somebody can act on. A broken invariant of our own code is an `AssertionError` instead. */
+/** A failure that the user can fix. A broken internal invariant is an `AssertionError` instead. */
 export class TrainerError extends Error {
   override readonly name = 'TrainerError';
   readonly code: TrainerErrorCode;
-  /** The field on the wire that is at fault, where one is. */
+  /** Wire field at fault, if any. */
   readonly field: string | null;
   constructor(code: TrainerErrorCode, message: string, options: ErrorOptions & { field?: string } = {}) {
     super(message, options);

@@ -2,13 +2,13 @@ import { DecoderAdapter } from '@trainyard/decoder';
 import type { AdapterWeights, Architecture, LinearAdapter, LinearName } from '@trainyard/transformer';
 import type { LoraParameters } from '../model/policy-model.ts';
 
-/** An adapter in training as the sampler would read it from the file that is written of it, to the bit. */
+/** The adapter in training as the sampler would read it from its file, to the bit. */
 export function decoderAdapter({ config, tensors }: LoraParameters, architecture: Architecture): DecoderAdapter {
   const layers: Partial<Record<LinearName, LinearAdapter>>[] = Array.from(
     { length: architecture.numLayers },
     () => ({}),
   );
-  // The file has alpha in single precision.
+  // The file stores alpha in single precision.
   const scale = Math.fround(config.alpha) / config.rank;
   const halves = new Map(tensors.map((tensor) => [tensor.name, tensor.value]));
   for (const { layer, linear, half, value } of tensors) {

@@ -1,4 +1,7 @@
-/** Log-probabilities of rows against those of a decoder that is used as the engine uses it: sequence by sequence, in batches of any kind, with the adapter's file. */
+/**
+ * Log-probabilities of rows against those of a decoder used like in the engine: sequence by sequence, in batches
+ * of any kind, with the adapter's file.
+ */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -63,7 +66,7 @@ const GROUPS: TinySequence[][] = prompts.map((prompt, group) => {
   return replies.map((ids) => ({ tokenIds: [...prompt, ...ids], numPrompt: prompts[group]!.length }));
 });
 
-/** log p of every token behind the prompt, as a sampler has it that runs so many sequences at once. */
+/** log p of every token after the prompt, from a sampler that runs `numAtOnce` sequences together. */
 function sampled(decoder: PagedDecoder, adapter: DecoderAdapter | null, numAtOnce: number): number[] {
   const scan = new RowScan(decoder.vocabSize);
   const batch = new DecoderBatch<DecoderAdapter>(decoder.batchTokens);

@@ -11,16 +11,17 @@ import { decoderAdapter } from './decoder-adapter.ts';
 import type { RowDecoder } from './row-decoder.ts';
 
 /**
- * A policy whose log-probabilities are the sampler's to the last bit: rows are computed by the sampler's code, besides by that of the policy, which gives entropies and
- * what backward needs.
+ * A policy whose log-probabilities equal the sampler's to the last bit: the sampler's code computes each row,
+ * and the policy adds entropies and the state for backward.
  *
- * So ratios of what was sampled under the policy's own weights are exactly 1. Gradients are those of the other pass, some 1e-6 beside.
+ * So ratios of tokens sampled under the policy's own weights are exactly 1. Gradients come from the policy's
+ * pass, which differs by about 1e-6.
  */
 export class DeterministicPolicy implements TrainablePolicy {
   readonly #policy: TrainablePolicy;
   readonly #rows: RowDecoder;
 
-  /** @param policy closed with it @param rows of the same model; not closed */
+  /** @param policy closed with this object @param rows of the same model; not closed */
   constructor(policy: TrainablePolicy, rows: RowDecoder) {
     this.#policy = policy;
     this.#rows = rows;

@@ -3,7 +3,10 @@ import type { TokenAdjustments } from '@trainyard/decoder';
 import { fillOthers, ReplyCounts } from '../model/row-replay.ts';
 import type { LogitShifts, RowReplay } from '../model/row-replay.ts';
 
-/** Log-probabilities of tokens as the sampler would report them of the same logits: its own passes over a row, in its order. */
+/**
+ * Log-probabilities that the sampler would report for the same logits, by its own passes over a row, in its
+ * order.
+ */
 export class DrawnRows {
   readonly #scan: RowScan;
   readonly #undo: UndoLog;
@@ -16,10 +19,7 @@ export class DrawnRows {
     this.#row = new Float32Array(vocabSize);
   }
 
-  /**
-   * @param logits of the model, `[V]`
-   * @param i which trained token of the row
-   */
+  /** @param logits of the model, `[V]` @param i index of the trained token in the row */
   logprob(logits: Float32Array, token: number, replay: RowReplay | null, i: number): number {
     const shift = replay?.shifts[replay.shift[i]!];
     const kept = replay?.keptSets[replay.keptSet[i]!] ?? null;
@@ -44,7 +44,7 @@ export class DrawnRows {
   }
 }
 
-/** The adjustments of one choice, from token to token. */
+/** Adjustments of one choice, token by token. */
 class ShiftedLogits {
   readonly #counts: ReplyCounts;
   readonly #fixed: TokenAdjustments;

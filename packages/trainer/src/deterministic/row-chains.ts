@@ -1,17 +1,20 @@
 import type { PackedRow } from '../model/policy-model.ts';
 
-/** Consecutive tokens of a row of which each continues the one before it. */
+/** Consecutive tokens of a row, each continuing the previous one. */
 export interface RowChain {
-  /** Row indices: the first token, and the one behind the last. */
+  /** Row indices: the first token, and the one after the last. */
   readonly start: number;
   readonly end: number;
-  /** The chain that it parts from, always an earlier one; -1 at a root. */
+  /** Earlier chain from which it branches; -1 at a root. */
   readonly parent: number;
   /** Tokens of its sequence before it. */
   readonly depth: number;
 }
 
-/** The chains of a row's trie, in order. A sequence runs along one of each level; the first branch of a fork goes on in its parent's chain. */
+/**
+ * Chains of a row's trie, in order. A sequence has at most one chain per level; the first branch of a fork
+ * continues its parent's chain.
+ */
 export function rowChains({ parents, positions }: PackedRow): RowChain[] {
   const chains: { start: number; end: number; parent: number; depth: number }[] = [];
   const chainOf = new Int32Array(parents.length);

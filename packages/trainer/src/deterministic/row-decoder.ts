@@ -8,13 +8,16 @@ import { DrawnRows } from './drawn-rows.ts';
 import type { RowChain } from './row-chains.ts';
 import { rowChains } from './row-chains.ts';
 
-/** Some 0.3 s of the default model: the cores can change hands between two of them. Logits of as many rows are held. */
+/**
+ * Tokens per batch, about 0.3 s of the default model: the cores can change hands between two. Logits of as many
+ * rows are held.
+ */
 const BATCH_TOKENS = 128;
 
 /**
- * Computes rows as the sampler does: token by token of its sequences, over pages of keys and values, with the sampler's own code.
+ * Computes rows with the sampler's code: token by token, over pages of keys and values.
  *
- * One serves all policies of a base model: its threads call native code, which keeps some memory of each thread that has ended.
+ * One serves all policies of a base model, because native code keeps memory for each thread that has ended.
  */
 export class RowDecoder {
   readonly #graphs: DecoderGraphs;
@@ -23,7 +26,7 @@ export class RowDecoder {
   readonly #drawn: DrawnRows;
   #decoder: PagedDecoder | null = null;
 
-  /** @param graphs of the base model, closed with it */
+  /** @param graphs of the base model, closed with this object */
   constructor(graphs: DecoderGraphs, numThreads: number) {
     this.#graphs = graphs;
     this.#numThreads = numThreads;
@@ -77,7 +80,11 @@ export class RowDecoder {
     this.#graphs.close();
   }
 
-  /** As many tokens as go into a batch, of chains whose beginnings are computed. @returns their row indices, in batch order */
+  /**
+   * Fills a batch with tokens of chains whose earlier tokens are computed.
+   *
+   * @returns their row indices, in batch order
+   */
   #fill(
     row: PackedRow,
     chains: readonly RowChain[],
@@ -89,7 +96,7 @@ export class RowDecoder {
     const batch = this.#batch;
     batch.clear();
     const tokens: number[] = [];
-    // What this batch computes, others see from the next one on.
+    // Tokens of this batch are visible to others from the next batch on.
     const before = numComputed.slice();
     for (const [index, { start, end, parent, depth }] of chains.entries()) {
       const first = start + numComputed[index]!;
@@ -110,7 +117,10 @@ export class RowDecoder {
     return tokens;
   }
 
-  /** The kept one if it has room for the row: else one with room for longer rows too, as threads end with the last one. What is not touched is no memory. */
+  /**
+   * Returns the kept decoder if the row fits, else one with room for longer rows too, because threads end with the
+   * old one. Untouched memory is not committed.
+   */
   #decoderOf(numTokens: number, chains: readonly RowChain[]): PagedDecoder {
     const kept = this.#decoder;
     const maxSequences = chains.length;
@@ -129,5 +139,5 @@ export class RowDecoder {
   }
 }
 
-/** The least that is not below. */
+/** Smallest power of two that is not below. */
 const powerOfTwo = (atLeast: number): number => 2 ** Math.ceil(Math.log2(atLeast));

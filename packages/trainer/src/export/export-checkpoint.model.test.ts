@@ -69,7 +69,8 @@ describe.each(Object.entries(TINY_ARCHITECTURES))('%s', (name, architecture) => 
     );
     expect(parity).toMatchObject({ numTokens: 256 });
     expect(parity.adapterEffect).toBeGreaterThan(0.5);
-    // llama.cpp keeps keys and values in half precision, which random weights amplify: 0.005 on average, 0.05 at most.
+    // llama.cpp keeps keys and values in half precision, which random weights amplify: 0.005 on average, 0.05 at
+    // most.
     expect(parity.meanDifference).toBeLessThan(0.01);
     expect(parity.maxDifference).toBeLessThan(0.1);
     if (format === 'peft') expect(parity.maxDifference).toBe(0);
@@ -97,7 +98,7 @@ describe.each(Object.entries(TINY_ARCHITECTURES))('%s', (name, architecture) => 
     });
     expect([...merged.tensors.keys()]).toEqual([...source.tensors.keys()]);
     for (const { dims, type } of merged.tensors.values()) expect(type).toBe(dims.length === 1 ? 'f32' : 'f16');
-    // What no adapter touches is only rounded.
+    // Tensors without an adapter are only rounded.
     const untouched = 'blk.1.ffn_up.weight';
     expect(merged.readF32(untouched)).toEqual(source.readF32(untouched).map(Math.f16round));
     expect(merged.readF32('blk.1.attn_q.weight')).not.toEqual(source.readF32('blk.1.attn_q.weight').map(Math.f16round));
@@ -165,7 +166,7 @@ describe('an export', () => {
   );
 
   test('whose files compute something else fails', async () => {
-    // alpha of the adapter file for llama.cpp is that of another configuration.
+    // alpha of llama.cpp's adapter file is that of another configuration.
     const lora: LoraConfig = { ...DEFAULT_LORA_CONFIG, rank: 2, alpha: 4 };
     const checkpointDirectory = randomCheckpoint(modelPath, lora, 1);
     const other = randomCheckpoint(modelPath, { ...lora, alpha: 12 }, 1);
@@ -188,7 +189,7 @@ describe('an export', () => {
     });
   });
 
-  // Within a pass of the graphs; of llama.cpp or a file behind it; anywhere on a slow machine.
+  // Within a pass of the graphs; in a later llama.cpp pass or file; anywhere on a slow machine.
   test.each([1, 5, 20])(
     'takes the cores for a turn at a time, and ends when it is cancelled in turn %i',
     async (last) => {

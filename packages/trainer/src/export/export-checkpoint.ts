@@ -1,5 +1,6 @@
 /**
- * One export: log-probabilities of the trainer → files of the format → log-probabilities of those files → a report beside them.
+ * One export: the trainer's log-probabilities → files of the format → log-probabilities of those files → a
+ * parity report.
  */
 import { copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -30,17 +31,20 @@ import { trainableArchitecture } from '../model/trainable-architecture.ts';
 export type ExportFormat = 'peft' | 'gguf-adapter' | 'merged-gguf' | 'merged-safetensors';
 
 export interface ExportRequest {
-  /** GGUF file that the checkpoint was trained on. */
+  /** GGUF file of the checkpoint's base model. */
   readonly modelPath: string;
   /** Name of the base model, for files that mention it. */
   readonly baseModelId: string;
   readonly lora: LoraConfig;
-  /** Null: nothing was trained yet. Merged formats are then the base model, adapters those that the first job starts from. */
+  /**
+   * Null: nothing was trained yet. Merged formats are then the base model, adapters those that the first job
+   * starts from.
+   */
   readonly checkpointDirectory: string | null;
   readonly format: ExportFormat;
   /** Type of the tensors in merged formats. */
   readonly type: MergedType;
-  /** Empty; what it holds after a failure is worth nothing. */
+  /** Must be empty; its content is unusable after a failure. */
   readonly outputDirectory: string;
 }
 
@@ -52,7 +56,7 @@ export interface ExportedFile {
 }
 
 export interface ExportResult {
-  /** By name; `parity.json` is one of them. */
+  /** Sorted by name, including `parity.json`. */
   readonly files: readonly ExportedFile[];
   readonly parity: ParityReport;
 }
@@ -64,14 +68,15 @@ export interface ExportOptions extends ComputeOptions {
 const MERGED_GGUF_FILE = 'model.gguf';
 const PARITY_FILE = 'parity.json';
 
-/** Types that llama.cpp multiplies as they are; it rounds the activations of all others. */
+/** Types that llama.cpp multiplies directly; for all others it rounds the activations. */
 const UNQUANTIZED = new Set(['f32', 'f16', 'bf16']);
 
 /**
- * Writes a checkpoint in a public format and runs what it wrote.
+ * Writes a checkpoint in a public format and runs the written files.
  *
- * @throws {TrainerError} `trainer.architecture_unsupported`, `trainer.checkpoint_unreadable`, `trainer.config_invalid`,
- *   `trainer.non_finite`, `trainer.export_differs`, `trainer.disk_full`, `trainer.cancelled`; {NativeError}, {TokenizerError}
+ * @throws {TrainerError} `trainer.architecture_unsupported`, `trainer.checkpoint_unreadable`,
+ * `trainer.config_invalid`, `trainer.non_finite`, `trainer.export_differs`, `trainer.disk_full`,
+ * `trainer.cancelled`; {NativeError}, {TokenizerError}
  */
 export async function exportCheckpoint(request: ExportRequest, options: ExportOptions): Promise<ExportResult> {
   const { outputDirectory, modelPath } = request;
@@ -94,7 +99,7 @@ export async function exportCheckpoint(request: ExportRequest, options: ExportOp
     const files = readdirSync(outputDirectory).toSorted();
     return { files: files.map((name) => ({ name, ...fileDigest(join(outputDirectory, name)) })), parity };
   } catch (error) {
-    // Graphs, llama.cpp and files each notice it in their own way.
+    // Graphs, llama.cpp and files report an abort in different ways.
     const { signal } = options;
     if (signal?.aborted === true)
       throw new TrainerError('trainer.cancelled', 'the export was cancelled', { cause: signal.reason });
@@ -185,7 +190,10 @@ async function runByLlama(
   return { logprobs: await llamaLogprobs(files, tokenIds, job.options), computedBy: 'llama.cpp' };
 }
 
-/** Under the adapter of a directory, and under the base model alone. Base weights are in memory only meanwhile. */
+/**
+ * Log-probabilities under the adapter of a directory and under the base model. Base weights are in memory only
+ * meanwhile.
+ */
 async function trainerLogprobs(
   job: ExportJob,
   directory: string | null,
@@ -216,7 +224,10 @@ function mergedWeights(job: ExportJob): MergedWeights {
   return new MergedWeights(source, architecture, lora);
 }
 
-/** The files of the checkpoint; where nothing was trained yet, those of the adapter that the first job starts from, which changes nothing. */
+/**
+ * Provides the checkpoint's files; if nothing was trained yet, those of the first job's initial adapter, which
+ * changes nothing.
+ */
 function withCheckpoint<Result>({ request, architecture }: ExportJob, use: (directory: string) => Result): Result {
   if (request.checkpointDirectory !== null) return use(request.checkpointDirectory);
   const directory = join(request.outputDirectory, 'untrained');

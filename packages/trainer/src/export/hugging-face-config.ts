@@ -2,7 +2,7 @@ import type { Architecture } from '@trainyard/transformer';
 import { TrainerError } from '../contract/errors.ts';
 import type { MergedType } from './merged-weights.ts';
 
-/** GGUF's name of an architecture → the classes of transformers. */
+/** transformers' classes by GGUF architecture. */
 const CLASSES: Readonly<Record<string, string>> = {
   llama: 'LlamaForCausalLM',
   qwen2: 'Qwen2ForCausalLM',
@@ -12,17 +12,18 @@ const CLASSES: Readonly<Record<string, string>> = {
 const DTYPES: Readonly<Record<MergedType, string>> = { f32: 'float32', f16: 'float16' };
 
 export interface ModelFacts {
-  /** Tokens. */
+  /** Context length, tokens. */
   readonly contextLength: number;
   readonly bosTokenId: number | null;
   readonly eosTokenId: number;
-  /** Whether the output matrix is the embedding. */
+  /** True if the output matrix is the embedding. */
   readonly hasTiedEmbeddings: boolean;
 }
 
 /**
- * config.json of transformers for an architecture.
- * @throws {TrainerError} `trainer.architecture_unsupported` for what transformers has no class for
+ * transformers' config.json for an architecture.
+ *
+ * @throws {TrainerError} `trainer.architecture_unsupported` if transformers has no class for it
  */
 export function huggingFaceConfig(architecture: Architecture, facts: ModelFacts, type: MergedType): object {
   const { name, ropeScale, rmsEpsilon } = architecture;
@@ -45,7 +46,7 @@ export function huggingFaceConfig(architecture: Architecture, facts: ModelFacts,
     head_dim: architecture.headSize,
     hidden_act: 'silu',
     max_position_embeddings: facts.contextLength,
-    // The file has it as float32; seven digits are what was meant.
+    // The file has float32; seven digits restore the original value.
     rms_norm_eps: Number(rmsEpsilon.toPrecision(7)),
     rope_theta: Number(architecture.ropeBase.toPrecision(7)),
     rope_scaling: ropeScale === 1 ? null : { type: 'linear', rope_type: 'linear', factor: ropeScale },
@@ -61,7 +62,7 @@ export function huggingFaceConfig(architecture: Architecture, facts: ModelFacts,
   };
 }
 
-/** The architecture that a config.json of ours describes. */
+/** Architecture described by an exported config.json. */
 export function architectureOfConfig(config: Readonly<Record<string, unknown>>): Architecture {
   const number = (key: string) => Number(config[key]);
   const name = String(config['model_type']);

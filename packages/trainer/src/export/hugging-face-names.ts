@@ -1,6 +1,6 @@
 import { TrainerError } from '../contract/errors.ts';
 
-/** Tensors outside of the blocks: GGUF name → Hugging Face name. */
+/** Hugging Face names of GGUF tensors outside the blocks. */
 const OUTER: Readonly<Record<string, string>> = {
   'token_embd.weight': 'model.embed_tokens.weight',
   'output_norm.weight': 'model.norm.weight',
@@ -23,8 +23,9 @@ const PARTS: Readonly<Record<string, string>> = {
 };
 
 /**
- * Name of a GGUF tensor in the layout that transformers loads.
- * @throws {TrainerError} `trainer.architecture_unsupported` for a tensor that has no place there
+ * Hugging Face name of a GGUF tensor.
+ *
+ * @throws {TrainerError} `trainer.architecture_unsupported` for a tensor without one
  */
 export function huggingFaceName(ggufName: string): string {
   const outer = OUTER[ggufName];

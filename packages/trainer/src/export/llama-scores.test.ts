@@ -14,7 +14,7 @@ test('64 fixed tokens are scored as the trainer scores them, the same each time'
   const folder = mkdtempSync(join(tmpdir(), 'llama-scores-'));
   onTestFinished(() => rmSync(folder, { recursive: true }));
   const modelPath = join(folder, 'base.gguf');
-  // As many tokens as the vocabulary of that file has.
+  // As many tokens as the vocabulary of that file.
   writeTinyGguf(modelPath, { ...TINY_ARCHITECTURE, vocabSize: 259 });
   const scores = await llamaScores(modelPath, 1);
   expect(scores.tokenIds).toHaveLength(64);

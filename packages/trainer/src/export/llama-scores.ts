@@ -3,13 +3,13 @@ import { Tokenizer } from '@trainyard/tokenizer';
 import { llamaLogprobs } from './llama-logprobs.ts';
 import { parityTokens } from './parity.ts';
 
-/** Enough to tell models apart, and little enough to be asked for at each start. */
+/** Enough tokens to distinguish models, few enough to compute at each start. */
 const NUM_TOKENS = 64;
 
 /**
- * The first tokens of a fixed text, and what llama.cpp computes of them from a model file.
+ * First tokens of a fixed text, and llama.cpp's log-probabilities for a model file.
  *
- * @returns one log-probability a token, null for the first
+ * @returns one log-probability per token, null for the first
  * @throws {NativeError} `native.model_unreadable`
  */
 export async function llamaScores(

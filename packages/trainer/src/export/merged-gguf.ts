@@ -2,17 +2,17 @@ import { GgufWriter, type GgufFile, type GgufTensorShape } from '@trainyard/nati
 import type { ComputeOptions } from '../model/policy-model.ts';
 import type { MergedType, MergedWeights } from './merged-weights.ts';
 
-/** `general.file_type` of a file whose matrices are of that type. */
+/** `general.file_type` by type of the matrices. */
 const FILE_TYPES: Readonly<Record<MergedType, number>> = { f32: 0, f16: 1 };
 
-/** Says how the source was stored, which the copy is not. */
+/** Metadata of the source's storage, which does not apply to the copy. */
 const STORAGE_KEYS = /^general\.(alignment|quantization_version)$|^quantize\./;
 
 /**
- * Writes a whole model as GGUF: every tensor of `source`, with what `weights` adds, and all of its metadata, the vocabulary
- * and the chat template among them.
+ * Writes a whole model as GGUF: all tensors of `source` plus `weights`, and all of its metadata, including
+ * vocabulary and chat template.
  *
- * @param path must not exist; syncing it is the caller's
+ * @param path must not exist; the caller syncs it
  */
 export async function writeMergedGguf(
   path: string,

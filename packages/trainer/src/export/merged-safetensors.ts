@@ -15,8 +15,8 @@ const MODEL_FILE = 'model.safetensors';
 const CONFIG_FILE = 'config.json';
 
 /**
- * Writes a whole model in the layout of transformers: model.safetensors and config.json. Heads of q and k are put back into the
- * half-rotation order where the model file interleaves them.
+ * Writes a whole model in transformers' layout: model.safetensors and config.json. Heads of q and k return to
+ * half-rotation order if the model file interleaves them.
  *
  * @throws {TrainerError} `trainer.architecture_unsupported`
  */
@@ -42,7 +42,7 @@ export async function writeMergedSafetensors(
     })),
   ];
   const dtype = type === 'f16' ? 'F16' : 'F32';
-  // transformers refuses files that do not name a format.
+  // transformers requires a format name.
   const metadata = { format: 'pt' };
   using writer = new SafetensorsWriter(
     join(directory, MODEL_FILE),
@@ -62,12 +62,12 @@ export async function writeMergedSafetensors(
   writeDurableText(join(directory, CONFIG_FILE), `${JSON.stringify(config, null, 2)}\n`);
 }
 
-/** The model of such a directory, with an adapter that is zero; the caller closes it. */
+/** Opens the model of such a directory with a zero adapter; the caller closes it. */
 export function openMergedSafetensors(directory: string, numThreads: number): OrtPolicyModel {
   const config = JSON.parse(readFileSync(join(directory, CONFIG_FILE), 'utf8')) as Record<string, unknown>;
   const architecture = architectureOfConfig(config);
   using reader = SafetensorsReader.open(join(directory, MODEL_FILE));
-  // What reading weights asks of a GGUF file.
+  // The part of a GGUF file that reading weights needs.
   const file = {
     tensors: { has: (name: string) => reader.entries.has(nameOrNone(name)) },
     readF32: (name: string) => reader.readF32(huggingFaceName(name)),
@@ -75,12 +75,12 @@ export function openMergedSafetensors(directory: string, numThreads: number): Or
   return new OrtPolicyModel(architecture, readWeights(file, architecture), { numThreads });
 }
 
-/** Names that the layout has no place for are in no file. */
+/** Returns '' for tensors that the layout lacks, which match no file entry. */
 function nameOrNone(ggufName: string): string {
   return ggufName === 'rope_freqs.weight' ? '' : huggingFaceName(ggufName);
 }
 
-/** Rows of q and k as transformers has them. */
+/** Rows of q and k in transformers' order. */
 function inHalves(name: string, values: Float32Array, architecture: Architecture): Float32Array {
   const [, linear] = /^blk\.\d+\.attn_([qk])\.(?:weight|bias)$/.exec(name) ?? [];
   if (linear === undefined || !architecture.hasInterleavedHeads) return values;
@@ -88,7 +88,7 @@ function inHalves(name: string, values: Float32Array, architecture: Architecture
   return toHalves(values, numHeads, values.length / (numHeads * architecture.headSize));
 }
 
-/** Biases that the class of transformers has and the model file does not: zeros. */
+/** Zero biases that transformers' class has and the model file lacks. */
 function absentBiases(architecture: Architecture): { name: string; length: number }[] {
   const { name, hasAttentionBias, numLayers } = architecture;
   if (name !== 'qwen2' && !hasAttentionBias) return [];

@@ -3,25 +3,26 @@ import { TrainerError } from '../contract/errors.ts';
 import type { PackedRow } from '../model/policy-model.ts';
 import { PARITY_TEXT } from './parity-text.ts';
 
-/** How closely exported files compute what the trainer computed. */
+/** Differences between the exported files and the trainer. */
 export interface ParityReport {
   /** Tokens whose log-probabilities were compared. */
   readonly numTokens: number;
-  /** Mean and largest |Δlogprob| over them, in nats. */
+  /** Mean and maximum |Δlogprob| over them, in nats. */
   readonly meanDifference: number;
   readonly maxDifference: number;
-  /** The runtime that ran the exported files: llama.cpp, or the trainer's own graphs over what was read back. */
+  /** Runtime of the exported files: llama.cpp, or the trainer's own graphs on the files read back. */
   readonly computedBy: 'llama.cpp' | 'trainer';
-  /** Mean |Δlogprob| between the base model and the checkpoint on the same tokens: what the differences are to be held against. */
+  /** Mean |Δlogprob| between the base model and the checkpoint on the same tokens, as a scale for the differences. */
   readonly adapterEffect: number;
 }
 
 const NUM_TOKENS = 256;
 
-// Rounding to halves, or to the key-value cache of llama.cpp, is some thousandths; a permuted head or a wrong scale is above one.
+// Rounding to halves, or to llama.cpp's key-value cache, gives some thousandths; a permuted head or a wrong
+// scale more than one.
 const MAX_MEAN_DIFFERENCE = 0.1;
 
-/** The token before the compared ones, and those: 257 ids, the same for every export of a base model. */
+/** The token before the compared ones, and those: 257 ids, equal for every export of a base model. */
 export function parityTokens(tokenizer: Tokenizer): Int32Array {
   const text = tokenizer.encode(PARITY_TEXT);
   const start = tokenizer.bosTokenId === null ? [] : [tokenizer.bosTokenId];
@@ -30,7 +31,7 @@ export function parityTokens(tokenizer: Tokenizer): Int32Array {
   throw new TrainerError('trainer.internal', `the fixed text has only ${text.length} tokens in this vocabulary`);
 }
 
-/** One sequence as a row, of which everything behind the first token is predicted. */
+/** One sequence as a row; every token after the first is predicted. */
 export function parityRow(tokenIds: Int32Array): PackedRow {
   const indices = Int32Array.from(tokenIds.keys());
   return {
@@ -42,7 +43,7 @@ export function parityRow(tokenIds: Int32Array): PackedRow {
   };
 }
 
-/** Mean and largest absolute difference. */
+/** Mean and maximum absolute difference. */
 export function logprobDifference(first: ArrayLike<number>, second: ArrayLike<number>): { mean: number; max: number } {
   const differences = Array.from(first, (value, i) => Math.abs(value - second[i]!));
   return {
@@ -51,7 +52,7 @@ export function logprobDifference(first: ArrayLike<number>, second: ArrayLike<nu
   };
 }
 
-/** @throws {TrainerError} `trainer.export_differs` when the files compute something else */
+/** @throws {TrainerError} `trainer.export_differs` if the files compute different values */
 export function parityReport(
   logprobs: { readonly trainer: Float32Array; readonly base: Float32Array; readonly exported: ArrayLike<number> },
   computedBy: ParityReport['computedBy'],

@@ -6,10 +6,10 @@ const CONTROL = 3;
 const USER_DEFINED = 4;
 
 /**
- * tokenizer.json of the tokenizers library, from the vocabulary of a model file.
+ * tokenizer.json of the tokenizers library, from a model file's vocabulary.
  *
- * @param startToken its id and text, put in front of every text; null: none
- * @returns null for a vocabulary that is not byte-level BPE, or whose splitter cannot be written in the library's own terms
+ * @param startToken id and text put before every text; null: none
+ * @returns null for a vocabulary that is not byte-level BPE, or a splitter that the library cannot express
  */
 export function tokenizerJson(source: GgufFile, startToken: { id: number; text: string } | null): object | null {
   const { metadata } = source;
@@ -20,7 +20,7 @@ export function tokenizerJson(source: GgufFile, startToken: { id: number; text: 
   const kinds = metadata.get('tokenizer.ggml.token_type');
   if (splitter === null || tokens === null || merges === null || !Array.isArray(kinds)) return null;
   const vocabulary = new Map(tokens.map((token, id) => [token, id]));
-  // Ids that share a text cannot be told apart there.
+  // The file cannot distinguish ids with the same text.
   if (vocabulary.size !== tokens.length) return null;
   const added = [...vocabulary].filter(([, id]) => kinds[id] === CONTROL || kinds[id] === USER_DEFINED);
   return {

@@ -42,7 +42,7 @@ function importFrom(fields: { config?: string; weightsPath?: string }) {
   return { outputDirectory, ...importAdapter({ modelPath, config, weightsPath, outputDirectory, ...fields }) };
 }
 
-/** The reason that importing gives. */
+/** Reason of a refused import. */
 function refusal(fields: { config?: string; weightsPath?: string }): string {
   try {
     importFrom(fields);
@@ -61,7 +61,7 @@ function withTensors(change: (tensors: NamedTensor[]) => NamedTensor[]) {
   return { weightsPath: path };
 }
 
-/** The product of both halves and the scale of each module that has one, by its full name. */
+/** Product of both halves and the scale, of each adapted module by its full name. */
 function deltas(
   given: readonly NamedTensor[],
   scaleOf: (module: string, rank: number) => number,
@@ -85,7 +85,7 @@ function deltas(
 
 const DIMS = { 'self_attn.q_proj': [32, 32], 'mlp.down_proj': [64, 32] } as const;
 
-/** An adapter as PEFT would save it. @param rankOf null: the module has none */
+/** An adapter as saved by PEFT. @param rankOf null: the module has none */
 function saved(rankOf: (module: string) => number | null): NamedTensor[] {
   const random = randomSource(3);
   const made: NamedTensor[] = [];

@@ -14,7 +14,7 @@ import { OrtPolicyModel } from '../lanes/ort-policy-model.ts';
 import { trainableArchitecture } from '../model/trainable-architecture.ts';
 import { importAdapter } from './import-adapter.ts';
 
-/** Adapters of PEFT, imported: log-probabilities of the trainer, of PEFT, and of PEFT with our export of them. */
+/** Imported PEFT adapters: log-probabilities of the trainer, of PEFT, and of PEFT with the exported files. */
 
 const ROOT = resolve(import.meta.dirname, '../../../..');
 const scratch = mkdtempSync(join(tmpdir(), 'trainyard-peft-'));
@@ -54,7 +54,7 @@ const CONFIGS: Record<string, object> = {
   },
 };
 
-/** Those that are exported again. */
+/** Adapters that are exported again. */
 const EXPORTED = ['rslora', 'paths', 'ranks and alphas, rank-stabilised'];
 
 test('adapters of PEFT compute what PEFT computes, and so do their exports', async () => {
@@ -105,7 +105,7 @@ test('adapters of PEFT compute what PEFT computes, and so do their exports', asy
     const config = readFileSync(join(saved, String(index), 'adapter_config.json'), 'utf8');
     const weightsPath = join(saved, String(index), 'adapter_model.safetensors');
     const { lora, digest } = importAdapter({ modelPath, config, weightsPath, outputDirectory });
-    // As a warm start reads it.
+    // As in a warm start.
     const policy = new OrtPolicyModel(architecture, readWeights(file, architecture), { lora, numThreads: 1 });
     readAdapter(outputDirectory, policy.lora, digest);
     const { logprobs } = await policy.forward(parityRow(ids));

@@ -10,32 +10,32 @@ import { UniformAdapter } from './uniform-adapter.ts';
 import { trainableArchitecture } from '../model/trainable-architecture.ts';
 
 export interface ImportRequest {
-  /** GGUF file of the base model that the adapter is for. */
+  /** GGUF file of the adapter's base model. */
   readonly modelPath: string;
   /** Text of adapter_config.json. */
   readonly config: string;
   /** The safetensors file. */
   readonly weightsPath: string;
-  /** Exists and is empty; what it holds after a failure is worth nothing. */
+  /** Must exist and be empty; its content is unusable after a failure. */
   readonly outputDirectory: string;
-  /** Kept beside it. Default: none. */
+  /** Metrics stored with it. Default: none. */
   readonly metrics?: Readonly<Record<string, number>>;
 }
 
 export interface ImportedAdapter {
   readonly lora: LoraConfig;
-  /** sha256 of weights and scale as they were written here, hex. */
+  /** sha256 of the written weights and scale, hex. */
   readonly digest: string;
 }
 
 const WEIGHTS_FILE = 'adapter_model.safetensors';
 
 /**
- * Checks an adapter that PEFT wrote against a base model and writes it as checkpoints are: for PEFT and for llama.cpp, in float32. All its
- * modules have one rank and one scale then, whatever they had.
+ * Checks a PEFT adapter against a base model and writes it as a checkpoint: for PEFT and for llama.cpp, in
+ * float32. All modules get one rank and one scale.
  *
- * @throws {TrainerError} `trainer.adapter_invalid`, naming the option or the tensor with what was expected and found;
- *   `trainer.architecture_unsupported`, `trainer.disk_full`
+ * @throws {TrainerError} `trainer.adapter_invalid` with the option or tensor, expected and found;
+ * `trainer.architecture_unsupported`, `trainer.disk_full`
  */
 export function importAdapter(request: ImportRequest): ImportedAdapter {
   const config = readPeftConfig(request.config);
@@ -52,7 +52,7 @@ export function importAdapter(request: ImportRequest): ImportedAdapter {
   const places = adapterPlaces(architecture, lora);
   const expected = places.map((place) => adapted.sent(place));
   refuseOthers(weights, new Set(expected.flatMap((sent) => sent?.name ?? [])), lora);
-  // Shapes first: they tell another base model before anything of its size is in memory.
+  // Check shapes first: they reveal another base model before large tensors are in memory.
   for (const sent of expected) {
     if (sent === null) continue;
     const { name, dims, shape } = sent;
@@ -69,7 +69,7 @@ export function importAdapter(request: ImportRequest): ImportedAdapter {
     const { name } = sent;
     const value = weights.readF32(name);
     if (!value.every(Number.isFinite)) throw invalid(`tensor ${name} has values that are not finite`);
-    // The multiplication by the scale is done with this half.
+    // This half is multiplied by the scale.
     const { scale } = sent.shape;
     if (place.half === 'b' && !value.every((one) => Number.isFinite(Math.fround(one * scale))))
       throw invalid(`tensor ${name} has values that are not finite once they are multiplied by lora_alpha / r`);
@@ -86,7 +86,7 @@ export function importAdapter(request: ImportRequest): ImportedAdapter {
   }
 }
 
-/** Every tensor of an adapter, without its values. */
+/** All tensors of an adapter, without values. */
 function adapterPlaces(architecture: Architecture, { rank, targets }: LoraConfig): LoraTensor[] {
   const empty = new Float32Array(0);
   const place = (layer: number, linear: LinearName, half: LoraHalf, dims: readonly [number, number]): LoraTensor => ({
@@ -111,12 +111,12 @@ function openWeights(path: string): SafetensorsReader {
     return SafetensorsReader.open(path);
   } catch (error) {
     if (!(error instanceof TrainerError)) throw error;
-    // The file has another name here than where it came from.
+    // The temporary file has another name than the original.
     throw invalid(error.message.replaceAll(path, WEIGHTS_FILE), error);
   }
 }
 
-/** A tensor that is not part of the adapter would be lost silently. */
+/** Refuses tensors outside the adapter, which would be lost silently. */
 function refuseOthers(weights: SafetensorsReader, expected: ReadonlySet<string>, lora: LoraConfig): void {
   for (const { name, dims } of weights.entries.values()) {
     if (expected.has(name)) continue;

@@ -4,18 +4,19 @@ import { TrainerError } from '../contract/errors.ts';
 import { adaptedModules, type ModuleOptions } from './peft-modules.ts';
 import { firstMatches } from './python-patterns.ts';
 
-/** The configuration of an adapter. */
 export interface PeftConfig {
-  /** The shape of modules that no pattern gives another. */
+  /** Shape of modules that no pattern overrides. */
   readonly shape: ModuleShape;
   /**
-   * The shapes of the adapters of some modules, by their full names (`model.layers.0.self_attn.q_proj`); null for those that have none.
+   * Adapter shapes of modules by their full names (`model.layers.0.self_attn.q_proj`); null for those without an
+   * adapter.
+   *
    * @throws {TrainerError} `trainer.adapter_invalid`
    */
   shapesOf(names: readonly string[]): (ModuleShape | null)[];
 }
 
-/** An adapter of one module computes `scale · B · A`. */
+/** Adapter of one module, which computes `scale · B · A`. */
 export interface ModuleShape {
   readonly rank: number;
   readonly alpha: number;
@@ -23,12 +24,12 @@ export interface ModuleShape {
   readonly scale: number;
 }
 
-// Above 256 an adapter is no smaller than what it adapts, for most models.
+// Above 256 an adapter of most models is as large as the adapted matrices.
 const MAX_RANK = 256;
-/** The largest alpha of an adapter. */
+/** Maximum alpha of an adapter. */
 export const MAX_LORA_ALPHA = 1e6;
 
-/** Keys that say nothing of what the adapter computes: whatever they hold is fine. */
+/** Keys without influence on the adapter's computation; any value is accepted. */
 const INFORMATIVE: ReadonlySet<string> = new Set([
   'auto_mapping',
   'base_model_name_or_path',
@@ -37,18 +38,19 @@ const INFORMATIVE: ReadonlySet<string> = new Set([
   'peft_version',
   'lora_dropout', // training only
   'eva_config', // initial values only
-  'megatron_core', // a module name, used with megatron_config alone
-  'qalora_group_size', // used with use_qalora alone
+  'megatron_core', // a module name, used only with megatron_config
+  'qalora_group_size', // used only with use_qalora
   'runtime_config',
 ]);
 
-/** Kinds of initial values that leave the base weights as they are. */
+/** Kinds of initial values that leave the base weights unchanged. */
 const PLAIN_INITIALISATIONS: readonly unknown[] = [true, false, null, undefined, 'gaussian', 'orthogonal', 'eva'];
 
 /**
- * Reads an adapter_config.json of PEFT. Every option that would change the results of the adapter in another way, known or not, is refused by name.
+ * Reads PEFT's adapter_config.json. Refuses by name every option, known or not, that would change the adapter's
+ * results in another way.
  *
- * @param text may begin with a byte order mark
+ * @param text may start with a byte order mark
  * @throws {TrainerError} `trainer.adapter_invalid`
  */
 export function readPeftConfig(text: string): PeftConfig {
@@ -130,7 +132,8 @@ function alphaOfPattern(value: unknown): number {
 }
 
 /**
- * The values that an option has for modules: its keys are regular expressions for the end of a name, the first that matches counts.
+ * Values of an option by module: keys are regular expressions for the end of a name, and the first match counts.
+ *
  * @see peft.utils.other.get_pattern_key
  */
 function patternOf(

@@ -2,7 +2,7 @@ import { shown } from '@trainyard/native';
 import { TrainerError } from '../contract/errors.ts';
 import { firstMatches } from './python-patterns.ts';
 
-/** Options of PEFT that say which modules are adapted. */
+/** PEFT options that select the adapted modules. */
 export interface ModuleOptions {
   readonly target_modules?: unknown;
   readonly exclude_modules?: unknown;
@@ -11,9 +11,9 @@ export interface ModuleOptions {
 }
 
 /**
- * Whether PEFT adapts each of some modules.
+ * True for each module that PEFT adapts.
  *
- * @param names full names, such as `model.layers.0.self_attn.q_proj`; all of them linear
+ * @param names full names of linear modules, such as `model.layers.0.self_attn.q_proj`
  * @throws {TrainerError} `trainer.adapter_invalid`
  * @see peft.tuners.tuners_utils.check_target_module_exists
  */
@@ -45,7 +45,7 @@ function isNothing(value: unknown): value is null | undefined | readonly [] | ''
   return value === undefined || value === null || value === '' || (Array.isArray(value) && value.length === 0);
 }
 
-/** A text is an expression for the whole name; of a list each is a name, or its end. */
+/** A string is an expression for the whole name; list items are names or ends of names. */
 function selected(option: string, selection: Selection, names: readonly string[]): boolean[] {
   if (typeof selection === 'string') return firstMatches(option, [selection], names).map((index) => index >= 0);
   const whole = new Set(selection);

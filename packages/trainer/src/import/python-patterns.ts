@@ -2,16 +2,16 @@ import { runInNewContext } from 'node:vm';
 import { shown } from '@trainyard/native';
 import { TrainerError } from '../contract/errors.ts';
 
-/** A regular expression of a stranger may take forever. */
+/** Time limit, because an untrusted regular expression may run forever. */
 const MAX_MILLISECONDS = 2_000;
 
 /**
- * The names that regular expressions of Python match, as `re.fullmatch` does, for PEFT's options. The syntax that Python has for itself
- * is translated; other differences do not matter for names of modules.
+ * Matches names against Python regular expressions, like `re.fullmatch`, for PEFT's options. Python-only syntax
+ * is translated; other differences do not matter for module names.
  *
- * @param option name of the option that they come from
- * @returns for each name the index of the first expression that matches it, −1 for none
- * @throws {TrainerError} `trainer.adapter_invalid` for expressions that cannot be read, or take too long
+ * @param option name of the option, for errors
+ * @returns for each name the index of the first matching expression, −1 for none
+ * @throws {TrainerError} `trainer.adapter_invalid` for expressions that cannot be parsed or take too long
  */
 export function firstMatches(option: string, patterns: readonly string[], names: readonly string[]): number[] {
   const expressions = patterns.map((pattern) => translated(option, pattern));

@@ -5,7 +5,7 @@ import { peftModuleName, peftTensorName } from '../model/adapter-tensors.ts';
 import type { LoraTensor } from '../model/policy-model.ts';
 import { MAX_LORA_ALPHA, type ModuleShape, type PeftConfig } from './peft-config.ts';
 
-/** A tensor as the file has it. */
+/** A tensor of the imported file. */
 export interface SentTensor {
   readonly name: string;
   readonly dims: readonly [number, number];
@@ -15,15 +15,15 @@ export interface SentTensor {
 type Place = Pick<LoraTensor, 'layer' | 'linear' | 'half' | 'dims'>;
 
 /**
- * An adapter of PEFT as one of one rank and one scale. It computes the same, and goes on to when it is trained: ranks that a module lacks
- * are zero in both halves, so that they have no gradient, and so is a module that is not adapted. Where the scale of a module is
- * another one, its half B is multiplied by the quotient.
+ * Converts a PEFT adapter to one rank and one scale, with the same results, also in later training: missing
+ * ranks and modules are zero in both halves, so they have no gradient. If a module has another scale, its half B
+ * is multiplied by the quotient.
  */
 export class UniformAdapter {
   readonly lora: LoraConfig;
   readonly #architecture: Architecture;
   readonly #scale: number;
-  /** By the name of the module. */
+  /** Shapes by module name. */
   readonly #shapes: ReadonlyMap<string, ModuleShape>;
 
   /** @throws {TrainerError} `trainer.adapter_invalid` */
@@ -46,7 +46,7 @@ export class UniformAdapter {
     }
     this.#shapes = new Map(adapted.map(({ name, shape }) => [name, shape]));
     const rank = Math.max(...adapted.map(({ shape }) => shape.rank));
-    // The scale of as many modules as can be stays what it is.
+    // As many modules as possible keep their scale.
     const usual =
       adapted.find(({ shape }) => shape.scale === config.shape.scale) ??
       adapted.find(({ shape }) => shape.scale > 0) ??
@@ -56,7 +56,7 @@ export class UniformAdapter {
     this.lora = { rank, alpha: alphaOf(usual.shape, rank), targets, initSeed: 0 };
   }
 
-  /** The tensor of the file for a place; null if there is none. */
+  /** Tensor of the file for a place; null if none. */
   sent({ layer, linear, half }: Place): SentTensor | null {
     const shape = this.#shapes.get(peftModuleName(layer, linear));
     if (shape === undefined) return null;
@@ -69,7 +69,7 @@ export class UniformAdapter {
     };
   }
 
-  /** The values of a place, from those of its tensor in the file. */
+  /** Values of a place, from those of its tensor in the file. */
   write({ half, dims }: Place, { shape }: SentTensor, value: Float32Array): Float32Array {
     const factor = half === 'b' ? shape.scale / this.#scale : 1;
     if (shape.rank === this.lora.rank && factor === 1) return value;
@@ -83,7 +83,7 @@ export class UniformAdapter {
   }
 }
 
-/** The alpha that gives a module's scale at another rank. */
+/** Alpha that gives a module's scale at another rank. */
 function alphaOf({ rank: own, alpha: ownAlpha, scale }: ModuleShape, rank: number): number {
   const alpha = own === rank && ownAlpha / own === scale ? ownAlpha : scale * rank;
   if (alpha >= LEAST_LORA_ALPHA && alpha <= MAX_LORA_ALPHA) return alpha;

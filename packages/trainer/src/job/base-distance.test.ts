@@ -6,7 +6,7 @@ import type { PackedRow } from '../model/policy-model.ts';
 import { packRows } from '../packing/pack.ts';
 import type { TrainingParts } from './training-job.ts';
 
-/** A base model that gives the token `id` the log-probability -id, and remembers what it was asked. */
+/** A base model that gives the token `id` the log-probability -id, and records its calls. */
 function scripted(reference: LearnerCapabilities['reference'] = 'base') {
   const asked: { row: PackedRow; options: LearnerForwardOptions | undefined }[] = [];
   const forward = async ([row]: readonly PackedRow[], options?: LearnerForwardOptions) => {
@@ -45,7 +45,7 @@ it('looks at a bounded part of a row, as much of it as it takes to find somethin
   const ids = Array.from({ length: 4000 }, (_, i) => 1 + (i % 5));
   await baseDistance(row(10, ids), 4096, parts);
   await baseDistance(row(2000, ids), 1_000_000, parts);
-  // Of a small job no more than an eighth, and 64 tokens at least.
+  // For a small job at most an eighth, but at least 64 tokens.
   await baseDistance(row(10, ids), 1600, parts);
   await baseDistance(row(10, ids), 100, parts);
   await baseDistance(row(150, ids), 100, parts);

@@ -5,23 +5,24 @@ import type { LearnerForwardOptions } from '../learner/learner-session.ts';
 import type { TrainingJob, TrainingParts } from './training-job.ts';
 
 /**
- * Tokens that one more pass of the base model goes over: of those of all rows one in so many, but at least as many as it takes to reach something that was
- * sampled. Half as many sampled tokens are looked at.
+ * Size of the base model's extra pass: one token in eight of all rows, but at least up to a sampled token. Half
+ * as many sampled tokens are compared.
  */
 const ONE_IN = 8;
 const MOST_TOKENS = 512;
 const LEAST_TOKENS = 64;
 
 /**
- * How far the policy that was sampled from is from the base model: the mean of log p_sampler - log p_base over a sample of the sampled tokens,
- * which is KL(sampler ‖ base) a token, in nats. It tells of a policy that earns rewards with what the base model would never say.
+ * Distance of the sampling policy from the base model: the mean of log p_sampler - log p_base over a sample of
+ * the sampled tokens, which is KL(sampler ‖ base) per token, in nats. It reveals a policy that earns rewards
+ * with text improbable for the base model.
  *
- * Costs one forward pass without adapter and without gradients over the beginning of a row: an eighth of the job's tokens, at most about 512, which is a tenth of the
- * work of a gradient step on a full row of 2,048.
+ * Costs one forward pass without adapter and gradients over the beginning of a row: an eighth of the job's
+ * tokens, at most about 512, a tenth of the work of a gradient step on a full row of 2,048.
  *
  * @param numTokens of all rows of the job
- * @returns `kl_base` and `seconds_kl_base`; nothing when no token of the sample came with a log-probability, or the learner cannot compute
- *   the base model
+ * @returns `kl_base` and `seconds_kl_base`; empty if no sampled token had a log-probability, or the learner
+ * cannot compute the base model
  */
 export async function baseDistance(
   { row, sampledLogprobs }: Pick<TrainingRow, 'row' | 'sampledLogprobs'>,
@@ -35,11 +36,11 @@ export async function baseDistance(
 }
 
 /**
- * How far the policy is from the weights that training on rollouts began with, measured as in `baseDistance`: those of examples, of a
- * checkpoint that the model began with, or of the base model.
+ * Distance of the policy from the weights that training on rollouts started with, measured as in `baseDistance`:
+ * those after supervised training, of an initial checkpoint, or of the base model.
  *
- * @param known what is known of the distance to the base model
- * @returns `kl_start`; nothing when these weights are gone, or the learner cannot compute them
+ * @param known distance to the base model, if known
+ * @returns `kl_start`; empty if these weights were deleted, or the learner cannot compute them
  */
 export async function startDistance(
   { startFrom, beganFrom = 'base' }: Pick<TrainingJob, 'startFrom' | 'beganFrom'>,
@@ -61,13 +62,13 @@ export async function startDistance(
     const distance = await distanceTo(beganFrom, known.row, known.numTokens, { learner, signal });
     return distance === null ? {} : { kl_start: distance };
   } catch (error) {
-    // Nothing holds these weights: a measure is not worth failing a job.
+    // The weights were deleted: a metric must not fail a job.
     if (error instanceof TrainerError && error.code === 'trainer.checkpoint_unreadable') return {};
     throw error;
   }
 }
 
-/** Null when no token of the sample came with a log-probability. */
+/** Null if no sampled token had a log-probability. */
 async function distanceTo(
   under: NonNullable<LearnerForwardOptions['under']>,
   { row, sampledLogprobs }: Pick<TrainingRow, 'row' | 'sampledLogprobs'>,
@@ -96,7 +97,7 @@ function sampleOf({ sources }: PackedRow, sampledLogprobs: Float32Array, size: n
   return known.filter((i) => sources[i]! < end).slice(0, size / 2);
 }
 
-/** The row up to the last token that predicts one of the chosen. Parents stand in front of their children, so that nothing is missing. */
+/** Row up to the last token that predicts a chosen one. Parents come before their children, so none is missing. */
 function partOf(row: PackedRow, chosen: readonly number[]): PackedRow {
   const length = 1 + chosen.reduce((max, i) => Math.max(max, row.sources[i]!), 0);
   const { replay = null } = row;

@@ -9,11 +9,11 @@ export interface StepParts {
   readonly signal: AbortSignal;
 }
 
-/** Measures of a gradient step. Seconds are wall time, waiting for the cores included. */
+/** Measures of a gradient step. Seconds are wall time, including waiting for the cores. */
 export interface StepMeasures {
-  /** Norm of the gradient before it was clipped; null where the learner does not tell. */
+  /** Norm of the gradient before clipping; null if the learner does not report it. */
   readonly gradNorm: number | null;
-  /** By names for the metrics of a gradient step. */
+  /** Measures of the learner, by metric name. */
   readonly ofLearner: Readonly<Record<string, number>>;
   readonly secondsForward: number;
   readonly secondsBackward: number;
@@ -21,10 +21,11 @@ export interface StepMeasures {
 }
 
 /**
- * One gradient step, whatever it minimises and whoever computes it: forward, loss and backward of as many rows at once as the learner keeps,
- * whose gradients add up; then clip and AdamW.
+ * Runs one gradient step for any objective and learner: forward, loss and backward of as many rows as the
+ * learner keeps, with gradients added up; then clipping and AdamW.
  *
- * @throws {TrainerError} `trainer.non_finite` before any weight changed, or after a step that made one infinite; what the learner throws
+ * @throws {TrainerError} `trainer.non_finite` before any weight changed, or after a step that made one infinite;
+ * errors of the learner
  */
 export async function gradientStep(
   rows: readonly PackedRow[],

@@ -8,10 +8,10 @@ import {
 
 import type { JobWarning } from './job-warning.ts';
 
-/** More keys than this are counted, not named. */
+/** Keys beyond this number are counted, not named. */
 const MAX_NAMED = 10;
 
-/** Paths of the settings that act, as a job's list of ignored keys writes them. */
+/** Paths of effective settings, in the format of a job's list of ignored keys. */
 const KNOWN = {
   rl: actingFields(TRAINING_FIELDS),
   sft: [
@@ -21,9 +21,9 @@ const KNOWN = {
 } as const;
 
 /**
- * The warning of a job some of whose settings have no effect; null when all of them act.
+ * Warning about settings without effect; null if all have one.
  *
- * @param keys as the job lists them; those of a supervised job's `experimental_config` with its name in front
+ * @param keys as listed by the job; those of a supervised job's `experimental_config` with its name as prefix
  */
 export function ignoredSettingsWarning(kind: 'rl' | 'sft', keys: readonly string[]): JobWarning | null {
   if (keys.length === 0) return null;
@@ -38,7 +38,7 @@ export function ignoredSettingsWarning(kind: 'rl' | 'sft', keys: readonly string
   };
 }
 
-/** The setting that was meant: the same name in the other object, or a near one. */
+/** Probably intended setting: the same name in the other object, or a similar one. */
 function meant(key: string, known: readonly string[]): string {
   const name = key.slice(key.lastIndexOf('.') + 1);
   const namesake = known.find((path) => path !== key && path.slice(path.lastIndexOf('.') + 1) === name);

@@ -1,4 +1,4 @@
-/** Shared by every kind of job: its errors, the weights it starts from, and its steps, which a crash does not repeat. */
+/** Parts shared by all kinds of jobs: errors, initial weights, and steps that a crash does not repeat. */
 import { strict as assert } from 'node:assert';
 import { createHash } from 'node:crypto';
 import { TrainerError } from '../contract/errors.ts';
@@ -10,8 +10,8 @@ import { resumeSnapshot, writeSnapshot } from './snapshot.ts';
 import type { JobBase, TakenStep, TrainingParts, TrainingResult } from './training-job.ts';
 
 /**
- * @throws {TrainerError} whatever `run` throws: `trainer.cancelled` when the signal was aborted, `trainer.internal` for anything without a
- *   code of the trainer
+ * @throws {TrainerError} errors of `run`: `trainer.cancelled` if the signal was aborted, `trainer.internal` for
+ * errors without a trainer code
  */
 export async function withTrainerErrors<Result>(
   { jobId }: JobBase,
@@ -28,19 +28,19 @@ export async function withTrainerErrors<Result>(
   }
 }
 
-/** A job of another shape of adapter than the learner's is a bug of the caller. */
+/** Asserts that job and learner have the same adapter shape. */
 export function requireSameLora({ lora }: JobBase, learner: LearnerSession): void {
   assert.deepEqual(learner.lora, lora, 'the adapter of the learner has a different shape');
 }
 
 /**
- * Identifies a version, wherever it is stored.
+ * Identifies a version independently of its place.
  *
- * @throws {TrainerError} `trainer.checkpoint_unreadable` when there is none of the name
+ * @throws {TrainerError} `trainer.checkpoint_unreadable` if it does not exist
  */
 export async function versionDigest(learner: LearnerSession, name: string): Promise<string> {
   const version = await learner.find(name);
-  // Names of versions are never used again, so that one without a digest is told by its name.
+  // Names are never reused, so the name identifies a version without digest.
   if (version !== null) return version.digest ?? name;
   throw new TrainerError('trainer.checkpoint_unreadable', `the adapter version ${name} does not exist`);
 }
@@ -71,13 +71,14 @@ export interface StepPlan {
   readonly jobKind: JobKind;
   readonly numSteps: number;
   readonly fingerprint: string;
-  /** Takes the step and says what it measured; all values finite. */
+  /** Takes the step and returns its metrics, all finite. */
   readonly step: (index: number) => Promise<Readonly<Record<string, number>>>;
 }
 
 /**
- * Takes the steps that no snapshot has, one event and one snapshot each, and saves the version. Steps of an earlier life emit their events
- * once more, unchanged. Without a snapshot the learner goes on from the weights that it has, which are those the job starts from.
+ * Takes the steps that no snapshot has, with one event and one snapshot each, and saves the version. Repeats the
+ * events of earlier steps unchanged. Without a snapshot it starts from the learner's current weights, which are
+ * the job's.
  */
 export async function runSteps(job: JobBase, parts: TrainingParts, plan: StepPlan): Promise<TrainingResult> {
   const { learner, signal, traces } = parts;

@@ -4,8 +4,9 @@ import type { SequenceReport } from '../rollouts/sequence-report.ts';
 import type { TrajectoryGroup } from '../rollouts/trajectory.ts';
 
 /**
- * Statistics of the whole job, reported with every gradient step, since clients average over steps: `reward` (mean over submitted
- * trajectories), `reward_std_dev` (mean over groups of two or more of the population σ), `exception_rate`, and counts.
+ * Statistics of the whole job, reported with every gradient step because clients average over steps: `reward`
+ * (mean over submitted trajectories), `reward_std_dev` (mean over groups of two or more of the population σ),
+ * `exception_rate`, and counts.
  */
 export function jobMetrics(groups: readonly TrajectoryGroup[], report: SequenceReport): Record<string, number> {
   const rewards = groups.map(({ trajectories }) => trajectories.map(({ reward }) => reward));
@@ -30,11 +31,12 @@ export function jobMetrics(groups: readonly TrajectoryGroup[], report: SequenceR
     metrics['reward_std_dev'] = moments(spread.map((group) => moments(group).standardDeviation)).mean;
   const numRollouts = report.numTrajectoriesSubmitted + numExceptions;
   if (numRollouts > 0) metrics['exception_rate'] = numExceptions / numRollouts;
-  // Sums of rewards near the largest float overflow: a statistic is not worth failing a job, nor is infinity worth reporting.
+  // Sums of rewards near the largest float overflow: a statistic must not fail a job, and infinity is not
+  // reported.
   return Object.fromEntries(Object.entries(metrics).filter(([, value]) => Number.isFinite(value)));
 }
 
-/** The data of `training_started`: how much was submitted, how much is trained, what was dropped for which reason, and what had to be guessed. */
+/** Data of `training_started`: amounts submitted and trained, drops by reason, and estimated values. */
 export function startedData(
   report: SequenceReport,
   {
@@ -77,10 +79,10 @@ export function startedData(
   };
 }
 
-/** Over a job the largest of its steps counts, not their mean. */
+/** True for metrics whose maximum over the steps is reported instead of the mean. */
 const isMaximum = (name: string): boolean => name.endsWith('_max') || name === 'peak_memory_mb';
 
-/** Mean of each metric over the steps that have it; the largest of those that are maxima. */
+/** Mean of each metric over the steps that have it; maximum for maxima. */
 export function meanMetrics(steps: readonly Readonly<Record<string, number>>[]): Record<string, number> {
   const names = new Set(steps.flatMap((step) => Object.keys(step)));
   return Object.fromEntries(

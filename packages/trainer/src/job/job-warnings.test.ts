@@ -45,7 +45,7 @@ describe('the learning rate', () => {
         expect(learningRateWarnings([rate], model, { alpha })).toEqual([]);
       }
     expect(resolveLearningRate(5e-6, SMOL, LORA)).toBe(5e-6);
-    // In inverse proportion to the rank, of which alpha is twice.
+    // Inversely proportional to the rank, because alpha is twice the rank.
     expect(suitableLearningRate(SMOL, { alpha: 64 })).toBeCloseTo(suitableLearningRate(SMOL, LORA) / 4, 12);
   });
 

@@ -12,22 +12,28 @@ import type { TrainerEvent, TrainingStartedData } from './training-job.ts';
 import type { SequenceReport } from '../rollouts/sequence-report.ts';
 import type { TrajectoryGroup } from '../rollouts/trajectory.ts';
 
-/** From this share of groups on, equal rewards are no accident. */
+/** Share of groups from which on equal rewards are not an accident. */
 const MANY_EQUAL_GROUPS = 0.5;
-/** A share of cut replies above this changes what is learnt: to be short, or to never end. */
+/** Share of cut replies above which the policy learns to be short, or never to end. */
 const MANY_CUT_OFF = 0.1;
-/** Nats a token. One of a hundred tokens is still a choice between two, the others are certain. */
+/** Nats per token: one token in a hundred is still a choice between two, the others are certain. */
 const LOW_ENTROPY = 0.01;
-/** Nats per token: each token is e times likelier than for the weights that rollouts began with, in the geometric mean. */
+/**
+ * Nats per token: each token is e times as likely as under the weights that rollouts started with, in the
+ * geometric mean.
+ */
 const FAR_FROM_BASE = 1;
-/** Nats a token; standard errors; tokens: a smaller lack of surprise is chance, or the choice of what is trained. */
+/**
+ * Nats per token; standard errors; tokens: smaller deviations are chance, or a result of selecting the trained
+ * tokens.
+ */
 const SHARPER = 0.03;
 const SURPRISAL_ERRORS = 6;
 const SURPRISAL_TOKENS = 64;
-/** Ratios of whole sequences are means over their tokens: within 1e-3 of 1, so that a wider clip does nothing. */
+/** Ratios of whole sequences are means over their tokens, within 1e-3 of 1, so a wider clip has no effect. */
 const WIDEST_SEQUENCE_CLIP = 0.01;
 
-/** Warnings that can be given before the first gradient step. */
+/** Warnings known before the first gradient step. */
 export function startWarnings(
   groups: readonly TrajectoryGroup[],
   {
@@ -68,7 +74,7 @@ function copyWarnings({
   ];
 }
 
-/** Warnings about choices that were drawn otherwise than they are trained. */
+/** Warnings about choices that were drawn differently from their training. */
 function samplingWarnings({ numChoices, unreplayed, refused, changes }: SamplingReport): JobWarning[] {
   const { unknown = 0, record_gone: numGone = 0, ...others } = unreplayed;
   const reasons = reasonsOf(others);
@@ -122,7 +128,7 @@ function reasonsOf(counts: SamplingReport['refused']): string {
     .join(', ');
 }
 
-/** The fields that truncate, as in `top_p`, `top_k` or `min_p`. */
+/** Fields that truncate, as in `top_p`, `top_k` or `min_p`. */
 function listed(conjunction: 'and' | 'or'): string {
   const fields = fieldsThatChange('truncation').map((field) => `\`${field}\``);
   return `${fields.slice(0, -1).join(', ')} ${conjunction} ${fields.at(-1)}`;
@@ -187,7 +193,7 @@ function cutOffWarnings(groups: readonly TrajectoryGroup[]): JobWarning[] {
 
 const isChoice = (item: HistoryItem): item is Extract<HistoryItem, { kind: 'choice' }> => item.kind === 'choice';
 
-/** Passes a job's events on and adds the warnings that its gradient steps give rise to, each once. */
+/** Passes a job's events on and adds the warnings of its gradient steps, each once. */
 export function withStepWarnings(
   emit: (event: TrainerEvent) => void,
   config: Pick<TrainingConfig, 'lossFunction' | 'importanceSamplingLevel' | 'epsilon' | 'epsilonHigh' | 'entropyCoef'>,
@@ -215,7 +221,7 @@ export function withStepWarnings(
     steps.push(metrics);
     if (index === numSteps - 1 && !steps.some(hasGradient)) warn(noGradient(started, steps));
     stepWarnings(metrics, config).forEach(warn);
-    // Later ones train a policy that the sampler had not.
+    // Later steps train a policy that the sampler did not have.
     if (index === 0) sharperWarnings(metrics).forEach(warn);
     hasClipped ||= (metrics['clip_fraction'] ?? 0) > 0;
     farthestRatio = Math.max(farthestRatio, Math.abs((metrics['ratio_max'] ?? 1) - 1));

@@ -1,10 +1,10 @@
 import type { LearnerCapabilities } from '../learner/learner-session.ts';
 import type { JobWarning } from './job-warning.ts';
 
-/** A factor of two in the size of a fresh adapter shows in a curve; a tenth does not. */
+/** A factor of two in the size of a fresh adapter is visible in a curve; a tenth is not. */
 const SHOWS = 0.1;
 
-/** Warnings about what a learner does otherwise than the one of this service. */
+/** Warnings about differences between a learner and this service's own. */
 export function learnerWarnings({ initialScale }: Pick<LearnerCapabilities, 'initialScale'>): JobWarning[] {
   if (Math.abs(Math.log(initialScale)) <= SHOWS) return [];
   const factor = (1 / initialScale).toPrecision(3);
@@ -18,7 +18,7 @@ export function learnerWarnings({ initialScale }: Pick<LearnerCapabilities, 'ini
   ];
 }
 
-/** Metrics of gradient steps that a learner cannot tell; the warnings that need them never come. */
+/** Metrics of gradient steps that a learner cannot report; warnings that need them are never emitted. */
 export function absentMetrics({ entropies }: Pick<LearnerCapabilities, 'entropies'>): readonly string[] {
   return entropies === 'none' ? ['entropy', 'surprisal_excess', 'surprisal_excess_error'] : [];
 }

@@ -2,7 +2,7 @@ import type { LoraConfig } from '@trainyard/transformer';
 import type { JobWarning } from './job-warning.ts';
 import type { LearnerModel } from '../learner/learner-session.ts';
 
-/** Rates within this factor of the rule's are nobody's mistake. */
+/** Factor around the rule's rate within which a rate is plausible. */
 const FAR = 10;
 
 /** Weight decay multiplies by the rate: an adapter of a tiny alpha must not be decayed away. */
@@ -11,12 +11,12 @@ const HIGHEST = 0.1;
 const DEFAULT_ALPHA = 16;
 
 /**
- * The learning rate that suits a LoRA adapter: 5e-4 · (2000 / hidden size)^e · 16 / alpha, where e is 0.781 for Llama models and 0.0775 for
- * Qwen models. A step of Adam changes the product of an adapter by about alpha · rate, whatever its rank: with an alpha of twice the rank,
- * the rate is in inverse proportion to the rank.
+ * Suitable learning rate for a LoRA adapter: 5e-4 · (2000 / hidden size)^e · 16 / alpha, where e is 0.781 for
+ * Llama models and 0.0775 for Qwen models. A step of Adam changes the product of an adapter by about alpha ·
+ * rate at any rank: with an alpha of twice the rank, the rate is inversely proportional to the rank.
  *
- * @see Schulman and others, LoRA Without Regret (2025): the best rate does not depend on the rank under one alpha; and the recipes for
- *   Tinker, which fitted the powers over 0.6B to 70B parameters
+ * @see Schulman and others, LoRA Without Regret (2025): the best rate does not depend on the rank under one
+ * alpha; and the recipes for Tinker, which fitted the powers over 0.6B to 70B parameters
  */
 export function suitableLearningRate(
   { name, hiddenSize }: Pick<LearnerModel, 'name' | 'hiddenSize'>,
@@ -26,7 +26,7 @@ export function suitableLearningRate(
   return Math.min((5e-4 * (2000 / hiddenSize) ** exponent * DEFAULT_ALPHA) / alpha, HIGHEST);
 }
 
-/** A rate, or the rate that suits the model in place of `auto`. */
+/** A given rate, or the suitable rate for `auto`. */
 export function resolveLearningRate<Rate>(
   rate: Rate,
   model: Pick<LearnerModel, 'name' | 'hiddenSize'>,
@@ -35,7 +35,7 @@ export function resolveLearningRate<Rate>(
   return rate === 'auto' ? suitableLearningRate(model, lora) : (rate as Exclude<Rate, 'auto'>);
 }
 
-/** @param rates of the job's gradient steps; those that are 0 are meant to change nothing */
+/** @param rates of the job's gradient steps; rates of 0 are intentional */
 export function learningRateWarnings(
   rates: readonly number[],
   architecture: Pick<LearnerModel, 'name' | 'hiddenSize'>,

@@ -1,9 +1,9 @@
 import type { JobWarning } from './job-warning.ts';
 
-/** Counts of a job's start, under the names of the wire. */
+/** Counts at a job's start, with wire names. */
 type StartedCounts = Readonly<Record<string, unknown>>;
 
-/** Remedies by the reason for which most was left out. */
+/** Remedies by the most frequent reason of drops. */
 const REMEDIES: Readonly<Record<string, string>> = {
   equal_rewards: 'use scenarios that are solved sometimes, more rollouts per group, or a finer reward',
   single_trajectory: 'send at least two trajectories per group',
@@ -14,7 +14,7 @@ const REMEDIES: Readonly<Record<string, string>> = {
   exception: 'check the exceptions of the groups',
 };
 
-/** The warning of a job that takes no gradient step. @param started data of its `training_started` */
+/** Warning of a job without gradient steps. @param started data of its `training_started` */
 export function nothingToTrain(started: StartedCounts): JobWarning {
   const dropped = countsIn(started['dropped_trajectories']);
   const groups = countsIn(started['dropped_groups']);
@@ -28,7 +28,7 @@ export function nothingToTrain(started: StartedCounts): JobWarning {
   return nothingTrained(cause, 0, REMEDIES[most?.[0] ?? ''] ?? 'see `dropped_trajectories` and `dropped_groups`');
 }
 
-/** The warning of a job whose gradient steps had no gradient. */
+/** Warning of a job whose gradient steps had no gradient. */
 export function noGradient(started: StartedCounts, steps: readonly Readonly<Record<string, number>>[]): JobWarning {
   const numTokens = steps.reduce((total, { num_trainable_tokens: count = 0 }) => total + count, 0);
   const isClipped = steps.every(({ clip_fraction: share }) => share === 1);
@@ -62,7 +62,10 @@ function countsIn(counts: unknown): [reason: string, count: number][] {
   );
 }
 
-/** Whether a gradient step moved anything: by the norm of its gradient, or, where the learner reports none, by its tokens. */
+/**
+ * True if a gradient step changed anything: by its gradient norm, or, if the learner reports none, by its
+ * tokens.
+ */
 export function hasGradient({
   grad_norm: norm,
   num_tokens_with_gradient: numTokens = 1,

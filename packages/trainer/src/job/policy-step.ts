@@ -13,15 +13,16 @@ import { gradientStep, type StepParts } from './gradient-step.ts';
 
 export type PolicyStepParts = StepParts & {
   readonly config: ComputedConfig;
-  /** Gets the log-probabilities of each row, [N], under the weights that the step began with. */
+  /** Receives the log-probabilities of each row, [N], under the step's initial weights. */
   readonly onLogprobs?: (logprobs: readonly Floats[]) => void;
 };
 
 /**
- * One gradient step of a reinforcement-learning job. The gradient is that of one row of all the step's histories.
+ * Runs one gradient step of a reinforcement-learning job. The gradient equals that of one row with all the
+ * step's histories.
  *
- * @param others For each row.
- * @returns The step's metrics, all finite, over all its tokens. Memory is what the process held at most.
+ * @param others for each row
+ * @returns the step's metrics, all finite, over all its tokens. Memory is the process's maximum.
  * @throws {TrainerError} as `gradientStep`
  */
 export async function policyStep(
@@ -66,8 +67,8 @@ export async function policyStep(
 }
 
 /**
- * @param numSteps that the optimizer has taken: a schedule spans jobs
- * @param numHistories of the step: it multiplies by histories^power
+ * @param numSteps of the optimizer in total: a schedule spans jobs
+ * @param numHistories of the step: the rate is multiplied by histories^power
  */
 export function policyLearningRate(numSteps: number, numHistories: number, config: ComputedConfig): number {
   const perHistory = numHistories ** config.numTrajectoriesLearningRateMultiplierPower;
@@ -75,8 +76,9 @@ export function policyLearningRate(numSteps: number, numHistories: number, confi
 }
 
 /**
- * The log-probabilities that the KL term compares each row's tokens with: it needs all rows before the first loss. So a forward pass of each comes before
- * those that are kept for backward, unless the sampled log-probabilities are measured. Null without that term.
+ * Mean gap to the log-probabilities that the KL term compares with, over all rows. It is needed before the first
+ * loss, so each row gets an extra forward pass first, unless the sampled log-probabilities are compared. Null
+ * without that term.
  */
 async function meanGapOfRows(
   rows: readonly ComparedRow[],

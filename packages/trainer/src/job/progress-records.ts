@@ -3,22 +3,25 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { makeFolders, replaceFile } from '../checkpoint/durable-directory.ts';
 
-/** One small JSON record by name; a later one replaces it whole. */
+/** Store of one small JSON record per name; writing replaces it completely. */
 export interface ProgressRecords {
-  /** Null when there is none, or one that cannot be read. */
+  /** Null if there is none, or it is unreadable. */
   read(name: string): Promise<unknown>;
   /** @throws {TrainerError} `trainer.disk_full` */
   write(name: string, record: object): Promise<void>;
 }
 
-/** The file of a record. */
+/** File of a record. */
 export const PROGRESS_FILE = 'progress.json';
 
-/** Records in files: `progress.json` in the directory of the name, JSON on its first line and the SHA-256 of that line on its second. */
+/**
+ * Records in files: `progress.json` in the directory of the name, JSON on its first line and the SHA-256 of that
+ * line on its second.
+ */
 export class ProgressFiles implements ProgressRecords {
   readonly #root: string;
 
-  /** @param root that names are relative to; default: they are paths by themselves */
+  /** @param root base of relative names; default: names are paths */
   constructor(root = '') {
     this.#root = root;
   }
@@ -27,7 +30,7 @@ export class ProgressFiles implements ProgressRecords {
     return this.readNow(name);
   }
 
-  /** As `read`, in one go. */
+  /** Synchronous version of `read`. */
   readNow(name: string): unknown {
     try {
       const [json = '', digest] = readFileSync(this.#path(name), 'utf8').split('\n');

@@ -3,15 +3,15 @@ import { TrainerError } from '../contract/errors.ts';
 import type { LearnerCapabilities, LearnerForwardOptions } from '../learner/learner-session.ts';
 import type { TrainingJob } from './training-job.ts';
 
-/** Whether a job compares with a reference: for its KL term, or to report the distance to a step that it names. */
+/** True if a job compares with a reference: for its KL term, or to report the distance to a named step. */
 function hasReference(config: TrainingConfig): boolean {
   return config.klPenaltyCoef > 0 || config.klPenaltyReferenceStep !== null || config.klPenaltyStepLag !== null;
 }
 
 /**
- * The weights of the KL reference, for `forward`; null: the job has none.
+ * Weights of the KL reference, for `forward`; null if the job has none.
  *
- * @throws {TrainerError} `trainer.config_invalid` when a reference step is asked for that the job was not given the version of
+ * @throws {TrainerError} `trainer.config_invalid` if the job lacks the version of the requested reference step
  */
 export function referenceWeights({
   config,
@@ -29,7 +29,7 @@ export function referenceWeights({
   );
 }
 
-/** The kind of reference that a learner has to compute for it. */
+/** Kind of reference that the learner must support. */
 export function referenceKind(
   referenceFrom: TrainingJob['referenceFrom'],
   config: TrainingConfig,
@@ -38,11 +38,7 @@ export function referenceKind(
   return typeof referenceFrom === 'string' ? 'versions' : 'base';
 }
 
-/**
- * The step whose adapter is the reference; null: the job has none.
- *
- * @param startStep Step that the job trains on.
- */
+/** Step whose adapter is the reference; null if the job has none. @param startStep step that the job trains on */
 export function referenceStep(config: TrainingConfig, startStep: number): number | null {
   if (!hasReference(config)) return null;
   if (config.klPenaltyStepLag !== null) return Math.max(0, startStep - config.klPenaltyStepLag);

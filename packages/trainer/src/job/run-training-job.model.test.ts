@@ -33,7 +33,7 @@ beforeAll(async () => {
   console.log(`opened the trainer in ${((performance.now() - started) / 1000).toFixed(1)} s`);
   model = LlamaModel.load(f16);
   context = new LlamaContext(model, { contextTokens: 1024, maxSequences: 1, batchTokens: 512, numThreads: 2 });
-  // The reward is the share of short words: anything that varies between answers will do.
+  // The reward is the share of short words; any value that varies between answers works.
   groups = ['Say yes, no or maybe.', 'Name a colour.'].map((question) => ({
     trajectories: Array.from({ length: NUM_ROLLOUTS }, (_, i) => rollout(question, i)),
     numExceptions: 0,
@@ -122,7 +122,7 @@ async function run(
   return { result, events };
 }
 
-/** Log-probabilities of a sequence's trained tokens under llama.cpp as it is set up now. */
+/** Log-probabilities of a sequence's trained tokens under llama.cpp's current setup. */
 function llamaLogprobs({ tokenIds, lossMask }: TrainingSequence): number[] {
   context.removeSequence(0, 0);
   context.batch.clear();
@@ -140,7 +140,7 @@ const meanDifference = (a: readonly number[], b: readonly number[]): number =>
   a.reduce((total, value, i) => total + Math.abs(value - b[i]!) / a.length, 0);
 
 describe('a job on the real model', () => {
-  // A gradient step for each group, of several rows: 64 tokens hold the prompt and three answers at most.
+  // One gradient step per group, of several rows: 64 tokens hold the prompt and three answers at most.
   const config: TrainingConfigInput = { learningRate: 5e-4, packedSequenceLength: 64, gradientSteps: 2 };
 
   it('agrees with the sampler, trains, and gives the same digest for the same seed', async () => {
@@ -213,6 +213,6 @@ describe('a job on the real model', () => {
       `${served.length} tokens: mean |Δlogprob| llama.cpp to trainer ${gap.toFixed(5)}, adapter to base ${change.toFixed(3)}`,
     );
     expect(gap).toBeLessThan(0.01);
-    expect(change).toBeGreaterThan(0.1); // or the comparison would say nothing
+    expect(change).toBeGreaterThan(0.1); // or the comparison would prove nothing
   }, 600_000);
 });

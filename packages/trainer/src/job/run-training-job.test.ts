@@ -19,7 +19,7 @@ beforeEach(async () => {
 });
 afterEach(() => rm(directory, { recursive: true }));
 
-// Rows of 45 tokens hold one group each, more or less: five gradient steps or so.
+// Rows of 45 tokens hold about one group each: about five gradient steps.
 const GROUPS = ['one', 'two', 'three', 'four', 'five'].map((question) =>
   group(
     answer(1, `${question} yes`, question),
@@ -63,7 +63,7 @@ function parts({ model = new BigramPolicy(), ...overrides }: Partial<TrainingPar
   return { ...all, events, gate, model };
 }
 
-/** As an event comes in a later life: nothing is measured. */
+/** Event as repeated after a restart, without times. */
 function toldAgain(event: TrainerEvent): TrainerEvent {
   if (event.kind !== 'gradient_step') return event;
   const { taken: _taken, ...again } = event;
@@ -76,7 +76,7 @@ it('an entropy bonus makes the policy less certain than it would be', async () =
   const entropyAfter = async (entropyCoef: number) => {
     const running = parts();
     const output = join(directory, `out-${entropyCoef}`);
-    // No advantage is 0, so that every job is of the same tokens.
+    // No advantage is 0, so that all jobs have the same tokens.
     const groups = GROUPS.map(({ trajectories: [first, second] }) => group(first!, second!));
     const config = { ...SMALL_ROWS, maxGradNorm: 10, entropyCoef };
     await runTrainingJob(job(config, { groups, output }), running);
@@ -88,12 +88,12 @@ it('an entropy bonus makes the policy less certain than it would be', async () =
   expect(strong).toBeGreaterThan(weak);
 });
 
-/** Gradients that a job of one step leaves behind, and its metrics. */
+/** Gradients left by a job of one step, and its metrics. */
 async function gradientOf(config: TrainingConfigInput, groups = GROUPS) {
   const running = parts();
   const name = `gradient-${readdirSync(directory).length}`;
   const overrides = { groups, output: join(directory, name), snapshots: join(directory, `${name}-work`) };
-  // From weights that matter, since the gradient of `a` is 0 where `b` is.
+  // Nonzero weights, because the gradient of `a` is 0 if `b` is.
   const startFrom = join(directory, 'perturbed');
   if (!existsSync(startFrom))
     await runTrainingJob(
@@ -145,7 +145,7 @@ describe('an accumulated step', () => {
   });
 
   it('holds whole groups, so that its advantages cancel; rows as steps do not', async () => {
-    // 16 groups of 4 that pack badly: long answers, of which a row holds two at most.
+    // 16 groups of 4 that pack badly: long answers, of which a row holds at most two.
     const many = Array.from({ length: 16 }, (_, index) => {
       const attempt = (reward: number, i: number) =>
         answer(reward, String.fromCodePoint(97 + i).repeat(20 + ((7 * index + 5 * i) % 11)), `q${index}`);
@@ -209,7 +209,7 @@ describe('runTrainingJob', () => {
         'kl_sampler',
       ];
       expect(Object.keys(event.metrics)).toEqual(expect.arrayContaining(keys));
-      // All sampled log-probabilities here are equal, so their correlation is undefined and left out.
+      // All sampled log-probabilities are equal, so their correlation is undefined and omitted.
       expect(event.metrics).not.toHaveProperty('probs_corr');
     }
     expect(result.digest).toBe(readFileSync(join(directory, 'out', 'digest'), 'utf8').trim());
@@ -303,7 +303,7 @@ describe('runTrainingJob', () => {
       expect(result.digest).toBe(expected.digest);
       expect(steps(resumed.events)).toHaveLength(expected.numGradientSteps);
       const finished = Math.min(cut + 1, expected.numGradientSteps - 1);
-      // Told once more, and not taken.
+      // Repeated, not taken again.
       expect(resumed.events.slice(0, finished + 1)).toEqual(interrupted.events.slice(0, finished + 1).map(toldAgain));
       expect(steps(resumed.events).filter(({ taken }) => taken !== undefined)).toHaveLength(
         expected.numGradientSteps - finished,
@@ -449,7 +449,7 @@ describe('runTrainingJob', () => {
     await runTrainingJob(job(config, { ...start, referenceFrom: null, snapshots: join(directory, 'w3') }), base);
     expect(steps(base.events).some(({ metrics }) => Math.abs(metrics['kl_policy_ref']!) > 1e-3)).toBe(true);
     await expect(runTrainingJob(job(config, start), parts())).rejects.toMatchObject({ code: 'trainer.config_invalid' });
-    // Without a coefficient the distance is reported and nothing else changes.
+    // Without a coefficient only the distance is reported.
     const watched = parts();
     const plain = { ...SMALL_ROWS, learningRate: 0.1 };
     const named = job(
@@ -485,7 +485,7 @@ describe('runTrainingJob', () => {
     await runTrainingJob(job({ ...SMALL_ROWS, precalculateLogprobs: true }), running);
     const [first, ...later] = steps(running.events);
     expect(first!.metrics).toMatchObject({ ratio_mean: 1, ratio_max: 1, clip_fraction: 0 });
-    expect(first!.metrics['logprob_gap_mean']).toBeGreaterThan(0); // the gap is to what was sampled
+    expect(first!.metrics['logprob_gap_mean']).toBeGreaterThan(0); // the gap is to the sampled ones
     expect(later.some(({ metrics }) => metrics['ratio_max'] !== 1)).toBe(true);
   });
 
@@ -529,7 +529,7 @@ describe('runTrainingJob', () => {
     ['gradient', () => new NanBackward(), SMALL_ROWS],
     ['recomputed log-probability', () => new NanForward(), { ...SMALL_ROWS, precalculateLogprobs: true }],
     ['weight', () => new BigramPolicy(), { ...SMALL_ROWS, learningRate: 3e38 }],
-    // Weights of the last step, behind which no other comes that would see it.
+    // Weights of the last step, after which no step would notice.
     ['log-probability under the new weights', () => new BigramPolicy(), { gradientSteps: 1, learningRate: 1e38 }],
   ])('fails and publishes nothing when a %s is not finite', async (_name, model, config) => {
     const running = runTrainingJob(job(config), parts({ model: model() }));
@@ -573,7 +573,7 @@ describe('terms besides the rewards', () => {
   });
 
   it('go on moving the policy when rewards have stopped differing', async () => {
-    // Away from the base model first, by rewards.
+    // First away from the base model, by rewards.
     const start = join(directory, 'start');
     await runTrainingJob(
       job({ learningRate: 0.1 }, { output: start, snapshots: join(directory, 'start-work') }),
@@ -627,7 +627,7 @@ describe('a job in which no token has a gradient', () => {
   const nothing = async (config: TrainingConfigInput, groups: TrajectoryGroup[]) =>
     (await warningsOf(config, groups)).filter(({ code }) => code === 'nothing_trained');
   const equal = group(answer(1, 'a'), answer(1, 'b'));
-  /** Drawn by a policy that was far more certain than this one is. */
+  /** Drawn by a policy that was far more certain than this one. */
   const stale = (item: HistoryItem): HistoryItem =>
     item.kind === 'choice' ? { ...item, logprobs: item.logprobs.map(() => -1e-3) } : item;
   const staleGroup = group(

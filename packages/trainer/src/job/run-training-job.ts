@@ -22,13 +22,15 @@ import type { TrainingJob, TrainingParts, TrainingResult } from './training-job.
 /**
  * Runs one reinforcement-learning job: trajectory groups in, an adapter version out.
  *
- * Whole groups make a gradient step, whose rows of packed tokens add up their gradients; one pass over the data. The same job on the same kind of machine gives the same
- * digest, also when it was cut off in between and started again: it then emits the events of finished steps once more, unchanged.
+ * Each gradient step takes whole groups and adds up the gradients of their packed rows; one pass over the data.
+ * The same job on the same kind of machine gives the same digest, even after an interruption: a restart emits
+ * the events of finished steps again, unchanged.
  *
- * @returns With nothing to train: no steps, no files, digest null.
- * @throws {TrainerError} `trainer.cancelled` when `signal` aborts; `trainer.reward_not_finite`, `trainer.token_out_of_range`,
- *   `trainer.logprob_invalid`, `trainer.render_failed`, `trainer.config_invalid`, `trainer.non_finite`, `trainer.checkpoint_unreadable`,
- *   `trainer.disk_full`, `trainer.internal`. Whatever is thrown, the version `output` does not exist.
+ * @returns with nothing to train: no steps, no files, digest null
+ * @throws {TrainerError} `trainer.cancelled` if `signal` aborts; `trainer.reward_not_finite`,
+ * `trainer.token_out_of_range`, `trainer.logprob_invalid`, `trainer.render_failed`, `trainer.config_invalid`,
+ * `trainer.non_finite`, `trainer.checkpoint_unreadable`, `trainer.disk_full`, `trainer.internal`. After an error
+ * the version `output` does not exist.
  */
 export async function runTrainingJob(job: TrainingJob, parts: TrainingParts): Promise<TrainingResult> {
   const watched = { ...parts, emit: withStepWarnings(parts.emit, job.config) };
@@ -147,7 +149,7 @@ async function logprobsUnder(
   return output!.logprobs;
 }
 
-/** Log-probabilities of each row under the weights as they are, [N]. */
+/** Log-probabilities of each row under the current weights, [N]. */
 async function logprobsOf(
   rows: readonly TrainingRow[],
   parts: TrainingParts,
@@ -163,7 +165,7 @@ async function logprobsOf(
   return results;
 }
 
-/** As they were sent: a job is the same one whichever machine computes what the sampler did not report. */
+/** Arrays as they were sent: computed values that replace unreported ones do not change a job's identity. */
 function arraysOf({ row, sampledLogprobs, untold, advantages, weights }: TrainingRow): ArrayBufferView[] {
   const reported = untold === undefined ? sampledLogprobs : sampledLogprobs.slice();
   return [row.tokenIds, row.parents, row.sources, row.targets, reported, advantages, weights];

@@ -43,7 +43,7 @@ const SFT: SftJob = {
   config: resolveSftConfig({ batchSize: 1, learningRate: 0.01 }, { maxSequenceLength: 1000 }),
 };
 
-/** A machine with a disk of its own. */
+/** A machine with its own disk. */
 function machine(name: string) {
   const root = join(directory, name);
   mkdirSync(root, { recursive: true });
@@ -66,7 +66,7 @@ const run = {
   sft: (parts: TrainingParts) => runSftJob(SFT, parts),
 };
 
-/** The steps as a client reads them, times and memory of the machine apart. */
+/** Steps as a client reads them, without times and memory of the machine. */
 const stepsOf = (events: readonly TrainerEvent[]) =>
   events
     .filter((event) => event.kind === 'gradient_step')
@@ -105,7 +105,7 @@ it.each(['rl', 'sft'] as const)(
       const before = two.policy.numForwards;
       expect((await run[kind](two.parts())).digest).toBe(expected.digest);
       expect(stepsOf(two.events)).toEqual(stepsOf(whole.events));
-      // What was told before is told again as it was, times included.
+      // Earlier events are repeated unchanged, including times.
       const isStep = ({ kind: event }: TrainerEvent) => event === 'gradient_step';
       expect(withoutTraces(two.events.filter(isStep).slice(0, numDone))).toEqual(
         withoutTraces(one.events.filter(isStep)),

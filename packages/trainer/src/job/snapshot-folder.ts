@@ -1,6 +1,6 @@
 /**
- * A job's newest snapshot as one folder, to be taken elsewhere and gone on from there: the files of its version and, beside them, the record that
- * names it.
+ * A job's newest snapshot as one folder that can be moved and resumed elsewhere: the files of its version and
+ * the record that names it.
  */
 import {
   closeSync,
@@ -20,19 +20,19 @@ import { LocalVersions } from '../learner/version-folders.ts';
 import { PROGRESS_FILE, ProgressFiles } from './progress-records.ts';
 import { type ProgressRecord, readProgress } from './snapshot.ts';
 
-/** Where the snapshots of a job lie on this machine. */
+/** Place of a job's snapshots on this machine. */
 export interface SnapshotPlace {
-  /** Names of records and versions are relative to it. */
+  /** Base of the relative names of records and versions. */
   readonly workDirectory: string;
   /** As `JobBase.snapshots`. */
   readonly snapshots: string;
 }
 
 /**
- * Makes the folder `target` of the newest snapshot, in one go: nothing that the job does meanwhile shows in it. Its files are those of the snapshot
- * (hard links, where the file system has them), and stay when that one goes.
+ * Creates the folder `target` from the newest snapshot atomically with respect to the job. Its files are hard
+ * links if the file system has them, and outlive the snapshot.
  *
- * @returns gradient steps behind it; null when the job has no snapshot yet
+ * @returns gradient steps in the snapshot; null if the job has none yet
  */
 export function linkSnapshot({ workDirectory, snapshots }: SnapshotPlace, target: string): number | null {
   const record = readProgress(new ProgressFiles(workDirectory).readNow(snapshots));
@@ -46,10 +46,12 @@ export function linkSnapshot({ workDirectory, snapshots }: SnapshotPlace, target
 }
 
 /**
- * Makes the snapshot in the folder `source`, which `linkSnapshot` filled, the newest one of its job here, unless the job has got as far here.
+ * Makes the snapshot in `source`, a folder of `linkSnapshot`, the newest of its job here, unless the job has got
+ * as far here.
  *
- * @returns whether it was needed
- * @throws {TrainerError} `trainer.checkpoint_unreadable` when it is none of this job, `trainer.checkpoint_damaged`, `trainer.disk_full`
+ * @returns true if it was needed
+ * @throws {TrainerError} `trainer.checkpoint_unreadable` if it is not of this job, `trainer.checkpoint_damaged`,
+ * `trainer.disk_full`
  */
 export async function placeSnapshot(source: string, { workDirectory, snapshots }: SnapshotPlace): Promise<boolean> {
   const progress = new ProgressFiles(workDirectory);
@@ -89,7 +91,7 @@ function linkOrCopy(from: string, to: string): void {
   try {
     linkSync(from, to);
   } catch {
-    copyFileSync(from, to); // a file system without hard links; any other fault shows here, too
+    copyFileSync(from, to); // a file system without hard links; other errors recur here
   }
 }
 

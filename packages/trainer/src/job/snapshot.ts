@@ -1,7 +1,7 @@
 /**
- * The snapshot after each gradient step, from which a job resumes when its process dies: a version `<snapshots>/step-<k>` with the
- * learner after k steps, and a record of how far the job got, which names it. The version is there before the record names it, and the one
- * before goes after that.
+ * Snapshot after each gradient step, from which a job resumes if its process dies: a version
+ * `<snapshots>/step-<k>` with the learner after k steps, and a progress record that names it. The version exists
+ * before the record names it, and the previous one is removed afterwards.
  */
 import { TrainerError } from '../contract/errors.ts';
 import type { JobKind } from '../optimizer/adamw.ts';
@@ -11,9 +11,9 @@ type SnapshotParts = Pick<TrainingParts, 'learner' | 'progress'>;
 type StepMetrics = Readonly<Record<string, number>>;
 
 /**
- * @param fingerprint What identifies the job: a snapshot of another one is not gone on from.
- * @param stepMetrics Metrics of each finished gradient step, in order, as they are reported.
- * @returns its size, null where the learner does not tell it
+ * @param fingerprint identity of the job: it does not resume from another one's snapshot
+ * @param stepMetrics reported metrics of each finished gradient step, in order
+ * @returns its size, null if the learner does not report it
  * @throws {TrainerError} `trainer.disk_full`
  */
 export async function writeSnapshot(
@@ -29,14 +29,17 @@ export async function writeSnapshot(
   return { sizeBytes };
 }
 
-/** Result of `resumeSnapshot`: metrics of the steps that the learner has behind it, and the reason why a snapshot was not used. */
+/** Metrics of the steps in the loaded snapshot, and the reason if a snapshot was not used. */
 export interface Resumed {
   readonly stepMetrics: readonly StepMetrics[];
   /** Null: there was none, it was of another job, or it is loaded. */
   readonly damage: { readonly numSteps: number; readonly reason: string } | null;
 }
 
-/** Loads the job's snapshot into the learner. The learner stays as it was when there is none, or it is damaged or of another job. */
+/**
+ * Loads the job's snapshot into the learner. The learner is unchanged if there is none, or it is damaged or of
+ * another job.
+ */
 export async function resumeSnapshot(
   { snapshots }: Pick<JobBase, 'snapshots'>,
   { learner, progress }: SnapshotParts,
@@ -62,16 +65,16 @@ function isDamage(error: unknown): error is TrainerError {
   return error.code === 'trainer.checkpoint_unreadable' || error.code === 'trainer.checkpoint_damaged';
 }
 
-/** How far a job got, and the version with the learner as it was then. */
+/** Progress of a job, and the version of its learner at that point. */
 export interface ProgressRecord {
   readonly fingerprint: string;
   readonly version: string;
-  /** Digest of the version as it was saved. Null when the learner does not report it; absent in records of earlier releases. */
+  /** Digest of the saved version. Null if the learner does not report it; absent in records of earlier releases. */
   readonly digest?: string | null;
   readonly stepMetrics: readonly StepMetrics[];
 }
 
-/** Null for anything else than such a record. */
+/** Null for anything other than such a record. */
 export function readProgress(value: unknown): ProgressRecord | null {
   const isRecord =
     typeof value === 'object' &&

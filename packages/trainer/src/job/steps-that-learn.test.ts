@@ -11,14 +11,14 @@ import { runTrainingJob } from './run-training-job.ts';
 import type { Trajectory } from '../rollouts/trajectory.ts';
 
 /**
- * Whole groups in a step against rows as steps, by what a policy of one matrix learns from the rollouts that it samples itself: the same
- * number of rollouts, the same rate, the same seeds.
+ * Whole groups per step against rows as steps, by the learning of a one-matrix policy from its own rollouts: the
+ * same number of rollouts, rate and seeds.
  */
 const NUM_PROMPTS = 8;
 const NUM_ROLLOUTS = 8;
 const NUM_JOBS = 10;
 const LETTERS = [...Buffer.from('abcdefgh')];
-/** Lengths differ from prompt to prompt, so that rows pack badly. */
+/** Lengths differ between prompts, so that rows pack badly. */
 const numLetters = (prompt: number): number => 4 + ((5 * prompt) % 7);
 
 /** Score of a reply, 0–1. */

@@ -1,6 +1,6 @@
 /**
- * The tokens of a trajectory as a gradient step trained them, for whoever wants to look: a few bytes a token, compressed, and readable without the
- * model.
+ * Tokens of a trajectory as trained by a gradient step, for inspection: a few bytes per token, compressed, and
+ * readable without the model.
  */
 import { zstdCompressSync, zstdDecompressSync } from 'node:zlib';
 import type { Floats } from '../objectives/loss-input.ts';
@@ -10,13 +10,13 @@ import type { TrainingRow } from '../packing/pack.ts';
 export interface TracedSequence {
   /** [T] */
   readonly tokenIds: Int32Array;
-  /** [T] log-probability under the sampling policy, as it was drawn; NaN where there is none. */
+  /** [T] log-probability under the sampling policy at the draw; NaN if unknown. */
   readonly sampledLogprobs: Float32Array;
-  /** [T] log-probability when the step was taken, before it changed the weights; NaN of tokens that are not trained. */
+  /** [T] log-probability at the step, before it changed the weights; NaN for untrained tokens. */
   readonly trainedLogprobs: Float32Array;
-  /** Advantage of each of its trained tokens, as the loss has it. */
+  /** Advantage of each trained token in the loss. */
   readonly advantage: number;
-  /** Weight of each of them in the loss. */
+  /** Loss weight of each trained token. */
   readonly weight: number;
 }
 
@@ -28,7 +28,7 @@ export interface TrajectoryTrace {
   readonly sequences: readonly TracedSequence[];
 }
 
-/** A sequence as it is read back, with its tokens' bytes. */
+/** A decoded sequence with its tokens' bytes. */
 export interface ReadSequence extends TracedSequence {
   /** [T] */
   readonly tokenBytes: readonly Uint8Array[];
@@ -39,10 +39,7 @@ const HEADER_BYTES = 8;
 /** Tokens, bytes of their texts, advantage and weight. */
 const SEQUENCE_HEADER_BYTES = 24;
 
-/**
- * @param rows of one gradient step
- * @param logprobs of each row, [N] by its trained tokens
- */
+/** @param rows of one gradient step @param logprobs of each row, [N] by its trained tokens */
 export function traceStep(rows: readonly TrainingRow[], logprobs: readonly Floats[]): TrajectoryTrace[] {
   type Placed = { readonly sequenceIndex: number; readonly traced: TracedSequence };
   const traces = new Map<string, { groupIndex: number; trajectoryIndex: number; placed: Placed[] }>();
@@ -73,7 +70,7 @@ export function traceStep(rows: readonly TrainingRow[], logprobs: readonly Float
   }));
 }
 
-/** @param tokenBytes of an id: they are kept with it, so that no vocabulary is needed to read them */
+/** @param tokenBytes of an id, stored with it so that no vocabulary is needed for reading */
 export function encodeTokenTrace(
   sequences: readonly TracedSequence[],
   tokenBytes: (id: number) => Uint8Array,
@@ -98,7 +95,7 @@ export function encodeTokenTrace(
   return zstdCompressSync(Buffer.concat(parts));
 }
 
-/** Reads what `encodeTokenTrace` wrote. @throws {Error} for anything else */
+/** Decodes a trace of `encodeTokenTrace`. @throws {Error} for anything else */
 export function decodeTokenTrace(trace: Uint8Array): ReadSequence[] {
   const bytes = zstdDecompressSync(trace);
   const version = bytes.readUInt32LE(0);

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { makeFolders, replaceFile } from '../checkpoint/durable-directory.ts';
 
-/** A trajectory's tokens in a gradient step, as `encodeTokenTrace` makes them. */
+/** Tokens of a trajectory in a gradient step, encoded by `encodeTokenTrace`. */
 export interface EncodedTrace {
   readonly groupIndex: number;
   readonly trajectoryIndex: number;
@@ -10,13 +10,13 @@ export interface EncodedTrace {
 }
 
 /**
- * Traces of the tokens of a job's gradient steps. They are written before the step's snapshot and told with the step's event, so a step that is
- * told again has them again.
+ * Store of token traces of a job's gradient steps. They are written before the step's snapshot and sent with its
+ * event, so a repeated event has them again.
  */
 export interface TraceRecords {
-  /** In place of what was there. @throws {TrainerError} `trainer.disk_full` */
+  /** Replaces the step's traces. @throws {TrainerError} `trainer.disk_full` */
   write(name: string, gradientStep: number, traces: readonly EncodedTrace[]): void;
-  /** Empty when there are none. */
+  /** Empty if there are none. */
   read(name: string, gradientStep: number): readonly EncodedTrace[];
 }
 
@@ -24,7 +24,7 @@ export interface TraceRecords {
 export class TraceFiles implements TraceRecords {
   readonly #root: string;
 
-  /** @param root that names are relative to; default: they are paths by themselves */
+  /** @param root base of relative names; default: names are paths */
   constructor(root = '') {
     this.#root = root;
   }

@@ -8,34 +8,38 @@ import type { EncodedTrace, TraceRecords } from './trace-records.ts';
 import type { TrajectoryOutcome } from '../rollouts/sequence-report.ts';
 import type { TrajectoryGroup } from '../rollouts/trajectory.ts';
 
-/**
- * Fields of every job, whatever it learns from. Adapter versions are named as the learner names them: keys, paths, addresses.
- */
+/** Fields of every kind of job. Adapter versions have the learner's names: keys, paths, addresses. */
 export interface JobBase {
   readonly jobId: string;
   readonly lora: LoraConfig;
-  /** Version to go on from, weights and optimizer; null: a fresh adapter. */
+  /** Initial version, weights and optimizer; null: a fresh adapter. */
   readonly startFrom: string | null;
-  /** The optimizer starts afresh, whatever `startFrom` holds: its momentum belongs to another model. Default false. */
+  /**
+   * True to start with a fresh optimizer even if `startFrom` has one, because its momentum belongs to another
+   * model. Default false.
+   */
   readonly withFreshOptimizer?: boolean;
-  /** Names of snapshots begin with it: one is kept after each gradient step but the last, so that a job cut off goes on where it was. */
+  /**
+   * Name prefix of snapshots: one is kept after each gradient step except the last, so that an interrupted job can
+   * resume.
+   */
   readonly snapshots: string;
-  /** The version that the job makes; appears whole or not at all. */
+  /** Version that the job produces; appears complete or not at all. */
   readonly output: string;
 }
 
-/** Weights that training on rollouts began with; `gone`: they were deleted. */
+/** Weights that training on rollouts started with; `gone`: they were deleted. */
 export type RolloutsBeginning = 'base' | 'gone' | { readonly version: string };
 
-/** One reinforcement-learning job, self-contained: the same job and weights give the same checkpoint. */
+/** A self-contained reinforcement-learning job: the same job and weights give the same checkpoint. */
 export interface TrainingJob extends JobBase {
   readonly groups: readonly TrajectoryGroup[];
   readonly config: TrainingConfig;
-  /** Version of the KL reference; absent or null: the base model. Read only when the settings compare with one. */
+  /** Version of the KL reference; absent or null: the base model. Read only if the settings need it. */
   readonly referenceFrom?: string | null;
-  /** Versions that choices may have been drawn with, by digest. Default: none besides the base model. */
+  /** Versions that may have drawn choices, by digest. Default: only the base model. */
   readonly policyVersions?: ReadonlyMap<string, string>;
-  /** The weights that the model's training on rollouts began with. Default: the base model. */
+  /** Weights that the model's training on rollouts started with. Default: the base model. */
   readonly beganFrom?: RolloutsBeginning;
   /** Seed of the shuffles. */
   readonly seed: number;
@@ -45,47 +49,53 @@ export interface TrainingJob extends JobBase {
 export interface TrainingParts {
   /** Its adapter is overwritten with the job's; its `lora` must be the job's. */
   readonly learner: LearnerSession;
-  /** Template of the model that the learner trains, as used for sampling. */
+  /** Template of the trained model, as used for sampling. */
   readonly template: ChatTemplate;
-  /** How far jobs got, on the side of the loop. */
+  /** Store of the jobs' progress. */
   readonly progress: ProgressRecords;
-  /** Keep the tokens of each gradient step of rollouts, with what sampler and trainer said of them. Default: nothing is kept. */
+  /**
+   * Store for the tokens of each gradient step on rollouts, with log-probabilities of sampler and trainer.
+   * Default: none.
+   */
   readonly traces?: TraceRecords;
   readonly signal: AbortSignal;
   readonly emit: (event: TrainerEvent) => void;
 }
 
 /**
- * `training_started` once, then one `gradient_step` for each step (batch), in order, with warnings anywhere behind the start. The terminal
- * event is the caller's to write.
+ * Events of a job: `training_started` once, then one `gradient_step` per step (batch), in order, with warnings
+ * anywhere after the start. The caller writes the terminal event.
  */
 export type TrainerEvent =
   | {
       readonly kind: 'training_started';
       readonly numGradientSteps: number;
       readonly data: TrainingStartedData;
-      /** The fate of each submitted trajectory, by group; a job on rollouts tells it. */
+      /** Outcome of each submitted trajectory, by group; only for jobs on rollouts. */
       readonly outcomes?: readonly (readonly TrajectoryOutcome[])[];
     }
   | {
       readonly kind: 'gradient_step';
       readonly index: number;
       readonly metrics: Readonly<Record<string, number>>;
-      /** Tokens of its trajectories, where they are kept. */
+      /** Tokens of its trajectories, if kept. */
       readonly traces?: readonly EncodedTrace[];
-      /** How long it took; absent for a step of an earlier life, which is told once more. */
+      /** Times of the step; absent if the event of an earlier step is repeated. */
       readonly taken?: TakenStep;
     }
   | { readonly kind: 'warning'; readonly warning: JobWarning };
 
-/** Wall times of a step that was taken just now. */
+/** Wall times of a step taken in this run. */
 export interface TakenStep {
   readonly seconds: number;
-  /** Null behind the last step, whose weights are the version that the job makes; `sizeBytes` null where the learner does not tell it. */
+  /**
+   * Null after the last step, whose weights are the output version; `sizeBytes` null if the learner does not
+   * report it.
+   */
   readonly snapshot: { readonly seconds: number; readonly sizeBytes: number | null } | null;
 }
 
-/** Counts, drops by reason, and what became of each group, under the names of the wire so that it is passed on as it is. */
+/** Counts, drops by reason, and the outcome of each group, with wire names so that they are passed on unchanged. */
 export type TrainingStartedData = Readonly<
   Record<string, number | Readonly<Record<string, number>> | readonly string[]>
 >;
@@ -93,8 +103,8 @@ export type TrainingStartedData = Readonly<
 export interface TrainingResult {
   /** 0: nothing was trained, and no files were written. */
   readonly numGradientSteps: number;
-  /** sha256 of `adapter_model.safetensors`, in hex; null when nothing was trained. */
+  /** sha256 of `adapter_model.safetensors`, hex; null if nothing was trained. */
   readonly digest: string | null;
-  /** Mean over the gradient steps of each metric, or their maximum. */
+  /** Mean, or maximum, of each metric over the gradient steps. */
   readonly metrics: Readonly<Record<string, number>>;
 }

@@ -20,7 +20,7 @@ beforeEach(async () => {
 });
 afterEach(() => rm(directory, { recursive: true }));
 
-/** Choices drawn at a temperature of nearly 1, which this policy computes as 1, by the adapter of a digest. */
+/** Choices drawn by the adapter of a digest at a temperature of nearly 1, which this policy computes as 1. */
 function drawn(logprobs: (place: number) => number, policyDigest: string | null): TrajectoryGroup {
   return group(
     ...['yes', 'no', 'well'].map((text, index) => {
@@ -82,7 +82,7 @@ it('are those of the adapter that drew the tokens, whatever the job starts from'
   const onPolicy = await train([drawn(NOT_REPORTED, 'newer')], { startFrom: newer, policyVersions });
   expect(onPolicy.metrics).toMatchObject({ ratio_mean: 1, logprob_gap_max: 0 });
   expect(onPolicy.metrics['num_computed_logprobs']).toBe(9);
-  // The same numbers, reported: computed by a job that starts from the older weights, where the ratio is 1.
+  // The same numbers, reported: from a job that starts from the older weights, where the ratio is 1.
   for (const digest of ['older', null]) {
     const reported = await logprobsUnder(digest === null ? null : older);
     const untold = await train([drawn(NOT_REPORTED, digest)], { startFrom: newer, policyVersions });
@@ -99,7 +99,7 @@ it('choices whose adapter is gone are not trained', async () => {
   expect(data).toMatchObject({ refused_choices: { policy_gone: 3 }, num_trainable_tokens: 0 });
 });
 
-/** The choices with the log-probabilities that a policy gives them, read from its own forward pass. */
+/** Choices with the log-probabilities of a policy, read from its own forward pass. */
 async function logprobsUnder(version: string | null): Promise<TrajectoryGroup> {
   const { learner } = localParts({ policy: new BigramPolicy(), gate: GATE });
   const config = resolveTrainingConfig({});
@@ -125,7 +125,7 @@ async function logprobsUnder(version: string | null): Promise<TrajectoryGroup> {
     const [question, item] = trajectory.histories[0]!.items;
     const sampled = item as ChoiceItem;
     const { sampling, ...rest } = sampled;
-    // One of no advantage is not trained.
+    // One without an advantage is not trained.
     const trace = {
       ...sampling!.trace!,
       logprobs: Float32Array.from(logprobs.get(String(index)) ?? sampled.tokenIds.map(() => -1)),

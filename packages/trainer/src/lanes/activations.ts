@@ -5,9 +5,12 @@ const INTERMEDIATES = ['q', 'k', 'v', 'o', 'x2', 'gate', 'up'] as const;
 /** q [T, heads·D], k and v [T, kvHeads·D], o [T, heads·D], x2 [T, H], gate and up [T, F]. */
 export type BlockIntermediates = Readonly<Record<(typeof INTERMEDIATES)[number], Float32Array>>;
 
-/** Scratch of backward, one set for all layers. dy: ∂loss/∂(layer output); residual: the part of ∂x past attention. */
+/**
+ * Scratch of backward, one set for all layers. dy: ∂loss/∂(layer output); residual: the part of ∂x that bypasses
+ * attention.
+ */
 export interface GradientBuffers extends Readonly<Record<'dy' | 'residual' | 'dO' | 'dq', Float32Array>> {
-  /** For even and for odd layers, by lane: to be summed. A lane may be a layer ahead of those that read its sums. */
+  /** Summands for even and odd layers, by lane. A lane may be one layer ahead of the readers of its sums. */
   readonly keys: readonly [even: readonly KeyGradients[], odd: readonly KeyGradients[]];
 }
 
@@ -15,11 +18,11 @@ export interface GradientBuffers extends Readonly<Record<'dy' | 'residual' | 'dO
 export type KeyGradients = Readonly<Record<'dk' | 'dv', Float32Array>>;
 
 /**
- * The buffers of one pass over a row of T tokens, and the decision which of them survive until backward.
+ * Buffers of one pass over a row of T tokens, some of which stay for backward.
  *
- * Every layer's input is kept when there will be a backward; the intermediates of as many layers as the budget allows are too,
- * counted from the last, because backward frees those first. Other layers share one set (keys and values: two, for even and odd layers)
- * and are computed again.
+ * If backward follows, every layer's input is kept, and the intermediates of as many layers as the budget
+ * allows, counted from the last because backward frees those first. The other layers share one set (keys and
+ * values: two, for even and odd layers) and are recomputed.
  */
 export class Activations {
   readonly #workspace: Workspace;
@@ -29,7 +32,10 @@ export class Activations {
   readonly #keepsInputs: boolean;
   readonly #firstKeptLayer: number;
 
-  /** @param budgetBytes for layer inputs and intermediates together, at least one layer's; null when no backward will follow */
+  /**
+   * @param budgetBytes for layer inputs and intermediates together, at least one layer's; null if no backward
+   * follows
+   */
   constructor(workspace: Workspace, architecture: Architecture, numTokens: number, budgetBytes: number | null) {
     const { hiddenSize, feedForwardSize, numLayers } = architecture;
     const [q, kv] = [linearDims(architecture, 'q').out, linearDims(architecture, 'k').out];
@@ -49,12 +55,12 @@ export class Activations {
     this.#firstKeptLayer = numLayers - numKeptLayers;
   }
 
-  /** Whether the intermediates of a layer are still there in backward. */
+  /** True if backward still finds the intermediates of a layer. */
   isKept(layer: number): boolean {
     return layer >= this.#firstKeptLayer;
   }
 
-  /** [T, H] what a layer reads; the input of the layer after the last is the model's final hidden state. */
+  /** [T, H] input of a layer; after the last layer the model's final hidden state. */
   layerInput(layer: number): Float32Array {
     return this.#workspace.take(
       this.#keepsInputs ? `x.${layer}` : `x.${layer % 2}`,
@@ -65,7 +71,7 @@ export class Activations {
   intermediates(layer: number): BlockIntermediates {
     const place = (name: (typeof INTERMEDIATES)[number]) => {
       if (this.isKept(layer)) return `${name}.${layer}`;
-      // What other lanes read is not overwritten by the next layer, in case that this lane is ahead of them.
+      // The next layer must not overwrite data that slower lanes still read.
       return name === 'k' || name === 'v' ? `${name}.${layer % 2 === 0 ? 'even' : 'odd'}` : name;
     };
     const entries = INTERMEDIATES.map((name) => [

@@ -8,28 +8,31 @@ import {
 } from '@trainyard/native';
 import { type Architecture, MatrixReader, type ProjectionName } from '@trainyard/transformer';
 
-/** A matrix as products read it, and as their gradients do: two layouts. */
+/** Layouts of a matrix for products and for their gradients. */
 export interface MatrixPlaces {
   readonly forward: Bf16Place;
   readonly backward: Bf16Place;
 }
 
-/** Where the matrices of a model's blocks lie, as its lanes are told. */
+/** Places of the matrices of a model's blocks, as sent to lanes. */
 export interface Bf16Places {
   readonly libraryPath: string;
-  /** By layer. */
+  /** Matrices by layer. */
   readonly blocks: readonly Readonly<Record<ProjectionName, MatrixPlaces>>[];
 }
 
-/** The matrices of a model's blocks in bf16, in the memory of single precision's: each in two layouts. Threads share them. */
+/**
+ * Matrices of a model's blocks in bf16, in two layouts, which take the memory of single precision. Threads share
+ * them.
+ */
 export class Bf16BlockMatrices {
   readonly places: Bf16Places;
   readonly #opened: DisposableStack;
 
   constructor(file: Pick<GgufFile, 'readF32'>, architecture: Architecture, library: Bf16Library) {
-    // Where it cannot be made, nobody could close what it has.
+    // If the constructor throws, no caller could close these.
     using opened = new DisposableStack();
-    // They are rounded into memory of the library's.
+    // The library rounds them into its own memory.
     const reader = new MatrixReader(file, architecture);
     const blocks = Array.from({ length: architecture.numLayers }, (_, layer) => {
       const places = reader.read(layer).map(({ projection, dims, data }) => {
@@ -45,7 +48,7 @@ export class Bf16BlockMatrices {
     returnFreeMemory();
   }
 
-  /** No lane may compute any more. */
+  /** Releases the matrices. No lane may compute any more. */
   close(): void {
     this.#opened.dispose();
     returnFreeMemory();

@@ -1,4 +1,4 @@
-/** A policy with matrices in bf16 beside the same policy in single precision, on the default model. */
+/** A policy with matrices in bf16 against the same policy in single precision, on the default model. */
 import { Bf16Rounding, GgufFile, openBf16Library } from '@trainyard/native';
 import { type Architecture, LINEAR_NAMES, readWeights, readWeightsBesideMatrices } from '@trainyard/transformer';
 import { randomSource } from '@trainyard/transformer/testing';
@@ -27,7 +27,7 @@ beforeAll(() => {
   single = new OrtPolicyModel(architecture, readWeights(file, architecture, LORA), options);
   const others = readWeightsBesideMatrices(file, architecture);
   rounded = new OrtPolicyModel(architecture, others, { ...options, bf16: matrices });
-  // Replies behind one prompt, and a row of its own: sizes that no product has as they are.
+  // Replies after one prompt, and a separate row: sizes that all products must pad.
   const random = randomSource(7);
   const tokens = (count: number) => Array.from({ length: count }, () => 100 + Math.floor(40_000 * Math.abs(random())));
   const prompt = tokens(75);
@@ -40,7 +40,7 @@ afterAll(() => {
   matrices.close();
 });
 
-/** Both halves of the adapter, the same in both policies. */
+/** Sets both halves of the adapter, equally in both policies. */
 function setAdapters(scale: number): void {
   for (const policy of [single, rounded]) {
     const random = randomSource(9);
@@ -91,7 +91,7 @@ test.each([
   const difference = meanDifference(expected.logprobs, found.logprobs);
   const likeness = cosine(expected.gradients, found.gradients);
   console.log(`log-probabilities differ by ${difference} nats in the mean, gradients have the cosine ${likeness}`);
-  // A difference that is too small would say that nothing was rounded.
+  // A smaller difference would mean that nothing was rounded.
   expect(difference).toBeGreaterThan(1e-3);
   expect(difference).toBeLessThan(0.05);
   expect(meanDifference(expected.entropies, found.entropies)).toBeLessThan(0.05);
@@ -118,7 +118,7 @@ test('gradients follow what they are of: a step along them raises the log-probab
     (sum, values) => values.reduce((total, value) => total + value * value, sum),
     0,
   );
-  // Far enough for bf16 to see it.
+  // Far enough to show in bf16.
   const length = 0.05 / norm2;
   rounded.lora.tensors.forEach(({ value }, i) =>
     before.gradients[i]!.forEach((slope, j) => (value[j]! += length * slope)),

@@ -12,22 +12,27 @@ import { floats, type OutsideProducts, type ProjectionName, type Tensor } from '
 import type { TokenRange } from '../model/token-range.ts';
 import type { Bf16Places, MatrixPlaces } from './bf16-matrices.ts';
 
-/** One thread's products of bf16: what it has compiled, and memory for what is multiplied. */
+/** bf16 products of one thread: compiled primitives, and memory for inputs. */
 export class Bf16Multiplier {
   readonly library: Bf16Library;
-  /** By shape. */
+  /** Products by shape. */
   readonly #products = new Map<string, Bf16Product>();
-  /** By width. */
+  /** Roundings by width. */
   readonly #roundings = new Map<number, Bf16Rounding>();
   #rounded = new Uint16Array(0);
-  /** For rows behind which memory ends. */
+  /** Copy of rows that end at the end of their memory. */
   #copied = new Float32Array(0);
 
   constructor(libraryPath: string, numThreads: number) {
     this.library = openBf16Library(libraryPath, numThreads);
   }
 
-  /** into ← x · Wᵀ, x rounded to bf16. @param x [rows, in] @param into [rows, out], with room for `computedRows` */
+  /**
+   * Computes into ← x · Wᵀ, with x rounded to bf16.
+   *
+   * @param x [rows, in]
+   * @param into [rows, out], with room for `computedRows`
+   */
   multiply(weights: Bf16Matrix, x: Tensor, into: Float32Array): void {
     const { dims } = weights;
     const numRows = x.dims[0]!;
@@ -44,7 +49,7 @@ export class Bf16Multiplier {
   }
 
   #withRoom(x: Float32Array, size: number): Float32Array {
-    // Rows behind these are rounded too, and mean nothing.
+    // Padding rows are rounded too; their values do not matter.
     if (x.byteOffset + 4 * size <= x.buffer.byteLength) return new Float32Array(x.buffer, x.byteOffset, size);
     if (this.#copied.length < size) this.#copied = new Float32Array(new ArrayBuffer(4 * size));
     this.#copied.set(x);
@@ -71,7 +76,7 @@ export class Bf16Multiplier {
   }
 }
 
-/** Products by matrices of certain names. */
+/** Products with named matrices. */
 abstract class NamedProducts implements OutsideProducts {
   readonly #multiplier: Bf16Multiplier;
 
@@ -94,7 +99,7 @@ abstract class NamedProducts implements OutsideProducts {
   }
 }
 
-/** By the matrices of a block, which lie in memory of all threads. */
+/** Products with the matrices of a block, in memory shared by all threads. */
 export class BlockProducts extends NamedProducts {
   readonly #matrices: ReadonlyMap<string, readonly [forward: BorrowedBf16Weights, backward: BorrowedBf16Weights]>;
 
@@ -115,13 +120,13 @@ export class BlockProducts extends NamedProducts {
   }
 }
 
-/** By parts of the vocabulary, which only the lane that computes them has. They are rounded at their first use. */
+/** Products with parts of the vocabulary that only this lane computes, rounded at first use. */
 export class VocabularyProducts {
   readonly #multiplier: Bf16Multiplier;
   /** [V, H] */
   readonly #vocabulary: Float32Array;
   readonly #hiddenSize: number;
-  /** By first column. */
+  /** Parts by first column. */
   readonly #parts = new Map<number, PartProducts>();
 
   constructor(multiplier: Bf16Multiplier, vocabulary: Float32Array, hiddenSize: number) {
@@ -130,7 +135,7 @@ export class VocabularyProducts {
     this.#hiddenSize = hiddenSize;
   }
 
-  /** @param columns the same end for the same start, always */
+  /** @param columns must have the same end for the same start */
   of({ start, end }: TokenRange): OutsideProducts {
     let part = this.#parts.get(start);
     if (part === undefined) {
@@ -168,7 +173,6 @@ class PartProducts extends NamedProducts {
   }
 }
 
-/** All products of a lane. */
 export interface LaneProducts {
   readonly blocks: readonly BlockProducts[];
   readonly vocabulary: VocabularyProducts;

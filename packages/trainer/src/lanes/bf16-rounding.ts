@@ -1,4 +1,4 @@
-/** To the nearest bf16, of two as near the even one, as oneDNN rounds. @param into may be the same */
+/** Rounds to the nearest bf16, ties to even, like oneDNN. @param into may be the same array */
 export function roundToBf16(values: Float32Array, into: Float32Array): Float32Array {
   into.set(values);
   const bits = new Uint32Array(into.buffer, into.byteOffset, into.length);

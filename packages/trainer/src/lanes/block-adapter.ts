@@ -29,10 +29,10 @@ import type { LoraParameters, LoraTensor } from '../model/policy-model.ts';
 const ATTENTION_INPUTS: readonly InputName[] = ['attention'];
 const OUTPUT_INPUTS: readonly InputName[] = INPUT_NAMES.filter((name) => name !== 'attention');
 
-/** A float array and its shape, by the name of a graph's input or output. */
+/** Float arrays with their shapes, by graph input or output. */
 export type NamedArrays = Readonly<Record<string, { readonly data: Float32Array; readonly dims: readonly number[] }>>;
 
-/** Inputs of the two token-wise graphs that do not change from token to token. Large ones are shared memory. */
+/** Constant inputs of the two token-wise graphs. Large ones are shared memory. */
 export interface BlockParameters {
   readonly attentionInput: NamedArrays;
   readonly output: NamedArrays;
@@ -41,7 +41,7 @@ export interface BlockParameters {
 /** Sums over tokens, by output name of the backward graphs. */
 export type AdapterGradients = NamedArrays;
 
-/** The adapter of one block as its graphs read it: joint `a` matrices, and `b` behind the weights. */
+/** Adapter of one block in the layout of its graphs: joint `a` matrices, and `b` after the weights. */
 export class BlockAdapter {
   readonly #lora: LoraParameters;
   readonly #tensors: ReadonlyMap<string, LoraTensor>;
@@ -72,12 +72,15 @@ export class BlockAdapter {
     }
   }
 
-  /** Whether any linear layer that reads the input carries an adapter. */
+  /** True if a linear layer of the input has an adapter. */
   adapts(input: InputName): boolean {
     return this.#joint.has(input);
   }
 
-  /** Makes the graphs compute with the adapter as it is now, or without: with `a` zero whatever is behind the weights adds exactly 0. */
+  /**
+   * Loads the adapter's current values into the graphs' memory, or none: with `a` zero the columns of `b` add
+   * exactly 0.
+   */
   load(withoutAdapter: boolean): void {
     const { rank, alpha } = this.#lora.config;
     for (const [input, { data }] of this.#joint) {
@@ -100,7 +103,7 @@ export class BlockAdapter {
     });
   }
 
-  /** Inputs of the block's graphs besides tokens: frozen weights, and the adapter in memory that `load` writes. */
+  /** Inputs of the block's graphs besides tokens: frozen weights, and the adapter's memory written by `load`. */
   parameters(weights: BlockWeights): BlockParameters {
     return {
       attentionInput: this.#arrays(weights, ATTENTION_INPUTS, { [normName('attention')]: weights.attentionNorm }),
@@ -121,7 +124,7 @@ export class BlockAdapter {
       if (joint !== undefined) arrays[adapterName(name, 'a')] = joint;
       for (const projection of INPUTS[name]) {
         const { data, rows, columns, width } = weights.matrices[projection];
-        // Without weights there is `b` alone, which the graphs take as an input of its own.
+        // Without weights only `b` remains, which is a separate input of the graphs.
         if (columns > 0) arrays[weightName(projection)] = { data, dims: [rows, width] };
         else if (width > 0) arrays[adapterName(projection, 'b')] = { data, dims: [rows, width] };
       }
@@ -133,7 +136,7 @@ export class BlockAdapter {
     return arrays;
   }
 
-  /** Shapes of the gradients that backward graphs give, by output name. */
+  /** Shapes of the backward graphs' gradients, by output name. */
   gradientDims(): Readonly<Record<string, readonly [number, number]>> {
     const all: Record<string, readonly [number, number]> = {};
     for (const [input, { dims }] of this.#joint) {
@@ -145,7 +148,7 @@ export class BlockAdapter {
     return all;
   }
 
-  /** Adds what backward gave to the gradients of the adapter. */
+  /** Adds gradients from backward to those of the adapter. */
   addGradients(parts: AdapterGradients): void {
     for (const input of this.#joint.keys()) {
       const { data: values } = parts[gradientName(adapterName(input, 'a'))]!;
@@ -167,7 +170,7 @@ export class BlockAdapter {
     });
   }
 
-  /** Where each `b` lies behind its projection's weights: first row, first column there, and the columns there are. */
+  /** Visits each `b`'s place after its projection's weights: first row, first column and number of columns. */
   #eachPlace(
     visit: (b: LoraTensor, projection: ProjectionName, row: number, column: number, width: number) => void,
   ): void {

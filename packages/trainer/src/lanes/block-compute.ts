@@ -30,7 +30,10 @@ export class BlockCompute {
   readonly #keyWidth: number;
   readonly #keyHeads: number;
 
-  /** @param products by the block's weights, where they are computed outside of graphs @param scratch of the thread, shared by its blocks */
+  /**
+   * @param products with the block's weights, if computed outside the graphs
+   * @param scratch of the thread, shared by its blocks
+   */
   constructor(
     architecture: Architecture,
     parameters: BlockParameters,
@@ -69,7 +72,7 @@ export class BlockCompute {
     this.#run('attention', feeds, { o: this.#queries(o, block) }, null);
   }
 
-  /** Writes y, what backward starts from, or both, as the graph's name tells. */
+  /** Writes y, the inputs of backward, or both, according to the graph's name. */
   output(
     graph: 'output' | 'savingOutput' | 'recomputingOutput',
     range: TokenRange,
@@ -93,7 +96,7 @@ export class BlockCompute {
     );
   }
 
-  /** ∂y → ∂o, ∂x of the residual path; adds the gradients of the adapters of o, gate, up, down. */
+  /** Computes ∂y → ∂o, ∂x of the residual path; adds the gradients of the adapters of o, gate, up, down. */
   outputBackward(
     range: TokenRange,
     from: BlockIntermediates,
@@ -112,12 +115,15 @@ export class BlockCompute {
     });
   }
 
-  /** Before a lane's first `attentionBackward` of a layer: its queries see no key from row `end` on. */
+  /**
+   * Clears key gradients before a lane's first `attentionBackward` of a layer; its queries see no key from row
+   * `end` on.
+   */
   clearKeyGradients(end: number, { dk, dv }: KeyGradients): void {
     for (const buffer of [dk, dv]) buffer.fill(0, 0, end * this.#keyWidth);
   }
 
-  /** ∂o → ∂q; adds ∂k and ∂v of the keys visible to the block. */
+  /** Computes ∂o → ∂q; adds ∂k and ∂v of the keys visible to the block. */
   attentionBackward(
     block: AttentionBlock,
     from: BlockIntermediates,
@@ -148,7 +154,8 @@ export class BlockCompute {
   }
 
   /**
-   * ∂q, ∂k, ∂v, ∂residual → ∂x (unless it is the first layer); adds the gradients of the adapters of q, k, v.
+   * Computes ∂q, ∂k, ∂v, ∂residual → ∂x (except for the first layer); adds the gradients of the adapters of q, k,
+   * v.
    *
    * @param keys summands of ∂k and ∂v
    */
@@ -181,7 +188,7 @@ export class BlockCompute {
     this.#runAdding('attentionInputBackward', feeds, adapter, results);
   }
 
-  /** Runs a graph and adds the gradients of adapters that it gives. */
+  /** Runs a graph and adds its adapter gradients. */
   #runAdding(graph: GraphName, feeds: Tensors, adapter: AdapterGradients, results: Tensors): void {
     const places = Object.entries(adapter).map(
       ([name, { dims }]) => [name, float32(this.#scratch.take(name, dims[0]! * dims[1]!), dims)] as const,
@@ -233,18 +240,18 @@ export class BlockCompute {
 const feedsOf = (arrays: BlockParameters['output']): Tensors =>
   Object.fromEntries(Object.entries(arrays).map(([name, { data, dims }]) => [name, float32(data, dims)]));
 
-/** matrix[rows[i]] += part[i], for rows of `columns` elements. */
+/** Adds rows: matrix[rows[i]] += part[i], `columns` elements each. */
 function addRows(matrix: Float32Array, part: Float32Array, rows: Int32Array, columns: number): void {
   for (let first = 0, end: number; first < rows.length; first = end) {
     end = first + 1;
     while (end < rows.length && rows[end] === rows[end - 1]! + 1) end++;
-    // Neighbours lie side by side in both.
+    // Adjacent rows are contiguous in both.
     const shift = (rows[first]! - first) * columns;
     for (let i = first * columns; i < end * columns; i++) matrix[i + shift]! += part[i]!;
   }
 }
 
-/** Rows of a range, summed over matrices in their order; `into` unless there is nothing to sum. */
+/** Sums rows of a range over matrices in their order; in `into` unless there is only one. */
 function sumRows(
   [first, ...others]: readonly Float32Array[],
   columns: number,

@@ -12,7 +12,7 @@ import {
   type Value,
 } from '@trainyard/transformer';
 
-/** Every graph that a pass may run. `saving` also gives what backward starts from. */
+/** Graphs that a pass may run. `saving` also outputs the inputs of backward. */
 export type GraphName =
   | 'attentionInput'
   | 'attention'
@@ -31,23 +31,24 @@ export type GraphName =
   | 'firstAttentionInputBackward';
 
 /**
- * Runs a graph; outputs that are not among `results` are allocated, and with products outside overwritten by the next run.
+ * Runs a graph. Outputs that are not among `results` are allocated; with products outside, the next run
+ * overwrites them.
  *
- * @param outside products by frozen weights, where they are computed outside of graphs
+ * @param outside products with frozen weights, if computed outside the graphs
  */
 export type RunGraph = (graph: GraphName, feeds: Tensors, results: Tensors, outside: OutsideProducts | null) => Tensors;
 
-/** The results of a run, and what it computed. */
+/** Results of a run and its operations. */
 interface GraphRun {
   readonly outputs: Tensors;
   /** Floating-point operations of its matrix products. */
   readonly flops: number;
 }
 
-/** Those without frozen weights. */
+/** Graphs without frozen weights. */
 const ATTENTION: ReadonlySet<GraphName> = new Set(['attention', 'attentionBackward']);
 
-/** Sessions for one architecture, shared by all its layers: weights are fed. Each is created when first needed. */
+/** Sessions for one architecture, shared by all its layers because weights are inputs. Created when first needed. */
 export class ModelSessions {
   readonly #graphs: Record<GraphName, () => Readonly<Record<string, Value>>>;
   readonly #numThreads: number;
@@ -102,7 +103,7 @@ export class ModelSessions {
     return session;
   }
 
-  /** No run may follow. */
+  /** Closes the sessions. No run may follow. */
   close(): void {
     for (const session of this.#sessions.values()) session.close();
     this.#sessions.clear();

@@ -1,10 +1,10 @@
 import { TrainerError } from '../contract/errors.ts';
 import type { ComputeOptions } from '../model/policy-model.ts';
 
-// Long enough that handing over is noise, short enough that a waiting decode step hardly notices.
+// Long enough to make the hand-over negligible, short enough for a waiting decode step.
 const TURN_MS = 20;
 
-/** Holds the cores for a pass, and says when they should change hands or the pass should end. */
+/** Holder of the cores for a pass; reports when to hand them over or end the pass. */
 export class ComputeTurns {
   readonly #options: ComputeOptions;
   #heldSince: number | null = null;
@@ -13,10 +13,7 @@ export class ComputeTurns {
     this.#options = options;
   }
 
-  /**
-   * Takes the cores.
-   * @throws {TrainerError} `trainer.cancelled`
-   */
+  /** Acquires the cores. @throws {TrainerError} `trainer.cancelled` */
   async begin(): Promise<void> {
     this.throwIfCancelled();
     const { gate, signal } = this.#options;
@@ -29,7 +26,7 @@ export class ComputeTurns {
     this.#heldSince = performance.now();
   }
 
-  /** Whether somebody waits for the cores, and they have been held long enough. */
+  /** True if another user waits for the cores, and they were held long enough. */
   get isOver(): boolean {
     return (
       this.#heldSince !== null &&
@@ -38,7 +35,7 @@ export class ComputeTurns {
     );
   }
 
-  /** Gives the cores back. Call in `finally`. */
+  /** Releases the cores. Call in `finally`. */
   finish(): void {
     if (this.#heldSince === null) return;
     this.#heldSince = null;

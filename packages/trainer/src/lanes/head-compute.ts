@@ -5,19 +5,19 @@ import type { GraphName, RunGraph } from './block-sessions.ts';
 import { ReplayReader, type RowReplay } from '../model/row-replay.ts';
 import type { TokenRange } from '../model/token-range.ts';
 
-/** Buffers that the head of one pass reads and writes, for the N trained tokens of a row. */
+/** Input and output buffers of the head in one pass, for the N trained tokens of a row. */
 export interface HeadBuffers {
   readonly sources: Int32Array;
   readonly targets: Int32Array;
   readonly logprobs: Float32Array;
   readonly entropies: Float32Array;
-  /** [N, H] ∂logprob/∂(hidden state of the source); null when no backward follows. */
+  /** [N, H] ∂logprob/∂(hidden state of the source); null if no backward follows. */
   readonly direction: Float32Array | null;
-  /** [N, H] ∂entropy/∂(hidden state of the source); null when nobody asks for it. */
+  /** [N, H] ∂entropy/∂(hidden state of the source); null if not requested. */
   readonly entropyDirection: Float32Array | null;
-  /** How the trained tokens were drawn; null: all as the model says. */
+  /** Replay of the tokens' sampling; null: all drawn plainly from the model. */
   readonly replay: RowReplay | null;
-  /** Each lane's partial results over its part of the vocabulary. */
+  /** Partial results of each lane over its part of the vocabulary. */
   readonly partial: readonly HeadPartial[];
 }
 
@@ -27,18 +27,18 @@ export interface HeadPartial {
   readonly logPartition: Float32Array | Float64Array;
   /** [N] Σ p · logit, where p sums to 1 over those parts */
   readonly meanLogit: Float32Array | Float64Array;
-  /** [N, H] Σ p · vocabulary; empty when no direction is wanted */
+  /** [N, H] Σ p · vocabulary; empty if no direction is wanted */
   readonly mean: Float32Array;
-  /** [N, H] Σ p · logit · vocabulary; empty when no direction of the entropy is wanted */
+  /** [N, H] Σ p · logit · vocabulary; empty if no direction of the entropy is wanted */
   readonly product: Float32Array;
 }
 
 /**
- * Final norm, vocabulary and log-probability of one target per row, a part of the vocabulary at a time.
+ * Final norm, vocabulary and log-probability of one target per row, one part of the vocabulary at a time.
  *
- * A row's loss reaches its hidden state through its one log-probability, so that direction, scaled later by ∂loss/∂logprob, is the whole
- * backward pass: logits (V floats a row) never outlive the run that made them. Lanes share the vocabulary, not the rows: reading it is a good
- * part of the time when rows are few.
+ * A row's loss reaches its hidden state only through its log-probability. So that direction, later scaled by
+ * ∂loss/∂logprob, is the whole backward pass, and logits (V floats per row) never outlive their run. Lanes share
+ * the vocabulary, not the rows, because reading it dominates if rows are few.
  */
 export class HeadCompute {
   readonly #architecture: Architecture;
@@ -47,11 +47,11 @@ export class HeadCompute {
   readonly #products: VocabularyProducts | null;
   readonly #run: RunGraph;
   readonly #scratch: Scratch;
-  /** [rows, H] normalised hidden states of the range that was computed last. */
+  /** [rows, H] normalised hidden states of the last computed range. */
   #rows: { readonly targets: TokenRange; readonly h: Float32Array } | null = null;
   #replay: { readonly of: RowReplay; readonly reader: ReplayReader } | null = null;
 
-  /** @param products by the vocabulary in bf16; null: in single precision */
+  /** @param products with the vocabulary in bf16; null: single precision */
   constructor(
     architecture: Architecture,
     weights: { readonly outputNorm: Float32Array; readonly vocabulary: Float32Array },
@@ -67,7 +67,7 @@ export class HeadCompute {
     this.#scratch = scratch;
   }
 
-  /** Before the parts of another pass. */
+  /** Prepares for the parts of another pass. */
   begin({ logPartition, meanLogit, mean, product }: HeadPartial): void {
     this.#rows = null;
     this.#replay?.reader.forgetLogits();
@@ -77,11 +77,7 @@ export class HeadCompute {
     product.fill(0);
   }
 
-  /**
-   * Adds a part of the vocabulary for a range of trained tokens.
-   *
-   * @param hidden [T, H] output of the last block
-   */
+  /** Adds a part of the vocabulary for a range of trained tokens. @param hidden [T, H] output of the last block */
   addPart(
     targets: TokenRange,
     columns: TokenRange,
@@ -119,7 +115,7 @@ export class HeadCompute {
     join(into, targets, part);
   }
 
-  /** Joins what all lanes have seen, in their order, and writes the results of a range of trained tokens. */
+  /** Joins the results of all lanes, in order, and writes those of a range of trained tokens. */
   finish(range: TokenRange, hidden: Float32Array, buffers: HeadBuffers): void {
     const { hiddenSize } = this.#architecture;
     const { sources, targets, logprobs, entropies, direction, entropyDirection, partial } = buffers;
@@ -140,9 +136,9 @@ export class HeadCompute {
       const logit = dot(rowOf(h, row, hiddenSize), target);
       const centre = replay?.centreOf(i, (id) => dot(rowOf(h, row, hiddenSize), this.#vocabularyRow(id))) ?? 0;
       const { scale, offset } = replay?.of(i, targets[i]!, logit, centre) ?? { scale: 1, offset: 0 };
-      // Rounding can take the probability of a near-certain token a hair above 1.
+      // Rounding can lift the probability of a near-certain token slightly above 1.
       logprobs[i] = Math.min(0, logit * scale + offset - sum!.logPartition[row]!);
-      // Rounding can take the entropy of a near-certain distribution a hair below zero.
+      // Rounding can push the entropy of a near-certain distribution slightly below zero.
       entropies[i] = Math.max(0, sum!.logPartition[row]! - meanLogit);
       if (direction === null) continue;
       const x = rowOf(hidden, sources[i]!, hiddenSize);
@@ -162,7 +158,7 @@ export class HeadCompute {
     return this.#replay.reader;
   }
 
-  /** [rows, C] each, fed to a graph with `replay`. */
+  /** [rows, C] each, inputs of a graph with `replay`. */
   #adjustments(replay: ReplayReader, targets: TokenRange, columns: TokenRange, h: Float32Array) {
     const { hiddenSize } = this.#architecture;
     const dims = [targets.end - targets.start, columns.end - columns.start] as const;
@@ -173,7 +169,7 @@ export class HeadCompute {
     return { scale: float32(scale, dims), offset: float32(offset, dims) };
   }
 
-  /** Writes the gradient by x [H] of what has the gradient `of` by h = x · r · norm: ∂r/∂x = -r³ · x / H. */
+  /** Writes the gradient by x [H], given the gradient `of` by h = x · r · norm: ∂r/∂x = -r³ · x / H. */
   #throughNorm(x: Float32Array, into: Float32Array, of: (j: number) => number): void {
     const { hiddenSize } = this.#architecture;
     for (let j = 0; j < hiddenSize; j++) into[j] = this.#norm[j]! * of(j);
@@ -182,7 +178,7 @@ export class HeadCompute {
     for (let j = 0; j < hiddenSize; j++) into[j] = into[j]! * r - x[j]! * share;
   }
 
-  /** [rows, H] hidden states of the sources behind the final norm. */
+  /** [rows, H] hidden states of the sources after the final norm. */
   #normalised(targets: TokenRange, hidden: Float32Array, { sources }: HeadBuffers): Float32Array {
     const { hiddenSize } = this.#architecture;
     const h = new Float32Array((targets.end - targets.start) * hiddenSize);
@@ -192,12 +188,12 @@ export class HeadCompute {
       const into = rowOf(h, i - targets.start, hiddenSize);
       for (let j = 0; j < hiddenSize; j++) into[j] = x[j]! * r * this.#norm[j]!;
     }
-    // What products round, logits of single tokens are computed from, too.
+    // Logits of single tokens must use the same rounded values as products.
     if (this.#products !== null) roundToBf16(h, h);
     return h;
   }
 
-  /** As products read it. */
+  /** Row of the vocabulary, rounded as in products. */
   #vocabularyRow(id: number): Float32Array {
     const row = rowOf(this.#vocabulary, id, this.#architecture.hiddenSize);
     return this.#products === null ? row : roundToBf16(row, new Float32Array(row.length));
@@ -210,7 +206,10 @@ export class HeadCompute {
   }
 }
 
-/** Adds to the rows of a range what another part of the vocabulary gave: both sides weigh by their share of the partition function. */
+/**
+ * Joins results of another part of the vocabulary into the rows of a range, weighted by the shares of the
+ * partition function.
+ */
 function join(sum: HeadPartial, { start, end }: TokenRange, part: HeadPartial): void {
   const numRows = end - start;
   for (let row = start; row < end; row++) {

@@ -13,40 +13,40 @@ import type { AttentionBlock, LaneShare } from './row-plan.ts';
 import { attentionBlock } from './row-plan.ts';
 import type { TokenRange } from '../model/token-range.ts';
 
-/** The data that a lane is set up from. Large arrays are shared memory. */
+/** Setup data of a lane. Large arrays are shared memory. */
 export interface LaneSetup {
   readonly architecture: Architecture;
   readonly lora: LoraConfig;
-  /** Threads of one graph run. */
+  /** Threads per graph run. */
   readonly numThreads: number;
   readonly blocks: readonly BlockParameters[];
   /** [H] */
   readonly outputNorm: Float32Array;
   /** [V, H] */
   readonly vocabulary: Float32Array;
-  /** The matrices of the blocks, which have none besides then; null: they have them in single precision. */
+  /** Matrices of the blocks in bf16, which then have no others; null: single precision in `blocks`. */
   readonly bf16: Bf16Places | null;
 }
 
-/** A lane's work during one pass over a row. All of it but the share is shared memory. */
+/** Work of a lane in one pass over a row. Shared memory, except for the share. */
 export interface LanePass {
   readonly lane: number;
   readonly share: LaneShare;
-  /** [T, H] by layer; behind the last one, the final hidden state. */
+  /** [T, H] by layer, then the final hidden state. */
   readonly inputs: readonly Float32Array[];
   readonly intermediates: readonly BlockIntermediates[];
   readonly head: HeadBuffers;
-  /** Null when no backward will follow. */
+  /** Null if no backward follows. */
   readonly backward: { readonly gradients: GradientBuffers; readonly adapters: readonly AdapterGradients[] } | null;
 }
 
-/** When a lane may compute. */
+/** Permission for a lane to compute. */
 export interface LaneTurns {
   /** Resolves when the lanes that a step waits for are far enough. */
   ready(step: LaneStep): Promise<void>;
-  /** Does a piece of work when the cores are ours. */
+  /** Runs a piece of work once the cores are available. */
   piece(work: () => void): Promise<void>;
-  /** The step is done. */
+  /** Marks the step as done. */
   ended(): void;
 }
 
@@ -57,13 +57,13 @@ export interface GraphTiming {
   readonly flops: number;
 }
 
-/** One of several threads that compute a pass side by side, each on its own tokens and queries. */
+/** One of several threads that compute a pass in parallel, each on its own tokens and queries. */
 export class LaneCompute {
   readonly #sessions: ModelSessions;
   readonly #scratch = new Scratch();
   readonly #blocks: readonly BlockCompute[];
   readonly #head: HeadCompute;
-  /** By matrices in bf16; null: the graphs multiply. */
+  /** Products with matrices in bf16; null: the graphs multiply. */
   readonly #products: LaneProducts | null;
   #pass: LanePass | null = null;
   #queries: Readonly<Record<'queries' | 'sourceQueries', readonly AttentionBlock[]>> = {
@@ -104,7 +104,7 @@ export class LaneCompute {
     return this.#timings;
   }
 
-  /** No run may follow. */
+  /** Closes the lane. No run may follow. */
   close(): void {
     this.#pass = null;
     this.#scratch.clear();
@@ -112,7 +112,7 @@ export class LaneCompute {
     this.#products?.close();
   }
 
-  /** A step's work over the lane's parts of the row, in pieces between which the cores may change hands. */
+  /** Work of a step on the lane's parts of the row, in pieces between which the cores may change hands. */
   #pieces(step: LaneStep): (() => void)[] {
     const pass = this.#pass!;
     const { share, head } = pass;
@@ -159,7 +159,7 @@ export class LaneCompute {
         return block.outputBackward(range, own, pass.backward!.gradients, pass.backward!.adapters[layer]!);
       case 'attentionInputBackward': {
         const { gradients, adapters } = pass.backward!;
-        // Only queries of the own lane and of higher ones see the lane's keys.
+        // Only queries of this lane and of higher ones see its keys.
         const keys = gradients.keys[layer % 2]!.slice(pass.lane);
         const adapter = adapters[layer]!;
         return block.attentionInputBackward(layer === 0, range, pass.share, x, gradients, keys, adapter);

@@ -8,22 +8,23 @@ const PAUSED = 0;
 const GRANTED = 1;
 const STOPPED = 2;
 
-// Steps of lanes end within fractions of a millisecond of each other more often than not; waking a thread that sleeps takes as long.
+// Lanes usually finish steps within fractions of a millisecond of each other; waking a sleeping thread takes as
+// long.
 const SPIN_MS = 0.5;
-// Bounds what a lost wake-up could cost; none is known.
+// Bounds the cost of a lost wake-up; none is known.
 const SLEEP_MS = 100;
 
-/** Thrown in a lane when another one has failed or the pass was cancelled. */
+/** Thrown in a lane after another one failed or the pass was cancelled. */
 export class LaneStopped extends Error {
   override readonly name = 'LaneStopped';
 }
 
 /**
- * The progress that the lanes of a pass publish to each other, in memory that all threads share: how many steps each has ended, whether it computes right now,
- * and whether they may. Messages between threads took a millisecond each (docs/lab/experiments.md).
+ * Progress that the lanes of a pass publish in shared memory: steps done per lane, which lanes compute, and if
+ * they may. Messages between threads took a millisecond each (docs/lab/experiments.md).
  */
 export class LaneProgress {
-  /** [2 + 2 · lanes] events, permission, steps ended by lane, 1 by lane while it computes. */
+  /** [2 + 2 · lanes] events, permission, steps done by lane, 1 by lane while it computes. */
   readonly cells: Int32Array;
   readonly #numLanes: number;
 
@@ -36,19 +37,19 @@ export class LaneProgress {
     return new LaneProgress(new Int32Array(new SharedArrayBuffer(4 * (LANES + 2 * numLanes))));
   }
 
-  /** Before a pass, when no lane computes. */
+  /** Resets the progress before a pass, while no lane computes. */
   reset(): void {
     for (let lane = 0; lane < this.#numLanes; lane++) Atomics.store(this.cells, LANES + lane, 0);
     Atomics.store(this.cells, PERMISSION, GRANTED);
     this.#announce();
   }
 
-  /** After a pause. A pass that was stopped stays stopped. */
+  /** Resumes after a pause. A stopped pass stays stopped. */
   grant(): void {
     this.#change(PAUSED, GRANTED);
   }
 
-  /** Lanes end what they compute and begin nothing new; see `othersCompute`. */
+  /** Pauses: lanes finish their current piece and start no other; see `othersCompute`. */
   pause(): void {
     this.#change(GRANTED, PAUSED);
   }
@@ -71,7 +72,7 @@ export class LaneProgress {
     this.#announce();
   }
 
-  /** Whether the lanes that a step of `lane` waits for are far enough. */
+  /** True if the lanes that a step of `lane` waits for are far enough. */
   isReady(lane: number, waits: readonly LaneWait[]): boolean {
     return waits.every(({ lanes, step }) => {
       const first = lanes === 'lower' ? 0 : lane + 1;
@@ -81,9 +82,9 @@ export class LaneProgress {
     });
   }
 
-  /** False while paused. After true `end` must follow. */
+  /** Returns false while paused. After true, `end` must follow. */
   tryBegin(lane: number): boolean {
-    // First the claim, then the look: `pause` does the reverse, so one of the two sees the other.
+    // Claim first, then check; `pause` does the reverse, so one of the two sees the other.
     Atomics.store(this.cells, this.#computing(lane), 1);
     if (Atomics.load(this.cells, PERMISSION) === GRANTED) return true;
     this.end(lane);
@@ -97,19 +98,19 @@ export class LaneProgress {
     this.#announce();
   }
 
-  /** Whether any lane but the first computes. */
+  /** True if any lane except the first computes. */
   othersCompute(): boolean {
     for (let lane = 1; lane < this.#numLanes; lane++)
       if (Atomics.load(this.cells, this.#computing(lane)) === 1) return true;
     return false;
   }
 
-  /** Blocks until the lane computes no more. */
+  /** Blocks until the lane stops computing. */
   waitForEnd(lane: number, maxMs: number): void {
     Atomics.wait(this.cells, this.#computing(lane), 1, maxMs);
   }
 
-  /** Blocks the thread until the condition, which depends on nothing but this progress, holds. */
+  /** Blocks the thread until the condition holds, which depends only on this progress. */
   waitUntil(condition: () => boolean): void {
     for (;;) {
       const giveUpAt = performance.now() + SPIN_MS;
@@ -126,7 +127,7 @@ export class LaneProgress {
     await value;
   }
 
-  /** Changes with everything that any lane announces. */
+  /** Changes with every announcement of a lane. */
   get numEvents(): number {
     return Atomics.load(this.cells, EVENTS);
   }

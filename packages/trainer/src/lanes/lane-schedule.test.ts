@@ -3,7 +3,7 @@ import { randomSource } from '@trainyard/transformer/testing';
 import { backwardSchedule, forwardSchedule, type LaneStep } from './lane-schedule.ts';
 import { LaneProgress } from './lane-progress.ts';
 
-/** An access of a step to the memory that lanes share: the buffer's name and the layer whose contents it should hold. */
+/** Access of a step to shared memory: the buffer's name and the expected layer of its contents. */
 interface Access {
   readonly reads: readonly [buffer: string, layer: number][];
   readonly writes: readonly [buffer: string, layer: number][];
@@ -43,8 +43,8 @@ function accesses(step: LaneStep, lane: number, isKept: (layer: number) => boole
 }
 
 /**
- * Runs a schedule in a random order that its waits allow. A step begins and ends at different moments, as threads do: what it reads must be there,
- * and stay, from the beginning to the end.
+ * Runs a schedule in a random order that its waits allow. Start and end of a step are separate moments, as in
+ * threads: its inputs must exist and stay for the whole time.
  */
 function simulate(
   steps: readonly LaneStep[],

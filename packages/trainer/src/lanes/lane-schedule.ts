@@ -1,6 +1,6 @@
 import type { GraphName } from './block-sessions.ts';
 
-/** An operation of a lane on a range of tokens of one layer. */
+/** Operation of a lane on a range of tokens of one layer. */
 export interface TokenOperation {
   readonly kind: Extract<
     GraphName,
@@ -9,13 +9,16 @@ export interface TokenOperation {
   readonly layer: number;
 }
 
-/** A step may begin when the lanes below (with earlier tokens) or above have ended theirs of that index. */
+/**
+ * Condition for a step: the lower lanes (with earlier tokens) or higher lanes have finished their step of that
+ * index.
+ */
 export interface LaneWait {
   readonly lanes: 'lower' | 'higher';
   readonly step: number;
 }
 
-/** One entry of a schedule: every lane does it over its own parts of the row. */
+/** One entry of a schedule, which every lane does on its own parts of the row. */
 export type LaneStep = { readonly waits: readonly LaneWait[] } & (
   | { readonly parts: 'tokens' | 'sourceTokens'; readonly operations: readonly TokenOperation[] }
   | {
@@ -28,12 +31,12 @@ export type LaneStep = { readonly waits: readonly LaneWait[] } & (
 );
 
 /**
- * Schedules of a pass. Lanes hold consecutive ranges of tokens, so keys come from the own lane and the lanes below it, and gradients of keys
- * from the own lane and those above. A lane waits for what it reads and for nothing else: with a barrier behind every step each would wait
- * for the slowest of that step, and which one that is changes all the time.
+ * Schedule of a forward pass. Lanes hold consecutive tokens, so they read keys from themselves and lower lanes,
+ * and gradients of keys from themselves and higher ones. A lane waits only for its inputs: a barrier after each
+ * step would wait for the slowest lane, which changes all the time.
  *
- * Keys, values and their gradients have one buffer for even and one for odd layers where they do not outlive the layer. So a lane may be one
- * layer ahead of those that still read what it wrote two layers ago.
+ * Keys, values and their gradients have one buffer for even and one for odd layers unless they are kept. So a
+ * lane may be one layer ahead of lanes that still read its data of two layers ago.
  */
 export function forwardSchedule(numLayers: number, isKept: (layer: number) => boolean): LaneStep[] {
   const steps: LaneStep[] = [];
@@ -55,14 +58,14 @@ export function forwardSchedule(numLayers: number, isKept: (layer: number) => bo
   return steps;
 }
 
-/** @param options.endsBehindAttention whether the first layer's q, k and v have nothing to learn */
+/** @param options.endsBehindAttention true if q, k and v of the first layer have no adapters */
 export function backwardSchedule(
   numLayers: number,
   isKept: (layer: number) => boolean,
   options: { readonly endsBehindAttention: boolean },
 ): LaneStep[] {
   const steps: LaneStep[] = [];
-  /** Work left over for a layer's tokens: joined to the first step of the layer below. */
+  /** Remaining work on a layer's tokens, merged into the first step of the layer below. */
   let pending: TokenOperation[] = [];
   let waits: LaneWait[] = [];
   /** Steps that read the gradients of keys, by layer. */

@@ -6,14 +6,14 @@ import { LaneProgress, LaneStopped } from './lane-progress.ts';
 import type { LaneStep } from './lane-schedule.ts';
 
 export type LaneCommand =
-  /** Until `close`, the thread is this lane. `cells`: of a `LaneProgress`. */
+  /** Makes the thread this lane until `close`. `cells`: of a `LaneProgress`. */
   | { readonly kind: 'open'; readonly setup: LaneSetup; readonly lane: number; readonly cells: Int32Array }
   | { readonly kind: 'begin'; readonly pass: LanePass }
   | { readonly kind: 'run'; readonly steps: readonly LaneStep[] }
   | { readonly kind: 'close' }
   | { readonly kind: 'end' };
 
-/** The answer to a `run`, and to no other command. `stopped`: because another lane was. */
+/** Answer to a `run`, the only command with an answer. `stopped`: another lane was stopped. */
 export type LaneAnswer =
   | { readonly timings: readonly GraphTiming[] }
   | { readonly error: unknown; readonly stopped: boolean };
@@ -22,7 +22,7 @@ const port = parentPort;
 if (port === null) throw new Error('a lane is started by the model, not by hand');
 let opened: { readonly compute: LaneCompute; readonly progress: LaneProgress; readonly turns: LaneTurns } | null = null;
 
-/** Between pieces the thread sleeps, and hears no message. */
+/** Between pieces the thread sleeps and receives no messages. */
 const turnsOf = (progress: LaneProgress, lane: number): LaneTurns => ({
   ready: async ({ waits }) => {
     progress.waitUntil(() => progress.isStopped || progress.isReady(lane, waits));

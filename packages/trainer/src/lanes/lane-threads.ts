@@ -5,18 +5,18 @@ import { type LaneProgress, LaneStopped } from './lane-progress.ts';
 import type { LaneStep } from './lane-schedule.ts';
 import type { LaneAnswer, LaneCommand } from './lane-thread.ts';
 
-// A run takes 10–100 ms; one that hangs must not keep a process from ending.
+// A run takes 10–100 ms; a hung one must not keep a process from ending.
 const MAX_EXIT_WAIT_MS = 2000;
 
 /**
- * Threads of lanes, for policies that follow each other: those of one that is closed compute for the next. What koffi sets up for a thread stays when the thread ends: 3 MB
- * of addresses in three mappings, of which a process may have 65,530, and some 130 KB of memory.
+ * Pool of lane threads for successive policies. koffi's setup for a thread outlives it: 3 MB of addresses in
+ * three mappings, of which a process may have 65,530, and about 130 KB of memory.
  */
 export class LaneThreads {
   readonly #idle: LaneThread[] = [];
   #isClosed = false;
 
-  /** Whoever takes a thread gives it back. @param progress of the lanes that it is for */
+  /** Takes a thread, which must be given back. @param progress of the lanes that it is for */
   take(setup: LaneSetup, lane: number, progress: LaneProgress): LaneThread {
     let thread = this.#idle.pop();
     while (thread?.isUsable === false) thread = this.#idle.pop();
@@ -25,14 +25,14 @@ export class LaneThreads {
     return thread;
   }
 
-  /** It computes no more for whoever had it, once the run it is in the middle of is over. */
+  /** Returns a thread. It stops computing after its current run. */
   giveBack(thread: LaneThread): void {
     thread.close();
     if (thread.isUsable && !this.#isClosed) this.#idle.push(thread);
     else thread.end();
   }
 
-  /** Ends those that nobody has; the others end when they are given back. */
+  /** Ends idle threads; the others end when they are given back. */
   close(): void {
     this.#isClosed = true;
     for (const thread of this.#idle.splice(0)) thread.end();
@@ -46,7 +46,7 @@ export class LaneThread {
   #progress: LaneProgress;
   #pending: PromiseWithResolvers<readonly GraphTiming[]> | null = null;
   #failure: unknown = null;
-  /** A thread that is ended inside ONNX Runtime aborts the process; so the end of the process waits for the run. */
+  /** A thread ended inside ONNX Runtime aborts the process, so the end of the process waits for the run. */
   readonly #waitAtExit = () => {
     this.#progress.stop();
     this.#progress.waitForEnd(this.#lane, MAX_EXIT_WAIT_MS);
@@ -54,7 +54,7 @@ export class LaneThread {
 
   constructor(progress: LaneProgress) {
     this.#progress = progress;
-    // The options this process was started with (`--eval`, say) are not the thread's.
+    // The process's start options (`--eval`, for example) do not apply to the thread.
     this.#worker = new Worker(new URL('./lane-thread.ts', import.meta.url), {
       execArgv: ['--conditions=@trainyard/source'],
     });
@@ -73,12 +73,12 @@ export class LaneThread {
     });
   }
 
-  /** Whether it can be opened (again): it lives, and owes nobody an answer. */
+  /** True if it can be opened (again): alive, and without a pending answer. */
   get isUsable(): boolean {
     return this.#failure === null && this.#pending === null;
   }
 
-  /** @param progress of the lanes; what is sent from here on is for them */
+  /** @param progress of the lanes that later commands are for */
   open(setup: LaneSetup, lane: number, progress: LaneProgress): void {
     this.#lane = lane;
     this.#progress = progress;
@@ -114,12 +114,12 @@ export class LaneThread {
 
   #fail(error: unknown): void {
     this.#failure ??= error;
-    // Whatever it was doing, it does it no more; the others must not wait for it.
+    // The thread has stopped; the other lanes must not wait for it.
     this.#progress.end(this.#lane);
     this.#stopped((pending) => pending.reject(this.#failure));
   }
 
-  /** A lane that ends early must not be waited for. */
+  /** Stops the other lanes, which must not wait for a lane that ends early. */
   #stopped(answer: (pending: PromiseWithResolvers<readonly GraphTiming[]>) => void): void {
     if (this.#pending !== null) this.#progress.stop();
     this.#settle(answer);

@@ -24,7 +24,7 @@ const passOf = (hasTokens: boolean) =>
     intermediates: [],
   }) as unknown as LanePass;
 
-/** A random model computing on two threads until the process is told to end. */
+/** A random model computing on two threads until the process is ended. */
 const PROGRAM = `
   const { OrtPolicyModel } = await import('./ort-policy-model.ts');
   const { TINY_ARCHITECTURE, randomSource, tinyWeights } = await import('@trainyard/transformer/testing');
@@ -59,7 +59,7 @@ test.each([
 ])(
   'when %s fails, the pass ends with its error while the other waits for it; the next pass is whole',
   async (_, failing) => {
-    // There are no layers: whoever has tokens fails at the first step, for which the other waits.
+    // There are no layers: a lane with tokens fails at the first step, for which the other waits.
     const threads = new LaneThreads();
     const lanes = new Lanes(NO_LAYERS, 2, threads);
     const steps: LaneStep[] = [

@@ -7,14 +7,14 @@ import type { LaneStep } from './lane-schedule.ts';
 import type { LaneThread, LaneThreads } from './lane-threads.ts';
 import type { ComputeOptions } from '../model/policy-model.ts';
 
-// How long the calling thread looks again and again for what it waits for before it sleeps until told.
+// Time that the calling thread polls before it sleeps until an event.
 const SPIN_MS = 2;
 
 /**
- * Threads that compute side by side: the calling one, and one that is lent for each further lane.
+ * Threads that compute in parallel: the calling one, and a pooled one per further lane.
  *
- * One graph run on two threads was 1.3 times as fast as on one: small products, copies and element-wise operators hardly gain. Two runs
- * side by side, each on half the tokens, gain nearly two.
+ * One graph run on two threads was 1.3 times as fast as on one: small products, copies and element-wise
+ * operators hardly gain. Two parallel runs, each on half the tokens, gain nearly two.
  */
 export class Lanes {
   readonly #setup: LaneSetup;
@@ -24,7 +24,7 @@ export class Lanes {
   readonly #numLanes: number;
   readonly #progress: LaneProgress;
 
-  /** @param numLanes at least 1. @param threads are asked with the first pass */
+  /** @param numLanes at least 1 @param threads taken by the first pass */
   constructor(setup: LaneSetup, numLanes: number, threads: LaneThreads) {
     this.#setup = setup;
     this.#numLanes = numLanes;
@@ -37,7 +37,7 @@ export class Lanes {
     return this.#numLanes;
   }
 
-  /** @param passOf what each lane works on, until the next `begin` */
+  /** @param passOf work of each lane until the next `begin` */
   begin(passOf: (lane: number) => LanePass): void {
     while (this.#others.length < this.#numLanes - 1)
       this.#others.push(this.#threads.take(this.#setup, this.#others.length + 1, this.#progress));
@@ -47,6 +47,7 @@ export class Lanes {
 
   /**
    * Resolves when every lane has done every step.
+   *
    * @throws {TrainerError} `trainer.cancelled`; no lane computes any more then
    */
   async run(steps: readonly LaneStep[], options: ComputeOptions): Promise<readonly GraphTiming[]> {
@@ -57,7 +58,7 @@ export class Lanes {
       const others = this.#others.map((thread) => thread.run(steps));
       const all = await Promise.allSettled([this.#lead(steps, turns), ...others]);
       const failures = all.flatMap((result) => (result.status === 'rejected' ? [result.reason as unknown] : []));
-      // A lane that was stopped says nothing about why.
+      // A stopped lane does not know the reason.
       if (failures.length > 0) throw failures.find((reason) => !(reason instanceof LaneStopped)) ?? failures[0];
       return all.flatMap((result) => (result.status === 'fulfilled' ? result.value : []));
     } finally {
@@ -71,13 +72,13 @@ export class Lanes {
     this.#others.length = 0;
   }
 
-  /** The first lane's part. It alone talks to whoever shares the cores, on behalf of all. */
+  /** Runs the first lane, which shares the cores with other users for all lanes. */
   async #lead(steps: readonly LaneStep[], turns: ComputeTurns): Promise<readonly GraphTiming[]> {
     const waitFor = (condition: () => boolean) => this.#waitUntil(condition, () => this.#takeTurn(turns));
     const own: LaneTurns = {
       ready: ({ waits }) => waitFor(() => this.#progress.isReady(0, waits)),
       piece: async (work) => {
-        // A graph run blocks the thread: messages of the process are heard between two of them.
+        // A graph run blocks the thread: the process handles messages between two runs.
         await nextTurn();
         await this.#takeTurn(turns);
         work();
@@ -86,7 +87,7 @@ export class Lanes {
     };
     try {
       const timings = await this.#own.run(steps, own);
-      // Until the last lane has ended the cores are still to be shared.
+      // The cores must be shared until the last lane has finished.
       await waitFor(() => this.#progress.isReady(0, [{ lanes: 'higher', step: steps.length - 1 }]));
       return timings;
     } catch (error) {
@@ -95,7 +96,7 @@ export class Lanes {
     }
   }
 
-  /** Hands the cores over when somebody waits for them. */
+  /** Hands the cores over if another user waits for them. */
   async #takeTurn(turns: ComputeTurns): Promise<void> {
     if (this.#progress.isStopped) throw new LaneStopped();
     turns.throwIfCancelled();
@@ -109,7 +110,7 @@ export class Lanes {
     this.#progress.grant();
   }
 
-  /** The process hears its messages meanwhile: somebody may want the cores, or cancel. */
+  /** Lets the process handle messages, such as a cancellation or a request for the cores. */
   async #waitUntil(condition: () => boolean, meanwhile: () => Promise<void> = async () => {}): Promise<void> {
     const spinsUntil = performance.now() + SPIN_MS;
     for (;;) {

@@ -14,7 +14,7 @@ afterEach(() => {
   while (open.length > 0) open.pop()!.close();
 });
 
-/** Same weights and adapter every time; only how they are computed differs. */
+/** Same weights and adapter every time; only the computation differs. */
 function tinyModel(
   options: OrtPolicyModelOptions = {},
   architecture: Architecture = TINY_ARCHITECTURE,
@@ -35,7 +35,10 @@ const continued = (prefix: readonly number[], length: number, numPrompt = prefix
   numPrompt,
 });
 
-/** Two groups: one with a shared prompt, a branch deep in an answer and an answer that is a prefix of another; one apart. */
+/**
+ * Two groups: one with a shared prompt, a branch deep in an answer and an answer that is a prefix of another;
+ * one separate.
+ */
 function branchingGroups(): TinySequence[][] {
   const prompt = tokens(9);
   const first = continued(prompt, 7);
@@ -107,7 +110,8 @@ test.each(ARCHITECTURES)(
           );
           return await loss();
         };
-        // Five-point stencil: truncation ε⁴, so that ε can be large enough for float32 rounding (about 1e-5 of loss) not to show.
+        // Five-point stencil: truncation ε⁴, so that ε can be large enough to hide float32 rounding (about 1e-5 of
+        // loss).
         const epsilon = 8e-3;
         const numeric =
           (8 * ((await shifted(epsilon)) - (await shifted(-epsilon))) -
@@ -231,7 +235,7 @@ test.each([1, 2, 3, 4])(
 test.each([1, 3])(
   '%d threads: trained tokens with long stretches of others between them equal separate rows',
   async (numThreads) => {
-    // Every answer is followed by 50 tokens that are not trained, and another answer.
+    // Every answer is followed by 50 untrained tokens, and another answer.
     const prompt = tokens(20);
     const sequences = [1, 2, 3].map(() => [...prompt, ...tokens(6), ...tokens(50), ...tokens(6)]);
     const isTrained = (position: number) => (position >= 20 && position < 26) || position >= 76;
@@ -299,7 +303,7 @@ test('activations stay inside the memory budget', async () => {
   const recomputing = tinyModel({ memoryBudgetBytes: 0 });
   await passes(keeping, [row], weights);
   await passes(recomputing, [row], weights);
-  // Two layers keep two sets of q, k, v, o, x2, gate and up; or they share one, but for k and v.
+  // Two layers keep two sets of q, k, v, o, x2, gate and up; or they share one, except for k and v.
   const shared = 4 * row.tokenIds.length * (32 + 32 + 32 + 64 + 64);
   expect(keeping.activationBytes - recomputing.activationBytes).toBe(shared * (TINY_ARCHITECTURE.numLayers - 1));
 });
@@ -493,7 +497,7 @@ test.each([1, 2, 3])('%d threads: the cores change hands in the middle of a pass
   for (const tensor of model.lora.tensors) tensor.gradient.fill(0);
   const { logprobs } = await model.forward(row, { gate, keepForBackward: true });
   await model.backward(weights.slice(), { gate });
-  // While somebody else has the cores no lane computes; collecting garbage may be what is left.
+  // While another user has the cores no lane computes; garbage collection may remain.
   const used = usedBetween.toSorted((a, b) => a - b)[Math.floor(usedBetween.length / 2)]!;
   const list = turns.map((ms) => ms.toFixed(0)).join(', ');
   console.log(`${numThreads} threads: turns of ${list} ms; ${used.toFixed(1)} ms of processor time in 50 ms between`);

@@ -44,24 +44,25 @@ export interface OrtPolicyModelOptions extends Partial<RowPlanOptions> {
   /** Threads that compute. Default 2. */
   readonly numThreads?: number;
   /**
-   * Matrices of the blocks, with weights read by `readWeightsBesideMatrices`: they, the vocabulary, and what both are multiplied by are in bf16 then, and all else in single
-   * precision. Open as long as this is. Default: single precision.
+   * Matrices of the blocks, for weights of `readWeightsBesideMatrices`: they, the vocabulary, and the inputs of
+   * both are then in bf16, the rest in single precision. Must outlive this object. Default: single precision.
    */
   readonly bf16?: Bf16BlockMatrices;
-  /** Memory budget of activations kept for backward; layers that do not fit are computed again. Default 2 GiB. */
+  /** Memory budget of activations kept for backward; layers that do not fit are recomputed. Default 2 GiB. */
   readonly memoryBudgetBytes?: number;
-  /** Memory for its passes, for policies of which one at a time computes. Default: its own. */
+  /** Memory for passes, shared by policies that compute one at a time. Default: its own. */
   readonly workspace?: Workspace;
-  /** Threads besides the calling one, for policies that follow each other. Default: its own, which end with it. */
+  /** Pool of threads besides the calling one, for successive policies. Default: its own, which end with it. */
   readonly threads?: LaneThreads;
-  /** Told about every graph run, of all threads. */
+  /** Called for every graph run, of all threads. */
   readonly onRun?: (run: GraphTiming) => void;
 }
 
-// More would leave each lane so few tokens that reading the weights shows; with eight threads and more, graph runs have several.
+// With more lanes each has so few tokens that reading the weights shows; from eight threads on, graph runs get
+// several.
 const MAX_LANES = 4;
 const DEFAULT_MEMORY_BUDGET_BYTES = 2 * 1024 ** 3;
-// 512 is equally fast, and holds the cores twice as long; 128 took 7–17 % longer.
+// 512 is equally fast, but holds the cores twice as long; 128 took 7–17 % longer.
 const DEFAULT_CHUNK_TOKENS = 256;
 // 32 to 128 are equal within 3 %.
 const DEFAULT_QUERY_BLOCK_TOKENS = 64;
@@ -71,14 +72,17 @@ interface KeptForward {
   readonly activations: Activations;
   /** [N, H] ∂logprob/∂(final hidden state of its source). */
   readonly direction: Float32Array;
-  /** [N, H] ∂entropy/∂(the same), when it was asked for. */
+  /** [N, H] ∂entropy/∂(the same), if requested. */
   readonly entropyDirection: Float32Array | null;
   readonly gradients: GradientBuffers;
-  /** By lane and layer. */
+  /** Gradients by lane and layer. */
   readonly adapterGradients: readonly (readonly AdapterGradients[])[];
 }
 
-/** A language model on ONNX Runtime: small graphs run layer by layer, weights fed, float32 throughout unless its matrices are in bf16. */
+/**
+ * A language model on ONNX Runtime: small graphs run layer by layer with weights as inputs, in float32 unless
+ * its matrices are in bf16.
+ */
 export class OrtPolicyModel implements PolicyModel {
   readonly architecture: Architecture;
   readonly lora: LoraParameters;
@@ -90,11 +94,11 @@ export class OrtPolicyModel implements PolicyModel {
   readonly #onRun: (run: GraphTiming) => void;
   readonly #workspace: Workspace;
   readonly #ownsWorkspace: boolean;
-  /** Null: others have them too. */
+  /** Null if the pool is shared. */
   readonly #ownThreads: LaneThreads | null;
   #kept: KeptForward | null = null;
   #isClosed = false;
-  /** A pass was cancelled or failed: nobody knows what its threads were in the middle of. */
+  /** True after a cancelled or failed pass: the state of its threads is unknown. */
   #isInterrupted = false;
 
   constructor(architecture: Architecture, weights: ModelWeights, options: OrtPolicyModelOptions = {}) {
@@ -132,7 +136,8 @@ export class OrtPolicyModel implements PolicyModel {
   }
 
   /**
-   * Reads a GGUF file of any precision; use the one that samples, so that both sides compute the same policy.
+   * Reads a GGUF file of any precision; use the sampler's, so that both compute the same policy.
+   *
    * @throws {TrainerError} `trainer.architecture_unsupported`
    */
   static async load(options: OrtPolicyModelOptions & { readonly modelPath: string }): Promise<OrtPolicyModel> {
@@ -214,7 +219,7 @@ export class OrtPolicyModel implements PolicyModel {
       bySource.push({ direction: entropyDirection, weights: entropyGradient });
     }
     scatterDirections(row.sources, bySource, gradients.dy);
-    // The last layer is computed for sources alone; nothing reaches the other tokens past its attention.
+    // The last layer is computed only for sources; the other tokens get no gradient except through its attention.
     gradients.dq.fill(0);
     gradients.residual.fill(0);
     // Below the first layer there are only frozen embeddings.
@@ -227,9 +232,10 @@ export class OrtPolicyModel implements PolicyModel {
   }
 
   /**
-   * Begins anew with a fresh adapter, as another policy would, with the threads and all that they have compiled.
+   * Restarts with a fresh adapter like a new policy, reusing threads and compiled graphs.
    *
-   * @returns whether it did: only for the adapter that it was made with, and while no pass was cancelled or failed
+   * @returns true on success; only for the adapter configuration that it was made with, and if no pass was
+   * cancelled or failed
    */
   beginAnew(lora: LoraConfig): boolean {
     if (this.#isClosed || this.#isInterrupted || !isDeepStrictEqual(lora, this.lora.config)) return false;
@@ -242,7 +248,7 @@ export class OrtPolicyModel implements PolicyModel {
     return true;
   }
 
-  /** Bytes of activation buffers now held. */
+  /** Bytes of activation buffers. */
   get activationBytes(): number {
     return this.#workspace.sizeBytes;
   }

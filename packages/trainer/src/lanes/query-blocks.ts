@@ -8,18 +8,19 @@ export interface QueryBlock {
   readonly end: number;
   /** [K] ascending row indices: the ancestors of the first query, then the queries themselves. */
   readonly keys: Int32Array;
-  /** [K] row index one past the last descendant of each key: key k is visible to query i when k ≤ i < ends[k]. */
+  /** [K] row index one past the last descendant of each key: key k is visible to query i if k ≤ i < ends[k]. */
   readonly ends: Int32Array;
 }
 
 /**
  * Cuts a range of a depth-first row into query blocks.
  *
- * In depth-first order the descendants of a token follow it without a gap. So a token's visibility is one interval, and an
- * ancestor of any query of a block either lies in the block or is an ancestor of its first query. Memory is O(T) a block.
+ * In depth-first order the descendants of a token follow it without a gap. So a token's visibility is one
+ * interval, and an ancestor of a query is in the query's block or is an ancestor of the block's first query.
+ * Memory is O(T) per block.
  *
  * @param ends see `subtreeEnds`
- * @param sizeAt how many queries a block that begins at a token may have
+ * @param sizeAt maximum queries of a block that starts at a token
  */
 export function queryBlocks(
   parents: Int32Array,
@@ -31,7 +32,7 @@ export function queryBlocks(
   for (let start = range.start; start < range.end; start = blocks.at(-1)!.end) {
     const size = sizeAt(start);
     let end = Math.min(start + Math.ceil(size / 2), range.end);
-    // Where another branch begins, a block that is half full ends: the two would not see each other.
+    // A half-full block ends where another branch starts, because the two would not see each other.
     while (end < Math.min(start + size, range.end) && parents[end] === end - 1) end++;
     const keys: number[] = [];
     for (let token = parents[start]!; token >= 0; token = parents[token]!) keys.push(token);
@@ -54,7 +55,7 @@ export function subtreeEnds(parents: Int32Array): Int32Array {
     assert(parent < token, `token ${token} of the row comes before its parent ${parent}`);
     if (parent >= 0) ends[parent] = Math.max(ends[parent]!, ends[token]!);
   }
-  // A token outside the subtree of the one before it would make that subtree's interval lie.
+  // A token outside the subtree of the one before it would make that subtree's interval wrong.
   parents.forEach((parent, token) => {
     if (token > 0 && parent !== token - 1) {
       for (let open = parents[token - 1]!; open !== parent; open = parents[open]!) {
@@ -68,10 +69,10 @@ export function subtreeEnds(parents: Int32Array): Int32Array {
   return ends;
 }
 
-// Added to the score of a key that must not be seen: far below any score, yet finite, so that nothing becomes NaN.
+// Added to the score of a hidden key: far below any score, but finite, so that nothing becomes NaN.
 const HIDDEN = -1e30;
 
-/** Writes what is added to the scores of a block, [Q, K]: 0 where the query may see the key. */
+/** Writes the addends to the scores of a block, [Q, K]: 0 if the query may see the key. */
 export function treeMask({ start, end, keys, ends }: QueryBlock, mask: Float32Array): void {
   mask.fill(0);
   const hide = (key: number, first: number, last: number) => {

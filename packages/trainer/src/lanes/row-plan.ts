@@ -11,9 +11,9 @@ export interface RowTables {
   readonly sin: Float32Array;
 }
 
-/** One lane's share of a row, in pieces: between two pieces the cores may change hands. */
+/** One lane's share of a row, in pieces between which the cores may change hands. */
 export interface LaneShare extends RowTables {
-  /** The lane's tokens: those before `start` belong to lower lanes. */
+  /** Tokens of the lane; those before `start` belong to lower lanes. */
   readonly range: TokenRange;
   readonly tokens: readonly TokenRange[];
   readonly queries: readonly QueryBlock[];
@@ -26,32 +26,35 @@ export interface LaneShare extends RowTables {
   readonly targets: readonly TokenRange[];
 }
 
-/** The plan of a row that every layer follows, computed once. */
+/** Plan of a row for all layers, computed once. */
 export interface RowPlan {
   readonly numTokens: number;
   readonly lanes: readonly LaneShare[];
 }
 
 export interface RowPlanOptions {
-  /** At most so many tokens a run of a token-wise graph takes: bounds temporaries and the time of one run. */
+  /** Maximum tokens per run of a token-wise graph: bounds temporaries and time. */
   readonly chunkTokens: number;
-  /** At most so many queries an attention run takes: more waste less on launches and more on masked scores. */
+  /** Maximum queries per attention run: more waste less on launches and more on masked scores. */
   readonly queryBlockTokens: number;
-  /** Whether the parts of the vocabulary are the same for any number of trained tokens: then each is laid out once. Default false. */
+  /**
+   * True if the parts of the vocabulary are the same for any number of trained tokens, so that each is laid out
+   * once. Default false.
+   */
   readonly hasFixedVocabularyParts?: boolean;
 }
 
-// A piece takes about as long as this many floating-point operations: 40 ms of one thread at 100 GF/s.
+// Floating-point operations of a piece: 40 ms of one thread at 100 GF/s.
 const PIECE_FLOPS = 4e9;
-// Fewer rows leave the processor waiting for weights.
+// With fewer rows the processor waits for weights.
 const MIN_PIECE_TOKENS = 32;
-// Forward and backward of attention are seven products, of which forward is two, at 55 GF/s; those of linear layers are two at 85.
+// Attention's forward and backward are seven products (forward two) at 55 GF/s; linear layers' are two at 85.
 const ATTENTION_COST = 2.7;
-// Source tokens closer to each other than this are one piece with what lies between them.
+// Maximum gap between source tokens in one piece.
 const MAX_SPAN_GAP = 32;
-// Trained tokens of a run of the head: more do not make it faster.
+// Trained tokens per run of the head; more do not make it faster.
 const HEAD_ROWS = 256;
-// Of one [rows, C] matrix: what is computed from the logits then finds them in the cache.
+// Size of one [rows, C] matrix, so that later operations find the logits in the cache.
 const MATRIX_BYTES = 4 * 1024 ** 2;
 const MIN_COLUMNS = 512;
 
@@ -113,7 +116,7 @@ export const attentionBlock = (block: QueryBlock): AttentionBlock => ({
 
 const productOf = (dims: { readonly in: number; readonly out: number }) => dims.in * dims.out;
 
-/** Cuts a row where each lane gets an equal share of the cost. */
+/** Cuts a row so that each lane gets an equal share of the cost. */
 function laneRanges(costs: Float64Array, numLanes: number): TokenRange[] {
   const total = costs.reduce((sum, cost) => sum + cost, 0);
   const lanes: TokenRange[] = [];
@@ -128,7 +131,10 @@ function laneRanges(costs: Float64Array, numLanes: number): TokenRange[] {
   return lanes;
 }
 
-/** Each lane's parts of the vocabulary, for every range of trained tokens. Parts are as many for each lane where there are enough columns. */
+/**
+ * Parts of the vocabulary per lane, for every range of trained tokens. Lanes get equal numbers of parts if there
+ * are enough columns.
+ */
 function vocabularyParts(
   numTargets: number,
   vocabSize: number,
@@ -140,7 +146,8 @@ function vocabularyParts(
     const numRows = hasFixedParts ? HEAD_ROWS : targets.end - targets.start;
     const most = Math.max(MIN_COLUMNS, Math.floor(MATRIX_BYTES / (4 * numRows)));
     const numParts = numLanes * Math.ceil(vocabSize / (numLanes * most));
-    // An odd number of cache lines: rows a multiple of 4 KiB apart fall on the same few places of the cache, which cost a third of the speed.
+    // An odd number of cache lines: rows a multiple of 4 KiB apart map to the same few places of the cache, which
+    // cost a third of the speed.
     const width = 16 * (2 * Math.ceil(Math.ceil(vocabSize / numParts) / 32) + 1);
     for (let part = 0; part * width < vocabSize; part++) {
       const columns = { start: part * width, end: Math.min(vocabSize, (part + 1) * width) };

@@ -38,19 +38,19 @@ export interface EmbeddedLearnerOptions {
   /** Its adapter is the session's; closed with it. */
   readonly policy: TrainablePolicy;
   readonly versions: VersionFolders;
-  /** Shares the cores with sampling. Default: they are always ours. */
+  /** Shares the cores with sampling. Default: they are always available. */
   readonly gate?: ComputeGate;
 }
 
-/** How a call shares the cores. */
+/** Options of a call with its share of the cores. */
 type ComputeTurn = ComputeOptions & { readonly gate: ComputeGate };
 
 const FREE_GATE: ComputeGate = { acquire: async () => {}, release: () => {}, isWanted: false };
 
-/** Larger ones cost more than they adapt. */
+/** Maximum rank; larger ones cost more than the adapted layers. */
 const MAX_RANK = 256;
 
-/** The shortest text in which a token attends to another one. */
+/** Shortest text in which a token attends to another one. */
 const TRIAL: PackedRow = {
   tokenIds: Int32Array.of(0, 1),
   positions: Int32Array.of(0, 1),
@@ -59,16 +59,19 @@ const TRIAL: PackedRow = {
   targets: Int32Array.of(0),
 };
 
-/** A learner in this process: a `PolicyModel`, AdamW beside it, and versions in folders. It computes between two turns of the gate. */
+/**
+ * A learner in this process: a `PolicyModel`, AdamW, and versions in folders. It computes between two turns of
+ * the gate.
+ */
 export class EmbeddedLearner implements LearnerSession {
   readonly capabilities: LearnerCapabilities;
   readonly #policy: TrainablePolicy;
   readonly #versions: VersionFolders;
   readonly #gate: ComputeGate;
   #optimizer: OptimizerState;
-  /** Whether the gradients in the tensors belong to a step that was taken, or were spoilt. */
+  /** True if the gradients were used by a step or are invalid. */
   #isSpent = true;
-  /** The adapter that was computed under last, besides the trained one. */
+  /** Adapter of the last reference computation. */
   #reference: { readonly name: string; readonly lora: LoraParameters } | null = null;
 
   constructor({ policy, versions, gate = FREE_GATE }: EmbeddedLearnerOptions) {
@@ -81,7 +84,7 @@ export class EmbeddedLearner implements LearnerSession {
       entropies: 'gradients',
       reference: 'versions',
       replay: true,
-      // What backward needs of a row is the largest thing in memory.
+      // Backward's data of a row is the largest thing in memory.
       maxKeptRows: 1,
       initialScale: 1,
     };
@@ -130,7 +133,7 @@ export class EmbeddedLearner implements LearnerSession {
 
   async backward(gradients: readonly RowBackward[], { signal }: CallOptions = {}): Promise<void> {
     if (this.#isSpent) this.#clearGradients();
-    // Until it has gone well: a gradient that was added in part is of no use.
+    // Until success: partly added gradients are unusable.
     this.#isSpent = true;
     await this.#cancellable(signal, async (turn) => {
       for (const { lossGradient, entropyGradient } of gradients)
@@ -216,14 +219,14 @@ export class EmbeddedLearner implements LearnerSession {
     return lora;
   }
 
-  /** Drops the adapter that is kept by a name, once that names another version or none. */
+  /** Drops the cached adapter of a name that now has another version or none. */
   #forgetReference(name: string): void {
     if (this.#reference?.name === name) this.#reference = null;
   }
 
   /**
-   * Large weights can each be a number while nothing that the model computes by them is: no step comes that would show it, and all that is sampled from the
-   * version would fail, as would every job that goes on from it.
+   * Tries the weights on a short text: large finite weights can give NaN everywhere. After the last step nothing
+   * else would show that, and samples and later jobs of the version would fail.
    *
    * @throws {TrainerError} `trainer.non_finite`
    */
@@ -236,7 +239,7 @@ export class EmbeddedLearner implements LearnerSession {
     for (const { gradient } of this.#policy.lora.tensors) gradient.fill(0);
   }
 
-  /** Whatever ends a call whose signal is aborted is `trainer.cancelled`. */
+  /** Converts any error of a call with an aborted signal to `trainer.cancelled`. */
   async #cancellable<Result>(
     signal: AbortSignal | undefined,
     work: (turn: ComputeTurn) => Promise<Result>,
@@ -250,7 +253,7 @@ export class EmbeddedLearner implements LearnerSession {
     }
   }
 
-  /** The policy's own adapter is back in place afterwards. */
+  /** Restores the policy's own adapter afterwards. */
   async #under(other: LoraParameters, compute: () => Promise<void>): Promise<void> {
     const { tensors } = this.#policy.lora;
     const own = tensors.map(({ value }) => value.slice());
@@ -263,7 +266,7 @@ export class EmbeddedLearner implements LearnerSession {
   }
 }
 
-/** The model writes the next row over its results. */
+/** Copies the result, which the model's next row overwrites. */
 function owned({ logprobs, entropies }: ForwardResult): RowForward {
   return { logprobs: logprobs.slice(), entropies: entropies.slice() };
 }

@@ -12,7 +12,7 @@ import type { TrainablePolicy } from '../model/policy-model.ts';
 import { EmbeddedLearner } from './embedded-learner.ts';
 import { LocalVersions } from './version-folders.ts';
 
-/** Two rows: one with a shared prompt and a branch, one apart. */
+/** Two rows: one with a shared prompt and a branch, one separate. */
 const ROWS = [
   packTrie([
     [

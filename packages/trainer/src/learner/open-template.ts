@@ -3,7 +3,7 @@ import { ChatTemplate, Tokenizer } from '@trainyard/tokenizer';
 import type { Architecture } from '@trainyard/transformer';
 import { trainableArchitecture } from '../model/trainable-architecture.ts';
 
-/** A base model without its weights: all that the loop of training needs where something else computes. */
+/** A base model without its weights, sufficient for the training loop of a remote learner. */
 export interface OpenedTemplate {
   readonly modelPath: string;
   readonly architecture: Architecture;
@@ -14,9 +14,9 @@ export interface OpenedTemplate {
 /**
  * Reads a GGUF model file's architecture, vocabulary and chat template.
  *
- * @param options `allowsControlTokens` as the sampler has it, or prompts are not those that were sampled from.
- * @throws {TrainerError} `trainer.architecture_unsupported`; {NativeError} `native.gguf_malformed`, `native.model_unreadable`;
- *   {TokenizerError} `tokenizer.no_template`, `tokenizer.unknown_vocabulary`
+ * @param options `allowsControlTokens` must equal the sampler's, or prompts would differ
+ * @throws {TrainerError} `trainer.architecture_unsupported`; {NativeError} `native.gguf_malformed`,
+ * `native.model_unreadable`; {TokenizerError} `tokenizer.no_template`, `tokenizer.unknown_vocabulary`
  */
 export function openTemplate(options: {
   readonly modelPath: string;

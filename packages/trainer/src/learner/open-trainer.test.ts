@@ -12,7 +12,7 @@ import { openTrainer } from './open-trainer.ts';
 const directory = mkdtempSync(join(tmpdir(), 'trainer-'));
 afterAll(() => rmSync(directory, { recursive: true }));
 
-// Native code keeps some memory of each thread that has called it and ended.
+// Native code keeps some memory of each thread that called it and has ended.
 test.each([false, true])('threads go from policy to policy, isDeterministic %s', async (isDeterministic) => {
   const modelPath = join(directory, 'llama.gguf');
   writeTinyGguf(modelPath, TINY_ARCHITECTURES.llama);
@@ -25,7 +25,7 @@ test.each([false, true])('threads go from policy to policy, isDeterministic %s',
     expect(logprobs.every((logprob) => logprob < 0)).toBe(true);
     counts.push(await threadsStarted());
   }
-  // The count itself takes one each time.
+  // The count itself takes one thread each time.
   expect(counts.map((count) => count - counts[0]!)).toEqual([0, 1, 2]);
   trainer.close();
 });
@@ -41,7 +41,8 @@ test('a deterministic trainer starts threads for some rows that are longer than 
     const lone = { tokenIds: Array.from({ length }, (_, i) => 40 + i), numPrompt: 3 };
     await policy.forward(packTrie([replies, [lone]]));
   }
-  // One for a lane, and one for each doubling of tokens and of sequences, of which there are three and four; the count itself takes another.
+  // One for a lane, and one for each doubling of tokens and of sequences (three and four); the count itself takes
+  // another.
   expect((await threadsStarted()) - before).toBeLessThanOrEqual(1 + 7 + 1);
   trainer.close();
 });

@@ -20,13 +20,13 @@ import type { LearnerSession } from './learner-session.ts';
 import { type OpenedTemplate, openTemplate } from './open-template.ts';
 import type { VersionFolders } from './version-folders.ts';
 
-/** A base model ready to be trained on: its weights are read once and serve one job after the other. */
+/** A base model ready for training: its weights are read once and serve successive jobs. */
 export interface Trainer {
   readonly modelPath: string;
   readonly template: ChatTemplate;
-  /** A policy with a fresh adapter; the one handed out before must not be used any more. */
+  /** A policy with a fresh adapter. It invalidates the previous one. */
   policy(lora: LoraConfig): Promise<TrainablePolicy>;
-  /** The same as a session of its own. */
+  /** The same as a session. */
   learner(
     lora: LoraConfig,
     parts: { readonly versions: VersionFolders; readonly gate?: ComputeGate },
@@ -37,10 +37,12 @@ export interface Trainer {
 /**
  * Reads a GGUF model file: weights as float32, vocabulary and chat template.
  *
- * @param options `numThreads` that compute; `isDeterministic`: log-probabilities are the sampler's to the bit, for a pass of its graphs over each row and the weights once
- *   more in memory (default false); `oneDnnPath`: matrices and what they are multiplied by are in bf16, by that library (default null: single precision); `allowsControlTokens` as the sampler has it, or prompts are not those that were sampled from.
- * @throws {TrainerError} `trainer.architecture_unsupported`; {NativeError} `native.gguf_malformed`, `native.model_unreadable`;
- *   {TokenizerError} `tokenizer.no_template`, `tokenizer.unknown_vocabulary`
+ * @param options `numThreads` that compute; `isDeterministic`: log-probabilities equal the sampler's to the bit,
+ * at the cost of an extra pass per row and a second copy of the weights (default false); `oneDnnPath`: library
+ * for matrices and their inputs in bf16 (default null: single precision); `allowsControlTokens` must equal the
+ * sampler's, or prompts would differ
+ * @throws {TrainerError} `trainer.architecture_unsupported`; {NativeError} `native.gguf_malformed`,
+ * `native.model_unreadable`; {TokenizerError} `tokenizer.no_template`, `tokenizer.unknown_vocabulary`
  */
 export async function openTrainer(options: {
   readonly modelPath: string;
@@ -50,12 +52,12 @@ export async function openTrainer(options: {
   readonly oneDnnPath?: string | null;
 }): Promise<Trainer> {
   const { modelPath, numThreads, isDeterministic = false, oneDnnPath = null } = options;
-  // First of all: what cannot be trained is refused before anything else is read.
+  // Comes first, to refuse untrainable models before anything else is read.
   const opened = openTemplate(options);
   const { template, architecture } = opened;
   const { weights, bf16 } = readModel(opened, oneDnnPath);
   let current: TrainablePolicy | null = null;
-  // Its graphs and vocabulary in bf16 are half a second's work.
+  // Compiling its graphs and rounding the vocabulary takes half a second, so it is reused.
   let own: OrtPolicyModel | null = null;
   let rows: RowDecoder | null = null;
   const workspace = new Workspace();
@@ -89,7 +91,7 @@ export async function openTrainer(options: {
 }
 
 /**
- * For a process that will train in bf16: before the first model is read.
+ * Checks a process that will train in bf16, before the first model is read.
  *
  * @throws {NativeError} as `openBf16Library`
  */
@@ -97,7 +99,7 @@ export function requireBf16(oneDnnPath: string): void {
   openBf16Library(oneDnnPath, 1);
 }
 
-/** @param opened closed where it throws */
+/** @param opened closed on an error */
 function readModel(
   opened: OpenedTemplate,
   oneDnnPath: string | null,
@@ -106,7 +108,7 @@ function readModel(
   try {
     using file = GgufFile.open(modelPath);
     if (oneDnnPath === null) return { weights: readWeights(file, architecture), bf16: null };
-    // A thread has its own library, and computes by itself: lanes are the threads of a pass.
+    // Each thread has its own library and computes alone: lanes are the threads of a pass.
     const library = openBf16Library(oneDnnPath, 1);
     return {
       weights: readWeightsBesideMatrices(file, architecture),

@@ -2,25 +2,25 @@ import type { LoraConfig } from '@trainyard/transformer';
 import { TrainerError } from '../contract/errors.ts';
 import type { LearnerCapabilities, LearnerSession } from './learner-session.ts';
 
-/** The capabilities that a job requires of its learner. */
+/** Capabilities that a job requires of its learner. */
 export interface LearnerNeeds {
   /** Name of its objective. */
   readonly loss: string;
   readonly lora: LoraConfig;
-  /** Whether its loss has a gradient of entropies. */
+  /** True if its loss has a gradient of entropies. */
   readonly usesEntropies: boolean;
   readonly reference: LearnerCapabilities['reference'];
 }
 
-/** Each has what those before it have. */
+/** Each kind includes those before it. */
 const REFERENCES: readonly LearnerCapabilities['reference'][] = ['none', 'base', 'versions'];
 
-/** Whether an adapter can be on exactly these layers. */
+/** True if an adapter can be on exactly these layers. */
 export function isTargetSet(targets: readonly string[], sets: readonly (readonly string[])[]): boolean {
   return sets.some((set) => set.length === targets.length && targets.every((target) => set.includes(target)));
 }
 
-/** @throws {TrainerError} `trainer.config_invalid`, naming the setting that the learner cannot honour, and what it can */
+/** @throws {TrainerError} `trainer.config_invalid` with the unsupported setting and the supported values */
 export function requireCapabilities(needs: LearnerNeeds, { capabilities }: Pick<LearnerSession, 'capabilities'>): void {
   const { losses, targets, targetSets, maxRank, alpha, entropies, reference } = capabilities;
   const refuse = (message: string): never => {

@@ -2,24 +2,24 @@ import { existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { replaceDirectory } from '../checkpoint/durable-directory.ts';
 
-/** Where a learner on this machine keeps its adapter versions: a directory each, by name. */
+/** Adapter versions of a learner on this machine: one directory each, by name. */
 export interface VersionFolders {
-  /** Local path of a version's directory, or null. Nothing in it changes. */
+  /** Local path of a version's immutable directory, or null. */
   find(name: string): Promise<string | null>;
   /**
-   * Makes a version of the files that `fill` writes into an empty directory and syncs; it appears whole or not at all, in place of one that
-   * has the name.
+   * Creates a version from the files that `fill` writes and syncs in an empty directory. It appears complete or
+   * not at all, and replaces one of that name.
    */
   write<Result>(name: string, fill: (directory: string) => Result): Promise<Result>;
-  /** None of that name is fine. */
+  /** Removes a version, if it exists. */
   remove(name: string): Promise<void>;
 }
 
-/** Versions in plain directories: a name is the path. */
+/** Versions in plain directories; the name is the path. */
 export class LocalVersions implements VersionFolders {
   readonly #root: string;
 
-  /** @param root that names are relative to; default: they are paths by themselves */
+  /** @param root base of relative names; default: names are paths */
   constructor(root = '') {
     this.#root = root;
   }

@@ -1,4 +1,4 @@
-/** LoRA values under the names and in the layouts of the two public adapter formats. */
+/** LoRA values in the names and layouts of the two public adapter formats. */
 import { type Architecture, GGUF_LINEARS, type LinearName, toInterleaved } from '@trainyard/transformer';
 import type { LoraParameters, LoraTensor } from './policy-model.ts';
 
@@ -19,8 +19,9 @@ const PEFT_LINEARS: Readonly<Record<LinearName, string>> = {
 };
 
 /**
- * For llama.cpp: `blk.3.attn_q.weight.lora_a`, dims with the contiguous axis first (`a`: [in, rank], `b`: [rank, out]).
- * Where the model file interleaves heads, rows of q's and k's `b` are permuted to match. Data is shared where it need not change.
+ * Tensors for llama.cpp: `blk.3.attn_q.weight.lora_a`, dims with the contiguous axis first (`a`: [in, rank],
+ * `b`: [rank, out]). If the model file interleaves heads, rows of q's and k's `b` are permuted to match.
+ * Unchanged data is shared.
  */
 export function ggufAdapterTensors(lora: LoraParameters, architecture: Architecture): AdapterTensor[] {
   return lora.tensors.map((tensor) => ({
@@ -30,16 +31,19 @@ export function ggufAdapterTensors(lora: LoraParameters, architecture: Architect
   }));
 }
 
-/** For PEFT: `base_model.model.model.layers.3.self_attn.q_proj.lora_A.weight`, dims row-major, half-rotation heads. Data is shared. */
+/**
+ * Tensors for PEFT: `base_model.model.model.layers.3.self_attn.q_proj.lora_A.weight`, dims row-major,
+ * half-rotation heads. Data is shared.
+ */
 export function peftTensors(lora: LoraParameters): AdapterTensor[] {
   return lora.tensors.map((tensor) => ({ name: peftTensorName(tensor), dims: tensor.dims, data: tensor.value }));
 }
 
-/** The name of a linear layer in the model, as PEFT matches it: `model.layers.3.self_attn.q_proj`. */
+/** PEFT's name of a linear layer in the model: `model.layers.3.self_attn.q_proj`. */
 export const peftModuleName = (layer: number, linear: LinearName): string =>
   `model.layers.${layer}.${PEFT_LINEARS[linear]}`;
 
-/** The name under which PEFT stores a tensor. */
+/** PEFT's name of a tensor. */
 export const peftTensorName = (tensor: Pick<LoraTensor, 'layer' | 'linear' | 'half'>): string =>
   `base_model.model.${peftModuleName(tensor.layer, tensor.linear)}.lora_${tensor.half.toUpperCase()}.weight`;
 

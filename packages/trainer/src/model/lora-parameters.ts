@@ -9,10 +9,11 @@ import {
 import type { LoraParameters, LoraTensor } from './policy-model.ts';
 
 /**
- * A fresh adapter: the model it is put on computes exactly what the base model does.
+ * A fresh adapter, which does not change the base model's results.
  *
- * `a` is uniform in ±1/√in, PEFT's default (Kaiming-uniform with negative slope √5: bound √(6 / ((1 + 5) · in))); `b` is zero.
- * Every tensor has its own random stream, so its values do not depend on which other layers are targets.
+ * `a` is uniform in ±1/√in, PEFT's default (Kaiming-uniform with negative slope √5: bound √(6 / ((1 + 5) ·
+ * in))); `b` is zero. Every tensor has its own random stream, so its values do not depend on the other target
+ * layers.
  */
 export function initialLoraParameters(architecture: Architecture, config: LoraConfig): LoraParameters {
   const tensors: LoraTensor[] = [];

@@ -5,7 +5,7 @@ import { policyModelSuite } from '../testing/policy-model.suite.ts';
 import { packTrie } from '../testing/pack-trie.ts';
 import { OrtPolicyModel } from '../lanes/ort-policy-model.ts';
 
-/** One with a shared prompt and a branch, one apart. */
+/** One row with a shared prompt and a branch, one separate. */
 const ROWS = [
   packTrie([
     [

@@ -1,7 +1,7 @@
 /**
- * The seam between the mathematics of training (advantages, losses, optimizer) and what computes the model.
- *
- * The mathematics sees log-probabilities of trained tokens and hands back ∂loss/∂logprob; it never sees an activation.
+ * Interface between the mathematics of training (advantages, losses, optimizer) and the computation of the
+ * model. The mathematics reads log-probabilities of trained tokens and returns ∂loss/∂logprob; it never sees an
+ * activation.
  */
 
 import type { Architecture, LinearName, LoraConfig, LoraHalf } from '@trainyard/transformer';
@@ -13,11 +13,11 @@ export interface LoraTensor {
   readonly layer: number;
   readonly linear: LinearName;
   readonly half: LoraHalf;
-  /** `a`: [rank, in]; `b`: [out, rank]; row-major, as PEFT stores them. */
+  /** `a`: [rank, in]; `b`: [out, rank]; row-major, as in PEFT. */
   readonly dims: readonly [number, number];
-  /** Updated in place by the optimizer; read anew by every forward. */
+  /** Updated in place by the optimizer; every forward reads it again. */
   readonly value: Float32Array;
-  /** ∂loss/∂value, summed over every `backward` since the last time the caller cleared it. Same shape as `value`. */
+  /** ∂loss/∂value, summed over every `backward` since the caller last cleared it. Same shape as `value`. */
   readonly gradient: Float32Array;
 }
 
@@ -27,44 +27,50 @@ export interface LoraParameters {
   readonly tensors: readonly LoraTensor[];
 }
 
-/** Several token sequences in one row; a prefix they share appears once. */
+/** Several token sequences in one row; shared prefixes appear once. */
 export interface PackedRow {
   /** [T] token ids in depth-first order of the trie (or forest) of sequences. */
   readonly tokenIds: Int32Array;
   /** [T] depth of each token in its own sequence: 0 at a root. */
   readonly positions: Int32Array;
-  /** [T] row index of the token before it in the same sequence, always smaller than its own; -1 at a root. */
+  /** [T] row index of the previous token in the same sequence, always smaller; -1 at a root. */
   readonly parents: Int32Array;
   /** [N] row index of the token whose output predicts trained token i. */
   readonly sources: Int32Array;
   /** [N] id of trained token i. */
   readonly targets: Int32Array;
-  /** How the trained tokens were drawn; absent or null: all as the model says. */
+  /** Replay of the trained tokens' sampling; absent or null: all drawn plainly from the model. */
   readonly replay?: RowReplay | null;
 }
 
 /** Shares the processor cores with sampling. */
 export interface ComputeGate {
-  /** Resolves when the cores are ours, until `release()`. Rejects when `signal` aborts. */
+  /** Resolves when the caller has the cores, until `release()`. Rejects when `signal` aborts. */
   acquire(signal?: AbortSignal): Promise<void>;
   release(): void;
-  /** Whether somebody waits for the cores: who holds them releases them soon, and acquires them anew. */
+  /** True if another user waits for the cores: the holder should soon release and reacquire them. */
   readonly isWanted: boolean;
 }
 
 export interface ComputeOptions {
-  /** Passed before the first graph run, and again whenever somebody waits for the cores. Absent: the cores are always ours. */
+  /**
+   * Passed before the first graph run, and again when another user waits for the cores. Absent: the cores are
+   * always available.
+   */
   readonly gate?: ComputeGate;
-  /** Checked between graph runs; aborted → `trainer.cancelled`. */
+  /** Checked between graph runs; an abort gives `trainer.cancelled`. */
   readonly signal?: AbortSignal;
 }
 
 export interface ForwardOptions extends ComputeOptions {
-  /** Compute the base model alone, as if the adapter were zero (the reference policy). Default false. */
+  /** True to compute only the base model, as if the adapter were zero (the reference policy). Default false. */
   readonly withoutAdapter?: boolean;
-  /** Keep what `backward` needs. Default false. */
+  /** True to keep the state for `backward`. Default false. */
   readonly keepForBackward?: boolean;
-  /** Keep what a gradient of the entropies needs, too: one more product over the vocabulary. Default false. */
+  /**
+   * True to also keep the state for a gradient of the entropies: one more product with the vocabulary. Default
+   * false.
+   */
   readonly keepForEntropy?: boolean;
 }
 
@@ -74,9 +80,9 @@ export interface BackwardOptions extends ComputeOptions {
 }
 
 export interface ForwardResult {
-  /** [N] natural-log probability of each trained token: at temperature 1, or as the row's `replay` has it. */
+  /** [N] natural-log probability of each trained token: at temperature 1, or under the row's `replay`. */
   readonly logprobs: Float32Array;
-  /** [N] entropy in nats of the distribution each trained token was drawn from. */
+  /** [N] entropy in nats of the distribution of each trained token. */
   readonly entropies: Float32Array;
 }
 
@@ -85,20 +91,22 @@ export interface PolicyModel {
   readonly lora: LoraParameters;
   /**
    * Log-probabilities of the row's trained tokens. A row with N = 0 gives empty arrays.
+   *
    * @throws {TrainerError} `trainer.token_out_of_range`, `trainer.cancelled`
    */
   forward(row: PackedRow, options?: ForwardOptions): Promise<ForwardResult>;
   /**
    * Adds ∂loss/∂value to the `gradient` of every adapter tensor.
    *
-   * @param lossGradient [N] ∂loss/∂logprob of the last `forward`, which must have had `keepForBackward`; it is used up by this call.
+   * @param lossGradient [N] ∂loss/∂logprob of the last `forward`, which must have had `keepForBackward`; consumed
+   * by this call
    * @throws {TrainerError} `trainer.cancelled` (gradients are then partial: clear them)
    */
   backward(lossGradient: Float32Array, options?: BackwardOptions): Promise<void>;
   close(): void;
 }
 
-/** A policy and what it is made of, which the adapter files have to say. */
+/** A policy with its architecture, which adapter files need. */
 export interface TrainablePolicy extends PolicyModel {
   readonly architecture: Architecture;
 }

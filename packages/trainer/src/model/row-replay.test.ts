@@ -8,7 +8,7 @@ import { keeps, ReplayReader, type KeptSet, type LogitShifts, type RowReplay } f
 import { packTrie } from '../testing/pack-trie.ts';
 import { randomizeAdapter } from '../testing/randomize-adapter.ts';
 
-// Sessions of six graphs are compiled for each model.
+// Sessions of six graphs are compiled per model.
 vi.setConfig({ testTimeout: 120_000 });
 
 const VOCAB_SIZE = 1100; // several parts of the vocabulary, of two lanes
@@ -39,7 +39,7 @@ interface Draw {
   readonly numGenerated: number;
 }
 
-/** Every token another way: plainly, tempered, masked by a few and by nearly all tokens, shifted, and all of that. */
+/** Draws of every kind: plain, tempered, masked by a few and by nearly all tokens, shifted, and all of that. */
 const DRAWS: readonly (readonly Draw[])[] = SEQUENCES.map(({ tokenIds }, sequence) => {
   const reply = tokenIds.slice(prompt.length);
   const sorted = (ids: readonly number[]) => Int32Array.from(new Set(ids)).toSorted();
@@ -82,7 +82,7 @@ function replayOf(draws: readonly Draw[]): RowReplay {
 
 const ROW: PackedRow = { ...packTrie([SEQUENCES]), replay: replayOf(DRAWS.flat()) };
 
-/** The same in plain float64, from the model's own log-probabilities of the whole vocabulary. */
+/** Reference in plain float64, from the model's own log-probabilities of the whole vocabulary. */
 function plainly(raw: Float64Array, id: number, { temperature, kept, shifts, numGenerated }: Draw) {
   const logits = raw.slice();
   if (shifts !== null) {
@@ -100,7 +100,7 @@ function plainly(raw: Float64Array, id: number, { temperature, kept, shifts, num
   }
   const drawn = logits.map((logit, other) => (kept === null || keeps(kept, other) ? logit / temperature : -Infinity));
   const top = drawn.reduce((max, logit) => Math.max(max, logit), -Infinity);
-  // The largest goes first: beside 1e30 a logarithm has no place.
+  // The largest goes first: next to 1e30 a logarithm is lost.
   const logTotal = Math.log(drawn.reduce((sum, logit) => sum + Math.exp(logit - top), 0));
   const entropy = drawn.reduce((sum, logit) => {
     const logprob = logit - top - logTotal;
@@ -116,7 +116,7 @@ test('log-probabilities and entropies are those of the distribution that was dra
   let worst = 0;
   for (const [i, draw] of DRAWS.flat().entries()) {
     const sources = new Int32Array(VOCAB_SIZE).fill(ROW.sources[i]!);
-    // A penalty goes by the sign of the logit, so the raw logits themselves are needed: shifted by a draw that leaves one token alone.
+    // A penalty depends on the logit's sign, so raw logits are needed: from the shift of a draw with only one token.
     const raw = await rawLogits(model, { ...ROW, sources, targets: ids, replay: null });
     const expected = plainly(raw, ROW.targets[i]!, draw);
     worst = Math.max(worst, Math.abs(expected.logprob - logprobs[i]!), Math.abs(expected.entropy - entropies[i]!));
@@ -136,11 +136,11 @@ test.each([1e-300, 1e-30, 1e-6, 1e6, 1e30, 1e300])(
         repetitionPenalty: penalty,
         frequencyPenalty: 0.4,
         presencePenalty: 0,
-        // Where the penalty lifts logits, it lifts that of the token itself, too.
+        // If the penalty lifts logits, it lifts that of the token itself, too.
         promptTokenIds: Int32Array.from([...prompt, ...(i % 2 === 0 ? [target] : [])]),
         tokenIds: Int32Array.from([target]),
       };
-      // Of some, all that could be drawn are moved.
+      // For some, all drawable tokens are shifted.
       const own =
         i % 5 === 0 ? { isComplement: false, ids: Int32Array.from(new Set([...prompt, target])).toSorted() } : kept;
       return [
@@ -164,18 +164,18 @@ test.each([1e-300, 1e-30, 1e-6, 1e6, 1e30, 1e300])(
       const logprob = found.logprobs[i]!;
       expect(logprob).toBeLessThanOrEqual(0);
       expect(logprob).toBeGreaterThan(-Infinity);
-      // Where a token has no probability, how far it is from having one is told in as many digits as logits have.
+      // For a token without probability, the log-probability has only the digits of logits.
       if (expected.logprob < -1000) expect(logprob / expected.logprob).toBeCloseTo(1, 2);
       else worst = Math.max(worst, Math.abs(expected.logprob - logprob));
       worst = Math.max(worst, Math.abs(expected.entropy - found.entropies[i]!));
     }
     console.log(`penalty ${penalty}: largest difference of a log-probability or an entropy: ${worst.toExponential(1)}`);
-    // Logits are told to 1e-5 of each other; at a temperature of 0.01 that is 1e-3.
+    // Logits agree to 1e-5; at a temperature of 0.01 that is 1e-3.
     expect(worst).toBeLessThan(2e-3);
   },
 );
 
-/** A logit that is doubled grows by itself: what a repetition penalty of 2 or ½ does to it tells its value. */
+/** Raw logits, from the effect of a repetition penalty of 2 or ½: a doubled logit grows by its own value. */
 async function rawLogits(model: OrtPolicyModel, row: PackedRow): Promise<Float64Array> {
   const { logprobs } = await model.forward(row);
   const [a, b] = [0, 1];

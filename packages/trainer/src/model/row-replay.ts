@@ -4,30 +4,31 @@ import { lowerBound } from '@trainyard/tokenizer';
 import type { TokenRange } from './token-range.ts';
 
 /**
- * The distributions that the trained tokens of a row were drawn from, where those are not the model's own: a sampler masks tokens, shifts
- * logits and divides them by a temperature. The same is done to the trained policy's logits, so that both sides speak of the same choice.
+ * Sampling distributions of a row's trained tokens that differ from the model's: a sampler masks tokens, shifts
+ * logits and divides them by a temperature. The trained policy's logits get the same treatment, so that both
+ * sides compare the same choice.
  *
- * The set that the sampler kept is fixed: a set of its own under the policy being trained would make ratios of tokens that only one of them has
- * infinite.
+ * The sampler's kept set is reused: a separate set under the trained policy would give infinite ratios for
+ * tokens that only one set has.
  *
  * @see "Keep Sampling Mask", DeepSeek-V3.2, arXiv 2512.02556, section 3.1
  */
 export interface RowReplay {
-  /** [N] above 0; 1 = as the model says. */
+  /** [N] above 0; 1 = plain. */
   readonly temperatures: Float64Array;
   /** [N] index into `keptSets`; -1 = every token could be drawn. */
   readonly keptSet: Int32Array;
   readonly keptSets: readonly KeptSet[];
   /** [N] index into `shifts`; -1 = none. */
   readonly shift: Int32Array;
-  /** [N] tokens of its reply that stood before it: those count for penalties. */
+  /** [N] tokens of its reply before it, which count for penalties. */
   readonly numGenerated: Int32Array;
   readonly shifts: readonly LogitShifts[];
 }
 
-/** The tokens that could be drawn. */
+/** Tokens that could be drawn. */
 export interface KeptSet {
-  /** True: all but `ids`. */
+  /** True: all except `ids`. */
   readonly isComplement: boolean;
   /** Ascending, distinct. */
   readonly ids: Int32Array;
@@ -37,26 +38,27 @@ export interface KeptSet {
 export interface LogitShifts {
   /** Biases of distinct ids. */
   readonly bias: readonly (readonly [id: number, bias: number])[];
-  /** Above 0; 1 = off. A positive logit of an id of prompt or reply is divided by it, another multiplied. */
+  /** Above 0; 1 = off. Divides positive logits of prompt and reply ids and multiplies the others. */
   readonly repetitionPenalty: number;
-  /** Subtracted once a time the id was generated. */
+  /** Subtracted once per generated occurrence of the id. */
   readonly frequencyPenalty: number;
   /** Subtracted if the id was generated. */
   readonly presencePenalty: number;
   readonly promptTokenIds: Int32Array;
-  /** The whole reply; `numGenerated` says how much of it counts. */
+  /** The whole reply, of which the first `numGenerated` tokens count. */
   readonly tokenIds: Int32Array;
 }
 
 /**
- * The logit of a token that could not be drawn: its probability is 0, and no sum becomes NaN where all of a part are such. Far below those that could be, which end at
- * ±1e30 behind a penalty, and at a hundred times that behind a temperature of 0.01.
+ * Logit of a token that could not be drawn: probability 0, without NaN if a part has only such tokens. Far below
+ * the others, which end at ±1e30 after a penalty, and at a hundred times that after a temperature of 0.01.
  */
 const MASKED = -1e34;
 
 /**
- * A repetition penalty beyond this, or below its inverse, makes more than a thousandth of the last bit of a logit: float32 cannot tell such logits as a product by the
- * vocabulary. They count as constants, each computed by itself, and have no derivative.
+ * Above this repetition penalty, or below its inverse, a logit's last bit grows to more than a thousandth, too
+ * coarse for float32 products with the vocabulary. Such logits count as constants, each computed separately,
+ * without a derivative.
  */
 const LARGEST_PENALTY = 1e3;
 
@@ -64,17 +66,17 @@ export function keeps({ isComplement, ids }: KeptSet, id: number): boolean {
   return (lowerBound(ids, id) < ids.length && ids[lowerBound(ids, id)] === id) !== isComplement;
 }
 
-/** logit · scale + offset is the logit that was drawn by. */
+/** Parameters of the sampled logit: logit · scale + offset. */
 export interface Adjustment {
   readonly scale: number;
   readonly offset: number;
 }
 
-/** Reads a row's replay for the head. */
+/** Reader of a row's replay for the head. */
 export class ReplayReader {
   readonly #replay: RowReplay;
   readonly #shifts: readonly ShiftReader[];
-  /** By trained token, of these logits. */
+  /** Centres by trained token, for the current logits. */
   readonly #centres = new Map<number, number>();
 
   constructor(replay: RowReplay) {
@@ -82,18 +84,14 @@ export class ReplayReader {
     this.#shifts = replay.shifts.map((shifts) => new ShiftReader(shifts));
   }
 
-  /** Whether any token of the range was drawn from another distribution than the model's. */
+  /** True if any token of the range was drawn from another distribution than the model's. */
   touches({ start, end }: TokenRange): boolean {
     const { temperatures, keptSet, shift } = this.#replay;
     for (let i = start; i < end; i++) if (temperatures[i] !== 1 || keptSet[i]! >= 0 || shift[i]! >= 0) return true;
     return false;
   }
 
-  /**
-   * The adjustment of a token that could be drawn.
-   *
-   * @param logit of the model @param centre of the i-th token
-   */
+  /** Adjustment of a token that could be drawn. @param logit of the model @param centre of the i-th token */
   of(i: number, id: number, logit: number, centre: number): Adjustment {
     const { temperatures, shift, numGenerated } = this.#replay;
     const inverse = 1 / temperatures[i]!;
@@ -102,8 +100,8 @@ export class ReplayReader {
   }
 
   /**
-   * The number that is taken from all logits of the i-th token, which changes no probability: where penalties make some so large that float32 has no place for a difference of 1
-   * beside them, the largest of those that could be drawn; else 0.
+   * Number subtracted from all logits of the i-th token, which changes no probability: 0, or the largest drawable
+   * logit if penalties make logits so large that float32 cannot represent a difference of 1.
    *
    * @param logitOf of the model
    */
@@ -114,7 +112,7 @@ export class ReplayReader {
     return centre;
   }
 
-  /** Before logits of other weights are read. */
+  /** Must be called before logits of other weights are read. */
   forgetLogits(): void {
     this.#centres.clear();
   }
@@ -124,7 +122,7 @@ export class ReplayReader {
     const shifts = this.#shifts[shift[i]!]!;
     const kept = keptSets[keptSet[i]!];
     const moved = new Set(shifts.idsWithin(EVERYWHERE, numGenerated[i]!));
-    // Logits that nothing moves lie around 0.
+    // Unshifted logits are around 0.
     const areAllMoved = kept?.isComplement === false && kept.ids.every((id) => moved.has(id));
     let largest = areAllMoved ? -Infinity : 0;
     for (const id of moved) {
@@ -137,7 +135,7 @@ export class ReplayReader {
   }
 
   /**
-   * The adjustments of a part of the vocabulary.
+   * Writes the adjustments of a part of the vocabulary.
    *
    * @param logitOf of the model, for the row-th token of the range
    * @param scale and `offset` [rows, C], overwritten
@@ -173,7 +171,7 @@ export class ReplayReader {
 const NEUTRAL: Adjustment = { scale: 1, offset: 0 };
 const EVERYWHERE: TokenRange = { start: 0, end: Infinity };
 
-/** Gives tokens that could not be drawn a value. @param values of the tokens of these columns */
+/** Fills in a value for tokens that could not be drawn. @param values of the tokens of these columns */
 export function fillOthers(
   { isComplement, ids }: KeptSet,
   columns: TokenRange,
@@ -195,7 +193,7 @@ export function fillOthers(
   values.fill(value, next);
 }
 
-/** How often each token stands in the beginning of a reply. Cheap where the beginnings grow. */
+/** Counts of each token in the start of a reply. Cheap if the start grows from call to call. */
 export class ReplyCounts {
   readonly #tokenIds: Int32Array;
   readonly #counts = new Map<number, number>();
@@ -205,7 +203,7 @@ export class ReplyCounts {
     this.#tokenIds = tokenIds;
   }
 
-  /** Counts over the first `length` tokens, valid until it is asked again. */
+  /** Counts over the first `length` tokens, valid until the next call. */
   of(length: number): ReadonlyMap<number, number> {
     if (length < this.#counted) {
       this.#counts.clear();
@@ -220,7 +218,7 @@ export class ReplyCounts {
 }
 
 class ShiftReader {
-  /** Whether the logits that a penalty moves are constants. */
+  /** True if the logits shifted by a penalty are constants. */
   readonly isExtreme: boolean;
   readonly #shifts: LogitShifts;
   readonly #bias: ReadonlyMap<number, number>;
@@ -254,7 +252,7 @@ class ShiftReader {
     return { scale, offset };
   }
 
-  /** Ids whose logits may be moved, each once. */
+  /** Ids whose logits may be shifted, each once. */
   *idsWithin({ start, end }: TokenRange, numGenerated: number): Generator<number> {
     const counts = this.#counts.of(numGenerated);
     for (const id of new Set([...this.#bias.keys(), ...this.#promptIds, ...counts.keys()]))

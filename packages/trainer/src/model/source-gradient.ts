@@ -1,4 +1,7 @@
-/** A quantity of each trained token: its gradient by the hidden state of the token's source, and the loss's gradient by it. */
+/**
+ * Gradients of a quantity per trained token: by the hidden state of the token's source, and of the loss by the
+ * quantity.
+ */
 export interface SourceGradient {
   /** [N, H] */
   readonly direction: Float32Array;
@@ -6,7 +9,7 @@ export interface SourceGradient {
   readonly weights: Float32Array;
 }
 
-/** dy [T, H] = Σ over trained tokens i of weights[i] · direction[i], added to the row of i's source. */
+/** Writes dy [T, H] = Σ over trained tokens i of weights[i] · direction[i], added to the row of i's source. */
 export function scatterDirections(sources: Int32Array, gradients: readonly SourceGradient[], dy: Float32Array): void {
   dy.fill(0);
   for (const { direction, weights } of gradients) {

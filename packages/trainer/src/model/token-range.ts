@@ -6,7 +6,7 @@ export interface TokenRange {
   readonly end: number;
 }
 
-/** Cuts a range into equal pieces of at most `size`, so that the last one is not a sliver. */
+/** Cuts a range into equal pieces of at most `size`. */
 export const ranges = ({ start, end }: TokenRange, size: number): TokenRange[] =>
   equalPieces(end - start, Math.ceil((end - start) / size)).map((piece) => ({
     start: start + piece.start,
@@ -19,7 +19,7 @@ export const equalPieces = (length: number, count: number): TokenRange[] =>
     end: Math.floor(((i + 1) * length) / count),
   }));
 
-/** The shortest list of ranges that holds every index, where gaps of at most `maxGap` are filled. */
+/** Shortest list of ranges that holds every index, with gaps of at most `maxGap` filled. */
 export function spans(indices: Int32Array, maxGap: number): TokenRange[] {
   const all: { start: number; end: number }[] = [];
   for (const index of indices.toSorted()) {
@@ -30,7 +30,7 @@ export function spans(indices: Int32Array, maxGap: number): TokenRange[] {
   return all;
 }
 
-/** The parts of ranges that lie in `within`. */
+/** Intersections of ranges with `within`. */
 export const clipped = (all: readonly TokenRange[], within: TokenRange): TokenRange[] =>
   all
     .map(({ start, end }) => ({ start: Math.max(start, within.start), end: Math.min(end, within.end) }))
@@ -39,7 +39,7 @@ export const clipped = (all: readonly TokenRange[], within: TokenRange): TokenRa
 /**
  * Rows start ≤ i < end of a [T, columns] matrix, as a tensor over the same memory.
  *
- * @param shape Of the tensor: the same elements otherwise arranged. Default [rows, columns].
+ * @param shape of the tensor with the same elements. Default [rows, columns]
  */
 export function rowsOf(
   matrix: Float32Array,

@@ -3,8 +3,9 @@ import { readArchitecture, UnsupportedModelError, type Architecture, type ModelF
 import { TrainerError } from '../contract/errors.ts';
 
 /**
- * Reads the architecture of a model that is to be trained.
- * @throws {TrainerError} `trainer.architecture_unsupported`, naming what is supported
+ * Reads the architecture of a model for training.
+ *
+ * @throws {TrainerError} `trainer.architecture_unsupported` with the supported ones
  */
 export function trainableArchitecture(file: ModelFile): Architecture {
   try {

@@ -6,7 +6,7 @@ import type { LossInput } from './loss-input.ts';
 import { policyLoss } from './policy-loss.ts';
 
 interface Token {
-  /** Probabilities: under the policy being trained, and under the one that sampled. */
+  /** Probabilities under the policy being trained, and under the sampling one. */
   readonly now: number;
   readonly before: number;
   readonly advantage: number;
@@ -30,8 +30,8 @@ function rowOf(tokens: readonly Token[]): LossInput {
 }
 
 /**
- * The same once more, straight from the definition and in probabilities: mean of weight · −(π/μ) · A over tokens, those left out that moved
- * too far to the side of their advantage. `still` decides who is left out.
+ * Reference by definition, in probabilities: mean of weight · −(π/μ) · A over tokens, without those that moved
+ * too far in the direction of their advantage. `still` decides which are left out.
  */
 function plainDppo(
   logprobs: readonly number[],

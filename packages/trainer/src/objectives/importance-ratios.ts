@@ -1,10 +1,10 @@
 import type { LossConfig } from './loss-config.ts';
 import type { LossInput } from './loss-input.ts';
 
-/** Log ratios are held to ±20 before exp, as in ART: beyond it a ratio says nothing but that something is wrong, and has no slope. */
+/** Log ratios are clamped to ±20 before exp, as in ART: beyond it a ratio only shows a fault, and has no slope. */
 const MAX_LOG_RATIO = 20;
 
-/** log(new / old); 0 where no old log-probability is known. */
+/** log(new / old); 0 if the old log-probability is unknown. */
 export function logRatiosToOld({ newLogprobs, sampledLogprobs, precalculatedLogprobs }: LossInput): Float64Array {
   const oldLogprobs = precalculatedLogprobs ?? sampledLogprobs;
   return Float64Array.from(newLogprobs, (logprob, i) => (Number.isNaN(oldLogprobs[i]) ? 0 : logprob - oldLogprobs[i]!));
@@ -22,7 +22,8 @@ interface ImportanceRatios {
 }
 
 /**
- * Importance ratios at the configured level. The pooled ratio is exp of the mean over a history's trained tokens, all its turns together.
+ * Importance ratios at the configured level. The pooled ratio is exp of the mean over a history's trained
+ * tokens, all its turns together.
  *
  * @see sequence level: GSPO, arXiv 2507.18071
  */

@@ -6,8 +6,8 @@ import type { LossInput } from './loss-input.ts';
 import { policyLoss } from './policy-loss.ts';
 import { plainLoss } from '../testing/plain-loss.ts';
 
-// One row, two histories: a with three tokens, b with two; the last token came without a log-probability.
-// The expected numbers were made with ART's own loss code (PyTorch, float64), printed to six digits.
+// One row, two histories: a with three tokens, b with two; the last token has no log-probability. The expected
+// numbers come from ART's own loss code (PyTorch, float64), printed to six digits.
 const ROW: LossInput = {
   newLogprobs: Float64Array.of(-0.3, -2, -0.15, -1, -0.7),
   sampledLogprobs: Float64Array.of(-0.5, -1.2, -0.1, -2, NaN),
@@ -82,7 +82,7 @@ const VECTORS: Vector[] = [
     [-0.217739, -0.170915, -0.203756, 0.397021, 0.310392],
   ],
   ['cap 1', cap, -0.031678, [-0.24, -0.107839, -0.228295, 0.208, 0.208]],
-  // The fifth token sits exactly at the cap, where a subgradient is a matter of taste: NaN means not compared.
+  // The fifth token is exactly at the cap, where subgradients are ambiguous: NaN means not compared.
   ['cap 1, ppo', { ...cap, ppo: true }, -0.160134, [0, -0.107839, -0.228295, 0, NaN]],
   [
     'mask, epsilon .3, high .3',
@@ -100,7 +100,8 @@ const VECTORS: Vector[] = [
   ['tau .1', { kimiK2Tau: 0.1 }, -0.43337, [-0.289228, -0.11359, -0.229056, 0.636078, 0.208]],
   ['tau .1, ppo', { kimiK2Tau: 0.1, ppo: true }, 0.217271, [0, -0.11359, -0.229056, 0.636078, 0.208]],
   ['kl .1', { klPenaltyCoef: 0.1 }, -0.378472, [-0.290987, -0.111362, -0.227382, 0.573177, 0.21346]],
-  // Without recomputed log-probabilities the ratio is that to the sampler already: as the first line, and as ART from 0.5.23 on.
+  // Without recomputed log-probabilities the ratio is already that to the sampler: as in the first line, and in
+  // ART from 0.5.23 on.
   [
     'truncated 1.1',
     { truncatedImportanceSampling: 1.1 },
@@ -123,7 +124,7 @@ const VECTORS: Vector[] = [
   ],
 ];
 
-// Six printed digits, so half a unit of the last place, and room for the 1e-6 beside the token count.
+// Six printed digits, so half a unit of the last place, plus the 1e-6 added to the token count.
 const TOLERANCE = 2e-6;
 
 describe('policyLoss against ART', () => {
@@ -146,7 +147,7 @@ describe('policyLoss against ART', () => {
   });
 });
 
-/** Central differences of the plain twin, and whether a kink (clip, cap, mask) is too near for them to be a derivative. */
+/** Central differences of the reference, and true if no kink (clip, cap, mask) is too near for a derivative. */
 function numericGradient(row: LossInput, config: LossConfig): { gradient: number[]; isSmooth: boolean } {
   const still = [...row.newLogprobs];
   const slope = (i: number, from: number, to: number): number => {
@@ -164,7 +165,7 @@ function numericGradient(row: LossInput, config: LossConfig): { gradient: number
   const size = Math.max(1, ...gradient.map(Math.abs));
   // Curvature makes the one-sided slopes differ by an amount that shrinks with the step; a kink's does not.
   const jump = (i: number, width: number): number => Math.abs(slope(i, 0, width) - slope(i, -width, 0));
-  // A kink just inside the step shows in the wider ones alone.
+  // A kink just inside the step shows only in the wider ones.
   const isSmoothAt = (i: number): boolean => {
     const wide = jump(i, 10 * step);
     return jump(i, step) <= 0.12 * wide + 1e-8 * size && jump(i, 2 * step) <= 0.25 * wide + 1e-8 * size;
@@ -310,12 +311,12 @@ describe('metrics', () => {
     const k3OfReference = toReference.map((gap) => Math.exp(-gap) - 1 + gap);
     expect(metrics['kl_policy_ref_k3']).toBeCloseTo(sum(k3OfReference) / 5, 12);
     expect(metrics['kl_policy_ref']).toBeCloseTo(-0.01, 12);
-    // sampled - reference, and new - reference where nothing was sampled: as ART reports it with that source
+    // sampled - reference, and new - reference if nothing was sampled: as ART reports it with that source
     const ofSample = policyLoss(ROW, resolveTrainingConfig({ klPenaltyCoef: 0.1, klPenaltySource: 'sample' })).metrics;
     expect(ofSample['kl_policy_ref']).toBeCloseTo((-0.1 + 0.3 + 0.1 - 0.9 + 0.2) / 5, 12);
     expect(ofSample['kl_policy_ref_k3']).toBe(metrics['kl_policy_ref_k3']);
     expect(metrics['advantage_mean']).toBeCloseTo((0.8 * 4.5 - 1.3 * 1.6) / 5, 12);
-    // computed apart in Python: Pearson of exp([-.5, -1.2, -.1, -2]) and exp([-.3, -2, -.15, -1])
+    // computed separately in Python: Pearson of exp([-.5, -1.2, -.1, -2]) and exp([-.3, -2, -.15, -1])
     expect(metrics['probs_corr']).toBeCloseTo(0.8603873723341433, 12);
     const ppo = policyLoss(ROW, resolveTrainingConfig({ ppo: true })).metrics;
     expect([ppo['clip_fraction'], ppo['clip_fraction_low'], ppo['clip_fraction_high']]).toEqual([0.2, 0, 0.2]);

@@ -1,8 +1,10 @@
 /**
- * The policy-gradient loss of a row, as plain functions in float64: log-probabilities in, loss and ∂loss/∂logprob out.
+ * The policy-gradient loss of a row, as plain functions in float64: log-probabilities in, loss and
+ * ∂loss/∂logprob out.
  *
- * Order matters and is the same for every setting: ratio → cap → mask → tau → KL term → clip → truncated importance sampling → mean.
- * The entropy bonus stands beside all that. What is maximised of a token is its objective's, `policy-objectives.ts`.
+ * The order is the same for every setting: ratio → cap → mask → tau → KL term → clip → truncated importance
+ * sampling → mean. The entropy bonus is added separately. `policy-objectives.ts` has the maximised term per
+ * token.
  */
 import { strict as assert } from 'node:assert';
 import { importanceRatios, logRatiosToOld } from './importance-ratios.ts';
@@ -24,7 +26,7 @@ export interface LossResult {
   readonly metrics: PolicyMetrics;
 }
 
-/** Totals over a gradient step that each of its rows depends on. */
+/** Totals of a gradient step that each of its rows depends on. */
 export interface StepTotals {
   /** Trained tokens of all rows. */
   readonly numTokens: number;
@@ -43,7 +45,7 @@ export interface RowLoss extends Omit<LossResult, 'metrics'> {
 /** Added to the number of tokens before dividing by it. */
 const COUNT_EPSILON = 1e-6;
 
-/** The loss of a gradient step of one row, with what it says about itself. */
+/** Loss of a gradient step of one row, with its metrics. */
 export function policyLoss(input: LossInput, config: LossConfig): LossResult {
   const step = { numTokens: input.newLogprobs.length, meanGap: meanGap([input], config) };
   const { ratios, clipped, ...result } = rowLoss(input, config, step);
@@ -52,10 +54,10 @@ export function policyLoss(input: LossInput, config: LossConfig): LossResult {
 }
 
 /**
- * A row's part of its step's loss: the policy's, less the entropy bonus c · Σ w·H / N, where there is one. The parts of all rows add up to
- * what one row of all their histories would have: nothing depends on how histories are packed.
+ * A row's part of its step's loss: the policy's, less the entropy bonus c · Σ w·H / N, if any. Parts of all rows
+ * add up to the loss of one row with all histories, so packing has no effect.
  *
- * @returns Non-finite values where the input makes them so: the caller decides.
+ * @returns non-finite values for such input: the caller decides
  * @see tau: Kimi K2, arXiv 2507.20534; entropy bonus: A3C, arXiv 1602.01783
  */
 export function rowLoss(input: LossInput, config: LossConfig, step: StepTotals): RowLoss {
@@ -75,12 +77,12 @@ export function rowLoss(input: LossInput, config: LossConfig, step: StepTotals):
   const { gain } = POLICY_OBJECTIVES[config.lossFunction];
 
   const gradient = new Float64Array(numTokens);
-  const pooledGradients = new Float64Array(lengths.length); // [histories] what each token of a history gets from its pooled ratio
+  const pooledGradients = new Float64Array(lengths.length); // [histories] gradient of each token of a history through its pooled ratio
   let policyPart = 0;
   const clipped = { low: 0, high: 0 };
   for (let i = 0; i < numTokens; i++) {
     let ratio = ratios[i]!;
-    let isConstant = false; // whether cap or mask cut the ratio off from the policy
+    let isConstant = false; // true if cap or mask cut the ratio off from the policy
     if (cap > 0 && ratio > cap) [ratio, isConstant] = [cap, true];
     if (config.maskProbRatio && !(low < ratio && ratio < high)) [ratio, isConstant] = [0, true];
     const newLogprob = input.newLogprobs[i]!;
@@ -116,7 +118,10 @@ export function rowLoss(input: LossInput, config: LossConfig, step: StepTotals):
   return { ...common, loss, entropyGradient };
 }
 
-/** Advantages after the terms that pull towards the sampling policy (tau) and the reference (KL); both without gradient. */
+/**
+ * Advantages after the terms that pull towards the sampling policy (tau) and the reference (KL); both without
+ * gradient.
+ */
 function shapedAdvantages(
   input: LossInput,
   logRatios: Float64Array,
@@ -132,7 +137,10 @@ function shapedAdvantages(
   return advantages.map((advantage, i) => advantage + config.klPenaltyCoef * (mean - gaps[i]!));
 }
 
-/** min(recomputed / sampled, limit), what the trainer's numerics differ from the sampler's; 1 when off or nothing was recomputed. */
+/**
+ * min(recomputed / sampled, limit), the ratio of trainer to sampler numerics; 1 if off or nothing was
+ * recomputed.
+ */
 function truncation(input: LossInput, i: number, limit: number): number {
   if (limit === 0 || input.precalculatedLogprobs === null) return 1;
   const sampled = input.sampledLogprobs[i]!;

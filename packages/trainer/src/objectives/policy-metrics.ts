@@ -3,30 +3,34 @@ import type { LossInput } from './loss-input.ts';
 import { gapsToReference } from './reference-gaps.ts';
 
 /**
- * Metrics of one gradient step, under the names of the training API. All values are finite.
+ * Metrics of one gradient step, named as in the training API. All values are finite.
  *
- * Keys about the sampler look at tokens that came with a sampled log-probability and are absent when there are none; those about
- * entropies where the learner does not say them.
+ * Metrics of the sampler cover tokens with a sampled log-probability and are absent if there are none; those of
+ * entropies are absent if the learner does not report them.
  */
 export type PolicyMetrics = Record<string, number>;
 
-/** Ratios are reported up to e^80: one absurd token must not turn a chart into infinity. The loss itself is not touched. */
+/**
+ * Ratios are reported up to e^80: one absurd token must not turn a chart into infinity. The loss itself is
+ * unaffected.
+ */
 const MAX_REPORTED_LOG_RATIO = 80;
 
 /**
  * - `policy_loss` (without an entropy bonus), `entropy` (mean of weight · H, nats)
- * - `clip_fraction` (tokens that the clip acted on, 0–1), of which `clip_fraction_low` at the lower bound, `clip_fraction_high` at the upper
+ * - `clip_fraction` (tokens that the clip acted on, 0–1), of which `clip_fraction_low` at the lower bound,
+ *   `clip_fraction_high` at the upper
  * - `ratio_mean`, `ratio_max`: importance ratios at the configured level, before cap, mask and clip
- * - `effective_sample_size`: (Σr)² / Σr² over those ratios, in tokens: what N tokens of unequal weight are worth
- * - `probs_corr`: Pearson correlation of sampled and new probabilities, the best single check of tokenisation: on-policy >= 0.99.
- *   Absent when either side does not vary.
+ * - `effective_sample_size`: (Σr)² / Σr² over those ratios, in tokens: the value of N tokens of unequal weight
+ * - `probs_corr`: Pearson correlation of sampled and new probabilities, the best single check of tokenisation:
+ *   on-policy >= 0.99. Absent if either side is constant.
  * - `kl_sampler` (k3 = r - 1 - log r) and `kl_sampler_k1` (-log r): KL(sampler ‖ policy), r = new / sampled
  * - `logprob_gap_mean`, `_p99`, `_max`: |new - sampled|
- * - `surprisal_excess`: mean of -new - entropy, nats: 0 for tokens that were drawn from the policy, below it for a sharper sampler;
- *   `surprisal_excess_error`, its standard error
- * - `advantage_mean`: mean of weight · advantage, near 0 where whole groups are in the step
- * - `kl_policy_ref`: mean of new - reference, when there is a reference (sampled - reference with that source of the KL term), and
- *   `kl_policy_ref_k3`, the low-variance form of new against reference, never negative
+ * - `surprisal_excess`: mean of -new - entropy, nats: 0 for tokens drawn from the policy, below it for a sharper
+ *   sampler; `surprisal_excess_error`, its standard error
+ * - `advantage_mean`: mean of weight · advantage, near 0 if whole groups are in the step
+ * - `kl_policy_ref`: mean of new - reference, if there is a reference (sampled - reference with that source of
+ *   the KL term), and `kl_policy_ref_k3`, the low-variance form of new against reference, never negative
  *
  * @see Kong, A note on importance sampling using standardized weights (1992), for the effective sample size
  * @see Schulman, Approximating KL divergence, http://joschu.net/blog/kl-approx.html
@@ -61,10 +65,10 @@ export function policyMetrics(
   return metrics;
 }
 
-/** r - 1 - log r, of log r. */
+/** r - 1 - log r, given log r. */
 const k3 = (logRatio: number): number => Math.expm1(Math.min(logRatio, MAX_REPORTED_LOG_RATIO)) - logRatio;
 
-/** 0 where all ratios underflow to 0. */
+/** 0 if all ratios underflow to 0. */
 function effectiveSampleSize(ratios: Float64Array): number {
   let sum = 0;
   let squares = 0;
@@ -96,14 +100,17 @@ function samplerMetrics({ newLogprobs, sampledLogprobs, entropies }: LossInput):
   return metrics;
 }
 
-/** A token's surprisal minus its expectation has mean 0 and is uncorrelated between tokens when the policy drew them. */
+/**
+ * Surprisal metrics. A token's surprisal minus its expectation has mean 0 and is uncorrelated between tokens if
+ * the policy drew them.
+ */
 function surprisal(excesses: Float64Array): PolicyMetrics {
   const excess = mean(excesses);
   const variance = mean(excesses.map((value) => (value - excess) ** 2));
   return { surprisal_excess: excess, surprisal_excess_error: Math.sqrt(variance / excesses.length) };
 }
 
-/** Pearson correlation in [-1, 1]; null where it is undefined: one side is constant, which its rounded mean would hide. */
+/** Pearson correlation in [-1, 1]; null if one side is constant, which its rounded mean would hide. */
 function pearson(xs: Float64Array, ys: Float64Array): number | null {
   if ([xs, ys].some((values) => values.every((value) => value === values[0]))) return null;
   const meanX = mean(xs);

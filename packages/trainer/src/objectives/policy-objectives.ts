@@ -4,10 +4,10 @@ import { dppo } from './dppo.ts';
 import type { PolicyObjective } from './policy-objective.ts';
 import { ppo } from './ppo.ts';
 
-/** As `loss_fn` names it. */
+/** Values of `loss_fn`. */
 export type LossFunction = ValueOf<(typeof TRAINING_FIELDS)['loss_fn']['form']>;
 
-/** By their names on the wire: one that is missing here, or that `loss_fn` does not know, does not compile. */
+/** Objectives by wire name. A name that is missing here or in `loss_fn` does not compile. */
 export const POLICY_OBJECTIVES = { cispo, ppo, dppo } as const satisfies Record<LossFunction, PolicyObjective>;
 
 export const LOSS_FUNCTIONS = Object.keys(POLICY_OBJECTIVES) as readonly LossFunction[];

@@ -8,19 +8,19 @@ import type { RowGradient, RowOutput, StepObjective } from './step-objective.ts'
 
 /** Log-probabilities of a row under other weights than those being trained, [N] each. */
 export interface OtherLogprobs {
-  /** Under the weights the job starts from; null: the sampled ones are the old ones. */
+  /** Under the job's initial weights; null: the sampled ones are the old ones. */
   readonly precalculated: Float32Array | null;
   /** Under the KL reference; null: no KL term. */
   readonly reference: Float32Array | null;
 }
 
-/** A row of a step with all that its loss reads besides the policy being trained. */
+/** A row of a step with the inputs of its loss other than the trained policy. */
 export interface ComparedRow {
   readonly row: TrainingRow;
   readonly other: OtherLogprobs;
 }
 
-/** The policy-gradient loss of a step, which remembers what its rows said for the metrics of the step. */
+/** Policy-gradient loss of a step, which keeps its rows' results for the metrics. */
 export class PolicyStepObjective implements StepObjective {
   readonly #rows: readonly ComparedRow[];
   readonly #config: LossConfig;
@@ -32,7 +32,10 @@ export class PolicyStepObjective implements StepObjective {
   #policyLoss = 0;
   #numTokensWithGradient = 0;
 
-  /** @param meanGapOfStep of all rows; null without a KL term, and where all rows come at once: then it is theirs */
+  /**
+   * @param meanGapOfStep of all rows; null without a KL term, or if all rows come at once: then it is computed
+   * from them
+   */
   constructor(
     rows: readonly ComparedRow[],
     { config, meanGapOfStep }: { config: LossConfig; meanGapOfStep: number | null },
@@ -68,12 +71,12 @@ export class PolicyStepObjective implements StepObjective {
     return { loss, gradient, entropyGradient };
   }
 
-  /** Log-probabilities of each row, [N], under the weights that the step begins with. */
+  /** Log-probabilities of each row, [N], under the step's initial weights. */
   get newLogprobs(): readonly Floats[] {
     return this.#inputs.map(({ newLogprobs }) => newLogprobs);
   }
 
-  /** Those that one row of all the step's histories would have. */
+  /** Metrics, equal to those of one row with all the step's histories. */
   metrics(): PolicyMetrics {
     const inputs = this.#inputs;
     const all = (of: (input: LossInput) => Floats): Float64Array =>
@@ -99,7 +102,7 @@ export class PolicyStepObjective implements StepObjective {
   }
 }
 
-/** Gathers the inputs of a row's loss. */
+/** Collects the inputs of a row's loss. */
 export function lossInput({ row, other }: ComparedRow, { logprobs, entropies }: RowOutput): LossInput {
   return {
     newLogprobs: logprobs,

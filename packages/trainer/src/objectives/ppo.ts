@@ -1,7 +1,7 @@
 import type { PolicyObjective } from './policy-objective.ts';
 
 /**
- * The clipped surrogate: min(r · A, clip(r) · A). Where the clipped branch decides there is no gradient.
+ * The clipped surrogate: min(r · A, clip(r) · A). If the clipped branch decides, there is no gradient.
  *
  * @see Schulman and others, arXiv 1707.06347, equation 7
  */

@@ -4,7 +4,7 @@ import type { LossInput } from './loss-input.ts';
 
 type Compared = Pick<LossInput, 'newLogprobs' | 'sampledLogprobs' | 'refLogprobs'>;
 
-/** [N] log(policy / reference), where the policy is what `klPenaltySource` says. */
+/** [N] log(policy / reference), with the policy of `klPenaltySource`. */
 export function gapsToReference(
   { newLogprobs, sampledLogprobs, refLogprobs }: Compared,
   { klPenaltySource }: Pick<LossConfig, 'klPenaltySource'>,
@@ -15,7 +15,7 @@ export function gapsToReference(
   });
 }
 
-/** Mean of the gaps that the KL term compares with, over all rows of a step; null without that term. */
+/** Mean of the KL term's gaps over all rows of a step; null without that term. */
 export function meanGap(
   rows: readonly Compared[],
   config: Pick<LossConfig, 'klPenaltySource' | 'klPenaltyCoef'>,

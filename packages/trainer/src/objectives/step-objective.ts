@@ -1,10 +1,10 @@
 import type { Floats } from './loss-input.ts';
 
-/** A learner's output for a row with N trained tokens. */
+/** Output of a learner for a row with N trained tokens. */
 export interface RowOutput {
   /** [N] */
   readonly logprobs: Floats;
-  /** [N] in nats; null where the learner does not tell. */
+  /** [N] in nats; null if the learner does not report it. */
   readonly entropies: Floats | null;
 }
 
@@ -13,14 +13,14 @@ export interface RowGradient {
   readonly loss: number;
   /** ∂loss/∂logprob, [N]. */
   readonly gradient: Floats;
-  /** ∂loss/∂entropy, [N]; null: the loss does not look at entropies. */
+  /** ∂loss/∂entropy, [N]; null: the loss does not use entropies. */
   readonly entropyGradient: Float64Array | null;
 }
 
-/** The objective that one gradient step minimises: the sum over its rows. */
+/** Objective that one gradient step minimises: the sum over its rows. */
 export interface StepObjective {
-  /** Whether its rows have a gradient of entropies. */
+  /** True if its rows have a gradient of entropies. */
   readonly usesEntropies: boolean;
-  /** @param outputs of rows of the step; consecutive calls are about consecutive rows, each of them once */
+  /** @param outputs of rows of the step; consecutive calls get consecutive rows, each once */
   rowGradients(outputs: readonly RowOutput[]): readonly RowGradient[];
 }

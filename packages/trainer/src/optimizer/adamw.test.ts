@@ -55,7 +55,8 @@ describe('adamWStep', () => {
         .flatMap(({ value }) => [...value])
         .forEach((value, i) => (largest = Math.max(largest, Math.abs(value - theta[i]!))));
     }
-    // float32 storage of values up to 1: each of 100 steps rounds by at most 6e-8; 1e-6 in the clip shifts a step by 1e-5 of 1e-2.
+    // float32 storage of values up to 1: each of 100 steps rounds by at most 6e-8; 1e-6 in the clip shifts a step by
+    // 1e-5 of 1e-2.
     console.log(`AdamW after 100 steps: largest difference from the float64 twin ${largest.toExponential(2)}`);
     expect(largest).toBeLessThan(5e-6);
     expect(state.numSteps).toBe(100);

@@ -4,26 +4,25 @@ import type { LoraTensor } from '../model/policy-model.ts';
 type Fields = typeof TRAINING_FIELDS;
 
 /**
- * AdamW's settings in one gradient step: the part `optimizer` of `TRAINING_FIELDS`, whose defaults are those of a reinforcement-learning job. A learner takes a `maxGradNorm` of Infinity,
- * too: gradients are not clipped.
+ * AdamW settings of one gradient step: the part `optimizer` of `TRAINING_FIELDS`, with the defaults of a
+ * reinforcement-learning job. A learner also accepts a `maxGradNorm` of Infinity: no clipping.
  */
 export type OptimizerConfig = Pick<PlainSettings<Fields>, NamesOfPart<Fields, 'optimizer'>> & {
   readonly learningRate: number;
 };
 
-/** The kind of a job, which decides what is minimised. Momentum gathered under one is useless for the other. */
+/** Kind of a job, which decides the objective. Momentum of one kind is useless for the other. */
 export type JobKind = 'rl' | 'sft';
 
-/** The state of AdamW. It belongs to the model and carries over from job to job of the same kind. */
+/** State of AdamW. It belongs to the model and carries over between jobs of the same kind. */
 export interface OptimizerState {
   readonly jobKind: JobKind;
-  /** Steps taken so far. */
   numSteps: number;
   /** Running means of gradients (m) and of their squares (v), by tensor name, in the tensor's layout. */
   readonly moments: Map<string, { m: Float32Array; v: Float32Array }>;
 }
 
-/** The state before the first step: all zeros. */
+/** State before the first step: all zeros. */
 export function freshOptimizerState(tensors: readonly LoraTensor[], jobKind: JobKind = 'rl'): OptimizerState {
   const zeros = (tensor: LoraTensor): Float32Array => new Float32Array(tensor.value.length);
   return {
@@ -33,7 +32,7 @@ export function freshOptimizerState(tensors: readonly LoraTensor[], jobKind: Job
   };
 }
 
-/** Euclidean norm of all gradients together, summed in float64. NaN or Infinity when a gradient is. */
+/** Euclidean norm of all gradients together, summed in float64. NaN or Infinity if a gradient is. */
 export function gradientNorm(tensors: readonly LoraTensor[]): number {
   let squares = 0;
   for (const { gradient } of tensors) for (let i = 0; i < gradient.length; i++) squares += gradient[i]! * gradient[i]!;
@@ -41,10 +40,10 @@ export function gradientNorm(tensors: readonly LoraTensor[]): number {
 }
 
 /**
- * One AdamW step with decoupled weight decay (scaled by the learning rate) and gradients clipped to a global norm.
- * Changes `value` of each tensor and the state; arithmetic in float64, storage in float32.
+ * Takes one AdamW step with decoupled weight decay (scaled by the learning rate) and gradients clipped to a
+ * global norm. Changes `value` of each tensor and the state; arithmetic in float64, storage in float32.
  *
- * @param norm `gradientNorm(tensors)`, finite.
+ * @param norm `gradientNorm(tensors)`, finite
  * @see Loshchilov & Hutter, arXiv 1711.05101; the clip and the bias correction are those of PyTorch
  */
 export function adamWStep(

@@ -1,28 +1,35 @@
-/** How a learning rate goes on after the warm-up: it stays, or falls to its final value along a line or half a cosine. */
+/**
+ * Shape of a learning rate after the warm-up: constant, or decaying to its final value along a line or half a
+ * cosine.
+ */
 export type ScheduleShape = 'constant' | 'linear' | 'cosine';
 
-/** A learning rate over gradient steps, which are counted from 0. */
+/** A learning rate over gradient steps, counted from 0. */
 export interface LearningRateSchedule {
   readonly shape: ScheduleShape;
   /** The full rate. */
   readonly peak: number;
-  /** The rate that the warm-up starts from, one step before the first. */
+  /** Initial rate of the warm-up, one step before the first. */
   readonly initial: number;
-  /** Steps that are taken below the full rate, or on the way to it. */
+  /** Steps below the full rate, or on the way to it. */
   readonly numWarmupSteps: number;
-  /** Equal parts that the warm-up consists of: `numWarmupSteps` when its last step has the full rate, one more when the step after it has. */
+  /**
+   * Equal parts of the warm-up: `numWarmupSteps` if its last step has the full rate, one more if the step after it
+   * has.
+   */
   readonly numWarmupParts: number;
-  /** The rate that the decay ends at. No effect when the shape is constant. */
+  /** Final rate of the decay. No effect if the shape is constant. */
   readonly final: number;
-  /** The step that has the final rate, which those after it keep. Without effect when the shape is constant. */
+  /** First step with the final rate, which later steps keep. No effect if the shape is constant. */
   readonly finalStep: number;
 }
 
 /**
  * Learning rate of a gradient step.
  *
- * With warm-up w in n parts and final step d, it is initial + (peak - initial) · (t + 1) / n for t < w, and after that, over
- * p = min((t - w) / (d - w), 1): `linear` final + (peak - final) · (1 - p), `cosine` final + (peak - final) · (1 + cos πp) / 2, `constant` the peak.
+ * With warm-up w in n parts and final step d, it is initial + (peak - initial) · (t + 1) / n for t < w, and
+ * after that, over p = min((t - w) / (d - w), 1): `linear` final + (peak - final) · (1 - p), `cosine` final +
+ * (peak - final) · (1 + cos πp) / 2, `constant` the peak.
  *
  * @see cosine: Loshchilov & Hutter, SGDR, arXiv 1608.03983, equation 5 without restarts
  */

@@ -3,10 +3,11 @@ import type { ComputeGate, LoraTensor } from '../model/policy-model.ts';
 import { adamWStep, gradientNorm, type OptimizerConfig, type OptimizerState } from './adamw.ts';
 
 /**
- * Takes one AdamW step on the gradients that lie in the tensors.
+ * Takes one AdamW step on the gradients in the tensors.
  *
- * @returns norm of the gradient before it was clipped
- * @throws {TrainerError} `trainer.non_finite` before any weight changed, or after a step that made one infinite; what `signal` was aborted with
+ * @returns norm of the gradient before clipping
+ * @throws {TrainerError} `trainer.non_finite` before any weight changed, or after a step that made one infinite;
+ * the abort reason of `signal`
  */
 export async function updateWeights(
   tensors: readonly LoraTensor[],
@@ -26,7 +27,7 @@ export async function updateWeights(
   return norm;
 }
 
-/** @throws {TrainerError} `trainer.non_finite` with the first value that is not */
+/** @throws {TrainerError} `trainer.non_finite` with the first non-finite value */
 export function requireFinite(what: string, values: Float32Array | readonly number[]): void {
   const bad = findNonFinite(values);
   if (bad === null) return;
@@ -36,7 +37,7 @@ export function requireFinite(what: string, values: Float32Array | readonly numb
   );
 }
 
-/** A plain loop, as all weights pass through it in each step: a callback for each takes five times as long. */
+/** A plain loop, because all weights pass through it in each step: a callback takes five times as long. */
 function findNonFinite(values: Float32Array | readonly number[]): number | null {
   for (let i = 0; i < values.length; i++) if (!Number.isFinite(values[i]!)) return values[i]!;
   return null;

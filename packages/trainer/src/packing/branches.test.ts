@@ -1,4 +1,4 @@
-/** From trajectories to rows: turns that were sampled behind other tokens than the turns before them were sampled as. */
+/** From trajectories to rows: turns whose prompts differ from the tokens sampled in earlier turns. */
 import { DEFAULT_SAMPLING } from '@trainyard/protocol/fields';
 import { type HistoryItem, isKept, KeptTokensWriter } from '@trainyard/tokenizer';
 import fc from 'fast-check';
@@ -9,11 +9,11 @@ import { trainingSequences } from '../rollouts/training-sequences.ts';
 import { trainingSteps } from '../rollouts/training-steps.ts';
 import { byteTemplate, END_TOKEN, group, message } from '../testing/chat-groups.ts';
 
-/** Where a sampled token has to be found, by its log-probability, which no other has. */
+/** Expected place of a sampled token, found by its unique log-probability. */
 interface Expected {
   readonly context: readonly number[];
   readonly id: number;
-  /** The one that its choice was drawn at; 1 = drawn plainly. */
+  /** Temperature of its choice; 1 = drawn plainly. */
   readonly temperature: number;
   readonly reward: number;
 }
@@ -29,7 +29,7 @@ const turn = fc.record({
 
 type Turn = typeof turn extends fc.Arbitrary<infer Value> ? Value : never;
 
-/** A trajectory of these turns, each sampled behind what the template writes for the ones before. */
+/** A trajectory of these turns, each sampled after the template's text for the earlier ones. */
 function play(turns: readonly Turn[], reward: number, expected: Map<number, Expected>): HistoryItem[] {
   const items: HistoryItem[] = [];
   for (const { question, reply, isCut, writtenAgain, isPlain } of turns) {
@@ -121,7 +121,7 @@ test('every sampled token is in one row, behind exactly what it was sampled behi
           });
         }
         expect(expected.size).toBe(0);
-        // The tokens of a trajectory weigh alike, in whichever of its histories they are.
+        // All tokens of a trajectory have the same weight, in any of its histories.
         for (const weights of weightOf.values()) expect(weights.size).toBe(1);
         expect(report.numSequencesTrainable).toBe(games.flat().length + report.numBranchedTurns);
         expect(report.numDivergentPrompts).toBe(0);

@@ -15,7 +15,7 @@ const PLAIN: SamplingChanges = {
 const TEXT = 'ab';
 const IDS = [...Buffer.from(TEXT), END_TOKEN];
 
-/** Every token drawn from three, of which it is one, but the first from all. */
+/** Every token is drawn from three that include it, but the first from all. */
 function traced(ids: readonly number[] = IDS): NonNullable<ChoiceSampling['trace']> {
   const kept = new KeptTokensWriter();
   ids.forEach((id, place) =>
@@ -120,7 +120,7 @@ describe('choices whose distribution is not known', () => {
     ['policy_gone', { sampling: sampling({ temperature: 0.5 }, untold) }],
     ['policy_gone', { sampling: sampling({ temperature: 0.5 }, untold), policyDigest: 'gone' }],
     ['unreadable', { sampling: sampling({ presencePenalty: 1 }, traced(IDS.slice(1))) }],
-    // Log-probabilities behind penalties are neither the model's nor those that a greedy token was drawn by.
+    // Log-probabilities after penalties are neither the model's nor those of a greedy draw.
     [
       'undetermined',
       {

@@ -2,28 +2,32 @@ import { type ChoiceSampling, distributionChanges } from '@trainyard/protocol/fi
 import { isKept, readKeptTokens, type ChoiceItem, type HistoryItem } from '@trainyard/tokenizer';
 import type { LogitShifts, KeptSet, RowReplay } from '../model/row-replay.ts';
 
-/** How the tokens of one choice were drawn, ready to be drawn by again. */
+/** Sampling distributions of the tokens of one choice, ready for replay. */
 export interface ChoiceReplay {
   readonly temperature: number;
   readonly sets: readonly KeptSet[];
   /** [n] index into `sets`, -1 = every token. */
   readonly setOf: Int32Array;
-  /** Null: no logit is moved. */
+  /** Null: no logit is shifted. */
   readonly shifts: LogitShifts | null;
-  /** Digest of the adapter that it was drawn with, null = the base model: log-probabilities that were not reported are computed with it. Absent: all were. */
+  /**
+   * Digest of the adapter that drew it, null = the base model; it computes log-probabilities that were not
+   * reported. Absent: all were.
+   */
   readonly policyDigest?: string | null;
 }
 
-/** A choice of a sequence: its tokens begin at `start`. */
+/** A choice of a sequence: its tokens start at `start`. */
 export interface PlacedReplay {
   readonly start: number;
   readonly replay: ChoiceReplay;
 }
 
 /**
- * Why a choice cannot be trained under the distribution that it was drawn from. `greedy`, `too_large` and `undetermined`: see `LostTrace`; `unknown`: it names no
- * record; `record_gone`: it names one that is not there any more; `policy_gone`: the checkpoint that it was drawn with is not there any more, and its
- * log-probabilities were not reported; `unreadable`: its record contradicts its tokens; `unsupported`: the learner cannot.
+ * Reason for which a choice cannot be trained under its sampling distribution. `greedy`, `too_large` and
+ * `undetermined`: see `LostTrace`; `unknown`: it names no record; `record_gone`: its record no longer exists;
+ * `policy_gone`: its checkpoint no longer exists, and its log-probabilities were not reported; `unreadable`: its
+ * record contradicts its tokens; `unsupported`: the learner cannot replay.
  */
 export type UnreplayedReason =
   | 'greedy'
@@ -35,13 +39,13 @@ export type UnreplayedReason =
   | 'unreadable'
   | 'unsupported';
 
-/** Trained in any case: a greedy choice has nothing to replay, and what a client made elsewhere is the client's word. */
+/** Trained in any case: a greedy choice has nothing to replay, and foreign choices of a client are trusted. */
 const ALWAYS_TRAINED: ReadonlySet<UnreplayedReason> = new Set(['greedy', 'unknown']);
 
-/** Numbers of choices that could not be replayed, by what changed their distribution. */
+/** Changes of the distribution, by which choices without replay are counted. */
 export type UnreplayedChange = 'temperature' | 'truncation' | 'constraint' | 'penalties';
 
-/** How the choices of a job were drawn. */
+/** Sampling of the choices of a job. */
 export interface SamplingReport {
   readonly numChoices: number;
   readonly numReplayed: number;
@@ -52,21 +56,30 @@ export interface SamplingReport {
   readonly changes: Readonly<Partial<Record<UnreplayedChange, number>>>;
 }
 
-/** Most bytes of a job's traces: four times as much once read, and all are read before its first step. */
+/**
+ * Maximum bytes of a job's traces: they take four times as much once read, and all are read before its first
+ * step.
+ */
 const MAX_JOB_TRACE_BYTES = 64 * 1024 ** 2;
 
 export interface ReplayOptions {
-  /** Whether the learner does it. Default true. */
+  /** True if the learner can replay. Default true. */
   readonly canReplay?: boolean;
-  /** Whether choices are trained as if drawn plainly where it is not known, or not computed, how they were drawn. Default false: they are context. */
+  /**
+   * True to train choices with unknown or uncomputable sampling as if drawn plainly. Default false: they are
+   * context.
+   */
   readonly allowsUnknown?: boolean;
-  /** Whether log-probabilities under the adapter of a digest can be computed; null = the base model. Default: of none. */
+  /**
+   * True if log-probabilities under the adapter of a digest can be computed; null = the base model. Default:
+   * never.
+   */
   readonly hasPolicy?: (digest: string | null) => boolean;
-  /** Most bytes of all traces; choices after them are not replayed, as too large. */
+  /** Maximum bytes of all traces; later choices are not replayed, as too large. */
   readonly maxTraceBytes?: number;
 }
 
-/** Finds the replays of choices, and counts those that have none. */
+/** Finds the replays of choices, and counts those without one. */
 export class ReplayLedger {
   readonly #canReplay: boolean;
   readonly #allowsUnknown: boolean;
@@ -77,9 +90,9 @@ export class ReplayLedger {
   readonly #unreplayed: Partial<Record<UnreplayedReason, number>> = {};
   readonly #refused: Partial<Record<UnreplayedReason, number>> = {};
   readonly #changes: Partial<Record<UnreplayedChange, number>> = {};
-  /** Records that are counted: copies of a choice name the same one. */
+  /** Counted records: copies of a choice name the same one. */
   readonly #counted = new Set<string>();
-  /** Log-probabilities of replayed choices as they were sent. */
+  /** Sent log-probabilities of replayed choices. */
   readonly #sent = new Map<ChoiceItem, Float32Array>();
   #numChoices = 0;
   #numReplayed = 0;
@@ -97,8 +110,8 @@ export class ReplayLedger {
   }
 
   /**
-   * @returns the item as it is trained: one that is replayed has the log-probabilities under the distribution that it was drawn from, NaN where they are still to be
-   *   computed; one that is refused is context
+   * @returns the item for training: a replayed one has the log-probabilities under its sampling distribution, NaN
+   * if still to be computed; a refused one is context
    */
   prepare(item: HistoryItem): HistoryItem {
     if (item.kind !== 'choice' || item.tokenIds.length === 0 || item.logprobs.every(Number.isNaN)) return item;
@@ -145,7 +158,7 @@ export class ReplayLedger {
   /** Log-probabilities of a prepared choice as they were sent. */
   readonly sentLogprobs = (choice: ChoiceItem): Float32Array => this.#sent.get(choice) ?? choice.logprobs;
 
-  /** The replays of a sequence's choices, in order. */
+  /** Replays of a sequence's choices, in order. */
   placed(choices: readonly { start: number; choice: ChoiceItem }[]): PlacedReplay[] {
     return choices.flatMap(({ start, choice }) => {
       const replay = this.#replays.get(choice);
@@ -178,7 +191,7 @@ function changesOf({ settings }: ChoiceSampling): UnreplayedChange[] {
   return changes;
 }
 
-/** Whether the log-probabilities of a choice that is not replayed are those of the model, or those that it was drawn by. */
+/** True if the log-probabilities of a choice without replay are the model's, or those of its draw. */
 function hasOwnLogprobs({ settings, lost }: ChoiceSampling): boolean {
   return settings.hasProcessedLogprobs !== true || lost !== 'greedy' || !(settings.isMasked || shiftsLogits(settings));
 }
@@ -187,7 +200,7 @@ function shiftsLogits(settings: ChoiceSampling['settings']): boolean {
   return settings.logitBias.length > 0 || distributionChanges(settings).has('penalties');
 }
 
-/** Null when there is no trace, or one of other tokens. */
+/** Null if there is no trace, or one of other tokens. */
 function replayOf(choice: ChoiceItem, { settings, trace }: ChoiceSampling): ChoiceReplay | null {
   if (trace === null || !(settings.temperature > 0)) return null;
   const { tokenIds } = choice;
@@ -197,7 +210,7 @@ function replayOf(choice: ChoiceItem, { settings, trace }: ChoiceSampling): Choi
   const kept = readKeptTokens(trace.kept, tokenIds.length);
   if (kept === null) return null;
   const { sets, setOf } = kept;
-  // What was drawn could be drawn.
+  // Each drawn token must be in its set.
   if (!tokenIds.every((id, place) => setOf[place] === -1 || isKept(sets[setOf[place]!]!, id))) return null;
   const { logitBias: bias, repetitionPenalty, frequencyPenalty, presencePenalty, temperature } = settings;
   const shifts: LogitShifts | null = shiftsLogits(settings)
@@ -214,14 +227,14 @@ function replayOf(choice: ChoiceItem, { settings, trace }: ChoiceSampling): Choi
   return { temperature, sets, setOf, shifts };
 }
 
-/** How one trained token was drawn. */
+/** Sampling of one trained token. */
 export interface TokenDraw {
   readonly replay: ChoiceReplay;
-  /** Its place in its choice. */
+  /** Index in its choice. */
   readonly place: number;
 }
 
-/** @param position of a token in its sequence. @returns null when it was drawn plainly */
+/** @param position of a token in its sequence @returns null if it was drawn plainly */
 export function drawAt(replays: readonly PlacedReplay[] | undefined, position: number): TokenDraw | null {
   const placed = replays?.findLast(({ start }) => start <= position);
   if (placed === undefined) return null;
@@ -229,12 +242,12 @@ export function drawAt(replays: readonly PlacedReplay[] | undefined, position: n
   return place < placed.replay.setOf.length ? { replay: placed.replay, place } : null;
 }
 
-/** @param draws of the trained tokens of a row. @returns null when all were drawn plainly */
+/** @param draws of the trained tokens of a row @returns null if all were drawn plainly */
 export function rowReplay(draws: readonly (TokenDraw | null)[]): RowReplay | null {
   if (draws.every((draw) => draw === null)) return null;
   const keptSets: KeptSet[] = [];
   const shifts: LogitShifts[] = [];
-  /** Where the sets of a choice begin, and its shifts are. */
+  /** Index of a choice's first set, and of its shifts. */
   const places = new Map<ChoiceReplay, { firstSet: number; shift: number }>();
   const placesOf = (replay: ChoiceReplay) => {
     let found = places.get(replay);

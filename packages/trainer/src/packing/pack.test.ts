@@ -28,13 +28,13 @@ const sequences = fc
           tokenIds: Int32Array.from(tokens, ([token]) => token),
           lossMask,
           oldLogprobs: Float32Array.from(lossMask, (flag, i) => (flag ? -(index * 100 + i) : NaN)),
-          advantage: index + 1, // tells the sequences apart after packing
+          advantage: index + 1, // identifies the sequences after packing
           weight: 1 / (index + 1),
         };
       }),
   );
 
-/** The tokens from a root to `index`, both included. */
+/** Tokens from a root to `index`, both included. */
 function pathTo({ row }: TrainingRow, index: number): number[] {
   const path: number[] = [];
   for (let at = index; at !== -1; at = row.parents[at]!) path.unshift(row.tokenIds[at]!);
@@ -98,7 +98,7 @@ describe('packRows', () => {
           total(input.map(({ tokenIds }) => tokenIds.length)),
         );
         for (const { histories, numHistories, advantages } of rows) {
-          // One history, one advantage: the pairs are as many as the histories.
+          // Each history has one advantage, so there are as many pairs as histories.
           expect(new Set(Array.from(histories, (history, i) => `${history} ${advantages[i]}`)).size).toBe(numHistories);
         }
       }),

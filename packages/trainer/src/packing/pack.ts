@@ -4,19 +4,19 @@ import type { PackedRow } from '../model/policy-model.ts';
 import { seededRandom, shuffled } from './random.ts';
 import { TokenTrie } from './token-trie.ts';
 
-/** A history ready to be packed. Every one of its trained tokens has the same advantage and weight. */
+/** A history ready for packing. All its trained tokens have the same advantage and weight. */
 export interface CreditedSequence {
-  /** Index of its group in the job: histories are shuffled inside a group, groups keep their order. */
+  /** Index of its group in the job: histories are shuffled within a group, groups keep their order. */
   readonly groupIndex: number;
   /** Index of its trajectory in the group. */
   readonly trajectoryIndex: number;
-  /** Its place among the sequences of its trajectory. */
+  /** Index among the sequences of its trajectory. */
   readonly sequenceIndex: number;
   /** [T] */
   readonly tokenIds: Int32Array;
-  /** [T] 1 where a token is trained; never at 0, which nothing predicts. */
+  /** [T] 1 for trained tokens; never at 0, which nothing predicts. */
   readonly lossMask: Uint8Array;
-  /** [T] log-probability under the sampling policy; NaN where there is none. */
+  /** [T] log-probability under the sampling policy; NaN if unknown. */
   readonly oldLogprobs: Float32Array;
   readonly advantage: number;
   readonly weight: number;
@@ -29,7 +29,10 @@ export interface TrainingRow {
   readonly row: PackedRow;
   /** [N] */
   readonly sampledLogprobs: Float32Array;
-  /** Tokens whose log-probability was not reported and is computed before the first step, by the digest of the adapter that drew them (null = base). Absent: none. */
+  /**
+   * Tokens without a reported log-probability, which is computed before the first step, by the digest of the
+   * adapter that drew them (null = base). Absent: none.
+   */
   readonly untold?: ReadonlyMap<string | null, readonly number[]>;
   readonly advantages: Float64Array;
   readonly weights: Float64Array;
@@ -39,16 +42,16 @@ export interface TrainingRow {
   readonly members: readonly CreditedSequence[];
   readonly numHistories: number;
   readonly numTrajectories: number;
-  /** Tokens of all histories, shared ones counted each time: what a trainer without sharing would compute. */
+  /** Tokens of all histories, shared ones counted each time: the work of a trainer without sharing. */
   readonly numSequenceTokens: number;
 }
 
-/** Rows are as long as the longest history, rounded up to this, so that a job of short answers is one step rather than many. */
+/** Row lengths are multiples of this, so that a job of short answers is one step instead of many. */
 const ROW_GRANULARITY = 2048;
 
 /**
- * Row length of a job: `packedSequenceLength` when given, else the longest history rounded up to 2,048, at most `maxSequenceLength`.
- * Longer histories are left out, whole.
+ * Row length of a job: `packedSequenceLength` if given, else the longest history rounded up to 2,048, at most
+ * `maxSequenceLength`. Longer histories are dropped completely.
  */
 export function rowLength(
   longest: number,
@@ -61,13 +64,14 @@ export function rowLength(
 }
 
 /**
- * Packs histories into rows, greedily: each goes into the current row if what it does not share still fits, else a new row starts.
+ * Packs histories into rows, greedily: each goes into the current row if its unshared part still fits, else
+ * starts a new row.
  *
- * The last token of a history is only ever predicted, so it takes no place in the row.
+ * The last token of a history is only predicted, so it takes no place in the row.
  *
- * @param sequences In order of their groups, none longer than `maxTokens`.
- * @param maxTokens Tokens in a row, shared ones counted once.
- * @param seed Of the shuffle of histories inside groups, and of the rows at the end.
+ * @param sequences in order of their groups, none longer than `maxTokens`
+ * @param maxTokens tokens per row, shared ones counted once
+ * @param seed of the shuffle of histories within groups, and of the rows at the end
  */
 export function packRows(sequences: readonly CreditedSequence[], maxTokens: number, seed: number): TrainingRow[] {
   const random = seededRandom(seed);
@@ -107,7 +111,7 @@ function trainingRow(trie: TokenTrie, members: readonly CreditedSequence[]): Tra
   const draws: (TokenDraw | null)[] = [];
   let at = 0;
   members.forEach((sequence, history) => {
-    const nodes = trie.add(sequence.tokenIds.subarray(0, -1)); // all there already: looks them up
+    const nodes = trie.add(sequence.tokenIds.subarray(0, -1)); // adds nothing, only looks them up
     for (let i = 1; i < sequence.tokenIds.length; i++) {
       if (sequence.lossMask[i] === 0) continue;
       sources[at] = rowIndex[nodes[i - 1]!]!;
@@ -136,7 +140,7 @@ function trainingRow(trie: TokenTrie, members: readonly CreditedSequence[]): Tra
   };
 }
 
-/** Tokens whose log-probability was not reported, by the digest of the adapter that drew them. */
+/** Tokens without a reported log-probability, by the digest of the adapter that drew them. */
 function untoldTokens(
   draws: readonly (TokenDraw | null)[],
   sampledLogprobs: Float32Array,

@@ -1,7 +1,8 @@
 /**
- * A small seeded generator (mulberry32) of numbers in [0, 1): shuffles must come out the same for the same job.
+ * A small seeded generator (mulberry32) of numbers in [0, 1), because shuffles must be the same for the same
+ * job.
  *
- * @param seed Any integer; its low 32 bits count.
+ * @param seed any integer; its low 32 bits count
  */
 export function seededRandom(seed: number): () => number {
   let state = seed >>> 0;

@@ -1,8 +1,9 @@
 /**
  * Token sequences merged by their common prefixes: each distinct prefix is one node.
  *
- * Attention among ancestors only makes a node's activation equal to that of the same token in its own sequence, so whatever the
- * sequences share (prompt, earlier turns, branches, a system prompt of several groups) is computed once and nothing changes.
+ * With attention only among ancestors, a node's activation equals that of the token in its own sequence. So
+ * shared parts (prompt, earlier turns, branches, a system prompt of several groups) are computed once with the
+ * same result.
  */
 export class TokenTrie {
   readonly #tokens: number[] = [];
@@ -13,7 +14,7 @@ export class TokenTrie {
     return this.#tokens.length;
   }
 
-  /** How many nodes `add` would make for `tokenIds`. */
+  /** Number of nodes that `add` would create for `tokenIds`. */
   numNewNodes(tokenIds: Int32Array): number {
     let node = -1;
     for (let i = 0; i < tokenIds.length; i++) {
@@ -24,7 +25,7 @@ export class TokenTrie {
     return 0;
   }
 
-  /** @returns [tokenIds.length] the node of each token, in order of creation; see `flatten`. */
+  /** @returns [tokenIds.length] node of each token, in order of creation; see `flatten` */
   add(tokenIds: Int32Array): Int32Array {
     let node = -1;
     return tokenIds.map((tokenId) => {
@@ -42,10 +43,10 @@ export class TokenTrie {
   }
 
   /**
-   * Depth-first order, children in order of creation.
+   * Flattens to depth-first order, children in order of creation.
    *
-   * @returns `tokenIds`, `positions` (depth, 0 at a root) and `parents` (row index, -1 at a root), each [size]; and `rowIndex`,
-   *   [size], from node to place in that order.
+   * @returns `tokenIds`, `positions` (depth, 0 at a root) and `parents` (row index, -1 at a root), each [size];
+   * and `rowIndex`, [size], from node to place in that order
    */
   flatten(): { tokenIds: Int32Array; positions: Int32Array; parents: Int32Array; rowIndex: Int32Array } {
     const size = this.size;
@@ -55,7 +56,7 @@ export class TokenTrie {
     const positions = new Int32Array(size);
     const parents = new Int32Array(size);
     const rowIndex = new Int32Array(size);
-    const stack = childrenOf[size]!.toReversed(); // not recursion: a sequence is as deep as it is long
+    const stack = childrenOf[size]!.toReversed(); // no recursion: a sequence is as deep as it is long
     for (let at = 0; stack.length > 0; at++) {
       const node = stack.pop()!;
       const parent = this.#parents[node]!;
@@ -69,7 +70,7 @@ export class TokenTrie {
   }
 }
 
-/** One number for (node, token): exact while node · 2^21 + token stays below 2^53. */
+/** Key of (node, token): exact while node · 2^21 + token stays below 2^53. */
 function childKey(node: number, tokenId: number): number {
   return (node + 1) * 2 ** 21 + tokenId;
 }

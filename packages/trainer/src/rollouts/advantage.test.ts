@@ -5,7 +5,7 @@ import { groupAdvantages, moments, normalizeCredit } from './advantage.ts';
 /** A trajectory as `reward : trained tokens`. */
 type Sample = [reward: number, numTokens: number];
 
-/** One job through both steps, as a job does it. */
+/** Both steps for one job. */
 function creditOf(groups: Sample[][], scale: 'none' | 'std' = 'std', balance = 0) {
   const inputs = groups.flatMap((group) => {
     const advantages = groupAdvantages(
@@ -20,7 +20,8 @@ function creditOf(groups: Sample[][], scale: 'none' | 'std' = 'std', balance = 0
   return normalizeCredit(inputs, balance);
 }
 
-// Made with ART's own code (reward : trained tokens → advantage, weight after normalising over the job), printed to six digits.
+// From ART's own code (reward : trained tokens → advantage, weight after normalising over the job), printed to
+// six digits.
 const TWO_GROUPS: Sample[][] = [
   [
     [0, 4],
@@ -116,7 +117,7 @@ describe('normalizeCredit', () => {
       fc.property(jobs, fc.double({ min: -1, max: 1, noNaN: true }), (job, balance) => {
         const inputs = job.map((input) => ({ ...input, numTrajectoryTokens: input.numTokens }));
         const credit = normalizeCredit(inputs, balance);
-        // Only a balance of ±1 can remove everything, when all advantages have the other sign.
+        // Only a balance of ±1 can remove everything, if all advantages have the other sign.
         const isRemoved = inputs.every(({ advantage }) => advantage * balance < 0 && Math.abs(balance) === 1);
         expect(credit === null).toBe(isRemoved);
         if (credit === null) return;

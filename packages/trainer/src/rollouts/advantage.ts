@@ -1,26 +1,28 @@
 import { TrainerError } from '../contract/errors.ts';
 
-/** Added to σ, so that a group whose rewards differ by noise alone is not blown up. */
+/** Added to σ, so that a group whose rewards differ only by noise is not amplified. */
 const SIGMA_EPSILON = 1e-6;
 
 /** Added to a trajectory's number of trained tokens before dividing by it. */
 const COUNT_EPSILON = 1e-6;
 
-/** Rewards that differ by less than this part of the largest differ by rounding alone: 0.1 + 0.2 against 0.3 is 2e-16. */
+/** Relative difference of rewards below which they differ only by rounding: 0.1 + 0.2 against 0.3 is 2e-16. */
 const EQUAL_REWARDS_TOLERANCE = 1e-9;
 
-/** Squares of rewards above this could overflow, so the arithmetic is done on scaled values; ordinary rewards stay untouched bit for bit. */
+/** Squares of rewards above this could overflow, so they are scaled; ordinary rewards stay unchanged bit for bit. */
 const SAFE_MAGNITUDE = 1e100;
 
 /**
- * Centres rewards inside one trajectory group (GRPO).
+ * Centres rewards within one trajectory group (GRPO).
  *
- * @param rewards One finite scalar per trajectory, [G], any scale.
- * @param scale `'none'` gives `r - mean`; `'std'` also divides by the population σ + 1e-6.
- * @returns Advantages, [G], same order. Null when all rewards are equal (or there are fewer than two): such a group teaches nothing.
- *   Equality is decided on the rewards, before any arithmetic could turn it into noise: the mean of three 0.1 is not 0.1. Rewards that
- *   differ by rounding alone (a billionth of the largest) count as equal: training on them would be full-strength training on noise.
- * @throws {TrainerError} `trainer.reward_not_finite` when rewards are so far apart that their difference is not a number
+ * @param rewards one finite scalar per trajectory, [G], any scale
+ * @param scale `'none'` gives `r - mean`; `'std'` also divides by the population σ + 1e-6
+ * @returns advantages, [G], same order. Null if all rewards are equal (or there are fewer than two): such a
+ * group teaches nothing. Equality is checked on the rewards, because arithmetic adds noise: the mean of three
+ * 0.1 is not 0.1. Rewards that differ only by rounding (a billionth of the largest) count as equal: training on
+ * them would be full-strength training on noise.
+ * @throws {TrainerError} `trainer.reward_not_finite` if rewards are so far apart that their difference is not a
+ * number
  * @see DeepSeekMath, arXiv 2402.03300, section 4.1; without σ: arXiv 2503.20783
  */
 export function groupAdvantages(rewards: readonly number[], scale: 'none' | 'std'): number[] | null {
@@ -43,7 +45,7 @@ export function groupAdvantages(rewards: readonly number[], scale: 'none' | 'std
   return advantages;
 }
 
-/** Mean and population standard deviation; both 0 of no values. */
+/** Mean and population standard deviation; both 0 for no values. */
 export function moments(values: readonly number[]): { mean: number; standardDeviation: number } {
   if (values.length === 0) return { mean: 0, standardDeviation: 0 };
   let sum = 0;
@@ -54,29 +56,31 @@ export function moments(values: readonly number[]): { mean: number; standardDevi
   return { mean, standardDeviation: Math.sqrt(squares / values.length) };
 }
 
-/** Trained tokens that share one advantage and one weight: a history, or a whole trajectory. */
+/** Trained tokens with one advantage and one weight: a history, or a whole trajectory. */
 export interface CreditInput {
   readonly advantage: number;
-  /** Trained tokens here, all of them in the job. */
+  /** Trained tokens here. */
   readonly numTokens: number;
-  /** Trained tokens in all histories of its trajectory, those that were dropped for their length included. */
+  /** Trained tokens in all histories of its trajectory, including those dropped for their length. */
   readonly numTrajectoryTokens: number;
 }
 
-/** The credit given to every trained token of one history. */
+/** Credit of every trained token of one history. */
 export interface Credit {
   readonly advantage: number;
   readonly weight: number;
 }
 
 /**
- * Gives every trajectory of a job the same total weight however long it is, and makes the job's scale one: mean(weight) = 1 over all
- * trained tokens, and mean(|advantage| · weight) = mean(weight) over those whose advantage was not 0 from the start.
+ * Gives every trajectory of a job the same total weight regardless of length, and normalises the job:
+ * mean(weight) = 1 over all trained tokens, and mean(|advantage| · weight) = mean(weight) over those whose
+ * advantage was not 0 from the start.
  *
- * @param inputs With advantage 0: tokens that other terms of the loss train. They take nothing from the scale of the rest.
- * @param balance b > 0 multiplies negative advantages by 1 - b, b < 0 positive ones by 1 + b; in [-1, 1].
- * @returns Same order as `inputs`; null when no advantage is left to scale (balance 1 with negative ones alone, say): nothing to learn
- *   from rewards.
+ * @param inputs with advantage 0: tokens that other terms of the loss train; they do not affect the scale of the
+ * rest
+ * @param balance b > 0 multiplies negative advantages by 1 - b, b < 0 positive ones by 1 + b; in [-1, 1]
+ * @returns same order as `inputs`; null if no advantage is left to scale (for example balance 1 with only
+ * negative ones): nothing to learn from rewards
  */
 export function normalizeCredit(inputs: readonly CreditInput[], balance: number): Credit[] | null {
   const weights = trajectoryWeights(inputs);
@@ -102,7 +106,10 @@ export function normalizeCredit(inputs: readonly CreditInput[], balance: number)
   return advantages.map((advantage, i) => ({ advantage: advantage / unit / meanScale, weight: weights[i]! }));
 }
 
-/** 1 / (trained tokens of the trajectory), scaled so that the mean over all trained tokens is 1; null of no tokens. */
+/**
+ * 1 / (trained tokens of the trajectory), scaled so that the mean over all trained tokens is 1; null without
+ * tokens.
+ */
 export function trajectoryWeights(inputs: readonly Omit<CreditInput, 'advantage'>[]): number[] | null {
   let numTokens = 0;
   let totalWeight = 0;

@@ -12,7 +12,7 @@ async function prepare(groups: TrajectoryGroup[], config: TrainingConfigInput = 
   return trainingSequences(groups, { template: byteTemplate, config: resolveTrainingConfig(config), signal });
 }
 
-/** A sampled reply with what names it. */
+/** A sampled reply with its identifying names. */
 const reply = (text: string, names: Pick<ChoiceItem, 'recordId' | 'answerPlace'> = {}, logprob = -1): HistoryItem => ({
   ...(choice(text, logprob) as ChoiceItem),
   ...names,
@@ -160,7 +160,7 @@ it('trains each named sample exactly once, however histories repeat them', async
             reward: index,
             histories: histories.map((turns) => {
               const items = turns.flatMap((turn, place) => {
-                // A sample is its own place: what stands before it is part of its name.
+                // A sample is identified by its place, including the text before it.
                 const recordId = turns.slice(0, place + 1).join();
                 sent.add(recordId);
                 return [message('user', `${turn}?`), reply(`a${turn}`, { recordId })];

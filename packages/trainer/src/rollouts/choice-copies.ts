@@ -1,10 +1,13 @@
-/** Choices that a job holds more than once: agents that snapshot their conversations send every earlier turn again. */
+/**
+ * Choices that a job holds several times: agents that snapshot their conversations send every earlier turn
+ * again.
+ */
 import type { ChoiceItem, TrainingSequence } from '@trainyard/tokenizer';
 import { TokenTrie } from '../packing/token-trie.ts';
 
 /** Sequences of one trajectory. */
 interface SampledTrajectory {
-  /** Its advantage; copies of one choice in several trajectories are trained with the mean of theirs. */
+  /** Its advantage; copies of one choice in several trajectories are trained with the mean. */
   readonly advantage: number;
   /** False: its tokens are only counted. */
   readonly isTrained: boolean;
@@ -16,12 +19,12 @@ export interface CopyReport {
   readonly numTokens: number;
 }
 
-/** The fate of one choice of a sequence. */
+/** Result for one choice of a sequence. */
 export interface PlacedChoice {
   /** Position of its first token in the sequence. */
   readonly start: number;
   readonly choice: ChoiceItem;
-  /** Whether another occurrence of the same sample is trained. */
+  /** True if another occurrence of the same sample is trained. */
   isCopy: boolean;
   /** Mean advantage of the trajectories that hold the sample. */
   advantage: number;
@@ -35,9 +38,10 @@ interface Occurrence {
 }
 
 /**
- * Finds the choices that are one sample, of which one occurrence is trained. Two choices are one sample when they name one record and have
- * the same tokens, anywhere in the job; or when, within one trajectory, the same tokens with the same log-probabilities follow the same
- * tokens and nothing tells them apart (two records, two ids or indices of answers). Equal answers of two trajectories are two samples.
+ * Finds occurrences of the same sample, of which one is trained. Two choices are one sample if they name one
+ * record and have the same tokens, anywhere in the job; or, within one trajectory, if the same tokens with the
+ * same log-probabilities follow the same tokens and neither record, answer id nor index distinguishes them.
+ * Equal answers of two trajectories are two samples.
  *
  * @param trajectories all of the job
  * @param logprobsOf log-probabilities of a choice as they were sent
@@ -58,7 +62,7 @@ export function findCopies(
     const [kept, ...copies] = inKeepingOrder(sample, trajectories);
     const holders = [...new Set(sample.map(({ trajectory }) => trajectory))];
     const total = holders.reduce((sum, holder) => sum + trajectories[holder]!.advantage, 0);
-    // An advantage that one trajectory has alone stays as it is, bit for bit.
+    // An advantage held by only one trajectory stays unchanged, bit for bit.
     if (holders.length > 1) kept!.placed.advantage = total / holders.length;
     for (const { placed } of copies) {
       placed.isCopy = true;
@@ -69,7 +73,7 @@ export function findCopies(
   return { choices, report };
 }
 
-/** The occurrences of a trajectory, those of one sample together. */
+/** Occurrences in a trajectory, grouped by sample. */
 function samplesOf(
   sequences: readonly TrainingSequence[],
   choices: readonly (readonly PlacedChoice[])[],
@@ -101,7 +105,7 @@ function samplesOf(
   return samples;
 }
 
-/** Whether two choices of the same tokens after the same tokens are one sample. */
+/** True if two choices with the same tokens after the same tokens are one sample. */
 function isSameSample(one: ChoiceItem, other: ChoiceItem, logprobsOf: (choice: ChoiceItem) => Float32Array): boolean {
   if (one.recordId !== undefined && other.recordId !== undefined) return one.recordId === other.recordId;
   if (one.answerPlace !== undefined && other.answerPlace !== undefined && one.answerPlace !== other.answerPlace)
@@ -110,7 +114,7 @@ function isSameSample(one: ChoiceItem, other: ChoiceItem, logprobsOf: (choice: C
   return logprobsOf(one).every((logprob, i) => Object.is(logprob, logprobs[i]));
 }
 
-/** Joins the samples that name one record and have its tokens. */
+/** Joins samples with the same record and tokens. */
 function joinByRecord(samples: readonly Occurrence[][]): Occurrence[][] {
   const byRecord = new Map<string, Occurrence[]>();
   const joined: Occurrence[][] = [];
@@ -125,7 +129,10 @@ function joinByRecord(samples: readonly Occurrence[][]): Occurrence[][] {
   return joined;
 }
 
-/** Trained occurrences first, then those with the most choices around them: ratios of sequences stay those of whole conversations. */
+/**
+ * Sorts trained occurrences first, then those with the most choices in their sequence, so that ratios of
+ * sequences stay those of whole conversations.
+ */
 function inKeepingOrder(sample: readonly Occurrence[], trajectories: readonly SampledTrajectory[]): Occurrence[] {
   const isTrained = ({ trajectory }: Occurrence) => Number(trajectories[trajectory]!.isTrained);
   return sample.toSorted(

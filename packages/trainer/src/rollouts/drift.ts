@@ -2,19 +2,19 @@ import type { ChatTemplate, ChoiceItem, HistoryItem } from '@trainyard/tokenizer
 import type { HistoryDrift } from './sequence-report.ts';
 import type { History } from './trajectory.ts';
 
-/** Whether an item is an assistant turn that came without log-probabilities. */
+/** True for an assistant turn without log-probabilities. */
 export function isTurnWithoutLogprobs(item: HistoryItem): boolean {
   return item.kind === 'choice' ? item.logprobs.every(Number.isNaN) : item.message.role === 'assistant';
 }
 
-/** Assistant turns up to the last choice whose ids are not known, so that their text is tokenised again. */
+/** Number of assistant turns with unknown ids up to the last choice; their text is tokenised again. */
 export function numRetokenizedTurns({ items }: History): number {
   const last = items.findLastIndex((item) => item.kind === 'choice' && item.tokenIds.length > 0);
   const before = items.slice(0, last + 1);
   return before.filter((item) => item.kind === 'message' && item.message.role === 'assistant').length;
 }
 
-/** How trained choices differ from exactly what was sampled. */
+/** Differences between trained choices and the sampled ones. */
 export function driftOf(
   { tokenizer }: ChatTemplate,
   choices: readonly ChoiceItem[],
@@ -29,8 +29,9 @@ export function driftOf(
 }
 
 /**
- * Whether the characters of `content` occur in `text` in their order. Parsers only ever take away (reasoning, tool calls, end tokens,
- * white space), so a reply that says something else was not these tokens. Characters that were cut apart read as U+FFFD on either side.
+ * True if the characters of `content` occur in `text` in order. Parsers only remove text (reasoning, tool calls,
+ * end tokens, white space), so other content cannot come from these tokens. Incomplete characters are U+FFFD on
+ * either side.
  */
 function isContained(content: string, text: string): boolean {
   let at = 0;

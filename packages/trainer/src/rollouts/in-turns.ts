@@ -1,10 +1,10 @@
 import { setImmediate } from 'node:timers/promises';
 
 /**
- * Work that comes in turns, with a look at the rest of the process after each: a conversation of a thousand turns takes a minute to render, and whoever cancels its
- * job meanwhile must be heard.
+ * Runs stepwise work with a turn of the event loop after each step: a conversation of a thousand turns takes a
+ * minute to render, and a cancellation must take effect meanwhile.
  *
- * @throws what `signal` was aborted with
+ * @throws the abort reason of `signal`
  */
 export async function inTurns<Result>(turns: Generator<void, Result, void>, signal: AbortSignal): Promise<Result> {
   for (;;) {

@@ -2,8 +2,8 @@ import type { SamplingReport } from '../packing/choice-replay.ts';
 import type { TrajectoryGroup } from './trajectory.ts';
 
 /**
- * Why something was not trained. Every submitted trajectory is trained, feeds the other terms of the loss, or is dropped for exactly one of these; a group is dropped when
- * all its trajectories are, for the reason of the first.
+ * Reason of a drop. Every submitted trajectory is trained, contributes to other terms of the loss, or is dropped
+ * for exactly one of these; a group is dropped if all its trajectories are, for the reason of the first.
  */
 export type DropReason =
   /** The group has no trajectories. */
@@ -15,7 +15,7 @@ export type DropReason =
   | 'zero_advantage'
   /** Nothing was sampled: no choice, or only empty ones. */
   | 'no_trainable_tokens'
-  /** Assistant turns are there, and all came without log-probabilities. */
+  /** There are assistant turns, but none has log-probabilities. */
   | 'missing_logprobs'
   | 'too_long'
   /** All its choices are trained elsewhere in the job. */
@@ -23,63 +23,66 @@ export type DropReason =
   /** `advantage_balance` left no advantage of either sign. */
   | 'balanced_away';
 
-/** `regularized`: no advantage in it, but other terms of the loss are fed by it. */
+/** `regularized`: without an advantage, but used by other terms of the loss. */
 export type GroupOutcome = 'trained' | 'regularized' | DropReason;
 
-/** The fate of a submitted trajectory. */
+/** Outcome of a submitted trajectory. */
 export interface TrajectoryOutcome {
   readonly outcome: GroupOutcome;
-  /** Its reward against those of its group; null where these are equal. */
+  /** Its centred reward; null if the rewards of its group are equal. */
   readonly advantage: number | null;
 }
 
 export type DropCounts = Partial<Record<DropReason, number>>;
 
-/** How a history, as it is trained, differs from exactly what was sampled. */
+/** Differences between a trained history and the sampled one. */
 export interface HistoryDrift {
-  /** Trained choices that end without an end token: cut by a length limit or a stop string. */
+  /** Trained choices without an end token: cut by a length limit or a stop string. */
   readonly numTruncatedChoices: number;
-  /** Assistant turns whose ids are not known, so that their text was tokenised again: as context, or trained where that is allowed. */
+  /** Assistant turns with unknown ids, whose text was tokenised again: as context, or trained if allowed. */
   readonly numRetokenizedTurns: number;
-  /** Trained choices whose message says something that their tokens do not. The tokens are trained. */
+  /** Trained choices whose message differs from their tokens. The tokens are trained. */
   readonly numChoicesWithOtherText: number;
 }
 
-/** The fate of the submitted groups; of drift the sums over trained histories. */
+/** Outcome of the submitted groups; drift is summed over trained histories. */
 export interface SequenceReport extends HistoryDrift {
   readonly numGroupsSubmitted: number;
   readonly numGroupsTrainable: number;
-  /** Groups that only the terms of the loss besides the rewards are fed by. */
+  /** Groups used only by terms of the loss other than the rewards. */
   readonly numGroupsRegularized: number;
   readonly numTrajectoriesSubmitted: number;
   readonly numTrajectoriesTrainable: number;
-  /** Trajectories without an advantage that those terms are fed by, in any group. */
+  /** Trajectories without an advantage that are used by those terms, in any group. */
   readonly numTrajectoriesRegularized: number;
-  /** Histories, or the parts of them that stand alone because an earlier turn was rewritten. */
+  /** Histories, or parts of them that are separate because an earlier turn was rewritten. */
   readonly numSequencesTrainable: number;
-  /** Trained turns that begin such a part: what was sampled before them is not what they were sampled behind. */
+  /** Trained turns that start such a part: the tokens sampled before differ from their prompt. */
   readonly numBranchedTurns: number;
-  /** Prompt tokens that are computed for these alone. */
+  /** Prompt tokens computed only for these. */
   readonly numBranchTokens: number;
-  /** Trained choices whose own prompt is not known, behind other tokens than the template gives for the messages before: the same text, cut or spelled differently. */
+  /**
+   * Trained choices with an unknown prompt, after other tokens than the template's for the messages before: the
+   * same text, tokenised or spelled differently.
+   */
   readonly numDivergentPrompts: number;
   readonly numTrainableTokens: number;
-  /** Choices that are another occurrence of one that the job holds already, and their tokens. */
+  /** Repeated occurrences of choices in the job, and their tokens. */
   readonly numCopiedChoices: number;
   readonly numCopiedTokens: number;
-  /** Trainable tokens that came without a log-probability: trained at ratio 1. */
+  /** Trainable tokens without a log-probability: trained at ratio 1. */
   readonly numTokensWithoutLogprobs: number;
-  /** Assistant turns of all submitted histories that came without log-probabilities. */
+  /** Assistant turns without log-probabilities in all submitted histories. */
   readonly numTurnsWithoutLogprobs: number;
-  /** One for each submitted trajectory, by group. */
+  /** One per submitted trajectory, by group. */
   readonly trajectoryOutcomes: readonly (readonly TrajectoryOutcome[])[];
-  /** One for each submitted group, in order. */
+  /** One per submitted group, in order. */
   readonly groupOutcomes: readonly GroupOutcome[];
   readonly droppedGroups: DropCounts;
   readonly droppedTrajectories: DropCounts;
-  /** Histories dropped from trajectories that have an advantage; `too_long` counts sequences. */
+  /** Histories dropped from trajectories with an advantage; `too_long` counts sequences. */
   readonly droppedHistories: DropCounts;
-  /** How the choices of trajectories that have an advantage were sampled. */
+  /** Sampling of the choices of trajectories with an advantage. */
   readonly sampling: SamplingReport;
 }
 
@@ -88,7 +91,7 @@ interface TrajectoryPlace {
   readonly trajectoryIndex: number;
 }
 
-/** Counts what is dropped, so that nothing vanishes silently. */
+/** Counts all drops. */
 export class DropLedger {
   readonly #firstReasons = new Map<number, DropReason>();
   readonly #reasons = new Map<string, DropReason>();
@@ -101,7 +104,7 @@ export class DropLedger {
     count(this.trajectories, reason);
   }
 
-  /** Null: it was not dropped. */
+  /** Null if it was not dropped. */
   reasonOf({ groupIndex, trajectoryIndex }: TrajectoryPlace): DropReason | null {
     return this.#reasons.get(`${groupIndex} ${trajectoryIndex}`) ?? null;
   }

@@ -209,7 +209,7 @@ describe('trainingSequences', () => {
     if (sampled.kind !== 'choice') throw new Error('not a choice');
     const cut = { ...sampled, tokenIds: sampled.tokenIds.subarray(0, -1), logprobs: sampled.logprobs.subarray(0, -1) };
     const other = { ...sampled, message: { role: 'assistant', content: 'written' } };
-    // What parsers and clients take away is no difference: white space, the rest of a text, cut characters.
+    // Text removed by parsers and clients is no difference: white space, the rest of a text, cut characters.
     const shorter = { ...sampled, message: { role: 'assistant', content: ' sam\n\uFFFD' } };
     const history = (...items: (typeof sampled | ReturnType<typeof message>)[]) => [{ items, tools: null }];
     const user = message('user', 'hi');

@@ -14,26 +14,26 @@ import type { History, TrajectoryGroup } from './trajectory.ts';
 
 export interface TrainingSequences {
   readonly sequences: StepSequence[];
-  /** Sizes of the groups that the sequences belong to, by index. */
+  /** Sizes of the sequences' groups, by index. */
   readonly groupSizes: ReadonlyMap<number, GroupSize>;
-  /** Length of the rows they fit into, tokens. */
+  /** Row length that they fit into, tokens. */
   readonly maxTokens: number;
   readonly report: SequenceReport;
 }
 
 type ReplayedSequence = TrainingSequence & { readonly replays?: readonly PlacedReplay[] };
 
-/** A rendered history; `sent` are its choices that came as choices. */
+/** A rendered history; `sent` are the choices that the client sent as choices. */
 interface Rendered {
   readonly sequences: readonly ReplayedSequence[];
   readonly numRetokenizedTurns: number;
   readonly sent: ReadonlySet<HistoryItem>;
 }
 
-/** A sequence with its credit and the choices that are trained in it. */
+/** A sequence with its credit and its trained choices. */
 interface CandidateSequence extends ReplayedSequence {
   readonly advantage: number;
-  /** Its place in its trajectory. */
+  /** Index in its trajectory. */
   readonly sequenceIndex: number;
   /** Sent choices of its history. */
   readonly sent: ReadonlySet<HistoryItem>;
@@ -43,26 +43,28 @@ interface Candidate {
   readonly groupIndex: number;
   readonly trajectoryIndex: number;
   readonly advantage: number;
-  /** False: it is here to be counted. */
+  /** False: it is only counted. */
   readonly isTrained: boolean;
   readonly sequences: readonly CandidateSequence[];
   readonly numRetokenizedTurns: number;
-  /** Over all its histories, those dropped for their length included. */
+  /** Over all its histories, including those dropped for their length. */
   readonly numTrainedTokens: number;
 }
 
-/** Between trajectories the event loop gets a turn this often: rendering thousands must not make the process deaf. */
+/** Trajectories between turns of the event loop: rendering thousands must not block the process. */
 const TRAJECTORIES_PER_TURN = 32;
 
 /**
- * Trajectory groups → token sequences with their credit: advantages inside each group, rendering, dropping what is too long, then
- * weights and scale over the whole job. What has no advantage is dropped, unless the loss has terms besides the rewards: they are fed by
- * every trajectory, or they would stop exactly where rewards stop differing.
+ * Converts trajectory groups to token sequences with their credit: advantages within each group, rendering,
+ * drops of long ones, then weights and scale over the whole job. Trajectories without an advantage are dropped,
+ * unless the loss has terms other than the rewards: these use every trajectory, or they would stop where rewards
+ * stop differing.
  *
- * @param groups Already validated.
- * @param parts.canReplay Whether the learner computes tokens as they were drawn; default true.
- * @param parts.hasPolicy See `ReplayOptions`.
- * @throws {TrainerError} `trainer.render_failed`, naming group, trajectory and history; what `signal` was aborted with
+ * @param groups already validated
+ * @param parts.canReplay true if the learner can replay the sampling; default true
+ * @param parts.hasPolicy see `ReplayOptions`
+ * @throws {TrainerError} `trainer.render_failed` with group, trajectory and history; the abort reason of
+ * `signal`
  */
 export async function trainingSequences(
   groups: readonly TrajectoryGroup[],
@@ -88,7 +90,7 @@ export async function trainingSequences(
       const advantage = advantages?.[trajectoryIndex] ?? 0;
       if (advantage === 0 && !isRegularized) {
         drops.dropTrajectory({ groupIndex, trajectoryIndex }, reasonOfNoAdvantage(advantages, trajectories.length));
-        // How a group's loss is aggregated may depend on all that was sampled of it.
+        // Aggregation of a group's loss may depend on everything sampled for it.
         if (advantages === null || config.lossAggregation === 'normalized_trajectory') continue;
       }
       if (trajectoryIndex % TRAJECTORIES_PER_TURN === 0) await setImmediate();
@@ -167,7 +169,7 @@ function groupSizes(sampled: readonly Candidate[]): Map<number, GroupSize> {
   );
 }
 
-/** Why a history has nothing to train. */
+/** Reason for which a history has nothing to train. */
 function untrainable(items: History['items']): 'missing_logprobs' | 'no_trainable_tokens' {
   return items.some(isTurnWithoutLogprobs) ? 'missing_logprobs' : 'no_trainable_tokens';
 }
@@ -186,8 +188,8 @@ function dropTooLong(candidates: readonly Candidate[], maxTokens: number, drops:
 }
 
 /**
- * Leaves out choices that the job holds elsewhere, so that each sampled token is trained once. A sample that trajectories with other rewards
- * share is trained with the mean of their advantages, in a sequence of its own.
+ * Drops choices that the job holds elsewhere, so that each sampled token is trained once. A sample shared by
+ * trajectories with different rewards is trained with the mean of their advantages, in a separate sequence.
  */
 function dropCopies(
   candidates: readonly Candidate[],
@@ -208,14 +210,14 @@ function dropCopies(
       if (candidate.isTrained) drops.dropTrajectory(candidate, 'copied');
       return [];
     }
-    // Tokens that were left out for their length still count.
+    // Tokens dropped for their length still count.
     const numLeftOut = sum(candidate.sequences.map(numTrained)) - sum(sequences.map(numTrained));
     return [{ ...candidate, sequences, numTrainedTokens: candidate.numTrainedTokens - numLeftOut }];
   });
   return { candidates: kept, copies: report };
 }
 
-/** Null when no advantage is left and nothing besides the rewards is to be learnt. */
+/** Null if no advantage is left and the loss has only the rewards. */
 function credited(candidates: readonly Candidate[], config: TrainingConfig): StepSequence[] | null {
   const flat = candidates.flatMap((candidate) => candidate.sequences.map((sequence) => ({ candidate, sequence })));
   const inputs = flat.map(({ candidate, sequence }) => ({
@@ -239,7 +241,7 @@ function credited(candidates: readonly Candidate[], config: TrainingConfig): Ste
   }));
 }
 
-/** Null when they are all 0 and nothing besides the rewards is to be learnt. */
+/** Null if all are 0 and the loss has only the rewards. */
 function scaledAdvantages(inputs: readonly CreditInput[], config: TrainingConfig): number[] | null {
   const { advantageBalance, lossAggregation } = config;
   const scaled =
@@ -277,7 +279,7 @@ function optionsOf({ tools, templateVariables = {} }: History): {
   return { tools, templateVariables };
 }
 
-/** The sequence with no choices trained but these. */
+/** The sequence with only these choices trained. */
 function onlyChoices(
   sequence: TrainingSequence,
   choices: readonly Pick<PlacedChoice, 'start' | 'choice'>[],
@@ -292,7 +294,10 @@ function onlyChoices(
   };
 }
 
-/** Cut behind its last trained token; the first token, which nothing predicts, is none. Empty when no token is trained. */
+/**
+ * Cuts the sequence after its last trained token; the first token, which nothing predicts, does not count. Empty
+ * if no token is trained.
+ */
 export function withTrainedEnd(sequence: TrainingSequence): TrainingSequence[] {
   const lossMask = sequence.lossMask.slice();
   lossMask[0] = 0;
@@ -308,7 +313,10 @@ export function withTrainedEnd(sequence: TrainingSequence): TrainingSequence[] {
   ];
 }
 
-/** Assistant text that was not sampled here, as a choice without log-probabilities: its tokens are trained at ratio 1, its end is not. */
+/**
+ * Assistant text from elsewhere, as a choice without log-probabilities: its tokens are trained at ratio 1, its
+ * end is not.
+ */
 function asChoice(template: ChatTemplate, item: HistoryItem): HistoryItem {
   if (item.kind === 'choice' || item.message.role !== 'assistant' || typeof item.message.content !== 'string')
     return item;
@@ -320,7 +328,7 @@ function asChoice(template: ChatTemplate, item: HistoryItem): HistoryItem {
 const numTrained = ({ lossMask }: Pick<TrainingSequence, 'lossMask'>): number =>
   lossMask.reduce((total, flag) => total + flag, 0);
 
-/** Those that are computed later are not among them. */
+/** Without those that are computed later. */
 const numWithoutLogprobs = ({
   lossMask,
   oldLogprobs,

@@ -37,7 +37,7 @@ const sizesOf = (sequences: readonly StepSequence[]) =>
     ]),
   );
 
-/** Which group the tokens of a step are of, by their ids. */
+/** Groups of a step's tokens, by their ids. */
 const groupsOf = (step: TrainingStep): Set<number> =>
   new Set(step.rows.flatMap(({ row }) => [...row.targets].map((id) => Math.floor(id / 100))));
 
@@ -85,7 +85,7 @@ describe('trainingSteps', () => {
   });
 });
 
-/** The loss of a step by the papers' formulas, given the tokens' losses of each trajectory. */
+/** Loss of a step by the papers' formulas, given the tokens' losses of each trajectory. */
 const PAPERS: Record<
   Exclude<LossAggregation, 'normalized_trajectory'>,
   (losses: number[][], length: number) => number
@@ -99,7 +99,7 @@ function mean(values: readonly number[]): number {
 }
 
 describe('the aggregated loss', () => {
-  // The middle one of three has no advantage and is not trained, but was sampled. Lengths are not equal.
+  // The middle one of three has no advantage and is not trained, but was sampled. Lengths differ.
   const groups: TrajectoryGroup[] = [
     group(answer(1, 'yes, of course', 'one'), answer(0, 'no', 'one'), answer(0.5, 'perhaps, perhaps', 'one')),
     group(answer(0, 'never ever', 'two'), answer(2, 'so', 'two')),
@@ -138,7 +138,7 @@ describe('the aggregated loss', () => {
             histories: row.histories,
           };
         });
-        // What was sampled of the step's groups and has no advantage: losses of 0 for as many tokens.
+        // Sampled trajectories of the step's groups without an advantage: losses of 0 for as many tokens.
         const silent = (['one', 'two'] as const).flatMap((question, index) => {
           const isHere = step.rows.some(({ advantages }) => [...advantages].some((a) => isOfGroup(a, rewards[index]!)));
           return isHere && question === 'one' ? [Array.from('perhaps, perhaps ', () => 0)] : [];
@@ -186,7 +186,7 @@ describe('the aggregated loss', () => {
   });
 });
 
-/** Whether an advantage is one of a group of such rewards. */
+/** True if an advantage belongs to a group with such rewards. */
 function isOfGroup(advantage: number, rewards: readonly number[]): boolean {
   const centre = mean(rewards);
   const deviation = Math.sqrt(mean(rewards.map((reward) => (reward - centre) ** 2))) + 1e-6;
@@ -200,7 +200,10 @@ describe('terms besides the rewards', () => {
   ];
   const equal = () => group(answer(1, 'a long answer of equal reward'), answer(1, 'short'), answer(1, 'third'));
 
-  /** The factor of each rewarded token's loss in its gradient step, summed by the token's trajectory; a record for each step. */
+  /**
+   * Factor of each rewarded token's loss in its gradient step, summed by the token's trajectory; one record per
+   * step.
+   */
   async function policyCoefficients(groups: readonly TrajectoryGroup[], input: TrainingConfigInput) {
     const config = resolveTrainingConfig(input);
     const { signal } = new AbortController();

@@ -1,23 +1,22 @@
-/** Which histories make a gradient step together, and what their tokens weigh in it. */
+/** Assignment of histories to gradient steps, and the weights of their tokens. */
 import { trajectoryWeights } from './advantage.ts';
 import type { TrainingConfig } from '../config/training-config.ts';
 import { packRows, type CreditedSequence, type TrainingRow } from '../packing/pack.ts';
 import { seededRandom, shuffled } from '../packing/random.ts';
 
-/** A history with what the weight of its tokens depends on. */
+/** A history with the inputs of its tokens' weight. */
 export interface StepSequence extends CreditedSequence {
-  /** Trained tokens in it. */
   readonly numTokens: number;
-  /** Trained tokens in all histories of its trajectory, those that were dropped for their length included. */
+  /** Trained tokens in all histories of its trajectory, including those dropped for their length. */
   readonly numTrajectoryTokens: number;
-  /** Whether its trajectory has an advantage. False: only terms of the loss besides the rewards train it. */
+  /** True if its trajectory has an advantage. False: only terms of the loss other than the rewards train it. */
   readonly isRewarded: boolean;
 }
 
-/** The size of a group as sampled: including trajectories that have an advantage of 0 and are not trained. */
+/** Size of a group as sampled, including untrained trajectories with an advantage of 0. */
 export interface GroupSize {
   readonly numTrajectories: number;
-  /** Tokens that were sampled and fit, in all of them. */
+  /** Sampled tokens of all of them that fit. */
   readonly numTokens: number;
 }
 
@@ -35,13 +34,13 @@ export type StepConfig = Pick<
   'gradientSteps' | 'stepPerRow' | 'lossAggregation' | 'lossAggregationLength'
 >;
 
-/** Trajectories that are enough for one more gradient step, where the job does not say how many it wants. */
+/** Trajectories per additional gradient step if the job does not set the number. */
 const TRAJECTORIES_PER_STEP = 16;
 const MAX_DEFAULT_STEPS = 4;
 
 /**
- * Gradient steps of a job: what it asks for, or one for every 16 trajectories, at most 4. Never more than it has groups, since a group is
- * compared within itself: split, its parts pull one way each.
+ * Number of gradient steps of a job: the requested one, or one per 16 trajectories, at most 4. Never more than
+ * groups, because a group is compared within itself: its parts pull in opposite directions.
  */
 export function numStepsFor(
   config: Pick<TrainingConfig, 'gradientSteps'>,
@@ -52,14 +51,15 @@ export function numStepsFor(
 }
 
 /**
- * Deals whole groups to gradient steps and packs each step's histories into rows. With `stepPerRow` the rows of the whole job are the steps.
+ * Deals whole groups to gradient steps and packs each step's histories into rows. With `stepPerRow` the rows of
+ * the whole job are the steps.
  *
- * Groups are shuffled, and each goes to the step that has the fewest trajectories so far. Groups that rewards train are dealt first: a job's
- * policy term is in the same steps with and without the groups that only other terms train.
+ * Groups are shuffled, and each goes to the step with the fewest trajectories so far. Groups that rewards train
+ * are dealt first, so groups that only other terms train do not change the steps of the policy term.
  *
- * @param sequences In order of their groups, none longer than `maxTokens`.
- * @param groupSizes By index of the group; of every group that `sequences` has.
- * @param seed Of the shuffles.
+ * @param sequences in order of their groups, none longer than `maxTokens`
+ * @param groupSizes by group index, for every group of `sequences`
+ * @param seed of the shuffles
  */
 export function trainingSteps(
   sequences: readonly StepSequence[],
@@ -82,11 +82,11 @@ export function trainingSteps(
   });
 }
 
-/** The histories of each gradient step. */
+/** Histories of each gradient step. */
 function dealtGroups(sequences: readonly StepSequence[], config: StepConfig, seed: number): StepSequence[][] {
   const groups = [...Map.groupBy(sequences, ({ groupIndex }) => groupIndex).values()];
   const [learning, others] = [groups.filter(isLearning), groups.filter((members) => !isLearning(members))];
-  // A number that the job asks for counts all groups. The default counts those that rewards train, if there are any.
+  // A requested number counts all groups; the default counts those that rewards train, if any.
   const counted = config.gradientSteps === null && learning.length > 0 ? learning.map(rewardedOf) : groups;
   const numSteps = numStepsFor(config, {
     numGroups: counted.length,
@@ -108,7 +108,7 @@ function dealtGroups(sequences: readonly StepSequence[], config: StepConfig, see
 
 const isLearning = (members: readonly StepSequence[]): boolean => members.some(({ isRewarded }) => isRewarded);
 
-/** Every row a step of its own, with the weights of the job. The policy term has its own denominators here, too. */
+/** Makes every row a step, with the weights of the job. The policy term has its own denominators here, too. */
 function rowSteps(
   sequences: readonly StepSequence[],
   { maxTokens, seed }: Pick<Parameters<typeof trainingSteps>[1], 'maxTokens' | 'seed'>,
@@ -127,8 +127,8 @@ function rowSteps(
 }
 
 /**
- * The factor of the advantages of a step. The policy term is a mean over the histories that rewards train, as in a job without other terms:
- * the histories that only these terms train would enlarge its denominator. The other terms are means over all histories.
+ * Factor of the advantages of a step. The policy term is a mean over the histories that rewards train: those
+ * that only other terms train would enlarge its denominator. The other terms are means over all histories.
  *
  * @param weights of all members
  * @returns 1 if all histories are rewarded, or none
@@ -141,7 +141,7 @@ function policyFactor(
 ): number {
   const rewarded = rewardedOf(members);
   if (rewarded.length === members.length || rewarded.length === 0) return 1;
-  // The two weights of one history have the same ratio as those of any other.
+  // All histories have the same ratio between the two weights.
   const own = stepWeights(rewarded, sizeOf(rewarded, groupSizes), config)[0]! / totalOf(rewarded, numTokensOf);
   return own / (weights[members.indexOf(rewarded[0]!)]! / totalOf(members, numTokensOf));
 }
@@ -155,16 +155,17 @@ const totalOf = <Item>(items: readonly Item[], valueOf: (item: Item) => number):
   items.reduce((total, item) => total + valueOf(item), 0);
 
 /**
- * The weight of each trained token of a history, such that Σ weight · loss / N over the step's N trained tokens is, with T_i the tokens of
- * trajectory i and M trajectories in the step's groups:
+ * Weight of each trained token of a history, such that Σ weight · loss / N over the step's N trained tokens is,
+ * with T_i the tokens of trajectory i and M trajectories in the step's groups:
  *
- * - `normalized_trajectory`: mean over trajectories of the mean over their tokens, those with advantage 0 left out; advantages come scaled
- *   over the job. Today's and ART's.
- * - `trajectory`: (1/M) Σ_i (1/T_i) Σ_t loss, M with those of advantage 0. GRPO.
- * - `token`: Σ_i Σ_t loss / Σ_i T_i, T_i of those of advantage 0 included. DAPO.
+ * - `normalized_trajectory`: mean over trajectories of the mean over their tokens, without those with advantage
+ *   0; advantages are scaled over the job. ART's.
+ * - `trajectory`: (1/M) Σ_i (1/T_i) Σ_t loss, M including those with advantage 0. GRPO.
+ * - `token`: Σ_i Σ_t loss / Σ_i T_i, T_i including those with advantage 0. DAPO.
  * - `constant`: Σ_i Σ_t loss / (M · length). Dr. GRPO.
  *
- * @see GRPO: arXiv 2402.03300, equation 3; DAPO: arXiv 2503.14476, equation 8; Dr. GRPO: arXiv 2503.20783, section 3.1
+ * @see GRPO: arXiv 2402.03300, equation 3; DAPO: arXiv 2503.14476, equation 8; Dr. GRPO: arXiv 2503.20783,
+ * section 3.1
  */
 function stepWeights(
   members: readonly Pick<StepSequence, 'numTokens' | 'numTrajectoryTokens'>[],

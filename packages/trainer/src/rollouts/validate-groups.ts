@@ -2,15 +2,15 @@ import type { ChoiceItem } from '@trainyard/tokenizer';
 import { TrainerError, type TrainerErrorCode } from '../contract/errors.ts';
 import type { TrajectoryGroup } from './trajectory.ts';
 
-/** Rounding may lift a log-probability of certainty above 0 by this much. */
+/** Maximum by which rounding may lift a log-probability of certainty above 0. */
 const LOGPROB_ROUNDING = 1e-6;
 
 /**
- * Checks everything numeric that a client sent, in groups that teach nothing as well: a bad token fails the job, it is never trained.
+ * Checks all numbers from a client, also in groups that teach nothing: a bad token fails the job.
  *
- * @param allowsMissing Whether a choice may come with ids alone, all of its log-probabilities NaN.
- * @throws {TrainerError} `trainer.reward_not_finite`, `trainer.token_out_of_range`, `trainer.logprob_invalid`, naming group, trajectory,
- *   history and item by their 0-based index
+ * @param allowsMissing true if a choice may have only ids, with NaN for all log-probabilities
+ * @throws {TrainerError} `trainer.reward_not_finite`, `trainer.token_out_of_range`, `trainer.logprob_invalid`
+ * with the 0-based indices of group, trajectory, history and item
  */
 export function validateGroups(groups: readonly TrajectoryGroup[], vocabSize: number, allowsMissing: boolean): void {
   groups.forEach((group, groupIndex) => {

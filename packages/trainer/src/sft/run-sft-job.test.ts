@@ -137,7 +137,7 @@ describe('runSftJob', () => {
       const resumed = parts();
       const result = await runSftJob(job(settings, { name }), resumed);
       expect(result.digest).toBe(expected.digest);
-      // Told once more, and not taken.
+      // Repeated, not taken again.
       const again = events
         .slice(0, -1)
         .map((event) => (event.kind === 'gradient_step' ? { ...event, taken: undefined } : event));

@@ -10,7 +10,7 @@ import { learningRates, type SftConfig } from './sft-config.ts';
 import type { SftExample } from './sft-example.ts';
 import { sftStep } from './sft-step.ts';
 
-/** One supervised job, self-contained: the same job and weights give the same checkpoint. */
+/** A self-contained supervised job: the same job and weights give the same checkpoint. */
 export interface SftJob extends JobBase {
   /** Read once, in order. */
   readonly examples: Iterable<SftExample> | AsyncIterable<SftExample>;
@@ -20,12 +20,14 @@ export interface SftJob extends JobBase {
 /**
  * Runs one supervised job: conversations in, an adapter version out.
  *
- * Consecutive conversations make a batch, a batch one gradient step, in the order of the data, epoch after epoch. It is as resumable and as
- * deterministic as `runTrainingJob`. The optimizer starts afresh where the checkpoint before was of another kind of job.
+ * Consecutive conversations make a batch, a batch one gradient step, in the order of the data, epoch after
+ * epoch. It is as resumable and deterministic as `runTrainingJob`. The optimizer starts fresh if the initial
+ * checkpoint was of another kind of job.
  *
- * @returns With no trained token in any batch: a step for each, which changed nothing, no files, digest null.
- * @throws {TrainerError} `trainer.cancelled` when `signal` aborts; `trainer.render_failed`, `trainer.config_invalid`, `trainer.non_finite`,
- *   `trainer.checkpoint_unreadable`, `trainer.disk_full`, `trainer.internal`. Whatever is thrown, the version `output` does not exist.
+ * @returns without trained tokens: a step per batch, which changed nothing, no files, digest null
+ * @throws {TrainerError} `trainer.cancelled` if `signal` aborts; `trainer.render_failed`,
+ * `trainer.config_invalid`, `trainer.non_finite`, `trainer.checkpoint_unreadable`, `trainer.disk_full`,
+ * `trainer.internal`. After an error the version `output` does not exist.
  */
 export async function runSftJob(job: SftJob, parts: TrainingParts): Promise<TrainingResult> {
   return await withTrainerErrors(job, parts, () => train(job, parts));
@@ -61,7 +63,7 @@ async function train(job: SftJob, parts: TrainingParts): Promise<TrainingResult>
   return await runSteps(job, parts, { jobKind: 'sft', numSteps, fingerprint, step });
 }
 
-/** The data of `training_started`. Nothing that was sent vanishes without being counted here. */
+/** Data of `training_started`, which counts everything that was sent. */
 function startedData(report: SftReport, config: SftConfig, numSteps: number): TrainingStartedData {
   const numDropped = Object.values(report.dropped).reduce((total, count) => total + count, 0);
   const numRates = typeof config.learningRate === 'object' ? config.learningRate.length : numSteps;
@@ -78,7 +80,7 @@ function startedData(report: SftReport, config: SftConfig, numSteps: number): Tr
   };
 }
 
-/** With where each batch and each sequence ends. */
+/** Includes the ends of batches and sequences. */
 function arraysOf({ sequences }: SftBatch): ArrayBufferView[] {
   const lengths = Int32Array.of(sequences.length, ...sequences.map(({ tokenIds }) => tokenIds.length));
   return [lengths, ...sequences.flatMap(({ tokenIds, lossMask }) => [tokenIds, lossMask])];

@@ -7,7 +7,7 @@ import { renderExample, type SftDropReason, type SftExample } from './sft-exampl
 /** Consecutive conversations of one gradient step. */
 export interface SftBatch {
   readonly sequences: readonly TrainingSequence[];
-  /** Conversations that are trained, and those that are not. */
+  /** Trained conversations, and dropped ones. */
   readonly numTrajectories: number;
   readonly numDropped: number;
 }
@@ -20,14 +20,14 @@ export interface SftReport {
   readonly numTrainableTokens: number;
 }
 
-/** Between conversations the event loop gets a turn this often, so that a cancellation is heard. */
+/** Conversations between turns of the event loop, so that a cancellation takes effect. */
 const EXAMPLES_PER_TURN = 32;
 
 /**
- * Data → batches of token sequences, in its order; the last batch may be short. Conversations too long or without anything to train are
- * left out of their batch, which keeps its place.
+ * Converts data to batches of token sequences, in order; the last batch may be short. Conversations that are too
+ * long or have nothing to train are dropped from their batch, which keeps its place.
  *
- * @throws {TrainerError} `trainer.render_failed`, naming the conversation; what `signal` was aborted with
+ * @throws {TrainerError} `trainer.render_failed` with the conversation; the abort reason of `signal`
  */
 export async function sftBatches(
   examples: Iterable<SftExample> | AsyncIterable<SftExample>,
@@ -57,7 +57,7 @@ export async function sftBatches(
   return { batches, report: { numTrajectories, dropped, numTokens, numTrainableTokens } };
 }
 
-/** The rows that a batch is computed in: as few as hold it, or with `packing` off one for each sequence. None for an empty batch. */
+/** Rows of a batch: as few as hold it, or without `packing` one per sequence. None for an empty batch. */
 export function batchRows({ sequences }: SftBatch, config: SftConfig): TrainingRow[] {
   const members = sequences.map((sequence) => ({
     ...sequence,
@@ -69,7 +69,7 @@ export function batchRows({ sequences }: SftBatch, config: SftConfig): TrainingR
   }));
   const longest = members.reduce((max, { tokenIds }) => Math.max(max, tokenIds.length), 0);
   const maxTokens = rowLength(longest, { ...config, packedSequenceLength: null });
-  // Where a sequence stands in a row, and a row in the batch, changes nothing but the rounding: any fixed seed will do.
+  // The order of sequences and rows affects only rounding, so any fixed seed works.
   if (config.packing) return packRows(members, maxTokens, 0);
   return members.flatMap((member) => packRows([member], maxTokens, 0));
 }

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { learningRates, numSftSteps, resolveSftConfig, storedSftConfig, type SftConfigInput } from './sft-config.ts';
 
 const resolve = (input: SftConfigInput = {}) => resolveSftConfig(input, { maxSequenceLength: 100 });
-/** With rates that are numbers. */
+/** Settings with numeric rates. */
 const rated = (input: SftConfigInput = {}) => {
   const { learningRate, ...config } = resolve({ learningRate: 1e-4, ...input });
   if (learningRate === 'auto') throw new Error('the test gives a rate');
@@ -63,7 +63,7 @@ describe('resolveSftConfig', () => {
 });
 
 describe('learningRates', () => {
-  // Made by `create_lr_schedule` of openpipe-art 0.5.18.
+  // From `create_lr_schedule` of openpipe-art 0.5.18.
   it.each<[SftConfigInput, number, number[]]>([
     [
       { learningRate: 1e-4, learningRateSchedule: 'linear', learningRateWarmupSteps: 2, learningRateMinimum: 1e-5 },

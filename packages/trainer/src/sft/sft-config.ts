@@ -4,41 +4,44 @@ import { TrainerError } from '../contract/errors.ts';
 import type { OptimizerConfig } from '../optimizer/adamw.ts';
 import { learningRateAt, type LearningRateSchedule } from '../optimizer/learning-rate.ts';
 
-/** The fields of both objects that a client sends. */
+/** Fields of both objects that a client sends. */
 const FIELDS = { ...SFT_FIELDS, ...SFT_EXPERIMENTAL_FIELDS } as const;
 
-/** The settings that a client may choose. `null` and `undefined` both mean absent; 0 and false are values. */
+/** Settings that a client may choose. `null` and `undefined` both mean absent; 0 and false are values. */
 export type SftConfigInput = Omit<JobInput<typeof FIELDS>, 'learningRate'> & {
   readonly learningRate?: number | readonly number[] | 'auto' | null | undefined;
 };
 
 /**
- * A supervised job's settings, complete: `SFT_FIELDS` and `SFT_EXPERIMENTAL_FIELDS` say what each means, its limits and its default. Made by
- * `resolveSftConfig` alone, so inner code never checks them again.
+ * Complete settings of a supervised job: `SFT_FIELDS` and `SFT_EXPERIMENTAL_FIELDS` have their meanings, limits
+ * and defaults. Made only by `resolveSftConfig`, so inner code does not check them again.
  */
 export interface SftConfig extends PlainSettings<typeof FIELDS>, Omit<OptimizerConfig, 'learningRate'> {
-  /** Conversations of one gradient step; default 2, which `auto` is too. */
+  /** Conversations per gradient step; default 2, also for `auto`. */
   readonly batchSize: number;
-  /** One for all gradient steps, or one for each of them; `auto` (default): by `suitableLearningRate`, once the model is known. */
+  /**
+   * One rate for all gradient steps, or one each; `auto` (default): by `suitableLearningRate`, once the model is
+   * known.
+   */
   readonly learningRate: number | readonly number[] | 'auto';
-  /** Longest conversation the model may see, tokens; longer ones are left out. */
+  /** Maximum tokens per conversation; longer ones are dropped. */
   readonly maxSequenceLength: number;
 }
 
-/** Which assistant turns of a conversation are trained. */
+/** Assistant turns of a conversation that are trained. */
 export type AssistantTurns = SftConfig['assistantTurns'];
 
-/** A number in each of both, beside what else they may be. */
+/** The number alternative of both fields. */
 const [BatchSize] = SFT_FIELDS.batch_size.form.anyOf;
 const [LearningRate] = SFT_FIELDS.learning_rate.form.anyOf;
-/** Gradient steps of a job. What each of them measured is kept, and read again after a crash. */
+/** Maximum gradient steps of a job. Metrics of each step are kept, and read again after a crash. */
 const MAX_STEPS = 100_000;
 
 /**
  * Fills in the defaults of a supervised job.
  *
- * @param limits `maxSequenceLength`: tokens of the longest conversation that the model takes
- * @throws {TrainerError} `trainer.config_invalid`, naming the wire field, its limit and the value
+ * @param limits `maxSequenceLength`: maximum tokens per conversation of the model
+ * @throws {TrainerError} `trainer.config_invalid` with the wire field, its limit and the value
  */
 export function resolveSftConfig(input: SftConfigInput, limits: { maxSequenceLength: number }): SftConfig {
   const batchSize = input.batchSize ?? 'auto';
@@ -73,20 +76,20 @@ export function resolveSftConfig(input: SftConfigInput, limits: { maxSequenceLen
   });
 }
 
-/** Names of settings in rows that were stored before both kinds of jobs had the same. */
+/** Former names of settings in stored rows. */
 const FORMER_NAMES: Readonly<Record<string, keyof SftConfig>> = {
   schedule: 'learningRateSchedule',
   warmupSteps: 'learningRateWarmupSteps',
   minLearningRate: 'learningRateMinimum',
 };
 
-/** The settings of a job as a store has kept them, which may have waited there through an update. */
+/** Settings of a stored job, possibly from before an update. */
 export function storedSftConfig(stored: Readonly<Record<string, unknown>>): SftConfig {
   const entries = Object.entries(stored).map(([name, value]) => [FORMER_NAMES[name] ?? name, value] as const);
   return Object.fromEntries(entries) as unknown as SftConfig;
 }
 
-/** Gradient steps that so many conversations make. */
+/** Number of gradient steps for `numExamples` conversations. */
 export function numSftSteps(
   numExamples: number,
   { batchSize, epochs }: Pick<SftConfig, 'batchSize' | 'epochs'>,
@@ -95,11 +98,11 @@ export function numSftSteps(
 }
 
 /**
- * Learning rate of each gradient step. What a list has beyond the last step is left over.
+ * Learning rate of each gradient step. Extra rates in a list are ignored.
  *
  * @returns [numSteps]
- * @throws {TrainerError} `trainer.config_invalid` when a list is shorter, and when there are more steps than a job may take
- * @see the helper `create_lr_schedule` of the ART client, whose numbers these are
+ * @throws {TrainerError} `trainer.config_invalid` if a list is shorter, or if a job has too many steps
+ * @see the helper `create_lr_schedule` of the ART client, for the same numbers
  */
 export function learningRates(
   config: Omit<SftConfig, 'learningRate'> & { readonly learningRate: number | readonly number[] },

@@ -8,23 +8,23 @@ import type { SftConfig } from './sft-config.ts';
 /** A conversation to learn from: one line of the data. */
 export interface SftExample {
   readonly messages: readonly TemplateMessage[];
-  /** The tools it is rendered with. */
+  /** Tools of its rendering. */
   readonly tools: readonly unknown[] | null;
-  /** Variables of the template that it is rendered with. Default: none. */
+  /** Template variables of its rendering. Default: none. */
   readonly templateVariables?: Readonly<Record<string, unknown>>;
 }
 
-/** Why a conversation is not trained. */
+/** Reason for which a conversation is not trained. */
 export type SftDropReason = 'too_long' | 'no_trainable_tokens';
 
-/** A conversation as token ids, or why it has none. */
+/** A conversation as token ids, or the reason of its drop. */
 export type RenderedExample =
   | { readonly kind: 'sequences'; readonly sequences: readonly TrainingSequence[] }
   | { readonly kind: 'dropped'; readonly reason: SftDropReason };
 
 /**
  * @param number of the example in the data, 1-based, for messages
- * @throws {TrainerError} `trainer.render_failed`; what `signal` was aborted with
+ * @throws {TrainerError} `trainer.render_failed`; the abort reason of `signal`
  */
 export async function renderExample(
   { messages, tools, templateVariables = {} }: SftExample,

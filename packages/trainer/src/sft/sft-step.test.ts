@@ -48,7 +48,10 @@ const parts = (model: OrtPolicyModel, settings = config()) => {
   return { learner, config: settings, signal: new AbortController().signal };
 };
 
-/** Mean −log p over every answer byte and end token, one conversation at a time: written without rows, tries and masks of the trainer. */
+/**
+ * Mean −log p over every answer byte and end token, one conversation at a time, without the trainer's rows,
+ * tries and masks.
+ */
 async function plainLoss(model: OrtPolicyModel, examples: readonly SftExample[]): Promise<number> {
   let sum = 0;
   let count = 0;
@@ -107,7 +110,7 @@ it('the loss is the mean over the trained tokens of the batch, and its gradient 
       );
       return await plainLoss(model, EXAMPLES);
     };
-    // Five points: truncation ε⁴, so that the rounding of float32 does not show.
+    // Five points: truncation ε⁴, which hides float32 rounding.
     const epsilon = 4e-3;
     const near = (await shifted(epsilon)) - (await shifted(-epsilon));
     const far = (await shifted(2 * epsilon)) - (await shifted(-2 * epsilon));

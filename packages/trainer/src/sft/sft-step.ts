@@ -6,7 +6,8 @@ import type { SftConfig } from './sft-config.ts';
 export type SftStepParts = StepParts & { readonly config: SftConfig };
 
 /**
- * One gradient step on one batch. A batch without anything to train changes nothing, the optimizer's state included.
+ * Runs one gradient step on one batch. A batch without trained tokens changes nothing, not even the optimizer's
+ * state.
  *
  * @returns the step's metrics, all finite
  * @throws {TrainerError} as `gradientStep`

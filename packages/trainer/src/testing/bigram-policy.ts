@@ -33,8 +33,9 @@ export const BIGRAM_ARCHITECTURE: Architecture = {
 export const BIGRAM_LORA: LoraConfig = { rank: 2, alpha: 4, targets: ['q'], initSeed: 3 };
 
 /**
- * A policy whose gradient is known in closed form, for logic tests: the distribution of the next token depends on the token and position
- * before it alone. logits = base + scale · b · a · x; a token's class is its id modulo 8, and the other tokens of a class do not exist.
+ * A policy with a closed-form gradient, for logic tests: the next token's distribution depends only on the token
+ * before it and its position. logits = base + scale · b · a · x; a token's class is its id modulo 8, and the
+ * other tokens of a class do not exist.
  */
 export class BigramPolicy implements TrainablePolicy {
   readonly architecture = BIGRAM_ARCHITECTURE;

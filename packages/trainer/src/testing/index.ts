@@ -1,4 +1,4 @@
-/** Models and data with known answers, for tests of this package and of those that build on it. */
+/** Models and data with known answers, for tests of this and dependent packages. */
 export { BIGRAM_ARCHITECTURE, BIGRAM_LORA, BigramPolicy } from './bigram-policy.ts';
 export { answer, byteTemplate, choice, END_TOKEN, group, message, twoTurns } from './chat-groups.ts';
 export { learnerSessionSuite, type LearnerHarness } from './learner-session.suite.ts';

@@ -12,11 +12,11 @@ import type { PackedRow } from '../model/policy-model.ts';
 import type { OptimizerConfig } from '../optimizer/adamw.ts';
 
 export interface LearnerHarness {
-  /** Another session over the same saved versions each time. */
+  /** Opens another session over the same saved versions. */
   open(): Promise<LearnerSession>;
-  /** Two rows or more, each with trained tokens, whose log-probabilities an adapter changes. */
+  /** At least two rows with trained tokens whose log-probabilities depend on the adapter. */
   readonly rows: readonly PackedRow[];
-  /** A name that `save` takes. */
+  /** A valid name for `save`. */
   versionName(label: string): string;
   destroy(): Promise<void>;
 }
@@ -30,13 +30,13 @@ const ADAM: OptimizerConfig = {
   maxGradNorm: 1e30,
 };
 
-/** A learner that does not tell the norm cannot be held to it. */
+/** Asserts that the learner reports the norm. */
 function normOf({ gradNorm }: StepReport): number {
   expect(gradNorm).not.toBe(null);
   return gradNorm!;
 }
 
-/** The behaviour required of every `LearnerSession`, whoever computes. Nothing here looks below the seam. */
+/** Behaviour required of every `LearnerSession`, tested only through the interface. */
 export function learnerSessionSuite(name: string, makeHarness: () => Promise<LearnerHarness>): void {
   describe(`LearnerSession: ${name}`, () => {
     let harness: LearnerHarness;
@@ -59,7 +59,10 @@ export function learnerSessionSuite(name: string, makeHarness: () => Promise<Lea
       return Float32Array.from(row.targets, () => scale * random());
     };
 
-    /** Gathers the gradient of Σ slope · (log-probability, or entropy) over rows, as many at once as the session keeps. */
+    /**
+     * Accumulates the gradient of Σ slope · (log-probability, or entropy) over rows, as many at once as the session
+     * keeps.
+     */
     const gather = async (rows = harness.rows, scale = 1, of: 'logprobs' | 'entropies' = 'logprobs'): Promise<void> => {
       const { maxKeptRows } = session.capabilities;
       for (let first = 0; first < rows.length; first += maxKeptRows) {
@@ -78,13 +81,13 @@ export function learnerSessionSuite(name: string, makeHarness: () => Promise<Lea
         const slope = slopes(harness.rows[i]!, 1);
         return output[of]!.reduce((part, value, t) => part + slope[t]! * value, sum);
       }, 0);
-    /** AdamW that is plain gradient descent at this rate: its denominator is a constant beside which no gradient shows. */
+    /** AdamW as plain gradient descent at this rate: its denominator is a constant that dominates every gradient. */
     const descend = async (rate: number): Promise<number> => {
       const adamEpsilon = 1e9;
       const config = { ...ADAM, learningRate: rate * adamEpsilon, adamBeta1: 0, adamBeta2: 0, adamEpsilon };
       return normOf(await session.step(config));
     };
-    /** Weights away from the fresh ones, where half of an adapter has no gradient; saved. */
+    /** Saves weights other than the fresh ones, for which half of an adapter has no gradient. */
     const saved = async (label: string): Promise<string> => {
       const version = harness.versionName(label);
       for (let index = 0; index < 3; index++) {
@@ -217,7 +220,7 @@ export function learnerSessionSuite(name: string, makeHarness: () => Promise<Lea
       const { sizeBytes, ...named } = first;
       expect(named).toEqual({ name: one, digest: expect.stringMatching(/^[0-9a-f]{64}$/) as string });
       if (sizeBytes !== undefined) expect(sizeBytes).toBeGreaterThan(0);
-      // Null: it has not seen the weights of a version that is not served.
+      // Null: it has not seen the weights of an unserved version.
       expect([first.digest, null]).toContain((await session.save(same, { isServed: false })).digest);
       await gather();
       await session.step(ADAM);

@@ -1,12 +1,15 @@
 import type { PackedRow } from '../model/policy-model.ts';
 
-/** Sequences of token ids as trained rows: everything after the first `numPrompt` tokens is trained. */
+/** Token ids of a sequence for a trained row: everything after the first `numPrompt` tokens is trained. */
 export interface TinySequence {
   readonly tokenIds: readonly number[];
   readonly numPrompt: number;
 }
 
-/** Each group of sequences becomes one trie; tries follow each other in the row. Trained tokens come in the order of `groups`. */
+/**
+ * Packs each group of sequences into one trie; tries are adjacent in the row. Trained tokens have the order of
+ * `groups`.
+ */
 export function packTrie(groups: readonly (readonly TinySequence[])[]): PackedRow {
   const row = { tokenIds: [] as number[], positions: [] as number[], parents: [] as number[] };
   const trained = new Map<TinySequence, number[]>();

@@ -4,8 +4,9 @@ import type { LossInput } from '../objectives/loss-input.ts';
 import type { LossFunction } from '../objectives/policy-objectives.ts';
 
 /**
- * The loss of `policyLoss`, written a second time straight from the papers: one token after the other, each ratio computed anew, and what
- * the papers put under a stop-gradient computed from `still` instead of `live`. Its numeric derivative at live = still is the gradient.
+ * Reference for `policyLoss`, written from the papers: token by token, each ratio computed separately, and
+ * stop-gradient parts computed from `still` instead of `live`. Its numeric derivative at live = still is the
+ * gradient.
  */
 export function plainLoss(
   live: readonly number[],
@@ -17,7 +18,7 @@ export function plainLoss(
   return losses.reduce((total, loss, i) => total + row.weights[i]! * loss, 0) / (live.length + 1e-6);
 }
 
-/** The loss of each token before any weight, [N]. */
+/** Loss of each token before any weight, [N]. */
 export function plainTokenLosses(
   live: readonly number[],
   still: readonly number[],

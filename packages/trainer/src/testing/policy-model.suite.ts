@@ -7,7 +7,7 @@ import { randomizeAdapter } from './randomize-adapter.ts';
 export interface PolicyModelHarness {
   /** A model with a fresh adapter. */
   open(): PolicyModel;
-  /** Two rows or more, each with trained tokens. */
+  /** At least two rows with trained tokens. */
   readonly rows: readonly PackedRow[];
   readonly vocabSize: number;
 }
@@ -20,7 +20,7 @@ const EMPTY: PackedRow = {
   targets: new Int32Array(0),
 };
 
-/** The behaviour required of every `PolicyModel`, whatever computes it. */
+/** Behaviour required of every `PolicyModel`. */
 export function policyModelSuite(name: string, makeHarness: () => PolicyModelHarness): void {
   describe(`PolicyModel: ${name}`, () => {
     let harness: PolicyModelHarness;
@@ -96,7 +96,7 @@ export function policyModelSuite(name: string, makeHarness: () => PolicyModelHar
         );
         return await value(row);
       };
-      // Five points: truncation ε⁴, so that the rounding of float32 does not show.
+      // Five points: truncation ε⁴, which hides float32 rounding.
       const epsilon = 4e-3;
       const near = (await shifted(epsilon)) - (await shifted(-epsilon));
       const far = (await shifted(2 * epsilon)) - (await shifted(-2 * epsilon));

@@ -15,12 +15,13 @@ import { BIGRAM_ARCHITECTURE, BIGRAM_LORA } from './bigram-policy.ts';
 
 const SIZE = 8;
 
-/** A version as the service keeps it: a table and an optimizer. */
+/** A version stored by the service: a table and an optimizer. */
 type Saved = { readonly table: LoraTensor; readonly optimizer: ReturnType<typeof freshOptimizerState> };
 
 /**
- * A learner elsewhere, scripted: the least that `LearnerSession` asks for, as a service that takes many rows at once and tells neither
- * entropies nor how tokens were drawn. The model is a table of log-odds: a class of tokens (id modulo 8) behind each class.
+ * A scripted remote learner: the minimum of `LearnerSession`, as a service that takes many rows at once and
+ * reports neither entropies nor sampling. The model is a table of log-odds: the next class of tokens (id modulo
+ * 8) by the current class.
  */
 export class ScriptedLearner implements LearnerSession {
   readonly model = BIGRAM_ARCHITECTURE;
@@ -37,14 +38,14 @@ export class ScriptedLearner implements LearnerSession {
     maxKeptRows: Infinity,
     initialScale: 1,
   } as const;
-  /** Calls so far, by what was called. */
+  /** Names of the calls so far. */
   readonly calls: string[] = [];
   readonly #versions: Map<string, Saved>;
   #table = freshTable();
   #optimizer = freshOptimizerState([this.#table]);
   #kept: readonly PackedRow[] = [];
 
-  /** @param versions what sessions of one service share */
+  /** @param versions shared by sessions of one service */
   constructor(versions = new Map<string, Saved>()) {
     this.#versions = versions;
   }
@@ -138,7 +139,7 @@ function freshTable(): LoraTensor {
   return { name: 'layers.0.q.a', layer: 0, linear: 'q', half: 'a', dims: [SIZE, SIZE], value, gradient };
 }
 
-/** Where the log-odds behind the source of a trained token begin. */
+/** Start of the log-odds that follow the source of a trained token. */
 const placeOf = (row: PackedRow, i: number): number => SIZE * (row.tokenIds[row.sources[i]!]! % SIZE);
 
 function distribution(values: Float32Array, row: PackedRow, i: number): number[] {

@@ -1,6 +1,6 @@
 import { Worker } from 'node:worker_threads';
 
-/** How many threads of this process were ever started, by the number of one more. */
+/** Number of threads that this process ever started, from the id of a new one. */
 export async function threadsStarted(): Promise<number> {
   const worker = new Worker('', { eval: true });
   const { threadId } = worker;
