@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 
@@ -48,7 +49,17 @@ const IN_PAIRS = {
 const GUESTS = ['along', 'specs', 'little', 'vllm'];
 
 /** What of the service stands on the store once more, on the second database. */
-const ON_POSTGRES = ['routes', 'checkpoints', 'jobs', 'answers', 'choice-records', 'data', 'service', 'edge'];
+const ON_POSTGRES = [
+  'gateway/routes',
+  'gateway/forms',
+  'gateway/answers',
+  'gateway/background',
+  'gateway/edge',
+  'jobs',
+  'seams/data',
+  'service',
+  'training-data/choice-records',
+];
 
 type Project = TestProjectInlineConfiguration['test'];
 
@@ -156,6 +167,9 @@ function networksProject(programs: string | null): Project[] {
 function servicePostgresProject(programs: string | null): Project[] {
   if (programs === null) return [];
   process.env['TRAINYARD_TEST_POSTGRES_PROGRAMS'] = programs;
+  // A room that was moved would leave its tests out without a word.
+  const missing = ON_POSTGRES.find((room) => !existsSync(join(import.meta.dirname, 'packages/server/src', room)));
+  if (missing !== undefined) throw new Error(`ON_POSTGRES names a folder that does not exist: ${missing}`);
   return [
     {
       name: 'service-postgres',
