@@ -6,15 +6,15 @@ import { DAMAGE_REMEDIES } from './drivers/damage-remedies.ts';
 import { NEWEST_VERSION } from './migrations/index.ts';
 import type { StoreLocation } from './contract/store-location.ts';
 
-/** The result of a look at a database. */
+/** Result of examining a database. */
 export interface DatabaseReport {
-  /** As messages call it; without a password. */
+  /** Name for messages, without a password. */
   readonly name: string;
-  /** The fault and its remedy; null when all is well, also where there is nothing yet that a start would not make. */
+  /** The fault and its remedy; null if there is none, also for a database that a start would create. */
   readonly problem: string | null;
 }
 
-/** Looks at a database, also beside a service that uses it, and changes nothing. */
+/** Examines a database without changing it, also while a service uses it. */
 export async function examineDatabase(location: StoreLocation): Promise<DatabaseReport> {
   if (location.kind === 'sqlite') return { name: location.path, problem: fileProblem(location.path) };
   const { databaseName, PostgresSql } = await import('./drivers/postgres/postgres-sql.ts');

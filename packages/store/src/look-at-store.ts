@@ -4,7 +4,7 @@ import { lookAtDatabase } from './examining/look-at-database.ts';
 import { SqlStore } from './sql-store.ts';
 
 /**
- * Reads from a store without bringing its database up to date or changing anything, also beside services that use it.
+ * Reads from a store without migrating its database or changing anything, also while services use it.
  *
  * @param read receives a store that refuses to write
  * @returns null before the first start, and for a database with the schema of another release

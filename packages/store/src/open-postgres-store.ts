@@ -2,7 +2,7 @@ import { SqlStore, type SqlStoreOptions } from './sql-store.ts';
 import { type PostgresOptions, PostgresSql } from './drivers/postgres/postgres-sql.ts';
 
 /**
- * `Store` in one PostgreSQL database, which is brought up to date.
+ * Opens a `Store` in one PostgreSQL database and migrates it.
  * @throws {StoreError} `store.unavailable`, `store.schema_newer`, `store.busy`, `store.disk_full`
  */
 export async function openPostgresStore(

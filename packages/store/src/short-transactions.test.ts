@@ -34,7 +34,10 @@ afterEach(async () => {
   await rm(directory, { recursive: true });
 });
 
-/** Every writer of every process waits while one lasts, and each of its statements is a message to another machine and back. */
+/**
+ * Returns the largest number of statements in a transaction. Every writer of every process waits for it, and
+ * each statement is a network round trip.
+ */
 async function most(work: () => Promise<unknown>): Promise<number> {
   numStatements.length = 0;
   await work();
@@ -78,7 +81,7 @@ it('outcomes of many trajectories are written some at a time, before the event t
       outcomes: rewards.map((group) => group.map((_, index) => ({ outcome, advantage: index }))),
     });
   expect(await most(() => tell('trained'))).toBeLessThan(120);
-  // Told once, also by whoever goes on with the job.
+  // Reported once, also by the worker that continues the job.
   await tell('context_only');
   let after: string | null = null;
   let numTold = 0;

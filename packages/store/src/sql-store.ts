@@ -137,10 +137,13 @@ import { openTables, type Tables } from './tables/tables.ts';
 import { KnownKeys } from './buffers/known-keys.ts';
 import { UsageBuffer } from './buffers/usage-buffer.ts';
 
-/** A claim is tried in a transaction at least this often: before it the database's clock is an estimate, which the sleep of a machine sets back. */
+/**
+ * Maximum time between attempts to claim in a transaction: outside of one the database's clock is an
+ * estimate, which lags after a suspend of the machine.
+ */
 const CLAIM_IN_TURN_MS = 10_000;
 
-/** Written with the end of a job, and by nothing else. */
+/** Written only with the end of a job. */
 const TERMINAL_EVENT_TYPES: ReadonlySet<string> = new Set<TerminalEventType>([
   'training_ended',
   'training_failed',
@@ -148,19 +151,22 @@ const TERMINAL_EVENT_TYPES: ReadonlySet<string> = new Set<TerminalEventType>([
   'job_failed',
 ]);
 const DELETED_MODEL_LIFETIME_MS = 7 * 24 * 3600 * 1000;
-/** As long as the events that it tells are sure to be there. */
+/** Lifetime of the events that the feed refers to. */
 const FEED_LIFETIME_MS = DELETED_MODEL_LIFETIME_MS;
-/** Rows of a deleted model that go in one transaction: some 5 ms. */
+/** Rows of a deleted model removed per transaction: about 5 ms. */
 const SWEPT_AT_ONCE = 500;
-/** Deleted models whose last rows go in one transaction. */
+/** Deleted models whose last rows are removed per transaction. */
 const MODELS_AT_ONCE = 10;
-/** Outcomes of trajectories that are written in one transaction; of more, most are written before the event that tells them. */
+/**
+ * Outcomes of trajectories written per transaction; of more, most are written before the event that reports
+ * them.
+ */
 const OUTCOMES_AT_ONCE = 5_000;
-/** A bucket is full after a minute; one that is in debt for longer than this has a limit of next to nothing. */
+/** A bucket refills within a minute; a debt that lasts longer than this means a limit near zero. */
 const UNUSED_BUDGET_LIFETIME_MS = 24 * 3600 * 1000;
-/** The clock is read several times an hour. */
+/** Lifetime of a trusted reading of the clock, which is read several times per hour. */
 const TRUSTED_FOR_MS = 3600 * 1000;
-/** It is said again and again, and need not wait for the disk. */
+/** Repeated, so it need not wait for the disk. */
 const HEARTBEAT: TransactionOptions = { isDurable: false };
 
 export interface SqlStoreOptions {
@@ -168,28 +174,31 @@ export interface SqlStoreOptions {
   clock?: () => number;
   /** See `Store.instanceId`. Default: a random UUID, which has no successor. */
   instanceId?: string;
-  /** Told of each call of the database. Default: nobody is. */
+  /** Receives each call of the database. Default: none. */
   onCall?: (call: DatabaseCall) => void;
-  /** How long keys are used as they were read last while the database is away, ms. Default 0. */
+  /** Time for which keys are used as last read while the database is away, ms. Default 0. */
   outageMs?: number;
-  /** How long records of sampled choices are kept, and how many bytes of them. */
+  /** Lifetime and total bytes of records of sampled choices. */
   choiceRecords?: Partial<ChoiceRecordLimits>;
-  /** How long answers are kept for clients, and how many bytes of them. */
+  /** Lifetime and total bytes of answers kept for clients. */
   keptAnswers?: Partial<KeptAnswerLimits>;
-  /** How long conversations are kept for clients, how many bytes of them, and how long each can be. */
+  /** Lifetime, total bytes and maximum length of conversations. */
   conversations?: Partial<ConversationLimits>;
 }
 
-/** `Store` over an SQL database, which several processes may have open. Each call that writes is one short transaction. */
+/**
+ * `Store` on an SQL database that several processes may have open. Each writing call is one short
+ * transaction.
+ */
 export class SqlStore implements Store {
   readonly instanceId: string;
   readonly #sql: Sql;
   readonly #clock: () => number;
-  /** For single statements; a transaction has tables of its own. */
+  /** Tables for single statements; a transaction has its own. */
   readonly #tables: Tables;
-  /** On the clock of `performance.now()`: the last claim in a transaction. */
+  /** Time of the last claim in a transaction, on the clock of `performance.now()`. */
   #claimedAt = -Infinity;
-  /** The last trusted reading of the clock, as far as this process knows. */
+  /** Last trusted reading of the clock known to this process. */
   #trustedAt: number | null = null;
   readonly #knownKeys: KnownKeys;
   readonly #usage: UsageBuffer;
@@ -293,7 +302,7 @@ export class SqlStore implements Store {
     return this.#write(spend, { isDurable: false });
   }
 
-  // browsers that are signed in
+  // signed-in browsers
   async openSession(keyId: string): Promise<SignIn> {
     return this.#write((tables) => tables.signIns.create('session', keyId, this.#endsAt()));
   }
@@ -324,7 +333,7 @@ export class SqlStore implements Store {
     });
   }
 
-  /** Asked before anything is written: whoever makes secrets up has no key, and keeps nobody from writing. */
+  /** Runs before any write, so that requests with invented secrets do not block writers. */
   async #hasSignIn(kind: SignInKind, secret: string): Promise<boolean> {
     return (await this.#tables.signIns.find(kind, secret, this.#endsAt())) !== null;
   }
@@ -379,12 +388,12 @@ export class SqlStore implements Store {
       await this.#keptAnswers.deleteOfModel(tables, modelId);
       return await this.#completeWith(tables, await deleteModel(tables, modelId, this.#clock()), completes);
     });
-    // It is deleted whatever becomes of this; what stays goes with `purgeExpired`.
+    // The model is deleted even if this fails; `purgeExpired` removes the rest.
     if (deleted !== null) await this.#sweepDeleted().catch(() => {});
     return deleted;
   }
 
-  /** Others write between the parts. */
+  /** Removes rows in parts, so that others can write in between. */
   async #sweepDeleted(): Promise<void> {
     const sweep = (tables: Tables) => sweepDeleted(tables, SWEPT_AT_ONCE);
     while (await this.#write(sweep, { isDurable: false })) await nextTurn();
@@ -524,11 +533,11 @@ export class SqlStore implements Store {
     baseModels: readonly string[] | null = null,
   ): Promise<ClaimedJob<JobOfKind<Kind>> | null> {
     const wanted = { kinds, baseModels };
-    // Whoever finds nothing to do keeps no writer waiting, in however many processes that is.
+    // Without work a claim does not block writers, with any number of processes.
     const isFresh = performance.now() < this.#claimedAt + CLAIM_IN_TURN_MS;
     if (isFresh && !(await this.#tables.jobs.hasClaimable(wanted, this.#clock()))) return null;
     this.#claimedAt = performance.now();
-    // What time it is is known in the transaction: the wait for it may be long, and the clock that of another machine.
+    // Reads the time within the transaction: the wait for it may be long, and the clock is the database's.
     const claimed = await this.#write((tables) => claimNextJob(tables, workerId, leaseMs, wanted, this.#clock()));
     return claimed as ClaimedJob<JobOfKind<Kind>> | null;
   }
@@ -663,7 +672,7 @@ export class SqlStore implements Store {
     return await this.#tables.feed.lastPosition();
   }
 
-  // trackers outside
+  // external trackers
   async getTrackerPosition(tracker: string): Promise<number | null> {
     return await this.#tables.trackers.position(tracker);
   }
@@ -700,7 +709,7 @@ export class SqlStore implements Store {
       if (model === null) return null;
       const checkpoint = await tables.checkpoints.latest(input.modelId);
       if (checkpoint !== null) {
-        // Only what the last log of the split put there goes: `train/…` also holds the metrics of the job itself.
+        // Removes only the metrics of the split's last log: `train/…` also holds those of the job itself.
         const replaced = await tables.logs.lastMetrics(checkpoint.id, input.split);
         const kept = Object.entries(checkpoint.metrics).filter(([name]) => !(name in replaced));
         await tables.checkpoints.setMetrics(checkpoint.id, { ...Object.fromEntries(kept), ...input.metrics });
@@ -860,7 +869,6 @@ export class SqlStore implements Store {
     return await this.#tables.usage.group(query);
   }
 
-  // records of sampled choices
   recordChoice(record: NewChoiceRecord): Promise<string> {
     return this.#choiceRecords.add(record);
   }
@@ -880,7 +888,7 @@ export class SqlStore implements Store {
 
   // parts of a service
   async registerMember(member: NewMember, leaseMs: number): Promise<void> {
-    // After a power failure it says so anew.
+    // After a power failure it registers again.
     await this.#write(({ members }) => members.put(this.instanceId, member, leaseMs, this.#clock()), HEARTBEAT);
   }
 
@@ -968,7 +976,7 @@ export class SqlStore implements Store {
 
   async announceKey(key: string): Promise<void> {
     const announce = (tables: Tables) => tables.announcedKeys.add(key, this.instanceId, this.#clock());
-    // After a power failure there is nobody whom it could tell.
+    // After a power failure there is no other process to inform.
     await this.#write(announce, { isDurable: false });
   }
 
@@ -1050,7 +1058,7 @@ export class SqlStore implements Store {
     await this.#sql.query('select 1 from entities limit 1', []);
   }
 
-  /** Writes pending usage and records, and closes the database; a second call does nothing. */
+  /** Writes pending usage and records, and closes the database. A second call does nothing. */
   async close(): Promise<void> {
     this.#requests.close();
     try {
@@ -1061,12 +1069,14 @@ export class SqlStore implements Store {
     }
   }
 
-  /** The time by which keys, sessions and links have ended: a clock that is set back makes none of them valid again. */
+  /**
+   * Time by which keys, sessions and links expire: a clock that is set back makes none of them valid again.
+   */
   #endsAt(): number {
     return Math.max(this.#clock(), this.#trustedAt ?? 0);
   }
 
-  /** Also when it failed: its commit may have happened. */
+  /** Clears the cache also after a failure, because the commit may have happened. */
   async #changeKeys<Result>(body: (tables: Tables) => Promise<Result>, options?: TransactionOptions): Promise<Result> {
     try {
       return await this.#write(body, options);
@@ -1079,7 +1089,7 @@ export class SqlStore implements Store {
     return this.#sql.transaction((queries) => body(openTables(queries)), options);
   }
 
-  /** Keeps the answer to a result other than null, in the transaction that has it. */
+  /** Keeps the answer to a result other than null, in the same transaction. */
   async #completeWith<Result>(
     tables: Tables,
     result: Result,
@@ -1094,7 +1104,7 @@ export class SqlStore implements Store {
   }
 }
 
-/** In the order of the groups. */
+/** Outcomes in the order of the groups. */
 function placedOutcomes(groups: readonly (readonly TrajectoryOutcome[])[]): PlacedOutcome[] {
   return groups.flatMap((group, groupIndex) =>
     group.map((outcome, trajectoryIndex) => ({ groupIndex, trajectoryIndex, ...outcome })),

@@ -4,7 +4,7 @@ import { hashOf } from './file-hash.ts';
 /** Maximum number of files whose digest is remembered. */
 const MAX_FILES = 20_000;
 
-/** Facts of a file that change whenever it is written to, also by a program that sets its old times again (ctime). */
+/** File facts that change at every write. The ctime covers a program that restores old times. */
 export async function stampOf(path: string): Promise<string> {
   const { ino, size, mtimeNs, ctimeNs } = await stat(path, { bigint: true });
   return `${ino} ${size} ${mtimeNs} ${ctimeNs}`;
@@ -14,9 +14,9 @@ export async function stampOf(path: string): Promise<string> {
 export class DigestCache {
   readonly #known = new Map<string, { readonly stamp: string; readonly sha256: Promise<string> }>();
 
-  /** @throws what reading the file throws */
+  /** @throws errors of reading the file */
   async of(path: string): Promise<string> {
-    // Taken before the file is read: a change during the reading shows at the next call.
+    // Taken before reading the file, so the next call sees a change made during the read.
     const stamp = await stampOf(path);
     const known = this.#known.get(path);
     if (known?.stamp === stamp) return await known.sha256;

@@ -19,13 +19,13 @@ export async function writeDurably(
   return sizeBytes;
 }
 
-/** fsync of a file or a directory: for a directory it makes renames and new names in it durable. */
+/** Runs fsync on a file or a directory. For a directory it makes renames and new names in it durable. */
 export async function syncPath(path: string): Promise<void> {
   await using handle = await open(path, 'r');
   await handle.sync();
 }
 
-/** fsync of everything below `directory`, then of itself. */
+/** Runs fsync on everything below `directory`, then on itself. */
 export async function syncTree(directory: string): Promise<void> {
   for (const entry of await readdir(directory, { withFileTypes: true })) {
     const path = join(directory, entry.name);
@@ -35,7 +35,7 @@ export async function syncTree(directory: string): Promise<void> {
   await syncPath(directory);
 }
 
-/** At the end of what was written: a disk that fills up takes a part of a write before it refuses one. */
+/** Appends the whole chunk: a disk that fills up accepts part of a write before it refuses one. */
 export async function writeWhole(file: FileHandle, chunk: Uint8Array): Promise<void> {
   let offset = 0;
   while (offset < chunk.byteLength) offset += (await file.write(chunk, offset)).bytesWritten;

@@ -8,13 +8,13 @@ import { fileFault, isMissing } from './file-fault.ts';
 import { parseJsonLines, toJsonLines } from './json-lines.ts';
 import { compress, decompress } from './zstd-stream.ts';
 
-// A suffix keeps keys apart: no key contains a dot, so `a` and `a/b` never want the same name.
+// The suffix keeps keys apart: keys contain no dot, so `a` and `a/b` never need the same name.
 const RAW: BlobKind = 'bin';
 const JSON_VALUE: BlobKind = 'json.zst';
 const JSON_LINES: BlobKind = 'jsonl.zst';
 const KINDS = [RAW, JSON_VALUE, JSON_LINES];
 
-/** The half of `Blobs` that is the same wherever bytes lie: keys become names of files, and values bytes. */
+/** Storage-independent half of `Blobs`: maps keys to file names and values to bytes. */
 export abstract class EncodedBlobs {
   /** Writes a file whole or not at all. @param name `<key>.<kind>` */
   protected abstract writeFile(
@@ -22,14 +22,17 @@ export abstract class EncodedBlobs {
     chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
     signal?: AbortSignal,
   ): Promise<{ sizeBytes: number }>;
-  /** A path of this machine where the file can be read, or null. */
+  /** Returns a local path at which the file can be read, or null. */
   protected abstract localPath(name: string): Promise<string | null>;
   protected abstract hasFile(name: string): Promise<boolean>;
-  /** False when there was none. */
+  /** Returns false if there was none. */
   protected abstract removeFile(name: string): Promise<boolean>;
-  /** Moves a file or a directory into the bin. False when there was none. @param name of a file `<key>.<kind>`, of a directory its key */
+  /**
+   * Moves a file or a directory into the bin. Returns false if there was none.
+   * @param name `<key>.<kind>` for a file, the key for a directory
+   */
   protected abstract moveToBin(kind: BlobItem['kind'], name: string, at: number): Promise<boolean>;
-  /** Moves it back. False when the bin has none, or the name is taken. */
+  /** Moves an item back. Returns false if the bin has none, or the name is taken. */
   protected abstract moveFromBin(kind: BlobItem['kind'], name: string, at: number): Promise<boolean>;
   protected abstract removeFromBin(kind: BlobItem['kind'], name: string, at: number): Promise<void>;
 
@@ -124,7 +127,6 @@ export abstract class EncodedBlobs {
   }
 }
 
-/** The key of a file's name. */
 export const keyOfFile = (name: string): string => name.slice(0, name.indexOf('.'));
 
 function fileName(key: string, kind: BlobKind): string {

@@ -1,7 +1,10 @@
 import { stat } from 'node:fs/promises';
 import { StoreError } from '../contract/errors.ts';
 
-/** Translates a file system error for callers; errors without a system code (bugs, aborts, our own) come back as they are. */
+/**
+ * Translates a file system error for callers. Returns errors without a system code (bugs, aborts, our own)
+ * unchanged.
+ */
 export function fileFault(error: unknown, what: string): unknown {
   if (!(error instanceof Error) || error instanceof StoreError || !('code' in error) || typeof error.code !== 'string')
     return error;
@@ -28,7 +31,7 @@ export function isMissing(error: unknown): boolean {
   return error instanceof Error && 'code' in error && error.code === 'ENOENT';
 }
 
-/** Whether a rename met something in its way. */
+/** True if a rename failed because its target exists. */
 export function isTaken(error: unknown): boolean {
   return error instanceof Error && 'code' in error && (error.code === 'ENOTEMPTY' || error.code === 'EEXIST');
 }
@@ -38,7 +41,7 @@ export function directoryTaken(key: string, options?: ErrorOptions): StoreError 
   return new StoreError('store.blob_exists', message, options);
 }
 
-/** @throws as {@link fileFault} translates it, when that cannot be said */
+/** @throws as {@link fileFault} translates it, if the state is unknown */
 export async function exists(path: string): Promise<boolean> {
   try {
     await stat(path);

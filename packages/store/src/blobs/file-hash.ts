@@ -13,7 +13,7 @@ export async function filesBelow(root: string): Promise<string[]> {
   );
 }
 
-/** The size and the SHA-256 of a file. A signal is heard within each part of it. */
+/** Returns the size and the SHA-256 of a file. Checks the signal after each chunk. */
 export async function hashOf(path: string, signal?: AbortSignal): Promise<{ sizeBytes: number; sha256: string }> {
   const hash = createHash('sha256');
   let sizeBytes = 0;

@@ -13,8 +13,8 @@ import { StagingArea } from './staging-area.ts';
 const DIRECTORY = '.dir';
 
 /**
- * `Blobs` in a local folder: `files/<key>.<kind>`, `directories/<key>.dir/`, `staging/` for what is being written, and `bin/<ms>/` with the same two folders
- * for what was discarded then.
+ * `Blobs` in a local folder: `files/<key>.<kind>`, `directories/<key>.dir/`, `staging/` for unfinished
+ * writes, and `bin/<ms>/` with the same two folders for items discarded at that time.
  */
 export class FolderBlobs extends EncodedBlobs implements Blobs {
   readonly location: Extract<BlobLocation, { kind: 'folder' }>;
@@ -23,7 +23,7 @@ export class FolderBlobs extends EncodedBlobs implements Blobs {
   readonly #bin: string;
   readonly #staging: StagingArea;
 
-  /** Makes the folder when absent and removes what dead processes left half-written. */
+  /** Creates the folder if absent and removes unfinished writes of dead processes. */
   static async open(root: string): Promise<FolderBlobs> {
     const path = resolve(root);
     try {
@@ -108,7 +108,7 @@ export class FolderBlobs extends EncodedBlobs implements Blobs {
       await rename(staged, target);
       await syncPath(dirname(target));
     } catch (error) {
-      // Lost a race for the key: rename does not replace a directory that has something in it.
+      // Lost a race for the key: rename does not replace a directory with content.
       if (isTaken(error)) throw directoryTaken(key, { cause: error });
       throw fileFault(error, `directory ${key}`);
     }
@@ -212,7 +212,7 @@ export class FolderBlobs extends EncodedBlobs implements Blobs {
     await this.#removeEmptyFolders(path);
   }
 
-  /** Nothing to do: `open` removes what dead processes left half-written. */
+  /** Does nothing: `open` removes unfinished writes of dead processes. */
   async removeUnfinished(): Promise<void> {}
 
   /** Removes this handle's staged leftovers. */
@@ -220,7 +220,7 @@ export class FolderBlobs extends EncodedBlobs implements Blobs {
     await this.#staging.close();
   }
 
-  /** False when there is nothing to move. */
+  /** Returns false if there is nothing to move. */
   async #move(path: string, target: string): Promise<boolean> {
     try {
       if (!(await exists(path))) return false;
@@ -239,7 +239,7 @@ export class FolderBlobs extends EncodedBlobs implements Blobs {
       try {
         await rmdir(folder);
       } catch {
-        return; // it has something in it
+        return; // not empty
       }
     }
   }
@@ -261,10 +261,13 @@ export class FolderBlobs extends EncodedBlobs implements Blobs {
 
 const isDirectoryName = (name: string): boolean => name.endsWith(DIRECTORY);
 
-/** The folder that all keys of a prefix are in: `a/b/` of `a/b/c`. */
+/** Folder of all keys with a prefix: `a/b/` for `a/b/c`. */
 const folderOf = (prefix: string): string => prefix.slice(0, Math.max(0, prefix.lastIndexOf('/')));
 
-/** Relative paths of the files below `root`, and of the directories that `isLeaf` names. None where there is no such folder. */
+/**
+ * Relative paths of the files below `root`, and of the directories that `isLeaf` accepts. Empty without such
+ * a folder.
+ */
 async function* walk(root: string, isLeaf: (name: string) => boolean, below = ''): AsyncGenerator<string> {
   for (const entry of await entriesOf(join(root, below))) {
     const path = below === '' ? entry.name : `${below}/${entry.name}`;

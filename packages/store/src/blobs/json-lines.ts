@@ -1,18 +1,18 @@
-/** Short lines go to the compressor together: each piece costs it a turn in another thread. */
+/** Size of the pieces sent to the compressor: each costs a turn in another thread. */
 const PIECE_CHARACTERS = 65_536;
 
-/** A value that is JSON already, which is stored as it is written. */
+/** A value that is already JSON and is stored unchanged. */
 export class JsonLine {
   readonly text: string;
 
   /** @param text valid JSON */
   constructor(text: string) {
-    // Line breaks within JSON are white space: in strings they are escaped.
+    // In valid JSON, line breaks are white space: strings escape them.
     this.text = text.replaceAll(/[\r\n]+/g, ' ');
   }
 }
 
-/** One UTF-8 line of JSON per value, in pieces of whole lines. */
+/** Yields one UTF-8 line of JSON per value, in pieces of whole lines. */
 export async function* toJsonLines(values: Iterable<unknown> | AsyncIterable<unknown>): AsyncGenerator<Buffer> {
   let lines = '';
   for await (const value of values) {
@@ -24,12 +24,15 @@ export async function* toJsonLines(values: Iterable<unknown> | AsyncIterable<unk
   if (lines !== '') yield Buffer.from(lines, 'utf8');
 }
 
-/** The values back, however the chunks are cut; lines end in `\n`, the last one may lack it. @param read reader of a line */
+/**
+ * Parses lines from chunks of any size. Lines end in `\n`; the last one may lack it.
+ * @param read parses a line
+ */
 export async function* parseJsonLines(
   chunks: AsyncIterable<Buffer>,
   read: (line: string) => unknown = JSON.parse,
 ): AsyncGenerator<unknown> {
-  let open: Buffer[] = []; // pieces of the line that has not ended yet
+  let open: Buffer[] = []; // pieces of the unfinished line
   for await (const chunk of chunks) {
     let start = 0;
     for (let end = chunk.indexOf(NEWLINE); end !== -1; end = chunk.indexOf(NEWLINE, start)) {
@@ -43,4 +46,4 @@ export async function* parseJsonLines(
   if (open.length > 0) yield read(Buffer.concat(open).toString('utf8'));
 }
 
-const NEWLINE = 0x0a; // never inside a UTF-8 sequence, so a line can be cut out before it is decoded
+const NEWLINE = 0x0a; // never part of a UTF-8 sequence, so lines are cut before decoding

@@ -4,13 +4,13 @@ import { FolderBlobs } from './folder-blobs.ts';
 import { S3Blobs } from './s3/s3-blobs.ts';
 import type { BucketRequest, S3Credentials } from './s3/s3-bucket.ts';
 
-/** Variables with the key of a bucket, as every client of S3 knows them. */
+/** Environment variables with the credentials of a bucket, as all S3 clients name them. */
 export const BUCKET_KEY_VARIABLES = ['AWS_ACCESS_KEY_ID', 'AWS_SECRET_ACCESS_KEY', 'AWS_SESSION_TOKEN'] as const;
 
 /**
- * @param environment where the key of a bucket is read
- * @param options `cacheKeepsMs`: how long paths of a bucket's files are valid; default an hour. `onRequest`: told of each request to a bucket. `onRepair`: told of
- *   each damaged copy in the cache of a bucket
+ * @param environment source of a bucket's credentials
+ * @param options `cacheKeepsMs`: validity of paths of a bucket's files, default an hour. `onRequest`:
+ *   receives each request to a bucket. `onRepair`: receives a line per damaged copy in a bucket's cache
  * @throws {StoreError} `store.unavailable`
  */
 export async function openBlobs(
@@ -26,7 +26,7 @@ export async function openBlobs(
   return await S3Blobs.open(location, bucketKey(environment), options);
 }
 
-/** @throws {StoreError} `store.unavailable` when it is missing */
+/** @throws {StoreError} `store.unavailable` if it is missing */
 export function bucketKey(environment: Readonly<Record<string, string | undefined>>): S3Credentials {
   const [accessKeyId, secretAccessKey, sessionToken] = BUCKET_KEY_VARIABLES.map((name) => environment[name] ?? '');
   if (!accessKeyId || !secretAccessKey)

@@ -5,13 +5,16 @@ import { BLOB_PREFIXES, foreignClaim } from './own-blobs.ts';
 const DAY_MS = 24 * 3_600_000;
 
 export interface OrphanRules {
-  /** How long no row names a blob before it goes to the bin. */
+  /** Time without a row that names a blob before it goes to the bin. */
   readonly ageMs: number;
-  /** How long it stays in the bin. */
+  /** Time that a blob stays in the bin. */
   readonly binMs: number;
-  /** Most of all blobs that one sweep moves to the bin, 0–1; of more none is moved. */
+  /** Largest share of all blobs, 0–1, that one sweep moves to the bin. With more orphans it moves none. */
   readonly share: number;
-  /** `known`: those that this database announced or named; `all`: also those that it has never known; `none`. */
+  /**
+   * `known`: orphans that this database announced or named; `all`: also blobs that it has never known;
+   * `none`.
+   */
   readonly which: 'known' | 'all' | 'none';
 }
 
@@ -29,26 +32,27 @@ export type OrphanStore = Pick<
 >;
 
 export interface Orphan extends BlobItem {
-  /** Since when no row names it, as far as sweeps have seen. */
+  /** Time from which no row names it, as far as sweeps have seen. */
   readonly since: number;
 }
 
-/** The blobs by who knows them. */
+/** Blobs by their relation to the database. */
 export interface BlobCensus {
   readonly numBlobs: number;
-  /** Named by a row, or about to be. */
+  /** Blobs that a row names, or is about to. */
   readonly numNamed: number;
-  /** Left by a crash, or by a removal that failed. */
+  /** Remains of a crash, or of a removal that failed. */
   readonly orphans: readonly Orphan[];
-  /** This database has never known them: an older one, or one of another service, has been put in its place. */
+  /** Blobs that this database has never known: it is an older copy, or belongs to another service. */
   readonly unknown: readonly BlobItem[];
 }
 
 type CensusStore = Pick<Store, 'now' | 'listReferencedKeys' | 'listAnnouncedKeys' | 'listKnownKeys'>;
 
-/** Tells orphans from blobs that the database does not know, and changes nothing. */
+/** Separates orphans from blobs unknown to the database. Changes nothing. */
 export async function takeCensus(store: CensusStore, blobs: Blobs): Promise<BlobCensus> {
-  // Keys are announced before their files are there: whatever is listed here was announced by then, and is asked for afterwards.
+  // Keys are announced before their files exist. So the announced keys, read after the files are listed,
+  // cover them.
   const items = await listItems(blobs);
   const known = new Map((await store.listKnownKeys()).map(({ key, orphanedAt }) => [key, orphanedAt]));
   const { directoryKeys, blobKeys } = await store.listReferencedKeys();
@@ -68,15 +72,16 @@ export async function takeCensus(store: CensusStore, blobs: Blobs): Promise<Blob
 export interface SweepReport extends BlobCensus {
   readonly numBinned: number;
   readonly numRemoved: number;
-  /** Why orphans that are old enough stay; null: none do. */
+  /** Reason why orphans that are old enough stay; null if none do. */
   readonly withheld: string | null;
 }
 
 /**
- * Moves orphans that are old enough to the bin, and removes what has been there for long enough. Blobs that a row names come back from the bin: an older
- * database has been put back. What this database has never known is not touched, unless the rules say so.
+ * Moves orphans that are old enough to the bin, and removes those whose time in the bin is over. Blobs in the
+ * bin that a row names come back, because an older database has been restored. Blobs that this database has
+ * never known stay, unless the rules include them.
  *
- * @param log receives a line for each item that is moved or removed
+ * @param log receives a line per item that is moved or removed
  */
 export async function sweepOrphans(
   store: OrphanStore,
@@ -92,7 +97,7 @@ export async function sweepOrphans(
   const now = store.now();
   const all = [
     ...census.orphans,
-    // They get the age that orphans have, from the first sweep on that may remove them.
+    // Unknown blobs start to age at the first sweep that may remove them.
     ...(rules.which === 'all' ? census.unknown.map((item) => ({ ...item, since: now })) : []),
   ];
   await store.setOrphans(all.map(({ key }) => key));
@@ -100,7 +105,7 @@ export async function sweepOrphans(
   const withheld = whyWithheld(due.length, census, rules);
   let numBinned = 0;
   for (const { kind, key, since } of withheld === null ? due : []) {
-    // A row may have come since.
+    // A row may have been added since.
     if ((await store.isNamed(key)) || !(await blobs.discard({ kind, key }, now))) continue;
     numBinned += 1;
     log(
@@ -115,7 +120,7 @@ export async function sweepOrphans(
 
 function whyWithheld(numDue: number, { numBlobs, unknown }: BlobCensus, { share, which }: OrphanRules): string | null {
   if (numDue === 0) return null;
-  // An older database may have announced a file whose row came later.
+  // An older database may have announced a file whose row was added later.
   if (unknown.length > 0 && which === 'known')
     return `${numDue} orphans stay while there are blobs that this database does not know: it may be an older one.`;
   if (numDue <= Math.ceil(share * numBlobs)) return null;
@@ -153,7 +158,7 @@ async function emptyBin(blobs: Blobs, before: number, log: (line: string) => voi
   return due.length;
 }
 
-/** Keys that are neither among the blobs nor in the bin need not be known any more. */
+/** Forgets known keys that are neither among the blobs nor in the bin. */
 async function forgetGone(store: OrphanStore, blobs: Blobs, { orphans, unknown }: BlobCensus): Promise<void> {
   const known = (await store.listKnownKeys()).map(({ key }) => key);
   const { directoryKeys, blobKeys } = await store.listReferencedKeys();

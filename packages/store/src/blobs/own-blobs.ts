@@ -3,7 +3,7 @@ import type { BlobLocation, Blobs } from '../contract/blobs.ts';
 import { StoreError } from '../contract/errors.ts';
 import type { Store } from '../contract/store.ts';
 
-/** Folder of small files, one for each database that these blobs belong to; there should be one. */
+/** Folder of small files, one per database that owns these blobs; there should be one. */
 const PLACES = 'places/';
 
 export const placeKey = (id: string): string => `${PLACES}${id}`;
@@ -21,20 +21,20 @@ export const BLOB_PREFIXES = [
   'snapshots/',
 ] as const;
 
-/** The remedies of a start that would take blobs whose rows are gone for its own. */
+/** Remedies for a start that would adopt blobs whose rows are gone. */
 const REMEDIES =
   'Restore a backup with `trainyard restore FOLDER`, or start with `--adopt-blobs` to rebuild models and checkpoints from the blobs.';
 
 export const placeOf = (location: BlobLocation): string => (location.kind === 'folder' ? location.root : location.url);
 
-/** Whether services have written anything there, or claimed it. */
+/** True if a service has written or claimed anything there. */
 export async function hasContent(blobs: Blobs): Promise<boolean> {
   for (const prefix of [PLACES, ...BLOB_PREFIXES]) if ((await blobs.listKeys(prefix)).length > 0) return true;
   for (const prefix of BLOB_PREFIXES) if ((await blobs.listDirectories(prefix)).length > 0) return true;
   return false;
 }
 
-/** @throws {StoreError} `store.unavailable` when the blobs have content: their database is gone */
+/** @throws {StoreError} `store.unavailable` if the blobs have content: their database is gone */
 export async function refuseLostDatabase(database: string, state: 'missing' | 'empty', blobs: Blobs): Promise<void> {
   if (!(await hasContent(blobs))) return;
   throw new StoreError(
@@ -44,14 +44,17 @@ export async function refuseLostDatabase(database: string, state: 'missing' | 'e
 }
 
 interface Marks {
-  /** The claim of this database; null: it has none. */
+  /** Claim of this database; null if it has none. */
   readonly id: string | null;
   readonly isMarked: boolean;
   /** Marks of other databases. */
   readonly others: readonly string[];
 }
 
-/** The marks come first: another process of this database may claim them now, and its row is there before its mark. */
+/**
+ * Reads the marks first: another process of this database may claim them now, and writes its row before its
+ * mark.
+ */
 async function marksOf(store: Pick<Store, 'blobsId'>, blobs: Blobs): Promise<Marks> {
   const places = await blobs.listKeys(PLACES);
   const id = await store.blobsId();
@@ -59,7 +62,10 @@ async function marksOf(store: Pick<Store, 'blobsId'>, blobs: Blobs): Promise<Mar
   return { id, isMarked: own !== null && places.includes(own), others: places.filter((key) => key !== own) };
 }
 
-/** Why this database may not remove blobs now, as other services may have claimed them since the start; null when it may. */
+/**
+ * Reason why this database may not remove blobs now, for example a claim by another service since the start;
+ * null if it may.
+ */
 export async function foreignClaim(store: Pick<Store, 'blobsId'>, blobs: Blobs): Promise<string | null> {
   const { id, isMarked, others } = await marksOf(store, blobs);
   if (others.length > 0) return `another service has claimed them (${others.join(', ')})`;
@@ -69,11 +75,13 @@ export async function foreignClaim(store: Pick<Store, 'blobsId'>, blobs: Blobs):
 type Claimant = Pick<Store, 'blobsId' | 'claimBlobs' | 'listReferencedKeys'>;
 
 /**
- * Makes sure that these are the blobs of this database, and of no other: services that share a database share its blobs, and two databases never share blobs,
- * since each would take the blobs of the other for orphans. Blobs without content are claimed; the row comes before the mark.
+ * Checks that these blobs belong to this database and to no other. Services that share a database share its
+ * blobs; two databases never do, because each would take the other's blobs for orphans. Claims blobs without
+ * content; the row is written before the mark.
  *
- * @param options.adopts claims whatever is there; the caller then makes rows for it and calls `dropOtherMarks`. Default false
- * @throws {StoreError} `store.unavailable`, with the way out
+ * @param options.adopts claims existing content; the caller then makes rows for it and calls
+ *   `dropOtherMarks`. Default false
+ * @throws {StoreError} `store.unavailable`, with the remedy
  */
 export async function checkOwnBlobs(
   store: Claimant,
@@ -97,26 +105,26 @@ export async function checkOwnBlobs(
     );
   const id = await store.claimBlobs(known ?? randomUUID());
   await blobs.putJson(placeKey(id), {});
-  // Of two databases that claim empty blobs at the same moment each sees the mark of the other.
+  // If two databases claim empty blobs at the same moment, each sees the other's mark.
   const { others: rivals } = await marksOf(store, blobs);
   if (adopts || rivals.length === 0) return;
   await blobs.remove(placeKey(id));
   throw belongsToAnother(place, rivals);
 }
 
-/** After an adoption: the blobs are those of this database alone. */
+/** Removes the marks of other databases after an adoption. */
 export async function dropOtherMarks(store: Pick<Store, 'blobsId' | 'now'>, blobs: Blobs): Promise<void> {
   const { others } = await marksOf(store, blobs);
   for (const key of others) await blobs.discard({ kind: 'blob', key }, store.now());
 }
 
-/** The database has a claim, and a crash came before the mark: nothing was written by then. */
+/** True after a crash between claim and mark: nothing was written by then. */
 async function isFirstUse(store: Claimant, blobs: Blobs): Promise<boolean> {
   const { directoryKeys, blobKeys } = await store.listReferencedKeys();
   return directoryKeys.length + blobKeys.length === 0 && !(await hasContent(blobs));
 }
 
-/** Blobs from before they were claimed: the database names some of them, or there are none. */
+/** True for blobs older than claims: the database names some of them, or there are none. */
 async function namesContent(store: Claimant, blobs: Blobs): Promise<boolean> {
   const { directoryKeys, blobKeys } = await store.listReferencedKeys();
   for (const key of blobKeys) if (await blobs.has(key)) return true;

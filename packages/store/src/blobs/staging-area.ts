@@ -6,13 +6,13 @@ import { isMainThread, threadId } from 'node:worker_threads';
 import { StoreError } from '../contract/errors.ts';
 import { makeFolders } from '../folders/make-folders.ts';
 
-/** Names of the areas that this thread uses now. */
+/** Names of the areas in use by this thread. */
 const OWN_AREAS = new Set<string>();
 
 /**
- * Where half-written things live: one folder for each open handle, named `<host>.<pid>.<random>` (`<host>.<pid>t<thread>.<random>`
- * in a worker thread). What a dead process of this host
- * left is removed on open; folders of live processes, and of other hosts that may share the disk, are not touched.
+ * Folder for unfinished writes, one per open handle, named `<host>.<pid>.<random>`
+ * (`<host>.<pid>t<thread>.<random>` in a worker thread). Opening removes the folders of dead processes of
+ * this host. Those of live processes, and of other hosts on a shared disk, stay.
  */
 export class StagingArea {
   readonly path: string;
@@ -33,7 +33,7 @@ export class StagingArea {
     this.path = join(root, name);
   }
 
-  /** A path in here that nothing uses yet. */
+  /** Returns an unused path in this area. */
   freshPath(): string {
     return join(this.path, randomUUID());
   }
@@ -56,15 +56,16 @@ function isAbandoned(name: string): boolean {
   if (match === null || match[1] !== hostname()) return false;
   const pid = Number(match[2]);
   if (pid === process.pid) {
-    // The same pid but not ours: an earlier life of this container, where every start has the same pid. Which areas are in use only the
-    // main thread can tell, and of those of other threads only at its first open, before there are threads.
+    // The same pid but not ours: an earlier life of this container, in which every start has the same pid.
+    // Only the main thread knows the areas in use; those of other threads only at its first open, before
+    // there are threads.
     const isOfThread = match[3] !== undefined;
     return isMainThread && (isOfThread ? OWN_AREAS.size === 0 : !OWN_AREAS.has(name));
   }
   try {
-    process.kill(pid, 0); // asks only whether the process exists
+    process.kill(pid, 0); // signal 0 only checks that the process exists
     return false;
   } catch (error) {
-    return error instanceof Error && 'code' in error && error.code === 'ESRCH'; // EPERM: it lives, under another user
+    return error instanceof Error && 'code' in error && error.code === 'ESRCH'; // EPERM: it is alive under another user
   }
 }

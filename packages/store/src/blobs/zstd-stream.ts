@@ -3,7 +3,10 @@ import { constants, createZstdCompress, createZstdDecompress } from 'node:zlib';
 import { StoreError } from '../contract/errors.ts';
 import { fileFault } from './file-fault.ts';
 
-/** zstd with a checksum. Failures of the source reach the reader of the result; a reader that stops early stops the source. */
+/**
+ * Compresses with zstd and a checksum. Failures of the source reach the reader of the result; a reader that
+ * stops early stops the source.
+ */
 export function compress(chunks: Iterable<Buffer> | AsyncIterable<Buffer>): Readable {
   const compressor = createZstdCompress({ params: { [constants.ZSTD_c_checksumFlag]: 1 } });
   return pipeline(Readable.from(chunks), compressor, () => {});
@@ -11,11 +14,11 @@ export function compress(chunks: Iterable<Buffer> | AsyncIterable<Buffer>): Read
 
 /**
  * @param key names the blob in errors
- * @throws {StoreError} `store.blob_corrupt` while it is read: damaged, or cut short
+ * @throws {StoreError} `store.blob_corrupt` during reading if it is damaged or truncated
  */
 export async function* decompress(source: Readable | Buffer, key: string): AsyncGenerator<Buffer> {
   const input = source instanceof Readable ? source : Readable.from([source]);
-  const output = pipeline(input, createZstdDecompress(), () => {}); // failures come out of the loop below
+  const output = pipeline(input, createZstdDecompress(), () => {}); // failures surface in the loop below
   try {
     yield* output;
   } catch (error) {

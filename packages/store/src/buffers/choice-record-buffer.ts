@@ -11,11 +11,16 @@ import { choiceSizeOf } from '../tables/choice-records/choice-record-table.ts';
 import { openTables, type Tables } from '../tables/tables.ts';
 import { settledWithin } from './settled-within.ts';
 
-/** How long after a write that failed the next one is tried. */
+/** Time between a failed write and the next. */
 const RETRY_MS = 1000;
-/** An answer waits so long for its record; the store has trouble then, and the answer is worth more. */
+/**
+ * Maximum time an answer waits for its record. Beyond it the store has trouble, and the answer is worth more.
+ */
 const PATIENCE_MS = 500;
-/** Most bytes that wait in memory while the disk does not take them; then the oldest are given up, and are unknown like expired ones. */
+/**
+ * Maximum bytes in memory while the disk does not take them. Above it the oldest are dropped and are unknown,
+ * like expired ones.
+ */
 const MAX_PENDING_BYTES = 64_000_000;
 
 interface PendingRecord {
@@ -24,8 +29,9 @@ interface PendingRecord {
 }
 
 /**
- * Sampled choices on their way to the database, at once, as other processes may be asked for them: those of one turn of the event loop together, and
- * those that come while one write is under way by the next. Nothing waits for the disk.
+ * Sampled choices on their way to the database. They are written at once, because another process may be
+ * asked for them. Choices of one turn of the event loop share a write, and those that arrive during a write
+ * share the next. Writes do not wait for the disk.
  */
 export class ChoiceRecordBuffer {
   readonly #sql: Sql;
@@ -33,10 +39,10 @@ export class ChoiceRecordBuffer {
   readonly #limits: ChoiceRecordLimits;
   #pending: PendingRecord[] = [];
   #pendingBytes = 0;
-  /** Bytes of all rows; null = to be counted. */
+  /** Bytes of all rows; null until counted. */
   #storedBytes: number | null = null;
   #timer: NodeJS.Timeout | null = null;
-  /** The write that takes along whatever is pending when it begins. */
+  /** The write that takes everything pending when it starts. */
   #next: Promise<void> | null = null;
   #written: Promise<void> = Promise.resolve();
 
@@ -46,9 +52,9 @@ export class ChoiceRecordBuffer {
     this.#limits = { ...DEFAULT_CHOICE_RECORD_LIMITS, ...limits };
   }
 
-  /** @returns its id, once every process finds it, or after a while that is too long for an answer to wait */
+  /** @returns the record's id, once every process can find it, or after `PATIENCE_MS` */
   async add(record: NewChoiceRecord): Promise<string> {
-    // One that the schema refuses would hold up all that are written with it.
+    // A record that the schema refuses would block all that are written with it.
     assert(record.logprobs.length === record.tokenIds.length, 'one log-probability for each token');
     this.#pending.push({ record, createdAt: this.#clock() });
     this.#pendingBytes += sizeOf(record);
@@ -57,11 +63,14 @@ export class ChoiceRecordBuffer {
     return choiceRecordId(record);
   }
 
-  /** Writes what is pending and makes room; when that fails it stays pending. Records of models that are deleted by now are not kept. */
+  /**
+   * Writes everything pending and makes room. After a failure the records stay pending. Drops records of
+   * deleted models.
+   */
   async flush(): Promise<void> {
     if (this.#timer !== null) clearTimeout(this.#timer);
     this.#timer = null;
-    // In turn: who calls this finds written what a flush before it took along.
+    // In turn: after this call, everything that an earlier flush took is written, too.
     this.#written = this.#written.catch(() => undefined).then(() => this.#write());
     await this.#written;
   }
@@ -87,7 +96,7 @@ export class ChoiceRecordBuffer {
     }
   }
 
-  /** In a transaction. @returns the bytes of all rows afterwards */
+  /** Runs in a transaction. @returns the bytes of all rows afterwards */
   async #insert(tables: Tables, batch: readonly PendingRecord[]): Promise<number> {
     const table = tables.choiceRecords;
     let total = this.#storedBytes ?? (await table.sumBytes());
@@ -112,22 +121,25 @@ export class ChoiceRecordBuffer {
     return found;
   }
 
-  /** A step of a transaction. Nothing else goes by age: a record of minutes ago must not be lost to a wrong clock. */
+  /**
+   * Expires old records within a transaction. Only `purge` removes by age, so a wrong clock does not lose
+   * records of minutes ago.
+   */
   async purge({ choiceRecords }: Tables, now: number): Promise<void> {
     this.#storedBytes = null;
     await choiceRecords.expire(now - this.#limits.lifetimeMs);
   }
 
-  /** A step of a transaction, after `flush`. */
+  /** Runs within a transaction, after `flush`. */
   async deleteOfModel({ choiceRecords }: Tables, modelId: string): Promise<void> {
     this.#storedBytes = null;
     await choiceRecords.deleteOfModel(modelId);
   }
 
-  /** A write soon, which others may join. */
+  /** Schedules a write that other records may join. */
   #flushNext(): Promise<void> {
     this.#next ??= new Promise((resolve) => setImmediate(resolve)).then(async () => {
-      // Those before it may take a while, and what comes meanwhile joins too.
+      // Earlier writes may take a while; records that arrive meanwhile join too.
       await this.#written.catch(() => undefined);
       this.#next = null;
       await this.flush();
@@ -137,7 +149,8 @@ export class ChoiceRecordBuffer {
 
   #retry(): void {
     this.#timer = null;
-    // Nobody waits for this write: when it fails the records are pending still, and the next one, a search or `close()` tries again.
+    // No caller waits for this write. After a failure the records stay pending, and the next write, search or
+    // `close()` tries again.
     this.flush().catch(() => undefined);
   }
 

@@ -27,20 +27,20 @@ import { packJson, unpackedBytes, unpackJson } from '../tables/kept-answers/pack
 import { openTables, type Tables } from '../tables/tables.ts';
 import { EntityBytes } from './entity-bytes.ts';
 
-/** For uses and removals, which lose nothing when they are repeated. */
+/** Options for uses and removals, which can be repeated without loss. */
 const NOT_DURABLE: TransactionOptions = { isDurable: false };
-/** Small items are unpacked in the event loop; after so many others get a turn. */
+/** Items to unpack in the event loop before other work gets a turn. */
 const UNPACKED_AT_ONCE = 256;
-/** A use is written at most once in this share of the lifetime. */
+/** Minimum time between two writes of a use, as a share of the lifetime. */
 const SHARE_OF_USE = 0.1;
 
-/** A turn whose texts are compressed. */
+/** A turn with compressed texts. */
 export interface PackedTurn {
   readonly conversation: ConversationKey;
   readonly items: readonly PackedItem[];
 }
 
-/** Conversations in an SQL database. Each call that writes is one transaction; texts are compressed before it. */
+/** Conversations in an SQL database. Each writing call is one transaction; texts are compressed before it. */
 export class ConversationStore implements Conversations {
   readonly limits: ConversationLimits;
   readonly #sql: Sql;
@@ -103,7 +103,7 @@ export class ConversationStore implements Conversations {
     return { conversation, items: await packItems(items) };
   }
 
-  /** A step of a transaction. */
+  /** Runs within a transaction. */
   async appendPacked(tables: Tables, { conversation, items }: PackedTurn): Promise<boolean> {
     const { conversations } = tables;
     const row = await conversations.find(conversation);
@@ -169,7 +169,7 @@ export class ConversationStore implements Conversations {
     return { numConversations: numRows, sizeBytes };
   }
 
-  /** Removes conversations whose time is over, in several transactions. */
+  /** Removes expired conversations, in several transactions. */
   async purge(now: number): Promise<void> {
     while (await this.#write(({ conversations }) => conversations.expire(now), NOT_DURABLE));
     this.#bytes.forget();
@@ -225,7 +225,10 @@ export class ConversationStore implements Conversations {
   }
 }
 
-/** Whether a conversation or an item can have this id: PostgreSQL has no texts with U+0000, and refuses to look for one. */
+/**
+ * True if a conversation or an item can have this id: PostgreSQL texts cannot contain U+0000, and queries
+ * with it fail.
+ */
 function isName(id: string): boolean {
   return !id.includes('\0');
 }
@@ -240,7 +243,7 @@ async function toItem(row: ItemRow | undefined): Promise<ConversationItem | null
   return row === undefined ? null : { id: row.id, item: await unpackJson(row.item) };
 }
 
-/** One after another: each text that is unpacked in the thread pool holds memory besides its own. */
+/** Unpacks one item after another, because each text in the thread pool takes extra memory. */
 async function toItems(rows: readonly ItemRow[]): Promise<ConversationItem[]> {
   const items: ConversationItem[] = [];
   for (const { id, item } of rows) {

@@ -1,7 +1,10 @@
-/** Other processes add rows too, so a count is trusted for a minute. */
+/** Lifetime of a count: other processes add rows, too. */
 const COUNTED_FOR_MS = 60_000;
 
-/** Bytes of each entity as last counted, with what this process has added since. Saves a sum over all rows per write. */
+/**
+ * Bytes per entity as last counted, plus those added by this process since. Saves a sum over all rows per
+ * write.
+ */
 export class EntityBytes {
   readonly #monotonic: () => number;
   readonly #totals = new Map<string, { bytes: number; countedAt: number }>();
@@ -11,7 +14,9 @@ export class EntityBytes {
     this.#monotonic = monotonic;
   }
 
-  /** Adds bytes. @returns whether the entity has to be counted: its total may be above `maxBytes`, or is not known */
+  /**
+   * Adds bytes. @returns true if the entity must be counted: its total may be above `maxBytes`, or is unknown
+   */
   mayExceed(entityId: string, numAdded: number, maxBytes: number): boolean {
     const total = this.#totals.get(entityId);
     if (total === undefined || this.#monotonic() - total.countedAt > COUNTED_FOR_MS) return true;

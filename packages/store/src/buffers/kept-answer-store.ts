@@ -29,9 +29,9 @@ import { EntityBytes } from './entity-bytes.ts';
 
 /** An answer is worth more than its copy, so it does not wait for the disk. */
 const NOT_DURABLE: TransactionOptions = { isDurable: false };
-/** The id and the end of an answer in the background: a client that has read them asks for no other. */
+/** Options for the id and the end of a background answer: a client that has read them does not ask again. */
 const DURABLE: TransactionOptions = { isDurable: true };
-/** Answers that are removed in one transaction, a few milliseconds' worth. */
+/** Answers removed per transaction, a few milliseconds of work. */
 const EXPIRED_AT_ONCE = 500;
 
 export interface KeptAnswerStoreOptions {
@@ -39,11 +39,11 @@ export interface KeptAnswerStoreOptions {
   /** Name of this process among those that share the database. */
   readonly owner: string;
   readonly limits?: Partial<KeptAnswerLimits> | undefined;
-  /** Takes the turns that come with answers. */
+  /** Receives the turns that come with answers. */
   readonly conversations: ConversationStore;
 }
 
-/** Kept answers in an SQL database. Each call that writes is one transaction; texts are compressed before it. */
+/** Kept answers in an SQL database. Each writing call is one transaction; texts are compressed before it. */
 export class KeptAnswerStore implements KeptAnswers {
   readonly #sql: Sql;
   readonly #clock: () => number;
@@ -186,7 +186,7 @@ export class KeptAnswerStore implements KeptAnswers {
     return { numAnswers: numRows, sizeBytes };
   }
 
-  /** Removes answers whose time is over, in several transactions. */
+  /** Removes expired answers, in several transactions. */
   async purge(now: number): Promise<void> {
     let numRemoved = EXPIRED_AT_ONCE;
     while (numRemoved === EXPIRED_AT_ONCE)
@@ -194,13 +194,16 @@ export class KeptAnswerStore implements KeptAnswers {
     this.#bytes.forget();
   }
 
-  /** A step of a transaction. */
+  /** Runs within a transaction. */
   async deleteOfModel({ keptAnswers }: Tables, modelId: string): Promise<void> {
     this.#bytes.forget();
     await keptAnswers.deleteOfModel(modelId);
   }
 
-  /** Removes what is older than a row that has grown. @returns false if the row has no room even so: nothing was removed */
+  /**
+   * Removes answers older than a row that has grown. @returns false if the row has no room even then: nothing
+   * was removed
+   */
   async #makeRoom(
     { keptAnswers }: Tables,
     { entityId, row }: Pick<LiveAnswer, 'entityId' | 'row'>,
@@ -221,7 +224,10 @@ export class KeptAnswerStore implements KeptAnswers {
   }
 }
 
-/** Whether an answer or an item can have this id: PostgreSQL has no texts with U+0000, and refuses to look for one. */
+/**
+ * True if an answer or an item can have this id: PostgreSQL texts cannot contain U+0000, and queries with it
+ * fail.
+ */
 function isName(id: string): boolean {
   return !id.includes('\0');
 }

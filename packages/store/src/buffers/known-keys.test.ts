@@ -8,7 +8,7 @@ import { KnownKeys } from './known-keys.ts';
 const CALLER = { keyId: 'k', entityId: 'e', entity: 'acme', scopes: ['inference' as const], limits: null };
 const FOUND: FoundKey = { caller: CALLER, expiresAt: null };
 
-/** The database: its rows by digest as they are now, and how often it was asked. */
+/** Rows of the database by digest, and the number of reads. */
 const rows = new Map<string, FoundKey>();
 let numLooks = 0;
 let version: number | null = 1;
@@ -69,7 +69,7 @@ test('over a network a key holds as it was read last while the database is away,
   expect(await remembering.verify('a', 20)).toEqual({ ...CALLER, isRemembered: true });
   expect(await remembering.verify('b', 20)).toBeNull();
   await expect(remembering.verify('unknown', 20)).rejects.toBe(gone);
-  // This process revokes one: the database is there again.
+  // This process revokes one; the database is back.
   remembering.changed();
   await expect(remembering.verify('a', 20)).rejects.toBe(gone);
 });

@@ -3,11 +3,11 @@ import { LastKnown } from './last-known.ts';
 import { digestOf } from '../tables/keys/key-secret.ts';
 import type { FoundKey } from '../tables/keys/key-table.ts';
 
-/** Bounds the memory; so many are found anew then. */
+/** Bounds the memory; when reached, keys are read again. */
 const MAX_KEYS = 1_000;
 
 interface KnownKey extends FoundKey {
-  /** The database's, before it was read. */
+  /** Version of the database before the key was read. */
   readonly version: number;
 }
 
@@ -20,11 +20,12 @@ interface KeySource {
 }
 
 /**
- * Keys as they were found, for as long as nobody has changed the database since: a client that sends a hundred requests a second has its key read once, and whether it
- * still holds is seen by a number. So a key that is revoked, here or by another process, is refused from the next request on, as if it were read each time.
- * Secrets that are no key are not remembered: a new one works as soon as it is there.
+ * Cache of keys that is valid while no other connection changes the database. A client that sends a hundred
+ * requests per second has its key read once; a version number shows if it still holds. A key that any process
+ * revokes is refused from the next request on. Unknown secrets are not cached, so a new key works at once.
  *
- * A database over a network has no such number: there each key is read, and used as it was read last while the database is away (`LastKnown`).
+ * A networked database has no such number: each key is read, and its last value is used while the database is
+ * away (`LastKnown`).
  */
 export class KnownKeys {
   readonly #source: KeySource;
@@ -32,7 +33,7 @@ export class KnownKeys {
   readonly #lastKnown: LastKnown<FoundKey | null>;
   #numChanges = 0;
 
-  /** @param outageMs how long a key is used while the database is away. Default 0 */
+  /** @param outageMs time for which a key is used while the database is away. Default 0 */
   constructor(source: KeySource, { outageMs = 0 }: { readonly outageMs?: number } = {}) {
     this.#source = source;
     this.#lastKnown = new LastKnown({ lifetimeMs: outageMs, isAway: () => source.isAway() });
@@ -40,7 +41,7 @@ export class KnownKeys {
 
   async verify(secret: string, now: number): Promise<Caller | null> {
     const digest = digestOf(secret);
-    // By its digest: how long a look takes says nothing about a secret.
+    // By digest, so that the time of a lookup reveals nothing about a secret.
     const name = digest.toString('latin1');
     const version = this.#source.version();
     if (version === null) return await this.#read(name, digest, now);
@@ -50,12 +51,12 @@ export class KnownKeys {
     const before = this.#numChanges;
     const found = await this.#source.find(digest, now);
     this.#known.delete(name);
-    // What was found before a change may be what it was.
+    // A value read before a change may be outdated.
     if (found !== null && before === this.#numChanges) this.#keep(name, { ...found, version });
     return found?.caller ?? null;
   }
 
-  /** This process has changed keys, which its own version does not tell: they are found anew. */
+  /** Invalidates after this process has changed keys, which its own version number does not show. */
   changed(): void {
     this.#numChanges += 1;
     this.#known.clear();

@@ -1,17 +1,17 @@
 import { StoreError } from '../contract/errors.ts';
 import { settledWithin } from './settled-within.ts';
 
-/** Bounds the memory; the oldest is read again then. */
+/** Bounds the memory; beyond it the oldest is read again. */
 const MAX_ENTRIES = 1_000;
-/** A read that takes longer makes the database be asked whether it is there. */
+/** Duration of a read after which the database is asked if it is there. */
 const PATIENCE_MS = 1_000;
-/** Time between two tries while it is away. */
+/** Time between two attempts while it is away. */
 const RETRY_MS = 1_000;
 
 export interface LastKnownOptions {
-  /** How long a value is used after it was read last, ms; 0: not at all. */
+  /** Lifetime of a value after its last read, ms; 0 disables the cache. */
   readonly lifetimeMs: number;
-  /** Whether the database does not answer at all. It may take seconds, and never rejects. */
+  /** True if the database does not answer at all. May take seconds; never rejects. */
   readonly isAway: () => Promise<boolean>;
   /** Default 1 s. */
   readonly patienceMs?: number;
@@ -19,7 +19,7 @@ export interface LastKnownOptions {
   readonly now?: () => number;
 }
 
-/** A value, and whether it is remembered from before the database went away. */
+/** A value, and true if it was read before the database went away. */
 export interface Known<Value> {
   readonly value: Value;
   readonly isRemembered: boolean;
@@ -31,8 +31,9 @@ interface Entry<Value> {
 }
 
 /**
- * Values of the database, each read anew for as long as it answers. While it does not, a value that was read a short while ago is used as it was: so what another
- * process has taken away meanwhile is used for that while at most. `null` is never remembered.
+ * Values of the database, read each time while it answers. While it does not, a recently read value is
+ * reused. So a value that another process removes stays in use for at most that lifetime. `null` is never
+ * cached.
  */
 export class LastKnown<Value> {
   readonly #lifetimeMs: number;
@@ -41,9 +42,9 @@ export class LastKnown<Value> {
   readonly #now: () => number;
   readonly #entries = new Map<string, Entry<Value>>();
   #numClears = 0;
-  /** The database is not asked before, for values that are remembered. */
+  /** Earliest time to ask the database for values that are cached. */
   #retryAt = -Infinity;
-  /** It did not answer when it was asked last: until it does, no read is made in vain. */
+  /** The database did not answer when last asked. Until it does, reads are not attempted. */
   #isSilent = false;
   #isAsking = false;
 
@@ -55,8 +56,8 @@ export class LastKnown<Value> {
   }
 
   /**
-   * A late read is waited for as long as the database answers: one that is busy may have a key that was revoked.
-   * @throws {StoreError} `store.unavailable` when the value is not remembered either
+   * Waits for a late read while the database answers: a busy database may hold a key that was revoked.
+   * @throws {StoreError} `store.unavailable` if the value is not cached either
    */
   async read(name: string, read: () => Promise<Value>): Promise<Known<Value>> {
     const known = this.#remembered(name);
@@ -69,7 +70,7 @@ export class LastKnown<Value> {
     return { value: known.value, isRemembered: true };
   }
 
-  /** This process has changed values: each is read again. */
+  /** Invalidates all values after this process has changed some. */
   clear(): void {
     this.#numClears += 1;
     this.#entries.clear();
@@ -89,18 +90,18 @@ export class LastKnown<Value> {
     try {
       value = await read();
     } catch (error) {
-      // The database has answered: a model that is gone is no model to remember.
+      // The database has answered: a model that is gone must not stay cached.
       if (!(error instanceof StoreError)) this.#entries.delete(name);
       throw error;
     }
     this.#hasAnswered();
     this.#entries.delete(name);
-    // What was read before a change may be what it was.
+    // A value read before a change may be outdated.
     if (value !== null && this.#lifetimeMs > 0 && numClears === this.#numClears) this.#keep(name, value);
     return value;
   }
 
-  /** Null when the database is away. */
+  /** Returns null if the database is away. */
   async #readUnlessAway(name: string, read: () => Promise<Value>): Promise<{ readonly value: Value } | null> {
     const reading = this.#readNow(name, read).then(
       (value) => ({ value }),
@@ -109,7 +110,7 @@ export class LastKnown<Value> {
         throw error;
       },
     );
-    // Its failure after the database was found to be away has no reader.
+    // After the database was found to be away, no caller reads this failure.
     reading.catch(() => undefined);
     while (!(await settledWithin(reading, this.#patienceMs))) {
       const isAway = await Promise.race([this.#isAway(), reading.then(() => false)]);
@@ -120,7 +121,7 @@ export class LastKnown<Value> {
     return await reading;
   }
 
-  /** Asks whether the database is there again, while remembered values are used. */
+  /** Asks if the database is back, while cached values are used. */
   #askAgain(): null {
     if (this.#isAsking) return null;
     this.#isAsking = true;

@@ -7,7 +7,7 @@ import { RequestsInProgress } from './requests-in-progress.ts';
 const lost = () => new StoreError('store.unavailable', 'the connection was lost');
 const request = (requestHash = 'h') => ({ keyId: 'k', key: 'once', requestHash });
 
-/** Two processes on a database whose connection breaks when told to: before a transaction, or behind its commit. */
+/** Two processes on a database whose connection can break before a transaction or after its commit. */
 function twoProcesses() {
   const database = new MemoryDatabase();
   const sql = new MemorySql(database);

@@ -3,17 +3,19 @@ import type { Sql } from '../contract/sql.ts';
 import type { IdempotentAnswer, IdempotentState } from '../contract/store.ts';
 import { openTables, type Tables } from '../tables/tables.ts';
 
-/** Time between two renewals of what is in progress; a third of what one lasts. */
+/** Time between two renewals of requests in progress; a third of their lifetime. */
 const RENEWAL_MS = 20_000;
-/** How long after it could not be told that a request was given up that is tried again. */
+/** Time until a failed attempt to give up a request is repeated. */
 const RETRY_MS = 1_000;
 
 type Identity = Pick<IdempotentAnswer, 'keyId' | 'key'>;
 
 /**
- * The requests of this process whose answers will be kept under their `Idempotency-Key`. A database can be lost with the answer to a commit, so that a
- * request is in progress there which nobody is at: what bears the name of this process is at work only while it is known here. A process that dies renews
- * nothing any more, and its requests are started by whoever gets them next; one that was only stopped finds that out when it keeps its answer.
+ * Requests of this process whose answers will be kept under their `Idempotency-Key`. If the response to a
+ * commit is lost with the database, a request is in progress there without a worker. So a request with the
+ * name of this process is active only while it is known here. A process that dies stops renewing, and the
+ * next to receive its requests starts them; a process that was only suspended notices when it keeps its
+ * answer.
  */
 export class RequestsInProgress {
   readonly #sql: Sql;
@@ -24,7 +26,7 @@ export class RequestsInProgress {
   #renewing: NodeJS.Timeout | null = null;
   #isClosed = false;
 
-  /** @param owner the name of this process among those that share the database */
+  /** @param owner name of this process among those that share the database */
   constructor(sql: Sql, clock: () => number, owner: string) {
     this.#sql = sql;
     this.#clock = clock;
@@ -42,7 +44,7 @@ export class RequestsInProgress {
       );
       if (state.kind === 'started') {
         isStarted = true;
-        // Whoever was at it before may have gone while this one waited.
+        // The former owner may have gone while this one waited.
         this.#live.add(id);
         this.#renewLater();
       }
@@ -55,7 +57,7 @@ export class RequestsInProgress {
     }
   }
 
-  /** Without effect when that was done, or the record is gone. */
+  /** Has no effect if that was done, or the record is gone. */
   async complete(answer: IdempotentAnswer): Promise<void> {
     await this.#sql.transaction((queries) =>
       openTables(queries).idempotency.complete(answer, this.#owner, this.#clock()),
@@ -64,7 +66,8 @@ export class RequestsInProgress {
   }
 
   /**
-   * In the transaction that has the effect of the request, which is rolled back when another process is at it by now, or was.
+   * Completes within the transaction that has the effect of the request. It is rolled back if another process
+   * has taken up the request.
    * @throws {StoreError} `store.busy`
    */
   async completeIn({ idempotency }: Tables, answer: IdempotentAnswer): Promise<void> {
@@ -76,9 +79,9 @@ export class RequestsInProgress {
   }
 
   /**
-   * The key is free again, as soon as the database takes it; for this process at once.
+   * Frees the key, as soon as the database accepts it; for this process at once.
    *
-   * @returns false when it is known not to be this process's any more: another may have answered it
+   * @returns false if it is known to belong to another process by now, which may have answered it
    */
   async abandon(request: Identity): Promise<boolean> {
     this.#live.delete(idOf(request));
@@ -103,7 +106,7 @@ export class RequestsInProgress {
           isDurable: false,
         });
     } catch (error) {
-      // The next time; what ends meanwhile is not kept by the transaction that has its effect.
+      // Renewed next time. A request that ends meanwhile is rejected by the transaction that has its effect.
       if (!(error instanceof StoreError)) throw error;
     } finally {
       this.#renewing = null;
@@ -114,7 +117,7 @@ export class RequestsInProgress {
   async #setFree(request: Identity): Promise<boolean> {
     try {
       return await this.#sql.transaction(async (queries) => {
-        // It may have come again meanwhile.
+        // The request may have arrived again meanwhile.
         if (this.#live.has(idOf(request))) return false;
         return await openTables(queries).idempotency.abandon(request, this.#owner);
       });
@@ -137,7 +140,7 @@ export class RequestsInProgress {
 
 const idOf = ({ keyId, key }: Identity): string => `${keyId} ${key}`;
 
-/** The commit may have happened. */
+/** True if the commit may have happened. */
 function isUnknown(error: unknown): boolean {
   return error instanceof StoreError && error.code === 'store.unavailable';
 }

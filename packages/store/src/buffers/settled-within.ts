@@ -1,4 +1,4 @@
-/** Resolves when `work` has ended, well or not, or after `ms`. @returns whether it ended in time */
+/** Resolves when `work` has settled, or after `ms`. @returns true if it settled in time */
 export async function settledWithin(work: Promise<unknown>, ms: number): Promise<boolean> {
   let timer: NodeJS.Timeout | undefined;
   const timeout = new Promise<boolean>((resolve) => {

@@ -10,19 +10,20 @@ import { settledWithin } from './settled-within.ts';
 const RETRY_MS = 1000;
 /** Longest time that an answer waits for its usage. A store that takes longer has trouble. */
 const PATIENCE_MS = 500;
-/** Usage of this long is added up in one row. */
+/** Period whose usage is summed in one row. */
 const ROW_MS = 1000;
 
 /**
- * Token usage on its way to the database. It is written before the last bytes of the answer, without an fsync: a killed process loses none of it.
- * Requests of one turn of the event loop share a write, and those that come during a write share the next (group commit). A row holds one second of a
- * key, project, model and kind. Its name is made here and each write sets its total, so a repeated write counts once.
+ * Token usage on its way to the database. It is written before the last bytes of the answer, without an
+ * fsync, so a killed process loses none. Requests of one turn of the event loop share a write, and those that
+ * arrive during a write share the next (group commit). A row holds one second of a key, project, model and
+ * kind. Its name is made here and each write sets its total, so a repeated write counts once.
  */
 export class UsageBuffer {
   readonly #sql: Sql;
   readonly #clock: () => number;
   #pending = new Map<string, SummedUsage>();
-  /** The rows that are added to, by group. */
+  /** Rows that still grow, by group. */
   #rows = new Map<string, UsageRow>();
   #rowsSince = 0;
   #timer: NodeJS.Timeout | null = null;
@@ -37,7 +38,7 @@ export class UsageBuffer {
     this.#clock = clock;
   }
 
-  /** Settles once the usage is written; without it when the store has trouble, and it is written later. */
+  /** Resolves once the usage is written, or earlier if the store has trouble; it is then written later. */
   async add(usage: Usage): Promise<void> {
     this.#addUp({ ...usage, numRequests: 1 });
     const written = this.#flushNext();
@@ -56,11 +57,11 @@ export class UsageBuffer {
     }
   }
 
-  /** Writes what is pending; when that fails it stays pending. */
+  /** Writes everything pending. After a failure it stays pending. */
   async flush(): Promise<void> {
     if (this.#timer !== null) clearTimeout(this.#timer);
     this.#timer = null;
-    // In turn: who calls this finds written what a flush before it took along.
+    // In turn: after this call, everything that an earlier flush took is written, too.
     this.#written = this.#written.catch(() => undefined).then(() => this.#write());
     await this.#written;
   }
@@ -71,7 +72,7 @@ export class UsageBuffer {
     this.#pending = new Map();
     const now = this.#clock();
     if (now < this.#rowsSince || now >= this.#rowsSince + ROW_MS) {
-      // Whether some are written, and with how much, is not known: those are still to be.
+      // Rows whose stored totals are uncertain must be written again.
       this.#rows = new Map([...this.#rows].filter(([, { isCertain }]) => !isCertain));
       this.#rowsSince = now;
     }
@@ -93,7 +94,7 @@ export class UsageBuffer {
     }
   }
 
-  /** In a transaction. @returns the rows that are added to from now on */
+  /** Runs in a transaction. @returns the rows that still grow */
   async #insert(
     queries: Queries,
     batch: ReadonlyMap<string, SummedUsage>,
@@ -105,7 +106,7 @@ export class UsageBuffer {
       const row = rows.get(group) ?? newRow(sum);
       let written = { name: row.name, sum: sumOf(row.sum, sum) };
       if (!(await usage.set(written.name, written.sum))) {
-        // One that was written and is no more was merged already, with what it came to then.
+        // A written row that is gone was merged, with its total at that time.
         if (row.isWritten) written = { name: randomUUID(), sum };
         await usage.insert(written.sum, now, written.name);
       }
@@ -114,7 +115,7 @@ export class UsageBuffer {
     return rows;
   }
 
-  /** Starts a write soon, which others may join. While the store has trouble the retry timer starts it. */
+  /** Schedules a write that others may join. While the store has trouble, the retry timer starts it. */
   #flushNext(): Promise<void> {
     if (this.#isTroubled && this.#timer !== null) return Promise.resolve();
     this.#next ??= new Promise((resolve) => setImmediate(resolve)).then(async () => {
@@ -136,13 +137,13 @@ function isClosed(error: unknown): boolean {
   return error instanceof StoreError && error.code === 'store.closed';
 }
 
-/** A row of this process, as it is or is to be. */
+/** A row of this process, stored or to be stored. */
 interface UsageRow {
   readonly name: string;
-  /** its sum as far as that is known to be written */
+  /** its sum as far as it is known to be stored */
   readonly sum: SummedUsage;
   readonly isWritten: boolean;
-  /** false: more of it may be written */
+  /** false: the stored sum may be larger */
   readonly isCertain: boolean;
 }
 

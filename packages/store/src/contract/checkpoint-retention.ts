@@ -1,29 +1,35 @@
-/** Facts by which a checkpoint is kept or removed. */
+/** Facts that decide if a checkpoint is kept. */
 export interface CheckpointState {
   readonly id: string;
   readonly step: number;
-  /** See `Checkpoint`; of a removed one the key under which the bin has it. */
+  /** See `Checkpoint`; for a removed one, its key in the bin. */
   readonly directoryKey: string | null;
   readonly createdAt: number;
-  /** Time of the user's mark; null: there is none. */
+  /** Time of the user's mark; null if there is none. */
   readonly keptAt: number | null;
-  /** Requests use the version until then; null: none has named it. */
+  /** End of the version's use by requests; null if none has named it. */
   readonly usedUntil: number | null;
-  /** Whether something other than checkpoints of this model refers to its files: a live job, an export, an adapter, another model. */
+  /**
+   * True if its files are referenced by anything but checkpoints of this model: a live job, an export, an
+   * adapter, another model.
+   */
   readonly isReferenced: boolean;
-  /** Whether another model may continue from the optimizer's state in its files: it was trained to them, and this model began with them. */
+  /**
+   * True if another model may continue from the optimizer state in its files: it was trained up to them, and
+   * this model started from them.
+   */
   readonly isOptimizerShared: boolean;
-  /** Bytes of its files without the optimizer's state; null: not measured yet. */
+  /** Bytes of its files without the optimizer state; null until measured. */
   readonly sizeBytes: number | null;
-  /** Bytes of the optimizer's state; null: not measured yet. */
+  /** Bytes of the optimizer state; null until measured. */
   readonly optimizerBytes: number | null;
-  /** Whether jobs must start from it with a fresh optimizer, because its state was removed. */
+  /** True if jobs must start from it with a fresh optimizer, because its state was removed. */
   readonly isOptimizerDropped: boolean;
-  /** When the policy removed it; null: it is live. */
+  /** Time of removal by the policy; null while it is live. */
   readonly removedAt: number | null;
 }
 
-/** Checkpoints without those that the policy removed and that can be restored. */
+/** Checkpoints that the policy has not removed. */
 export function liveCheckpoints(states: readonly CheckpointState[]): CheckpointState[] {
   return states.filter(({ removedAt }) => removedAt === null);
 }
@@ -56,27 +62,34 @@ export interface CheckpointTotals {
   readonly optimizerBytes: number;
 }
 
-/** The part of `Store` that decides which checkpoints are kept. A removed one keeps its row whole until `forgetRemoved`, so that it can be restored. */
+/**
+ * Part of `Store` that decides which checkpoints are kept. A removed one keeps its whole row until
+ * `forgetRemoved`, so that it can be restored.
+ */
 export interface CheckpointRetention {
-  /** Models with a live checkpoint that was made since then. */
+  /** Models with a live checkpoint made since then. */
   listModelsTrainedSince(at: number): Promise<string[]>;
-  /** By step: the live ones, and those that can still be restored. */
+  /** States by step: live checkpoints, and those that can still be restored. */
   listCheckpointStates(modelId: string): Promise<CheckpointState[]>;
   setCheckpointSizes(directoryKey: string, sizes: CheckpointSizes): Promise<void>;
-  /** Holds a version until that time at least. */
+  /** Holds a version at least until that time. */
   holdCheckpoint(modelId: string, step: number, until: number): Promise<void>;
-  /** Removes those of the steps that are still removable in the transaction: not the latest, not marked, not in use, not referenced. */
+  /**
+   * Removes the given steps that the transaction finds removable: not the latest, not marked, not in use, not
+   * referenced.
+   */
   removeCheckpoints(modelId: string, steps: readonly number[]): Promise<RemovedCheckpoints>;
   /**
-   * Notes that the optimizer's state of these steps goes; jobs start from them with a fresh one from then on. Leaves out, by what the transaction finds: the
-   * latest step, marked steps, steps that a live job starts from, and states that another model may continue from.
+   * Marks the optimizer state of these steps as removed; jobs then start from them with a fresh one. The
+   * transaction leaves out the latest step, marked steps, steps that a live job starts from, and states that
+   * another model may continue from.
    *
    * @returns directories for the caller to remove the state from
    */
   dropOptimizers(modelId: string, steps: readonly number[]): Promise<string[]>;
-  /** Whether jobs start from that directory with a fresh optimizer, because its state was removed. */
+  /** True if jobs start from that directory with a fresh optimizer, because its state was removed. */
   isOptimizerDropped(directoryKey: string): Promise<boolean>;
-  /** Ends the possibility to restore these removed checkpoints, by id. */
+  /** Makes these removed checkpoints, by id, impossible to restore. */
   forgetRemoved(ids: readonly string[]): Promise<void>;
   sumCheckpoints(): Promise<CheckpointTotals>;
 }

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 
-/** The record of one sampled choice of an answer: the truth that training goes by, whatever a client kept of it. */
+/** Record of one sampled choice of an answer. Training relies on it and not on the client's copy. */
 export interface NewChoiceRecord {
   /** Shared by the choices of one answer, unique otherwise. */
   answerId: string;
@@ -12,18 +12,18 @@ export interface NewChoiceRecord {
   /** Digest of the adapter; null for base weights. */
   digest: string | null;
   promptTokenIds: Int32Array;
-  /** The stopping one included. */
+  /** Sampled tokens, including the stop token. */
   tokenIds: Int32Array;
   /** Log-probabilities of the raw model; shape as `tokenIds`. */
   logprobs: Float32Array;
-  /** How the tokens were drawn: null = plainly from the model's distribution; absent = not known. */
+  /** Settings of the draw: null = sampled directly from the model's distribution; absent = unknown. */
   sampling?: RecordedSampling | null;
 }
 
-/** Kept as it is; `settings` and `lost` are written as JSON. */
+/** Kept unchanged; `settings` and `lost` are written as JSON. */
 export interface RecordedSampling {
   settings: object;
-  /** Null: it cannot be computed again, for the reason that `lost` is. */
+  /** Null if it cannot be computed again; `lost` is the reason. */
   trace: { logprobs: Float32Array; kept: Uint8Array } | null;
   lost: string | null;
 }
@@ -34,9 +34,9 @@ export interface ChoiceRecord extends NewChoiceRecord {
 }
 
 export interface ChoiceRecordLimits {
-  /** How long a record can be found. Default 24 hours. */
+  /** Lifetime of a record. Default 24 hours. */
   lifetimeMs: number;
-  /** Most bytes of all records; above it the oldest answers go. Default 256 MB. */
+  /** Maximum bytes of all records; above it the oldest answers are removed. Default 256 MB. */
   maxBytes: number;
 }
 
@@ -45,12 +45,12 @@ export const DEFAULT_CHOICE_RECORD_LIMITS: ChoiceRecordLimits = {
   maxBytes: 256_000_000,
 };
 
-/** The id under which a choice is found. */
+/** Id that finds a choice. */
 export function choiceRecordId({ answerId, choiceIndex }: Pick<NewChoiceRecord, 'answerId' | 'choiceIndex'>): string {
   return `${answerId}-${choiceIndex}`;
 }
 
-/** Null for what is no id of a record. */
+/** Returns null if it is not the id of a record. */
 export function parseChoiceRecordId(id: string): { answerId: string; choiceIndex: number } | null {
   const [, answerId, index] = /^(.{1,64})-(\d{1,6})$/.exec(id) ?? [];
   return answerId === undefined ? null : { answerId, choiceIndex: Number(index) };
@@ -59,8 +59,8 @@ export function parseChoiceRecordId(id: string): { answerId: string; choiceIndex
 const BY_TOKENS = /^tokens:[0-9a-f]{32}$/;
 
 /**
- * The id under which a choice is found by its own tokens and log-probabilities, for clients that keep no other. Equal choices that were drawn in different ways are not
- * found by it.
+ * Id that finds a choice by its tokens and log-probabilities, for clients that keep no other. Does not find
+ * equal choices that were drawn in different ways.
  */
 export function recordIdByTokens({ tokenIds, logprobs }: Pick<NewChoiceRecord, 'tokenIds' | 'logprobs'>): string {
   const hash = createHash('sha256');

@@ -12,9 +12,8 @@ export interface Conversation extends ConversationKey {
   readonly createdAt: number;
 }
 
-/** An item of a conversation. */
 export interface ConversationItem {
-  /** Unique in its conversation. It counts, and not one within `item`. */
+  /** Unique in its conversation. It takes precedence over an id within `item`. */
   readonly id: string;
   /** JSON object. */
   readonly item: string;
@@ -25,20 +24,23 @@ export interface NewConversation extends ConversationKey {
   readonly items: readonly ConversationItem[];
 }
 
-/** The items that one answer adds to a conversation. */
+/** Items that one answer adds to a conversation. */
 export interface ConversationTurn {
   readonly conversation: ConversationKey;
   readonly items: readonly ConversationItem[];
 }
 
-/** Nothing was added except with `added`. `taken`: an item has an id of the conversation. `full`: it would be above its limits. */
+/**
+ * Only `added` adds anything. `taken`: an item's id exists in the conversation. `full`: it would exceed its
+ * limits.
+ */
 export type AddResult = 'added' | 'unknown' | 'taken' | 'full';
 
 export interface ConversationPageQuery {
   /** Id of the last item seen. */
   readonly after?: string | undefined;
   readonly limit: number;
-  /** Oldest first; else newest first. */
+  /** True for oldest first, false for newest first. */
   readonly isAscending: boolean;
 }
 
@@ -48,13 +50,16 @@ export interface ConversationPage {
 }
 
 export interface ConversationLimits {
-  /** How long a conversation is kept after it was last used, ms. Default 24 hours. */
+  /** Lifetime of a conversation after its last use, ms. Default 24 hours. */
   lifetimeMs: number;
-  /** Largest total of conversations per entity, bytes; those that were not used for longest go first. Default 256 MB. */
+  /**
+   * Maximum total of conversations per entity, bytes; the least recently used are removed first. Default 256
+   * MB.
+   */
   maxBytes: number;
-  /** Most items of a conversation. Default 10,000. */
+  /** Maximum items per conversation. Default 10,000. */
   maxItems: number;
-  /** Most bytes of the items of a conversation, as text. Default 8 MB, the longest body of a request. */
+  /** Maximum bytes of a conversation's items, as text. Default 8 MB, the maximum request body. */
   maxTextBytes: number;
 }
 
@@ -66,8 +71,8 @@ export const DEFAULT_CONVERSATION_LIMITS: ConversationLimits = {
 };
 
 /**
- * Conversations: items in order, to which answers add turns. Unknown ids and ids of other scopes give null, false or `unknown`.
- * Items that are added together follow each other without a gap, also while other processes add some.
+ * Conversations: ordered items, to which answers add turns. Unknown ids and ids of other scopes give null,
+ * false or `unknown`. Items added together stay adjacent, also while other processes add some.
  */
 export interface Conversations {
   readonly limits: ConversationLimits;
@@ -75,20 +80,21 @@ export interface Conversations {
   create(conversation: NewConversation): Promise<Exclude<AddResult, 'unknown'>>;
   find(key: ConversationKey): Promise<Conversation | null>;
   setMetadata(key: ConversationKey, metadata: string): Promise<Conversation | null>;
-  /** Removes it with its items. */
+  /** Removes a conversation with its items. */
   delete(key: ConversationKey): Promise<boolean>;
   add(key: ConversationKey, items: readonly ConversationItem[]): Promise<AddResult>;
   /**
-   * Adds the items of an answer, also above the limits: they were computed, and the next request is refused. An item whose id is taken gets a new one.
+   * Adds the items of an answer, also above the limits: they are computed already, and the next request is
+   * refused. An item whose id is taken gets a new one.
    * @returns false for an unknown conversation
    */
   append(turn: ConversationTurn): Promise<boolean>;
-  /** All items in order. Counts as a use. */
+  /** Reads all items in order. Counts as a use. */
   readAll(key: ConversationKey, before?: BeforeUnpacking): Promise<ConversationItem[] | null>;
   /** @throws {StoreError} `store.cursor_unknown` */
   listItems(key: ConversationKey, query: ConversationPageQuery): Promise<ConversationPage | null>;
   findItem(key: ConversationKey, itemId: string): Promise<ConversationItem | null>;
-  /** The newest item with this id in any conversation of the scope. */
+  /** Finds the newest item with this id in any conversation of the scope. */
   findItemOfAny(scope: KeptScope, itemId: string, before?: BeforeUnpacking): Promise<ConversationItem | null>;
   /** @returns the conversation without the item */
   deleteItem(key: ConversationKey, itemId: string): Promise<Conversation | null>;

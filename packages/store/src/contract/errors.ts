@@ -1,5 +1,5 @@
 /**
- * Stable codes of everything that can go wrong in `store` and that a caller can act on.
+ * Stable codes of the faults of `store` that a caller can act on.
  *
  * | code | meaning |
  * |---|---|
@@ -14,7 +14,7 @@
  * | `store.queue_full` | as many jobs are queued or running as the caller allows |
  * | `store.cursor_unknown` | a page cursor that never belonged to this list |
  * | `store.key_invalid` | a blob key outside `[a-z0-9-]` segments joined by `/` |
- * | `store.blob_missing`, `store.blob_exists`, `store.blob_corrupt` | what they say |
+ * | `store.blob_missing`, `store.blob_exists`, `store.blob_corrupt` | as their names |
  */
 export type StoreErrorCode =
   | 'store.corrupt'

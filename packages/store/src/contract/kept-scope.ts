@@ -1,9 +1,9 @@
-/** Owner of kept answers and conversations: nothing is found from another entity or another project. */
+/** Owner of kept answers and conversations: they are invisible to other entities and projects. */
 export interface KeptScope {
   readonly entityId: string;
-  /** As requests name it; empty if they name none. */
+  /** Project named by requests; empty if they name none. */
   readonly project: string;
 }
 
-/** Called before texts are unpacked, with their bytes. What it throws ends the call. */
+/** Called with the number of bytes before texts are unpacked. An error that it throws ends the call. */
 export type BeforeUnpacking = (numBytes: number) => Promise<void>;

@@ -1,46 +1,48 @@
-/** How much a key may use, over all processes; null: as much as there is. */
+/** Limits of a key over all processes; null is unlimited. */
 export interface KeyLimits {
   readonly requestsPerMinute: number | null;
-  /** prompt and completion, as usage counts them */
+  /** prompt and completion tokens, as usage counts them */
   readonly tokensPerMinute: number | null;
   readonly maxRequestsInFlight: number | null;
 }
 
 export const NO_LIMITS: KeyLimits = { requestsPerMinute: null, tokensPerMinute: null, maxRequestsInFlight: null };
 
-/** Null where none of them is a limit. */
+/** Returns null if none of them is a limit. */
 export function limitsIfAny(limits: KeyLimits): KeyLimits | null {
   return Object.values(limits).some((limit) => limit !== null) ? limits : null;
 }
 
-/** `sample` counts for every limit, `submit` for those of requests alone. */
+/** Kind of limited work: `sample` counts for every limit, `submit` only for those of requests. */
 export type LimitedWork = 'sample' | 'submit';
 
-/** How much a key has used of buckets that fill evenly: 0 is a full one, its limit an empty one, more a debt. */
+/** Use of a key's buckets, which refill evenly: 0 is a full bucket, its limit an empty one, more a debt. */
 export interface KeyBudget {
   readonly usedRequests: number;
   readonly usedTokens: number;
-  /** milliseconds since the epoch, by the clock of the store: what was used is as of then */
+  /** milliseconds since the epoch, on the clock of the store: time of the used amounts */
   readonly at: number;
   /** requests in flight in other processes */
   readonly numElsewhere: number;
 }
 
-/** All that a process says of one key in one write. */
+/** All use of one key that a process reports in one write. */
 export interface KeySpending {
   readonly keyId: string;
   readonly limits: KeyLimits;
-  /** requests that want to begin, in their order */
+  /** requests that want to start, in order */
   readonly wanted: readonly LimitedWork[];
-  /** requests that have begun without a question */
+  /** requests that started without asking */
   readonly numBegun: number;
   /** tokens since the last spending */
   readonly numTokens: number;
-  /** requests of this process that are in flight, without those that want to begin; told where that is limited */
+  /**
+   * requests of this process in flight, without those that want to start; reported if that number is limited
+   */
   readonly numInFlight: number;
 }
 
-/** `freeInMs`: when the same request may begin if nobody else does; null where that is not known. */
+/** `freeInMs`: time until the same request may start if no other does; null if unknown. */
 export type KeyVerdict =
   | { readonly kind: 'granted'; readonly budget: KeyBudget }
   | {
@@ -51,8 +53,8 @@ export type KeyVerdict =
     };
 
 export interface KeyAnswer {
-  /** what is left behind all of the spending */
+  /** budget after all of the spending */
   readonly budget: KeyBudget;
-  /** one for each that wanted to begin */
+  /** one verdict per request that wanted to start */
   readonly verdicts: readonly KeyVerdict[];
 }

@@ -1,8 +1,10 @@
-/** A lease that ends later than this from now was written under a wrong clock: no lease lasts so long. */
+/** Maximum duration of a lease. One that ends later was written under a wrong clock. */
 const LONGEST_LEASE_MS = 24 * 3600 * 1000;
 
-/** Condition on a column with the end of a lease: it holds. It takes the two parameters of {@link leaseBounds}. */
+/**
+ * SQL condition: the lease whose end is in the column holds. Takes the two parameters of {@link leaseBounds}.
+ */
 export const holds = (column: string): string => `(${column} > ? and ${column} <= ?)`;
 
-/** The ends that leases which hold now may have: after the first, and at the latest at the second. */
+/** Possible ends of leases that hold now: after the first value, and at the latest at the second. */
 export const leaseBounds = (now: number): [number, number] => [now, now + LONGEST_LEASE_MS];

@@ -1,52 +1,55 @@
-/** The work that one part of a service does for the others. */
+/** Work that one part of a service does for the others. */
 export type MemberRole = 'api' | 'engine' | 'trainer';
 
-/** The adapters and settings that a trainer is limited to. */
+/** Limits of the adapters and settings of a trainer. */
 export interface TrainerLimits {
-  /** largest rank of its adapters; null where it is not known */
+  /** largest rank of its adapters; null if unknown */
   readonly maxRank: number | null;
   /** the only alpha; null: any */
   readonly alpha: number | null;
-  /** sets of layers that its adapters can be on; null: any */
+  /** sets of layers that its adapters can cover; null: any */
   readonly targetSets: readonly (readonly string[])[] | null;
-  /** whether a loss may have a gradient of entropies */
+  /** true if a loss may have a gradient of entropies */
   readonly entropyGradients: boolean;
 }
 
-/** A base model that a member has, as far as it knows it. */
+/** A base model of a member, as far as it knows it. */
 export interface MemberModel {
   readonly id: string;
-  /** SHA-256 of the file, hexadecimal; null until it was read whole, and where it is none of this member's */
+  /** SHA-256 of the file, hexadecimal; null until it is read whole, or if this member has no file */
   readonly fileDigest: string | null;
-  /** token ids, each below it; null where no vocabulary was read */
+  /** upper bound of token ids, exclusive; null if no vocabulary was read */
   readonly vocabSize: number | null;
-  /** of a trainer elsewhere; absent: it trains whatever this service does */
+  /** set for an external trainer; absent: it trains everything this service supports */
   readonly trainerLimits?: TrainerLimits;
 }
 
-/** Facts of a member that may change while it is there. */
+/** Facts of a member that may change during its life. */
 export interface MemberFacts {
   readonly baseModels: readonly MemberModel[];
-  /** things that it does at a time: requests of an engine, jobs of a trainer; null where nothing limits them */
+  /** concurrent work: requests of an engine, jobs of a trainer; null if unlimited */
   readonly capacity: number | null;
-  /** adapters that it holds ready, by their digests */
+  /** digests of the adapters that it holds ready */
   readonly adapterDigests: readonly string[];
-  /** it ends what it has in hand, and takes nothing new */
+  /** finishes its current work and accepts nothing new */
   readonly isDraining: boolean;
-  /** trouble of the machine that it runs on, such as a full disk, as of its last heartbeat; null: none, or a release that does not say */
+  /**
+   * trouble of its machine, such as a full disk, as of its last heartbeat; null if none, or if its release
+   * does not report it
+   */
   readonly machineTrouble: string | null;
 }
 
-/** One part of a service that is alive, or was moments ago: its lease has not ended. */
+/** A part of a service whose lease has not ended. */
 export interface Member extends MemberFacts {
   /** as `Store.instanceId` of its process */
   readonly id: string;
   readonly role: MemberRole;
-  /** where others reach it, `http://10.0.0.7:8421`; null: nowhere, it opens no port to them */
+  /** address for the others, `http://10.0.0.7:8421`; null if it opens no port to them */
   readonly url: string | null;
-  /** of the release */
+  /** release */
   readonly version: string;
-  /** milliseconds since the epoch, by the clock of the store */
+  /** milliseconds since the epoch, on the clock of the store */
   readonly startedAt: number;
   readonly leaseExpiresAt: number;
 }

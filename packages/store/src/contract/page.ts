@@ -1,8 +1,11 @@
-/** Which part of a list to return. */
+/** Selection of part of a list. */
 export interface PageQuery {
-  /** Id of the last item already seen, exclusive; null or absent starts at the beginning. It may have been deleted since. */
+  /**
+   * Id of the last item already seen, exclusive; null or absent starts at the first. It may have been deleted
+   * since.
+   */
   after?: string | null;
-  /** Most items to return, 1..1000, default 20. */
+  /** Maximum number of items, 1..1000, default 20. */
   limit?: number;
 }
 

@@ -1,7 +1,8 @@
 import type { KeyLimits } from './key-limits.ts';
 import type { BestCheckpoint } from './run.ts';
 
-// What the store remembers. Ids are random UUIDs; times are milliseconds since the epoch; records are plain copies, not live.
+// Records of the store. Ids are random UUIDs; times are milliseconds since the epoch; records are plain
+// copies, not live.
 
 export type Scope = 'inference' | 'training' | 'admin';
 
@@ -20,9 +21,9 @@ export interface ApiKey {
   name: string;
   scopes: Scope[];
   limits: KeyLimits;
-  /** How the secret begins; null for one that somebody chose. */
+  /** Start of the secret; null if the secret was chosen by an operator. */
   hint: string | null;
-  /** Whether it is the service's own first key, made up or configured. */
+  /** True for the service's own first key, generated or configured. */
   isServiceKey: boolean;
   createdAt: number;
   /** Null: never. */
@@ -30,32 +31,32 @@ export interface ApiKey {
   revokedAt: number | null;
 }
 
-/** In a browser something stands for a key: a session, or a link that begins one. */
+/** Stand-in for a key in a browser: a session, or a link that starts one. */
 export type SignInKind = 'session' | 'link';
 
-/** A session or link as it is made; of its secret only the SHA-256 is stored. */
+/** A new session or link. Only the SHA-256 of its secret is stored. */
 export interface SignIn {
   secret: string;
   expiresAt: number;
 }
 
-/** A browser that is signed in, with the rights that its key has now. */
+/** A signed-in browser, with the present rights of its key. */
 export interface Session {
   key: ApiKey;
-  /** Its own end, or that of its key. */
+  /** The earlier of its own end and that of its key. */
   expiresAt: number;
 }
 
-/** Who a verified secret speaks for. */
+/** Identity that a verified secret gives. */
 export interface Caller {
   keyId: string;
   entityId: string;
   /** Name of the entity. */
   entity: string;
   scopes: Scope[];
-  /** Null: nothing is limited. */
+  /** Null if nothing is limited. */
   limits: KeyLimits | null;
-  /** The database does not answer: the key is as it was read last. Absent while it answers. */
+  /** Set while the database does not answer: the key is as last read. */
   isRemembered?: true;
 }
 
@@ -77,39 +78,39 @@ export interface Model {
   name: string;
   baseModel: string;
   lora: LoraShape;
-  /** Names its run in this store; that of its id. */
+  /** Name of its run in this store; derived from its id. */
   runId: string;
-  /** The weights its step 0 began with; null = the untouched base model. */
+  /** Weights that its step 0 started from; null = the untouched base model. */
   warmStart: WarmStart | null;
-  /** Step of the next checkpoint. Only grows: a step number is never used twice. */
+  /** Step of the next checkpoint. Only grows: step numbers are never reused. */
   nextStep: number;
-  /** Gradient steps that it has taken, over all its jobs, those of jobs that failed included. */
+  /** Gradient steps taken over all its jobs, failed ones included. */
   numGradientSteps: number;
   createdAt: number;
 }
 
-/** How a model is. */
+/** Current state of a model. */
 export interface ModelState {
-  /** Null when all were deleted. */
+  /** Null if all were deleted. */
   latest: Checkpoint | null;
   numCheckpoints: number;
-  /** The latest mean reward of training rollouts, with the step that these were drawn from; null before the first. */
+  /** Latest mean reward of training rollouts, with the step they were sampled from; null before the first. */
   reward: { step: number; value: number } | null;
   best: BestCheckpoint | null;
-  /** Jobs that train it and have not ended. A paused one is not queued here. */
+  /** Unfinished jobs that train it. `queued` excludes paused ones. */
   jobs: { queued: number; running: number; paused: number };
 }
 
-/** A training job that has not ended, in its place. */
+/** An unfinished training job and its place. */
 export interface QueuedJob {
   job: TrainingJob;
-  /** Training jobs before it, of all entities, paused ones not counted. */
+  /** Training jobs before it, of all entities, without paused ones. */
   numAhead: number;
 }
 
-/** The source of a warm start. The directory may be gone with its last checkpoint; the key stays. */
+/** Source of a warm start. The directory may be gone with its last checkpoint; the key stays. */
 export interface WarmStart {
-  /** Where the weights came from, in words that a client reads: `entity/project/name:stepN`, say. */
+  /** Origin of the weights, in words for clients, for example `entity/project/name:stepN`. */
   source: string;
   directoryKey: string | null;
 }
@@ -137,39 +138,45 @@ export interface Checkpoint {
   createdAt: number;
 }
 
-/** Makes a checkpoint of a model from data. */
+/** Kind of job that makes a checkpoint of a model from data. */
 export type TrainingJobConfig = 'rl' | 'sft';
 export type JobKind = TrainingJobConfig | 'export' | 'import';
 export type JobStatus = 'queued' | 'running' | 'succeeded' | 'failed' | 'cancelled';
 
 export interface Lease {
   owner: string;
-  /** Grows with each claim of the job; every write of a worker names it. */
+  /** Grows with each claim of the job; workers pass it with every write. */
   fencingToken: number;
   expiresAt: number;
 }
 
-/** The weights a job starts from, fixed at its first claim; of an export when it is made. `directoryKey` null = a fresh adapter on the base model. */
+/**
+ * Weights that a job starts from, fixed at its first claim; for an export at its creation. `directoryKey`
+ * null = a fresh adapter on the base model.
+ */
 export interface JobStart {
   step: number;
   directoryKey: string | null;
   digest: string | null;
 }
 
-/** The request that made a job, as whoever works on the job tells of it; null: there was none, or it did not say. */
+/**
+ * Request that made a job, for reports of its work; each field is null without a request, or if it did not
+ * state it.
+ */
 export interface JobOrigin {
   /** Its `X-Request-Id`. */
   readonly requestId: string | null;
-  /** Its span, in the form of the header `traceparent`. */
+  /** Its span, as in the header `traceparent`. */
   readonly traceParent: string | null;
-  /** The project that its usage is attributed to. */
+  /** Project that its usage counts for. */
   readonly project: string | null;
 }
 
-/** A job as far as it has got, in the blobs: whoever claims it next goes on from there, on whatever machine. */
+/** Progress of a job, in the blobs: the next worker to claim it continues from there, on any machine. */
 export interface JobSnapshot {
   directoryKey: string;
-  /** Gradient steps behind it; each of them was told as an event before. */
+  /** Number of gradient steps taken. Each was reported as an event before. */
   numGradientSteps: number;
 }
 
@@ -177,15 +184,18 @@ interface AnyJob {
   id: string;
   entityId: string;
   status: JobStatus;
-  /** Set while the job is paused: it is queued, and neither it nor a later job of its turn is claimed. */
+  /** Set while the job is paused: it stays queued, and neither it nor a later job of its turn is claimed. */
   pausedAt: number | null;
-  /** Jobs of one turn run one after the other: those that train a model, and by itself each export and whatever imports one adapter. */
+  /**
+   * Jobs of one turn run one after the other: those that train one model, each export by itself, and the
+   * imports of one adapter.
+   */
   turn: string;
-  /** The base model that it needs the files of; claims go by it. */
+  /** Base model whose files it needs; claims filter by it. */
   baseModel: string;
   /** Submission order over all kinds. */
   position: number;
-  /** As given to `enqueueJob`. */
+  /** Argument of `enqueueJob`. */
   config: Record<string, unknown>;
   /** API key that submitted the job. */
   keyId: string | null;
@@ -194,16 +204,19 @@ interface AnyJob {
   lease: Lease | null;
   /** Null before the first claim, and when the model had no checkpoint left then. */
   start: JobStart | null;
-  /** The newest that was kept; its directory goes with the end of the job. Only training has them. */
+  /** Newest snapshot; its directory is removed at the end of the job. Only training jobs have one. */
   snapshot: JobSnapshot | null;
-  /** Claims that were not given back by `releaseLease` or a pause, since the last new gradient step; above 1 the job has lost a worker. */
+  /**
+   * Claims that were not given back by `releaseLease` or a pause, since the last new gradient step. Above 1
+   * the job has lost a worker.
+   */
   numAttempts: number;
   /** Set when failed or cancelled. */
   errorMessage: string | null;
   createdAt: number;
   startedAt: number | null;
   finishedAt: number | null;
-  /** When the training data went, long after the job had ended; null while the blob is there. */
+  /** Time when the training data were removed, after the end of the job; null while the blob exists. */
   dataRemovedAt: number | null;
 }
 
@@ -214,14 +227,14 @@ export interface TrainingJob extends AnyJob {
   dataKey: string;
 }
 
-/** Its `id` is that of the `ModelExport`; what it reads is its `start`. */
+/** Job with the `id` of its `ModelExport`; it reads its `start`. */
 export interface ExportJob extends AnyJob {
   kind: 'export';
   modelId: string;
   dataKey: null;
 }
 
-/** It reads the upload of the adapter that its `turn` names. */
+/** Job that reads the upload of the adapter named by its `turn`. */
 export interface ImportJob extends AnyJob {
   kind: 'import';
   modelId: null;
@@ -237,11 +250,14 @@ export type JobOfKind<Kind extends JobKind> = Kind extends TrainingJobConfig
 export type ClaimedJob<Held extends Job = TrainingJob> = Held & {
   status: 'running';
   lease: Lease;
-  /** The same number as `lease.fencingToken`. */
+  /** Equal to `lease.fencingToken`. */
   fencingToken: number;
 };
 
-/** `training_ended` and `training_failed` are terminal: one of them, once, last; of jobs that train nothing `job_ended` and `job_failed` are. */
+/**
+ * Last event of a job, exactly one: `training_ended` or `training_failed`; `job_ended` or `job_failed` for
+ * jobs that do not train.
+ */
 export type TerminalEventType = 'training_ended' | 'training_failed' | 'job_ended' | 'job_failed';
 export type JobEventType = 'training_started' | 'gradient_step' | 'warning' | TerminalEventType | (string & {});
 
@@ -251,7 +267,7 @@ export interface JobEvent {
   /** 0-based, without gaps. */
   seq: number;
   type: JobEventType;
-  /** The payload exactly as clients read it (wire names), stored as is. */
+  /** Payload as clients read it (wire names), stored unchanged. */
   data: Record<string, unknown>;
   createdAt: number;
 }
@@ -265,7 +281,7 @@ export interface ExportedFile {
   sha256: string;
 }
 
-/** A checkpoint on its way out, in a public format: the job of the same id, and what comes of it. */
+/** Export of a checkpoint in a public format: the job of the same id, and its result. */
 export interface ModelExport {
   id: string;
   modelId: string;
@@ -275,13 +291,16 @@ export interface ModelExport {
   /** Element type of merged weights. */
   dtype: string;
   status: ExportStatus;
-  /** Checkpoint directory that is exported, kept while the export is queued or running; null = the untouched base model. */
+  /**
+   * Exported checkpoint directory, kept while the export is queued or running; null = the untouched base
+   * model.
+   */
   sourceDirectoryKey: string | null;
   sourceDigest: string | null;
   /** Directory with the files; null unless succeeded. */
   directoryKey: string | null;
   files: ExportedFile[];
-  /** Numbers of the comparison with the trainer, as the exporter reported them; null unless succeeded. */
+  /** Results of the comparison with the trainer, as the exporter reported them; null unless succeeded. */
   parity: Record<string, unknown> | null;
   /** Set when failed. */
   errorMessage: string | null;
@@ -290,14 +309,14 @@ export interface ModelExport {
   finishedAt: number | null;
 }
 
-/** An adapter that came from elsewhere. */
+/** An imported adapter. */
 export interface Adapter {
   id: string;
   entityId: string;
   baseModel: string;
   /** Blobs of the uploaded files; null once it is committed. */
   upload: { configKey: string; weightsKey: string } | null;
-  /** Its shape and directory, which is laid out as that of a checkpoint; null before it is committed. */
+  /** Shape and directory, laid out as that of a checkpoint; null until committed. */
   content: { lora: LoraShape; directoryKey: string; digest: string } | null;
   createdAt: number;
   committedAt: number | null;
@@ -313,17 +332,17 @@ export interface LogCounts {
 export interface TrajectoryLog extends LogCounts {
   id: string;
   modelId: string;
-  /** Step of the checkpoint that was the latest then; null when there was none. */
+  /** Step of the latest checkpoint at that time; null if there was none. */
   step: number | null;
   split: string;
   blobKey: string;
   metrics: Metrics;
   createdAt: number;
-  /** When the trajectories went; null while the blob is there. */
+  /** Time when the trajectories were removed; null while the blob exists. */
   dataRemovedAt: number | null;
 }
 
-/** One version of a file of JSON lines that a client uploaded; its lines are in the blob `blobKey`. */
+/** One version of a file of JSON lines uploaded by a client; its lines are in the blob `blobKey`. */
 export interface Artifact {
   id: string;
   entityId: string;
@@ -331,13 +350,13 @@ export interface Artifact {
   entity: string;
   project: string;
   name: string;
-  /** 0-based; a number is never used twice. */
+  /** 0-based; numbers are never reused. */
   version: number;
   fileName: string;
   blobKey: string;
-  /** SHA-256 of the file as it was sent, hex. */
+  /** SHA-256 of the uploaded file, hex. */
   digest: string;
-  /** Size of the file as it was sent. */
+  /** Size of the uploaded file, bytes. */
   sizeBytes: number;
   numLines: number;
   createdAt: number;
@@ -356,16 +375,16 @@ export interface Usage {
   completionTokens: number;
 }
 
-/** Parts that usage can be told apart by. A day begins at 0 o'clock UTC. */
+/** Dimensions to group usage by. A day starts at 00:00 UTC. */
 export type UsagePart = 'project' | 'key' | 'model' | 'kind' | 'day';
 
-/** Usage added up; parts that it was not asked by are absent. */
+/** Summed usage; dimensions not grouped by are absent. */
 export interface UsageGroup {
   project?: string | null;
   keyId?: string;
   model?: string;
   kind?: UsageKind;
-  /** Milliseconds at which the day began. */
+  /** Start of the day, milliseconds since the epoch. */
   day?: number;
   numRequests: number;
   promptTokens: number;

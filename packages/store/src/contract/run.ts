@@ -1,11 +1,11 @@
-// What is remembered of how a model learns, and of what happens in the service. Times are milliseconds since the epoch.
+// Records of a model's training and of events in the service. Times are milliseconds since the epoch.
 
 /** A metric of a run. */
 export interface MetricSeries {
   /** E.g. `train/loss`, `val/reward`. */
   name: string;
   numPoints: number;
-  /** The latest value, with the step that it is of. */
+  /** Latest value and its step. */
   last: { value: number; step: number };
 }
 
@@ -17,49 +17,49 @@ export interface BestCheckpoint {
   value: number;
 }
 
-/** Metrics that tell which checkpoint is the best: the first of them that any kept checkpoint has. */
+/** Metrics that decide the best checkpoint: the first that any kept checkpoint has. */
 export const BEST_BY: readonly string[] = ['val/reward', 'train/reward'];
 
-/** How the points of a series are counted: by the steps of the model, or its gradient steps. */
+/** X axis of a series: steps of the model, or its gradient steps. */
 export type SeriesAxis = 'step' | 'gradient_step';
 
 /**
- * One point, or several neighbours as one where there are more than were asked for. By steps the points of one step are one, whatever there are of
- * them.
+ * One point, or several neighbours merged because there are more than requested. On the axis of steps, all
+ * points of a step are one.
  */
 export interface SeriesPoint {
-  /** Place on the axis of the first and of the last of them. */
+  /** Places of the first and last merged point on the axis. */
   first: number;
   last: number;
   mean: number;
   min: number;
   max: number;
-  /** How many values went in. */
+  /** Number of merged values. */
   count: number;
-  /** When the last of them was recorded. */
+  /** Time of the last recorded value. */
   recordedAt: number;
 }
 
 export interface Series {
   name: string;
-  /** Places on the axis that there are, before they were made fewer. */
+  /** Number of places on the axis before merging. */
   numPlaces: number;
   points: SeriesPoint[];
 }
 
 export interface SeriesQuery {
   modelId: string;
-  /** Unknown ones have no points. */
+  /** Names of series; unknown ones have no points. */
   names: readonly string[];
   axis: SeriesAxis;
-  /** Most points of each series, 1..10,000. */
+  /** Maximum points per series, 1..10,000. */
   maxPoints: number;
   /** Places on the axis, both inclusive; default: all. */
   from?: number;
   to?: number;
 }
 
-/** Whatever happens besides the events of jobs, which are told under their own types. */
+/** Types of events other than those of jobs, which keep their own types. */
 export type FeedType =
   | 'model_created'
   | 'model_deleted'
@@ -71,23 +71,23 @@ export type FeedType =
   | 'job_paused'
   | 'job_resumed';
 
-/** Something that happened, in the order of all that did. */
+/** An event, in the order of all events. */
 export interface FeedItem {
-  /** Only grows; what is committed later has a larger one. */
+  /** Only grows: a later commit has a larger one. */
   position: number;
   entityId: string;
   type: FeedType | (string & {});
   modelId: string | null;
   jobId: string | null;
-  /** The payload exactly as clients read it (wire names). */
+  /** Payload as clients read it (wire names). */
   data: Record<string, unknown>;
   createdAt: number;
 }
 
 export interface FeedQuery {
-  /** Default: of all. */
+  /** Default: all entities. */
   entityId?: string;
-  /** Position of the last item already seen; default: from the oldest that is kept, or from the newest. */
+  /** Position of the last item already seen; default: start at the oldest kept, or at the newest. */
   after?: number;
   /** 1..1000, default 100. */
   limit?: number;
@@ -96,12 +96,12 @@ export interface FeedQuery {
   order?: 'asc' | 'desc';
 }
 
-/** A run as a tracker outside has it. */
+/** A run in an external tracker. */
 export interface TrackedRunRecord {
-  /** Its id there. */
+  /** Id in the tracker. */
   id: string;
-  /** Where people look at it. */
+  /** Page of the run, for people. */
   url: string | null;
-  /** Gradient steps of the model that were told. */
+  /** Number of the model's gradient steps already reported. */
   numGradientSteps: number;
 }

@@ -1,28 +1,34 @@
-/** Words of a schema that differ between databases. Everything else is said in words that all of them know. */
+/** Words of a schema that differ between databases. The rest of the schema uses words common to all. */
 export interface SchemaWords {
-  /** A key that the database counts up and never uses twice. */
+  /** Key that the database increments and never reuses. */
   readonly position: string;
-  /** A key that the database chooses. */
+  /** Key that the database chooses. */
   readonly rowId: string;
   /** 64 bits. */
   readonly integer: string;
   readonly blob: string;
   /** 64-bit floating point. */
   readonly double: string;
-  /** The text after the columns of a table. */
+  /** Text after the columns of a table. */
   readonly tableEnd: string;
-  /** The same, of a table whose rows lie in the order of their primary key. */
+  /** The same, for a table whose rows are in the order of their primary key. */
   readonly sortedTableEnd: string;
   /** Function of two values: the first that is not null. */
   readonly ifNull: string;
-  /** An index on whether that column is null. */
+  /** Index expression: the column is null. */
   isNull(column: string): string;
-  /** A statement: no row is inserted while the condition holds, in which `new` is that row. */
+  /** Statement that refuses inserts while the condition holds; in it `new` is the inserted row. */
   refuseInsert(what: { trigger: string; table: string; when: string; message: string }): string;
-  /** Takes back `refuseInsert`. */
+  /** Statement that reverts `refuseInsert`. */
   dropRefusal(what: { trigger: string; table: string }): string;
-  /** Whoever inserts a row has other processes told when it is committed; nothing where a database tells nobody. */
+  /**
+   * Statement that notifies other processes when an insert is committed; empty for a database without
+   * notifications.
+   */
   tellInsert(what: { trigger: string; table: string }): string;
-  /** Changes what a table is: `rebuild` makes it anew under its name, where `alter` cannot be said. Rows that point to it stay as they are. */
+  /**
+   * Changes a table: `rebuild` recreates it under its name if the database cannot `alter` it. Rows that refer
+   * to it stay unchanged.
+   */
   reshape(ways: { rebuild: string; alter: string }): string;
 }

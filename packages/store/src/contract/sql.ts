@@ -1,4 +1,4 @@
-/** A value of a row. Whole numbers are exact to 2⁵³, which milliseconds and positions stay below. */
+/** A value of a row. Whole numbers are exact up to 2⁵³; milliseconds and positions stay below. */
 export type SqlValue = string | number | null | NodeJS.NonSharedUint8Array;
 
 /** A parameter of a statement. */
@@ -8,14 +8,15 @@ export type SqlRow = Record<string, SqlValue>;
 
 export interface SqlResult<Row extends SqlRow> {
   rows: Row[];
-  /** How many rows a statement without result rows inserted, changed or deleted. */
+  /** Number of rows that a statement without result rows inserted, changed or deleted. */
   numChanged: number;
 }
 
-/** Runs statements: a database, where each is a transaction of its own, or one open transaction. */
+/** Runs statements on a database, each as its own transaction, or within one open transaction. */
 export interface Queries {
   /**
-   * Runs one statement, which is a constant of this package: SQL that SQLite and PostgreSQL both understand, with `?` for each parameter.
+   * Runs one statement, a constant of this package: SQL that SQLite and PostgreSQL both understand, with `?`
+   * for each parameter.
    * @throws {StoreError}
    */
   query<Row extends SqlRow>(statement: string, parameters: readonly SqlParameter[]): Promise<SqlResult<Row>>;
@@ -23,35 +24,39 @@ export interface Queries {
 
 export interface TransactionOptions {
   /**
-   * Default true: what is committed survives a power failure. False: it survives the end of the process, other processes see it at once, and
-   * a power failure may take the last of it; the commit does not wait for the disk.
+   * Default true: a commit survives a power failure. False: the commit does not wait for the disk. It
+   * survives the end of the process and is visible to other processes at once, but a power failure may lose
+   * the last ones.
    */
   isDurable?: boolean;
-  /** Spends a part of the space that the driver keeps for such writes when the disk is full. Default false. */
+  /** Uses part of the space that the driver reserves for such writes on a full disk. Default false. */
   spendsReserve?: boolean;
 }
 
 /**
- * One database, as the tables see it. A driver makes one: it knows how to connect, what the schema is called there (`SchemaWords`), and how its
- * errors read as `StoreError`s. Everything else of the store is written once above it.
+ * One database, as the tables use it. A driver implements connections, the words of the schema
+ * (`SchemaWords`) and the translation of errors to `StoreError`. The rest of the store is written once above
+ * it.
  */
 export interface Sql extends Queries {
   /**
-   * Runs `body` in one write transaction: committed when its promise resolves, rolled back when it rejects. No other write transaction of the
-   * database runs meanwhile, so what the body has read stays true until its end. The body awaits nothing but its own `queries`, never uses
-   * the database itself, and what it changes outside must be right also when it runs twice.
+   * Runs `body` in one write transaction: committed when its promise resolves, rolled back when it rejects.
+   * No other write transaction of the database runs meanwhile, so reads of the body stay true until its end.
+   * The body awaits only its own `queries`, never uses the database itself, and may run twice: its effects
+   * elsewhere must allow that.
    *
-   * @throws {StoreError} `store.busy` when others keep the database for too long; after `store.unavailable` the commit may have happened
+   * @throws {StoreError} `store.busy` if others hold the database for too long; after `store.unavailable` the
+   *   commit may have happened
    */
   transaction<Result>(body: (queries: Queries) => Promise<Result>, options?: TransactionOptions): Promise<Result>;
   /**
-   * Milliseconds since the epoch, by the clock that all go by who share the database: of another machine, where that has it. As of the beginning of the
-   * last transaction and what has passed since, so it can be read at any time.
+   * Milliseconds since the epoch on the database's clock, which all its clients share. Estimated from the
+   * start of the last transaction and the time since, so it can be read at any time.
    */
   readonly now: number;
   /**
-   * Another one each time somebody else has committed, of whom this connection hears: what was read before is as it was while it stays the same and nothing was
-   * written here. Null where the database does not tell, or cannot now.
+   * Number that changes with each commit of another connection: earlier reads are valid while it is the same
+   * and this connection wrote nothing. Null if the database has no such number, or cannot read it now.
    */
   readonly foreignVersion: number | null;
   /** See `Store.watchFeed`. */
@@ -60,9 +65,15 @@ export interface Sql extends Queries {
   readonly trouble: string | null;
   /** See `Store.isAway`. */
   isAway(): Promise<boolean>;
-  /** Gives the room of removed rows back to the file system, a part at a time. Databases that do so themselves do nothing. */
+  /**
+   * Returns the space of removed rows to the file system, a part at a time. Does nothing for databases that
+   * do so themselves.
+   */
   reclaimSpace(): Promise<void>;
-  /** After the transaction in progress. A second call does nothing. What waits or comes later is refused with `store.closed`. */
+  /**
+   * Closes after the transaction in progress. A second call does nothing. Waiting and later calls fail with
+   * `store.closed`.
+   */
   close(): Promise<void>;
 }
 
@@ -73,7 +84,7 @@ export class Statements {
     this.#queries = queries;
   }
 
-  /** The first row. */
+  /** Returns the first row. */
   get<Row extends SqlRow>(statement: string, ...parameters: SqlParameter[]): Promise<Row | undefined> {
     return this.#queries.query<Row>(statement, parameters).then(({ rows }) => rows[0]);
   }
@@ -82,7 +93,7 @@ export class Statements {
     return this.#queries.query<Row>(statement, parameters).then(({ rows }) => rows);
   }
 
-  /** @returns how many rows changed */
+  /** @returns the number of changed rows */
   run(statement: string, ...parameters: SqlParameter[]): Promise<number> {
     return this.#queries.query(statement, parameters).then(({ numChanged }) => numChanged);
   }

@@ -1,10 +1,10 @@
-/** Where a database is. */
+/** Location of a database. */
 export type StoreLocation =
   | { readonly kind: 'sqlite'; readonly path: string }
   | {
       readonly kind: 'postgres';
-      /** `postgres://USER:PASSWORD@HOST:PORT/DATABASE`; what is left out comes from the variables of libpq */
+      /** `postgres://USER:PASSWORD@HOST:PORT/DATABASE`; missing parts come from the variables of libpq */
       readonly url: string;
-      /** connections of this process at most, default 8; one more listens */
+      /** maximum connections of this process, default 8, plus one that listens */
       readonly maxConnections?: number;
     };

@@ -1,49 +1,52 @@
 import type { OrderedPageQuery } from './page.ts';
 
-/** Rewards of the trajectories of each group, in the order in which they were sent. */
+/** Rewards of the trajectories of each group, in the order received. */
 export type GroupRewards = readonly (readonly number[])[];
 
-/** Digests of the prompts of the same trajectories, of equal ones the same; null where there is no prompt. */
+/** Digests of the prompts of the same trajectories, equal for equal prompts; null without a prompt. */
 export type GroupPrompts = readonly (readonly (string | null)[])[];
 
-/** The fate of a trajectory in its job. */
+/** Outcome of a trajectory in its job. */
 export interface TrajectoryOutcome {
-  /** `trained`, or why not. */
+  /** `trained`, or the reason why not. */
   outcome: string;
-  /** Its reward against those of its group; null where that says nothing. */
+  /** Its reward relative to its group; null if that has no meaning. */
   advantage: number | null;
 }
 
-/** The place of a trajectory in its job or log. */
+/** Place of a trajectory in its job or log. */
 export interface TrajectoryPlace {
   groupIndex: number;
   trajectoryIndex: number;
 }
 
-/** The tokens of a trajectory in a gradient step, as whoever trains wrote them. */
+/** Tokens of a trajectory in a gradient step, as the trainer wrote them. */
 export interface NewTokenTrace extends TrajectoryPlace {
   trace: Uint8Array;
 }
 
-/** The record of one rollout, without what it says. */
+/** Record of one rollout, without its content. */
 export interface TrajectorySummary extends TrajectoryPlace {
-  /** Made of the job or log and the place in it. */
+  /** Derived from the job or log and the place in it. */
   id: string;
   modelId: string;
-  /** The job that was given it; null of a log. */
+  /** Job that received it; null for a log. */
   jobId: string | null;
-  /** The log that it is of; null of a job. */
+  /** Log that contains it; null for a job. */
   logId: string | null;
-  /** `train` of a job. */
+  /** `train` for a job. */
   split: string;
-  /** Step of the model that was the latest when it was sampled: of a job the one that it starts from. */
+  /** Latest step of the model when it was sampled: for a job, the one that it starts from. */
   step: number;
-  /** One too large for a number is the largest. */
+  /** A reward too large for a number is stored as the largest number. */
   reward: number;
-  /** Null of a log, and before the job has begun. */
+  /** Null for a log, and before the job starts. */
   outcome: string | null;
   advantage: number | null;
-  /** Digest of the messages before its first reply, and its tools; null where there are none, and of trajectories from before there were digests. */
+  /**
+   * Digest of the messages before its first reply, and of its tools; null if there are none, and for
+   * trajectories older than digests.
+   */
   promptDigest: string | null;
 }
 
@@ -53,18 +56,18 @@ export interface TrajectoryQuery extends OrderedPageQuery {
   logId?: string;
   split?: string;
   step?: number;
-  /** With a job or a log: of this group. */
+  /** Group in a job or log. */
   groupIndex?: number;
   outcome?: string;
   promptDigest?: string;
-  /** Default: in the order in which they came. */
+  /** Default: in order of arrival. */
   sort?: 'position' | 'reward';
 }
 
-/** A trajectory, and where its words are. */
+/** A trajectory and the place of its content. */
 export interface TrajectoryRecord extends TrajectorySummary {
   entityId: string;
-  /** The blob of its job or log; null when that is gone. */
+  /** Blob of its job or log; null if that is gone. */
   blobKey: string | null;
 }
 

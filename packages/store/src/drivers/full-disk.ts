@@ -1,19 +1,19 @@
 import { StoreError } from '../contract/errors.ts';
 
-/** Told for so long after the last write that failed: who makes room may have nothing to write. */
+/** Duration of the report after the last failed write: after room is made there may be nothing to write. */
 const TOLD_MS = 60_000;
 
-/** Whether the disk of a database was full when it was last written to. */
+/** Tracks if the disk of a database was full at the last write. */
 export class FullDisk {
-  /** On the clock of `performance.now()`. */
+  /** Time of the failure, on the clock of `performance.now()`. */
   #failedAt: number | null = null;
 
-  /** A transaction was committed. */
+  /** Records a commit. */
   written(): void {
     this.#failedAt = null;
   }
 
-  /** Something failed. */
+  /** Records a failure. */
   failed(fault: unknown): void {
     if (fault instanceof StoreError && fault.code === 'store.disk_full') this.#failedAt = performance.now();
   }

@@ -1,19 +1,19 @@
 import { StoreError } from '../contract/errors.ts';
 import type { Queries, Sql, SqlParameter, SqlResult, SqlRow, TransactionOptions } from '../contract/sql.ts';
 
-/** One call of the database, by whoever watches how it is. */
+/** One call of the database, for monitoring. */
 export interface DatabaseCall {
   /** A single statement, or a write transaction of several. */
   readonly kind: 'query' | 'transaction';
-  /** `ok`, or the code of the `StoreError`; `error` for what a transaction's body threw. */
+  /** `ok`, or the code of the `StoreError`; `error` for other errors thrown by the body of a transaction. */
   readonly outcome: string;
-  /** The wait for other writers included. */
+  /** Duration, including the wait for other writers. */
   readonly seconds: number;
-  /** Messages there and back: each statement, and of a transaction its beginning and its end. */
+  /** Round trips: each statement, and the start and end of a transaction. */
   readonly roundTrips: number;
 }
 
-/** The same database, of which each call is told. */
+/** The same database, reporting each call. */
 export class MeasuredSql implements Sql {
   readonly #sql: Sql;
   readonly #tell: (call: DatabaseCall) => void;

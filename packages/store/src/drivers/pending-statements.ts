@@ -4,11 +4,11 @@ import type { Migration } from '../migrations/migration.ts';
 import type { SchemaWords } from '../contract/schema-words.ts';
 
 /**
- * The statements that bring a database from its schema to the newest one.
+ * Statements that migrate a database from its schema to the newest.
  *
- * @param database as the message of an error calls it
- * @param current version it has, 0 for an empty one
- * @returns null when there is nothing to do
+ * @param database name for error messages
+ * @param current its version, 0 for an empty database
+ * @returns null if it is up to date
  * @throws {StoreError} `store.schema_newer`
  */
 export function pendingStatements(

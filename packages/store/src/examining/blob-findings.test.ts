@@ -11,10 +11,10 @@ import { FolderBlobs } from '../blobs/folder-blobs.ts';
 import { blobFindings } from './blob-findings.ts';
 
 const KEY = { AWS_ACCESS_KEY_ID: 'a', AWS_SECRET_ACCESS_KEY: 'b' };
-/** Ways in which a server of S3's interface may be wrong. */
+/** Faults of an S3 server. */
 type Fault = 'replaces' | 'changes' | 'keeps' | 'refuses' | null;
 
-/** As much of S3 as a look asks for, with one thing wrong. */
+/** Bucket with as much of S3 as the check needs, and one fault. */
 async function bucketWith(fault: Fault): Promise<{ url: string; objects: Map<string, Buffer> }> {
   const objects = new Map<string, Buffer>();
   const answer = (request: IncomingMessage, body: Buffer): [status: number, body?: Buffer] => {

@@ -8,19 +8,19 @@ import type { BlobLocation } from '../contract/blobs.ts';
 import { StoreError } from '../contract/errors.ts';
 import type { Finding } from './finding.ts';
 
-/** Objects that a look leaves behind where it was cut off; nothing reads them. */
+/** Prefix of objects that an interrupted check leaves; nothing reads them. */
 const PROBES = 'probes';
 
 /**
- * Writes a small object, reads it, tries to write another one in its place, and removes it.
- * @param environment where the key of a bucket is read
+ * Writes a small object, reads it, tries to overwrite it, and removes it.
+ * @param environment source of a bucket's credentials
  */
 export async function* blobFindings(
   location: BlobLocation,
   environment: Readonly<Record<string, string | undefined>> = process.env,
 ): AsyncGenerator<Finding> {
   if (location.kind === 'folder') {
-    // Before the first start there is none, and a look makes nothing.
+    // Before the first start there is no folder, and the check creates none.
     if (existsSync(location.root)) yield await found(`blobs in ${location.root}`, () => tryFolder(location.root));
     return;
   }

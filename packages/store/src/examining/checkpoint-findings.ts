@@ -4,7 +4,10 @@ import { openTables } from '../tables/tables.ts';
 import type { Finding } from './finding.ts';
 import { lookAtDatabase } from './look-at-database.ts';
 
-/** Counts the checkpoints of a database and sums their sizes. Nothing is found before the first start, or under an older schema. */
+/**
+ * Counts the checkpoints of a database and sums their sizes. No finding before the first start, or with an
+ * older schema.
+ */
 export async function* checkpointFindings(database: StoreLocation): AsyncGenerator<Finding> {
   const totals = await lookAtDatabase(database, (queries) => openTables(queries).retention.sum());
   if (totals !== null) yield findingOf(totals);

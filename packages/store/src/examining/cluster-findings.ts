@@ -13,13 +13,14 @@ export interface ClusterParts {
   readonly blobs: BlobLocation;
   /** Release of this program. */
   readonly version: string;
-  /** Default: engines are not asked. */
+  /** Default: engines are not contacted. */
   readonly askEngine?: AskEngine;
 }
 
 /**
- * Looks at a database that {@link examineDatabase} found well, at the blobs, and at the processes that share both, one finding each, also beside services that
- * use them. Nothing is changed but for a small object that is written and removed.
+ * Checks a database that {@link examineDatabase} passed, the blobs, and the processes that share both, also
+ * while services use them. Yields one finding each. Changes nothing but a small object that is written and
+ * removed.
  */
 export async function* clusterFindings(parts: ClusterParts): AsyncGenerator<Finding> {
   const { database, blobs } = parts;
@@ -28,7 +29,7 @@ export async function* clusterFindings(parts: ClusterParts): AsyncGenerator<Find
     yield* orphanFindings(database, blobs);
     return yield* checkpointFindings(database);
   }
-  // Its client is loaded by those who have such a database.
+  // Loads the PostgreSQL client only for such a database.
   const { postgresFindings } = await import('./postgres-findings.ts');
   yield* untilLost(postgresFindings(database.url));
   yield* blobFindings(blobs);
@@ -38,7 +39,7 @@ export async function* clusterFindings(parts: ClusterParts): AsyncGenerator<Find
   yield* untilLost(memberFindings(database.url, parts));
 }
 
-/** A database that goes away in the middle is one more finding. */
+/** Turns the loss of the database during the checks into one more finding. */
 export async function* untilLost(findings: AsyncGenerator<Finding>): AsyncGenerator<Finding> {
   try {
     yield* findings;

@@ -1,9 +1,9 @@
-/** One thing that was looked at. */
+/** Result of one check. */
 export interface Finding {
-  /** For programs; of a kind, where there are several. */
+  /** Name for programs; shared by findings of one kind. */
   readonly name: string;
-  /** For people: what it is, and how it is where it is well. */
+  /** Description for people: the subject, and its state if there is no problem. */
   readonly subject: string;
-  /** The fault and its remedy; null when all is well. */
+  /** The fault and its remedy; null if there is none. */
   readonly problem: string | null;
 }

@@ -6,9 +6,9 @@ import { NEWEST_VERSION } from '../migrations/index.ts';
 import { lookAtFile } from './look-at-file.ts';
 
 /**
- * Reads from a database without bringing it up to date, also beside services that use it.
+ * Reads from a database without migrating it, also while services use it.
  *
- * @param read receives the time by the clock of the database, too
+ * @param read also receives the time on the database's clock
  * @returns null before the first start, and for a database with the schema of another release
  * @throws {StoreError} `store.corrupt`, `store.unavailable`
  */

@@ -3,7 +3,7 @@ import type { Queries, SqlParameter, SqlResult, SqlRow } from '../contract/sql.t
 import { sqliteFault } from '../drivers/sqlite/sqlite-fault.ts';
 
 /**
- * Reads from an SQLite file without bringing it up to date, also beside a service that uses it.
+ * Reads from an SQLite file without migrating it, also while a service uses it.
  * @throws {StoreError} `store.corrupt`, `store.unavailable`
  */
 export async function lookAtFile<Result>(path: string, read: (queries: Queries) => Promise<Result>): Promise<Result> {

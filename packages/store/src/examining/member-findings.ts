@@ -5,19 +5,19 @@ import { NEWEST_VERSION } from '../migrations/index.ts';
 import { MemberTable } from '../tables/member-table.ts';
 import type { Finding } from './finding.ts';
 
-/** Where an engine is asked whether it answers; with what it is asked is the caller's. @returns the fault, null when it does */
+/** Checks that an engine answers; the caller chooses the request. @returns the fault, or null */
 export type AskEngine = (engine: Member & { readonly url: string }) => Promise<string | null>;
 
 /**
- * The processes that share a database, as it knows them: a line each, and what does not fit together. Reads only.
+ * Yields a finding per process that shares the database, and one per mismatch between them. Only reads.
  * @param version of this release
- * @param askEngine default: engines are not asked
+ * @param askEngine default: engines are not contacted
  */
 export async function* memberFindings(
   url: string,
   { version, askEngine }: { readonly version: string; readonly askEngine?: AskEngine },
 ): AsyncGenerator<Finding> {
-  // One of another release has other tables.
+  // A database of another release has other tables.
   if ((await PostgresSql.versionOf(url)) !== NEWEST_VERSION) return;
   const { members, waiting, now } = await PostgresSql.look(url, async (sql, clock) => ({
     members: await new MemberTable(new Statements(sql)).list(clock),

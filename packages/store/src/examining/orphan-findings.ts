@@ -11,16 +11,19 @@ import { openTables } from '../tables/tables.ts';
 import type { Finding } from './finding.ts';
 import { lookAtFile } from './look-at-file.ts';
 
-/** Keys that a line lists. */
+/** Maximum number of keys in a line. */
 const LISTED = 20;
 
-/** Compares the blobs with the rows of the database: orphans, blobs that the database has never known, and blobs of another service. Changes nothing. */
+/**
+ * Compares the blobs with the rows of the database: orphans, blobs that the database has never known, and
+ * blobs of another service. Changes nothing.
+ */
 export async function* orphanFindings(
   database: StoreLocation,
   location: BlobLocation,
   environment: Readonly<Record<string, string | undefined>> = process.env,
 ): AsyncGenerator<Finding> {
-  // Before the first start there is none, and a look makes nothing.
+  // Before the first start there is no folder, and the check creates none.
   if (location.kind === 'folder' && !existsSync(location.root)) return;
   const subject = `rows of the blobs in ${placeOf(location)}`;
   try {

@@ -8,20 +8,23 @@ import { PostgresSql } from '../drivers/postgres/postgres-sql.ts';
 import { NEWEST_VERSION } from '../migrations/index.ts';
 import type { Finding } from './finding.ts';
 
-/** How long one question may take. */
+/** Limit of one query. */
 const TIMEOUT_MS = 5_000;
-/** A notification takes a round trip. */
+/** Limit of a notification, which takes a round trip. */
 const NOTIFICATION_MS = 3_000;
-/** A process has one for each call at a time, up to `--database-connections`, and one that hears of others. */
+/** A process uses one per concurrent call, up to `--database-connections`, and one that listens. */
 const MIN_FREE_CONNECTIONS = 3;
-/** Questions of which the quickest tells the round trip. */
+/** Number of queries; the fastest measures the round trip. */
 const NUM_ROUND_TRIPS = 5;
-/** Leases go by the database's clock; a bucket refuses signatures that are a quarter of an hour off, and logs of several machines are read side by side. */
+/**
+ * Leases use the database's clock; a bucket refuses signatures that are a quarter of an hour off, and logs of
+ * several machines are compared.
+ */
 const MAX_CLOCK_SECONDS = 30;
 
 /**
- * Looks at a database that answers, as several processes need it: how quick it is, what version it has, whose clock is right, and whether connections hear of one
- * another. Changes nothing.
+ * Checks a reachable database for use by several processes: latency, version, clock, and notifications
+ * between connections. Changes nothing.
  */
 export async function* postgresFindings(url: string): AsyncGenerator<Finding> {
   const [one, two] = [await connect(url), await connect(url)];
@@ -43,7 +46,7 @@ async function connect(url: string): Promise<pg.Client> {
     connectionTimeoutMillis: TIMEOUT_MS,
     query_timeout: TIMEOUT_MS,
   });
-  // A connection that is lost fails the question that is asked of it.
+  // A lost connection also fails its current query.
   client.on('error', () => undefined);
   await client.connect();
   return client;
@@ -70,7 +73,7 @@ async function aboutServer(client: pg.Client, url: string): Promise<Finding> {
   };
 }
 
-/** Whether one more process finds room: the server's limit, or that of the user where it is lower. */
+/** Checks the room for one more process: the limit of the server or, if lower, of the user. */
 async function aboutConnections(client: pg.Client): Promise<Finding> {
   const { rows } = await client.query<{ used: number; own: number; most: number }>(
     `select count(*)::int as used, (count(*) filter (where application_name = 'trainyard'))::int as own,
@@ -111,7 +114,7 @@ async function aboutClock(client: pg.Client): Promise<Finding> {
   };
 }
 
-/** Writers take turns by such locks, wherever they are. */
+/** Checks the advisory locks by which writers of all machines take turns. */
 async function aboutLocks(one: pg.Client, two: pg.Client): Promise<Finding> {
   const key = randomInt(2 ** 31);
   const tried = async () => {

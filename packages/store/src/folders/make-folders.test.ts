@@ -31,7 +31,7 @@ test('a link to a folder is one; a file, what is below it, and a link that leads
     expect(() => makeFolders(join(root, name))).toThrow(/EEXIST|ENOTDIR/);
 });
 
-// Node's recursive mkdir never comes back from there.
+// Node's recursive mkdir hangs there.
 describe.runIf(existsSync('/proc/self'))('where the folder above takes none', () => {
   test('it says so', () => {
     for (const path of ['/proc/x', '/proc/x/y/z']) expect(() => makeFolders(path)).toThrow(/^(ENOENT|EACCES|EPERM)/);

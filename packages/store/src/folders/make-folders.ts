@@ -4,12 +4,13 @@ import { dirname } from 'node:path';
 import { syncFolder } from './replace-file.ts';
 
 /**
- * Makes a folder, and those above it that are missing, by a call for each: Node's recursive `mkdir` never ends where the folder above is there and takes none,
- * as `/proc`. What somebody names is made by this alone. The folder above each new one is synced, or a power cut could lose the whole branch.
+ * Creates a folder and its missing parents with one call each: Node's recursive `mkdir` never ends if the
+ * parent exists but takes no folders, as `/proc`. All user-named folders are created here. The parent of each
+ * new one is synced, because a power cut could lose the whole branch.
  *
- * @param mode of those that are made. Default 0o777, less the umask
- * @returns the highest that was made; undefined when all were there
- * @throws what `mkdirSync` throws, also where something else has the name
+ * @param mode of the new folders. Default 0o777, less the umask
+ * @returns the highest new folder; undefined if all existed
+ * @throws errors of `mkdirSync`, also if something else has the name
  */
 export function makeFolders(path: string, mode = 0o777): string | undefined {
   const above = dirname(path);

@@ -1,4 +1,5 @@
-// Runs the acts that are named, and prints the calls of `node:fs` that each made. In a process of its own: nothing else sees the changed module.
+// Runs the named acts, and prints the calls of `node:fs` that each made. A separate process, so that no other
+// test sees the changed module.
 import fs from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
 import { basename, join } from 'node:path';

@@ -1,18 +1,21 @@
 import { closeSync, fsyncSync, linkSync, openSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 
-/** File systems that do not sync folders, or have no hard links, answer with one of these. */
+/** Error codes of file systems that do not sync folders, or have no hard links. */
 const UNSUPPORTED: ReadonlySet<unknown> = new Set(['EINVAL', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EPERM', 'EBADF']);
 
 /**
- * Writes a small file so that a power cut leaves the old one or the new one, whole: to a temporary file next to it, which is synced and renamed, and the folder
- * is synced. The file is readable by its owner alone.
+ * Writes a small file so that a power cut leaves the whole old one or the whole new one: writes and syncs a
+ * temporary file next to it, renames it, and syncs the folder. Only the owner can read the file.
  */
 export function replaceFile(path: string, content: string): void {
   throughTemporary(path, content, (temporary) => renameSync(temporary, path));
 }
 
-/** Writes a small file in the same way, where there is none of that name. @throws an error with the code `EEXIST` when there is */
+/**
+ * Writes a small file in the same way if there is none of that name. @throws an error with the code `EEXIST`
+ * if there is
+ */
 export function createFile(path: string, content: string): void {
   throughTemporary(path, content, (temporary) => {
     try {
@@ -36,9 +39,9 @@ function throughTemporary(path: string, content: string, publish: (temporary: st
   syncFolder(dirname(path));
 }
 
-/** fsync of a folder: makes new names and renames in it durable. */
+/** Runs fsync on a folder: makes new names and renames in it durable. */
 export function syncFolder(path: string): void {
-  if (process.platform === 'win32') return; // opens no folders, and journals the rename itself
+  if (process.platform === 'win32') return; // cannot open folders, and journals the rename itself
   const folder = openSync(path, 'r');
   try {
     fsyncSync(folder);

@@ -1,4 +1,4 @@
-// Removal of checkpoints by a policy, and its undoing. Each runs inside one transaction.
+// Removal of checkpoints by a policy, and its reversal. Each function runs inside one transaction.
 import {
   type CheckpointState,
   liveCheckpoints,
@@ -7,7 +7,7 @@ import {
 } from '../contract/checkpoint-retention.ts';
 import type { Tables } from '../tables/tables.ts';
 
-/** Decides again with what the database says now: a job or a request may have come since the policy looked. */
+/** Decides again by the present database: a job or a request may have arrived since the policy looked. */
 export async function removeCheckpoints(
   tables: Tables,
   modelId: string,
@@ -57,7 +57,10 @@ export async function markCheckpoints(
   return { steps: [...marked], notFoundSteps: [...steps].filter((step) => !marked.has(step)) };
 }
 
-/** Decides again, like {@link removeCheckpoints}. Other models may share a directory: the state in it is that of the model that was trained to it. */
+/**
+ * Decides again, like {@link removeCheckpoints}. Other models may share a directory; the state in it belongs
+ * to the model that was trained up to it.
+ */
 export async function dropOptimizers(
   tables: Tables,
   modelId: string,

@@ -1,4 +1,5 @@
-// The moves of a job that touch several tables: queued → running → succeeded | failed | cancelled. Each runs inside one transaction.
+// Transitions of a job that touch several tables: queued → running → succeeded | failed | cancelled. Each
+// runs inside one transaction.
 import assert from 'node:assert/strict';
 import { StoreError } from '../contract/errors.ts';
 import type { Checkpoint, ClaimedJob, Job, JobKind, JobSnapshot, Model, TrainingJob } from '../contract/records.ts';
@@ -14,10 +15,10 @@ import type { FeedType } from '../contract/run.ts';
 import type { JobInput, WantedJobs } from '../tables/job-table.ts';
 import type { Tables } from '../tables/tables.ts';
 
-/** Keys of snapshots of all jobs begin with it. */
+/** Prefix of the snapshot keys of all jobs. */
 export const SNAPSHOTS = 'snapshots/';
 
-/** Whose steps a model takes. */
+/** Kinds of jobs that make steps of a model. */
 export const TRAINING_JOB_KINDS = ['rl', 'sft'] as const;
 
 export function isTrainingJob(job: Job): job is TrainingJob {
@@ -54,7 +55,7 @@ async function tell(tables: Tables, type: FeedType, job: Job, now: number, data:
   await tables.feed.add({ type, entityId, modelId, jobId, data: { kind, ...data } }, now);
 }
 
-/** @throws {StoreError} `store.queue_full` when one more would be too many */
+/** @throws {StoreError} `store.queue_full` if one more would exceed the limit */
 export async function refuseWhenFull(
   tables: Tables,
   kinds: readonly JobKind[],
@@ -83,12 +84,15 @@ export async function claimNextJob(
   if (latest === null) return job;
   const start = { step: latest.step, directoryKey: latest.directoryKey, digest: latest.digest };
   await tables.jobs.setStart(job.id, start);
-  // Those before it in the queue have made steps meanwhile.
+  // Earlier jobs in the queue have made steps meanwhile.
   await tables.trajectories.setStep(job.id, start.step);
   return { ...job, start };
 }
 
-/** The rest of what a new `gradient_step` event says: the job gets on, its key has used the tokens, and its run has a point of each metric. */
+/**
+ * Applies the other effects of a new `gradient_step` event: resets the attempts, charges the tokens to the
+ * key, and adds a point of each metric to the run.
+ */
 export async function gradientStepTaken(
   tables: Tables,
   job: Job,
@@ -102,14 +106,14 @@ export async function gradientStepTaken(
     const model = fullName(await tables.models.get(job.modelId));
     await tables.usage.insert({ ...usage, keyId, entityId, project: origin.project, model, kind: 'training' }, now);
   }
-  // Not the one behind the start: numbers of deleted checkpoints stay taken.
+  // Not the start's step plus one: numbers of deleted checkpoints stay taken.
   const { nextStep: step, numGradientSteps } = await tables.models.countGradientStep(job.modelId);
   const gradientStep = numGradientSteps - 1;
   await tables.metrics.append(job.modelId, metrics, { step, gradientStep }, now);
   await tables.metrics.append(job.modelId, rolloutMetrics, { step: rolloutStep(job, step), gradientStep }, now);
 }
 
-/** Step that a job's rollouts were drawn from. @param nextStep the step that the job makes */
+/** Step from which a job's rollouts were sampled. @param nextStep the step that the job makes */
 function rolloutStep({ start }: Job, nextStep: number): number {
   return start?.step ?? nextStep - 1;
 }
@@ -160,13 +164,13 @@ export async function finishJobFailed(
   return await finished(tables, await endWithFailure(tables, held, 'failed', failure, now));
 }
 
-/** A job that trains nothing. */
+/** Ends a job that does not train. */
 export async function endSucceeded(tables: Tables, job: Job, now: number): Promise<FinishedJob> {
   await tables.events.append(job.id, 'job_ended', {}, null, now);
   return await finished(tables, await tables.jobs.end(job, 'succeeded', null, now));
 }
 
-/** Why, in words, and what else the event says. */
+/** Reason in words, and further data of the event. */
 export interface JobFailure {
   errorMessage: string;
   data?: object;
@@ -187,7 +191,7 @@ export async function cancelJob(
   };
 }
 
-/** The job goes back to the queue, or stays there, and is not claimed until it is resumed. */
+/** Returns the job to the queue, or leaves it there; it is not claimed until it is resumed. */
 export async function pauseJob(tables: Tables, jobId: string, now: number): Promise<JobControlResult | null> {
   const job = await tables.jobs.get(jobId);
   if (job === null) return null;
@@ -236,17 +240,20 @@ export async function keepSnapshot(
   return { replacedKeys: await tables.checkpoints.unreferenced(former) };
 }
 
-/** Prefix of the keys of a job's snapshots: what was announced under it and never named is found when another is, or the job ends. */
+/**
+ * Prefix of the keys of a job's snapshots. Keys announced under it but never named are found at the next
+ * snapshot or the end of the job.
+ */
 export const snapshotsOf = (jobId: string): string => `${SNAPSHOTS}${jobId}/`;
 
-/** Directories that nobody but the job needs, which has ended: what it starts from, what it compares with, and how far it got. */
+/** Directories needed only by this ended job: its start, its reference, and its snapshots. */
 export async function directoriesOf(tables: Tables, { id, start, snapshot }: Job): Promise<(string | null)[]> {
   const reference = await tables.jobs.referenceOf(id);
   const copied = await tables.announcedKeys.take(snapshotsOf(id));
   return [start?.directoryKey ?? null, reference, snapshot?.directoryKey ?? null, ...copied];
 }
 
-/** Cancels whatever of the model is queued or running. */
+/** Cancels the queued and running jobs of the model. */
 export async function cancelLiveJobs(tables: Tables, modelId: string, reason: string, now: number): Promise<Job[]> {
   const cancelled: Job[] = [];
   for (const job of await tables.jobs.listLive(modelId))

@@ -2,19 +2,19 @@ import type { KeyAnswer, KeyBudget, KeyLimits, KeySpending, KeyVerdict, LimitedW
 import type { Tables } from '../tables/tables.ts';
 
 const MINUTE_MS = 60_000;
-/** How long places in flight are a process's after it last said so. It says so three times as often. */
+/** Time for which a process owns its places in flight after a report. It reports three times as often. */
 const IN_FLIGHT_LEASE_MS = 15_000;
-/** Sums of fractions are off by less, and no place is missed for it. */
+/** Tolerance above the rounding of summed fractions, so that no place is missed. */
 const ROUNDING = 1e-6;
 
-/** A budget of which nothing was used. */
+/** An unused budget. */
 export function fullBudget(now: number): KeyBudget {
   return { usedRequests: 0, usedTokens: 0, at: now, numElsewhere: 0 };
 }
 
 /**
- * The budget as it is at that time. Nothing is refilled twice by a clock that goes back a little; one that was set back by more than a minute counts from
- * there. Without a limit nothing is counted.
+ * Returns the budget as of that time. A clock that goes back a little does not refill twice; one set back by
+ * more than a minute counts from there. Budgets without a limit are not counted.
  */
 export function refilled(budget: KeyBudget, limits: KeyLimits, now: number): KeyBudget {
   const minutes = Math.max(0, now - budget.at) / MINUTE_MS;
@@ -28,7 +28,7 @@ export function refilled(budget: KeyBudget, limits: KeyLimits, now: number): Key
 }
 
 /**
- * Whether a request may begin; when it may, the budget of the verdict has it.
+ * Decides if a request may start; if so, the budget of the verdict includes it.
  *
  * @param budget refilled
  * @param numHere requests of this process in flight
@@ -49,7 +49,7 @@ export function judge(budget: KeyBudget, limits: KeyLimits, work: LimitedWork, n
     if (missing > ROUNDING) return refuse('requestsPerMinute', (missing * MINUTE_MS) / requestsPerMinute);
   }
   if (isSampling && tokensPerMinute !== null) {
-    // One whole token has to be there: how many it will be nobody knows.
+    // Requires one whole token, because the number of tokens is not known yet.
     const missing = budget.usedTokens + 1 - tokensPerMinute;
     if (missing > ROUNDING) return refuse('tokensPerMinute', (missing * MINUTE_MS) / tokensPerMinute);
   }
@@ -57,7 +57,7 @@ export function judge(budget: KeyBudget, limits: KeyLimits, work: LimitedWork, n
   return { kind: 'granted', budget: { ...budget, usedRequests } };
 }
 
-/** In a transaction: what the process has used, and which of the requests may begin. */
+/** Books the process's use in a transaction, and decides which requests may start. */
 export async function spendKeyLimits(
   { keyBudgets }: Tables,
   spendings: readonly KeySpending[],

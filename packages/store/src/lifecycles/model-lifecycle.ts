@@ -1,4 +1,4 @@
-// How a model comes and goes, with everything that hangs on it. Each runs inside one transaction.
+// Creation and deletion of a model with everything that depends on it. Each runs inside one transaction.
 import type { CreateModelResult, DeleteModelResult, NewModel, NewWarmStart } from '../contract/store.ts';
 import { heldDirectories } from './transfer-lifecycle.ts';
 import { cancelLiveJobs, directoriesOf } from './job-lifecycle.ts';
@@ -31,14 +31,14 @@ export async function deleteModel(tables: Tables, modelId: string, now: number):
   const model = await tables.models.get(modelId);
   if (model === null) return null;
   const cancelled = await cancelLiveJobs(tables, modelId, 'the model was deleted', now);
-  // Of exports too, which read what they start from.
+  // Includes exports, which read their start.
   const held: (string | null)[] = [];
   for (const job of cancelled) held.push(...(await directoriesOf(tables, job)));
   const steps = await tables.checkpoints.listSteps(modelId);
   const deleted = await tables.checkpoints.delete(modelId, new Set(steps), now);
   held.push(...deleted.map(({ directoryKey }) => directoryKey));
   const exported = await tables.exports.deleteOfModel(modelId, now);
-  // Nothing of its run is seen from here on; `sweepDeleted` removes the rows, which can be many.
+  // Hides its run from here on; `sweepDeleted` removes the rows, which can be many.
   await tables.models.markDeleted(modelId, now);
   await tables.feed.add({ type: 'model_deleted', entityId: model.entityId, modelId }, now);
   const directoryKeys = await tables.checkpoints.unreferenced([...held, ...exported.flatMap(heldDirectories)]);
@@ -55,8 +55,8 @@ export async function deleteModel(tables: Tables, modelId: string, now: number):
 }
 
 /**
- * Removes rows of the runs of deleted models, so many at most.
- * @returns whether there may be more
+ * Removes up to `limit` rows of the runs of deleted models.
+ * @returns true if there may be more
  */
 export async function sweepDeleted(tables: Tables, limit: number): Promise<boolean> {
   const numPoints = await tables.metrics.deleteOfDeleted(limit);

@@ -1,4 +1,4 @@
-// What goes out and comes in, where it touches several tables. Each runs inside one transaction.
+// Changes of exports and imports that touch several tables. Each runs inside one transaction.
 import { randomUUID } from 'node:crypto';
 import type { Adapter, ImportJob, JobOrigin, ModelExport } from '../contract/records.ts';
 import type { CommittedAdapter, ExportOutcome, FinishedExport, NewExport, RemovedAdapters } from '../contract/store.ts';
@@ -46,7 +46,7 @@ export async function deleteExport(
   return { directoryKeys: await tables.checkpoints.unreferenced(heldDirectories(deleted)) };
 }
 
-/** Directories that the row keeps: its files, and until it ends what it reads. */
+/** Directories that the row keeps: its source until it ends, then its files. */
 export function heldDirectories({ directoryKey, sourceDirectoryKey, finishedAt }: ModelExport): (string | null)[] {
   return finishedAt === null ? [sourceDirectoryKey] : [directoryKey];
 }

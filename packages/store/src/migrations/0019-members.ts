@@ -1,6 +1,6 @@
 import type { Migration } from './migration.ts';
 
-/** The parts of a service that are alive, each under a lease. Whoever comes is told to the others, where a database can tell. */
+/** Live parts of a service, each under a lease. A new member notifies the others, if the database can. */
 export const MEMBERS: Migration = {
   version: 19,
   name: 'members',

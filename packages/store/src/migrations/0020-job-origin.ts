@@ -1,6 +1,6 @@
 import type { Migration } from './migration.ts';
 
-/** The request that made a job, for logs, traces and usage on whichever machine works on it. */
+/** Request that made a job, for logs, traces and usage on any machine that works on it. */
 export const JOB_ORIGIN: Migration = {
   version: 20,
   name: 'job-origin',

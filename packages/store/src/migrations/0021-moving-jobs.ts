@@ -1,6 +1,6 @@
 import type { Migration } from './migration.ts';
 
-/** Jobs say which base model they need, and where the newest snapshot of what they have done is, so that one moves to whatever machine has both. */
+/** Base model and newest snapshot of a job, so that it can move to any machine with both. */
 export const MOVING_JOBS: Migration = {
   version: 21,
   name: 'moving-jobs',

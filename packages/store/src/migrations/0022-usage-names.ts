@@ -1,6 +1,9 @@
 import type { Migration } from './migration.ts';
 
-/** Rows of usage have names, by which a process finds what a write made whose answer was lost. Hours, and rows from before, have none. */
+/**
+ * Names of usage rows, by which a process finds the result of a write whose answer was lost. Hours and older
+ * rows have none.
+ */
 export const USAGE_NAMES: Migration = {
   version: 22,
   name: 'usage-names',

@@ -1,6 +1,6 @@
 import type { Migration } from './migration.ts';
 
-/** Keys may have limits, which all processes share: what was used of them, and who has requests in flight. */
+/** Limits of keys, shared by all processes: the use so far, and the requests in flight per process. */
 export const KEY_LIMITS: Migration = {
   version: 23,
   name: 'key-limits',

@@ -1,6 +1,9 @@
 import type { Migration } from './migration.ts';
 
-/** Who removes a row asks every table that may refer to it: an index answers, in place of a look at the whole table for each row that goes. */
+/**
+ * Removing a row checks every table that may refer to it: indexes replace a scan of the whole table per
+ * removed row.
+ */
 export const INDEXED_REFERENCES: Migration = {
   version: 24,
   name: 'indexed-references',

@@ -1,9 +1,12 @@
 import type { Migration } from './migration.ts';
 
-/** A row of an index of a server has room for 2,700 bytes. */
+/** An index row of a server has room for 2,700 bytes. */
 const MAX_CHARACTERS = 256;
 
-/** Names of series are as long as can be asked for, so that every database can hold them. Where two begin alike, each gets its number. */
+/**
+ * Limits names of series to the length that can be requested, so that every database can hold them. Names
+ * with the same start get their number.
+ */
 export const SHORT_SERIES_NAMES: Migration = {
   version: 25,
   name: 'short-series-names',

@@ -1,6 +1,6 @@
 import type { Migration } from './migration.ts';
 
-/** Metrics of rollouts move from the step that their job made to the one that they were drawn from. */
+/** Moves metrics of rollouts from the step that their job made to the one they were sampled from. */
 export const ROLLOUT_STEPS: Migration = {
   version: 26,
   name: 'rollout-steps',

@@ -1,8 +1,8 @@
 import type { Migration } from './migration.ts';
 
 /**
- * The database remembers every blob that it announced or named, until the blob is gone, and since when no row names it. `trusted_clock` has the last reading of
- * the clock that the removal of old data went by.
+ * Records every blob that the database announced or named until the blob is gone, and the time since which no
+ * row names it. `trusted_clock` has the last clock reading used to remove old data.
  */
 export const KNOWN_BLOBS: Migration = {
   version: 27,

@@ -1,6 +1,9 @@
 import type { Migration } from './migration.ts';
 
-/** Choices are found by their tokens and log-probabilities, too. Those of before are not, and expire within a day or so. */
+/**
+ * Finds choices also by their tokens and log-probabilities. Older ones lack this, and expire within a day or
+ * so.
+ */
 export const CHOICES_BY_TOKENS: Migration = {
   version: 28,
   name: 'choices-by-tokens',

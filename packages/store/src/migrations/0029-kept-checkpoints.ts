@@ -1,8 +1,8 @@
 import type { Migration } from './migration.ts';
 
 /**
- * Facts by which checkpoints are kept: the mark of a user, the time until which a version is in use, and sizes of files. Checkpoints from before this release
- * are marked, so that an upgrade removes nothing.
+ * Facts that decide which checkpoints are kept: a user's mark, the end of a version's use, and sizes of
+ * files. Checkpoints from before this release are marked, so that an upgrade removes nothing.
  */
 export const KEPT_CHECKPOINTS: Migration = {
   version: 29,

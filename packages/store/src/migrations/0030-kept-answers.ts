@@ -1,8 +1,9 @@
 import type { Migration } from './migration.ts';
 
 /**
- * Answers of `/v1/responses`, kept for clients that name them later. Ids are unique per entity and project, since clients may choose them.
- * Texts are compressed JSON. `kept_items` finds the answer that an output item is of; events of an answer in the background are kept to be read again.
+ * Answers of `/v1/responses`, kept for clients that refer to them later. Ids are unique per entity and
+ * project, since clients may choose them. Texts are compressed JSON. `kept_items` finds the answer of an
+ * output item; events of a background answer are kept to be read again.
  */
 export const KEPT_ANSWERS: Migration = {
   version: 30,

@@ -8,7 +8,7 @@ import { expect, test } from 'vitest';
 import { SqliteSql } from '../drivers/sqlite/sqlite-sql.ts';
 import { TABLE_NAMES } from '../moving/table-names.ts';
 
-/** Rows of these are never removed. */
+/** Tables whose rows are never removed. */
 const LASTING = new Set(['entities', 'api_keys']);
 
 test('whatever refers to rows that are removed has an index by which it is found', async () => {

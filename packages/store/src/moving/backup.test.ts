@@ -169,7 +169,7 @@ test('damage to a backup is found before anything is restored', async () => {
   }
 });
 
-/** Rejects with what the signal was aborted with, and leaves nothing in the target, which another restore fills. */
+/** Expects the reason of the signal, and nothing in the target, which another restore then fills. */
 async function expectInterrupted(damaged: string, whole: string, signal: AbortSignal): Promise<void> {
   const target: StoreLocation = { kind: 'sqlite', path: join(folder, 'target.sqlite') };
   const other = await FolderBlobs.open(join(folder, 'target-blobs'));
@@ -181,7 +181,7 @@ async function expectInterrupted(damaged: string, whole: string, signal: AbortSi
   await other.close();
 }
 
-/** Aborted in the next turn of the event loop, as by a signal of the system. */
+/** Signal that aborts in the next turn of the event loop, like one of the system. */
 function nextTurn(): AbortSignal {
   const interrupted = new AbortController();
   setImmediate(() => interrupted.abort(new Error('interrupted')));
@@ -201,7 +201,7 @@ test('a restore is interrupted while it checks the rows of a backup, before it k
   damage.close();
   await expect(checkBackup(damaged)).rejects.toMatchObject({ code: 'store.corrupt' });
   await expectInterrupted(damaged, backup, nextTurn());
-  // Also where nothing but rows of a file is read.
+  // Also if only rows of a file are read.
   await expect(digestDatabase(database, { signal: nextTurn() })).rejects.toThrow('interrupted');
 });
 
@@ -209,7 +209,7 @@ test('and in the middle of a file', async () => {
   const [backup, damaged] = [join(folder, 'backup'), join(folder, 'damaged')];
   await makeBackup({ database, blobs }, backup);
   await cp(backup, damaged, { recursive: true });
-  // A hole that takes hours to read, and no room.
+  // A sparse file that takes hours to read and no space.
   await truncate(join(damaged, 'blobs/directories/checkpoints/1.dir/weights.bin'), 2 ** 40);
   const interrupted = new AbortController();
   const { signal } = interrupted;

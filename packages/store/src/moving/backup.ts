@@ -15,13 +15,16 @@ import { copyDatabase, digestDatabase } from './copy-database.ts';
 import { digestOf, type TableDigest } from './table-digest.ts';
 
 const MANIFEST = 'backup.json';
-/** A running service removes what nobody names any more: what was removed between the look at the database and the copy is not in the next look. */
+/**
+ * A running service removes unreferenced files. Files removed between reading the database and the copy are
+ * not in the next reading.
+ */
 const MAX_LOOKS = 3;
 
-/** The content of a backup, as it says itself. */
+/** Manifest of a backup. */
 export interface BackupManifest {
   readonly format: 1;
-  /** ISO 8601, by the clock of this machine. */
+  /** ISO 8601, on this machine's clock. */
   readonly madeAt: string;
   readonly tables: readonly TableDigest[];
   /** One digest of all tables. */
@@ -29,7 +32,7 @@ export interface BackupManifest {
   readonly files: readonly BlobDigest[];
 }
 
-/** Where the parts of a backup lie: as in a data folder. */
+/** Places of the parts of a backup, as in a data folder. */
 const partsOf = (folder: string) => ({
   database: { kind: 'sqlite', path: join(folder, 'trainyard.sqlite') } as const,
   blobs: join(folder, 'blobs'),
@@ -37,11 +40,12 @@ const partsOf = (folder: string) => ({
 });
 
 /**
- * Writes the database as it is at one moment, and the blobs that it names, into a new folder; a service may go on meanwhile. The manifest comes last: a folder
- * without one is no backup. One that fails or is interrupted leaves no folder.
+ * Writes the database as of one moment, and the blobs that it names, into a new folder; a service may
+ * continue meanwhile. The manifest is written last: a folder without one is no backup. A failure or
+ * interruption removes the folder.
  *
- * @param folder must not be there yet
- * @throws {StoreError} as of `copyDatabase`; `store.blob_missing` when the database names what is not there
+ * @param folder must not exist
+ * @throws {StoreError} as `copyDatabase`; `store.blob_missing` if the database names a missing blob
  */
 export async function makeBackup(
   from: { readonly database: StoreLocation; readonly blobs: Blobs },
@@ -52,7 +56,7 @@ export async function makeBackup(
   try {
     return await fillFolder(from, folder, signal);
   } catch (error) {
-    // It would hold rows that nobody looks after, and be in the way of the next one.
+    // It would hold unmaintained rows and block the next attempt.
     await rm(folder, { recursive: true, force: true });
     throw error;
   }
@@ -72,7 +76,7 @@ async function fillFolder(
       const keys = await namedKeys(database.path);
       const copied = await copyBlobs(from.blobs, blobs, { keys, ...(signal && { signal }) });
       const { files } = copied;
-      // Files of an upload are named before they come.
+      // Files of an upload are named before they arrive.
       const missing = copied.missing.filter((key) => !key.startsWith('uploads/'));
       if (missing.length > 0 && look < MAX_LOOKS) {
         await rm(database.path);
@@ -95,8 +99,9 @@ async function fillFolder(
 }
 
 /**
- * Reads the whole of a backup and compares it with what it says.
- * @throws {StoreError} `store.unavailable` when it is none, `store.corrupt` or `store.blob_corrupt` when it is damaged
+ * Reads the whole backup and compares it with its manifest.
+ * @throws {StoreError} `store.unavailable` if it is no backup, `store.corrupt` or `store.blob_corrupt` if it
+ *   is damaged
  */
 export async function checkBackup(
   folder: string,
@@ -123,12 +128,12 @@ export async function checkBackup(
 }
 
 /**
- * Puts a backup into an empty database and its blobs, after the whole of it was checked; both are read again. The blobs come first, so that the database never
- * names what is not there.
+ * Checks a backup, copies it into an empty database and its blobs, and reads both back. Blobs are copied
+ * first, so that the database never names missing ones.
  *
- * @param to `readBack`: as of `copyBlobs`
- * @param options `manifest`: as `checkBackup` gave it just now; without it the backup is checked here
- * @throws {StoreError} as of `checkBackup`, `copyDatabase` and `copyBlobs`
+ * @param to `readBack`: as for `copyBlobs`
+ * @param options `manifest`: from a recent `checkBackup`; without it the backup is checked here
+ * @throws {StoreError} as `checkBackup`, `copyDatabase` and `copyBlobs`
  */
 export async function restoreBackup(
   folder: string,
@@ -167,20 +172,20 @@ async function readManifest(path: string): Promise<BackupManifest> {
   throw new StoreError('store.unavailable', `${path} is a backup of the format ${manifest.format}, not 1`);
 }
 
-/** Without a log beside it, so that it can be read where nothing can be written. */
+/** Removes the separate log, so that the file can be read from read-only media. */
 function makeOneFile(path: string): void {
   using connection = new DatabaseSync(path);
   connection.exec('pragma journal_mode = delete');
 }
 
-/** Whatever a database needs of its blobs. */
+/** Keys of the blobs that a database needs. */
 async function namedKeys(path: string): Promise<BlobKeys> {
   const sql = new SqliteSql(path);
   try {
     const { checkpoints, logs, blobPlaces } = openTables(sql);
     const place = await blobPlaces.id();
     const places = place === null ? [] : [placeKey(place)];
-    // Of a running job another takes the place of its snapshot every few steps; without one it begins at its checkpoint.
+    // A running job replaces its snapshot every few steps; without one it starts from its checkpoint.
     const directoryKeys = (await checkpoints.listDirectoryKeys()).filter((key) => !key.startsWith(SNAPSHOTS));
     return {
       directoryKeys,
@@ -191,7 +196,7 @@ async function namedKeys(path: string): Promise<BlobKeys> {
   }
 }
 
-/** Blobs of an earlier look, which the last one does not name any more. */
+/** Removes blobs of an earlier attempt that the last one does not name. */
 async function removeOthers(blobs: Blobs, { blobKeys, directoryKeys }: BlobKeys): Promise<void> {
   const [files, directories] = [new Set(blobKeys), new Set(directoryKeys)];
   for (const key of await blobs.listKeys()) if (!files.has(key)) await blobs.remove(key);

@@ -5,7 +5,7 @@ import { filesBelow, hashOf } from '../blobs/file-hash.ts';
 import type { Blobs } from '../contract/blobs.ts';
 import { StoreError } from '../contract/errors.ts';
 
-/** A file of blobs: its key, and its kind or its path in the directory. */
+/** A file of the blobs: its key and kind, or its key and path in the directory. */
 export interface BlobDigest {
   /** `files/<key>.<kind>` or `directories/<key>/<path>` */
   readonly name: string;
@@ -20,18 +20,23 @@ export interface BlobKeys {
 }
 
 export interface CopyBlobsOptions {
-  /** Which ones; default: all. */
+  /** Keys to copy; default: all. */
   readonly keys?: BlobKeys;
-  /** The target once more, for reading what lies there: of a bucket with a cache of its own, which holds nothing yet. Default: the target. */
+  /**
+   * The target, opened again to read the copies; for a bucket with a separate, empty cache. Default: the
+   * target.
+   */
   readonly readBack?: Blobs;
   readonly signal?: AbortSignal;
 }
 
 /**
- * Copies blobs, and reads each again where it was put. What is there already is compared instead, so a copy that was interrupted can go on.
+ * Copies blobs and reads each copy back. Existing ones are compared instead, so an interrupted copy can
+ * continue.
  *
- * @returns the copied files, in order of their names; and the keys that the source does not have
- * @throws {StoreError} `store.blob_exists` when the target has something else under a key; `store.blob_corrupt` when it did not keep what was written
+ * @returns the copied files in order of their names, and the keys missing in the source
+ * @throws {StoreError} `store.blob_exists` if the target has something else under a key; `store.blob_corrupt`
+ *   if a copy differs
  */
 export async function copyBlobs(
   from: Blobs,
@@ -107,9 +112,10 @@ async function copyFiles(key: string, { from, to, readBack, signal }: Way): Prom
 }
 
 /**
- * Copies a directory. It starts again if the source loses its optimizer state meanwhile: that is the only change that a directory can have.
+ * Copies a directory. Starts again if the source loses its optimizer state meanwhile, which is the only
+ * change a directory can have.
  *
- * @returns null when there is none
+ * @returns null if there is none
  */
 async function copyDirectory(key: string, way: Way): Promise<BlobDigest[] | null> {
   const before = await listing(key, way.from);

@@ -11,26 +11,26 @@ import { BATCH_ROWS, type Counter, type DatabaseRows, openRows, POSTGRES_COUNTER
 import { RowSum, type TableDigest } from './table-digest.ts';
 import { TABLE_NAMES, type TableName } from './table-names.ts';
 
-/** Others that want to write wait, and are told that it is busy. */
+/** Idle limit of the copy. Other writers wait and get `store.busy`. */
 const COPY_IDLE_MS = 600_000;
 
 export interface CopyDatabaseOptions {
-  /** Refuses a source that a service uses. False: as it was at one moment, beside whoever writes. */
+  /** Refuses a source that a service uses. False: copies the source as of one moment, next to writers. */
   readonly isAlone: boolean;
   readonly signal?: AbortSignal;
-  /** Called with what is done so far. */
+  /** Receives the progress. */
   readonly onTable?: (done: TableDigest) => void;
 }
 
 /**
- * Copies every row of every table into an empty database, and reads them again there. All of it is there in the end, or nothing: a file gets its name when it
- * is whole, a server keeps what is committed.
+ * Copies every row of every table into an empty database and reads it back. It is all or nothing: a file gets
+ * its name when it is whole, a server by a commit.
  *
- * Text that holds U+0000 is changed where the target cannot hold it; the digests are those of what was written.
+ * Text with U+0000 is changed if the target cannot hold it; the digests are of the written rows.
  *
  * @returns the digest of each table, equal in both
- * @throws {StoreError} `store.unavailable` when the source is in use, of another version or not there, or the target is not empty; `store.corrupt` when the
- *   target did not keep what was written
+ * @throws {StoreError} `store.unavailable` if the source is in use, missing or of another version, or the
+ *   target is not empty; `store.corrupt` if the target differs afterwards
  */
 export async function copyDatabase(
   from: StoreLocation,
@@ -48,8 +48,8 @@ export async function copyDatabase(
 }
 
 /**
- * The content of a database, as it is at one moment.
- * @throws {StoreError} as of `copyDatabase`
+ * Digests the content of a database as of one moment.
+ * @throws {StoreError} as `copyDatabase`
  */
 export async function digestDatabase(
   location: StoreLocation,
@@ -99,7 +99,7 @@ async function copyIntoFile(source: DatabaseRows, path: string, options: CopyDat
       await sql.close();
     }
     refuseDifferences(path, written, await digestDatabase({ kind: 'sqlite', path: growing }, options));
-    // Reading it again has left a log, which is empty.
+    // Reading it back has left an empty log.
     await Promise.all(['-wal', '-shm'].map((suffix) => rm(`${growing}${suffix}`, { force: true })));
     options.signal?.throwIfAborted();
     refuseTaken();
@@ -162,7 +162,7 @@ async function insert(target: Queries, table: TableName, rows: readonly SqlRow[]
   );
 }
 
-/** Keys go on behind the last that was given, also where its row is gone. */
+/** Continues keys after the last used one, even if its row is gone. */
 async function countOnInFile(queries: Queries, counters: ReadonlyMap<string, number>): Promise<void> {
   const { rows } = await queries.query<{ name: string }>(
     `select name from sqlite_schema where type = 'table' and sql like '%autoincrement%'`,
@@ -185,7 +185,7 @@ async function countOnInServer(queries: Queries, counters: ReadonlyMap<string, n
   }
 }
 
-/** The rows that a transaction has written, before it is committed. */
+/** Reads the rows that a transaction has written, before its commit. */
 function rowsWithin(name: string, queries: Queries): DatabaseRows {
   return {
     name,

@@ -13,27 +13,27 @@ import { sqliteFault } from '../drivers/sqlite/sqlite-fault.ts';
 import { NEWEST_VERSION } from '../migrations/index.ts';
 import { selectAll, type TableName } from './table-names.ts';
 
-/** Rows that are read at a time. */
+/** Number of rows per read. */
 export const BATCH_ROWS = 200;
 
-/** A database as it was at one moment, whatever is written meanwhile. */
+/** A database as of one moment, unaffected by later writes. */
 export interface DatabaseRows {
-  /** As messages call it; without a password. */
+  /** Name for messages, without a password. */
   readonly name: string;
   rows(table: TableName): AsyncIterable<SqlRow[]>;
-  /** The last number that each counting key has given, of those that never use one twice. */
+  /** Last value used by each counting key that never reuses one. */
   counters(): Promise<ReadonlyMap<string, number>>;
   close(): Promise<void>;
 }
 
-/** @param options.isAlone nobody else may write, nor have it open where that can be seen */
+/** @param options.isAlone refuses other writers, and other open connections if they are visible */
 export interface RowsOptions {
   readonly isAlone: boolean;
 }
 
 /**
- * Opens a database of this release's schema for reading.
- * @throws {StoreError} `store.unavailable` when it is not there, of another version, or in use; `store.corrupt`
+ * Opens a database with this release's schema for reading.
+ * @throws {StoreError} `store.unavailable` if it is missing, of another version, or in use; `store.corrupt`
  */
 export async function openRows(location: StoreLocation, options: RowsOptions): Promise<DatabaseRows> {
   return location.kind === 'sqlite' ? SqliteRows.open(location.path) : await PostgresRows.open(location.url, options);
@@ -68,7 +68,7 @@ class SqliteRows implements DatabaseRows {
     const damage = this.#connection.prepare('pragma quick_check(1)').get()?.['quick_check'];
     if (damage !== 'ok') throw new StoreError('store.corrupt', `database ${this.name} is damaged (${String(damage)})`);
     this.#connection.exec('begin');
-    // The first read says which moment it is.
+    // The first read fixes the moment.
     refuseOtherVersions(this.name, Number(this.#connection.prepare('pragma user_version').get()?.['user_version']));
   }
 
@@ -79,7 +79,7 @@ class SqliteRows implements DatabaseRows {
       if (batch.length < BATCH_ROWS) continue;
       yield batch;
       batch = [];
-      // Whoever reads a file without a pause hears no signal.
+      // Lets signals be handled during a long read.
       await setImmediate();
     }
     if (batch.length > 0) yield batch;
@@ -135,11 +135,11 @@ class PostgresRows implements DatabaseRows {
       connectionTimeoutMillis: 10_000,
       types: { getTypeParser: typeParser },
     });
-    // The query in hand rejects too.
+    // The current query rejects too.
     this.#client.on('error', () => {});
   }
 
-  /** Whoever writes waits for as long as this is open. */
+  /** Makes writers wait until this is closed. */
   async #keepOthersOut(): Promise<void> {
     const [row] = await this.#query<{ others: number; is_free: number }>(
       `select pg_try_advisory_lock(${WRITER_LOCK})::int as is_free, (select count(*) from pg_stat_activity
@@ -186,14 +186,14 @@ class PostgresRows implements DatabaseRows {
   }
 }
 
-/** Tells copies from services, which a copy must not run beside. */
+/** Application names distinguish copies from services, which must not run during a copy. */
 const APPLICATION = 'trainyard db';
 const SERVICE_APPLICATION = 'trainyard';
 
 /** One counting key of a table. */
 export type Counter = { table_name: string; column_name: string; sequence: string };
 
-/** All of the schema in use. */
+/** All counting keys of the schema in use. */
 export const POSTGRES_COUNTERS = `select table_name::text as table_name, column_name::text as column_name,
   pg_get_serial_sequence(quote_ident(table_name), column_name) as sequence
   from information_schema.columns where table_schema = current_schema() and is_identity = 'YES'`;

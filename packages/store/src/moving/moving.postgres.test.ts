@@ -61,7 +61,7 @@ test('a target that has rows, a source that somebody uses, and another version a
   await expect(copyDatabase(source, source, alone)).rejects.toThrow('is not empty (the file is there)');
   const service = await openStore(server);
   await expect(copyDatabase(server, file('back.sqlite'), alone)).rejects.toThrow(/is in use \(\d+ connections/);
-  // A backup is made beside it.
+  // A backup while the service runs.
   expect(await copyDatabase(server, file('beside.sqlite'), { isAlone: false })).toEqual(await digestDatabase(source));
   await service.close();
   await expect.poll(() => copyDatabase(server, file('back.sqlite'), alone).then(() => 'done', String)).toBe('done');
@@ -93,7 +93,7 @@ test('a server that gives its rows backwards is copied alike', async () => {
     );
     const column = rows[0]?.name;
     assert(column !== undefined);
-    // A row that is written anew lies behind all others.
+    // A rewritten row moves after all others.
     await sql.query(
       `do $$ declare place tid; begin
          for place in select ctid from ${table} order by ctid desc loop update ${table} set ${column} = ${column} where ctid = place; end loop;

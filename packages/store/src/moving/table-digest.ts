@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { SqlRow } from '../contract/sql.ts';
 import type { TableName } from './table-names.ts';
 
-/** The content of a table, whatever database it is in and in whatever order it lies there. */
+/** Content of a table, independent of the database and of the order of rows. */
 export interface TableDigest {
   readonly table: TableName;
   readonly numRows: number;
@@ -12,7 +12,7 @@ export interface TableDigest {
 
 const MODULUS = 1n << 256n;
 
-/** Adds rows up to a `TableDigest`. */
+/** Sums rows to a `TableDigest`. */
 export class RowSum {
   #numRows = 0;
   #sum = 0n;

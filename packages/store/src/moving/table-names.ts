@@ -1,4 +1,4 @@
-/** Every table, those before that others point to. The version of the schema is no row of any. */
+/** Every table, referenced ones first. The version of the schema is in none. */
 export const TABLE_NAMES = [
   'entities',
   'api_keys',
@@ -39,12 +39,12 @@ export const TABLE_NAMES = [
 export type TableName = (typeof TABLE_NAMES)[number];
 
 /**
- * Tables whose rows are refused in some orders: nothing comes behind a terminal event. A server keeps rows wherever there is room for them, so that reading a
- * table gives them in no order.
+ * Tables that refuse rows in some orders: no event follows a terminal one. A server returns the rows of a
+ * table in any order.
  */
 const ORDER_WRITTEN: Partial<Record<TableName, string>> = { job_events: 'job_id, seq' };
 
-/** Reads a whole table, in an order in which its rows can be written to another. */
+/** Selects a whole table, in an order in which its rows can be inserted elsewhere. */
 export function selectAll(table: TableName): string {
   const order = ORDER_WRITTEN[table];
   return `select * from ${table}${order === undefined ? '' : ` order by ${order}`}`;

@@ -18,14 +18,14 @@ type AdapterRow = {
   committed_at: number | null;
 };
 
-/** Adapters that came from elsewhere, and uploads that are to become some. Deleted rows stay as tombstones. */
+/** Imported adapters and unfinished uploads. Deleted rows stay as tombstones. */
 export class AdapterTable {
   readonly #sql: Statements;
   constructor(sql: Statements) {
     this.#sql = sql;
   }
 
-  /** @throws {StoreError} `store.constraint_violated` when the entity is unknown */
+  /** @throws {StoreError} `store.constraint_violated` if the entity is unknown */
   async insert(input: NewAdapter, now: number): Promise<Adapter> {
     const id = input.id ?? randomUUID();
     await this.#sql.run(
@@ -65,7 +65,7 @@ export class AdapterTable {
     );
   }
 
-  /** Uploads of the entity that were not committed. */
+  /** Counts uncommitted uploads of the entity. */
   async countUploads(entityId: string): Promise<number> {
     const row = await this.#sql.get<{ count: number }>(
       'select count(*) as count from adapters where entity_id = ? and committed_at is null and deleted_at is null',
@@ -74,7 +74,7 @@ export class AdapterTable {
     return row?.count ?? 0;
   }
 
-  /** Uploads of the entity that began before `before` and were not committed. */
+  /** Uncommitted uploads of the entity that started before `before`. */
   async listUploads(entityId: string, before: number): Promise<Adapter[]> {
     return (
       await this.#sql.all<AdapterRow>(

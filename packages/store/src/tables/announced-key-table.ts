@@ -4,9 +4,9 @@ import { DIRECTORY_REFERENCES } from './checkpoints/checkpoint-table.ts';
 import { BLOB_REFERENCES } from './log-table.ts';
 import { partsOf } from './rows-of.ts';
 
-/** A file is named moments after it is written; after so long its process has died. */
+/** A row names a file moments after it is written; after this time its process is dead. */
 const ANNOUNCEMENT_LIFETIME_MS = 24 * 3600 * 1000;
-/** Owner of keys that no process is about to name any more. */
+/** Owner of keys that no process is about to name. */
 const NOBODY = '';
 const KEYS_AT_A_TIME = 100;
 
@@ -15,8 +15,8 @@ const IS_PROTECTED = `owner <> '${NOBODY}' and (announced_at >= ? or exists (
   select 1 from jobs where status = 'running' and lease_owner = announced_keys.owner and lease_expires_at > ?))`;
 
 /**
- * Keys of the blobs and directories that this database has announced or named. A row stays until the file is gone: only what the database once knew may be
- * removed as an orphan.
+ * Keys of the blobs and directories that this database has announced or named. A row stays until the file is
+ * gone: only files that the database once knew may be removed as orphans.
  */
 export class AnnouncedKeyTable {
   readonly #sql: Statements;
@@ -34,12 +34,12 @@ export class AnnouncedKeyTable {
     );
   }
 
-  /** Remembers keys that a row names from the start, before their files come. */
+  /** Adds keys that a row names from the start, before their files arrive. */
   async learn(keys: readonly string[], now: number): Promise<void> {
     for (const key of keys) await this.add(key, NOBODY, now);
   }
 
-  /** Those whose row is still to come. */
+  /** Keys whose row is still to come. */
   async listProtected(now: number): Promise<string[]> {
     const rows = await this.#sql.all<{ key: string }>(
       `select key from announced_keys where ${IS_PROTECTED}`,
@@ -56,7 +56,7 @@ export class AnnouncedKeyTable {
     return rows.map((row) => ({ key: row.key, orphanedAt: row.orphaned_at }));
   }
 
-  /** Remembers all keys that rows name now. */
+  /** Adds all keys that rows name now. */
   async learnNamed(now: number): Promise<void> {
     for (const references of [DIRECTORY_REFERENCES, BLOB_REFERENCES])
       await this.#sql.run(
@@ -67,7 +67,10 @@ export class AnnouncedKeyTable {
       );
   }
 
-  /** Notes since when no row names them; those that had been noted keep their time. Every other key is named again, or protected. */
+  /**
+   * Records these keys as orphans from now on; those recorded before keep their time. Every other key is
+   * named again, or protected.
+   */
   async setOrphans(keys: readonly string[], now: number): Promise<void> {
     const noted = await this.#sql.all<{ key: string }>('select key from announced_keys where orphaned_at is not null');
     const orphans = new Set(keys);
@@ -88,7 +91,7 @@ export class AnnouncedKeyTable {
       await this.#sql.run(`delete from announced_keys where key in (${part.map(() => '?').join(', ')})`, ...part);
   }
 
-  /** Ends the protection of those that start so, and returns which they were. @param prefix without `%` and `_` */
+  /** Ends the protection of the keys with this prefix and returns them. @param prefix without `%` and `_` */
   async take(prefix: string): Promise<string[]> {
     const rows = await this.#sql.all<{ key: string }>(
       `update announced_keys set owner = '${NOBODY}' where key like ? and owner <> '${NOBODY}' returning key`,
@@ -97,7 +100,7 @@ export class AnnouncedKeyTable {
     return rows.map(({ key }) => key);
   }
 
-  /** Ends the protection of what that process announced. */
+  /** Ends the protection of the keys that this process announced. */
   async releaseOf(owner: string): Promise<void> {
     await this.#sql.run(`update announced_keys set owner = '${NOBODY}' where owner = ?`, owner);
   }

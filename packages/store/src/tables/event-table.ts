@@ -8,11 +8,11 @@ import { listPage } from './list.ts';
 
 type EventRow = { id: string; job_id: string; seq: number; type: string; data: string; created_at: number };
 
-/** The events of a job, in order. The schema allows one terminal event a job, and nothing after it. */
+/** Events of a job, in order. The schema allows one terminal event per job, and none after it. */
 export class EventTable {
   readonly #sql: Statements;
   readonly #feed: FeedTable;
-  /** @param feed tells each of them too */
+  /** @param feed receives each of them too */
   constructor(sql: Statements, feed: FeedTable) {
     this.#sql = sql;
     this.#feed = feed;
@@ -50,7 +50,7 @@ export class EventTable {
     return { event: toEvent(row), isDuplicate: false };
   }
 
-  /** Whether there is an event of that key; null is nobody's. */
+  /** True if there is an event of that key; never for null. */
   async has(jobId: string, dedupeKey: string | null): Promise<boolean> {
     const statement = 'select 1 from job_events where job_id = ? and dedupe_key = ?';
     return (await this.#sql.get(statement, jobId, dedupeKey)) !== undefined;

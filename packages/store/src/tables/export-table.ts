@@ -28,7 +28,10 @@ const COLUMNS = `x.*, j.entity_id, j.status, j.start_step as step, j.start_artif
   j.error_message, j.created_at, j.started_at, j.finished_at`;
 const FROM = 'exports x join jobs j on j.id = x.id';
 
-/** Exports: the checkpoint, the format, and the result; progress stands in the job of the same id. Deleted rows stay as tombstones and are shown nowhere. */
+/**
+ * Exports: the checkpoint, the format, and the result; the job of the same id has the progress. Deleted rows
+ * stay as hidden tombstones.
+ */
 export class ExportTable {
   readonly #sql: Statements;
   constructor(sql: Statements) {
@@ -93,7 +96,7 @@ export class ExportTable {
     await this.#sql.run('update exports set deleted_at = ?, artifact_key = null where id = ?', now, exportId);
   }
 
-  /** @returns what was deleted, as it was before */
+  /** @returns the deleted exports before their deletion */
   async deleteOfModel(modelId: string, now: number): Promise<ModelExport[]> {
     const exports = (
       await this.#sql.all<ExportRow>(
@@ -118,7 +121,7 @@ function toExport(row: ExportRow): ModelExport {
     step: row.step,
     format: row.format,
     dtype: row.dtype,
-    // Whoever cancels an export deletes it; one that was cancelled otherwise did not succeed either.
+    // Cancelling an export deletes it; one cancelled in another way did not succeed either.
     status: row.status === 'cancelled' ? 'failed' : row.status,
     sourceDirectoryKey: row.source_artifact_key,
     sourceDigest: row.source_digest,

@@ -5,10 +5,15 @@ import type { Statements } from '../contract/sql.ts';
 type RequestRow = { request_hash: string; status: number | null; body: string | null; owner: string | null };
 
 const LIFETIME_MS = 24 * 3600 * 1000;
-/** A request in progress that nobody has renewed for so long is that of a process that died: whoever sends it again starts it. */
+/**
+ * Time without a renewal after which the process of a request counts as dead; the next to send it starts it.
+ */
 const IN_PROGRESS_MS = 60_000;
 
-/** One record for each `Idempotency-Key` in use: in progress, while its owner renews it, until it has a status; then the answer to repeat. */
+/**
+ * One record per `Idempotency-Key`: in progress while its owner renews it, until it has a status; then the
+ * answer to repeat.
+ */
 export class IdempotencyTable {
   readonly #sql: Statements;
   constructor(sql: Statements) {
@@ -16,8 +21,9 @@ export class IdempotencyTable {
   }
 
   /**
-   * An answer is repeated for as long as it is kept: `purge` alone removes it, when the clock can be trusted.
-   * @param by `isAtIt` false: of what bears this owner's name as in progress, nothing is
+   * Claims the request or returns its state. Kept answers are repeated: only `purge` removes them, when the
+   * clock can be trusted.
+   * @param by `isAtIt` false: this owner is not working on its records in progress
    */
   async begin(
     { keyId, key, requestHash }: { keyId: string; key: string; requestHash: string },
@@ -52,7 +58,9 @@ export class IdempotencyTable {
     return { kind: 'completed', status: record.status, body: record.body };
   }
 
-  /** Keeps the answer of what this owner began. @returns false when it is gone, complete, or another's by now */
+  /**
+   * Keeps the answer to a request of this owner. @returns false if it is gone, complete, or another's by now
+   */
   async complete(answer: IdempotentAnswer, owner: string, now: number): Promise<boolean> {
     const numChanged = await this.#sql.run(
       'update idempotency_records set status = ?, body = ?, expires_at = ? where key_id = ? and key = ? and owner = ? and status is null',
@@ -66,7 +74,7 @@ export class IdempotencyTable {
     return numChanged === 1;
   }
 
-  /** Those in progress of this owner go on. */
+  /** Renews this owner's records in progress. */
   async renew(owner: string, now: number): Promise<void> {
     await this.#sql.run(
       'update idempotency_records set expires_at = ? where owner = ? and status is null',
@@ -75,7 +83,10 @@ export class IdempotencyTable {
     );
   }
 
-  /** Only what this owner began: another may have begun it meanwhile. @returns whether it was this owner's */
+  /**
+   * Deletes only this owner's record: another may have claimed it meanwhile. @returns true if it was this
+   * owner's
+   */
   async abandon({ keyId, key }: { keyId: string; key: string }, owner: string): Promise<boolean> {
     const numChanged = await this.#sql.run(
       'delete from idempotency_records where key_id = ? and key = ? and owner = ? and status is null',
@@ -86,7 +97,7 @@ export class IdempotencyTable {
     return numChanged === 1;
   }
 
-  /** Requests that this process had not answered, or that are from before they bore a name. */
+  /** Deletes unanswered requests of this process, and those older than the owner column. */
   async dropInProgress(owner: string): Promise<number> {
     return await this.#sql.run(
       'delete from idempotency_records where status is null and (owner is null or owner = ?)',

@@ -57,7 +57,7 @@ type JobRow = {
 export const NO_JOBS: ModelState['jobs'] = { queued: 0, running: 0, paused: 0 };
 const TRAINING = "select * from jobs where kind in ('rl', 'sft')";
 
-/** The first state of a job of any kind. */
+/** Initial state of a job of any kind. */
 export interface JobInput {
   /** Default: a random UUID. */
   id?: string;
@@ -69,22 +69,22 @@ export interface JobInput {
   config: object;
   dataKey: string | null;
   keyId?: string | null;
-  /** Default: no request is known. */
+  /** Default: no known request. */
   origin?: JobOrigin;
   start?: JobStart;
 }
 
-/** The jobs that a worker takes. */
+/** Jobs that a worker takes. */
 export interface WantedJobs {
   readonly kinds: readonly JobKind[];
-  /** Null: of any. */
+  /** Null for any. */
   readonly baseModels: readonly string[] | null;
 }
 
-/** Jobs of every kind and who holds them. Methods that take a fencing token refuse a stale one. */
+/** Jobs of every kind and their leases. Methods that take a fencing token refuse a stale one. */
 export class JobTable {
   readonly #sql: Statements;
-  /** The data that jobs learn from; its time counts from their end. */
+  /** Training data of jobs; their lifetime counts from the end of the job. */
   readonly data: KeptData;
   constructor(sql: Statements) {
     this.#sql = sql;
@@ -119,9 +119,9 @@ export class JobTable {
     return row === undefined ? null : toJob(row);
   }
 
-  /** Only jobs that train. */
+  /** Lists only training jobs. */
   async list(query: OrderedPageQuery & JobFilter): Promise<Page<TrainingJob>> {
-    // A job's status changes, so it decides what is shown but not whether a cursor is known.
+    // The status of a job changes, so it affects the visible rows but not the validity of a cursor.
     const visible =
       query.status === undefined ? {} : { visible: { condition: 'j.status = ?', parameters: [query.status] } };
     return await listPage<JobRow, TrainingJob>(
@@ -145,9 +145,9 @@ export class JobTable {
     );
   }
 
-  /** Training jobs that have not ended, of all entities or of one, with how many are before each. */
+  /** Unfinished training jobs, of all entities or of one, each with the number of jobs before it. */
   async listQueue({ entityId, limit }: { entityId?: string; limit: number }): Promise<QueuedJob[]> {
-    // A paused job lets those of other models pass.
+    // A paused job does not delay those of other models.
     const rows = await this.#sql.all<JobRow & { num_ahead: number }>(
       `select * from (
          select j.*, cast(sum(case when j.paused_at is null then 1 else 0 end) over (order by j.position) as bigint)
@@ -160,7 +160,7 @@ export class JobTable {
     return rows.map((row) => ({ job: toJob(row) as TrainingJob, numAhead: row.num_ahead }));
   }
 
-  /** Number of training jobs of these models that have not ended, by model; none for a model without any. */
+  /** Number of unfinished training jobs of these models, by model; no entry for a model without any. */
   async countStates(modelIds: readonly string[]): Promise<Map<string, ModelState['jobs']>> {
     const rows = await rowsOfIds<{ model_id: string; state: keyof ModelState['jobs']; count: number }>(
       this.#sql,
@@ -175,7 +175,7 @@ export class JobTable {
     return found;
   }
 
-  /** Jobs of the model that are queued or run. */
+  /** Queued and running jobs of the model. */
   async listLive(modelId: string): Promise<Job[]> {
     return (
       await this.#sql.all<JobRow>(
@@ -185,7 +185,7 @@ export class JobTable {
     ).map(toJob);
   }
 
-  /** Jobs of that turn that are queued or run, in order. */
+  /** Queued and running jobs of that turn, in order. */
   async listLiveOfTurn(turn: string): Promise<Job[]> {
     return (
       await this.#sql.all<JobRow>(
@@ -195,7 +195,7 @@ export class JobTable {
     ).map(toJob);
   }
 
-  /** How many of these kinds are queued or run, of all models or of one. */
+  /** Number of queued and running jobs of these kinds, of all models or of one. */
   async countLive(kinds: readonly JobKind[], modelId: string | null): Promise<number> {
     const row = await this.#sql.get<{ count: number }>(
       `select count(*) as count from jobs
@@ -206,12 +206,12 @@ export class JobTable {
     return row?.count ?? 0;
   }
 
-  /** Whether a claim would find one. */
+  /** True if a claim would find a job. */
   async hasClaimable(wanted: WantedJobs, now: number): Promise<boolean> {
     return (await this.#nextClaimable(wanted, now)) !== undefined;
   }
 
-  /** Takes the next job that may run; the caller sets its start when it has none. */
+  /** Claims the next job that may run; the caller sets its start if it has none. */
   async claim(workerId: string, expiresAt: number, wanted: WantedJobs, now: number): Promise<ClaimedJob<Job> | null> {
     const next = await this.#nextClaimable(wanted, now);
     if (next === undefined) return null;
@@ -221,7 +221,7 @@ export class JobTable {
        where id = ?`,
       workerId,
       expiresAt,
-      // Clocks are set back; a job never begins before it was made.
+      // Clocks can be set back; a job never starts before its creation.
       Math.max(now, next.created_at),
       next.id,
     );
@@ -259,7 +259,7 @@ export class JobTable {
     );
   }
 
-  /** The job, when `fencingToken` still holds it. @throws {StoreError} `store.lease_lost` */
+  /** Returns the job if `fencingToken` still holds it. @throws {StoreError} `store.lease_lost` */
   async held(jobId: string, fencingToken: number): Promise<Job> {
     const job = await this.get(jobId);
     if (job === null) throw new StoreError('store.lease_lost', `job ${jobId} is unknown`);
@@ -285,12 +285,15 @@ export class JobTable {
     );
   }
 
-  /** The attempt in hand has got further than those before it. */
+  /** Resets the count after the present attempt has gone further than earlier ones. */
   async forgetEarlierAttempts(jobId: string): Promise<void> {
     await this.#sql.run('update jobs set num_attempts = 1 where id = ? and num_attempts > 1', jobId);
   }
 
-  /** A running job goes back to the queue, so that whoever has it loses it; its attempt does not count. */
+  /**
+   * Pauses a job. A running one returns to the queue, its worker loses the lease, and the attempt does not
+   * count.
+   */
   async pause(jobId: string, now: number): Promise<Job> {
     if ((await this.#existing(jobId)).lease !== null) await this.requeue(jobId, false);
     await this.#sql.run('update jobs set paused_at = coalesce(paused_at, ?) where id = ?', now, jobId);
@@ -315,7 +318,7 @@ export class JobTable {
     await this.#sql.run('update jobs set reference_artifact_key = ? where id = ?', directoryKey, jobId);
   }
 
-  /** The value that `setReference` kept; null also when it was never called. */
+  /** Returns the value of `setReference`; null also if it was never called. */
   async referenceOf(jobId: string): Promise<string | null> {
     const row = await this.#sql.get<{ key: string | null }>(
       'select reference_artifact_key as key from jobs where id = ?',
@@ -324,7 +327,7 @@ export class JobTable {
     return row?.key ?? null;
   }
 
-  /** Whatever runs in that worker's hands. @returns how many there were */
+  /** Requeues all running jobs of that worker. @returns their number */
   async requeueHeldBy(workerId: string): Promise<number> {
     return await this.#sql.run(
       `update jobs set status = 'queued', lease_owner = null, lease_expires_at = null where status = 'running' and lease_owner = ?`,
@@ -339,7 +342,7 @@ export class JobTable {
     now: number,
   ): Promise<Job> {
     await this.#sql.run(
-      // Nor does it end before it began.
+      // Nor does it end before it started.
       `update jobs set status = ?, error_message = ?, finished_at = ?, paused_at = null, lease_owner = null, lease_expires_at = null where id = ?`,
       status,
       errorMessage,
@@ -356,12 +359,12 @@ export class JobTable {
   }
 }
 
-/** A `?` for each. */
+/** One `?` per value. */
 function marks(values: readonly unknown[]): string {
   return values.map(() => '?').join(', ');
 }
 
-/** The schema says which columns a kind has. */
+/** The schema determines the columns of a kind. */
 function toJob(row: JobRow): Job {
   const isHeld = row.lease_owner !== null && row.lease_expires_at !== null;
   return {

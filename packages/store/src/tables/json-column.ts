@@ -10,7 +10,7 @@ export function parseMetrics(text: string): Metrics {
   return JSON.parse(text);
 }
 
-/** JSON has no NaN: it would come back as null and break clients that read every value as a number. */
+/** JSON has no NaN: it would be read as null and break clients that expect numbers. */
 export function metricsText(metrics: Metrics): string {
   for (const [name, value] of Object.entries(metrics))
     assert(Number.isFinite(value), `metric ${name} must be a finite number, got ${value}`);

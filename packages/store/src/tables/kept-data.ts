@@ -2,13 +2,13 @@ import type { Statements } from '../contract/sql.ts';
 
 interface DataColumns {
   readonly table: 'jobs' | 'trajectory_logs';
-  /** Names the blob; null = the row never had one. */
+  /** Key of the blob; null if the row never had one. */
   readonly key: 'data_key' | 'blob_key';
-  /** The time from which its own counts, ms; null = it has not begun. */
+  /** Start of the data's lifetime, ms; null until it starts. */
   readonly since: 'finished_at' | 'created_at';
 }
 
-/** The blobs that the rows of a table have until their time is over. */
+/** Blobs that the rows of a table have for a limited time. */
 export class KeptData {
   readonly #sql: Statements;
   readonly #columns: DataColumns;
@@ -28,7 +28,7 @@ export class KeptData {
     return rows.map((row) => row.key);
   }
 
-  /** Marks the data of the first rows from before that time as removed. @returns the key of each */
+  /** Marks as removed the data of up to `limit` rows from before that time. @returns their keys */
   async markRemoved(before: number, limit: number, now: number): Promise<string[]> {
     const { table, key, since } = this.#columns;
     const rows = await this.#sql.all<{ key: string }>(
@@ -42,7 +42,7 @@ export class KeptData {
     return rows.map((row) => row.key);
   }
 
-  /** How many rows have their data, and how many lost them since that time. */
+  /** Counts the rows that have their data, and those that lost them since that time. */
   async count(removedSince: number): Promise<{ numKept: number; numRemoved: number }> {
     const { table, key } = this.#columns;
     const row = await this.#sql.get<{ kept: number | null; removed: number | null }>(
@@ -54,7 +54,7 @@ export class KeptData {
     return { numKept: Number(row?.kept ?? 0), numRemoved: Number(row?.removed ?? 0) };
   }
 
-  /** Whether a row still has this blob. */
+  /** True if a row still has this blob. */
   async has(blobKey: string): Promise<boolean> {
     const { table, key } = this.#columns;
     const row = await this.#sql.get(

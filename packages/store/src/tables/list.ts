@@ -6,12 +6,12 @@ import type { SqlRow, SqlParameter, Statements } from '../contract/sql.ts';
 const DEFAULT_LIMIT = 20;
 const MAX_LIMIT = 1000;
 
-/** One condition with its one parameter, e.g. `['model_id = ?', modelId]`; a null or absent value leaves the condition out. */
+/** A condition with one parameter, e.g. `['model_id = ?', modelId]`; a null or absent value omits it. */
 export type Filter = readonly [condition: string, value: SqlParameter | undefined];
 
-/** One pageable list. All texts are constants of this package, never input. */
+/** A pageable list. All texts are constants of this package, never input. */
 export interface ListSource {
-  /** The noun for the message of an unknown cursor. */
+  /** Noun for the message about an unknown cursor. */
   name: string;
   columns: string;
   /** Table or join. */
@@ -19,14 +19,15 @@ export interface ListSource {
   id: string;
   /** Column that orders the list, unique within it. */
   position: string;
-  /** Conditions of the rows that belong to the list, deleted ones included. */
+  /** Conditions of the rows of the list, including deleted ones. */
   filters: readonly Filter[];
-  /** Condition of the rows that are shown. */
+  /** Condition of the visible rows. */
   visible?: { condition: string; parameters?: readonly SqlParameter[] };
 }
 
 /**
- * One page. The cursor is turned into its row's position, also when that row was deleted since, so a client always moves on.
+ * Reads one page. The cursor is converted to its row's position, also if that row was deleted since, so a
+ * client always advances.
  * @throws {StoreError} `store.cursor_unknown`
  */
 export async function listPage<Row extends SqlRow, Item>(
@@ -64,7 +65,7 @@ export async function listPage<Row extends SqlRow, Item>(
     parameters.push(...(source.visible.parameters ?? []));
   }
   const where = conditions.length === 0 ? '' : `where ${conditions.join(' and ')}`;
-  // One row more than asked for tells whether there is a next page.
+  // One extra row shows if there is a next page.
   const statement = `select ${source.columns} from ${source.from} ${where} order by ${source.position} ${isAscending ? 'asc' : 'desc'} limit ?`;
   const rows = await sql.all<Row>(statement, ...parameters, limit + 1);
   return { items: rows.slice(0, limit).map(toItem), hasMore: rows.length > limit };

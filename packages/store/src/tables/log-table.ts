@@ -34,7 +34,7 @@ export const BLOB_REFERENCES = `
 /** Trajectories that clients logged, by split. */
 export class LogTable {
   readonly #sql: Statements;
-  /** Their trajectories. */
+  /** Trajectories of the logs. */
   readonly data: KeptData;
   constructor(sql: Statements) {
     this.#sql = sql;
@@ -75,7 +75,7 @@ export class LogTable {
     };
   }
 
-  /** Metrics of the last log of this split on this checkpoint. */
+  /** Metrics of this checkpoint's last log of this split. */
   async lastMetrics(checkpointId: string, split: string): Promise<Metrics> {
     const row = await this.#sql.get<{ metrics: string }>(
       'select metrics from trajectory_logs where checkpoint_id = ? and split = ? order by position desc limit 1',
@@ -105,7 +105,10 @@ export class LogTable {
     );
   }
 
-  /** Keys of all blobs that a row names: data of jobs and logs that have it still, files of artifacts, uploads of adapters. */
+  /**
+   * Keys of all blobs that a row names: remaining data of jobs and logs, files of artifacts, uploads of
+   * adapters.
+   */
   async listBlobKeys(): Promise<string[]> {
     const rows = await this.#sql.all<{ key: string }>(
       `select distinct key from (${BLOB_REFERENCES}) held where key is not null`,

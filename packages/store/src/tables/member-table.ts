@@ -2,14 +2,14 @@ import type { Member, MemberFacts, MemberRole, NewMember } from '../contract/mem
 import { holds, leaseBounds } from '../contract/lease.ts';
 import type { Statements } from '../contract/sql.ts';
 
-/** The parts of a service that are alive, one row for each role of a process. */
+/** Live parts of a service, one row per role of a process. */
 export class MemberTable {
   readonly #sql: Statements;
   constructor(sql: Statements) {
     this.#sql = sql;
   }
 
-  /** Takes the place of the row that a run before it left. */
+  /** Inserts a member, replacing the row of an earlier run. */
   async put(id: string, { role, url, version, ...facts }: NewMember, leaseMs: number, now: number): Promise<void> {
     await this.#sql.run(
       `insert into members (id, role, url, version, facts, started_at, lease_expires_at) values (?, ?, ?, ?, ?, ?, ?)
@@ -25,13 +25,13 @@ export class MemberTable {
     );
   }
 
-  /** @returns whether there is such a row */
+  /** @returns true if there is such a row */
   async renew(id: string, role: MemberRole, facts: MemberFacts, expiresAt: number): Promise<boolean> {
     const statement = 'update members set facts = ?, lease_expires_at = ? where id = ? and role = ?';
     return (await this.#sql.run(statement, JSON.stringify(facts), expiresAt, id, role)) > 0;
   }
 
-  /** By role, then in order of their ids. */
+  /** Members by role, then by id. */
   async list(now: number): Promise<Member[]> {
     const rows = await this.#sql.all<MemberRow>(
       `select * from members where ${holds('lease_expires_at')} order by role, id`,
@@ -60,7 +60,7 @@ type MemberRow = {
 };
 
 function toMember(row: MemberRow): Member {
-  // Releases before this fact share the database during an update.
+  // Older releases, which lack this fact, share the database during an update.
   const facts: MemberFacts = { machineTrouble: null, ...JSON.parse(row.facts) };
   return {
     id: row.id,

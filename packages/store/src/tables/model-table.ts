@@ -26,14 +26,14 @@ const COLUMNS = 'm.*, e.name as entity';
 const FROM = 'models m join entities e on e.id = m.entity_id';
 const SELECT = `select ${COLUMNS} from ${FROM}`;
 
-/** Registered models. Deleted rows stay as tombstones and are shown nowhere. */
+/** Registered models. Deleted rows stay as hidden tombstones. */
 export class ModelTable {
   readonly #sql: Statements;
   constructor(sql: Statements) {
     this.#sql = sql;
   }
 
-  /** @throws {StoreError} `store.constraint_violated` when the entity is unknown */
+  /** @throws {StoreError} `store.constraint_violated` if the entity is unknown */
   async insert(input: NewModel, warmStart: WarmStart | null, now: number): Promise<Model> {
     const id = input.id ?? randomUUID();
     await this.#sql.run(
@@ -59,7 +59,7 @@ export class ModelTable {
     return row === undefined ? null : toModel(row);
   }
 
-  /** Those of the ids that are of a model. */
+  /** Returns the ids that belong to a model. */
   async whichExist(modelIds: readonly string[]): Promise<string[]> {
     const rows = await rowsOfIds<{ id: string }>(
       this.#sql,
@@ -125,12 +125,15 @@ export class ModelTable {
     await this.#sql.run('update models set next_step = next_step + 1 where id = ?', modelId);
   }
 
-  /** Does nothing where the next step is a later one already. */
+  /** Does nothing if the next step is already a later one. */
   async advanceStepTo(modelId: string, nextStep: number): Promise<void> {
     await this.#sql.run('update models set next_step = ? where id = ? and next_step < ?', nextStep, modelId, nextStep);
   }
 
-  /** @returns how many gradient steps the model has taken with this one, over all its jobs, and the step that they lead to */
+  /**
+   * @returns the number of gradient steps of the model including this one, over all its jobs, and the step
+   *   that they lead to
+   */
   async countGradientStep(modelId: string): Promise<Pick<Model, 'nextStep' | 'numGradientSteps'>> {
     const row = await this.#sql.get<{ next_step: number; num_gradient_steps: number }>(
       'update models set num_gradient_steps = num_gradient_steps + 1 where id = ? returning next_step, num_gradient_steps',
@@ -140,7 +143,7 @@ export class ModelTable {
     return { nextStep: row.next_step, numGradientSteps: row.num_gradient_steps };
   }
 
-  /** Whether its row is a tombstone. */
+  /** True if its row is a tombstone. */
   async wasDeleted(modelId: string): Promise<boolean> {
     const row = await this.#sql.get('select 1 from models where id = ? and deleted_at is not null', modelId);
     return row !== undefined;
@@ -151,8 +154,9 @@ export class ModelTable {
   }
 
   /**
-   * Removes the rows of so many models deleted before `before`, with everything that hangs on them; those with rows of a run stay until these are gone.
-   * @returns how many; fewer than asked for when there are no more
+   * Removes the rows of up to `limit` models deleted before `before`, with all dependent rows; models that
+   * still have rows of a run stay.
+   * @returns the number removed; less than `limit` if there are no more
    */
   async purge(before: number, limit: number): Promise<number> {
     const doomed = await this.#sql.all<{ id: string }>(

@@ -1,20 +1,26 @@
 import type { SqlRow, SqlValue, Statements } from '../contract/sql.ts';
 
-/** One statement a number is kept prepared. */
+/** A statement stays prepared for each number of ids. */
 const IDS_AT_A_TIME = 100;
 
-/** The values of so many rows, for one statement: `row` is those of one, such as `(?, ?)`. A statement is kept prepared for each number of them. */
+/**
+ * Values of several rows for one statement; `row` is one of them, such as `(?, ?)`. A statement stays
+ * prepared for each number of rows.
+ */
 export function rowsOf(number: number, row: string): string {
   return Array.from({ length: number }, () => row).join(', ');
 }
 
-/** All of them, in their order, so many at a time. All writers wait while a transaction lasts, and a statement is a message to another machine and back. */
+/**
+ * Yields all rows in order, in parts of `size`. All writers wait during a transaction, and each statement is
+ * a network round trip.
+ */
 export function* partsOf<Row>(rows: readonly Row[], size: number): Generator<Row[]> {
   for (let first = 0; first < rows.length; first += size) yield rows.slice(first, first + size);
 }
 
 /**
- * Rows of a statement about many ids, a hundred of them at a time.
+ * Runs a statement on many ids, a hundred at a time.
  *
  * @param statement receives the placeholders of the ids
  * @param others values of its other placeholders, before and after those of the ids

@@ -3,12 +3,18 @@ import { digestOf } from './keys/key-secret.ts';
 import type { SignIn, SignInKind } from '../contract/records.ts';
 import type { Statements } from '../contract/sql.ts';
 
-/** A browser stays signed in for 30 days; a link waits for 15 minutes. */
+/** Lifetimes: 30 days for a session, 15 minutes for a link. */
 const LIFETIME_MS: Record<SignInKind, number> = { session: 30 * 24 * 3600 * 1000, link: 15 * 60 * 1000 };
-/** Above so many of one key and kind the oldest end: nobody has more browsers, and a loop cannot fill the disk. */
+/**
+ * Maximum sessions or links per key; beyond it the oldest end. More than a person's browsers, and a bound on
+ * disk use.
+ */
 const MAX_OF_A_KEY = 100;
 
-/** Sessions of browsers and links that begin them. A secret has 256 random bits, so one plain SHA-256 is enough. */
+/**
+ * Sessions of browsers and links that start them. A secret has 256 random bits, so one plain SHA-256 is
+ * enough.
+ */
 export class SignInTable {
   readonly #sql: Statements;
   constructor(sql: Statements) {
@@ -37,7 +43,7 @@ export class SignInTable {
     return { secret, expiresAt };
   }
 
-  /** The key of one that has not ended; the key itself may have. */
+  /** Finds the key of an unexpired one; the key itself may have expired. */
   async find(kind: SignInKind, secret: string, now: number): Promise<{ keyId: string; expiresAt: number } | null> {
     const row = await this.#sql.get<{ key_id: string; expires_at: number }>(
       'select key_id, expires_at from sign_ins where secret_sha256 = ? and kind = ? and expires_at > ?',
@@ -48,7 +54,7 @@ export class SignInTable {
     return row === undefined ? null : { keyId: row.key_id, expiresAt: row.expires_at };
   }
 
-  /** @returns whether there was one */
+  /** @returns true if there was one */
   async remove(kind: SignInKind, secret: string): Promise<boolean> {
     const numRemoved = await this.#sql.run(
       'delete from sign_ins where secret_sha256 = ? and kind = ?',
@@ -58,7 +64,7 @@ export class SignInTable {
     return numRemoved > 0;
   }
 
-  /** Those of revoked keys: a key that is made valid again begins without them. */
+  /** Removes those of revoked keys: a key that is made valid again starts without them. */
   async removeOfRevokedKeys(): Promise<void> {
     await this.#sql.run('delete from sign_ins where key_id in (select id from api_keys where revoked_at is not null)');
   }

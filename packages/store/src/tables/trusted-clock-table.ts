@@ -8,14 +8,14 @@ const NEWEST_ROWS = `
   union all select max(created_at) from api_keys
   union all select max(recorded_at) from usage`;
 
-/** The clock by which the removal of old data goes: its last reading that was trusted. */
+/** Clock for the removal of old data: its last trusted reading. */
 export class TrustedClockTable {
   readonly #sql: Statements;
   constructor(sql: Statements) {
     this.#sql = sql;
   }
 
-  /** The last trusted reading; in a database without one the time of its newest row; null when it has no rows. */
+  /** Returns the last trusted reading; without one the time of the newest row; null without rows. */
   async at(): Promise<number | null> {
     const row = await this.#sql.get<{ trusted_at: number }>('select trusted_at from trusted_clock');
     if (row !== undefined) return row.trusted_at;

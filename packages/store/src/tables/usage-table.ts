@@ -21,7 +21,7 @@ type GroupRow = {
   kind_part: UsageKind;
   day_part: number;
 };
-/** Without any usage the sums are null. */
+/** Sums are null without any usage. */
 type SumRow = { num_requests: number | null; prompt_tokens: number | null; completion_tokens: number | null };
 
 const PARTS: Readonly<Record<UsagePart, string>> = {
@@ -32,17 +32,17 @@ const PARTS: Readonly<Record<UsagePart, string>> = {
   day: `recorded_at / ${DAY_MS}`,
 };
 
-/** Tokens of one or more requests of the same key, project, model and kind. */
+/** Tokens of requests with the same key, project, model and kind. */
 export type SummedUsage = Usage & { numRequests: number };
 
-/** Token usage: rows of a moment, and rows of an hour that older ones were merged into. */
+/** Token usage: rows of a moment, and rows of an hour into which older ones are merged. */
 export class UsageTable {
   readonly #sql: Statements;
   constructor(sql: Statements) {
     this.#sql = sql;
   }
 
-  /** @param name of the row, by which `set` finds it; default none */
+  /** @param name lets `set` find the row; default none */
   async insert(sum: SummedUsage, now: number, name: string | null = null): Promise<void> {
     await this.#sql.run(
       `insert into usage (name, recorded_at, key_id, entity_id, project, model, kind, num_requests, prompt_tokens, completion_tokens)
@@ -60,7 +60,7 @@ export class UsageTable {
     );
   }
 
-  /** Makes that row come to so much. False when it is not there. */
+  /** Replaces the sums of that row. False if it does not exist. */
   async set(name: string, sum: SummedUsage): Promise<boolean> {
     const numChanged = await this.#sql.run(
       'update usage set num_requests = ?, prompt_tokens = ?, completion_tokens = ? where name = ?',

@@ -3,10 +3,10 @@ import type { Queries } from '../contract/sql.ts';
 import type { Store } from '../contract/store.ts';
 import { claimExport } from './harness.ts';
 
-/** Version of the last schema in which an export was no job. */
+/** Version of the last schema before exports became jobs. */
 export const BEFORE_ONE_QUEUE = 11;
 
-/** Rows that a database of that schema may hold. */
+/** Inserts rows that a database of that schema may hold. */
 export async function fillBeforeOneQueue(queries: Queries): Promise<void> {
   const insert = async (table: string, row: Record<string, string | number | null>) => {
     const names = Object.keys(row);
@@ -48,7 +48,7 @@ export async function fillBeforeOneQueue(queries: Queries): Promise<void> {
   await insert('exports', { id: 'x4', status: 'failed', error_message: 'no', finished_at: 8, ...exported });
 }
 
-/** All of it is there, and goes on. */
+/** Expects that all of it exists and continues. */
 export async function expectOneQueue(store: Store): Promise<void> {
   const { items: jobs } = await store.listJobs({ modelId: 'm' });
   expect(jobs).toMatchObject([

@@ -11,7 +11,7 @@ const DAY_MS = 24 * 3600 * 1000;
 const RULES: OrphanRules = { which: 'known', ageMs: 7 * DAY_MS, binMs: 7 * DAY_MS, share: 1 };
 const REFUSED = { code: 'store.unavailable' };
 
-/** Databases that are lost, older or wrong, beside blobs that have content: nothing of it goes. */
+/** Lost, older and wrong databases with blobs that have content: nothing is removed. */
 export function blobSafetySuite(makeStores: MakeHarness, makeBlobs: () => Promise<BlobsHarness>): void {
   describe('blobs outlive databases', () => {
     let harness: StoreHarness;
@@ -37,7 +37,7 @@ export function blobSafetySuite(makeStores: MakeHarness, makeBlobs: () => Promis
     const sweep = (rules: Partial<OrphanRules> = {}, at: Store = store) =>
       sweepOrphans(at, blobs, { ...RULES, ...rules }, (line) => logged.push(line));
     const commit = async (key: string) => await blobs.commitDirectory(await blobs.stageDirectory(), key);
-    /** Left by a crash: announced, written, and never named. */
+    /** Leaves a blob as after a crash: announced, written, never named. */
     const leave = async (key: string) => {
       await store.announceKey(key);
       await blobs.putJson(key, 1);
@@ -147,7 +147,7 @@ export function blobSafetySuite(makeStores: MakeHarness, makeBlobs: () => Promis
 
     it('what an older database does not know stays for ever, and what it names comes back from the bin', async () => {
       const model = await trained('checkpoints/1');
-      // The older one, as it was before the second step and before the first was deleted.
+      // The older database: before the second step, and before the first was deleted.
       const older = await other.open({ clock: clock.read });
       await older.claimBlobs((await store.blobsId())!);
       await train(older, (await addModel(older)).id, 'checkpoints/1');
@@ -169,7 +169,7 @@ export function blobSafetySuite(makeStores: MakeHarness, makeBlobs: () => Promis
       expect((await blobs.listDirectories()).toSorted()).toEqual(['checkpoints/1', 'checkpoints/2']);
       expect(logged).toContain('Moved checkpoints/1 back from the bin: a row names it.');
 
-      // Nor does anything else go meanwhile: what it takes for an orphan may have got its row later.
+      // No other blob is removed meanwhile: an apparent orphan may have got its row later.
       await older.announceKey('checkpoints/3');
       await commit('checkpoints/3');
       await older.recoverAfterRestart();
@@ -178,7 +178,7 @@ export function blobSafetySuite(makeStores: MakeHarness, makeBlobs: () => Promis
       expect(await sweep({}, older)).toMatchObject({ numBinned: 0, withheld: expect.stringMatching(/1 orphans stay/) });
       await blobs.removeDirectory('checkpoints/3');
 
-      // Unless they are asked for, and then by the same ages.
+      // Unless requested, and then by the same ages.
       expect(await sweep({ which: 'all' }, older)).toMatchObject({ numBinned: 0 });
       clock.advance(7 * DAY_MS);
       expect(await sweep({ which: 'all' }, older)).toMatchObject({ numBinned: 1 });
@@ -230,7 +230,7 @@ export function blobSafetySuite(makeStores: MakeHarness, makeBlobs: () => Promis
       ]);
       await empty.deleteModel('id-of-the-model');
       expect(await empty.adoptCheckpoint(step(2))).toEqual({ kind: 'taken', model: null });
-      // Its name is free again, and another's keeps it.
+      // Its name is free again; a different model's name is not replaced.
       await addModel(empty, 'm', 'p');
       const fresh = { ...step(2), modelId: 'another-model', warmStart: null };
       expect(await empty.adoptCheckpoint(fresh)).toMatchObject({ model: { name: 'm-another-' } });

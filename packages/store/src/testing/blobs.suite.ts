@@ -8,12 +8,12 @@ import { JsonLine } from '../blobs/json-lines.ts';
 import type { Blobs } from '../contract/blobs.ts';
 
 export interface BlobsHarness {
-  /** Another handle on the same blobs each time. */
+  /** Returns another handle on the same blobs each time. */
   open(): Promise<Blobs>;
   destroy(): Promise<void>;
 }
 
-/** The behaviour required of every `Blobs`, whatever lies beneath it. */
+/** Required behaviour of every `Blobs`. */
 export function blobsSuite(name: string, makeHarness: () => Promise<BlobsHarness>): void {
   describe(`Blobs: ${name}`, () => {
     let harness: BlobsHarness;
@@ -39,7 +39,7 @@ export function blobsSuite(name: string, makeHarness: () => Promise<BlobsHarness
     it('any JSON value survives, alone and as lines', async () => {
       await fc.assert(
         fc.asyncProperty(fc.array(fc.jsonValue(), { maxLength: 5 }), async (values) => {
-          // JSON has no negative zero: what is stored is what JSON makes of the values.
+          // JSON has no negative zero, so the stored values are those after JSON.
           const expected: unknown = JSON.parse(JSON.stringify(values));
           await blobs.putJson('value', values);
           expect(await blobs.getJson('value')).toEqual(expected);
@@ -208,7 +208,7 @@ export function blobsSuite(name: string, makeHarness: () => Promise<BlobsHarness
       expect(await blobs.directoryFiles('checkpoints/none')).toBeNull();
       expect(await blobs.listDirectories('checkpoints/')).toEqual(['checkpoints/1']);
 
-      // It goes to the bin and comes back as any other.
+      // It moves to the bin and back like any other.
       expect(await blobs.discard({ kind: 'directory', key: 'checkpoints/1' }, 5)).toBe(true);
       expect(await blobs.restore({ kind: 'directory', key: 'checkpoints/1', binnedAt: 5 })).toBe(true);
       expect(await readdir((await other.localDirectory('checkpoints/1'))!)).toContain('weights.bin');
@@ -247,7 +247,7 @@ export function blobsSuite(name: string, makeHarness: () => Promise<BlobsHarness
       expect(await readFile(join((await other.localDirectory('checkpoints/1'))!, 'file'), 'utf8')).toBe('weights');
 
       for (const item of items) await other.discard(item, 3_000);
-      // What took the key meanwhile stays.
+      // A new owner of the key stays.
       await blobs.commitDirectory(await stagedWith(blobs, 'new'), 'checkpoints/1');
       expect(await blobs.restore({ kind: 'directory', key: 'checkpoints/1', binnedAt: 3_000 })).toBe(false);
       for (const item of items) await blobs.removeBinned({ ...item, binnedAt: 3_000 });

@@ -121,7 +121,7 @@ export function checkpointRetentionSuite(makeHarness: MakeHarness): void {
       expect(await store.dropOptimizers(pupilId, [0])).toEqual([]);
       expect(await store.isOptimizerDropped('checkpoints/1')).toBe(false);
 
-      // Its own model may; so may the other once that model is gone.
+      // Its own model may; so may the other after that model is gone.
       await train(store, id, 'checkpoints/2');
       expect(await store.dropOptimizers(id, [1])).toEqual(['checkpoints/1']);
       await store.deleteModel(id);

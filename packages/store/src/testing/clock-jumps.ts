@@ -5,7 +5,7 @@ import { addJob, addModel, ALL_SCOPES, claim, type MakeHarness, ManualClock, typ
 const HOUR_MS = 3600 * 1000;
 const DAY_MS = 24 * HOUR_MS;
 
-/** Clocks that are set ahead or back. */
+/** Clocks set ahead or back. */
 export function clockJumpSuite(makeHarness: MakeHarness): void {
   describe('clock jumps', () => {
     let harness: StoreHarness;
@@ -47,7 +47,7 @@ export function clockJumpSuite(makeHarness: MakeHarness): void {
         expect(await each.findSession(session.secret)).toBeNull();
         expect(await each.redeemSignInLink(link.secret)).toBeNull();
         expect(await each.verifyKey(lasting.secret)).not.toBeNull();
-        // Those that are made now last as long as ever.
+        // New ones have their normal lifetime.
         expect(await each.redeemSignInLink((await each.createSignInLink(lasting.id)).secret)).toBe(lasting.id);
       }
     });

@@ -150,7 +150,7 @@ export function conversationSuite(makeHarness: MakeHarness): void {
       expect(await conversations.find({ ...scope, id: 'conv_b' })).toBeNull();
       expect(await idsOf()).toEqual(['a']);
       expect(await conversations.add(key, [item('b'), item('c'), item('d')])).toBe('added');
-      // What was computed is not refused, and neither are ids of which another turn was faster.
+      // A computed turn is not refused, nor are ids that another turn took first.
       expect(await conversations.append({ conversation: key, items: [item('e', 'x'.repeat(5_000)), item('a')] })).toBe(
         true,
       );

@@ -1,7 +1,7 @@
 import type { Store } from '../contract/store.ts';
 import { ALL_SCOPES, addJob, addModel, claim, claimExport, importAdapter, LORA, train } from './harness.ts';
 
-/** Something in every table: numbers at their limits, bytes, text of every plane, rows that were deleted. */
+/** Fills every table: numbers at their limits, bytes, text of every plane, deleted rows. */
 export async function fillStore(store: Store): Promise<void> {
   const { id: entityId } = await store.ensureEntity('local');
   const key = await store.createKey({ entityId, name: 'laptop 🚂 ä', scopes: ALL_SCOPES, expiresAt: 2 ** 52 });
@@ -158,7 +158,7 @@ export async function fillStore(store: Store): Promise<void> {
     },
     30_000,
   );
-  // What was deleted stays as a row, or has left a number that is not used again.
+  // Deleted items stay as rows, or leave a number that is not reused.
   const gone = await addModel(store, 'gone');
   await addJob(store, gone.id);
   await store.deleteModel(gone.id);

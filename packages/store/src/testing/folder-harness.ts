@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { FolderBlobs } from '../blobs/folder-blobs.ts';
 import type { BlobsHarness } from './blobs.suite.ts';
 
-/** Blobs in a folder that goes with the harness. */
+/** Blobs in a folder that is removed with the harness. */
 export async function folderHarness(): Promise<BlobsHarness> {
   const root = await mkdtemp(join(tmpdir(), 'trainyard-blobs-'));
   const handles: FolderBlobs[] = [];

@@ -1,7 +1,10 @@
 import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
 
-/** A port of the loopback interface that is free now. Scripts have one of their own (`scripts/lib/free-port.mjs`): they run before anything is installed. */
+/**
+ * Returns a free port of the loopback interface. Scripts have their own version
+ * (`scripts/lib/free-port.mjs`), because they run before anything is installed.
+ */
 export async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');

@@ -4,7 +4,7 @@ import type { KeptAnswerLimits } from '../contract/kept-answer.ts';
 import type { Adapter, ClaimedJob, ExportJob, Model, Scope, TrainingJob } from '../contract/records.ts';
 import type { Store } from '../contract/store.ts';
 
-/** One empty database to test against; `open` gives another handle on the same data each time. */
+/** An empty database to test against; `open` returns another handle on the same data each time. */
 export interface StoreHarness {
   open(options?: {
     clock?: () => number;
@@ -19,7 +19,7 @@ export interface StoreHarness {
 
 export type MakeHarness = () => Promise<StoreHarness>;
 
-/** A clock that moves only when told to. Starts at 2026-01-01T00:00:00Z. */
+/** A manual clock. Starts at 2026-01-01T00:00:00Z. */
 export class ManualClock {
   nowMs = Date.UTC(2026, 0, 1);
   readonly read = (): number => this.nowMs;
@@ -56,14 +56,14 @@ export async function claim(store: Store, workerId = store.instanceId, leaseMs =
   return job;
 }
 
-/** Takes the next export. */
+/** Claims the next export. */
 export async function claimExport(store: Store, leaseMs = 60_000): Promise<ClaimedJob<ExportJob>> {
   const job = await store.claimNextJob(store.instanceId, leaseMs, ['export']);
   if (job === null) throw new Error('no export to claim');
   return job;
 }
 
-/** Imports an upload, whose files were found to be such an adapter. */
+/** Imports an upload whose files were recognised as this adapter. */
 export async function importAdapter(
   store: Store,
   adapterId: string,

@@ -3,7 +3,7 @@ import { PostgresSql } from '../drivers/postgres/postgres-sql.ts';
 import { SqliteSql } from '../drivers/sqlite/sqlite-sql.ts';
 import type { StoreLocation } from '../contract/store-location.ts';
 
-/** Another process begins to write, and lets nobody else until the result is called. */
+/** Blocks writers, as another process in a transaction, until the result is called. */
 export async function holdWriters(location: StoreLocation): Promise<() => Promise<void>> {
   const sql: Sql =
     location.kind === 'sqlite'

@@ -1,4 +1,7 @@
-/** The suites that every database driver and every kind of blobs passes, and the shortest driver that does: `@trainyard/store/testing`. */
+/**
+ * Suites for every database driver and every kind of blobs, and the smallest driver that passes:
+ * `@trainyard/store/testing`.
+ */
 export { type BlobsHarness, blobsSuite } from './blobs.suite.ts';
 export { freePort } from './free-port.ts';
 export { addJob, addModel, claim, ManualClock, type MakeHarness, type StoreHarness } from './harness.ts';

@@ -6,14 +6,14 @@ import { addModel, LORA, type MakeHarness, ManualClock, type StoreHarness } from
 const LEASE_MS = 60_000;
 const DATA_KEYS = { rl: 'groups/1', sft: 'sft/1' } as const;
 
-/** One kind of job, as the suite drives it. */
+/** A kind of job, as the suite drives it. */
 interface KindUnderTest {
   readonly kind: JobKind;
-  /** Queues one, of which no other waits for the end. @throws {StoreError} `store.queue_full` */
+  /** Queues a job that no other job waits for. @throws {StoreError} `store.queue_full` */
   enqueue(store: Store, options?: { maxLive?: number }): Promise<Job>;
-  /** Ends it well. @throws {StoreError} `store.lease_lost` */
+  /** Ends it successfully. @throws {StoreError} `store.lease_lost` */
   succeed(store: Store, claimed: Pick<ClaimedJob<Job>, 'id' | 'fencingToken'>): Promise<unknown>;
-  /** Types of its events when it ended well or not. */
+  /** Types of its terminal events. */
   readonly ends: { succeeded: string; failed: string };
 }
 
@@ -33,7 +33,7 @@ function training(kind: 'rl' | 'sft'): KindUnderTest {
   return {
     kind,
     async enqueue(store, options = {}) {
-      // With a limit they are of one model, which counts them.
+      // A limit counts the jobs of one model, so they share it.
       const model = options.maxLive === undefined ? await addModel(store, `model-${number++}`) : await theModel(store);
       const job = await store.enqueueJob({ modelId: model.id, kind, config: {}, dataKey: DATA_KEYS[kind], ...options });
       return made(job);
@@ -72,7 +72,7 @@ const KINDS: readonly KindUnderTest[] = [
   },
 ];
 
-/** The behaviour of every kind of job in the queue that all share. A new kind is one more line above. */
+/** Behaviour common to every kind of job in the shared queue. A new kind is one more line above. */
 export function jobKindSuite(makeHarness: MakeHarness): void {
   describe.each(KINDS)('a job of the kind $kind', (tested) => {
     let harness: StoreHarness;

@@ -72,7 +72,7 @@ export function jobSuite(makeHarness: MakeHarness): void {
         usage: { numRequests: index === 0 ? (1 as const) : (0 as const), promptTokens: 30, completionTokens: 10 },
       });
       await store.appendEvent(first.id, first.fencingToken, step(0));
-      // The worker dies, and the next one tells the step once more before it takes its own.
+      // The worker dies, and the next one repeats the step before its own.
       clock.advance(60_000);
       const second = await claim(store);
       expect(second.fencingToken).toBeGreaterThan(first.fencingToken);
@@ -96,14 +96,14 @@ export function jobSuite(makeHarness: MakeHarness): void {
           completionTokens: 20,
         },
       ]);
-      // One without a key is charged to nobody.
+      // A job without a key is not charged.
       await store.finishJobSucceeded(second.id, second.fencingToken, outcome);
       await addJob(store, model.id);
       const third = await claim(store);
       expect(third.origin).toEqual({ requestId: null, traceParent: null, project: null });
       await store.appendEvent(third.id, third.fencingToken, step(0));
       expect(await group([])).toMatchObject([{ completionTokens: 20 }]);
-      // As jobs of other kinds do, which are charged to nobody.
+      // As for jobs of other kinds, which are not charged.
       await store.createExport({ modelId: model.id, step: 1, format: 'gguf', dtype: 'f16', origin });
       expect((await claimExport(store)).origin).toEqual(origin);
     });

@@ -39,7 +39,7 @@ export function keptAnswerSuite(makeHarness: MakeHarness): void {
       return begun;
     };
     const isKnown = async (id: string, where = scope) => (await store.keptAnswers.find(where, id)) !== null;
-    /** Text that does not shrink. */
+    /** Incompressible text. */
     const noise = (length: number) =>
       JSON.stringify(Array.from({ length: length / 36 }, () => crypto.randomUUID()).join(''));
 
@@ -229,7 +229,7 @@ export function keptAnswerSuite(makeHarness: MakeHarness): void {
       const lost = { ...key, leaseEndedAt: clock.nowMs };
       expect(await store.keptAnswers.listLost(10)).toEqual([lost]);
       expect(await store.keptAnswers.status(key)).toEqual({ status: 'queued', lost });
-      // A heartbeat that came late is one.
+      // A late heartbeat counts.
       expect(await store.keptAnswers.end(key, failed, { ...lost, leaseEndedAt: clock.nowMs - 1_000 })).toBe(false);
       expect(await store.keptAnswers.end(key, failed, lost)).toBe(true);
       expect(await died.keptAnswers.update(key, { state: { ...failed, status: 'completed' } })).toBe(false);
@@ -237,7 +237,7 @@ export function keptAnswerSuite(makeHarness: MakeHarness): void {
       expect(await store.keptAnswers.listLost(10)).toEqual([]);
       await (await harness.open({ clock: clock.read, instanceId: 'died' })).recoverAfterRestart();
       expect(await store.keptAnswers.listLost(10)).toEqual([{ ...later, leaseEndedAt: 0 }]);
-      // What is live is not removed by age.
+      // Live answers are not removed by age.
       clock.advance(8 * DAY_MS);
       await store.purgeExpired();
       expect([await isKnown('a'), await isKnown('b')]).toEqual([false, true]);

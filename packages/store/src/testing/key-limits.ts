@@ -80,7 +80,7 @@ export function keyLimitSuite(makeHarness: MakeHarness): void {
       expect((await sample(two)).kind).toBe('granted');
       await spend(two, { numTokens: 101 });
       const refused = await sample(one);
-      // 700 are used of 600, and 10 come in a second.
+      // 700 of 600 are used, and 10 are added per second.
       expect(refused).toMatchObject({ kind: 'refused', limit: 'tokensPerMinute' });
       expect(refused.kind === 'refused' && refused.freeInMs).toBeCloseTo(10_100, 3);
       expect(refused.budget.usedTokens).toBeCloseTo(700, 6);
@@ -103,7 +103,7 @@ export function keyLimitSuite(makeHarness: MakeHarness): void {
       expect(await begun(two, 1)).toEqual(['refused', 'refused', 'granted']);
       clock.advance(1);
       expect(await begun(two, 1)).toEqual(['granted', 'granted', 'granted']);
-      // The other is there again, and has what it says.
+      // The other is back, with the number it reports.
       expect((await spend(one, { numInFlight: 1 })).budget.numElsewhere).toBe(3);
       expect((await spend(two, { numInFlight: 0 })).budget.numElsewhere).toBe(1);
       expect((await spend(one, { numInFlight: 1 })).budget.numElsewhere).toBe(0);
@@ -130,7 +130,7 @@ export function keyLimitSuite(makeHarness: MakeHarness): void {
       expect(granted(await begin(one, 1))).toBe(0);
       clock.advance(SECOND_MS);
       expect(granted(await begin(one, 2))).toBe(1);
-      // Back and forth a little.
+      // Small steps back and forth.
       for (let round = 0; round < 5; round++) {
         clock.advance(SECOND_MS / 2);
         expect(granted(await begin(one, 1))).toBe(0);

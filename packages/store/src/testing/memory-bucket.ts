@@ -9,8 +9,8 @@ interface StoredObject {
 }
 
 /**
- * A bucket in memory on the loopback interface, with the part of S3's interface that blobs use. It checks no signature: the suite of blobs runs on a real server
- * of S3's interface, this one is for tests of what stands on blobs.
+ * A bucket in memory on the loopback interface, with the part of S3 that blobs use. It checks no signature:
+ * the suite of blobs runs on a real S3 server, and this one is for tests of code that uses blobs.
  */
 export class MemoryBucket {
   readonly objects = new Map<string, StoredObject>();
@@ -32,7 +32,7 @@ export class MemoryBucket {
     return (this.#server.address() as AddressInfo).port;
   }
 
-  /** The address of the one bucket. */
+  /** Address of the only bucket. */
   get url(): string {
     return `http://127.0.0.1:${this.port}/bucket`;
   }

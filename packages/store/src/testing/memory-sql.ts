@@ -7,10 +7,10 @@ import { SQLITE_WORDS } from '../drivers/sqlite/sqlite-words.ts';
 
 const NAME = ':memory:';
 
-/** A database that is gone with its last handle: the smallest that the tables run on. */
+/** A database that ends with its last handle: the smallest that supports the tables. */
 export class MemoryDatabase {
   readonly #connection = new DatabaseSync(NAME, { enableForeignKeyConstraints: true });
-  /** Settles when the transaction in progress, and those that wait, have ended. */
+  /** Settles when the transaction in progress and the waiting ones have ended. */
   #last: Promise<unknown> = Promise.resolve();
 
   constructor() {
@@ -28,7 +28,7 @@ export class MemoryDatabase {
     }
   }
 
-  /** Does `work` when nobody else does theirs. @throws {StoreError} `store.busy` */
+  /** Runs `work` alone. @throws {StoreError} `store.busy` */
   async inTurn<Result>(work: () => Promise<Result>, waitMs: number): Promise<Result> {
     const turn = Promise.withResolvers<void>();
     const before = this.#last;
@@ -47,7 +47,7 @@ export class MemoryDatabase {
   }
 }
 
-/** One handle. All share one connection, so whatever is asked takes its turn with the transactions of all. */
+/** One handle. All share one connection, so each query takes its turn with the transactions of all. */
 export class MemorySql implements Sql {
   readonly trouble = null;
   readonly #database: MemoryDatabase;

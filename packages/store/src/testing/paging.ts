@@ -109,7 +109,7 @@ export function pagingSuite(makeHarness: MakeHarness): void {
 interface DeletionPlan {
   numItems: number;
   limits: number[];
-  /** After each page: positions in the original list to delete. */
+  /** Positions in the original list to delete after each page. */
   deletions: number[][];
 }
 
@@ -123,7 +123,10 @@ function deletionPlan(): fc.Arbitrary<DeletionPlan> {
   );
 }
 
-/** Reads all pages as a client does, deleting in between. `survivors`: what was not deleted before its page was read. */
+/**
+ * Reads all pages as a client does, deleting in between. `survivors`: items not deleted before their page was
+ * read.
+ */
 async function readAllPages(
   all: readonly { id: string }[],
   plan: DeletionPlan,

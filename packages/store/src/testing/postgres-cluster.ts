@@ -1,4 +1,4 @@
-// A PostgreSQL server for the tests, in a temporary folder and on a socket in it; it is ended with them.
+// A PostgreSQL server for the tests, with its folder and socket in a temporary folder; it ends with them.
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process';
@@ -10,22 +10,22 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { typeParser } from '../drivers/postgres/postgres-sql.ts';
 
-/** Where the tests of a project find the server that `postgres-setup.ts` started for all of them. */
+/** Variable with the address of the server that `postgres-setup.ts` started for all tests of a project. */
 export const SERVER_VARIABLE = 'TRAINYARD_TEST_DATABASE';
 
 const USER = 'trainyard';
 
 const SERVER_SETTINGS = { shared_buffers: '32MB', max_connections: '60', fsync: 'off', full_page_writes: 'off' };
 
-/** A server that other machines reach. */
+/** Settings for a server that other machines can reach. */
 export interface ServedNetwork {
-  /** The command that runs a program there, in front of its name, as an account; null: as the one that runs this. */
+  /** Command prefix that runs a program there as an account; null: as the current one. */
   readonly command: (account: { uid: number; gid: number } | null) => readonly [string, ...string[]];
   /** addresses that it listens on */
   readonly listen: string;
   /** lines of `pg_hba.conf` */
   readonly access: readonly string[];
-  /** settings besides */
+  /** further settings */
   readonly settings: Readonly<Record<string, string>>;
 }
 
@@ -36,8 +36,8 @@ export class PostgresCluster {
 
   /**
    * @param programs folder of `initdb` and `postgres`
-   * @param place where its folder is made, default that of temporary files
-   * @param network default null: nothing but its socket leads to it
+   * @param place parent of its folder, default that of temporary files
+   * @param network default null: reachable only through its socket
    */
   static async start(
     programs: string,
@@ -77,19 +77,20 @@ export class PostgresCluster {
   }
 
   /**
-   * A fresh empty schema, to those who use its address as good as a database of their own, which would be a copy of 300 files.
+   * Creates a fresh empty schema. With its address it serves as a separate database, which would be a copy of
+   * 300 files.
    * @returns its address
    */
   async createSchema(): Promise<string> {
     return await createSchema(this.url);
   }
 
-  /** A fresh empty database, for those who cannot name a schema in their address. */
+  /** Creates a fresh empty database, for users that cannot name a schema in their address. */
   async createDatabase(name: string): Promise<void> {
     await administrate(this.url, async (client) => void (await client.query(`create database ${name}`)));
   }
 
-  /** Ends every connection, as a server that restarts does. */
+  /** Ends every connection, as a restart of the server does. */
   async disconnectAll(): Promise<void> {
     await administrate(
       this.url,
@@ -100,12 +101,12 @@ export class PostgresCluster {
     );
   }
 
-  /** The server ends, and keeps its data. */
+  /** Stops the server and keeps its data. */
   async goAway(): Promise<void> {
-    await this.#end('SIGINT'); // fast: it does not wait for its clients
+    await this.#end('SIGINT'); // fast: does not wait for its clients
   }
 
-  /** The server ends as in a crash: what waited for no disk may be lost. */
+  /** Stops the server as in a crash: commits that did not wait for the disk may be lost. */
   async crash(): Promise<void> {
     await this.#end('SIGQUIT');
   }
@@ -116,7 +117,7 @@ export class PostgresCluster {
     await ended;
   }
 
-  /** It runs again, on the same data and at the same address. */
+  /** Restarts the server on the same data and at the same address. */
   async comeBack(): Promise<void> {
     this.#server = this.#start();
     await this.#isReady();
@@ -137,7 +138,7 @@ export class PostgresCluster {
     await rm(this.#directory, { recursive: true, force: true });
   }
 
-  /** The database that schemas are made in, for another process to do so too. */
+  /** Address of the database that holds the schemas, for use in another process. */
   get url(): string {
     return `postgresql://${USER}@localhost/postgres?host=${encodeURIComponent(this.#directory)}`;
   }
@@ -175,7 +176,7 @@ export class PostgresCluster {
 }
 
 /**
- * A fresh empty schema of the database at that address.
+ * Creates a fresh empty schema in the database at that address.
  * @param url of a `PostgresCluster`
  * @returns its address
  */
@@ -185,7 +186,7 @@ export async function createSchema(url: string): Promise<string> {
   return `${url}&options=${encodeURIComponent(`-c search_path=${name}`)}`;
 }
 
-/** With a connection of its own. @param url of a `PostgresCluster` or a schema */
+/** Runs work on a separate connection. @param url of a `PostgresCluster` or a schema */
 async function administrate(url: string, work: (client: pg.Client) => Promise<void>): Promise<void> {
   const client = new pg.Client({ connectionString: url, types: { getTypeParser: typeParser } });
   // `disconnectAll` of another test file's cluster cannot reach it; its own end is awaited.
@@ -202,7 +203,7 @@ function settingsOf(settings: Record<string, string>): string[] {
   return Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
 }
 
-/** The server refuses to run as root: then it is the account that Debian's package made. */
+/** Account of the server: it refuses to run as root, so then the one created by Debian's package. */
 function accountOfServer(): { uid: number; gid: number } | null {
   if (process.getuid?.() !== 0) return null;
   const id = (kind: '-u' | '-g') => Number(execFileSync('id', [kind, 'postgres'], { encoding: 'utf8' }));

@@ -1,10 +1,13 @@
 const HEAD_BYTES = 5;
 
-/** Cuts what one end of a PostgreSQL connection sends into messages, behind the first one of a client: a letter, a length that counts itself, and so many bytes. */
+/**
+ * Splits the bytes of one end of a PostgreSQL connection into messages, after a client's first one: a letter,
+ * a length that includes itself, and the rest.
+ */
 export class PostgresMessages {
   #rest: Buffer = Buffer.alloc(0);
 
-  /** @returns the messages that are whole now */
+  /** @returns the messages that are complete now */
   take(bytes: Buffer): Buffer[] {
     const all = this.#rest.length === 0 ? bytes : Buffer.concat([this.#rest, bytes]);
     const messages: Buffer[] = [];
@@ -19,12 +22,12 @@ export class PostgresMessages {
   }
 }
 
-/** The letter of a message, which says what it is. */
+/** Letter of a message, which is its kind. */
 export function kindOf(message: Buffer): string {
   return String.fromCodePoint(message[0] ?? 0);
 }
 
-/** A message of that kind. */
+/** Makes a message of that kind. */
 export function makeMessage(kind: string, body: Buffer): Buffer {
   const head = Buffer.alloc(HEAD_BYTES);
   head.write(kind, 'latin1');

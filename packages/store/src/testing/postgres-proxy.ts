@@ -9,24 +9,26 @@ import { kindOf, PostgresMessages } from './postgres-messages.ts';
 const SOCKET_NAME = '.s.PGSQL.5432';
 const NOTIFICATION = 'A';
 
-/** Passes on what the two ends of a connection send, and ends it. */
+/** Forwards the data of both ends of a connection, and ends it. */
 export type Relay = (client: Socket, server: Socket) => void;
 
 export interface PostgresProxyOptions {
-  /** where its socket is made, with a short path; default: a new temporary folder */
+  /** parent of its socket, with a short path; default: a new temporary folder */
   readonly directory?: string;
-  /** default: all of it as it is */
+  /** default: forwards everything unchanged */
   readonly relay?: Relay;
 }
 
-/** Stands between a client and servers of PostgreSQL: a pooler or a balancer that was set up wrongly, or a network that is bad. */
+/**
+ * Proxy between a client and PostgreSQL servers: a wrongly configured pooler or balancer, or a bad network.
+ */
 export class PostgresProxy {
   readonly #server: Server;
   readonly #directory: string;
   readonly #sockets = new Set<Socket>();
   #isSilent = false;
 
-  /** @param urls of `PostgresCluster`s or their schemas; connections go to one after the other */
+  /** @param urls of `PostgresCluster`s or their schemas; connections use them in turn */
   static async start(urls: readonly string[], options: PostgresProxyOptions = {}): Promise<PostgresProxy> {
     const { directory = await mkdtemp(join(tmpdir(), 'trainyard-proxy-')), relay = passAll } = options;
     const server = createServer();
@@ -50,14 +52,14 @@ export class PostgresProxy {
     this.#directory = directory;
   }
 
-  /** The same database, through here. */
+  /** Address of the same database through this proxy. */
   addressOf(url: string): string {
     const address = new URL(url);
     address.searchParams.set('host', this.#directory);
     return address.href;
   }
 
-  /** From now on nothing comes through, and nobody is told. */
+  /** Silently forwards nothing from now on. */
   fallSilent(): void {
     this.#isSilent = true;
     for (const socket of this.#sockets) socket.unpipe().pause();
@@ -70,7 +72,7 @@ export class PostgresProxy {
   }
 }
 
-/** A connection to the server itself. @param url of a `PostgresCluster` or a schema */
+/** Connects to the server directly. @param url of a `PostgresCluster` or a schema */
 export function connectTo(url: string): Socket {
   return connect(join(new URL(url).searchParams.get('host') ?? '', SOCKET_NAME));
 }
@@ -80,7 +82,7 @@ const passAll: Relay = (client, server) => {
   client.pipe(server).pipe(client);
 };
 
-/** No connection hears of another, as behind a pooler that shares them by transaction. */
+/** Drops notifications, as a pooler does that shares connections by transaction. */
 export const withoutNotifications: Relay = (client, server) => {
   endTogether(client, server);
   client.pipe(server);
@@ -90,7 +92,7 @@ export const withoutNotifications: Relay = (client, server) => {
   });
 };
 
-/** Each notification comes twice. @param onDoubled is told of every one */
+/** Sends each notification twice. @param onDoubled called for each */
 export function doublingNotifications(onDoubled: () => void): Relay {
   return (client, server) => {
     endTogether(client, server);

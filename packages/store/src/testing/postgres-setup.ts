@@ -1,6 +1,6 @@
 import { PostgresCluster, SERVER_VARIABLE } from './postgres-cluster.ts';
 
-/** For Vitest's `globalSetup`: one server for all files of a project. @returns ends it */
+/** One server for all files of a project, for Vitest's `globalSetup`. @returns ends it */
 export async function setup(): Promise<() => Promise<void>> {
   const programs = process.env['TRAINYARD_TEST_POSTGRES_PROGRAMS'];
   if (programs === undefined) throw new Error('the project says where the programs of the server are');

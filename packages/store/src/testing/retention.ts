@@ -113,11 +113,11 @@ export function retentionSuite(makeHarness: MakeHarness): void {
         while (merged.at(-1) !== 0);
         return merged;
       };
-      // The hour in which the bound lies is left alone.
+      // The hour of the bound is left alone.
       expect(await merge(16)).toEqual([16, 16, 10, 0]);
       expect(await sums()).toEqual(before);
 
-      // What comes late, by a clock that was set back, goes to its hour.
+      // Late usage, on a clock that was set back, is added to its hour.
       clock.advance(-2 * HOUR_MS);
       await record(2);
       const withLate = await sums();

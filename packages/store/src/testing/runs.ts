@@ -26,7 +26,7 @@ export function runSuite(makeHarness: MakeHarness): void {
         ...counts,
         metrics: { [`${split}/reward`]: reward },
       });
-    /** A running job, which takes gradient steps. */
+    /** A running job that takes gradient steps. */
     const begin = async (modelId: string) => {
       await addJob(store, modelId);
       const { id, fencingToken } = await claim(store);
@@ -73,7 +73,7 @@ export function runSuite(makeHarness: MakeHarness): void {
     it('names are as long as can be asked for; what is longer is cut, and a series of that name goes on', async () => {
       const { id: modelId } = await addModel(store);
       const { step } = await begin(modelId);
-      // Of four bytes each, in no order that could be packed.
+      // Characters of four bytes each, in an incompressible order.
       const name = Array.from({ length: 256 }, (_, index) =>
         String.fromCodePoint(0x20000 + ((index * 7919) % 40_000)),
       ).join('');
@@ -173,7 +173,7 @@ export function runSuite(makeHarness: MakeHarness): void {
       const first = await begin(modelId);
       for (const index of [0, 1]) await first.step(index, { 'train/loss': 1 }, { 'train/reward': 0.25 });
       await first.end();
-      // Nothing to train: the end of the job brings them.
+      // Nothing to train: the end of the job has the metrics.
       await (await begin(modelId)).end({ 'train/reward': 0.5 });
       await store.deleteCheckpoints(modelId, [2]);
       const third = await begin(modelId);
@@ -220,7 +220,7 @@ export function runSuite(makeHarness: MakeHarness): void {
           await job.end();
           if (index === 1 && modelId === ids[2]) await log(modelId, 'val', 0.125);
         }
-      // Step 1 was drawn from for the second reward, of which the best is left at step 2.
+      // Step 1 was sampled from for the second reward, of which the best is left at step 2.
       await store.deleteCheckpoints(ids[1]!, [1]);
       await addJob(store, ids[0]!);
       await store.deleteModel(ids[3]!);

@@ -14,7 +14,7 @@ export const CREDENTIALS: S3Credentials = {
 };
 export const REGION = 'us-east-1';
 
-/** A server of S3's interface over a folder: versitygw. */
+/** An S3 server over a folder: versitygw. */
 export class S3Server {
   readonly origin: string;
   readonly #child: ChildProcess;

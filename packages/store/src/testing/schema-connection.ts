@@ -2,7 +2,7 @@ import pg from 'pg';
 
 import { typeParser } from '../drivers/postgres/postgres-sql.ts';
 
-/** One connection to a schema, past everything that the store does. */
+/** One connection to a schema that bypasses the store. */
 export class SchemaConnection {
   readonly #client: pg.Client;
 
@@ -21,14 +21,14 @@ export class SchemaConnection {
     return (await this.#client.query<Row>(statement)).rows;
   }
 
-  /** Every table of a schema that is up to date is empty again, and copies of rows are gone. */
+  /** Empties every table of a migrated schema and removes copies of rows. */
   async emptyTables(): Promise<void> {
     await this.query(`drop schema if exists ${await this.#copies()} cascade`);
     const tables = await this.#tables();
     await this.query(`truncate ${tables.join(', ')} restart identity`);
   }
 
-  /** Keeps all rows as they are at this moment, under a name, until the tables are emptied. */
+  /** Copies all present rows under a name, until the tables are emptied. */
   async keepRows(name: string): Promise<void> {
     const copies = await this.#copies();
     const statements = (await this.#tables()).map(
@@ -38,7 +38,7 @@ export class SchemaConnection {
     await this.query(`begin isolation level repeatable read; ${statements.join(' ')} commit`);
   }
 
-  /** Replaces all rows by those that were kept under that name, or by none. Triggers see nothing of it. */
+  /** Replaces all rows by those copied under that name, or by none. Triggers do not run. */
   async putRowsBack(name: string | null): Promise<void> {
     const [tables, copies] = [await this.#tables(), await this.#copies()];
     const inserts = tables.map(
@@ -49,7 +49,7 @@ export class SchemaConnection {
     );
   }
 
-  /** The schema of the copies. */
+  /** Schema of the copies. */
   async #copies(): Promise<string> {
     const [row] = await this.query<{ name: string }>('select current_schema() as name');
     return `${row?.name}_copies`;
@@ -67,7 +67,7 @@ export class SchemaConnection {
   }
 }
 
-/** Rows of a statement, read with a connection of its own. @param url of a `PostgresCluster` or a schema */
+/** Rows of a statement, read with a separate connection. @param url of a `PostgresCluster` or a schema */
 export async function queryServer<Row extends Record<string, unknown>>(url: string, statement: string): Promise<Row[]> {
   const connection = await SchemaConnection.open(url);
   try {

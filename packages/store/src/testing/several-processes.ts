@@ -11,7 +11,7 @@ import { addJob, addModel, claim, claimExport, type MakeHarness, ManualClock, ty
 const MINUTE_MS = 60_000;
 const DAY_MS = 24 * 3600 * 1000;
 
-/** Two handles on one database, as two services have that share it. */
+/** Two handles on one database, as two services that share it. */
 export function severalProcessesSuite(makeHarness: MakeHarness): void {
   describe('shared by two processes', () => {
     let harness: StoreHarness;
@@ -83,7 +83,7 @@ export function severalProcessesSuite(makeHarness: MakeHarness): void {
       clock.advance(MINUTE_MS - 1);
       expect((await two.beginIdempotent(request)).kind).toBe('in_progress');
       clock.advance(1);
-      // Whoever is at it knows that it is.
+      // The process that works on it knows that.
       expect((await one.beginIdempotent(request)).kind).toBe('in_progress');
       expect((await two.beginIdempotent(request)).kind).toBe('started');
       await expect(enqueue(one)).rejects.toMatchObject({ code: 'store.busy' });

@@ -1,7 +1,10 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Queries, Sql, SqlParameter } from '../contract/sql.ts';
 
-/** One empty database of the newest schema; `open` gives another handle on it each time, as another process has. */
+/**
+ * An empty database of the newest schema; `open` returns another handle on it each time, as in another
+ * process.
+ */
 export interface SqlHarness {
   open(options?: { busyTimeoutMs?: number }): Promise<Sql>;
   /** Closes every handle and removes the data. */
@@ -15,7 +18,7 @@ async function names(queries: Queries): Promise<unknown[]> {
   return (await queries.query('select name from entities order by name', [])).rows.map(({ name }) => name);
 }
 
-/** The behaviour required of every `Sql`. A driver that passes this and `storeSuite` is one. */
+/** Required behaviour of every `Sql`. A driver must pass this and `storeSuite`. */
 export function sqlSuite(name: string, makeHarness: () => Promise<SqlHarness>): void {
   describe(`Sql: ${name}`, () => {
     let harness: SqlHarness;

@@ -126,7 +126,7 @@ export function trajectorySuite(makeHarness: MakeHarness): void {
       while (!isOver) {
         isGone ||= (await store.getModel(modelId)) === null;
         const [listed, ofJob, numSeries, one] = await seen();
-        // Looks are several statements, so it may go between the first and the last of them, and never comes back.
+        // A read is several statements, so the trajectory may disappear between them; it never returns.
         if (isGone) expect([listed, ofJob, numSeries, one]).toEqual([0, 0, 0, 0]);
         else expect([0, 1000]).toContain(listed);
         numLooks += 1;
@@ -226,7 +226,7 @@ export function trajectorySuite(makeHarness: MakeHarness): void {
       expect([await kept(0), await kept(1), await kept(2)]).toEqual([[1], [0], [1]]);
       expect(await store.listTokenTraces('unknown')).toEqual([]);
 
-      // They go with the words that they are of, and with the model.
+      // They are removed with their content, and with the model.
       clock.advance(DAY_MS);
       await step(2, [1]);
       await store.expireTrajectories(clock.read(), 100);

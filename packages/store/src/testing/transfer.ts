@@ -114,7 +114,7 @@ export function transferSuite(makeHarness: MakeHarness): void {
       await expect(store.finishExport(id, fencingToken, done('exports/1'))).rejects.toMatchObject(lost);
       expect(await store.getJob(id)).toMatchObject({ status: 'cancelled', errorMessage: 'the export was deleted' });
       expect((await store.listExports({ modelId: model.id })).items).toEqual([]);
-      // A cursor goes on working.
+      // A cursor continues to work.
       expect(await store.listExports({ modelId: model.id, after: id })).toEqual({ items: [], hasMore: false });
     });
 

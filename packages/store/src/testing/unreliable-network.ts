@@ -9,9 +9,9 @@ export interface UnreliableNetwork {
 }
 
 /**
- * A way to a server on which one request of so many meets a fault: the connection ends before the server hears of it, or in the middle of the answer, or the
- * server does what it is asked and its answer is lost, or it is busy; in turn.
- * @param every so many requests, default 5
+ * Proxy to a server on which every n-th request meets a fault, in turn: the connection ends before the
+ * request or within the answer, the request is done but its answer is lost, or the server is busy.
+ * @param every requests per fault, default 5
  */
 export async function unreliableNetwork(to: string, every = 5): Promise<UnreliableNetwork> {
   const faults = { refused: 0, cut: 0, lost: 0, busy: 0 };

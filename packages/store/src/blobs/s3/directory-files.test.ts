@@ -18,7 +18,7 @@ async function openBucket() {
     await bucket.close();
     await rm(folder, { recursive: true });
   });
-  /** A machine of its own, with a cache of its own. */
+  /** Blobs of another machine, with its own cache. */
   const machine = async (name: string) => {
     const location = { kind: 's3', url: bucket.url, region: 'us-east-1', cacheDirectory: join(folder, name) } as const;
     const key = { accessKeyId: 'id', secretAccessKey: 'secret' };

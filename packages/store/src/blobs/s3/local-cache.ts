@@ -7,19 +7,20 @@ import { StagingArea } from '../staging-area.ts';
 
 export interface LocalCacheOptions {
   readonly root: string;
-  /** Most bytes that are kept; more while all of it was used within the last hour. */
+  /** Maximum bytes to keep. The cache is larger while all of it was used within the last hour. */
   readonly maxBytes: number;
   /** Default: an hour. */
   readonly keepsMs?: number;
 }
 
 const HOUR_MS = 3_600_000;
-/** A use is written down at most so often. */
+/** Minimum time between two records of a use. */
 const TOUCH_MS = 60_000;
 
 /**
- * Files and folders of this machine that can be had again from elsewhere, by names that never mean something else. Several processes may share one. What was used
- * last goes last, and nothing that was used within an hour: whoever was given a path has that long to open it.
+ * Local cache of files and folders that can be fetched again, under names that never change meaning. Several
+ * processes may share one. Evicts the least recently used entry first, but none used within an hour: callers
+ * have that long to open a path.
  */
 export class LocalCache {
   readonly staging: StagingArea;
@@ -27,7 +28,7 @@ export class LocalCache {
   readonly #maxBytes: number;
   readonly #keepsMs: number;
   readonly #touchedAt = new Map<string, number>();
-  /** As far as this process knows: counted when it first adds something, and whenever it becomes too much. */
+  /** Size known to this process: counted at its first addition, and whenever the limit is exceeded. */
   #bytes: number | null = null;
 
   static async open({ root, maxBytes, keepsMs = HOUR_MS }: LocalCacheOptions): Promise<LocalCache> {
@@ -49,7 +50,7 @@ export class LocalCache {
     this.#keepsMs = options.keepsMs;
   }
 
-  /** The path of what has that name, or null. */
+  /** Returns the path of an entry, or null. */
   async find(name: string): Promise<string | null> {
     const path = join(this.#kept, name);
     const now = Date.now();
@@ -68,13 +69,15 @@ export class LocalCache {
     return path;
   }
 
-  /** Takes a staged file or folder over. What has the name already stays, since it is the same. @returns its path */
+  /**
+   * Takes over a staged file or folder. An existing entry stays, because it is the same. @returns its path
+   */
   async add(name: string, staged: string): Promise<string> {
     const path = join(this.#kept, name);
     try {
       const sizeBytes = await sizeOf(staged);
       try {
-        // Nobody checks an entry again: it must not outlive a power cut by its name alone.
+        // Entries are not verified later, so after a power cut a name must not exist without its content.
         await syncEntry(staged);
         await rename(staged, path);
         this.#bytes = this.#bytes === null ? bytesOf(await this.#entries()) : this.#bytes + sizeBytes;
@@ -124,7 +127,7 @@ export class LocalCache {
       try {
         entries.push({ name, sizeBytes: await sizeOf(path), usedAt: (await stat(path)).mtimeMs });
       } catch (error) {
-        // Another process makes room, too.
+        // Another process evicts, too.
         if (!isMissing(error)) throw error;
       }
     }
@@ -139,7 +142,6 @@ async function syncEntry(path: string): Promise<void> {
   await ((await stat(path)).isDirectory() ? syncTree(path) : syncPath(path));
 }
 
-/** Bytes of a file, or of all files of a folder. */
 async function sizeOf(path: string): Promise<number> {
   const found = await stat(path);
   if (!found.isDirectory()) return found.size;

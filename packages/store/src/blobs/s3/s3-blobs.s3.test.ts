@@ -37,7 +37,7 @@ for (const [name, originOf] of [
     const handles: S3Blobs[] = [];
     return {
       async open() {
-        // As on several machines: each handle has a cache of its own.
+        // Each handle has its own cache, as on several machines.
         const cacheDirectory = join(folder, String(handles.length));
         const url = `${originOf()}${pathname}/some/prefix`;
         const location: S3Location = { kind: 's3', url, region: REGION, cacheDirectory, cacheBytes: 1e9 };
@@ -120,7 +120,7 @@ describe('S3Blobs in a bucket', () => {
 
   it('objects of several parts are what another client reads, with their digest beside them', async () => {
     const blobs = await open();
-    // Two parts and a bit.
+    // More than two parts.
     const bytes = randomBytes(2 * 8 * 2 ** 20 + 5);
     expect(await blobs.put('groups/large', bytes)).toEqual({ sizeBytes: bytes.length });
     const object = await second.send(new GetObjectCommand({ Bucket: bucket, Key: 'files/groups/large.bin' }));
@@ -146,7 +146,7 @@ describe('S3Blobs in a bucket', () => {
     const corrupt = { code: 'store.blob_corrupt' };
     await expect(other.get('file')).rejects.toMatchObject(corrupt);
     await expect(other.localDirectory('checkpoints/1')).rejects.toMatchObject(corrupt);
-    // Where they were written they lie as they were.
+    // The writer's copies are unchanged.
     expect(String(await readFile(join((await blobs.localDirectory('checkpoints/1'))!, 'nested/weights')))).toBe(
       'weights',
     );
@@ -199,7 +199,7 @@ describe('S3Blobs in a bucket', () => {
     await (await open()).removeUnfinished();
     expect(await names()).toContain(leftover);
     const later = await open({ abandonedAfterMs: -5_000 });
-    // The clock of this machine decides nothing.
+    // This machine's clock has no effect.
     const ahead = vi.spyOn(Date, 'now').mockReturnValue(Date.now() + 40 * 24 * 3_600_000);
     await (await open()).removeUnfinished();
     ahead.mockRestore();

@@ -14,9 +14,9 @@ import { type BucketRequest, inParallel, S3Bucket, type S3Credentials } from './
 
 export type S3Location = Extract<BlobLocation, { kind: 's3' }>;
 
-/** Files of a directory. It is written last, and only where there is none: with it the directory is there. */
+/** Files of a directory. Written last and only if there is none; it makes the directory visible. */
 interface Manifest {
-  /** names the folder of this commit below the directory's key, and the directory in the cache */
+  /** folder of this commit below the directory's key, and name of the directory in the cache */
   readonly commit: string;
   readonly files: readonly { readonly path: string; readonly sizeBytes: number; readonly sha256: string }[];
 }
@@ -26,32 +26,35 @@ const DIRECTORIES = 'directories/';
 const MANIFEST = '.dir/manifest.json';
 const BIN = 'bin/';
 const DAY_MS = 24 * 3_600_000;
-/** For how long a directory is taken to be there still: every request to an adapter asks. */
+/** Time for which a directory is assumed to exist still: every request to an adapter asks. */
 const REMEMBERED_MS = 5_000;
 
 /**
- * `Blobs` in a bucket of S3's interface: `files/<key>.<kind>`, `directories/<key>.dir/<commit>/<path>` and `…/manifest.json`. Whatever is read is in a cache of
- * this machine first, and so is what was written here. Its SHA-256 is checked when it arrives and again when the cached file changed; a damaged copy is
- * downloaded again. The bin has `bin/<ms>/files/<key>.<kind>`, and of a directory its manifest, `bin/<ms>/directories/<key>.dir`: the objects of its commit
- * stay where they are.
+ * `Blobs` in an S3 bucket: `files/<key>.<kind>`, `directories/<key>.dir/<commit>/<path>` and
+ * `…/manifest.json`. Everything read or written is in a local cache, with a SHA-256 that is checked at
+ * arrival and again if the cached file changed; a damaged copy is downloaded again. The bin holds
+ * `bin/<ms>/files/<key>.<kind>` and, for a directory, its manifest `bin/<ms>/directories/<key>.dir`; the
+ * objects of its commit do not move.
  *
- * Paths are valid for an hour at least, and as long as they are asked for.
+ * Paths are valid for at least an hour after they were last requested.
  */
 export class S3Blobs extends EncodedBlobs implements Blobs {
   readonly location: S3Location;
   readonly #bucket: S3Bucket;
   readonly #cache: LocalCache;
   readonly #abandonedAfterMs: number;
-  /** Downloads on their way, by name in the cache. */
+  /** Downloads in progress, by name in the cache. */
   readonly #coming = new Map<string, Promise<string>>();
   readonly #seen = new Map<string, { commit: string; at: number }>();
   readonly #digests = new DigestCache();
   readonly #onRepair: (line: string) => void;
 
   /**
-   * @param options.abandonedAfterMs files of a commit that has no manifest by then are left by a process that died; default a day
-   * @param options.cacheKeepsMs how long paths are valid; default an hour
-   * @throws {StoreError} `store.unavailable` when the bucket is not reached or refuses the key, or the cache cannot be used
+   * @param options.abandonedAfterMs age at which a commit without a manifest counts as left by a dead
+   *   process; default a day
+   * @param options.cacheKeepsMs validity of paths; default an hour
+   * @throws {StoreError} `store.unavailable` if the bucket is unreachable or refuses the credentials, or the
+   *   cache cannot be used
    */
   static async open(
     location: S3Location,
@@ -60,7 +63,7 @@ export class S3Blobs extends EncodedBlobs implements Blobs {
       readonly abandonedAfterMs?: number;
       readonly cacheKeepsMs?: number;
       readonly onRequest?: (request: BucketRequest) => void;
-      /** Receives a line for each damaged copy in the cache. Default: nothing does. */
+      /** Receives a line per damaged copy in the cache. Default: none. */
       readonly onRepair?: (line: string) => void;
     } = {},
   ): Promise<S3Blobs> {
@@ -162,7 +165,7 @@ export class S3Blobs extends EncodedBlobs implements Blobs {
       const manifest: Manifest = { commit, files };
       const bytes = Buffer.from(JSON.stringify(manifest));
       const isMine = await this.#bucket.put(manifestName(key), bytes, { isNew: true });
-      // An answer that was lost makes the next try meet what the first one wrote.
+      // After a lost response, the retry meets the manifest of the first attempt.
       if (!isMine && (await this.#manifest(key))?.commit !== commit) throw directoryTaken(key);
       this.#seen.set(key, { commit, at: Date.now() });
       await this.#cache.add(commit, staged);
@@ -199,7 +202,7 @@ export class S3Blobs extends EncodedBlobs implements Blobs {
         this.#seen.set(key, { commit, at: Date.now() });
         return path;
       } catch (error) {
-        // Another commit took its place during the download.
+        // Another commit replaced it during the download.
         const current = await this.#manifest(key);
         if (current?.commit === commit) throw error;
         manifest = current;
@@ -230,7 +233,7 @@ export class S3Blobs extends EncodedBlobs implements Blobs {
     return manifest === null ? null : manifest.files.map(({ path, sizeBytes }) => ({ path, sizeBytes }));
   }
 
-  /** A commit of its own takes the place of the one before, so readers of either see whole files. */
+  /** Replaces the commit by a new one, so readers of either see whole files. */
   async removeDirectoryFile(key: string, path: string, list: FileList | null): Promise<void> {
     const former = await this.#manifest(key);
     if (former === null || !former.files.some((file) => file.path === path)) return;
@@ -299,7 +302,10 @@ export class S3Blobs extends EncodedBlobs implements Blobs {
       await this.#removeCommit(name, manifest.commit);
   }
 
-  /** Commits without a manifest, here or in the bin. Their age is by the clock of the bucket: that of this machine may be wrong. */
+  /**
+   * Removes commits without a manifest, here or in the bin. Their age is on the bucket's clock, because this
+   * machine's may be wrong.
+   */
   async removeUnfinished(): Promise<void> {
     const commits = new Map<string, { key: string; commit: string; modifiedAt: Date }>();
     for await (const { name, modifiedAt } of this.#bucket.list(DIRECTORIES)) {
@@ -351,7 +357,7 @@ export class S3Blobs extends EncodedBlobs implements Blobs {
     }
   }
 
-  /** The cached copy of that name, if its files have these digests. A damaged copy is removed. */
+  /** Returns the cached copy if its files have these digests. Removes a damaged copy. */
   async #cached(
     name: string,
     files: readonly { readonly path: string; readonly sha256: string }[],
@@ -372,7 +378,7 @@ export class S3Blobs extends EncodedBlobs implements Blobs {
     for await (const { name } of this.#bucket.list(`${directoryName(key)}/${commit}/`)) await this.#bucket.delete(name);
   }
 
-  /** Whoever asks for what is coming waits for it. */
+  /** Shares one download among all callers. */
   async #once(name: string, fetchIt: () => Promise<string>): Promise<string> {
     let coming = this.#coming.get(name);
     if (coming === undefined) {

@@ -7,26 +7,29 @@ import { writeWhole } from '../durable-file.ts';
 import { childrenOf, textOf } from './s3-xml.ts';
 
 export interface S3BucketOptions {
-  /** `https://HOST[:PORT]/BUCKET[/PREFIX]`: names of objects begin with the prefix */
+  /** `https://HOST[:PORT]/BUCKET[/PREFIX]`; names of objects start with the prefix */
   readonly url: string;
   readonly region: string;
   readonly credentials: S3Credentials;
-  /** Told of each request when it is over. Default: nobody is. */
+  /** Receives each finished request. Default: none. */
   readonly onRequest?: (request: BucketRequest) => void;
-  /** Most bytes of one copy within the bucket; larger objects are copied in parts of that size. Default: 4 GiB, as S3 allows 5 GB. */
+  /**
+   * Maximum bytes per copy within the bucket; larger objects are copied in parts of that size. Default: 4
+   * GiB, as S3 allows 5 GB.
+   */
   readonly copyBytes?: number;
 }
 
-/** One request to the bucket, by whoever watches how it is. */
+/** One request to the bucket, for monitoring. */
 export interface BucketRequest {
   readonly method: string;
   /** `ok`, the status of a refusal, or `unreachable`. */
   readonly outcome: string;
-  /** It is another try of one that failed. */
+  /** True for a retry. */
   readonly isRetry: boolean;
-  /** Bytes of its body. */
+  /** Bytes of the request body. */
   readonly bytesSent: number;
-  /** Bytes of the answer, as the server says; 0 where it does not. */
+  /** Bytes of the response by its Content-Length; 0 without one. */
   readonly bytesReceived: number;
 }
 
@@ -39,7 +42,7 @@ export interface S3Credentials {
 export interface S3Object {
   readonly sizeBytes: number;
   readonly etag: string;
-  /** Hexadecimal, as whoever wrote it said; null when it was not written by this class. */
+  /** Hexadecimal, as recorded by the writer; null if this class did not write it. */
   readonly sha256: string | null;
 }
 
@@ -48,21 +51,28 @@ export interface S3Entry {
   readonly modifiedAt: Date;
 }
 
-/** Bytes of one request. Larger objects go up in parts, and come down in ranges. S3's least size of a part is 5 MiB. */
+/**
+ * Bytes per request. Larger objects are uploaded in parts and downloaded in ranges. S3's minimum part is 5
+ * MiB.
+ */
 const PART_BYTES = 8 * 2 ** 20;
-/** Parts of one object that are on their way at once. */
+/** Maximum parts of one object in flight. */
 const PARTS_AT_ONCE = 4;
 const SHA256_HEADER = 'x-amz-meta-sha256';
-/** Tries of a request whose fault may pass: a server that is busy or ends, a connection that breaks. In between 0.1 s, 0.2 s, … 1.6 s, and up to as much again by chance. */
+/**
+ * Attempts of a request after a transient fault: a server that is busy or stops, a connection that breaks.
+ * Pauses of 0.1 s, 0.2 s, … 1.6 s, plus up to as much again at random.
+ */
 const MAX_TRIES = 6;
 const FIRST_PAUSE_MS = 100;
-/** A request carries 8 MiB at most: slower than 70 kB/s counts as hanging. */
+/** A request carries at most 8 MiB: below 70 kB/s it counts as hanging. */
 const REQUEST_TIMEOUT_MS = 120_000;
 
 /**
- * Objects of a bucket, over the interface of S3: signed by aws4fetch, every body with its SHA-256, faults that may pass tried again.
+ * Objects of a bucket over the S3 interface: signed by aws4fetch, every body with its SHA-256, transient
+ * faults retried.
  *
- * @throws {StoreError} `store.unavailable`, with what the server said, from every method; an abort as it is
+ * @throws {StoreError} `store.unavailable` with the server's message, from every method; aborts unchanged
  */
 export class S3Bucket {
   readonly #client: AwsClient;
@@ -71,7 +81,7 @@ export class S3Bucket {
   readonly #name: string;
   readonly #onRequest: (request: BucketRequest) => void;
   readonly #copyBytes: number;
-  /** The time of the server, ms since the epoch, at a time of `performance.now()`; null before its first answer. */
+  /** Server time, ms since the epoch, at a time of `performance.now()`; null before its first response. */
   #clock: { readonly serverMs: number; readonly at: number } | null = null;
 
   constructor({ url, region, credentials, onRequest = () => undefined, copyBytes = 4 * 2 ** 30 }: S3BucketOptions) {
@@ -85,17 +95,20 @@ export class S3Bucket {
     this.#client = new AwsClient({ ...credentials, region, service: 's3', retries: 0 });
   }
 
-  /** Milliseconds since the epoch on the clock of the server, by its last answer; on that of this machine where no answer had a date. */
+  /**
+   * Milliseconds since the epoch on the server's clock by its last response, or on this machine's clock if no
+   * response had a date.
+   */
   get now(): number {
     return this.#clock === null ? Date.now() : this.#clock.serverMs + performance.now() - this.#clock.at;
   }
 
-  /** @throws {StoreError} `store.unavailable` when there is no such bucket, or the key is not one for it */
+  /** @throws {StoreError} `store.unavailable` if the bucket does not exist or refuses the key */
   async check(): Promise<void> {
     await this.#send({ method: 'GET', name: null, query: 'list-type=2&max-keys=1' });
   }
 
-  /** Null when there is none. */
+  /** Returns null if there is none. */
   async head(name: string): Promise<S3Object | null> {
     const response = await this.#send({ method: 'HEAD', name, also: [404] });
     if (response.status === 404) return null;
@@ -107,12 +120,12 @@ export class S3Bucket {
     };
   }
 
-  /** A small object whole, or null when there is none. */
+  /** Reads a small object whole. Returns null if there is none. */
   async get(name: string): Promise<Buffer | null> {
     return await this.#body({ method: 'GET', name, also: [404] });
   }
 
-  /** @returns false when `isNew` was asked for and the name is taken */
+  /** @returns false if `isNew` is set and the name is taken */
   async put(
     name: string,
     bytes: Uint8Array,
@@ -120,13 +133,13 @@ export class S3Bucket {
   ): Promise<boolean> {
     const { isNew = false, signal } = options;
     const headers = { [SHA256_HEADER]: sha256Of(bytes), ...(isNew ? { 'if-none-match': '*' } : {}) };
-    // 409: another one is being written at this moment.
+    // 409: another write of this object is in progress.
     const also = isNew ? [409, 412] : [];
     const { status } = await this.#send({ method: 'PUT', name, bytes, headers, also, signal });
     return status === 200;
   }
 
-  /** A file of this machine becomes an object, which is there when all of it is. */
+  /** Uploads a local file. The object appears once it is complete. */
   async putFile(
     name: string,
     path: string,
@@ -153,8 +166,8 @@ export class S3Bucket {
   }
 
   /**
-   * Gives an object another name, by a copy within the bucket. A failure leaves it under the first name, or under both.
-   * @returns false when there is none
+   * Renames an object by a copy within the bucket. A failure leaves it under the first name, or under both.
+   * @returns false if there is none
    */
   async move(from: string, to: string): Promise<boolean> {
     const isThere = await this.copy(from, to);
@@ -164,7 +177,7 @@ export class S3Bucket {
 
   /**
    * Copies an object within the bucket.
-   * @returns false when there is none
+   * @returns false if there is none
    */
   async copy(from: string, to: string): Promise<boolean> {
     const object = await this.head(from);
@@ -172,7 +185,7 @@ export class S3Bucket {
     const { sizeBytes, sha256 } = object;
     const source = { 'x-amz-copy-source': `/${this.#name}/${encodeURI(`${this.#prefix}${from}`)}` };
     if (sizeBytes <= this.#copyBytes) {
-      // Like the end of an upload in parts: its failure may come behind a 200.
+      // Like the end of a multipart upload, a copy can fail after a 200.
       const copied = String(await this.#body({ method: 'PUT', name: to, headers: source }));
       if (textOf(copied, 'ETag') === null) throw this.#fault('PUT', to, textOf(copied, 'Message') ?? 'did not copy it');
     } else {
@@ -186,7 +199,7 @@ export class S3Bucket {
     return true;
   }
 
-  /** @param putPart sends the part that starts there, and returns its ETag */
+  /** @param putPart sends the part at that offset, and returns its ETag */
   async #putInParts(
     {
       name,
@@ -207,7 +220,8 @@ export class S3Bucket {
       const etags = await inParallel(starts, (start, i) => putPart(`partNumber=${i + 1}&${upload}`, start));
       const parts = etags.map((etag, i) => `<Part><PartNumber>${i + 1}</PartNumber><ETag>${etag}</ETag></Part>`);
       const bytes = Buffer.from(`<CompleteMultipartUpload>${parts.join('')}</CompleteMultipartUpload>`);
-      // The one request whose failure may come behind a 200. Tried again after it had been done, the upload is gone: then the object is looked at.
+      // This request, too, can fail after a 200. If it is retried after it succeeded, the upload is gone;
+      // then the object is checked.
       const completed = await this.#body({ method: 'POST', name, query: upload, bytes, also: [404], signal });
       const isThere = completed !== null && textOf(String(completed), 'ETag') !== null;
       if (!isThere && (await this.head(name))?.sha256 !== sha256)
@@ -219,11 +233,11 @@ export class S3Bucket {
   }
 
   /**
-   * Writes an object to a new file of this machine.
+   * Writes an object to a new local file.
    *
-   * @param seen what `head` just said of it. Default: it is asked
-   * @returns its size and the SHA-256 of what came; null when there is no such object
-   * @throws {StoreError} `store.blob_corrupt` when that is not the object that was put
+   * @param seen result of a recent `head`. Default: it is requested
+   * @returns size and SHA-256 of the received bytes; null if there is no such object
+   * @throws {StoreError} `store.blob_corrupt` if they differ from the object that was put
    */
   async download(name: string, path: string, seen?: S3Object): Promise<{ sizeBytes: number; sha256: string } | null> {
     for (let attempt = 0; attempt < MAX_TRIES; attempt++) {
@@ -235,7 +249,7 @@ export class S3Bucket {
       let at = 0;
       while (at < sizeBytes) {
         const range = `bytes=${at}-${Math.min(sizeBytes, at + PART_BYTES) - 1}`;
-        // Ranges of one object: another one may be put in its place at any time.
+        // All ranges must be of one object, which may be replaced at any time.
         const bytes = await this.#body({ method: 'GET', name, headers: { range, 'if-match': etag }, also: [404, 412] });
         if (bytes === null || bytes.length === 0) break;
         hash.update(bytes);
@@ -250,12 +264,12 @@ export class S3Bucket {
     throw this.#fault('GET', name, 'gave another object each time');
   }
 
-  /** Nothing happens when there is none. */
+  /** Deletes an object, if there is one. */
   async delete(name: string): Promise<void> {
     await this.#send({ method: 'DELETE', name, also: [404] });
   }
 
-  /** Every object whose name begins so. */
+  /** Every object whose name starts with the prefix. */
   async *list(prefix: string): AsyncGenerator<S3Entry> {
     let token: string | null = null;
     do {
@@ -273,7 +287,10 @@ export class S3Bucket {
     } while (token !== null);
   }
 
-  /** The body of an answer; null for the statuses of `also`. A connection that breaks within it is a fault that may pass. */
+  /**
+   * Returns the response body; null for the statuses of `also`. A connection that breaks within it is a
+   * transient fault.
+   */
   async #body(request: S3Request): Promise<Buffer | null> {
     return await this.#tried(request, async (response) => {
       const bytes = Buffer.from(await response.arrayBuffer());
@@ -298,14 +315,14 @@ export class S3Bucket {
       let said: string;
       let isTold = false;
       const tell = (outcome: string, response: Response | null) => {
-        // A body that breaks off belongs to a request that was told.
+        // The request of a body that breaks off has been reported already.
         if (isTold) return;
         isTold = true;
         const bytesReceived = method === 'HEAD' ? 0 : Number(response?.headers.get('content-length') ?? 0);
         this.#onRequest({ method, outcome, isRetry: attempt > 1, bytesSent: bytes?.length ?? 0, bytesReceived });
       };
       try {
-        // Signed anew: a signature ends after some minutes.
+        // Signed again, because a signature expires after some minutes.
         const prepared = await this.#client.sign(url, { method, headers: signed, ...(bytes ? { body: bytes } : {}) });
         const limit = AbortSignal.timeout(REQUEST_TIMEOUT_MS);
         const response = await fetch(prepared, { signal: signal ? AbortSignal.any([signal, limit]) : limit });
@@ -339,17 +356,17 @@ export class S3Bucket {
 
 interface S3Request {
   readonly method: string;
-  /** Null: the bucket itself. */
+  /** Null for the bucket itself. */
   readonly name: string | null;
   readonly query?: string;
   readonly bytes?: Uint8Array;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Statuses that are answers too. */
+  /** Statuses other than success that are returned instead of thrown. */
   readonly also?: readonly number[];
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Another try changes nothing. */
+/** Faults that a retry does not change. */
 const UNTRUSTED =
   'has a certificate that is not accepted: it must match this address, be valid now, and come from an authority that Node.js knows; `NODE_EXTRA_CA_CERTS=FILE` adds one';
 
@@ -366,7 +383,10 @@ function reasonOf(error: unknown): string {
   return error.cause instanceof Error ? error.cause.message || error.message : error.message;
 }
 
-/** Results in the order of the items, a few at a time. The first failure ends it, once what has begun is over. */
+/**
+ * Results in the order of the items, with a few items in progress at a time. Rejects with the first failure
+ * once all started work has ended.
+ */
 export async function inParallel<Item, Result>(
   items: readonly Item[],
   work: (item: Item, index: number) => Promise<Result>,

@@ -1,6 +1,6 @@
 /**
- * Reads the few elements of S3's answers that matter here: they have no attributes and no nesting of equal names, and are written by the server, so that cutting
- * them out by name is all that it takes.
+ * Reads the few elements needed from S3 responses. The server writes them without attributes or nested equal
+ * names, so cutting them out by name is enough.
  */
 
 /** Contents of every element of that name. */

@@ -1,13 +1,16 @@
-/** The form of an address, in words. */
+/** Form of an address, for messages. */
 export const ADDRESS_FORM = 'postgres://USER:PASSWORD@HOST:PORT/DATABASE, with %23 for # and so on in a password';
 
-/** `prefer`, `require` and `verify-ca` check all that `verify-full` does (see `connectionString`); `no-verify` is the driver's own. */
+/**
+ * `prefer`, `require` and `verify-ca` check as much as `verify-full` (see `connectionString`); `no-verify` is
+ * the driver's own.
+ */
 const SSL_MODES = ['disable', 'no-verify', 'prefer', 'require', 'verify-ca', 'verify-full'];
 
-/** The value is a fault's words, or null. */
+/** Returns the fault of a value, or null. */
 type Check = (value: string) => string | null;
 
-/** Parameters, behind the `?`, that the driver or this code heeds. */
+/** Query parameters that the driver or this code uses. */
 const PARAMETERS: Readonly<Record<string, Check>> = {
   host: anything,
   port: (value) =>
@@ -26,10 +29,10 @@ const PARAMETERS: Readonly<Record<string, Check>> = {
   uselibpqcompat: oneOf(['true']),
 };
 
-/** Parameters that make a connection TLS, or say that it is none: where one of them stands, the driver does not ask PGSSLMODE. */
+/** Parameters that turn TLS on or off: with one of them the driver ignores PGSSLMODE. */
 const DECIDES_TLS = ['sslmode', 'ssl', 'sslrootcert', 'sslcert', 'sslkey'];
 
-/** Parameters of libpq that nothing here heeds, with what to do instead where there is something. */
+/** Parameters of libpq that are not supported, with the alternative if there is one. */
 const UNHEEDED: Readonly<Record<string, string | null>> = {
   application_name: 'connections are called trainyard, by which "trainyard db move" sees that a service runs',
   fallback_application_name: 'connections are called trainyard',
@@ -75,10 +78,11 @@ const UNHEEDED: Readonly<Record<string, string | null>> = {
 };
 
 /**
- * The fault of an address of a database, in words that follow its name; null when all that it says is heeded. Whoever mistypes `sslmode` would have a connection
- * without TLS and no word about it. No part of a password is in the words.
+ * Fault of a database address, in words that follow its name; null if all of it is supported. Without this
+ * check a mistyped `sslmode` would silently give a connection without TLS. The words contain no part of a
+ * password.
  *
- * @param environment where the driver takes from what the address leaves out
+ * @param environment source of the parts that the address omits
  */
 export function addressProblem(
   url: string,
@@ -91,7 +95,7 @@ export function addressProblem(
   for (const [name, value] of searchParams) {
     const problem = names.indexOf(name) === names.lastIndexOf(name) ? parameterProblem(name, value) : 'is there twice';
     if (problem === null) continue;
-    // A question mark in a password ends the host, and what follows are parameters, up to the sign in front of the real host.
+    // A question mark in a password ends the host, and the rest up to the real host becomes parameters.
     if (address.search.includes('@'))
       return `has wrong parameters, or a password with a question mark in it: it is ${ADDRESS_FORM}; @ in a parameter is written %40`;
     return `has the parameter ${/^\w{1,40}$/.test(name) ? name : JSON.stringify(name.slice(0, 40))}, which ${problem}`;
@@ -101,14 +105,17 @@ export function addressProblem(
   return `has no sslmode, and the variable PGSSLMODE ${oneOf(SSL_MODES)(mode)}`;
 }
 
-/** A slash ends the host: in `postgres://user:12/3@host` that is `user:12`, and the rest of the password is a database. */
+/**
+ * True if part of a password is outside the user part. A slash ends the host: in `postgres://user:12/3@host`
+ * that is `user:12`, and the rest of the password is a database.
+ */
 export function hasPartOfPassword({ pathname, searchParams, hash }: URL): boolean {
   return hash !== '' || pathname.includes('@') || searchParams.keys().some((name) => name.includes('@'));
 }
 
 function parameterProblem(name: string, value: string): string | null {
   const check = Object.hasOwn(PARAMETERS, name) ? PARAMETERS[name] : undefined;
-  // The driver takes an empty one for none at all.
+  // The driver ignores an empty value.
   if (check !== undefined) return value === '' ? 'is empty: give it a value, or leave it out' : check(value);
   const known = `known are ${Object.keys(PARAMETERS).join(', ')}`;
   if (!Object.hasOwn(UNHEEDED, name)) return `is not known; ${known}`;

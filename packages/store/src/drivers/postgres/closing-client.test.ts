@@ -11,12 +11,12 @@ import { databaseName, PostgresSql } from './postgres-sql.ts';
 import { postgresFindings } from '../../examining/postgres-findings.ts';
 import { openRows } from '../../moving/database-rows.ts';
 
-/** `AuthenticationSASL` with a mechanism that no client has. */
+/** `AuthenticationSASL` with an unknown mechanism. */
 const UNKNOWN_WAY_IN = Buffer.from([...Buffer.from('R'), 0, 0, 0, 11, 0, 0, 0, 10, ...Buffer.from('X\0\0')]);
 
 let server: Server;
 let url: string;
-/** Connections that are open, as the server sees it. */
+/** Connections open on the server's side. */
 let open: Set<Socket>;
 let numOpened: number;
 beforeEach(async () => {
@@ -72,7 +72,7 @@ test('a listener whose certificate is missing for a while ends nothing, and conn
   try {
     listener.add(() => undefined);
     writeFileSync(certificate, '');
-    // It is closed again as soon as it has been answered.
+    // Closed again after the failure.
     await expect.poll(() => numOpened).toBeGreaterThan(0);
   } finally {
     await listener.close();

@@ -3,8 +3,9 @@ import pg from 'pg';
 type Connected = (error: Error | null) => void;
 
 /**
- * A client whose connection is closed where it cannot be used. The driver leaves one open that fails on this side, for a password that is missing or a way of
- * signing in that it does not know: the server keeps a place for it, a minute by its own standard, and so long this process would not end.
+ * Client that closes a connection that cannot be used. After a failure on this side (a missing password, an
+ * unknown way of signing in) the driver leaves it open: the server holds its place, by default for a minute,
+ * and this process would not end until then.
  */
 export class ClosingClient extends pg.Client {
   override connect(): Promise<pg.Client>;

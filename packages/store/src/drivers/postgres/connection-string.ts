@@ -1,9 +1,9 @@
-/** The driver takes these as the strictest, and warns in six lines that it will not for ever. */
+/** Modes that the driver treats as the strictest, with a warning of six lines that this will change. */
 const AS_VERIFY_FULL: ReadonlySet<string | null> = new Set(['prefer', 'require', 'verify-ca']);
 
 /**
- * The address of a database as the driver is given it. Whoever asks for TLS gets all of it: a certificate that is checked, and is that of the host; with
- * `sslmode=no-verify` one that is not looked at.
+ * Converts a database address for the driver. A request for TLS gives all of it: the certificate is verified
+ * and must match the host; `sslmode=no-verify` skips both.
  */
 export function connectionString(url: string): string {
   if (!URL.canParse(url)) return url;

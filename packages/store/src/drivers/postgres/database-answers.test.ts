@@ -20,7 +20,7 @@ afterEach(async () => {
   server = null;
 });
 
-/** A server that sends these, one after each message of a client, and then nothing. */
+/** Starts a server that sends these answers, one after each message of a client, then none. */
 async function answersOf(...answers: readonly Buffer[]): Promise<boolean> {
   const left = [...answers];
   server = createServer((socket) => {

@@ -2,13 +2,12 @@ import type { ClientConfig } from 'pg';
 
 import { ClosingClient } from './closing-client.ts';
 
-/** A statement takes milliseconds, and so does a connection. */
+/** Time limit; a statement and a connection each take milliseconds. */
 const PATIENCE_MS = 1_000;
 
 /**
- * Whether the database answers a connection of its own: the connections of a pool may all wait for something else. An answer that refuses the
- * connection or the statement is one too.
- * Never rejects.
+ * True if the database answers on a separate connection, because all connections of a pool may be waiting.
+ * Refusing the connection or the statement counts as an answer. Never rejects.
  * @param patienceMs for the connection, and again for the statement; default 1 s
  */
 export async function databaseAnswers(connection: ClientConfig, patienceMs = PATIENCE_MS): Promise<boolean> {
@@ -23,12 +22,12 @@ export async function databaseAnswers(connection: ClientConfig, patienceMs = PAT
   } catch (error) {
     return hasSqlState(error);
   } finally {
-    // A server that is silent does not answer this either.
+    // A silent server does not answer this either.
     void client?.end().catch(() => undefined);
   }
 }
 
-/** Class 57 is a server that shuts down or starts. */
+/** True for errors from a running server. Class 57 is a server that shuts down or starts. */
 function hasSqlState(error: unknown): boolean {
   const code = error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : '';
   return /^(?!57|08)[0-9A-Z]{5}$/.test(code) && !('syscall' in (error as Error));

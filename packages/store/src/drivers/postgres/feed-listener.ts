@@ -3,17 +3,18 @@ import { ClosingClient } from './closing-client.ts';
 import { CHANNEL } from './postgres-words.ts';
 import { FORGET_SILENT_CLIENTS } from './silent-ends.ts';
 
-/** Notifications within so long are one wake: a training step tells several things at once. */
+/** Notifications within this period are one wake: a training step sends several at once. */
 const GATHER_MS = 50;
-/** Pause before a lost connection is made anew; doubled each time it cannot be, up to the second. */
+/** Pause before a lost connection is made again; doubled after each failure, up to the second value. */
 const FIRST_PAUSE_MS = 250;
 const MAX_PAUSE_MS = 10_000;
-/** A connection whose other end is gone without a word is found out by asking. */
+/** Interval of a query that detects a connection whose peer is gone. */
 const ASK_MS = 30_000;
 
 /**
- * One connection that hears of what is added to the feed. A notification is a hint that may be lost, late or double: whoever is woken looks for itself,
- * and looks now and then unwoken. So a connection that is lost harms nobody; it is made anew, and all are woken once for what was missed.
+ * Connection that listens for additions to the feed. A notification is a hint that may be lost, late or
+ * repeated: watchers read the feed themselves, and also at intervals. So a lost connection does no harm; it
+ * is made again, and then all watchers are woken once.
  */
 export class FeedListener {
   readonly #connection: pg.ClientConfig;
@@ -28,9 +29,9 @@ export class FeedListener {
     this.#connection = connection;
   }
 
-  /** Connects for the first who wants to know. @returns who is woken no more */
+  /** Adds a watcher; connects for the first one. @returns removes the watcher */
   add(wake: () => void): () => void {
-    // Each its own, also where two are the same function.
+    // Unique per call, even for the same function.
     const own = () => wake();
     this.#wakes.add(own);
     if (this.#client === null && this.#timer === null && !this.#isClosed) void this.#connect();
@@ -51,7 +52,7 @@ export class FeedListener {
     try {
       client = new ClosingClient(this.#connection);
     } catch {
-      // A file that the address names, such as a certificate, is not there, or not for now.
+      // A file named in the address, such as a certificate, is missing, perhaps temporarily.
       return this.#connectLater();
     }
     this.#client = client;
@@ -107,7 +108,7 @@ export class FeedListener {
   }
 }
 
-/** Nobody waits for its end, which a server that is gone never confirms. */
+/** Ends a connection without waiting: a server that is gone never confirms. */
 function endSoon(client: pg.Client): void {
   client.end().catch(() => undefined);
 }

@@ -22,14 +22,17 @@ const CODES: Readonly<Record<string, Known>> = {
   '25P03': { code: 'store.unavailable', what: 'a transaction stood still for too long, and was ended' },
   '40P01': BUSY,
   '42501': { code: 'store.unavailable', what: 'its user lacks a right' },
-  '54000': REFUSED, // a value that is too long for an index
+  '54000': REFUSED, // a value too long for an index
   '55P03': BUSY,
   '57014': SLOW,
   XX001: { code: 'store.corrupt', what: `it is damaged. ${DAMAGE_REMEDIES}` },
   XX002: { code: 'store.corrupt', what: `it is damaged. ${DAMAGE_REMEDIES}` },
 };
 
-/** By the first two characters. `08`: connection, `23`: integrity, `28`: who may connect, `53`: memory, `57`: the server goes, `58`: its system. */
+/**
+ * Faults by the first two characters. `08`: connection, `23`: integrity, `28`: authorization, `53`:
+ * resources, `57`: server shutdown, `58`: system.
+ */
 const CLASSES: Readonly<Record<string, Known>> = {
   '08': LOST,
   '23': REFUSED,
@@ -40,7 +43,10 @@ const CLASSES: Readonly<Record<string, Known>> = {
   '58': { code: 'store.unavailable', what: 'reading or writing it failed' },
 };
 
-/** Translates `error` for callers; errors that are neither PostgreSQL's nor of the way there (bugs, our own) come back as they are. */
+/**
+ * Translates `error` for callers. Returns errors that are neither PostgreSQL's nor the connection's (bugs,
+ * our own) unchanged.
+ */
 export function postgresFault(error: unknown, database: string): unknown {
   if (!(error instanceof Error) || error instanceof StoreError) return error;
   const known = knownFault(error);
@@ -49,14 +55,14 @@ export function postgresFault(error: unknown, database: string): unknown {
     : new StoreError(known.code, `database ${database}: ${known.what} (${error.message})`, { cause: error });
 }
 
-/** By words of the driver and of TLS, what an operator can do. */
+/** Remedies for an operator, by words in errors of the driver and of TLS. */
 const REMEDIES: readonly (readonly [string, string])[] = [
   ['client password must be', 'it asks for a password: set PGPASSWORD or PGPASSFILE'],
   ['certificate', 'name the certificate of its authority by sslrootcert=PATH in the address'],
   ['does not support SSL', 'leave sslmode out of the address, or switch TLS on there'],
 ];
 
-/** Translates what a connection failed with: whatever it is, there is none. */
+/** Translates any failure of a connection attempt: in every case there is no connection. */
 export function connectionFault(error: unknown, database: string): unknown {
   const fault = postgresFault(error, database);
   if (fault !== error || !(error instanceof Error)) return fault;

@@ -149,7 +149,7 @@ describe('a PostgreSQL database', () => {
         numBegun += 1;
       }),
     );
-    // Each by itself would take the time of a connection, 5 s.
+    // Each alone would take the time of a connection, 5 s.
     for (const result of await Promise.allSettled(waiting))
       expect(result).toMatchObject({ status: 'rejected', reason: { code: 'store.unavailable' } });
     expect(numBegun).toBe(0);

@@ -15,51 +15,55 @@ import { POSTGRES_WORDS } from './postgres-words.ts';
 
 const INT8_OID = 20;
 const BYTEA_OID = 17;
-/** A connection takes its time, however little a call may wait for others. */
+/** Minimum time for a connection, even if a call may wait less for others. */
 const MIN_CONNECT_MS = 5_000;
 /**
- * Names the one lock that writers take in turn, among the advisory locks of others: "trainyrd" as a number, and the schema, since such locks are those of a
- * whole database, in which several services may each have a schema of their own.
+ * Advisory lock that writers take in turn: "trainyrd" as a number, and the schema, because advisory locks
+ * belong to a whole database, in which several services may each have a schema.
  */
 export const WRITER_LOCK = `hashtextextended(coalesce(current_schema(), ''), 8390876161197568612)`;
-/** A wait that is worth telling: other writers are done in milliseconds. */
+/** Shortest wait worth reporting: other writers finish in milliseconds. */
 const NOTICEABLE_WAIT_MS = 1_000;
-/** Statements take milliseconds. One that takes so long is ended by the server, and what it held is free for others. */
+/** The server ends a statement after this time and frees its locks. Statements take milliseconds. */
 const STATEMENT_TIMEOUT_MS = 15_000;
-/** Where no answer comes at all, not even that of the timeout before: the network is cut, and says nothing. */
+/** Limit for a cut network, on which not even the server's timeout arrives. */
 const ANSWER_TIMEOUT_MS = 20_000;
-/** A new release may rebuild large tables. */
+/** A migration may rebuild large tables. */
 const MIGRATION_TIMEOUT_MS = 3_600_000;
-/** The end of the process does not wait longer for a server that does not answer. */
+/** Limit of the wait for a silent server at the end of the process. */
 const CLOSE_TIMEOUT_MS = 5_000;
 
-/** By the clock of the server. Behind the lock, as the wait for it may be long. */
+/** Time on the server's clock. Read after the lock, as the wait for it may be long. */
 const NOW = 'select (extract(epoch from clock_timestamp()) * 1000)::bigint as now';
 
 export interface PostgresOptions {
-  /** How long a call waits for a connection or for other writers, default 5000 ms. */
+  /** Maximum wait of a call for a connection or for other writers, default 5000 ms. */
   busyTimeoutMs?: number;
-  /** Connections at most, default 8; transactions need one of them, and `watchFeed` has one more. */
+  /** Maximum connections, default 8; transactions use one of them, and `watchFeed` one more. */
   maxConnections?: number;
-  /** How long a process may stand still in the middle of a transaction, which keeps all other writers waiting, default 10 s; then the server ends it. */
+  /**
+   * Maximum idle time within a transaction, which blocks all other writers, default 10 s; then the server
+   * ends it.
+   */
   idleTransactionMs?: number;
-  /** How long the answer to a statement may take where the network is cut, default 20 s. */
+  /** Maximum wait for the answer to a statement on a cut network, default 20 s. */
   answerTimeoutMs?: number;
-  /** For tests of the migrations themselves. */
+  /** Replaced by tests of the migrations. */
   migrations?: readonly Migration[];
 }
 
 /**
  * One PostgreSQL database, migrated.
  *
- * Writers take turns, over all processes (an advisory lock) as with SQLite: the lifecycles read and then write as if they were alone, and nothing is
- * ever rolled back for having met another. Readers see what is committed and wait for nobody. A server that goes away is `store.unavailable`
- * until it answers again. Nothing but `watchFeed` needs a connection that stays the same between transactions, so a pooler may be in between.
+ * Writers take turns over all processes (an advisory lock), as with SQLite: lifecycles read and write as if
+ * they were alone, and no transaction is rolled back because of another. Readers see committed data and never
+ * wait. A server that goes away is `store.unavailable` until it answers again. Only `watchFeed` needs a
+ * connection that stays the same between transactions, so a pooler may be in between.
  *
  * Text cannot hold U+0000 there: it becomes U+FFFD, as half of a surrogate pair does in every database.
  */
 export class PostgresSql implements Sql {
-  /** As messages call it: without the user and its password. */
+  /** Name for messages: without the user and its password. */
   readonly name: string;
   readonly #pool: pg.Pool;
   readonly #listener: FeedListener;
@@ -69,23 +73,23 @@ export class PostgresSql implements Sql {
   readonly #answerTimeoutMs: number;
   readonly #texts = new Map<string, string>();
   readonly #fullDisk = new FullDisk();
-  /** Settles with the last transaction of this process: they wait for one another here rather than each with a connection. */
+  /** Settles with the last transaction of this process: they queue here instead of each on a connection. */
   #last: Promise<unknown> = Promise.resolve();
-  /** How often no answer came. */
+  /** Number of calls without an answer. */
   #numSilences = 0;
-  /** One question for all who ask at a time. */
+  /** Shared by all concurrent callers. */
   #asking: Promise<boolean> | null = null;
-  /** On the clock of `performance.now()`; null when nobody waits for other processes. */
+  /** Start of the wait for other processes on the clock of `performance.now()`; null without one. */
   #waitsSince: number | null = null;
-  /** On the clock of `performance.now()`: since when nothing was answered; null when the last call was. */
+  /** Time on the clock of `performance.now()` since which no call was answered; null if the last one was. */
   #lostSince: number | null = null;
-  /** The server's clock, and what `performance.now()` said then. */
+  /** Reading of the server's clock, and of `performance.now()` at that time. */
   #clock: { now: number; at: number } | null = null;
   #isClosed = false;
 
   /**
-   * @param url such as `postgresql://user:password@host:5432/database`; what it leaves out is taken from the variables of libpq (`PGHOST`, `PGUSER`,
-   *   `PGPASSWORD`, `PGPASSFILE` …)
+   * @param url such as `postgresql://user:password@host:5432/database`; omitted parts come from the variables
+   *   of libpq (`PGHOST`, `PGUSER`, `PGPASSWORD`, `PGPASSFILE` …)
    * @throws {StoreError} `store.unavailable`, `store.schema_newer`, `store.busy`, `store.disk_full`
    */
   static async open(url: string, options: PostgresOptions = {}): Promise<PostgresSql> {
@@ -101,9 +105,9 @@ export class PostgresSql implements Sql {
   }
 
   /**
-   * Looks at a database without bringing it up to date.
-   * @returns the version of its schema, 0 for an empty one
-   * @throws {StoreError} when it cannot be reached, takes no writes, or is in another encoding
+   * Reads the schema version of a database without migrating it.
+   * @returns the version, 0 for an empty database
+   * @throws {StoreError} if it is unreachable, read-only or in another encoding
    */
   static async versionOf(url: string): Promise<number> {
     return await PostgresSql.look(url, async (sql) => {
@@ -114,8 +118,8 @@ export class PostgresSql implements Sql {
   }
 
   /**
-   * Reads from a database without bringing it up to date.
-   * @param read gets the time by the server's clock too
+   * Reads from a database without migrating it.
+   * @param read also receives the time on the server's clock
    * @throws {StoreError} as {@link versionOf}
    */
   static async look<Result>(url: string, read: (queries: Queries, now: number) => Promise<Result>): Promise<Result> {
@@ -158,7 +162,7 @@ export class PostgresSql implements Sql {
       onConnect: forgetWhenSilent as (client: pg.ClientBase) => void,
       types: { getTypeParser: typeParser },
     });
-    // Of connections that nobody uses: the next query makes a new one, or says what is wrong.
+    // Errors of idle connections: the next query makes a new one or reports the fault.
     this.#pool.on('error', () => {});
     this.#listener = new FeedListener(connection);
   }
@@ -186,7 +190,7 @@ export class PostgresSql implements Sql {
     return this.#clock === null ? Date.now() : Math.round(this.#clock.now + performance.now() - this.#clock.at);
   }
 
-  /** A message there and back, which a read is as well. */
+  /** Would cost a round trip, as much as a read. */
   readonly foreignVersion = null;
 
   watchFeed(wake: () => void): () => void {
@@ -209,7 +213,7 @@ export class PostgresSql implements Sql {
     return !(await this.#asking);
   }
 
-  /** Autovacuum does. */
+  /** Autovacuum does it. */
   async reclaimSpace(): Promise<void> {}
 
   async close(): Promise<void> {
@@ -223,7 +227,10 @@ export class PostgresSql implements Sql {
     clearTimeout(timer);
   }
 
-  /** Behind all transactions of this process. When one of them got no answer, those that wait behind it would wait as long each: they fail with it. */
+  /**
+   * Runs after all transactions of this process. If one of them gets no answer, those queued after it fail
+   * too, instead of each waiting as long.
+   */
   #inTurn<Result>(work: () => Promise<Result>): Promise<Result> {
     const numSilences = this.#numSilences;
     const result = this.#last.then(() => {
@@ -262,15 +269,18 @@ export class PostgresSql implements Sql {
       isWhole = client !== null && !isSilence(error) && (await rollBack(client));
       throw this.#faultOf(error);
     } finally {
-      // A connection that could not even roll back is not used again.
+      // A connection that could not roll back is not used again.
       client?.off('error', ignore).release(!isWhole);
     }
   }
 
-  /** A connection of the pool. Whatever keeps it from being made (names, certificates, passwords) may be mended while the process runs. */
+  /**
+   * Takes a connection of the pool. Faults of making one (names, certificates, passwords) may be fixed while
+   * the process runs.
+   */
   async #connect(): Promise<pg.PoolClient> {
     try {
-      // The query in hand rejects too, and between queries nobody else would listen.
+      // The current query rejects too, and between queries there is no other listener.
       return (await this.#pool.connect()).on('error', ignore);
     } catch (error) {
       throw connectionFault(error, this.name);
@@ -278,8 +288,9 @@ export class PostgresSql implements Sql {
   }
 
   /**
-   * One message to the server: the transaction, how long it may take, its turn among writers, and what time it is then. The level is named since what is
-   * read behind the wait must be what others have committed during it, whatever the server's default is.
+   * Sends in one message: the start of the transaction, its time limits, the lock of writers, a reading of
+   * the clock. The isolation level is explicit, because reads after the wait must see commits made during it,
+   * with any server default.
    */
   async #begin(
     connection: pg.PoolClient,
@@ -322,7 +333,7 @@ export class PostgresSql implements Sql {
     return { rows, numChanged: rowCount ?? 0 };
   }
 
-  /** With `$1`, `$2`, … for each `?`; no statement has one in a literal. */
+  /** Replaces each `?` by `$1`, `$2`, …; no statement has one in a literal. */
   #textOf(statement: string): string {
     let text = this.#texts.get(statement);
     if (text === undefined) {
@@ -333,7 +344,10 @@ export class PostgresSql implements Sql {
     return text;
   }
 
-  /** The text of the wire is UTF-8; a database in another encoding would refuse some of it later, and a standby whatever is written. */
+  /**
+   * Refuses databases that would fail later: the connection uses UTF-8, parts of which another encoding would
+   * refuse, and a standby takes no writes.
+   */
   async #refuseUnfit(): Promise<void> {
     const { rows } = await this.query<{ encoding: string; is_standby: number }>(
       `select current_setting('server_encoding') as encoding, pg_is_in_recovery()::int as is_standby`,
@@ -358,7 +372,8 @@ export class PostgresSql implements Sql {
         rows.length === 0 ? 'insert into schema_version values (?)' : 'update schema_version set version = ?';
       await queries.query(write, [pending.newest]);
     };
-    // A process that was cut off in the middle of a transaction keeps the lock until the server ends it: no reason not to start.
+    // A process cut off within a transaction keeps the lock until the server ends it; the start waits for
+    // that.
     const waitMs = Math.max(this.#busyTimeoutMs, this.#idleTransactionMs + MIN_CONNECT_MS);
     await this.#inTurn(() => this.#transact(migrate, { timeoutMs: MIGRATION_TIMEOUT_MS, waitMs }));
   }
@@ -382,8 +397,8 @@ export class PostgresSql implements Sql {
 }
 
 /**
- * The name that messages give a database: its host and its name, without the user and its password.
- * @throws {StoreError} `store.unavailable` when the address cannot be read
+ * Name of a database for messages: host and database, without the user and its password.
+ * @throws {StoreError} `store.unavailable` if the address cannot be parsed
  */
 export function databaseName(url: string): string {
   const address = URL.parse(url);
@@ -392,27 +407,30 @@ export function databaseName(url: string): string {
   return `postgres://${address.host}${address.pathname}`;
 }
 
-/** Values as the tables know them, for whoever reads with a connection of its own. */
+/** Parser of values as the tables expect them, for readers with their own connection. */
 export const typeParser = ((oid: number, format?: 'text') => {
   if (oid === INT8_OID) return Number;
   const parser = pg.types.getTypeParser(oid, format);
-  // Bytes alone in memory of their own, where numbers of any size can be read from them.
+  // Copies bytes into a separate buffer, so that numbers of any size can be read from them.
   return oid === BYTEA_OID ? (value: string) => Uint8Array.from(parser(value) as Buffer) : parser;
 }) as typeof pg.types.getTypeParser;
 
-/** A parameter as it can be stored. */
+/** Converts a parameter to a storable one. */
 export function asText(parameter: SqlParameter): SqlParameter {
   return typeof parameter === 'string' && parameter.includes('\0') ? parameter.replaceAll('\0', '\uFFFD') : parameter;
 }
 
 function ignore(): void {}
 
-/** The pool waits for it, which its types do not say. */
+/** The pool waits for it, although its types do not show that. */
 async function forgetWhenSilent(client: pg.ClientBase): Promise<void> {
   await client.query(FORGET_SILENT_CLIENTS);
 }
 
-/** The client gave up waiting; the query may still be under way. Or nobody took a connection, and nobody refused it. */
+/**
+ * True if the client gave up waiting (the query may still be running), or no connection was accepted or
+ * refused.
+ */
 function isSilence(error: unknown): boolean {
   return error instanceof Error && SILENCES.has(error.message);
 }
@@ -423,12 +441,12 @@ const SILENCES: ReadonlySet<string> = new Set([
   'timeout expired',
 ]);
 
-/** @returns whether the connection is as it was before the transaction */
+/** @returns true if the connection is as before the transaction */
 async function rollBack(client: pg.PoolClient): Promise<boolean> {
   try {
     await client.query('rollback');
     return true;
   } catch {
-    return false; // the failure that led here says more
+    return false; // the original failure is more informative
   }
 }

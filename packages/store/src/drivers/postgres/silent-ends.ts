@@ -1,20 +1,22 @@
-/** A connection that nobody uses is asked after so long whether its other end is there; operating systems ask after two hours. */
+/** Idle time before keep-alive probes of a connection; the default of operating systems is two hours. */
 export const KEEP_ALIVE_MS = 30_000;
 
-/** So long a server may go on with a statement whose client is gone. */
+/** Maximum time for which a server continues a statement whose client is gone. */
 const GONE_MS = 2_000;
 
 /**
- * A server hears nothing more of a client that is cut off, not even an end. What it keeps for it, one of its few connections above all, is free again within a
- * minute of this. It is said of a connection, not of what is done on it: where a pooler shares connections, it is right for everybody.
+ * Settings that free a server's resources within a minute after a client is cut off without an end, above all
+ * its connection. They apply to a connection and not to its work, so they are right for all users of a pooled
+ * connection.
  */
 export const FORGET_SILENT_CLIENTS = [
   `set tcp_keepalives_idle = ${KEEP_ALIVE_MS / 1000}`,
   'set tcp_keepalives_interval = 5',
   'set tcp_keepalives_count = 3',
-  // Of what was sent and is not taken, such as a notification.
+  // Limit for data sent but not acknowledged, such as a notification.
   'set tcp_user_timeout = 20000',
-  // Of a statement that computes or waits for a lock, whose client has given it up or is dead. A limit of its time cannot be set here, which a pooler would hand on to
-  // others; nor sent with the name of the user, which poolers refuse. Servers before PostgreSQL 14, and those on Windows, do not have it.
+  // For a statement that computes or waits for a lock after its client is gone. A statement timeout here
+  // would reach other users of a pooler; poolers refuse options in the startup message. Missing before
+  // PostgreSQL 14 and on Windows.
   `do $$ begin set client_connection_check_interval = ${GONE_MS}; exception when others then null; end $$`,
 ].join('; ');

@@ -38,7 +38,7 @@ describe('SQLite in several processes', () => {
         const child = startChurn(path, `life-${life}`, 'forever');
         await isReady(child);
         child.stdin.write('go\n');
-        await once(child.stdout, 'readable'); // it is at work, however busy the machine is
+        await once(child.stdout, 'readable'); // it is at work, even on a busy machine
         const output = text(child.stdout);
         await new Promise((resolve) => setTimeout(resolve, 40 + 53 * life));
         child.kill('SIGKILL');

@@ -1,6 +1,6 @@
-// A process of its own for the crash and concurrency tests: works through the jobs of one database and prints what was acknowledged.
-// It starts when a line arrives on standard input, so that several can start together.
-// Usage: job-churn.fixture.ts <database> <worker id> <drain | forever>
+// Separate process for the crash and concurrency tests: works through the jobs of one database and prints
+// what was acknowledged. Starts at a line on standard input, so that several can start together. Usage:
+// job-churn.fixture.ts <database> <worker id> <drain | forever>
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { writeSync } from 'node:fs';
@@ -34,7 +34,7 @@ for (let round = 0; ; round++) {
 }
 await store.close();
 
-/** Written with a system call of its own, so that what the parent reads was true before the process died. */
+/** Writes with one system call, so that each line the parent reads was true before the process died. */
 function report(line: string): void {
   writeSync(1, `${line}\n`);
 }

@@ -1,40 +1,45 @@
 import { StoreError } from '../../contract/errors.ts';
 
-/** How long the next look for a free lock is away: short at first, since most other writers are done in milliseconds. */
+/**
+ * Pause before the next attempt at the lock: short at first, because most other writers finish in
+ * milliseconds.
+ */
 const FIRST_PAUSE_MS = 2;
 const MAX_PAUSE_MS = 25;
 
 /**
- * Work on one connection, one piece after the other in order of arrival. A piece that finds the database locked by another process is tried
- * again until the lock is free or it has waited long enough. SQLite's own waiting would block this thread, and with it everything else the
- * process does.
+ * Runs work on one connection in order of arrival. Work that finds the database locked by another process is
+ * retried until the lock is free or its time is over. SQLite's own waiting would block this thread.
  */
 export class LockQueue {
   readonly #waitMs: number;
   readonly #waiting: Waiter[] = [];
   #pauseMs = FIRST_PAUSE_MS;
-  /** Settles with the piece in progress; null when there is none. */
+  /** Settles with the work in progress; null without any. */
   #inProgress: Promise<void> | null = null;
   #isScheduled = false;
-  /** On the clock of `performance.now()`: when the lock was first found taken, since it was last free; null when it was free. */
+  /**
+   * Time on the clock of `performance.now()` at which the lock was first found taken since it was last free;
+   * null if it was free.
+   */
   #busySince: number | null = null;
 
-  /** @param waitMs how long each piece of work may wait for the lock; 0 = it fails at once */
+  /** @param waitMs maximum wait of each piece of work for the lock; 0 = fails at once */
   constructor(waitMs: number) {
     this.#waitMs = waitMs;
   }
 
-  /** For how long every attempt has found the lock taken, milliseconds; 0 when nothing waits for it. */
+  /** Time for which every attempt has found the lock taken, milliseconds; 0 if no work waits for it. */
   get waitedMs(): number {
     return this.#busySince === null || this.#waiting.length === 0 ? 0 : performance.now() - this.#busySince;
   }
 
   /**
-   * Begins `attempt` before this method returns when nothing is in its way, else behind what came before. While it is in progress nothing else
-   * runs.
+   * Runs `attempt` alone. It starts before this method returns if no other work is in progress or waiting,
+   * else after that.
    *
-   * @param attempt throws `store.busy` at once, with nothing left behind, when the lock is taken
-   * @throws what `attempt` throws or rejects with; `store.busy` when the time is over
+   * @param attempt throws `store.busy` at once and without effect if the lock is taken
+   * @throws errors of `attempt`; `store.busy` after the maximum wait
    */
   run<Result>(attempt: () => Promise<Result>): Promise<Result> {
     if (this.#inProgress === null && this.#waiting.length === 0) {
@@ -52,7 +57,10 @@ export class LockQueue {
     });
   }
 
-  /** Does `read`, which needs no lock for writing: behind the piece in progress, before what waits. It waits itself where it finds a lock. */
+  /**
+   * Runs `read`, which needs no write lock, after the work in progress and before waiting work. It waits
+   * itself if it finds a lock.
+   */
   runNext<Result>(read: () => Result): Promise<Result> {
     if (this.#inProgress !== null) return this.settle().then(() => this.runNext(read));
     try {
@@ -63,7 +71,7 @@ export class LockQueue {
     }
   }
 
-  /** Resolves when no piece is in progress. */
+  /** Resolves once no work is in progress. */
   async settle(): Promise<void> {
     while (this.#inProgress !== null) await this.#inProgress;
   }
@@ -73,7 +81,7 @@ export class LockQueue {
     this.#pauseMs = FIRST_PAUSE_MS;
     const ended = () => {
       this.#inProgress = null;
-      // One commit a turn of the event loop: each waits for the disk.
+      // One commit per turn of the event loop, because each waits for the disk.
       if (this.#waiting.length > 0) this.#tryLater(0);
     };
     this.#inProgress = piece.then(ended, ended);
@@ -111,7 +119,7 @@ export class LockQueue {
     }
   }
 
-  /** Deadlines are in order, as all wait equally long. */
+  /** Deadlines are in order, because all wait equally long. */
   #giveUpLate(error: unknown): void {
     const now = performance.now();
     while (this.#waiting[0] !== undefined && this.#waiting[0].deadline <= now) this.#waiting.shift()?.reject(error);
@@ -119,10 +127,10 @@ export class LockQueue {
 }
 
 interface Waiter {
-  /** Settles the promise in the end; throws at once when it cannot begin. */
+  /** Starts the work, which then settles the promise; throws at once if it cannot start. */
   readonly begin: () => void;
   readonly reject: (error: unknown) => void;
-  /** On the clock of `performance.now()`. */
+  /** Time on the clock of `performance.now()`. */
   readonly deadline: number;
 }
 

@@ -2,24 +2,24 @@ import { existsSync, rmSync } from 'node:fs';
 
 import { fillSpace } from '../../folders/fill-space.ts';
 
-/** Room for the log of one small transaction, whose pages have 4 KiB, and for a step of its index. */
+/** Room for the log of one small transaction with pages of 4 KiB, and for a step of its index. */
 const PART_BYTES = 128 * 1024;
-/** One is spent by each transaction on a full disk. */
+/** Each transaction on a full disk uses one. */
 const NUM_PARTS = 8;
-/** Time between two tries to take back what was spent, ms. */
+/** Time between two attempts to take back used parts, ms. */
 const RETRY_MS = 10_000;
 
-/** Files next to the database that take disk space, so that a few writes that must not fail find some when the disk is full. */
+/** Files next to the database that reserve disk space for a few writes that must not fail on a full disk. */
 export class SpaceReserve {
   readonly #paths: readonly string[];
   #nextTryAt = 0;
 
-  /** @param databasePath of the database on the same disk */
+  /** @param databasePath a database on the same disk */
   constructor(databasePath: string) {
     this.#paths = Array.from({ length: NUM_PARTS }, (_, index) => `${databasePath}-reserve-${index}`);
   }
 
-  /** Takes the space that is not taken yet, as far as the disk has room. Does nothing soon after the last time. */
+  /** Takes missing parts as far as the disk has room. Does nothing within `RETRY_MS` of the last time. */
   take(): void {
     const now = performance.now();
     if (now < this.#nextTryAt) return;
@@ -31,7 +31,7 @@ export class SpaceReserve {
     }
   }
 
-  /** Frees one part. @returns false when none is left */
+  /** Frees one part. @returns false if none is left */
   release(): boolean {
     const path = this.#paths.find((one) => existsSync(one));
     if (path === undefined) return false;

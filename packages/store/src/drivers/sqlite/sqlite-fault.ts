@@ -15,7 +15,7 @@ const CODES: Readonly<Record<number, { code: StoreErrorCode; what: string }>> = 
   26: { code: 'store.corrupt', what: `it is not an SQLite database. ${REMEDIES}` },
 };
 
-/** Translates `error` for callers; errors that are not SQLite's (bugs, our own) come back as they are. */
+/** Translates `error` for callers. Returns errors that are not SQLite's (bugs, our own) unchanged. */
 export function sqliteFault(error: unknown, path: string): unknown {
   if (!(error instanceof Error)) return error;
   if ('code' in error && error.code === 'ERR_INVALID_STATE')

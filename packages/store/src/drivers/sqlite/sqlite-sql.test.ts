@@ -15,7 +15,7 @@ import { openSqliteStore } from '../../open-sqlite-store.ts';
 
 /** Version of the newest schema. */
 
-/** The first row of a statement. */
+/** First row of a statement. */
 const rowOf = async (queries: Queries, statement: string, ...parameters: SqlParameter[]) =>
   (await queries.query(statement, parameters)).rows[0];
 
@@ -143,7 +143,7 @@ describe('the database file', () => {
     await store.close();
     const size = (await readFile(path)).length;
     await using file = await open(path, 'r+');
-    // Every page but the first: its header must still say that this is a database.
+    // Every page but the first: its header must still identify a database.
     for (let offset = 4096; offset < size; offset += 4096) await file.write(Buffer.alloc(512, 0xa5), 0, 512, offset);
     await file.sync();
     const corrupt = expect.objectContaining({ code: 'store.corrupt', message: expect.stringContaining(path) });

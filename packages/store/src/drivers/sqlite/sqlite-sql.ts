@@ -13,33 +13,39 @@ import { sqliteFault } from './sqlite-fault.ts';
 import { SpaceReserve } from './space-reserve.ts';
 import { SQLITE_WORDS } from './sqlite-words.ts';
 
-/** How long opening waits for another process, which may be migrating. Nothing else runs yet, so the wait may block this thread. */
+/**
+ * Maximum wait at opening for another process, which may be migrating. The wait may block this thread,
+ * because no other work runs yet.
+ */
 const OPEN_WAIT_MS = 5_000;
-/** A wait that is worth telling: other writers are done in milliseconds. */
+/** Shortest wait worth reporting: other writers finish in milliseconds. */
 const NOTICEABLE_WAIT_MS = 1_000;
-/** Who owns the data may read and write it, and nobody else: the database holds prompts, answers and hashes of keys. */
+/** Only the owner may read or write: the database holds prompts, answers and hashes of keys. */
 const FILE_MODE = 0o600;
 const FOLDER_MODE = 0o700;
-/** 4 MB: some milliseconds. */
+/** 4 MB, a few milliseconds. */
 const PAGES_AT_ONCE = 1_000;
-/** Some ten seconds of a start. */
+/** About ten seconds of a start. */
 const MAX_REWRITTEN_BYTES = 2e9;
 
 export interface SqliteOptions {
-  /** How long a read or write waits while another process holds the lock, default 5000 ms. The wait blocks nothing. */
+  /**
+   * Maximum wait of a read or write for another process's lock, default 5000 ms. Does not block this thread.
+   */
   busyTimeoutMs?: number;
-  /** Keeps disk space for writes that must not fail when the disk is full. Default false. */
+  /** Reserves disk space for writes that must not fail on a full disk. Default false. */
   reservesSpace?: boolean;
-  /** For tests of the migrations themselves. */
+  /** Replaced by tests of the migrations. */
   migrations?: readonly Migration[];
 }
 
 /**
  * One open SQLite file: write-ahead log, `synchronous=FULL`, foreign keys on, checked and migrated.
  *
- * There is one connection, and each statement runs at once on this thread. So transactions take turns; what is asked outside of them comes between
- * them and never sees a half of one. `BEGIN IMMEDIATE` keeps other processes out; while one of those has the lock, transactions wait
- * without blocking this thread. Statements are prepared once per text.
+ * It has one connection, and each statement runs synchronously on this thread. So transactions take turns;
+ * other statements run between them and never see a partial one. `BEGIN IMMEDIATE` keeps other processes out;
+ * while one of those has the lock, transactions wait without blocking this thread. Statements are prepared
+ * once per text.
  */
 export class SqliteSql implements Sql {
   readonly path: string;
@@ -51,7 +57,7 @@ export class SqliteSql implements Sql {
   readonly #fullDisk = new FullDisk();
   readonly #reserve: SpaceReserve | null;
   #synchronous: 'full' | 'normal' = 'full';
-  /** Something was added to the feed since the last commit. */
+  /** True if the feed has grown since the last commit. */
   #hasNews = false;
   #willWake = false;
   readonly #inTransaction: Queries = {
@@ -82,14 +88,14 @@ export class SqliteSql implements Sql {
       );
     }
     try {
-      // Of a new file; one that is there keeps its own until it is rewritten.
+      // Applies to a new file; an existing one keeps its setting until it is rewritten.
       this.#connection.exec('pragma auto_vacuum = incremental;');
       this.#connection.exec('pragma synchronous = full; pragma journal_mode = wal; pragma trusted_schema = off;');
       this.#check();
       this.#migrate(options.migrations);
       this.#prepareReclaiming();
       this.#hearOfFeed();
-      // From here on the queue waits, not SQLite.
+      // From here on the queue waits instead of SQLite.
       this.#connection.exec('pragma busy_timeout = 0');
       this.#version = this.#connection.prepare('pragma data_version');
       this.#version.setReturnArrays(true);
@@ -100,7 +106,7 @@ export class SqliteSql implements Sql {
     }
   }
 
-  /** A statement of its own, again when another process has locked the file. */
+  /** Runs one statement; retries while another process has locked the file. */
   query<Row extends SqlRow>(statement: string, parameters: readonly SqlParameter[]): Promise<SqlResult<Row>> {
     return this.#queue.runNext(() => {
       try {
@@ -113,7 +119,10 @@ export class SqliteSql implements Sql {
     });
   }
 
-  /** Begins before this method returns, unless another transaction is in progress or another process has the write lock. */
+  /**
+   * Starts before this method returns, unless another transaction is in progress or another process has the
+   * write lock.
+   */
   transaction<Result>(
     body: (queries: Queries) => Promise<Result>,
     { isDurable = true, spendsReserve = false }: TransactionOptions = {},
@@ -125,7 +134,10 @@ export class SqliteSql implements Sql {
     });
   }
 
-  /** Free pages at the end of the file go, in parts of a few milliseconds; then the log is written back and cut off. */
+  /**
+   * Removes free pages at the end of the file, in parts of a few milliseconds, then writes back and truncates
+   * the log.
+   */
   async reclaimSpace(): Promise<void> {
     const numFree = (): number => this.#number('pragma freelist_count');
     if ((await this.#queue.runNext(numFree)) === 0) return;
@@ -140,15 +152,15 @@ export class SqliteSql implements Sql {
     await this.#queue.runNext(() => this.#connection.exec('pragma wal_checkpoint(truncate)'));
   }
 
-  /** The clock of this machine, as whoever opens the file is on it too. */
+  /** This machine's clock, which every process with the file shares. */
   get now(): number {
     return Date.now();
   }
 
-  /** A look at the head of the log: an eighth of what the shortest statement takes. */
+  /** Reads the head of the log: an eighth of the time of the shortest statement. */
   get foreignVersion(): number | null {
     try {
-      // A row as an array is half the work of one as an object, for what every request asks.
+      // An array row takes half the time of an object, and every request reads this.
       const [version] = this.#version.get() as unknown as readonly [number];
       return version;
     } catch {
@@ -156,9 +168,9 @@ export class SqliteSql implements Sql {
     }
   }
 
-  /** Wakes for what this process adds; SQLite tells of no other's, which have to be looked for. */
+  /** Wakes for additions of this process; SQLite does not report those of others, which need polling. */
   watchFeed(wake: () => void): () => void {
-    // Each its own, also where two are the same function.
+    // Unique per call, even for the same function.
     const own = () => wake();
     this.#wakes.add(own);
     return () => void this.#wakes.delete(own);
@@ -171,7 +183,7 @@ export class SqliteSql implements Sql {
     return `another process has had the lock of the database for ${Math.floor(waitedMs / 1000)} s`;
   }
 
-  /** It is a file. */
+  /** Never: the database is a file. */
   async isAway(): Promise<boolean> {
     return false;
   }
@@ -182,10 +194,11 @@ export class SqliteSql implements Sql {
     if (this.#connection.isOpen) this.#connection.close();
   }
 
-  /** @throws {StoreError} at once: nothing has begun then */
+  /** @throws {StoreError} at once, before anything has started */
   #begin(isDurable: boolean): void {
     try {
-      // Without the wait for the disk the log has it all the same: it goes there with the next commit that waits, or when the system writes.
+      // Without the wait for the disk the commit is in the log all the same. It reaches the disk with the
+      // next commit that waits, or when the system writes.
       this.#setSynchronous(isDurable ? 'full' : 'normal');
       this.#run('begin immediate');
     } catch (error) {
@@ -208,7 +221,7 @@ export class SqliteSql implements Sql {
     }
   }
 
-  /** Once more, with a part of the reserved space, when the disk was full. */
+  /** Repeats the transaction with a part of the reserved space if the disk was full. */
   async #finishOnReserve<Result>(body: (queries: Queries) => Promise<Result>, error: unknown): Promise<Result> {
     if (!(error instanceof StoreError) || error.code !== 'store.disk_full' || this.#reserve?.release() !== true)
       throw error;
@@ -229,8 +242,8 @@ export class SqliteSql implements Sql {
   }
 
   /**
-   * Rewrites a file of before, whose free pages could not be given back. It takes as much room again; where that or the lock is not to be had, the
-   * file stays as it is until a later start.
+   * Rewrites a file of an earlier release, which cannot give back free pages. This needs as much room again;
+   * without it, or without the lock, the file stays as it is until a later start.
    */
   #prepareReclaiming(): void {
     if (this.#number('pragma auto_vacuum') !== 0) return;
@@ -249,7 +262,7 @@ export class SqliteSql implements Sql {
     return Number(Object.values(this.#run(statement).rows[0] ?? { none: 0 })[0]);
   }
 
-  /** A trigger of this connection alone, which no other process has and which is gone with it. */
+  /** Adds a trigger of this connection: no other process has it, and it ends with the connection. */
   #hearOfFeed(): void {
     if (this.#run("select 1 from sqlite_schema where name = 'feed'").rows.length === 0) return;
     this.#connection.function('trainyard_tell', () => {
@@ -264,7 +277,7 @@ export class SqliteSql implements Sql {
     this.#hasNews = false;
     if (this.#willWake || this.#wakes.size === 0) return;
     this.#willWake = true;
-    // Behind whoever waits for the commit.
+    // After the callers that wait for the commit.
     setImmediate(() => {
       this.#willWake = false;
       for (const wake of this.#wakes) wake();
@@ -272,12 +285,12 @@ export class SqliteSql implements Sql {
   }
 
   #rollBack(): void {
-    // After SQLITE_FULL or an I/O error SQLite has rolled back by itself.
+    // After SQLITE_FULL or an I/O error SQLite has already rolled back.
     if (!this.#connection.isOpen || !this.#connection.isTransaction) return;
     try {
       this.#connection.exec('rollback');
     } catch {
-      // The failure that led here says more.
+      // The original failure is more informative.
     }
   }
 
@@ -308,7 +321,7 @@ export class SqliteSql implements Sql {
       return pendingStatements(this.path, version, SQLITE_WORDS, migrations);
     };
     if (pending() === null) return;
-    // A table that is made anew would take with it what points to it; that all of it points somewhere is seen below.
+    // Rebuilding a table would delete the rows that refer to it. Their references are checked below.
     this.#connection.exec('pragma foreign_keys = off');
     this.#run('begin immediate');
     try {
@@ -331,7 +344,10 @@ interface Prepared {
   readonly hasRows: boolean;
 }
 
-/** The file is made here, or SQLite would make it for all to read; what lies beside it (`-wal`, `-shm`) gets the same mode from SQLite. */
+/**
+ * Creates the file, which SQLite would make readable for all. SQLite gives its companions (`-wal`, `-shm`)
+ * the same mode.
+ */
 function keepPrivate(path: string): void {
   if (!existsSync(path)) closeSync(openSync(path, 'a', FILE_MODE));
   for (const file of [path, `${path}-wal`, `${path}-shm`]) if (existsSync(file)) chmodSync(file, FILE_MODE);

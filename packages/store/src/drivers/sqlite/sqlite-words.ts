@@ -8,7 +8,7 @@ export const SQLITE_WORDS: SchemaWords = {
   double: 'real',
   tableEnd: ' strict',
   sortedTableEnd: ' strict, without rowid',
-  // As the first releases wrote it, whose indexes SQLite knows by their words.
+  // Lower case as in the first releases: SQLite matches index expressions by text.
   ifNull: 'ifnull',
   isNull: (column) => `${column} is null`,
   refuseInsert: ({ trigger, table, when, message }) => `create trigger ${trigger} before insert on ${table}

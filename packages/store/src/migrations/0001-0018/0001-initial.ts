@@ -1,10 +1,10 @@
 import type { Migration } from '../migration.ts';
 
 /**
- * The first schema.
+ * First schema.
  *
- * Models, checkpoints and jobs carry `deleted_at` tombstones or stay: a page cursor is the position of its row, so it goes on
- * working after the row was deleted, and clients still read the last event of a deleted model's job.
+ * Models, checkpoints and jobs carry `deleted_at` tombstones or stay: a page cursor is the position of its
+ * row and must work after the row is deleted, and clients still read the last event of a deleted model's job.
  */
 export const INITIAL: Migration = {
   version: 1,

@@ -1,9 +1,11 @@
 import type { Migration } from '../migration.ts';
 
 /**
- * Jobs can be paused, models can begin at another model's checkpoint, and a job's reference weights stay while it lives.
+ * Jobs can be paused, models can start from another model's checkpoint, and a job's reference weights stay
+ * while it lives.
  *
- * `init_artifact_key` is kept for good: it tells whose optimizer state lies in a checkpoint that shares that directory.
+ * `init_artifact_key` is permanent: it shows whose optimizer state is in a checkpoint that shares that
+ * directory.
  */
 export const JOB_CONTROL: Migration = {
   version: 2,

@@ -1,6 +1,9 @@
 import type { Migration } from '../migration.ts';
 
-/** Uploaded files by name and version. A deleted version stays as a tombstone, so that its number is never given to another. */
+/**
+ * Uploaded files by name and version. A deleted version stays as a tombstone, so that its number is never
+ * reused.
+ */
 export const ARTIFACTS: Migration = {
   version: 3,
   name: 'artifacts',

@@ -1,9 +1,10 @@
 import type { Migration } from '../migration.ts';
 
 /**
- * Checkpoints that go out as files, and adapters that come in.
+ * Checkpoints exported as files, and imported adapters.
  *
- * Deleted rows stay as tombstones, so that page cursors go on working; those of deleted models go with them.
+ * Deleted rows stay as tombstones, so that page cursors continue to work; those of deleted models are removed
+ * with them.
  */
 export const EXPORTS: Migration = {
   version: 4,

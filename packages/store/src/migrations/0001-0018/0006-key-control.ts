@@ -1,8 +1,8 @@
 import type { Migration } from '../migration.ts';
 
 /**
- * Keys that expire, and the beginning of a secret to know it by. One key is the service's own: the first admin key, made up or configured.
- * Until now it was told by its name alone.
+ * Keys that expire, and the start of a secret to recognise it. Marks the service's own key: the first admin
+ * key, generated or configured, so far known only by its name.
  */
 export const KEY_CONTROL: Migration = {
   version: 6,

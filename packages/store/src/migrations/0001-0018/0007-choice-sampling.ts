@@ -1,8 +1,9 @@
 import type { Migration } from '../migration.ts';
 
 /**
- * How a choice was drawn: JSON of what changed the distribution ('null' = nothing; null = not known), and what it takes to compute it again:
- * log-probabilities as those of the raw model are kept, and the tokens that could be drawn.
+ * Sampling of a choice: JSON of the settings that changed the distribution ('null' = none; null = unknown),
+ * and the data to compute it again: log-probabilities, stored like those of the raw model, and the allowed
+ * tokens.
  */
 export const CHOICE_SAMPLING: Migration = {
   version: 7,

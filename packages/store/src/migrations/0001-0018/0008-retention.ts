@@ -1,8 +1,8 @@
 import type { Migration } from '../migration.ts';
 
 /**
- * Ended jobs do not grow for ever: training data and logged trajectories go after a while (their rows stay), and usage becomes one row an hour
- * for each key, project, model and kind. `is_hour` rows bear the time at which their hour began.
+ * Bounds the data of ended jobs: training data and logged trajectories expire (their rows stay), and usage
+ * becomes one row per hour, key, project, model and kind. `is_hour` rows carry the start of their hour.
  */
 export const RETENTION: Migration = {
   version: 8,

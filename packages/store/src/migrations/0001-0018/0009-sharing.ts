@@ -1,6 +1,6 @@
 import type { Migration } from '../migration.ts';
 
-/** The hours of usage are told apart by words that other databases have too. */
+/** Distinguishes the hours of usage with words that other databases have too. */
 export const SHARING: Migration = {
   version: 9,
   name: 'sharing',

@@ -1,8 +1,9 @@
 import type { Migration } from '../migration.ts';
 
 /**
- * Several processes on one database: what one of them holds bears its name, so that no other takes it for left over from a crash. Exports have
- * leases as jobs have. A key is announced before its file is written, whose row follows.
+ * Several processes on one database: rows carry the name of the process that holds them, so that no other
+ * treats them as remains of a crash. Exports have leases like jobs. A key is announced before its file is
+ * written, followed by its row.
  */
 export const OWNERS: Migration = {
   version: 10,

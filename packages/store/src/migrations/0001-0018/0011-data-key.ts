@@ -1,6 +1,6 @@
 import type { Migration } from '../migration.ts';
 
-/** Data of a job are not always groups. */
+/** Renames a column, because a job's data are not always groups. */
 export const DATA_KEY: Migration = {
   version: 11,
   name: 'data-key',

@@ -1,7 +1,7 @@
 import type { Migration } from '../migration.ts';
 import type { SchemaWords } from '../../contract/schema-words.ts';
 
-/** Every column that jobs had before, in this order. */
+/** Every earlier column of jobs, in this order. */
 const JOB_COLUMNS = `position, id, model_id, kind, status, config, data_key, key_id, lease_owner, lease_expires_at, fencing_token, num_attempts,
   start_step, start_artifact_key, start_digest, reference_artifact_key, error_message, paused_at, created_at, started_at, finished_at, data_removed_at`;
 
@@ -65,7 +65,7 @@ alter table jobs add check (${OF_A_KIND});
 drop index one_running_job;
 `;
 
-/** A job that ran goes on from the queue; one that was deleted before its end was cancelled by that. */
+/** A running job continues from the queue; one deleted before its end counts as cancelled. */
 const MOVED_EXPORTS = `
 insert into jobs (id, entity_id, model_id, turn, kind, status, config, fencing_token, num_attempts, start_step, start_artifact_key, start_digest,
     error_message, created_at, started_at, finished_at)
@@ -106,8 +106,9 @@ alter table exports add check (deleted_at is null or artifact_key is null);
 `;
 
 /**
- * One queue for all that outlives its request: an export is a job too, with the checkpoint it reads as its start, and so is an import. `turn` names
- * what jobs wait for one another by: of one turn a single one runs at a time. Jobs that train nothing end with `job_ended` or `job_failed`.
+ * One queue for all work that outlives its request: an export is a job whose start is the checkpoint it
+ * reads, and an import is a job, too. Of the jobs with the same `turn` one runs at a time. Jobs that do not
+ * train end with `job_ended` or `job_failed`.
  */
 export const ONE_QUEUE: Migration = {
   version: 12,

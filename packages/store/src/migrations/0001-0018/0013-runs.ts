@@ -1,8 +1,9 @@
 import type { Migration } from '../migration.ts';
 
 /**
- * Every model has a run: what was measured while it learnt, a series a metric, a point a gradient step or a log. Positions of a series count from
- * 0 without gaps. `feed` is what happened, of all jobs and models in one order; rows of job events name theirs instead of repeating it.
+ * Every model has a run: its measurements during training, one series per metric, one point per gradient step
+ * or log. Positions of a series count from 0 without gaps. `feed` has the events of all jobs and models in
+ * one order; rows of job events refer to theirs instead of repeating it.
  */
 export const RUNS: Migration = {
   version: 13,

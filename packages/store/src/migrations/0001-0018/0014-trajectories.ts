@@ -1,8 +1,8 @@
 import type { Migration } from '../migration.ts';
 
 /**
- * Trajectories as a list: a set for each job and each log that has some, a row for each of them, and what they say lies in the blob of the job or
- * log still. `token_traces` has what happened to their tokens in a gradient step, compressed.
+ * Lists trajectories: a set per job or log that has some, and a row per trajectory; their content stays in
+ * the blob of the job or log. `token_traces` has the compressed trace of their tokens in a gradient step.
  */
 export const TRAJECTORIES: Migration = {
   version: 14,

@@ -1,6 +1,6 @@
 import type { Migration } from '../migration.ts';
 
-/** Trackers outside: how far in the feed each was told, and what it calls the runs that it has. */
+/** External trackers: the feed position each has reached, and its names of the runs. */
 export const TRACKERS: Migration = {
   version: 15,
   name: 'trackers',

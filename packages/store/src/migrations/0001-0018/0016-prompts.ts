@@ -1,6 +1,9 @@
 import type { Migration } from '../migration.ts';
 
-/** Which trajectories answer the same prompt, of whatever job, log and step. Those from before have none: their words may be gone. */
+/**
+ * Prompt digests, equal for trajectories that answer the same prompt in any job, log and step. Older
+ * trajectories have none: their content may be gone.
+ */
 export const PROMPTS: Migration = {
   version: 16,
   name: 'prompts',

@@ -1,6 +1,6 @@
 import type { Migration } from '../migration.ts';
 
-/** Browsers that are signed in, and links that sign one in. Of a secret there is its SHA-256. */
+/** Signed-in browsers, and links that sign one in. Stores only the SHA-256 of a secret. */
 export const SIGN_INS: Migration = {
   version: 17,
   name: 'sign-ins',

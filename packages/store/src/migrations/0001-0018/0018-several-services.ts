@@ -1,8 +1,8 @@
 import type { Migration } from '../migration.ts';
 
 /**
- * Several services on one database: whichever adds to the feed has the others told, where a database can tell. `blob_places` names the blobs that
- * belong to this database, so that a service that has others is not mistaken for one of its own.
+ * Several services on one database: an addition to the feed notifies the others, if the database can.
+ * `blob_places` names the blobs that belong to this database, so that a service with other blobs is detected.
  */
 export const SEVERAL_SERVICES: Migration = {
   version: 18,

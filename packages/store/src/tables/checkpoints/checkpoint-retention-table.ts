@@ -18,7 +18,7 @@ type StateRow = {
 
 const LIVE_JOB = `status in ('queued', 'running')`;
 
-/** Columns of checkpoints `c` of which a policy decides. Deleted ones have no key any more; removed ones have. */
+/** Columns of checkpoints `c` for a policy. Deleted checkpoints have no key any more; removed ones have. */
 const STATES = `
   select c.id, c.step, c.artifact_key, c.created_at, c.kept_at, c.used_until, c.size_bytes, c.optimizer_bytes, c.optimizer_dropped_at, c.deleted_at,
     case when c.artifact_key is not null and (
@@ -36,7 +36,7 @@ const STATES = `
     ) then 1 else 0 end as is_optimizer_shared
   from checkpoints c where c.model_id = ? and (c.deleted_at is null or c.artifact_key is not null)`;
 
-/** The columns of checkpoints that say whether they are kept. */
+/** Columns of checkpoints that decide if they are kept. */
 export class CheckpointRetentionTable {
   readonly #sql: Statements;
   constructor(sql: Statements) {
@@ -74,7 +74,7 @@ export class CheckpointRetentionTable {
     );
   }
 
-  /** Marks a checkpoint, or takes the mark away. A removed one that is marked is live again. */
+  /** Sets or removes the mark of a checkpoint. A removed one that is marked is live again. */
   async mark(id: string, keptAt: number | null): Promise<void> {
     await this.#sql.run('update checkpoints set kept_at = ? where id = ?', keptAt, id);
     if (keptAt !== null) await this.#sql.run('update checkpoints set deleted_at = null where id = ?', id);
@@ -84,7 +84,7 @@ export class CheckpointRetentionTable {
     await this.#sql.run('update checkpoints set deleted_at = ? where id = ?', now, id);
   }
 
-  /** Leaves of a removed checkpoint what is left of a deleted one. */
+  /** Reduces a removed checkpoint to the row of a deleted one. */
   async forget(id: string): Promise<void> {
     await this.#sql.run(
       `update checkpoints set artifact_key = null, digest = null, metrics = '{}' where id = ? and deleted_at is not null`,
@@ -110,13 +110,13 @@ export class CheckpointRetentionTable {
     );
   }
 
-  /** Whether jobs start from that directory with a fresh optimizer, because its state was removed. */
+  /** True if jobs start from that directory with a fresh optimizer, because its state was removed. */
   async isOptimizerDropped(directoryKey: string): Promise<boolean> {
     const rows = 'select 1 from checkpoints where artifact_key = ? and optimizer_dropped_at is not null';
     return (await this.#sql.get(rows, directoryKey)) !== undefined;
   }
 
-  /** Directories that several checkpoints share count once. */
+  /** Sums sizes; directories shared by several checkpoints count once. */
   async sum(): Promise<CheckpointTotals> {
     const counts = await this.#sql.get<{ live: number; marked: number; unmeasured: number }>(
       `select count(*) as live, count(kept_at) as marked,

@@ -16,7 +16,9 @@ type CheckpointRow = {
   created_at: number;
 };
 
-/** Directories of checkpoints, of what live jobs and exports read and of how far jobs got, of exports and of imported adapters. */
+/**
+ * References to directories: checkpoints, sources and snapshots of live jobs, exports, and imported adapters.
+ */
 export const DIRECTORY_REFERENCES = `
   select artifact_key as key from checkpoints where deleted_at is null
   union all select start_artifact_key from jobs where status in ('queued', 'running')
@@ -37,10 +39,10 @@ export interface NewCheckpoint {
   metrics: Metrics;
 }
 
-/** One statement a number is kept prepared. */
+/** A statement stays prepared for each number of keys. */
 const KEYS_AT_A_TIME = 100;
 
-/** A checkpoint as it was before it was deleted. */
+/** A checkpoint before its deletion. */
 export type DeletedCheckpoint = Pick<Checkpoint, 'step' | 'directoryKey' | 'digest'>;
 
 /** Checkpoints of models. A deleted one keeps its row (id and step only), so that cursors and step numbers stay taken. */
@@ -76,7 +78,7 @@ export class CheckpointTable {
     return row === undefined ? null : toCheckpoint(row);
   }
 
-  /** Whether the model has, or had, that step. */
+  /** True if the model has, or had, that step. */
   async hasStep(modelId: string, step: number): Promise<boolean> {
     const row = await this.#sql.get('select 1 from checkpoints where model_id = ? and step = ?', modelId, step);
     return row !== undefined;
@@ -90,7 +92,7 @@ export class CheckpointTable {
     return row === undefined ? null : toCheckpoint(row);
   }
 
-  /** Directories of the newest kept checkpoints by the digests of their weights. */
+  /** Directories of the newest kept checkpoints, by digest of their weights. */
   async newestVersions(modelId: string, limit: number): Promise<Map<string, string>> {
     const rows = await this.#sql.all<{ digest: string; artifact_key: string }>(
       `select digest, artifact_key from checkpoints
@@ -99,7 +101,7 @@ export class CheckpointTable {
       modelId,
       limit,
     );
-    // Of equal weights the directory of the newest step counts, which stays longest.
+    // For equal weights the directory of the newest step, which stays longest.
     return new Map(rows.toReversed().map(({ digest, artifact_key: key }) => [digest, key]));
   }
 
@@ -131,7 +133,7 @@ export class CheckpointTable {
     );
   }
 
-  /** Number of kept checkpoints and the latest of them, by model; none for a model without any. */
+  /** Number of kept checkpoints and the latest of them, by model; no entry for a model without any. */
   async latestOf(modelIds: readonly string[]): Promise<Map<string, { latest: Checkpoint; numCheckpoints: number }>> {
     const rows = await rowsOfIds<CheckpointRow & { num_kept: number }>(
       this.#sql,
@@ -159,7 +161,7 @@ export class CheckpointTable {
     await this.#sql.run('update checkpoints set metrics = ? where id = ?', metricsText(metrics), checkpointId);
   }
 
-  /** @returns what was deleted as it was before, in the order of steps */
+  /** @returns the deleted checkpoints before their deletion, in order of steps */
   async delete(modelId: string, steps: ReadonlySet<number>, now: number): Promise<DeletedCheckpoint[]> {
     const live = await this.#sql.all<Pick<CheckpointRow, 'id' | 'step' | 'artifact_key' | 'digest'>>(
       'select id, step, artifact_key, digest from checkpoints where model_id = ? and deleted_at is null order by step',
@@ -175,17 +177,20 @@ export class CheckpointTable {
     return deleted.map(({ step, artifact_key: directoryKey, digest }) => ({ step, directoryKey, digest }));
   }
 
-  /** Filters these keys for those that nothing refers to any more: no checkpoint, live job (start, reference or snapshot), export or adapter; without duplicates. */
+  /**
+   * Returns those of these keys that are no longer referenced by a checkpoint, live job (start, reference or
+   * snapshot), export or adapter; without duplicates.
+   */
   async unreferenced(directoryKeys: Iterable<string | null>): Promise<string[]> {
     return await this.#without(DIRECTORY_REFERENCES, directoryKeys);
   }
 
-  /** Filters these digests for those that no checkpoint and no imported adapter has any more; without duplicates. */
+  /** Returns those of these digests that no checkpoint and no imported adapter has; without duplicates. */
   async unusedDigests(digests: Iterable<string | null>): Promise<string[]> {
     return await this.#without(DIGESTS, digests);
   }
 
-  /** Names of the kept steps that have these digests. */
+  /** Names of the kept steps with these digests. */
   async stepsOf(digests: readonly string[]): Promise<NamedStep[]> {
     const steps: NamedStep[] = [];
     for (const some of partsOf([...new Set(digests)], KEYS_AT_A_TIME))
@@ -221,7 +226,7 @@ export class CheckpointTable {
     return rows.map((row) => row.key);
   }
 
-  /** Whether anything refers to that directory. */
+  /** True if anything refers to that directory. */
   async refersTo(directoryKey: string): Promise<boolean> {
     const row = await this.#sql.get(`select 1 from (${DIRECTORY_REFERENCES}) held where key = ? limit 1`, directoryKey);
     return row !== undefined;

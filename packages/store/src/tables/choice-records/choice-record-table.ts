@@ -9,9 +9,9 @@ import {
 import type { Statements } from '../../contract/sql.ts';
 import { packPromptIds, unpackPromptIds } from './prompt-ids.ts';
 
-/** Bytes of an answer besides its arrays: ids, digest, index entries, and what is left over in pages. */
+/** Bytes of an answer in addition to its arrays: ids, digest, index entries, and unused space in pages. */
 const ROW_BYTES = 1000;
-/** Answers that are looked at in one step of making room. */
+/** Answers examined per step of making room. */
 const PRUNED_AT_ONCE = 256;
 
 const TOTAL = 'cast(coalesce(sum(size_bytes), 0) as bigint) as total';
@@ -32,7 +32,7 @@ type RecordRow = {
   kept_tokens: Uint8Array<ArrayBuffer> | null;
 };
 
-/** Choices with equal tokens and log-probabilities that are compared; of more, none is taken. */
+/** Maximum choices with equal tokens and log-probabilities to compare; with more, none is returned. */
 const MAX_EQUAL = 64;
 
 const SELECT = `select a.id, c.choice_index, a.entity_id, a.model_id, a.step, a.digest, a.created_at, a.prompt_token_ids, c.token_ids,
@@ -46,7 +46,7 @@ export class ChoiceRecordTable {
     this.#sql = sql;
   }
 
-  /** @returns bytes that were added; 0 when the choice is there already */
+  /** @returns the added bytes; 0 if the choice exists already */
   async insert(input: NewChoiceRecord, createdAt: number): Promise<number> {
     const choiceBytes = choiceSizeOf(input);
     const trace = input.sampling?.trace ?? null;
@@ -84,7 +84,7 @@ export class ChoiceRecordTable {
     return choiceBytes;
   }
 
-  /** Null when it is unknown or of another entity. */
+  /** Returns null if it is unknown or of another entity. */
   async find(entityId: string, recordId: string): Promise<ChoiceRecord | null> {
     if (isRecordIdByTokens(recordId)) return await this.#findByTokens(entityId, recordId);
     const id = parseChoiceRecordId(recordId);
@@ -98,7 +98,10 @@ export class ChoiceRecordTable {
     return row === undefined ? null : toRecord(row);
   }
 
-  /** The newest of equal ones; null also where they were drawn in different ways, or with different weights. */
+  /**
+   * Returns the newest of equal choices; null if they were sampled in different ways or with different
+   * weights.
+   */
   async #findByTokens(entityId: string, recordId: string): Promise<ChoiceRecord | null> {
     const rows = await this.#sql.all<RecordRow>(
       `${SELECT} where c.tokens_digest = ? and a.entity_id = ? order by a.position desc limit ?`,
@@ -118,7 +121,7 @@ export class ChoiceRecordTable {
     return (await this.#sql.get<{ total: number }>(`select ${TOTAL} from answer_records`))?.total ?? 0;
   }
 
-  /** Removes answers that are not younger than `after`. @returns their bytes */
+  /** Removes answers not younger than `after`. @returns their bytes */
   async expire(after: number): Promise<number> {
     const sum = `select ${TOTAL} from answer_records where created_at <= ?`;
     const numBytes = (await this.#sql.get<{ total: number }>(sum, after))?.total ?? 0;
@@ -126,7 +129,7 @@ export class ChoiceRecordTable {
     return numBytes;
   }
 
-  /** Removes the oldest answers until `numBytes` of them are gone. @returns how many were */
+  /** Removes the oldest answers until `numBytes` are freed. @returns the freed bytes */
   async prune(numBytes: number): Promise<number> {
     let removed = 0;
     while (removed < numBytes) {
@@ -167,7 +170,7 @@ function toRecord(row: RecordRow): ChoiceRecord {
   };
 }
 
-/** Bytes of a record besides its row and its prompt. */
+/** Bytes of a record without its row and its prompt. */
 export function choiceSizeOf({ tokenIds, logprobs, sampling }: NewChoiceRecord): number {
   const trace = sampling?.trace ?? null;
   const traceBytes = trace === null ? 0 : trace.logprobs.byteLength + trace.kept.byteLength;
@@ -195,7 +198,7 @@ function bytesOf({ buffer, byteOffset, byteLength }: Int32Array | Float32Array |
   return new Uint8Array(buffer, byteOffset, byteLength);
 }
 
-/** A buffer of its own, which begins where numbers may begin. */
+/** Copies bytes to a new buffer, which is aligned for numbers. */
 function bufferOf(bytes: Uint8Array): ArrayBuffer {
   return Uint8Array.from(bytes).buffer;
 }

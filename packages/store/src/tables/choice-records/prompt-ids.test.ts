@@ -31,7 +31,7 @@ test('ids of before, which are not packed, are read as they are', () => {
 test('a long prompt of some hundred words takes less than half of its numbers', () => {
   let state = 1;
   const next = () => (state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0) / 2 ** 32;
-  // As frequent as words are: the first often, the last hardly ever.
+  // Frequencies as of words: the first often, the last hardly ever.
   const prompt = Int32Array.from({ length: 8000 }, () => WORDS[Math.floor(WORDS.length ** next()) - 1]!);
   const packed = packPromptIds(prompt);
   console.log(`8,000 tokens: ${packed.length} bytes for ${prompt.byteLength}`);

@@ -1,14 +1,14 @@
-/** Ids of a prompt as they are kept: long ones take less than half of what their numbers take. */
+/** Encoding of the ids of a prompt: long ones take less than half of their plain size. */
 import { constants, zstdCompressSync, zstdDecompressSync } from 'node:zlib';
 
-/** Shorter ones are kept as they are: a page of the database has room for them, and there is little to save. */
+/** Shorter ones stay plain: they fit a page of the database, so there is little to save. */
 const MIN_PACKED_TOKENS = 256;
-/** The first number of what is packed; read as an id it is negative, as no id is. */
+/** First number of a packed prompt; as an id it is negative, and no id is. */
 const ZSTD_MAGIC = 0xfd2fb528;
-/** Faster than what writes it; higher levels save a few percent more. */
+/** Faster than its writer; higher levels save a few percent more. */
 const LEVEL = 1;
 
-/** 32-bit numbers as they are, or by bytes of equal weight, the lowest first, and compressed. */
+/** Returns plain 32-bit numbers, or their bytes grouped by significance, lowest first, and compressed. */
 export function packPromptIds(ids: Int32Array): Uint8Array {
   const raw = new Uint8Array(ids.buffer, ids.byteOffset, ids.byteLength);
   if (ids.length < MIN_PACKED_TOKENS) return raw;
@@ -18,7 +18,7 @@ export function packPromptIds(ids: Int32Array): Uint8Array {
   return packed.length < raw.length ? packed : raw;
 }
 
-/** Ids in a buffer of their own. @throws {Error} for packed bytes that were damaged */
+/** Ids in a new buffer. @throws {Error} for damaged packed bytes */
 export function unpackPromptIds(bytes: Uint8Array): Int32Array {
   const raw = Uint8Array.from(bytes);
   if (raw.length < 4 || new DataView(raw.buffer).getUint32(0, true) !== ZSTD_MAGIC) return new Int32Array(raw.buffer);

@@ -2,10 +2,10 @@ import type { Conversation, ConversationKey, NewConversation } from '../../contr
 import type { KeptScope } from '../../contract/kept-scope.ts';
 import type { Statements } from '../../contract/sql.ts';
 
-/** Bytes of a row besides its texts: ids, index entries, and unused space in pages. */
+/** Bytes of a row in addition to its texts: ids, index entries, and unused space in pages. */
 const ROW_BYTES = 600;
 const ITEM_BYTES = 200;
-/** Conversations of one step of making room, and items that one transaction removes by age. */
+/** Conversations per step of making room, and items removed by age per transaction. */
 const PRUNED_AT_ONCE = 256;
 const ITEMS_AT_ONCE = 5000;
 
@@ -169,7 +169,7 @@ export class ConversationTable {
     return true;
   }
 
-  /** @returns whether there was one */
+  /** @returns true if there was one */
   async delete({ entityId, project, id }: ConversationKey): Promise<boolean> {
     return (await this.#sql.run(`delete from conversations where ${IN_SCOPE} and id = ?`, entityId, project, id)) > 0;
   }
@@ -178,7 +178,7 @@ export class ConversationTable {
     await this.#sql.run('delete from conversations where position = ?', row);
   }
 
-  /** Removes some of the conversations whose time is over. @returns whether there are more */
+  /** Removes some of the expired conversations. @returns true if there are more */
   async expire(now: number): Promise<boolean> {
     const ended = await this.#sql.all<{ position: number; num_items: number }>(
       'select position, num_items from conversations where expires_at <= ? order by expires_at limit ?',
@@ -187,7 +187,7 @@ export class ConversationTable {
     );
     let numItems = 0;
     for (const { position, num_items: num } of ended) {
-      // One that was used in the meantime stays.
+      // One that was used meanwhile stays.
       await this.#sql.run('delete from conversations where position = ? and expires_at <= ?', position, now);
       numItems += num;
       if (numItems >= ITEMS_AT_ONCE) return true;
@@ -203,7 +203,10 @@ export class ConversationTable {
     return sum?.total ?? 0;
   }
 
-  /** Removes the entity's conversations that were not used for longest, except one, until `numBytes` of them are gone. @returns the bytes that were removed */
+  /**
+   * Removes the entity's least recently used conversations, except one, until `numBytes` are freed. @returns
+   * the freed bytes
+   */
   async prune(entityId: string, except: number, numBytes: number): Promise<number> {
     let removed = 0;
     while (removed < numBytes) {

@@ -10,15 +10,15 @@ import type { KeptScope } from '../../contract/kept-scope.ts';
 import { holds, leaseBounds } from '../../contract/lease.ts';
 import type { Statements } from '../../contract/sql.ts';
 
-/** Bytes of a row besides its texts: ids, index entries, and unused space in pages. */
+/** Bytes of a row in addition to its texts: ids, index entries, and unused space in pages. */
 const ROW_BYTES = 600;
-/** Answers of one step of making room. */
+/** Answers per step of making room. */
 const PRUNED_AT_ONCE = 256;
 
 const IS_LIVE = "status in ('queued', 'in_progress')";
 const IN_SCOPE = 'entity_id = ? and project = ?';
 
-/** An answer whose texts are compressed. */
+/** An answer with compressed texts. */
 export interface PackedAnswer extends Omit<NewKeptAnswer<KeptAnswerStatus>, 'answer' | 'input'> {
   readonly answer: Uint8Array;
   readonly input: Uint8Array;
@@ -45,7 +45,7 @@ export class KeptAnswerTable {
   }
 
   /**
-   * Inserts an answer; an ended one with the same id is replaced.
+   * Inserts an answer; replaces an ended one with the same id.
    * @param lease of a live answer
    * @returns the row and its bytes; null if a live answer has this id
    */
@@ -113,7 +113,7 @@ export class KeptAnswerTable {
     );
   }
 
-  /** The newest answer that has this output item. */
+  /** Finds the newest answer that has this output item. */
   async findItem(
     { entityId, project }: KeptScope,
     itemId: string,
@@ -145,7 +145,7 @@ export class KeptAnswerTable {
 
   /**
    * Writes the state of a live answer.
-   * @param by the owner that computes it, or the end of the lease that nothing has renewed; null: whoever computes it
+   * @param by its owner, or the end of its lease if not renewed; null for any owner
    * @returns its row; null if it was not live
    */
   async setState(
@@ -176,7 +176,10 @@ export class KeptAnswerTable {
     return changed.position;
   }
 
-  /** Writes a batch, in place of one with the same first number. @returns whether this owner computes the answer; else nothing was written */
+  /**
+   * Writes a batch, replacing one with the same first number. @returns false if another owner computes the
+   * answer: nothing was written
+   */
   async addEvents(row: number, firstNumber: number, events: Uint8Array, owner: string): Promise<boolean> {
     const before = await this.#sql.get<{ size: number }>(
       'select length(events) as size from kept_answer_events where answer_position = ? and first_number = ?',
@@ -246,7 +249,7 @@ export class KeptAnswerTable {
     return rows.map((row) => ({ ...toKey(row), leaseEndedAt: row.lease_expires_at }));
   }
 
-  /** Makes the live answers of a process that starts again lost: nothing computes them any more. */
+  /** Marks the live answers of a restarted process as lost: nothing computes them any more. */
   async releaseOf(owner: string): Promise<void> {
     await this.#sql.run(
       `update kept_answers set owner = '', lease_expires_at = 0 where owner = ? and ${IS_LIVE}`,
@@ -254,7 +257,7 @@ export class KeptAnswerTable {
     );
   }
 
-  /** @returns whether there was one */
+  /** @returns true if there was one */
   async delete({ entityId, project }: KeptScope, id: string): Promise<boolean> {
     return (await this.#sql.run(`delete from kept_answers where ${IN_SCOPE} and id = ?`, entityId, project, id)) > 0;
   }
@@ -263,7 +266,7 @@ export class KeptAnswerTable {
     await this.#sql.run('delete from kept_answers where model_id = ?', modelId);
   }
 
-  /** Removes up to `limit` ended answers whose time is over. @returns their number */
+  /** Removes up to `limit` expired answers that have ended. @returns their number */
   async expire(now: number, limit: number): Promise<number> {
     return await this.#sql.run(
       `delete from kept_answers where position in (
@@ -273,7 +276,10 @@ export class KeptAnswerTable {
     );
   }
 
-  /** Bytes of the entity's answers, and those among them that {@link prune} leaves. An ended answer has no owner: one index tells it all. */
+  /**
+   * Bytes of the entity's answers, and of those that {@link prune} keeps. Ended answers have no owner, so one
+   * index covers the query.
+   */
   async sumBytes(entityId: string, except: number): Promise<{ total: number; fixed: number }> {
     const sums = await this.#sql.get<{ total: number; fixed: number }>(
       `select cast(coalesce(sum(size_bytes), 0) as bigint) as total,
@@ -289,7 +295,10 @@ export class KeptAnswerTable {
     await this.#sql.run('delete from kept_answers where position = ?', row);
   }
 
-  /** Removes the entity's oldest ended answers, except one, until `numBytes` of them are gone. @returns the bytes that were removed */
+  /**
+   * Removes the entity's oldest ended answers, except one, until `numBytes` are freed. @returns the freed
+   * bytes
+   */
   async prune(entityId: string, except: number, numBytes: number): Promise<number> {
     let removed = 0;
     while (removed < numBytes) {

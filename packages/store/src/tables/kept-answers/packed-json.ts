@@ -4,18 +4,24 @@ import { zstdCompress, zstdCompressSync, zstdDecompress, zstdDecompressSync, typ
 const compress = promisify(zstdCompress);
 const decompress = promisify(zstdDecompress);
 
-/** A shorter text takes less time than a turn in the thread pool, and each turn there holds some 200 KB until it ends. */
+/**
+ * A shorter text takes less time than a turn in the thread pool, each of which holds about 200 KB until it
+ * ends.
+ */
 const SMALL_BYTES = 4096;
 
-/** JSON text as it is stored, compressed outside the event loop unless it is small. Its head says how long the text is. */
+/**
+ * Compresses JSON text for storage, outside the event loop unless it is small. The header contains the length
+ * of the text.
+ */
 export async function packJson(text: string): Promise<Uint8Array> {
   const bytes = Buffer.from(text);
-  // `@types/node` does not know it yet.
+  // Missing in `@types/node`.
   const options: ZstdOptions & { pledgedSrcSize: number } = { pledgedSrcSize: bytes.byteLength };
   return bytes.byteLength <= SMALL_BYTES ? zstdCompressSync(bytes, options) : await compress(bytes, options);
 }
 
-/** The text; never more bytes than its head says. */
+/** Unpacks the text; never more bytes than its header states. */
 export async function unpackJson(packed: Uint8Array): Promise<string> {
   const numBytes = unpackedBytes(packed);
   const options = { maxOutputLength: Math.max(1, numBytes) };
@@ -23,12 +29,15 @@ export async function unpackJson(packed: Uint8Array): Promise<string> {
   return bytes.toString('utf8');
 }
 
-/** Texts without line breaks, as one. */
+/** Packs texts without line breaks as one. */
 export async function packLines(lines: readonly string[]): Promise<Uint8Array> {
   return await packJson(lines.join('\n'));
 }
 
-/** Lines of {@link packLines}; rows of the first version of schema 30 have plain text, which starts with a brace. */
+/**
+ * Unpacks {@link packLines}. Rows of the first version of schema 30 are plain text, which starts with a
+ * brace.
+ */
 export async function unpackLines(packed: Uint8Array): Promise<string[]> {
   const text = packed[0] === BRACE ? Buffer.from(packed).toString('utf8') : await unpackJson(packed);
   return text.split('\n');
@@ -36,7 +45,7 @@ export async function unpackLines(packed: Uint8Array): Promise<string[]> {
 
 const BRACE = 0x7b;
 
-/** Bytes of the text, by the head of its zstd frame (RFC 8878, 3.1.1). It is not unpacked for it. */
+/** Bytes of the unpacked text, from the header of its zstd frame (RFC 8878, 3.1.1). */
 export function unpackedBytes(packed: Uint8Array): number {
   const view = new DataView(packed.buffer, packed.byteOffset, packed.byteLength);
   const descriptor = view.getUint8(4);

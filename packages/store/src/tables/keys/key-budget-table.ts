@@ -2,14 +2,14 @@ import type { KeyBudget } from '../../contract/key-limits.ts';
 import { holds, leaseBounds } from '../../contract/lease.ts';
 import type { Statements } from '../../contract/sql.ts';
 
-/** Budgets of limited keys: one row for each, and one for each process that has requests of it in flight. */
+/** Budgets of limited keys: one row per key, and one per process with requests in flight. */
 export class KeyBudgetTable {
   readonly #sql: Statements;
   constructor(sql: Statements) {
     this.#sql = sql;
   }
 
-  /** As of when it was put, without what other processes have in flight. */
+  /** Returns the budget as last written, without requests in flight of other processes. */
   async get(keyId: string): Promise<KeyBudget | null> {
     const row = await this.#sql.get<{ used_requests: number; used_tokens: number; used_at: number }>(
       'select used_requests, used_tokens, used_at from key_budgets where key_id = ?',
@@ -30,7 +30,7 @@ export class KeyBudgetTable {
     );
   }
 
-  /** Requests of the key that processes other than this one hold places for. */
+  /** Counts the key's places held by other processes. */
   async countElsewhere(keyId: string, processId: string, now: number): Promise<number> {
     const row = await this.#sql.get<{ total: number }>(
       `select cast(coalesce(sum(num_requests), 0) as bigint) as total from requests_in_flight
@@ -57,12 +57,12 @@ export class KeyBudgetTable {
     );
   }
 
-  /** Places of a process that has ended. */
+  /** Removes the places of a process that has ended. */
   async removeOf(processId: string): Promise<void> {
     await this.#sql.run('delete from requests_in_flight where process_id = ?', processId);
   }
 
-  /** Removes places whose lease has ended, and budgets that nobody has used since. */
+  /** Removes places with an expired lease, and budgets unused since `unusedSince`. */
   async purge(now: number, unusedSince: number): Promise<void> {
     await this.#sql.run(`delete from requests_in_flight where not ${holds('lease_expires_at')}`, ...leaseBounds(now));
     await this.#sql.run('delete from key_budgets where used_at < ?', unusedSince);

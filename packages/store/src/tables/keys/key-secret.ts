@@ -1,31 +1,33 @@
 import { hash, randomBytes } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 
-/** Prefix of every secret made here, so that people and scanners know one when they see it. */
+/** Prefix of every generated secret, so that people and scanners recognise one. */
 const PREFIX = 'ty-';
 const RANDOM_BYTES = 32;
 const FORM = /^ty-([\w-]{43})([\w-]{6})$/;
-/** So much of a secret is kept to tell keys apart: `ty-` and 24 of its 256 bits. */
+/** Characters of a secret kept to distinguish keys: `ty-` and 24 of its 256 bits. */
 const HINT_CHARACTERS = 7;
 
-/** `ty-`, 256 random bits, and their CRC-32: a mistyped secret is noticed without asking anybody. */
+/**
+ * Makes a secret: `ty-`, 256 random bits, and their CRC-32, which detects a mistyped secret without a query.
+ */
 export function makeKeySecret(): string {
   const random = randomBytes(RANDOM_BYTES).toString('base64url');
   return `${PREFIX}${random}${checksumOf(random)}`;
 }
 
-/** The beginning of a secret that was made here; null for one that somebody chose, of which nothing is shown. */
+/** Start of a generated secret; null for an operator-chosen one, of which nothing is shown. */
 export function hintOf(secret: string): string | null {
   return isIntact(secret) ? secret.slice(0, HINT_CHARACTERS) : null;
 }
 
-/** The SHA-256 under which a secret is kept. */
+/** SHA-256 under which a secret is stored. */
 export function digestOf(secret: string): Buffer {
-  // In one piece: every request comes here, and an object that takes pieces costs several times as much.
+  // One call, because every request computes it, and an incremental hash object costs several times as much.
   return hash('sha256', secret, 'buffer');
 }
 
-/** Whether a text looks like a secret that was made here and is none: mistyped, or cut off. */
+/** True if a text has the form of a generated secret but is damaged: mistyped or truncated. */
 export function isDamagedSecret(secret: string): boolean {
   return secret.startsWith(PREFIX) && !isIntact(secret);
 }
@@ -35,7 +37,7 @@ function isIntact(secret: string): boolean {
   return random !== undefined && checksum === checksumOf(random);
 }
 
-/** 32 bits are six characters. */
+/** Six characters for 32 bits. */
 function checksumOf(random: string): string {
   const bytes = Buffer.alloc(4);
   bytes.writeUInt32BE(crc32(`${PREFIX}${random}`));

@@ -22,7 +22,7 @@ type KeyRow = {
   max_requests_in_flight: number | null;
 };
 
-/** A key that may be used, and until when: null is without end. */
+/** A usable key and its end; null is without end. */
 export interface FoundKey {
   readonly caller: Caller;
   readonly expiresAt: number | null;
@@ -30,7 +30,10 @@ export interface FoundKey {
 
 const SELECT = 'select k.*, e.name as entity from api_keys k join entities e on e.id = k.entity_id';
 
-/** Entities and their API keys. A secret has 256 random bits, so one plain SHA-256 is enough: there is nothing to guess. */
+/**
+ * Entities and their API keys. A secret has 256 random bits and cannot be guessed, so one plain SHA-256 is
+ * enough.
+ */
 export class KeyTable {
   readonly #sql: Statements;
   constructor(sql: Statements) {
@@ -58,7 +61,7 @@ export class KeyTable {
     return { ...(await this.#bySecret(secret)), secret };
   }
 
-  /** The caller revokes the service's other keys with `revokeServiceKeysBut`. */
+  /** Creates or updates a key. The caller revokes the service's other keys with `revokeServiceKeysBut`. */
   async ensure(input: NewKey & { secret: string }, now: number): Promise<ApiKey> {
     const changed = await this.#sql.run(
       `update api_keys set entity_id = ?, name = ?, scopes = ?, expires_at = ?, is_service_key = ?, revoked_at = null
@@ -74,7 +77,7 @@ export class KeyTable {
     return await this.#bySecret(input.secret);
   }
 
-  /** @returns how many there were */
+  /** @returns the number of revoked keys */
   async revokeServiceKeysBut(keyId: string, now: number): Promise<number> {
     return await this.#sql.run(
       'update api_keys set revoked_at = ? where is_service_key = 1 and revoked_at is null and id <> ?',
@@ -83,14 +86,15 @@ export class KeyTable {
     );
   }
 
-  /** The key with this digest of its secret, unless it is revoked or has expired. */
+  /** Finds the key with this digest, unless it is revoked or has expired. */
   async find(digest: Buffer, now: number): Promise<FoundKey | null> {
     const row = await this.#sql.get<KeyRow>(
       `${SELECT} where k.secret_sha256 = ? and k.revoked_at is null and (k.expires_at is null or k.expires_at > ?)`,
       digest,
       now,
     );
-    // The index look-up compares hashes, whose timing says nothing about a secret; the final comparison takes constant time all the same.
+    // The index lookup compares hashes, whose timing reveals nothing about a secret; the final comparison
+    // takes constant time anyway.
     if (row === undefined || !timingSafeEqual(row.secret_sha256, digest)) return null;
     const { entityId, entity, scopes, limits, expiresAt } = toKey(row);
     return { caller: { keyId: row.id, entityId, entity, scopes, limits: limitsIfAny(limits) }, expiresAt };
@@ -166,7 +170,7 @@ function toKey(row: KeyRow): ApiKey {
   };
 }
 
-/** In the order of the columns. */
+/** Values in the order of the columns. */
 function valuesOf({ requestsPerMinute, tokensPerMinute, maxRequestsInFlight }: KeyLimits): (number | null)[] {
   return [requestsPerMinute, tokensPerMinute, maxRequestsInFlight];
 }

@@ -14,7 +14,7 @@ type FeedRow = {
   created_at: number;
 };
 
-/** Whatever happened, in one order. Rows of deleted models stay until their time is over. */
+/** All events in one order. Rows of deleted models stay until they expire. */
 export class FeedTable {
   readonly #sql: Statements;
   constructor(sql: Statements) {
@@ -36,7 +36,7 @@ export class FeedTable {
     );
   }
 
-  /** An event of a job, which is told by the row that it has. */
+  /** Adds an event of a job, as a reference to its row. */
   async addEvent(event: { id: string; jobId: string; type: string }, now: number): Promise<void> {
     await this.#sql.run(
       `insert into feed (entity_id, type, model_id, job_id, event_id, created_at)
@@ -77,7 +77,7 @@ export class FeedTable {
     }));
   }
 
-  /** Position of the newest item; 0 when there is none. */
+  /** Position of the newest item; 0 if there is none. */
   async lastPosition(): Promise<number> {
     return (await this.#sql.get<{ last: number | null }>('select max(position) as last from feed'))?.last ?? 0;
   }

@@ -7,16 +7,16 @@ import { partsOf, rowsOf, rowsOfIds } from '../rows-of.ts';
 const MAX_POINTS = 10_000;
 const liveModels = (marks: string): string => `select id from models where id in (${marks}) and deleted_at is null`;
 const LIVE_MODEL = liveModels('?');
-/** Length of a name of a series that can be asked for. A row of an index has room for 2,700 bytes in PostgreSQL. */
+/** Maximum length of the name of a series in queries. An index row has room for 2,700 bytes in PostgreSQL. */
 const MAX_NAME_CHARACTERS = 256;
-/** One statement a number is kept prepared. */
+/** A statement stays prepared for each number of series. */
 const SERIES_AT_A_TIME = 100;
 const DELETED_MODELS = 'select id from models where deleted_at is not null';
 
-/** Where on its axes a point lies. */
+/** Place of a point on its axes. */
 export interface MetricPlace {
   step: number;
-  /** Null: of no gradient step, as logs are. */
+  /** Null without a gradient step, as for logs. */
   gradientStep: number | null;
 }
 
@@ -24,7 +24,7 @@ type SeriesRow = { name: string; num_points: number; value: number; step: number
 type PointRow = {
   first: number;
   last: number;
-  /** Sums of the values; those of the large ones in parts. */
+  /** Sums of the values; large ones divided by {@link PART}. */
   small: number;
   large: number;
   low: number;
@@ -34,18 +34,21 @@ type PointRow = {
   places: number;
 };
 
-/** The metrics of runs: a series a name, in the order in which they were written. */
+/** Metrics of runs: one series per name, in the order of writing. */
 export class MetricTable {
   readonly #sql: Statements;
   constructor(sql: Statements) {
     this.#sql = sql;
   }
 
-  /** Adds a point to each of these series. All writers wait meanwhile, so many series are two statements. */
+  /**
+   * Adds a point to each of these series. All writers wait meanwhile, so many series take only two
+   * statements.
+   */
   async append(modelId: string, metrics: Metrics, place: MetricPlace, now: number): Promise<void> {
     for (const [name, value] of Object.entries(metrics))
       assert(Number.isFinite(value), `metric ${name} must be a finite number, got ${value}`);
-    // A statement has each series once: names that are kept alike come behind one another.
+    // A statement has each series once, so names that are stored alike go to successive statements.
     const turns: Map<string, number>[] = [];
     const numOf = new Map<string, number>();
     for (const [name, value] of Object.entries(metrics)) {
@@ -82,7 +85,7 @@ export class MetricTable {
     );
   }
 
-  /** By name. */
+  /** Series by name. */
   async list(modelId: string): Promise<MetricSeries[]> {
     const rows = await this.#sql.all<SeriesRow>(
       `select s.name, s.num_points, p.value, p.step from metric_series s
@@ -97,7 +100,7 @@ export class MetricTable {
     }));
   }
 
-  /** The latest point of a series of each of these models, by model; none for one without points. */
+  /** Latest point of a series of each of these models, by model; no entry without points. */
   async last(modelIds: readonly string[], name: string): Promise<Map<string, { step: number; value: number }>> {
     const rows = await rowsOfIds<{ model_id: string; step: number; value: number }>(
       this.#sql,
@@ -110,13 +113,16 @@ export class MetricTable {
     return new Map(rows.map(({ model_id: modelId, step, value }) => [modelId, { step, value }]));
   }
 
-  /** The best kept checkpoint of each of these models, by the first of these metrics that any of its checkpoints has. */
+  /**
+   * Best kept checkpoint of each of these models, by the first of these metrics that any of its checkpoints
+   * has.
+   */
   async best(modelIds: readonly string[], names: readonly string[]): Promise<Map<string, BestCheckpoint>> {
     const turnOf = names.map((_, index) => `when ? then ${index}`).join(' ');
     const rows = await rowsOfIds<{ model_id: string; metric: string; step: number; value: number }>(
       this.#sql,
       modelIds,
-      // A model and a metric have many steps, of which the window keeps one: the first in this order.
+      // Of the many steps of a model and metric the window keeps one: the first in this order.
       (marks) => `select model_id, metric, step, value from (
          select means.*, row_number() over (partition by model_id order by turn, value desc, step) as place from (
            select s.model_id, s.name as metric, p.step, avg(p.value) as value, case s.name ${turnOf} end as turn
@@ -166,8 +172,8 @@ export class MetricTable {
   }
 
   /**
-   * Removes rows of deleted models, so many at most: points first, then their series.
-   * @returns how many; fewer than asked for when there are no more
+   * Removes up to `limit` rows of deleted models: points first, then their series.
+   * @returns the number removed; less than `limit` if there are no more
    */
   async deleteOfDeleted(limit: number): Promise<number> {
     const series = `select id from metric_series where model_id in (${DELETED_MODELS})`;
@@ -182,9 +188,12 @@ export class MetricTable {
   }
 }
 
-/** A name as every database keeps it, and finds it: two that differ in the rest are one series. */
+/**
+ * Converts a name to the form that every database stores and finds. Names that differ only in the rest are
+ * one series.
+ */
 function asKept(name: string): string {
-  // In characters, of which each may be two units.
+  // Counts characters, each of up to two units.
   const [...characters] = name.slice(0, 2 * MAX_NAME_CHARACTERS);
   return characters.slice(0, MAX_NAME_CHARACTERS).join('').toWellFormed().replaceAll('\0', '\uFFFD');
 }
@@ -192,14 +201,19 @@ function asKept(name: string): string {
 const OF_A_RANGE = (column: SeriesAxis) =>
   `from metric_points where series_id = ? and ${column} >= ? and ${column} <= ?`;
 
-/** Larger values are added up in parts of their own, divided by a power of two, which is exact: no sum is too large for a number, and none small is lost. */
+/**
+ * Larger values are summed separately, divided by a power of two, which is exact: no sum overflows, and no
+ * small value is lost.
+ */
 const LARGE = 2 ** 960;
 const PART = 2 ** 64;
 const IS_LARGE = `abs(value) >= ${LARGE}`;
 const SMALL = `case when ${IS_LARGE} then 0 else value end`;
 const LARGE_PART = `case when ${IS_LARGE} then value / ${PART}.0 else 0 end`;
 
-/** One row a place on the axis, of the series and the range that are the parameters. A gradient step has one value. */
+/**
+ * One row per place on the axis, for the series and range of the parameters. A gradient step has one value.
+ */
 const PLACES: Readonly<Record<SeriesAxis, string>> = {
   step: `select step as place, sum(${SMALL}) as small, sum(${LARGE_PART}) as large, min(value) as low, max(value) as high,
       count(*) as number, max(recorded_at) as recorded_at
@@ -221,7 +235,7 @@ function toPoint(row: PointRow): SeriesPoint {
   };
 }
 
-/** Between the least and the most, whatever the sums were rounded to. */
+/** Clamps the mean to the range of the values, because the sums are rounded. */
 function meanOf({ small, large, number, low, high }: PointRow): number {
   return Math.min(Math.max(small / number + (large / number) * PART, low), high);
 }

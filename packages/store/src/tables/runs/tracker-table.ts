@@ -1,7 +1,7 @@
 import type { TrackedRunRecord } from '../../contract/run.ts';
 import type { Statements } from '../../contract/sql.ts';
 
-/** How far trackers outside were told, and the runs that they have. */
+/** Feed positions of external trackers, and the runs that they have. */
 export class TrackerTable {
   readonly #sql: Statements;
   constructor(sql: Statements) {

@@ -18,10 +18,10 @@ const DEFAULT_LIMIT = 20;
 const MAX_LIMIT = 1000;
 const DELETED_IDS = 'select id from models where deleted_at is not null';
 const DELETED_POSITIONS = 'select position from models where deleted_at is not null';
-/** Rows of one statement: as many at a time cost a quarter of what each by itself does. */
+/** Rows per statement: batches of this size cost a quarter of single rows. */
 const ROWS_AT_A_TIME = 50;
 
-/** A job or log, with what all its trajectories share. */
+/** A job or log, with the properties that all its trajectories share. */
 export interface NewTrajectorySet {
   id: string;
   modelId: string;
@@ -89,12 +89,15 @@ export class TrajectoryTable {
       await this.#sql.run(`${INSERT} ${rowsOf(some.length, ROW)}`, ...some.flat());
   }
 
-  /** The job starts from that step. */
+  /** Sets the step that the job starts from. */
   async setStep(jobId: string, step: number): Promise<void> {
     await this.#sql.run('update trajectory_sets set step = ? where job_id = ? and step <> ?', step, jobId, step);
   }
 
-  /** @param outcomes in the order of the groups as they were sent; of all trajectories of the job, or of some that lie together */
+  /**
+   * @param outcomes of all trajectories of the job or of a contiguous part, in the order of the groups as
+   *   sent
+   */
   async setOutcomes(jobId: string, outcomes: readonly PlacedOutcome[]): Promise<void> {
     const set = await this.#setOf(jobId);
     if (set === undefined) return;
@@ -104,7 +107,8 @@ export class TrajectoryTable {
       advantage,
     }));
     for (const some of partsOf(rows, ROWS_AT_A_TIME))
-      // By their keys, and no join: what a server knows of a table that is being filled leads it to read all of it for each statement.
+      // Selects by keys without a join: with outdated statistics of a growing table, a server would scan it
+      // for each statement.
       await this.#sql.run(
         `update trajectories set outcome = ${chosen(some.length, 'text')}, advantage = ${chosen(some.length, 'double precision')}
          where position in (${rowsOf(some.length, '?')})`,
@@ -114,7 +118,7 @@ export class TrajectoryTable {
       );
   }
 
-  /** @param maxBytes of all traces of the model: the oldest go first */
+  /** @param maxBytes of all traces of the model: the oldest are removed first */
   async addTraces(
     jobId: string,
     gradientStep: number,
@@ -135,7 +139,10 @@ export class TrajectoryTable {
     await this.#trimTraces(jobId, maxBytes);
   }
 
-  /** Rows of all that is told of trajectories of a set, with the positions of each and of its model; of those that are not there, none. */
+  /**
+   * Builds rows for trajectories of a set, with the positions of each trajectory and of its model; skips
+   * missing ones.
+   */
   async #placed<Told extends PlaceInSet, Row>(
     set: number,
     all: readonly Told[],
@@ -190,7 +197,7 @@ export class TrajectoryTable {
     return rows.map((row) => ({ gradientStep: row.gradient_step, trace: row.trace }));
   }
 
-  /** Null when it is unknown, or its model is deleted. */
+  /** Returns null if it is unknown, or its model is deleted. */
   async get(trajectoryId: string): Promise<TrajectoryRecord | null> {
     const place = placeOf(trajectoryId);
     if (place === null) return null;
@@ -254,7 +261,7 @@ export class TrajectoryTable {
     );
   }
 
-  /** Traces from before that time, so many at most. */
+  /** Removes up to `limit` traces from before that time. */
   async expireTraces(before: number, limit: number): Promise<void> {
     await this.#sql.run(
       'delete from token_traces where position in (select position from token_traces where created_at < ? order by created_at limit ?)',
@@ -264,8 +271,8 @@ export class TrajectoryTable {
   }
 
   /**
-   * Removes rows of deleted models, so many at most: first what hangs on others.
-   * @returns how many; fewer than asked for when there are no more
+   * Removes up to `limit` rows of deleted models, dependent ones first.
+   * @returns the number removed; less than `limit` if there are no more
    */
   async deleteOfDeleted(limit: number): Promise<number> {
     const inTurn = [
@@ -298,7 +305,10 @@ function nameOf({ groupIndex, trajectoryIndex }: PlaceInSet): string {
   return `${groupIndex}.${trajectoryIndex}`;
 }
 
-/** The value of a row by its position, out of so many. A server takes every parameter for text where nothing else says what it is. */
+/**
+ * SQL for the value of a row, chosen by its position. The cast is needed because a server assumes text for
+ * untyped parameters.
+ */
 function chosen(number: number, type: string): string {
   return `case position ${Array.from({ length: number }, () => `when ? then cast(? as ${type})`).join(' ')} end`;
 }
@@ -337,7 +347,7 @@ function filterOf(query: TrajectoryQuery): { conditions: string[]; parameters: S
   return { conditions, parameters };
 }
 
-/** As made by `idOf`; null for anything else. */
+/** Parses an id made by `idOf`; null for anything else. */
 function placeOf(trajectoryId: string): [setId: string, groupIndex: number, trajectoryIndex: number] | null {
   const [, setId, group, index] = /^([0-9a-z-]{1,100})\.(\d{1,9})\.(\d{1,9})$/.exec(trajectoryId) ?? [];
   return setId === undefined ? null : [setId, Number(group), Number(index)];
