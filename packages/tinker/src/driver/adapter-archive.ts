@@ -2,7 +2,7 @@ import { gunzipSync } from 'node:zlib';
 
 import { wireFault } from '../wire/wire-fault.ts';
 
-/** The two files of an adapter as PEFT has them. */
+/** The two files of an adapter in PEFT's format. */
 export interface PeftFiles {
   /** Text of `adapter_config.json`. */
   readonly config: string;
@@ -14,7 +14,7 @@ const BLOCK = 512;
 const GZIP = Buffer.from([0x1f, 0x8b]);
 
 /**
- * Reads the archive of an adapter: a tar file, gzipped or not. Folders and other files in it are of no interest.
+ * Reads the archive of an adapter: a tar file, gzipped or not. Ignores folders and other files.
  *
  * @throws {TrainerError} `trainer.remote_refused` for anything else
  */
@@ -51,7 +51,7 @@ function* tarFiles(bytes: Uint8Array): Generator<[name: string, content: Uint8Ar
   }
 }
 
-/** Octal text, or a big-endian number behind a byte of 0x80. */
+/** Reads octal text, or a big-endian number after a byte of 0x80. */
 function sizeOf(field: Uint8Array): number {
   const isBinary = (field[0]! & 0x80) !== 0;
   const size = isBinary

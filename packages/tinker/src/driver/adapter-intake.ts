@@ -9,19 +9,20 @@ import type { PeftFiles } from './adapter-archive.ts';
 
 export interface IntakeRequest {
   readonly files: PeftFiles;
-  /** The shape that the adapter must have. */
+  /** Required shape of the adapter. */
   readonly lora: LoraConfig;
-  /** Kept beside it. */
+  /** Metrics stored with it. */
   readonly metrics: Readonly<Record<string, number>>;
-  /** Exists and is empty. */
+  /** Must exist and be empty. */
   readonly outputDirectory: string;
 }
 
-/** Makes the files of an adapter a version as this service has them. @returns sha256 of its weights and scale, hex */
+/** Converts an adapter's files to a version of this service. @returns sha256 of its weights and scale, hex */
 export type AdapterIntake = (request: IntakeRequest) => string;
 
 /**
- * Takes adapters of one base model in: each is checked against the model's own file, tensor by tensor, and written for PEFT and for llama.cpp.
+ * Intake for adapters of one base model: each is checked against the model's file, tensor by tensor, and written
+ * for PEFT and for llama.cpp.
  *
  * @param modelPath GGUF file of the base model
  */
@@ -48,7 +49,7 @@ export function intakeFor(modelPath: string): AdapterIntake {
   };
 }
 
-/** Servers leave the names of layers out: those of the model that was asked for. */
+/** Adds the layers of the requested adapter if the server's configuration omits them. */
 function namedModules(text: string, { targets }: LoraConfig): string {
   let config: Record<string, unknown>;
   try {

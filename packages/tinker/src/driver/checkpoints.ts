@@ -31,7 +31,7 @@ export async function fetchAdapter(
   throw wireFault('an archive is elsewhere again and again');
 }
 
-/** Removes a checkpoint of ours, as well as that is possible: one that stays costs room on the server, and nothing else. Never throws. */
+/** Removes a checkpoint if possible; one that stays only takes room on the server. Never throws. */
 export async function deleteCheckpoint(http: TinkerHttp, which: Checkpoint | string): Promise<void> {
   const checkpoint = readAddress(typeof which === 'string' ? which : addressOf(which));
   if (checkpoint === null) return;

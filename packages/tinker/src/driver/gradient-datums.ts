@@ -2,15 +2,15 @@ import type { GradientRecipe } from '../profiles/tinker-profile.ts';
 import type { Datum, LossName } from '../wire/datum.ts';
 import type { UnrolledSequence } from './unroll-rows.ts';
 
-/** A sequence of T tokens with what was computed for it and what its loss wants. */
+/** A sequence of T tokens with its computed log-probabilities and loss gradient. */
 export interface GatheredSequence extends Pick<UnrolledSequence, 'tokens' | 'targets'> {
-  /** [T] under the weights as they are. */
+  /** [T] under the current weights. */
   readonly logprobs: Float32Array;
-  /** [T] ∂loss/∂logprob, 0 where nothing is trained. */
+  /** [T] ∂loss/∂logprob, 0 for untrained tokens. */
   readonly lossGradient: Float32Array;
 }
 
-/** The loss under which a recipe sends gradients. */
+/** Loss with which a recipe sends gradients. */
 export const LOSS_OF: Readonly<Record<GradientRecipe, LossName>> = {
   weights: 'cross_entropy',
   advantages: 'importance_sampling',
@@ -18,7 +18,8 @@ export const LOSS_OF: Readonly<Record<GradientRecipe, LossName>> = {
 };
 
 /**
- * Datums whose gradient on the server is Σ factor · ∂loss/∂logprob · ∂logprob/∂weights, over all that is sent before its next step.
+ * Datums whose gradient on the server is Σ factor · ∂loss/∂logprob · ∂logprob/∂weights, over all datums before
+ * its next step.
  *
  * @param sequences all of the step
  */
@@ -37,7 +38,7 @@ export function gradientDatums(
   });
 }
 
-/** Datums for their log-probabilities alone. */
+/** Datums that request only log-probabilities. */
 export function forwardDatums(sequences: readonly Pick<UnrolledSequence, 'tokens' | 'targets'>[]): Datum[] {
   return sequences.map(({ tokens, targets }) => ({
     tokens,

@@ -9,28 +9,31 @@ import { wireFault } from '../wire/wire-fault.ts';
 import type { PeftFiles } from './adapter-archive.ts';
 
 /**
- * The random half of a fresh adapter on a server, compared with the one that this service draws: uniform in ±1/√in, mean square 1/(3·in). At one learning
- * rate an adapter with an `a` of half the size moves the model half as far.
+ * Size of the random half of a server's fresh adapter, compared with this service's: uniform in ±1/√in, mean
+ * square 1/(3·in). At one learning rate an adapter with an `a` of half the size moves the model half as far.
  */
 export interface InitialScale {
-  /** Root mean square of ours over theirs; 1: alike, as far as the number of values tells. */
+  /** Root mean square of this service's over the server's; 1: equal, as far as the number of values shows. */
   readonly factor: number;
-  /** Whether the server's is brought to ours, by `scalingStep`, when a model is made. */
+  /** True if `scalingStep` brings the server's to this service's size when a model is created. */
   readonly isMatched: boolean;
 }
 
-/** Above it a difference changes what a job learns; below it lies the draw of a small adapter. */
+/** Difference above which a job learns differently; below it are random differences of small adapters. */
 const TOLERANCE = 0.02;
-/** Standard error of the logarithm of a root mean square over n values times √n: 0.45 for uniform values, 0.71 for normal ones. */
+/**
+ * Standard error of the logarithm of a root mean square over n values times √n: 0.45 for uniform values, 0.71
+ * for normal ones.
+ */
 const ERROR_OF_ONE = 0.71;
 const STANDARD_ERRORS = 5;
 
-/** Measures of a fresh adapter. */
+/** Measurement of a fresh adapter. */
 export interface MeasuredScale {
   readonly factor: number;
-  /** Whether ours and theirs differ by more than chance. */
+  /** True if the difference exceeds chance. */
   readonly differs: boolean;
-  /** Whether one factor brings all tensors to ours. */
+  /** True if one factor fits all tensors. */
   readonly isUniform: boolean;
 }
 
@@ -49,8 +52,9 @@ export function measureScale({ weights }: PeftFiles): MeasuredScale {
 }
 
 /**
- * A step of weight decay alone, by which a fresh adapter's `a` becomes `factor` times as large: AdamW multiplies weights by 1 - rate · decay. A decay above
- * 0 only makes them smaller, so a larger factor comes with the other sign, which changes nothing: `b` is 0, and `a` is as likely as `-a`.
+ * A step of pure weight decay that multiplies a fresh adapter's `a` by `factor`: AdamW multiplies weights by 1 -
+ * rate · decay. A positive decay below 2 only shrinks them, so a larger factor comes with a negative sign, which
+ * is harmless: `b` is 0, and `a` is as likely as `-a`.
  */
 export function scalingStep(factor: number): AdamParams {
   return { ...RESTING, learning_rate: 1, weight_decay: factor < 1 ? 1 - factor : 1 + factor };

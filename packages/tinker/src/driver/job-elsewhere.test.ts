@@ -36,7 +36,7 @@ const GROUPS = ['one', 'two', 'three', 'four', 'five', 'six'].map((question) =>
   group(answer(1, `${question} yes`, question), answer(0, `${question} no`, question)),
 );
 
-// The second turn of half of them is in a history of its own.
+// In half of them the second turn is a separate history.
 const BRANCHED = ['one', 'two', 'three'].map((question) =>
   group(
     twoTurns(1, [`${question} yes `, 'so'], question),
@@ -58,7 +58,10 @@ function job(config: TrainingConfigInput): TrainingJob {
   };
 }
 
-/** Four steps here, from a fresh adapter of the size that this service draws in the mean: the bigram's own has 16 values, and chance in its size. */
+/**
+ * Runs four steps locally, from a fresh adapter of this service's average size: the bigram's own has 16 values
+ * of random size.
+ */
 async function fourStepsHere(): Promise<{ metrics: readonly Readonly<Record<string, number>>[]; product: number[] }> {
   const versions = new LocalVersions(join(folder, 'here'));
   const policy = new BigramPolicy();
@@ -126,7 +129,7 @@ test.each<[string, FakeDialect, 'skyrl' | 'hosted', TrainingConfigInput]>([
       largest = Math.max(largest, difference);
       expect(difference, key).toBeLessThan(2e-5);
     }
-    // A question comes twice, once for each answer; the trie has it once.
+    // A question is sent twice, once per answer; the trie has it once.
     const { num_remote_tokens: sent, num_row_tokens: held, num_remote_requests: requests } = there.metrics[index]!;
     expect(sent!).toBeGreaterThan(held!);
     expect(requests).toBeGreaterThan(1);
@@ -134,7 +137,7 @@ test.each<[string, FakeDialect, 'skyrl' | 'hosted', TrainingConfigInput]>([
   console.log(`a job there differs from one here by ${largest.toExponential(1)} in ${SAME.join(', ')}`);
   expect(await bench.versions.find('trained')).not.toBe(null);
   expect(there.result.digest).toMatch(/^[0-9a-f]{64}$/);
-  // The snapshot before the last one is gone on the server, too.
+  // The snapshot before the last one is deleted on the server, too.
   expect(bench.server.seen.filter(({ route }) => /checkpoints\/weights\//.test(route)).length).toBeGreaterThan(0);
 });
 
@@ -163,7 +166,7 @@ test.each([0.1, 40])(
     expect(largest).toBeGreaterThan(1e-3);
     expect(Math.max(...differences)).toBeLessThan(2e-5);
     expect(ofProduct).toBeLessThan(1e-4);
-    // The state that the scaled weights went through is gone on the server.
+    // The temporary state of the scaled weights is deleted on the server.
     const deleted = bench.server.seen.filter(({ route }) => /checkpoints\/weights\//.test(route));
     expect(deleted.length).toBeGreaterThan(0);
   },

@@ -13,7 +13,7 @@ import { forwardDatums, type GatheredSequence, gradientDatums, LOSS_OF } from '.
 import { type InitialScale, measureScale, scalingStep } from './initial-scale.ts';
 import { RemoteSlots, type SlotParts } from './remote-slots.ts';
 
-/** A server of which it is known how it takes gradients, clips and draws fresh adapters. */
+/** A server whose treatment of gradients, clipping and fresh adapters is known. */
 export interface ProvenServer extends SlotParts {
   readonly recipe: GradientRecipe;
   readonly clipping: TinkerProfile['clipping'];
@@ -24,32 +24,38 @@ export interface Proof {
   readonly recipe: GradientRecipe;
   readonly clipping: TinkerProfile['clipping'];
   readonly initialScale: InitialScale;
-  /** Mean absolute difference of log-probabilities of the base model, there and here, nats; null where there was nothing to compare with. */
+  /** Mean absolute difference of log-probabilities of the base model on both sides, nats; null without a reference. */
   readonly meanDifference: number | null;
 }
 
 export interface ProofParts {
   readonly server: SlotParts;
-  /** The shape of adapter that the coming job has: some servers take one only. */
+  /** Adapter shape of the coming job: some servers accept only one. */
   readonly lora: LoraConfig;
-  /** At least 16 tokens under the base model that is served here; null: there is nothing to compare with. */
+  /** At least 16 tokens with scores of the base model served here; null: no reference. */
   readonly base: FixedScores | null;
-  /** Checks that an adapter's tensors are those of our base model. */
+  /** Checks that an adapter's tensors fit the base model. */
   readonly checkAdapter: (files: PeftFiles) => void;
 }
 
-/** A server in half precision is off by 0.05 in the mean; another model by more than 1. Adapters come back to this file, so less is allowed than of a sampler. */
+/**
+ * A server in half precision differs by 0.05 on average, another model by more than 1. Adapters return to this
+ * file, so the limit is stricter than a sampler's.
+ */
 const MAX_MEAN_DIFFERENCE = 0.15;
-/** How far along its gradient a trial step moves the sum of log-probabilities, nats: more than half precision hides, less than curvature shows. */
+/**
+ * Change of the sum of log-probabilities by a trial step along its gradient, nats: more than half precision
+ * hides, less than curvature distorts.
+ */
 const TRIAL_CHANGE = 0.1;
 const TRIAL_EPSILON = 1e9;
 const RECIPES: readonly GradientRecipe[] = ['weights', 'advantages', 'meanAdvantages'];
 
 /**
- * Tries a server once before anything depends on it, with a model of its own that is unloaded afterwards: whether it has our base model, what becomes
- * of gradients, whether it clips, whether an adapter comes back, and whether a fresh one is as large as ours.
+ * Tests a server once before it is used, with a temporary model: that it has the same base model, applies
+ * gradients, clips or not, returns adapters, and draws fresh ones of the same size.
  *
- * @throws {TrainerError} `trainer.remote_differs` with what was found and what to do
+ * @throws {TrainerError} `trainer.remote_differs` with the finding and the remedy
  */
 export async function proveServer({ server, lora, base, checkAdapter }: ProofParts): Promise<Proof> {
   const { facts } = server;
@@ -77,7 +83,10 @@ async function adapterOf(model: RemoteModel, { http, profile }: ServerFacts): Pr
   return files;
 }
 
-/** Compares a fresh adapter with ours, and finds out whether the server's weight decay brings it there. Takes another model where a step of it is refused. */
+/**
+ * Compares a fresh adapter's size with this service's, and tests if the server's weight decay corrects it. Takes
+ * another model if a step is refused.
+ */
 async function tryScale(
   slots: RemoteSlots,
   facts: ServerFacts,
@@ -114,7 +123,7 @@ async function compareBase(model: RemoteModel, base: FixedScores): Promise<numbe
   );
 }
 
-/** Finds the recipe under which the server's gradient is a plain sum, and whether it clips. */
+/** Finds the recipe for which the server's gradient is a plain sum, and tests if it clips. */
 async function tryGradients(
   model: RemoteModel,
   facts: ServerFacts,
@@ -130,7 +139,7 @@ async function tryGradients(
     }
     const norm = await requireNorm(recipe, model, facts, [trial]);
     const moved = await movedBy(recipe, model, trial, { norm, clip: norm / 10 });
-    // A tenth of the gradient moves the sum a tenth as far.
+    // With clipping, a tenth of the gradient moves the sum a tenth as far.
     const clips = moved < 0.5 * TRIAL_CHANGE;
     return { recipe, clipping: clips ? 'step' : 'measured' };
   }
@@ -140,14 +149,14 @@ async function tryGradients(
   );
 }
 
-/** Null: gradients come as plain sums, and steps go down them. */
+/** Null if gradients are plain sums and steps descend along them. */
 async function faultOf(
   recipe: GradientRecipe,
   model: RemoteModel,
   facts: ServerFacts,
   { logprobs: _before, ...sequence }: GatheredSequence,
 ): Promise<string | null> {
-  // Trials of other recipes may have moved it.
+  // Trials of other recipes may have moved the model.
   const [logprobs] = await forward(model, [sequence]);
   const trial = { ...sequence, logprobs: logprobs! };
   const norm = async (...sequences: GatheredSequence[]): Promise<number> =>
@@ -156,7 +165,7 @@ async function faultOf(
   const ratios = {
     'twice the gradient': (await norm(scaled(trial, () => 2))) / one / 2,
     'the same sequence twice': (await norm(trial, trial)) / one / 2,
-    // The loss ends where the shorter one does: what follows it must not count.
+    // The loss ends with the shorter sequence; later tokens must not count.
     'tokens without a loss':
       (await norm(scaled(trial, (i) => (i < shortLength(trial) ? 1 : 0)))) / (await norm(shortened(trial))),
   };
@@ -168,7 +177,7 @@ async function faultOf(
   return null;
 }
 
-/** How far down a step goes that should go down by `TRIAL_CHANGE`. */
+/** Actual change of a step that should change the sum by `TRIAL_CHANGE`. */
 async function movedBy(
   recipe: GradientRecipe,
   model: RemoteModel,
@@ -178,7 +187,7 @@ async function movedBy(
   const before = await lossOf(model, trial);
   const current = { ...trial, logprobs: before.logprobs };
   await gather(recipe, model, [current]);
-  // Adam with an epsilon beside which no gradient shows is plain descent.
+  // Adam with an epsilon that dominates every gradient is plain descent.
   const rate = TRIAL_CHANGE / norm ** 2;
   const step: AdamParams = {
     ...RESTING,
@@ -208,7 +217,7 @@ async function requireNorm(
   throw wireFault(`the norm of a gradient is ${norm}`);
 }
 
-/** The norm that a step of no length tells; null: it tells none. */
+/** Norm reported by a step of length 0; null if none. */
 async function normUnder(
   recipe: GradientRecipe,
   model: RemoteModel,
@@ -248,7 +257,7 @@ async function trialSequence(model: RemoteModel, tokenIds: Int32Array): Promise<
   return { ...sequence, logprobs: logprobs!, lossGradient };
 }
 
-/** Its first three quarters. */
+/** The first three quarters of a trial. */
 function shortened(trial: GatheredSequence): GatheredSequence {
   const length = shortLength(trial);
   return {

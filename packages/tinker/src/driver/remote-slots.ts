@@ -6,18 +6,18 @@ import { type AdamParams, type ModelParts, RemoteModel } from '../transport/remo
 import { TinkerSession } from '../transport/session.ts';
 import { deleteCheckpoint } from './checkpoints.ts';
 
-/** A server that was contacted, and what models on it need. */
+/** A contacted server, and the dependencies of models on it. */
 export type SlotParts = Omit<ModelParts, 'session'>;
 
-/** A state to begin with; null: a fresh adapter. */
+/** An initial state; null: a fresh adapter. */
 export type SlotStart = { readonly address: string; readonly withOptimizer: boolean } | null;
 
-/** How long a state may stay that is loaded at once. */
+/** Lifetime of a state that is loaded at once. */
 const FRESH_SECONDS = 3_600;
 
 /**
- * The models that one learner has on a server: the trained one, and at most one to compare with. Servers have few slots and load a state only into a
- * new model, so that every load makes one and unloads another.
+ * Models of one learner on a server: the trained one, and at most one for reference. Servers have few slots and
+ * load a state only into a new model, so each load creates one and unloads another.
  */
 export class RemoteSlots {
   readonly #server: SlotParts;
@@ -28,20 +28,20 @@ export class RemoteSlots {
   #trained: RemoteModel | null = null;
   #reference: { readonly from: string | null; readonly model: RemoteModel } | null = null;
 
-  /** @param scaling the first step of every fresh adapter that is trained, see `scalingStep`; null: none */
+  /** @param scaling first step of every fresh adapter that is trained, see `scalingStep`; null: none */
   constructor(server: SlotParts, lora: LoraConfig, scaling: AdamParams | null = null) {
     this.#server = server;
     this.#lora = lora;
     this.#scaling = scaling;
   }
 
-  /** The model that is trained; a fresh one where none was loaded. */
+  /** Trained model; creates a fresh one if none was loaded. */
   async trained(signal?: AbortSignal): Promise<RemoteModel> {
     this.#trained ??= await this.#fresh(signal);
     return this.#trained;
   }
 
-  /** Puts another state, or a fresh adapter, in place of the trained one, which stays when that fails. */
+  /** Replaces the trained model by another state or a fresh adapter. On failure the trained one stays, unless there was no slot for two. */
   async load(start: SlotStart): Promise<void> {
     if (this.#session !== null && !this.#session.isAlive) await this.close();
     const former = this.#trained;
@@ -49,7 +49,7 @@ export class RemoteSlots {
       this.#trained = await this.#begin(start);
     } catch (error) {
       if (former === null || !isFull(error)) throw error;
-      // Without room for two there is none for the one that stays.
+      // If there is no slot for two, unload the former first.
       await former.unload();
       this.#trained = null;
       this.#trained = await this.#begin(start);
@@ -58,18 +58,18 @@ export class RemoteSlots {
     await former?.unload();
   }
 
-  /** A model to compare with, which is never stepped. @param from address of its state; null: the base model */
+  /** Reference model, which is never stepped. @param from address of its state; null: the base model */
   async reference(from: string | null, signal?: AbortSignal): Promise<RemoteModel> {
     if (this.#reference?.from === from) return this.#reference.model;
     await this.#reference?.model.unload();
     this.#reference = null;
-    // A fresh adapter changes nothing: it is the base model.
+    // A fresh adapter changes nothing, so it is the base model.
     const model = await this.#create(from === null ? null : { address: from, withOptimizer: false }, signal);
     this.#reference = { from, model };
     return model;
   }
 
-  /** A model of its own, which the caller unloads. */
+  /** A separate model, which the caller unloads. */
   async copy(address: string | null, signal?: AbortSignal): Promise<RemoteModel> {
     return await this.#create(address === null ? null : { address, withOptimizer: false }, signal);
   }
@@ -88,7 +88,10 @@ export class RemoteSlots {
     return start === null ? await this.#fresh() : await this.#create(start);
   }
 
-  /** A fresh adapter of our scale. Its optimizer has taken no step: the weights go into a model of their own, without the one that scaled them. */
+  /**
+   * A fresh adapter of this service's scale. The scaled weights go into another model, whose optimizer has taken
+   * no step.
+   */
   async #fresh(signal?: AbortSignal): Promise<RemoteModel> {
     const model = await this.#create(null, signal);
     if (this.#scaling === null) return model;

@@ -191,7 +191,7 @@ test('every model is unloaded: at the end, after a failure, and by the next life
   await expect(mortal.load('start', { jobKind: 'rl' })).rejects.toMatchObject({ code: 'trainer.remote_refused' });
   server.fault = () => null;
   await expect.poll(() => server.numLoaded).toBe(1);
-  // The process dies here: nothing of it is closed.
+  // The process dies here without closing anything.
   await bench.open();
   await expect.poll(() => server.numLoaded).toBe(0);
 });

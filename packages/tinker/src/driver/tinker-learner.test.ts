@@ -36,8 +36,10 @@ async function over(
 }
 
 /**
- * Every kind of fault that a driver must not let through, each now and then.
- * @param remembered routes of which a server answers a repeat as before; of the others none is lost, since none is sent twice
+ * Random faults of every kind that a driver must handle.
+ *
+ * @param remembered routes whose repeat gets the same answer; on the others nothing is lost, because they are
+ * never sent twice
  */
 function chaos(seed: number, remembered: RegExp): (request: SeenRequest) => Fault | null {
   const random = randomSource(seed);
@@ -51,7 +53,7 @@ function chaos(seed: number, remembered: RegExp): (request: SeenRequest) => Faul
   ];
   return ({ route }) => {
     const isPoll = route === 'retrieve_future';
-    // A model that was made twice would be a slot lost: its creation is never repeated.
+    // A duplicate model would take a slot, so its creation is never repeated.
     if (!isPoll && !/^(?:forward|optim|save|load)/.test(route)) return null;
     const at = Math.floor(((random() + 1) / 2) * faults.length * 3);
     const fault = faults[at] ?? null;
@@ -74,7 +76,7 @@ learnerSessionSuite('Tinker, a transformer', overTransformer);
 
 const LORA: LoraConfig = { rank: 3, alpha: 32, targets: LINEAR_NAMES, initSeed: 1 };
 
-/** The whole way, with adapters that our own importer checks against a GGUF file. */
+/** The whole path, with adapters that the importer checks against a GGUF file. */
 async function overTransformer(): Promise<LearnerHarness> {
   const folder = mkdtempSync(join(tmpdir(), 'tinker-'));
   const modelPath = join(folder, 'base.gguf');

@@ -33,24 +33,27 @@ import type { ProvenServer } from './prove-server.ts';
 import { type UnrolledSequence, unrollRows } from './unroll-rows.ts';
 import { readRecord, RECORD_FILE, type VersionRecord } from './version-record.ts';
 
-/** Larger ones cost more than they adapt. */
+/** Maximum rank; larger ones cost more than the adapted layers. */
 const MAX_RANK = 256;
-/** The square of a gradient's norm is a float32 on a server: none is larger than this. */
+/** Servers keep the square of a gradient's norm as float32, so no norm exceeds this. */
 const NO_CLIP = 1e19;
 
 export interface TinkerLearnerParts {
   readonly server: ProvenServer;
-  /** The base model, as this service knows it. */
+  /** Facts about the base model from this service. */
   readonly model: LearnerModel;
-  /** Where versions are kept: their adapters, and where their state is on the server. */
+  /** Store of versions: their adapters, and the addresses of their states. */
   readonly versions: VersionFolders;
   readonly intake: AdapterIntake;
 }
 
-/** A version that is not served is for a job that goes on: servers that know lifetimes forget it after two weeks. */
+/**
+ * Lifetime of an unserved version, which is only for resuming a job; after two weeks servers with lifetimes
+ * delete it.
+ */
 const SNAPSHOT_SECONDS = 14 * 86_400;
 
-/** A sequence whose log-probabilities were computed for a backward. */
+/** A sequence with the log-probabilities of its forward, kept for backward. */
 interface KeptSequence extends UnrolledSequence {
   readonly logprobs: Float32Array;
 }
@@ -58,8 +61,9 @@ interface KeptSequence extends UnrolledSequence {
 /**
  * An adapter in training on a server of the Tinker protocol.
  *
- * Tries are unrolled to plain sequences. A forward is a pass without gradients; a backward sends ∂loss/∂logprob, in the same request as all others
- * of its step and right before the step itself: until then nothing has gathered anywhere but here, so that what is dropped costs nothing.
+ * Tries are unrolled to plain sequences. A forward is a pass without gradients. Backward only stores
+ * ∂loss/∂logprob; the step sends all gradients in one request right before itself. Until then nothing
+ * accumulates on the server, so dropping gradients is free.
  */
 export class TinkerLearner implements LearnerSession {
   readonly model: LearnerModel;
@@ -69,15 +73,15 @@ export class TinkerLearner implements LearnerSession {
   readonly #slots: RemoteSlots;
   #numSteps = 0;
   #jobKind = 'rl';
-  /** Sequences of the last forward that kept. */
+  /** Sequences of the last forward with `keep`. */
   #kept: readonly KeptSequence[] = [];
   #numKeptRows = 0;
   #gathered: GatheredSequence[] = [];
-  /** Address of a state of the weights as they are; null: none was saved since they changed. */
+  /** Address of a state of the current weights; null: none was saved since they changed. */
   #savedAs: string | null = null;
-  /** Why the weights are no longer known. */
+  /** Reason for which the weights are unknown. */
   #spoilt: TrainerError | null = null;
-  /** Since the last step: tokens that the server was sent, and the seconds it took. */
+  /** Since the last step: tokens sent to the server, and requests. */
   #measures = { numTokens: 0, numRowTokens: 0, numRequests: 0 };
 
   constructor(lora: LoraConfig, parts: TinkerLearnerParts) {
@@ -214,7 +218,7 @@ export class TinkerLearner implements LearnerSession {
     const directory = await this.#parts.versions.find(name);
     if (directory === null) return null;
     const record = readRecord(directory);
-    // One of another learner has no record, and cannot be gone on from here; it is there all the same.
+    // A version of another learner has no record: it exists, but cannot be resumed here.
     return { name, digest: record === null ? checkpointDigest(directory) : record.digest };
   }
 
@@ -237,7 +241,7 @@ export class TinkerLearner implements LearnerSession {
     if (record !== null) await this.#deleteState(record);
   }
 
-  /** Models are unloaded and the session ends, whatever happened. */
+  /** Unloads the models and ends the session. */
   async close(): Promise<void> {
     await this.#slots.close();
   }
@@ -266,7 +270,7 @@ export class TinkerLearner implements LearnerSession {
     return logprobs;
   }
 
-  /** Posts the gradient of a step. @returns waits until it has gathered */
+  /** Posts the gradient of a step. @returns a function that waits until it has accumulated */
   async #post(
     model: RemoteModel,
     sequences: readonly GatheredSequence[],
@@ -283,8 +287,8 @@ export class TinkerLearner implements LearnerSession {
   }
 
   /**
-   * The norm of a gradient, on a copy of the model that takes a step of no length: only a step tells it, and on the model itself that would be too
-   * late to clip.
+   * Norm of a gradient, measured on a copy of the model with a step of length 0: only a step reports it, and on
+   * the model itself that would be too late for clipping.
    */
   async #measureNorm(sequences: readonly GatheredSequence[], signal: AbortSignal | undefined): Promise<number> {
     const { facts } = this.#parts.server;
@@ -370,7 +374,7 @@ export class TinkerLearner implements LearnerSession {
     );
   }
 
-  /** Work that changes the weights on the server: when it ends in any other way than well, nobody knows what they are. */
+  /** Runs work that changes the weights on the server; after any failure they are unknown. */
   async #decisively<Result>(work: () => Promise<Result>): Promise<Result> {
     try {
       return await work();
@@ -383,7 +387,7 @@ export class TinkerLearner implements LearnerSession {
     }
   }
 
-  /** After a failure of the server the session is not what it was. */
+  /** After a failure of the server the session is unusable. */
   async #losing<Result>(work: () => Promise<Result>): Promise<Result> {
     try {
       return await work();
@@ -393,7 +397,7 @@ export class TinkerLearner implements LearnerSession {
     }
   }
 
-  /** Whatever ends a call whose signal is aborted is `trainer.cancelled`. */
+  /** Converts any error of a call with an aborted signal to `trainer.cancelled`. */
   async #cancellable<Result>(signal: AbortSignal | undefined, work: () => Promise<Result>): Promise<Result> {
     try {
       signal?.throwIfAborted();

@@ -20,36 +20,36 @@ import { TinkerLearner, type TinkerLearnerParts } from './tinker-learner.ts';
 export interface TinkerTrainerOptions {
   /** Address of the server, without `/api/v1`. */
   readonly url: string;
-  /** Null: it asks for none. */
+  /** Null if the server needs none. */
   readonly apiKey: string | null;
-  /** The base model by the server's name; null: the only one that it has. */
+  /** Server's name of the base model; null: its only one. */
   readonly baseModel: string | null;
   readonly profile: TinkerProfile;
-  /** Folder of ours for what must outlive a crash; made where there is none. */
+  /** Folder for state that must survive a crash; created if missing. */
   readonly stateDirectory: string;
-  /** How long one operation of the server may take. */
+  /** Time limit of one operation of the server. */
   readonly operationTimeoutMs: number;
-  /** Receives lines for whoever runs the service; never a key. */
+  /** Receives log lines for the operator; never a key. */
   readonly log: (line: string) => void;
-  /** Default: that of the machine. */
+  /** Default: the system clock. */
   readonly clock?: Clock;
 }
 
 export type LearnerParts = Omit<TinkerLearnerParts, 'server'> & {
-  /** Fixed tokens under the base model that is served here; null: there is nothing to compare with. */
+  /** Fixed tokens with scores of the base model served here; null: no reference. */
   readonly base: FixedScores | null;
 };
 
-/** A server of the Tinker protocol that trains for this service. */
+/** A remote trainer that speaks the Tinker protocol. */
 export class TinkerTrainer {
   readonly facts: ServerFacts;
   readonly #options: TinkerTrainerOptions;
   readonly #journal: ModelJournal;
 
   /**
-   * Makes the first contact, and unloads what a life before left there.
+   * Contacts the server, and unloads models left by an earlier run.
    *
-   * @throws {TrainerError} in one line with what to do: see `contactServer`
+   * @throws {TrainerError} in one line with the remedy: see `contactServer`
    */
   static async open(options: TinkerTrainerOptions): Promise<TinkerTrainer> {
     const facts = await contactServer({ ...options, clock: options.clock ?? SYSTEM_CLOCK });
@@ -70,7 +70,7 @@ export class TinkerTrainer {
   }
 
   /**
-   * An adapter of its own, nothing loaded. The first of a shape tries the server out.
+   * A learner with its own adapter, nothing loaded. The first of a shape tests the server.
    *
    * @throws {TrainerError} as `proveServer`
    */
@@ -89,7 +89,7 @@ export class TinkerTrainer {
     this.#journal.close();
   }
 
-  /** Once for each server, base model and shape of adapter. */
+  /** Runs a proof once per server, base model and adapter shape. */
   async #proof(
     lora: LoraConfig,
     { base, prove }: { base: FixedScores | null; prove: () => Promise<Proof> },
@@ -118,7 +118,7 @@ export class TinkerTrainer {
   }
 }
 
-/** Takes an adapter in for nothing: its tensors are those of our base model, or it throws. */
+/** Tests an intake: throws if the adapter's tensors do not fit the base model. */
 function tryIntake(files: PeftFiles, lora: LoraConfig, intake: AdapterIntake): void {
   const outputDirectory = mkdtempSync(join(tmpdir(), 'trainyard-trial-'));
   try {
@@ -136,7 +136,7 @@ function wordsOfScale({ factor, isMatched }: InitialScale): string | null {
     : `warning: ${drawn}; multiply learning rates by ${factor.toPrecision(3)} to learn as much`;
 }
 
-/** Null also for a proof of an earlier release, which did not look at fresh adapters. */
+/** Null also for a proof of an earlier release, which lacks the initial scale. */
 function readProof(path: string): Proof | null {
   try {
     const proof = JSON.parse(readFileSync(path, 'utf8')) as Partial<Proof>;

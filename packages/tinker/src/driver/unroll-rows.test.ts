@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 
 import { unrollRows } from './unroll-rows.ts';
 
-/** The trained token of a row with all that stands before it. */
+/** Trained token of a row with all tokens before it. */
 function contextOf({ tokenIds, parents, sources, targets }: PackedRow, i: number): number[] {
   const path: number[] = [];
   for (let node = sources[i]!; node >= 0; node = parents[node]!) path.unshift(tokenIds[node]!);
@@ -34,7 +34,7 @@ test('a shared prompt is computed for each answer, and each trained token once',
 });
 
 test('a token that is predicted and does not stand in the row is the end of a sequence', () => {
-  // After token 5 come 6, which goes on, and twice an end that took no place.
+  // After token 5 come 6, which continues, and twice an end that took no place.
   const row: PackedRow = {
     tokenIds: Int32Array.of(5, 6),
     positions: Int32Array.of(0, 1),

@@ -1,19 +1,18 @@
 import type { PackedRow } from '@trainyard/trainer';
 
-/** A plain sequence of T tokens out of a row's trie. */
+/** A plain sequence of T tokens from a row's trie. */
 export interface UnrolledSequence {
-  /** Index of its row. */
   readonly row: number;
   readonly tokens: Int32Array;
-  /** [T] what is predicted behind each token. */
+  /** [T] the token predicted after each token. */
   readonly targets: Int32Array;
-  /** [T] which trained token of the row that is; -1: none, it is there for its context. */
+  /** [T] index of the trained token in the row; -1: only context. */
   readonly trained: Int32Array;
 }
 
 /**
- * Rows as a server without tries takes them: one sequence for each way from a root to a leaf, so that prefixes are computed as often as they are
- * shared. Each trained token is in exactly one sequence.
+ * Unrolls rows for a server without tries: one sequence per path from a root to a leaf, so shared prefixes are
+ * computed several times. Each trained token is in exactly one sequence.
  */
 export function unrollRows(rows: readonly PackedRow[]): UnrolledSequence[] {
   return rows.flatMap((row, index) => unrollRow(row, index));
@@ -35,7 +34,7 @@ function unrollRow(row: PackedRow, rowIndex: number): UnrolledSequence[] {
     const trained = path.map((node, place) => {
       const next = path[place + 1];
       const queue = waiting.get(node) ?? [];
-      // Inside of a sequence a token predicts the one behind it; what it predicts besides comes at the end of one.
+      // Inside a sequence a token predicts the next one; its other predictions need a sequence that ends there.
       const at = next === undefined ? queue.length - 1 : queue.findIndex((i) => targets[i] === row.tokenIds[next]);
       return at < 0 ? -1 : queue.splice(at, 1)[0]!;
     });
@@ -52,7 +51,7 @@ function unrollRow(row: PackedRow, rowIndex: number): UnrolledSequence[] {
     });
   };
   for (const leaf of leaves) unrollTo(leaf);
-  // Deepest first: on the way there others may find their place.
+  // Deepest first, because their paths can carry others.
   const rest = [...waiting.keys()].toSorted((a, b) => row.positions[b]! - row.positions[a]!);
   for (const node of rest) while (waiting.get(node)!.length > 0) unrollTo(node);
   return sequences;

@@ -3,25 +3,25 @@ import { join } from 'node:path';
 
 import type { LoraConfig } from '@trainyard/trainer';
 
-/** The file of a version's folder that says where its state is. */
+/** File of a version's folder with the address of its state. */
 export const RECORD_FILE = 'tinker.json';
 
-/** A saved version: its state is on the server, this is what we know of it. */
+/** Record of a saved version whose state is on the server. */
 export interface VersionRecord {
-  /** The server that has the state. */
+  /** Server that has the state. */
   readonly url: string;
   readonly baseModel: string;
   /** Address of the state there: `tinker://<run>/weights/<name>`. */
   readonly address: string;
   readonly numSteps: number;
-  /** The kind of job that its momentum was gathered under. */
+  /** Kind of job of its momentum. */
   readonly jobKind: string;
   readonly lora: LoraConfig;
-  /** Digest of the adapter's files beside this one; null where the version is for going on alone. */
+  /** Digest of the adapter's files in the same folder; null if the version is only for resuming. */
   readonly digest: string | null;
 }
 
-/** Null for a version that was not made by a server of the protocol, or whose record is damaged. */
+/** Null for a version of another kind of learner, or with a damaged record. */
 export function readRecord(directory: string): VersionRecord | null {
   const path = join(directory, RECORD_FILE);
   if (!existsSync(path)) return null;

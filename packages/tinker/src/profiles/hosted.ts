@@ -1,6 +1,9 @@
 import { LAYER_GROUPS, type TinkerProfile } from './tinker-profile.ts';
 
-/** The hosted service of Thinking Machines: protobuf, plain sums, execution by number. Not run here: from its SDK and documentation. */
+/**
+ * The hosted service of Thinking Machines: protobuf, plain sums, execution by number. Untested: from its SDK and
+ * documentation.
+ */
 export const HOSTED: TinkerProfile = {
   name: 'hosted',
   wire: 'protobuf',

@@ -1,12 +1,16 @@
 import { ALL_LAYERS, type TinkerProfile } from './tinker-profile.ts';
 
-/** SkyRL 0.3 and 0.4 with its JAX back end. It checks no key and no base model, and executes in the order of arrival. */
+/**
+ * SkyRL 0.3 and 0.4 with its JAX back end. It checks neither key nor base model, and executes in the order of
+ * arrival.
+ */
 export const SKYRL: TinkerProfile = {
   name: 'skyrl',
   wire: 'probe',
   recipe: 'meanAdvantages',
   clipping: 'measured',
-  // From 0.4 on; the JSON of 0.3 means that it does not. A load that comes again is refused, since it is no longer the first request of its model.
+  // From 0.4 on; 0.3 is recognised by its JSON. A repeated load is refused, because it is no longer the first
+  // request of its model.
   remembers: 'gradients',
   alpha: 32,
   targetSets: [ALL_LAYERS],

@@ -1,42 +1,47 @@
 import type { LinearName } from '@trainyard/trainer';
 
 /**
- * How ∂loss/∂logprob goes to a server, so that the gradient of its adapter is the plain sum over tokens:
+ * Form in which ∂loss/∂logprob is sent, so that the server's gradient is the plain sum over tokens:
  *
- * - `weights`: cross_entropy with weights -g, where a server sums.
- * - `advantages`: importance_sampling at ratio 1 with advantages -g, where it sums policy losses alone.
- * - `meanAdvantages`: the same times T · N, where it takes the mean over the N datums of a step of each one's mean over its T tokens.
+ * - `weights`: cross_entropy with weights -g, for a server that sums.
+ * - `advantages`: importance_sampling at ratio 1 with advantages -g, for one that sums only policy losses.
+ * - `meanAdvantages`: the same times T · N, for one that takes the mean over the N datums of a step of each
+ *   one's mean over its T tokens.
  */
 export type GradientRecipe = 'weights' | 'advantages' | 'meanAdvantages';
 
-/** A server of the Tinker protocol, as far as it differs from others. Everything here was seen, or is said in its documentation or source. */
+/** Properties of a server of the Tinker protocol. All were observed, or are in its documentation or source. */
 export interface TinkerProfile {
   readonly name: string;
-  /** The dialect of passes; `probe`: asked by an empty request, which has no effect. */
+  /** Dialect of passes; `probe`: found by an empty request, which has no effect. */
   readonly wire: 'probe' | 'protobuf' | 'json';
   readonly recipe: GradientRecipe;
   /**
-   * Clipping of a step to a global norm: `step`: by `grad_clip_norm` of the request. `measured`: it ignores that, so that the norm is measured on a
-   * copy of the model before, and the gradient comes clipped. `server`: by its own configuration, whatever is asked for.
+   * Clipping of a step to a global norm. `step`: by `grad_clip_norm` of the request. `measured`: the server
+   * ignores that, so the norm is measured on a copy of the model first, and the gradient is sent clipped.
+   * `server`: always by its own configuration.
    */
   readonly clipping: 'step' | 'measured' | 'server';
-  /** Which requests are answered as before when their number comes again: all, passes and steps alone, or none. Others are never sent twice. */
+  /**
+   * Requests whose repeat (same number) gets the same answer: all, only passes and steps, or none. Others are
+   * never sent twice.
+   */
   readonly remembers: 'everything' | 'gradients' | 'nothing';
   /** The only alpha of its adapters; null: any. */
   readonly alpha: number | null;
-  /** The sets of layers that its adapters can have. */
+  /** Supported sets of adapter layers. */
   readonly targetSets: readonly (readonly LinearName[])[];
-  /** How a server that refuses an adapter of rank 0 names its largest rank; null: it tells none. */
+  /** Pattern for the largest rank in the refusal of rank 0; null: the server does not report it. */
   readonly rankRefusal: RegExp | null;
-  /** Metrics of a step that tell the norm of its gradient, the first that is there. */
+  /** Metrics of a step with the norm of its gradient; the first present one counts. */
   readonly gradNormMetrics: readonly string[];
-  /** The name of a checkpoint in the address of its archive: alone, or behind its kind. */
+  /** Checkpoint name in the address of its archive: bare, or after its kind. */
   readonly archiveName: 'bare' | 'withKind';
-  /** Beginning of its keys; null: any or none. */
+  /** Prefix of its keys; null: any or none. */
   readonly keyPrefix: string | null;
-  /** Why it cannot be a learner; null: it can. */
+  /** Reason for which it cannot be a learner; null: it can. */
   readonly refusal: string | null;
-  /** Lines for whoever starts the service. */
+  /** Log lines for the operator at the start of the service. */
   readonly notes: readonly string[];
 }
 
@@ -45,5 +50,5 @@ const FEED_FORWARD: readonly LinearName[] = ['gate', 'up', 'down'];
 
 /** All linear layers of a block. */
 export const ALL_LAYERS: readonly LinearName[] = [...ATTENTION, ...FEED_FORWARD];
-/** By `train_attn` and `train_mlp`. */
+/** Layer sets of `train_attn` and `train_mlp`. */
 export const LAYER_GROUPS: readonly (readonly LinearName[])[] = [ALL_LAYERS, ATTENTION, FEED_FORWARD];

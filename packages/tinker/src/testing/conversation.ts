@@ -2,30 +2,30 @@ import type { Datum, LossName } from '../wire/datum.ts';
 import { readAdapterArchive } from '../driver/adapter-archive.ts';
 import { decodePassResult, encodePass } from '../wire/pass-proto.ts';
 
-/** One request of the conversation. `$name` in its route and its body is what an earlier answer has under that name. */
+/** One request of the conversation. `$name` in its route and body is replaced by the value of an earlier answer. */
 interface Line {
   readonly name: string;
   readonly method?: 'GET' | 'POST' | 'DELETE';
   readonly route: string;
-  /** JSON, or a text that is none. */
+  /** JSON, or a text that is not JSON. */
   readonly body?: object | string;
-  /** A pass in protobuf in place of a body. */
+  /** A pass in protobuf instead of a body. */
   readonly pass?: {
     readonly model: string;
     readonly seqId: number;
     readonly lossName: LossName;
     readonly isForwardOnly: boolean;
   };
-  /** Keeps these values of the answer: name → key. */
+  /** Values of the answer to keep: name → key. */
   readonly keeps?: Readonly<Record<string, string>>;
 }
 
-/** An answer as far as it says how a server speaks: no ids, no numbers. */
+/** An answer without ids and numbers, which shows only the server's dialect. */
 export interface Exchange {
   readonly name: string;
   readonly status: number;
   readonly contentType: string | null;
-  /** Clients take a 400 without a length for one of a proxy. */
+  /** Clients take a 400 without a length for a proxy's. */
   readonly hasLength: boolean;
   readonly body: unknown;
 }
@@ -41,7 +41,7 @@ const poll = (name: string, request: string): Line => ({
 const forward = { lossName: 'cross_entropy', isForwardOnly: true } as const;
 const backward = { lossName: 'cross_entropy', isForwardOnly: false } as const;
 
-/** A whole life of a model with everything that can be asked wrongly: each line once, in this order. */
+/** Whole life of a model with all possible mistakes: each line once, in this order. */
 const LINES: readonly Line[] = [
   { name: 'health', method: 'GET', route: 'healthz' },
   { name: 'a method that no route has', method: 'GET', route: 'create_session' },
@@ -217,7 +217,7 @@ const DATUMS: readonly Datum[] = [
   },
 ];
 
-/** Has the conversation with a server. @param url without `/api/v1` */
+/** Runs the conversation with a server. @param url without `/api/v1` */
 export async function converse(url: string): Promise<Exchange[]> {
   const kept = new Map<string, string>();
   const filled = (text: string): string =>
@@ -273,7 +273,7 @@ function shapeOf(bytes: Uint8Array, contentType: string | null): unknown {
   }
 }
 
-/** Ids have their kind in place of their digits, numbers their type. */
+/** Replaces ids by their kind and numbers by their type. */
 function shapeOfJson(value: unknown): unknown {
   if (typeof value === 'number') return 'number';
   if (typeof value === 'string') return plain(value);

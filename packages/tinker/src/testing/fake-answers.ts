@@ -13,10 +13,10 @@ export type OperationResult =
   | { readonly kind: 'pass'; readonly protobuf: Uint8Array; readonly value: object }
   | { readonly kind: 'failed'; readonly message: string };
 
-/** Where a body is no JSON. */
+/** Marks a body that is not JSON. */
 const NO_JSON = Symbol('no JSON');
 
-/** The fields that each route must have, as SkyRL refuses a request without them. */
+/** Required fields of each route; SkyRL refuses requests without them. */
 const REQUIRED: Readonly<Record<string, readonly string[]>> = {
   create_session: ['tags', 'sdk_version'],
   session_heartbeat: ['session_id'],
@@ -42,7 +42,7 @@ export function failed(message: string): OperationResult {
   return { kind: 'failed', message };
 }
 
-/** With its length: clients take a 400 that has none for one of a proxy, and try again. */
+/** Sends the length, too: clients take a 400 without one for a proxy's, and retry. */
 export function send(response: ServerResponse, { status, type = 'application/json', headers, body }: Answer): void {
   const length = typeof body === 'string' ? Buffer.byteLength(body) : body.length;
   response.writeHead(status, {
@@ -62,7 +62,11 @@ export function parsedOr<Otherwise>(bytes: Buffer, otherwise: Otherwise): unknow
   }
 }
 
-/** Refuses what no route takes: another method, a body that is no JSON, one without its fields. @returns null: it is taken */
+/**
+ * Refuses calls that no route accepts: wrong method, a body that is not JSON or lacks fields.
+ *
+ * @returns null if accepted
+ */
 export function refuseCall(
   request: IncomingMessage,
   route: string,
@@ -98,7 +102,7 @@ export function refuseCall(
   return json({ detail: entries }, 422);
 }
 
-/** Shaped like a JWT that lasts an hour. */
+/** A token like a JWT that lasts an hour. */
 export function token(): string {
   const now = Math.floor(Date.now() / 1000);
   const part = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url');

@@ -1,38 +1,38 @@
-/** How a fake server speaks and computes: as servers were seen to, or as the SDK expects it of the hosted one. */
+/** Dialect and computation of a fake server: as observed on servers, or as the SDK expects of the hosted one. */
 export interface FakeDialect {
   readonly name: string;
   readonly wire: 'protobuf' | 'json';
   /** `sum`: plain sums. `mean`: over datums, of the sum over tokens divided by the sum of the datum's weights. */
   readonly gradients: 'sum' | 'mean';
   readonly clips: boolean;
-  /** Operations run as they come, or by their numbers. */
+  /** Operations run in the order of arrival, or by number. */
   readonly order: 'arrival' | 'number';
-  /** Operations that are answered as before when their number comes again: all, passes and steps alone, or none. */
+  /** Operations whose repeat (same number) gets the same answer: all, only passes and steps, or none. */
   readonly remembers: 'everything' | 'gradients' | 'nothing';
-  /** Whether answers have SkyRL's form. */
+  /** True if answers have SkyRL's form. */
   readonly isSkyrl: boolean;
-  /** A failed operation: a 400 with its detail, or a 200 with its error and category. */
+  /** Failed operation: a 400 with its detail, or a 200 with its error and category. */
   readonly failures: 'status' | 'category';
-  /** A poll without a result yet: 408, or `try_again`. */
+  /** Poll without a result yet: 408, or `try_again`. */
   readonly pending: 'timeout' | 'tryAgain';
   readonly modelIds: 'acknowledged' | 'resulting';
   readonly samplerPath: 'short' | 'long';
   readonly archiveName: 'bare' | 'withKind';
   readonly gradNormMetric: string | null;
-  /** The key that it takes; null: any. */
+  /** Accepted key; null: any. */
   readonly key: string | null;
-  /** Keys are exchanged for tokens. */
+  /** True if keys are exchanged for tokens. */
   readonly hasTokens: boolean;
   readonly hasClientConfig: boolean;
   readonly slots: number;
   readonly maxRank: number;
-  /** Size of the random half of a fresh adapter, over that of ours. */
+  /** Size of the random half of a fresh adapter, relative to this service's. */
   readonly initialScale: number;
-  /** Whether a step heeds its weight decay, or is refused for one above 1. */
+  /** True if a step applies its weight decay; `refused` if one above 1 is an error. */
   readonly decays: boolean | 'refused';
 }
 
-/** SkyRL 0.4.0 on JAX, as it was recorded. */
+/** SkyRL 0.4.0 on JAX, as recorded. */
 export const SKYRL_0_4: FakeDialect = {
   name: 'SkyRL 0.4.0',
   wire: 'protobuf',
@@ -56,10 +56,10 @@ export const SKYRL_0_4: FakeDialect = {
   decays: true,
 };
 
-/** SkyRL 0.3.0: JSON, and no memory of what it was sent. */
+/** SkyRL 0.3.0: JSON, and no memory of earlier requests. */
 export const SKYRL_0_3: FakeDialect = { ...SKYRL_0_4, name: 'SkyRL 0.3.0', wire: 'json', remembers: 'nothing' };
 
-/** The hosted service, as its SDK of 0.25 and later takes it to be. */
+/** The hosted service, as expected by its SDK from 0.25 on. */
 export const HOSTED_LIKE: FakeDialect = {
   name: 'hosted',
   wire: 'protobuf',
@@ -83,7 +83,7 @@ export const HOSTED_LIKE: FakeDialect = {
   decays: true,
 };
 
-/** Servers that stayed with the JSON of SDK 0.23. */
+/** Servers that still use the JSON of SDK 0.23. */
 export const JSON_LIKE: FakeDialect = {
   ...HOSTED_LIKE,
   name: 'JSON',

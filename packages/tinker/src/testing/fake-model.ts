@@ -9,7 +9,7 @@ export class FakeModel {
   readonly learner: EmbeddedLearner;
   readonly #policy: TrainablePolicy;
   readonly #dialect: FakeDialect;
-  /** Datums that have gathered since the last step. */
+  /** Datums accumulated since the last step. */
   #numGathered = 0;
 
   constructor(policy: TrainablePolicy, learner: EmbeddedLearner, dialect: FakeDialect) {
@@ -55,11 +55,11 @@ export class FakeModel {
     await this.learner.close();
   }
 
-  /** ∂loss/∂logprob as the dialect has it. */
+  /** ∂loss/∂logprob in the dialect. */
   #slopes({ inputs, tokens }: ReceivedDatum, lossName: string, logprobs: Float32Array): Float32Array {
     const weights = inputs['weights'] ?? tokens.map(() => 1);
     const total = weights.reduce((sum, weight) => sum + weight, 0);
-    // As SkyRL divides, for better or worse.
+    // The same division as in SkyRL.
     const divisor = this.#dialect.gradients === 'mean' ? Math.max(total, 1e-9) : 1;
     return logprobs.map((logprob, i) => {
       if (lossName === 'cross_entropy') return -weights[i]! / divisor;

@@ -33,13 +33,13 @@ import { PROTOBUF_TYPE } from '../transport/tinker-http.ts';
 import { fakeArchive } from './fake-tar.ts';
 import { passOutputJson, passOutputProto, readPassJson, readPassProto, type ReceivedPass } from './server-wire.ts';
 
-/** One thing that goes wrong with a request. */
+/** A fault of one request. */
 export type Fault =
   /** Answered with a status before anything is done. */
   | { readonly kind: 'status'; readonly status: number }
-  /** Done, and the answer is lost. */
+  /** Done, but the answer is lost. */
   | { readonly kind: 'lostReply' }
-  /** It comes twice. */
+  /** It arrives twice. */
   | { readonly kind: 'twice' }
   /** Never answered. */
   | { readonly kind: 'silence' }
@@ -57,14 +57,14 @@ export interface SeenRequest {
 interface Operation {
   readonly requestId: string;
   readonly body: string;
-  /** Settled once it ran. */
+  /** Settled once it has run. */
   readonly result: Promise<OperationResult>;
 }
 
-/** Makes the model of a server with an adapter of that shape. */
+/** Creates the server's model with an adapter of that shape. */
 export type FakePolicy = (lora: LoraConfig) => TrainablePolicy | Promise<TrainablePolicy>;
 
-/** A table in closed form: its adapter has one shape, whatever is asked for. */
+/** A table in closed form; its adapter always has the same shape. */
 export const bigramPolicy: FakePolicy = () => new BigramPolicy();
 
 /** A transformer of two layers. */
@@ -76,39 +76,39 @@ export function tinyPolicy(): FakePolicy {
 const MODEL_NAME = 'tiny/llama';
 const BARE_NAME =
   "Invalid checkpoint identifier. Expected format 'weights/<name>' (training weights) or 'sampler_weights/<name>' (sampler weights), where <name> is a single path segment.";
-/** A poll without a result is held this long. */
+/** Time for which a poll without a result is held. */
 const POLL_MS = 20;
 
 /**
- * A server of the Tinker protocol over a real tiny model: losses, gradients, steps and adapters are computed by the embedded learner, so that a driver
- * is held to numbers. It speaks the dialect that it is told, and fails as it is told.
+ * A fake server of the Tinker protocol over a real tiny model: the embedded learner computes losses, gradients,
+ * steps and adapters, so that tests can compare numbers. Dialect and faults are configurable.
  */
 export class FakeTinkerServer {
   readonly url: string;
   readonly dialect: FakeDialect;
-  /** Requests in the order in which they came, heartbeats and polls included. */
+  /** Requests in the order of arrival, including heartbeats and polls. */
   readonly seen: SeenRequest[] = [];
-  /** Asked for each request; default: nothing goes wrong. */
+  /** Called for each request; default: no faults. */
   fault: (request: SeenRequest) => Fault | null = () => null;
-  /** Names that it lists. */
+  /** Listed model names. */
   models: readonly string[] = [MODEL_NAME];
   readonly #server: Server;
   readonly #root = mkdtempSync(join(tmpdir(), 'fake-tinker-'));
   readonly #policyOf: FakePolicy;
   #sessions = new Set<string>();
-  /** Models that are loaded. */
+  /** Loaded models. */
   #loaded = new Map<string, FakeModel>();
-  /** Every model that there was. */
+  /** All models so far. */
   #known = new Map<string, { readonly name: string; readonly rank: number }>();
-  /** Operations that each had. */
+  /** Number of operations of each model. */
   #used = new Map<string, number>();
-  /** Names of checkpoints that were asked for: `<model>/<kind>/<name>`. */
+  /** Requested names of checkpoints: `<model>/<kind>/<name>`. */
   #saved = new Set<string>();
   #operations = new Map<string, Operation>();
-  /** By model and number. */
+  /** Operations by model and number. */
   #numbered = new Map<string, Operation>();
   #queue: Promise<unknown> = Promise.resolve();
-  /** Operations that wait for those of lower numbers, by model. */
+  /** Operations waiting for lower numbers, by model. */
   #turns = new Map<string, { next: number; waiting: Map<number, () => void> }>();
   #numIds = 0;
   #announced = new Set<string>();
@@ -127,17 +127,17 @@ export class FakeTinkerServer {
     server.on('request', (request, response) => void this.#onRequest(request, response));
   }
 
-  /** Models that take a slot now. */
+  /** Models that occupy a slot. */
   get numLoaded(): number {
     return this.#loaded.size;
   }
 
-  /** Passes and steps that were executed, in order. */
+  /** Executed passes and steps, in order. */
   readonly executed: string[] = [];
 
-  /** The process that computes goes and comes back: checkpoints stay, models are forgotten. */
+  /** Restarts the computing process: checkpoints stay, models are forgotten. */
   async restart(): Promise<void> {
-    // In the queue: an operation that comes meanwhile finds no model, never a closed one.
+    // Queued, so that operations arriving meanwhile find no model instead of a closed one.
     this.#queue = this.#queue
       .catch(() => undefined)
       .then(async () => {
@@ -147,7 +147,7 @@ export class FakeTinkerServer {
     await this.#queue;
   }
 
-  /** Sessions are over, as after a long silence. */
+  /** Ends all sessions, as after a long silence. */
   endSessions(): void {
     this.#sessions.clear();
   }
@@ -349,11 +349,11 @@ export class FakeTinkerServer {
     return done({ metrics: await model.step(params) });
   }
 
-  /** Looks at an operation before it has its place. @returns null: it is taken */
+  /** Checks an operation before it is queued. @returns null if accepted */
   #refuseOperation(route: string, id: string, seqId: number, path: string): Answer | null {
     if (!this.#isTaken(route, id)) return json({ detail: 'Model not found' }, 404);
     if (route === 'load_weights') {
-      // A model whose first operation it is not.
+      // Not the model's first operation.
       if ((this.#used.get(id) ?? 0) > 0)
         return json({ detail: `LoadWeights is not permitted with seq_id ${seqId}` }, 400);
       const [, owner, name] = /^tinker:\/\/([^/]+)\/weights\/([^/]+)$/.exec(path) ?? [];
@@ -371,7 +371,7 @@ export class FakeTinkerServer {
     return null;
   }
 
-  /** SkyRL takes a state to save of a model that it does not know, and fails at it later. */
+  /** SkyRL accepts saving the state of an unknown model, and fails later. */
   #isTaken(route: string, modelId: string): boolean {
     return this.#known.has(modelId) || (this.dialect.isSkyrl && route === 'save_weights');
   }
@@ -380,7 +380,7 @@ export class FakeTinkerServer {
     return isRemembered && this.#numbered.has(`${modelId} ${seqId}`);
   }
 
-  /** The operation of a model, in its turn. */
+  /** An operation of a model, in its turn. */
   #numberedOperation(
     {
       modelId,
@@ -476,7 +476,7 @@ export class FakeTinkerServer {
     if (this.#announced.has(id) && metadata !== false)
       return json({ status: 'complete_metadata', response_payload_size: 1 });
     if (result.kind === 'json') return json(result.value);
-    // SkyRL does so whatever is asked for.
+    // SkyRL does so for every request.
     const wantsProtobuf = dialect.isSkyrl || request.headers.accept === PROTOBUF_TYPE;
     if (dialect.wire === 'protobuf' && wantsProtobuf)
       return { status: 200, type: PROTOBUF_TYPE, body: result.protobuf };

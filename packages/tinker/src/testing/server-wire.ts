@@ -1,4 +1,4 @@
-/** The server's side of the wire: passes as they come, results as they go. */
+/** Server side of the wire: incoming passes, outgoing results. */
 import { bytesOf, integersOf, protoFields, ProtoWriter, textOf } from '../wire/protobuf.ts';
 
 /** A datum as a server reads it. */

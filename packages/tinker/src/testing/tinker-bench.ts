@@ -14,7 +14,7 @@ import { SYSTEM_CLOCK } from '../transport/clock.ts';
 import type { FakeDialect } from './fake-dialect.ts';
 import { bigramPolicy, type FakePolicy, FakeTinkerServer } from './fake-tinker-server.ts';
 
-/** Two rows: one with a shared prompt and a branch, one apart. */
+/** Two rows: one with a shared prompt and a branch, one separate. */
 export const BENCH_ROWS = [
   packTrie([
     [
@@ -25,10 +25,10 @@ export const BENCH_ROWS = [
   packTrie([[{ tokenIds: [17, 2, 45, 23, 8, 30, 1, 12], numPrompt: 2 }]]),
 ];
 
-/** The shape that a fake's bigram has. */
+/** Adapter shape of a fake's bigram. */
 const BENCH_LORA: LoraConfig = BIGRAM_LORA;
 
-/** A fake server, a driver on it, and folders of their own. */
+/** A fake server with its driver and temporary folders. */
 export class TinkerBench {
   readonly server: FakeTinkerServer;
   readonly folder = mkdtempSync(join(tmpdir(), 'tinker-'));
@@ -51,7 +51,7 @@ export class TinkerBench {
     this.#profile = profile;
   }
 
-  /** The driver as a life of the service has it. */
+  /** Opens the driver as in one run of the service. */
   async open(options: Partial<TinkerTrainerOptions> = {}): Promise<TinkerTrainer> {
     const trainer = await TinkerTrainer.open({
       url: this.server.url,
@@ -61,7 +61,7 @@ export class TinkerBench {
       stateDirectory: join(this.folder, 'state'),
       operationTimeoutMs: 60_000,
       log: (line) => this.logged.push(line),
-      // Retries do not wait; heartbeats and deadlines are none of these tests.
+      // Retries do not wait; heartbeats and deadlines are not tested here.
       clock: { ...SYSTEM_CLOCK, sleep: async (_ms, signal) => signal?.throwIfAborted() },
       ...options,
     });
@@ -90,7 +90,7 @@ export class TinkerBench {
   }
 }
 
-/** Keeps the files as they come. */
+/** Stores the files unchanged. */
 const plainIntake: AdapterIntake = ({ files, outputDirectory }) => {
   writeFileSync(join(outputDirectory, 'adapter_config.json'), files.config);
   writeFileSync(join(outputDirectory, 'adapter_model.safetensors'), files.weights);

@@ -1,15 +1,15 @@
-/** The key of a server: sent as it is, or exchanged for a token that lasts a while. */
+/** Key of a server: sent directly, or exchanged for a temporary token. */
 export interface ApiKey {
-  /** The value of `X-API-Key`; null: none. */
+  /** Value of `X-API-Key`; null: none. */
   current(): Promise<string | null>;
-  /** The server says that the value is over. */
+  /** Called when the server reports that the value has expired. */
   renew(): Promise<void>;
 }
 
-/** Where tokens come from, in exchange for the key. */
+/** Exchanges the key for a token. */
 export type Exchange = (key: string) => Promise<string>;
 
-/** A key that is exchanged once a server asks for it, and anew after half of a token's life. */
+/** A key that is exchanged once a server asks for it, and again after half of a token's life. */
 export class ExchangedKey implements ApiKey {
   readonly #key: string | null;
   readonly #exchange: Exchange;
@@ -25,7 +25,7 @@ export class ExchangedKey implements ApiKey {
     this.#now = now;
   }
 
-  /** From now on tokens are sent. */
+  /** Switches to tokens. */
   async useTokens(): Promise<void> {
     this.#isExchanged = true;
     await this.renew();
@@ -33,7 +33,7 @@ export class ExchangedKey implements ApiKey {
 
   async current(): Promise<string | null> {
     if (this.#isExchanged && this.#now() >= this.#staleAt) {
-      // The token is good for as long again: a failed exchange shows by the answer of the request.
+      // The token remains valid as long again: a failed exchange shows in the answer of the request.
       this.#staleAt = this.#now() + 60_000;
       await this.renew().catch(() => undefined);
     }
@@ -50,12 +50,12 @@ export class ExchangedKey implements ApiKey {
   }
 }
 
-/** Whether a 401 means a token that is over rather than a wrong key. */
+/** True if a 401 means an expired token instead of a wrong key. */
 export function isStaleToken(headers: Headers): boolean {
   return headers.get('www-authenticate')?.includes('error="invalid_token"') ?? false;
 }
 
-/** The middle of a JWT's life, Unix ms; null where it does not say. */
+/** Middle of a JWT's life, Unix ms; null if unknown. */
 function halfLife(token: string): number | null {
   try {
     const payload = JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString('utf8')) as {

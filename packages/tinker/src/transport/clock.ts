@@ -1,12 +1,12 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** Time, as far as the transport waits for it. Tests have one that does not pass by itself. */
+/** Time for the transport's waits. Tests replace it. */
 export interface Clock {
   /** Monotonic milliseconds. */
   now(): number;
   /** Resolves after `ms`; rejects when `signal` aborts. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
-  /** Calls `work` again and again. @returns ends it */
+  /** Calls `work` periodically. @returns a function that stops it */
   every(ms: number, work: () => void): () => void;
 }
 

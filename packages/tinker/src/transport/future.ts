@@ -3,37 +3,37 @@ import { TrainerError } from '@trainyard/trainer';
 import { accepted, failedOperation, type TinkerSession } from './session.ts';
 import { detailOf, jsonOf, NoReply, PROTOBUF_TYPE, type Reply } from './tinker-http.ts';
 
-/** A server holds a poll for half a minute, or for five: we ask anew before proxies lose patience. */
+/** Servers hold a poll for half a minute, or for five; polling again earlier avoids time-outs of proxies. */
 const POLL_TIMEOUT_MS = 45_000;
 const LIFE_CHECK_TIMEOUT_MS = 10_000;
-/** So many polls and life checks without any answer in a row: it hangs. */
+/** Consecutive polls and life checks without any answer after which the server counts as hung. */
 const MAX_SILENT_POLLS = 4;
 const MAX_PAUSE_MS = 30_000;
 const BILLING_PAUSE_MS = 5_000;
 const MAX_EMPTY_REFUSALS = 3;
 
 export interface FutureOptions {
-  /** The kind of request as the SDK names it: `ForwardBackward`, `OptimStep`. */
+  /** SDK name of the request: `ForwardBackward`, `OptimStep`. */
   readonly kind: string;
-  /** Whether the result is wanted in protobuf. */
+  /** True to request the result in protobuf. */
   readonly isProtobuf?: boolean;
-  /** How long the operation may take. */
+  /** Time limit of the operation. */
   readonly deadlineMs: number;
-  /** Told of what the operation waits for, once each. */
+  /** Called once for each reason that the operation waits for. */
   readonly onQueued?: (state: string) => void;
   readonly signal?: AbortSignal;
 }
 
-/** The result of an operation: protobuf, or JSON. */
+/** Result of an operation: protobuf, or JSON. */
 export type FutureResult =
   | { readonly kind: 'protobuf'; readonly bytes: Uint8Array }
   | { readonly kind: 'json'; readonly value: unknown };
 
 /**
- * Waits for an operation of the server: asks for its result until there is one.
+ * Polls for the result of a server's operation.
  *
- * @throws {TrainerError} `trainer.host_lost` when the server hangs, or knows nothing of it any more; as the operation failed; what `signal` was
- *   aborted with
+ * @throws {TrainerError} `trainer.host_lost` if the server hangs or has lost the operation; the operation's
+ * failure; the abort reason of `signal`
  */
 export async function awaitFuture(
   session: TinkerSession,
@@ -88,7 +88,7 @@ export async function awaitFuture(
       continue;
     }
     if (reply.status === 410) throw new TrainerError('trainer.host_lost', `the Tinker server has lost ${kind} (410)`);
-    // A proxy may say so; a server that means it says why.
+    // An empty 400 may come from a proxy; a server's own has a reason.
     if (reply.status === 400 && detailOf(reply) === '' && ++numEmptyRefusals < MAX_EMPTY_REFUSALS) continue;
     if (reply.status === 400) throw failedOperation(`the Tinker server failed at ${kind}: ${detailOf(reply)}`);
     accepted(reply, `retrieve_future (${kind})`);
@@ -111,7 +111,7 @@ export async function awaitFuture(
 
 interface Poll {
   readonly iteration: number;
-  /** The result was announced by its size: now it is wanted whole. */
+  /** The result was announced by its size: fetch all of it. */
   readonly wantsMetadata: boolean;
   readonly kind: string;
   readonly isProtobuf: boolean;
@@ -137,7 +137,7 @@ async function poll(session: TinkerSession, requestId: string, options: Poll): P
   }
 }
 
-/** A poll may be held for longer than we wait: whether anybody is there tells the health check. */
+/** Health check, because a server may hold a poll for longer than the time-out. */
 async function isAlive({ http }: TinkerSession): Promise<boolean> {
   try {
     return (await http.sendOnce('GET', 'healthz', { timeoutMs: LIFE_CHECK_TIMEOUT_MS })).status < 500;

@@ -9,9 +9,10 @@ import { unloadModel } from './remote-model.ts';
 const PATIENCE_MS = 120_000;
 
 /**
- * Asks a server for its largest rank, by an adapter of rank 0: no server makes one, and SkyRL's refusal names its limits.
+ * Finds a server's largest rank with an adapter of rank 0: no server creates one, and SkyRL's refusal names its
+ * limits.
  *
- * @returns null where the server does not tell, or not in time
+ * @returns null if the server does not report it, or not in time
  */
 export async function askMaxRank(
   { http, profile, baseModel }: Pick<ServerFacts, 'http' | 'profile' | 'baseModel'>,
@@ -32,7 +33,7 @@ export async function askMaxRank(
     const told = asObject(jsonOf(await session.post('create_model', body, { isRepeatable: false })), 'create_model');
     const requestId = asText(told['request_id'], 'request_id');
     await awaitFuture(session, requestId, { kind: 'CreateModel', deadlineMs: PATIENCE_MS });
-    // It was made all the same.
+    // The server created it nevertheless.
     if (typeof told['model_id'] === 'string') await unloadModel({ http }, told['model_id']);
     return null;
   } catch (error) {

@@ -22,7 +22,7 @@ test('numbers are on disk before they are given out, and never given out twice',
   journal.opened(ONE);
   journal.opened(TWO);
   expect([journal.nextSeqId(ONE), journal.nextSeqId(ONE), journal.nextSeqId(TWO)]).toEqual([1, 2, 1]);
-  // A crash: nothing is closed, and the last line is cut off.
+  // A crash: nothing is closed, and the last line is incomplete.
   appendFileSync(path(), '{"url":"http://one","modelId":"a","lastSe');
   const next = new ModelJournal(path());
   expect(next.openModels()).toEqual([

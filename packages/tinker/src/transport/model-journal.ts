@@ -3,7 +3,7 @@ import { dirname } from 'node:path';
 
 import { makeFolders, syncDirectory } from '@trainyard/trainer';
 
-/** A model of ours on a server. */
+/** A model of this service on a server. */
 export interface OpenModel {
   readonly url: string;
   readonly modelId: string;
@@ -12,15 +12,15 @@ export interface OpenModel {
 }
 
 /**
- * The models that this machine has on servers, with the numbers of requests that were given out: on disk before anything is sent, so that no
- * number is ever used twice, and whoever comes after a crash knows what to unload.
+ * Journal of this machine's models on servers and their request numbers. It is on disk before anything is sent,
+ * so that no number is reused, and a restart after a crash can unload them.
  */
 export class ModelJournal {
   readonly #path: string;
   readonly #open = new Map<string, OpenModel>();
   #file: number | null = null;
 
-  /** @param path of a file in a folder of ours; made where there is none */
+  /** @param path of a file in the state folder; created if missing */
   constructor(path: string) {
     this.#path = path;
     if (!existsSync(path)) return;
@@ -32,19 +32,19 @@ export class ModelJournal {
     return [...this.#open.values()];
   }
 
-  /** The model's next number, which nobody gets again. */
+  /** The model's next number, never issued again. */
   nextSeqId(model: Pick<OpenModel, 'url' | 'modelId'>): number {
     const lastSeqId = (this.#open.get(keyOf(model))?.lastSeqId ?? 0) + 1;
     this.#append({ ...model, lastSeqId });
     return lastSeqId;
   }
 
-  /** The model was made; it has had no request. */
+  /** Records a created model without requests. */
   opened(model: Pick<OpenModel, 'url' | 'modelId'>): void {
     this.#append({ ...model, lastSeqId: 0 });
   }
 
-  /** The model is unloaded. */
+  /** Records an unloaded model. */
   closed(model: Pick<OpenModel, 'url' | 'modelId'>): void {
     this.#append({ ...model, lastSeqId: null });
   }
@@ -61,13 +61,13 @@ export class ModelJournal {
       writeLine(this.#file, entry);
       fsyncSync(this.#file);
     } catch (error) {
-      // No line may follow half of one: the next begins a new file.
+      // No line may follow an incomplete one: the next entry starts a new file.
       this.close();
       throw error;
     }
   }
 
-  /** A new file with what is open, in place of the old one: it does not grow over the lives of the service. */
+  /** Replaces the file by one with only the open models, so that it does not grow over restarts. */
   #begin(): number {
     makeFolders(dirname(this.#path));
     const temporary = `${this.#path}.new`;
@@ -89,7 +89,7 @@ export class ModelJournal {
     else this.#open.set(keyOf(entry), { ...entry, lastSeqId: entry.lastSeqId });
   }
 
-  /** The last line of a crash may be cut off: then its number was not given out. */
+  /** After a crash the last line may be incomplete; its number was then not issued. */
   #read(line: string): void {
     let entry: unknown;
     try {
@@ -116,7 +116,7 @@ function isEntry(value: unknown): value is Entry {
   );
 }
 
-/** The whole of it: a disk that fills up takes a part of a write before it refuses one. */
+/** Writes the whole line: a full disk may accept part of a write before it fails. */
 function writeLine(file: number, entry: Entry): void {
   writeFileSync(file, `${JSON.stringify(entry)}\n`);
 }

@@ -11,17 +11,17 @@ import type { ServerFacts } from './server-facts.ts';
 import type { TinkerSession } from './session.ts';
 import { jsonOf } from './tinker-http.ts';
 
-/** Besides the facts of its server, what a model is made with. */
+/** Dependencies of a model. */
 export interface ModelParts {
   readonly session: TinkerSession;
   readonly facts: ServerFacts;
   readonly journal: ModelJournal;
-  /** How long one operation may take. */
+  /** Time limit of one operation. */
   readonly operationTimeoutMs: number;
   readonly log: (line: string) => void;
 }
 
-/** Settings of one step, by the protocol's names. */
+/** Settings of one step, with the protocol's names. */
 export interface AdamParams {
   readonly learning_rate: number;
   readonly beta1: number;
@@ -54,19 +54,19 @@ export interface CallSignal {
 }
 
 /**
- * One adapter on a server. Requests are numbered, and each is acknowledged before the next is posted, since a server may execute them as they
- * come; results are waited for by whoever wants them.
+ * One adapter on a server. Requests are numbered, and each is acknowledged before the next is posted, because a
+ * server may execute them in the order of arrival; callers wait for results separately.
  */
 export class RemoteModel {
   readonly id: string;
   readonly #parts: ModelParts;
-  /** Requests that were acknowledged. */
+  /** Number of acknowledged requests. */
   numRequests = 0;
 
   /**
-   * A fresh adapter, or one that goes on from a saved state.
+   * Creates a fresh adapter, or one from a saved state.
    *
-   * @throws {TrainerError} `trainer.remote_unavailable` when the server has no room for one more; `trainer.checkpoint_unreadable`
+   * @throws {TrainerError} `trainer.remote_unavailable` if the server has no slot; `trainer.checkpoint_unreadable`
    */
   static async create(
     parts: ModelParts,
@@ -90,10 +90,10 @@ export class RemoteModel {
       },
       user_metadata: null,
     };
-    // A model that was made twice would take a slot until its session ends.
+    // A duplicate model would take a slot until its session ends.
     const reply = await session.post('create_model', body, { isRepeatable: false, ...given(signal) });
     const told = asObject(jsonOf(reply), 'create_model');
-    // On SkyRL the id is in the acknowledgement: from here on it has to be unloaded, whatever becomes of us.
+    // SkyRL's acknowledgement has the id, so the model must be unloaded from here on.
     const early = typeof told['model_id'] === 'string' ? told['model_id'] : null;
     if (early !== null) journal.opened({ url: facts.http.url, modelId: early });
     let model = early === null ? null : new RemoteModel(early, parts);
@@ -118,7 +118,7 @@ export class RemoteModel {
     this.#parts = parts;
   }
 
-  /** Posts a pass, in as many parts as the server wants. @returns waits for its result */
+  /** Posts a pass in as many parts as the server requires. @returns a function that waits for its result */
   async pass(
     datums: readonly Datum[],
     { lossName, isForwardOnly, signal }: { lossName: LossName; isForwardOnly: boolean } & CallSignal,
@@ -136,13 +136,13 @@ export class RemoteModel {
     };
   }
 
-  /** Posts a step. @returns waits for its metrics */
+  /** Posts a step. @returns a function that waits for its metrics */
   async step(params: AdamParams, { signal }: CallSignal = {}): Promise<() => Promise<Record<string, number>>> {
     const wait = await this.#post('optim_step', { type: 'optim_step', adam_params: params }, 'OptimStep', signal);
     return async () => readMetrics(asObject(await wait(), 'a step')['metrics']);
   }
 
-  /** Saves weights and optimizer, for so long; null: until somebody deletes it. @returns the address */
+  /** Saves weights and optimizer for a lifetime; null: until deleted. @returns the address */
   async saveState(
     name: string,
     { lifetimeSeconds, signal }: { lifetimeSeconds: number | null } & CallSignal,
@@ -153,21 +153,21 @@ export class RemoteModel {
     return addressOf(this.#checkpoint('weights', readPath(await wait())));
   }
 
-  /** Saves the weights for sampling, from which there is an archive. */
+  /** Saves the weights for sampling, which provides an archive. */
   async saveForSampler(name: string, { signal }: CallSignal = {}): Promise<Checkpoint> {
     const body = { type: 'save_weights_for_sampler', path: name };
     const wait = await this.#post('save_weights_for_sampler', body, 'SaveWeightsForSampler', signal);
     return this.#checkpoint('sampler_weights', readPath(await wait()));
   }
 
-  /** Gives the slot back, as well as that is possible. Never throws. */
+  /** Frees the slot if possible. Never throws. */
   async unload(): Promise<void> {
     const { facts, journal } = this.#parts;
     await unloadModel(facts, this.id);
     journal.closed({ url: facts.http.url, modelId: this.id });
   }
 
-  /** Addresses come with their kind in the middle and without it. */
+  /** Addresses have their kind in the middle, or none. */
   #checkpoint(kind: Checkpoint['kind'], path: string): Checkpoint {
     return readAddress(path) ?? { kind, runId: this.id, name: path.slice(path.lastIndexOf('/') + 1) };
   }
@@ -189,7 +189,7 @@ export class RemoteModel {
     const route = isForwardOnly && !isProtobuf ? 'forward' : 'forward_backward';
     const body = isProtobuf ? encodePass(request) : passBody(request);
     const kind = isForwardOnly ? 'Forward' : 'ForwardBackward';
-    // Log-probabilities may be computed twice; a gradient that gathers twice is another one.
+    // Log-probabilities may be computed twice; a gradient added twice would be wrong.
     const canRepeat = isForwardOnly || facts.profile.remembers !== 'nothing';
     const wait = await this.#submit(route, body, { kind, canRepeat, isProtobuf, signal });
     return async () => {
@@ -237,7 +237,7 @@ export class RemoteModel {
     return journal.nextSeqId({ url: facts.http.url, modelId: this.id });
   }
 
-  /** As few parts as the limits of the server allow; at least one. */
+  /** Splits datums into as few parts as the server's limits allow; at least one. */
   #partsOf(datums: readonly Datum[]): Datum[][] {
     const { maxDatums, maxBytes } = this.#parts.facts;
     const parts: Datum[][] = [[]];
@@ -254,18 +254,18 @@ export class RemoteModel {
   }
 }
 
-/** Unloads a model of ours, whose session may be over. Never throws. */
+/** Unloads a model, whose session may be over. Never throws. */
 export async function unloadModel({ http }: Pick<ServerFacts, 'http'>, modelId: string): Promise<void> {
   const body = { type: 'unload_model', model_id: modelId };
   await http.sendOnce('POST', 'unload_model', { body, timeoutMs: 10_000 }).catch(() => undefined);
 }
 
-/** `tinker://<run>/<kind>/<name>` */
+/** Formats `tinker://<run>/<kind>/<name>`. */
 export function addressOf({ kind, runId, name }: Checkpoint): string {
   return `tinker://${runId}/${kind}/${name}`;
 }
 
-/** Null for what is no such address. */
+/** Null for other strings. */
 export function readAddress(address: string): Checkpoint | null {
   const [, runId, kind, name] = /^tinker:\/\/([^/]+)\/(weights|sampler_weights)\/([^/]+)$/.exec(address) ?? [];
   if (runId === undefined || name === undefined) return null;

@@ -7,16 +7,16 @@ import type { Clock } from './clock.ts';
 import { accepted, CLIENT_VERSION } from './session.ts';
 import { jsonOf, NoReply, type Reply, type SendOptions, TinkerHttp } from './tinker-http.ts';
 
-/** A server as it showed itself at the first contact. */
+/** Facts about a server from the first contact. */
 export interface ServerFacts {
   readonly http: TinkerHttp;
   readonly wire: 'protobuf' | 'json';
   readonly profile: TinkerProfile;
-  /** The base model to train, by the server's name. */
+  /** Server's name of the base model to train. */
   readonly baseModel: string;
-  /** Longest sequence, tokens; null where the server does not say. */
+  /** Maximum tokens per sequence; null if unknown. */
   readonly maxTokens: number | null;
-  /** Largest part of a pass: datums, and bytes. */
+  /** Maximum datums and bytes per part of a pass. */
   readonly maxDatums: number;
   readonly maxBytes: number;
 }
@@ -25,7 +25,7 @@ export interface ContactOptions {
   readonly url: string;
   readonly apiKey: string | null;
   readonly profile: TinkerProfile;
-  /** Null: the only one that the server has. */
+  /** Null: the server's only model. */
   readonly baseModel: string | null;
   readonly clock: Clock;
 }
@@ -33,9 +33,11 @@ export interface ContactOptions {
 const CONTACT_TIMEOUT_MS = 15_000;
 
 /**
- * Asks a server who it is, without any effect there: whether it answers, takes the key, speaks the protocol, and has the base model.
+ * Contacts a server without any effect there: it must answer, accept the key, speak the protocol, and have the
+ * base model.
  *
- * @throws {TrainerError} in one line with what to do: `trainer.remote_unavailable` when nobody answers, `trainer.remote_refused` for everything else
+ * @throws {TrainerError} in one line with the remedy: `trainer.remote_unavailable` without an answer,
+ * `trainer.remote_refused` for everything else
  */
 export async function contactServer(options: ContactOptions): Promise<ServerFacts> {
   const { url, apiKey, profile, clock } = options;
@@ -78,7 +80,7 @@ function absenceOf({ reason, isUntrusted }: NoReply, url: string): string {
     : `no Tinker server answers at ${url} (${reason}): start it, or correct --trainer-url`;
 }
 
-/** Whether an error of {@link contactServer} is about the certificate, which no waiting changes. */
+/** True if an error of {@link contactServer} is about the certificate, which waiting does not change. */
 export function isUntrusted(error: unknown): boolean {
   return error instanceof Error && error.cause instanceof NoReply && error.cause.isUntrusted;
 }
@@ -93,7 +95,7 @@ function requireProtocol(reply: Reply, url: string): void {
   try {
     if (reply.status === 200 && 'status' in asObject(jsonOf(reply), 'health')) return;
   } catch {
-    // Told below, with what to do.
+    // Reported below, with the remedy.
   }
   throw refused(
     `what answers at ${url} is no Tinker server (${reply.status} for /api/v1/healthz): --trainer-url is the address without /api/v1`,
@@ -107,7 +109,7 @@ function requireKey({ status }: Reply, url: string): void {
     );
 }
 
-/** Servers before the route have none of the flags. */
+/** Older servers without the route have none of the flags. */
 async function readFlags(reply: Reply, url: string): Promise<Readonly<Record<string, unknown>>> {
   if (reply.status === 404 || reply.status === 405) return {};
   requireKey(reply, url);
@@ -136,7 +138,7 @@ function listOf(names: readonly string[]): string {
   return names.length === 0 ? '' : `; it has ${shown}${names.length > 10 ? ' and others' : ''}`;
 }
 
-/** An empty pass as JSON: 415 where only protobuf is taken, 422 where JSON is. Neither has an effect. */
+/** Sends an empty pass as JSON: 415 if only protobuf is accepted, 422 if JSON is. Neither has an effect. */
 async function probeWire(
   ask: (method: string, route: string, send: SendOptions) => Promise<Reply>,
   url: string,

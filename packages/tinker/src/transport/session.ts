@@ -3,14 +3,14 @@ import { TrainerError } from '@trainyard/trainer';
 import { asObject, asText } from '../wire/json-value.ts';
 import { detailOf, jsonOf, type Reply, type SendOptions, type TinkerHttp } from './tinker-http.ts';
 
-/** How we name ourselves where the SDK says its version. */
+/** Reported SDK version. */
 export const CLIENT_VERSION = '0.38.0';
 
 const HEARTBEAT_MS = 10_000;
-/** A server forgets a session after 300 s of silence. */
+/** Silence after which it is logged; a server drops a session after 300 s. */
 const SILENCE_LOGGED_MS = 120_000;
 
-/** A session of one server: models live as long as it is heard of. */
+/** A session of one server: its models live as long as heartbeats arrive. */
 export class TinkerSession {
   readonly http: TinkerHttp;
   readonly id: string;
@@ -42,18 +42,18 @@ export class TinkerSession {
     return this.#lost === null;
   }
 
-  /** @throws {TrainerError} `trainer.host_lost` when the server has ended the session */
+  /** @throws {TrainerError} `trainer.host_lost` if the server has ended the session */
   requireAlive(): void {
     if (this.#lost !== null) throw new TrainerError('trainer.host_lost', this.#lost);
   }
 
-  /** Sends a request whose answer is worth nothing unless it is one of success. @throws {TrainerError} */
+  /** Sends a request and requires a success status. @throws {TrainerError} */
   async post(route: string, body: object | Uint8Array, options: SendOptions = {}): Promise<Reply> {
     this.requireAlive();
     return accepted(await this.http.send('POST', route, { ...options, body }), route);
   }
 
-  /** Ends the session, as well as that is possible: its models go. */
+  /** Ends the session and its models, if possible. */
   async close(): Promise<void> {
     this.#stopHeartbeat();
     if (this.#lost !== null) return;
@@ -81,7 +81,7 @@ export class TinkerSession {
   }
 }
 
-/** @throws {TrainerError} what a refusal means */
+/** @throws {TrainerError} by the meaning of a refusal */
 export function accepted(reply: Reply, route: string): Reply {
   const { status } = reply;
   if (status < 300) return reply;
@@ -91,15 +91,15 @@ export function accepted(reply: Reply, route: string): Reply {
   throw failedOperation(told);
 }
 
-/** A server that restarted knows no model any more, and says so in the words of an operation that failed. */
+/** A restarted server knows no models, and reports that as the failure of an operation. */
 const FORGOTTEN =
   /not loaded|model.{0,60}not found|unknown model|session (?:was )?not found|session.{0,40}(?:ended|finished|expired)/i;
 const FULL = /maximum number of (?:lora )?adapters|no free (?:slot|adapter)|too many (?:models|adapters)/i;
-/** Names of checkpoints are never used twice: one that is there was made by a request whose answer was lost. */
+/** Checkpoint names are never reused, so an existing one comes from a request whose answer was lost. */
 const TAKEN = /checkpoint.{0,80}already exists/i;
 const NO_CHECKPOINT = /checkpoint.{0,80}(?:not found|does not exist|expired)|no such checkpoint/i;
 
-/** @returns what can be done about an operation that failed with these words */
+/** @returns the error with the right retry for an operation that failed with this message */
 export function failedOperation(message: string): TrainerError {
   if (FORGOTTEN.test(message) || TAKEN.test(message)) return new TrainerError('trainer.host_lost', message);
   if (FULL.test(message))

@@ -9,15 +9,15 @@ import type { Clock } from './clock.ts';
 /** The content type of passes and their results in protobuf. */
 export const PROTOBUF_TYPE = 'application/x-protobuf';
 
-/** Nothing but a long poll takes longer. */
+/** Only a long poll takes longer. */
 const REQUEST_TIMEOUT_MS = 60_000;
-/** How long a server that does not answer, or has no room, is asked again. */
+/** Duration of retries if a server does not answer or has no room. */
 const PATIENCE_MS = 300_000;
 const FIRST_PAUSE_MS = 500;
 const LONGEST_PAUSE_MS = 10_000;
 const LONGEST_RETRY_AFTER_MS = 60_000;
 
-/** The request certainly did not reach a server. */
+/** Codes for which the request certainly did not reach a server. */
 const NEVER_SENT = ['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH', 'UND_ERR_CONNECT_TIMEOUT'];
 
 export interface Reply {
@@ -29,21 +29,24 @@ export interface Reply {
 export interface SendOptions {
   /** A body of JSON, or bytes of protobuf. Default: none. */
   readonly body?: object | Uint8Array;
-  /** Beside the key and the type. */
+  /** Headers in addition to key and type. */
   readonly headers?: Readonly<Record<string, string>>;
   /** Default 60 s. */
   readonly timeoutMs?: number;
-  /** Default 5 minutes; 0: it is asked once. */
+  /** Default 5 minutes; 0: no retries. */
   readonly patienceMs?: number;
-  /** Whether the same request twice is as good as once; where not, it is sent again only when no server can have seen it. Default true. */
+  /**
+   * False if the request must not be executed twice; it is then retried only if no server can have received it.
+   * Default true.
+   */
   readonly isRepeatable?: boolean;
   readonly signal?: AbortSignal;
 }
 
-/** A server that was not reached, or did not answer in time. */
+/** The server was unreachable, or did not answer in time. */
 export class NoReply extends Error {
   override readonly name = 'NoReply';
-  /** The system's code, as `ECONNREFUSED`; or `TIMEOUT`. */
+  /** System error code such as `ECONNREFUSED`, or `TIMEOUT`. */
   readonly reason: string;
 
   constructor(reason: string, cause?: unknown) {
@@ -55,7 +58,7 @@ export class NoReply extends Error {
     return NEVER_SENT.includes(this.reason) || this.isUntrusted;
   }
 
-  /** Whether the server's certificate is not accepted here. */
+  /** True if the server's certificate is not trusted. */
   get isUntrusted(): boolean {
     return /CERT|LEAF_SIGNATURE/.test(this.reason);
   }
@@ -73,7 +76,7 @@ export class TinkerHttp {
     this.clock = options.clock;
   }
 
-  /** Sends once, without judging the answer. @throws {NoReply}; what `signal` was aborted with */
+  /** Sends once and returns any answer. @throws {NoReply}; the abort reason of `signal` */
   async sendOnce(method: string, route: string, options: SendOptions = {}): Promise<Reply> {
     const reply = await this.#fetch(method, route, options);
     if (reply.status !== 401 || !isStaleToken(reply.headers)) return reply;
@@ -82,11 +85,11 @@ export class TinkerHttp {
   }
 
   /**
-   * Sends, and again while the server has no room or trouble of its own, with growing pauses.
+   * Sends with retries and growing pauses while the server is full or has a fault.
    *
-   * @returns any answer that asking again does not change
-   * @throws {TrainerError} `trainer.remote_unavailable` when it stays so; `trainer.host_lost` where it may have come through and must not come
-   *   twice; what `signal` was aborted with
+   * @returns any answer that a retry would not change
+   * @throws {TrainerError} `trainer.remote_unavailable` if that continues; `trainer.host_lost` if it may have
+   * arrived and must not be repeated; the abort reason of `signal`
    */
   async send(method: string, route: string, options: SendOptions = {}): Promise<Reply> {
     const { isRepeatable = true, patienceMs = PATIENCE_MS, signal } = options;
@@ -136,7 +139,7 @@ export class TinkerHttp {
     }
   }
 
-  /** Downloads may lie at an address of another server, which has no business with the key. */
+  /** Downloads may be on another host, which must not receive the key. */
   async #keyHeader(route: string): Promise<Record<string, string>> {
     const isForeign = route.startsWith('http') && new URL(route).host !== new URL(this.url).host;
     const value = isForeign ? null : await this.#key.current();
@@ -144,7 +147,7 @@ export class TinkerHttp {
   }
 }
 
-/** The body as JSON. @throws {TrainerError} `trainer.remote_refused` */
+/** Parses the body as JSON. @throws {TrainerError} `trainer.remote_refused` */
 export function jsonOf({ body }: Pick<Reply, 'body'>): unknown {
   try {
     return JSON.parse(Buffer.from(body).toString('utf8'));
@@ -153,7 +156,7 @@ export function jsonOf({ body }: Pick<Reply, 'body'>): unknown {
   }
 }
 
-/** The words of a refusal, in at most a few lines. */
+/** Text of a refusal, shortened. */
 export function detailOf(reply: Reply): string {
   const text = Buffer.from(reply.body).toString('utf8');
   try {
@@ -161,7 +164,7 @@ export function detailOf(reply: Reply): string {
     const told = detail ?? error;
     if (told !== undefined) return shorten(typeof told === 'string' ? told : JSON.stringify(told));
   } catch {
-    // Not JSON: a proxy, say.
+    // Not JSON: from a proxy, for example.
   }
   return shorten(text.replaceAll(/\s+/g, ' ').trim());
 }
@@ -170,7 +173,7 @@ function shorten(text: string): string {
   return text.length > 300 ? `${text.slice(0, 300)}…` : text;
 }
 
-/** Statuses that another try may change. 425: a checkpoint that is still being written. */
+/** True for statuses that a retry may change. 425: a checkpoint that is still being written. */
 function isPassing({ status, headers }: Reply): boolean {
   const told = headers.get('x-should-retry');
   if (told !== null) return told === 'true' && status >= 400;

@@ -1,4 +1,4 @@
-/** Passes in JSON: dialects of the SDK up to 0.24, and servers that stayed with them. */
+/** Passes in JSON: for the SDK up to 0.24, and servers that still use it. */
 import { asNumber, asObject, asText } from './json-value.ts';
 import type { Datum, LossInput, PassRequest, PassResult } from './datum.ts';
 import { wireFault } from './wire-fault.ts';
@@ -38,7 +38,7 @@ export function readPassResult(value: unknown): PassResult {
   return { logprobs, metrics: readMetrics(metrics) };
 }
 
-/** Metrics of a pass or a step; what is no number is left out. */
+/** Metrics of a pass or a step; drops values that are not numbers. */
 export function readMetrics(value: unknown): Record<string, number> {
   if (value === null || value === undefined) return {};
   return Object.fromEntries(

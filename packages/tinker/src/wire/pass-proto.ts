@@ -33,7 +33,7 @@ function tensorMessage(input: LossInput): ProtoWriter {
     .varint(4, input.length);
 }
 
-/** @throws {TrainerError} `trainer.remote_refused` for bytes that are no `ForwardBackwardOutput` */
+/** @throws {TrainerError} `trainer.remote_refused` for bytes that are not a `ForwardBackwardOutput` */
 export function decodePassResult(bytes: Uint8Array): PassResult {
   const logprobs: Float32Array[] = [];
   const metrics: Record<string, number> = {};
@@ -101,12 +101,12 @@ function mapEntry(bytes: Uint8Array) {
   return [name, value] as const;
 }
 
-/** The bytes of an array, which all machines that run this keep in little-endian order. */
+/** Bytes of an array; all supported machines are little-endian. */
 function bytesIn({ buffer, byteOffset, byteLength }: ArrayBufferView): Uint8Array {
   return new Uint8Array(buffer, byteOffset, byteLength);
 }
 
-/** A copy: parts of a message begin anywhere, typed arrays do not. */
+/** Copies, because parts of a message may be unaligned, and typed arrays may not. */
 function aligned(bytes: Uint8Array): ArrayBuffer {
   return new Uint8Array(bytes).buffer;
 }

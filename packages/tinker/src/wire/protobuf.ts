@@ -1,5 +1,5 @@
 /**
- * The wire format of protobuf, as much of it as the Tinker protocol takes: varints, doubles and length-delimited fields.
+ * Protobuf's wire format, only the parts of the Tinker protocol: varints, doubles and length-delimited fields.
  *
  * @see https://protobuf.dev/programming-guides/encoding
  */
@@ -52,13 +52,13 @@ export class ProtoWriter {
   }
 }
 
-/** One field of a message as it came: a varint as a number, everything else as its bytes. */
+/** One raw field of a message: a varint as a number, everything else as bytes. */
 export interface ProtoField {
   readonly field: number;
   readonly value: number | Uint8Array;
 }
 
-/** @throws {TrainerError} `trainer.remote_refused` for bytes that are no message */
+/** @throws {TrainerError} `trainer.remote_refused` for bytes that are not a message */
 export function* protoFields(bytes: Uint8Array): Generator<ProtoField> {
   let at = 0;
   const varint = (): number => {
@@ -98,7 +98,7 @@ export function* protoFields(bytes: Uint8Array): Generator<ProtoField> {
   }
 }
 
-/** The bytes of a field that must be length-delimited or of fixed size. */
+/** Bytes of a field that must be length-delimited or of fixed size. */
 export function bytesOf({ field, value }: ProtoField): Uint8Array {
   if (typeof value !== 'number') return value;
   throw wireFault(`field ${field} of a protobuf message is a number`);
@@ -114,10 +114,10 @@ export function doubleOf(field: ProtoField): number {
   return new DataView(bytes.buffer, bytes.byteOffset, 8).getFloat64(0, true);
 }
 
-/** Whole numbers of a repeated field, which comes packed or one by one. */
+/** Whole numbers of a repeated field, packed or one by one. */
 export function integersOf({ value }: ProtoField): number[] {
   if (typeof value === 'number') return [value];
-  // Packed varints are a message of values without tags: read as one field each behind a tag of our own.
+  // Packed varints have no tags: each is read as a field after an added tag.
   const integers: number[] = [];
   for (let at = 0; at < value.length;) {
     const end = value.findIndex((byte, index) => index >= at && byte < 0x80) + 1;

@@ -1,6 +1,6 @@
 import { TrainerError } from '@trainyard/trainer';
 
-/** An answer that is not of the protocol. */
+/** Error for an answer that violates the protocol. */
 export function wireFault(what: string, cause?: unknown): TrainerError {
   return new TrainerError('trainer.remote_refused', `the Tinker server answered something unreadable: ${what}`, {
     cause,
