@@ -75,7 +75,7 @@ const SamplingHostSchema = Type.Object(
     is_loaded: Type.Boolean({ description: 'Whether it is in memory; the numbers are 0 while it is not.' }),
     num_requests: SharedCount('Requests in it.'),
     num_running: SharedCount('Choices in the batch.'),
-    num_waiting: SharedCount('Choices that wait for room.'),
+    num_waiting: SharedCount('Choices waiting for space in the KV cache.'),
     kv_used_tokens: SharedCount('Cells of the KV cache in use, those kept for later included.'),
     kv_cached_tokens: SharedCount('Of them, those that only wait to be used again.'),
     kv_capacity_tokens: Count('Cells that there are.'),

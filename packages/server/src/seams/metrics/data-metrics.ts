@@ -18,26 +18,21 @@ export class DataMetrics {
       new Counter<Label>({ name: `trainyard_${name}`, help, labelNames, registers });
     this.#calls = new Counts({
       name: 'trainyard_database_calls_total',
-      help: 'Statements and transactions, by how they ended.',
+      help: 'Statements and transactions, by outcome.',
       labelNames: ['kind', 'outcome'],
       registry,
     });
     this.#callSeconds = new Spreads({
       name: 'trainyard_database_call_seconds',
-      help: 'Of those that ended well, the wait for other writers included.',
+      help: 'Duration of successful ones, including the wait for other writers.',
       labelNames: ['kind'],
       bounds: [0.0005, 0.002, 0.01, 0.05, 0.2, 1, 5, 20],
       registry,
     });
-    this.#roundTrips = counter('database_round_trips_total', 'Messages to the database and back.');
-    this.#requests = counter('bucket_requests_total', 'Requests to the bucket, by how they ended.', [
-      'method',
-      'outcome',
-    ]);
-    this.#retries = counter('bucket_retries_total', 'Of them, those that were another try.', ['method']);
-    this.#bytes = counter('bucket_bytes_total', 'Bytes of bodies that came from the bucket and went there.', [
-      'direction',
-    ]);
+    this.#roundTrips = counter('database_round_trips_total', 'Round trips to the database.');
+    this.#requests = counter('bucket_requests_total', 'Requests to the bucket, by outcome.', ['method', 'outcome']);
+    this.#retries = counter('bucket_retries_total', 'Retries among the requests to the bucket.', ['method']);
+    this.#bytes = counter('bucket_bytes_total', 'Bytes of bodies read from and written to the bucket.', ['direction']);
     // An increase is seen from a zero on, and not from nothing.
     for (const kind of ['query', 'transaction'])
       for (const outcome of ['ok', 'store.busy', 'store.unavailable']) this.#calls.of(kind, outcome);

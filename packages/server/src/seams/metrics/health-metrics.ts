@@ -14,17 +14,17 @@ export class HealthMetrics {
 
   /** @param ofSampling registry of what samples or asks who samples */
   constructor(registry: Registry, ofSampling: Registry) {
-    addKnownGauge(registry, 'ready', '1 while requests, or jobs, should come to this process.', async () =>
+    addKnownGauge(registry, 'ready', '1 while this process accepts requests or jobs.', async () =>
       this.source === null ? null : Number((await this.source.readiness()).status === 'ready'),
     );
     const upOf = (part: Health['parts']['bucket'] | undefined) => (part == null ? null : Number(part.is_up));
-    addKnownGauge(registry, 'database_up', '1 while the database answers within 2 s.', async () =>
+    addKnownGauge(registry, 'database_up', '1 while the database responds within 2 s.', async () =>
       upOf((await this.#report())?.parts.database),
     );
-    addKnownGauge(registry, 'bucket_up', '1 while the bucket answers within 2 s.', async () =>
+    addKnownGauge(registry, 'bucket_up', '1 while the bucket responds within 2 s.', async () =>
       upOf((await this.#report())?.parts.bucket),
     );
-    addKnownGauge(registry, 'draining', '1 while this process is ending.', async () => {
+    addKnownGauge(registry, 'draining', '1 while this process is shutting down.', async () => {
       const report = await this.#report();
       return report === null ? null : Number(report.parts.draining);
     });

@@ -40,7 +40,7 @@ export class InferenceMetrics {
     this.#now = now;
     this.#ends = new Counts({
       name: 'vllm:request_success_total',
-      help: 'Choices that ended, by reason; those of requests that were left or failed: abort, error.',
+      help: 'Finished choices, by reason; abort and error for cancelled and failed requests.',
       labelNames: [MODEL, 'finished_reason'],
       registry,
     });
@@ -48,18 +48,18 @@ export class InferenceMetrics {
       new Spreads({ name: `vllm:${name}`, help, labelNames: [MODEL], bounds, registry });
     const [seconds, tokens] = [spread(SECONDS), spread(TOKENS)];
     this.#spreads = {
-      timeToFirstToken: seconds('time_to_first_token_seconds', 'From the arrival to the first token.'),
-      interToken: seconds('inter_token_latency_seconds', 'Between tokens of a request of one choice.'),
-      perToken: seconds('request_time_per_output_token_seconds', 'Decoding by token, mean of a request.'),
-      endToEnd: seconds('e2e_request_latency_seconds', 'From the arrival to the end.'),
-      queue: seconds('request_queue_time_seconds', 'From the arrival to the admission.'),
-      prefill: seconds('request_prefill_time_seconds', 'From the admission to the first token.'),
-      decode: seconds('request_decode_time_seconds', 'From the first token to the end.'),
-      inference: seconds('request_inference_time_seconds', 'From the admission to the end.'),
+      timeToFirstToken: seconds('time_to_first_token_seconds', 'Time from arrival to the first token.'),
+      interToken: seconds('inter_token_latency_seconds', 'Time between tokens, for requests with one choice.'),
+      perToken: seconds('request_time_per_output_token_seconds', 'Mean decoding time per token of a request.'),
+      endToEnd: seconds('e2e_request_latency_seconds', 'Time from arrival to the end.'),
+      queue: seconds('request_queue_time_seconds', 'Time from arrival to admission.'),
+      prefill: seconds('request_prefill_time_seconds', 'Time from admission to the first token.'),
+      decode: seconds('request_decode_time_seconds', 'Time from the first token to the end.'),
+      inference: seconds('request_inference_time_seconds', 'Time from admission to the end.'),
       promptTokens: tokens('request_prompt_tokens', 'Tokens of the prompt.'),
       generationTokens: tokens('request_generation_tokens', 'Tokens sampled, over all choices.'),
-      paramsN: tokens('request_params_n', 'Choices asked for.'),
-      paramsMaxTokens: tokens('request_params_max_tokens', 'Tokens of a reply asked for.'),
+      paramsN: tokens('request_params_n', 'Requested choices.'),
+      paramsMaxTokens: tokens('request_params_max_tokens', 'Requested tokens per reply.'),
     };
   }
 

@@ -36,36 +36,29 @@ export class JobMetrics {
     const registers = [registry];
     const counter = <Label extends string>(name: string, help: string, labelNames: Label[] = []) =>
       new Counter<Label>({ name: `trainyard_${name}`, help, labelNames, registers });
-    this.#claims = counter('jobs_claimed_total', 'Jobs that this process took from the queue, by kind.', ['kind']);
-    this.#lostLeases = counter(
-      'leases_lost_total',
-      'Jobs in hand that others could take, as their lease was not renewed.',
-      ['kind'],
-    );
-    this.#retries = counter(
-      'job_write_retries_total',
-      'Writes of jobs that were tried again, as the store did not take them.',
-    );
+    this.#claims = counter('jobs_claimed_total', 'Jobs that this process claimed from the queue, by kind.', ['kind']);
+    this.#lostLeases = counter('leases_lost_total', 'Running jobs whose lease was not renewed in time.', ['kind']);
+    this.#retries = counter('job_write_retries_total', 'Retried writes of jobs, after a failure of the store.');
     this.#ends = counter('jobs_ended_total', 'Training jobs that ended.', ['kind', 'outcome']);
     this.#steps = counter('gradient_steps_total', 'Updates of weights.', ['kind']);
-    this.#trainedTokens = counter('trained_tokens_total', 'Tokens that gradient steps were of.', ['kind']);
-    this.#stepSeconds = counter('gradient_step_seconds_total', 'Time of gradient steps, by where it went.', ['part']);
+    this.#trainedTokens = counter('trained_tokens_total', 'Tokens in gradient steps.', ['kind']);
+    this.#stepSeconds = counter('gradient_step_seconds_total', 'Time of gradient steps, by phase.', ['part']);
     this.#snapshotSeconds = new Histogram({
       name: 'trainyard_snapshot_seconds',
-      help: 'Writing a snapshot of a running job.',
+      help: 'Time to write a snapshot of a running job.',
       buckets: [0.05, 0.2, 0.5, 1, 2, 5, 10, 30],
       registers,
     });
     this.#snapshotBytes = counter('snapshot_bytes_total', 'Bytes of these snapshots.');
-    this.#submitted = counter('groups_submitted_total', 'Trajectory groups of jobs that began.');
-    this.#trainable = counter('groups_trainable_total', 'Of them, those that are trained.');
-    this.#dropped = counter('groups_dropped_total', 'Of them, those that are not, by reason.', ['reason']);
+    this.#submitted = counter('groups_submitted_total', 'Trajectory groups of started jobs.');
+    this.#trainable = counter('groups_trainable_total', 'Trajectory groups that are trained.');
+    this.#dropped = counter('groups_dropped_total', 'Trajectory groups that are not trained, by reason.', ['reason']);
     this.#branchedTurns = counter(
       'branched_turns_total',
-      'Turns trained in a history of their own, as they were sampled behind other tokens than the turns before them.',
+      'Turns trained in their own history, because their prompt does not continue the previous turns.',
     );
-    this.#branchTokens = counter('branch_tokens_total', 'Prompt tokens that are computed for these alone.');
-    this.#warnings = counter('job_warnings_total', 'Warnings of jobs, by code.', ['code']);
+    this.#branchTokens = counter('branch_tokens_total', 'Prompt tokens computed only for these turns.');
+    this.#warnings = counter('job_warnings_total', 'Job warnings, by code.', ['code']);
     this.#gap = new Histogram({
       name: 'trainyard_logprob_gap',
       help: 'Mean |log-probability of trainer - of sampler| of each gradient step.',
@@ -74,7 +67,7 @@ export class JobMetrics {
     });
     this.#largestGap = new Gauge({
       name: 'trainyard_logprob_gap_max',
-      help: 'The largest single one of the latest gradient step.',
+      help: 'Largest difference of the latest gradient step.',
       registers,
     });
     this.#tellZeros();

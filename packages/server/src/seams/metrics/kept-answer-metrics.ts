@@ -9,7 +9,7 @@ interface KeptTotals {
 }
 
 export interface KeptAnswerFigures {
-  /** Answers in the background that this process computes. */
+  /** Background answers that this process computes. */
   readonly numRunning: () => number;
   readonly count: () => Promise<KeptTotals>;
 }
@@ -21,7 +21,7 @@ export class KeptAnswerMetrics {
   readonly #minute = new MinuteFigures(async () => (await this.source?.count().catch(() => null)) ?? null);
 
   constructor(registry: Registry) {
-    const shared = 'As trainyard_jobs; up to a minute old.';
+    const shared = 'Same source as trainyard_jobs; up to a minute old.';
     addKnownGauge(
       registry,
       'kept_answers',
@@ -31,7 +31,7 @@ export class KeptAnswerMetrics {
     addKnownGauge(
       registry,
       'kept_answer_bytes',
-      `Room of kept answers, compressed. ${shared}`,
+      `Compressed size of kept answers. ${shared}`,
       async () => (await this.#totals())?.answers.sizeBytes ?? null,
     );
     addKnownGauge(
@@ -49,7 +49,7 @@ export class KeptAnswerMetrics {
     addKnownGauge(
       registry,
       'answers_in_background',
-      'Answers in the background that this process computes.',
+      'Background answers that this process computes.',
       async () => this.source?.numRunning() ?? null,
     );
   }

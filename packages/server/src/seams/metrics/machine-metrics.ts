@@ -19,14 +19,18 @@ export class MachineMetrics {
     const gauge = (name: string, help: string, read: (figures: MachineFigures) => number | null | undefined): void => {
       addKnownGauge(registry, name, help, () => (this.source === null ? null : read(this.source.state)));
     };
-    gauge('open_files', 'File handles of this process.', ({ openFiles }) => openFiles?.used);
-    gauge('max_open_files', 'File handles that it may have.', ({ openFiles }) => openFiles?.limit);
-    gauge('threads', 'Processes and threads, of its control group or of its user.', ({ threads }) => threads?.used);
-    gauge('max_threads', 'Processes and threads that the group or the user may have.', ({ threads }) => threads?.limit);
-    gauge('disk_free_bytes', 'Free room on the disk of the data folder.', ({ freeDiskBytes }) => freeDiskBytes);
+    gauge('open_files', 'Open file handles of this process.', ({ openFiles }) => openFiles?.used);
+    gauge('max_open_files', 'Limit of file handles of this process.', ({ openFiles }) => openFiles?.limit);
+    gauge('threads', 'Processes and threads of its control group or user.', ({ threads }) => threads?.used);
+    gauge(
+      'max_threads',
+      'Limit of processes and threads of the control group or user.',
+      ({ threads }) => threads?.limit,
+    );
+    gauge('disk_free_bytes', 'Free space on the disk of the data folder.', ({ freeDiskBytes }) => freeDiskBytes);
     gauge(
       'disk_sync_seconds',
-      'Duration of the last write to that disk that was timed.',
+      'Duration of the last timed write to the disk of the data folder.',
       ({ syncSeconds }) => syncSeconds,
     );
   }

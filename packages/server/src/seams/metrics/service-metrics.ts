@@ -65,25 +65,25 @@ export class ServiceMetrics {
     });
     this.#durations = new Spreads({
       name: 'http_request_duration_seconds',
-      help: 'From the head of a request to the end of its answer.',
+      help: 'Time from the head of a request to the end of its response.',
       labelNames: ['handler', 'method'],
       bounds: [0.005, 0.02, 0.1, 0.5, 1, 2.5, 10, 60, 600],
       registry: ofSampling,
     });
     this.#refusals = new Counter({
       name: 'trainyard_key_limit_refusals_total',
-      help: 'Requests refused by a limit of their key, by which.',
+      help: 'Requests refused by a key limit, by limit.',
       labelNames: ['limit'],
       registers,
     });
     this.#stalledReaders = new Counter({
       name: 'trainyard_stalled_readers_total',
-      help: 'Answers that were ended because their clients took nothing of them.',
+      help: 'Responses ended because their clients read nothing.',
       registers,
     });
     this.#ignoredFields = new Counter({
       name: 'trainyard_ignored_fields_total',
-      help: 'Fields of requests to sample that the service does not know, by route.',
+      help: 'Unknown fields in sampling requests, by route.',
       labelNames: ['handler'],
       registers,
     });
@@ -134,21 +134,21 @@ export class ServiceMetrics {
 
   #addSampling(registry: Registry): void {
     this.#gauge(registry, 'vllm:num_requests_running', 'Choices in the batch.', ({ numRunning }) => numRunning);
-    this.#gauge(registry, 'vllm:num_requests_waiting', 'Choices that wait for room.', ({ numWaiting }) => numWaiting);
-    this.#gauge(registry, 'vllm:kv_cache_usage_perc', 'Used part of the KV cache, 0 to 1.', usedPart);
+    this.#gauge(
+      registry,
+      'vllm:num_requests_waiting',
+      'Choices waiting for space in the KV cache.',
+      ({ numWaiting }) => numWaiting,
+    );
+    this.#gauge(registry, 'vllm:kv_cache_usage_perc', 'Used share of the KV cache, 0 to 1.', usedPart);
     this.#total(
       registry,
       'vllm:prompt_tokens_total',
-      'Prompt tokens of requests that began.',
+      'Prompt tokens of started requests.',
       (stats) => stats.promptTokens,
     );
     this.#total(registry, 'vllm:generation_tokens_total', 'Tokens sampled.', (stats) => stats.generatedTokens);
-    this.#total(
-      registry,
-      'vllm:num_preemptions_total',
-      'Choices that gave their room back.',
-      (stats) => stats.numPreemptions,
-    );
+    this.#total(registry, 'vllm:num_preemptions_total', 'Preempted choices.', (stats) => stats.numPreemptions);
     this.#total(
       registry,
       'vllm:prefix_cache_queries_total',
@@ -187,7 +187,7 @@ export class ServiceMetrics {
     const registers = [this.#registry];
     const jobs = new Gauge({
       name: 'trainyard_jobs',
-      help: 'Training jobs that have not ended, by status; of the database, so the same in every process.',
+      help: 'Training jobs that have not ended, by status; from the database, so the same in every process.',
       labelNames: ['status'],
       registers,
       collect: async () => {
@@ -200,7 +200,7 @@ export class ServiceMetrics {
     });
     const age = new Gauge({
       name: 'trainyard_oldest_queued_job_seconds',
-      help: 'How long the one that has waited longest has, 0 when none waits; as trainyard_jobs.',
+      help: 'Longest wait of a queued job, 0 when none waits; same source as trainyard_jobs.',
       registers,
       collect: async () => {
         const figures = await this.#figures();
@@ -213,7 +213,7 @@ export class ServiceMetrics {
   #addCheckpoints(): void {
     const bytes = new Gauge({
       name: 'trainyard_checkpoint_bytes',
-      help: 'Files of kept checkpoints, by part: adapter or optimizer. As trainyard_jobs; up to a minute old.',
+      help: 'Files of kept checkpoints, by part: adapter or optimizer. Same source as trainyard_jobs; up to a minute old.',
       labelNames: ['part'],
       registers: [this.#registry],
       collect: async () => {
@@ -303,12 +303,12 @@ export class ServiceMetrics {
 }
 
 const MEMBER_FIGURES: readonly (readonly [name: string, help: string, read: (member: BackendMember) => number])[] = [
-  ['trainyard_server_up', '1 while the server takes requests.', ({ state }) => (state === 'up' ? 1 : 0)],
-  ['trainyard_server_choices', 'Choices in flight at the server.', ({ numChoices }) => numChoices],
-  ['trainyard_server_adapters', 'Adapters that the server was given.', ({ numAdapters }) => numAdapters],
+  ['trainyard_server_up', '1 while the server accepts requests.', ({ state }) => (state === 'up' ? 1 : 0)],
+  ['trainyard_server_choices', 'Choices in flight on the server.', ({ numChoices }) => numChoices],
+  ['trainyard_server_adapters', 'Adapters loaded on the server.', ({ numAdapters }) => numAdapters],
   ['trainyard_server_requests_total', 'Requests sent to the server.', ({ numRequests }) => numRequests],
-  ['trainyard_server_failures_total', 'Requests that failed by its fault.', ({ numFailures }) => numFailures],
-  ['trainyard_server_losses_total', 'Times that the server was lost.', ({ numLosses }) => numLosses],
+  ['trainyard_server_failures_total', 'Requests that failed because of the server.', ({ numFailures }) => numFailures],
+  ['trainyard_server_losses_total', 'Number of times the server was lost.', ({ numLosses }) => numLosses],
   ['trainyard_server_tokens_total', 'Tokens that the server sampled.', ({ numTokens }) => numTokens],
 ];
 
