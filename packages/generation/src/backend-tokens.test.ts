@@ -10,7 +10,7 @@ import { TextEngine } from './text-engine.ts';
 
 const LENGTH = 'hello'.length;
 
-/** The engine as a back end, which asks for text or is read along. */
+/** The engine as a back end that asks for text, or whose tokens are read here. */
 function embedded(logits: typeof mixedLogits, asksText: boolean): TokenBackend {
   const runner = new ScriptedRunner({ vocabSize: VOCAB_SIZE, logits });
   const backend = new EmbeddedTokenBackend({
@@ -36,7 +36,7 @@ function textOver(backend: TokenBackend): TextEngine {
   return new TextEngine({ tokens, tokenizer: byteTokenizer, template: null, constraints: new DigitConstraints() });
 }
 
-/** The events of a request, from an engine that is not stepped. */
+/** Events of a request from an engine that is not stepped. */
 async function answer(engine: TextEngine, options: RequestOptions): Promise<Transcript> {
   const transcript = new Transcript();
   const { promise, resolve } = Promise.withResolvers<void>();
@@ -247,7 +247,7 @@ describe('an adapter', () => {
 });
 
 describe('a back end that fails in the middle of a reply without saying why', () => {
-  /** Gives these tokens, then breaks. */
+  /** Gives these tokens, then fails. */
   function breaking(tokenIds: readonly number[]): TokenBackend {
     return Object.assign(embedded(mixedLogits, false), {
       async *sample(): ReturnType<TokenBackend['sample']> {

@@ -33,10 +33,11 @@ import { DrawnTokens } from './drawn-tokens.ts';
 import { Publications } from './publications.ts';
 
 /**
- * Any {@link TokenBackend} as what the half with text stands on. Where the back end asks for no text, its tokens are read along here: text is made of them, and a choice that a stop string
- * ends is left behind, its further tokens unread.
+ * Adapts any {@link TokenBackend} to the token interface of the text half. If the back end does not ask for
+ * the text, its tokens are read here: they are decoded, and a choice that ends at a stop string is abandoned,
+ * its further tokens unread.
  *
- * Nothing is to be stepped: what a back end gives goes out when it comes.
+ * It needs no steps: output of the back end is sent as it arrives.
  */
 export class BackendTokens implements LocalTokens {
   readonly limits: SampleLimits;
@@ -52,7 +53,7 @@ export class BackendTokens implements LocalTokens {
 
   /**
    * @param backend started, and serving one model; stays the caller's
-   * @param vocabulary what the model's tokens say, and which of them end a reply
+   * @param vocabulary the texts of the model's tokens, and the tokens that end a reply
    */
   constructor(backend: TokenBackend, vocabulary: TokenTexts & EndTokens) {
     const [model] = backend.models;
@@ -113,7 +114,7 @@ export class BackendTokens implements LocalTokens {
   }
   checkIntegrity(): void {}
 
-  /** Only the figures that are known here; a back end has the rest in its `health`. */
+  /** Returns only the figures known here; the back end reports the rest in its `health`. */
   stats(): EngineStats {
     const unknown = {
       numUnprepared: 0,
@@ -165,17 +166,20 @@ export class BackendTokens implements LocalTokens {
         const why = whyNoToken(reply, request, facts);
         if (why !== null) return why;
       } catch {
-        // It has tokens that no mask allowed, and says nothing of why it ended.
+        // It has tokens that no mask allowed, and does not report why it ended.
       }
     }
     return error;
   }
 }
 
-/** Codes of a back end that may not know that masks left no token: some vLLM fail then as if they were broken. */
+/**
+ * Codes of back ends that may not recognise that masks left no token: some vLLM versions then report an
+ * internal error.
+ */
 const UNEXPLAINED: ReadonlySet<EngineErrorCode> = new Set(['engine.internal', 'engine.host_lost']);
 
-/** @throws {EngineError} engine.invalid_request naming what the back end cannot do */
+/** @throws {EngineError} engine.invalid_request naming the unsupported field */
 function paramsOf({ request, banned, text }: TokenSubmission, backend: TokenBackend): SampleParams {
   const { asksText, constraints } = backend.capabilities;
   const isMasked = text?.isMasking === true && !asksText && request.beamSearch === null;
@@ -202,7 +206,7 @@ function unenforced(param: string, kinds: readonly string[]): EngineError {
   return refusal(param, naming`${{ field: param }} ${rule}`);
 }
 
-/** A request has its text with it, which is nothing to a back end. */
+/** Omits the text of a request, which a back end does not use. */
 function tokenFields(request: SampleRequest): Omit<SampleParams, 'bannedSequences' | 'constraint' | 'text'> {
   return {
     tenant: request.tenant,
@@ -229,10 +233,10 @@ function tokenFields(request: SampleRequest): Omit<SampleParams, 'bannedSequence
   };
 }
 
-/** Names in requests with text of fields that requests in tokens call otherwise. */
+/** Names in requests with text of fields that token requests name differently. */
 const FIELD_OF: Readonly<Record<string, string>> = { bannedSequences: 'badWords', beamSearch: 'useBeamSearch' };
 
-/** One request on its way: what the back end gives, as events with text. */
+/** One request in progress: converts the back end's output to events with text. */
 class Reading {
   readonly submission: TokenSubmission;
   readonly #descriptions: TokenFaces;
@@ -243,15 +247,15 @@ class Reading {
   readonly #choices = new Map<number, ChoiceText>();
   readonly #ended = new Set<number>();
   readonly #traces = new Map<number, DrawnTokens>();
-  /** Those that go on, where several masks are left to a back end which may not say why none can. */
+  /** Live replies, if several masks are left to a back end that may not report why none is possible. */
   readonly replies = new Map<number, number[]>();
   #resumed: PromiseWithResolvers<void> | null = null;
   #completionTokens = 0;
   #cachedTokens = 0;
-  /** Text has ended a choice that the back end would go on with. */
+  /** Text has ended a choice that the back end would continue. */
   #isCutOff = false;
 
-  /** @param asksText the back end reads by itself what the text has to say */
+  /** @param asksText the back end reads the text itself */
   constructor(
     submission: TokenSubmission,
     { faces, vocabSize, asksText }: { faces: TokenFaces; vocabSize: number; asksText: boolean },
@@ -274,7 +278,7 @@ class Reading {
     this.setPaused(false);
   }
 
-  /** @throws {EngineError} engine.aborted, at once, where it is given up before that */
+  /** @throws {EngineError} engine.aborted, at once, if the request is aborted before that */
   async unlessAborted(ready: Promise<unknown>): Promise<void> {
     const aborted = Promise.withResolvers<never>();
     const abort = (): void => aborted.reject(new EngineError('engine.aborted', 'the request was aborted'));
@@ -291,16 +295,16 @@ class Reading {
     }
   }
 
-  /** Until the back end has said all, or text has ended every choice: then it is left. */
+  /** Reads until the back end has ended, or until text has ended every choice. */
   async readAll(sampled: AsyncGenerator<SampleOutput, SampleTotals, undefined>): Promise<SampleTotals> {
     const { request, promptIds } = this.submission;
     try {
-      // Begun at once, also for a reader that is paused: it keeps its place in the queue there.
+      // Started at once, even for a paused reader, to keep its place in the queue.
       for (let next = sampled.next(); ; next = sampled.next()) {
         const { done, value } = await next;
         if (done) return { ...value, completionTokens: this.#completionTokens };
         this.#read(value);
-        // The scores of the prompt come with the totals: they are waited for.
+        // The prompt's scores arrive with the totals, so wait for them.
         const wantsTotals = request.promptLogprobs !== null && !request.promptLogprobsFirst;
         if (this.#isCutOff && !wantsTotals && this.#ended.size === request.n)
           return {
@@ -311,7 +315,7 @@ class Reading {
         await this.#resumed?.promise;
       }
     } finally {
-      // Ends it for the back end, too, where it has not ended by itself.
+      // Ends it for the back end, too, if it has not ended.
       await sampled.return({ promptTokens: 0, completionTokens: 0, cachedTokens: 0 }).catch(() => undefined);
     }
   }
@@ -395,7 +399,7 @@ class Reading {
     return trace;
   }
 
-  /** How a choice was drawn; undefined where nobody asks, or nobody knows. */
+  /** Record of a choice's sampling; undefined if not requested, or unknown. */
   #samplingOf(trace: DrawnTokens): ChoiceSampling | null | undefined {
     const { request, banned, text } = this.submission;
     if (!request.tracesSampling || request.beamSearch !== null) return undefined;
@@ -405,7 +409,7 @@ class Reading {
     return trace.numTokens === 0 ? undefined : trace.sampling(settings);
   }
 
-  /** As far as text lets the choice go. */
+  /** Returns the tokens up to the point at which text ends the choice. */
   #textOf({
     index,
     tokenIds,
@@ -443,7 +447,7 @@ class Reading {
     return { ...this.#descriptions.of(id), logprob };
   }
 
-  /** A receiver that throws has gone. */
+  /** Aborts if the receiver throws: it has gone. */
   #emit(event: Parameters<TokenSubmission['emit']>[0]): void {
     try {
       this.submission.emit(event);

@@ -1,10 +1,10 @@
-/** The cost of a burst, counted in work instead of seconds: the numbers hold on any machine. */
+/** Cost of a burst, counted in work instead of seconds: the numbers hold on any machine. */
 import { Tokenizer } from '@trainyard/tokenizer';
 import { ByteVocabulary } from '@trainyard/tokenizer/testing';
 import { expect, test } from 'vitest';
 import { Harness } from './testing/text-harness.ts';
 
-/** Counts the prompts it was given. */
+/** Counts the encoded prompts. */
 class CountingTokenizer extends Tokenizer {
   numEncoded = 0;
 
@@ -27,7 +27,10 @@ interface Cost {
   steps: number;
 }
 
-/** A burst of requests with as many choices as are allowed; all leave after some steps; then one asks for a token. */
+/**
+ * Submits a burst of requests with the maximum choices; all leave after some steps; then one asks for a
+ * token.
+ */
 function burst(numRequests: number, numStepsBefore: number, tenantOf: (index: number) => string): Cost {
   const tokenizer = new CountingTokenizer();
   const harness = new Harness({ ...SIZES, tokenizer, limits: { maxRequests: 20_000 } });
@@ -58,7 +61,7 @@ test.each<[string, (index: number) => string]>([
     for (const [, { steps, looks, encoded }] of curve) {
       expect(steps).toBe(1);
       expect(looks).toBeLessThanOrEqual(4);
-      // Of those that wait only the few of each step are made into prompts.
+      // Of the waiting requests only the few of each step are encoded.
       expect(encoded).toBeLessThanOrEqual(5 * 16 + 1);
     }
   },
@@ -76,7 +79,7 @@ test('between two steps as many prompts are made as their characters allow', () 
       before = tokenizer.numEncoded;
       harness.engine.prepareSome();
       made = tokenizer.numEncoded;
-      // What one step may make, and the one that goes beyond it; or as many small ones as ever.
+      // One step's characters and the one prompt that exceeds them; or the maximum of small ones.
       expect(made - before).toBeLessThanOrEqual(length === 10 ? 16 : 3);
     }
   }

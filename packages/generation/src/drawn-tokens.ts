@@ -2,16 +2,19 @@ import { allows, type ChoiceConstraint, createTokenMask, type ReportedDraw } fro
 import type { ChoiceSampling, KeptTokens, LostTrace, SamplingChanges, TokenDraw } from '@trainyard/protocol/fields';
 import { TraceWriter } from '@trainyard/tokenizer';
 
-/** The draws of one choice, as a back end reported them. */
+/** Draws of one choice, as reported by a back end. */
 export class DrawnTokens {
   readonly #writer = new TraceWriter();
   readonly #vocabSize: number;
-  /** Null: none, or it does not follow the reply any more. */
+  /** Null: none, or it no longer matches the reply. */
   #constraint: ChoiceConstraint | null;
   #lost: LostTrace | null = null;
   numTokens = 0;
 
-  /** @param constraint of a choice whose back end enforces it by itself; it is advanced here and stays the caller's. Default: none */
+  /**
+   * @param constraint of a choice whose back end enforces it; advanced here, stays the caller's. Default:
+   *   none
+   */
   constructor(vocabSize: number, constraint: ChoiceConstraint | null = null) {
     this.#vocabSize = vocabSize;
     this.#constraint = constraint;
@@ -31,7 +34,10 @@ export class DrawnTokens {
     return { settings, trace, lost: trace === null ? (this.#lost ?? 'too_large') : null };
   }
 
-  /** The mask of the constraint here stands for that of the server, unless the server left tokens that this one takes away. */
+  /**
+   * Uses the mask of the constraint here for the server's, unless the server left tokens that this mask
+   * removes.
+   */
   #completed(draw: Exclude<ReportedDraw, string>, token: number): TokenDraw | 'undetermined' {
     const { possibleIds, logprob, kept: within } = draw;
     if (possibleIds === undefined) return draw;
@@ -58,7 +64,7 @@ export class DrawnTokens {
   }
 }
 
-/** By the fewer of the ids that are kept and those that are not. */
+/** Stores the ids that are kept or those that are not, if fewer. */
 function keptTokens(vocabSize: number, isKept: (id: number) => boolean): KeptTokens {
   const ids: number[] = [];
   const others: number[] = [];

@@ -8,38 +8,38 @@ import type { ConstraintSpecs } from './reply/constraint-specs.ts';
 import { openConstraints } from './reply/open-constraints.ts';
 
 export interface TextHalfOptions {
-  /** Default true: templates that come with requests are run, in child processes of their own. */
+  /** Default true: runs templates of requests, in separate child processes. */
   readonly runsRequestTemplates?: boolean;
   /** Default false: the texts of control tokens in messages stay text. */
   readonly allowsControlTokens?: boolean;
-  /** How the model writes its calls of tools. Default null: as its chat template says. */
+  /** Format of the model's tool calls. Default null: as in its chat template. */
   readonly toolFormat?: ToolFormat | null;
 }
 
-/** A model without weights: its vocabulary and its template. */
+/** A model without weights: vocabulary and template. */
 export interface TextHalf {
   readonly prompt: PromptParts & { readonly tokenizer: Tokenizer };
   readonly constraints: ConstraintSpecs;
-  /** Text and ids outside any generation. */
+  /** Converts text and ids outside of generation. */
   readonly codec: TextCodec;
   readonly facts: TokenizerFacts;
   close(): void;
 }
 
-/** Facts about the tokenizer that clients ask for. */
+/** Facts about the tokenizer for clients. */
 export interface TokenizerFacts {
-  /** The model's own; null when it has none. */
+  /** The model's own; null if it has none. */
   readonly chatTemplate: string | null;
   readonly bosTokenId: number | null;
-  /** Ends a reply. */
+  /** Id of the token that ends a reply. */
   readonly eosTokenId: number;
-  /** Whether texts are tokenised with a token in front. */
+  /** True if tokenised texts start with a BOS token. */
   readonly addsBos: boolean;
 }
 
 /**
- * All that text needs of a model, which may be loaded for its vocabulary alone (`vocabOnly`): tokenizer, chat template, constraints on its tokens, and children for
- * templates of requests.
+ * Opens the parts of a model that text needs (it may be loaded `vocabOnly`): tokenizer, chat template,
+ * constraints on its tokens, and children for templates of requests.
  *
  * @param model stays the caller's, and open as long as this is
  */
@@ -56,7 +56,10 @@ export async function openTextHalf(model: LlamaModel, options: TextHalfOptions =
   return toTextHalf(prompt, constraints, source ?? null, () => longTexts.close());
 }
 
-/** @param chatTemplate source of the template; null = none @param close of what the parts stand on, when what comes of them is closed */
+/**
+ * @param chatTemplate source of the template; null = none @param close closes the resources of the parts,
+ *   after the parts
+ */
 export function toTextHalf(
   prompt: TextHalf['prompt'],
   constraints: ConstraintSpecs,
@@ -83,8 +86,8 @@ export function toTextHalf(
 }
 
 /**
- * The same of a GGUF file, whose weights stay on the disk.
- * @throws {NativeError} when it is missing or malformed
+ * Opens the text half of a GGUF file, whose weights stay on disk.
+ * @throws {NativeError} if it is missing or malformed
  */
 export async function openTextOfFile(
   path: string,
@@ -99,7 +102,10 @@ export async function openTextOfFile(
   return { text: { ...text, close }, architecture: model.architecture };
 }
 
-/** The tokens that the model's tokenizer puts around a text by itself, found by encoding one, since the file's metadata has several keys for it. */
+/**
+ * Tokens that the model's tokenizer adds around a text, found by encoding one, because the file's metadata
+ * has several keys for them.
+ */
 export function promptBorders(model: LlamaModel): PromptBorders {
   const [plain, bordered] = [false, true].map((addSpecial) =>
     Array.from(model.tokenize('a', { addSpecial, parseSpecial: false })),

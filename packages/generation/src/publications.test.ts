@@ -6,7 +6,7 @@ import { Publications } from './publications.ts';
 const A = { digest: 'a', path: '/adapters/a/adapter.gguf' };
 const B = { digest: 'b', path: '/adapters/b/adapter.gguf' };
 
-/** A back end that says what it was told, and does each thing when it is let. */
+/** A back end that records its calls and completes each on command. */
 function slowBackend() {
   const told: string[] = [];
   const waiting: PromiseWithResolvers<void>[] = [];
@@ -21,7 +21,7 @@ function slowBackend() {
     publish: ({ digest, directory }: { digest: string; directory: string }) =>
       tell(`publish ${digest} ${directory}`).then(() => null),
     retire: (digest: string) => tell(`retire ${digest}`),
-    /** Lets the oldest thing go on, or fail. */
+    /** Completes or fails the oldest call. */
     async settle(error?: Error): Promise<void> {
       await nextTurn();
       const done = waiting.shift()!;

@@ -3,15 +3,19 @@ import { dirname } from 'node:path';
 
 /** One request's hold on an adapter version. */
 export interface HeldAdapter {
-  /** Resolves when the back end has it, as {@link TokenBackend.publish} does. @throws {EngineError} engine.adapter_unreadable, and what else the back end says */
+  /**
+   * Resolves when the back end has it, like {@link TokenBackend.publish}. @throws {EngineError}
+   * engine.adapter_unreadable, and other errors of the back end
+   */
   readonly ready: Promise<string | null>;
-  /** Once: the request has ended. */
+  /** Ends the hold at the end of the request; called once. */
   release(): void;
 }
 
 /**
- * The adapter versions that a back end was given. Each is published before the first request that names it, once however many wait for it; one whose publishing
- * failed is published anew for the next request. A retired one goes when no request in flight uses it; named again, it stays, or is published again behind that.
+ * Adapter versions published to a back end. Each is published once, before the first request that names it;
+ * if that fails, it is published again for the next request. A retired one is removed once no request in
+ * flight uses it; named again, it stays, or is published again after the removal.
  */
 export class Publications {
   readonly #backend: Pick<TokenBackend, 'publish' | 'retire'>;
@@ -34,7 +38,10 @@ export class Publications {
     return { ready: publication.ready, release };
   }
 
-  /** One that is not published here may have been by an earlier life of this process, and still be with the back end. */
+  /**
+   * Retires a version. One not published here may have been published by an earlier run of this process, and
+   * still be at the back end.
+   */
   retire(digest: string): void {
     const publication = this.#published.get(digest);
     if (publication === undefined) {
@@ -77,7 +84,7 @@ export class Publications {
   #giveBack(digest: string, ready: Promise<unknown>): void {
     const retirement = ready
       .then(() => this.#backend.retire(digest))
-      // What the back end cannot give back now takes memory there, and harms no request.
+      // A version that the back end cannot remove takes memory there but affects no request.
       .catch(() => undefined)
       .finally(() => this.#retirements.delete(digest));
     this.#retirements.set(digest, retirement);

@@ -28,7 +28,7 @@ afterAll(() => {
   rmSync(folder, { recursive: true });
 });
 
-// One thread: two that spin against other work on the machine take many times as long.
+// One thread: two that spin take many times as long on a busy machine.
 const CONTEXT = { contextTokens: 2048, maxSequences: 16, batchTokens: 512, numThreads: 1 };
 
 function engineOver(
@@ -73,7 +73,10 @@ interface Recomputing {
   readonly adapterPath: string | null;
 }
 
-/** Logprobs of `reply` after `prompt`, from one prefill of the whole sequence in a context of its own, with Math.exp. */
+/**
+ * Logprobs of `reply` after `prompt`, from one prefill of the whole sequence in a separate context, with
+ * Math.exp.
+ */
 function recompute(
   prompt: readonly number[],
   reply: readonly number[],
@@ -143,7 +146,7 @@ describe('on a real model', { timeout: 120_000 }, () => {
     console.log(
       `logprobs of 8 choices, ${numDecoded + 8} tokens: largest difference ${largest.toExponential(1)}, of a sum ${largestSum.toExponential(1)}`,
     );
-    // Other batch shapes take other kernels: f16 products summed in another order.
+    // Other batch shapes use other kernels: f16 products summed in another order.
     expect(largest).toBeLessThan(0.02);
     expect(new Set([0, 1, 2, 3, 4, 5, 6, 7].map((index) => reply.text(index))).size).toBeGreaterThan(1);
   });
@@ -174,7 +177,7 @@ describe('on a real model', { timeout: 120_000 }, () => {
     console.log(
       `prompt logprobs of ${expected.length} tokens: largest difference ${largest.toExponential(1)}, other ranks ${numOtherRanks}, another most likely token ${numOtherBest}`,
     );
-    // Other batch shapes take other kernels; ranks may differ where two logits are within that.
+    // Other batch shapes use other kernels; ranks may differ if two logits are within that.
     expect(largest).toBeLessThan(0.03);
     expect(numOtherBest).toBeLessThan(3);
   });
@@ -239,7 +242,8 @@ describe('on a real model', { timeout: 120_000 }, () => {
       console.log(
         `seeded, ${name}: the first ${lengths.join(', ')} of ${NUM_TOKENS} tokens are the same; until then logprobs differ by at most ${largest.toExponential(1)}`,
       );
-      // Other batch shapes take other kernels. The random numbers are the same, so replies part only where a draw is that close.
+      // Other batch shapes use other kernels. The random numbers are the same, so replies differ only after a
+      // draw that close.
       expect(largest).toBeLessThan(0.05);
       expect(lengths.reduce((a, b) => a + b)).toBeGreaterThan((NUM_SEEDS * NUM_TOKENS) / 2);
     }
@@ -320,7 +324,8 @@ describe('on a real model', { timeout: 120_000 }, () => {
       const same = ids.findIndex((id, at) => id !== twin[at]);
       console.log(`${letter}: ${same < 0 ? 'identical' : `identical up to token ${same}`} of ${ids.length}`);
       expect(ids).toHaveLength(90);
-      // Greedy text may part where two logits are within rounding; by then the recomputed prefix must have been the same.
+      // Greedy texts may differ if two logits are within rounding; the recomputed prefix before must be the
+      // same.
       expect(same < 0 || same > 20).toBe(true);
     }
   });
@@ -329,7 +334,7 @@ describe('on a real model', { timeout: 120_000 }, () => {
     const zero = writeAdapter('zero', 0);
     const other = writeAdapter('other', 0.5);
     withEngine((engine) => {
-      // One after the other and without shared prefixes: the batches then have the same shapes.
+      // Sequential and without shared prefixes, so that the batches have the same shapes.
       const replies = [null, { digest: 'zero', path: zero }, { digest: 'other', path: other }, null].map(
         (adapter, i) => {
           const options = { adapter, tenant: `tenant ${i}`, logprobs: 0, maxTokens: 12, ignoreEos: true };

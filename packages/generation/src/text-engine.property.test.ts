@@ -6,7 +6,7 @@ import { Harness, request } from './testing/text-harness.ts';
 import type { RequestOptions, Transcript } from './testing/text-harness.ts';
 import type { GenerateRequest } from './contract/generate-request.ts';
 
-/** Answers of a request that has an engine with room for everything to itself. */
+/** Answer of a request alone on an engine with room for everything. */
 function alone(asked: GenerateRequest): Transcript {
   const harness = new Harness({
     capacityTokens: 4096,
@@ -20,7 +20,7 @@ function alone(asked: GenerateRequest): Transcript {
 
 const CONTEXT_LENGTH = 60;
 
-/** The answer is that of the request alone, or its beginning where it was aborted. */
+/** Checks that the answer is that of the request alone, or its start if it was aborted. */
 function checkAnswer(asked: GenerateRequest, reply: Transcript): void {
   const twin = alone(asked);
   if (twin.failed) {
@@ -167,7 +167,7 @@ test('any interleaving in little memory: books agree, every request ends once, a
     { numRuns: 150, seed: 20 },
   );
   console.log('interleavings:', JSON.stringify(seen));
-  // The property says nothing if the cases never met.
+  // The property has no force if the cases never met.
   expect(seen.preemptions).toBeGreaterThan(50);
   expect(seen.prefixHitTokens).toBeGreaterThan(500);
   expect(seen.aborted).toBeGreaterThan(10);
@@ -202,7 +202,7 @@ test('over a runner that answers later: what comes in while it computes changes 
           if (action.kind === 'abort') harness.engine.abort(target.reply.id);
           else harness.engine.setPaused(target.reply.id, action.kind === 'pause');
         };
-        // All between two steps is done while the first of them goes on.
+        // All actions between two steps happen during the first of them.
         let meanwhile: Action[] = [];
         for (const action of actions) {
           if (action.kind !== 'step') {

@@ -16,36 +16,38 @@ import type { PromptBorders, PromptParts } from './prompt/prompt.ts';
 import type { ConstraintCompiler } from './reply/constraint.ts';
 
 export interface TextEngineParts {
-  /** Closed with this. */
+  /** Closed with this engine. */
   tokens: LocalTokens;
   tokenizer: TextTokenizer;
   /** null refuses chat prompts; token ids still work. */
   template: EngineTemplate | null;
-  /** Runs templates that come with a request. Default: such requests are refused. */
+  /** Runs templates of requests. Default: such requests are refused. */
   templateSandbox?: TemplateSandbox | null;
   /** Makes long prompts. Default: the calling thread does. */
   longTexts?: PromptParts['longTexts'];
-  /** The tokens that `addSpecialTokens` adds. Default: none. */
+  /** Tokens that `addSpecialTokens` adds. Default: none. */
   borders?: PromptBorders;
-  /** How models write calls of tools, whatever their templates say. Default null: as the template says. */
+  /** Format of tool calls, overriding the templates. Default null: as in the template. */
   toolFormat?: ToolFormat | null;
   /** Compiles constraints. Default: requests with one are refused. */
   constraints?: ConstraintCompiler;
-  /** Default `priority`. `fcfs` refuses requests that ask for another priority than 0. */
+  /** Default `priority`. `fcfs` refuses requests with a priority other than 0. */
   policy?: SchedulingPolicy;
   /** Milliseconds, monotonic. Default performance.now. */
   clock?: () => number;
 }
 
 /**
- * Many requests over one model, text in and text out: over {@link LocalTokens}, which know tokens only, an {@link Intake} makes prompts and says what replies must be and where
- * they end. `submit` queues, each `step` computes one batch and sends what it gave. Nothing runs between steps but prompts that are made
- * elsewhere; the caller steps while {@link hasWork}, and again when {@link onWork} is called.
+ * Serves many requests on one model, text in and text out. An {@link Intake} makes prompts and determines the
+ * form and end of replies; {@link LocalTokens} know only tokens. `submit` queues, each `step` computes one
+ * batch and sends its output. Between steps only prompts made elsewhere progress; the caller steps while
+ * {@link hasWork}, and again when {@link onWork} is called.
  *
- * Every request ends in exactly one `completed` or `failed` event. A request's fault fails that request alone and never throws out of `step`.
+ * Every request ends in exactly one `completed` or `failed` event. A request's fault fails only that request
+ * and never throws out of `step`.
  */
 export class TextEngine {
-  /** Called when work appears by itself: a prompt that was made elsewhere is ready. */
+  /** Called when work appears without a call: a prompt made elsewhere is ready. */
   onWork: () => void = () => {};
   readonly #tokens: LocalTokens;
   readonly #intake: Intake;
@@ -74,17 +76,23 @@ export class TextEngine {
     return this.#tokens.limits;
   }
 
-  /** Queues a request. What is wrong with it is told at once by a `failed` event, never thrown. */
+  /** Queues a request. Reports faults at once by a `failed` event and never throws. */
   submit(request: GenerateRequest, emit: (event: EngineEvent) => void): void {
     this.#intake.submit(request, emit, () => this.onWork());
   }
 
-  /** Ends a request at the next step with `engine.aborted`; unknown ids are ignored, since it may have ended meanwhile. */
+  /**
+   * Ends a request at the next step with `engine.aborted`. Ignores unknown ids, because the request may have
+   * ended meanwhile.
+   */
   abort(requestId: string): void {
     if (!this.#tokens.abort(requestId)) this.#intake.abort(requestId);
   }
 
-  /** A paused request keeps its place and computes nothing; its cells may be taken for others. Unknown ids are ignored. */
+  /**
+   * Pauses or resumes a request. A paused one keeps its place and computes nothing; others may take its
+   * cells. Ignores unknown ids.
+   */
   setPaused(requestId: string, isPaused: boolean): void {
     if (!this.#tokens.setPaused(requestId, isPaused)) this.#intake.setPaused(requestId, isPaused);
   }
@@ -94,29 +102,30 @@ export class TextEngine {
     return this.#tokens.publish(adapter);
   }
 
-  /** No request will name this adapter version any more: see {@link LocalTokens.retire}. */
+  /** Retires an adapter version that no request will name any more: see {@link LocalTokens.retire}. */
   retire(digest: string): void {
     this.#tokens.retire(digest);
   }
 
-  /** False when nothing is queued, or all that is queued is paused or has no prompt yet. */
+  /** False if nothing is queued, or all queued requests are paused or have no prompt yet. */
   get hasWork(): boolean {
     return this.#intake.hasWork || this.#tokens.hasWork;
   }
 
-  /** True when requests were submitted faster than their prompts can be made. */
+  /** True if requests were submitted faster than their prompts can be made. */
   get hasPromptsToMake(): boolean {
     return this.#intake.hasPromptsToMake;
   }
 
-  /** Makes a few of them; a step does so, too. */
+  /** Makes a few prompts; a step does so, too. */
   prepareSome(): void {
     this.#intake.prepareSome();
   }
 
   /**
-   * One engine step: take prompts in, choose a batch, run it, sample, send. At once where the runner answers at once; else the next step waits for this one, and requests
-   * may be submitted, aborted and paused meanwhile.
+   * Runs one engine step: takes in prompts, chooses a batch, runs it, samples, sends. Synchronous if the
+   * runner answers synchronously; else the next step waits for this one, and requests may be submitted,
+   * aborted and paused meanwhile.
    */
   step(): StepReport | Promise<StepReport> {
     const startMs = this.#clock();
@@ -134,12 +143,12 @@ export class TextEngine {
     return { ...stats, numRequests: stats.numRequests + size, numUnprepared: size };
   }
 
-  /** @throws AssertionError when the books disagree. Call between steps. */
+  /** @throws AssertionError if the accounts disagree. Call between steps. */
   checkIntegrity(): void {
     this.#tokens.checkIntegrity();
   }
 
-  /** Aborts what is in flight and closes adapters and runner; where a step has not ended, as soon as it has. */
+  /** Aborts requests in flight and closes adapters and runner, after the end of a step in progress. */
   close(): void {
     this.#intake.close(new EngineError('engine.aborted', 'the engine was closed'));
     this.#tokens.close();

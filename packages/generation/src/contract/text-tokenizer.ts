@@ -1,6 +1,6 @@
 import type { Tokenizer } from '@trainyard/tokenizer';
 
-/** The part of a tokenizer that the engine uses. */
+/** Part of a tokenizer that the engine uses. */
 export type TextTokenizer = Pick<
   Tokenizer,
   | 'vocabSize'

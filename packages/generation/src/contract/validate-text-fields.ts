@@ -3,7 +3,7 @@ import { findUnfitParam, REQUEST_LIMITS } from '@trainyard/protocol/fields';
 import type { GenerateRequest } from './generate-request.ts';
 
 /**
- * Checks the fields that need text, and no prompt, in time proportional to the request.
+ * Checks the fields that need text but no prompt, in time proportional to the request.
  * @throws {EngineError} engine.invalid_request naming the field, the limit and the value
  */
 export function validateTextFields(request: GenerateRequest): void {

@@ -24,26 +24,33 @@ import { StopStrings } from '../reply/stop-strings.ts';
 import { validateTextFields } from '../contract/validate-text-fields.ts';
 import type { ThinkingLimit } from '../reply/thinking-budget.ts';
 
-/** Prompts that are made between two steps, and how much they may be in all before another is begun, characters: the streams of others wait for them. */
+/**
+ * Maximum prompts made between two steps, and their total characters beyond which no further one starts:
+ * other streams wait meanwhile.
+ */
 const PREPARED_PER_STEP = 16;
 const PREPARED_CHARACTERS_PER_STEP = 2 * LONG_PROMPT_CHARACTERS;
-/** The part of a long prompt that this thread makes: it is sent away, and its tokens are read. */
+/** Share of a long prompt that this thread handles: sending it and reading its tokens. */
 const SENT_CHARACTERS = LONG_PROMPT_CHARACTERS / 4;
-/** Prompts and constraints of one tenant that are made elsewhere at a time, where all tenants wait in one line. */
+/**
+ * Maximum prompts and constraints of one tenant made elsewhere at a time, because all tenants share that
+ * queue.
+ */
 const PREPARING_PER_TENANT = 8;
 
 export interface IntakeParts {
   prompt: PromptParts;
   constraints: ConstraintCompiler | null;
   policy: SchedulingPolicy;
-  /** Takes requests that are ready to run. */
+  /** Receives requests that are ready to run. */
   tokens: LocalTokens;
 }
 
 /**
- * From a request to tokens that can be sampled behind: checks, prompt, constraint. Prompts made elsewhere are waited for here.
+ * Turns requests into samplable tokens: checks, prompt, constraint. Waits for prompts made elsewhere.
  *
- * A burst is taken in a few prompts a step, tenants in turns; who leaves before that costs nothing but its place in the queue.
+ * A burst is processed in a few prompts per step, with tenants in turn; a request that leaves earlier costs
+ * only its place in the queue.
  */
 export class Intake {
   readonly #parts: IntakeParts;
@@ -51,7 +58,7 @@ export class Intake {
   readonly #queue = new SubmissionQueue();
   readonly #preparing = new Map<string, Preparation>();
   readonly #numPreparing = new Map<string, number>();
-  /** Those of {@link #preparing} that the next step takes up or ends. */
+  /** Members of {@link #preparing} that the next step starts or ends. */
   readonly #settled = new Set<Preparation>();
   #onPrepared: () => void = () => {};
   #numLeft = PREPARED_PER_STEP;
@@ -63,15 +70,15 @@ export class Intake {
     this.#constraints = new ReplyConstraints(parts.constraints, parts.prompt.tokenizer);
   }
 
-  /** Requests whose prompts are not ready. */
+  /** Number of requests whose prompts are not ready. */
   get size(): number {
     return this.#queue.size + this.#preparing.size;
   }
-  /** True when {@link prepareSome} or {@link takePrepared} has something to do. */
+  /** True if {@link prepareSome} or {@link takePrepared} has work. */
   get hasWork(): boolean {
     return this.#settled.size > 0 || this.hasPromptsToMake;
   }
-  /** True when {@link prepareSome} has something to do. */
+  /** True if {@link prepareSome} has work. */
   get hasPromptsToMake(): boolean {
     return this.#queue.has(this.#mayPrepare);
   }
@@ -81,7 +88,10 @@ export class Intake {
     if (submission !== undefined) submission.isPaused = isPaused;
   }
 
-  /** Ends a request whose prompt is not ready: at once when nothing was done for it yet, else with the next step. */
+  /**
+   * Ends a request whose prompt is not ready: at once if nothing was done for it yet, else with the next
+   * step.
+   */
   abort(requestId: string): void {
     const preparation = this.#preparing.get(requestId);
     if (preparation !== undefined) {
@@ -93,7 +103,10 @@ export class Intake {
     if (submission !== undefined) refuse(submission.emit, new EngineError('engine.aborted', 'the request was aborted'));
   }
 
-  /** @param onPrepared called when what could not be had at once is ready, or has failed */
+  /**
+   * @param onPrepared called when a prompt or constraint that was not available at once is ready or has
+   *   failed
+   */
   submit(request: GenerateRequest, emit: (event: EngineEvent) => void, onPrepared: () => void): void {
     this.#onPrepared = onPrepared;
     const submission: Submission = { request, arrival: this.#numArrivals++, emit, isPaused: false };
@@ -102,13 +115,13 @@ export class Intake {
       this.#checkRoom(request.requestId);
       validateSampleRequest(request, { vocabSize: tokens.vocabSize, policy, maxChoices: tokens.limits.maxChoices });
       validateTextFields(request);
-      // A refusal needs no step: who is refused is told at once, however long the steps of others take.
+      // A refusal needs no step and is reported at once, even during long steps of others.
       if (this.#hasTime && this.#queue.size === 0 && this.#mayPrepare(request.tenant)) this.#begin(submission);
       else this.#queue.add(submission);
     });
   }
 
-  /** Makes some of the prompts that wait, tenants in turns. */
+  /** Makes some of the waiting prompts, with tenants in turn. */
   prepareSome(): void {
     this.#numLeft = PREPARED_PER_STEP;
     this.#charactersLeft = PREPARED_CHARACTERS_PER_STEP;
@@ -153,20 +166,20 @@ export class Intake {
     else this.#numPreparing.set(tenant, count);
   }
 
-  /** @returns whether it was refused, and told so */
+  /** @returns true if it was refused and its failure reported */
   #endRefused({ submission, outcome, isAborted }: Preparation): boolean {
     if (isAborted || outcome?.kind !== 'failed' || !this.#preparing.delete(submission.request.requestId)) return false;
     refuse(submission.emit, outcome.error);
     return true;
   }
 
-  /** Goes on with the requests whose prompts are ready, and ends those that were aborted. */
+  /** Continues the requests whose prompts are ready, and ends the aborted ones. */
   takePrepared(): void {
     for (const preparation of this.#settled) {
       const { submission, outcome, isAborted } = preparation;
       this.#preparing.delete(submission.request.requestId);
       attempt(submission.emit, () => {
-        // What failed has ended by itself unless it was aborted before.
+        // A failed one has ended already unless it was aborted before.
         if (isAborted || outcome?.kind !== 'encoded')
           throw new EngineError('engine.aborted', 'the request was aborted');
         this.#admit(submission, outcome.prompt);
@@ -175,7 +188,7 @@ export class Intake {
     this.#settled.clear();
   }
 
-  /** Ends what is not ready. */
+  /** Ends all requests that are not ready. */
   close(failure: EngineError): void {
     for (const preparation of this.#preparing.values()) {
       preparation.abort();
@@ -204,7 +217,7 @@ export class Intake {
     }
   }
 
-  /** The prompt, once its constraint is checked. One that is refused at once is not kept waiting for a prompt that is being made. */
+  /** Returns the prompt after checking its constraint. A refusal does not wait for a prompt in progress. */
   #prepare(
     request: GenerateRequest,
     prompt: EncodedPrompt | Promise<EncodedPrompt>,
@@ -217,7 +230,7 @@ export class Intake {
     try {
       const checked = check(null);
       return Promise.all([prompt, checked]).then(async ([encoded]) => {
-        // How replies are written is known by now, and may be a part of the constraint.
+        // The format of replies is known by now, and may be part of the constraint.
         await check(encoded.replyTraits);
         return encoded;
       });
@@ -254,7 +267,7 @@ export class Intake {
       text.close();
       throw error;
     }
-    // The messages are told by the tokens now, and would be held for as long as the request waits.
+    // The tokens replace the messages, whose memory would be held while the request waits.
     const { prompt: _rendered, ...sampled } = request;
     tokens.submit({
       request: sampled,
@@ -269,7 +282,7 @@ export class Intake {
   }
 }
 
-/** The form of the reasoning in which stop strings do not count; null if they count everywhere. */
+/** Form of the reasoning in which stop strings do not count; null if they count everywhere. */
 function unstopped(
   { stopsInReasoning, stop, reply }: GenerateRequest,
   traits: ReplyTraits | null,
@@ -280,7 +293,7 @@ function unstopped(
   return reasoning === null || reasoning.isDisabled ? null : { kind: 'block', startsInside: reasoning.startsInside };
 }
 
-/** Null where there is no reasoning to limit: the model knows none, or the prompt has closed its block. */
+/** Returns null if there is no reasoning to limit: the model has none, or the prompt has closed its block. */
 function thinkingLimit(
   { thinkingTokenBudget: maxTokens }: GenerateRequest,
   traits: ReplyTraits | null,
@@ -292,7 +305,7 @@ function thinkingLimit(
   return { maxTokens, startsInside: reasoning.startsInside, endIds };
 }
 
-/** Reports whatever a task throws to its request. */
+/** Reports errors of a task to its request. */
 function attempt(emit: (event: EngineEvent) => void, task: () => void): void {
   try {
     task();
@@ -305,6 +318,6 @@ function refuse(emit: (event: EngineEvent) => void, error: unknown): void {
   try {
     emit({ kind: 'failed', ...toFailure(error) });
   } catch {
-    // Nobody listens any more, and nothing of the request is left that could be given back.
+    // The receiver is gone, and the request holds nothing to free.
   }
 }

@@ -1,7 +1,7 @@
 import type { EngineEvent, GenerateRequest } from '../contract/generate-request.ts';
 import type { EncodedPrompt } from '../prompt/prompt.ts';
 
-/** A request as it was submitted. */
+/** A submitted request. */
 export interface Submission {
   readonly request: GenerateRequest;
   readonly arrival: number;
@@ -9,15 +9,18 @@ export interface Submission {
   isPaused: boolean;
 }
 
-/** A request whose prompt is being made elsewhere, or whose constraint is being tried there. It waits outside the scheduler; nothing of it is sent until it is taken up by a step. */
+/**
+ * A request whose prompt is being made, or whose constraint is being tried, outside this thread. It waits
+ * outside the scheduler; nothing of it is sent until a step takes it up.
+ */
 export class Preparation {
   readonly submission: Submission;
   readonly controller: AbortController;
   isAborted = false;
-  /** Null while it is being prepared. */
+  /** Null during preparation. */
   outcome: { kind: 'encoded'; prompt: EncodedPrompt } | { kind: 'failed'; error: unknown } | null = null;
 
-  /** @param onSettled called once, when {@link outcome} is known */
+  /** @param onSettled called once, when {@link outcome} is set */
   constructor(
     submission: Submission,
     prompt: Promise<EncodedPrompt>,

@@ -1,8 +1,8 @@
 import type { Submission } from './preparation.ts';
 
-/** Requests of which nothing is made yet, by tenant: tenants take turns, and inside one the first come is first served. */
+/** Unprepared requests by tenant: tenants take turns, and each tenant's requests are in order of arrival. */
 export class SubmissionQueue {
-  /** In order of turns; none is empty. */
+  /** Requests by tenant in order of turns; none is empty. */
   readonly #byTenant = new Map<string, Map<string, Submission>>();
   readonly #tenantOf = new Map<string, string>();
 
@@ -22,7 +22,7 @@ export class SubmissionQueue {
     else own.set(requestId, submission);
   }
 
-  /** @returns it, if it was in */
+  /** @returns the request, if it was queued */
   remove(requestId: string): Submission | undefined {
     const submission = this.get(requestId);
     if (submission === undefined) return undefined;
@@ -34,7 +34,7 @@ export class SubmissionQueue {
     return submission;
   }
 
-  /** The next one of the next tenant that may go on; the tenant then waits for the others. */
+  /** Takes the next request of the next tenant that may continue; the tenant then waits for the others. */
   take(mayGoOn: (tenant: string) => boolean): Submission | undefined {
     for (const [tenant, own] of this.#byTenant) {
       if (!mayGoOn(tenant)) continue;

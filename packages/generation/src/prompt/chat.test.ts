@@ -31,7 +31,7 @@ function submit(options: RequestOptions, harnessOptions: ConstructorParameters<t
   return reply;
 }
 
-/** The prompt as text. */
+/** Prompt as text. */
 const promptText = (options: RequestOptions, source = CHATML): string => {
   const reply = submit(options, { template: new ChatTemplate(byteTokenizer, source) });
   if (reply.failed) throw new Error(`${reply.failed.code} ${reply.failed.param}: ${reply.failed.message}`);
@@ -229,7 +229,7 @@ describe('a long chat', () => {
 });
 
 describe('a template of the request', () => {
-  /** Renders when told to, and notes what it was asked. */
+  /** Renders on command, and records its input. */
   class HeldSandbox implements TemplateSandbox {
     readonly asked: { source: string; input: ChatInput; signal: AbortSignal }[] = [];
     settle: { resolve: (text: string) => void; reject: (error: Error) => void }[] = [];

@@ -10,27 +10,27 @@ export type EngineTemplate = Pick<ChatTemplate, 'render' | 'source' | 'toolForma
 export interface RenderedChat {
   readonly tokenIds: ArrayLike<number>;
   readonly text: string;
-  /** Jinja that it was rendered with. */
+  /** Jinja source of its template. */
   readonly source: string;
-  /** How the calls in replies to it are written; null = in no format that is known. */
+  /** Format of tool calls in replies; null = unknown. */
   readonly toolFormat: ToolFormat | null;
 }
 
-/** Renders with templates that came with a request, in a place where they can run wild without harm. */
+/** Renders with templates of requests where a runaway one does no harm. */
 export interface TemplateSandbox {
   /** @returns the prompt; rejects with a message for the client */
   render(source: string, input: ChatInput, signal: AbortSignal): Promise<Omit<RenderedChat, 'source'>>;
   close(): void;
 }
 
-/** The input of a chat template. */
+/** Input of a chat template. */
 export interface ChatInput {
   readonly messages: readonly TemplateMessage[];
   readonly options: RenderOptions;
 }
 
 /**
- * Renders with the model's own template at once, with the request's later.
+ * Renders at once with the model's own template, asynchronously with the request's.
  * @throws {EngineError} engine.template_failed, context_length_exceeded, engine.invalid_request
  */
 export function renderChat(
@@ -54,7 +54,7 @@ export function renderChat(
   );
 }
 
-/** Whether there is a place for the prompt's template. */
+/** True if the prompt's template can be rendered here. */
 export function canRender(
   { chatTemplate }: ChatPrompt,
   { template, templateSandbox }: { template: EngineTemplate | null; templateSandbox: TemplateSandbox | null },
@@ -62,7 +62,10 @@ export function canRender(
   return (chatTemplate === null ? template : templateSandbox) !== null;
 }
 
-/** With the model's own template. @throws {EngineError} engine.template_failed, context_length_exceeded */
+/**
+ * Renders with the model's own template. @throws {EngineError} engine.template_failed,
+ * context_length_exceeded
+ */
 function renderOwn(prompt: ChatPrompt, template: EngineTemplate | null, runsOthers: boolean): RenderedChat {
   if (template === null) {
     const name = { field: 'chatTemplate' } as const;
@@ -103,13 +106,19 @@ function variablesOf({
   return read instanceof Map ? Object.fromEntries(read) : read;
 }
 
-/** The text that the reply to a prompt continues; empty if the reply starts by itself. @throws {TokenizerError} `tokenizer.unsupported_content` */
+/**
+ * Text that the reply to a prompt continues; empty if the reply starts by itself. @throws {TokenizerError}
+ * `tokenizer.unsupported_content`
+ */
 export function continuedText(prompt: Prompt): string {
   if (prompt.kind !== 'chat' || !prompt.continueFinalMessage) return '';
   return contentText(openEnded(prompt.messages).at(-1)?.content);
 }
 
-/** Right-trims the last message, in its last part where it has several: what goes on behind a blank begins with one. */
+/**
+ * Right-trims the last message, in its last part if it has several: tokens of a continuation start with the
+ * blank.
+ */
 function openEnded(messages: readonly TemplateMessage[]): TemplateMessage[] {
   const last = messages.at(-1);
   const content = last?.content;

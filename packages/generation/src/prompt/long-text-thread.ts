@@ -1,4 +1,7 @@
-/** Main module of the thread that renders long chats and encodes long texts: each message is one of them, and has one answer, before which no other is sent. */
+/**
+ * Main module of the thread that renders long chats and encodes long texts. Each message is one of them and
+ * gets one answer before the next is sent.
+ */
 import { parentPort, workerData } from 'node:worker_threads';
 import { asEngineError, type EngineFailure, toFailure } from '@trainyard/backend';
 import { LlamaModel } from '@trainyard/native';
@@ -9,7 +12,7 @@ import { requestTemplates } from './request-templates.ts';
 
 export interface LongTextThreadData {
   readonly modelPath: string;
-  /** As `TextHalfOptions` has them. */
+  /** See `TextHalfOptions`. */
   readonly allowsControlTokens: boolean;
   readonly runsRequestTemplates: boolean;
 }
@@ -21,7 +24,7 @@ export type LongTextQuestion =
 export type LongTextAnswer =
   | { readonly kind: 'ids'; readonly ids: Int32Array<ArrayBuffer> }
   | { readonly kind: 'rendered'; readonly rendered: RenderedChat & { readonly tokenIds: Int32Array<ArrayBuffer> } }
-  /** The tokenizer refuses the text. */
+  /** Refusal of the text by the tokenizer. */
   | { readonly kind: 'refused'; readonly code: TokenizerError['code']; readonly message: string }
   | { readonly kind: 'failed'; readonly failure: EngineFailure };
 
@@ -42,10 +45,10 @@ port.on('message', async (question: LongTextQuestion) => {
   else port.postMessage(answer);
 });
 
-/** @throws whatever is no refusal of the text: it ends the thread */
+/** @throws errors other than a refusal of the text: they end the thread */
 function encode(text: string): LongTextAnswer {
   try {
-    // A copy of its own, which can be handed over.
+    // A copy in its own buffer, which can be transferred.
     return { kind: 'ids', ids: Int32Array.from(tokenizer.encodeWithSpecial(text)) };
   } catch (error) {
     if (!(error instanceof TokenizerError)) throw error;

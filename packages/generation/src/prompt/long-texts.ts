@@ -12,30 +12,34 @@ interface Waiting {
   readonly reject: (error: unknown) => void;
 }
 
-/** For whom something is made, and until when. */
+/** Tenant of a long text, and its signal. */
 export interface LongTextUse {
-  /** Tenants take turns. */
+  /** Name of the tenant; tenants take turns. */
   readonly tenant: string;
   readonly signal: AbortSignal;
 }
 
 /**
- * Renders long chats and encodes long texts in a thread of its own, one at a time: of 8 MB that takes seconds, in which the thread that steps would stand still for everyone. The
- * thread begins with the first text, reads the vocabulary of the model file again (some 20 MB), and stays.
+ * Renders long chats and encodes long texts in a separate thread, one at a time: 8 MB take seconds, in which
+ * the stepping thread would be blocked for all. The thread starts with the first text, reads the vocabulary
+ * of the model file again (about 20 MB), and stays.
  */
 export class LongTexts {
   readonly #threadData: LongTextThreadData;
   #worker: Worker | null = null;
-  /** By tenant, in order of turns; none is empty. */
+  /** Waiting texts by tenant, in order of turns; none is empty. */
   readonly #waiting = new Map<string, Waiting[]>();
-  /** In the thread's hands. */
+  /** Text in progress. */
   #current: Waiting | null = null;
 
   constructor(threadData: LongTextThreadData) {
     this.#threadData = threadData;
   }
 
-  /** As `Tokenizer.encodeWithSpecial`. @throws as that; the signal's reason, where it was aborted before the text had its turn */
+  /**
+   * Encodes as `Tokenizer.encodeWithSpecial`. @throws like it; the signal's reason if aborted while the text
+   * waits
+   */
   async encode(text: string, use: LongTextUse): Promise<Int32Array> {
     const answer = await this.#ask({ kind: 'text', text }, use);
     if (answer.kind !== 'ids') throw unexpected(answer);
@@ -43,8 +47,9 @@ export class LongTexts {
   }
 
   /**
-   * As `renderChat`, with the template of the model file, or with that of the prompt in a child process.
-   * @throws as that; the signal's reason, where it was aborted before the chat had its turn
+   * Renders as `renderChat`, with the template of the model file, or with that of the prompt in a child
+   * process.
+   * @throws like it; the signal's reason if aborted while the chat waits
    */
   async render(prompt: ChatPrompt, use: LongTextUse): Promise<RenderedChat> {
     const answer = await this.#ask({ kind: 'chat', prompt }, use);
@@ -52,7 +57,7 @@ export class LongTexts {
     return answer.rendered;
   }
 
-  /** Fails all that wait. */
+  /** Fails all waiting texts. */
   close(): void {
     void this.#worker?.terminate();
     this.#fail(new Error('the tokenizer was closed'));
@@ -84,7 +89,7 @@ export class LongTexts {
       try {
         this.#worker.postMessage(first.question);
       } catch (error) {
-        // It cannot be sent: nested too deep for that, say.
+        // It cannot be sent, for example because it is nested too deep.
         first.reject(error);
         continue;
       }
@@ -94,7 +99,7 @@ export class LongTexts {
     }
   }
 
-  /** The next one of the next tenant, who then waits for the others. */
+  /** Takes the next text of the next tenant, which then waits for the others. */
   #take(): Waiting | undefined {
     for (const [tenant, own] of this.#waiting) {
       const first = own.shift();
@@ -123,7 +128,7 @@ export class LongTexts {
     this.#next();
   }
 
-  /** The thread is gone; the next text begins another. */
+  /** Fails all texts after the thread has gone; the next text starts another. */
   #fail(error: unknown): void {
     this.#worker = null;
     this.#current?.reject(error);

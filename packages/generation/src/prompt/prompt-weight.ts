@@ -1,20 +1,24 @@
 import type { Prompt } from '../contract/generate-request.ts';
 
-/** Those above are made elsewhere, where that can be: so many take some 15 ms, and a step 20 to 150. */
+/**
+ * Prompts above this weight are made elsewhere, if possible: this many characters take about 15 ms, and a
+ * step 20 to 150.
+ */
 export const LONG_PROMPT_CHARACTERS = 32_768;
-/** A message takes as long as so many characters: 0.1 ms in the template of the default model. */
+/** Time of a message in characters: 0.1 ms in the template of the default model. */
 const MESSAGE_CHARACTERS = 256;
-/** Any object, list or number within: so much is written around it. */
+/** Characters written around each object, list or number. */
 const VALUE_CHARACTERS = 8;
 
-/** Whether it would keep the thread that steps for too long. */
+/** True if the prompt would block the stepping thread for too long. */
 export function isLongPrompt(prompt: Prompt): boolean {
   return promptWeight(prompt, LONG_PROMPT_CHARACTERS) > LONG_PROMPT_CHARACTERS;
 }
 
 /**
- * How long a prompt takes to render and encode, told before by what it is made of, in characters of plain text: 10,000 messages of two letters take as long as a text of 2 MB.
- * @param atMost counting ends behind it
+ * Estimates the time to render and encode a prompt from its parts, in characters of plain text: 10,000
+ * messages of two letters take as long as a text of 2 MB.
+ * @param atMost counting stops above it
  */
 export function promptWeight(prompt: Prompt, atMost: number): number {
   switch (prompt.kind) {
@@ -33,7 +37,7 @@ export function promptWeight(prompt: Prompt, atMost: number): number {
   }
 }
 
-/** Without recursion: values are as deep as their senders like. */
+/** Without recursion, because clients control the depth of values. */
 function weightOf(roots: readonly unknown[], atMost: number): number {
   let weight = 0;
   const left = [...roots];
@@ -45,7 +49,7 @@ function weightOf(roots: readonly unknown[], atMost: number): number {
     }
     weight += VALUE_CHARACTERS;
     if (value === null || typeof value !== 'object') continue;
-    // A list of millions is not gone through to its end.
+    // Stops early within a list of millions.
     const entries = value instanceof Map ? value : Array.isArray(value) ? value.entries() : fieldsOf(value);
     for (const [key, inner] of entries) {
       if (weight > atMost) return weight;

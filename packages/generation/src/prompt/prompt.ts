@@ -14,7 +14,7 @@ import type { GenerateRequest } from '../contract/generate-request.ts';
 import type { LongTexts } from './long-texts.ts';
 import { type ReplyTraits, replyTraits } from './reply-traits.ts';
 
-/** Ids that the vocabulary itself puts around a text, such as a beginning-of-sequence token. */
+/** Ids that the vocabulary adds around a text, such as a beginning-of-sequence token. */
 export interface PromptBorders {
   readonly before: readonly number[];
   readonly after: readonly number[];
@@ -24,26 +24,26 @@ export interface PromptParts {
   tokenizer: TextTokenizer;
   /** null refuses chat prompts; token ids still work. */
   template: EngineTemplate | null;
-  /** null refuses templates that come with a request. */
+  /** null refuses templates of requests. */
   templateSandbox: TemplateSandbox | null;
   borders: PromptBorders;
-  /** Where long prompts are made; null: all are made by the calling thread. */
+  /** Maker of long prompts; null: the calling thread makes all. */
   longTexts: Pick<LongTexts, 'encode' | 'render'> | null;
-  /** How models write their calls, whatever their templates say; null = as the template says. */
+  /** Format of tool calls, overriding the template; null = as in the template. */
   toolFormat: ToolFormat | null;
 }
 
 /** A prompt before truncation. */
 export interface EncodedPrompt {
   readonly ids: readonly number[];
-  /** How replies to a conversation are written; null for other prompts. */
+  /** Format of replies to a conversation; null for other prompts. */
   readonly replyTraits: ReplyTraits | null;
 }
 
 /**
- * At once, or later where the prompt is made elsewhere.
+ * Encodes a prompt, asynchronously if it is made elsewhere.
  *
- * @param options `longTexts` makes this one, unless it is token ids; null: the calling thread does
+ * @param options `longTexts` makes this prompt, unless it is token ids; null: the calling thread does
  * @throws {EngineError} engine.template_failed, context_length_exceeded, engine.invalid_request
  */
 export function encodePrompt(
@@ -82,7 +82,10 @@ export function encodePrompt(
   }
 }
 
-/** The ids of a prompt, within its borders unless those are null. By index: iterators take ten times as long for a few hundred. */
+/**
+ * Ids of a prompt, within its borders unless those are null. Copies by index, because iterators take ten
+ * times as long for a few hundred.
+ */
 export function promptIds(ids: ArrayLike<number>, borders: PromptBorders | null): number[] {
   const all: number[] = [];
   for (const part of [borders?.before ?? [], ids, borders?.after ?? []])
@@ -99,10 +102,10 @@ function encodeText(text: string, tokenizer: TextTokenizer): Int32Array {
 }
 
 /**
- * The prompt's last tokens where it is truncated, checked against vocabulary and context.
+ * Returns the prompt's last tokens if it is truncated, checked against vocabulary and context.
  *
- * @param contextLimit longest sequence, prompt and reply together
- * @throws {EngineError} as {@link checkPromptIds}; engine.invalid_request when more is kept than fits
+ * @param contextLimit maximum length of prompt and reply together
+ * @throws {EngineError} as {@link checkPromptIds}; engine.invalid_request if it keeps more than fits
  */
 export function fitPrompt(
   request: GenerateRequest,

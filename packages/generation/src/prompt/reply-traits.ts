@@ -2,22 +2,22 @@ import { detectReasoning, type ReasoningState, type ToolFormat } from '@trainyar
 import type { TextTokenizer } from '../contract/text-tokenizer.ts';
 import type { RenderedChat } from './chat.ts';
 
-/** How replies to a prompt are written, as far as its template says. */
+/** Format of replies to a prompt, derived from its template. */
 export interface ReplyTraits {
-  /** null: in no format that is known. */
+  /** null: unknown. */
   readonly toolFormat: ToolFormat | null;
-  /** null: the template knows no reasoning. */
+  /** null: the template has no reasoning. */
   readonly reasoning: ReasoningState | null;
-  /** The token that opens a think block; null when the vocabulary has none. */
+  /** Token that opens a think block; null if the vocabulary has none. */
   readonly thinkTokenId: number | null;
-  /** That token is a control token, which gives no text unless special tokens are kept. */
+  /** True if that token is a control token, which gives no text unless special tokens are kept. */
   readonly isThinkHidden: boolean;
 }
 
 export const REASONING_START = '<think>';
 export const REASONING_END = '</think>';
 
-/** Characters of a prompt's end in which its last turn begins, for all but the longest of turns. */
+/** Characters at a prompt's end that contain the start of its last turn, except for the longest turns. */
 const TAIL_CHARACTERS = 4096;
 
 export function replyTraits(rendered: RenderedChat, tokenizer: TextTokenizer): ReplyTraits {

@@ -7,25 +7,28 @@ import { isLongPrompt } from './prompt-weight.ts';
 import type { Prompt } from '../contract/generate-request.ts';
 import { type PromptBorders, promptIds } from './prompt.ts';
 
-/** Input that can be tokenised: plain text or a conversation. */
+/** Input to tokenise: plain text or a conversation. */
 export type TokenizeInput = ({ kind: 'text'; text: string } | Extract<Prompt, { kind: 'chat' }>) & {
-  /** Put around the text what the model's tokenizer puts around every text by itself, often nothing. */
+  /** Adds the tokens that the model's tokenizer adds around every text, often none. */
   addSpecialTokens: boolean;
 };
 
 type CodecTokenizer = Pick<Tokenizer, 'encodeWithSpecial' | 'decode' | 'tokenText' | 'vocabSize'>;
 
-/** Who asks is not told: together they take turns with those who sample. */
+/** The caller is unknown here, so all callers share one turn next to sampling tenants. */
 const ALL_CALLERS = 'tokenize';
 
-/** Text ↔ ids outside any generation. Computes on the calling thread, but for long texts and chats; no length limit but that of the tokenizer. */
+/**
+ * Converts text and ids outside of generation. Runs on the calling thread, except for long texts and chats;
+ * no length limit but the tokenizer's.
+ */
 export class TextCodec {
   readonly #tokenizer: CodecTokenizer;
   readonly #parts: { template: EngineTemplate | null; templateSandbox: TemplateSandbox | null };
   readonly #borders: PromptBorders;
   readonly #longTexts: Pick<LongTexts, 'encode' | 'render'> | null;
 
-  /** @param parts.longTexts where long texts and chats are made; default: the calling thread makes all */
+  /** @param parts.longTexts makes long texts and chats; default: the calling thread makes all */
   constructor(parts: {
     tokenizer: CodecTokenizer;
     template: EngineTemplate | null;
@@ -40,8 +43,8 @@ export class TextCodec {
   }
 
   /**
-   * The texts of control tokens in a plain text become those tokens, since its sender speaks for the whole prompt; in a
-   * conversation only the template makes them.
+   * Tokenises a text or conversation. The texts of control tokens in plain text become those tokens, because
+   * its sender controls the whole prompt; in a conversation only the template makes them.
    *
    * @throws {EngineError} engine.template_failed; context_length_exceeded for a text far beyond any context
    */
@@ -59,13 +62,19 @@ export class TextCodec {
     return promptIds(tokenIds, input.addSpecialTokens ? this.#borders : null);
   }
 
-  /** The text of each id by itself; pieces of a character read as U+FFFD. @throws {EngineError} engine.invalid_request */
+  /**
+   * Text of each id by itself; parts of a character become U+FFFD. @throws {EngineError}
+   * engine.invalid_request
+   */
   tokenTexts(ids: readonly number[]): string[] {
     this.#check(ids);
     return ids.map((id) => this.#tokenizer.tokenText(id));
   }
 
-  /** The text of all ids, control tokens included. @throws {EngineError} engine.invalid_request for an id outside the vocabulary */
+  /**
+   * Text of all ids, including control tokens. @throws {EngineError} engine.invalid_request for an id outside
+   * the vocabulary
+   */
   detokenize(ids: readonly number[]): string {
     this.#check(ids);
     return this.#tokenizer.decode(ids);

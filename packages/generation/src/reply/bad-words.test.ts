@@ -8,7 +8,7 @@ const PROMPT = 'hello';
 const banned = (...args: Parameters<typeof badWords>): BannedSequences => new BannedSequences(badWords(...args));
 const bytes = (text: string): number[] => [...Buffer.from(text)];
 
-/** Words are tokens: those of the list are one token each, with a space in front another one. */
+/** Tokenizer of words: each of the list is one token, with a leading space another. */
 const WORDS = ['cat', ' cat', 'dog', ' dog', 'hot dog', ' hot'];
 const wordTokenizer = {
   encodeWithSpecial: (text: string): Int32Array => {
@@ -30,7 +30,7 @@ describe('bad words', () => {
   });
 
   test('the spaced form is left out when its length differs', () => {
-    // a byte a token: a space is one more
+    // one token per byte: a space is one more
     const words = banned(['ab'], byteTokenizer);
     expect(words.bannedAfter(bytes('a'), 0)).toEqual(bytes('b'));
     expect(words.bannedAfter(bytes(' '), 0)).toEqual([]);
@@ -40,7 +40,7 @@ describe('bad words', () => {
     const words = banned(['abc', 'xbd', 'q'], byteTokenizer);
     expect(words.bannedAfter(bytes('ab'), 0)).toEqual(bytes('qc'));
     expect(words.bannedAfter(bytes('..ab'), 2)).toEqual(bytes('qc'));
-    expect(words.bannedAfter(bytes('.ab'), 2)).toEqual(bytes('q')); // its first token is the prompt's
+    expect(words.bannedAfter(bytes('.ab'), 2)).toEqual(bytes('q')); // its first token belongs to the prompt
     expect(words.bannedAfter(bytes('ab'), 2)).toEqual(bytes('q'));
     expect(words.bannedAfter(bytes('b'), 0)).toEqual(bytes('q'));
   });
@@ -91,7 +91,7 @@ describe('bad words', () => {
   });
 
   test('in a reply the word does not come, though the prompt has it and the model wants it', () => {
-    // Says "abc" again and again, and "-" where it may not.
+    // Repeats "abc", and "-" if it may not.
     const script = (tokens: readonly number[], _path: string | null, row: Float32Array): void => {
       row.fill(0);
       row[45] = 10;
@@ -103,7 +103,7 @@ describe('bad words', () => {
     harness.run();
     expect(free.text()).toBe('abcabc');
     expect(banned.text()).toBe('ab-ab-');
-    // Raw logprobs: the ban is not in them.
+    // Raw logprobs do not include the ban.
     expect(banned.logprobs()[2]!.logprob).toBeCloseTo(-40, 3);
   });
 

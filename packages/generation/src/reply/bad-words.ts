@@ -3,8 +3,9 @@ import { refusal } from '@trainyard/backend';
 import { naming } from '@trainyard/protocol/fields';
 
 /**
- * Words that a reply must not contain, as tokens. Each word stands for two sequences: as it is, left-trimmed, and with one space in front where that
- * changes the first token and not the length. A word with half a character (a lone surrogate) is in no reply and bans nothing: as tokens it would be U+FFFD.
+ * Banned words of a reply, as tokens. Each word gives two sequences: left-trimmed, and with one leading space
+ * if that changes the first token but not the length. A word with half a character (a lone surrogate) occurs
+ * in no reply and bans nothing: as tokens it would be U+FFFD.
  *
  * @throws {EngineError} engine.invalid_request for a word without tokens
  * @see vLLM, `SamplingParams.bad_words`

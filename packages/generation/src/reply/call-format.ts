@@ -6,17 +6,17 @@ type Format = Readonly<Record<string, unknown>>;
 
 export interface CallFormatOptions {
   tools: readonly ToolDescription[];
-  /** False: one call. */
+  /** False: at most one call. */
   isParallel: boolean;
-  /** A text that the format begins calls with, which may be a control token. */
+  /** Format of a text that starts calls, which may be a control token. */
   mark: (text: string) => Format;
 }
 
 /**
- * Calls of some tools, one at least and nothing else, as a model writes them: the format of a structural tag. Arguments satisfy the
- * schemas of tools that say `strict`, and are any object for the others.
+ * Structural tag for one or more calls of tools and nothing else, in the model's format. Arguments satisfy
+ * the schemas of `strict` tools, and are any object for the others.
  *
- * @returns null for formats that are not described here
+ * @returns null for formats without a description here
  */
 export function callFormat(format: ToolFormat, { tools, isParallel, mark }: CallFormatOptions): Format | null {
   switch (format) {
@@ -88,7 +88,7 @@ export function callFormat(format: ToolFormat, { tools, isParallel, mark }: Call
       const calls = several(alternatives(tools, cohereCall), text(',\n    '), isParallel);
       return sequence(mark('<|START_ACTION|>'), text('[\n    '), calls, text('\n]'), mark('<|END_ACTION|>'));
     }
-    case 'harmony': // its channels are chosen before it is known whether there will be a call
+    case 'harmony': // chooses its channels before it is known if there will be a call
     case 'pythonic':
     case 'json_array':
     case 'named':
@@ -98,13 +98,16 @@ export function callFormat(format: ToolFormat, { tools, isParallel, mark }: Call
   }
 }
 
-/** The spelling that templates teach, around arguments whose schema stays whole: its references are from its own root. */
+/**
+ * Call as templates teach it, around a complete schema of the arguments: its references start at its own
+ * root.
+ */
 function jsonCall(tool: ToolDescription, argumentsKey: string): Format {
   const head = `{"name": ${JSON.stringify(tool.function.name)}, "${argumentsKey}": `;
   return sequence(text(head), json(closedArguments(tool)), text('}'));
 }
 
-/** As one schema, so that it can stand beside another one: both begin with a brace. */
+/** Call as one schema, as an alternative to another: both start with a brace. */
 function wholeObject(tool: ToolDescription, argumentsKey: string): Format {
   const schema = withReferences(closedArguments(tool), (pointer) => `/properties/${argumentsKey}${pointer}`);
   return json({
@@ -120,11 +123,11 @@ function cohereCall(tool: ToolDescription): Format {
   return sequence(text('{"tool_call_id": "'), NUMBER, text(head), json(closedArguments(tool)), text('}'));
 }
 
-/** How a format writes a parameter whose value is text. */
+/** Tags around a parameter whose value is text. */
 interface ParameterTags {
   open: (key: string) => string;
   close: string;
-  /** Texts that no value has. */
+  /** Texts that no value contains. */
   excludes: readonly string[];
 }
 
@@ -148,7 +151,7 @@ function xmlCall(tool: ToolDescription): Format {
   return sequence(text(`<function=${tool.function.name}>`), LINE, ...parametersOf(tool, QWEN), text('</function>'));
 }
 
-/** Parameters in the order of the schema, each once; their values are text. */
+/** Parameters in the order of the schema, each once, with text values. */
 function parametersOf({ function: { parameters } }: ToolDescription, tags: ParameterTags): Format[] {
   const { properties, required } = (parameters ?? {}) as { properties?: object | null; required?: unknown };
   const isRequired = new Set(Array.isArray(required) ? required : []);
@@ -161,7 +164,7 @@ function parametersOf({ function: { parameters } }: ToolDescription, tags: Param
 
 function closedArguments(tool: ToolDescription): Readonly<Record<string, unknown>> {
   if (tool.function['strict'] !== true) return { type: 'object' };
-  // As where calls are forced: what the schema does not list is out unless it says otherwise.
+  // As for forced calls: properties that the schema does not list are excluded unless it allows them.
   const parameters = argumentsSchema(tool);
   const isOpen = parameters['properties'] === undefined || parameters['additionalProperties'] !== undefined;
   return isOpen ? parameters : { ...parameters, additionalProperties: false };

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { ReplyReading } from '../contract/generate-request.ts';
 import { prompt, reading, ReplyHarness, THINKER, tool, TURNS } from '../testing/reply-harness.ts';
 
-/** Marks of calls that are tokens of their own; `spelled` has none of them. */
+/** Marks of calls that are single tokens; `spelled` has none of them. */
 const MARKS = ['<think>', '</think>', '<tool_call>', '</tool_call>'];
 let harness: ReplyHarness;
 let spelled: ReplyHarness;
@@ -40,7 +40,7 @@ const strict = (name: string) => {
   return { type, function: { ...described, strict: true } };
 };
 
-/** The outcome of a text that the model tries to say. */
+/** Outcome of a text that the model tries to write. */
 function outcome(text: string, source: string, read: Partial<ReplyReading> = {}, constraint = ANSWER, on = harness) {
   const answer = on.reply(text, { constraint, reply: reading(read), maxTokens: 400 }, source);
   const { parsed, finishReason } = answer.finished()!;
@@ -83,7 +83,7 @@ describe.each(FORMATS)('with a constraint and tools to call or not, a %s reply',
       const { text: said, calls, finishReason } = outcome(text, source);
       expect(said).not.toBe(text);
       expect(finishReason === 'stop' || finishReason === 'length').toBe(true);
-      // A call that was cut off may not have come to its arguments.
+      // A truncated call may not have reached its arguments.
       for (const made of calls) expect(made).toMatch(finishReason === 'length' ? /^[fg](?:\{|$)/ : /^[fg]\{/);
     }
   });

@@ -5,7 +5,7 @@ import { callFormat, type CallFormatOptions } from './call-format.ts';
 import type { TextTokenizer } from '../contract/text-tokenizer.ts';
 import type { ConstraintCompiler } from './constraint.ts';
 
-/** Compiles {@link ConstraintSpec}s, and says in them what the engine itself asks of replies. */
+/** Compiles {@link ConstraintSpec}s, and expresses the engine's own constraints on replies in them. */
 export class ConstraintSpecs implements ConstraintCompiler {
   readonly #constraints: Constraints;
   readonly #tokenizer: TextTokenizer;
@@ -43,7 +43,7 @@ export class ConstraintSpecs implements ConstraintCompiler {
     return this.#isWithinLimits(calls) ? { kind: 'either', options: [spec, calls] } : spec;
   }
 
-  /** Hundreds of tools, or a schema with a keyword that cannot be enforced, are beyond them. */
+  /** False for hundreds of tools, or a schema with a keyword that cannot be enforced. */
   #isWithinLimits(spec: ConstraintSpec): boolean {
     try {
       this.#constraints.check(spec);
@@ -54,13 +54,13 @@ export class ConstraintSpecs implements ConstraintCompiler {
     }
   }
 
-  /** A control token by its id, since no text can be one. */
+  /** Matches a control token by its id, because text cannot produce it. */
   #mark(text: string, beside: ConstraintSpec): Readonly<Record<string, unknown>> {
     const [id, ...others] = this.#tokenizer.encodeWithSpecial(text);
     const isToken = id !== undefined && others.length === 0;
     if (isToken && this.#tokenizer.createDecoder({ skipSpecial: true }).push(id) === '')
       return { type: 'token', token: id };
-    // Terminals of GBNF have one character each: a longer one would swallow what begins like it.
+    // GBNF terminals have one character each: a longer one would take over texts with the same start.
     const isBesideGbnf = beside.kind === 'grammar' && beside.source.includes('::=');
     return isBesideGbnf
       ? { type: 'grammar', grammar: `root ::= ${JSON.stringify(text)}` }

@@ -14,7 +14,7 @@ function harnessFor(logits: LogitsScript, options: object = {}): Harness & { con
   return Object.assign(new Harness({ logits, constraints, ...options }), { constraints });
 }
 
-/** One reply, with every matcher closed behind it. */
+/** Runs one reply, and checks that every matcher is closed afterwards. */
 function reply(logits: LogitsScript, options: RequestOptions): Transcript {
   const harness = harnessFor(logits);
   const transcript = harness.submit({ prompt: PROMPT, ...options });
@@ -24,7 +24,7 @@ function reply(logits: LogitsScript, options: RequestOptions): Transcript {
   return transcript;
 }
 
-/** Wants `text`, of digits 7 most, then 3, and of end tokens the first. */
+/** Prefers `text`, then digit 7, then 3, and the first end token. */
 const wanting = (text: string): LogitsScript => {
   const script = replying(text, PROMPT.length);
   return (tokens, path, row) => {
@@ -69,7 +69,7 @@ describe('a constraint', () => {
     expect(first).toMatchObject({ id: id('3') });
     expect(first!.logprob).toBeCloseTo(8 - Math.log(total), 5);
     expect(first!.top.map((entry) => entry.id)).toEqual([id('3'), id('7'), id('0')]);
-    // Fewer tokens are possible than asked for: the others are at the floor.
+    // Fewer tokens are possible than requested: the others are at the floor.
     const [, last] = answer.logprobs();
     expect(last!.top.map((entry) => entry.logprob)).toEqual([expect.closeTo(0, 5), expect.closeTo(-51, 5), -9999]);
   });
@@ -90,7 +90,7 @@ describe('a constraint', () => {
     const answer = reply(wanting('x'), { constraint: { min: 2, max: 2 }, minTokens: 5 });
     expect(answer.text()).toBe('77');
     expect(answer.finished()?.finishReason).toBe('stop');
-    // Not complete: minTokens holds, and the model must go on.
+    // Not complete: minTokens applies, and the model must continue.
     const longer = reply(wanting(''), { constraint: { min: 1, max: 5 }, minTokens: 3 });
     expect(longer.text()).toBe('777');
   });
@@ -162,7 +162,8 @@ describe('a constraint that begins behind a marker', () => {
   });
 
   test('takes what the marker token says behind it, and keeps tokens out that it cannot begin with', () => {
-    // The control token 257 reads <|im_start|>: as a marker "<|im_" leaves "start|>", which is no number.
+    // The control token 257 is `<|im_start|>`: with the marker "<|im_" it leaves "start|>", which is no
+    // number.
     const script = replying([id('w'), VOCAB_SIZE - 2], PROMPT.length);
     const answer = reply(script, { constraint, constraintStartsAfter: '<|im_', maxTokens: 6 });
     expect(answer.tokenIds()).not.toContain(VOCAB_SIZE - 2);
@@ -245,7 +246,7 @@ describe('a constraint that fails', () => {
     expect(failure({ allowedTokenIds: [65], badWords: ['AAA'] })).toMatchObject(
       naming(2, 'allowedTokenIds', 'badWords'),
     );
-    // Behind one digit the constraint would let the reply end.
+    // After one digit the constraint would let the reply end.
     expect(failure({ constraint: { min: 1, max: 2 }, allowedTokenIds: [digit], badWords: ['11'] })).toMatchObject(
       naming(1, 'allowedTokenIds', 'badWords', 'constraint'),
     );

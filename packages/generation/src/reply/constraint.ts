@@ -5,22 +5,22 @@ import { EngineError, allow, allowsOnly, noTokenLeft } from '@trainyard/backend'
 import { MarkerFinder } from './marker-finder.ts';
 import type { TokenMask, ChoiceConstraint } from '@trainyard/backend';
 
-/** The engine part that understands constraints; the engine itself knows no kind of them. */
+/** Part of the engine that understands constraints; the engine itself knows no kind of them. */
 export interface ConstraintCompiler {
   /**
-   * Settles before `compile` is called; rejects with a message for the client when the constraint is malformed, too costly or not
-   * supported. Absent: `compile` is quick whatever it is given.
+   * Settles before `compile` is called; rejects with a message for the client if the constraint is malformed,
+   * too costly or not supported. Absent: `compile` is always fast.
    */
   validate?(constraint: unknown, signal: AbortSignal): Promise<void>;
-  /** Another thread is busy with a `validate`: until then the model leaves it a core. Default false. */
+  /** Another thread runs a `validate`, and the model leaves it a core until then. Default false. */
   readonly isCompiling?: boolean;
   /** @throws with a message for the client */
   compile(constraint: unknown): TokenMatcher;
-  /** The constraint that holds a reply to a JSON schema. Absent: tools cannot be forced. */
+  /** Returns the constraint for a JSON schema. Absent: tools cannot be forced. */
   forSchema?(schema: Readonly<Record<string, unknown>>, options: { isRelaxed: boolean }): unknown;
   /**
-   * The constraint on replies that either are calls of tools, in the model's own format, or satisfy `constraint`. The latter itself where
-   * calls in that format cannot be described; absent: always.
+   * Returns the constraint on replies that are calls of tools in the model's format, or satisfy `constraint`.
+   * Returns the latter itself if calls in that format cannot be described; absent: always.
    */
   orCalls?(
     constraint: unknown,
@@ -29,27 +29,27 @@ export interface ConstraintCompiler {
   ): unknown;
 }
 
-/** Where in a reply its constraint begins. */
+/** Start of the constraint within a reply. */
 export type ConstraintStart =
   | { kind: 'at_once' }
-  /** Behind the first occurrence of this text. */
+  /** After the first occurrence of this text. */
   | { kind: 'behind'; marker: string }
-  /** At once, unless the reply's first token is the opener: then behind the marker. */
+  /** At once, unless the reply's first token is the opener: then after the marker. */
   | { kind: 'behind_if_opened'; openerId: number; marker: string };
 
-/** The masks where the constraint by itself allows no token. */
+/** Masks for the error if the constraint by itself allows no token. */
 const ALONE = { allowed: false, banned: false, ends: false, constraint: true };
 
-/** Holds one choice to its request's constraint, from where it begins. */
+/** Holds one choice to its request's constraint from its start on. */
 export class ConstraintGuide implements ChoiceConstraint {
   readonly #root: TokenMatcher;
   readonly #tokenizer: TextTokenizer;
   readonly #endIds: ReadonlySet<number>;
   #marker: MarkerFinder | null;
-  /** As long as the reply's first token decides whether the constraint has begun: that token. */
+  /** Opening token, until the reply's first token has decided if the constraint starts at once. */
   #openerId: number | null;
   #numTokens = 0;
-  /** Cloned on first use: choices that never run cost nothing. */
+  /** Cloned at first use, so choices that never run cost nothing. */
   #matcher: TokenMatcher | null = null;
 
   /**
@@ -132,11 +132,11 @@ export function closeMatcher(matcher: TokenMatcher | null): void {
   try {
     matcher?.close();
   } catch {
-    // A matcher that fails to close can harm nobody: its request is over.
+    // A failure to close a matcher does no harm: its request is over.
   }
 }
 
-/** A matcher is foreign code: what it throws is the fault of its request alone. */
+/** Converts errors of a matcher, which is foreign code, to a failure of its request only. */
 function attempt<Result>(task: () => Result): Result {
   try {
     return task();

@@ -19,7 +19,7 @@ const SCHEMA: ConstraintSpec = {
 };
 const PLAIN = { tools: null, toolChoice: 'none' } as const;
 
-/** The reply to a started text, where the model would say `wanted`; or its refusal. */
+/** Returns the reply to a started text if the model prefers `wanted`; or its refusal. */
 function replyTo(
   started: string | readonly { type: 'text'; text: string }[],
   wanted: string,

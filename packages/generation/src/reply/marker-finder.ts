@@ -1,12 +1,12 @@
 import type { StreamDecoder } from '@trainyard/tokenizer';
 import type { TextTokenizer } from '../contract/text-tokenizer.ts';
 
-/** Finds a text in a reply, whatever the token borders, control tokens' texts included. */
+/** Finds a text in a reply across token borders, including the texts of control tokens. */
 export class MarkerFinder {
   readonly #marker: string;
   readonly #tokenizer: TextTokenizer;
   readonly #decoder: StreamDecoder;
-  /** The end of the text so far, as long as the marker could still begin in it. */
+  /** End of the text so far, in which the marker could still start. */
   #tail = '';
   isFound = false;
 
@@ -16,7 +16,10 @@ export class MarkerFinder {
     this.#decoder = tokenizer.createDecoder({ skipSpecial: false });
   }
 
-  /** @returns when the token completes the marker, what it says behind it (white space in front left out); else null */
+  /**
+   * @returns the token's text after the marker, without leading white space, if the token completes the
+   *   marker; else null
+   */
   push(token: number): string | null {
     const text = this.#tail + this.#decoder.push(token);
     const rest = this.#behind(text);
@@ -25,7 +28,10 @@ export class MarkerFinder {
     return rest;
   }
 
-  /** The value that {@link push} would return, without advancing. A character that begins before the token does not complete a marker here. */
+  /**
+   * Returns the result of {@link push} without advancing. A character that starts before the token does not
+   * complete a marker here.
+   */
   restBehind(token: number): string | null {
     return this.#behind(this.#tail + this.#tokenizer.tokenText(token));
   }

@@ -2,7 +2,7 @@ import { Constraints } from '@trainyard/constraints';
 import type { Tokenizer, Vocabulary } from '@trainyard/tokenizer';
 import { ConstraintSpecs } from './constraint-specs.ts';
 
-/** A compiler of constraints on the model's own tokens. Takes some 0.3 s and 50 MB. */
+/** Opens a compiler of constraints on the model's own tokens. Takes about 0.3 s and 50 MB. */
 export async function openConstraints(
   vocabulary: Pick<Vocabulary, 'vocabSize' | 'tokenBytes' | 'tokenKind'>,
   tokenizer: Tokenizer,

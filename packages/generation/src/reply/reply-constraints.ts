@@ -8,30 +8,30 @@ import type { GenerateRequest } from '../contract/generate-request.ts';
 import { forcedCallSchema, toolsInOrder } from './reply-reader.ts';
 import { REASONING_END, type ReplyTraits } from '../prompt/reply-traits.ts';
 
-/** The constraint on the replies of a request. */
+/** Constraint on the replies of a request. */
 export interface RequestConstraint {
-  /** The spec that the matcher was compiled from. */
+  /** Source of the matcher. */
   readonly spec: unknown;
-  /** Closed with the request; choices go on from clones. */
+  /** Closed with the request; choices use clones. */
   readonly matcher: TokenMatcher;
-  /** The prompt has the beginning of the text. */
+  /** The prompt contains the start of the text. */
   readonly hasBegun: boolean;
   readonly start: ConstraintStart;
 }
 
-/** Compiles the constraint on the replies to a request: the request's own, or what its choice of tools makes of it. */
+/** Compiles the constraint on the replies to a request: the request's own, or that of its tool choice. */
 export class ReplyConstraints {
   readonly #compiler: ConstraintCompiler | null;
   readonly #tokenizer: Pick<TextTokenizer, 'encodeBehind'>;
 
-  /** @param compiler null: there are no constraints here */
+  /** @param compiler null: constraints are not supported */
   constructor(compiler: ConstraintCompiler | null, tokenizer: Pick<TextTokenizer, 'encodeBehind'>) {
     this.#compiler = compiler;
     this.#tokenizer = tokenizer;
   }
 
   /**
-   * A promise to await before {@link compile}; null when there is none.
+   * Returns a promise to await before {@link compile}; null if there is none.
    * @throws {EngineError} engine.invalid_request
    */
   check(request: GenerateRequest, traits: ReplyTraits | null, signal: AbortSignal): Promise<void> | null {
@@ -66,11 +66,11 @@ export class ReplyConstraints {
   }
 
   /**
-   * The matcher takes the text that the reply continues, so that both together satisfy the constraint.
+   * Advances the matcher by the text that the reply continues, so that both together satisfy the constraint.
    * @throws {EngineError} engine.invalid_request; the matcher is closed
    */
   #begin(matcher: TokenMatcher, text: string, constraint: unknown): void {
-    // Blanks in front of JSON are no part of it.
+    // Leading blanks are not part of JSON.
     const begun = isJson(constraint) ? text.trimStart() : text;
     let isTaken = false;
     try {
@@ -83,13 +83,16 @@ export class ReplyConstraints {
     throw refusal('constraint', message);
   }
 
-  /** A choice of tools that forces calls takes the place of the request's own constraint; one that allows them stands beside it. */
+  /**
+   * A tool choice that forces calls replaces the request's own constraint; one that allows them is an
+   * alternative to it.
+   */
   #constraintOf(request: GenerateRequest, traits: ReplyTraits | null): unknown {
     if (request.beamSearch !== null) return null;
     const { constraint, reply } = request;
     const schema = forcedCallSchema(reply);
     if (schema !== null) {
-      // One that is strict is a promise, and its schema stands among those of the others.
+      // A strict tool must be honoured, and its schema is one among the others.
       const isRelaxed = !reply?.tools?.some((tool) => tool.function['strict'] === true);
       return this.#compiler?.forSchema?.(schema, { isRelaxed }) ?? schema;
     }
@@ -101,7 +104,7 @@ export class ReplyConstraints {
   }
 }
 
-/** A reply that reasons is held to its constraint behind its reasoning. */
+/** Start of the constraint: after the reasoning, if the reply reasons. */
 function constraintStart(request: GenerateRequest, traits: ReplyTraits | null): ConstraintStart {
   const marker = request.constraintStartsAfter;
   if (marker !== null) return { kind: 'behind', marker };
@@ -112,7 +115,7 @@ function constraintStart(request: GenerateRequest, traits: ReplyTraits | null): 
   return openerId === null ? { kind: 'at_once' } : { kind: 'behind_if_opened', openerId, marker: REASONING_END };
 }
 
-/** The part of the text that the reply continues which is under the constraint; null if the constraint starts in the reply. */
+/** Part of the continued text that is under the constraint; null if the constraint starts in the reply. */
 function begunText(request: GenerateRequest, traits: ReplyTraits | null, start: ConstraintStart): string | null {
   const text = continuedText(request.prompt);
   if (text === '') return null;

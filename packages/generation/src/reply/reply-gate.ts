@@ -2,16 +2,16 @@ import { HARMONY_MARKS, heldBack } from '@trainyard/tokenizer';
 
 import { REASONING_END, REASONING_START } from '../prompt/reply-traits.ts';
 
-/** Text of a reply. Stop strings count in its answer, not in reasoning, marks and headers of messages. */
+/** Text of a reply. Stop strings count in its answer, but not in reasoning, marks and headers of messages. */
 export interface GatedText {
   readonly text: string;
   readonly isAnswer: boolean;
 }
 
-/** Divides the text of one choice into its answer and what is around it, as the text arrives. */
+/** Separates the text of one choice into its answer and the rest, as it arrives. */
 export interface ReplyGate {
   push(text: string): GatedText[];
-  /** The rest of the text. */
+  /** Returns the rest of the text. */
   end(): string;
 }
 
@@ -32,7 +32,7 @@ export function openReplyGate(form: ReasoningForm): ReplyGate {
 /** Reasoning with both marks, then the answer. */
 class BlockGate implements ReplyGate {
   #state: 'unknown' | 'reasoning' | 'answer';
-  /** Not given out: it may open the reasoning, or be the beginning of its end. */
+  /** Text held back: it may open the reasoning, or be the start of its end. */
   readonly #held = new HeldText();
 
   /** @param startsInside the prompt has opened the reasoning; otherwise the reply may */
@@ -63,7 +63,10 @@ class BlockGate implements ReplyGate {
   }
 }
 
-/** Messages of gpt-oss: bodies outside the channel `analysis` are answer. A reply without a header is answer as a whole. */
+/**
+ * Messages of gpt-oss: bodies outside the channel `analysis` are answer. A reply without a header is all
+ * answer.
+ */
 class ChannelGate implements ReplyGate {
   #state: 'unknown' | 'header' | 'analysis' | 'body' | 'plain' = 'unknown';
   #header = '';
@@ -80,7 +83,7 @@ class ChannelGate implements ReplyGate {
     return this.#held.take(true).text;
   }
 
-  /** @returns whether another part of the text may follow */
+  /** @returns true if another part of the text may follow */
   #advance(parts: GatedText[]): boolean {
     const held = this.#held;
     const { starts, message, ends } = HARMONY_MARKS;
@@ -110,7 +113,7 @@ class ChannelGate implements ReplyGate {
     }
   }
 
-  /** Takes the text in front of the first mark, and the mark itself. @returns whether there is one */
+  /** Takes the text before the first mark, and the mark itself. @returns true if there is one */
   #takeTo(marks: readonly string[], isAnswer: boolean, parts: GatedText[]): boolean {
     const held = this.#held;
     const found = marks

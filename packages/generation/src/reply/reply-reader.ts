@@ -16,8 +16,8 @@ import type { ReplyTraits } from '../prompt/reply-traits.ts';
 type OutputEvent = Extract<EngineEvent, { kind: 'delta' | 'finished' }>;
 
 /**
- * Reads the replies of one request into content, reasoning and tool calls, as their texts arrive.
- * Costs nothing where there is nothing to tell apart: then {@link createReplyReader} gives none.
+ * Splits the replies of one request into content, reasoning and tool calls, as their texts arrive. If there
+ * is nothing to separate, {@link createReplyReader} returns none.
  */
 export class ReplyReader {
   #numReasoningTokens = 0;
@@ -25,10 +25,10 @@ export class ReplyReader {
   readonly #traits: ReplyTraits;
   readonly #toolFormat: ToolFormat | null;
   readonly #isConstrained: boolean;
-  /** By choice. */
+  /** Parsers by choice. */
   readonly #parsers = new Map<number, ReplyParser>();
 
-  /** @param isConstrained forced calls are held to their schema */
+  /** @param isConstrained forced calls are constrained to their schema */
   constructor(reading: ReplyReading, traits: ReplyTraits, isConstrained: boolean) {
     this.#reading = reading;
     this.#traits = traits;
@@ -36,7 +36,7 @@ export class ReplyReader {
     this.#toolFormat = toolFormatOf(reading, traits);
   }
 
-  /** True when what it looks for may be control tokens, which must not be left out of the text then. */
+  /** True if it searches for possible control tokens, which must then stay in the text. */
   get keepsSpecialTokens(): boolean {
     return keepsSpecialTokens(this.#toolFormat) || this.#traits.isThinkHidden;
   }
@@ -55,11 +55,11 @@ export class ReplyReader {
     if (wasReasoning && parser.isReasoning) this.#numReasoningTokens += event.tokenIds.length;
     if (event.kind === 'delta') return { ...event, reply: delta };
     this.#parsers.delete(event.index);
-    // A stop string or token of the request cuts a reply as a limit does.
+    // A stop string or token of the request truncates a reply as a limit does.
     const isCutOff = event.finishReason !== 'stop' || event.stopReason !== null;
     const reply = joined(delta, parser.end({ isCutOff }));
     const parsed = parser.result();
-    // Half a call is not one to make, so that a reply that ends in one has not stopped (decision 57).
+    // A partial call must not be made, so a reply that ends in one has not stopped (decision 57).
     const finishReason = parsed.isCutOff && event.finishReason === 'stop' ? 'length' : event.finishReason;
     return { ...event, finishReason, reply, parsed };
   }
@@ -85,9 +85,9 @@ export class ReplyReader {
 }
 
 /**
- * @param options.isConstrained forced calls are held to their schema
- * @returns null when the whole reply is content
- * @throws {EngineError} engine.invalid_request for calls in a format that is not known
+ * @param options.isConstrained forced calls are constrained to their schema
+ * @returns null if the whole reply is content
+ * @throws {EngineError} engine.invalid_request for calls in an unknown format
  */
 export function createReplyReader(
   reading: ReplyReading | null,
@@ -106,7 +106,7 @@ export function createReplyReader(
 }
 
 /**
- * The JSON schema that a choice of tools holds the reply to; null when it leaves the model free.
+ * JSON schema that a tool choice imposes on the reply; null if it imposes none.
  * @throws {EngineError} engine.invalid_request for tools that contradict each other
  */
 export function forcedCallSchema(reading: ReplyReading | null): Readonly<Record<string, unknown>> | null {
@@ -120,12 +120,12 @@ export function forcedCallSchema(reading: ReplyReading | null): Readonly<Record<
   }
 }
 
-/** The tools with the properties of their schemas in the order that a reply has to follow. */
+/** Tools with the properties of their schemas in the order that a reply has to follow. */
 export function toolsInOrder({ tools, toolsText }: ReplyReading): readonly ToolDescription[] | null {
   return toolsText === null ? tools : (parseInOrder(toolsText) as ToolDescription[]);
 }
 
-/** Whether replies are read as the channels of gpt-oss. */
+/** True if replies are read as the channels of gpt-oss. */
 export function readsChannels(reading: ReplyReading, traits: ReplyTraits): boolean {
   return toolFormatOf(reading, traits) === 'harmony';
 }

@@ -5,19 +5,19 @@ import type { RequestConstraint } from './reply-constraints.ts';
 import { StopDetector, type StopConditions } from './stop-detector.ts';
 import { ThinkingBudget, type ThinkingLimit } from './thinking-budget.ts';
 
-/** Built once for each request and shared by all its choices. */
+/** Parts of the text of a request's replies, built once and shared by all its choices. */
 export interface ReplyTextParts {
   readonly tokenizer: TextTokenizer;
   readonly stops: StopConditions;
   /** Closed with the request; null = any text. */
   readonly constraint: RequestConstraint | null;
-  /** Null where no reasoning is limited. */
+  /** Null without a limit of reasoning. */
   readonly thinkingLimit: ThinkingLimit | null;
   /** Control tokens give no text. */
   readonly skipsSpecialTokens: boolean;
 }
 
-/** The text of the replies to one request: what it must be, and where it ends. */
+/** Text of the replies to one request: its constraints and its end. */
 export class ReplyText implements RequestText {
   readonly #parts: ReplyTextParts;
 

@@ -9,7 +9,7 @@ import { StopStrings } from './stop-strings.ts';
 type AllConditions = StopConditions & TokenStopConditions;
 type Conditions = Omit<Partial<AllConditions>, 'stop'> & { stop?: readonly string[] };
 
-/** All that ends a choice: its tokens, and their text. */
+/** All conditions that end a choice: on its tokens, and on their text. */
 class Stops {
   readonly #tokens: TokenStops;
   readonly #text: StopDetector;

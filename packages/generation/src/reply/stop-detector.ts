@@ -5,26 +5,27 @@ import type { StopStrings } from './stop-strings.ts';
 
 export interface StopConditions {
   stop: StopStrings;
-  /** Keep the matched stop string, or the text of the stopping token. */
+  /** Keeps the matched stop string, or the text of the stopping token. */
   includeStopString: boolean;
   /** Text of the first minTokens tokens never completes a stop string. */
   minTokens: number;
-  /** Form of the reasoning in which stop strings do not count. Null: they count in all of the text. */
+  /** Form of the reasoning in which stop strings do not count. Null: they count everywhere. */
   reasoning: ReasoningForm | null;
 }
 
 /**
- * Turns one choice's tokens into text and says when that ends it: an end or stop token comes before a stop string, which comes before length and repetition.
+ * Turns one choice's tokens into text and detects its end: an end or stop token takes precedence over a stop
+ * string, which takes precedence over length and repetition.
  *
- * Text that may be the beginning of a stop string is held back until the next token decides. Of several matches the one that ends first
- * wins, then the first in the list.
+ * Holds back text that may start a stop string until the next token decides. Of several matches the one that
+ * ends first wins, then the first in the list.
  */
 export class StopDetector {
   readonly #conditions: StopConditions;
   readonly #decoder: StreamDecoder;
   readonly #gate: ReplyGate | null;
   #numTokens = 0;
-  /** Decoded and not yet given out. */
+  /** Decoded text not sent yet. */
   #held = '';
   /** State of the stop-string automaton after all text so far. */
   #state = 0;
@@ -35,7 +36,7 @@ export class StopDetector {
     this.#gate = conditions.reasoning && openReplyGate(conditions.reasoning);
   }
 
-  /** @param ending how the tokens by themselves end the choice here; null = they do not */
+  /** @param ending end of the choice at this token by the tokens themselves; null = none */
   push(token: number, ending: TokenEnding | null): StopVerdict {
     const { includeStopString, minTokens } = this.#conditions;
     this.#numTokens++;
@@ -55,7 +56,7 @@ export class StopDetector {
     return { text: finish === null ? this.#release() : this.#flush(''), finish };
   }
 
-  /** Takes new text. @returns the match that ends first in it, `cutAt` being an index into the held text */
+  /** Adds new text. @returns the match that ends first in it; `cutAt` is an index into the held text */
   #read(fresh: string, isSearching: boolean): { stop: string; cutAt: number } | null {
     const { stop: stops, includeStopString } = this.#conditions;
     const start = this.#held.length;
@@ -69,14 +70,14 @@ export class StopDetector {
     return null;
   }
 
-  /** Takes new text in which stop strings do not count: none goes on across it. */
+  /** Adds new text in which stop strings do not count; no match extends across it. */
   #pass(text: string): null {
     this.#held += text;
     if (text !== '') this.#state = 0;
     return null;
   }
 
-  /** Gives out what no stop string can touch any more; an included one is text like any other. */
+  /** Returns text that no stop string can affect any more; an included one is text like any other. */
   #release(): string {
     const { stop: stops, includeStopString } = this.#conditions;
     const length = this.#held.length - (includeStopString ? 0 : stops.begunAt(this.#state));

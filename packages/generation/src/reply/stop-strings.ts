@@ -1,7 +1,8 @@
 /**
- * All stop strings of a request as one automaton, so that a character of the reply costs the same whatever their number and length.
- * Built once a request; a choice keeps one state number. Characters are UTF-16 units; a text of whole characters matches none within another, and a stop string
- * with half a character never matches, as no reply has one.
+ * All stop strings of a request as one automaton, so the cost per character does not depend on their number
+ * and length. Built once per request; a choice keeps one state number. Characters are UTF-16 units: a
+ * well-formed text matches none within another, and a stop string with half a character never matches,
+ * because no reply has one.
  *
  * @see Aho & Corasick, "Efficient string matching", CACM 18 (1975)
  */
@@ -11,12 +12,12 @@ export class StopStrings {
   readonly #next = new Map<number, number>();
   /** `[node]`: the node of its longest proper suffix. */
   readonly #fallback: number[] = [0];
-  /** `[node]`: length of the longest tail with which a stop string begins and does not end. */
+  /** `[node]`: length of the longest tail that is a proper prefix of a stop string. */
   readonly #begun: number[] = [0];
   /** `[node]`: the first stop string of the list that ends here, or -1. */
   readonly #ending: number[] = [-1];
 
-  /** @param stops none empty; order decides between those that end at the same place */
+  /** @param stops none empty; the order decides between those that end at the same place */
   constructor(stops: readonly string[]) {
     this.#stops = stops.filter((stop) => stop.isWellFormed());
     const depths = [0];
@@ -38,7 +39,7 @@ export class StopStrings {
       if (this.#ending[node] === -1) this.#ending[node] = index;
     }
     const parents = new Set(edges.map(({ from }) => from));
-    // Breadth first: the suffix of a node is shallower and known.
+    // Breadth first: the suffix of a node is shallower and already known.
     for (const { from, unit, to } of edges.sort((a, b) => depths[a.to]! - depths[b.to]!)) {
       const suffix = from === 0 ? 0 : this.step(this.#fallback[from]!, unit);
       this.#fallback[to] = suffix;
@@ -48,12 +49,12 @@ export class StopStrings {
     }
   }
 
-  /** No stop string can match. */
+  /** True if no stop string can match. */
   get isEmpty(): boolean {
     return this.#stops.length === 0;
   }
 
-  /** The state after one more unit; 0 is the state before any. */
+  /** State after one more unit; 0 is the initial state. */
   step(state: number, unit: number): number {
     for (let node = state; ; node = this.#fallback[node]!) {
       const next = this.#next.get(node * UNITS + unit);
@@ -62,12 +63,12 @@ export class StopStrings {
     }
   }
 
-  /** The stop string that ends here; of several the first of the list. */
+  /** The stop string that ends here; the first of the list if several do. */
   endingAt(state: number): string | null {
     return this.#stops[this.#ending[state]!] ?? null;
   }
 
-  /** Length of the tail that may be the beginning of a stop string. */
+  /** Length of the tail that may start a stop string. */
   begunAt(state: number): number {
     return this.#begun[state]!;
   }

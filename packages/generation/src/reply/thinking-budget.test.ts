@@ -5,7 +5,7 @@ import { OPENED, prompt, reading, ReplyHarness, sum, TURNS } from '../testing/re
 import type { ReplyOptions } from '../testing/reply-harness.ts';
 
 let harness: ReplyHarness;
-/** Think blocks are texts of several tokens here. */
+/** Harness in which think tags are several tokens. */
 let spelled: ReplyHarness;
 beforeAll(async () => {
   harness = await ReplyHarness.create();
@@ -22,7 +22,7 @@ const thinking = (thinkingTokenBudget: number | null, options: ReplyOptions = {}
   thinkingTokenBudget,
   ...options,
 });
-/** Where the end marker is forced, it takes the place of what the model would have said there. */
+/** The forced end marker replaces a token that the model would have written. */
 const limited = (text: string, budget: number): string => `${text.slice(0, budget)}|${text.slice(budget + 1)}`;
 const parts = (transcript: Parameters<typeof sum>[0]): string => {
   const { reasoning, content } = sum(transcript);
@@ -58,12 +58,12 @@ describe('a thinking budget', () => {
     expect(harness.reply('Hm.<think>abc', thinking(0)).text()).toBe('Hm.<think>abc');
     const closed = { prompt: prompt({ enable_thinking: false }) };
     expect(harness.reply('<think>abc', thinking(0, closed)).text()).toBe('<think>abc');
-    // A template without think blocks is one of a model without reasoning.
+    // Without think blocks in the template the model has no reasoning.
     expect(harness.reply('<think>abc', thinking(0), TURNS).text()).toBe('<think>abc');
   });
 
   test('writes a marker of several tokens whole, and goes on where the model has begun it', () => {
-    // The marker takes eight places here, those of `defgh</t`.
+    // The marker replaces eight tokens here, those of `defgh</t`.
     expect(parts(spelled.reply(`<think>${THOUGHT}`, thinking(3)))).toBe('abc|hink>Yes.');
     const begun = spelled.reply('<think>ab</thirsty and more</think>', thinking(6));
     expect(begun.text()).toBe('<think>ab</think>y and more</think>');
@@ -86,7 +86,7 @@ describe('a thinking budget', () => {
     const processed = harness
       .reply(`<think>${THOUGHT}`, thinking(3, { logprobs: 2, logprobsMode: 'processed' }))
       .logprobs()[4];
-    // The model wanted another token by 50.
+    // The model preferred another token by 50.
     expect(raw?.logprob).toBeCloseTo(-50, 4);
     expect(processed?.top.map(({ logprob }) => logprob)).toEqual([0, -9999]);
   });

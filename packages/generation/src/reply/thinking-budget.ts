@@ -3,24 +3,27 @@ import type { TextTokenizer } from '../contract/text-tokenizer.ts';
 import { MarkerFinder } from './marker-finder.ts';
 import { REASONING_END, REASONING_START } from '../prompt/reply-traits.ts';
 
-/** The limit shared by all choices of a request. */
+/** Limit shared by all choices of a request. */
 export interface ThinkingLimit {
   /** Tokens of reasoning, at least 0. */
   readonly maxTokens: number;
   /** The prompt has opened the think block; otherwise the reply may. */
   readonly startsInside: boolean;
-  /** The end marker as tokens. */
+  /** Tokens of the end marker. */
   readonly endIds: readonly number[];
 }
 
-/** Ends the reasoning of one choice: when the budget is used up, the tokens of the end marker are the only ones left, one after the other. */
+/**
+ * Ends the reasoning of one choice: once the budget is used up, it forces the tokens of the end marker, one
+ * by one.
+ */
 export class ThinkingBudget {
   readonly #limit: ThinkingLimit;
   readonly #end: MarkerFinder;
-  /** As long as the reply may still open the think block: what it says so far. */
+  /** Text so far, while the reply may still open the think block. */
   #opening: { text: string; readonly decoder: StreamDecoder } | null;
   #isThinking: boolean;
-  /** The last tokens of reasoning, as many as the end marker could have begun with. */
+  /** Last tokens of reasoning that may start the end marker. */
   #tail: number[] = [];
   #numTokens = 0;
 
@@ -35,13 +38,13 @@ export class ThinkingBudget {
   get forcedId(): number | null {
     const { maxTokens, endIds } = this.#limit;
     if (!this.#isThinking || this.#numTokens < maxTokens) return null;
-    // What the model has written of the marker by itself is not written twice.
+    // Skips the part of the marker that the model has written by itself.
     let numWritten = Math.min(this.#tail.length, endIds.length - 1);
     while (numWritten > 0 && !endsWith(this.#tail, endIds.slice(0, numWritten))) numWritten--;
     return endIds[numWritten]!;
   }
 
-  /** Goes on by a sampled token. */
+  /** Advances by one sampled token. */
   push(token: number): void {
     if (this.#opening !== null) this.#open(this.#opening, token);
     else if (this.#isThinking) this.#think(token);

@@ -1,4 +1,4 @@
-/** For tests: a constraint that only numbers satisfy, over one token a byte. */
+/** Test constraint that only numbers satisfy, with one token per byte. */
 import type { TokenMatcher } from '@trainyard/constraints';
 import type { ConstraintCompiler } from '../reply/constraint.ts';
 import { EOS } from '@trainyard/engine/testing';
@@ -10,11 +10,11 @@ const DIGITS = [...Buffer.from('0123456789')];
 export interface DigitSpec {
   min: number;
   max: number;
-  /** The method that throws, or lies. */
+  /** The method that throws, or returns a wrong result. */
   broken?: 'fillMask' | 'accept' | 'clone' | 'close' | 'refuses' | 'allows nothing';
 }
 
-/** Compiles {@link DigitSpec}s and counts what is opened and closed. */
+/** Compiles {@link DigitSpec}s and counts opened and closed matchers. */
 export class DigitConstraints implements ConstraintCompiler {
   numOpened = 0;
   numClosed = 0;

@@ -1,4 +1,4 @@
-/** For tests: the engine as other back ends under text. */
+/** The engine as other back ends, for tests of the text half. */
 import {
   checkFeatures,
   type SampleFeature,
@@ -15,8 +15,9 @@ import { ReplyText } from '../reply/reply-text.ts';
 import { StopStrings } from '../reply/stop-strings.ts';
 
 /**
- * `along`: knows all fields but those of text, which is read along. `specs`: and holds replies to constraints, by their specs. `little`: samples, stops at
- * tokens, gives log-probabilities, and refuses all else. `vllm`: behind vLLM's HTTP, and the driver that speaks it.
+ * `along`: supports all fields but those of text, which is read here. `specs`: also enforces constraints by
+ * their specs. `little`: samples, stops at tokens, gives log-probabilities, and refuses all else. `vllm`:
+ * through vLLM's HTTP and its driver.
  */
 export type Guest = 'along' | 'specs' | 'little' | 'vllm';
 
@@ -25,7 +26,7 @@ export const GUESTS: readonly Guest[] = ['along', 'specs', 'little', 'vllm'];
 const KINDS = ['json_schema', 'json_object', 'regex', 'choice', 'grammar', 'structural_tag', 'either'];
 const FEW: readonly SampleFeature[] = ['adapters', 'seeds'];
 
-/** Started. @param engine asks for text by itself, which here it is not given */
+/** Starts a guest. @param engine asks for text, which it does not get here */
 export async function asGuest(guest: Guest, engine: TokenBackend, text: TextHalf): Promise<TokenBackend> {
   return guest === 'vllm' ? behindVllm(held('specs', engine, text), text) : held(guest, engine, text);
 }
@@ -75,7 +76,7 @@ function held(guest: Exclude<Guest, 'vllm'>, engine: TokenBackend, text: TextHal
   };
 }
 
-/** A constraint becomes the masks that the engine asks for; of the text that comes with them nothing is told. */
+/** Converts a constraint to the masks that the engine asks for, without the text that comes with them. */
 async function* sampleHeld(
   engine: TokenBackend,
   { constraints, prompt: { tokenizer } }: TextHalf,

@@ -1,4 +1,4 @@
-/** Stand-ins for a model in the tests of the packages above: `@trainyard/generation/testing`. */
+/** Stand-ins for a model in tests of higher packages: `@trainyard/generation/testing`. */
 export { asGuest, GUESTS } from './guests.ts';
 export type { Guest } from './guests.ts';
 export { openScriptedText } from './scripted-text.ts';

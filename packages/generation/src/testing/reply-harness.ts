@@ -1,4 +1,7 @@
-/** For tests: replies to a chat over a scripted model with one token a byte, held to real constraints and read into their parts. */
+/**
+ * Test harness: replies to a chat over a scripted model with one token per byte, with real constraints, split
+ * into their parts.
+ */
 import { Constraints } from '@trainyard/constraints';
 import { ChatTemplate, Tokenizer } from '@trainyard/tokenizer';
 import { ByteVocabulary } from '@trainyard/tokenizer/testing';
@@ -10,7 +13,7 @@ import { type ChatPrompt, DEFAULT_CHAT_PROMPT, type ReplyReading } from '../cont
 
 export const TURNS = `{%- for message in messages -%}{{ '<|im_start|>' + message.role + '\\n' + message.content + '<|im_end|>\\n' }}{%- endfor -%}
 {%- if add_generation_prompt -%}{{ '<|im_start|>assistant\\n' }}{%- endif -%}`;
-/** Knows tools and think blocks; `enable_thinking` false closes the block in the prompt. */
+/** Supports tools and think blocks; `enable_thinking` false closes the block in the prompt. */
 export const THINKER = `${TURNS}{%- if tools -%}<tools>{{ tools | tojson }}</tools>{{ '<tool_call>' }}{%- endif -%}
 {%- if enable_thinking is defined and enable_thinking is false -%}{{ '<think></think>' }}{%- endif -%}`;
 /** Opens the think block in the prompt. */
@@ -43,7 +46,7 @@ export class ReplyHarness {
   readonly #tokenizer: Tokenizer;
   readonly #specs: ConstraintSpecs;
 
-  /** @param userDefinedTokens texts that are one token each; all else is bytes */
+  /** @param userDefinedTokens texts that are single tokens; the rest is bytes */
   static async create(userDefinedTokens = ['<think>', '</think>']): Promise<ReplyHarness> {
     const vocabulary = new ByteVocabulary({ userDefinedTokens });
     const tokenizer = new Tokenizer(vocabulary);
@@ -67,7 +70,10 @@ export class ReplyHarness {
     return this.#vocabulary.idOf(text);
   }
 
-  /** Makes the model say `text` as far as it is allowed to; whatever else comes, the next place has the next token of it. */
+  /**
+   * Makes the model write `text` as far as allowed: each place prefers the token of `text` there, after any
+   * token before.
+   */
   reply(text: string, options: ReplyOptions, source = THINKER): Transcript {
     const tokenizer = this.#tokenizer;
     const template = new ChatTemplate(tokenizer, source);
@@ -79,7 +85,7 @@ export class ReplyHarness {
       tokenizer,
       template,
       constraints: {
-        // Compiled at once: validation has a thread of its own, which steps do not wait for.
+        // Compiled at once: validation has its own thread, which steps do not wait for.
         compile: (constraint) => this.#specs.compile(constraint),
         forSchema: (schema, options) => this.#specs.forSchema(schema, options),
         orCalls: (constraint, format, calls) => this.#specs.orCalls(constraint, format, calls),
@@ -98,7 +104,7 @@ export class ReplyHarness {
   }
 }
 
-/** The parts of all deltas of a request's choices together. */
+/** Parts of all deltas of a request's choices together. */
 export function sum(transcript: Transcript): { content: string; reasoning: string; calls: string[] } {
   const total = { content: '', reasoning: '', calls: [] as string[] };
   for (const event of transcript.events) {

@@ -1,4 +1,7 @@
-/** For tests of everything above the engine: the real engine, tokenizer, templates and constraints over a model that is a function. */
+/**
+ * Real engine, tokenizer, templates and constraints over a model that is a function, for tests of higher
+ * packages.
+ */
 import type { SchedulingPolicy, TokenSubmission } from '@trainyard/backend';
 import { EmbeddedTokenBackend, type EngineLimits, TokenEngine, type TokenEngineParts } from '@trainyard/engine';
 import { ScriptedRunner } from '@trainyard/engine/testing';
@@ -11,12 +14,12 @@ import { TextEngine } from '../text-engine.ts';
 import { asGuest, type Guest } from './guests.ts';
 import { openScriptedText, type ScriptedTextOptions } from './scripted-text.ts';
 
-/** Fills `row`, `[V]`, with the logits of the next token. Must depend on its arguments alone. */
+/** Fills `row`, `[V]`, with the logits of the next token. Must depend only on its arguments. */
 export type ScriptedModel = (context: ScriptedContext, row: Float32Array) => void;
 
 export interface ScriptedContext {
   readonly promptIds: readonly number[];
-  /** The reply so far. */
+  /** Reply so far. */
   readonly replyIds: readonly number[];
   readonly adapterPath: string | null;
 }
@@ -28,11 +31,11 @@ export interface ScriptedEngineOptions extends ScriptedTextOptions {
   readonly policy?: SchedulingPolicy;
   /** Default `maxChoices` 1024. */
   readonly limits?: Partial<EngineLimits>;
-  /** The engine stands under text as this back end. Default null: text steps it. */
+  /** Back end role of the engine. Default null: text steps it. */
   readonly guest?: Guest | null;
 }
 
-/** All of an engine, without weights. */
+/** A whole engine, without weights. */
 export interface ScriptedEngine {
   readonly engine: TextEngine;
   readonly codec: TextCodec;
@@ -40,14 +43,14 @@ export interface ScriptedEngine {
   close(): void;
   /** Sets the model that answers from the next step on. */
   say(model: ScriptedModel): void;
-  /** Says a text after every prompt and ends; `text` may depend on the prompt's text. */
+  /** Writes a text after every prompt and ends; `text` may depend on the prompt's text. */
   sayText(text: string | ((prompt: string) => string)): void;
   submit(request: GenerateRequest, emit: (event: EngineEvent) => void): void;
   readonly tokenizer: Tokenizer;
   readonly runner: ScriptedRunner;
 }
 
-/** Over {@link openScriptedText}. */
+/** Opens an engine over {@link openScriptedText}. */
 export async function openScriptedEngine(options: ScriptedEngineOptions = {}): Promise<ScriptedEngine> {
   const { contextLength = 4096, policy = 'priority', limits = {}, guest = null } = options;
   const text = await openScriptedText(options);
@@ -106,7 +109,7 @@ export async function openScriptedEngine(options: ScriptedEngineOptions = {}): P
   };
 }
 
-/** Tells the model where prompts end. */
+/** Engine that records the ends of prompts for the model. */
 class ObservedEngine extends TokenEngine {
   readonly #prompts: KnownPrompts;
 
@@ -121,7 +124,10 @@ class ObservedEngine extends TokenEngine {
   }
 }
 
-/** Where prompts end: the model is given tokens only. Every prompt is told before its first token is computed. */
+/**
+ * Ends of prompts, because the model receives only tokens. Every prompt is added before its first token is
+ * computed.
+ */
 class KnownPrompts {
   readonly #prompts = new Map<string, readonly number[]>();
 
@@ -129,7 +135,7 @@ class KnownPrompts {
     this.#prompts.set(promptIds.join(), promptIds);
   }
 
-  /** The longest known prompt that `tokens` begin with. */
+  /** The longest known prompt that `tokens` start with. */
   modelStartOf(tokens: readonly number[]): readonly number[] {
     const fitting = [...this.#prompts.values()].filter(
       (prompt) => prompt.length <= tokens.length && prompt.every((id, at) => tokens[at] === id),

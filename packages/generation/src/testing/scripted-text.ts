@@ -1,4 +1,4 @@
-/** For tests: the text half of a model whose tokens are bytes. */
+/** Text half of a model whose tokens are bytes, for tests. */
 import { ChatTemplate, Tokenizer } from '@trainyard/tokenizer';
 import { ByteVocabulary } from '@trainyard/tokenizer/testing';
 import { type TextHalf, toTextHalf } from '../open-text-half.ts';
@@ -19,11 +19,11 @@ const OPENING = `{%- if add_generation_prompt -%}{{ '<|im_start|>assistant\\n' }
 
 /** Chat templates in ChatML. */
 export const SCRIPTED_TEMPLATES = {
-  /** Messages and documents. */
+  /** Supports messages and documents. */
   plain: `${DOCUMENTS}${TURNS}${OPENING}`,
-  /** And tools, called in the manner of Hermes and Qwen. */
+  /** Also tools, in the format of Hermes and Qwen. */
   tools: `${TOOLS}${DOCUMENTS}${TURNS}${OPENING}`,
-  /** And reasoning between think tags; `enable_thinking` false closes them in the prompt. */
+  /** Also reasoning between think tags; `enable_thinking` false closes them in the prompt. */
   thinking: `${TOOLS}${DOCUMENTS}${TURNS}${OPENING}{%- if enable_thinking is defined and enable_thinking is false -%}{{ '<think></think>' }}{%- endif -%}`,
 } as const;
 
@@ -32,11 +32,14 @@ export interface ScriptedTextOptions {
   readonly template?: keyof typeof SCRIPTED_TEMPLATES | (string & {}) | null;
   /** Default 4096. */
   readonly contextLength?: number;
-  /** Default true: templates that come with requests are run, in child processes of their own. */
+  /** Default true: runs templates of requests, in separate child processes. */
   readonly runsRequestTemplates?: boolean;
 }
 
-/** One token a byte, then `<|endoftext|>` 256, `<|im_start|>` 257, `<|im_end|>` 258 (which ends replies), `<think>` 259, `</think>` 260. */
+/**
+ * Opens a text half with one token per byte, then `<|endoftext|>` 256, `<|im_start|>` 257, `<|im_end|>` 258
+ * (which ends replies), `<think>` 259, `</think>` 260.
+ */
 export async function openScriptedText(options: ScriptedTextOptions = {}): Promise<TextHalf> {
   const { contextLength = 4096, template: named = 'plain', runsRequestTemplates = true } = options;
   const vocabulary = new ByteVocabulary({ userDefinedTokens: ['<think>', '</think>'], contextLength });

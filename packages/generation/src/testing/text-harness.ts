@@ -1,4 +1,4 @@
-/** For tests: an engine over a scripted model with one token a byte, and what each request was told. */
+/** Test harness: an engine over a scripted model with one token per byte, and the events of each request. */
 import type { SchedulingPolicy } from '@trainyard/backend';
 import { type EngineLimits, TokenEngine } from '@trainyard/engine';
 import {
@@ -21,7 +21,7 @@ export type RequestOptions = Omit<Partial<GenerateRequest>, 'sampling' | 'prompt
 
 let numRequests = 0;
 
-/** Greedy, one choice, 8 tokens; override what matters to the test. */
+/** Greedy request with one choice of 8 tokens; override as needed. */
 export function request(options: RequestOptions = {}): GenerateRequest {
   const { prompt = 'hello', sampling = {}, ...rest } = options;
   return {
