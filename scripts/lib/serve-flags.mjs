@@ -1,5 +1,5 @@
 /**
- * The flags of `trainyard serve`, before anything is installed that could read them from the code: a test compares them.
+ * Flags of `trainyard serve`, for a check that runs before packages are installed. `npm run format` writes this file.
  *
  * @type {Readonly<{ switches: readonly string[], values: readonly string[] }>}
  */

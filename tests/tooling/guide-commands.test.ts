@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { COMMANDS } from '@trainyard/cli';
-import { kebab, resolveConfig, SETTING_NAMES, type SettingName } from '@trainyard/server';
+import { resolveConfig, SETTING_NAMES, settingFlag, type SettingName } from '@trainyard/server';
 import { expect, test } from 'vitest';
 
 import { blocksOf } from '../support/doc-blocks.ts';
@@ -67,7 +67,7 @@ test.each(
     const word = words[at]!;
     if (!word.startsWith('--')) continue;
     const [flag = '', own] = word.slice(2).split('=', 2);
-    const name = SETTING_NAMES.find((setting) => kebab(setting) === flag)!;
+    const name = SETTING_NAMES.find((setting) => settingFlag(setting) === `--${flag}`)!;
     const next = words[at + 1];
     const value =
       own ?? (next === undefined || next.startsWith('--') ? 'on' : next.replace('https://…', 'https://t.example'));

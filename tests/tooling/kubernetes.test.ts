@@ -3,7 +3,7 @@ import { readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { OPERATIONS } from '@trainyard/protocol';
-import { kebab, resolveConfig, SETTING_NAMES, type SettingName } from '@trainyard/server';
+import { resolveConfig, SETTING_NAMES, settingFlag, type SettingName } from '@trainyard/server';
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import { expect, test } from 'vitest';
 import { parseAllDocuments } from 'yaml';
@@ -140,7 +140,7 @@ test.each(WORKLOADS.map((manifest) => [manifest.metadata.name, manifest] as cons
     const flags: Partial<Record<SettingName, string>> = {};
     for (const arg of container.args) {
       const [, flag, value = 'on'] = /^--([a-z-]+)(?:=(.*))?$/.exec(arg) ?? [];
-      const name = SETTING_NAMES.find((setting) => kebab(setting) === flag);
+      const name = SETTING_NAMES.find((setting) => settingFlag(setting) === `--${flag}`);
       expect([arg, name]).not.toEqual([arg, undefined]);
       flags[name!] = value.replace('$(POD_IP)', '10.0.0.7');
     }

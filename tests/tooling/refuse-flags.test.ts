@@ -1,18 +1,9 @@
 import { spawnSync } from 'node:child_process';
 import { resolve } from 'node:path';
 
-import { isSwitch, kebab, SETTING_NAMES } from '@trainyard/server';
 import { expect, test } from 'vitest';
 
-import { SERVE_FLAGS } from '../../scripts/lib/serve-flags.mjs';
-
 const SCRIPT = resolve(import.meta.dirname, '../../scripts/refuse-flags.mjs');
-
-test('the flags that are known before the install are those of the command', () => {
-  const settings = (wanted: boolean) => SETTING_NAMES.filter((name) => isSwitch(name) === wanted).map(kebab);
-  expect([...SERVE_FLAGS.switches].toSorted()).toEqual(['help', 'json', ...settings(true)].toSorted());
-  expect([...SERVE_FLAGS.values].toSorted()).toEqual(['config', ...settings(false)].toSorted());
-});
 
 test.each([
   [['--wrong'], "trainyard: unknown option '--wrong'. "],

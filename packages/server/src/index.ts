@@ -1,16 +1,16 @@
 export { ComputeArbiter, type ComputePort, type ComputeSections } from './hosts/computing/compute-arbiter.ts';
 export type { InferenceBackend, ModelInference, TrainingQueue } from './seams/contract/backends.ts';
+export { resolveConfig, type ServiceConfig } from './service/settings/config.ts';
+export type { ConfigSources } from './service/settings/read-settings.ts';
 export {
-  isList,
-  isSwitch,
-  kebab,
-  resolveConfig,
+  defaultOf,
+  SETTING_HEADINGS,
   SETTING_NAMES,
-  SETTING_VARIABLES,
-  type ConfigSources,
-  type ServiceConfig,
+  settingFlag,
+  settingRow,
+  settingVariable,
   type SettingName,
-} from './service/settings/config.ts';
+} from './service/settings/setting-table.ts';
 export { multipliesBf16, needsBf16, oneDnnProblem } from './service/settings/bf16-support.ts';
 export { createServer } from './gateway/create-server.ts';
 export { readKeyFile } from './seams/data/key-file.ts';

@@ -1,5 +1,7 @@
 import { didYouMean } from '@trainyard/protocol/fields';
-import { SETTING_VARIABLES } from '@trainyard/server';
+import { SETTING_NAMES, settingVariable } from '@trainyard/server';
+
+const SETTING_VARIABLES = SETTING_NAMES.map(settingVariable);
 
 /** Known, and no settings of a service: the secret of engines, the address for clients, what shows stacks, and what tests are told by. */
 const OTHERS = /^TRAINYARD_(?:ENGINE_SECRET|BASE_URL|STACK|TEST_\w+)$/;

@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest';
 
 import { multipliesBf16, needsBf16, oneDnnProblem } from './bf16-support.ts';
-import { type ConfigSources, resolveConfig } from './config.ts';
+import { resolveConfig } from './config.ts';
+import type { ConfigSources } from './read-settings.ts';
 
 const cpuinfo = (...flags: string[]) => `processor\t: 0\nflags\t\t: fpu ${flags.join(' ')}\nbugs\t\t:\n`;
 

@@ -4,7 +4,8 @@ import { join } from 'node:path';
 
 import { describe, expect, it } from 'vitest';
 
-import { resolveConfig, SETTING_NAMES } from './config.ts';
+import { resolveConfig } from './config.ts';
+import { SETTING_NAMES } from './setting-table.ts';
 
 const none = { flags: {}, environment: {}, configPath: null };
 

@@ -1,6 +1,7 @@
 import type { TinkerProfileName } from '@trainyard/tinker';
 
 import { ServerError } from '../../seams/faults/server-error.ts';
+import { settingFlag, type SettingName, type SettingValues } from './setting-table.ts';
 
 /** The server that trains in place of this machine. */
 export interface TrainerConfig {
@@ -16,40 +17,30 @@ export interface TrainerConfig {
   readonly timeoutMs: number;
 }
 
-interface TrainerSettings {
-  readonly trainerUrl: string | undefined;
-  readonly trainerKey: string | undefined;
-  readonly trainerProfile: string | undefined;
-  readonly trainerModel: string | undefined;
-  readonly trainerTimeoutSeconds: number | undefined;
-}
-
-const DEFAULT_TIMEOUT_SECONDS = 1800;
+/** Settings that mean nothing without `--trainer-url`. */
+const NEED_URL = [
+  'trainerKey',
+  'trainerProfile',
+  'trainerModel',
+  'trainerTimeoutSeconds',
+] as const satisfies readonly SettingName[];
 
 /**
- * The trainer that settings choose; null: this machine.
+ * The remote trainer of the settings; null: this machine trains.
  *
- * @throws {ServerError} `server.config_invalid` for settings of a trainer elsewhere without its address, and beside `deterministic`
+ * @throws {ServerError} `server.config_invalid` for settings of a remote trainer without its address
  */
-export function resolveTrainer(settings: TrainerSettings, isDeterministic: boolean): TrainerConfig | null {
-  const { trainerUrl: url, trainerKey, trainerProfile, trainerModel, trainerTimeoutSeconds } = settings;
-  const others = { trainerKey, trainerProfile, trainerModel, trainerTimeoutSeconds };
-  if (url === undefined) {
-    const given = Object.entries(others).find(([, value]) => value !== undefined)?.[0];
-    if (given === undefined) return null;
-    throw new ServerError('server.config_invalid', `${flagOf(given)} requires --trainer-url`);
-  }
-  if (isDeterministic)
-    throw new ServerError('server.config_invalid', '--deterministic cannot be used with --trainer-url');
-  return {
-    url,
-    apiKey: trainerKey ?? null,
-    profile: (trainerProfile ?? 'skyrl') as TinkerProfileName,
-    baseModel: trainerModel ?? null,
-    timeoutMs: 1000 * (trainerTimeoutSeconds ?? DEFAULT_TIMEOUT_SECONDS),
-  };
-}
-
-function flagOf(name: string): string {
-  return `--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
+export function resolveTrainer(values: SettingValues, given: ReadonlySet<SettingName>): TrainerConfig | null {
+  const { trainerUrl: url, trainerKey, trainerProfile, trainerModel, trainerTimeoutSeconds } = values;
+  if (url !== null)
+    return {
+      url,
+      apiKey: trainerKey,
+      profile: trainerProfile,
+      baseModel: trainerModel,
+      timeoutMs: 1000 * trainerTimeoutSeconds,
+    };
+  const lone = NEED_URL.find((name) => given.has(name));
+  if (lone === undefined) return null;
+  throw new ServerError('server.config_invalid', `${settingFlag(lone)} requires --trainer-url`);
 }

@@ -1,0 +1,60 @@
+import { TOOL_PARSERS } from '../model-settings.ts';
+import type { SettingRow } from '../setting-row.ts';
+
+/** Base models. */
+export const MODELS = {
+  model: {
+    kind: 'text',
+    isList: true,
+    defaultText: 'SmolLM2-135M-Instruct',
+    help: 'GGUF file of a base model, `PATH` or `ID=PATH`; repeatable, the first is the default',
+    more: 'see [several base models](#several-base-models)',
+  },
+  modelId: { kind: 'text', defaultText: 'from the file', help: 'id of the first base model' },
+  modelMemoryMegabytes: {
+    kind: 'integer',
+    min: 64,
+    max: 16_777_216,
+    defaultText: '70 % of memory',
+    help: 'memory limit of all base models together, MB; models are loaded and unloaded as requests need them',
+  },
+  acceptModels: {
+    kind: 'switch',
+    default: 'off',
+    help: 'accept model files whose content changed since they were first read',
+    more: 'see [decision 53](../decisions/0053-digests-of-stored-files.md)',
+  },
+  precision: {
+    kind: 'choice',
+    values: ['exact', 'strict', 'fast', 'bf16'],
+    default: 'exact',
+    help: '`exact` = sampler and trainer share one code (or llama.cpp within 1e-3); `strict` = the same, or llama.cpp within 1e-5; `fast` = llama.cpp with the file as it is, in a third of the memory; `bf16` = both in bf16 if the processor supports it, within 0.02 nats',
+    more: 'see [decision 34](../decisions/0034-matrices-in-bf16-on-request.md)',
+  },
+  deterministic: {
+    kind: 'switch',
+    default: 'off',
+    help: 'compute training log-probabilities with the sampling code, bit-identical; steps take 1.6 times as long',
+    more: 'the trainer needs 0.7 GB more for the default model; see [decision 25](../decisions/0025-equal-to-the-bit-on-request.md)',
+  },
+  onednn: {
+    kind: 'text',
+    defaultText: 'libraries/libdnnl.so.3 in the data folder, else the one of the system',
+    help: 'oneDNN library for `--precision bf16`',
+    more: '`npm run bf16` fetches it into the data folder',
+  },
+  threads: { kind: 'integer', min: 1, max: 512, defaultText: 'all cores', help: 'threads of each host' },
+  specialTokens: {
+    kind: 'choice',
+    values: ['plain', 'control'],
+    default: 'plain',
+    help: 'control token texts in messages: `plain` = keep as text; `control` = convert to tokens',
+  },
+  toolParser: {
+    kind: 'choice',
+    values: TOOL_PARSERS,
+    default: 'auto',
+    help: 'format of tool calls: `auto`, `hermes`, `qwen_xml`, `llama3_json`, `mistral`, `pythonic`, `kimi_k2`, `glm`, `granite`, `nemotron`, `minimax_m2`, `harmony` or `cohere`',
+    more: 'see [formats](chat-completions.md#formats-of-tool-calls)',
+  },
+} as const satisfies Record<string, SettingRow>;
