@@ -4,20 +4,26 @@ import { join, posix } from 'node:path';
 
 import { type AdapterVersion, EngineError } from '@trainyard/backend';
 
-/** Both are in the folder of a checkpoint; vLLM reads no others. */
+/** Files that vLLM reads; a checkpoint's folder has both. */
 const CONFIG_FILE = 'adapter_config.json';
 const PEFT_FILES = [CONFIG_FILE, 'adapter_model.safetensors'] as const;
 
 export interface AdapterFoldersOptions {
-  /** Folder of this machine that the servers see too: adapters are copied into it, each below its digest. Null: they see the folders of checkpoints. */
+  /**
+   * Local folder shared with the servers: adapters are copied into it, each under its digest. Null: the
+   * servers see the folders of checkpoints.
+   */
   readonly directory: string | null;
-  /** The same folder as the servers see it. Null: by the same path. */
+  /** Path of that folder on the servers. Null: the same path. */
   readonly path: string | null;
-  /** The model that the servers were started with: their own resolver of adapters takes only those that name it. Null: not known yet. */
+  /**
+   * Model that the servers were started with: their own resolver accepts only adapters that name it. Null:
+   * not known yet.
+   */
   readonly baseModel: () => string | null;
 }
 
-/** Where the servers find the files of each adapter version. */
+/** Folders in which the servers find the files of each adapter version. */
 export class AdapterFolders {
   readonly #options: AdapterFoldersOptions;
   readonly #folders = new Map<string, string>();
@@ -30,7 +36,7 @@ export class AdapterFolders {
     return this.#folders.has(digest);
   }
 
-  /** As the servers see it. @throws {EngineError} engine.adapter_unreadable for one that is not added */
+  /** Path on the servers. @throws {EngineError} engine.adapter_unreadable for a version that is not added */
   pathOf(digest: string): string {
     const folder = this.#folders.get(digest);
     if (folder !== undefined) return folder;
@@ -39,7 +45,7 @@ export class AdapterFolders {
     });
   }
 
-  /** @throws {EngineError} engine.adapter_unreadable when its files cannot be copied */
+  /** @throws {EngineError} engine.adapter_unreadable if its files cannot be copied */
   async add({ digest, directory }: AdapterVersion): Promise<void> {
     if (this.#folders.has(digest)) return;
     const { directory: shared, path, baseModel } = this.#options;
@@ -54,7 +60,7 @@ export class AdapterFolders {
   }
 }
 
-/** Whole or not at all, also for others who copy it at the same time. */
+/** Copies atomically, also for concurrent copies by other processes. */
 async function copied(
   from: string,
   shared: string,
@@ -63,12 +69,12 @@ async function copied(
   const target = join(shared, digest);
   if (await isThere(target)) {
     if (await hasSameFiles(from, target, baseModel)) return;
-    // Damaged since it was copied, or by a copy of an earlier release that was cut off.
+    // Damaged since it was copied, or a partial copy of an earlier release.
     await rm(target, { recursive: true, force: true });
   }
   const staged = join(shared, `.${digest}-${randomUUID()}`);
   try {
-    await mkdir(shared).catch(() => undefined); // the next call says why
+    await mkdir(shared).catch(() => undefined); // the next call reports the error
     await mkdir(staged);
     for (const name of PEFT_FILES) {
       if (name === CONFIG_FILE) await writeFile(join(staged, name), await configOf(from, baseModel));
@@ -88,7 +94,10 @@ async function copied(
   }
 }
 
-/** The configuration of an adapter, with the name of its base model; one that cannot be read is copied as it is, and the servers say what is wrong. */
+/**
+ * Configuration of an adapter with the name of its base model. An unreadable one is copied unchanged, and the
+ * servers report the fault.
+ */
 async function configOf(directory: string, baseModel: string | null): Promise<Buffer> {
   const bytes = await readFile(join(directory, CONFIG_FILE));
   if (baseModel === null) return bytes;
@@ -100,13 +109,13 @@ async function configOf(directory: string, baseModel: string | null): Promise<Bu
   }
 }
 
-/** Makes sure that a file which has its name after a power cut has its content. */
+/** Syncs a file, so that after a power cut a name always has its content. */
 async function sync(path: string): Promise<void> {
   await using file = await open(path, 'r+');
   await file.sync();
 }
 
-/** Whether the copy has the bytes of the original, whose digests are checked before it is published. */
+/** True if the copy has the bytes of the original, whose digests are checked before it is published. */
 async function hasSameFiles(from: string, copy: string, baseModel: string | null): Promise<boolean> {
   try {
     for (const name of PEFT_FILES) {
@@ -116,7 +125,7 @@ async function hasSameFiles(from: string, copy: string, baseModel: string | null
     }
     return true;
   } catch {
-    return false; // a file is missing: the copy is made again, which tells what is wrong
+    return false; // a file is missing: copying again reports the fault
   }
 }
 

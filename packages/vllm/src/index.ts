@@ -1,4 +1,4 @@
-/** vLLM servers as what samples. */
+/** vLLM servers as a sampling back end. */
 export { examineServer } from './server/examine-server.ts';
 export { UnusableServer } from './server/server-facts.ts';
 export type { ServerTimes } from './server/vllm-server.ts';

@@ -64,7 +64,7 @@ describe('a request', () => {
     const connects = vi.spyOn(Socket.prototype, 'connect');
     onTestFinished(() => connects.mockRestore());
     for (let count = 0; count < 10; count++) expect(await pool.ids({ maxTokens: 3 })).toHaveLength(3);
-    // One may come while the answer before it ends.
+    // One may arrive while the answer before it ends.
     expect(connects.mock.calls.length).toBeLessThanOrEqual(2);
   });
 
@@ -72,7 +72,7 @@ describe('a request', () => {
     await using pool = await FakePool.start();
     pool.times.stallMs = 200;
     const tokenIds: number[] = [];
-    // More than the connection holds: the rest is read behind the pause.
+    // More than the connection buffers: the rest is read after the pause.
     for await (const output of pool.sample({ maxTokens: 3000 })) {
       if (output.kind !== 'tokens') continue;
       if (tokenIds.length === 0) await new Promise((resume) => setTimeout(resume, 600));
@@ -139,7 +139,7 @@ describe('a server that breaks', () => {
     await expect(reading).rejects.toEqual(failing('engine.host_lost'));
     expect(tokens).toHaveLength(2);
     expect(pool.fakes.flatMap(({ samples }) => samples)).toHaveLength(1);
-    // The next one is served: the server was looked at, and is there.
+    // The next one is served: the server passed a check.
     expect(await pool.ids()).toHaveLength(8);
   });
 
@@ -354,7 +354,7 @@ describe('other weights at the address of a server', () => {
     await using pool = await FakePool.start({ numServers: 2, times: { healthEveryMs: 10 } });
     const home = await pool.homeOf(PROMPT);
     const right = await pool.ids();
-    // Its next request comes before its next look.
+    // Its next request comes before its next check.
     home.failNext(COMPLETIONS, BROKEN);
     home.brain = openBrain(OTHER_MODEL);
     home.startedAt += 60;
@@ -414,7 +414,7 @@ describe('a list of models that cannot be read', () => {
 
   test('when a server comes up is said, and asked again', async () => {
     await using pool = await FakePool.open({ numServers: 3, times: { healthEveryMs: 10 } });
-    // The first list is that of the probe, the second that of its adapters.
+    // The first list is the probe's, the second that of its adapters.
     const right = await (await fetch(`${pool.fake.url}/v1/models`)).text();
     pool.fakes[1]!.failNext('/v1/models', { ...html, body: '{"data":[null]}' });
     pool.fakes[0]!.failNext('/v1/models', { ...html, body: right }, html);
@@ -456,7 +456,7 @@ describe('adapters', () => {
     const names = (): string[] => [...pool.fake.adapters.keys()].toSorted();
     for (const digest of ['one', 'two']) await pool.backend.publish(adapter(digest));
     await pool.ids({ adapter: 'one' });
-    // One that no request has used makes room first.
+    // One that no request has used is replaced first.
     await pool.backend.publish(adapter('three'));
     await expect.poll(names).toEqual(['one', 'three']);
     const reading = pool.sample({ adapter: 'one', maxTokens: 200 });
@@ -483,7 +483,7 @@ describe('adapters', () => {
     await pool.ids({ adapter: 'one' });
     await pool.backend.publish(adapter('four'));
     await expect.poll(names).toEqual(['four', 'one']);
-    // Its first request loads the one for which there was no room.
+    // Its first request loads the one that had no room.
     await pool.ids({ adapter: 'three' });
     await expect.poll(names).toEqual(['one', 'three']);
   });
@@ -561,7 +561,7 @@ describe('adapters', () => {
     later();
     expect(await pool.backend.publish(adapter('one'))).toBeNull();
     expect(pool.fakes.map(({ adapters }) => adapters.size)).toEqual([1, 1]);
-    // One that was restarted, and does not take it now: the other has it.
+    // A restarted one that refuses it now: the other has it.
     const home = await pool.homeOf(PROMPT, { adapter: 'one' });
     home.adapters.clear();
     home.breakPath(LOAD, { ...status, body: JSON.stringify({ error: { message } }) });
@@ -600,7 +600,7 @@ describe('adapters', () => {
     });
     await pool.backend.retire(digest);
     expect([...pool.fake.adapters.keys()]).toEqual(['their own']);
-    // And what a server lost without a restart is known to be gone.
+    // Losses without a restart are detected, too.
     await pool.backend.publish(adapter('b'.repeat(64)));
     expect((await pool.members())[0]).toMatchObject({ numAdapters: 1 });
     pool.fake.adapters.clear();
@@ -637,7 +637,7 @@ describe('adapters', () => {
     ]);
     await pool.backend.retire('one');
     expect(await readdir(shared!)).toEqual([]);
-    // A copy that another process left, damaged since.
+    // A copy of another process, damaged since.
     await mkdir(join(shared!, 'one'));
     await writeFile(join(shared!, 'one', 'adapter_config.json'), 'adapter_config.json');
     await writeFile(join(shared!, 'one', 'adapter_model.safetensors'), 'Adapter_model.safetensors');

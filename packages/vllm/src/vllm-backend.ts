@@ -51,33 +51,36 @@ import { failureOfEvent, ServerFailure } from './wire/server-failure.ts';
 import { CONSTRAINT_KINDS } from './wire/structured-outputs.ts';
 
 export interface VllmBackendOptions {
-  /** `http://host:port`, at least one: servers of the same model. */
+  /** `http://host:port` of at least one server; all have the same model. */
   readonly urls: readonly string[];
-  /** The base model's name here. */
+  /** Name of the base model in this service. */
   readonly modelId: string;
   readonly ends: EndTokens;
-  /** Theirs, `--api-key`. Default null: none. */
+  /** API key of the servers, `--api-key`. Default null: none. */
   readonly apiKey?: string | null;
-  /** The base model's name there. Default null: the only one that they have. */
+  /** Name of the base model on the servers. Default null: their only one. */
   readonly model?: string | null;
   /** See {@link AdapterFolders}. Default null. */
   readonly adapterDirectory?: string | null;
   /** Default null. */
   readonly adapterPath?: string | null;
-  /** Adapters that each server holds at a time, its `--max-cpu-loras`. Default 16. */
+  /** Adapters per server, its `--max-cpu-loras`. Default 16. */
   readonly maxAdapters?: number;
-  /** Largest rank of an adapter, their `--max-lora-rank`. Default null: each server is asked. */
+  /** Largest rank of an adapter, their `--max-lora-rank`. Default null: probes each server. */
   readonly maxLoraRank?: number | null;
-  /** Folder for a probe of that which they see by the same path, if there is no `adapterDirectory`. Default null: without one they are not asked. */
+  /**
+   * Folder for that probe, at the same path on the servers, if there is no `adapterDirectory`. Default null:
+   * no probe without one.
+   */
   readonly probeDirectory?: string | null;
-  /** As they were started, `--scheduling-policy`. Default `fcfs`. */
+  /** Flag of the servers, `--scheduling-policy`. Default `fcfs`. */
   readonly schedulingPolicy?: 'fcfs' | 'priority';
   readonly maxRequests: number;
-  /** Choices of one request. Default 128. */
+  /** Maximum choices of one request. Default 128. */
   readonly maxChoices?: number;
-  /** Scores that the model must give some tokens. Default null: that is not looked at. */
+  /** Expected scores of some tokens. Default null: not checked. */
   readonly reference?: FixedScores | null;
-  /** Read each time. Default: {@link SERVER_TIMES}. */
+  /** Read at each use. Default: {@link SERVER_TIMES}. */
   readonly times?: ServerTimes;
   readonly log: (line: string) => void;
 }
@@ -85,7 +88,7 @@ export interface VllmBackendOptions {
 const DEFAULT_MAX_ADAPTERS = 16;
 const DEFAULT_MAX_CHOICES = 128;
 
-/** Features that are fields of a completion there: servers that do not know the field would leave it out in silence. */
+/** Features that are fields of a completion: servers silently ignore fields that they do not know. */
 const FIELD_OF_FEATURE: Readonly<Partial<Record<SampleFeature, string>>> = {
   allowedTokenIds: 'allowed_token_ids',
   promptLogprobs: 'prompt_logprobs',
@@ -94,7 +97,8 @@ const FIELD_OF_FEATURE: Readonly<Partial<Record<SampleFeature, string>>> = {
 };
 
 /**
- * vLLM servers as one back end: token ids go there and come back, by `/v1/completions`. Text, templates and stop strings stay here.
+ * vLLM servers as one back end: sends and receives token ids through `/v1/completions`. Text, templates and
+ * stop strings stay here.
  */
 export class VllmBackend implements TokenBackend {
   readonly specVersion = 1;
@@ -102,12 +106,12 @@ export class VllmBackend implements TokenBackend {
   readonly #pool: ServerPool;
   readonly #folders: AdapterFolders;
   readonly #closing = new AbortController();
-  /** They are of the server that came up first; all others are like it. */
+  /** Facts of the first server; all others must match. */
   #facts: ServerFacts | null = null;
-  /** That of the server that came up first: all others, and it itself later, must have the same. */
+  /** Fingerprint of the first server; all others, and it itself later, must match. */
   #fingerprint: Fingerprint | null = null;
 
-  /** @throws {UnusableServer} for what is no URL */
+  /** @throws {UnusableServer} for an invalid URL */
   constructor(options: VllmBackendOptions) {
     const {
       urls,
@@ -146,7 +150,7 @@ export class VllmBackend implements TokenBackend {
     return [{ id: this.#options.modelId, contextLength, vocabSize, maxLoraRank: this.#maxLoraRank }];
   }
 
-  /** The smallest limit of all servers: an adapter is loaded on each. */
+  /** Smallest limit of all servers, because an adapter is loaded on each. */
   get #maxLoraRank(): number | null {
     const { maxLoraRank = null } = this.#options;
     const found = this.#pool.servers.flatMap(({ facts }) => facts?.maxLoraRank ?? []);
@@ -175,7 +179,7 @@ export class VllmBackend implements TokenBackend {
     };
   }
 
-  /** @throws {UnusableServer} when none of the servers can be used; one that can is enough, and the others are asked again and again */
+  /** @throws {UnusableServer} if none of the servers is usable; one is enough, and the others are retried */
   async start(): Promise<void> {
     await this.#pool.start();
   }
@@ -242,7 +246,7 @@ export class VllmBackend implements TokenBackend {
           if (scores !== null && promptLogprobsFirst) yield { kind: 'prompt_scored', promptLogprobs: scores };
         }
         hasStarted = true;
-        // A prompt that was scored was computed for that.
+        // A scored prompt was computed for that.
         if (event.kind === 'usage' && scores === null) cachedTokens = event.cachedTokens;
         if (event.kind !== 'tokens') continue;
         for (const choice of event.choices.filter(({ index }) => open.has(index))) {
@@ -318,7 +322,7 @@ export class VllmBackend implements TokenBackend {
     throw new ServerFailure('broken', 'the server returned no scores');
   }
 
-  /** Looks at a server that came up. @throws {UnusableServer} */
+  /** Checks a server that came up. @throws {UnusableServer} */
   async #check(server: VllmServer, facts: ServerFacts): Promise<void> {
     const { reference = null } = this.#options;
     const { name } = server;
@@ -336,10 +340,13 @@ export class VllmBackend implements TokenBackend {
     if (reference !== null) requireVocabulary(reference, facts.vocabSize, name);
   }
 
-  /** Compares the weights of a server with the file, and with those that the pool had so far. @throws {UnusableServer}; {ServerFailure} */
+  /**
+   * Compares the weights of a server with the file, and with the pool. @throws {UnusableServer};
+   * {ServerFailure}
+   */
   async #compare(server: VllmServer, facts: ServerFacts): Promise<void> {
     const { reference = null } = this.#options;
-    // Of one that takes requests nothing is scored: see `fingerprintPrompts`.
+    // A server in use scores nothing: see `fingerprintPrompts`.
     if (reference !== null && server.state !== 'up') await this.#compareWithFile(server, facts, reference);
     const found = await fingerprintOf(server, facts);
     if (found === null) return;
@@ -371,7 +378,10 @@ export class VllmBackend implements TokenBackend {
     return draws == null ? told : { ...told, draws };
   }
 
-  /** Its end tokens are not quite ours: what ended a choice follows from the last token. */
+  /**
+   * Derives the end of a choice from its last token, because the server's end tokens differ slightly from
+   * ours.
+   */
   #finishOf(
     reason: string,
     stopReason: number | string | null,
@@ -380,7 +390,7 @@ export class VllmBackend implements TokenBackend {
   ): Finish {
     if (reason === 'length') return { reason, stopReason: null };
     if (reason === 'repetition') return { reason, stopReason: 'repetition_detected' };
-    // Some pause, or put to sleep, what runs; whoever did that meant no end of the reply.
+    // Some servers abort running requests when they are paused or put to sleep; the reply has not ended.
     if (reason !== 'stop') throw new ServerFailure('lost', `a server gave up a choice (${reason})`);
     const id = last ?? stopReason;
     const isStopId = typeof id === 'number' && params.stopTokenIds.includes(id);
@@ -389,7 +399,7 @@ export class VllmBackend implements TokenBackend {
   }
 }
 
-/** Why a feature is not there, where it is not for a flag of the servers. */
+/** Reasons for missing features that do not depend on flags of the servers. */
 const REASONS: Readonly<Partial<Record<SampleFeature, string>>> = {
   adapters:
     'the vLLM servers do not load adapters: start them with --enable-lora and VLLM_ALLOW_RUNTIME_LORA_UPDATING=True',
@@ -406,7 +416,7 @@ function whyRefused(name: 'bannedSequences' | 'beamSearch'): string {
   return mapping.kind === 'refused' ? mapping.why : '';
 }
 
-/** More may be listed than the client asked for. */
+/** Cuts lists that are longer than the client requested. */
 function asAsked(
   logprobs: SampledTokens['logprobs'],
   { logprobs: numTop, logprobTokenIds: ids }: SampleParams,
@@ -420,7 +430,7 @@ function requestTo(model: string, tokenIds: readonly number[]): object {
   return { model, prompt: tokenIds, add_special_tokens: false, return_token_ids: true };
 }
 
-/** One token is sampled, since none cannot be. */
+/** Samples one token, because vLLM cannot sample none. */
 const ONE_TOKEN = { max_tokens: 1, temperature: 0, n: 1, ignore_eos: true };
 
 function scoreRequest(model: string, tokenIds: readonly number[], params: ScoreParams): object {
@@ -445,7 +455,7 @@ async function* streamed(
     const event = readable(server, () => readCompletionEvent(data, asked));
     if (event.kind === 'done') continue;
     if (event.kind === 'error') {
-      // Older releases send a status of 400 for an engine that died, too.
+      // Older releases use status 400 for a dead engine, too.
       server.checkHealth();
       throw failureOfEvent(server.name, event, hasBegun);
     }
@@ -461,7 +471,7 @@ async function* streamed(
   if (!answer.isComplete) throw new ServerFailure('lost', `${server.name} ended a stream before its choices ended`);
 }
 
-/** Null: it lists too few tokens. @throws {ServerFailure} */
+/** Returns null if the server lists too few tokens. @throws {ServerFailure} */
 async function fingerprintOf(
   server: VllmServer,
   { model, vocabSize, maxLogprobs }: ServerFacts,
@@ -482,7 +492,10 @@ async function fingerprintOf(
   return lists;
 }
 
-/** An answer that no vLLM gives is a failure of the server: it counts as one, and is never passed on. */
+/**
+ * Converts an answer that no vLLM gives to a failure of the server, so that it is counted and never passed
+ * on.
+ */
 function readable<Value>(server: VllmServer, read: () => Value): Value {
   try {
     return read();
@@ -508,7 +521,7 @@ async function* scored(
   yield readable(server, () => readPromptScores(text, tokenIds, numTop));
 }
 
-/** How one server differs from another in what requests are made by; null: not at all. */
+/** First difference between servers that affects requests; null if there is none. */
 function differenceOf(first: ServerFacts, other: ServerFacts): string | null {
   for (const name of ['vocabSize', 'contextLength', 'logprobsMode', 'maxLogprobs', 'loadsAdapters'] as const)
     if (first[name] !== other[name]) return `${name} ${other[name]}, not ${first[name]}`;
@@ -519,7 +532,7 @@ function aborted(): EngineError {
   return new EngineError('engine.aborted', 'the request was aborted');
 }
 
-/** As a client may read it: without an address. */
+/** Converts a failure for clients: without an address. */
 function asEngineFailure(error: unknown): unknown {
   if (!(error instanceof ServerFailure)) return error;
   const { kind, reason, param } = error;
@@ -539,7 +552,7 @@ function asEngineFailure(error: unknown): unknown {
   });
 }
 
-/** The parameter that a field there is made of. */
+/** Parameter that a field of vLLM is made from. */
 function paramOf(field: string | null): string | null {
   const found = Object.entries(REQUEST_FIELDS).find(
     ([, mapping]) => mapping.kind === 'sent' && mapping.as.includes(field ?? ''),

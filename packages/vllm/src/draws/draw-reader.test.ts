@@ -6,7 +6,7 @@ import { describe, expect, test } from 'vitest';
 import { FakePool, PROMPT } from '../testing/fake-pool.ts';
 import type { FakeVllmOptions } from '../testing/fake-vllm.ts';
 
-/** As peaked as a model that has learnt something: 20 tokens have most of the mass. */
+/** Engine with a distribution as peaked as a trained model's: 20 tokens have most of the mass. */
 function openBrain(): EmbeddedTokenBackend {
   const runner = new ScriptedRunner({
     vocabSize: VOCAB_SIZE,
@@ -19,7 +19,7 @@ function openBrain(): EmbeddedTokenBackend {
 }
 
 type Asked = NonNullable<Parameters<typeof sampleParams>[0]>;
-/** Facts that the reader reports besides the settings of the request. */
+/** Facts that the reader reports in addition to the settings of the request. */
 type Known = 'all' | 'the set' | 'the probability' | 'nothing';
 
 const WAYS: Readonly<Record<string, [asked: Asked, raw: Known, processed: Known]>> = {
@@ -85,7 +85,7 @@ describe.each(['raw', 'processed'] as const)('a server with %s log-probabilities
       const own = await drawsOf(openBrain(), asked, logprobsMode);
       const there = await drawsOf(pool.backend, asked, logprobsMode);
       expect(there.tokenIds).toEqual(own.tokenIds);
-      // More is listed than the client asked for.
+      // More is listed than the client requested.
       expect(new Set(there.tops)).toEqual(new Set([2]));
       expect(there.draws.length).toBe(own.draws.length);
       const known = logprobsMode === 'raw' ? raw : processed;

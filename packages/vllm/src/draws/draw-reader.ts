@@ -14,16 +14,19 @@ import { type ScoredToken, truncateListed, type UnlistedTokens } from './truncat
 export interface DrawContext {
   readonly ends: EndTokens;
   readonly vocabSize: number;
-  /** The distribution that the server's log-probabilities are of. */
+  /** Distribution of the server's log-probabilities. */
   readonly logprobsMode: 'raw' | 'processed';
-  /** Most log-probabilities a token that the server gives. */
+  /** Maximum log-probabilities per token that the server returns. */
   readonly maxLogprobs: number;
 }
 
 /** Longer lists cost more to read than the few larger sets are worth. */
 const MAX_LISTED = 256;
 
-/** How many log-probabilities a token the server has to list for a {@link DrawReader}; null: as many as the client asked for. */
+/**
+ * Number of log-probabilities per token that the server has to list for a {@link DrawReader}; null: as many
+ * as the client requested.
+ */
 export function numListed(params: SampleParams, { maxLogprobs, vocabSize }: DrawContext): number | null {
   const changes = tracedChanges(params);
   if (changes === null || params.logprobTokenIds !== null) return null;
@@ -32,7 +35,7 @@ export function numListed(params: SampleParams, { maxLogprobs, vocabSize }: Draw
   return isListing ? Math.max(asked, Math.min(maxLogprobs, MAX_LISTED, vocabSize)) : asked;
 }
 
-/** The changes that a request makes to the distribution of its tokens; null: there are none to report. */
+/** Changes that a request makes to the distribution of its tokens; null if there are none to report. */
 function tracedChanges(params: SampleParams): SamplingChanges | null {
   if (!params.tracesSampling || params.sampling.temperature === 0 || params.beamSearch !== null) return null;
   return samplingChangesOf({ ...params, adapter: null, requestId: '' }, params.constraint !== null);
@@ -41,17 +44,18 @@ function tracedChanges(params: SampleParams): SamplingChanges | null {
 const isTruncating = (changes: SamplingChanges): boolean => distributionChanges(changes).has('truncation');
 
 /**
- * Reader of the draws of one choice, from the request and from what the server lists for each token.
+ * Reader of the draws of one choice, from the request and the tokens that the server lists.
  *
- * vLLM masks by a constraint first: its raw log-probabilities are of what that left. Then come allowed ids, ends that come too early, biases, penalties, the
- * temperature, `min_p`, `top_k` and `top_p`; processed log-probabilities are of what all these left.
+ * vLLM applies a constraint's mask first: raw log-probabilities are after it. Then follow allowed ids, early
+ * ends, biases, penalties, the temperature, `min_p`, `top_k` and `top_p`; processed log-probabilities are
+ * after all of them.
  */
 export class DrawReader {
   readonly #params: SampleParams;
   readonly #context: DrawContext;
   readonly #mask: RequestMask;
   readonly #bias: ReadonlyMap<number, number>;
-  /** How often each token was sampled. */
+  /** Number of times each token was sampled. */
   readonly #counts = new Map<number, number>();
   readonly #isTruncating: boolean;
   #place = 0;
@@ -64,13 +68,13 @@ export class DrawReader {
     this.#isTruncating = isTruncating(changes);
   }
 
-  /** Null where there is nothing to report. */
+  /** Returns null if there is nothing to report. */
   static open(params: SampleParams, context: DrawContext): DrawReader | null {
     const changes = tracedChanges(params);
     return changes && new DrawReader(params, context, changes);
   }
 
-  /** @param entries of the next token: itself, then the most likely others */
+  /** @param entries of the next token: the token itself, then the most likely others */
   read([sampled, ...others]: readonly [SampledLogprob, ...SampledLogprob[]]): ReportedDraw {
     const numAsked = numListed(this.#params, this.#context);
     const entries = numAsked === null ? [sampled] : [sampled, ...others];
@@ -86,7 +90,7 @@ export class DrawReader {
     const { constraint } = this.#params;
     if (isComplete && (this.#isTruncating || constraint !== null)) return { logprob, kept: setOf(possible) };
     const kept = this.#mask.keptAt(this.#place);
-    // Where the set is too long to be listed, the probability of the token is still exact: a ratio needs no more.
+    // The set is too long to list, but the token's probability is exact, which is enough for a ratio.
     if (constraint === null || this.#isTruncating) return { logprob, kept };
     return { logprob, kept, possibleIds: possible.map(({ id }) => id) };
   }
@@ -136,7 +140,8 @@ export class DrawReader {
       return { maxScore, minMass: 0, maxMass: Infinity };
     const mass = Math.max(0, 1 - possible.reduce((sum, { logprob }) => sum + Math.exp(logprob), 0));
     if (temperature === 1) return { maxScore, minMass: mass, maxMass: mass };
-    // Below temperature 1, Σ p^(1/T) is largest where all of the mass is in tokens as likely as the last one of the list.
+    // Below temperature 1, Σ p^(1/T) is largest if the whole mass is in tokens as likely as the last one
+    // listed.
     const maxMass = temperature < 1 ? mass * Math.exp(leastListed * (1 / temperature - 1)) : Infinity;
     return { maxScore, minMass: 0, maxMass };
   }
@@ -144,7 +149,9 @@ export class DrawReader {
 
 const NONE_UNLISTED: UnlistedTokens = { maxScore: -Infinity, minMass: 0, maxMass: 0 };
 
-/** @param left by truncation; the token itself is one of them, where rounding puts it just outside, too */
+/**
+ * @param left after truncation; the token itself counts as one of them even if rounding puts it just outside
+ */
 function amongListed(id: number, left: readonly ScoredToken[], all: readonly ScoredToken[]): ReportedDraw {
   const own = all.find((token) => token.id === id);
   if (own === undefined) return 'undetermined';

@@ -1,15 +1,15 @@
 import type { SampledLogprob } from '@trainyard/backend';
 
-/** vLLM writes -9999 for a token that could not be drawn. */
+/** Value that vLLM writes for an impossible token. */
 const LEAST_LOGPROB = -9998;
 
-/** The log-probabilities that a server lists for one position. */
+/** Log-probabilities that a server lists for one position. */
 export interface ListedTokens {
-  /** The sampled token and the most likely ones, each once; tokens that could not be drawn are left out. */
+  /** The sampled token and the most likely ones, each once, without impossible tokens. */
   readonly possible: readonly SampledLogprob[];
-  /** Whether every token that is not listed could not be drawn. */
+  /** True if every unlisted token was impossible. */
   readonly isComplete: boolean;
-  /** No token outside the list is more likely than this; 0: not known. */
+  /** Upper bound for tokens outside the list; 0 if unknown. */
   readonly leastListed: number;
 }
 
@@ -17,7 +17,7 @@ export interface ListedTokens {
  * Reads the entries of one position.
  *
  * @param entries the sampled token first, then the most likely others
- * @param numAsked most likely tokens that were asked for
+ * @param numAsked number of most likely tokens requested
  */
 export function readListedTokens(
   entries: readonly SampledLogprob[],
@@ -29,7 +29,7 @@ export function readListedTokens(
     possible.length < entries.length ||
     entries.length < numAsked ||
     new Set(possible.map(({ id }) => id)).size >= vocabSize;
-  // The sampled token may be far less likely than those that were asked for.
+  // The sampled token may be far less likely than the requested ones.
   const others = entries.slice(1);
   const leastListed = others.length === 0 ? 0 : Math.min(...others.map(({ logprob }) => logprob));
   return { possible, isComplete, leastListed };

@@ -2,7 +2,7 @@ import type { EndTokens, SampleParams } from '@trainyard/backend';
 import type { KeptTokens } from '@trainyard/protocol/fields';
 import { stopIdsOf } from '../wire/request-fields.ts';
 
-/** The masks that a request itself asks for: allowed ids, and no end before so many tokens. */
+/** Masks set by the request itself: allowed ids, and the minimum length before an end. */
 export class RequestMask {
   readonly #allowed: ReadonlySet<number> | null;
   readonly #ends: ReadonlySet<number>;
@@ -12,7 +12,7 @@ export class RequestMask {
 
   constructor(params: SampleParams, { ends, vocabSize }: { readonly ends: EndTokens; readonly vocabSize: number }) {
     this.#allowed = params.allowedTokenIds && new Set(params.allowedTokenIds);
-    // vLLM masks its end token also where `ignore_eos` lets a reply continue after it.
+    // vLLM masks its end token even if `ignore_eos` lets a reply continue after it.
     const endIds = [...stopIdsOf(params, ends), ends.eosTokenId];
     this.#ends = new Set(endIds.filter((id) => id >= 0 && id < vocabSize));
     this.#minTokens = params.minTokens;
@@ -26,7 +26,7 @@ export class RequestMask {
           );
   }
 
-  /** The tokens that it leaves at a place of the reply; null: all. */
+  /** Tokens left at a place of the reply; null: all. */
   keptAt(place: number): KeptTokens | null {
     return this.#masksEnds(place) ? this.#early : this.#late;
   }

@@ -1,15 +1,15 @@
 import type { Truncation } from '@trainyard/protocol/fields';
 
-/** A token that could be drawn before truncation. */
+/** A possible token before truncation. */
 export interface ScoredToken {
   readonly id: number;
   /** Its logit after shifts, divided by the temperature; any constant may be added to all. */
   readonly score: number;
 }
 
-/** Bounds on the tokens that are not listed. */
+/** Bounds on the unlisted tokens. */
 export interface UnlistedTokens {
-  /** No score of theirs is higher; -Infinity: there are none. */
+  /** Upper bound of their scores; -Infinity if there are none. */
   readonly maxScore: number;
   /** Bounds of Σ exp(score) over them. */
   readonly minMass: number;
@@ -17,10 +17,10 @@ export interface UnlistedTokens {
 }
 
 /**
- * The tokens that vLLM keeps by `min_p`, `top_k` and `top_p`, in this order.
+ * Tokens that vLLM keeps after `min_p`, `top_k` and `top_p`, in this order.
  *
  * @param listed the most likely tokens, and the sampled one
- * @returns null when a token that is not listed may be among them, or the listed ones do not decide
+ * @returns null if an unlisted token may be among them, or the listed ones do not decide
  */
 export function truncateListed(
   listed: readonly ScoredToken[],
@@ -56,7 +56,7 @@ export function truncateListed(
 
 const NO_MASS = { minMass: 0, maxMass: 0 } as const;
 
-/** How many of the most likely tokens reach the share `topP` of all mass; -1: the listed ones do not. */
+/** Number of most likely tokens that reach the share `topP` of all mass; -1 if the listed ones do not. */
 function prefixLength(kept: readonly ScoredToken[], topP: number, unlistedMass: number): number {
   const masses = kept.map(({ score }) => Math.exp(score - kept[0]!.score));
   const total = masses.reduce((sum, mass) => sum + mass, 0) + unlistedMass / Math.exp(kept[0]!.score);

@@ -8,7 +8,7 @@ import {
   numListedTokens,
 } from './fingerprint.ts';
 
-/** Lists of 20 tokens that begin at an id, with log-probabilities that fall by 0.1. */
+/** Lists of 20 tokens from an id on, with log-probabilities that fall by 0.1. */
 function fingerprint(first: number, shift = 0): Fingerprint {
   return fingerprintPrompts(49_152).map(
     () => new Map(Array.from({ length: 20 }, (_, rank) => [first + rank, -1 - rank / 10 + shift])),

@@ -11,33 +11,38 @@ const NUM_PROMPTS = 4;
 const NUM_PROMPT_TOKENS = 32;
 /** Tokens per prompt. Two servers with the same weights list nearly the same ones: only the last ranks are close to each other. */
 const NUM_LISTED = 20;
-/** Shorter lists may have few tokens in common by rounding alone. */
+/** Shorter lists may share few tokens because of rounding. */
 const MIN_LISTED = 5;
-/** Part of the tokens of a list that the same weights have in common, at least. */
+/** Minimum share of a list's tokens that equal weights have in common. */
 const MIN_SHARED = 0.5;
 
 /**
- * Prompts of a fingerprint. Tokens are drawn after them: vLLM may end with an error if it scores a prompt under `--enable-lora` next to other requests
- * (vllm-project/vllm issue 16668).
+ * Prompts of a fingerprint. Tokens are sampled after them: vLLM may end with an error if it scores a prompt
+ * under `--enable-lora` next to other requests (vllm-project/vllm issue 16668).
  */
 export function fingerprintPrompts(vocabSize: number): readonly (readonly number[])[] {
   const tokenIds = Array.from({ length: NUM_PROMPT_TOKENS }, (_, at) => (11 + 37 * at) % vocabSize);
   return Array.from({ length: NUM_PROMPTS }, (_, at) => tokenIds.slice(0, ((at + 1) * tokenIds.length) / NUM_PROMPTS));
 }
 
-/** Tokens to list for each prompt; null if the servers list too few for a fingerprint. @param maxLogprobs negative: as many as are asked for */
+/**
+ * Tokens to list per prompt; null if the servers list too few for a fingerprint. @param maxLogprobs negative:
+ * no limit
+ */
 export function numListedTokens(maxLogprobs: number): number | null {
   const most = maxLogprobs < 0 ? NUM_LISTED : Math.min(NUM_LISTED, maxLogprobs);
   return most < MIN_LISTED ? null : most;
 }
 
-/** The most likely tokens of one draw. The drawn one is by chance: it counts only as one of the list. */
+/** The most likely tokens of one draw. The sampled one is random: it counts only as one of the list. */
 export function likeliest({ top }: SampledEntry, numListed: number): ReadonlyMap<number, number> {
   const order = top.toSorted((a, b) => b.logprob - a.logprob).slice(0, numListed);
   return new Map(order.map(({ id, logprob }) => [id, logprob]));
 }
 
-/** Compares a server with the pool, whose fingerprint is that of the first server that came up. @throws {UnusableServer} */
+/**
+ * Compares a server with the pool, whose fingerprint is that of its first server. @throws {UnusableServer}
+ */
 export function compareFingerprints(pool: Fingerprint, found: Fingerprint, server: string): void {
   const differences = pool.flatMap((expected, at) => {
     const listed = found[at] ?? new Map<number, number>();

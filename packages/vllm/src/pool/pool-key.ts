@@ -3,10 +3,13 @@ import { createHash } from 'node:crypto';
 import type { SampleParams } from '@trainyard/backend';
 import { saltOf } from '../wire/request-fields.ts';
 
-/** Tokens of a prompt that decide where it goes: the choices of a group, and the turns of a conversation, have them in common. */
+/**
+ * Tokens of a prompt that select its server: the choices of a group, and the turns of a conversation, share
+ * them.
+ */
 const HEAD_TOKENS = 64;
 
-/** Requests that would find each other's cache have the same key: adapter, namespace and the head of the prompt. */
+/** Key that is equal for requests that can share a cache: adapter, namespace and start of the prompt. */
 export function poolKey(
   tokenIds: readonly number[],
   params: Pick<SampleParams, 'tenant' | 'cacheSalt' | 'adapter'>,

@@ -2,14 +2,14 @@ import { distanceOfScores, type FixedScores } from '@trainyard/backend';
 
 import { UnusableServer } from '../server/server-facts.ts';
 
-/** Mean distance, nats, above which it is another model. Rounding of weights to 4 bits gives up to about 0.2. */
+/** Mean distance, nats, of a different model. Rounding of weights to 4 bits gives up to about 0.2. */
 const OTHER_MODEL = 0.5;
-/** Above this samples and the trainer's model visibly differ: other number formats. */
+/** Mean distance above which samples and the trainer's model visibly differ: other number formats. */
 const OTHER_NUMBERS = 0.05;
 
 const WHAT_TO_DO = 'serve the same model on both';
 
-/** Before it is asked for tokens that it does not have. @throws {UnusableServer} */
+/** Checks the vocabulary before missing tokens are scored. @throws {UnusableServer} */
 export function requireVocabulary({ tokenIds }: FixedScores, vocabSize: number, server: string): void {
   const largest = Math.max(...tokenIds);
   if (largest < vocabSize) return;
@@ -18,7 +18,10 @@ export function requireVocabulary({ tokenIds }: FixedScores, vocabSize: number, 
   );
 }
 
-/** @returns a line for the log where it is the same model in other numbers, or null @throws {UnusableServer} */
+/**
+ * @returns a line for the log if it is the same model in other number formats, or null @throws
+ *   {UnusableServer}
+ */
 export function compareScores(
   reference: FixedScores,
   scores: readonly (number | null)[],

@@ -23,25 +23,28 @@ export function memberOf(server: VllmServer): BackendMember {
   };
 }
 
-/** The part of a request that decides where it goes, and needs something there. */
+/** Part of a request that selects its server and its adapter. */
 export interface PoolRequest {
   readonly adapter: string | null;
   readonly numChoices: number;
 }
 
-/** Does something on one server. @param life aborted when it is lost, or does not answer, or nobody wants the result */
+/**
+ * Work on one server. @param life aborted if the server is lost or silent, or the result is no longer needed
+ */
 export type PoolUse<Item> = (
   server: VllmServer,
   model: string,
   life: AbortSignal,
 ) => AsyncGenerator<Item, void, undefined>;
 
-/** A request that breaks a server may break the next one too: it is tried on one more, and on no third. */
+/** A request that breaks a server may break the next one too, so it is tried on at most two. */
 const MAX_FAILURES = 2;
 const BREAKING: ReadonlySet<FailureKind> = new Set(['lost', 'hangs', 'broken']);
 
 /**
- * Several servers of the same model. A request goes to the one that its key says, and to another only as long as nothing of its answer has come: nothing is said twice.
+ * Servers of the same model. A request goes to the server of its key, and to another only before any output,
+ * so nothing is sent twice.
  */
 export class ServerPool {
   readonly servers: readonly VllmServer[];
@@ -52,7 +55,7 @@ export class ServerPool {
     this.#ring = new HashRing(servers);
   }
 
-  /** @throws {UnusableServer} when none is up, with what each of them needs */
+  /** @throws {UnusableServer} if none is up, with the remedy for each */
   async start(): Promise<void> {
     await Promise.all(this.servers.map((server) => server.start()));
     if (this.#up.length > 0) return;
@@ -64,15 +67,17 @@ export class ServerPool {
     for (const server of this.servers) server.close();
   }
 
-  /** Null while one of them is given requests: also one whose requests fail, if no other is left. */
+  /** Null while any of them accepts requests; includes one whose requests fail, if no other is left. */
   get trouble(): string | null {
     return this.#inUse.length > 0 ? null : `none of ${this.servers.length} vLLM servers accepts requests; see the log`;
   }
 
   /**
-   * On every server that is up, or on those whose requests fail if none is up. One that cannot be reached loads it with the first request that it gets.
-   * @returns why some of them do not take it; null: none refused it
-   * @throws {EngineError} engine.adapter_unreadable when none has it, and one refused it; {ServerFailure} when none can be reached
+   * Loads an adapter on every server that is up or, if none is, on those whose requests fail. An unreachable
+   * one loads it with its first request.
+   * @returns the reason why some of them refuse it; null if none does
+   * @throws {EngineError} engine.adapter_unreadable if none has it, and one refused it; {ServerFailure} if
+   *   none is reachable
    */
   async load(digest: string): Promise<string | null> {
     const loads = await Promise.allSettled(this.#inUse.map((server) => server.adapters.loadAhead(digest)));
@@ -91,8 +96,9 @@ export class ServerPool {
   }
 
   /**
-   * @param key of requests that should meet
-   * @throws {ServerFailure} when no server is left to try; {EngineError} engine.adapter_unreadable; what `use` throws behind its first item
+   * @param key equal for requests that should share a server
+   * @throws {ServerFailure} if no server is left to try; {EngineError} engine.adapter_unreadable; errors of
+   *   `use` after its first item
    */
   async *run<Item>(
     key: string,
@@ -118,7 +124,7 @@ export class ServerPool {
         return;
       } catch (error) {
         if (ended.aborted) throw error;
-        // One that does not take the adapter: another may have it.
+        // Another server may have an adapter that this one refuses.
         if (isUnreadable(error) && !hasBegun) {
           last = error;
           continue;
@@ -137,12 +143,15 @@ export class ServerPool {
     return this.servers.filter(({ state }) => state === 'up');
   }
 
-  /** Servers that are up; if there are none, those whose requests fail, as {@link #pick} takes them. */
+  /** Servers that are up or, if there are none, those whose requests fail, in the order of {@link #pick}. */
   get #inUse(): readonly VllmServer[] {
     return this.#up.length > 0 ? this.#up : this.servers.filter(({ state }) => state === 'failing');
   }
 
-  /** A server whose requests fail is tried only if no other is left: the breaker never refuses by itself. */
+  /**
+   * Picks a server. One whose requests fail is tried only if no other is left: the breaker alone never
+   * refuses.
+   */
   #pick(key: string, numChoices: number, tried: ReadonlySet<VllmServer>): VllmServer | null {
     const pick = (wanted: ServerState): VllmServer | null =>
       this.#ring.pick(key, (one) => one.state === wanted && !tried.has(one), numChoices);
@@ -177,7 +186,7 @@ async function* runOn<Item>(
   }
 }
 
-/** A server that was started anew has lost its adapters: then once more. */
+/** Runs on an adapter, and once more if a restarted server has lost it. */
 async function* runOnAdapter<Item>(
   server: VllmServer,
   digest: string,
@@ -202,7 +211,7 @@ async function* runOnAdapter<Item>(
   }
 }
 
-/** Ends what is lost with its server, and what is silent for too long. */
+/** Ends work whose server is lost or silent for too long. */
 async function* watched<Item>(
   server: VllmServer,
   model: string,
@@ -214,12 +223,12 @@ async function* watched<Item>(
   const hangs = (): void =>
     stall.abort(new ServerFailure('hangs', `${server.name} sent nothing for ${stallMs} ms during a request`));
   let unread: NodeJS.Immediate | undefined;
-  // Where this process itself stood still, what the server said meanwhile is read first.
+  // If this process itself was suspended, data that arrived meanwhile is read first.
   const wait = () => setTimeout(() => (unread = setImmediate(hangs)), stallMs);
   let timer = wait();
   try {
     for await (const item of use(server, model, AbortSignal.any([ended, server.life, stall.signal]))) {
-      // A slow reader is no silent server.
+      // A slow reader does not make a server silent.
       clearTimeout(timer);
       clearImmediate(unread);
       yield item;

@@ -1,17 +1,18 @@
 export interface CircuitBreakerOptions {
-  /** Wait before the first probe of an open breaker, ms. Doubles with each failed probe. Read each time. */
+  /** Wait before the first probe of an open breaker, ms. Doubles with each failed probe. Called each time. */
   readonly probeAfterMs: () => number;
-  /** Longest wait between two probes, ms. */
+  /** Maximum wait between two probes, ms. */
   readonly maxProbeAfterMs: number;
   /** Clock, ms. Default: `performance.now`. */
   readonly now?: () => number;
 }
 
-/** Failed requests in a row that open a closed breaker. A single one may be the request's fault. */
+/** Consecutive failed requests that open a closed breaker. A single one may be the request's fault. */
 const MAX_FAILURES = 3;
 
 /**
- * Breaker of one server: opens after failed requests in a row, allows a probe now and then, and is half-open after a successful one, when a single failure opens it again.
+ * Breaker of one server: opens after consecutive failed requests and allows probes at intervals. After a
+ * successful probe it is half-open: one failure opens it again.
  *
  * @see M. T. Nygard, Release It!, second edition, section 5.2
  */
@@ -42,7 +43,7 @@ export class CircuitBreaker {
     return this.#openSince !== null && this.#now() - this.#openSince >= waitMs;
   }
 
-  /** Records a request that succeeded: closes the breaker. */
+  /** Records a successful request: closes the breaker. */
   succeed(): void {
     this.#numFailures = 0;
     this.#numFailedProbes = 0;
@@ -61,7 +62,7 @@ export class CircuitBreaker {
     this.#openSince = this.#now();
   }
 
-  /** Records a successful probe: requests may come, and the first that fails opens the breaker again. */
+  /** Records a successful probe: requests are allowed, and the first failure opens the breaker again. */
   passProbe(): void {
     if (this.#openSince === null) return;
     this.#openSince = null;

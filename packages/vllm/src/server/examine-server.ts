@@ -5,10 +5,10 @@ import { UnusableServer } from './server-facts.ts';
 import { SERVER_TIMES } from './vllm-server.ts';
 
 /**
- * Asks one vLLM server what a start asks it, and keeps nothing open.
+ * Runs the checks of a start on one vLLM server, and keeps nothing open.
  *
- * @param target `model`: the base model's name there; null: the only one that it has
- * @throws {UnusableServer} in one line, with what to do
+ * @param target `model`: name of the base model on the server; null: its only one
+ * @throws {UnusableServer} in one line, with the remedy
  */
 export async function examineServer(target: {
   readonly url: string;

@@ -4,34 +4,34 @@ import { ServerFailure } from '../wire/server-failure.ts';
 
 export interface LoadedAdaptersOptions {
   readonly line: HttpLine;
-  /** Names that the server may have at a time: its flag `--max-cpu-loras`. */
+  /** Maximum adapters of the server: its flag `--max-cpu-loras`. */
   readonly maxAdapters: number;
-  /** How long a load may take, ms. */
+  /** Time limit of a load, ms. */
   readonly timeoutMs: number;
-  /** The folder of a version, as that server sees it. @throws {EngineError} engine.adapter_unreadable */
+  /** Folder of a version on the server. @throws {EngineError} engine.adapter_unreadable */
   readonly pathOf: (digest: string) => string;
 }
 
-/** One adapter on its way to the server, or there. */
+/** An adapter that is loading or loaded. */
 interface Loaded {
   readonly ready: Promise<void>;
   numUsers: number;
-  /** Counts up over all adapters; {@link UNUSED}: no request has used it. */
+  /** Increases over all adapters; {@link UNUSED}: no request has used it. */
   lastUse: number;
   /** ms since 1970 */
   usedAt: number;
-  /** When it was found to be there, ms since 1970; null: it is on its way. */
+  /** Time at which it was found loaded, ms since 1970; null while loading. */
   since: number | null;
 }
 
-/** A name that this service gives; others are left alone. */
+/** Form of names given by this service; others are left alone. */
 const DIGEST = /^[0-9a-f]{64}$/;
 const UNUSED = -1;
-/** An adapter without a request for this long is not being sampled from: an adapter that is loaded ahead may take its room. */
+/** Time without a request after which an adapter may give up its room to one loaded ahead. */
 const QUIET_MS = 60_000;
-/** How long the server is not asked again for an adapter that it refused. */
+/** Time before an adapter that the server refused is requested again. */
 const REFUSED_MS = 60_000;
-/** Refusals to remember. */
+/** Maximum number of cached refusals. */
 const MAX_REFUSED = 256;
 
 interface Refusal {
@@ -41,16 +41,17 @@ interface Refusal {
 }
 
 /**
- * The adapter versions that one server has, each under its digest as its name: a name never means other weights. Beyond the limit one that nobody uses goes: first those
- * that no request has used yet, then the least recently used. If all are in use, one more is loaded all the same, and the server swaps.
+ * Adapter versions on one server, each named by its digest, so a name always means the same weights. Beyond
+ * the limit an idle one is unloaded: first those that no request has used yet, then the least recently used.
+ * If all are in use, one more is loaded anyway, and the server swaps.
  */
 export class LoadedAdapters {
   readonly #options: LoadedAdaptersOptions;
   readonly #loaded = new Map<string, Loaded>();
-  /** Unloads on their way, which a new load of the name waits for. */
+  /** Unloads in progress; a new load of the name waits for its own. */
   readonly #leaving = new Map<string, Promise<void>>();
   #numUses = 0;
-  /** In the order in which they end. */
+  /** Refusals in the order of their ends. */
   readonly #refused = new Map<string, Refusal>();
 
   constructor(options: LoadedAdaptersOptions) {
@@ -62,8 +63,8 @@ export class LoadedAdapters {
   }
 
   /**
-   * Resolves when the server has it; it stays until it is released.
-   * @throws {EngineError} engine.adapter_unreadable; {ServerFailure} when the server is not to be had
+   * Resolves once the server has it; it stays until it is released.
+   * @throws {EngineError} engine.adapter_unreadable; {ServerFailure} if the server is unavailable
    */
   async hold(digest: string): Promise<() => void> {
     const adapter = this.#loaded.get(digest) ?? this.#add(digest);
@@ -86,7 +87,8 @@ export class LoadedAdapters {
   }
 
   /**
-   * Resolves when the server has it, or if there is room for it only in place of adapters that requests used within the last minute: its first request loads it then.
+   * Resolves once the server has it. Does nothing if it would replace adapters that requests used within the
+   * last minute; its first request loads it then.
    * @throws as {@link hold}
    */
   async loadAhead(digest: string): Promise<void> {
@@ -101,12 +103,12 @@ export class LoadedAdapters {
     }
   }
 
-  /** Adapters that the server has, by their digests. */
+  /** Loaded adapters by digest. */
   get present(): readonly LoadedVersion[] {
     return [...this.#loaded].flatMap(([digest, { since }]) => (since === null ? [] : [{ digest, since }]));
   }
 
-  /** Adapters that the server refused, and is not asked for now. */
+  /** Adapters that the server refused and that are not requested now. */
   get refused(): readonly RefusedVersion[] {
     const now = Date.now();
     return [...this.#refused].flatMap(([digest, { reason, until }]) =>
@@ -114,7 +116,10 @@ export class LoadedAdapters {
     );
   }
 
-  /** Corrects the book by the names that the server lists: an earlier life of this service loaded some, and a restart of the server lost others. */
+  /**
+   * Synchronises with the names that the server lists: an earlier run of this service loaded some, and a
+   * restart of the server lost others.
+   */
   reconcile(names: readonly string[]): void {
     const found = new Set(names.filter((name) => DIGEST.test(name)));
     for (const [digest, { since }] of this.#loaded)
@@ -130,7 +135,7 @@ export class LoadedAdapters {
         });
   }
 
-  /** The server does not know it any more: it was started anew. The next one who holds it loads it again. */
+  /** Drops an adapter that a restarted server does not know; the next hold loads it again. */
   forget(digest: string): void {
     this.#loaded.delete(digest);
   }
@@ -140,7 +145,10 @@ export class LoadedAdapters {
     this.#refused.clear();
   }
 
-  /** Unknown digests are ignored. What the server cannot give back now takes memory there, and harms no request. */
+  /**
+   * Unloads an adapter; ignores unknown digests. One that the server cannot unload takes memory there but
+   * affects no request.
+   */
   async unload(digest: string): Promise<void> {
     const adapter = this.#loaded.get(digest);
     if (adapter === undefined) return;
@@ -164,7 +172,7 @@ export class LoadedAdapters {
     return [...this.#loaded.values()].some(({ numUsers, usedAt }) => numUsers === 0 && usedAt <= quietSince);
   }
 
-  /** @throws {EngineError} the refusal of a short time ago */
+  /** @throws {EngineError} a recent refusal */
   #checkRefused(digest: string): void {
     const refusal = this.#refused.get(digest);
     if (refusal !== undefined && refusal.until > Date.now()) throw refusal.error;
@@ -195,7 +203,7 @@ export class LoadedAdapters {
     this.#makeRoom();
     const path = this.#options.pathOf(digest);
     try {
-      // Never `load_inplace`: the old weights' cache would be read with the new ones.
+      // Never `load_inplace`: the cache of the old weights would be used with the new ones.
       await this.#call('/v1/load_lora_adapter', { lora_name: digest, lora_path: path });
     } catch (error) {
       if (error instanceof ServerFailure && isThereAlready(error)) return;
@@ -211,7 +219,7 @@ export class LoadedAdapters {
   #makeRoom(): void {
     const idle = [...this.#loaded].filter(([, { numUsers }]) => numUsers === 0);
     const order = idle.toSorted(([, a], [, b]) => a.lastUse - b.lastUse);
-    // The one that comes is among them, and held.
+    // The new one is among them, and held.
     const numTooMany = this.#loaded.size - this.#options.maxAdapters;
     for (const [digest] of order.slice(0, Math.max(numTooMany, 0))) void this.unload(digest);
   }
@@ -222,18 +230,21 @@ export class LoadedAdapters {
   }
 }
 
-/** By its digest, so it is the same: this process was started anew, and the server was not. */
+/**
+ * True if the server has this name already, and so this digest: this process was restarted, but not the
+ * server.
+ */
 function isThereAlready({ kind, reason }: ServerFailure): boolean {
   return kind === 'refused' && reason.includes('already been loaded');
 }
 
-/** The refusal of a load. Clients read it: it has no address and no path. */
+/** Refusal of a load. Clients read it, so it has no address and no path. */
 function unreadable(digest: string, reason: string, cause: unknown): EngineError {
   const message = `the adapter ${digest} cannot be loaded by the vLLM server: ${reason}`;
   return new EngineError('engine.adapter_unreadable', message, { cause });
 }
 
-/** Null for a failure that is none of the adapter. */
+/** Returns null for a failure unrelated to the adapter. */
 function reasonOf({ kind, reason }: ServerFailure): string | null {
   if (kind === 'unknown_model')
     return 'it cannot see the folder of the adapter: mount the same folder, or set --vllm-adapter-dir and --vllm-adapter-path';

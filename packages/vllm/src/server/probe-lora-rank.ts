@@ -5,14 +5,14 @@ import { join, posix } from 'node:path';
 import type { HttpLine } from '../wire/http-line.ts';
 import { ServerFailure } from '../wire/server-failure.ts';
 
-/** A folder for files that only a probe of a server reads. */
+/** Folder for files that only probes of servers read. */
 export interface ProbeFolder {
   readonly directory: string;
-  /** The same folder as the servers see it. */
+  /** Path of the folder on the servers. */
   readonly path: string;
 }
 
-/** More than any server allows. */
+/** Above the limit of any server. */
 const BEYOND_RANK = 1_000_000;
 const CONFIG = JSON.stringify({
   peft_type: 'LORA',
@@ -24,10 +24,10 @@ const CONFIG = JSON.stringify({
 });
 
 /**
- * Asks a server for its `--max-lora-rank`, which no route reports: vLLM checks the configuration of an adapter before it reads weights, and its refusal of one whose
- * rank is too large names the limit.
+ * Finds the `--max-lora-rank` of a server, which no route reports: vLLM checks the configuration of an
+ * adapter before its weights, and its refusal of a rank that is too large contains the limit.
  *
- * @returns null if the server does not say, or does not see the folder
+ * @returns null if the server does not report it, or does not see the folder
  */
 export async function readMaxLoraRank(
   line: HttpLine,
@@ -41,7 +41,7 @@ export async function readMaxLoraRank(
     await mkdir(join(directory, name), { recursive: true });
     await writeFile(join(directory, name, 'adapter_config.json'), CONFIG);
     await call('/v1/load_lora_adapter', { lora_name: name, lora_path: posix.join(path, name) });
-    // A server that reads adapters later: it must not keep this one.
+    // A server that reads adapters later must not keep this one.
     await call('/v1/unload_lora_adapter', { lora_name: name });
     return null;
   } catch (error) {

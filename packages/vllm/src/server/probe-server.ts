@@ -5,29 +5,29 @@ import { type ProbeFolder, readMaxLoraRank } from './probe-lora-rank.ts';
 import { type ServerFacts, UnusableServer } from './server-facts.ts';
 
 export interface ProbeOptions {
-  /** The base model's name there; null: the only one that it has. */
+  /** Name of the base model on the server; null: its only one. */
   readonly model: string | null;
-  /** How long each question may take, ms. */
+  /** Time limit of each request, ms. */
   readonly timeoutMs: number;
-  /** The same for one that computes, ms. */
+  /** Time limit of each request that computes, ms. */
   readonly computeMs: number;
-  /** Where an adapter can be put for it to look at; null: nowhere. */
+  /** Folder for a probe adapter; null: none. */
   readonly probeFolder: ProbeFolder | null;
   readonly signal: AbortSignal;
 }
 
-/** Without `return_token_ids` nothing here can be trained on. */
+/** Oldest version with `return_token_ids`, which training needs. */
 const OLDEST_VERSION = [0, 10, 2] as const;
-/** Without a flag a server gives so many log-probabilities a token. */
+/** Default limit of log-probabilities per token. */
 const USUAL_MAX_LOGPROBS = 20;
-/** More than any vocabulary has. */
+/** Above any vocabulary size. */
 const BEYOND = 1_000_000_000;
-/** They are in any vocabulary; what they say matters nothing. */
+/** Tokens of any vocabulary; their meaning does not matter. */
 const PROBE_PROMPT = [11, 12, 13, 14];
 
 /**
- * Asks a server what it is, and what it can do.
- * @throws {UnusableServer} in one line, with what to do
+ * Reads the properties and abilities of a server.
+ * @throws {UnusableServer} in one line, with the remedy
  */
 export async function probeServer(line: HttpLine, options: ProbeOptions): Promise<ServerFacts> {
   try {
@@ -53,7 +53,7 @@ export async function probeServer(line: HttpLine, options: ProbeOptions): Promis
   }
 }
 
-/** Says what to do about a server that failed, in whatever way: the caller is a loop that no answer may end. */
+/** Converts any failure to one with a remedy: the caller is a loop that no error may end. */
 export function asUnusable(error: unknown, server: string): UnusableServer {
   if (error instanceof UnusableServer) return error;
   if (error instanceof UnreadableAnswer)
@@ -86,7 +86,7 @@ async function readVersion(line: HttpLine, options: ProbeOptions): Promise<strin
   if (typeof version !== 'string')
     throw new UnusableServer(`${line.name} does not report a vLLM version: correct --vllm`);
   const numbers = version.split(/[.+-]/).slice(0, 3).map(Number);
-  // A build from source may be called anything.
+  // A build from source may have any version.
   const isKnown = numbers.every((number) => Number.isInteger(number));
   if (isKnown && isOlder(numbers))
     throw new UnusableServer(
@@ -140,7 +140,7 @@ async function readModel(
   return { model: id!, modelRoot: typeof root === 'string' ? root : id!, contextLength };
 }
 
-/** The fields of a completion in its OpenAPI document, where that is not switched off. */
+/** Fields of a completion in its OpenAPI document, if that is enabled. */
 async function readFields(line: HttpLine, options: ProbeOptions): Promise<ReadonlySet<string> | null> {
   const text = await unlessMissing(ask(line, 'GET', '/openapi.json', null, options)).catch(() => null);
   if (text === null) return null;
@@ -157,7 +157,7 @@ interface Draw {
   readonly logprob: number;
 }
 
-/** Three draws among one token each: log-probabilities of the distribution that is drawn from are all 0. */
+/** Samples three times from one token: log-probabilities of the sampled distribution are then all 0. */
 async function sampleGreedily(line: HttpLine, model: string, options: ProbeOptions): Promise<readonly Draw[]> {
   const body = { ...probeBody(model), max_tokens: 3, ignore_eos: true, temperature: 1, top_k: 1, logprobs: 1 };
   const computing = { ...options, timeoutMs: options.computeMs };
@@ -191,7 +191,7 @@ async function readVocabSize(line: HttpLine, model: string, options: ProbeOption
   return Number(told);
 }
 
-/** A request that every server refuses. @returns its words; null: it was taken */
+/** Sends a request that every server refuses. @returns the server's message; null if it was accepted */
 async function reasonOfRefusal(line: HttpLine, body: object, options: ProbeOptions): Promise<string | null> {
   try {
     await ask(line, 'POST', '/v1/completions', JSON.stringify(body), options);
@@ -202,7 +202,7 @@ async function reasonOfRefusal(line: HttpLine, body: object, options: ProbeOptio
   }
 }
 
-/** The route is there only where the server was started so. */
+/** True if the route exists, which depends on the server's flags. */
 async function readsAdapters(line: HttpLine, options: ProbeOptions): Promise<boolean> {
   try {
     await ask(line, 'POST', '/v1/load_lora_adapter', '{"lora_name":"","lora_path":""}', options);
@@ -215,7 +215,7 @@ async function readsAdapters(line: HttpLine, options: ProbeOptions): Promise<boo
   }
 }
 
-/** Told by servers in development mode alone. */
+/** Scheduling policy, which servers report only in development mode. */
 async function readPolicy(line: HttpLine, options: ProbeOptions): Promise<'fcfs' | 'priority' | null> {
   const text = await unlessMissing(ask(line, 'GET', '/server_info?config_format=json', null, options)).catch(
     () => null,

@@ -1,27 +1,27 @@
-/** Everything that a server says of itself, asked once when it comes up. */
+/** Properties of a server, read once when it comes up. */
 export interface ServerFacts {
-  /** Null: what stands before it does not say. */
+  /** Null if a proxy in front of it does not report it. */
   readonly version: string | null;
-  /** The base model's name there. */
+  /** Name of the base model on the server. */
   readonly model: string;
-  /** Model that it was started with, a path or a name of a hub; `model` if it does not say. */
+  /** Model that it was started with, a path or a name of a hub; `model` if not reported. */
   readonly modelRoot: string;
   readonly contextLength: number;
   readonly vocabSize: number;
-  /** The distribution that its log-probabilities are of. */
+  /** Distribution of its log-probabilities. */
   readonly logprobsMode: 'raw' | 'processed';
   readonly maxLogprobs: number;
-  /** Fields of a completion that it knows; null: it does not say. */
+  /** Supported fields of a completion; null if not reported. */
   readonly fields: ReadonlySet<string> | null;
-  /** Adapters can be loaded while it runs. */
+  /** True if adapters can be loaded at run time. */
   readonly loadsAdapters: boolean;
-  /** Its `--max-lora-rank`; null: it does not say. */
+  /** Its `--max-lora-rank`; null if not reported. */
   readonly maxLoraRank: number | null;
-  /** Null: it does not say. */
+  /** Null if not reported. */
   readonly schedulingPolicy: 'fcfs' | 'priority' | null;
 }
 
-/** Why servers cannot be used as they are, in one line with what to do. */
+/** Reason why servers cannot be used, in one line with the remedy. */
 export class UnusableServer extends Error {
   override readonly name = 'UnusableServer';
 }

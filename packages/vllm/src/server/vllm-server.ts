@@ -9,32 +9,33 @@ import type { ProbeFolder } from './probe-lora-rank.ts';
 import { asUnusable, probeServer, readAdapterNames } from './probe-server.ts';
 import { type ServerFacts, UnusableServer } from './server-facts.ts';
 
-/** Times, ms. */
+/** Time limits and intervals, ms. */
 export interface ServerTimes {
   /** Connection. */
   readonly connectMs: number;
-  /** Answer to a question that needs no computation. */
+  /** Answer to a request that needs no computation. */
   readonly answerMs: number;
-  /** Answer to a question that computes a few tokens. */
+  /** Answer to a request that computes a few tokens. */
   readonly computeMs: number;
   /** Load of an adapter. */
   readonly loadMs: number;
-  /** Between two looks at its health. */
+  /** Interval of health checks. */
   readonly healthEveryMs: number;
-  /** Answer to such a look. */
+  /** Answer to a health check. */
   readonly healthMs: number;
   /** A stream without a byte. */
   readonly stallMs: number;
-  /** From the moment a server's requests fail to its first probe; doubles with each failed probe. */
+  /** From the first failures of a server's requests to its first probe; doubles with each failed probe. */
   readonly probeAfterMs: number;
   /** Between two comparisons of its weights with those of the pool. */
   readonly compareEveryMs: number;
 }
 
 /**
- * A look at its health that is not answered within 5 s, twice, counts as its loss. Questions that compute wait behind what a server has to do, which may be much
- * after a restart of this service; and a server that was just started compiles at its first log-probabilities (on two cores of an AMD EPYC: 6 s with what an earlier
- * life compiled, a minute without). So those alone are given two minutes.
+ * A server counts as lost after two health checks without an answer within 5 s. Computing probes queue after
+ * the server's work, which may be much after a restart of this service; and a new server compiles at its
+ * first log-probabilities (on two cores of an AMD EPYC: 6 s with a compile cache, a minute without). So these
+ * get two minutes.
  */
 export const SERVER_TIMES: ServerTimes = {
   connectMs: 5_000,
@@ -51,16 +52,21 @@ export const SERVER_TIMES: ServerTimes = {
 export interface VllmServerOptions {
   readonly address: ServerAddress;
   readonly apiKey: string | null;
-  /** The base model's name there; null: the only one that it has. */
+  /** Name of the base model on the server; null: its only one. */
   readonly model: string | null;
   readonly maxAdapters: number;
   readonly times: ServerTimes;
   /** See `ProbeOptions`. */
   readonly probeFolder: ProbeFolder | null;
   readonly pathOf: (digest: string) => string;
-  /** Called with what it says of itself whenever it comes up. @throws {UnusableServer} where that is another model, say */
+  /**
+   * Called with its properties whenever it comes up. @throws {UnusableServer} for example for another model
+   */
   readonly check: (server: VllmServer, facts: ServerFacts) => Promise<void>;
-  /** Called behind that, and again and again. @throws {UnusableServer} where it computes with other weights than the pool; {ServerFailure} */
+  /**
+   * Called after `check`, and then at intervals. @throws {UnusableServer} if its weights differ from the
+   * pool's; {ServerFailure}
+   */
   readonly compare: (server: VllmServer, facts: ServerFacts) => Promise<void>;
   readonly log: (line: string) => void;
 }
@@ -68,12 +74,12 @@ export interface VllmServerOptions {
 export type ServerState = BackendMember['state'];
 
 const IN_USE: ReadonlySet<ServerState> = new Set(['up', 'failing']);
-/** Longest wait between two probes of a server whose requests fail. */
+/** Maximum interval of probes of a server whose requests fail. */
 const MAX_PROBE_AFTER_MS = 60_000;
-/** Looks at its health that must fail one after the other before it counts as lost. */
+/** Consecutive failed health checks after which it counts as lost. */
 const FAILURES_UNTIL_DOWN = 2;
 
-/** One vLLM server: what it is, how it is, which adapters it has. */
+/** One vLLM server: its properties, state and adapters. */
 export class VllmServer {
   readonly line: HttpLine;
   readonly adapters: LoadedAdapters;
@@ -87,7 +93,7 @@ export class VllmServer {
   #comparedAt = 0;
   #isComparing = false;
   #numFailures = 0;
-  /** Aborted, with the reason, when it is lost. */
+  /** Aborted with the reason if it is lost. */
   #life = new AbortController();
   #timer: NodeJS.Timeout | null = null;
   #looking: Promise<void> | null = null;
@@ -115,22 +121,22 @@ export class VllmServer {
     return this.#state;
   }
 
-  /** Why it takes no requests, in one line with what to do; null while it does. */
+  /** Reason why it accepts no requests, in one line with the remedy; null while it does. */
   get trouble(): string | null {
     return this.#trouble;
   }
 
-  /** Known once it has been up. */
+  /** Null until it has been up. */
   get facts(): ServerFacts | null {
     return this.#facts;
   }
 
-  /** The part of its KV cache that is in use, 0 to 1, as of the last look at it; null where it does not say. */
+  /** Used share of its KV cache, 0 to 1, as of the last health check; null if not reported. */
   get kvUse(): number | null {
     return this.#kvUse;
   }
 
-  /** Aborted when it is lost, or closed. */
+  /** Aborted if it is lost or closed. */
   get life(): AbortSignal {
     return this.#life.signal;
   }
@@ -139,7 +145,7 @@ export class VllmServer {
     return this.#options.times;
   }
 
-  /** Looks for the first time, and from now on again and again. Never rejects: {@link trouble} tells. */
+  /** Runs the first check, and further ones at intervals. Never rejects: see {@link trouble}. */
   async start(): Promise<void> {
     await this.#look();
     this.#plan();
@@ -152,17 +158,17 @@ export class VllmServer {
     this.line.close();
   }
 
-  /** Records a request that ended well: a server whose requests failed takes them again. */
+  /** Records a successful request: a failing server accepts requests again. */
   succeed(): void {
     this.#breaker.succeed();
     if (this.#state === 'failing') this.#become('up', null);
   }
 
-  /** Records a request that failed by the server's fault, and asks for its health at once. */
+  /** Records a request that failed by the server's fault, and checks its health at once. */
   suspect(failure: ServerFailure): void {
     this.counts.failures++;
     if (failure.kind === 'busy') {
-      // 429: too many just now, of which the next look knows nothing.
+      // 429: too many requests for the moment, which a health check does not show.
       if (failure.status === 503) this.#become('draining', `${this.name} accepts no requests now (${failure.status})`);
       return;
     }
@@ -173,7 +179,7 @@ export class VllmServer {
     this.checkHealth();
   }
 
-  /** Asks for its health at once. Never rejects. */
+  /** Checks its health at once. Never rejects. */
   checkHealth(): void {
     void this.#look();
   }
@@ -207,14 +213,17 @@ export class VllmServer {
         return;
       }
       this.#numFailures++;
-      // What was never up is not worth a second look.
+      // A server that was never up gets no second check.
       if (!IN_USE.has(this.#state) || this.#numFailures >= FAILURES_UNTIL_DOWN)
         this.#lose(asUnusable(error, this.name));
       else void Promise.resolve().then(() => this.#look());
     }
   }
 
-  /** Routers before vLLM may have no such route: then a question that every server answers. */
+  /**
+   * Checks its health. Routers before vLLM may lack the route; then sends a request that every server
+   * answers.
+   */
   async #askHealth(): Promise<void> {
     const limits = { timeoutMs: this.times.healthMs, signal: this.#closing.signal };
     try {
@@ -225,20 +234,20 @@ export class VllmServer {
     }
   }
 
-  /** '' if it has none. */
+  /** Returns '' if it has none. */
   async #askMetrics(): Promise<string> {
     try {
       const limits = { timeoutMs: this.times.healthMs, signal: this.#closing.signal };
       return await this.line.text('GET', '/metrics', null, limits);
     } catch {
-      // It has no such route, or its health says why it does not answer.
+      // It has no such route, or the health check reports the fault.
       return '';
     }
   }
 
   async #comeUp(): Promise<void> {
     try {
-      // It may have been started anew: what it had is gone, or is found to be there.
+      // After a possible restart its adapters are gone, or will be found.
       if (this.#state === 'down') this.adapters.forgetAll();
       await this.#examine();
       this.#breaker.succeed();
@@ -249,7 +258,7 @@ export class VllmServer {
     }
   }
 
-  /** Asks a server whose requests fail all that it was asked at its start, which computes too. */
+  /** Probes a failing server with the checks of its start, which compute, too. */
   async #probe(): Promise<void> {
     if (!this.#breaker.isProbeDue) return;
     try {
@@ -258,7 +267,7 @@ export class VllmServer {
       if (this.#closing.signal.aborted) return;
       const { cause, message } = asUnusable(error, this.name);
       this.#breaker.failProbe();
-      // Without a failed request it is another model, say, which does not pass.
+      // Without a failed request it is, for example, another model, which is permanent.
       if (cause === undefined) this.#become('unfit', message);
       return;
     }
@@ -286,7 +295,10 @@ export class VllmServer {
     this.#facts = facts;
   }
 
-  /** Another process answers at its address, with adapters and perhaps a model of its own: it gets requests when it was asked what it is. */
+  /**
+   * Handles another process at its address, which may have other adapters and another model: it gets requests
+   * only after it has been checked.
+   */
   #noteProcess(startedAt: number | null): void {
     const isOther = this.#processStart !== null && startedAt !== null && startedAt !== this.#processStart;
     this.#processStart = startedAt ?? this.#processStart;
@@ -296,8 +308,8 @@ export class VllmServer {
   }
 
   /**
-   * Runs next to the looks at its health, since it waits for its turn there. Never rejects, as nothing waits for it. A comparison that is late proves
-   * nothing: a server with a long queue is no broken one.
+   * Runs next to the health checks, because it queues on the server. Never rejects, because nothing waits for
+   * it. A late comparison proves nothing: a server with a long queue is not broken.
    */
   async #compareAgain(): Promise<void> {
     if (this.#isComparing || this.#facts === null) return;
@@ -321,7 +333,7 @@ export class VllmServer {
     this.adapters.reconcile(await readAdapterNames(this.line, limits));
   }
 
-  /** Ends what it has, too: other weights sample it. */
+  /** Removes the server and aborts its requests, which sample from other weights. */
   #expel(trouble: string): void {
     this.counts.losses++;
     this.#become('unfit', trouble);

@@ -1,4 +1,4 @@
-/** The fields of `CompletionRequest`, of vLLM 0.32.0. */
+/** Fields of `CompletionRequest` in vLLM 0.32.0. */
 export const COMPLETION_FIELDS: ReadonlySet<string> = new Set([
   'add_special_tokens',
   'allowed_token_ids',

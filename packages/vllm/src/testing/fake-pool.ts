@@ -6,7 +6,7 @@ import { VllmBackend, type VllmBackendOptions } from '../vllm-backend.ts';
 import { FakeVllm, type FakeVllmOptions } from './fake-vllm.ts';
 import { openBrain } from './open-brain.ts';
 
-/** Long, so that nothing but what a test does makes a server be looked at, or lost. */
+/** Long, so that only the test's actions cause a check or a loss of a server. */
 const LONG: ServerTimes = {
   connectMs: 60_000,
   answerMs: 60_000,
@@ -28,12 +28,12 @@ export interface FakePoolOptions {
   readonly times?: Partial<ServerTimes>;
 }
 
-/** Some fakes, and a back end over them. */
+/** Fakes, and a back end over them. */
 export class FakePool implements AsyncDisposable {
   readonly fakes: FakeVllm[];
   readonly backend: VllmBackend;
   readonly log: string[];
-  /** Read again and again: a test may change them. */
+  /** Read at each use, so a test may change them. */
   readonly times: { -readonly [Name in keyof ServerTimes]: number };
 
   private constructor(fakes: FakeVllm[], backend: VllmBackend, log: string[], times: ServerTimes) {
@@ -96,7 +96,7 @@ export class FakePool implements AsyncDisposable {
     return all;
   }
 
-  /** The server that a request with this prompt goes to while all are up. */
+  /** Server of a request with this prompt while all are up. */
   async homeOf(ids: readonly number[], options: Partial<SampleParams> = {}): Promise<FakeVllm> {
     await this.ids(options as Parameters<typeof sampleParams>[0], ids);
     return this.fakes.toSorted((a, b) => b.samples.length - a.samples.length)[0]!;

@@ -1,7 +1,7 @@
 import { DEFAULT_SAMPLE, type SampleParams, type TokenBackend } from '@trainyard/backend';
 import { DEFAULT_SAMPLING } from '@trainyard/protocol/fields';
 
-/** An answer of vLLM that is an error. */
+/** Error answer of vLLM. */
 export class FakeRefusal extends Error {
   override readonly name = 'FakeRefusal';
   readonly status: number;
@@ -31,7 +31,7 @@ export interface FakeRequest {
 
 type Body = Readonly<Record<string, unknown>>;
 
-/** A completion as vLLM reads it, its quirks included. @throws {FakeRefusal} in its words */
+/** Reads a completion like vLLM, with its quirks. @throws {FakeRefusal} with vLLM's message */
 export function readFakeRequest(body: Body, limits: FakeLimits): FakeRequest {
   const { contextLength, vocabSize } = limits.brain.models[0]!;
   const tokenIds = body['prompt'] as readonly number[];
@@ -126,13 +126,14 @@ function repetitionOf(asked: Record<string, number> | undefined): SampleParams['
   return { maxPatternSize, minPatternSize, minCount };
 }
 
-/** The first of the kinds that is there, as the spec that the brain's constraints know. */
+/** First kind present, as a spec for the brain's constraints. */
 function constraintOf(outputs: Body | undefined): SampleParams['constraint'] {
   if (outputs === undefined) return null;
   const whitespace = { kind: 'capped' };
   if ('json' in outputs) {
     const schema = outputs['json'];
-    // Keywords that its back ends do not enforce they leave out; numbers of properties they do enforce, which the brain's relaxed schemas do not.
+    // vLLM's back ends drop keywords that they do not enforce; they do enforce numbers of properties, which
+    // the brain's relaxed schemas do not.
     const said: unknown = typeof schema === 'string' ? JSON.parse(schema) : schema;
     const isRelaxed = typeof said !== 'object' || !('maxProperties' in said!);
     return spec({ kind: 'json_schema', schema, whitespace, closesObjects: false, isRelaxed });

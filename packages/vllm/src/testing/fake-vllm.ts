@@ -8,7 +8,7 @@ import { COMPLETION_FIELDS } from './completion-fields.ts';
 import { FakeRefusal, readFakeRequest } from './fake-request.ts';
 
 export interface FakeVllmOptions {
-  /** Samples; started, and stays the caller's. */
+  /** Sampler; started, and stays the caller's. */
   readonly brain: TokenBackend;
   /** Default `base`. */
   readonly model?: string;
@@ -17,38 +17,38 @@ export interface FakeVllmOptions {
   /** Default 0.32.0. */
   readonly version?: string | null;
   readonly apiKey?: string | null;
-  /** Default `raw`; `logits`: as some flag makes it. */
+  /** Default `raw`; `logits`: as set by a flag. */
   readonly logprobsMode?: 'raw' | 'processed' | 'logits';
   /** Default 20. */
   readonly maxLogprobs?: number;
-  /** Default true: with `--enable-lora`, and loading allowed. */
+  /** Default true: `--enable-lora`, with loading allowed. */
   readonly loadsAdapters?: boolean;
-  /** Default true: tells the fields that it knows. */
+  /** Default true: reports the supported fields. */
   readonly hasDocument?: boolean;
   /** Default `priority`. */
   readonly policy?: 'fcfs' | 'priority';
-  /** Default true: development mode, which tells its settings. */
+  /** Default true: development mode, which reports its settings. */
   readonly tellsSettings?: boolean;
-  /** `--max-lora-rank`, which it checks where it sees the configuration of an adapter. Default 16. */
+  /** `--max-lora-rank`, checked if it sees the configuration of an adapter. Default 16. */
   readonly maxLoraRank?: number;
-  /** Default none: it takes every folder. @throws with vLLM's words for what it does not take */
+  /** Default none: accepts every folder. @throws with vLLM's message for a refused one */
   readonly onLoad?: (path: string) => void;
 }
 
-/** Something that the next requests to a route do in place of an answer, one after the other. */
+/** Fault that replaces the answer to a request of a route, one per request. */
 export type Fault =
   /** Never answers. */
   | { readonly kind: 'hang' }
-  /** Closes the connection, behind so many events of a stream. */
+  /** Closes the connection after this many events of a stream. */
   | { readonly kind: 'reset'; readonly afterEvents: number }
-  /** Goes silent behind so many events. */
+  /** Goes silent after this many events. */
   | { readonly kind: 'stall'; readonly afterEvents: number }
-  /** An error in the stream behind so many events; status: default 500. */
+  /** Sends an error after this many events; status: default 500. */
   | { readonly kind: 'error_event'; readonly afterEvents: number; readonly message: string; readonly status?: number }
-  /** This answer. */
+  /** Sends this answer. */
   | { readonly kind: 'answer'; readonly status: number; readonly body: string };
 
-/** A request to it. */
+/** A received request. */
 export interface FakeCall {
   readonly method: string;
   readonly path: string;
@@ -60,25 +60,26 @@ export interface FakeCall {
 const ROUTES_WITHOUT_KEY = ['/health', '/version', '/openapi.json', '/metrics', '/server_info'];
 
 /**
- * vLLM's HTTP in this process, word by word as release 0.32 speaks it, over any back end: a real server on the loopback interface. It also fails as servers do.
+ * vLLM's HTTP in this process, equal to release 0.32, over any back end: a real server on the loopback
+ * interface. It also simulates faults.
  */
 export class FakeVllm implements AsyncDisposable {
   readonly calls: FakeCall[] = [];
-  /** By name: their folders. */
+  /** Folders by name. */
   readonly adapters = new Map<string, string>();
-  /** Fields of requests that no vLLM knows: it would leave them out in silence. */
+  /** Fields of requests that no vLLM knows and that it would silently ignore. */
   readonly unknownFields = new Set<string>();
-  /** Changes each event of a stream that has tokens: to another one, or to text that is written as it is. */
+  /** Replaces each event of a stream that has tokens by another one, or by text written unchanged. */
   spoil: (event: Record<string, unknown>) => unknown = (event) => event;
   /** Requests in flight. */
   numRunning = 0;
-  /** When its process started, s since 1970. */
+  /** Start time of its process, s since 1970. */
   startedAt = 1_790_000_000;
-  /** The part of its KV cache that it says is in use. */
+  /** Reported share of its KV cache in use. */
   kvUse = 0.25;
-  /** Requests whose client left. */
+  /** Number of requests whose client left. */
   numLeft = 0;
-  /** Samples; another one is another model behind the same address. */
+  /** Sampler; another one is another model at the same address. */
   brain: TokenBackend;
   readonly #options: FakeVllmOptions;
   readonly #faults = new Map<string, Fault[]>();
@@ -106,7 +107,7 @@ export class FakeVllm implements AsyncDisposable {
     return `http://127.0.0.1:${this.port}`;
   }
 
-  /** As a process that is killed. */
+  /** Closes it like a killed process. */
   async close(): Promise<void> {
     if (!this.#server.listening) return;
     const closed = new Promise((resolve) => this.#server.close(resolve));
@@ -118,12 +119,12 @@ export class FakeVllm implements AsyncDisposable {
     return this.close();
   }
 
-  /** The next requests to this path. */
+  /** Sets faults of the next requests to this path. */
   failNext(path: string, ...faults: Fault[]): void {
     this.#faults.set(path, [...(this.#faults.get(path) ?? []), ...faults]);
   }
 
-  /** All requests to this path, until it is null; those of {@link failNext} come first. */
+  /** Sets a fault of all requests to this path, until null; those of {@link failNext} come first. */
   breakPath(path: string, fault: Fault | null): void {
     if (fault === null) this.#broken.delete(path);
     else this.#broken.set(path, fault);
@@ -133,7 +134,7 @@ export class FakeVllm implements AsyncDisposable {
     return this.calls.filter((call) => call.path === path);
   }
 
-  /** Samples that were asked for, probes apart. */
+  /** Requested samples, without probes. */
   get samples(): readonly FakeCall[] {
     return this.callsOf('/v1/completions').filter(({ body }) => body?.['cache_salt'] !== undefined);
   }
@@ -267,7 +268,7 @@ export class FakeVllm implements AsyncDisposable {
 
   async #stream({ body, tokenIds, params, response }: Run, signal: AbortSignal, fault: Fault | null): Promise<void> {
     const sampled = this.brain.sample(tokenIds, params, signal);
-    // What is refused has its status: the first output is waited for before there is a head.
+    // A refusal has its own status, so the first output is awaited before the head is sent.
     let next = await sampled.next();
     response.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8' });
     let numEvents = 0;
@@ -329,7 +330,7 @@ export class FakeVllm implements AsyncDisposable {
     promptIds: readonly number[] | null,
   ) {
     const { logprobsMode = 'raw' } = this.#options;
-    // Logits are any numbers.
+    // Logits can be any numbers.
     const told = (logprob: number): number => (logprobsMode === 'logits' ? logprob + 20 : logprob);
     const nameOf = (id: number): string => `token_id:${id}`;
     const isEndOfText = finish?.stopReason === null || finish === null;
@@ -355,7 +356,7 @@ export class FakeVllm implements AsyncDisposable {
   }
 }
 
-/** 0 where it sees no configuration. */
+/** Returns 0 if it sees no configuration. */
 function rankOf(path: string): number {
   try {
     return (JSON.parse(readFileSync(join(path, 'adapter_config.json'), 'utf8')) as { r: number }).r;
@@ -380,7 +381,7 @@ function openApi(): object {
   return { openapi: '3.1.0', components: { schemas: { CompletionRequest: { type: 'object', properties } } } };
 }
 
-/** An error as vLLM's handlers write it. */
+/** Error in the form of vLLM's handlers. */
 function asAnswer(error: unknown): [status: number, body: string] {
   const { status, type, param } = error instanceof FakeRefusal ? error : statusOf(error);
   const { message } = error as Error;

@@ -1,7 +1,10 @@
 import { EmbeddedTokenBackend, TokenEngine } from '@trainyard/engine';
 import { byteTokenizer, mixedLogits, ScriptedRunner, VOCAB_SIZE } from '@trainyard/engine/testing';
 
-/** The sampler behind a fake: the engine over a model that is a function of its tokens. @param scale of its logits; another one is another model */
+/**
+ * Sampler of a fake: the engine over a model that is a function of its tokens. @param scale of its logits;
+ * another one is another model
+ */
 export function openBrain(scale = 1): EmbeddedTokenBackend {
   const runner = new ScriptedRunner({
     vocabSize: VOCAB_SIZE,

@@ -1,6 +1,6 @@
 import { type ChoiceTokens, UnreadableAnswer } from './completion-events.ts';
 
-/** Facts of a request that every answer to it keeps. */
+/** Facts of a request that every answer to it must match. */
 export interface CompletionBounds {
   readonly numChoices: number;
   readonly maxTokens: number;
@@ -34,7 +34,7 @@ export class CompletionCheck {
     if (finishReason !== null) this.#ended[index] = true;
   }
 
-  /** Whether every choice has ended. */
+  /** True if every choice has ended. */
   get isComplete(): boolean {
     return this.#ended.every(Boolean);
   }

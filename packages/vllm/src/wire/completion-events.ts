@@ -12,7 +12,7 @@ export type CompletionEvent =
   | { readonly kind: 'error'; readonly message: string; readonly param: string | null; readonly status: number | null }
   | { readonly kind: 'done' };
 
-/** New tokens of one choice, as vLLM tells them. */
+/** New tokens of one choice, as reported by vLLM. */
 export interface ChoiceTokens {
   readonly index: number;
   readonly tokenIds: readonly number[];
@@ -21,18 +21,18 @@ export interface ChoiceTokens {
   readonly stopReason: number | string | null;
 }
 
-/** An answer that no vLLM of a known version gives. */
+/** An answer that no known version of vLLM gives. */
 export class UnreadableAnswer extends Error {
   override readonly name = 'UnreadableAnswer';
 }
 
-/** The log-probabilities that were asked for; null: none. */
+/** Requested log-probabilities; null: none. */
 export type LogprobsAsked = {
-  /** True for a probe of a server that may list logits: any number is taken. Default false. */
+  /** True for a probe of a server that may list logits: accepts any number. Default false. */
   readonly maybeLogits?: boolean;
-  /** Entries besides which none are told; -1 = all. */
+  /** Number of most likely entries; -1 = all. */
   readonly numTop: number;
-  /** These in their place, in this order; null = the most likely. */
+  /** Lists these instead, in this order; null = the most likely. */
   readonly ids: readonly number[] | null;
 } | null;
 
@@ -53,14 +53,14 @@ export function readCompletionEvent(data: string, asked: LogprobsAsked): Complet
   };
 }
 
-/** The choices of an answer that is not streamed. @throws {UnreadableAnswer} */
+/** Choices of an answer that is not streamed. @throws {UnreadableAnswer} */
 export function readCompletion(text: string, asked: LogprobsAsked): readonly ChoiceTokens[] {
   const body = asRecord(parse(text), 'the answer');
   return asList(body['choices'], 'choices').map((choice) => readChoice(choice, asked));
 }
 
 /**
- * Scores of a prompt, in the order of our own: the actual token, then the most likely others.
+ * Scores of a prompt in our order: the actual token, then the most likely others.
  * @throws {UnreadableAnswer}
  */
 export function readPromptScores(text: string, tokenIds: readonly number[], numTop: number): ScoredTokens {
@@ -132,7 +132,7 @@ function inOrderOf(ids: readonly number[], entries: readonly SampledLogprob[]): 
   return [...new Set(ids)].flatMap((id) => byId.get(id) ?? []);
 }
 
-/** With `return_tokens_as_token_ids` a token is called by its id. */
+/** With `return_tokens_as_token_ids` tokens are named by their ids. */
 function idOf(token: string): number {
   const id = /^token_id:(\d+)$/.exec(token)?.[1];
   if (id === undefined)
@@ -153,10 +153,10 @@ function errorEvent(error: unknown): CompletionEvent {
   };
 }
 
-/** Rounding of a probability of 1. */
+/** Tolerance above a probability of 1. */
 const ROUNDING = 1e-6;
 
-/** vLLM raises -Infinity to -9999, so null is NaN, for which JSON has no word. */
+/** vLLM raises -Infinity to -9999, so null is NaN, which JSON lacks. */
 function asLogprob(value: unknown): number {
   if (value === null) throw new UnreadableAnswer('a log-probability is null (NaN in JSON)');
   const logprob = asNumber(value, 'logprobs');

@@ -9,19 +9,22 @@ export interface HttpLineOptions {
   readonly address: ServerAddress;
   /** Sent as a bearer token; null: none. */
   readonly apiKey: string | null;
-  /** How long a connection may take, ms. */
+  /** Time limit of a connection, ms. */
   readonly connectMs: number;
 }
 
-/** More than this of an answer that is not streamed is read by nobody. */
+/** Size limit of an answer that is not streamed. */
 const MAX_ANSWER_BYTES = 512 * 1024 * 1024;
 const MAX_ERROR_BYTES = 64 * 1024;
 const MOMENT_MS = 250;
-/** An idle connection is left before vLLM's HTTP server leaves it, after 5 s: a request that crosses with that would be lost. */
+/**
+ * Closes an idle connection before vLLM's HTTP server does after 5 s: a request sent at that moment would be
+ * lost.
+ */
 const IDLE_MS = 3_000;
-/** Codes of TLS for a certificate that is not accepted. */
+/** TLS error codes for a certificate that is not accepted. */
 const UNTRUSTED = /CERT|LEAF_SIGNATURE/;
-/** No connection was made. */
+/** Codes for a connection that was not made. */
 const NOT_CONNECTED: ReadonlySet<string> = new Set([
   'ECONNREFUSED',
   'EHOSTUNREACH',
@@ -31,7 +34,8 @@ const NOT_CONNECTED: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Requests to one server. No time limits but those that are asked for: a stream may be silent for as long as its request waits in the server's queue.
+ * Requests to one server. The only time limits are those requested: a stream may be silent while its request
+ * waits in the server's queue.
  */
 export class HttpLine {
   readonly #address: ServerAddress;
@@ -51,14 +55,14 @@ export class HttpLine {
     return this.#address.name;
   }
 
-  /** Drops what is open. */
+  /** Drops open connections. */
   close(): void {
     this.#agent.destroy();
   }
 
   /**
-   * The text of a whole answer of 200.
-   * @param timeoutMs from the first byte that is sent to the last that comes
+   * Text of a whole answer of 200.
+   * @param timeoutMs from the first byte sent to the last received
    * @throws {ServerFailure}; the signal's reason
    */
   async text(method: string, path: string, body: string | null, limits: CallLimits): Promise<string> {
@@ -82,9 +86,9 @@ export class HttpLine {
   }
 
   /**
-   * The events of a streamed answer of 200, by their data.
-   * @param headers besides those of every request
-   * @throws {ServerFailure} also in the middle; the signal's reason
+   * Yields the data of the events of a streamed answer of 200.
+   * @param headers in addition to those of every request
+   * @throws {ServerFailure} also within the stream; the signal's reason
    */
   async *events(
     path: string,
@@ -101,7 +105,7 @@ export class HttpLine {
       signal.throwIfAborted();
       throw this.#failureOf(error);
     } finally {
-      // Who leaves early ends the request there, too.
+      // Leaving early ends the request on the server, too.
       if (answer !== null && !answer.complete) answer.destroy();
     }
   }
@@ -126,7 +130,7 @@ export class HttpLine {
       resolve,
     );
     request.once('error', reject);
-    // An answer that switches protocols closes it without a word.
+    // An answer that switches protocols closes it without an error.
     request.once('close', () => reject(new ServerFailure('lost', `${this.name} closed a request without a response`)));
     request.once('socket', (socket) => {
       if (!socket.connecting) return;
@@ -161,7 +165,10 @@ export class HttpLine {
   }
 }
 
-/** A process that did not run for a while has its timers before what came in meanwhile: that gets a moment. @returns cancels it */
+/**
+ * Aborts after the time plus a moment: in a process that was suspended, timers fire before received data is
+ * read. @returns cancels it
+ */
 function abortAfter(timeoutMs: number, controller: AbortController): () => void {
   let timer = setTimeout(() => {
     timer = setTimeout(() => controller.abort(), Math.min(timeoutMs, MOMENT_MS));

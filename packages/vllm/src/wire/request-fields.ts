@@ -4,37 +4,37 @@ import { type EndTokens, type EngineError, refusal, type SampleParams, type Samp
 import { DEFAULT_SAMPLING, isLogitsMode, naming } from '@trainyard/protocol/fields';
 import { structuredOutputs } from './structured-outputs.ts';
 
-/** Facts that a request is made by, besides its own fields. */
+/** Facts that shape a request, in addition to its fields. */
 export interface RequestContext {
-  /** Longest sequence, prompt and reply together, tokens. */
+  /** Maximum length of prompt and reply together, tokens. */
   readonly contextLength: number;
   readonly numPromptTokens: number;
   readonly ends: EndTokens;
-  /** The distribution that the server's log-probabilities are of. */
+  /** Distribution of the server's log-probabilities. */
   readonly logprobsMode: 'raw' | 'processed';
-  /** Most log-probabilities a token that the server gives. */
+  /** Maximum log-probabilities per token that the server returns. */
   readonly maxLogprobs: number;
   readonly vocabSize: number;
 }
 
-/** Each parameter of a sample, `sampling` by what is in it. */
+/** Name of a parameter of a sample; `sampling` is expanded. */
 export type ParamName = Exclude<keyof SampleParams, 'sampling'> | keyof SamplingParams;
 
-/** How one parameter crosses to vLLM. */
+/** Mapping of one parameter to vLLM. */
 export type FieldMapping =
   | {
       readonly kind: 'sent';
       /** Fields of vLLM's request that it becomes. */
       readonly as: readonly string[];
-      /** @throws {EngineError} engine.invalid_request for a value that vLLM has no word for */
+      /** @throws {EngineError} engine.invalid_request for a value that vLLM cannot express */
       put(params: SampleParams, context: RequestContext): Record<string, unknown>;
     }
-  /** vLLM cannot do it, or not by what it is given here. */
+  /** Unsupported by vLLM, or with the data available here. */
   | { readonly kind: 'refused'; readonly why: string; isAsked(params: SampleParams): boolean }
-  /** It is no matter of the request: where it is dealt with instead. */
+  /** Not part of vLLM's request; `where` describes its handling. */
   | { readonly kind: 'elsewhere'; readonly where: string };
 
-/** JSON numbers of 64 bits, which a double does not hold. */
+/** Writes JSON numbers of 64 bits, which a double cannot hold. */
 const { rawJSON } = JSON as unknown as { readonly rawJSON: (text: string) => unknown };
 
 const MAX_SEED = 2n ** 63n - 1n;
@@ -44,8 +44,8 @@ function sampling<Name extends keyof SamplingParams>(name: Name, as: string): Fi
 }
 
 /**
- * Every parameter, and what becomes of it. Sent are also values that are defaults here: the server's own defaults come from the model's `generation_config.json`, and
- * `max_tokens` would be 16.
+ * Mapping of every parameter. Values that are defaults here are sent, too: the server's defaults come from
+ * the model's `generation_config.json`, and `max_tokens` would be 16.
  */
 export const REQUEST_FIELDS: { readonly [Name in ParamName]: FieldMapping } = {
   temperature: sampling('temperature', 'temperature'),
@@ -65,7 +65,7 @@ export const REQUEST_FIELDS: { readonly [Name in ParamName]: FieldMapping } = {
     as: ['logit_bias'],
     put: ({ sampling: { logitBias } }) => (logitBias.length === 0 ? {} : { logit_bias: Object.fromEntries(logitBias) }),
   },
-  // Only where it is asked for: vLLM on processors dies of a seeded request whose prompt it computes in parts.
+  // Sent only if requested: vLLM on CPUs crashes on a seeded request whose prompt it computes in parts.
   seed: {
     kind: 'sent',
     as: ['seed'],
@@ -193,8 +193,8 @@ export const REQUEST_FIELDS: { readonly [Name in ParamName]: FieldMapping } = {
 };
 
 /**
- * The fields of vLLM's request that a sample becomes, without prompt, model and stream.
- * @throws {EngineError} engine.invalid_request, naming what vLLM cannot do
+ * Fields of vLLM's request for a sample, without prompt, model and stream.
+ * @throws {EngineError} engine.invalid_request, naming the unsupported feature
  */
 export function requestFields(params: SampleParams, context: RequestContext): Record<string, unknown> {
   const fields: Record<string, unknown> = {};
@@ -206,7 +206,8 @@ export function requestFields(params: SampleParams, context: RequestContext): Re
 }
 
 /**
- * The namespace in which prompts share memory there: 43 characters of base64url, so none that vLLM or a key inside it takes for a separator.
+ * Namespace in which prompts share memory on the server: 43 characters of base64url, without any separator of
+ * vLLM or its keys.
  */
 export function saltOf({ tenant, cacheSalt, adapter }: Pick<SampleParams, 'tenant' | 'cacheSalt' | 'adapter'>): string {
   return createHash('sha256')
@@ -232,12 +233,12 @@ function unsupported(param: string, why: string): EngineError {
   return refusal(param, naming`${{ field: param }} is not supported by this sampling backend: remove it (${why})`);
 }
 
-/** Tokens are called by their ids: their texts may be equal. */
+/** Names tokens by their ids, because their texts may be equal. */
 export function logprobFields(logprobs: number): Record<string, unknown> {
   return { logprobs, return_tokens_as_token_ids: true };
 }
 
-/** Tokens that end a reply there, each once. */
+/** Tokens that end a reply on the server, each once. */
 export function stopIdsOf(
   { stopTokenIds, ignoreEos }: Pick<SampleParams, 'stopTokenIds' | 'ignoreEos'>,
   ends: EndTokens,
@@ -249,7 +250,7 @@ function roomFor({ contextLength, numPromptTokens }: RequestContext): number {
   return contextLength - numPromptTokens;
 }
 
-/** Then both are of the model's own distribution: vLLM divides by no temperature of 0. */
+/** True if raw and processed log-probabilities are equal: vLLM does not divide by a temperature of 0. */
 function drawsPlainly({ sampling: settings, minTokens, allowedTokenIds }: SampleParams): boolean {
   const { seed: _seed, logitBias, ...numbers } = settings;
   const plain = { ...DEFAULT_SAMPLING, temperature: numbers.temperature === 0 ? 0 : DEFAULT_SAMPLING.temperature };

@@ -1,12 +1,12 @@
-/** Where a server is: an origin, and a path where a router has it below one. */
+/** Address of a server: an origin, and a path if a router serves it under one. */
 export interface ServerAddress {
-  /** Without an end in `/` or `/v1`. */
+  /** Without a trailing `/` or `/v1`. */
   readonly base: string;
-  /** For messages: without a path, and without what a URL may have of a key. */
+  /** Name for messages: without a path and without any key in the URL. */
   readonly name: string;
 }
 
-/** @returns null for what is no `http` or `https` URL, or has a user, a query or a fragment */
+/** @returns null if it is no `http` or `https` URL, or has a user, a query or a fragment */
 export function readServerAddress(url: string): ServerAddress | null {
   if (!URL.canParse(url)) return null;
   const { protocol, host, pathname, username, password, search, hash } = new URL(url);

@@ -1,12 +1,12 @@
 /** Ways in which a server can fail. */
 export type FailureKind =
-  /** Nobody takes the connection: nothing was sent. */
+  /** The connection is refused: nothing was sent. */
   | 'unreachable'
   /** Its certificate is not accepted: nothing was sent. */
   | 'untrusted'
-  /** The connection broke behind that. */
+  /** The connection broke after that. */
   | 'lost'
-  /** Nothing came within its time. */
+  /** Time limit without an answer. */
   | 'hangs'
   /** 401, 403. */
   | 'key'
@@ -14,22 +14,22 @@ export type FailureKind =
   | 'unknown_model'
   /** 404 of a route. */
   | 'no_route'
-  /** 429, 503: it takes no requests now. */
+  /** 429, 503: it accepts no requests now. */
   | 'busy'
   /** 400, 422 and the like: the request is at fault. */
   | 'refused'
-  /** 500 and the like, or what no vLLM says. */
+  /** 500 and the like, or an answer that no vLLM gives. */
   | 'broken';
 
-/** A server that did not do what it was asked. The message names it by its address, and says no more of it. */
+/** Failure of a server. The message names only its address. */
 export class ServerFailure extends Error {
   override readonly name = 'ServerFailure';
   readonly kind: FailureKind;
-  /** Its own words, one line; '' where there are none. */
+  /** The server's message in one line; '' if there is none. */
   readonly reason: string;
-  /** The field that it names. */
+  /** Field named by the message. */
   readonly param: string | null;
-  /** Null: there was no answer. */
+  /** Null without an answer. */
   readonly status: number | null;
 
   constructor(
@@ -47,7 +47,10 @@ export class ServerFailure extends Error {
 
 const LONGEST_REASON = 300;
 
-/** An error body, in either of vLLM's shapes: `{"error": {"message", "type", "param", "code"}}`, or FastAPI's `{"detail"}`. */
+/**
+ * Reads an error body in either of vLLM's shapes: `{"error": {"message", "type", "param", "code"}}`, or
+ * FastAPI's `{"detail"}`.
+ */
 function readErrorBody(text: string): { message: string; type: string | null; param: string | null } {
   let body: unknown;
   try {
@@ -68,7 +71,7 @@ function readErrorBody(text: string): { message: string; type: string | null; pa
   return { message: oneLine(typeof detail === 'string' ? detail : text), type: null, param: null };
 }
 
-/** The failure that an answer other than 200 is. */
+/** Failure for an answer other than 200. */
 export function failureOfAnswer(server: string, status: number, text: string): ServerFailure {
   const { message, type, param } = readErrorBody(text);
   const kind = kindOf(status, type);
@@ -80,8 +83,8 @@ export function failureOfAnswer(server: string, status: number, text: string): S
 }
 
 /**
- * The failure that an error event of a stream is. vLLM checks some of a request after it has answered 200.
- * @param hasBegun tokens came before it: then it is the server's fault whatever its status
+ * Failure for an error event of a stream. vLLM checks part of a request after it has answered 200.
+ * @param hasBegun tokens came before it: then it is the server's fault with any status
  */
 export function failureOfEvent(
   server: string,

@@ -1,10 +1,10 @@
 import { createParser } from 'eventsource-parser';
 
-/** Longest event: the log-probabilities of a whole vocabulary at some places. */
+/** Maximum length of an event: the log-probabilities of a whole vocabulary at some places. */
 const MAX_EVENT_CHARACTERS = 256 * 1024 * 1024;
 
 /**
- * The data of server-sent events, one string an event; comments and names are left out.
+ * Yields the data of server-sent events, one string per event, without comments and names.
  * @throws Error for an event that does not end
  */
 export async function* sseData(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<string, void, undefined> {

@@ -2,7 +2,7 @@ import { type EngineError, refusal } from '@trainyard/backend';
 import { naming } from '@trainyard/protocol/fields';
 import { entriesOf, objectInOrder, parseInOrder, writeInOrder } from '@trainyard/protocol/json';
 
-/** The fields that a spec of a constraint may have: `ConstraintSpec` of the package `constraints`, as data. */
+/** Fields that the spec of a constraint may have: `ConstraintSpec` of the package `constraints`, as data. */
 interface Spec {
   readonly kind: string;
   readonly schema?: unknown;
@@ -19,7 +19,8 @@ type Writer = (spec: Spec) => Record<string, unknown>;
 const WRITERS: Readonly<Record<string, Writer>> = {
   json_schema: (spec) => {
     checkWhitespace(spec);
-    // vLLM takes the option that closes objects and heeds it with some of its back ends only: the schema says it with all.
+    // vLLM accepts the option that closes objects, but only some of its back ends enforce it; all enforce the
+    // schema.
     const schema = typeof spec.schema === 'string' ? parseInOrder(spec.schema) : spec.schema;
     return { json: writeInOrder(spec.closesObjects === true ? closed(schema) : schema) };
   },
@@ -33,12 +34,15 @@ const WRITERS: Readonly<Record<string, Writer>> = {
   structural_tag: ({ tag }) => ({ structural_tag: typeof tag === 'string' ? tag : JSON.stringify(tag) }),
 };
 
-/** Kinds of constraints that vLLM enforces from their specs. `either` is none of them: it has no word for one of several. */
+/**
+ * Kinds of constraints that vLLM enforces from their specs. Excludes `either`: vLLM cannot express
+ * alternatives.
+ */
 export const CONSTRAINT_KINDS: readonly string[] = Object.keys(WRITERS);
 
 /**
- * A constraint as vLLM's `structured_outputs`.
- * @throws {EngineError} engine.invalid_request for a kind or an option that it would not heed
+ * Converts a constraint to vLLM's `structured_outputs`.
+ * @throws {EngineError} engine.invalid_request for a kind or an option that vLLM would ignore
  */
 export function structuredOutputs(spec: { readonly kind: string }): Record<string, unknown> {
   const write = Object.hasOwn(WRITERS, spec.kind) ? WRITERS[spec.kind] : undefined;
@@ -46,7 +50,7 @@ export function structuredOutputs(spec: { readonly kind: string }): Record<strin
   return write(spec);
 }
 
-/** The default there is any whitespace, by a flag of the server; what a request asks for it ignores. */
+/** Refuses rules for whitespace: vLLM allows any by a flag of the server and ignores those of a request. */
 function checkWhitespace({ whitespace }: Spec): void {
   if (whitespace !== undefined && whitespace.kind !== 'capped')
     throw unheeded('with rules for whitespace: vLLM takes them and ignores them');
@@ -59,12 +63,15 @@ function unheeded(what: string): EngineError {
   );
 }
 
-/** Keywords by what they hold: one schema, a list of them, or schemas by name. All else of a schema is data. */
+/**
+ * Keywords by the form of their value: one schema, a list of them, or schemas by name. All other values are
+ * data.
+ */
 const ONE = new Set(['additionalProperties', 'items', 'not', 'if', 'then', 'else', 'contains', 'propertyNames']);
 const LIST = new Set(['allOf', 'anyOf', 'oneOf', 'prefixItems', 'items']);
 const NAMED = new Set(['properties', 'patternProperties', '$defs', 'definitions', 'dependentSchemas']);
 
-/** Objects that list properties, and say nothing of others, have no others. */
+/** Adds `additionalProperties: false` to objects that list properties without it. */
 function closed(schema: unknown): unknown {
   if (!isObject(schema)) return schema;
   const members = entriesOf(schema).map(([keyword, value]): [string, unknown] => {
