@@ -86,7 +86,7 @@ test('a body of more values than are read at once is refused with the limit and 
     expect(response.statusCode, response.body).toBe(400);
     expect(response.json()).toMatchObject({
       detail: [{ loc: ['body'], type: 'too_long' }],
-      error: { code: 'request.invalid', param: 'body', message: expect.stringContaining('at most 300000 texts') },
+      error: { code: 'request.invalid', param: 'body', message: expect.stringContaining('at most 300000 strings') },
     });
   }
   const named = (count: number) =>
