@@ -1,11 +1,10 @@
 import * as wasm from '../wasm/wasm-code.ts';
 import type { Code, WasmFunction } from '../wasm/wasm-code.ts';
 
-/** Maximum rows per call; they share each load of the factors. */
+/** Rows per call share each load of the factors. */
 export const MAX_CHUNK_ROWS = 4;
-/** Ranks per block of the first factor. Ranks are padded with zeros to a multiple. */
+/** Ranks are padded with zeros to a multiple. */
 export const RANK_BLOCK = 8;
-/** Result columns per block of the second factor. */
 export const COLUMN_BLOCK = 4;
 
 /**
@@ -19,7 +18,7 @@ export const lowName = (numRows: number): string => `low${numRows}`;
 
 /**
  * Name of the kernel y = low · b, or onto + low · b, for the same rows: `b` in blocks of 4 columns, [out /
- * 4][rank][4]. Needs at least one whole block.
+ * 4][rank][4], at least one.
  *
  * Parameters, bytes: the address of each row of y, then `b`, its end, bytes per block, low, bytes per row of
  * low, and the distance from y to its addend.

@@ -65,7 +65,6 @@ describe.each([3, 32, 33, 34, 35])('rows of %i', (width) => {
     console.log(`rows of ${width}, rank ${rank}: largest difference from plain loops ${largest.toExponential(1)}`);
     // Sums of 35 and of 10 products below 1, each rounded to float32.
     expect(largest).toBeLessThan(2e-5);
-    // A row has the same bits in a batch of its own.
     const together = into.slice();
     for (const [row, of] of rows.entries()) {
       if (of === null) continue;

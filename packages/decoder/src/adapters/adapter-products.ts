@@ -16,7 +16,6 @@ interface Chunk {
   readonly rows: readonly number[];
 }
 
-/** Bytes per thread for products with the first factor. */
 const LOW_BYTES = 4 * MAX_CHUNK_ROWS * MAX_ADAPTER_RANK;
 /** Bytes of factors kept for later batches: 25 adapters of rank 8 of the default model. */
 const KEPT_BYTES = 256e6;
@@ -24,13 +23,10 @@ const KEPT_BYTES = 256e6;
 const MIN_SHARED_ROWS = 8;
 
 /**
- * Adapter part of linear layers, for any number of adapters of any ranks, each with its own rows. The order of a
- * row's sums does not depend on the batch.
- *
- * Factors stay in kernel memory from their first batch until other factors need the room.
+ * Adapter part of linear layers, for any adapters of any ranks. A row's sums do not depend on the batch. Factors
+ * stay in kernel memory until others need the room.
  */
 export class AdapterProducts {
-  /** Capacity for factors, bytes. */
   readonly capacityBytes: number;
   readonly #architecture: Architecture;
   readonly #memory: DecoderMemory;
@@ -68,17 +64,14 @@ export class AdapterProducts {
     this.capacityBytes = Math.min(maxBytes, memory.shared.buffer.byteLength - this.#start);
   }
 
-  /** Memory besides the factors, bytes. */
   static lowBytes(numThreads: number): number {
     return numThreads * LOW_BYTES + 64;
   }
 
-  /** True if the factors of a batch's adapters fit at the same time. */
   fits(adapters: readonly (DecoderAdapter | null)[]): boolean {
     return adapters.reduce((sum, adapter) => sum + (adapter?.sizeBytes ?? 0), 0) <= this.capacityBytes;
   }
 
-  /** Prepares a batch. @param rows adapter of each row */
   begin(rows: RowAdapters): void {
     const groups = Map.groupBy(rows.keys(), (row) => rows[row] ?? null);
     const adapters = [...groups.keys()].filter((adapter) => adapter !== null);
@@ -158,7 +151,7 @@ export class AdapterProducts {
     this.#team.run(this.#work, this.#chunks.length, this.#numRows >= MIN_SHARED_ROWS, this.#compute);
   }
 
-  /** Copies factors of these adapters into memory; if they do not fit, evicts all others. */
+  /** Copies factors into memory; if they do not fit, evicts all others. */
   #bring(adapters: readonly DecoderAdapter[]): void {
     const sizeOf = (some: readonly DecoderAdapter[]) => some.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
     const missing = adapters.filter((adapter) => !this.#addresses.has(adapter));

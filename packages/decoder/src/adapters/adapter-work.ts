@@ -11,7 +11,6 @@ import {
   resultName,
 } from './adapter-code.ts';
 
-/** Adapter products in the form sent to threads. */
 export interface AdapterWorkData {
   readonly memory: SharedWasmMemory;
   /** Float64, because addresses may exceed 2 GiB: {@link ADAPTER_CELL}, then chunks of {@link CHUNK_CELLS}. */
@@ -34,7 +33,6 @@ export const CHUNKS_AT = ADAPTER_CELL.linears + LINEAR_CELLS * MAX_LINEARS;
 
 type Kernel = (...parameters: number[]) => void;
 
-/** Kernels for whole blocks of columns and for the columns after them. */
 interface ResultKernels {
   readonly whole: Kernel;
   readonly rest: Kernel;

@@ -6,21 +6,17 @@ import { COLUMN_BLOCK, RANK_BLOCK } from './adapter-code.ts';
 /** Greater than the width of any layer worth adapting. */
 export const MAX_ADAPTER_RANK = 4096;
 
-/** Place of a linear layer's factors in {@link DecoderAdapter.factors}. */
 export interface FactorPlaces {
   readonly rank: number;
-  /** Index of the first element of each factor. */
   readonly a: number;
   readonly b: number;
 }
 
 /** An adapter in memory, in the kernels' layout. */
 export class DecoderAdapter {
-  /** All factors, contiguous. */
   readonly factors: Float32Array;
   /** Places by layer; linear layers without an adapter are absent. */
   readonly layers: readonly Readonly<Partial<Record<LinearName, FactorPlaces>>>[];
-  /** True if some linear layers have no adapter. */
   readonly isPartial: boolean;
 
   /** @throws {NativeError} or {UnsupportedModelError} if it is unreadable or of another model */
@@ -66,7 +62,6 @@ export class DecoderAdapter {
     return this.factors.byteLength;
   }
 
-  /** Releases the memory. The caller no longer computes with it. */
   close(): void {
     release(this.factors);
   }

@@ -13,9 +13,8 @@ const VECTORS = PAGE_TOKENS / 4;
  * Steps of attention over pages. Addresses and sizes are in bytes.
  *
  * A page holds per key head the keys as [D, 16] and the values as [16, D], float32. Scores are [pages,
- * {@link TILE_QUERIES}, 16] for a tile and [queries, keys] for a prompt. Sums follow the order of positions or
- * features, in the same lanes whatever else a step computes and however it is cut. So equal prefixes give equal
- * outputs to the bit in any tile.
+ * {@link TILE_QUERIES}, 16] for a tile and [queries, keys] for a prompt. Sums have a fixed order and lanes, so
+ * equal prefixes give equal outputs to the bit in any tile.
  */
 export interface AttentionSteps {
   /** Writes to = from · factor, [n] float32 up to `toEnd`, n a multiple of 4. */
@@ -24,7 +23,6 @@ export interface AttentionSteps {
   readonly scores: readonly PageStep[];
   /** Writes scores = exp(score - maximum) for one query of a tile; its weight, a float32, becomes 1 / their sum. */
   softmax(scores: number, scoresEnd: number, weight: number, constants: number): void;
-  /** The same for one query of a prompt. */
   softmaxOfRow(scores: number, scoresEnd: number, weight: number, constants: number): void;
   /** Sets [n] float32 up to `end` to `value`, n a positive multiple of 4. */
   fill(from: number, end: number, value: number): void;
@@ -56,7 +54,7 @@ export interface AttentionSteps {
 /**
  * @param rows queries or sums
  * @param pages address of the pages' offsets, one i32 each
- * @param base address that a page's offset is added to for its keys, or values, of this key head
+ * @param base address to which a page's offset is added
  * @param scores of the first query in the first page
  */
 type PageStep = (rows: number, pages: number, pagesEnd: number, base: number, scores: number) => void;
@@ -64,10 +62,7 @@ type PageStep = (rows: number, pages: number, pagesEnd: number, base: number, sc
 const { code, get, set, i32, addI32, advance, repeat, repeatWhileBelow } = wasm;
 const { I32, F32, V128 } = wasm;
 const COUNTS = Array.from({ length: MAX_QUERIES }, (_, index) => index + 1);
-/**
- * Vectors summed at once per query. A sum waits for its previous step: eight sums keep the processor busy, and
- * twelve fit in registers.
- */
+/** A sum waits for its previous step: eight sums keep the processor busy, and twelve fit in registers. */
 const atOnce = (numQueries: number): number => (numQueries <= 2 ? VECTORS : 2);
 
 /** Module with the steps, exported by the names in {@link stepsOf}. @param headSize D */
@@ -89,7 +84,6 @@ export function attentionModule(headSize: number): Uint8Array<ArrayBuffer> {
   return wasm.encodeModule(functions, { isShared: true });
 }
 
-/** @param exported by a module of {@link attentionModule} */
 export function stepsOf(exported: Readonly<Record<string, (...addresses: number[]) => void>>): AttentionSteps {
   const { scale, softmax, softmaxOfRow, fill, addPart, weigh, nullify, gather } = exported;
   const byCount = (name: string) => COUNTS.map((count) => exported[`${name}${count}`]!);
@@ -211,15 +205,11 @@ const nullifyFunction: WasmFunction = (() => {
   };
 })();
 
-/**
- * Vector locals of a function: its sums by query and vector, the vectors shared by all queries, and one number
- * of a query in all lanes.
- */
+/** Vector locals of a function: sums by query and vector, shared vectors, and one number in all lanes. */
 class Sums {
   readonly numLocals: number;
   readonly #first: number;
   readonly #numQueries: number;
-  /** Vectors per query. */
   readonly #count: number;
 
   constructor(first: number, numQueries: number, count: number) {
@@ -354,11 +344,10 @@ const featureVectors = (headSize: number, numQueries: number): number =>
   [atOnce(numQueries), 2, 1].find((some) => (headSize / 4) % some === 0)!;
 
 /**
- * Function over values, named `name` plus the number of queries. Its parameters are `numParameters` addresses,
- * the first that of the sums.
+ * Function over values, named `name` plus the number of queries. Its parameters are addresses, the first that of
+ * the sums.
  *
- * @param at locals: the address of the values, which advances with the features, its end, and the first local
- * after the addresses
+ * @param at locals: the advancing address of the values, its end, and the first local after the addresses
  * @param body adds to the sums of the features at `at.values`
  */
 function overFeatures(

@@ -23,20 +23,17 @@ export interface AttentionLayout {
    */
   readonly promptKeys: number;
   readonly promptValues: number;
-  /** Constants of exponentials. */
   readonly constants: number;
-  /** Memory per thread for a tile or some prompt rows, and its size. */
+  /** Memory per thread, and its size. */
   readonly threads: number;
   readonly threadBytes: number;
 }
 
-/** @returns the layout and its end */
 export function planAttention(sizes: {
   readonly numHeads: number;
   readonly numKvHeads: number;
   readonly headSize: number;
   readonly maxRows: number;
-  /** Maximum pages per sequence. */
   readonly maxPages: number;
   readonly numThreads: number;
 }): { layout: AttentionLayout; end: number } {
@@ -74,7 +71,7 @@ export function planAttention(sizes: {
   return { layout, end };
 }
 
-/** Places of a thread's buffers for tiles, bytes from the start of the memory. */
+/** Places of a thread's buffers for tiles, bytes. */
 export function tilePlaces({ threads, threadBytes, headSize }: AttentionLayout, thread: number) {
   const queries = threads + thread * threadBytes;
   const bytes = aligned(4 * TILE_QUERIES * headSize);
@@ -110,12 +107,10 @@ export function promptPlaces(layout: AttentionLayout, thread: number) {
   };
 }
 
-/** Scores come after a thread's other buffers. */
 const scoresOfTile = (headSize: number): number => 3 * aligned(4 * TILE_QUERIES * headSize) + aligned(4 * TILE_QUERIES);
 function scoresOfPrompt(headSize: number, group: number): number {
   const maxQueries = group * promptRowsAtOnce(group, 1);
   return 2 * aligned(4 * maxQueries * headSize) + aligned(4 * maxQueries);
 }
 
-/** Rounds up to a multiple of 64 bytes. */
 const aligned = (bytes: number): number => 64 * Math.ceil(bytes / 64);

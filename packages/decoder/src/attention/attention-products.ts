@@ -10,7 +10,6 @@ interface Graphs {
 /** The two products of attention by ONNX Runtime, for one thread. Memory is float32 and must not move. */
 export class AttentionProducts {
   readonly #headSize: number;
-  /** Opened by the first product. */
   #graphs: Graphs | null = null;
 
   /** @param headSize D */

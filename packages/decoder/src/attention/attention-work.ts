@@ -7,7 +7,7 @@ import { PAGE_TOKENS } from './page-format.ts';
 import { PromptAttention, type PromptHead } from './prompt-attention.ts';
 import { TileAttention } from './tile-attention.ts';
 
-/** Cells of an Int32Array shared by all threads, for values that change with the layer. */
+/** Cells shared by all threads, for values that change with the layer. */
 export const CELL = {
   memory: 0,
   /** Address of the layer's pages, unsigned. */
@@ -36,18 +36,16 @@ export const UNITS = {
 /** Pages per unit: about 20 µs. */
 export const PAGES_PER_UNIT = 32;
 
-/** Attention in the form sent to threads. */
 export interface AttentionWorkData {
   readonly layout: AttentionLayout;
   readonly memories: readonly SharedWasmMemory[];
   readonly cells: Int32Array;
 }
 
-/** Attention work of one thread for one layer. Results do not depend on which thread computes a unit. */
+/** Attention work of one thread for one layer. Any thread may compute any unit. */
 export class AttentionWork {
   readonly #layout: AttentionLayout;
   readonly #cells: Int32Array;
-  /** Attention objects by memory. */
   readonly #tiles: readonly TileAttention[];
   readonly #prompts: readonly PromptAttention[];
   readonly #products: AttentionProducts;

@@ -4,7 +4,6 @@ import { PAGE_TOKENS, SCORE_BYTES } from './page-format.ts';
 
 const { code, get, set, i32, addI32, advance, repeat, repeatWhileBelow, I32 } = wasm;
 
-/** Gathers a sequence's keys and values of one key head, token by token: see `AttentionSteps.gather`. */
 export function gatherFunction(headSize: number): WasmFunction {
   const [pages, pagesEnd, keys, values, toKeys, toValues, from, to, end] = [0, 1, 2, 3, 4, 5, 6, 7, 8];
   const rowBytes = 4 * headSize;

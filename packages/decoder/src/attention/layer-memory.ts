@@ -8,7 +8,6 @@ import type { RowTiles } from './row-tiles.ts';
 /** Memory of some layers, with its own queries, outputs and page tables. */
 export class LayerMemory {
   readonly memory: SharedWasmMemory;
-  /** The whole memory as float32. */
   readonly pool: Float32Array;
   readonly #layout: AttentionLayout;
   readonly #pageTables: number;

@@ -1,19 +1,16 @@
 /** Tokens per page. Four vectors of keys, so that a score is a lane and no sum goes across lanes. */
 export const PAGE_TOKENS = 16;
-/** Maximum queries per tile: a page reserves scores for all of them, used or not. */
+/** A page reserves scores for all queries of a tile, used or not. */
 export const TILE_QUERIES = 24;
 /** Divisor of D. */
 export const HEAD_GRANULARITY = 4;
 
-/** Bytes of one query's scores in a page. */
 export const SCORE_BYTES = PAGE_TOKENS * 4;
-/** Bytes of a tile's scores in a page. */
 export const PAGE_SCORE_BYTES = TILE_QUERIES * SCORE_BYTES;
 
 /**
- * Keys whose values are summed separately before the sum joins those before. MLAS cuts a product of [n, keys]
- * and [keys, D] the same way (`MlasSgemmOperation`), so its bits equal those of the steps over pages. A multiple
- * of {@link PAGE_TOKENS}.
+ * Keys whose values are summed separately. MLAS cuts a product of [n, keys] and [keys, D] the same way
+ * (`MlasSgemmOperation`), so both have equal bits. A multiple of {@link PAGE_TOKENS}.
  */
 export function partTokens(headSize: number): number {
   let [columns, tokens] = [128, 128];

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { PAGE_TOKENS } from './page-format.ts';
 
-/** First tokens of a page, copied into another before anything is written there. */
+/** Tokens to copy into another page before a write. */
 export interface PageCopy {
   readonly from: number;
   readonly to: number;
@@ -9,20 +9,18 @@ export interface PageCopy {
 }
 
 /**
- * Pages of each sequence, like vLLM's block tables (Kwon et al. 2023, arXiv:2309.06180).
- *
- * Sequences may share a page; a sequence that writes into a shared page first gets its own copy.
+ * Pages of each sequence, like vLLM's block tables (Kwon et al. 2023, arXiv:2309.06180). A sequence that writes
+ * into a shared page first gets its own copy.
  */
 export class PageTables {
   readonly #free: number[];
-  /** Number of sequences that hold each page. */
   readonly #holders: Int32Array;
   readonly #pages: readonly number[][];
   readonly #lengths: Int32Array;
 
   /**
-   * Maximum pages needed by `numTokens` distinct tokens. The last page of each sequence may be almost empty, and
-   * at each of the `maxSequences - 1` forks within a page the tokens before the fork exist twice.
+   * Pages for `numTokens` distinct tokens: the last page of each sequence may be almost empty, and each of the
+   * `maxSequences - 1` forks within a page duplicates the tokens before it.
    */
   static numPages({ numTokens, maxSequences }: { numTokens: number; maxSequences: number }): number {
     return Math.floor(numTokens / PAGE_TOKENS) + 2 * maxSequences - 1;
@@ -92,18 +90,15 @@ export class PageTables {
     this.#lengths[to] = length;
   }
 
-  /** Removes the tokens from a position on. */
   forget(sequence: number, fromPosition: number): void {
     if (fromPosition >= this.lengthOf(sequence)) return;
-    // Frees them so that the first is taken next: pages of a sequence stay adjacent in memory if possible, for the
-    // processor's prefetch.
+    // Freed pages are reused first to last, so that sequences stay adjacent in memory for the prefetch.
     for (const page of this.#pages[sequence]!.splice(pagesOf(fromPosition)).reverse()) {
       if (--this.#holders[page]! === 0) this.#free.push(page);
     }
     this.#lengths[sequence] = fromPosition;
   }
 
-  /** True if the next token of a sequence goes into a shared page. */
   #sharesLastPage(sequence: number): boolean {
     const last = this.#pages[sequence]!.at(-1);
     return this.lengthOf(sequence) % PAGE_TOKENS > 0 && last !== undefined && this.#holders[last]! > 1;

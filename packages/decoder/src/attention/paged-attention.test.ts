@@ -13,7 +13,6 @@ const open = (sizes: Partial<ConstructorParameters<typeof PagedAttention>[0]> = 
   return attention;
 };
 
-/** Outputs of every layer for one batch: the first tokens of each sequence. */
 function outputs(attention: PagedAttention, lengths: readonly number[], seed = 3): Float32Array[] {
   const { numLayers, numHeads, numKvHeads, headSize } = SIZES;
   const sequences = Int32Array.from(lengths.flatMap((length, sequence) => Array.from({ length }, () => sequence)));

@@ -21,31 +21,23 @@ export interface PagedAttentionSizes {
   /** Distinct tokens that all sequences hold together. */
   readonly capacityTokens: number;
   readonly maxSequences: number;
-  /** Maximum tokens per sequence. */
   readonly contextLength: number;
-  /** Maximum rows per batch. */
   readonly maxRows: number;
   readonly numThreads: number;
 }
 
-/**
- * Rows times keys per unit, unless one tile has more: about 20 µs, so that threads finish together and taking
- * units costs nothing.
- */
+/** About 20 µs, so that threads finish together and taking units costs nothing. */
 const UNIT_KEYS = 1024;
 /** Minimum units per thread: tiles shrink to keep all threads busy. */
 const UNITS_PER_THREAD = 2;
-/**
- * Work over all rows and key heads that one thread finishes before another wakes up, or before an alert thread
- * notices it.
- */
+/** Work that one thread finishes before another wakes up, or before an alert one notices it. */
 const MIN_SHARED_KEYS = { asleep: 4096, alert: 512 } as const;
 
 /**
  * Keys and values of all sequences and layers in pages, and attention over them on several threads.
  *
- * A token's keys and values are written before its attention is computed. Memory is shared between threads,
- * float32, reserved at once and committed when touched: `2 · layers · key heads · D · 4` bytes per token.
+ * Write keys and values before the attention. Shared float32 memory, reserved at once and committed when
+ * touched: `2 · layers · key heads · D · 4` bytes per token.
  */
 export class PagedAttention {
   readonly tables: PageTables;
@@ -66,7 +58,6 @@ export class PagedAttention {
   #tilesPerUnit = 1;
   #isShared = false;
 
-  /** Tokens that fit in the pages: see {@link PageTables}. */
   static numCells({
     capacityTokens,
     maxSequences,
@@ -110,7 +101,6 @@ export class PagedAttention {
     this.#work = team.add({ kind: 'attention', data });
   }
 
-  /** Number of WebAssembly memories that hold the layers. */
   get numMemories(): number {
     return this.#memories.length;
   }
@@ -125,7 +115,6 @@ export class PagedAttention {
     return this.#memoryOf(layer).floats(this.#layout.o, numRows * this.#sizes.numHeads * this.#sizes.headSize);
   }
 
-  /** Copies shared tokens before a sequence writes to their page. */
   copyPage({ from, to, numTokens }: { from: number; to: number; numTokens: number }): void {
     const { numKvHeads, headSize } = this.#sizes;
     for (let layer = 0; layer < this.#sizes.numLayers; layer++) {
@@ -187,7 +176,7 @@ export class PagedAttention {
     }
   }
 
-  /** Computes attention of all rows of a layer. Blocks until done. */
+  /** Blocks until done. */
   attend(layer: number): void {
     const cells = this.#cells;
     const memory = Math.floor(layer / this.#layersPerMemory);
@@ -202,7 +191,6 @@ export class PagedAttention {
     this.#own.close();
   }
 
-  /** Cuts the rows outside prompts into tiles. */
   #cutTiles(numRows: number, sequences: Int32Array, positions: Int32Array): void {
     const { numHeads, numKvHeads, numThreads } = this.#sizes;
     const ranges: { from: number; end: number }[] = [];

@@ -18,7 +18,6 @@ function open(computesPrompts: boolean, sizes: Partial<PagedAttentionSizes> = {}
   return attention;
 }
 
-/** Tokens of some sequences in one batch. */
 type Rows = readonly { readonly sequence: number; readonly from: number; readonly end: number }[];
 type Tensor = 'queries' | 'keys' | 'values';
 

@@ -6,10 +6,9 @@ import type { AttentionProducts } from './attention-products.ts';
 import { PAGE_TOKENS, SCORE_BYTES } from './page-format.ts';
 import { maxTileRows, type TileAttention } from './tile-attention.ts';
 
-/** One key head of a sequence. */
 export interface PromptHead {
   readonly kvHead: number;
-  /** Address that a page's offset is added to for its keys of the key head, and for its values. */
+  /** Address to which a page's offset is added. */
   readonly keys: number;
   readonly values: number;
   /** Place of its gathered keys and values, in tokens. */
@@ -17,8 +16,8 @@ export interface PromptHead {
 }
 
 /**
- * Attention of many rows of one sequence, by one thread in one memory: gathers keys and values of a key head and
- * multiplies them with ONNX Runtime. Outputs equal those of tiles to the bit if `promptsHaveSameBits`.
+ * Attention of many rows of one sequence on one thread: gathers keys and values of a key head and multiplies
+ * them with ONNX Runtime. Equals tiles to the bit if `promptsHaveSameBits`.
  */
 export class PromptAttention {
   readonly #layout: AttentionLayout;
@@ -58,7 +57,6 @@ export class PromptAttention {
     this.#headBytes = 4 * layout.headSize;
   }
 
-  /** Gathers keys and values of some pages of a row's sequence. */
   gather(row: number, firstPage: number, endPage: number, { keys, values, firstToken }: PromptHead): void {
     const { promptKeys, promptValues } = this.#layout;
     const table = this.#tables[row]!;
@@ -72,10 +70,7 @@ export class PromptAttention {
       this.#steps.fill(promptValues + at(numKeys), promptValues + at(endPage * PAGE_TOKENS), 0);
   }
 
-  /**
-   * Computes outputs of rows `first` to `end` for the query heads of a key head whose keys and values are
-   * gathered.
-   */
+  /** Computes outputs of rows `first` to `end` for the query heads of a gathered key head. */
   attend(first: number, end: number, head: PromptHead): void {
     const { kvHead, firstToken } = head;
     const { q, o, numHeads, numKvHeads, headSize, promptKeys, promptValues } = this.#layout;

@@ -1,6 +1,5 @@
 import { PAGE_TOKENS } from './page-format.ts';
 
-/** Adjacent rows of a batch that belong to one sequence. */
 export interface PromptRows {
   readonly firstRow: number;
   readonly endRow: number;
@@ -8,11 +7,11 @@ export interface PromptRows {
   readonly numKeys: number;
 }
 
-/** Minimum query heads of a key head over all rows; fewer do not repay gathering the sequence's keys and values. */
+/** Fewer query heads over all rows do not repay gathering keys and values. */
 const MIN_QUERIES = 48;
 /**
- * Minimum scores of a key head, counted as if all queries saw the keys of the middle row. Below it tiles are as
- * fast, because they skip the keys after each row.
+ * Below this number, counted by the keys of the middle row, tiles are as fast, because they skip the keys after
+ * each row.
  */
 export const MIN_PROMPT_SCORES = 12_288;
 
@@ -46,7 +45,7 @@ export function promptRows(
   return prompts;
 }
 
-/** Number of scores that roughly stay in the second-level cache between the two products. */
+/** Scores that stay in the second-level cache between the two products. */
 const SCORES_AT_ONCE = 256 * 1024;
 /** Fewer queries multiply at half the speed; more gain nothing. */
 const QUERIES_AT_ONCE = { fewest: 24, most: 192 } as const;

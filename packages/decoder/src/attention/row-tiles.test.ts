@@ -4,7 +4,6 @@ import { PAGE_TOKENS } from './page-format.ts';
 import { RowTiles } from './row-tiles.ts';
 import type { TileRow } from './row-tiles.ts';
 
-/** Rows of each tile, and its number of shared pages. */
 function cut(rows: readonly TileRow[], maxTileRows: number): [rows: number, pages: number][] {
   const tiles = new RowTiles(rows.length);
   tiles.cut(0, rows.length, (row) => rows[row]!, maxTileRows);

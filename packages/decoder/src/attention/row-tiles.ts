@@ -1,16 +1,13 @@
 import { PAGE_TOKENS } from './page-format.ts';
 
-/** The properties of a row that decide its tile. */
 export interface TileRow {
-  /** Pages of its sequence, in order. */
   readonly pages: readonly number[];
-  /** Number of keys that it sees. */
   readonly numKeys: number;
 }
 
 /**
- * Tiles of a batch: adjacent rows whose sequences start with the same pages, such as tokens of a prompt or
- * rollouts of a group. Shared pages are read once per tile; the tiling does not change any output bit.
+ * Tiles of a batch: adjacent rows whose sequences start with the same pages, such as rollouts of a group. Shared
+ * pages are read once per tile; tiling changes no output bit.
  */
 export class RowTiles {
   /** Row range of each tile, `firstRows` to `endRows`. */
@@ -62,7 +59,6 @@ export class RowTiles {
 
 const fullPages = ({ numKeys }: TileRow): number => Math.floor(numKeys / PAGE_TOKENS);
 
-/** Number of leading full pages that both share. */
 function commonPages(a: TileRow, b: TileRow): number {
   const end = Math.min(fullPages(a), fullPages(b));
   if (a.pages === b.pages) return end;

@@ -5,8 +5,8 @@ import { PAGE_TOKENS, partTokens } from './page-format.ts';
 const known = new Map<string, boolean>();
 
 /**
- * True if attention over a prompt has the same bits by ONNX Runtime's products as in tiles. It depends on the
- * library's build and this machine's instructions; tried once per head size and group.
+ * True if ONNX Runtime's products give the bits of tiles, which depends on its build and this machine. Tried
+ * once per head size and group.
  */
 export function promptsHaveSameBits({
   headSize,
@@ -24,7 +24,7 @@ export function promptsHaveSameBits({
   return isSame;
 }
 
-/** Runs rows of the first part of a prompt and rows after its second. @returns their outputs */
+/** @returns outputs of rows of a prompt's first part and after its second */
 function trial(headSize: number, group: number, minPromptScores: number): Float32Array[] {
   const part = partTokens(headSize);
   const numTokens = 2 * part + 5 * PAGE_TOKENS + 7;
@@ -56,7 +56,6 @@ function trial(headSize: number, group: number, minPromptScores: number): Float3
   }
 }
 
-/** Repeatable numbers between -scale and scale. */
 function numbers(length: number, scale: number, seed: number): Float32Array {
   const found = new Float32Array(length);
   let state = seed + 1;

@@ -4,16 +4,13 @@ import { tilePlaces } from './attention-layout.ts';
 import type { AttentionLayout } from './attention-layout.ts';
 import { PAGE_SCORE_BYTES, PAGE_TOKENS, partTokens, SCORE_BYTES, TILE_QUERIES } from './page-format.ts';
 
-/** Bytes of keys or values that stay in the first-level cache while several queries read them. */
+/** Bytes that stay in the first-level cache while several queries read them. */
 const BLOCK_BYTES = 32_768;
 
-/** Query heads of a key head that are computed at once. */
 const headsAtOnce = (numHeads: number, numKvHeads: number): number => Math.min(TILE_QUERIES, numHeads / numKvHeads);
-/** Maximum rows per tile. */
 export const maxTileRows = (numHeads: number, numKvHeads: number): number =>
   Math.floor(TILE_QUERIES / headsAtOnce(numHeads, numKvHeads));
 
-/** Attention of tiles, by one thread in one memory. */
 export class TileAttention {
   readonly #layout: AttentionLayout;
   readonly #steps: AttentionSteps;
@@ -55,7 +52,6 @@ export class TileAttention {
     this.#partPages = partTokens(headSize) / PAGE_TOKENS;
   }
 
-  /** Computes outputs of tiles `first` to `end`: see {@link attend}. */
   attendTiles(first: number, end: number, kvHead: number, keys: number, values: number): void {
     for (let tile = first; tile < end; tile++)
       this.attend(this.#firstRows[tile]!, this.#endRows[tile]!, this.#sharedPages[tile]!, kvHead, keys, values);
@@ -64,8 +60,8 @@ export class TileAttention {
   /**
    * Computes outputs of rows `first` to `end`, at most {@link maxTileRows}, for the query heads of one key head.
    *
-   * @param shared leading full pages that all of them see
-   * @param keys address that a page's offset is added to for its keys of the key head
+   * @param shared leading full pages that all rows see
+   * @param keys address to which a page's offset is added for its keys
    * @param values the same for its values
    */
   attend(first: number, end: number, shared: number, kvHead: number, keys: number, values: number): void {
@@ -139,7 +135,7 @@ export class TileAttention {
     }
   }
 
-  /** Adds the values of a row's last page if it is not full, then the unfinished part. */
+  /** Adds the values of a row's last page, if not full, then the unfinished part. */
   #addLastValues(query: number, numQueries: number, row: number, values: number): void {
     const numKeys = this.#numKeys[row]!;
     const numLast = numKeys % PAGE_TOKENS;
@@ -163,7 +159,7 @@ export class TileAttention {
     this.#steps.addPart(this.#part + query * this.#headBytes, sums, sums + numQueries * this.#headBytes);
   }
 
-  /** Runs a step over pages `from` to `end` of a table, for any number of queries. */
+  /** Splits a step over any number of queries. */
   #overPages(
     step: AttentionSteps['scores'],
     rows: number,

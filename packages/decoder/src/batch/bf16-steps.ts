@@ -14,7 +14,7 @@ import type { Attended, BlockSteps } from './block-steps.ts';
 /** Projections of a layer in the order of their matrices. */
 const NAMES = ['qkv', 'o', 'gate', 'up', 'down'] as const satisfies readonly ProjectionName[];
 
-/** Block steps with matrices and their inputs in bf16, the rest in single precision. */
+/** Block steps with matrices and their inputs in bf16. */
 export class Bf16Steps implements BlockSteps {
   readonly takesPlainSums = true;
   readonly #matrices: Bf16Matrices;
@@ -43,7 +43,6 @@ export class Bf16Steps implements BlockSteps {
     this.#gate = memory.take(rows * projectionDims(architecture, 'gate').out);
   }
 
-  /** Memory that the steps need, bytes. */
   static bytesFor(architecture: Architecture, maxRows: number): number {
     const rows = computedRows(maxRows);
     const widths = [
@@ -113,7 +112,6 @@ export class Bf16Steps implements BlockSteps {
   }
 }
 
-/** Rows of another memory with the dimensions of given rows. */
 const rowsOf = (data: Float32Array, { dims }: Rows): Rows => ({ data: data.subarray(0, dims[0] * dims[1]), dims });
 
 const widestInput = ({ hiddenSize, feedForwardSize, numHeads, headSize }: Architecture): number =>

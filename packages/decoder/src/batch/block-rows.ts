@@ -23,13 +23,11 @@ export interface BlockRows {
   readonly isPlain: boolean;
 }
 
-/** Memory for the rows of any batch. */
 export class BlockRoom {
   readonly #widths: Readonly<Record<Name, number>>;
   readonly #room: Readonly<Record<Name, Float32Array>>;
   readonly #zeros: Float32Array;
 
-  /** Size as float32, bytes. */
   static bytesFor(architecture: Architecture, maxRows: number): number {
     const widths = Object.values(widthsOf(architecture));
     const zeros = Math.max(...widths);
@@ -43,7 +41,6 @@ export class BlockRoom {
     this.#zeros = memory.take(maxRows * Math.max(...Object.values(this.#widths)));
   }
 
-  /** @param isPlain as {@link BlockRows.isPlain} */
   of(numRows: number, isPlain: boolean): BlockRows {
     const rows = (name: Name, data = this.#room[name]): Rows => ({
       data: data.subarray(0, numRows * this.#widths[name]),

@@ -2,7 +2,6 @@ import type { OnnxTensor } from '@trainyard/native';
 import type { Feeds } from '../graphs/constant-graph.ts';
 import type { BlockRows } from './block-rows.ts';
 
-/** Destinations of a batch's rotated queries and keys, and values. */
 export interface Attended {
   readonly q: OnnxTensor;
   readonly k: OnnxTensor;
@@ -10,8 +9,8 @@ export interface Attended {
 }
 
 /**
- * Parts of a block between attention and adapters. Each adds its products to its sums, and may overwrite sums
- * that are not plain.
+ * Parts of a block between attention and adapters. Products are added to sums, which may be overwritten unless
+ * plain.
  */
 export interface BlockSteps {
   /** True if sums that start with a residual or 0 need not be rewritten. */

@@ -8,7 +8,6 @@ import type { ThreadTeam } from '../team/thread-team.ts';
 import type { BlockRows, Rows } from './block-rows.ts';
 import type { Attended, BlockSteps } from './block-steps.ts';
 
-/** Block steps by the graphs, in single precision. */
 export class GraphSteps implements BlockSteps {
   readonly takesPlainSums = true;
   readonly #graphs: DecoderGraphs;
@@ -24,7 +23,6 @@ export class GraphSteps implements BlockSteps {
     this.#qkv = memory.take(maxRows * this.#qkvWidth);
   }
 
-  /** Memory that the steps need, bytes. */
   static bytesFor(graphs: DecoderGraphs, maxRows: number, numThreads: number): number {
     return GraphProducts.bytesFor(graphs, maxRows, numThreads) + 4 * maxRows * qkvWidth(graphs.parts.architecture) + 64;
   }
@@ -58,9 +56,7 @@ export class GraphSteps implements BlockSteps {
     this.#graphs.head.run(hidden, logits);
   }
 
-  close(): void {
-    // It has only the graphs.
-  }
+  close(): void {}
 }
 
 const qkvWidth = (architecture: Architecture): number => projectionDims(architecture, 'qkv').out;

@@ -31,29 +31,26 @@ export interface PagedDecoderOptions extends Pick<
 > {
   readonly batchTokens: number;
   /**
-   * Memory for the factors of a batch's adapters, bytes; adapters that do not fit together take turns. Default 2
-   * GiB, committed when touched.
+   * Memory for adapter factors, bytes; adapters that do not fit together take turns. Default 2 GiB, committed when
+   * touched.
    */
   readonly adapterBytes?: number;
   /** Library for matrices in bf16. Default: single precision, which trainer and sampler share. */
   readonly bf16?: Bf16Library | null;
 }
 
-/** Maximum adapters per batch; the cost is negligible. */
 const ADAPTERS_PER_BATCH = 64;
 const DEFAULT_ADAPTER_BYTES = 2 ** 31;
-/** Rows of logits whose memory is kept between batches. */
 const KEPT_LOGIT_ROWS = 64;
 
 export type DecoderWeights = DecoderGraphs | Bf16Matrices;
 
 /**
- * A decoder on the trainer's graphs: the same expressions, weights in single precision and library. Keys and
- * values are float32 in pages. The engine uses it as a `ModelRunner`.
+ * A decoder on the trainer's graphs, with the same expressions and library. Keys and values are float32 in
+ * pages. The engine uses it as a `ModelRunner`.
  *
- * A row has the same bits in any batch, pages and number of threads: ONNX Runtime sums a product by constants in
- * one order, and the kernels of attention, adapters and quantised weights go row by row. This does not hold for
- * matrices in bf16.
+ * A row has the same bits in any batch, pages and number of threads, except with matrices in bf16: products by
+ * constants and the kernels have a fixed order of sums.
  */
 export class PagedDecoder {
   readonly vocabSize: number;
@@ -71,7 +68,6 @@ export class PagedDecoder {
   readonly #adapters: AdapterProducts;
   readonly #team: ThreadTeam;
   readonly #room: BlockRoom;
-  /** Steps for batches of any size. */
   readonly #steps: BlockSteps;
   /** Steps for batches of few rows; null if only the graphs compute. */
   #byQuantised: QuantisedSteps | null = null;
@@ -211,7 +207,7 @@ export class PagedDecoder {
     if (this.#ownsWeights) this.#weights.close();
   }
 
-  /** Computes a batch; for rows without wanted logits the last block computes only keys and values. */
+  /** Computes a batch; rows without wanted logits skip the last block except for keys and values. */
   #compute(batch: DecoderBatch, steps: BlockSteps): FlatLogits {
     const { length, numLogits } = batch;
     const { numLayers, numHeads, headSize, numKvHeads } = this.#architecture;
@@ -270,7 +266,6 @@ export class PagedDecoder {
     return this.#rowsOf(to, steps);
   }
 
-  /** Computes a block from attention's output on. */
   #feedForward(layer: number, rows: BlockRows, steps: BlockSteps): void {
     const { x, x2, h, o, activated, sums, isPlain } = rows;
     const adapters = this.#adapters;
@@ -282,10 +277,7 @@ export class PagedDecoder {
     steps.down(layer, rows);
   }
 
-  /**
-   * Runs adapters of one batch in turns if they do not fit together: rows depend only on their sequence, and a
-   * sequence has one adapter.
-   */
+  /** Runs adapters of one batch in turns: rows depend only on their sequence, and a sequence has one adapter. */
   #runInParts(batch: DecoderBatch): FlatLogits {
     this.#pagesFor(batch);
     const logits = new Float32Array(batch.numLogits * this.vocabSize);
@@ -308,8 +300,8 @@ export class PagedDecoder {
   }
 
   /**
-   * True if other steps for few rows give the bits of the graphs on this machine. It depends on the machine's
-   * multiply-add and on the library's build.
+   * True if other steps for few rows give the graphs' bits, which depends on the machine's multiply-add and the
+   * library's build.
    */
   #givesSameBits(few: BlockSteps): boolean {
     const batch = new DecoderBatch<object>(MAX_QUANTISED_ROWS);
@@ -350,7 +342,6 @@ export class PagedDecoder {
     return counts;
   }
 
-  /** Logits of rows after the last block. */
   #head(numLogits: number, { x }: BlockRows, steps: BlockSteps): FlatLogits {
     const { hiddenSize } = this.#architecture;
     const room = Math.max(steps.computedRows(numLogits), KEPT_LOGIT_ROWS) * this.vocabSize;

@@ -11,10 +11,8 @@ import type { Attended, BlockSteps } from './block-steps.ts';
 export const MAX_QUANTISED_ROWS = 4;
 
 /**
- * Block steps by quantised weights: a batch of few rows waits for memory, and they take a fifth of float32's.
- *
- * Products equal those of the graphs to the bit: weights expand to the same float32, and sums have the same
- * order.
+ * Block steps by quantised weights, a fifth of float32's memory traffic. Products equal the graphs' to the bit:
+ * same expanded weights, same order of sums.
  */
 export class QuantisedSteps implements BlockSteps {
   readonly takesPlainSums = false;
@@ -24,7 +22,6 @@ export class QuantisedSteps implements BlockSteps {
   readonly #hidden: Float32Array;
   readonly #logits: Float32Array;
 
-  /** Size as float32, bytes. */
   static bytesFor({ hiddenSize, vocabSize }: Architecture): number {
     return 4 * MAX_QUANTISED_ROWS * (hiddenSize + vocabSize) + 128;
   }
@@ -76,7 +73,5 @@ export class QuantisedSteps implements BlockSteps {
     logits.set(result);
   }
 
-  close(): void {
-    // Weights and buffers are in the kernels' shared memory.
-  }
+  close(): void {}
 }

@@ -1,7 +1,4 @@
-/**
- * Main module of a helper thread. It receives no messages: it sleeps on a cell until there is work or the team
- * closes.
- */
+/** Main module of a helper thread. It receives no messages and sleeps on a cell. */
 import { workerData } from 'node:worker_threads';
 import { AdapterWork, type AdapterWorkData } from '../adapters/adapter-work.ts';
 import { AttentionWork, type AttentionWorkData } from '../attention/attention-work.ts';

@@ -4,12 +4,10 @@ export interface ColumnRange {
   readonly count: number;
 }
 
-/** Columns that ONNX Runtime multiplies together: all ranges but the last are multiples. */
+/** Columns that ONNX Runtime multiplies together. */
 const STEP = 32;
-/** Minimum columns worth a thread. */
 const FEWEST = 64;
 
-/** Columns copied at once. */
 const COPIED = 4;
 
 /** @returns at most `most` ranges of similar length that cover `width` columns */

@@ -3,7 +3,6 @@ import type { OnnxSessionPlace, OnnxTensor } from '@trainyard/native';
 import { compileGraph } from '@trainyard/transformer';
 import type { ConstantTensor, Outputs } from '@trainyard/transformer';
 
-/** Tensors by name. */
 export type Feeds = Readonly<Record<string, OnnxTensor>>;
 
 /** A graph that contains its weights. */

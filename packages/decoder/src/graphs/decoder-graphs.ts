@@ -7,7 +7,7 @@ import { ConstantGraph } from './constant-graph.ts';
 import { DecoderHead } from './decoder-head.ts';
 import { DecoderParts } from './decoder-parts.ts';
 
-/** Products of a block that one graph computes, by their projections. Attention or a norm comes between them. */
+/** Products that one graph computes, by their projections. */
 export const BLOCK_PRODUCTS = {
   qkv: ['qkv'],
   o: ['o'],
@@ -17,17 +17,15 @@ export const BLOCK_PRODUCTS = {
 export type BlockProduct = keyof typeof BLOCK_PRODUCTS;
 export const BLOCK_PRODUCT_NAMES = Object.keys(BLOCK_PRODUCTS) as BlockProduct[];
 
-/** Graph of some columns of a product: x and its addends → y. */
 export interface ColumnGraph extends ColumnRange {
   readonly graph: ConstantGraph;
 }
 
 /**
- * Products of a decoder as graphs. Threads share them by columns; each graph is run by one thread. They are added
- * to sums from outside: a residual, the adapters' part, or nothing.
+ * Products of a decoder as graphs, shared by threads by columns, and added to sums from outside.
  *
  * Weights are constants, which ONNX Runtime lays out once: as inputs, products took 2.6 times as long for 8 rows
- * and 1.5 times for 64. Memory holds them once, as float32.
+ * and 1.5 times for 64.
  */
 export class DecoderGraphs {
   readonly parts: DecoderParts;
@@ -35,7 +33,6 @@ export class DecoderGraphs {
   readonly head: DecoderHead;
   readonly #opened: DisposableStack;
 
-  /** @param numThreads that share the columns of a product */
   constructor(file: Pick<GgufFile, 'tensors' | 'readF32'>, architecture: Architecture, numThreads: number) {
     // If the constructor throws (truncated file, out of memory), no caller could close these.
     using opened = new DisposableStack();

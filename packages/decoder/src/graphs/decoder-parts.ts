@@ -6,12 +6,11 @@ import { vector, type Feeds } from './constant-graph.ts';
 
 type TensorFile = Pick<GgufFile, 'tensors' | 'readF32'>;
 
-/** A decoder without its matrices: the parts shared by all ways to multiply. */
+/** A decoder without its matrices. */
 export class DecoderParts {
   readonly architecture: Architecture;
-  /** Expressions between products, and the norm before the first block. */
+  /** Includes the norm before the first block. */
   readonly between: BetweenProducts;
-  /** Norms and biases by layer. */
   readonly vectors: readonly BlockVectors[];
   /** [H] */
   readonly outputNorm: Float32Array;
@@ -28,7 +27,6 @@ export class DecoderParts {
     this.embedding = file.readF32('token_embd.weight');
     this.ropeFactors = file.tensors.has('rope_freqs.weight') ? file.readF32('rope_freqs.weight') : null;
     this.outputNorm = file.readF32('output_norm.weight');
-    // Comes last because it must be closed.
     this.between = new BetweenProducts(architecture);
   }
 
@@ -37,13 +35,13 @@ export class DecoderParts {
     return file.tensors.has('output.weight') ? file.readF32('output.weight') : this.embedding;
   }
 
-  /** Normalises x → h for the attention of a block; after the last block h does not change. */
+  /** Normalises x → h for a block's attention; after the last block h does not change. */
   normaliseForAttention(layer: number, x: OnnxTensor, h: OnnxTensor): void {
     const block = this.vectors[layer];
     if (block !== undefined) this.between.normalise(x, block.attentionNorm, h);
   }
 
-  /** Normalises x2 → h for the feed-forward layers of a block. */
+  /** Normalises x2 → h. */
   normaliseForFeedForward(layer: number, x2: OnnxTensor, h: OnnxTensor): void {
     this.between.normalise(x2, this.vectors[layer]!.feedForwardNorm, h);
   }

@@ -1,6 +1,6 @@
 import { expNegative, scanSums, type RowScan } from './row-scan.ts';
 
-/** Set of tokens that could be drawn, stored as the smaller of the set and its complement. */
+/** Stored as the smaller of the set and its complement. */
 export interface DrawableTokens {
   /** True: all except `ids`. */
   readonly isComplement: boolean;
@@ -11,13 +11,13 @@ export interface DrawableTokens {
 /**
  * Log-probability of a token among those that could be drawn, in nats.
  *
- * The set alone decides the order of the sum, so a later recomputation equals the draw to the last bit: few
- * tokens are summed one by one, more than half of the vocabulary in one pass over the row.
+ * The set alone decides the order of the sum, so a recomputation equals the draw to the last bit: few tokens are
+ * summed one by one, more than half of the vocabulary in one pass.
  *
  * @param row logits after masks, biases and penalties, `[V]`
  * @param temperature above 0
  * @param kept null: all above -Infinity
- * @param scan after `scanMaxima` of the row, whose maximum is one of the kept; its sums are overwritten
+ * @param scan after `scanMaxima` of the row, whose maximum is kept; its sums are overwritten
  */
 export function drawnLogprob(
   row: Float32Array,
@@ -42,8 +42,8 @@ export function drawnLogprob(
 const LARGEST_PLAIN = 1e6;
 
 /**
- * Number subtracted from the logits of a row before a logarithm is added: 0, or the maximum if it is so large
- * that the logarithm would be lost and equal logits would each get probability 1.
+ * Number subtracted before a logarithm is added: 0, or the maximum if the logarithm would be lost and equal
+ * logits would each get probability 1.
  */
 export function centreOf({ maximum }: RowScan): number {
   return Math.abs(maximum) > LARGEST_PLAIN ? maximum : 0;
@@ -51,7 +51,7 @@ export function centreOf({ maximum }: RowScan): number {
 
 const NONE = new Int32Array();
 
-/** Σ exp((x - maximum) / T) over the row without some tokens. */
+/** Σ exp((x - maximum) / T) without some tokens. */
 function totalWithout(row: Float32Array, ids: Int32Array, inverseTemperature: number, scan: RowScan): number {
   const isMasked = ids.every((id) => row[id] === -Infinity);
   if (isMasked) {

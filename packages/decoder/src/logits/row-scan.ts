@@ -2,14 +2,12 @@ import { BLOCK_SIZE, createRowKernel } from './row-kernel.ts';
 import type { RowKernel } from './row-kernel.ts';
 
 /**
- * Passes over one row of logits, `[V]` float32, without allocation.
- *
- * A row is cut into blocks. One pass finds each block's maximum, a second each block's sum of `exp((x - max) /
- * T)`; later questions (the draw, the k-th largest, the most likely) rescan only the blocks that matter.
+ * Passes over one row of logits, `[V]` float32, without allocation. One finds each block's maximum, a second
+ * each block's sum of `exp((x - max) / T)`; later questions rescan only the blocks that matter.
  */
 export { BLOCK_SIZE };
 
-/** Results of the passes over one row. The sampler owns it and reuses it for each row. */
+/** The sampler reuses it for each row. */
 export class RowScan {
   readonly kernel: RowKernel;
   readonly numBlocks: number;
@@ -30,7 +28,6 @@ export class RowScan {
   }
 }
 
-/** Also copies the row for {@link scanSums}. */
 export function scanMaxima(row: Float32Array, scan: RowScan): void {
   const { blockMaxima, numBlocks, kernel } = scan;
   kernel.row.set(row);

@@ -1,4 +1,4 @@
-/** Changes to single logits before temperature: masks, logit_bias, the three penalties, a forced token. */
+/** Changes to single logits before temperature. */
 export interface TokenAdjustments {
   /** The only token left, unless its logit is already -Infinity; overrides the other fields. null = none. */
   forced: number | null;
@@ -17,7 +17,6 @@ export interface TokenAdjustments {
   /** Subtracted if the id was generated. */
   presencePenalty: number;
   promptIds: ReadonlySet<number>;
-  /** Counts of generated ids. */
   generatedCounts: ReadonlyMap<number, number>;
 }
 
@@ -34,7 +33,6 @@ export const NO_ADJUSTMENTS: Readonly<TokenAdjustments> = {
   generatedCounts: new Map(),
 };
 
-/** True when {@link adjustLogits} would leave the row as it is. */
 export function isNeutral(adjustments: TokenAdjustments): boolean {
   return (
     adjustments.forced === null &&
@@ -64,7 +62,7 @@ export function penalisedLogit(logit: number, repetitionPenalty: number): number
   return Math.max(-LARGEST_LOGIT, Math.min(penalised, LARGEST_LOGIT));
 }
 
-/** Log of changed logits, so that raw logprobs can be read afterwards. Reused for each row. */
+/** Log of changed logits, to restore the raw row. Reused. */
 export class UndoLog {
   readonly #ids: number[] = [];
   readonly #values: number[] = [];
@@ -103,8 +101,8 @@ export class UndoLog {
 }
 
 /**
- * Applies adjustments to `row` in place, in vLLM's order: masks, bias, then repetition, frequency and presence
- * penalty. A forced token makes the others idle.
+ * Changes `row` in place, in vLLM's order: masks, bias, then repetition, frequency and presence penalty. A
+ * forced token makes the others idle.
  */
 export function adjustLogits(row: Float32Array, adjustments: TokenAdjustments, undo: UndoLog): void {
   const { allowed, banned, masked, logitBias, repetitionPenalty, frequencyPenalty, presencePenalty } = adjustments;

@@ -6,7 +6,6 @@ export class DecoderMemory {
   readonly shared: SharedWasmMemory;
   #end = 0;
 
-  /** The limit of an address. */
   static readonly maxBytes = MAX_MEMORY_BYTES;
 
   constructor(sizeBytes: number) {

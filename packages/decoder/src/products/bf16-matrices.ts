@@ -4,7 +4,6 @@ import { MatrixReader } from '@trainyard/transformer';
 import type { Architecture, ProjectionName } from '@trainyard/transformer';
 import { DecoderParts } from '../graphs/decoder-parts.ts';
 
-/** A decoder with matrices in bf16: half the memory of single precision. */
 export class Bf16Matrices {
   readonly parts: DecoderParts;
   readonly library: Bf16Library;
@@ -14,7 +13,6 @@ export class Bf16Matrices {
   readonly #columns = new Map<string, Bf16Columns | null>();
   readonly #opened: DisposableStack;
 
-  /** @param numThreads that share products */
   constructor(
     file: Pick<GgufFile, 'tensors' | 'readF32'>,
     architecture: Architecture,
@@ -48,7 +46,6 @@ export class Bf16Matrices {
     returnFreeMemory();
   }
 
-  /** Column ranges of a block's matrix; empty if it cannot be cut. */
   columnsOf(weights: Bf16Weights): readonly ColumnPlace[] {
     return this.#columns.get(shapeOf(weights))?.placesIn(weights) ?? [];
   }

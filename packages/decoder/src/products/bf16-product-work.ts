@@ -9,32 +9,24 @@ import {
 import type { Bf16Ending, Bf16Library, Bf16Place, ColumnPlace } from '@trainyard/native';
 import type { SharedWasmMemory } from '../wasm/web-assembly.ts';
 
-/** A matrix in the form sent to threads. */
 export interface Bf16MatrixData {
   readonly place: Bf16Place;
   /** Column ranges that threads may share; if empty they share only rows. */
   readonly columns: readonly ColumnPlace[];
 }
 
-/** Products in the form sent to threads: valid while the weights are open. */
+/** Valid while the weights are open. */
 export interface Bf16ProductWorkData {
   readonly libraryPath: string;
   readonly matrices: readonly Bf16MatrixData[];
-  /** Holds all inputs of products with shared columns. */
   readonly memory: SharedWasmMemory;
   readonly cells: BigUint64Array;
 }
 
-/**
- * Maximum rows of a product with shared columns, which waits for the weights. At 16 the library's threads are as
- * fast, for two thirds of the processor time.
- */
+/** Few rows wait for the weights. At 16 the library's threads are as fast, for two thirds of the processor time. */
 export const MAX_COLUMN_ROWS = 8;
 
-/**
- * Cells that change with each product. Addresses are those of the process for shared rows, and of the memory for
- * shared columns.
- */
+/** Addresses are those of the process for shared rows, and of the memory for shared columns. */
 export const BF16_CELL = {
   matrix: 0,
   numRows: 1,
@@ -50,7 +42,7 @@ export const BF16_CELL = {
 
 export const ENDING_NAMES = Object.keys(BF16_ENDINGS) as Bf16Ending[];
 
-/** Product work of one thread: a unit is some rows or some columns. Each thread uses its own compiled products. */
+/** Product work of one thread: a unit is some rows or some columns. */
 export class Bf16ProductWork {
   readonly #library: Bf16Library;
   readonly #matrices: readonly Bf16MatrixData[];
@@ -62,7 +54,6 @@ export class Bf16ProductWork {
   /** Contiguous columns of y and the other matrix, because the library writes no rows with gaps. */
   readonly #y: Float32Array;
   readonly #other: Float32Array;
-  /** Products by shape and ending. */
   readonly #products = new Map<string, Bf16Product>();
 
   constructor({ libraryPath, matrices, memory, cells }: Bf16ProductWorkData) {
@@ -145,7 +136,6 @@ export class Bf16ProductWork {
   }
 }
 
-/** Gathers some columns of rows contiguously. */
 function gather(
   from: Float32Array,
   width: number,

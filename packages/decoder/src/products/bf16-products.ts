@@ -11,7 +11,7 @@ import {
   MAX_COLUMN_ROWS,
 } from './bf16-product-work.ts';
 
-/** Minimum rows per unit: with fewer a thread waits for the weights, which each thread reads in full. */
+/** With fewer rows a thread waits for the weights, which each thread reads in full. */
 const MIN_UNIT_ROWS = 16;
 /** More gain nothing, and leave nothing to share if a thread is held up. */
 const MAX_UNIT_ROWS = 128;
@@ -25,16 +25,13 @@ const MAX_SHARED_WIDTH = 16_384;
 
 export interface Bf16Matrix {
   readonly weights: Bf16Weights;
-  /** Column ranges that threads may share. */
   readonly columns: readonly ColumnPlace[];
 }
 
 /**
- * Products by bf16 matrices. The team's threads share the columns of few rows, which wait for the weights, so
- * that each thread reads a part; and the rows of many, which need no copies. The library's own threads compute
- * the cases in between, the vocabulary, and matrices that cannot be cut.
- *
- * The library's threads sleep between products, and a step has 150: at 64 rows two of them were as fast as one.
+ * Products by bf16 matrices. The team's threads share the columns of few rows, which wait for the weights, and
+ * the rows of many. The library's own threads, which sleep between products, compute the cases in between, the
+ * vocabulary, and matrices that cannot be cut: at 64 rows two of them were as fast as one.
  */
 export class Bf16Products {
   readonly #library: Bf16Library;
@@ -45,9 +42,7 @@ export class Bf16Products {
   readonly #memory: DecoderMemory;
   readonly #team: ThreadTeam;
   readonly #work: number;
-  /** Products on all threads of the library, by shape and ending. */
   readonly #whole = new Map<string, Bf16Product>();
-  /** Start addresses of recently used memory. */
   readonly #addresses = new WeakMap<ArrayBufferLike, bigint>();
 
   /** @param matrices open as long as this object @param memory of inputs and products, for shared columns */
@@ -114,18 +109,15 @@ export class Bf16Products {
     openBf16Library(this.#library.path, count);
   }
 
-  /** True if all are in the decoder's memory. */
   #has(...all: readonly (ArrayBufferView | null)[]): boolean {
     return all.every((data) => data === null || data.buffer === this.#memory.shared.buffer);
   }
 
-  /** Closes it. No product may follow. */
   close(): void {
     for (const product of this.#whole.values()) product.close();
     this.#own.close();
   }
 
-  /** Product on the library's threads, as many as the team's. */
   #wholeOf(matrix: number, ending: Bf16Ending): Bf16Product {
     const { weights } = this.#matrices[matrix]!;
     this.#useThreads(this.#team.numThreads);

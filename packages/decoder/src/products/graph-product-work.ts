@@ -6,20 +6,18 @@ import type { SharedWasmMemory } from '../wasm/web-assembly.ts';
 import * as wasm from '../wasm/wasm-code.ts';
 import type { WasmFunction } from '../wasm/wasm-code.ts';
 
-/** A product in the form sent to threads. */
 export interface GraphProductData {
   readonly in: number;
   readonly out: number;
   /** Names of the addends, in the order of their addresses. */
   readonly sumNames: readonly string[];
-  /** Its graphs, some columns each. */
+  /** Some columns each. */
   readonly columns: readonly (ColumnRange & { readonly place: OnnxSessionPlace })[];
 }
 
-/** Products in the form sent to threads: valid while the graphs are open. */
+/** Valid while the graphs are open. */
 export interface GraphProductWorkData {
   readonly products: readonly GraphProductData[];
-  /** Holds all inputs, addends and results. */
   readonly memory: SharedWasmMemory;
   /** Room of each thread for the columns of each sum, [rows, columns], contiguous. */
   readonly rooms: readonly number[];
@@ -27,7 +25,7 @@ export interface GraphProductWorkData {
   readonly cells: Float64Array;
 }
 
-/** Cells that change with each product. Addresses are bytes. */
+/** Addresses are bytes. */
 export const GRAPH_PRODUCT_CELL = {
   product: 0,
   numRows: 1,
@@ -44,7 +42,6 @@ export class GraphProductWork {
   readonly #room: number;
   readonly #cells: Float64Array;
   readonly #copyRows: CopyRows;
-  /** Sessions by product and unit; opened at first use. */
   readonly #graphs: (BorrowedOnnxSession | undefined)[][];
 
   constructor({ products, memory, rooms, cells }: GraphProductWorkData, thread: number) {

@@ -11,7 +11,6 @@ import {
   type GraphProductWorkData,
 } from './graph-product-work.ts';
 
-/** Products by the graphs of a decoder on the threads of a team, by columns. */
 export class GraphProducts {
   readonly #products: readonly GraphProductData[];
   readonly #cells = new Float64Array(new SharedArrayBuffer(8 * Object.keys(GRAPH_PRODUCT_CELL).length));
@@ -40,7 +39,6 @@ export class GraphProducts {
     this.#work = team.add({ kind: 'graph-product', data });
   }
 
-  /** Memory that they need, bytes. */
   static bytesFor(graphs: DecoderGraphs, maxRows: number, numThreads: number): number {
     return numThreads * (4 * GraphProducts.#roomLength(graphs, maxRows) + 64);
   }

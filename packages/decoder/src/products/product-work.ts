@@ -10,14 +10,13 @@ import {
 } from './quantised-code.ts';
 import type { ProductKernel, WeightFormat } from './quantised-code.ts';
 
-/** Products in the form sent to threads. */
 export interface ProductWorkData {
   readonly memory: SharedWasmMemory;
   /** Float64, because addresses may exceed 2 GiB. */
   readonly cells: Float64Array;
 }
 
-/** Cells that change with each product. Addresses are bytes. */
+/** Addresses are bytes. */
 export const PRODUCT_CELL = {
   format: 0,
   numRows: 1,
@@ -26,14 +25,13 @@ export const PRODUCT_CELL = {
   y: 4,
   yRowBytes: 5,
   weights: 6,
-  /** Groups of 8 rows in the multiplied part. */
   numGroups: 7,
   groupsPerUnit: 8,
 } as const;
 
 export const FORMATS: readonly WeightFormat[] = ['affine4', 'scaled8'];
 
-/** Product work of one thread: a unit is some groups of weight rows, which are result columns. */
+/** A unit is some groups of weight rows, which are result columns. */
 export class ProductWork {
   readonly #cells: Float64Array;
   readonly #kernels: readonly (readonly ProductKernel[])[];

@@ -5,7 +5,6 @@ import type { Code, WasmFunction } from '../wasm/wasm-code.ts';
 export const BLOCK_VALUES = 32;
 /** Weight rows that are multiplied together, in two vectors. */
 export const GROUP_ROWS = 8;
-/** Maximum rows of activations per call. */
 export const MAX_KERNEL_ROWS = 4;
 /** Values that ONNX Runtime (MLAS) sums one by one from 0 before it adds the sum to the result. */
 const SUM_VALUES = 256;
@@ -20,11 +19,8 @@ export type WeightFormat = 'affine4' | 'scaled8';
 export const groupBlockBytes = (format: WeightFormat): number => (format === 'affine4' ? 192 : 288);
 
 /**
- * Kernel y += x · Wᵀ for one to four rows of x and groups of 8 rows of W. Weights expand to exactly ggml's
- * float32, and sums have the order of ONNX Runtime's product by a constant. So both agree to the bit if the
- * processor has a fused multiply-add.
- *
- * Addresses and sizes are bytes.
+ * Kernel y += x · Wᵀ for one to four rows of x and groups of 8 rows of W. Equals ONNX Runtime's product by
+ * ggml's float32 to the bit if the processor has a fused multiply-add. Addresses and sizes are bytes.
  */
 export type ProductKernel = (
   x: number,

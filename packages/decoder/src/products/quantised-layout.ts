@@ -1,11 +1,9 @@
 import { BLOCK_VALUES, GROUP_ROWS, groupBlockBytes } from './quantised-code.ts';
 import type { WeightFormat } from './quantised-code.ts';
 
-/** Layout of a ggml tensor type: bytes of its block and places in it. */
 interface BlockType {
   readonly format: WeightFormat;
   readonly blockBytes: number;
-  /** Bytes from the block's start to its values. */
   readonly valuesAt: number;
   /** Bytes to the 16-bit offset; null for q4_0, whose offset is -8 times the scale. */
   readonly offsetAt: number | null;
@@ -20,10 +18,9 @@ const BLOCK_TYPES: Readonly<Record<string, BlockType>> = {
 /** All 16-bit floats by their bits: a lookup takes a tenth of a conversion. */
 const HALVES = Float32Array.from(new Float16Array(Uint16Array.from({ length: 65_536 }, (_, bits) => bits).buffer));
 
-/** Kernel layout of a tensor type; null if the kernels have none. */
+/** Null if the kernels have no layout for the type. */
 export const formatOf = (type: string): WeightFormat | null => BLOCK_TYPES[type]?.format ?? null;
 
-/** Bytes of a matrix in the kernels' layout. */
 export const matrixBytes = (format: WeightFormat, numRows: number, numColumns: number): number =>
   (numRows / GROUP_ROWS) * (numColumns / BLOCK_VALUES) * groupBlockBytes(format);
 

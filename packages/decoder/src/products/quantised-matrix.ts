@@ -3,7 +3,6 @@ import type { WeightFormat } from './quantised-code.ts';
 /** Rows of a matrix whose tensors have one format. */
 export interface QuantisedPart {
   readonly format: WeightFormat;
-  /** Bytes from the start of the memory. */
   readonly address: number;
   readonly firstRow: number;
   readonly numRows: number;

@@ -7,7 +7,6 @@ import { BLOCK_VALUES, GROUP_ROWS } from './quantised-code.ts';
 /** About 15 µs: small enough that threads finish together, large enough that taking units costs nothing. */
 const UNIT_VALUES = 64_000;
 
-/** Products of few rows by quantised weights, on the threads of a team. */
 export class QuantisedProducts {
   readonly #cells = new Float64Array(new SharedArrayBuffer(8 * Object.keys(PRODUCT_CELL).length));
   readonly #compute: (unit: number) => void;

@@ -20,11 +20,9 @@ type WeightFile = Pick<GgufFile, 'tensors' | 'readRaw'>;
 interface Source {
   readonly tensor: string;
   readonly numRows: number;
-  /** Row of the tensor for a place. */
   readonly rowAt: (place: number) => number;
 }
 
-/** The quantised weights of a model, in kernel memory. */
 export class QuantisedWeights {
   readonly layers: readonly Readonly<Record<ProjectionName, QuantisedMatrix>>[];
   /** [V, H] */
@@ -112,7 +110,6 @@ function sourcesOf(file: Pick<GgufFile, 'tensors'>, architecture: Architecture):
   ];
 }
 
-/** Row order: the graphs have q and k in half-rotation order. */
 function rowOrder(architecture: Architecture, linear: LinearName): (place: number) => number {
   const { hasInterleavedHeads, numHeads, numKvHeads } = architecture;
   if (!hasInterleavedHeads || (linear !== 'q' && linear !== 'k')) return (place) => place;

@@ -4,13 +4,11 @@ import type { Code } from '../wasm/wasm-code.ts';
 import { compileModule, instantiate } from '../wasm/web-assembly.ts';
 import type { DecoderMemory } from '../memory/decoder-memory.ts';
 
-/** Numbers per kernel step. */
 const STEP = 8;
 
 /**
- * Rows in bf16 for the next products. Rounds to nearest, ties to even, like oneDNN; NaN stays NaN.
- *
- * Runs on the calling thread: rounding 64 rows takes less time than waking another.
+ * Rows in bf16 for the next products, rounded to nearest, ties to even, like oneDNN. Runs on the calling thread:
+ * rounding 64 rows takes less time than waking another.
  */
 export class RoundedRows {
   readonly data: Uint16Array;
@@ -25,15 +23,11 @@ export class RoundedRows {
     this.#kernel = instantiate<Kernel>(compileModule(roundingModule()), memory.shared);
   }
 
-  /** Memory that they need, bytes. */
   static bytesFor(maxLength: number): number {
     return 4 * RoundedRows.#floats(maxLength) + 64;
   }
 
-  /**
-   * @param rows in the memory; their room ends at a multiple of {@link STEP} numbers, so that the last step
-   * touches no other data
-   */
+  /** @param rows with room up to a multiple of {@link STEP} numbers, so that the last step touches no other data */
   round(rows: Float32Array): void {
     const { buffer, byteOffset, length } = rows;
     assert(buffer === this.#memory.shared.buffer, 'rows of another memory');

@@ -1,13 +1,11 @@
 import { Worker } from 'node:worker_threads';
 
-/** Cells of the Int32Array shared by all threads of a team. */
 export const TEAM_CELL = {
   /** Rises with each piece of work; threads sleep on it. */
   generation: 0,
   /** Units not yet taken. */
   remaining: 1,
   done: 2,
-  /** Index of the team's work. */
   work: 3,
   /** True if threads poll for the next piece for a while before they sleep. */
   isAlert: 4,
@@ -17,25 +15,15 @@ export const TEAM_CELL = {
   /** True if the calling thread sleeps until all units are done. */
   isAwaited: 7,
 } as const;
-/** Maximum bytes of a reported failure. */
 const MAX_REASON = 1000;
-/**
- * Time that the calling thread polls for the other threads: units that start together finish together, unless a
- * thread is held up.
- */
+/** Units that start together finish together, unless a thread is held up. */
 const PATIENCE_MS = 0.3;
 /** Time until a sleeping thread's first check: correctness never relies on a wake-up. */
 const FIRST_LOOK_MS = 1;
-/**
- * Limit of the doubling interval: checking each millisecond takes 21 to 26 ms of processor time per second, and
- * a hung host would seem to compute.
- */
+/** Checking each millisecond takes 21 to 26 ms of processor time per second. */
 const LONGEST_LOOK_MS = 256;
 
-/**
- * Description from which a thread builds its part of a work: `kind` selects the code for `data`, which can be
- * sent to threads.
- */
+/** `kind` selects the code for `data`, which can be sent to threads. */
 export interface TeamWork {
   readonly kind: string;
   readonly data: unknown;
@@ -43,15 +31,15 @@ export interface TeamWork {
 
 export interface TeamThreadData {
   readonly cells: Int32Array;
-  /** Reason of the first failure, preceded by its length: the calling thread is blocked and receives no messages. */
+  /** Preceded by its length; the calling thread is blocked and receives no messages. */
   readonly reason: Uint8Array;
   readonly works: readonly TeamWork[];
   readonly thread: number;
 }
 
 /**
- * Threads that share works of many small units: each free thread takes the next one, the calling thread too. A
- * thread that the machine holds up delays only its one unit.
+ * Threads that share works of many small units, the calling thread too. A thread that is held up delays only its
+ * one unit.
  */
 export class ThreadTeam {
   readonly numThreads: number;
@@ -127,11 +115,7 @@ export class ThreadTeam {
   }
 }
 
-/**
- * Computes until no unit is left.
- *
- * @throws the error of `compute`: no unit is left then, and all are done except those of other threads
- */
+/** @throws the error of `compute`, after the remaining units were withdrawn */
 export function takeUnits(cells: Int32Array, compute: (unit: number) => void): void {
   for (;;) {
     const remaining = Atomics.load(cells, TEAM_CELL.remaining);
@@ -154,8 +138,8 @@ function tellDone(cells: Int32Array, numUnits: number): void {
 }
 
 /**
- * Returns when all units are done; the others are in the middle of their last one. A thread that is held up may
- * need the waiting thread's core, so the waiting thread sleeps after a while.
+ * Returns when all units are done. Sleeps after a while, because a thread that is held up may need this one's
+ * core.
  */
 export function awaitUnits(cells: Int32Array, numUnits: number): void {
   const numDone = () => Atomics.load(cells, TEAM_CELL.done);
@@ -171,10 +155,7 @@ export function awaitUnits(cells: Int32Array, numUnits: number): void {
   Atomics.store(cells, TEAM_CELL.isAwaited, 0);
 }
 
-/**
- * Version of {@link takeUnits} for a helper thread: reports a failure to the calling thread before the unit
- * counts as done.
- */
+/** Version of {@link takeUnits} that reports a failure before the unit counts as done. */
 export function helpWith(
   { cells, reason }: Pick<TeamThreadData, 'cells' | 'reason'>,
   compute: (unit: number) => void,

@@ -1,12 +1,9 @@
 import * as wasm from './wasm-code.ts';
 import type { Code } from './wasm-code.ts';
 
-/**
- * Constants that {@link exponentials4} reads from memory: V8 rebuilds a constant vector at each use, which takes
- * longer than the operation.
- */
+/** V8 rebuilds a constant vector at each use, which takes longer than reading it from memory. */
 const CONSTANTS = {
-  /** Terms at or below e^-50 are 0: a whole vocabulary of them is below the resolution of a sum of at least 1. */
+  /** A whole vocabulary of terms at or below e^-50 is below the resolution of a sum of at least 1. */
   smallest: -50,
   log2OfE: Math.LOG2E,
   /** 1.5 · 2^23: adding it to a float32 rounds to a whole number, held in the last bits of the sum. */
@@ -30,14 +27,12 @@ const offsetOf = (name: keyof typeof CONSTANTS): number => 4 * Object.keys(CONST
 
 /** Locals of {@link exponentials4}; four vectors of each fill the registers. */
 export interface ExponentialLocals {
-  /** Address of {@link EXPONENTIAL_CONSTANTS}. */
   readonly constants: number;
   /** Exponents, replaced by their exponentials. */
   readonly x: readonly number[];
   /** Scratch, one for each of `x`. */
   readonly powers: readonly number[];
   readonly series: readonly number[];
-  /** Scratch. */
   readonly shared: number;
 }
 

@@ -1,13 +1,11 @@
-/** Bytes of the WebAssembly instructions that the kernels use. See the core specification, chapter 5. */
+/** See the core specification of WebAssembly, chapter 5. */
 export type Code = readonly number[];
 
 export const I32 = 0x7f;
 export const F32 = 0x7d;
 export const V128 = 0x7b;
 
-/** Concatenates instructions. */
 export const code = (...parts: Code[]): Code => parts.flat();
-/** Repeats instructions. */
 export const repeat = (count: number, each: (index: number) => Code): Code =>
   code(...Array.from({ length: count }, (_, index) => each(index)));
 export const get = (local: number): Code => code([0x20], unsigned(local));
@@ -25,7 +23,6 @@ export const storeF32 = (offset: number): Code => code([0x38, 0x02], unsigned(of
 export const storeF64: Code = [0x39, 0x03, 0x00];
 /** Pushes the lesser of two locals, unsigned. */
 export const lesser = (a: number, b: number): Code => code(get(a), get(b), get(a), get(b), [0x49, 0x1b]);
-/** Adds a constant to a local. */
 export const advance = (local: number, by: number): Code => code(get(local), i32(by), addI32, set(local));
 /** Runs `body` if a local is above a constant, both unsigned. */
 export const whereAbove = (local: number, value: number, body: Code): Code =>
@@ -82,7 +79,6 @@ export const widenHalves = { low: simd(0xa7), high: simd(0xa8) } as const;
 export const integersToFloats4 = simd(0xfa);
 export const addInteger4 = simd(0xae);
 export const shiftLeft4 = simd(0xab);
-/** Unsigned. */
 export const shiftRight4 = simd(0xad);
 /** Narrows two vectors of four 32-bit integers, none above 65,535, to eight of 16 bits. */
 export const narrow4 = simd(0x86);

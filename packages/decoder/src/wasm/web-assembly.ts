@@ -1,7 +1,4 @@
-/**
- * The part of the JavaScript API used here. Its types come with the browser library, which this package does not
- * use otherwise.
- */
+/** The part of the JavaScript API used here, whose types come only with the browser library. */
 declare const WebAssembly: {
   Memory: new (size: { initial: number; maximum?: number; shared?: boolean }) => { readonly buffer: ArrayBuffer };
   Module: new (bytes: Uint8Array) => object;
@@ -12,7 +9,6 @@ const PAGE_BYTES = 65_536;
 /** The 32-bit address range, less one page, so that a 32-bit length can express it. */
 export const MAX_MEMORY_BYTES = 65_535 * PAGE_BYTES;
 
-/** Memory of one thread, zeroed. */
 export interface WasmMemory {
   readonly buffer: ArrayBuffer;
 }
@@ -32,6 +28,6 @@ export function sharedMemory(sizeBytes: number): SharedWasmMemory {
 
 export const compileModule = (bytes: Uint8Array): WasmModule => new WebAssembly.Module(bytes);
 
-/** @returns the functions of a module over this memory; `Exports` declares them */
+/** `Exports` declares the functions of the module. */
 export const instantiate = <Exports>(module: WasmModule, memory: WasmMemory | SharedWasmMemory): Exports =>
   new WebAssembly.Instance(module, { host: { memory } }).exports as Exports;
