@@ -38,7 +38,6 @@ import { INPUTS, lowWidth, projectionDims } from '../model/projections.ts';
 
 export type Outputs = Readonly<Record<string, Value>>;
 
-/** Names of graph inputs and outputs for parameters. */
 export const weightName = (projection: ProjectionName) => `${projection}.weight`;
 export const biasName = 'qkv.bias';
 /** RMS norm before the linear layers that read it. */
@@ -57,19 +56,17 @@ interface Projected {
 }
 
 /**
- * Place of adapters in the graphs. `LoraConfig`: one adapter for all tokens, with `b` after the weights, so that
- * two products become one. `outside`: computed by others and passed as addends of the products; weights stay
- * plain, so they can be constants.
+ * Place of adapters. `LoraConfig`: one adapter for all tokens, with `b` after the weights, so that two products
+ * become one. `outside`: passed as addends; weights stay plain, so they can be constants.
  */
 export type AdapterLayout = LoraConfig | 'outside';
 
 /**
- * Place of products with frozen weights: in the graphs, with the weights as inputs, or in the caller of a
- * `CutSession`; then `b` of an adapter is a separate input.
+ * Place of products with frozen weights: in the graphs, or in the caller of a `CutSession`; then `b` of an
+ * adapter is a separate input.
  */
 export type ProductLayout = 'inside' | 'outside';
 
-/** Builds the expressions of one architecture. */
 export class BlockGraph {
   readonly #architecture: Architecture;
   readonly #adapters: AdapterLayout;
@@ -162,7 +159,6 @@ export class BlockGraph {
     return { x, projected, ...this.#rotated(projected.outputs.qkv!) };
   }
 
-  /** Applies bias, head norms and rotation to the products of q, k and v. */
   #rotated(product: Value) {
     const { numHeads, numKvHeads, headSize, hasAttentionBias, hasHeadNorm, rmsEpsilon } = this.#architecture;
     let y = product;
@@ -225,7 +221,6 @@ export class BlockGraph {
     return { q, k, v, probabilities: softmax(add(scores, input('mask', ['Q', 'K']))), scale };
   }
 
-  /** Query heads per key head. */
   get #groupSize(): number {
     return this.#architecture.numHeads / this.#architecture.numKvHeads;
   }

@@ -12,10 +12,8 @@ const VOCABULARY = 'vocabulary';
  * 1] = Σ p · logit and, with `direction`, mean [N, H] = Σ p · vocabulary, with `entropy` also product [N, H] = Σ
  * p · logit · vocabulary, where p sums to 1 over the part. Parts join like the blocks of an online softmax.
  *
- * With `replay` a logit is h · vocabulary · scale + offset, both [N, C], and the vocabulary of mean and product
- * is scaled too, because they serve the derivative by h.
- *
- * With `products` outside, `vocabulary` [C, H] is the name of a matrix instead of an input.
+ * With `replay` a logit is h · vocabulary · scale + offset, both [N, C]; mean and product use the scaled
+ * vocabulary. With `products` outside, `vocabulary` names a matrix instead of an input.
  */
 export function headGraph(
   architecture: Architecture,

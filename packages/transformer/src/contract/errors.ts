@@ -1,7 +1,4 @@
-/**
- * A model file that the graphs cannot compute exactly. The message names the unsupported part and the supported
- * ones.
- */
+/** The message names the unsupported part and the supported ones. */
 export class UnsupportedModelError extends Error {
   override readonly name = 'UnsupportedModelError';
 }

@@ -3,7 +3,6 @@ import { closeSync, openSync, readSync } from 'node:fs';
 
 const PIECE_BYTES = 4 << 20;
 
-/** Size and sha256 (hex) of a file, read in pieces. */
 export function fileDigest(path: string): { sizeBytes: number; sha256: string } {
   const hash = createHash('sha256');
   const piece = new Uint8Array(PIECE_BYTES);

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 
 import { fileDigest } from './file-digest.ts';
 
-/** Digests of the other files in the folder. `sha256sum -c SHA256SUMS` checks them without this program. */
+/** Digests of the other files, for `sha256sum -c SHA256SUMS`. */
 export const SUMS_FILE = 'SHA256SUMS';
 
 const LINE = /^([0-9a-f]{64}) {2}([^/\\]+)$/;
@@ -11,7 +11,6 @@ const LINE = /^([0-9a-f]{64}) {2}([^/\\]+)$/;
 /** A file that is missing or differs from the one written. The message does not contain the folder. */
 export class DamagedFileError extends Error {
   override readonly name = 'DamagedFileError';
-  /** Name of the file in its folder. */
   readonly file: string;
 
   constructor(file: string, reason: string) {
@@ -28,16 +27,12 @@ export function fileSums(directory: string, known: Readonly<Record<string, strin
   );
 }
 
-/** Text of a sums file. @param sums names and digests of files, in order @see parseFileSums */
+/** @param sums in order @see parseFileSums */
 export function formatFileSums(sums: Iterable<readonly [name: string, digest: string]>): string {
   return Array.from(sums, ([name, digest]) => `${digest}  ${name}\n`).join('');
 }
 
-/**
- * Digest of each file of a folder, by name; null if the folder has no sums file, as in earlier releases.
- *
- * @throws {DamagedFileError} if the sums file itself is damaged
- */
+/** Null if the folder has no sums file, as in earlier releases. @throws {DamagedFileError} if it is damaged */
 export function readFileSums(directory: string): ReadonlyMap<string, string> | null {
   let text: string;
   try {
@@ -63,24 +58,19 @@ export function parseFileSums(text: string): ReadonlyMap<string, string> {
   );
 }
 
-/** Compares a digest with the recorded one. @throws {DamagedFileError} if they differ or no digest is recorded */
+/** @throws {DamagedFileError} if they differ or no digest is recorded */
 export function requireSum(sums: ReadonlyMap<string, string>, file: string, sha256: string): void {
   const expected = sums.get(file);
   if (expected === undefined) throw new DamagedFileError(SUMS_FILE, `it has no digest of ${file}`);
   requireDigest(file, sha256, expected);
 }
 
-/** @throws {DamagedFileError} if the digest differs from the expected one */
 export function requireDigest(file: string, sha256: string, expected: string): void {
   if (sha256 === expected) return;
   throw new DamagedFileError(file, `its SHA-256 is ${sha256.slice(0, 12)}…, expected ${expected.slice(0, 12)}…`);
 }
 
-/**
- * Compares digests of files of a folder with the recorded ones. A folder without sums passes.
- *
- * @throws {DamagedFileError}
- */
+/** Checks the recorded digests of files. A folder without sums passes. @throws {DamagedFileError} */
 export function checkFiles(directory: string, names: readonly string[]): void {
   const sums = readFileSums(directory);
   if (sums === null) return;

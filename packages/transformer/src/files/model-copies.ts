@@ -4,7 +4,6 @@ const TYPES = ['f32', 'f16'] as const;
 
 export type CopyType = (typeof TYPES)[number];
 
-/** File name of a copy of a model file in another precision. */
 export function copyName(modelPath: string, type: CopyType): string {
   return `${basename(modelPath).replace(/\.gguf$/i, '')}.${type}.gguf`;
 }
@@ -14,7 +13,7 @@ export function stampFileOf(copy: string): string {
   return `${copy}.json`;
 }
 
-/** All possible paths of copies of a model file: next to it, or in the folder for copies. */
+/** Next to the model file, or in the folder for copies. */
 export function copyPaths(modelPath: string, cacheDirectory: string): string[] {
   const directories = [dirname(modelPath), cacheDirectory];
   return directories.flatMap((directory) => TYPES.map((type) => join(directory, copyName(modelPath, type))));

@@ -49,7 +49,6 @@ async function run(outputs: Record<string, Value>, values: ReadonlyMap<Value, Fl
 /** Largest |analytic - numeric| over every element of every input of `y`. */
 async function gradientError(y: Value, inputs: readonly Value[]): Promise<number> {
   const dy = input('dy', y.shape);
-  // Inputs that the case does not differentiate are fed too.
   const leaves = topologicalOrder([y]).filter((node) => node.operation.kind === 'input');
   const values = new Map([...leaves, dy].map((node) => [node, randoms(sizeOf(node))]));
   const analytic = await run(

@@ -1,8 +1,6 @@
 /**
- * Reverse-mode differentiation of tensor expressions: the gradient of an expression is another expression.
- *
- * One vector-Jacobian product per operation. Only values that depend on the requested ones are differentiated,
- * so frozen weights cost nothing.
+ * Reverse-mode differentiation: the gradient of an expression is another expression. Only values that depend on
+ * the requested ones are differentiated, so frozen weights cost nothing.
  */
 import assert from 'node:assert/strict';
 import type { Shape, Value } from './graph.ts';
@@ -24,8 +22,8 @@ import {
 } from './graph.ts';
 
 /**
- * @param seeds ∂loss/∂output for each output, of the same shape
- * @param sources values to differentiate by: inputs or any intermediate
+ * @param seeds ∂loss/∂output for each output
+ * @param sources inputs or any intermediate
  * @returns ∂loss/∂source in the order of `sources`
  */
 export function gradients(seeds: ReadonlyMap<Value, Value>, sources: readonly Value[]): Value[] {
@@ -55,7 +53,6 @@ export function gradients(seeds: ReadonlyMap<Value, Value>, sources: readonly Va
   });
 }
 
-/** Inputs before the values computed from them. */
 export function topologicalOrder(outputs: readonly Value[], stopAt: (node: Value) => boolean = () => false): Value[] {
   const order: Value[] = [];
   const seen = new Set<Value>();

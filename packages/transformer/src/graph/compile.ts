@@ -9,7 +9,6 @@ import type { Shape, Value } from './graph.ts';
 import type { AttributeValue, Dim, OnnxConstant, OnnxNode, OnnxTensorType } from './onnx-writer.ts';
 import { encodeOnnxModel } from './onnx-writer.ts';
 
-/** Minimum size of constants that are separate files. */
 const MIN_BYTES_BESIDE = 65_536;
 
 export interface CompiledGraph {
@@ -18,11 +17,10 @@ export interface CompiledGraph {
   readonly weightFiles: ReadonlyMap<string, Float32Array>;
   readonly inputs: readonly OnnxTensorType[];
   readonly outputNames: readonly string[];
-  /** Sizes of its matrix products, which take most of a run's time. */
+  /** They take most of a run's time. */
   readonly products: readonly ProductSize[];
 }
 
-/** A tensor that is the same in every run. */
 export interface ConstantTensor {
   readonly data: Float32Array;
   readonly dims: readonly number[];
@@ -37,11 +35,10 @@ export interface ProductSize {
 }
 
 /**
- * @param outputs named results; expressions that they do not need are left out
- * @param options.constants inputs that become part of the graph: the library lays them out for its products
- * once, when the session is made
- * @param options.savedAsInputs if true, a `saved` value becomes a graph input of its name; otherwise it is
- * computed. Default false
+ * @param outputs expressions that they do not need are left out
+ * @param options.constants inputs that become part of the graph, laid out once for the library's products
+ * @param options.savedAsInputs if true, a `saved` value becomes a graph input; otherwise it is computed. Default
+ * false
  */
 export function compileGraph(
   outputs: Readonly<Record<string, Value>>,
@@ -99,14 +96,13 @@ class Emitter {
   readonly nodes: OnnxNode[] = [];
   readonly inputs: OnnxTensorType[] = [];
   readonly constants: OnnxConstant[] = [];
-  /** Result name by operator, inputs and attributes, so that equal expressions are computed once. */
+  /** Results by operator, inputs and attributes, so that equal expressions are computed once. */
   readonly #known = new Map<string, string>();
   readonly #given: Readonly<Record<string, ConstantTensor>>;
   /** Output name by the result name that it replaced. */
   readonly #named = new Map<string, string>();
   #count = 0;
 
-  /** @param given tensors for inputs of these names */
   constructor(given: Readonly<Record<string, ConstantTensor>>) {
     this.#given = given;
   }
@@ -119,7 +115,7 @@ class Emitter {
     return name;
   }
 
-  /** Makes a result available under `output` by renaming its node: an `Identity` would cost a pass over memory. */
+  /** Renames the result's node: an `Identity` would cost a pass over memory. */
   nameOutput(result: string, output: string): void {
     const index = this.nodes.findIndex((node) => node.outputs.includes(result));
     if (index === -1 || this.#named.has(result)) {

@@ -4,25 +4,23 @@ import type { Value } from './graph.ts';
 
 /** A product between two parts of a graph; x is known after the part before it. */
 export interface CutProduct {
-  /** Name of the result, which later parts read. */
   readonly name: string;
-  /** Name of the factor: an input of the whole graph, a product, or an output of a part. */
+  /** An input of the whole graph, a product, or an output of a part. */
   readonly x: string;
   readonly matrix: string;
   readonly isTransposed: boolean;
 }
 
-/** A part without products, and the products that follow it. */
+/** The products follow the part, which has none. */
 export interface GraphPart {
   readonly outputs: Readonly<Record<string, Value>>;
   readonly products: readonly CutProduct[];
 }
 
 /**
- * Cuts a graph at its products. The parts have none; they read results of earlier parts and products as inputs.
+ * Cuts a graph at its products.
  *
- * @param outputs as for `compileGraph`
- * @param savedAsInputs as for `compileGraph`
+ * @param outputs, savedAsInputs as for `compileGraph`
  * @returns parts in execution order; a part without outputs has nothing to compute before its products
  */
 export function cutGraph(outputs: Readonly<Record<string, Value>>, savedAsInputs: boolean): readonly GraphPart[] {

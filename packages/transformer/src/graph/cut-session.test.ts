@@ -49,7 +49,6 @@ class Feeds {
   }
 }
 
-/** Products by plain loops. */
 function products(matrices: Readonly<Record<string, Tensor>>): OutsideProducts {
   const dims = (name: string, isTransposed: boolean) =>
     isTransposed ? matrices[name]!.dims.toReversed() : matrices[name]!.dims;

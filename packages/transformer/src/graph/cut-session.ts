@@ -7,7 +7,6 @@ import type { SessionOptions, Tensor, Tensors } from './session.ts';
 
 /** Products with matrices outside the graphs. */
 export interface OutsideProducts {
-  /** Columns of a product. */
   widthOf(matrix: string, isTransposed: boolean): number;
   /** Rows that are written if `numRows` are wanted. */
   computedRows(numRows: number): number;
@@ -15,7 +14,7 @@ export interface OutsideProducts {
   multiply(matrix: string, isTransposed: boolean, x: Tensor, into: Float32Array): void;
 }
 
-/** A graph whose products are computed outside. Compiled parts and products alternate. */
+/** Compiled parts and outside products alternate. */
 export class CutSession {
   readonly #parts: readonly (GraphPart & { readonly session: GraphSession | null })[];
   readonly #outputNames: ReadonlySet<string>;
@@ -56,7 +55,6 @@ export class CutSession {
     return Object.fromEntries(Array.from(this.#outputNames, (name) => [name, values[name]!]));
   }
 
-  /** Floating-point operations in the matrix products of the last run. */
   get flopsOfRun(): number {
     return this.#flops;
   }

@@ -1,10 +1,8 @@
 /**
- * Tensor expressions. A `Value` is the result of one operation on other values; nothing is computed until a
- * session runs.
+ * Tensor expressions. A `Value` is the result of one operation; nothing is computed until a session runs.
  *
- * Shapes are symbolic: a number is fixed, a string names a run-time size (`T`) or a multiple of one (`3T`). Two
- * sizes are equal if their names are. Mistakes are programming errors, so they throw plain assertions while the
- * graph is built.
+ * Shapes are symbolic: a string names a run-time size (`T`) or a multiple of one (`3T`). Mistakes are
+ * programming errors, so they throw plain assertions while the graph is built.
  */
 import assert from 'node:assert/strict';
 import type { Dim, ElementType } from './onnx-writer.ts';
@@ -25,7 +23,6 @@ export type Operation =
   | { readonly kind: 'reshape' }
   | { readonly kind: 'reduceSum' | 'reduceMax'; readonly axes: readonly number[] };
 
-/** A matrix [out, in]. */
 export interface ProductDims {
   readonly out: Dim;
   readonly in: Dim;
@@ -45,15 +42,10 @@ const value = (operation: Operation, inputs: readonly Value[], shape: Shape, typ
   type,
 });
 
-/** A tensor fed at run time. */
 export const input = (name: string, shape: Shape, type: ElementType = 'float32'): Value =>
   value({ kind: 'input', name }, [], shape, type);
 
-/**
- * The same tensor, which a backward graph may receive as an input of that name instead of recomputing it.
- *
- * @see compileGraph
- */
+/** A backward graph may receive it as an input of that name instead of recomputing it. @see compileGraph */
 export const saved = (name: string, x: Value): Value => value({ kind: 'saved', name }, [x], x.shape);
 
 export const constant = (scalar: number): Value => value({ kind: 'constant', value: scalar }, [], []);
@@ -124,8 +116,7 @@ export function matmul(
 }
 
 /**
- * Computes x · Wᵀ, or x · W if transposed, with a matrix outside the graph: the caller of a `CutSession`
- * computes it.
+ * Computes x · Wᵀ, or x · W if transposed, in the caller of a `CutSession`.
  *
  * @param x [rows, in], or [rows, out] if transposed
  */
@@ -168,7 +159,6 @@ function reduce(kind: 'reduceSum' | 'reduceMax', x: Value, axes: readonly number
   );
 }
 
-/** x [R, ...], indices int64 [K] → [K, ...]. */
 export const gatherRows = (x: Value, indices: Value): Value =>
   value({ kind: 'gatherRows' }, [x, indices], [...indices.shape, ...x.shape.slice(1)]);
 
@@ -183,7 +173,7 @@ export function broadcast(a: Shape, b: Shape): Shape {
   });
 }
 
-/** Size of the last axis, which must be known. */
+/** Requires a known size. */
 function width(x: Value): number {
   const size = x.shape.at(-1);
   assert(typeof size === 'number', `the last axis of [${x.shape.join()}] is not known`);

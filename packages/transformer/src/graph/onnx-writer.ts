@@ -1,5 +1,5 @@
 /**
- * Writes ONNX models: only the protobuf messages of onnx.proto3 that a layer graph needs.
+ * Writes only the messages of onnx.proto3 that a layer graph needs.
  *
  * @see https://github.com/onnx/onnx/blob/main/onnx/onnx.proto3 for the field numbers
  */
@@ -23,7 +23,6 @@ export interface OnnxNode {
 export interface OnnxTensorType {
   readonly name: string;
   readonly type: ElementType;
-  /** Strings name dimensions that are known only at run time. */
   readonly shape: readonly Dim[];
 }
 
@@ -52,7 +51,6 @@ const ATTRIBUTE_INT = 2;
 const ATTRIBUTE_INTS = 7;
 const DATA_EXTERNAL = 1;
 
-/** Bytes of a `ModelProto`. */
 export function encodeOnnxModel(model: OnnxModel): Uint8Array {
   const graph = new ProtobufMessage();
   for (const node of model.nodes) graph.message(1, encodeNode(node));
@@ -113,8 +111,8 @@ function encodeTensorType(tensor: OnnxTensorType): ProtobufMessage {
 }
 
 /**
- * A protobuf message under construction; fields are appended in call order. Only the outermost `finish` copies
- * bytes, because they may be all weights of a layer.
+ * Fields are appended in call order. Only the outermost `finish` copies bytes, because they may be all weights
+ * of a layer.
  */
 class ProtobufMessage {
   readonly #parts: Uint8Array[] = [];

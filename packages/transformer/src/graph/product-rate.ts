@@ -4,7 +4,7 @@ import { GraphSession, float32 } from './session.ts';
 // The fastest shape in ONNX Runtime among those similar to training; square ones of 2,048 were 15 % slower.
 const [M, K, N] = [888, 1544, 576];
 
-/** Rate in GF/s that a large float32 product reaches on this machine: the best of several runs. */
+/** Rate in GF/s of a large float32 product: the best of several runs. */
 export function measureProductRate(numThreads: number, numRuns = 12): number {
   const product = matmul(input('x', [M, K]), input('weight', [N, K]), { transposeB: true });
   const session = new GraphSession({ product }, { numThreads });

@@ -12,12 +12,12 @@ export interface SessionOptions {
   readonly savedAsInputs?: boolean;
 }
 
-/** Memory and its shape; graphs read and write it in place. */
+/** Graphs read and write it in place. */
 export type Tensor = OnnxTensor;
 
 export type Tensors = Readonly<Record<string, Tensor>>;
 
-/** A compiled graph, ready to run on the processor. Run-time sizes may change between runs. */
+/** Run-time sizes may change between runs. */
 export class GraphSession {
   readonly inputNames: readonly string[];
   readonly #session: OnnxSession;
@@ -40,7 +40,7 @@ export class GraphSession {
   }
 
   /**
-   * Runs the graph. Blocks the thread until done.
+   * Blocks the thread until done.
    *
    * @param feeds may hold more than the graph needs
    * @param results tensors to write outputs into; other outputs get fresh memory
@@ -86,7 +86,6 @@ export class GraphSession {
 
 export const float32 = (data: Float32Array, dims: readonly number[]): Tensor => ({ data, dims });
 
-/** An int64 tensor with a copy of `values`. */
 export const int64 = (values: Int32Array, dims: readonly number[]): Tensor => ({
   data: BigInt64Array.from(values, BigInt),
   dims,

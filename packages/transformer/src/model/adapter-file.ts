@@ -7,7 +7,6 @@ import { LINEAR_NAMES } from './lora-config.ts';
 import type { LinearName } from './lora-config.ts';
 import { GGUF_LINEARS } from './gguf-linears.ts';
 
-/** An adapter of one linear layer: y += b · (a · x). */
 export interface LinearAdapter {
   readonly rank: number;
   /** [rank, in] */
@@ -89,10 +88,7 @@ function readLinear(
   return { rank, a, b };
 }
 
-/**
- * Refuses NaN and infinity, which a diverged training leaves: the adapter would answer only NaN, also for other
- * rows of a batch.
- */
+/** Refuses NaN and infinity, which would make other rows of a batch NaN, too. */
 function refuseNonFinite(tensor: string, values: Float32Array): void {
   for (const value of values)
     if (!Number.isFinite(value))

@@ -40,7 +40,7 @@ const NEUTRAL_SETTINGS: Readonly<Record<string, readonly (number | boolean)[]>> 
   'rope.scaling.attn_factor': [1],
 };
 
-/** Tensors of a block that the layer graphs use; a file with other tensors computes something else. */
+/** A file with other tensors computes something else. */
 const BLOCK_TENSORS: ReadonlySet<string> = new Set([
   ...['attn_norm', 'ffn_norm', 'attn_q_norm', 'attn_k_norm'].map((name) => `${name}.weight`),
   ...['attn_q', 'attn_k', 'attn_v', 'attn_output', 'ffn_gate', 'ffn_up', 'ffn_down'].map((name) => `${name}.weight`),
@@ -55,10 +55,7 @@ const OTHER_TENSORS: ReadonlySet<string> = new Set([
 
 export const unsupported = (message: string) => new UnsupportedModelError(message);
 
-/**
- * Refuses a model file with an unknown setting of its architecture: the graphs would ignore it, and the sampler
- * would not.
- */
+/** Refuses an unknown setting of the architecture: the graphs would ignore it, and the sampler would not. */
 export function refuseUnknownSettings(file: ModelFile, name: string): void {
   for (const [key, value] of file.metadata) {
     if (!key.startsWith(`${name}.`)) continue;
@@ -73,7 +70,6 @@ export function refuseUnknownSettings(file: ModelFile, name: string): void {
   }
 }
 
-/** Refuses a model file with a tensor that the layer graphs do not use. */
 export function refuseUnknownTensors(file: ModelFile, name: string): void {
   for (const tensor of file.tensors.keys()) {
     const part = /^blk\.\d+\.(.+)$/.exec(tensor)?.[1];

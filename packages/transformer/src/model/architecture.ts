@@ -10,9 +10,8 @@ import { LINEAR_NAMES } from './lora-config.ts';
 import type { LinearName } from './lora-config.ts';
 import { GGUF_LINEARS } from './gguf-linears.ts';
 
-/** Traits of a decoder that determine its layer graphs. Sizes as in the model file. */
+/** Sizes as in the model file. */
 export interface Architecture {
-  /** `general.architecture` of the GGUF file. */
   readonly name: string;
   readonly vocabSize: number;
   readonly hiddenSize: number;
@@ -43,10 +42,9 @@ const SUPPORTED: Readonly<Record<string, { readonly hasInterleavedHeads: boolean
   qwen3: { hasInterleavedHeads: false },
 };
 
-/** `general.architecture` of the trainable models. */
 export const TRAINABLE_ARCHITECTURES: readonly string[] = Object.keys(SUPPORTED);
 
-/** Reads the architecture from a model file's metadata. @throws {UnsupportedModelError} with the supported values */
+/** @throws {UnsupportedModelError} with the supported values */
 export function readArchitecture(file: ModelFile): Architecture {
   const name = String(file.metadata.get('general.architecture'));
   const family = SUPPORTED[name];
@@ -127,7 +125,6 @@ function readRopeScale(type: GgufValue | undefined, optional: (key: string) => n
   return factor === 0 ? 1 : factor;
 }
 
-/** Refuses a file without a tensor that the layer graphs need, or with more blocks than its metadata declares. */
 function refuseMissingTensors({ tensors }: ModelFile, { numLayers }: Architecture): void {
   const parts = ['attn_norm', 'ffn_norm', ...LINEAR_NAMES.map((linear) => GGUF_LINEARS[linear])];
   const blocks = Array.from({ length: numLayers }, (_, layer) => parts.map((part) => `blk.${layer}.${part}.weight`));
@@ -137,7 +134,7 @@ function refuseMissingTensors({ tensors }: ModelFile, { numLayers }: Architectur
   if (beyond !== undefined) throw unsupported(`the model file has ${beyond}, but declares ${numLayers} blocks`);
 }
 
-/** Refuses a file with a tensor whose shape contradicts its sizes: its numbers would be read at wrong places. */
+/** Refuses a tensor whose numbers would be read at wrong places. */
 function refuseOtherShapes({ tensors }: ModelFile, architecture: Architecture): void {
   const { hiddenSize, headSize, vocabSize, numLayers } = architecture;
   const check = (tensor: string, needed: readonly number[]): void => {

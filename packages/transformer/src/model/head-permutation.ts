@@ -11,11 +11,11 @@ import type { LinearName } from './lora-config.ts';
 export const toHalves = (matrix: Float32Array, numHeads: number, columns: number): Float32Array =>
   permute(matrix, numHeads, columns, true);
 
-/** Converts halves to interleaved (GGUF). `matrix` is [numHeads · D, columns]; returns a new array. */
+/** The inverse of {@link toHalves}. */
 export const toInterleaved = (matrix: Float32Array, numHeads: number, columns: number): Float32Array =>
   permute(matrix, numHeads, columns, false);
 
-/** Linear layer's matrix in the graphs' row order; only q and k of a file with interleaved heads change. */
+/** Only q and k of a file with interleaved heads change. */
 export function inHalves(
   matrix: Float32Array,
   linear: LinearName,

@@ -1,7 +1,6 @@
-/** The seven linear layers of a block that can have a LoRA adapter. */
+/** Linear layers that can have an adapter. */
 export type LinearName = 'q' | 'k' | 'v' | 'o' | 'gate' | 'up' | 'down';
 
-/** Linear layers in the order in which a block applies them. */
 export const LINEAR_NAMES: readonly LinearName[] = ['q', 'k', 'v', 'o', 'gate', 'up', 'down'];
 
 export interface LoraConfig {
@@ -11,11 +10,10 @@ export interface LoraConfig {
   readonly alpha: number;
   /** Linear layers with an adapter, in every block. */
   readonly targets: readonly LinearName[];
-  /** Seed of the random initial values of the `a` matrices. */
+  /** Seed of the initial `a` matrices. */
   readonly initSeed: number;
 }
 
-/** Rank 8 on every linear layer, scale 2. */
 export const DEFAULT_LORA_CONFIG: LoraConfig = { rank: 8, alpha: 16, targets: LINEAR_NAMES, initSeed: 0 };
 
 /** Half of an adapter: `y += scale · (x · aᵀ) · bᵀ`. */

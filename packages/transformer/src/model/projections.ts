@@ -32,7 +32,7 @@ export function projectionDims(architecture: Architecture, projection: Projectio
   return { in: dims[0]!.in, out: dims.reduce((sum, { out }) => sum + out, 0) };
 }
 
-/** Linear layers of an input that have an adapter, in the order of their rows in the joint `a`. */
+/** In the order of their rows in the joint `a`. */
 export const adaptedLinears = (input: InputName, lora: LoraConfig): readonly LinearName[] =>
   INPUTS[input].flatMap((projection) => PROJECTIONS[projection]).filter((linear) => lora.targets.includes(linear));
 
@@ -43,10 +43,8 @@ export const inputOf = (projection: ProjectionName): InputName =>
   INPUT_NAMES.find((input) => INPUTS[input].includes(projection))!;
 
 /**
- * A frozen weight matrix with room for adapters after each row: `[W | scale · b]`.
- *
- * With the input extended to `[x | x · aᵀ]`, one product gives `x · Wᵀ + scale · (x · aᵀ) · bᵀ`. Separate rank-8
- * products would cost a tenth of a step, because they are bound by memory.
+ * A frozen weight matrix with room for adapters after each row: `[W | scale · b]`. With the input `[x | x · aᵀ]`
+ * one product gives `x · Wᵀ + scale · (x · aᵀ) · bᵀ`; separate rank-8 products would cost a tenth of a step.
  */
 export class WideMatrix {
   readonly rows: number;
@@ -100,7 +98,7 @@ export class WideMatrix {
       this.#data.set(from.subarray(row * oldWidth, row * oldWidth + this.columns), row * this.width);
   }
 
-  /** Copies rows start ≤ i < end without the room after them. */
+  /** Copies rows without the room after them. */
   plainRows(start: number, end: number): Float32Array {
     const result = new Float32Array((end - start) * this.columns);
     for (let row = start; row < end; row++) {

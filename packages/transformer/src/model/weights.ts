@@ -21,13 +21,12 @@ export interface BlockVectors {
   readonly headNorms: Readonly<Record<'q' | 'k', Float32Array>> | null;
 }
 
-/** Frozen weights of one block, float32. */
 export interface BlockWeights extends BlockVectors {
   /** Matrices [out, in] with room for an adapter; q and k in half-rotation order. */
   readonly matrices: Readonly<Record<ProjectionName, WideMatrix>>;
 }
 
-/** Frozen weights of a model, float32. Linear weights exist once: graphs transpose while multiplying. */
+/** Frozen weights, float32. Linear weights exist once: graphs transpose while multiplying. */
 export interface ModelWeights {
   /** [V, H], shared memory */
   readonly embedding: Float32Array;
@@ -112,10 +111,7 @@ export interface ProjectionMatrix {
   readonly data: Float32Array;
 }
 
-/**
- * Reader of the matrices of one block after the other into the same memory, for callers that convert each block
- * before the next.
- */
+/** Reads one block after the other into the same memory. */
 export class MatrixReader {
   readonly #file: FloatFile;
   readonly #architecture: Architecture;

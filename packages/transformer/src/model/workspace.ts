@@ -7,16 +7,16 @@ const RESERVED_BYTES = 64 * 1024 ** 3;
 const CACHE_LINE_BYTES = 64;
 
 /**
- * Large float32 buffers of a pass by name, contiguous in one shared memory that only grows. Its size is that of
- * the largest pass; replaced buffers would stay until every thread has collected them. The memory stays warm:
- * faulting in fresh pages costs more than the element-wise half of a layer. Contents are those of the last pass.
+ * Large float32 buffers of a pass by name, in one shared memory that only grows. Replaced buffers would stay
+ * until every thread has collected them, and faulting in fresh pages costs more than the element-wise half of a
+ * layer. Contents are those of the last pass.
  */
 export class Workspace {
   #memory = new SharedArrayBuffer(0, { maxByteLength: RESERVED_BYTES });
   readonly #ranges = new Map<string, Float32Array>();
   #used = 0;
 
-  /** Forgets all names. Their views must not be used any more. */
+  /** Views of the names must not be used any more. */
   begin(): void {
     this.#ranges.clear();
     this.#used = 0;
@@ -37,7 +37,7 @@ export class Workspace {
     return range;
   }
 
-  /** Releases the memory, once nothing uses it. No `take` may follow. */
+  /** No `take` may follow. */
   clear(): void {
     this.begin();
     this.#memory = new SharedArrayBuffer(0);
@@ -49,8 +49,8 @@ export class Workspace {
 }
 
 /**
- * Small float32 buffers of one thread by name, for data that lasts until the next graph run. Fresh memory would
- * keep the garbage collector busy.
+ * Buffers of one thread by name, valid until the next graph run; fresh memory would keep the garbage collector
+ * busy.
  */
 export class Scratch {
   readonly #buffers = new Map<string, Float32Array>();

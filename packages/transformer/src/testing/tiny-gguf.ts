@@ -30,11 +30,8 @@ export const TINY_CHAT_TEMPLATE =
 
 interface TinyOptions {
   readonly isTied?: boolean;
-  /** Another seed gives other weights. Default 21. */
   readonly seed?: number;
-  /** Additional or replaced metadata. */
   readonly metadata?: Readonly<Record<string, GgufWritableValue>>;
-  /** Names of omitted tensors. */
   readonly missing?: RegExp;
 }
 
@@ -46,7 +43,6 @@ export function writeTinyGguf(path: string, a: Architecture, options: TinyOption
   writeGguf(path, { ...architectureMetadata(a), ...vocabularyMetadata(), ...options.metadata }, tensors);
 }
 
-/** Metadata of the architecture without a vocabulary. */
 export function architectureMetadata(a: Architecture): Record<string, GgufWritableValue> {
   return {
     'general.architecture': a.name,
@@ -91,10 +87,7 @@ function byteToken(byte: number): string {
   return String.fromCodePoint(256 + rank);
 }
 
-/**
- * Random weights in the file layout of that architecture; for random numbers the interleaving of heads is
- * irrelevant.
- */
+/** Random weights in the file layout of that architecture. */
 export function tinyTensors(a: Architecture, isTied = false, seed = 21): GgufTensorData[] {
   const weights = tinyWeights(a, randomSource(seed));
   const vector = (name: string, data: Float32Array) => ({ name, dims: [data.length], data });
