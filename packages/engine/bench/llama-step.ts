@@ -1,11 +1,9 @@
 /**
- * Milliseconds of processor time per decode step of llama.cpp on one thread, by the place of its sequences'
- * cells and by rows per call: `node --conditions=@trainyard/source packages/engine/bench/llama-step.ts
- * MODEL.gguf [rounds]`.
+ * Milliseconds of processor time per decode step of llama.cpp, by the place of its sequences' cells and by rows
+ * per call: `node --conditions=@trainyard/source packages/engine/bench/llama-step.ts MODEL.gguf [rounds]`.
  *
  * One thread and processor time are the least affected by other processes. Cases of a group alternate; the
  * output is their minimum and median. Rows want no logits, because the head costs the same wherever cells are.
- * Keys and values are real ones, copied to the places of a case.
  */
 import { parseArgs } from 'node:util';
 import { LlamaContext, LlamaModel } from '@trainyard/native';
@@ -30,7 +28,6 @@ const tokenAt = (i: number): number => (1000 + i * 7919) % model.vocabSize;
 const chatLength = (chat: number): number => 100 + Math.round((100 * chat) / (NUM_CHATS - 1));
 const whole = computed();
 
-/** A context, and the length of each of its sequences. */
 class Case {
   readonly #context: LlamaContext;
   readonly #lengths = new Map<number, number>();

@@ -4,8 +4,7 @@ import type { Sequence, SequenceOwner } from './sequence.ts';
 
 /**
  * Waiting part of one request: existing sequences (preempted ones, new beams), and choices that have not
- * started. Choices are made one at a time when admitted, so a request of thousands costs no more than one of a
- * few until then.
+ * started. Choices are made only when admitted, so that a request of thousands costs little until then.
  */
 export class Backlog implements HeapItem {
   heapPlace = -1;
@@ -16,21 +15,20 @@ export class Backlog implements HeapItem {
   readonly #make: (index: number) => Sequence;
   #numBegun = 0;
 
-  /** @param make makes the choice of an index below `numChoices`; called once per index, in order */
+  /** @param make called once per index below `numChoices`, in order */
   constructor(owner: SequenceOwner, numChoices: number, make: (index: number) => Sequence) {
     this.owner = owner;
     this.#numChoices = numChoices;
     this.#make = make;
   }
 
-  /** Number of waiting sequences, made or not. */
   get size(): number {
     return this.#made.length + this.#numChoices - this.#numBegun;
   }
   get made(): readonly Sequence[] {
     return this.#made;
   }
-  /** True if one of them could run: a beam preempted while it waits for the others of its search cannot. */
+  /** A beam preempted while it waits for the others of its search is not ready. */
   get isReady(): boolean {
     return this.#numBegun < this.#numChoices || this.#made.some(({ isParked }) => !isParked);
   }
@@ -60,7 +58,6 @@ export class Backlog implements HeapItem {
   }
 }
 
-/** Orders by priority number, then round, then arrival. */
 export function compareBacklogs(a: Backlog, b: Backlog): number {
   return a.owner.priority - b.owner.priority || a.round - b.round || a.owner.arrival - b.owner.arrival;
 }

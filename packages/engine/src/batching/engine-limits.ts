@@ -5,35 +5,26 @@ import { REQUEST_LIMITS } from '@trainyard/protocol/fields';
 const DEFAULT_ADAPTER_BYTES = 256e6;
 
 export interface EngineLimits {
-  /** Maximum tokens per sequence, prompt plus reply. Default: the limit of the runner's model and memory. */
+  /** Prompt plus reply. Default: the limit of the runner's model and memory. */
   maxContextTokens: number;
-  /**
-   * Maximum choices computed together. Default: the runner's sequences (each choice and each cache entry needs
-   * one).
-   */
+  /** Default: the runner's sequences (each choice and each cache entry needs one). */
   maxRunning: number;
-  /** Maximum requests in flight, including running ones. Default 2048. */
+  /** Default 2048. */
   maxRequests: number;
-  /** Maximum choices per request. Default {@link maxRunning}: more could not be computed together. */
+  /** Per request. Default {@link maxRunning}: more could not be computed together. */
   maxChoices: number;
   /**
-   * Cells kept for finished sequences. Default a quarter of the capacity: the amount that llama.cpp's runner can
-   * move out of other sequences' way.
+   * Cells kept for finished sequences. Default a quarter of the capacity: the amount that llama.cpp's runner can move out of
+   * other sequences' way.
    */
   maxCachedTokens: number;
-  /** Prompt tokens per step while nothing is decoding. Default 512. */
+  /** Per step while nothing is decoding. Default 512. */
   prefillTokens: number;
-  /** Prompt tokens per step while replies are being decoded, so that streams do not stall. Default 128. */
+  /** Per step, so that streams do not stall. Default 128. */
   prefillTokensWhileDecoding: number;
-  /**
-   * Prompt tokens per step that are scored for prompt logprobs; each holds a row of logits. Default 64 (13 MB at V
-   * = 49,152).
-   */
+  /** Per step; each holds a row of logits. Default 64 (13 MB at V = 49,152). */
   promptLogprobRows: number;
-  /**
-   * Memory for adapters, bytes; default {@link DEFAULT_ADAPTER_BYTES}. Above it idle ones are dropped; those in
-   * use may exceed it.
-   */
+  /** Default {@link DEFAULT_ADAPTER_BYTES}. Above it idle ones are dropped; those in use may exceed it. */
   maxAdapterBytes: number;
 }
 

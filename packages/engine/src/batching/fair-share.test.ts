@@ -14,7 +14,6 @@ const endless = { tenant: 'loud', maxTokens: null, ignoreEos: true, sampling: { 
 
 type Submitted = Transcript & { id: string };
 
-/** Steps until the first token. */
 function stepsToFirstToken(harness: Harness, reply: Transcript, maxSteps = 500): number {
   for (let steps = 0; steps <= maxSteps; steps++) {
     if (reply.tokenIds().length > 0) return steps;

@@ -1,12 +1,9 @@
-/** An item of a {@link Heap}, with its own place; −1 while outside. */
+/** Place in the heap; −1 while outside. */
 export interface HeapItem {
   heapPlace: number;
 }
 
-/**
- * A binary heap, the least item on top. Insertion, removal of any item, and reordering after a change take
- * logarithmic time.
- */
+/** A binary heap, the least item on top. All changes take logarithmic time. */
 export class Heap<Item extends HeapItem> {
   readonly #items: Item[] = [];
   readonly #compare: (a: Item, b: Item) => number;
@@ -36,7 +33,6 @@ export class Heap<Item extends HeapItem> {
     this.#sink(this.#rise(item.heapPlace));
   }
 
-  /** Removes an item. No-op for an item outside. */
   remove(item: Item): void {
     const place = item.heapPlace;
     if (place < 0) return;

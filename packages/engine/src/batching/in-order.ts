@@ -1,6 +1,5 @@
 import type { Sequence } from './sequence.ts';
 
-/** Inserts a sequence into a list ordered by {@link Sequence.compare}. */
 export function insertInOrder(list: Sequence[], sequence: Sequence): void {
   let low = 0;
   let high = list.length;

@@ -5,7 +5,6 @@ import { commonPrefixLength, PrefixCache } from './prefix-cache.ts';
 import type { CacheEntry } from './prefix-cache.ts';
 import type { Sequence } from './sequence.ts';
 
-/** Longest prefix of a new sequence that is already in memory. */
 export interface FoundPrefix {
   /** Slot to share from; null if nothing matches. */
   slot: number | null;
@@ -15,8 +14,8 @@ export interface FoundPrefix {
 }
 
 /**
- * Sole owner of the runner's cells: of running sequences, and of finished ones that stay as cache entries until
- * their cells or slots are needed.
+ * Sole owner of the runner's cells: of running sequences, and of finished ones until their cells or slots are
+ * needed.
  */
 export class KvCache {
   readonly #runner: ModelRunner;
@@ -36,11 +35,10 @@ export class KvCache {
   get usedTokens(): number {
     return this.#ledger.usedCells;
   }
-  /** Cells held only by cache entries. */
   get cachedTokens(): number {
     return this.#ledger.cachedCells;
   }
-  /** Cells that a running sequence could get: the free ones and, after eviction, the cached ones. */
+  /** Free cells, and the cached ones, which can be evicted. */
   get obtainableTokens(): number {
     return this.#ledger.capacity - this.#ledger.liveCells;
   }
@@ -48,10 +46,7 @@ export class KvCache {
     return this.#prefixes.size > 0;
   }
 
-  /**
-   * Longest match in the sequence's namespace among running sequences and cache entries, within the tokens it may
-   * share.
-   */
+  /** Searches running sequences and cache entries of the sequence's namespace. */
   findPrefix(sequence: Sequence, running: readonly Sequence[]): FoundPrefix {
     const { tokens, owner, maxSharedTokens } = sequence;
     const found: FoundPrefix = { slot: null, entry: null, length: 0 };
@@ -68,22 +63,18 @@ export class KvCache {
     return length === 0 ? { slot: null, entry: null, length } : { ...found, length };
   }
 
-  /** Length of a prefix that the runner can share. */
+  /** Length rounded down to the runner's granularity. */
   shareable(length: number): number {
     return length - (length % this.#runner.shareGranularity);
   }
 
-  /** Cells of {@link obtainableTokens} that the sequence takes if opened with this prefix and fully computed. */
+  /** Cells that the sequence takes if opened with this prefix and fully computed. */
   cellsNeeded(sequence: Sequence, prefix: FoundPrefix): number {
     const revived = prefix.slot === null ? 0 : this.#ledger.countCachedOnly(prefix.slot, prefix.length);
     return sequence.tokens.length - prefix.length + revived;
   }
 
-  /**
-   * Gives a waiting sequence a slot with the prefix, evicting an entry if no slot is free.
-   *
-   * @param account charged for its cells
-   */
+  /** Evicts an entry if no slot is free. @param account charged for the cells */
   open(sequence: Sequence, prefix: FoundPrefix, account: CellAccount): void {
     let { slot: source, length } = prefix;
     if (prefix.entry !== null) this.#prefixes.touch(prefix.entry);
@@ -103,7 +94,7 @@ export class KvCache {
     sequence.numComputed = length;
   }
 
-  /** Takes cells for the sequence's next `count` tokens, evicting as needed. That many must be obtainable. */
+  /** Evicts entries as needed. At least `count` cells must be obtainable. */
   grow(sequence: Sequence, count: number): void {
     assert(sequence.slot !== null, 'only a running sequence grows');
     while (this.#ledger.freeCells < count) {
@@ -114,7 +105,7 @@ export class KvCache {
     this.#ledger.append(sequence.slot, count);
   }
 
-  /** Returns the sequence's cells, planned and computed ones. */
+  /** Releases planned and computed cells. */
   release(sequence: Sequence): void {
     if (sequence.slot === null) return;
     this.#close(sequence.slot);
@@ -124,7 +115,7 @@ export class KvCache {
   }
 
   /**
-   * Keeps an ended sequence's cells as a cache entry that replaces entries it contains; releases them if an entry
+   * Keeps an ended sequence's cells as an entry that replaces entries it contains; releases them if an entry
    * contains it.
    */
   retain(sequence: Sequence): void {
@@ -149,7 +140,6 @@ export class KvCache {
     this.#trim();
   }
 
-  /** Drops every cache entry. @returns true if there was one */
   evictAll(): boolean {
     const { hasEntries } = this;
     for (const entry of this.#prefixes.entries()) this.#evict(entry);
@@ -181,10 +171,7 @@ export class KvCache {
     while (this.cachedTokens > this.#maxCachedTokens) this.#evict(this.#entryToEvict()!);
   }
 
-  /**
-   * Least recently used entry of the tenant with the most cached cells, so that no tenant evicts entries of
-   * tenants with fewer.
-   */
+  /** Least recently used entry of the tenant with the most cached cells. */
   #entryToEvict(): CacheEntry | undefined {
     let chosen: CacheEntry | undefined;
     let most = -1;

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 
-/** Owner of cells. Cells are shared only within one account. */
+/** Cells are shared only within one account. */
 export interface CellAccount {
-  /** Cells of its running sequences. */
   liveCells: number;
   /** Those, and cells of its cache entries. */
   heldCells: number;
@@ -11,9 +10,8 @@ export interface CellAccount {
 /**
  * An exact mirror of the runner's KV cells, so that capacity is known before a batch runs.
  *
- * A slot is a sequence number of the runner and holds one cell per position. A cell counts its holders, and
- * separately the live ones (running sequences): cells held only by cache entries can be evicted. Costs are
- * linear in the tokens touched.
+ * A slot holds one cell per position. A cell counts its holders, and separately the running ones: cells held
+ * only by cache entries can be evicted.
  */
 export class KvLedger {
   readonly capacity: number;
@@ -40,11 +38,9 @@ export class KvLedger {
   get usedCells(): number {
     return this.capacity - this.#freeCells.length;
   }
-  /** Cells of running sequences. */
   get liveCells(): number {
     return this.#liveCells;
   }
-  /** Cells held only by cache entries. */
   get cachedCells(): number {
     return this.usedCells - this.#liveCells;
   }
@@ -52,7 +48,7 @@ export class KvLedger {
     return this.#freeSlots.length;
   }
 
-  /** Takes an empty live slot; one must be free. @param account of its cells; default one common account */
+  /** One must be free. @param account of its cells; default one common account */
   openSlot(account: CellAccount = this.#common): number {
     const slot = this.#freeSlots.pop();
     assert(slot !== undefined, 'no free slot');
@@ -68,7 +64,7 @@ export class KvLedger {
     return this.#get(slot).cells.length;
   }
 
-  /** Number of the first `length` cells of a slot that no running sequence holds. */
+  /** Number of the first `length` cells without a running holder. */
   countCachedOnly(slot: number, length: number): number {
     const { cells } = this.#get(slot);
     let count = 0;
@@ -76,7 +72,7 @@ export class KvLedger {
     return count;
   }
 
-  /** Appends `count` fresh cells. That many must be free. */
+  /** That many must be free. */
   append(slot: number, count: number): void {
     const { cells, isLive, account } = this.#get(slot);
     assert(count <= this.#freeCells.length, `${count} cells asked, ${this.#freeCells.length} free`);
@@ -106,7 +102,6 @@ export class KvLedger {
     }
   }
 
-  /** Makes a finished sequence's cells evictable. */
   markCached(slot: number): void {
     const entry = this.#get(slot);
     assert(entry.isLive, 'already cached');

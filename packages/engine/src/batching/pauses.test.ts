@@ -43,7 +43,6 @@ interface Sent {
   isAborted: boolean;
 }
 
-/** Sends, pauses and resumes requests at random, and lets all of them end. */
 function play(seed: number, drawsOnDevice: boolean): Sent[] {
   const random = randomOf(seed);
   const harness = new Harness({ ...SIZES, limits: LIMITS, logits: mixedLogits, drawsOnDevice });

@@ -5,10 +5,7 @@ export interface CacheEntry {
   readonly slot: number;
 }
 
-/**
- * Finished sequences still in memory, by namespace, least recently used first. It does not handle cells: the
- * caller that removes an entry closes its slot.
- */
+/** Finished sequences still in memory, by namespace. The caller that removes an entry closes its slot. */
 export class PrefixCache {
   readonly #byNamespace = new Map<string, Set<CacheEntry>>();
   /** Insertion order is the order of use. */
@@ -59,11 +56,7 @@ export class PrefixCache {
   }
 }
 
-/**
- * Number of leading tokens that two lists share, at most `limit`.
- *
- * @param toBeat lists that cannot share more than this are dropped after one comparison (result 0)
- */
+/** @param toBeat lists that cannot share more than this are dropped after one comparison (result 0) */
 export function commonPrefixLength(a: readonly number[], b: readonly number[], limit: number, toBeat = 0): number {
   const end = Math.min(a.length, b.length, limit);
   if (a === b) return end;

@@ -12,47 +12,36 @@ import { Turns } from './turns.ts';
 
 export type SchedulerLimits = EngineLimits & Pick<ModelRunner, 'batchTokens' | 'adaptersPerBatch'>;
 
-/**
- * Work of one step: the next `count` tokens of each sequence, with at most as many adapters as the runner takes.
- * Never empty.
- */
+/** Work of one step: the next `count` tokens of each sequence. Never empty. */
 export interface StepPlan<S extends Sequence = Sequence> {
   entries: { sequence: S; count: number }[];
 }
 
-/** Maximum tenants without room for their next prompt that one step skips to find others that need less. */
+/** Limit of tenants without room for their next prompt that one step skips. */
 const MAX_BLOCKED_TENANTS = 16;
 
 /**
- * Sequences decoded per step while several tenants have work, so that a newcomer's step costs little more than
- * its own tokens. A CPU computes 32 rows in a quarter of the time of 128.
+ * Limit while several tenants have work, so that a newcomer's step costs little more than its own tokens: a CPU
+ * computes 32 rows in a quarter of the time of 128.
  */
 const SHARED_DECODE_TOKENS = 32;
 
 /**
  * Chooses the sequences to run. Admission is fair by tenant, request and choice: first the tenant with the
  * fewest running sequences, and within it the order of {@link compareBacklogs}. A tenant below an equal part of
- * slots and cells takes the rest of that part from those above. Within a tenant, first choices displace further
- * choices of other requests, and urgent requests less urgent ones.
+ * slots and cells takes the rest from those above. Within a tenant, first choices displace further choices of
+ * other requests, and urgent requests less urgent ones.
  *
  * Running sequences take {@link Turns}. If no cell is left, a sequence takes one from the tenant with the most.
- *
- * A step looks only at running and admitted sequences, never at all waiting ones; adding, pausing and dropping a
- * request are logarithmic.
- *
- * `S` is the caller's type of sequence.
+ * A step never looks at all waiting sequences.
  */
 export class Scheduler<S extends Sequence = Sequence> {
   readonly #kv: KvCache;
   readonly #limits: SchedulerLimits;
   readonly #tenants = new Map<string, TenantShare>();
-  /** Places of all added requests until they are dropped. */
   readonly #places = new Map<SequenceOwner, Place>();
-  /** Tenants with sequences that could be admitted. */
   readonly #waiting = new Heap<TenantShare>(compareTenants);
-  /** Tenants with running sequences. */
   readonly #running = new Set<TenantShare>();
-  /** Tenants that this step no longer considers. */
   readonly #aside = new Set<TenantShare>();
   readonly #turns: Turns;
   #numRunning = 0;
@@ -63,7 +52,7 @@ export class Scheduler<S extends Sequence = Sequence> {
   numPreemptions = 0;
   prefixHitTokens = 0;
   prefixQueryTokens = 0;
-  /** Total requests and sequences that admission has looked at: the cost of a burst without a clock. */
+  /** Requests and sequences that admission has looked at: the cost of a burst without a clock. */
   numLooks = 0;
 
   constructor(kv: KvCache, limits: SchedulerLimits) {
@@ -72,7 +61,7 @@ export class Scheduler<S extends Sequence = Sequence> {
     this.#turns = new Turns(limits.adaptersPerBatch);
   }
 
-  /** Waiting sequences, including those not yet made. */
+  /** Includes those not yet made. */
   get numWaiting(): number {
     return this.#numWaiting;
   }
@@ -82,11 +71,10 @@ export class Scheduler<S extends Sequence = Sequence> {
   running(): S[] {
     return [...this.#running].flatMap((tenant) => tenant.running as S[]);
   }
-  /** Waiting sequences of a request, including those not yet made. */
   numWaitingOf(owner: SequenceOwner): number {
     return this.#places.get(owner)?.backlog?.size ?? 0;
   }
-  /** True if a step would compute something; paused sequences do not count. */
+  /** Paused sequences do not count. */
   get hasWork(): boolean {
     if (this.#waiting.size > 0) return true;
     return [...this.#running].some(({ hasRunnable }) => hasRunnable);
@@ -101,7 +89,6 @@ export class Scheduler<S extends Sequence = Sequence> {
     this.refresh(owner);
   }
 
-  /** Enqueues sequences of a request that was added before. */
   enqueue(sequences: readonly S[]): void {
     for (const sequence of sequences) {
       this.#backlogOf(sequence).add(sequence);
@@ -110,7 +97,7 @@ export class Scheduler<S extends Sequence = Sequence> {
     }
   }
 
-  /** Must be called after a change that may affect if, or in what order, a request's sequences can be admitted. */
+  /** Must be called after a change that may affect the admission of a request's sequences. */
   refresh(owner: SequenceOwner): void {
     const { tenant, backlog = null } = this.#places.get(owner) ?? {};
     if (tenant === undefined || backlog === null) return;
@@ -119,7 +106,6 @@ export class Scheduler<S extends Sequence = Sequence> {
     this.#placeTenant(tenant);
   }
 
-  /** Removes an ended sequence. @param keepsCells as a cache entry */
   finish(sequence: Sequence, keepsCells: boolean): void {
     const { owner } = sequence;
     if (sequence.slot === null) {
@@ -132,7 +118,6 @@ export class Scheduler<S extends Sequence = Sequence> {
     this.refresh(owner);
   }
 
-  /** Removes all sequences of an ended request. */
   drop(owner: SequenceOwner, keepsCells: boolean): void {
     const place = this.#places.get(owner);
     if (place === undefined || place.backlog === null) return;
@@ -147,7 +132,6 @@ export class Scheduler<S extends Sequence = Sequence> {
     this.#placeTenant(tenant);
   }
 
-  /** Moves waiting sequences to running. */
   admit(): S[] {
     const admitted: S[] = [];
     const deferred: Backlog[] = [];
@@ -206,7 +190,7 @@ export class Scheduler<S extends Sequence = Sequence> {
     this.refresh(owner);
   }
 
-  /** Makes slot and cells available for a waiting sequence by preempting others. @returns its prefix, or null */
+  /** Preempts others if needed. @returns the prefix, or null */
   #makeRoom(tenant: TenantShare, sequence: Sequence, found: FoundPrefix, shares: Shares): FoundPrefix | null {
     let prefix = found;
     for (;;) {
@@ -223,7 +207,7 @@ export class Scheduler<S extends Sequence = Sequence> {
     }
   }
 
-  /** Cells that running sequences will need in addition to theirs. */
+  /** Cells that running sequences will still need. */
   #claimedTokens(): number {
     let claimed = 0;
     for (const tenant of this.#running) claimed += tenant.claimedTokens - tenant.liveCells;
@@ -235,11 +219,7 @@ export class Scheduler<S extends Sequence = Sequence> {
     return this.#largest((tenant) => tenant.numPaused, 0)?.lastPaused;
   }
 
-  /**
-   * Tenant furthest above its equal part, if `tenant` stays within its own.
-   *
-   * @param neededTokens null = it lacks a slot
-   */
+  /** @param neededTokens null = the tenant lacks a slot */
   #donorOf(tenant: TenantShare, neededTokens: number | null, shares: Shares): TenantShare | undefined {
     const amountOf = (of: TenantShare): number => (neededTokens === null ? of.running.length : of.claimedTokens);
     const share = neededTokens === null ? shares.slots : shares.tokens;
@@ -248,7 +228,6 @@ export class Scheduler<S extends Sequence = Sequence> {
     return this.#largest(amountOf, share);
   }
 
-  /** Tenant with running sequences and the largest amount above the limit. */
   #largest(amountOf: (tenant: TenantShare) => number, limit = -1): TenantShare | undefined {
     let largest: TenantShare | undefined;
     let most = limit;
@@ -259,7 +238,6 @@ export class Scheduler<S extends Sequence = Sequence> {
     return largest;
   }
 
-  /** Sequence that gives way to another of the same tenant. */
   #lessUrgent(tenant: TenantShare, sequence: Sequence): Sequence | undefined {
     // Beams that wait for their siblings must not block everything else once nothing else runs.
     if (!tenant.hasRunnable) {
@@ -272,7 +250,7 @@ export class Scheduler<S extends Sequence = Sequence> {
     return isLess ? last : undefined;
   }
 
-  /** Equal part of slots and cells for each tenant with work. Paused sequences are not work. */
+  /** Equal part for each tenant with work; paused sequences are not work. */
   #equalShares(): Shares {
     let numTenants = this.#waiting.size;
     for (const tenant of this.#running) if (tenant.backlogs.size === 0 && tenant.hasRunnable) numTenants++;
@@ -283,7 +261,7 @@ export class Scheduler<S extends Sequence = Sequence> {
     };
   }
 
-  /** Plans the next turn: its decode tokens and a bounded part of its prompts. Takes the cells. */
+  /** Includes a bounded part of prompts. Takes the cells. */
   plan(): StepPlan<S> | null {
     const group = this.#turns.next(this.#running) as S[] | null;
     if (group === null) return null;
@@ -308,10 +286,7 @@ export class Scheduler<S extends Sequence = Sequence> {
     return plan;
   }
 
-  /**
-   * Sequences of a group that decode in this step. While tenants share the engine, each step takes a few, in
-   * turns.
-   */
+  /** While tenants share the engine, each step takes a few, in turns. */
   #decodingNow(group: readonly S[]): S[] {
     this.#numPlans++;
     let decoding = group.filter(({ numRemaining }) => numRemaining === 1);
@@ -391,7 +366,7 @@ export class Scheduler<S extends Sequence = Sequence> {
     return best;
   }
 
-  /** Plans up to `count` tokens of a sequence, preempting others if cells run out. @returns the tokens planned */
+  /** Preempts others if cells run out. @returns the tokens planned */
   #take(sequence: S, count: number, plan: StepPlan<S>): number {
     while (sequence.slot !== null && this.#kv.obtainableTokens === 0) {
       const victim = this.#whoGivesCells();
@@ -413,8 +388,8 @@ export class Scheduler<S extends Sequence = Sequence> {
   }
 
   /**
-   * Takes the slot of a running sequence, which keeps its tokens, text and random numbers and waits to be
-   * recomputed. Cells of a paused one become a cache entry, so that it can continue without recomputation.
+   * The victim keeps its tokens, text and random numbers. Cells of a paused one become a cache entry, so that it
+   * can continue without recomputation.
    */
   #preempt(victim: Sequence): void {
     this.#stopRunning(victim);
@@ -467,14 +442,12 @@ export class Scheduler<S extends Sequence = Sequence> {
   }
 }
 
-/** State of a request. */
 interface Place {
   readonly tenant: TenantShare;
   /** null while it is being dropped. */
   backlog: Backlog | null;
 }
 
-/** Equal shares of the tenants with work. */
 interface Shares {
   slots: number;
   tokens: number;

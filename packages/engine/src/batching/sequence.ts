@@ -19,17 +19,14 @@ export interface SequenceOwner {
 }
 
 /**
- * A sequence of tokens being generated, as seen by scheduler and cache. It owns its tokens. Preemption can take
- * its slot and KV cells at any time: `numComputed` falls to 0 and nothing else changes.
+ * A sequence of tokens being generated. Preemption can take its slot and KV cells at any time: `numComputed`
+ * falls to 0 and nothing else changes.
  */
 export abstract class Sequence {
   readonly owner: SequenceOwner;
   /** Unique within its request. */
   readonly index: number;
-  /**
-   * The request's own prompt array until the first sampled token, so that n choices of a long prompt need one
-   * copy.
-   */
+  /** The request's own array until the first sampled token, so that n choices of a long prompt need one copy. */
   #tokens: readonly number[];
   #ownTokens: number[] | null = null;
 
@@ -37,11 +34,11 @@ export abstract class Sequence {
   slot: number | null = null;
   /** Leading tokens whose keys and values are in the slot. */
   numComputed = 0;
-  /** Set while another sequence computes a longer common prefix; retry when it has that many tokens. */
+  /** Set while another sequence computes a longer common prefix. */
   awaitedPrefix: { leader: Sequence; length: number } | null = null;
   /** Number of the plan in which it was last decoded. */
   lastPlan = 0;
-  /** All its tokens are computed and the next one is undecided: it may keep its cells and needs no new ones. */
+  /** Next token undecided, so it needs no new cells. */
   isParked = false;
 
   constructor(owner: SequenceOwner, index: number, tokens: readonly number[]) {
@@ -50,7 +47,6 @@ export abstract class Sequence {
     this.#tokens = tokens;
   }
 
-  /** Prompt and generated tokens. */
   get tokens(): readonly number[] {
     return this.#tokens;
   }
@@ -67,10 +63,7 @@ export abstract class Sequence {
   get isRunnable(): boolean {
     return !this.owner.isPaused && !this.isParked;
   }
-  /**
-   * True if it scores the prompt, as the first of its request does: it needs logits at each prompt position, so
-   * unscored positions may not come from the cache.
-   */
+  /** Prompt positions need logits, so unscored ones may not come from the cache. */
   get isScoringPrompt(): boolean {
     return this.index === 0 && this.owner.promptScorer?.isComplete === false;
   }
@@ -95,14 +88,14 @@ export abstract class Sequence {
   abstract close(): void;
 
   /**
-   * Round of a choice. Later choices of a request come after first choices of its tenant's later requests, so that
-   * a request with many choices does not block the others.
+   * Later choices of a request come after first choices of its tenant's later requests, so that a request with
+   * many choices does not block the others.
    */
   get round(): number {
     return Math.floor(this.index / this.owner.choicesPerRound);
   }
 
-  /** Negative if this one goes before another of the same tenant: by priority number, then round, arrival, index. */
+  /** Negative if this one goes first. */
   compare(other: Sequence): number {
     return (
       this.owner.priority - other.owner.priority ||

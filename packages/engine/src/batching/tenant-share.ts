@@ -3,10 +3,9 @@ import { Heap, type HeapItem } from './heap.ts';
 import type { CellAccount } from './kv-ledger.ts';
 import type { Sequence } from './sequence.ts';
 
-/** Cells reserved for each running sequence at an admission; otherwise the newcomer would soon be preempted. */
+/** Otherwise a newcomer would soon be preempted. */
 export const GROWTH_RESERVE_TOKENS = 16;
 
-/** One tenant's share of the engine: its queue, its running sequences, its cells, and its service so far. */
 export class TenantShare implements HeapItem, CellAccount {
   heapPlace = -1;
   liveCells = 0;
@@ -32,7 +31,7 @@ export class TenantShare implements HeapItem, CellAccount {
     return this.running.length > 0 || this.backlogs.size > 0;
   }
 
-  /** Cells it has, and those that its running sequences are about to take. */
+  /** Includes the cells that running sequences are about to take. */
   get claimedTokens(): number {
     return this.running.reduce((sum, { numRemaining }) => sum + numRemaining + GROWTH_RESERVE_TOKENS, this.liveCells);
   }
@@ -41,7 +40,6 @@ export class TenantShare implements HeapItem, CellAccount {
     return this.running.some(({ isRunnable }) => isRunnable);
   }
 
-  /** Running sequences of paused requests. */
   get numPaused(): number {
     return this.running.reduce((sum, { owner }) => sum + (owner.isPaused ? 1 : 0), 0);
   }
@@ -55,7 +53,6 @@ export class TenantShare implements HeapItem, CellAccount {
   }
 }
 
-/** Orders by fewest running sequences. */
 export function compareTenants(a: TenantShare, b: TenantShare): number {
   return a.running.length - b.running.length || a.lastAdmission - b.lastAdmission;
 }

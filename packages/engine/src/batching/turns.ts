@@ -1,25 +1,23 @@
 import type { Sequence } from './sequence.ts';
 import type { TenantShare } from './tenant-share.ts';
 
-/** Fixed cost of a step in tokens: the weights are read once for any number of tokens. */
+/** Fixed cost of a step: the weights are read once for any number of tokens. */
 const STEP_COST_TOKENS = 8;
-/** Maximum credit of a returning tenant against the one with the least service, tokens. */
+/** Limit of a returning tenant's credit against the one with the least service. */
 const MAX_CREDIT_TOKENS = 64;
 /**
- * Maximum lead of a tenant that waits for its first token, tokens: prompts up to this are computed in successive
+ * Limit of the lead of a tenant that waits for its first token: prompts up to this are computed in successive
  * steps.
  */
 const MAX_LEAD_TOKENS = 2048;
 
 /**
- * Chooses the tenants of the next step. A batch has at most the runner's number of adapters, often one. The
- * tenant with the least service chooses first, and takes its longest waiting adapter; all sequences with the
- * chosen adapters join.
+ * Chooses the tenants of the next step. The tenant with the least service chooses first, and takes its longest
+ * waiting adapter; all sequences with the chosen adapters join.
  *
  * This is start-time fair queueing over tenants (Goyal, Vin and Cheng, 1996). Service is counted in tokens plus
- * a step's fixed cost. Idle tenants save no credit. A tenant without any token yet goes before those that
- * decode, up to a bounded lead: so a newcomer's first token comes at once under any load, and being new gives no
- * lasting advantage.
+ * a step's fixed cost. Idle tenants save no credit. A tenant without any token yet has a bounded lead: so a
+ * newcomer's first token comes at once under any load, and being new gives no lasting advantage.
  */
 export class Turns {
   readonly #adaptersPerBatch: number;
@@ -38,7 +36,6 @@ export class Turns {
     return this.#clock - MAX_CREDIT_TOKENS;
   }
 
-  /** True if forgetting the tenant loses nothing. */
   isForgotten(tenant: TenantShare): boolean {
     return tenant.virtualTime <= this.startingTime;
   }
@@ -61,14 +58,12 @@ export class Turns {
     );
   }
 
-  /** Charges the tokens of a step. @param shares tokens by tenant */
   charge(shares: ReadonlyMap<TenantShare, number>): void {
     let total = 0;
     for (const count of shares.values()) total += count;
     for (const [tenant, count] of shares) tenant.virtualTime += count + (STEP_COST_TOKENS * count) / total;
   }
 
-  /** Chooses as many adapters as a batch may have, in the order of the tenants. */
   #choose(tenants: readonly TenantShare[]): Set<string | null> {
     const chosen = new Set<string | null>();
     for (const tenant of tenants) {
@@ -95,7 +90,7 @@ export class Turns {
     return this.#lastTurns.get(digest) ?? 0;
   }
 
-  /** Forgets adapters without work, because new ones keep coming while the service runs. */
+  /** New adapters keep coming while the service runs. */
   #forgetIdleAdapters(running: ReadonlySet<TenantShare>): void {
     const inUse = new Set<string | null>();
     for (const tenant of running) for (const { owner } of tenant.running) inUse.add(owner.adapterDigest);

@@ -4,13 +4,12 @@ import type { AdapterRef, LoadedVersion } from '@trainyard/backend';
 import { checkFiles, DamagedFileError } from '@trainyard/transformer';
 import type { ModelRunner, RunnerAdapter } from './model-runner.ts';
 
-/** An adapter without a request for this long may give way to one that is loaded ahead. */
+/** After this time without a request an adapter may give way to one that is loaded ahead. */
 const QUIET_MS = 60_000;
 
 /**
- * Adapters in memory, by digest: loaded ahead, or at first use. Retired ones are dropped when idle. Above the
- * limit idle ones are dropped, first those never used by a request, then the least recently used. One in use is
- * never dropped, so requests in flight may exceed the limit.
+ * Adapters in memory, by digest. Above the limit idle ones are dropped, first those never used by a request,
+ * then the least recently used. One in use is never dropped, so requests in flight may exceed the limit.
  */
 export class Adapters {
   readonly #runner: ModelRunner;
@@ -59,10 +58,9 @@ export class Adapters {
   }
 
   /**
-   * Loads an adapter before its first request. It displaces only adapters that no request has used yet, or within
-   * the last minute.
+   * Displaces only adapters that no request has used yet, or within the last minute.
    *
-   * @returns false if there is no room: its first request loads it
+   * @returns false if there is no room: the first request loads it
    * @throws {EngineError} engine.adapter_unreadable, engine.adapter_damaged
    */
   loadAhead(reference: AdapterRef): boolean {
@@ -84,7 +82,7 @@ export class Adapters {
     return true;
   }
 
-  /** Drops an adapter once idle, unless it is pinned again before. No-op if it is not loaded. */
+  /** Drops an adapter once idle, unless it is pinned again before. */
   retire(digest: string): void {
     const loaded = this.#loaded.get(digest);
     if (loaded === undefined) return;

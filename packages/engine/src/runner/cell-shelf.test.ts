@@ -63,7 +63,6 @@ class Harness {
     this.shelf = new CellShelf(this.memory, { spareSequence: SPARE, shelfTokens, idleRows });
   }
 
-  /** Runs a batch with the given number of rows per sequence. */
   run(batch: Readonly<Record<number, number>>): void {
     const rows = Object.entries(batch).flatMap(([sequence, count]) =>
       Array.from({ length: count }, () => Number(sequence)),

@@ -13,23 +13,19 @@ export interface CellMemory {
 export interface CellShelfOptions {
   /** An empty sequence of the memory reserved for moves. */
   readonly spareSequence: number;
-  /** Maximum tokens on the shelf. */
   readonly shelfTokens: number;
   /** Rows after which unused cells are moved out. */
   readonly idleRows: number;
 }
 
 /**
- * Moves cells out of a memory in which every row scans every cell: cells unused for a while are saved to plain
- * memory and restored to the bit when needed.
+ * Moves cells out of a memory in which every row scans every cell, and restores them to the bit when needed.
  *
- * In llama.cpp each row scans the cells of all sequences. A resident cell costs each row a little; moving it out
- * and back costs as much as some tens of rows. It is moved when it has cost about that much, so the total is
- * never much more than twice the optimum.
+ * A resident cell costs each row of llama.cpp a little; moving it out and back costs as much as some tens of
+ * rows. It is moved when it has cost about that much, so the total is never much more than twice the optimum.
  *
- * A sequence is a list of pieces, position ranges held by the same sequences; a shared piece exists once, on the
- * shelf as in memory. So cells are counted as in the engine's ledger, and shelved cells always have room to
- * return.
+ * A sequence is a list of pieces, position ranges held by the same sequences; a shared piece exists once. So
+ * cells are counted as in the engine's ledger, and shelved cells always have room to return.
  */
 export class CellShelf {
   readonly #memory: CellMemory;
@@ -50,7 +46,6 @@ export class CellShelf {
   get numCells(): number {
     return this.#numCells;
   }
-  /** Cells on the shelf. */
   get numShelved(): number {
     return this.#numShelved;
   }
@@ -60,7 +55,7 @@ export class CellShelf {
   }
 
   /**
-   * Prepares a batch: moves out cells that were idle for long, and restores those that the batch needs.
+   * Moves out cells that were idle for long, and restores those that the batch needs.
    *
    * @param sequences of the batch
    */
@@ -75,7 +70,7 @@ export class CellShelf {
     for (const piece of used) this.#bringBack(piece);
   }
 
-  /** Records a computed batch: each row adds a cell to its sequence. @param sequences as in {@link prepare} */
+  /** Each row adds a cell to its sequence. @param sequences as in {@link prepare} */
   append(rows: Iterable<number>, sequences: ReadonlySet<number>): void {
     for (const sequence of rows) {
       const pieces = this.#piecesOf(sequence);
@@ -183,7 +178,6 @@ export class CellShelf {
     this.#pieces.delete(piece);
   }
 
-  /** Frees the memory at once, without waiting for the garbage collector. */
   #dropState(piece: Piece): void {
     (piece.state!.buffer as ArrayBuffer).transfer(0);
     piece.state = null;

@@ -5,8 +5,7 @@ import type { StepBatch } from './model-runner.ts';
  * once.
  *
  * From `tileRows` on, ggml computes attention in tiles of rows by cells, whole even if the rows belong to other
- * sequences; below, row by row, skipping others' cells. Tiles pay for rows of one prompt, not of many sequences:
- * 64 rows of eight groups took 1.5 times as long at once as in two halves.
+ * sequences: 64 rows of eight groups took 1.5 times as long at once as in two halves.
  *
  * @returns indices into the batch, in order; no call has a single row unless the batch has
  */

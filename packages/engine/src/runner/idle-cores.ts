@@ -3,7 +3,6 @@ import { cpus } from 'node:os';
 /** Shorter windows are too coarse: the kernel counts in hundredths of a second. */
 const WINDOW_MS = 400;
 
-/** Unused cores of the machine, by window. */
 export class IdleCores {
   readonly #readIdleMs: () => number;
   #sinceMs: number | null = null;
@@ -25,7 +24,6 @@ export class IdleCores {
     return idle;
   }
 
-  /** Makes the next observation start a new window. */
   forget(): void {
     this.#sinceMs = null;
   }

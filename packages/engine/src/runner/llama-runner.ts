@@ -7,30 +7,27 @@ import { FlatLogits, KvFullError } from './model-runner.ts';
 import type { LogitRows, ModelRunner, RunnerAdapter, StepBatch } from './model-runner.ts';
 import { ThreadGovernor } from './thread-governor.ts';
 
-/** Maximum sequences in llama.cpp. */
+/** Limit of llama.cpp. */
 const MAX_SEQUENCES = 256;
-/** Rows from which on ggml computes attention in tiles, with flash attention. */
 const TILE_ROWS = 64;
 /**
- * Rows that scan idle cells before those are moved out. Moving out and back takes 16 µs per token of
- * SmolLM2-135M, scanning 0.4 to 0.9 µs per row: the cost of 20 to 40 rows, more if fewer heads share keys and
- * values.
+ * Moving cells out and back takes 16 µs per token of SmolLM2-135M, scanning them 0.4 to 0.9 µs per row: the cost
+ * of 20 to 40 rows, more if fewer heads share keys and values.
  */
 const IDLE_ROWS = 64;
 
-/** Maximum tokens on the shelf: as many as are kept for finished sequences by default, which hold the idle cells. */
+/** As many as are kept for finished sequences by default, which hold the idle cells. */
 export function shelfTokensOf(capacityTokens: number): number {
   return Math.ceil(capacityTokens / 4);
 }
 
 /**
- * Runner on llama.cpp: one context with one KV memory for all sequences. Each row scans all its cells, so cells
- * unused for {@link IDLE_ROWS} rows wait on a shelf outside. Many sequences are decoded in calls below the size
- * of ggml's tiles.
+ * Runner on llama.cpp: one context with one KV memory for all sequences. Each row scans all its cells, so idle
+ * ones wait on a shelf outside. Many sequences are decoded in calls below the size of ggml's tiles.
  *
- * ggml multiplies a single row by different code than several, with different roundings: logits of a token alone
- * differ by some hundredths. Batches of two or more tokens agree to the bit. So a lone token that must be
- * reproducible gets a companion in its own sequence, which is emptied afterwards.
+ * ggml multiplies a single row by different code: logits of a token alone differ by some hundredths, while
+ * batches of two or more tokens agree to the bit. So a lone token that must be reproducible gets a companion in
+ * its own sequence.
  */
 export class LlamaRunner implements ModelRunner {
   readonly vocabSize: number;
@@ -52,7 +49,6 @@ export class LlamaRunner implements ModelRunner {
   readonly #tileRows: number;
   /** Sequence of the companion, also used for moving cells to and from the shelf. */
   readonly #companion: number;
-  /** Logits of a batch that took several calls. */
   #logits = new Float32Array(0);
 
   /** The caller keeps the model; the context made here is closed with the runner. */
@@ -81,7 +77,6 @@ export class LlamaRunner implements ModelRunner {
   get residentCells(): number {
     return this.#cells.numResident;
   }
-  /** Cells on the shelf. */
   get shelvedCells(): number {
     return this.#cells.numShelved;
   }
@@ -129,7 +124,6 @@ export class LlamaRunner implements ModelRunner {
     return this.#logits;
   }
 
-  /** Runs one call. @param rows of the batch */
   #decode(batch: StepBatch, rows: readonly number[]): Float32Array {
     const context = this.#context;
     context.batch.clear();
@@ -165,7 +159,6 @@ export class LlamaRunner implements ModelRunner {
   }
 }
 
-/** Adapter of all tokens of a batch. */
 function adapterOf({ adapters }: StepBatch): LlamaAdapter | null {
   if (adapters.length > 1) throw new RangeError(`a batch has one adapter here, got ${adapters.length}`);
   const adapter = adapters[0] ?? null;

@@ -191,7 +191,6 @@ test('logits are the same whoever else wants some, with an adapter or without, a
     const found = Array.from({ length: 40 }, (_, row): Float32Array | null =>
       wants(row) ? logits.row(next++).slice() : null,
     );
-    // Keys and values are those of all rows.
     found.push(
       ...compute(
         runner,

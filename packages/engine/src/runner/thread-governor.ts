@@ -13,10 +13,10 @@ const MIN_IDLE_CORES = 0.7;
  * Chooses the number of decoding threads by the processor time that they get.
  *
  * Threads spin at a barrier after every operation, so a descheduled one delays all: with another process on one
- * of two cores, steps took 390–910 ms on two threads and 110–280 ms on one. Contention shows as CPU time below
- * wall time × threads; then one thread is given up. It is tried again when a core is idle, or after a while
- * (doubled after each failed try). Idle cores may be unusable, for example under a container's quota, so after a
- * failed try they are ignored for a while.
+ * of two cores, steps took 390–910 ms on two threads and 110–280 ms on one. If CPU time falls below wall time ×
+ * threads, one thread is given up. It is tried again when a core is idle, or after a while (doubled after each
+ * failed try). Idle cores may be unusable under a container's quota, so after a failed try they are ignored for
+ * a while.
  */
 export class ThreadGovernor {
   readonly #maxThreads: number;
@@ -28,7 +28,6 @@ export class ThreadGovernor {
   #retryAtMs = Infinity;
   #idleRetryMs = FIRST_RETRY_MS;
   #heedIdleAtMs = 0;
-  /** Reason of the current try; null = none. */
   #trial: 'time' | 'idle' | null = null;
 
   constructor(maxThreads: number) {
@@ -46,10 +45,7 @@ export class ThreadGovernor {
   }
 
   /**
-   * Records one decode.
-   *
-   * @param decode `cpuMs` summed over all threads; `idleCores` of the machine over a window that has just ended,
-   * else null
+   * @param decode `cpuMs` summed over all threads; `idleCores` over a window that has just ended, else null
    * @returns the new number of threads, or null if unchanged
    */
   observe(decode: { nowMs: number; wallMs: number; cpuMs: number; idleCores: number | null }): number | null {

@@ -2,12 +2,11 @@ import { argmax, BLOCK_SIZE, expNegative, type RowScan } from '@trainyard/decode
 import type { DrawKey } from './random.ts';
 
 /**
- * Draws a token with probability in proportion to its exponential: a race of the blocks at the rates of their
- * sums, then of the winner's tokens.
+ * Draws a token by its exponential: a race of the blocks at the rates of their sums, then of the winner's
+ * tokens.
  *
- * A small change of the logits, as between batch shapes, changes the winner only if two arrivals are that close.
- * A point on the running sum would change far more often, because every earlier token moves it. Needs both
- * scans.
+ * Batch shapes change logits slightly, which changes the winner only if two arrivals are that close; a point on
+ * the running sum would change far more often. Needs both scans.
  *
  * @returns -1 if no token has weight
  * @see the exponential race, or Gumbel-max trick: Maddison et al., arXiv 1411.0030

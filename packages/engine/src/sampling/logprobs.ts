@@ -7,7 +7,7 @@ import { logSumExp, scanMaxima, scanSums } from '@trainyard/decoder';
 /** API value for -Infinity and anything lower. */
 const LOGPROB_FLOOR = -9999;
 
-/** Writes the logprob entries of sampled tokens; caches each token's bytes and text. */
+/** Caches each token's bytes and text. */
 export class LogprobWriter {
   readonly #descriptions: TokenFaces;
 
@@ -63,11 +63,7 @@ export interface IdLogprob {
   readonly logprob: number;
 }
 
-/**
- * Ranks the `count` most likely tokens of a row, without masked ones.
- *
- * @throws {EngineError} engine.internal if the logits are not numbers
- */
+/** Without masked tokens. @throws {EngineError} engine.internal if the logits are not numbers */
 export function rankTokens(row: Float32Array, count: number, buffers: SamplerBuffers): IdLogprob[] {
   const logSum = scanLogSumExp(row, buffers);
   return mostLikelyTokens(row, count, buffers)
@@ -75,14 +71,14 @@ export function rankTokens(row: Float32Array, count: number, buffers: SamplerBuf
     .map((id) => ({ id, logprob: row[id]! - logSum }));
 }
 
-/** Scans a row of raw logits. @throws {EngineError} engine.internal if they are not numbers */
+/** @throws {EngineError} engine.internal if the logits are not numbers */
 export function scanLogSumExp(row: Float32Array, { scan }: SamplerBuffers): number {
   scanMaxima(row, scan);
   scanSums(scan, 1);
   return finiteLogSum(logSumExp(scan));
 }
 
-/** Checks log Σ exp of a row. @throws {EngineError} engine.internal if the logits are not numbers */
+/** @throws {EngineError} engine.internal if the logits are not numbers */
 export function finiteLogSum(logSum: number): number {
   if (Number.isFinite(logSum)) return logSum;
   throw new EngineError('engine.internal', 'no token can be sampled: the logits are not numbers');

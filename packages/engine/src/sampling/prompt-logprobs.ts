@@ -6,8 +6,8 @@ import type { SamplerBuffers } from './sampler.ts';
 import { countAtLeast } from '@trainyard/decoder';
 
 /**
- * Scores a request's prompt row by row while its first choice computes it. Scores survive preemption, so each
- * row is read once and only the entries are kept.
+ * Scores a request's prompt while its first choice computes it. Scores survive preemption, so each row is read
+ * once.
  */
 export class PromptScorer {
   readonly #promptIds: readonly number[];

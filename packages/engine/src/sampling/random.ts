@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 
 /**
  * Random stream of one choice: xoshiro128** seeded through splitmix64, so that near seeds give unrelated
- * streams. It belongs to the sequence, so neither the batch nor preemption changes it.
+ * streams. Neither the batch nor preemption changes it.
  *
  * @see Blackman & Vigna, "Scrambled linear pseudorandom number generators", arXiv 1805.01407
  */
@@ -23,12 +23,11 @@ export class RandomStream {
     this.#s3 = Number(second >> 32n) | 0;
   }
 
-  /** Stream of choice `index` of a request: seed `seed + index`, or a system-random seed for null. */
+  /** Seed `seed + index`, or a system-random seed for null. */
   static forChoice(seed: bigint | null, index: number): RandomStream {
     return new RandomStream(seed === null ? randomBytes(8).readBigUInt64LE() : seed + BigInt(index));
   }
 
-  /** Next 32 bits, as an unsigned integer. */
   uint32(): number {
     const scrambled = Math.imul(rotateLeft(Math.imul(this.#s1, 5), 7), 9) >>> 0;
     const t = this.#s1 << 9;
@@ -41,7 +40,6 @@ export class RandomStream {
     return scrambled;
   }
 
-  /** Key of the next draw. */
   drawKey(): DrawKey {
     return new DrawKey(this.uint32(), this.uint32());
   }
@@ -55,8 +53,8 @@ export class RandomStream {
 }
 
 /**
- * Random numbers of one draw, one per index, in any order: an index's number does not depend on other tokens. A
- * hash (murmur3's mixing steps), keyed by 64 bits of the choice's stream.
+ * Random numbers of one draw, independent per index: a hash (murmur3's mixing steps), keyed by 64 bits of the
+ * choice's stream.
  */
 export class DrawKey {
   readonly #low: number;

@@ -7,7 +7,6 @@ import type { SamplingSettings } from './sampler.ts';
 import { expNegative, NO_ADJUSTMENTS, type TokenAdjustments } from '@trainyard/decoder';
 
 const PLAIN: SamplingSettings = { temperature: 1, ...NO_TRUNCATION };
-/** Key for cases that do not depend on it. */
 const KEY = new DrawKey(1, 2);
 
 /** Row whose softmax is exactly the given probabilities (up to float32). */

@@ -23,13 +23,12 @@ import {
   truncationThreshold,
 } from './truncation.ts';
 
-/** Parameters of one token besides the logits and the random number. */
 export interface SamplingSettings extends Truncation {
   /** 0 = greedy: no truncation; the adjustments still apply. */
   temperature: number;
 }
 
-/** Buffers for rows of one vocabulary; one sampler serves all sequences, one row at a time. */
+/** One sampler serves all sequences, one row at a time. */
 export class SamplerBuffers {
   readonly scan: RowScan;
   readonly candidates: CandidateBuffer;
@@ -126,7 +125,7 @@ function processRow(
 }
 
 /**
- * Ids of the `count` largest logits, most likely first, the lower id first among equals.
+ * Most likely first, the lower id first among equals.
  *
  * @param buffers after `scanMaxima` of this row, as `sampleToken` leaves it when logprobs are wanted
  */

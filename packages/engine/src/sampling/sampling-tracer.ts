@@ -2,7 +2,7 @@ import type { SamplingTrace, TokenDraw } from '@trainyard/protocol/fields';
 import { TraceWriter } from '@trainyard/tokenizer';
 import { drawnLogprob, type DrawableTokens, type RowScan } from '@trainyard/decoder';
 
-/** Records for each token of a choice the set of tokens that could be drawn, and its probability among them. */
+/** Records which tokens could be drawn, and the probability of the drawn one. */
 export class SamplingTracer {
   readonly #temperature: number;
   readonly #writer = new TraceWriter();
@@ -39,7 +39,7 @@ export class SamplingTracer {
 }
 
 /**
- * Stores the smaller of the kept ids and their complement; null = all are kept.
+ * Smaller of the kept ids and their complement; null = all are kept.
  *
  * @param ids kept ids; null = the unmasked ones
  */

@@ -2,7 +2,6 @@ import type { Truncation } from '@trainyard/protocol/fields';
 import type { DrawKey } from './random.ts';
 import { BLOCK_SIZE, expNegative, type RowScan, scanSums } from '@trainyard/decoder';
 
-/** Buffers of one row's length, reused. */
 export class CandidateBuffer {
   readonly ids: Int32Array; // [V]
   readonly values: Float32Array; // [V]
@@ -15,17 +14,13 @@ export class CandidateBuffer {
   }
 }
 
-/** True if any truncation is on. */
 export function isTruncated({ topP, topK, minP, topNSigma }: Truncation): boolean {
   return topP < 1 || topK > 0 || minP > 0 || topNSigma > 0;
 }
 
 /**
- * Truncation as one logit threshold: each setting keeps exactly the tokens at or above some value, so together
- * they keep those at or above the largest value. Only a few candidates are sorted.
- *
  * Smallest logit that survives top_n_sigma, min_p, then top_k, then top_p on the renormalised rest; -Infinity if
- * all are off.
+ * all are off. Each setting is such a threshold, so only a few candidates are sorted.
  *
  * @param scan after `scanMaxima` of this row
  * @param temperature > 0; probabilities are of the row divided by it
@@ -69,8 +64,7 @@ function standardDeviation(row: Float32Array, scan: RowScan): number {
 }
 
 /**
- * Draws a token with probability in proportion to its weight among those at or above `threshold`: the first of a
- * race, as in `drawFromRow`.
+ * Draws among tokens at or above `threshold`: the first of a race, as in `drawFromRow`.
  *
  * @returns -1 if none has weight
  */
@@ -97,7 +91,6 @@ export function drawAbove(
   return first;
 }
 
-/** Collects the ids at or above `threshold`, ascending, in `candidates.ids`. Skips blocks below it. */
 export function gatherAbove(row: Float32Array, scan: RowScan, threshold: number, candidates: CandidateBuffer): void {
   const { ids } = candidates;
   let count = 0;
@@ -159,9 +152,8 @@ const BUCKETS_PER_NAT = 32;
 const NUM_BUCKETS = 50 * BUCKETS_PER_NAT + 2;
 
 /**
- * Threshold of top_p: the smallest logit v >= `threshold` such that the mass strictly above v is less than
- * `topP` of the mass at or above `threshold`. Masses are collected in buckets by logit; only the bucket that
- * reaches the share is sorted.
+ * Smallest logit v >= `threshold` such that the mass strictly above v is less than `topP` of the mass at or
+ * above `threshold`. Only the bucket that reaches the share is sorted.
  */
 function nucleusThreshold(
   row: Float32Array,
@@ -202,7 +194,7 @@ function nucleusThreshold(
 // 8 nats below the maximum, a token has 1/3000 of its probability: a confident row's nucleus is above.
 const FIRST_DEPTH = 8;
 
-/** Sums the weights of the tokens at or above `floor` by bucket. @returns their sum */
+/** @returns the sum of all weights */
 function collectMass(
   row: Float32Array,
   scan: RowScan,

@@ -3,7 +3,6 @@ import { PagedAttention } from '@trainyard/decoder';
 import { shelfTokensOf } from '../runner/llama-runner.ts';
 import type { Computation } from './served-file.ts';
 
-/** Limits of a model's KV cache. */
 export interface CacheLimits {
   /**
    * Tokens over all sequences. Null: as many as {@link cacheBytes} hold, or 16,384 without it. The smaller limit
@@ -17,7 +16,7 @@ export interface CacheLimits {
 
 export interface CacheSize {
   readonly capacityTokens: number;
-  /** Maximum tokens of a sequence in the cache. */
+  /** Per sequence. */
   readonly contextLength: number;
   /** Maximum size; with llama.cpp including the runner's shelf, a quarter as much. */
   readonly sizeBytes: number;
@@ -25,7 +24,6 @@ export interface CacheSize {
 
 /** 755 MB of the default model in single precision. */
 const DEFAULT_CAPACITY_TOKENS = 16_384;
-/** Smallest useful cache. */
 const MIN_CAPACITY_TOKENS = 256;
 /** llama.cpp rounds the cells of a cache up to a multiple of this, and the runner keeps one for itself. */
 const CELL_BLOCK = 256;

@@ -3,7 +3,7 @@ import type { RunnerSizes, ServedModel } from './served-model.ts';
 
 export interface OpenTokenEngineOptions extends Omit<TokenEngineParts, 'runner'>, RunnerSizes {}
 
-/** Opens an engine with its own runner. @param model belongs to the caller and must outlive the engine */
+/** @param model belongs to the caller and must outlive the engine */
 export function openTokenEngine(model: ServedModel, options: OpenTokenEngineOptions): TokenEngine {
   const { numThreads, capacityTokens, cacheBytes = null, maxSequences, ...parts } = options;
   return new TokenEngine({

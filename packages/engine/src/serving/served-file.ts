@@ -8,7 +8,6 @@ import { requireLoadable } from './require-loadable.ts';
 
 /** Program that computes a model, and the precision of its keys and values. */
 export type Computation =
-  /** The trainer's graphs, in single precision. */
   | { readonly runner: 'graphs' }
   | {
       readonly runner: 'llama';
@@ -17,14 +16,12 @@ export type Computation =
       readonly flashAttention: boolean;
     };
 
-/** File and program for a model. The graphs read the file as it is. */
 export type ServedFile = { readonly path: string } & (
   | { readonly runner: 'graphs'; readonly matrices: 'f32' | 'bf16' }
   | Extract<Computation, { readonly runner: 'llama' }>
 );
 
 export interface ServedFileOptions {
-  /** GGUF file, any quantisation. */
   readonly modelPath: string;
   /**
    * `exact`: sampler and trainer share their code if the graphs compute the model; else llama.cpp on
@@ -45,12 +42,11 @@ export interface ServedFileOptions {
 const EXACT_TYPES = { exact: new Set(['f32', 'f16', 'bf16']), strict: new Set(['f32']) } as const;
 
 /**
- * Makes a copy in another precision if llama.cpp needs one, once, and keeps it next to the model (or in the
- * cache folder).
+ * Makes a copy in another precision if llama.cpp needs one, next to the model (or in the cache folder).
  *
- * Measured against the f32 trainer on 200 sampled tokens, mean |Δlogprob|: llama.cpp on the Q4_1 file 0.066, on
- * its F16 copy 0.003. For half-precision weights llama.cpp rounds activations to half precision unless the
- * processor has a better instruction, for single-precision ones never.
+ * Mean |Δlogprob| against the f32 trainer on 200 sampled tokens: llama.cpp on the Q4_1 file 0.066, on its F16
+ * copy 0.003. For half-precision weights llama.cpp rounds activations to half precision unless the processor has
+ * a better instruction.
  *
  * @throws {NativeError} if the file is missing or cannot be loaded, or the copy cannot be written
  * @throws {UnsupportedModelError} if bf16 is requested for a model that the graphs do not compute
@@ -99,7 +95,7 @@ function copyInPrecision(file: GgufFile, type: 'f32' | 'f16', cacheDirectory: st
   return copy;
 }
 
-/** Checks the disk before minutes of work: on a full disk llama.cpp reports only that an iostream failed. */
+/** On a full disk llama.cpp reports only that an iostream failed, after minutes of work. */
 function requireSpace(directory: string, file: GgufFile, type: 'f32' | 'f16'): void {
   const bytesPerWeight = type === 'f32' ? 4 : 2;
   const copyBytes =
@@ -117,7 +113,7 @@ function isExact(file: GgufFile, types: ReadonlySet<string>): boolean {
   return file.tensors.values().every(({ type }) => types.has(type.toLowerCase()));
 }
 
-/** True if a finished copy of exactly this source exists: the stamp is written after the copy. */
+/** The stamp is written after the copy, so it shows a finished copy of exactly this source. */
 function isUpToDate(copy: string, stamp: string): boolean {
   try {
     return statSync(copy).size > 0 && readFileSync(stampFileOf(copy), 'utf8') === stamp;

@@ -9,11 +9,9 @@ import type { CacheLimits } from './cache-size.ts';
 import { servedFile } from './served-file.ts';
 import type { ServedFileOptions } from './served-file.ts';
 
-/** Estimated memory of a loaded model, bytes. */
 export interface ModelMemory {
   /** Weights of the file that is actually loaded. */
   readonly weightBytes: number;
-  /** Keys and values of all its sequences. */
   readonly cacheBytes: number;
   /**
    * Rest of its process: runtime, vocabulary, logits of one batch, and attention scores if all are in memory at
@@ -32,11 +30,10 @@ const LOGIT_BYTES_PER_TOKEN = 1024 * 4;
  */
 const SCORE_BYTES_PER_CELL = 512 * 4;
 /**
- * Inspects a model before its weights are loaded: vocabulary and header. Makes the copy in another precision if
- * one is served, so that training finds it while the model is not loaded.
+ * Reads vocabulary and header. Makes the copy in another precision if one is served, so that training finds it
+ * while the model is not loaded.
  *
- * @returns `contextLength`: maximum tokens per sequence with this cache; `vocabulary`, which the caller must
- * close
+ * @returns `contextLength`: per sequence with this cache; `vocabulary`, which the caller must close
  * @throws {NativeError} if the file is missing or malformed, or the copy cannot be written
  */
 export function inspectServedModel(options: ServedFileOptions & CacheLimits): {
@@ -67,9 +64,8 @@ export function inspectServedModel(options: ServedFileOptions & CacheLimits): {
 }
 
 /**
- * Bytes of the graphs' weights. In single precision all weights, plus quantised ones for batches of few rows; an
- * embedding that is also the head exists twice, plain and laid out for the product. In bf16 everything but the
- * embedding takes half.
+ * In single precision all weights, plus quantised ones for batches of few rows; an embedding that is also the
+ * head exists twice. In bf16 everything but the embedding takes half.
  */
 function graphWeightBytes(file: GgufFile, matrices: 'f32' | 'bf16'): number {
   const { tensors } = file;

@@ -8,7 +8,7 @@ import { servedFile } from './served-file.ts';
 import type { ServedFile, ServedFileOptions } from './served-file.ts';
 import { windowWarning } from './window-warning.ts';
 
-/** Tokens per batch: more than any step plans, so that it is never the limit. */
+/** More than any step plans. */
 const BATCH_TOKENS = 1024;
 
 export interface ServedModelOptions extends ServedFileOptions {
@@ -20,7 +20,6 @@ export interface RunnerSizes extends CacheLimits {
   readonly numThreads: number;
 }
 
-/** A model ready to be served: its vocabulary, and the program that computes it. */
 export class ServedModel implements Disposable {
   /** Has weights only if llama.cpp computes the model. */
   readonly vocabulary: LlamaModel;
@@ -38,10 +37,7 @@ export class ServedModel implements Disposable {
     this.vocabulary = LlamaModel.load(file.path, { vocabOnly: file.runner === 'graphs' });
   }
 
-  /**
-   * True if the computing threads spin while they wait for each other, as llama.cpp's do: next to other work a
-   * step can then take ten times as long.
-   */
+  /** True if threads spin, as llama.cpp's do: next to other work a step can take ten times as long. */
   get spins(): boolean {
     return this.#file.runner === 'llama';
   }

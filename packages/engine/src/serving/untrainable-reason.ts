@@ -1,7 +1,7 @@
 import { GgufFile } from '@trainyard/native';
 import { readArchitecture, UnsupportedModelError } from '@trainyard/transformer';
 
-/** Reason for which a file's model cannot be trained, with the setting, tensor or architecture; null if it can. */
+/** Null if the model can be trained. */
 export function untrainableReason(path: string): string | null {
   using file = GgufFile.open(path);
   try {

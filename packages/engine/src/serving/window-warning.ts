@@ -13,10 +13,9 @@ const MISTRAL_WINDOW = 4096;
 const FIRST_MISTRAL = /mistral[-_ ]7b.*v0\.1/i;
 
 /**
- * Warns of a model that was trained with a sliding window and is computed with full attention: results beyond
- * the window differ.
+ * Warns of a model trained with a sliding window but computed with full attention, for which results beyond the
+ * window differ.
  *
- * @param contextLength maximum tokens per sequence
  * @returns null for a model without a window, or with one that is applied or never reached
  */
 export function windowWarning({ metadata }: Pick<GgufFile, 'metadata'>, contextLength: number): string | null {

@@ -24,7 +24,7 @@ export interface ModelRunnerHarness {
 /** More tokens than a full runner can hold: as many as the largest page. */
 const PAGEFUL = 16;
 
-/** Tokens of one sequence, from its current end. */
+/** From the sequence's current end. */
 interface Piece {
   readonly sequence: number;
   readonly tokens: readonly number[];
@@ -270,7 +270,6 @@ export function modelRunnerSuite(name: string, open: () => Promise<ModelRunnerHa
   });
 }
 
-/** Largest difference. */
 function gap(a: Float32Array | undefined, b: Float32Array): number {
   if (a?.length !== b.length) return Infinity;
   let largest = 0;

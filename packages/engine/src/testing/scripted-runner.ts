@@ -43,8 +43,8 @@ export interface ScriptedRunnerOptions {
 }
 
 /**
- * A model runner without weights, for tests. Its own cells store tokens, and the logits are a function of the
- * stored tokens: wrong, missing or foreign cells give different replies or throw.
+ * A test runner whose cells store tokens, and whose logits are a function of them: wrong, missing or foreign
+ * cells give different replies or throw.
  */
 export class ScriptedRunner implements ModelRunner {
   readonly vocabSize: number;
@@ -55,9 +55,7 @@ export class ScriptedRunner implements ModelRunner {
   readonly adaptersPerBatch: number;
   readonly shareGranularity: number;
   readonly runAndDraw?: (batch: StepBatch, draws: readonly (RowDraw | null)[]) => Eventually<DrawnRows>;
-  /** Rows of logits read by the caller. */
   numRowsRead = 0;
-  /** Total tokens computed. */
   numComputedTokens = 0;
   /** Paths of the adapters of each batch so far, null = base. */
   readonly adaptersOfBatch: (string | null)[][] = [];

@@ -13,7 +13,6 @@ export abstract class SteppedHarness {
   abstract readonly runner: ScriptedRunner;
   abstract readonly engine: SteppedEngine;
 
-  /** Steps until no work is left. */
   run(maxSteps = 10_000): void {
     for (let i = 0; this.engine.hasWork; i++) {
       this.#refuseEndless(i, maxSteps);
@@ -26,7 +25,6 @@ export abstract class SteppedHarness {
     this.check();
   }
 
-  /** Version of {@link run} for a runner that answers later. */
   async runLater(maxSteps = 10_000): Promise<void> {
     for (let i = 0; this.engine.hasWork; i++) {
       this.#refuseEndless(i, maxSteps);

@@ -26,7 +26,6 @@ export type RequestOptions = Omit<Partial<SampleRequest>, 'sampling'> & {
   skipSpecialTokens?: boolean;
 };
 
-/** A request with its prompt and text. */
 export interface HarnessRequest extends SampleRequest {
   readonly promptIds: readonly number[];
   readonly text: ByteText;

@@ -16,7 +16,6 @@ import { BannedSequences } from '../sampling/banned-sequences.ts';
 import { PromptScorer } from '../sampling/prompt-logprobs.ts';
 import type { SequenceOwner } from '../batching/sequence.ts';
 
-/** Built once per request and shared by all its choices. */
 export interface RequestParts {
   /** Order of arrival, unique. */
   arrival: number;
@@ -32,7 +31,7 @@ export interface RequestParts {
   tellsDraws: boolean;
 }
 
-/** A request in flight and the only sender of its events; nothing follows `completed` or `failed`. */
+/** The only sender of its request's events; nothing follows `completed` or `failed`. */
 export class ActiveRequest implements SequenceOwner {
   readonly request: SampleRequest;
   readonly arrival: number;
@@ -69,7 +68,6 @@ export class ActiveRequest implements SequenceOwner {
   isPaused = false;
   isStarted = false;
   hasEnded = false;
-  /** True once the receiver threw. */
   isReceiverLost = false;
   /** Sequences in the scheduler. */
   numUnfinished: number;
@@ -117,7 +115,7 @@ export class ActiveRequest implements SequenceOwner {
     return this.request.adapter?.digest ?? null;
   }
 
-  /** Distinct ids of the prompt, made at first use. */
+  /** Made at first use. */
   get promptIdSet(): ReadonlySet<number> {
     this.#promptIdSet ??= new Set(this.promptIds);
     return this.#promptIdSet;

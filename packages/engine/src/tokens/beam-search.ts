@@ -5,14 +5,13 @@ import { Sequence } from '../batching/sequence.ts';
 /** Most likely tokens after a beam, in order. */
 type RankedTokens = readonly IdLogprob[];
 
-/** History of a beam: its last token, the alternatives, and the steps before. Beams share common steps. */
+/** Beams share common steps. */
 interface BeamStep {
   readonly taken: IdLogprob;
   readonly ranked: RankedTokens;
   readonly before: BeamStep | null;
 }
 
-/** A finished reply of a beam search. */
 interface Hypothesis {
   /** Generated tokens, including the end token only if its text is wanted. */
   readonly tokenIds: readonly number[];
@@ -22,20 +21,19 @@ interface Hypothesis {
   readonly stopReason: number | null;
 }
 
-/** Changes for the scheduler after an advance. */
 export interface BeamTurnover {
   readonly dropped: readonly Beam[];
   readonly added: readonly Beam[];
 }
 
 /**
- * Beam search of one request, as in vLLM: of the 2W most likely tokens of each live beam, the W best overall
- * continue; an end token completes its beam. It runs until maxTokens regardless of completed beams, and only the
- * tokenizer's own end token counts.
+ * Beam search as in vLLM: of the 2W most likely tokens of each live beam, the W best overall continue; an end
+ * token completes its beam. It runs until maxTokens regardless of completed beams, and only the tokenizer's own
+ * end token counts.
  *
  * The final order is by sum / length ^ lengthPenalty, where length counts prompt and reply without the end
- * token, so with long prompts the penalty has little effect. Beams are ordinary sequences: a beam that continues
- * twice becomes a second sequence with the same prefix, which the cache shares without a copy.
+ * token, so with long prompts the penalty has little effect. A beam that continues twice becomes a second
+ * sequence with the same prefix, which the cache shares.
  *
  * @see vLLM, `OpenAIServing.beam_search`; about the length: vllm-project/vllm issue 2606
  */
@@ -58,7 +56,6 @@ export class BeamSearch {
   get liveBeams(): readonly Beam[] {
     return this.#live;
   }
-  /** Tokens wanted of each row. */
   get numRanked(): number {
     return 2 * this.#width;
   }
@@ -66,11 +63,7 @@ export class BeamSearch {
     return this.#live.length === 0 || this.#live[0]!.numSampled >= this.#owner.maxTokens;
   }
 
-  /**
-   * Takes the most likely tokens after a beam; the beam waits until all have theirs, then they advance together.
-   *
-   * @param ranked only possible tokens
-   */
+  /** The beam waits until all have their tokens, then they advance together. @param ranked only possible tokens */
   receive(beam: Beam, ranked: RankedTokens): BeamTurnover | null {
     beam.ranked = ranked;
     beam.isParked = true;
@@ -103,7 +96,7 @@ export class BeamSearch {
     return this.#replace(best);
   }
 
-  /** Replaces the live beams: a beam's first successor takes over its cells, further ones are new sequences. */
+  /** A beam's first successor takes over its cells, further ones are new sequences. */
   #replace(successors: readonly { beam: Beam; ranked: RankedTokens; place: number }[]): BeamTurnover {
     const added: Beam[] = [];
     const heirs = new Map<Beam, { place: number; ranked: RankedTokens }>();
@@ -180,7 +173,6 @@ function logprobsOf(
   });
 }
 
-/** One sequence of a beam search. */
 export class Beam extends Sequence {
   declare readonly owner: ActiveRequest;
   readonly search: BeamSearch;

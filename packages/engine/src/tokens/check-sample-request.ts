@@ -7,11 +7,7 @@ import {
   validateSampleRequest,
 } from '@trainyard/backend';
 
-/**
- * Validates a request in tokens before it is queued.
- *
- * @throws {EngineError} engine.overloaded, engine.invalid_request, context_length_exceeded
- */
+/** @throws {EngineError} engine.overloaded, engine.invalid_request, context_length_exceeded */
 export function checkSampleRequest(
   request: SampleRequest,
   promptIds: readonly number[],

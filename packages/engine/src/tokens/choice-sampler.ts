@@ -17,7 +17,6 @@ export interface SampledToken {
   verdict: StopVerdict;
 }
 
-/** Advances a choice from a row of logits to its next token: constraint, sampling, logprobs, text, stops. */
 export class ChoiceSampler {
   readonly #buffers: SamplerBuffers;
   readonly #writer: LogprobWriter;
@@ -62,10 +61,7 @@ export class ChoiceSampler {
     return { token, logprobs: [entry], verdict: choice.take(token) };
   }
 
-  /**
-   * Parameters for drawing the next token on the device; null if a mask, a penalty, logprobs or a trace needs the
-   * logits here.
-   */
+  /** Null if a mask, a penalty, logprobs or a trace needs the logits here. */
   drawOf(choice: Choice): RowDraw | null {
     const { sampling, logprobs } = choice.owner.request;
     const isPlain =
@@ -79,10 +75,7 @@ export class ChoiceSampler {
     return { token, logprobs: null, verdict: choice.take(token) };
   }
 
-  /**
-   * Draws random numbers until the token is one after which the constraint can start; masks the others
-   * permanently.
-   */
+  /** Draws until the token is one after which the constraint can start; masks the others permanently. */
   #admittedKey(choice: Choice, row: Float32Array, adjustments: TokenAdjustments): DrawKey {
     for (;;) {
       const key = isGreedy(choice) ? UNUSED : choice.random.drawKey();

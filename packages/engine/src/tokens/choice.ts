@@ -7,7 +7,6 @@ import type { ActiveRequest } from './active-request.ts';
 import type { ChoiceText, StopVerdict } from '@trainyard/backend';
 import { TokenStops } from './token-stops.ts';
 
-/** One sampled choice: a sequence with its random numbers, penalties, stops, and text if the engine has text. */
 export class Choice extends Sequence {
   declare readonly owner: ActiveRequest;
   readonly random: RandomStream;
@@ -50,13 +49,12 @@ export class Choice extends Sequence {
     };
   }
 
-  /** Random numbers of the next token; unchanged if earlier tokens are recomputed. */
+  /** Unchanged if earlier tokens are recomputed. */
   get nextKey(): DrawKey {
     this.#nextKey ??= this.random.drawKey();
     return this.#nextKey;
   }
 
-  /** Adjustments for the next token. */
   get adjustments(): TokenAdjustments {
     const adjustments = this.#adjustments;
     const { banned, endingIds } = this.owner;
@@ -91,7 +89,7 @@ export class Choice extends Sequence {
     return verdict;
   }
 
-  /** Record of the sampling; `undefined` if not requested. */
+  /** `undefined` if not requested. */
   get sampling(): ChoiceSampling | null | undefined {
     const { samplingChanges: settings } = this.owner;
     if (!this.owner.request.tracesSampling) return undefined;

@@ -49,7 +49,6 @@ export interface EmbeddedTokenBackendParts {
   readonly onClosed?: () => void;
 }
 
-/** The {@link TokenEngine} of this process as a back end. */
 export class EmbeddedTokenBackend implements TokenBackend {
   readonly specVersion = 1;
   readonly capabilities: TokenBackendCapabilities;

@@ -1,11 +1,8 @@
 import type { RepetitionDetection } from '@trainyard/protocol/fields';
 
 /**
- * Detects a reply that ends in one pattern of tokens, `minCount` times in a row. All allowed pattern lengths
- * count equally.
- *
- * For each pattern length it counts how many of the last tokens equal the one that many places before, so a
- * token costs one comparison per length.
+ * Detects a reply that ends in one pattern of tokens, `minCount` times in a row, at one comparison per pattern
+ * length and token.
  */
 export class RepetitionDetector {
   readonly #minSize: number;

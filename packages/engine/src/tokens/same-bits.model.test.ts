@@ -24,7 +24,6 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(directory, { recursive: true }));
 
-/** Tokens and log-probabilities of every choice, in order of the requests. */
 function answersOf(sizes: { capacityTokens: number; maxSequences: number }, requests: readonly RequestOptions[]) {
   const runner = PagedDecoder.open(modelPath, { ...sizes, batchTokens: 128, numThreads: 2 });
   const engine = new TokenEngine({ runner, ends: byteTokenizer, texts: byteTokenizer });

@@ -49,9 +49,8 @@ type EnginePlan = StepPlan<Choice | Beam>;
 type ComputedRows = LogitRows & Partial<DrawnRows>;
 
 /**
- * Token half of the engine: many requests over one model. `submit` queues, each `step` computes one batch and
- * sends its events; nothing runs between steps. Text handling comes with the request as an optional
- * `RequestText`.
+ * Token half of the engine. `submit` queues, each `step` computes one batch and sends its events; nothing runs
+ * between steps. Text handling comes with the request.
  *
  * Every request ends in exactly one `completed` or `failed` event. A request's fault fails only that request and
  * never throws out of `step`.
@@ -66,7 +65,6 @@ export class TokenEngine implements LocalTokens {
   readonly #scheduler: Scheduler<Choice | Beam>;
   readonly #adapters: Adapters;
   readonly #requests = new Map<string, ActiveRequest>();
-  /** Requests that the next step ends, with the reason. */
   readonly #leaving = new Map<ActiveRequest, EngineError>();
   readonly #batch: StepBatch;
   /** Sequence of each of the batch's rows; rows of prompt positions are scored, the others sampled from. */
@@ -101,7 +99,6 @@ export class TokenEngine implements LocalTokens {
   get vocabSize(): number {
     return this.#runner.vocabSize;
   }
-  /** Requests in flight. */
   get size(): number {
     return this.#requests.size;
   }
@@ -145,7 +142,7 @@ export class TokenEngine implements LocalTokens {
   }
 
   /**
-   * Pauses or resumes a request. A paused one keeps its place and computes nothing; others may take its cells.
+   * A paused request keeps its place and computes nothing; others may take its cells.
    *
    * @returns false if it is not in flight
    */
@@ -167,7 +164,6 @@ export class TokenEngine implements LocalTokens {
     return null;
   }
 
-  /** Adapters in memory. */
   get adapters(): readonly LoadedVersion[] {
     return this.#adapters.present;
   }
@@ -187,8 +183,8 @@ export class TokenEngine implements LocalTokens {
   }
 
   /**
-   * Runs one engine step: choose a batch, run it, sample, send. Synchronous if the runner is; otherwise the next
-   * step waits for this one, and requests may be submitted, aborted and paused meanwhile.
+   * Synchronous if the runner is; otherwise the next step waits for this one, and requests may be submitted,
+   * aborted and paused meanwhile.
    */
   step(): Eventually<StepReport> {
     if (this.#isStepping) throw new Error('the step before has not ended');
@@ -286,8 +282,8 @@ export class TokenEngine implements LocalTokens {
   }
 
   /**
-   * Runs the plan. If the runner has fewer cells than the ledger counted, sequences give way until it fits. null =
-   * nothing ran.
+   * If the runner has fewer cells than the ledger counted, sequences give way until the plan fits. null = nothing
+   * ran.
    */
   #compute(plan: EnginePlan): Eventually<ComputedRows | null> {
     this.#fillBatch(plan);
@@ -336,7 +332,7 @@ export class TokenEngine implements LocalTokens {
     return this.#sampler.drawOf(sequence);
   }
 
-  /** Records the computed tokens, then advances by each row of logits. @returns the number of tokens sampled */
+  /** @returns the number of tokens sampled */
   #settle(plan: EnginePlan, rows: ComputedRows): number {
     this.#totals.numSteps++;
     this.#totals.computedTokens += this.#batch.length;
@@ -393,7 +389,7 @@ export class TokenEngine implements LocalTokens {
     if (--owner.numUnfinished === 0) this.#end(owner, null);
   }
 
-  /** Gives a beam the most likely tokens of its row; the last beam of a round advances all. */
+  /** The last beam of a round advances all. */
   #branch(beam: Beam, row: Float32Array): void {
     const { owner, search } = beam;
     const turnover = search.receive(beam, rankTokens(row, search.numRanked, this.#buffers));

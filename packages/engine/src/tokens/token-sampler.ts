@@ -16,18 +16,17 @@ import {
 import { checkSampleRequest } from './check-sample-request.ts';
 import type { TokenEngine } from './token-engine.ts';
 
-/** Number of unread outputs above which a request is paused, and below which it resumes. */
+/** Numbers of unread outputs for pausing and resuming a request. */
 const PAUSE_ABOVE_OUTPUTS = 256;
 const RESUME_BELOW_OUTPUTS = 32;
 
 export interface EngineSampleParams extends Omit<SampleRequest, 'requestId'> {
-  /** Token sequences that must not occur. */
   readonly bannedSequences: readonly (readonly number[])[];
   /** null = no text. Closed with the request. */
   readonly text: RequestText | null;
 }
 
-/** Sampling on token ids and log-probabilities: steps a {@link TokenEngine} while requests are in flight. */
+/** Steps a {@link TokenEngine} while requests are in flight. */
 export class TokenSampler {
   readonly #engine: TokenEngine;
   readonly #turns: ComputeTurns | null;
@@ -44,7 +43,7 @@ export class TokenSampler {
   }
 
   /**
-   * Samples `params.n` choices after a prompt. Ending the iteration or aborting ends the request.
+   * Ending the iteration or aborting ends the request.
    *
    * @returns the totals, after the last choice's last token
    * @throws {EngineError} engine.invalid_request, context_length_exceeded; engine.overloaded if too many requests
@@ -97,7 +96,6 @@ export class TokenSampler {
     if (!this.#isStepping) void this.#stepWhileThereIsWork();
   }
 
-  /** Runs one step per turn of the event loop. */
   async #stepWhileThereIsWork(): Promise<void> {
     this.#isStepping = true;
     while (this.#engine.hasWork) {
@@ -111,7 +109,6 @@ export class TokenSampler {
   }
 }
 
-/** Buffer of events between the engine's steps and one reader. */
 class Inbox {
   #events: SampleEvent[] = [];
   #first = 0;

@@ -2,7 +2,6 @@ import type { TokenEnding } from '@trainyard/backend';
 import type { RepetitionDetection } from '@trainyard/protocol/fields';
 import { RepetitionDetector } from './repetition-detector.ts';
 
-/** Conditions that end a choice by its tokens. */
 export interface TokenStopConditions {
   /** The tokenizer's own end token: stops with stopReason null unless `ignoreEos`. */
   eosTokenId: number;
