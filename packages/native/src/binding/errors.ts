@@ -8,10 +8,7 @@ export type NativeErrorCode =
   | 'native.quantize_failed'
   | 'native.gguf_malformed';
 
-/**
- * A failure in native code that the user can fix: a file, a full cache, a missing or wrong library. The message
- * ends with llama.cpp's own text, if any.
- */
+/** A native failure that the user can fix. The message ends with llama.cpp's own text, if any. */
 export class NativeError extends Error {
   override readonly name = 'NativeError';
   readonly code: NativeErrorCode;

@@ -2,8 +2,8 @@ import type { KoffiFunc } from 'koffi';
 import { koffi } from './koffi.ts';
 
 /**
- * Returns freed native memory to the machine if the C library keeps it: after weights were laid out again glibc
- * held 220 MB of 540. No-op on other platforms.
+ * Returns freed memory to the machine: after weights were laid out again glibc held 220 MB of 540. No-op on
+ * other platforms.
  */
 export function returnFreeMemory(): void {
   if (process.platform !== 'linux') return;
@@ -21,10 +21,7 @@ export function returnFreeMemory(): void {
 const SWEPT_MS = 1_000;
 const collected = new FinalizationRegistry<null>(() => void setTimeout(returnFreeMemory, SWEPT_MS).unref());
 
-/**
- * Does the same after `owner` is collected with the array buffers that only it holds: the C library keeps those
- * too.
- */
+/** Does the same once `owner` is collected: the C library also keeps its array buffers. */
 export function returnMemoryOf(owner: object): void {
   collected.register(owner, null);
 }

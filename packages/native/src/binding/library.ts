@@ -5,10 +5,7 @@ import { libraryDirectory, libraryPath, LLAMA_PACKAGE_VERSION } from './platform
 import { structTypes } from './structs.ts';
 import type { Batch, ContextParams, ModelParams, Pointer, QuantizeParams, TypeTraits } from './structs.ts';
 
-/**
- * `llama_version()` in the pinned packages. Another version has other struct layouts and would crash instead of
- * failing.
- */
+/** Another version has other struct layouts and would crash instead of failing. */
 const LLAMA_VERSION = '0.5.0-dev';
 
 /** Memory that a C function reads or fills during the call. */
@@ -136,11 +133,11 @@ function bindGgml(base: LibraryHandle) {
   const { TYPE_TRAITS } = structTypes();
   const getTypeTraits = base.func('ggml_get_type_traits', 'void*', ['int32']) as KoffiFunc<(type: number) => Pointer>;
   return {
-    /** Storage of a tensor type, and the function that expands it. @param type ggml_type, which must exist */
+    /** @param type ggml_type, which must exist */
     typeTraits: (type: number) => koffi().decode(getTypeTraits(type), TYPE_TRAITS) as TypeTraits,
     /**
-     * A harmless function with a log callback's arguments, for any thread; silences llama.cpp. (A JavaScript
-     * callback from a compute thread would deadlock while the main thread waits in `llama_decode`.)
+     * A harmless log callback for any thread. (A JavaScript callback from a compute thread would deadlock while the
+     * main thread waits in `llama_decode`.)
      */
     logSink: base.symbol('ggml_type_name') as Pointer,
   };
@@ -151,7 +148,7 @@ export type Library = ReturnType<typeof bindLlama> & { readonly ggml: ReturnType
 let loaded: Library | undefined;
 
 /**
- * Returns the C functions, loaded on first use with the CPU back end that fits the processor best.
+ * Loaded on first use with the CPU back end that fits the processor best.
  *
  * @throws {NativeError} `native.platform_unsupported`, `native.library_mismatch`
  */
@@ -159,7 +156,6 @@ export function library(): Library {
   return (loaded ??= load());
 }
 
-/** Version of the loaded llama.cpp, such as "0.5.0-dev". */
 export function llamaVersion(): string {
   return library().version();
 }

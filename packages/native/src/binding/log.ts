@@ -7,7 +7,7 @@ import type { Pointer } from './structs.ts';
 const LOG_ERROR = 4;
 const LOG_CONTINUATION = 5;
 
-/** Error lines kept per call; llama.cpp logs the cause first and its consequences later. */
+/** llama.cpp logs the cause first and its consequences later. */
 const MAX_LINES = 8;
 
 let callback: Pointer | undefined;
@@ -15,9 +15,8 @@ let lines: string[] = [];
 let lastWasError = false;
 
 /**
- * Runs `work` and returns llama.cpp's error lines with its result; drops all other log lines.
- *
- * Only for calls that log on the calling thread (load, create, quantise): see `logSink` in `library.ts`.
+ * Returns llama.cpp's error lines and drops all other log lines. Only for calls that log on the calling thread
+ * (load, create, quantise): see `logSink` in `library.ts`.
  */
 export function captureErrors<T>(work: () => T): { result: T; errors: string } {
   const llama = library();

@@ -1,7 +1,7 @@
 import assert from 'node:assert';
 import type { Pointer } from './structs.ts';
 
-/** An address with one owner. After `close` every use is a failed assertion instead of a read of freed memory. */
+/** After `close` every use is a failed assertion instead of a read of freed memory. */
 export class NativeHandle {
   #address: Pointer | null;
   readonly #noun: string;
@@ -27,7 +27,7 @@ export class NativeHandle {
     assert(this.#address !== null, `this ${this.#noun} is closed`);
   }
 
-  /** Calls `listener` before the memory is freed. @returns a function that removes the listener */
+  /** @returns a function that removes the listener */
   onClose(listener: () => void): () => void {
     this.#onClose.add(listener);
     return () => void this.#onClose.delete(listener);

@@ -3,10 +3,10 @@ import { createRequire } from 'node:module';
 import { dirname, join, resolve } from 'node:path';
 import { NativeError } from './errors.ts';
 
-/** Release of the prebuilt llama.cpp packages that matches the struct layouts in `structs.ts`. */
+/** Must match the struct layouts in `structs.ts`. */
 export const LLAMA_PACKAGE_VERSION = '3.22.1';
 
-/** npm packages. Each holds `bins/<the part after the slash>` with libllama, libggml and libggml-base. */
+/** Each holds `bins/<the part after the slash>` with libllama, libggml and libggml-base. */
 const PACKAGES: Readonly<Record<string, string>> = {
   'linux-x64': '@node-llama-cpp/linux-x64',
   'linux-arm64': '@node-llama-cpp/linux-arm64',
@@ -16,8 +16,6 @@ const PACKAGES: Readonly<Record<string, string>> = {
 };
 
 /**
- * Folder of the prebuilt llama.cpp libraries for a platform.
- *
  * @param platform `process.platform`
  * @param arch `process.arch`
  * @throws {NativeError} `native.platform_unsupported`, with the package to install if one exists
@@ -45,8 +43,7 @@ export function libraryDirectory(platform: string = process.platform, arch: stri
 }
 
 /**
- * Path of a shared library by its bare name: "llama" finds libllama.v0.5.0.so, libllama.metal.v0.5.0.dylib,
- * llama.v0.5.0.dll.
+ * "llama" finds libllama.v0.5.0.so, libllama.metal.v0.5.0.dylib, llama.v0.5.0.dll.
  *
  * @throws {NativeError} `native.library_mismatch` if the folder has none
  */

@@ -4,10 +4,9 @@ import { dirname } from 'node:path';
 let numFiles = 0;
 
 /**
- * Replaces `path` completely or not at all: `write` fills a temporary file in its folder, which is synced to
- * disk and renamed.
+ * Replaces `path` completely or not at all, synced to disk.
  *
- * @param write gets the temporary path; if it throws, the temporary file is removed and the error is rethrown
+ * @param write fills a temporary file; if it throws, the file is removed and the error is rethrown
  */
 export function replaceFile(path: string, write: (temporaryPath: string) => void): void {
   const temporary = `${path}.${process.pid}-${numFiles++}.partial`;

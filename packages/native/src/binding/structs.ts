@@ -7,7 +7,6 @@ type StructTypes = ReturnType<typeof defineTypes>;
 
 let types: StructTypes | undefined;
 
-/** Returns the types, defined on first use. */
 export function structTypes(): StructTypes {
   types ??= defineTypes();
   return types;

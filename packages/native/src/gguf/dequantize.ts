@@ -46,7 +46,7 @@ interface ElementArray<T> {
   readonly BYTES_PER_ELEMENT: number;
 }
 
-/** Views the bytes as numbers; copies them only if they are not aligned. */
+/** Copies the bytes only if they are not aligned. */
 function elements<T>(bytes: Uint8Array, array: ElementArray<T>): T {
   const aligned = bytes.byteOffset % array.BYTES_PER_ELEMENT === 0 ? bytes : bytes.slice();
   return new array(aligned.buffer, aligned.byteOffset, bytes.length / array.BYTES_PER_ELEMENT);
@@ -69,7 +69,6 @@ function halfValue(bits: number): number {
   return sign * (1 + fraction / 1024) * 2 ** (exponent - 15);
 }
 
-/** Expands bf16, which is the upper half of an f32. */
 function brainToFloat(values: Uint16Array, out: Float32Array): void {
   const bits = new Uint32Array(out.buffer, out.byteOffset, out.length);
   for (let i = 0; i < values.length; i++) bits[i] = values[i]! << 16;

@@ -6,10 +6,10 @@ import { HeaderReader, readFully } from './header-reader.ts';
 import { type GgufTensorInfo, type GgufValue, parseHeader } from './parse-header.ts';
 import type { TensorType } from './tensor-types.ts';
 
-// Bytes read and expanded at once; only one such piece is in memory besides the result.
+// Only one such piece is in memory besides the result.
 const PIECE_BYTES = 4 << 20;
 
-/** A GGUF file opened for reading: metadata at once, tensors on demand. Holds a file descriptor until closed. */
+/** Metadata is read at once, tensors on demand. Holds a file descriptor until closed. */
 export class GgufFile implements Disposable {
   readonly path: string;
   readonly metadata: ReadonlyMap<string, GgufValue>;
@@ -19,8 +19,7 @@ export class GgufFile implements Disposable {
   #descriptor: number | null;
 
   /**
-   * Reads and checks the header. Accepts any bytes: a malformed file gives an error and takes memory in proportion
-   * to its size.
+   * Accepts any bytes: a malformed file gives an error and takes memory in proportion to its size.
    *
    * @throws {NativeError} `native.gguf_malformed`, with the problem and its offset, or if the file cannot be
    * opened
@@ -53,8 +52,8 @@ export class GgufFile implements Disposable {
   }
 
   /**
-   * Reads a tensor's values, expanded to f32, in file order: shape `dims` reversed, row-major. Quantised blocks
-   * use ggml's own `to_float`, which loads the library.
+   * Reads a tensor's values in file order: shape `dims` reversed, row-major. Quantised blocks load the library for
+   * ggml's own `to_float`.
    *
    * @param into as many elements as the tensor has. Default: fresh memory, which costs as much again
    * @throws {NativeError} `native.gguf_malformed` if there is no such tensor, or ggml cannot expand its type
@@ -84,7 +83,7 @@ export class GgufFile implements Disposable {
    * Reads a tensor as stored: blocks of its type, row by row.
    *
    * @param into at least as many bytes as the tensor has. Default: fresh memory
-   * @returns the bytes of the tensor, a view of `into`
+   * @returns a view of `into`
    * @throws {NativeError} `native.gguf_malformed` if there is no such tensor
    */
   readRaw(name: string, into?: Uint8Array): Uint8Array {
@@ -97,7 +96,7 @@ export class GgufFile implements Disposable {
     return bytes;
   }
 
-  /** Metadata values as stored, for a copy that keeps the types. In file order. */
+  /** In file order, for a copy that keeps the types. */
   rawMetadata(): Record<string, { readonly raw: Uint8Array }> {
     const { path } = this;
     const descriptor = this.#descriptor;

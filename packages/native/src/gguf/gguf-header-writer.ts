@@ -21,7 +21,6 @@ export type GgufWritableValue =
       };
     };
 
-/** Writer of a GGUF header's bytes. */
 export class HeaderWriter {
   readonly #parts: Uint8Array[] = [];
 
@@ -33,7 +32,6 @@ export class HeaderWriter {
     return Buffer.concat(this.#parts);
   }
 
-  /** Writes a value after its type. */
   metadata(value: GgufWritableValue): void {
     if (typeof value === 'string') return this.#typed('string', value);
     if (typeof value === 'number') return this.#typed('f32', value);
@@ -57,7 +55,7 @@ export class HeaderWriter {
     this.value(type, value);
   }
 
-  /** Writes a value without its type. Numbers out of the type's range throw RangeError. */
+  /** Numbers out of the type's range throw RangeError. */
   value(type: Exclude<ValueType, 'array'>, value: string | number | bigint | boolean): void {
     const bytes = Buffer.alloc(8);
     switch (type) {

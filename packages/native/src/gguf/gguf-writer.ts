@@ -23,15 +23,13 @@ const TYPES: Readonly<Record<GgufStoredType, { id: number; bytes: number }>> = {
 // Values converted at once, so that a tensor is not in memory twice.
 const PIECE_VALUES = 1 << 20;
 
-/** Writer of a GGUF file of float tensors, one tensor after the other in the order of its header. */
+/** Writes one tensor after the other, in the order of the header. */
 export class GgufWriter implements Disposable {
   readonly #tensors: readonly GgufTensorShape[];
   #numWritten = 0;
   #descriptor: number | null;
 
   /**
-   * Creates the file and writes its header.
-   *
    * @param path must not exist; the caller syncs it
    * @param metadata in the order of its keys; `general.alignment`, if present, must be 32
    */
@@ -66,7 +64,6 @@ export class GgufWriter implements Disposable {
     this.#pad(bytes.length);
   }
 
-  /** Writes the values of the next tensor, in file order. */
   add(data: Float32Array): void {
     const tensor = this.#tensors[this.#numWritten];
     assert(tensor !== undefined, `all ${this.#tensors.length} tensors are written`);
@@ -82,7 +79,6 @@ export class GgufWriter implements Disposable {
     this.#numWritten += 1;
   }
 
-  /** Finishes the file, which must have all its tensors. */
   finish(): void {
     const { length } = this.#tensors;
     assert(this.#numWritten === length, `${this.#numWritten} of ${length} tensors are written`);

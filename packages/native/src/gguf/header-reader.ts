@@ -1,7 +1,6 @@
 import { readSync } from 'node:fs';
 import { NativeError } from '../binding/errors.ts';
 
-/** Metadata value types of GGUF and the minimum bytes of a value. */
 export const VALUE_TYPES = [
   'u8',
   'i8',
@@ -22,8 +21,8 @@ export type ValueType = (typeof VALUE_TYPES)[number];
 const CHUNK_BYTES = 1 << 20;
 
 /**
- * Reads little-endian values from the start of a file, in chunks. Every length is checked against the remaining
- * bytes before allocation, so a corrupt length costs an error and no memory.
+ * Every length is checked against the remaining bytes before allocation, so a corrupt length costs an error and
+ * no memory.
  */
 export class HeaderReader {
   readonly #path: string;
@@ -102,14 +101,14 @@ export class HeaderReader {
     return byte === 1;
   }
 
-  /** Reads text after a 64-bit length. Bytes that are not UTF-8 become U+FFFD; vocabularies do contain such pieces. */
+  /** Bytes that are not UTF-8 become U+FFFD; vocabularies do contain such pieces. */
   string(): string {
     const length = this.count('bytes of text', 1);
     const start = this.#take(length);
     return this.#chunk.toString('utf8', start, start + length);
   }
 
-  /** Reads a 64-bit number of items, each of at least `minBytes` bytes. */
+  /** Reads the number of items, each of at least `minBytes` bytes. */
   count(noun: string, minBytes: number): number {
     const start = this.offset;
     const count = this.u64();

@@ -45,13 +45,12 @@ export interface GgufTensorInfo {
 
 export interface GgufHeader {
   metadata: Map<string, GgufValue>;
-  /** Range of each metadata value in the file, including its type. */
   valueRanges: Map<string, { start: number; end: number }>;
   tensors: { info: GgufTensorInfo; type: TensorType }[];
 }
 
 /**
- * Parses a GGUF header, versions 2 and 3, and checks that every tensor is inside the file.
+ * Accepts versions 2 and 3, and checks that every tensor is inside the file.
  *
  * @throws {NativeError} `native.gguf_malformed`
  * @see https://github.com/ggml-org/ggml/blob/master/docs/gguf.md

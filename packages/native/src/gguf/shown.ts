@@ -2,16 +2,12 @@
 const MAX_CHARACTERS = 200;
 const MAX_DEPTH = 4;
 
-/**
- * Formats a name or value of a file for messages: JSON, cut if long or deep, because files may hold values of
- * any size.
- */
+/** JSON for messages, cut if long or deep, because files may hold values of any size. */
 export function shown(value: unknown): string {
   const text = JSON.stringify(cut(value, MAX_DEPTH)) ?? 'nothing';
   return text.length <= MAX_CHARACTERS ? text : `${text.slice(0, MAX_CHARACTERS)}…`;
 }
 
-/** Shortens a value; parts that are dropped would not fit in the text. */
 function cut(value: unknown, depth: number): unknown {
   switch (typeof value) {
     case 'string':

@@ -1,4 +1,4 @@
-/** Storage of a ggml tensor type: `blockLength` consecutive values of the contiguous axis in `blockBytes` bytes. */
+/** `blockLength` consecutive values of the contiguous axis take `blockBytes` bytes. */
 export interface TensorType {
   readonly id: number;
   /** ggml's name, such as "f32", "q4_1" or "q6_K". */

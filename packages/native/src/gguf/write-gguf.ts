@@ -11,9 +11,9 @@ export interface GgufTensorData {
 }
 
 /**
- * Writes a GGUF file of f32 tensors. `path` is complete or absent: a temporary file is synced and renamed.
+ * `path` is complete or absent: a temporary file is synced and renamed.
  *
- * @param metadata in the order of its keys; must contain `general.architecture` and the reader's needs
+ * @param metadata in the order of its keys; must contain `general.architecture`
  */
 export function writeGguf(
   path: string,

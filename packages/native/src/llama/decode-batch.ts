@@ -3,10 +3,8 @@ import { koffi } from '../binding/koffi.ts';
 import type { Batch } from '../binding/structs.ts';
 
 /**
- * Tokens of one `llama_decode` call, in memory that C reads directly: filling it allocates nothing.
- *
- * Rows may belong to any sequences in any order, but positions of one sequence must rise by one and continue its
- * cache.
+ * Tokens of one `llama_decode` call, in memory that C reads directly. Positions of one sequence must rise by one
+ * and continue its cache.
  */
 export class DecodeBatch {
   readonly capacity: number;
@@ -61,12 +59,7 @@ export class DecodeBatch {
     this.#numLogits = 0;
   }
 
-  /**
-   * Appends a row.
-   *
-   * @param position 0-based index of the token in its sequence
-   * @param sequence below the context's `maxSequences`
-   */
+  /** @param position 0-based index of the token in its sequence @param sequence below the context's `maxSequences` */
   add(token: number, position: number, sequence: number, wantsLogits: boolean): void {
     const row = this.#length;
     const isInside =

@@ -8,7 +8,7 @@ import { captureErrors } from '../binding/log.ts';
 import { NativeHandle } from '../binding/native-handle.ts';
 import type { Pointer } from '../binding/structs.ts';
 
-/** A LoRA adapter in memory, for one model. Closing it removes it from every context that uses it. */
+/** Closing it removes it from every context that uses it. */
 export class LlamaAdapter implements Disposable {
   readonly path: string;
   /** Bytes of its file; its tensors in memory take nearly the same. */
@@ -18,8 +18,6 @@ export class LlamaAdapter implements Disposable {
   readonly handle: NativeHandle;
 
   /**
-   * Loads a GGUF adapter file.
-   *
    * @throws {NativeError} `native.adapter_unreadable`: missing, malformed, or of another architecture or shape
    * than the model
    */

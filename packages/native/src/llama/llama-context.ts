@@ -15,7 +15,7 @@ export interface LlamaContextOptions {
   contextTokens: number;
   /** Sequence ids are 0..maxSequences - 1; at most 256. */
   maxSequences: number;
-  /** Rows per decode call, each of which may want logits. */
+  /** Rows per call, each of which may want logits. */
   batchTokens: number;
   /** Rows computed at once inside a decode call. Default: the smaller of 512 and `batchTokens`. */
   microBatchTokens?: number;
@@ -40,12 +40,11 @@ const FLASH_ATTENTION_OFF = 0;
 const DEFAULT_MICRO_BATCH_TOKENS = 512;
 
 /**
- * A KV cache over a model, shared by all sequences, with its compute threads.
+ * A KV cache over a model, shared by all sequences.
  *
- * Threads live for one decode. A kept ggml thread pool gave no gain: 8 sequences after 400 shared tokens,
- * F16 file, 2 threads on 2 cores, median of 60 steps: none 50.7 ms, poll 0 50.9 ms, poll 50 51.2 ms; with one
- * core kept busy by another process 96, 94 and 96 ms. Threads spin at barriers inside a graph, which `poll` does
- * not affect, so keep `numThreads` cores free while decoding.
+ * Threads live for one decode. A kept ggml thread pool gave no gain: 8 sequences after 400 shared tokens, F16
+ * file, 2 threads on 2 cores, median of 60 steps: none 50.7 ms, poll 0 50.9 ms, poll 50 51.2 ms; with one core
+ * kept busy 96, 94 and 96 ms. Threads spin at barriers, so keep `numThreads` cores free while decoding.
  */
 export class LlamaContext implements Disposable {
   readonly model: LlamaModel;
@@ -53,7 +52,6 @@ export class LlamaContext implements Disposable {
   readonly maxSequences: number;
   readonly batchTokens: number;
   readonly flashAttention: boolean;
-  /** Rows of the next `decode`. */
   readonly batch: DecodeBatch;
   readonly #handle: NativeHandle;
   readonly #llama: Library;
@@ -116,7 +114,7 @@ export class LlamaContext implements Disposable {
   }
 
   /**
-   * Runs the rows of `batch`, which stays unchanged, and appends them to the KV cache. Blocks the thread.
+   * Appends the rows of `batch`, which stays unchanged, to the KV cache. Blocks the thread.
    *
    * @throws {NativeError} `native.kv_full` if no cells are left: nothing has changed, so remove sequences and call
    * again; `native.decode_failed` if a position does not continue its sequence or computing failed
@@ -149,9 +147,8 @@ export class LlamaContext implements Disposable {
   }
 
   /**
-   * Logits of the rows of the last `decode` that wanted them: `[batch.numLogits, V]`, row-major, in batch order.
-   *
-   * A view of C memory, valid until the next `decode` or `close`: copy it to keep it longer.
+   * Logits of the rows of the last `decode` that wanted them: `[batch.numLogits, V]`, row-major, in batch order. A
+   * view of C memory, valid until the next `decode` or `close`.
    */
   logits(): Float32Array {
     this.#handle.assertOpen();
@@ -162,10 +159,7 @@ export class LlamaContext implements Disposable {
     return values.length === length ? values : values.subarray(0, length);
   }
 
-  /**
-   * Shares the cells of positions [start, end) of `from` with `to`, replacing its own there, without copying or
-   * computing.
-   */
+  /** Makes `to` share positions [start, end) of `from`, replacing its own there. */
   copySequence(from: number, to: number, end: number, start = 0): void {
     this.#checkSequence(from);
     this.#checkSequence(to);
@@ -177,10 +171,7 @@ export class LlamaContext implements Disposable {
     this.#llama.memoryCopy(this.#memory, from, to, start, end);
   }
 
-  /**
-   * Removes positions [fromPosition, end) of a sequence, by default all from there on; other sequences keep shared
-   * cells.
-   */
+  /** Positions [fromPosition, end), by default all from there on; other sequences keep shared cells. */
   removeSequence(sequence: number, fromPosition: number, end = -1): void {
     this.#checkSequence(sequence);
     assert(fromPosition >= 0, `position ${fromPosition} is negative`);
@@ -190,9 +181,8 @@ export class LlamaContext implements Disposable {
   }
 
   /**
-   * Saves the keys and values of a sequence with their positions. {@link restoreSequence} restores them to the
-   * bit, in any context of the same model and cache precision. SmolLM2-135M takes 23 KB per token in half
-   * precision.
+   * Saves keys, values and positions. {@link restoreSequence} restores them to the bit, in any context of the same
+   * model and cache precision. SmolLM2-135M takes 23 KB per token in half precision.
    */
   saveSequence(sequence: number): Uint8Array {
     this.#checkSequence(sequence);
@@ -220,7 +210,6 @@ export class LlamaContext implements Disposable {
     );
   }
 
-  /** Sets the threads of later decodes. */
   setNumThreads(numThreads: number): void {
     assert(
       Number.isInteger(numThreads) && numThreads >= 1,
@@ -229,7 +218,7 @@ export class LlamaContext implements Disposable {
     this.#llama.contextSetThreads(this.#handle.address, numThreads, numThreads);
   }
 
-  /** Sets the adapter of later decodes; null is the base model. */
+  /** Null is the base model. */
   setAdapter(adapter: LlamaAdapter | null): void {
     const context = this.#handle.address;
     if (adapter === (this.#adapter?.adapter ?? null)) return;

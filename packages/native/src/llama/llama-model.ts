@@ -12,7 +12,7 @@ import type { TokenKind } from './token-table.ts';
 /** `LLAMA_LOAD_MODE_NONE`: weights are read into memory. */
 const LOAD_UNMAPPED = 0;
 
-/** A GGUF model in memory (file-mapped): weights and vocabulary. Closing it closes its contexts and adapters too. */
+/** File-mapped weights and vocabulary. Closing it closes its contexts and adapters too. */
 export class LlamaModel implements Disposable {
   readonly path: string;
   /** False if loaded with `vocabOnly`: such a model only tokenises. */
@@ -41,7 +41,7 @@ export class LlamaModel implements Disposable {
   #table: TokenTable | undefined;
 
   /**
-   * Loads a GGUF model file. For split files pass the first.
+   * Loads a model file; for split files pass the first.
    *
    * @param o.vocabOnly leave the weights on disk: enough for tokenisation. Default false
    * @param o.onProgress called with 0..1 while weights load; an exception cancels the load and is rethrown
@@ -84,8 +84,7 @@ export class LlamaModel implements Disposable {
   }
 
   /**
-   * Checks that a load with weights would succeed: architecture, settings, vocabulary, and name, shape and place
-   * of each tensor. Reads no weights.
+   * Checks architecture, settings, vocabulary, and name, shape and place of each tensor. Reads no weights.
    *
    * @throws {NativeError} as `load`
    */
@@ -131,8 +130,8 @@ export class LlamaModel implements Disposable {
   }
 
   /**
-   * Converts text to token ids. A lone surrogate becomes U+FFFD; a byte missing in the vocabulary is dropped
-   * (SmolLM2 lacks 21, such as 0x13 and 0xff).
+   * A lone surrogate becomes U+FFFD; a byte missing in the vocabulary is dropped (SmolLM2 lacks 21, such as 0x13
+   * and 0xff).
    *
    * Some pre-tokenizers recurse per character and overflow the C stack on a long word, so callers must bound the
    * text (see `preTokenizer`).
@@ -156,7 +155,7 @@ export class LlamaModel implements Disposable {
     return out.slice(0, count);
   }
 
-  /** Bytes of a token, which need not be whole characters; a special token's are its text. A view: do not write. */
+  /** Need not be whole characters; a special token's bytes are its text. A view: do not write. */
   tokenBytes(id: number): Uint8Array {
     return this.#tokens().bytes(id);
   }
@@ -199,7 +198,7 @@ function reasonOf(errors: string): string {
   return (reasons.join('; ') || errors || 'no reason given').replaceAll(/\s+/g, ' ');
 }
 
-/** Checks a path for NUL, where C would stop reading and open another file. */
+/** C would stop reading at a NUL and open another file. */
 export function cPath(path: string): string {
   assert(!path.includes('\0'), 'a path must not contain NUL');
   return path;

@@ -10,8 +10,7 @@ export type QuantizationType = 'f32' | 'f16' | 'bf16' | 'q8_0' | 'q4_0';
 const FILE_TYPES: Readonly<Record<QuantizationType, number>> = { f32: 0, q4_0: 2, f16: 1, q8_0: 7, bf16: 32 };
 
 /**
- * Writes a copy of a model with its matrices in another type. `to` is complete or absent: a temporary file is
- * synced and renamed. Blocks the thread for seconds to minutes.
+ * `to` is complete or absent: a temporary file is synced and renamed. Blocks the thread for seconds to minutes.
  *
  * @param from GGUF model of any type (a quantised one is expanded first)
  * @param type `f16` and `bf16` for exact sampling, `q8_0` and `q4_0` for speed

@@ -17,7 +17,7 @@ const KIND_BITS: readonly [bit: number, kind: TokenKind][] = [
 const KINDS = KIND_BITS.map(([, kind]) => kind);
 const NORMAL = KINDS.indexOf('normal');
 
-/** Bytes and kinds of a whole vocabulary, read once, so that a lookup needs no call into C. */
+/** Read once, so that a lookup needs no call into C. */
 export class TokenTable {
   readonly #bytes: Uint8Array;
   readonly #starts: Int32Array; // [V + 1], token i is bytes[starts[i]..starts[i + 1])
@@ -54,7 +54,7 @@ export class TokenTable {
     this.#bytes = bytes.slice(0, used);
   }
 
-  /** A view of the token's bytes: copy it before changing it. */
+  /** A view: copy it before changing it. */
   bytes(token: number): Uint8Array {
     this.#check(token);
     return this.#bytes.subarray(this.#starts[token], this.#starts[token + 1]);

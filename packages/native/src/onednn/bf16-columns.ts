@@ -9,7 +9,6 @@ import type { Address, OneDnnLibrary } from './onednn-library.ts';
 /** Result columns that the library computes together; its layouts can be cut only at multiples. */
 const COLUMN_BLOCK = 64;
 
-/** Some result columns, and the place of their weights. */
 export interface ColumnPlace {
   readonly firstColumn: number;
   readonly place: Bf16Place;
@@ -19,7 +18,6 @@ interface ColumnRange {
   readonly firstColumn: number;
   readonly dims: MatrixDims;
   readonly layout: Address;
-  /** Bytes from the start of the whole weights. */
   readonly offset: bigint;
 }
 
@@ -77,7 +75,7 @@ export class Bf16Columns {
   }
 }
 
-/** Ranges of whole blocks, except the last; at most `most`, and fewer if there are fewer blocks. */
+/** At most `most` ranges, of whole blocks except the last. */
 function columnRanges(numColumns: number, most: number): { start: number; end: number }[] {
   const numBlocks = Math.ceil(numColumns / COLUMN_BLOCK);
   const numRanges = Math.min(most, numBlocks);

@@ -17,10 +17,7 @@ export interface ProductPlaces {
   readonly other: Address | null;
 }
 
-/**
- * Product y ← ending(y, x · Wᵀ) for any number of rows. Blocks the calling thread, which the library's threads
- * help.
- */
+/** Blocks the calling thread, which the library's threads help. */
 export class Bf16Product {
   readonly #dims: MatrixDims;
   readonly #ending: Bf16Ending;
@@ -49,7 +46,6 @@ export class Bf16Product {
     this.#run(weights, rows, x, y, other);
   }
 
-  /** The same for matrices of other threads. */
   runAt(weights: Bf16Matrix, { x, y, other }: ProductPlaces, numRows: number): void {
     const place = other === null ? null : { address: other };
     this.#run(weights, computedRows(numRows), { address: x }, { address: y }, place);

@@ -15,10 +15,8 @@ import { Primitive } from './primitive.ts';
 
 /** Rows of the product whose preferred layout the weights get; products of other sizes read the same layout. */
 const TYPICAL_ROWS = 64;
-/** Value that makes the library allocate. */
 const OWN_DATA = 0xffff_ffff_ffff_ffffn;
 
-/** Weights that a product reads. */
 export interface Bf16Matrix {
   readonly dims: MatrixDims;
   readonly layout: Address;

@@ -1,7 +1,6 @@
 import { ALGORITHM, DATA_TYPE, describeMatrix } from './onednn-library.ts';
 import type { Address, OneDnnLibrary } from './onednn-library.ts';
 
-/** Weights [out, in]. */
 export interface MatrixDims {
   readonly out: number;
   readonly in: number;

@@ -146,12 +146,10 @@ export interface OneDnnLibrary extends ReturnType<typeof bindOneDnn> {
   readonly versionText: string;
   /** True if this processor multiplies bf16; without, the library would be slow and compute different numbers. */
   readonly hasBf16: boolean;
-  /** Sets the threads for products of the calling thread. */
   readonly setNumThreads: (count: number) => void;
   /** Both live as long as the process. */
   readonly engine: Address;
   readonly stream: Address;
-  /** Makes a call and returns the address that it writes. */
   made(call: (out: OutAddress) => number): Address;
   /** @throws {Error} unless the status is 0 */
   check(status: number): void;
@@ -160,7 +158,7 @@ export interface OneDnnLibrary extends ReturnType<typeof bindOneDnn> {
 const opened = new Map<string, OneDnnLibrary>();
 
 /**
- * Returns the library, loaded with the first call for a path. Each thread binds its own functions.
+ * Loaded with the first call for a path. Each thread binds its own functions.
  *
  * @param path of a file, or a name that the system finds
  * @throws {NativeError} `native.library_mismatch` if it cannot be loaded, or is not a 3.x since 3.2 on OpenMP or
@@ -218,12 +216,12 @@ export function describeMatrix(
   return library.made((out) => library.describeWithStrides(out, 2, sizes, type, steps));
 }
 
-/** Version of {@link describeMatrix} that leaves the layout to the library. */
+/** Leaves the layout to the library. */
 export function describeAnyLayout(library: OneDnnLibrary, type: number, dims: readonly [number, number]): Address {
   const sizes = BigInt64Array.from(dims, BigInt);
   return library.made((out) => library.describeWithTag(out, 2, sizes, type, ANY_LAYOUT));
 }
 
-/** Layout of a product's weights. @returns a description, which the caller must destroy */
+/** @returns a description, which the caller must destroy */
 export const weightsLayout = (library: OneDnnLibrary, description: Address): Address =>
   library.made((out) => library.descriptionClone(out, library.queryLayout(description, WEIGHTS_LAYOUT, 0)));

@@ -12,7 +12,7 @@ interface Argument {
   data: ArrayBufferView | DataAt | null;
 }
 
-/** Compiled library code for matrices of certain shapes. It has a memory for each, with new data in each run. */
+/** Compiled library code for matrices of certain shapes, with new data in each run. */
 export class Primitive implements Disposable {
   readonly #library: OneDnnLibrary;
   readonly #primitive: Address;

@@ -1,8 +1,8 @@
 import type { Primitive } from './primitive.ts';
 
 /**
- * Row counts are rounded up, so that few primitives are compiled: each takes about a millisecond, and is kept.
- * Padding costs time: at most an eighth of the rows, and above a hundred a tenth.
+ * Row counts are rounded up, so that few primitives are compiled: each takes about a millisecond. Padding is at
+ * most an eighth of the rows, and above a hundred a tenth.
  */
 const ROW_STEPS = [
   { above: 512, step: 32 },
@@ -18,7 +18,7 @@ export function computedRows(numRows: number): number {
   return step * Math.ceil(numRows / step);
 }
 
-/** One computation for any number of rows, compiled for each number at first use. */
+/** Compiled for each number of rows at first use. */
 export class RowPrimitives {
   readonly #compile: (rows: number) => Primitive;
   readonly #byRows = new Map<number, Primitive>();

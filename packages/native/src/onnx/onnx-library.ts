@@ -41,10 +41,8 @@ const PLACES = {
 } as const;
 
 /**
- * Binds the C interface of ONNX Runtime in the library of `onnxruntime-node`.
- *
- * The package's own binding copies every output into a fresh ArrayBuffer, even with preallocated memory: 0.6 ms
- * per megabyte, a tenth of a training step.
+ * The binding of `onnxruntime-node` copies every output into a fresh ArrayBuffer, even with preallocated memory:
+ * 0.6 ms per megabyte, a tenth of a training step.
  */
 function bindOnnxRuntime() {
   const { decode, load, proto } = koffi();
@@ -160,9 +158,8 @@ export interface OnnxLibrary extends ReturnType<typeof bindOnnxRuntime> {
   readonly cpuMemory: Address;
   /** @throws {Error} with the library's message unless the status is 0 */
   check(status: Address): void;
-  /** Makes a call and returns the value of its last argument. */
   made(call: (out: OutAddress) => Address): Address;
-  /** True if sessions of this thread may use the process's shared arena, which is created if missing. */
+  /** Creates the process's shared arena if missing. */
   hasSharedArena(): boolean;
 }
 
@@ -172,7 +169,7 @@ const SHARED_ARENA = 'trainyard.onnx.shared-arena';
 let opened: OnnxLibrary | undefined;
 
 /**
- * Returns the library, loaded with the first call. Each thread binds its own functions.
+ * Loaded with the first call. Each thread binds its own functions.
  *
  * @throws {NativeError} `native.platform_unsupported`, `native.library_mismatch`
  */

@@ -20,12 +20,12 @@ export interface OnnxSessionOptions {
   /** Inputs of the model, in the order of `run`'s tensors. */
   readonly inputNames: readonly string[];
   readonly outputNames: readonly string[];
-  /** Contents of the model's external weight files, by name, read by the constructor. Default: none. */
+  /** External weight files by name, read by the constructor. Default: none. */
   readonly weightFiles?: ReadonlyMap<string, Float32Array>;
   /**
-   * Takes intermediate results from one arena, shared in turns by all such sessions of the process. For many
-   * sessions of which one runs at a time: each would keep memory for its largest run. Threads started before the
-   * main thread's first such session keep their own memory. Default false.
+   * Takes intermediate results from one arena, shared in turns by all such sessions; each would otherwise keep
+   * memory for its largest run. Threads started before the main thread's first such session keep their own memory.
+   * Default false.
    */
   readonly sharesArena?: boolean;
 }
@@ -42,7 +42,7 @@ export class OnnxSession {
   readonly place: OnnxSessionPlace;
   #runs: BorrowedOnnxSession | null;
 
-  /** @param model bytes of an ONNX file @throws {Error} with ONNX Runtime's message if it cannot load the model */
+  /** @throws {Error} with ONNX Runtime's message if it cannot load the model */
   constructor(model: Uint8Array, sessionOptions: OnnxSessionOptions) {
     const { numThreads, inputNames, outputNames, weightFiles = new Map(), sharesArena = false } = sessionOptions;
     const library = onnxLibrary();
@@ -87,7 +87,6 @@ export class OnnxSession {
     this.#runs = new BorrowedOnnxSession(this.place);
   }
 
-  /** Runs the model like {@link BorrowedOnnxSession.run}. */
   run(inputs: readonly OnnxTensor[], outputs: readonly OnnxTensor[]): void {
     assert(this.#runs !== null, 'this session is closed');
     this.#runs.run(inputs, outputs);
@@ -100,7 +99,7 @@ export class OnnxSession {
   }
 }
 
-/** A session of another thread, as used by this one: ONNX Runtime allows simultaneous runs. */
+/** ONNX Runtime allows simultaneous runs of a session. */
 export class BorrowedOnnxSession {
   readonly #session: Address;
   readonly #inputNames: CStrings;
@@ -119,7 +118,7 @@ export class BorrowedOnnxSession {
   }
 
   /**
-   * Runs the model. Blocks the calling thread.
+   * Blocks the calling thread.
    *
    * @param outputs memory for every output, of the right size
    * @throws {Error} with ONNX Runtime's message, for example on a shape mismatch
@@ -177,7 +176,6 @@ export class BorrowedOnnxSession {
   }
 }
 
-/** An array of C strings, alive as long as this object. */
 class CStrings {
   readonly #bytes: Uint8Array;
   readonly addresses: BigUint64Array;

@@ -9,7 +9,6 @@ function varint(value: number): number[] {
   return value < 128 ? [value] : [(value % 128) + 128, ...varint(Math.floor(value / 128))];
 }
 
-/** Fields as a separate message. */
 export const message = (...fields: number[][]) => Uint8Array.from(fields.flat());
 
 /**
