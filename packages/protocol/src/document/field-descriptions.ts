@@ -122,6 +122,7 @@ const CREATE_TRAINING_JOB_FIELDS: Readonly<Record<keyof CreateTrainingJobRequest
   trajectory_groups: `${TRAJECTORY_GROUPS} An empty list trains nothing and advances the step.`,
   experimental_config:
     'Settings of the job. Null and absent keys mean their defaults; unknown keys are listed as ignored.',
+  config: 'The same settings under the name that supervised jobs have. Send one of the two.',
 };
 
 const GROUP_FIELDS: Readonly<Record<keyof SentTrajectoryGroup, string>> = {

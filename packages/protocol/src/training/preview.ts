@@ -175,6 +175,7 @@ export const CreateTrainingJobRequestSchema = Type.Object(
     model_id: Type.String(),
     trajectory_groups: Type.Array(TrajectoryGroupSchema),
     experimental_config: optionalNullable(TrainingConfigSchema),
+    config: optionalNullable(TrainingConfigSchema),
   },
   { title: 'CreateTrainingJobRequest', additionalProperties: false },
 );

@@ -1,4 +1,5 @@
 import {
+  type CreateTrainingJobRequest,
   ignoredConfigKeys,
   type JobFieldTable,
   SFT_EXPERIMENTAL_FIELDS,
@@ -14,6 +15,20 @@ import { RequestError } from '../../seams/faults/request-error.ts';
 /** Longest row whatever the base model allows; ART's limit too. */
 const MAX_ROW_TOKENS = 32_768;
 
+/** Names of the settings in a request, which mean the same. */
+type ConfigName = 'experimental_config' | 'config';
+
+/** The name that a request uses. @throws {RequestError} `request.invalid` if it uses both */
+export function configNameOf({
+  experimental_config: own,
+  config,
+}: Pick<CreateTrainingJobRequest, ConfigName>): ConfigName {
+  if (config === null || config === undefined) return 'experimental_config';
+  if (own === null || own === undefined) return 'config';
+  const msg = '`config` and `experimental_config` are two names of the same settings: send one of them';
+  throw RequestError.invalid([{ loc: ['body', 'config'], msg, type: 'value_error' }]);
+}
+
 /** The settings of a job that its row keeps. */
 export interface JobConfig {
   /** Complete: what the trainer computes with. */
@@ -25,12 +40,16 @@ export interface JobConfig {
 }
 
 /**
- * Reads `experimental_config`. Null and absent are the same: the default.
+ * Reads the settings of a job. Null and absent are the same: the default.
  *
  * @param contextLength longest sequence of the base model, tokens: longer histories are left out and counted
  * @throws {RequestError} `request.invalid` for values outside their limits, or that contradict each other, naming the field
  */
-export function readJobConfig(wire: WireTrainingConfig | null | undefined, contextLength: number): JobConfig {
+export function readJobConfig(
+  wire: WireTrainingConfig | null | undefined,
+  contextLength: number,
+  name: ConfigName = 'experimental_config',
+): JobConfig {
   const requested: Record<string, unknown> = { ...wire };
   const maxSequenceLength = Math.min(MAX_ROW_TOKENS, contextLength);
   try {
@@ -38,13 +57,17 @@ export function readJobConfig(wire: WireTrainingConfig | null | undefined, conte
     return { resolved, requested, ignoredKeys: ignoredConfigKeys(requested) };
   } catch (error) {
     if (!(error instanceof TrainerError) || error.code !== 'trainer.config_invalid') throw error;
-    throw configFault(error.field, error.message);
+    throw configFault(error.field, error.message, name);
   }
 }
 
 /** A setting that is refused; `message` names it, its limit and its value. */
-export function configFault(field: string | null, message: string): RequestError {
-  const loc = ['body', 'experimental_config', ...(field === null ? [] : [field])];
+export function configFault(
+  field: string | null,
+  message: string,
+  name: ConfigName = 'experimental_config',
+): RequestError {
+  const loc = ['body', name, ...(field === null ? [] : [field])];
   return RequestError.invalid([{ loc, msg: message, type: 'value_error' }]);
 }
 

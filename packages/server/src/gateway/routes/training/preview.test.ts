@@ -357,6 +357,16 @@ describe('training jobs', () => {
     });
   });
 
+  test('take their settings under the name `config` as well, but not under both', async () => {
+    const response = await submit({ config: { learning_rate: 2e-4, ppo: true, future_option: 1 } });
+    expect(response.statusCode).toBe(200);
+    const job = response.json<TrainingJobObject>();
+    expect(job.ignored_config_keys).toEqual(['future_option']);
+    const config = (await server.store.getJob(job.id))?.config as unknown as JobConfig;
+    expect(config.resolved).toMatchObject({ learningRate: 2e-4, lossFunction: 'ppo' });
+    expect((await submit({ config: null, experimental_config: {} })).statusCode).toBe(200);
+  });
+
   test('without groups, without trajectories and without a reward are legal: what is left out has its default', async () => {
     for (const trajectory_groups of [[], [{}], [{ trajectories: [{}] }]])
       expect((await submit({ trajectory_groups })).statusCode).toBe(200);
@@ -375,6 +385,9 @@ describe('training jobs', () => {
   const choice = `${place}.messages_and_choices.1`;
   test.each([
     [{ experimental_config: { advantage_balance: 1.5 } }, 'experimental_config.advantage_balance'],
+    [{ config: { advantage_balance: 1.5 } }, 'config.advantage_balance'],
+    [{ config: { ppo: true, loss_fn: 'cispo' } }, 'config.loss_fn'],
+    [{ config: {}, experimental_config: {} }, 'config'],
     [{ experimental_config: { learning_rate: 'fast' } }, 'experimental_config.learning_rate'],
     [{ experimental_config: { importance_sampling_level: 'word' } }, 'experimental_config.importance_sampling_level'],
     [{ experimental_config: { learning_rate: -1 } }, 'experimental_config.learning_rate'],

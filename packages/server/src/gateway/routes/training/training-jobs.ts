@@ -23,7 +23,7 @@ import { toListPage } from '../../answers/paging.ts';
 import type { RouteParts } from '../../parts/server-parts.ts';
 import { policyNames } from '../../forms/exchanges/captured-exchanges.ts';
 import { resolveReferenceStep } from '../../../training-data/wire/reference-step.ts';
-import { configFault, readJobConfig } from '../../../training-data/wire/training-config.ts';
+import { configFault, configNameOf, readJobConfig } from '../../../training-data/wire/training-config.ts';
 import { notFound, ownedJob } from '../owned.ts';
 import { baseOf, submitJob, trainableModel } from './submit-job.ts';
 
@@ -53,14 +53,17 @@ export function trainingJobRoutes(
     body: TrajectoryBody<'job'>,
     completes: Completes,
   ): Promise<TrainingJobObject> {
-    const { model_id: modelId, experimental_config: wireConfig } = body.summary.fields;
+    const { fields } = body.summary;
+    const { model_id: modelId } = fields;
     const { model, limits } = await trainableModel(request, parts, modelId);
     const { contextLength, vocabSize } = baseOf(model, parts);
-    const config = readJobConfig(wireConfig, contextLength);
+    const configName = configNameOf(fields);
+    const config = readJobConfig(fields[configName], contextLength, configName);
     if (config.resolved.entropyCoef > 0 && limits?.entropyGradients === false)
       throw configFault(
         'entropy_coef',
         `\`entropy_coef\` must be 0 because the trainer of this service computes no entropy gradient, got ${config.resolved.entropyCoef}`,
+        configName,
       );
     const referenceStep = await resolveReferenceStep(store, model, config.resolved);
     const storeGroups = async (key: string) => {
