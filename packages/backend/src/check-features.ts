@@ -3,7 +3,7 @@ import { refusal } from './check-field.ts';
 import type { EngineError } from './errors.ts';
 import type { SampleFeature, SampleParams, TokenBackendCapabilities } from './token-backend.ts';
 
-/** Each feature with the field that asks for it, and whether a request does. Traces are asked for by nobody's field. */
+/** Field that requests each feature, and a test for it. Traces have no such field. */
 const ASKED: Readonly<
   Record<Exclude<SampleFeature, 'tracesSampling'>, { field: string; isAsked: (params: SampleParams) => boolean }>
 > = {
@@ -30,7 +30,7 @@ const ASKED: Readonly<
 };
 
 /**
- * Refuses what a back end has not among its capabilities, before anything is computed.
+ * Refuses features outside a back end's capabilities before anything is computed.
  * @throws {EngineError} engine.invalid_request, naming the field
  */
 export function checkFeatures(

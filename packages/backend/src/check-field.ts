@@ -6,7 +6,7 @@ export function checkCount(param: string, count: number, limit: number, unit: st
   check(count <= limit, param, `at most ${limit} ${unit}`, count);
 }
 
-/** NaN, fractions and what is no number at all fail. */
+/** False for NaN, fractions and non-numbers. */
 export function isIntegerIn(value: number, low: number, high = Infinity): boolean {
   return Number.isInteger(value) && value >= low && value <= high;
 }
@@ -16,7 +16,7 @@ export function check(isValid: boolean, param: string, rule: string, value: unkn
   if (!isValid) throw refusal(param, naming`${{ field: param }} ${verb} ${rule}, got ${String(value)}`);
 }
 
-/** A request that is refused for one of its fields. @param text names others, too, where it speaks of them */
+/** Refusal of a request for one of its fields. @param text may name further fields */
 export function refusal(param: string, text: FieldText | string, options: ErrorOptions = {}): EngineError {
   return new EngineError('engine.invalid_request', text, { ...options, param });
 }

@@ -7,20 +7,21 @@ import { allows, createTokenMask } from './vocabulary/token-mask.ts';
 
 type Masking = Pick<SampleRequest, 'allowedTokenIds' | 'stopTokenIds' | 'minTokens' | 'beamSearch'>;
 
-/** The rest of what decides which token may come next. */
+/** Other facts that decide which token may come next. */
 export interface NextTokenFacts {
   readonly vocabSize: number;
   readonly ends: EndTokens;
-  /** Token sequences that must not come. */
+  /** Banned token sequences. */
   readonly banned: readonly (readonly number[])[];
   readonly text: RequestText;
 }
 
 /**
- * Refuses masks that together take every token away before the first is sampled. Costs nothing where nothing but a constraint masks; a constraint's first mask is
- * made where another could empty it. What dead-ends later is a failure of the reply.
+ * Refuses masks that together leave no first token. Free if only a constraint masks; the constraint's first
+ * mask is made if another mask could empty it. A later dead end is a failure of the reply.
  *
- * @throws {EngineError} engine.invalid_request naming the fields; engine.internal, engine.constraint_exhausted of the constraint
+ * @throws {EngineError} engine.invalid_request naming the fields; engine.internal,
+ *   engine.constraint_exhausted of the constraint
  */
 export function checkFirstToken(request: Masking, facts: NextTokenFacts): void {
   const failure = onChoice(facts.text, (choice) => failureBehind([], request, facts, choice, true));
@@ -28,8 +29,8 @@ export function checkFirstToken(request: Masking, facts: NextTokenFacts): void {
 }
 
 /**
- * Looks at a reply whose back end failed without saying why: null where its masks left a token behind what it has, and before the last of that, which may be one
- * that no mask allowed.
+ * Examines a reply whose back end failed without a reason. Null if the masks left a token after it, and
+ * before its last token, which may be one that no mask allowed.
  */
 export function whyNoToken(replyIds: readonly number[], request: Masking, facts: NextTokenFacts): EngineError | null {
   return onChoice(facts.text, (choice) => {
@@ -66,7 +67,10 @@ function failureBehind(
   return masks && noTokenLeft(masks, replyIds.length);
 }
 
-/** @param completesAnyway a complete constraint ends the reply, whatever else masks its end: elsewhere only `minTokens` leave it */
+/**
+ * @param completesAnyway a complete constraint ends the reply even if its end is masked; in other back ends
+ *   only `minTokens` leave it
+ */
 function masksThatLeaveNone(
   replyIds: readonly number[],
   { allowedTokenIds, stopTokenIds, minTokens, beamSearch }: Masking,
@@ -79,8 +83,8 @@ function masksThatLeaveNone(
   const ending = minTokens > replyIds.length ? new Set([...stopTokenIds, ...ends.endTokenIds, ends.eosTokenId]) : null;
   if (allowedTokenIds === null && barred.size === 0 && ending === null) return null;
   const { forcedId } = choice;
-  if (forcedId !== null && ending?.has(forcedId) !== true) return null; // it goes before masks
-  // Behind end tokens alone it keeps some other, or is complete, and then it may end.
+  if (forcedId !== null && ending?.has(forcedId) !== true) return null; // precedes masks
+  // With only end tokens masked, the constraint keeps another token or is complete, and then it may end.
   const isNarrowed = allowedTokenIds !== null || barred.size > 0 || stopTokenIds.length > 0;
   const mask = createTokenMask(vocabSize);
   const masking = isNarrowed ? (choice.constraint?.fillMask(mask) ?? 'any') : 'any';
@@ -97,7 +101,7 @@ function masksThatLeaveNone(
   };
 }
 
-/** Whether its last token is the next. */
+/** True if the sequence's last token would come next. */
 function isDue(sequence: readonly number[], replyIds: readonly number[]): boolean {
   const start = replyIds.length - (sequence.length - 1);
   return start >= 0 && sequence.every((id, at) => at === sequence.length - 1 || replyIds[start + at] === id);

@@ -6,8 +6,9 @@ import type { SampleRequest } from './sample-request.ts';
 /**
  * Checks a prompt against vocabulary and context.
  *
- * @param contextLimit longest sequence, prompt and reply together
- * @throws {EngineError} engine.invalid_request (empty, an id outside the vocabulary, or a reply that must be longer than there is room), context_length_exceeded (no room for even one token)
+ * @param contextLimit maximum length of prompt and reply together
+ * @throws {EngineError} engine.invalid_request (empty, an id outside the vocabulary, or a minimum reply
+ *   longer than the room), context_length_exceeded (no room for one token)
  */
 export function checkPromptIds(
   { promptLogprobs, beamSearch, minTokens }: Pick<SampleRequest, 'promptLogprobs' | 'beamSearch' | 'minTokens'>,
@@ -43,7 +44,10 @@ export function checkRoom(ids: readonly number[], contextLimit: number): void {
   );
 }
 
-/** @param param the parameter that holds them @throws {EngineError} engine.invalid_request for an id outside the vocabulary */
+/**
+ * @param param name of their parameter @throws {EngineError} engine.invalid_request for an id outside the
+ *   vocabulary
+ */
 export function checkVocabulary(ids: readonly number[], vocabSize: number, param = 'prompt'): void {
   const outside = ids.find((id) => !isIntegerIn(id, 0, vocabSize - 1));
   if (outside !== undefined) throw refusal(param, `token ids must be in [0, ${vocabSize}), got ${outside}`);

@@ -1,8 +1,8 @@
-/** Turns on cores that others want too. */
+/** Turns on cores shared with others. */
 export interface ComputeTurns {
   /** Resolves when the cores are ours, until `release`. */
   acquire(): Promise<void>;
   release(): void;
-  /** There is no more work for now. */
+  /** Ends the turn: there is no more work for now. */
   giveBack(): void;
 }

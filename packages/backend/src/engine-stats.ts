@@ -1,28 +1,28 @@
-/** A snapshot; `…Tokens` of memory are KV cells, the totals count from the start of the engine. */
+/** A snapshot. `…Tokens` of memory are KV cells; totals count from the start of the engine. */
 export interface EngineStats {
   numRequests: number;
-  /** Those whose prompts are not made yet. */
+  /** Requests whose prompts are not made yet. */
   numUnprepared: number;
   /** Choices that hold cells. */
   numRunning: number;
   /** Choices queued, preempted ones included. */
   numWaiting: number;
-  /** Requests that admission has looked at, in all. */
+  /** Total requests examined for admission. */
   numLooks: number;
   usedTokens: number;
-  /** Held by cache entries alone. */
+  /** Cells held only by cache entries. */
   cachedTokens: number;
   capacityTokens: number;
-  /** Prompt tokens found in memory at admission, of `prefixQueryTokens` asked for. */
+  /** Prompt tokens found in memory at admission, of `prefixQueryTokens`. */
   prefixHitTokens: number;
   prefixQueryTokens: number;
   numPreemptions: number;
   numAdapters: number;
   adapterBytes: number;
   numSteps: number;
-  /** Prompt tokens of the requests started, once a request. */
+  /** Prompt tokens of started requests, counted once per request. */
   promptTokens: number;
   generatedTokens: number;
-  /** Tokens run through the model: prompts, replies and what was computed again after preemption. */
+  /** Tokens run through the model: prompts, replies and recomputation after preemption. */
   computedTokens: number;
 }

@@ -1,28 +1,28 @@
 import { type FieldText, sayFields } from '@trainyard/protocol/fields';
 
-/** Stable codes of everything the engine can refuse or fail with; also the metric label and the log field. */
+/** Stable codes of all refusals and failures of the engine; also the metric label and the log field. */
 export type EngineErrorCode =
-  /** OpenAI's own name: the clients above it look for this word. */
+  /** OpenAI's own code, which clients match. */
   | 'context_length_exceeded'
   | 'engine.overloaded'
   | 'engine.aborted'
   | 'engine.adapter_unreadable'
-  /** A file of the adapter has another digest than was written. */
+  /** A file of the adapter has another digest than when written. */
   | 'engine.adapter_damaged'
-  /** The file of the base model has other content than when it was first read. */
+  /** The file of the base model has changed since it was first read. */
   | 'engine.model_damaged'
   | 'engine.template_failed'
   | 'engine.invalid_request'
-  /** Needed more work or memory in the middle of a reply than one reply gets. */
+  /** A reply needed more work or memory than its limit. */
   | 'engine.constraint_exhausted'
-  /** The request's masks together let no token follow in the middle of a reply. */
+  /** The request's masks together allow no further token within a reply. */
   | 'engine.no_token_left'
   | 'engine.host_lost'
   | 'engine.internal';
 
 /**
- * A failure of one request. `param` names the parameter of a request at fault, where there is one; `text` is the message with the parameters that it speaks of, by their names within:
- * who tells a client says them as that client knows them.
+ * Failure of one request. `param` names the parameter at fault, if any. `text` is the message with parameters
+ * under their internal names, which clients of an API see under that API's names.
  */
 export class EngineError extends Error {
   override readonly name = 'EngineError';
@@ -53,7 +53,7 @@ export interface EngineFailure {
   readonly code: EngineErrorCode;
   readonly message: string;
   readonly param: string | null;
-  /** The message, with the parameters that it speaks of. Absent: it speaks of none. */
+  /** Message with its parameters. Absent if it names none. */
   readonly text?: FieldText;
 }
 

@@ -1,23 +1,23 @@
 /**
- * Log-probabilities of some fixed tokens under a base model, computed from the file that is served and trained here: what samples or trains elsewhere is
- * compared with them before anything depends on it.
+ * Log-probabilities of some fixed tokens under a base model, computed from the file served and trained here.
+ * External samplers and trainers are compared with them before use.
  */
 export interface FixedScores {
   readonly tokenIds: readonly number[];
-  /** Natural logarithms, one a token; null for the first. */
+  /** Natural logarithms, one per token; null for the first. */
   readonly logprobs: readonly (number | null)[];
 }
 
 export interface ScoreDistance {
-  /** Mean absolute difference, nats; NaN where a token was not scored. */
+  /** Mean absolute difference, nats; NaN if a token was not scored. */
   readonly mean: number;
   /** `log-probabilities of 63 fixed tokens differ by 0.012 nats on average` */
   readonly words: string;
 }
 
 /**
- * How far scores from elsewhere are from the file's.
- * @param found as the reference has them, or without the first
+ * Distance of external scores from the file's.
+ * @param found like the reference, or without the first
  */
 export function distanceOfScores(
   { logprobs }: FixedScores,

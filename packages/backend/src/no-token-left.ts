@@ -2,7 +2,7 @@ import { type FieldText, naming } from '@trainyard/protocol/fields';
 import { refusal } from './check-field.ts';
 import { EngineError } from './errors.ts';
 
-/** Ways in which a request takes tokens away before one is sampled. */
+/** Masks of a request that remove tokens before sampling. */
 export interface TokenMasks {
   readonly allowed: boolean;
   readonly banned: boolean;
@@ -12,9 +12,9 @@ export interface TokenMasks {
 }
 
 /**
- * The failure of a reply that its request's masks let no token begin, or go on with.
- * @param masks at least one of them takes tokens away
- * @param numTokens those that the reply has: with none the request is refused for it
+ * Failure of a reply whose masks allow no first or further token.
+ * @param masks at least one of them removes tokens
+ * @param numTokens tokens of the reply; without any, the request is refused
  */
 export function noTokenLeft(masks: TokenMasks, numTokens: number): EngineError {
   const fields = [

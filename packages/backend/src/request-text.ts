@@ -2,21 +2,26 @@ import type { FinishReason } from './sample-event.ts';
 import type { TokenMask } from './vocabulary/token-mask.ts';
 
 /**
- * The hooks through which text takes part in the sampling of one request. The half of the engine that samples knows no text: without
- * this a reply is token ids, and ends by them alone.
+ * Hooks through which text takes part in the sampling of one request. The sampler knows no text: without
+ * hooks a reply is token ids and ends only by them.
  */
 export interface RequestText {
-  /** Whether some tokens are masked: replies are then not drawn from the model's distribution. */
+  /** True if tokens are masked: replies are then not sampled from the model's distribution. */
   readonly isMasking: boolean;
-  /** Whose masks they are, as a request calls it. Default `constraint`. */
+  /** Name of the request field that set the mask. Default `constraint`. */
   readonly maskingField?: string;
-  /** All of the masking as the spec of a constraint on the whole reply, for a back end that enforces such by itself; null where it cannot be said so. */
+  /**
+   * All masking as the spec of a constraint on the whole reply, for a back end that enforces it; null if it
+   * cannot be expressed so.
+   */
   readonly wholeConstraint: { readonly kind: string } | null;
-  /** For a choice that is about to run. */
+  /** Opens the text of a choice that is about to run. */
   openChoice(): ChoiceText;
-  /** The text of a whole reply, as {@link ChoiceText.push} gives it piece by piece, where nothing is searched for in it. */
+  /**
+   * Text of a whole reply, the concatenation of {@link ChoiceText.push}, if nothing is searched for in it.
+   */
   textOf(tokenIds: readonly number[]): string;
-  /** The request is over, its choices are closed. */
+  /** Ends the request, after its choices are closed. */
   close(): void;
 }
 
@@ -26,46 +31,55 @@ export interface ChoiceText {
   /** The token that must come next; null = any. */
   readonly forcedId: number | null;
   /**
-   * Goes on by a sampled token.
-   * @param ending how the tokens by themselves end the choice here; null = they do not
+   * Advances by a sampled token.
+   * @param ending end of the choice here by the tokens themselves; null = none
    */
   push(token: number, ending: TokenEnding | null): StopVerdict;
   close(): void;
 }
 
-/** Holds one choice to its request's constraint. Its state is the reply's alone: cells that come and go do not matter to it. */
+/** Holds one choice to its request's constraint. Its state depends only on the reply, not on cells. */
 export interface ChoiceConstraint {
-  /** True while the text behind which the constraint begins has not come. */
+  /** True until the text after which the constraint starts. */
   readonly isWaiting: boolean;
   /**
-   * Which tokens may come next.
-   * @param mask `[ceil(V / 32)]`, holds anything; is left as it is where any token may come
-   * @returns `complete` when only end tokens are left, which no other mask takes then
-   * @throws {EngineError} engine.internal, engine.constraint_exhausted; engine.no_token_left where there are none it would allow
+   * Masks the tokens that may not come next.
+   * @param mask `[ceil(V / 32)]`, with any content; left unchanged if any token may come
+   * @returns `complete` if only end tokens are left, which no other mask then removes
+   * @throws {EngineError} engine.internal, engine.constraint_exhausted; engine.no_token_left if it would
+   *   allow none
    */
   fillMask(mask: TokenMask): 'any' | 'masked' | 'complete';
-  /** While waiting: false for a token that ends the wait and goes on with what the constraint cannot begin with. */
+  /**
+   * Checks a token while waiting: false if it ends the wait and continues with a text that the constraint
+   * cannot start with.
+   */
   admits(token: number): boolean;
-  /** True for an end token under a constraint that has begun: it ends the choice whatever `ignoreEos` says. */
+  /** True for an end token under a started constraint: it ends the choice even with `ignoreEos`. */
   endsWith(token: number): boolean;
-  /** Goes on by a sampled token that ended nothing. @throws {EngineError} engine.internal when it was not allowed; engine.constraint_exhausted */
+  /**
+   * Advances by a sampled token that ended nothing. @throws {EngineError} engine.internal if it was not
+   * allowed; engine.constraint_exhausted
+   */
   accept(token: number): void;
 }
 
-/** The end of a choice. */
+/** End of a choice. */
 export interface Finish {
   reason: FinishReason;
   stopReason: string | number | null;
 }
 
-/** An end that needs no text to be seen. */
+/** An end that is visible without text. */
 export interface TokenEnding extends Finish {
-  /** By an end or stop token, which gives no text of its own unless asked; it comes before what text may say. */
+  /**
+   * True for an end or stop token, which gives text only if requested; it takes precedence over ends by text.
+   */
   readonly isToken: boolean;
 }
 
 export interface StopVerdict {
-  /** Text that is certain now; '' while a character is incomplete or a stop string may have begun. */
+  /** Text that is final now; '' while a character is incomplete or a stop string may have started. */
   text: string;
   finish: Finish | null;
 }

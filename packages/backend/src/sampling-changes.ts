@@ -2,8 +2,8 @@ import { changesDistribution, isLogitsMode, isProcessedMode, type SamplingChange
 import type { SampleRequest } from './sample-request.ts';
 
 /**
- * The changes that a request makes to the distribution of its choices; null if it makes none.
- * @param isMasked by text, or by sequences that must not come: the rest is seen here
+ * Changes that a request makes to the distribution of its choices; null if it makes none.
+ * @param isMasked by text, or by banned sequences; other masks are read from the request
  */
 export function samplingChangesOf(request: SampleRequest, isMasked: boolean): SamplingChanges | null {
   const { logprobsMode } = request;
@@ -18,7 +18,7 @@ export function samplingChangesOf(request: SampleRequest, isMasked: boolean): Sa
   return changesDistribution(changes) ? changes : null;
 }
 
-/** To ±100. */
+/** Clamps biases to ±100. */
 export function clampedBias(logitBias: SampleRequest['sampling']['logitBias']): [id: number, bias: number][] {
   return logitBias.map(([id, bias]) => [id, Math.max(-100, Math.min(100, bias))]);
 }

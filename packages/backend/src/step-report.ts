@@ -1,8 +1,8 @@
-/** The result of one step. */
+/** Result of one step. */
 export interface StepReport {
-  /** Tokens computed; 0 when nothing could run. */
+  /** Computed tokens; 0 if nothing could run. */
   numTokens: number;
-  /** Those that gave a new token. */
+  /** Number of tokens that gave a new token. */
   numSampled: number;
   durationMs: number;
 }

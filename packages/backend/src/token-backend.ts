@@ -5,37 +5,44 @@ import type { SampleUsage } from './sample-event.ts';
 import type { AdapterVersion, SampleRequest } from './sample-request.ts';
 
 /**
- * Whatever samples: token ids in, token ids and log-probabilities out. It renders, tokenises and decodes nothing, so that every back end is given exactly the tokens that
- * are meant, and what it gives can be trained on.
+ * A sampler: token ids in, token ids and log-probabilities out. It never renders, tokenises or decodes, so
+ * every back end gets exactly the intended tokens, and its output can be trained on.
  *
- * A back end may refuse what it cannot do ({@link TokenBackendCapabilities}), by name and before it computes; it never leaves a field out in silence. `describeTokenBackend`
- * of `@trainyard/backend/testing` is what each one passes.
+ * A back end may refuse unsupported fields ({@link TokenBackendCapabilities}), by name and before it
+ * computes; it never ignores a field silently. Each must pass `describeTokenBackend` of
+ * `@trainyard/backend/testing`.
  */
 export interface TokenBackend {
   /** Version of this interface. */
   readonly specVersion: 1;
   readonly capabilities: TokenBackendCapabilities;
-  /** Models that it serves; known once `start` resolved. */
+  /** Models that it serves; known after `start` resolves. */
   readonly models: readonly BackendModel[];
-  /** Once, before all else. @throws what makes it useless: no such model, nobody at the address */
+  /**
+   * Called once, before all else. @throws if it is unusable: the model is missing, the address unreachable
+   */
   start(): Promise<void>;
-  /** Ends what is in flight with `engine.aborted`. */
+  /** Ends requests in flight with `engine.aborted`. */
   close(): Promise<void>;
   /**
-   * From now on requests may name this adapter version. One that is published again is left as it is. It is loaded ahead of its first request, unless that takes the
-   * room of adapters that are being sampled from.
-   * @returns why a part of its servers did not take it, for clients; null: none refused it
-   * @throws {EngineError} engine.adapter_unreadable when none took it
+   * Allows requests to name this adapter version from now on. Has no effect for a published one. Loads it
+   * ahead of its first request, unless that takes the room of adapters in use.
+   * @returns the reason, for clients, why some of its servers refused it; null if none did
+   * @throws {EngineError} engine.adapter_unreadable if all refused it
    */
   publish(adapter: AdapterVersion): Promise<string | null>;
-  /** No request will name it any more; those in flight go on. Unknown digests are ignored. */
+  /**
+   * Retires a version that no request will name any more; those in flight continue. Ignores unknown digests.
+   */
   retire(digest: string): Promise<void>;
   /**
-   * Samples `params.n` choices behind a prompt. Nothing is produced ahead of a reader beyond a small buffer; who stops reading, or aborts, ends the request.
+   * Samples `params.n` choices after a prompt. Output waits for the reader beyond a small buffer; a reader
+   * that stops, or aborts, ends the request.
    *
-   * @returns the totals, behind the last choice's last token
-   * @throws {EngineError} engine.invalid_request, naming the field; context_length_exceeded; engine.overloaded; engine.adapter_unreadable for a digest that is
-   *   not published; engine.aborted; and what a request can fail with
+   * @returns the totals, after the last choice's last token
+   * @throws {EngineError} engine.invalid_request, naming the field; context_length_exceeded;
+   *   engine.overloaded; engine.adapter_unreadable for an unpublished digest; engine.aborted; and the
+   *   failures of requests
    */
   sample(
     tokenIds: readonly number[],
@@ -43,8 +50,8 @@ export interface TokenBackend {
     signal: AbortSignal,
   ): AsyncGenerator<SampleOutput, SampleTotals, undefined>;
   /**
-   * The log-probability of each token under the model, given those before it.
-   * @returns one item a token: null for the first
+   * Scores each token: its log-probability under the model, given those before it.
+   * @returns one item per token: null for the first
    * @throws as {@link TokenBackend.sample}
    */
   score(tokenIds: readonly number[], params: ScoreParams, signal: AbortSignal): Promise<ScoredTokens>;
@@ -53,10 +60,10 @@ export interface TokenBackend {
 
 export interface BackendModel {
   readonly id: string;
-  /** Longest sequence, prompt and reply together, tokens. */
+  /** Maximum length of prompt and reply together, tokens. */
   readonly contextLength: number;
   readonly vocabSize: number;
-  /** Largest rank of an adapter. Null or absent: any, as far as is known. */
+  /** Largest rank of an adapter. Null or absent: no known limit. */
   readonly maxLoraRank?: number | null;
 }
 
@@ -66,63 +73,64 @@ export type SampleFeature =
   | 'allowedTokenIds'
   | 'bannedSequences'
   | 'beamSearch'
-  /** Logits in place of log-probabilities. */
+  /** Logits instead of log-probabilities. */
   | 'logits'
   | 'logprobTokenIds'
-  /** Others than 0. */
+  /** Priorities other than 0. */
   | 'priorities'
-  /** Logprobs of the distribution that was drawn from. */
+  /** Logprobs of the distribution that was sampled from. */
   | 'processedLogprobs'
   | 'promptLogprobs'
   | 'repetitionDetection'
-  /** Choice i of seed s is the choice of seed s + i. */
+  /** Choice i of seed s equals the choice of seed s + i. */
   | 'seeds'
   | 'tracesSampling';
 
 export interface TokenBackendCapabilities {
   readonly features: ReadonlySet<SampleFeature>;
   /**
-   * It is in this process and asks {@link SampleParams.text} before each draw and behind each token: masks need no more than that, and a stop string costs no token. Else masks cannot be,
-   * and whoever knows text reads along and leaves.
+   * True if it is in this process and consults {@link SampleParams.text} before each draw and after each
+   * token: this is enough for masks, and a stop string costs no extra token. Otherwise masks are impossible,
+   * and the text half reads the tokens and stops early.
    */
   readonly asksText: boolean;
-  /** Why a feature is not there, for whoever asks for it; a few words. Default: nothing is said. */
+  /** Reasons for missing features, for requests that need them; a few words. Default: none. */
   readonly reasons?: Readonly<Partial<Record<SampleFeature, string>>>;
-  /** Kinds of constraints that it enforces when it is given their specs, such as `json_schema`. */
+  /** Kinds of constraints that it enforces from their specs, such as `json_schema`. */
   readonly constraints: ReadonlySet<string>;
-  /** Requests in flight. */
+  /** Maximum requests in flight. */
   readonly maxRequests: number;
-  /** Choices of one request. */
+  /** Maximum choices of one request. */
   readonly maxChoices: number;
 }
 
-/** A request in tokens, the adapter by its digest. */
+/** A request in tokens, with the adapter by its digest. */
 export interface SampleParams extends Omit<SampleRequest, 'requestId' | 'adapter'> {
   /** Digest of a published version; null = the base model. */
   readonly adapter: string | null;
-  /** Token sequences that must not come. */
+  /** Banned token sequences. */
   readonly bannedSequences: readonly (readonly number[])[];
   /** A constraint of a kind that it enforces; null = none. */
   readonly constraint: { readonly kind: string } | null;
-  /** Where it asks; else null. It stays the caller's, who closes it. */
+  /** Null unless `asksText`. Stays the caller's, who closes it. */
   readonly text: RequestText | null;
 }
 
 export interface ScoreParams extends Pick<SampleParams, 'tenant' | 'cacheSalt' | 'adapter' | 'priority'> {
-  /** Entries besides the actual token: 0 = none, k = the k most likely. */
+  /** Entries in addition to the actual token: 0 = none, k = the k most likely. */
   readonly numTop: number;
 }
 
 export interface SampledLogprob {
   readonly id: number;
-  /** Natural log, floor -9999. See `LogprobsMode`. */
+  /** Natural log, minimum -9999. See `LogprobsMode`. */
   readonly logprob: number;
 }
 
-/** A sampled token with the others of its step. */
+/** A sampled token with the alternatives of its step. */
 export interface SampledEntry extends SampledLogprob {
   readonly top: readonly SampledLogprob[];
-  /** As in `TokenLogprob`. */
+  /** See `TokenLogprob`. */
   readonly logitSum?: number;
 }
 
@@ -131,103 +139,108 @@ export interface ScoredLogprob extends SampledLogprob {
   readonly rank: number;
 }
 
-/** One list a token: the actual one, then the most likely others in order. */
+/** One list per token: the actual one, then the most likely others in order. */
 export type ScoredTokens = readonly (readonly ScoredLogprob[] | null)[];
 
-/** In this order, the first two once; `prompt_scored` where `promptLogprobsFirst` asks for it. */
+/** Output in this order, the first two once; `prompt_scored` if `promptLogprobsFirst` requests it. */
 export type SampleOutput =
   | { readonly kind: 'started'; readonly cachedTokens: number }
   | { readonly kind: 'prompt_scored'; readonly promptLogprobs: ScoredTokens }
   | SampledTokens;
 
-/** The tokens that one step adds to one choice. */
+/** Tokens that one step adds to one choice. */
 export interface SampledTokens {
   readonly kind: 'tokens';
   readonly index: number;
   readonly tokenIds: readonly number[];
-  /** Where it asks {@link SampleParams.text}: what that made of them. */
+  /** Result of {@link SampleParams.text}, if `asksText`. */
   readonly text?: string;
-  /** One entry a token, when the request wants them. */
+  /** One entry per token, if requested. */
   readonly logprobs: readonly SampledEntry[] | null;
-  /** null = the choice goes on. */
+  /** null = the choice continues. */
   readonly finish: Finish | null;
   /**
-   * One a token, when the request asks for a trace and its choices are not plainly drawn from the model. None for greedy choices, which draw nothing, and for beams.
+   * One draw per token, if the request wants a trace and its choices are not sampled directly from the model.
+   * None for greedy choices, which draw nothing, and for beams.
    */
   readonly draws?: readonly ReportedDraw[];
 }
 
-/** The draw of one token, or why there is none from this token on: its sets take too much memory, or the server did not report enough. */
+/**
+ * Draw of one token, or the reason why there is none from this token on: its sets take too much memory, or
+ * the server did not report enough.
+ */
 export type ReportedDraw = (TokenDraw & Partial<UnderConstraint>) | Extract<LostTrace, 'too_large' | 'undetermined'>;
 
-/** A constraint that a server enforced took more tokens away than `kept` says; the reader of the text knows which. */
+/** A constraint enforced by a server removed tokens from `kept`; the reader of the text knows which. */
 export interface UnderConstraint {
-  /** Some of the tokens that the server left. */
+  /** Some of the tokens left by the server. */
   readonly possibleIds: readonly number[];
 }
 
 export interface SampleTotals extends SampleUsage {
-  /** When asked for, and not told in `prompt_scored`. */
+  /** Set if requested, unless reported in `prompt_scored`. */
   readonly promptLogprobs?: ScoredTokens;
 }
 
 export interface BackendHealth {
-  /** Why it cannot be relied on now, in words that name no file; null when all is well. */
+  /** Reason why it is unreliable now, in words that name no file; null if there is none. */
   readonly trouble: string | null;
-  /** Null where it does not say. */
+  /** Null if not reported. */
   readonly stats: EngineStats | null;
-  /** The servers that it consists of. Absent: it is none of such. */
+  /** Its servers. Absent: it has none. */
   readonly members?: readonly BackendMember[];
-  /** Adapters that it has in memory itself. Absent: none, or its members have them. */
+  /** Adapters in its own memory. Absent: none, or its members have them. */
   readonly adapters?: readonly LoadedVersion[];
 }
 
 /** An adapter version in the memory of a sampler. */
 export interface LoadedVersion {
   readonly digest: string;
-  /** When it was loaded, or found to be there, ms since 1970. */
+  /** Time at which it was loaded or found, ms since 1970. */
   readonly since: number;
 }
 
 /** An adapter version that a server refused to load. */
 export interface RefusedVersion {
   readonly digest: string;
-  /** Reason in words for clients, which name no file. */
+  /** Reason for clients, without file names. */
   readonly reason: string;
-  /** When the server is asked again, ms since 1970. */
+  /** Time of the next attempt, ms since 1970. */
   readonly until: number;
 }
 
-/** One server of a back end that consists of several; totals count from the start of this process. */
+/** One server of a back end with several; totals count from the start of this process. */
 export interface BackendMember {
   /** Its address, without a path. */
   readonly name: string;
   /** An engine of this service on another machine, or a vLLM server. */
   readonly kind: 'engine' | 'vllm';
   /**
-   * `up`: takes requests. `draining`: takes no new ones, and goes on with what it has. `failing`: its health is well and its requests fail; it is probed until one
-   * succeeds. `down`: not to be had, what it had is lost. `unfit`: it answers, and is another model, say.
+   * `up`: accepts requests. `draining`: accepts no new ones, and finishes its own. `failing`: its health is
+   * good but its requests fail; it is probed until one succeeds. `down`: unreachable, its requests are lost.
+   * `unfit`: it responds but is, for example, another model.
    */
   readonly state: 'up' | 'draining' | 'failing' | 'down' | 'unfit';
   /** Null while it is up. */
   readonly trouble: string | null;
-  /** Null where it does not say. */
+  /** Null if not reported. */
   readonly version: string | null;
   /** Choices in flight. */
   readonly numChoices: number;
-  /** The part of its KV cache that is in use, 0 to 1, as of the last look at it. Null where it does not say. */
+  /** Used share of its KV cache, 0 to 1, as of the last check. Null if not reported. */
   readonly kvUse: number | null;
   readonly numAdapters: number;
-  /** Those that it has. Absent: it does not say which. */
+  /** Its adapters. Absent: not reported. */
   readonly adapters?: readonly LoadedVersion[];
-  /** Those that it refused a short time ago, and is not asked for now. Absent: none. */
+  /** Adapters that it refused recently and that are not requested now. Absent: none. */
   readonly refused?: readonly RefusedVersion[];
   /** Servers that sample for it. Absent: none. */
   readonly members?: readonly BackendMember[];
   readonly numRequests: number;
   /** Requests that failed there by its fault. */
   readonly numFailures: number;
-  /** Times that it was lost. */
+  /** Number of times it was lost. */
   readonly numLosses: number;
   readonly numTokens: number;
 }

@@ -1,12 +1,12 @@
 import type { TokenDescription } from './sample-event.ts';
 
-/** The text and the bytes of tokens. */
+/** Text and bytes of tokens. */
 export interface TokenTexts {
   tokenBytes(id: number): Iterable<number>;
   tokenText(id: number): string;
 }
 
-/** Remembers each token's bytes and text. */
+/** Cache of each token's bytes and text. */
 export class TokenFaces {
   readonly #texts: TokenTexts | null;
   readonly #descriptions = new Map<number, TokenDescription>();

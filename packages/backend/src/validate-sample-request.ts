@@ -3,7 +3,7 @@ import { check, checkCount, isIntegerIn } from './check-field.ts';
 import type { SampleRequest } from './sample-request.ts';
 import type { SchedulingPolicy } from './scheduling-policy.ts';
 
-/** Bounds on requests that only the sampler knows. */
+/** Limits of requests known only to the sampler. */
 export interface SamplerFacts {
   readonly vocabSize: number;
   readonly policy: SchedulingPolicy;
@@ -11,8 +11,9 @@ export interface SamplerFacts {
 }
 
 /**
- * Checks what needs no prompt, in time proportional to the request: the limits of the table of fields, since a count outside them is a crash here and no error; and what a request
- * cannot know before it is here. Fields that contradict each other are refused where a request is read.
+ * Checks everything that needs no prompt, in time proportional to the request: the limits of the table of
+ * fields, because a count outside them would crash the sampler, and limits known only here. Contradicting
+ * fields are refused when a request is read.
  * @throws {EngineError} engine.invalid_request naming the field, the limit and the value
  */
 export function validateSampleRequest(request: SampleRequest, { vocabSize, policy, maxChoices }: SamplerFacts): void {

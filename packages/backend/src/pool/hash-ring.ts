@@ -1,23 +1,24 @@
 import { createHash } from 'node:crypto';
 
-/** More even out what each member gets of the circle: with 64 the largest share is about a fifth above the mean. */
+/** Points per member. More make the shares more even: with 64 the largest is about a fifth above the mean. */
 const POINTS_A_MEMBER = 64;
-/** A member may have so many times the mean load; then the next one on the circle is asked. */
+/** Maximum load of a member relative to the mean; above it the next member on the ring is used. */
 const LOAD_FACTOR = 1.25;
 
 export interface RingMember {
-  /** Its places on the circle follow from it: the same ones whoever else is there. */
+  /** Determines its points on the ring, independent of other members. */
   readonly name: string;
   /** Choices in flight. */
   readonly numChoices: number;
 }
 
 /**
- * Consistent hashing with bounded loads: equal keys meet the same member, members that come and go move the keys of their own part alone, and none gets more than a
- * little above the mean (Mirrokni, Thorup and Zadimoghaddam, 2018).
+ * Consistent hashing with bounded loads: equal keys go to the same member, a member that is added or removed
+ * moves only the keys of its own part, and none gets more than slightly above the mean (Mirrokni, Thorup and
+ * Zadimoghaddam, 2018).
  */
 export class HashRing<Member extends RingMember> {
-  /** In order. */
+  /** Points in order. */
   readonly #points: readonly { readonly at: number; readonly member: Member }[];
 
   constructor(members: readonly Member[]) {
@@ -29,10 +30,10 @@ export class HashRing<Member extends RingMember> {
   }
 
   /**
-   * The member for a key.
-   * @param isOpen takes requests now
-   * @param numMore choices that come
-   * @returns null when none is open
+   * Picks the member for a key.
+   * @param isOpen true if the member accepts requests now
+   * @param numMore choices to add
+   * @returns null if none is open
    */
   pick(key: string, isOpen: (member: Member) => boolean, numMore: number): Member | null {
     const inOrder = this.#from(hashOf(key)).filter(isOpen);
@@ -41,11 +42,11 @@ export class HashRing<Member extends RingMember> {
     const total = inOrder.reduce((sum, { numChoices }) => sum + numChoices, 0) + numMore;
     const limit = Math.ceil((LOAD_FACTOR * total) / inOrder.length);
     const hasRoom = inOrder.find(({ numChoices }) => numChoices + numMore <= limit);
-    // A request with many choices is above the mean wherever it goes: then where least is.
+    // A request with many choices exceeds the mean on any member, so it goes to the least loaded.
     return hasRoom ?? inOrder.reduce((least, member) => (member.numChoices < least.numChoices ? member : least), first);
   }
 
-  /** Each member once, by its first place at or behind a hash. */
+  /** Each member once, by its first point at or after a hash. */
   #from(hash: number): Member[] {
     const start = this.#points.findIndex(({ at }) => at >= hash);
     const points = start <= 0 ? this.#points : [...this.#points.slice(start), ...this.#points.slice(0, start)];

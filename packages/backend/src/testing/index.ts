@@ -1,4 +1,7 @@
-/** The suite that every back end passes, the shortest back end that does, and a server that answers nothing: `@trainyard/backend/testing`. */
+/**
+ * Suite for every back end, the smallest back end that passes it, and a server without answers:
+ * `@trainyard/backend/testing`.
+ */
 export { ScriptedTokenBackend } from './scripted-token-backend.ts';
 export type { ScriptedLogits } from './scripted-token-backend.ts';
 export { openSwitchingServer } from './switching-server.ts';

@@ -19,16 +19,16 @@ import type {
 import { validateSampleRequest } from '../validate-sample-request.ts';
 
 const VOCAB_SIZE = 261;
-/** The end token of `ByteVocabulary`. */
+/** End token of `ByteVocabulary`. */
 const END = 258;
 const MODEL = { id: 'scripted', contextLength: 512, vocabSize: VOCAB_SIZE };
 
-/** Fills `row`, `[261]`, with the logits behind `tokens`. */
+/** Fills `row`, `[261]`, with the logits after `tokens`. */
 export type ScriptedLogits = (tokens: readonly number[], adapter: string | null, row: Float32Array) => void;
 
 /**
- * For tests: a back end that is a function, without a step, a cache or anything it could do beyond what every one must. Tokens are bytes, `<|im_end|>` 258 ends replies.
- * It draws by a seed of its own making, and gives the log-probabilities of the model.
+ * Back end for tests: a function without steps, a cache or optional abilities. Tokens are bytes, `<|im_end|>`
+ * 258 ends replies. It samples with its own seed, and returns the log-probabilities of the model.
  */
 export class ScriptedTokenBackend implements TokenBackend {
   readonly specVersion = 1;
@@ -149,7 +149,7 @@ function unsupported(param: string): EngineError {
   return refusal(param, naming`${{ field: param }} is not supported by this sampling backend: remove it`);
 }
 
-/** How a choice ends behind its `length`th token; null = it goes on. */
+/** End of a choice after its `length`th token; null = it continues. */
 function endOf(id: number, length: number, total: number, params: SampleParams): Finish | null {
   if (params.stopTokenIds.includes(id)) return { reason: 'stop', stopReason: id };
   if (!params.ignoreEos && id === END) return { reason: 'stop', stopReason: null };

@@ -1,7 +1,10 @@
 import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
 
-/** A server that answers each request with 101, as if somebody had asked it to speak another protocol. @returns its address, and what ends it */
+/**
+ * Starts a server that answers each request with 101, as if asked to switch protocols. @returns its address,
+ * and a function that closes it
+ */
 export async function openSwitchingServer(): Promise<{ url: string; close: () => void }> {
   const server = createServer((socket) => {
     socket.on('error', () => undefined);

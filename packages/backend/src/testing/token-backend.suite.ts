@@ -12,21 +12,21 @@ import type {
 } from '../token-backend.ts';
 
 export interface TokenBackendHarness {
-  /** Not started. Its model's replies to `promptIds` are long, and not sure. */
+  /** Not started. Its model's replies to `promptIds` are long and uncertain. */
   readonly backend: TokenBackend;
   /** At least 8 ids of a text. */
   readonly promptIds: readonly number[];
-  /** Each changes what the model says. Absent where the back end takes none. */
+  /** Two that change the model's replies. Absent if the back end supports none. */
   readonly adapters?: readonly [AdapterVersion, AdapterVersion];
-  /** How far log-probabilities of the same token may lie apart. */
+  /** Maximum difference of log-probabilities of the same token. */
   readonly tolerance: number;
-  /** Everything a subject has beside the back end. */
+  /** Closes everything but the back end. */
   close?(): Promise<void> | void;
 }
 
 const NEVER = new AbortController().signal;
 
-/** Greedy, one choice, 8 tokens, whatever ends replies. */
+/** Greedy parameters with one choice of 8 tokens, past ends of replies. */
 export function sampleParams(
   options: Partial<Omit<SampleParams, 'sampling'>> & { sampling?: Partial<SampleParams['sampling']> } = {},
 ): SampleParams {
@@ -64,7 +64,7 @@ function stepsOf({ outputs }: Sampled, index = 0): SampledTokens[] {
 
 const idsOf = (sampled: Sampled, index = 0): number[] => stepsOf(sampled, index).flatMap(({ tokenIds }) => tokenIds);
 
-/** The duties of every {@link TokenBackend}, whatever samples under it. Closes whatever it opens. */
+/** Required behaviour of every {@link TokenBackend}, with any sampler. Closes everything it opens. */
 export function describeTokenBackend(
   name: string,
   open: () => TokenBackendHarness | Promise<TokenBackendHarness>,
@@ -88,7 +88,7 @@ export function describeTokenBackend(
       collect(backend.sample(ids, sampleParams(options), NEVER));
     const score = (ids: readonly number[], options: Partial<ScoreParams> = {}) =>
       backend.score(ids, { ...sampleParams(), numTop: 0, ...options }, NEVER);
-    /** Skips a test of what not every one can do. */
+    /** Skips a test of an optional ability. */
     const needs = (feature: SampleFeature, context: TestContext): void =>
       context.skip(!backend.capabilities.features.has(feature));
 
@@ -280,7 +280,7 @@ export function describeTokenBackend(
         expect(steps.length).toBeGreaterThan(0);
         return steps.map(({ tokenIds, draws: told }) => ({ tokenIds, told }));
       };
-      // Not every sampler drops tokens: one that traces does.
+      // Only a sampler that traces drops tokens.
       for (const { tokenIds, told } of await draws(tracesSampling ? 4 : 0)) {
         expect(told?.length ?? 0).toBe(tracesSampling ? tokenIds.length : 0);
         for (const [at, draw] of told?.entries() ?? []) {

@@ -2,6 +2,6 @@
 export interface EndTokens {
   /** The vocabulary's own. */
   readonly eosTokenId: number;
-  /** All that do; it may be among them. */
+  /** All end tokens, possibly including it. */
   readonly endTokenIds: ReadonlySet<number>;
 }

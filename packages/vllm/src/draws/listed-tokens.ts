@@ -1,6 +1,6 @@
 import type { SampledLogprob } from '@trainyard/backend';
 
-/** Value that vLLM writes for an impossible token. */
+/** Threshold below which a token was impossible: vLLM writes -9999. */
 const LEAST_LOGPROB = -9998;
 
 /** Log-probabilities that a server lists for one position. */
