@@ -12,7 +12,10 @@ import type { TokenizeRequest } from '../inference/tokenize.ts';
 import type { TrainingConfigField } from '../training/training-config.ts';
 import type { SentTrajectory, SentTrajectoryGroup, WireExchanges, WireHistory } from '../training/trajectory.ts';
 
-/** Descriptions of the fields of requests, by the title of its schema. A field without words does not compile. */
+/**
+ * Descriptions of the fields of requests, by the title of the schema. A field without a description does not
+ * compile.
+ */
 
 const CHAT_FIELDS: Readonly<Record<ChatCompletionField, string>> = {
   ...samplingWords('chat'),
@@ -190,12 +193,12 @@ const TOKENIZE_FIELDS: Readonly<Partial<Record<keyof TokenizeRequest, string>>> 
   chat_template: CHAT_FIELDS.chat_template,
 };
 
-/** Fields that another form has from a chat, with their words; the words of its own fields stand in its schema. */
+/** Descriptions of fields that another form shares with chats; its own fields have theirs in the schema. */
 function chatFields(...names: ChatCompletionField[]): Record<string, string> {
   return Object.fromEntries(names.map((name) => [name, CHAT_FIELDS[name]]));
 }
 
-/** By the title of the schema, then by the name of the field. */
+/** Descriptions by schema title, then by field name. */
 export const FIELD_DESCRIPTIONS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   ChatCompletionRequest: CHAT_FIELDS,
   CompletionRequest: COMPLETION_FIELDS,

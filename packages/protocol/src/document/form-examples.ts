@@ -1,6 +1,6 @@
 import type { OperationExample } from './operation-example.ts';
 
-/** Examples of the routes that speak other forms than chats, and of what belongs to them. */
+/** Examples of the routes with forms other than chats, and of related routes. */
 
 const BASE_MODEL = 'HuggingFaceTB/SmolLM2-135M-Instruct';
 const CREATED = 1_767_225_600;

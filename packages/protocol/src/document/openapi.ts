@@ -6,7 +6,7 @@ import { refusesOtherQueries } from './operation-parts.ts';
 import { OPERATION_EXAMPLES, type OperationExample } from './operation-examples.ts';
 import { type Operation, OPERATIONS } from './operations.ts';
 
-/** A JSON schema as the document holds it. */
+/** A JSON schema in the document. */
 export type JsonSchema = Record<string, unknown>;
 
 export interface OpenApiParameter {
@@ -18,7 +18,7 @@ export interface OpenApiParameter {
   example?: unknown;
 }
 
-/** The content of a body under one media type. */
+/** Content of a body with one media type. */
 export interface OpenApiContent {
   schema: JsonSchema;
   example?: unknown;
@@ -34,7 +34,7 @@ export interface OpenApiOperation {
   tags: string[];
   summary: string;
   description: string;
-  /** The scope that the key must have. */
+  /** Scope required of the key. */
   'x-scope': string;
   parameters?: OpenApiParameter[];
   requestBody?: { required: true; description?: string; content: Record<string, OpenApiContent> };
@@ -58,7 +58,7 @@ const TAGS = [
   { name: 'Service', description: 'How the service is, and who may use it. What only tells how it is takes no key.' },
 ];
 
-/** The first is what tools take: relative, since the document comes from the service that it describes. */
+/** Servers. Tools use the first: relative, because the document comes from the service that it describes. */
 const SERVERS = [
   { url: '/', description: 'The service that this document comes from.' },
   { url: 'http://127.0.0.1:8420', description: 'Where a service listens unless it is told otherwise.' },
@@ -154,7 +154,7 @@ function toRequestBody(operation: Operation, components: Components): Pick<OpenA
   return { requestBody: { required: true, description, content } };
 }
 
-/** Generators of clients take bytes where the format says so. */
+/** Client generators use bytes if the format says binary. */
 const textOrBytes = (mediaType: string): JsonSchema => ({
   type: 'string',
   ...(mediaType === 'application/octet-stream' && { format: 'binary' }),
@@ -213,7 +213,7 @@ function toAnswers(operation: Operation, components: Components): Record<string,
   return answers;
 }
 
-/** As most tools expect it, the schema under `text/event-stream` is that of the `data` of one event. */
+/** Schema under `text/event-stream`: as most tools expect, that of the `data` of one event. */
 function toEventSchema(events: JsonSchema[], isNamed: boolean): JsonSchema {
   return {
     description: isNamed
@@ -223,7 +223,7 @@ function toEventSchema(events: JsonSchema[], isNamed: boolean): JsonSchema {
   };
 }
 
-/** One answer a status, which names the codes that have it. */
+/** One response per status, which names its codes. */
 function toFaults(
   operation: Operation,
   errors: { errorBody: JsonSchema; faults: Readonly<Record<string, HttpFault>> },
@@ -246,7 +246,7 @@ function toFaults(
   return answers;
 }
 
-/** Schemas with a title become components of the document; everything else stands where it is used. */
+/** Schemas of the document: those with a title become components; others stay inline. */
 class Components {
   readonly schemas: Record<string, JsonSchema> = {};
 
@@ -267,7 +267,7 @@ class Components {
   }
 }
 
-/** Puts the words of a request's fields beside their schemas. */
+/** Adds the descriptions of a request's fields to their schemas. */
 function described(schema: JsonSchema, title: string): JsonSchema {
   const words = FIELD_DESCRIPTIONS[title];
   if (words === undefined) return schema;

@@ -238,7 +238,7 @@ const page = <Item extends { id: string }>(item: Item) => ({
   has_more: false,
 });
 
-/** By the id of the operation. */
+/** Examples by id of the operation. */
 export const OPERATION_EXAMPLES: Readonly<Record<string, OperationExample>> = {
   ...FORM_EXAMPLES,
   createChatCompletion: {

@@ -1,44 +1,44 @@
 import type { TObject, TSchema } from 'typebox';
 
-/** The scope that a key must have; `public` routes take no key, `any` takes every valid one. */
+/** Scope required of a key; `public` routes need no key, `any` accepts every valid one. */
 export type OperationScope = 'public' | 'any' | 'inference' | 'training' | 'admin';
 
-/** One thing that the API does: what it takes, what it answers, and which faults it can end in. */
+/** One operation of the API: its input, answers and faults. */
 export interface Operation {
-  /** Unique; the name of a method in generated clients. */
+  /** Unique; method name in generated clients. */
   readonly id: string;
   readonly method: 'get' | 'post' | 'put' | 'delete';
-  /** Path templates, the canonical one first: all of them do the same. */
+  /** Equivalent path templates, the canonical one first. */
   readonly paths: readonly [string, ...string[]];
   readonly scope: OperationScope;
   readonly tag: 'Inference' | 'Training' | 'Service';
   readonly summary: string;
   readonly description: string;
-  /** Words for each parameter of the path. */
+  /** Descriptions of the path's parameters. */
   readonly pathParameters?: Readonly<Record<string, string>>;
   readonly query?: TObject;
-  /** Whether `Idempotency-Key` makes a repeat harmless. */
+  /** True if `Idempotency-Key` makes a repeat harmless. */
   readonly isIdempotent?: boolean;
   readonly body?: TSchema;
-  /** A body that is no JSON value: a file of one of these types. */
+  /** A body other than JSON: a file of one of these types. */
   readonly upload?: { readonly mediaTypes: readonly string[]; readonly description: string };
-  /** The answer with status 200; text where it is a media type alone. */
+  /** Answer with status 200; text if only a media type is given. */
   readonly answer: TSchema | { readonly mediaType: string; readonly otherMediaTypes?: readonly string[] };
-  /** The events of a stream, for requests with `stream: true`. */
+  /** Events of a stream, for requests with `stream: true`. */
   readonly chunk?: TSchema;
-  /** Whether the events of the stream have names; then no `[DONE]` ends it. */
+  /** True if the events of the stream have names; the stream then has no `[DONE]`. */
   readonly isNamedStream?: boolean;
-  /** An error inside the stream. Default `StreamError`. */
+  /** Error within the stream. Default `StreamError`. */
   readonly streamError?: TSchema;
-  /** The body of an error. Default `ErrorBody`. */
+  /** Body of an error. Default `ErrorBody`. */
   readonly error?: TSchema;
-  /** Answers that are no fault and have another status than 200. */
+  /** Successful answers with a status other than 200. */
   readonly otherAnswers?: Readonly<Record<number, { readonly description: string; readonly schema?: TSchema }>>;
-  /** Codes of the faults it can end in; what their statuses are the table of faults knows. */
+  /** Codes of its faults; the table of faults has their statuses. */
   readonly faults: readonly string[];
 }
 
-/** Whether the routes of a path refuse query parameters that they do not have. */
+/** True if the routes of a path refuse unknown query parameters. */
 export function refusesOtherQueries(path: string): boolean {
   return /^\/v1\/(?:preview|keys)(?:\/|$)/.test(path);
 }
@@ -58,7 +58,7 @@ export const BODY = [
 export const IDEMPOTENCY = ['request.idempotency_mismatch', 'request.idempotency_in_progress', ...WRITES];
 export const MODEL_NAME = ['request.unknown_model', 'request.ambiguous_model', 'request.conflict'];
 export const HOST = ['server.unavailable', 'engine.host_lost', 'engine.internal'];
-/** Faults of requests that render a prompt, or read one as tokens, and sample nothing. */
+/** Faults of requests that render a prompt, or read one as tokens, without sampling. */
 export const RENDERING = [
   ...MODEL_NAME,
   ...HOST,

@@ -115,14 +115,14 @@ import { READ_OPERATIONS } from './read-operations.ts';
 
 export type { Operation, OperationScope } from './operation-parts.ts';
 
-/** Words for the routes that count the tokens of a prompt. */
+/** Description for the routes that count the tokens of a prompt. */
 const PROMPT_LENGTH =
   'In tokens, as the template of the model renders it. One that is longer than the context is no error.';
 
-/** The second for clients with the header `anthropic-version`. */
+/** Errors; the second is for clients with the header `anthropic-version`. */
 const MODEL_ERROR = Type.Union([ErrorBodySchema, MessagesErrorSchema]);
 
-/** Every operation of the API, in the order of its reference. */
+/** Operations of the API, in the order of its reference. */
 export const OPERATIONS: readonly Operation[] = [
   {
     id: 'createChatCompletion',

@@ -15,7 +15,7 @@ import { KEY, LIST, MODEL_ID, type Operation } from './operation-parts.ts';
 
 const TRAJECTORY_ID = { trajectory_id: 'Id of the trajectory.' };
 
-/** Operations that only tell: how models learn, what the service does. */
+/** Read-only operations on training progress and service activity. */
 export const READ_OPERATIONS: readonly Operation[] = [
   {
     id: 'listTrainedModels',

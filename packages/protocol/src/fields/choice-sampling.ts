@@ -1,36 +1,42 @@
 import { distributionChanges, type PlainParams } from './sampling-params.ts';
 
-/** How the tokens of a choice were drawn, where that is not plainly from the model's distribution. */
+/** Sampling of a choice's tokens, if not directly from the model's distribution. */
 export interface ChoiceSampling {
   readonly settings: SamplingChanges;
-  /** The data needed to compute the same distributions again; null if that is impossible, see `lost`. */
+  /** Data to compute the same distributions again; null if that is impossible, see `lost`. */
   readonly trace: SamplingTrace | null;
   readonly lost: LostTrace | null;
 }
 
 /**
- * Why there is no trace. `greedy`: nothing was drawn. `too_large`: the kept sets take more than {@link MAX_TRACE_BYTES}. `undetermined`: the server that sampled did
- * not report enough to know them.
+ * Reason for a missing trace. `greedy`: nothing was sampled. `too_large`: the kept sets exceed
+ * {@link MAX_TRACE_BYTES}. `undetermined`: the server did not report enough to know them.
  */
 export type LostTrace = 'greedy' | 'too_large' | 'undetermined';
 
-/** Changes of the distribution, in the order in which they apply: masks, bias, penalties, temperature, truncation. */
+/** Changes of the distribution, in order of application: masks, bias, penalties, temperature, truncation. */
 export interface SamplingChanges extends PlainParams<'sampling'> {
-  /** A constraint, allowed ids, bad words, end tokens that come too early, the end of a thinking budget. */
+  /** True with a constraint, allowed ids, bad words, masked early ends, or the end of a thinking budget. */
   readonly isMasked: boolean;
-  /** The log-probabilities in the answer are of the distribution that was drawn from. Default false. */
+  /** True if the log-probabilities in the answer are of the sampled distribution. Default false. */
   readonly hasProcessedLogprobs?: boolean;
-  /** The answer has logits in place of log-probabilities, so training reads the record instead. Default false. */
+  /**
+   * True if the answer has logits instead of log-probabilities, so training reads the record instead. Default
+   * false.
+   */
   readonly reportsLogits?: boolean;
   /** Biases of distinct ids. */
   readonly logitBias: readonly (readonly [id: number, bias: number])[];
 }
 
-/** The distribution that one token was drawn from. */
+/** Distribution that one token was sampled from. */
 export interface TokenDraw {
-  /** Log-probability of the token under it; NaN: not reported. Training then computes it with the weights that drew the token. */
+  /**
+   * Log-probability of the token under it; NaN if not reported. Training then computes it with the weights
+   * that sampled the token.
+   */
   readonly logprob: number;
-  /** Those that could be drawn; null = the whole vocabulary. */
+  /** Possible tokens; null = the whole vocabulary. */
   readonly kept: KeptTokens | null;
 }
 
@@ -42,13 +48,16 @@ export interface KeptTokens {
 }
 
 export interface SamplingTrace {
-  /** [n] log-probability of each token under the distribution that it was drawn from; NaN as in {@link TokenDraw}. */
+  /**
+   * [n] log-probability of each token under the distribution it was sampled from; NaN as in
+   * {@link TokenDraw}.
+   */
   readonly logprobs: Float32Array;
-  /** For each token, the set that could be drawn: see `KeptTokensWriter` of `@trainyard/tokenizer`. */
+  /** Set of possible tokens for each token: see `KeptTokensWriter` of `@trainyard/tokenizer`. */
   readonly kept: Uint8Array;
 }
 
-/** A choice's trace is given up above this: 150 tokens drawn from 1,500 each, 2,600 drawn from 90 each. */
+/** Maximum size of a choice's trace: 150 tokens sampled from 1,500 each, or 2,600 from 90 each. */
 export const MAX_TRACE_BYTES = 256 * 1024;
 
 export function changesDistribution(changes: SamplingChanges): boolean {

@@ -1,15 +1,15 @@
-/** A name that is more letters away, or more than half its letters, is not taken for a slip. */
+/** Maximum edit distance of a typo, which must also be at most half the letters. */
 const FARTHEST_SLIP = 3;
-/** A shorter beginning stands for too many names. */
+/** A shorter prefix matches too many names. */
 const SHORTEST_BEGINNING = 3;
 
-/** ` (did you mean …?)` with the known name that this one begins, or that a slip may have made it of; empty if none is near. */
+/** ` (did you mean …?)` with the nearest known name, by prefix or typo; empty if none is near. */
 export function didYouMean(name: string, known: readonly string[]): string {
   const whole = nameBegunBy(name, known) ?? nearestTo(name, known);
   return whole === null ? '' : ` (did you mean ${whole}?)`;
 }
 
-/** The shortest known name with this beginning: `temp` is `temperature`. */
+/** The shortest known name with this prefix: `temp` is `temperature`. */
 function nameBegunBy(name: string, known: readonly string[]): string | null {
   if (name.length < SHORTEST_BEGINNING) return null;
   const lower = name.toLowerCase();
@@ -26,7 +26,7 @@ function nearestTo(name: string, known: readonly string[]): string | null {
   return near !== undefined && near.slips <= farthest ? near.one : null;
 }
 
-/** The number of letters to insert, remove or change (Levenshtein's distance). */
+/** Levenshtein distance: letters to insert, remove or change. */
 function slipsBetween(first: string, second: string): number {
   let before = Array.from({ length: second.length + 1 }, (_, index) => index);
   for (let row = 1; row <= first.length; row++) {

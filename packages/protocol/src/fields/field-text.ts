@@ -1,6 +1,6 @@
 /**
- * A text about fields: words, and between them the fields, by the names that its author knows. Whoever shows it says them as its reader knows them. Plain data, which
- * crosses the borders of processes.
+ * Text with field names under its author's names, shown to each reader under the reader's own. Plain data
+ * that can cross process borders.
  */
 export type FieldText = readonly (string | NamedField)[];
 
@@ -9,20 +9,23 @@ export interface NamedField {
   readonly field: string;
 }
 
-/** The name that a reader knows a field by. */
+/** Maps a field to the reader's name for it. */
 export type FieldNames = (field: string) => string;
 
-/** Longer values are a client's: lists of known names are shorter. */
+/** Longer values come from clients: lists of known names are shorter. */
 const MAX_VALUE_CHARACTERS = 1000;
 
-/** A value as an error shows it: of one that may be as long as a body, the beginning. */
+/** Shortens a value for an error message; a value may be as long as a body. */
 export function briefly(text: string): string {
   if (text.length <= MAX_VALUE_CHARACTERS) return text;
-  // No half of a character at the end.
+  // Never ends with half a character.
   return `${text.slice(0, MAX_VALUE_CHARACTERS).replace(/[\ud800-\udbff]$/, '')}…`;
 }
 
-/** `` naming`${{ field: 'minTokens' }} must be at most ${room}` ``. Values are told {@link briefly}. */
+/**
+ * Template tag: `` naming`${{ field: 'minTokens' }} must be at most ${room}` ``. Shortens values by
+ * {@link briefly}.
+ */
 export function naming(words: TemplateStringsArray, ...values: readonly (NamedField | string | number)[]): FieldText {
   return words.flatMap((word, at) => {
     const value = values[at];
@@ -31,22 +34,22 @@ export function naming(words: TemplateStringsArray, ...values: readonly (NamedFi
   });
 }
 
-/** With every name between backticks. */
+/** Like {@link naming}, with every name in backticks. */
 export function quoting(words: TemplateStringsArray, ...values: readonly (NamedField | string | number)[]): FieldText {
   return naming(words, ...values).flatMap((part) => (typeof part === 'string' ? [part] : ['`', part, '`']));
 }
 
-/** As its reader reads it. @param nameOf default: its author's names */
+/** Text for its reader. @param nameOf default: the author's names */
 export function sayFields(text: FieldText, nameOf: FieldNames = (field) => field): string {
   return text.map((part) => (typeof part === 'string' ? part : nameOf(part.field))).join('');
 }
 
-/** The same text, its fields by other names. */
+/** The same text with renamed fields. */
 export function renameFields(text: FieldText, nameOf: FieldNames): FieldText {
   return text.map((part) => (typeof part === 'string' ? part : { field: nameOf(part.field) }));
 }
 
-/** The names that a table says, of fields and so of what is within them; a field that it does not have keeps its own. */
+/** Names from a table of fields, also for members of these fields; a missing field keeps its name. */
 export function namesFrom(table: Readonly<Record<string, string>>): FieldNames {
   return (field) => {
     if (Object.hasOwn(table, field)) return table[field]!;

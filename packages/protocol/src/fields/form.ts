@@ -1,6 +1,6 @@
 /**
- * The form of a value: a JSON schema as plain data, with its static type. Nothing is imported to make one, so the tables of fields also load
- * where no schema is ever compiled, such as in the processes that sample and train.
+ * Form of a value: a JSON schema as plain data, with its static type. It needs no imports, so the tables of
+ * fields also load in processes that never compile a schema, such as samplers and trainers.
  */
 export interface Form<out Value> {
   readonly type?: string;
@@ -14,7 +14,7 @@ export interface Form<out Value> {
   readonly minItems?: number;
   readonly maxItems?: number;
   readonly [keyword: string]: unknown;
-  /** In types alone. */
+  /** Exists only in types. */
   readonly [VALUE]?: Value;
 }
 declare const VALUE: unique symbol;
@@ -35,10 +35,10 @@ export interface ListLimits {
 
 export const number = (limits: NumberLimits = {}): Form<number> => ({ type: 'number', ...limits });
 
-/** Beyond it single precision has infinity alone. */
+/** Largest finite number of single precision. */
 export const LARGEST_SINGLE = (2 - 2 ** -23) * 2 ** 127;
 
-/** A number that takes part in what is computed in single precision. @param limits default: all that it holds */
+/** Number used in single precision. @param limits default: its whole range */
 export const single = (limits: NumberLimits = {}): Form<number> => ({
   type: 'number',
   ...(limits.exclusiveMinimum === undefined ? { minimum: -LARGEST_SINGLE } : {}),
@@ -48,7 +48,7 @@ export const single = (limits: NumberLimits = {}): Form<number> => ({
 
 export const integer = (limits: NumberLimits = {}): Form<number> => ({ type: 'integer', ...limits });
 
-/** One number and no other. */
+/** Exactly one number. */
 export const exactly = (value: number): Form<number> => ({ type: 'number', const: value });
 
 export const boolean = (): Form<boolean> => ({ type: 'boolean' });
@@ -60,7 +60,7 @@ export const text = (limits: { minLength?: number; maxLength?: number; pattern?:
 
 export const oneOf = <const Choice extends string>(...choices: readonly Choice[]): Form<Choice> => ({ enum: choices });
 
-/** One text and no other. */
+/** Exactly one text. */
 export const literal = <const Text extends string>(value: Text): Form<Text> => ({ const: value, type: 'string' });
 
 export const listOf = <Item>(items: Form<Item>, limits: ListLimits = {}): Form<Item[]> => ({
@@ -73,15 +73,15 @@ export const anyOf = <const Forms extends readonly Form<unknown>[]>(
   ...forms: Forms
 ): Form<ValueOf<Forms[number]>> & { readonly anyOf: Forms } => ({ anyOf: forms });
 
-/** Members that may each be left out. */
+/** Object with optional members. */
 export const optionalMembers = <const Members extends Readonly<Record<string, Form<unknown>>>>(
   properties: Members,
 ): Form<{ -readonly [Name in keyof Members]?: ValueOf<Members[Name]> }> => ({ type: 'object', properties });
 
 /**
- * The rule that a single value breaks, in words: `a finite number in (0, 1]`. Null when it is that.
+ * Rule that a single value breaks, in words: `a finite number in (0, 1]`; null if the value is fit.
  *
- * Knows numbers, integers, booleans and choices, how long a list may be, and what is one of these; of any other form it says nothing.
+ * Checks numbers, integers, booleans, choices, lengths of lists, and unions of these; accepts any other form.
  */
 export function unfitness(form: Form<unknown>, value: unknown): string | null {
   if (form.anyOf !== undefined) {

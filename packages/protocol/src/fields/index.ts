@@ -1,5 +1,6 @@
 /**
- * The part of the protocol for the packages below HTTP: the tables of fields and what is made of them, without a schema library. `@trainyard/protocol/fields`.
+ * Part of the protocol for packages below HTTP: the tables of fields and their derived types, without a
+ * schema library. `@trainyard/protocol/fields`.
  */
 export {
   changesDistribution,

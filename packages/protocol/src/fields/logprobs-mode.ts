@@ -1,10 +1,10 @@
 /** Values of `logprobs_mode` and of the setting `--logprobs-mode`, as in vLLM. */
 export const LOGPROBS_MODES = ['raw_logprobs', 'processed_logprobs', 'raw_logits', 'processed_logits'] as const;
 
-/** JSON has no −∞; clients of vLLM know this number. */
+/** Value for −∞, which JSON lacks; clients of vLLM know this number. */
 export const MIN_LOGPROB = -9999;
 
-/** Log-probabilities or logits of the model (`raw`), or of the distribution that the token was drawn from (`processed`). */
+/** Log-probabilities or logits of the model (`raw`), or of the sampled distribution (`processed`). */
 export type LogprobsMode = 'raw' | 'processed' | 'raw_logits' | 'processed_logits';
 
 export function logprobsModeOf(mode: (typeof LOGPROBS_MODES)[number]): LogprobsMode {

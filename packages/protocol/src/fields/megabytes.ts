@@ -1,5 +1,5 @@
 /**
- * A size in megabytes of a million bytes: `40.8 MB`.
+ * Formats a size in megabytes of a million bytes: `40.8 MB`.
  *
  * @param digits after the point; default 1
  */

@@ -15,57 +15,61 @@ import { LOGPROBS_MODES, logprobsModeOf } from './logprobs-mode.ts';
 import { REQUEST_LIMITS } from './request-limits.ts';
 
 /**
- * Everything that shapes a reply beyond its prompt: one row a field, and the only place that says its name on the wire, its name within, its limits, its
- * default and its words. The schemas of requests, their descriptions, what is read of a request, the types of the engine's parameters, their
- * defaults, the engine's own checks and what training calls a changed distribution are made of these rows. Limits and nullability follow vLLM.
+ * Fields that shape a reply, other than its prompt: one row per field, and the only place with its request
+ * name, internal name, limits, default and description. Request schemas, descriptions and parsing, the
+ * engine's parameter types, defaults and checks, and training's test for a changed distribution derive from
+ * these rows. Limits and nullability follow vLLM.
  */
 
-/** The requests that have a field: chats, text completions, OpenAI's responses, Anthropic's messages, tokens in and out. */
+/**
+ * Requests with a field: chats, text completions, OpenAI's responses, Anthropic's messages, tokens in and
+ * out.
+ */
 export type RequestForm = 'chat' | 'completion' | 'responses' | 'messages' | 'tokens';
 
 const EVERYWHERE = ['chat', 'completion', 'responses', 'messages', 'tokens'] as const;
 const NOT_MESSAGES = ['chat', 'completion', 'responses', 'tokens'] as const;
 const VLLM = ['chat', 'completion', 'tokens'] as const;
 const TEXT = ['chat', 'completion'] as const;
-/** Where a request of tokens has it beside its sampling parameters, or has another of that name. */
+/** Forms for fields that a token request has next to its sampling parameters, or uses in another way. */
 const WITH_ENVELOPE = ['chat', 'completion', 'responses'] as const;
 
-/** The part of the distribution that a setting changes. */
+/** Part of the distribution that a setting changes. */
 export type DistributionChange = 'temperature' | 'truncation' | 'penalties';
 
 export interface SamplingRow {
   readonly forms: readonly RequestForm[];
-  /** On the wire. */
+  /** Form in a request. */
   readonly form: Form<unknown>;
-  /** False: null is refused, as vLLM does. Default: null means the default. */
+  /** False: null is refused, as in vLLM. Default: null means the default. */
   readonly isNullable?: false;
-  /** Its description for clients, with its default. */
+  /** Description for clients, with the default. */
   readonly words: string;
-  /** Within the service; none: nothing below the translation knows it. */
+  /** Internal name; absent if only the translation of requests uses it. */
   readonly name?: string;
-  /** Whose parameter it is: of the distribution that tokens are drawn from, of a sample in tokens, or of a reply as text. */
+  /** Owner of the parameter: the sampled distribution, a sample in tokens, or a reply as text. */
   readonly of?: 'sampling' | 'tokens' | 'text';
-  /** Default of the parameter. Absent: the translation of requests makes it, which needs more than this field. */
+  /** Default of the parameter. Absent: the translation of requests computes it from further fields. */
   readonly default?: unknown;
-  /** The parameter of a value on the wire. Default: the same. */
+  /** Converts a request value to the parameter. Default: identity. */
   readonly read?: (value: never) => unknown;
-  /** Limits of the parameter, where they are narrower than on the wire. */
+  /** Limits of the parameter, if narrower than in a request. */
   readonly param?: Form<unknown>;
-  /** Numbers in `sampling`, whose default changes nothing. */
+  /** Set for numbers in `sampling` whose default changes nothing. */
   readonly changes?: DistributionChange;
 }
 
-/** Sampling at a lower temperature would overflow; vLLM raises it the same way where a request is read. */
+/** Minimum against overflow; vLLM raises lower temperatures in the same way when it reads a request. */
 const MIN_TEMPERATURE = 0.01;
 const MAX_TEMPERATURE = 2;
 
-/** Ends a choice whose last tokens are one pattern again and again. Looks at generated tokens only. */
+/** Ends a choice whose last tokens repeat one pattern. Only generated tokens count. */
 export interface RepetitionDetection {
-  /** Longest pattern looked for, tokens; 0 = off. */
+  /** Maximum length of the pattern, tokens; 0 = off. */
   readonly maxPatternSize: number;
   /** 0 counts as 1. */
   readonly minPatternSize: number;
-  /** Occurrences in a row that end the choice, at least 2. */
+  /** Consecutive occurrences that end the choice, at least 2. */
   readonly minCount: number;
 }
 
@@ -102,7 +106,7 @@ export const SAMPLING_FIELDS = {
     default: 0,
     changes: 'penalties',
   },
-  /** Keys are token ids in decimal, values are added to the logit (clamped to [-100, 100]). */
+  /** Maps token ids in decimal to values added to the logit (clamped to [-100, 100]). */
   logit_bias: {
     forms: NOT_MESSAGES,
     form: {
@@ -123,7 +127,7 @@ export const SAMPLING_FIELDS = {
     of: 'tokens',
     default: 1,
   },
-  /** Signed 64 bits. JSON numbers beyond 2^53 arrive here as their digits, see `normalizeChatCompletionRequest`. */
+  /** Signed 64 bits. JSON numbers beyond 2^53 arrive as digits, see `normalizeChatCompletionRequest`. */
   seed: {
     forms: NOT_MESSAGES,
     form: anyOf(
@@ -191,7 +195,7 @@ export const SAMPLING_FIELDS = {
     default: 0,
     changes: 'truncation',
   },
-  /** A field of this service, as llama.cpp has it. */
+  /** A field of this service, as in llama.cpp. */
   top_n_sigma: {
     forms: NOT_MESSAGES,
     form: number({ minimum: 0 }),
@@ -263,7 +267,7 @@ export const SAMPLING_FIELDS = {
     of: 'text',
     default: true,
   },
-  /** Nothing is put between control tokens either way: vocabularies of byte pairs have no joining space. */
+  /** Has no effect: byte-pair vocabularies have no joining space. */
   spaces_between_special_tokens: {
     forms: VLLM,
     form: boolean(),
@@ -374,23 +378,23 @@ export const SAMPLING_FIELDS = {
 } as const satisfies Readonly<Record<string, SamplingRow>>;
 
 type Rows = typeof SAMPLING_FIELDS;
-/** By its name on the wire. */
+/** Name in a request. */
 export type SamplingField = keyof Rows;
 
-/** The fields that a form of request has. */
+/** Fields of a form of request. */
 export type SamplingFieldOf<F extends RequestForm> = {
   [Field in SamplingField]: F extends Rows[Field]['forms'][number] ? Field : never;
 }[SamplingField];
 
 type NullOf<Row> = Row extends { readonly isNullable: false } ? never : null;
 
-/** A field's value as it is sent. */
+/** Value of a field in a request. */
 export type SamplingValue<Field extends SamplingField> = ValueOf<Rows[Field]['form']> | NullOf<Rows[Field]>;
 
-/** The part of a request that the table says, as it is sent. */
+/** Fields of the table in a request. */
 export type SamplingFields<F extends RequestForm = 'chat'> = {
   [Field in SamplingFieldOf<F>]?: SamplingValue<Field> | undefined;
 };
 
-/** Whose parameter a field is. */
+/** Owner of a field's parameter. */
 export type ParamOwner = NonNullable<SamplingRow['of']>;

@@ -8,11 +8,11 @@ import {
   type SamplingRow,
 } from './sampling-fields.ts';
 
-/** The table of fields as a sampler sees it: their parameters, typed by it, with its defaults and within its limits. */
+/** Parameters of a sampler, with types, defaults and limits from the table of fields. */
 
 type Rows = typeof SAMPLING_FIELDS;
 
-/** Fields whose parameter follows from them alone. */
+/** Fields whose parameter depends only on them. */
 type PlainField<Owner extends ParamOwner> = {
   [Field in SamplingField]: Rows[Field] extends { readonly of: Owner; readonly default: unknown } ? Field : never;
 }[SamplingField];
@@ -27,25 +27,25 @@ type ParamOf<Row> =
         : never)
   | (Row extends { readonly default: null } ? null : never);
 
-/** Parameters that follow from one field each, by their names within. */
+/** Parameters that follow from one field each, under their internal names. */
 export type PlainParams<Owner extends ParamOwner> = {
   readonly [Field in PlainField<Owner> as Rows[Field]['name' & keyof Rows[Field]] & string]: ParamOf<Rows[Field]>;
 };
 
-/** How one token is chosen from a row of logits. */
+/** Settings for choosing a token from a row of logits. */
 export interface SamplingParams extends PlainParams<'sampling'> {
   /** `[token id, bias]` of distinct ids, clamped to ±100. */
   readonly logitBias: readonly (readonly [number, number])[];
-  /** Choice i draws from `seed + i`; null takes a seed from the system's randomness. */
+  /** Choice i samples with `seed + i`; null uses a random seed. */
   readonly seed: bigint | null;
 }
 
-/** Fields that keep some tokens of the distribution and drop the others. */
+/** Fields that remove tokens from the distribution. */
 type TruncationField = {
   [Field in SamplingField]: Rows[Field] extends { readonly changes: 'truncation' } ? Field : never;
 }[SamplingField];
 
-/** Which tokens may be drawn. */
+/** Settings that select the possible tokens. */
 export type Truncation = Pick<SamplingParams, Rows[TruncationField]['name']>;
 
 const rows = Object.entries(SAMPLING_FIELDS) as readonly (readonly [string, SamplingRow])[];
@@ -74,7 +74,7 @@ const PLAIN_ROWS: Readonly<Record<ParamOwner, readonly PlainRow[]>> = {
 };
 
 /**
- * The plain parameters of a request that passed its schema. Null and absent mean the default, and so does what this form of request does not have.
+ * Plain parameters of a validated request. Null, absent fields and fields outside this form mean the default.
  */
 export function readParams<Owner extends ParamOwner>(
   body: Readonly<Record<string, unknown>>,
@@ -89,21 +89,21 @@ export function readParams<Owner extends ParamOwner>(
   return params as PlainParams<Owner>;
 }
 
-/** The plain parameters of a request that asks for nothing. */
+/** Default plain parameters. */
 export const DEFAULT_PARAMS: { readonly [Owner in ParamOwner]: PlainParams<Owner> } = Object.freeze({
   sampling: Object.freeze(readParams({}, 'chat', 'sampling')),
   tokens: Object.freeze(readParams({}, 'chat', 'tokens')),
   text: Object.freeze(readParams({}, 'chat', 'text')),
 });
 
-/** Plain draws from the model's own distribution. */
+/** Sampling directly from the model's distribution. */
 export const DEFAULT_SAMPLING: SamplingParams = Object.freeze({
   ...DEFAULT_PARAMS.sampling,
   logitBias: [],
   seed: null,
 });
 
-/** Settings that drop no token. */
+/** Settings that remove no token. */
 export const NO_TRUNCATION: Truncation = Object.freeze(
   Object.fromEntries(
     rows.flatMap(([, { changes, name, default: off }]) => (changes === 'truncation' ? [[name, off]] : [])),
@@ -113,12 +113,15 @@ export const NO_TRUNCATION: Truncation = Object.freeze(
 /** A parameter outside its limits. */
 export interface UnfitParam {
   readonly name: string;
-  /** The rule that it breaks, in words. */
+  /** Broken rule, in words. */
   readonly rule: string;
   readonly value: unknown;
 }
 
-/** The first of the plain parameters that is outside its limits; null when there is none. Texts and lists are not looked into; see `findForeignToken`. */
+/**
+ * The first plain parameter outside its limits, or null. Does not check inside texts and lists; see
+ * `findForeignToken`.
+ */
 export function findUnfitParam<Owner extends ParamOwner>(params: PlainParams<Owner>, owner: Owner): UnfitParam | null {
   for (const { name, default: standard, param } of PLAIN_ROWS[owner]) {
     const value = (params as Readonly<Record<string, unknown>>)[name];
@@ -135,7 +138,10 @@ const CHANGING_ROWS = rows.flatMap(([field, { changes, name, default: off }]) =>
   changes === undefined || name === undefined ? [] : [{ field, name, changes, off }],
 );
 
-/** The parts of the distribution that settings change. Settings that are not there change nothing: those of old records, say. */
+/**
+ * Parts of the distribution that settings change. Missing settings, for example of old records, change
+ * nothing.
+ */
 export function distributionChanges(settings: Readonly<Partial<PlainParams<'sampling'>>>): Set<DistributionChange> {
   const changes = new Set<DistributionChange>();
   for (const { name, changes: change, off } of CHANGING_ROWS) {
@@ -145,7 +151,7 @@ export function distributionChanges(settings: Readonly<Partial<PlainParams<'samp
   return changes;
 }
 
-/** Names on the wire of the fields that change the distribution in one way. */
+/** Request names of the fields that change the distribution in one way. */
 export function fieldsThatChange(change: DistributionChange): readonly string[] {
   return CHANGING_ROWS.flatMap(({ field, changes }) => (changes === change ? [field] : []));
 }
@@ -156,7 +162,10 @@ const FIELD_OF_PARAM: Readonly<Record<string, string>> = Object.fromEntries(
   ),
 );
 
-/** The field that a parameter is made of, by its name on the wire; null where it is none of the table. `sampling.topK` is `topK`. */
+/**
+ * Request name of the field that a parameter is made from; null if it is not in the table. `sampling.topK`
+ * counts as `topK`.
+ */
 export function fieldOfParam(name: string): string | null {
   return Object.hasOwn(FIELD_OF_PARAM, name) ? FIELD_OF_PARAM[name]! : null;
 }

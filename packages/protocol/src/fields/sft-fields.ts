@@ -1,7 +1,7 @@
 import { anyOf, boolean, integer, listOf, literal, oneOf, single } from './form.ts';
 import type { JobFieldTable } from './job-field.ts';
 
-/** More of either is a mistake. */
+/** Limits beyond any use. */
 const MAX_EPOCHS = 1000;
 const MAX_BATCH_SIZE = 65_536;
 
@@ -28,7 +28,7 @@ export const SFT_FIELDS = {
   },
 } as const satisfies JobFieldTable;
 
-/** `experimental_config` of a supervised job: what this service has beyond others. */
+/** `experimental_config` of a supervised job: extensions of this service. */
 export const SFT_EXPERIMENTAL_FIELDS = {
   epochs: {
     form: integer({ minimum: 1, maximum: MAX_EPOCHS }),

@@ -1,4 +1,4 @@
-/** The parameters that hold ids of the vocabulary. */
+/** Parameters that hold ids of the vocabulary. */
 export interface TokenIdParams {
   readonly sampling: { readonly logitBias: readonly (readonly [number, number])[] };
   readonly stopTokenIds: readonly number[];
@@ -6,14 +6,14 @@ export interface TokenIdParams {
   readonly allowedTokenIds: readonly number[] | null;
 }
 
-/** The rule that a parameter breaks which holds an id outside the vocabulary. */
+/** Rule broken by a parameter with an id outside the vocabulary. */
 export interface ForeignToken {
   readonly name: 'logitBias' | 'stopTokenIds' | 'logprobTokenIds' | 'allowedTokenIds';
   readonly rule: string;
   readonly id: number;
 }
 
-/** The first id that the vocabulary does not have; null when there is none. An id outside it is a place outside a row of logits. */
+/** The first id outside the vocabulary, or null. Such an id is outside a row of logits. */
 export function findForeignToken(params: TokenIdParams, vocabSize: number): ForeignToken | null {
   for (const [id] of params.sampling.logitBias)
     if (isForeign(id, vocabSize)) return foreign('logitBias', id, vocabSize);

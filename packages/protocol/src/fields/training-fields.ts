@@ -1,10 +1,13 @@
 import { anyOf, boolean, integer, literal, oneOf, single, text } from './form.ts';
 import type { JobFieldTable } from './job-field.ts';
 
-/** A job has at most one for each group; a number beyond all use is a mistake. */
+/** Limit beyond any use: a job has at most one per group. */
 const MAX_GRADIENT_STEPS = 65_536;
 
-/** `experimental_config` of a training job. Fields without a default follow from more than themselves; the trainer resolves them. */
+/**
+ * `experimental_config` of a training job. Fields without a default depend on further ones; the trainer
+ * resolves them.
+ */
 export const TRAINING_FIELDS = {
   learning_rate: {
     form: anyOf(single({ minimum: 0 }), literal('auto')),

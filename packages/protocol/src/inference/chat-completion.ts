@@ -4,15 +4,15 @@ import { JsonObjectSchema, optionalNullable } from '../shape/schema.ts';
 import { samplingProperties } from './sampling-properties.ts';
 
 /**
- * POST /v1/chat/completions: every field the service knows, with its type and its own limits. What other requests have too, and what shapes
- * the reply, is in `fields/sampling-fields.ts`.
+ * POST /v1/chat/completions: every field of the service, with its type and its own limits. Fields shared with
+ * other requests, and those that shape the reply, are in `fields/sampling-fields.ts`.
  *
- * Defaults, nullability and limits follow vLLM. A field wrapped in `optionalNullable` reads `null` as its default;
- * the others refuse `null`. Fields that contradict each other are checked by the server, not here.
- * Fields without effect here are listed in `FIELDS_WITHOUT_EFFECT`.
+ * Defaults, nullability and limits follow vLLM. A field wrapped in `optionalNullable` reads `null` as its
+ * default; the others refuse `null`. The server checks contradicting fields. `FIELDS_WITHOUT_EFFECT` lists
+ * fields without effect.
  */
 
-/** The largest `top_logprobs` of a Responses request, as OpenAI's; elsewhere a setting limits it. */
+/** Maximum `top_logprobs` of a Responses request, as in OpenAI; other routes limit it by a setting. */
 export const MAX_TOP_LOGPROBS = 20;
 
 export const ToolSchema = Type.Object({
@@ -26,7 +26,7 @@ export const ToolSchema = Type.Object({
 });
 export type Tool = Static<typeof ToolSchema>;
 
-/** Characters of a chat template that comes with a request; real ones have up to 30,000. */
+/** Characters of a chat template in a request; real ones have up to 30,000. */
 const MAX_TEMPLATE_CHARACTERS = 262_144;
 
 const ResponseFormatSchema = Type.Object({

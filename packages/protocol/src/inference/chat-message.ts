@@ -2,10 +2,14 @@ import Type, { type Static } from 'typebox';
 import type { ValidationItem } from '../shape/errors.ts';
 import { optionalNullable } from '../shape/schema.ts';
 
-/** Parts that count as text; the key that holds the text is the type's own name for `refusal` and `thinking`, else `text`. */
+/**
+ * Parts that count as text. The key of the text is the type's name for `refusal` and `thinking`, else `text`.
+ */
 export const TEXT_PART_TYPES = ['text', 'input_text', 'output_text', 'refusal', 'thinking'] as const;
 
-/** One part of a message's content. A plain string inside the list is a text part. Unknown keys are kept for the template. */
+/**
+ * One part of a message's content. A plain string in the list is a text part. The template gets unknown keys.
+ */
 export const ContentPartSchema = Type.Union([Type.String(), Type.Object({ type: Type.Optional(Type.String()) })]);
 
 export const ToolCallSchema = Type.Object(
@@ -33,7 +37,10 @@ export const ChatMessageSchema = Type.Object(
 );
 export type ChatMessage = Static<typeof ChatMessageSchema>;
 
-/** `content: null` is legal only where a reply may have no text; leaving `content` out is legal for every role. */
+/**
+ * Finds messages with `content: null`, which is allowed only for roles whose reply may have no text; omitting
+ * `content` is allowed for every role.
+ */
 export function messageFaults(messages: readonly ChatMessage[]): ValidationItem[] {
   const faults: ValidationItem[] = [];
   messages.forEach((message, index) => {

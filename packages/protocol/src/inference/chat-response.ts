@@ -5,7 +5,7 @@ import { ToolCallSchema } from './chat-message.ts';
 import { ChoiceLogprobsSchema, PromptLogprobsSchema } from './logprobs.ts';
 import { nullable } from '../shape/schema.ts';
 
-/** The answer of a chat completion: in one piece, or as chunks of a stream. */
+/** Answer of a chat completion: whole, or as chunks of a stream. */
 
 export const FinishReasonSchema = Type.Enum(['stop', 'length', 'tool_calls', 'repetition', 'abort'], {
   description:
@@ -202,7 +202,10 @@ const ChunkChoiceSchema = Type.Object(
   },
   { title: 'ChunkChoice' },
 );
-/** One choice of a chunk. `stop_reason`, `record_id` and `policy_token_spans` are present only when `finish_reason` is not null. */
+/**
+ * One choice of a chunk. `stop_reason`, `record_id` and `policy_token_spans` are present only if
+ * `finish_reason` is not null.
+ */
 export type ChunkChoice = Static<typeof ChunkChoiceSchema>;
 
 export const ChunkUsageSchema = Type.Object(

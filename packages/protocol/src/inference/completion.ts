@@ -16,9 +16,12 @@ import { PromptLogprobsSchema } from './logprobs.ts';
 import { nullable, optionalNullable } from '../shape/schema.ts';
 import { samplingProperties } from './sampling-properties.ts';
 
-/** POST /v1/completions: text or ids go on, without a template. Every field that chat has too means the same. */
+/**
+ * POST /v1/completions: continues text or ids, without a template. Fields shared with chats have the same
+ * meaning.
+ */
 
-/** The most prompts of one request. */
+/** Maximum prompts of one request. */
 export const MAX_PROMPTS = 1024;
 
 const chat = ChatCompletionRequestSchema.properties;

@@ -4,9 +4,9 @@ import { nullable, optionalNullable } from '../shape/schema.ts';
 import { ListedItemSchema } from './kept-responses.ts';
 import { ResponseInputItemSchema } from './responses.ts';
 
-/** /v1/conversations: items that answers continue and grow, in the form of OpenAI's API. */
+/** /v1/conversations: items that answers continue and add to, in the form of OpenAI's API. */
 
-/** Most items of one request. */
+/** Maximum items of one request. */
 const MAX_NEW_ITEMS = 20;
 
 const MetadataSchema = Type.Unsafe<Record<string, string>>({

@@ -2,8 +2,8 @@ import type { ChatCompletionField } from './chat-completion.ts';
 import type { CompletionField } from './completion.ts';
 
 /**
- * Fields that are read and checked, and change nothing here: they speak of images and sound, of prefill on another machine, of custom
- * samplers, or of nothing that a server acts on.
+ * Fields that are validated but have no effect: they concern images and sound, prefill on another machine,
+ * custom samplers, or nothing that a server does.
  */
 export const FIELDS_WITHOUT_EFFECT = [
   'user',
@@ -14,6 +14,6 @@ export const FIELDS_WITHOUT_EFFECT = [
   'ec_transfer_params',
   'vllm_xargs',
   'engine_xargs',
-  // Nothing is put between control tokens either way: vocabularies of byte pairs have no joining space.
+  // Byte-pair vocabularies have no joining space.
   'spaces_between_special_tokens',
 ] as const satisfies readonly (ChatCompletionField & (CompletionField | 'mm_processor_kwargs' | 'media_io_kwargs'))[];

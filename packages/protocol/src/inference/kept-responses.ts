@@ -2,9 +2,9 @@ import Type, { type Static } from 'typebox';
 
 import { nullable } from '../shape/schema.ts';
 
-/** Kept answers of /v1/responses: reading and deleting them, and the items of their prompts. */
+/** Kept answers of /v1/responses: reading and deletion, and the items of their prompts. */
 
-/** An item as it is listed. */
+/** A listed item. */
 export const ListedItemSchema = Type.Unsafe<Record<string, unknown> & { id: string }>({
   type: 'object',
   properties: { id: { type: 'string' }, type: { type: 'string' } },

@@ -7,23 +7,23 @@ import { GenerateTokensRequestSchema } from './token-generation.ts';
 import { TokenizeRequestSchema } from './tokenize.ts';
 
 /**
- * Reads values as pydantic's lax mode does, which vLLM clients rely on: numeric strings for numbers ("0.5"), integral floats
- * and booleans for integers (1.0, true), and 0, 1, "yes", "off" … for booleans. Applies to the request's own fields and to
- * the members of small option objects; messages, prompts and tools are taken as they are. What cannot be read is left as it is,
- * so that validation reports it.
+ * Reads values like pydantic's lax mode, on which vLLM clients rely: numeric strings for numbers ("0.5"),
+ * integral floats and booleans for integers (1.0, true), and 0, 1, "yes", "off" … for booleans. Applies to
+ * the request's own fields and to members of small option objects, but not to messages, prompts and tools.
+ * Unreadable values stay unchanged, so that validation reports them.
  *
- * Returns a new object; a value that is no object is returned unchanged.
+ * Returns a new object; returns a value that is no object unchanged.
  */
 export const normalizeChatCompletionRequest = laxReader(ChatCompletionRequestSchema);
-/** As {@link normalizeChatCompletionRequest}. */
+/** See {@link normalizeChatCompletionRequest}. */
 export const normalizeCompletionRequest = laxReader(CompletionRequestSchema);
-/** As {@link normalizeChatCompletionRequest}. */
+/** See {@link normalizeChatCompletionRequest}. */
 export const normalizeTokenizeRequest = laxReader(TokenizeRequestSchema);
-/** As {@link normalizeChatCompletionRequest}. */
+/** See {@link normalizeChatCompletionRequest}. */
 export const normalizeGenerateTokensRequest = laxReader(GenerateTokensRequestSchema);
-/** As {@link normalizeChatCompletionRequest}. */
+/** See {@link normalizeChatCompletionRequest}. */
 export const normalizeMessagesRequest = laxReader(MessagesRequestSchema);
-/** As {@link normalizeChatCompletionRequest}. */
+/** See {@link normalizeChatCompletionRequest}. */
 export const normalizeResponsesRequest = laxReader(ResponsesRequestSchema);
 
 function laxReader(schema: TObject): (body: unknown) => unknown {
@@ -37,9 +37,9 @@ function laxReader(schema: TObject): (body: unknown) => unknown {
   };
 }
 
-/** Fields whose string form vLLM refuses although other integers may be strings. */
+/** Integer fields for which vLLM refuses strings. */
 const NO_STRING_FORM = new Set(['top_logprobs', 'prompt_logprobs']);
-/** Large values that hold text and are not numbers anywhere, and lists of ids. */
+/** Large values that contain texts and no numbers, and lists of ids. */
 const TAKEN_AS_IS = new Set(['messages', 'input', 'token_ids', 'prompt', 'tools', 'chat_template_kwargs']);
 
 function normalizeField(schema: TSchema | undefined, name: string, value: unknown): unknown {
@@ -49,7 +49,7 @@ function normalizeField(schema: TSchema | undefined, name: string, value: unknow
   return readLax(schema as JsonSchema, value);
 }
 
-/** The part of JSON schema that the request's schema uses. */
+/** Part of JSON schema that the request's schema uses. */
 interface JsonSchema {
   type?: string | string[];
   anyOf?: JsonSchema[];
@@ -82,13 +82,13 @@ function readLax(schema: JsonSchema, value: unknown): unknown {
   }
 }
 
-/** The list itself where all of it is as it should be. */
+/** Returns the same list if no item changes. */
 function readItems(schema: JsonSchema, value: unknown[]): unknown[] {
   const items = value.map((item) => readLax(schema, item));
   return items.every((item, index) => item === value[index]) ? value : items;
 }
 
-/** The object itself where all of it is as it should be. */
+/** Returns the same object if no member changes. */
 function readMembers(schema: JsonSchema, value: Record<string, unknown>): Record<string, unknown> {
   const other = typeof schema.additionalProperties === 'object' ? schema.additionalProperties : {};
   const members = Object.entries(value).map(([key, member]): [string, unknown] => {
@@ -139,10 +139,12 @@ function readBoolean(value: unknown): unknown {
   return TRUE_WORDS.has(word) ? true : FALSE_WORDS.has(word) ? false : value;
 }
 
-/** Nothing of 64 bits has more digits, and to read a million of them takes seconds. */
+/** Numbers of 64 bits have at most 19 digits, and reading a million digits takes seconds. */
 const SEED_DIGITS = /^(?:\+|(-))?0*(\d{1,19})$/;
 
-/** A seed outside ±2^53 becomes a string of digits, so that no bit is lost; one beyond 64 bits stays as it is. */
+/**
+ * Converts a seed outside ±2^53 to a string of digits, to keep all bits; one beyond 64 bits stays unchanged.
+ */
 function normalizeSeed(value: unknown): unknown {
   const [, sign = '', digits] = (typeof value === 'string' ? SEED_DIGITS.exec(value.trim()) : null) ?? [];
   if (digits !== undefined) {
@@ -155,10 +157,13 @@ function normalizeSeed(value: unknown): unknown {
 const INT64_MIN = -(2n ** 63n);
 const INT64_MAX = 2n ** 63n - 1n;
 
-/** ±2^63 as JavaScript writes it, and so published schemas as their limit: clients that send the limit mean the last seed. */
+/**
+ * ±2^63 as JavaScript writes it, and so the limit in published schemas: clients that send it mean the last
+ * seed.
+ */
 const WRITTEN_LIMIT = 9_223_372_036_854_776_000n;
 
-/** The seed of a validated request; −1 and null mean none. `'out_of_range'` when it needs more than 64 bits. */
+/** Seed of a validated request; −1 and null mean none. `'out_of_range'` if it needs more than 64 bits. */
 export function parseSeed(seed: number | string | null | undefined): bigint | null | 'out_of_range' {
   if (seed === null || seed === undefined) return null;
   const value = BigInt(seed);

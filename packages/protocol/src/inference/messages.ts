@@ -7,14 +7,14 @@ import { ErrorBodySchema } from '../shape/errors.ts';
 import { JsonObjectSchema, nullable, optionalNullable } from '../shape/schema.ts';
 import { samplingProperties } from './sampling-properties.ts';
 
-/** POST /v1/messages: a conversation in the form of the Anthropic API. Fields that are not named here are refused. */
+/** POST /v1/messages: a conversation in the form of the Anthropic API. Unknown fields are refused. */
 
 const chat = ChatCompletionRequestSchema.properties;
 
 const BLOCKS =
   'Text, or a list of blocks of the types `text`, `thinking`, `tool_use` and `tool_result`, the last of which may have `tool_reference`s. Blocks that other services write (`redacted_thinking`, `server_tool_use` with its result, `compaction`) and pictures in results of tools are read as text or left out: `x-trainyard-left-out` of the answer counts them.';
 
-/** The contents of a block depend on its type and are checked with it. */
+/** Content of a block; it depends on the type and is checked with it. */
 const BlockSchema = Type.Unsafe<Record<string, unknown> & { type: string }>({
   type: 'object',
   properties: { type: { type: 'string' } },
@@ -54,7 +54,7 @@ const MessageToolSchema = Type.Object(
 );
 export type MessageTool = Static<typeof MessageToolSchema>;
 
-/** The fields that `/v1/messages/count_tokens` takes; the rest only shapes the reply. */
+/** Fields of `/v1/messages/count_tokens`; the others only shape the reply. */
 const promptFields = {
   model: chat.model,
   messages: Type.Array(MessageParamSchema, {
@@ -279,7 +279,7 @@ const MESSAGES_ERROR_TYPES = [
   'api_error',
 ] as const;
 
-/** An error as clients of the Anthropic API read it, with everything that the other routes tell beside it. */
+/** Error in the form of the Anthropic API, with the error fields of the other routes. */
 export const MessagesErrorSchema = Type.Object(
   {
     type: Type.Literal('error'),

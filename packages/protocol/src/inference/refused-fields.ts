@@ -1,20 +1,20 @@
-/** A field that asks for what the service does not do. */
+/** A field that requests an unsupported feature. */
 export interface RefusedField {
-  /** As in `tools.0.defer_loading`. */
+  /** Path of the field, such as `tools.0.defer_loading`. */
   readonly param: string;
-  /** The replacement to send, or the reason why there is none. */
+  /** Replacement to send, or the reason why there is none. */
   readonly reason: string;
 }
 
 interface Refusal {
   readonly reason: string;
-  /** Values by which clients say that they want nothing, beside null, false, 0, empty texts, lists and objects. */
+  /** Values without a request, in addition to null, false, 0, empty texts, lists and objects. */
   readonly harmless?: readonly unknown[];
 }
 
 /**
- * Fields that OpenAI or vLLM (as of 0.33) know and that would do nothing here: an answer that ignored them would look like one that heeds them. Fields that neither
- * knows pass, as they do there.
+ * Fields of OpenAI or vLLM (as of 0.33) that would have no effect here: ignoring them would give misleading
+ * answers. Fields unknown to both pass, as they do there.
  */
 const REFUSED_FIELDS: Readonly<Record<string, Refusal>> = {
   functions: { reason: 'send `tools`' },
@@ -30,18 +30,18 @@ const REFUSED_FIELDS: Readonly<Record<string, Refusal>> = {
   routed_experts_prompt_start: { reason: 'no routing of experts is returned' },
 };
 
-/** Refused in text completions alone. */
+/** Fields refused only in text completions. */
 const REFUSED_COMPLETION_FIELDS: Readonly<Record<string, Refusal>> = {
   thinking_token_budget: { reason: 'only a chat knows where thoughts begin and end', harmless: [-1] },
 };
 
 /**
- * Removed from vLLM, where they are ignored: an unconstrained answer to a constrained question. Beside `structured_outputs` they are what clients send for
- * older servers, and the reply is held all the same.
+ * Removed from vLLM, which ignores them and so answers without the constraint. Next to `structured_outputs`
+ * they are meant for older servers, and the constraint applies anyway.
  */
 const REMOVED_FIELD_PREFIX = 'guided_';
 
-/** The first field of a chat, or of a text completion, that cannot be heeded; null where all can. */
+/** The first unsupported field of a chat or text completion; null if there is none. */
 export function refusedField(body: Readonly<Record<string, unknown>>): RefusedField | null {
   const isChat = Object.hasOwn(body, 'messages');
   const refusals = isChat ? REFUSED_FIELDS : { ...REFUSED_FIELDS, ...REFUSED_COMPLETION_FIELDS };
@@ -60,7 +60,7 @@ function isHarmless(param: string, value: unknown, { harmless = [] }: Refusal): 
   return harmless.includes(value);
 }
 
-/** Fields within fields. */
+/** The first unsupported field within another field. */
 function refusedMember(body: Readonly<Record<string, unknown>>): RefusedField | null {
   const { kv_transfer_params: transfer, tools } = body;
   if (isObject(transfer) && !asksForNothing(transfer['prompt_token_ids']))
@@ -83,11 +83,11 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Whether a value is one by which clients say that they want nothing: null, false, 0, empty texts, lists and objects. */
+/** True for values without a request: null, false, 0, empty texts, lists and objects. */
 export function asksForNothing(value: unknown): boolean {
   if (value === undefined || value === null || value === false || value === '' || value === 0) return true;
   if (typeof value !== 'object') return false;
-  // The keys of a list of millions would be as many texts.
+  // The keys of a list of millions would be as many strings.
   if (Array.isArray(value)) return value.length === 0;
   for (const _name in value) return false;
   return true;

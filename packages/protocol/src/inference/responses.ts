@@ -6,11 +6,11 @@ import { TokenLogprobSchema } from './logprobs.ts';
 import { JsonObjectSchema, nullable, optionalNullable } from '../shape/schema.ts';
 import { samplingFieldsOf, samplingProperties } from './sampling-properties.ts';
 
-/** POST /v1/responses: a conversation in the form of OpenAI's newer API. Fields that are not named here are refused. */
+/** POST /v1/responses: a conversation in the form of OpenAI's newer API. Unknown fields are refused. */
 
 const chat = ChatCompletionRequestSchema.properties;
 
-/** The contents of an item depend on its type and are checked with it. */
+/** Content of an item; it depends on the type and is checked with it. */
 export const ResponseInputItemSchema = Type.Unsafe<Record<string, unknown>>({
   type: 'object',
   additionalProperties: true,
@@ -68,7 +68,7 @@ const TextFormatSchema = Type.Object({
 const EffortSchema = Type.Enum(['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max']);
 const SummarySchema = Type.Enum(['auto', 'concise', 'detailed']);
 
-/** The fields that `/v1/responses/input_tokens` takes; the rest only shapes the reply. */
+/** Fields of `/v1/responses/input_tokens`; the others only shape the reply. */
 const promptFields = {
   model: chat.model,
   input: Type.Union([Type.String(), Type.Array(ItemSchema)], {
@@ -201,7 +201,7 @@ export const ResponsesRequestSchema = Type.Object(
       }),
     ),
 
-    // As in vLLM, what shapes a reply beyond OpenAI's form.
+    // Extensions that shape a reply, as in vLLM.
     structured_outputs: chat.structured_outputs,
     request_id: chat.request_id,
   },
@@ -221,7 +221,7 @@ export const InputTokensSchema = Type.Object(
 );
 export type InputTokens = Static<typeof InputTokensSchema>;
 
-/** Fields that mean the same in a chat. */
+/** Fields with the same meaning as in a chat. */
 export const RESPONSES_CHAT_FIELDS = [
   ...samplingFieldsOf('responses'),
   ...([

@@ -16,12 +16,12 @@ type PropertyOf<Row extends SamplingRow> = Row extends { readonly isNullable: fa
   ? TOptional<TUnsafe<ValueOf<Row['form']>>>
   : TOptional<TUnion<[TUnsafe<ValueOf<Row['form']>>, TNull]>>;
 
-/** The schemas of the table's fields that a form of request has. */
+/** Schemas of the table's fields in a form of request. */
 export type SamplingProperties<F extends RequestForm> = { [Field in SamplingFieldOf<F>]: PropertyOf<Rows[Field]> };
 
 const ROWS = Object.entries(SAMPLING_FIELDS) as readonly (readonly [SamplingField, SamplingRow])[];
 
-/** Names of the table's fields that a form of request has. */
+/** Names of the table's fields in a form of request. */
 export function samplingFieldsOf<F extends RequestForm>(form: F): SamplingFieldOf<F>[] {
   return ROWS.filter(([, { forms }]) => forms.includes(form)).map(([field]) => field as SamplingFieldOf<F>);
 }
@@ -37,7 +37,7 @@ export function samplingProperties<F extends RequestForm>(form: F): SamplingProp
   return Object.fromEntries(samplingFieldsOf(form).map((field) => [field, PROPERTIES[field]])) as SamplingProperties<F>;
 }
 
-/** Descriptions of the table's fields that a form of request has, for clients. */
+/** Descriptions for clients of the table's fields in a form of request. */
 export function samplingWords<F extends RequestForm>(form: F): Record<SamplingFieldOf<F>, string> {
   return Object.fromEntries(samplingFieldsOf(form).map((field) => [field, SAMPLING_FIELDS[field].words])) as Record<
     SamplingFieldOf<F>,

@@ -12,12 +12,12 @@ import { ChoiceLogprobsSchema, PromptLogprobsSchema } from './logprobs.ts';
 import { nullable, optionalNullable } from '../shape/schema.ts';
 import { samplingProperties } from './sampling-properties.ts';
 
-/** POST /inference/v1/generate: token ids in, token ids out, as vLLM has it. Fields that are not named here are refused. */
+/** POST /inference/v1/generate: token ids in, token ids out, as in vLLM. Unknown fields are refused. */
 
 const chat = ChatCompletionRequestSchema.properties;
 const TokenId = Type.Integer({ minimum: 0 });
 
-/** The fields that shape the reply; each as in a chat unless it says otherwise. */
+/** Fields that shape the reply, as in a chat unless described otherwise. */
 const TokenSamplingSchema = Type.Object(
   {
     ...samplingProperties('tokens'),

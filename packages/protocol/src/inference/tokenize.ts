@@ -3,11 +3,11 @@ import Type, { type Static } from 'typebox';
 import { ChatCompletionRequestSchema } from './chat-completion.ts';
 import { nullable, optionalNullable } from '../shape/schema.ts';
 
-/** POST /tokenize and /detokenize: text or a conversation to ids, and back. */
+/** POST /tokenize and /detokenize: converts text or a conversation to ids, and back. */
 
 const chat = ChatCompletionRequestSchema.properties;
 
-/** Exactly one of `prompt` and `messages`. */
+/** Request with exactly one of `prompt` and `messages`. */
 export const TokenizeRequestSchema = Type.Object(
   {
     model: chat.model,
@@ -50,7 +50,7 @@ export const TokenizeResponseSchema = Type.Object(
 );
 export type TokenizeResponse = Static<typeof TokenizeResponseSchema>;
 
-/** The most ids of one request: far more than a context holds. */
+/** Maximum ids of one request, far more than a context. */
 export const MAX_DETOKENIZE_TOKENS = 1_000_000;
 
 export const DetokenizeRequestSchema = Type.Object(

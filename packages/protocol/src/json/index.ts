@@ -1,4 +1,4 @@
-/** JSON whose objects keep the order that their keys were written in, for whoever reads or writes what clients send. */
+/** JSON that keeps the order of object keys as clients wrote them. */
 export {
   entriesOf,
   isSortedKey,

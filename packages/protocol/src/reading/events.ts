@@ -1,7 +1,7 @@
 import Type, { type Static } from 'typebox';
 import { listPageSchema, nullable } from '../shape/schema.ts';
 
-/** Whatever happens, in one order. */
+/** All events in one order. */
 
 export const ServiceEventQuerySchema = Type.Object({
   after: Type.Optional(
@@ -21,7 +21,7 @@ export const ServiceEventQuerySchema = Type.Object({
 });
 export type ServiceEventQuery = Static<typeof ServiceEventQuerySchema>;
 
-/** Types of events of the whole service, besides those of the events of jobs. */
+/** Types of service events other than those of jobs. */
 export const SERVICE_EVENT_TYPES = [
   'model_created',
   'model_deleted',
@@ -33,7 +33,7 @@ export const SERVICE_EVENT_TYPES = [
   'job_paused',
   'job_resumed',
 ] as const;
-/** Further types may come. */
+/** More types may be added. */
 export type ServiceEventType = (typeof SERVICE_EVENT_TYPES)[number] | (string & {});
 
 export const ServiceEventSchema = Type.Object(

@@ -1,10 +1,10 @@
 import Type, { type Static } from 'typebox';
 import { nullable } from '../shape/schema.ts';
 
-/** The parts of the service, for who runs it. */
+/** Parts of the service, for its operators. */
 
 const Count = (description: string) => Type.Integer({ minimum: 0, description });
-/** A measure of what all entities do together. */
+/** Measure over all entities. */
 const SharedCount = (description: string) =>
   nullable(Type.Integer({ minimum: 0 }), {
     description: `${description} Null for admins of other entities than the service's own.`,

@@ -2,7 +2,7 @@ import Type, { type Static } from 'typebox';
 import { LoraObjectSchema } from '../training/lora.ts';
 import { listPageSchema, nullable, PageQuerySchema } from '../shape/schema.ts';
 
-/** Trained models, for whoever shows them. */
+/** Trained models, for display. */
 
 export const ModelPageQuerySchema = Type.Object({
   ...PageQuerySchema.properties,

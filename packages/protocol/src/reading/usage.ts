@@ -1,7 +1,7 @@
 import Type, { type Static } from 'typebox';
 import { nullable } from '../shape/schema.ts';
 
-/** The latest second that a day can be made of. */
+/** Latest second of a valid day. */
 const LATEST = 4_102_444_800;
 const Parts = Type.Enum(['project', 'key', 'model', 'kind', 'day']);
 

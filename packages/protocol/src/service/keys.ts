@@ -2,12 +2,12 @@ import Type, { type Static } from 'typebox';
 
 import { nullable } from '../shape/schema.ts';
 
-/** POST and GET /v1/keys, POST and DELETE /v1/keys/{key_id}: who may use the service, for what, and how much. */
+/** POST and GET /v1/keys, POST and DELETE /v1/keys/{key_id}: access to the service, by scopes and limits. */
 
 const KEY_SCOPES = ['inference', 'training', 'admin'] as const;
 const KeyScopesSchema = (description: string) => Type.Array(Type.Enum([...KEY_SCOPES]), { minItems: 1, description });
 
-/** The end of the year 9999: later ones are no dates. */
+/** End of the year 9999; later ones are no dates. */
 const LATEST_EXPIRY = 253_402_300_799;
 
 const MAX_REQUESTS = 1_000_000;

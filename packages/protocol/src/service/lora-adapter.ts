@@ -2,9 +2,9 @@ import Type, { type Static } from 'typebox';
 
 import { NAME_PATTERN, optionalNullable } from '../shape/schema.ts';
 
-/** POST /v1/load_lora_adapter and /v1/unload_lora_adapter: an imported adapter under a name, as vLLM has it. */
+/** POST /v1/load_lora_adapter and /v1/unload_lora_adapter: an imported adapter under a name, as in vLLM. */
 
-/** The project of the names that are given here. */
+/** Project of these names. */
 export const LORA_ADAPTERS_PROJECT = 'lora-adapters';
 
 const LoraName = Type.String({

@@ -3,9 +3,9 @@ import Type, { type Static } from 'typebox';
 import { CreatedSchema } from '../inference/chat-response.ts';
 import { nullable } from '../shape/schema.ts';
 
-/** GET /v1/models: what can be sampled from. */
+/** GET /v1/models: models that can be sampled. */
 
-/** Members for clients of that API, beside those of OpenAI's. */
+/** Members for clients of that API, in addition to OpenAI's. */
 const ANTHROPIC = 'Only for requests with the header `anthropic-version`.';
 
 const ModelPermissionSchema = Type.Object(

@@ -1,6 +1,6 @@
 import Type, { type Static } from 'typebox';
 
-/** How the service is, and which one it is. */
+/** State and identity of the service. */
 
 const ReasonsSchema = Type.Array(
   Type.Object({

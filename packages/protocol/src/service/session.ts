@@ -3,7 +3,7 @@ import Type, { type Static } from 'typebox';
 import { nullable } from '../shape/schema.ts';
 import { ApiKeySchema } from './keys.ts';
 
-/** GET, POST and DELETE /v1/session, POST /v1/session-links: who a page of the dashboard speaks for. */
+/** GET, POST and DELETE /v1/session, POST /v1/session-links: identity of a page of the dashboard. */
 
 export const CreateSessionRequestSchema = Type.Object(
   {

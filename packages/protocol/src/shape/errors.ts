@@ -65,26 +65,28 @@ export type ErrorBody = Static<typeof ErrorBodySchema>;
 
 export interface HttpFault {
   status: number;
-  /** The status on routes of the scope `inference` where it is another: there clients expect what OpenAI and vLLM answer. */
+  /**
+   * Status on routes of the scope `inference`, if different: clients expect those of OpenAI and vLLM there.
+   */
   inferenceStatus?: number;
-  /** The status if the fault names a part of the path. */
+  /** Status if the fault names a part of the path. */
   pathStatus?: number;
   type: ErrorType;
-  /** Whether the same request can succeed later without a change. Sent as `x-should-retry`. */
+  /** True if the same request can succeed later. Sent as `x-should-retry`. */
   retryable: boolean;
 }
 
 /**
- * The status of a fault on a route of the scope; of one that no route has found, without a scope.
+ * Status of a fault on a route of the scope; without a scope if no route was found.
  *
- * @param isInPath whether it names a part of the path
+ * @param isInPath true if it names a part of the path
  */
 export function faultStatus(fault: HttpFault, scope: string | undefined, isInPath = false): number {
   if (isInPath && fault.pathStatus !== undefined) return fault.pathStatus;
   return scope === 'inference' ? (fault.inferenceStatus ?? fault.status) : fault.status;
 }
 
-/** Faults found while a request is read, before any back end sees it. */
+/** Faults found while reading a request, before any back end. */
 export const REQUEST_FAULTS = {
   'request.invalid_json': { status: 422, inferenceStatus: 400, type: 'invalid_request_error', retryable: false },
   'request.invalid': { status: 422, inferenceStatus: 400, type: 'invalid_request_error', retryable: false },
@@ -92,7 +94,7 @@ export const REQUEST_FAULTS = {
   'request.unsupported': { status: 400, type: 'invalid_request_error', retryable: false },
   'request.ambiguous_model': { status: 400, type: 'invalid_request_error', retryable: false },
   'request.unknown_model': { status: 404, type: 'not_found_error', retryable: false },
-  // OpenAI's name: agents send the whole conversation again when they read it.
+  // OpenAI's code: on it agents send the whole conversation again.
   previous_response_not_found: { status: 400, pathStatus: 404, type: 'invalid_request_error', retryable: false },
   'request.not_found': { status: 404, type: 'not_found_error', retryable: false },
   'request.method_not_allowed': { status: 405, type: 'invalid_request_error', retryable: false },
@@ -110,7 +112,7 @@ export const REQUEST_FAULTS = {
   'request.idempotency_mismatch': { status: 422, type: 'invalid_request_error', retryable: false },
   'request.idempotency_in_progress': { status: 409, type: 'conflict_error', retryable: true },
   'request.too_many': { status: 429, type: 'overloaded_error', retryable: true },
-  // OpenAI's name: clients above theirs look for it.
+  // OpenAI's code, which clients match.
   rate_limit_exceeded: { status: 429, type: 'rate_limit_error', retryable: true },
   'server.unavailable': { status: 503, type: 'server_error', retryable: true },
   internal: { status: 500, type: 'server_error', retryable: false },

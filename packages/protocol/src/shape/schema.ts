@@ -1,33 +1,41 @@
 import Type, { type Static, type TObject, type TSchema, type TSchemaOptions } from 'typebox';
 
-/** A field that may be left out or be `null`; both mean its default. */
+/** Field that may be omitted or `null`; both mean its default. */
 export function optionalNullable<T extends TSchema>(schema: T) {
   return Type.Optional(Type.Union([schema, Type.Null()]));
 }
 
-/** A value of an answer that is always there and may be `null`. */
+/** Value of an answer that is always present and may be `null`. */
 export function nullable<T extends TSchema>(schema: T, options: TSchemaOptions = {}) {
   return Type.Union([schema, Type.Null()], options);
 }
 
 /**
- * A step that a client names. Larger ones are numbers that JavaScript reads as their neighbours: they would be answered, and looked for, as another step; and from
- * 2^63 on no database has a column for them.
+ * Step named by a client. JavaScript reads larger numbers as neighbouring ones, so another step would be
+ * used; from 2^63 on no database has a column for them.
  */
 export const NamedStepSchema = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER });
 
-/** A JSON object whose members are passed on as they are. */
+/** JSON object whose members are passed on unchanged. */
 export const JsonObjectSchema = Type.Unsafe<Record<string, unknown>>({ type: 'object' });
 
-/** Text without halves of surrogate pairs, for names that are stored: no database can hold such a half, and each would be the same U+FFFD. Readers
- * of the patterns may go by characters or by their halves. */
+/**
+ * Text without unpaired surrogates, for stored names: no database can hold one, and all would become the same
+ * U+FFFD. Pattern engines may work on characters or on code units.
+ */
 export const WELL_FORMED_PATTERN = '^(?:[^\\ud800-\\udfff]|[\\ud800-\\udbff][\\udc00-\\udfff])*$';
 
-/** Such a character, besides those that separate the parts of a model name (`/`, `:`, `@`) and control characters. @param others excluded too */
+/**
+ * Pattern of such a character, without the separators of a model name (`/`, `:`, `@`) and control characters.
+ * @param others also excluded
+ */
 const nameCharacter = (others: string): string =>
   `(?:[^${others}/:@\\u0000-\\u001f\\u007f\\ud800-\\udfff]|[\\ud800-\\udbff][\\udc00-\\udfff])`;
 
-/** Such text of these characters, and neither `.` nor `..`, which are steps in a URL. Written without look-ahead, which some readers do not have. */
+/**
+ * Name of these characters other than `.` and `..`, which are steps in a URL. Without look-ahead, which some
+ * pattern engines lack.
+ */
 export const NAME_PATTERN = `^(?:\\.*${nameCharacter('.')}${nameCharacter('')}*|\\.{3,})$`;
 
 export const PageQuerySchema = Type.Object({
@@ -43,7 +51,7 @@ export const PageQuerySchema = Type.Object({
 });
 export type PageQuery = Static<typeof PageQuerySchema>;
 
-/** Events come in the order in which they happened; asking for another order is refused rather than ignored. */
+/** Events are in order of occurrence; requesting another order is refused rather than ignored. */
 export const EventPageQuerySchema = Type.Object({
   after: Type.Optional(Type.String()),
   limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 100, default: 20 })),
@@ -51,7 +59,7 @@ export const EventPageQuerySchema = Type.Object({
 });
 export type EventPageQuery = Static<typeof EventPageQuerySchema>;
 
-/** A page of a list. The client pages on with `after = last_id` while `has_more`. */
+/** Page of a list. The client requests the next with `after = last_id` while `has_more`. */
 export interface ListPage<Item extends { id: string }> {
   object: 'list';
   data: Item[];
@@ -60,7 +68,7 @@ export interface ListPage<Item extends { id: string }> {
   has_more: boolean;
 }
 
-/** The schema of `ListPage<Item>`. */
+/** Schema of `ListPage<Item>`. */
 export function listPageSchema(title: string, item: TObject) {
   return Type.Object(
     {

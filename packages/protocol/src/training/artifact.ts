@@ -1,7 +1,10 @@
 import Type, { type Static } from 'typebox';
 import { listPageSchema } from '../shape/schema.ts';
 
-/** Training data that clients upload: one file of JSON lines, by entity, project and name, each upload a version. */
+/**
+ * Training data uploaded by clients: one file of JSON lines by entity, project and name; each upload is a
+ * version.
+ */
 export const ArtifactSchema = Type.Object(
   {
     id: Type.String({ description: 'Names this version in lists.' }),
@@ -38,7 +41,7 @@ export const UploadArtifactQuerySchema = Type.Object({
 });
 export type UploadArtifactQuery = Static<typeof UploadArtifactQuerySchema>;
 
-/** Media types accepted for the body of an upload; all of them are read as JSON lines in UTF-8. */
+/** Media types accepted for an upload; all are read as JSON lines in UTF-8. */
 export const JSON_LINES_MEDIA_TYPES = [
   'application/jsonl',
   'application/x-ndjson',

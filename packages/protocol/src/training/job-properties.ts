@@ -4,7 +4,7 @@ import type { ValueOf } from '../fields/form.ts';
 import type { JobFieldTable } from '../fields/job-field.ts';
 import { optionalNullable } from '../shape/schema.ts';
 
-/** The schemas of a table's fields: each may be left out or null, which both mean its default. */
+/** Schemas of a table's fields; each may be omitted or null, which both mean its default. */
 export type JobProperties<Table extends JobFieldTable> = {
   -readonly [Field in keyof Table]: TOptional<TUnion<[TUnsafe<ValueOf<Table[Field]['form']>>, TNull]>>;
 };

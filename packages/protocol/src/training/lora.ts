@@ -2,15 +2,15 @@ import Type, { type Static } from 'typebox';
 import { LEAST_LORA_ALPHA } from '../fields/lora-alpha.ts';
 import { nullable, optionalNullable } from '../shape/schema.ts';
 
-/** The linear layers of a block that can be adapted, as PEFT names them. */
+/** Linear layers of a block that can have adapters, with PEFT's names. */
 export const LORA_TARGETS = ['q_proj', 'k_proj', 'v_proj', 'o_proj', 'gate_proj', 'up_proj', 'down_proj'] as const;
 export type LoraTarget = (typeof LORA_TARGETS)[number];
 
-/** Larger ranks cost more than they adapt: the hidden size of the default model is 576. */
+/** Larger ranks cost more than they gain: the hidden size of the default model is 576. */
 const MAX_RANK = 256;
 const MAX_SEED = 2 ** 32 - 1;
 
-/** `lora` of a model's registration. It is ours, so a key that is not known is a mistake. */
+/** `lora` of a model's registration. An extension of this service, so an unknown key is a mistake. */
 export const LoraRequestSchema = Type.Object(
   {
     rank: optionalNullable(Type.Integer({ minimum: 1, maximum: MAX_RANK })),
@@ -24,7 +24,7 @@ export const LoraRequestSchema = Type.Object(
 );
 export type LoraRequest = Static<typeof LoraRequestSchema>;
 
-/** The adapter that a model is trained with, complete. */
+/** Complete settings of a model's adapter. */
 export const LoraObjectSchema = Type.Object(
   {
     rank: Type.Integer(),

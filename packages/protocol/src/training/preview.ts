@@ -12,7 +12,7 @@ import {
 import { TrainingConfigSchema } from './training-config.ts';
 import { TrajectoryGroupSchema } from './trajectory.ts';
 
-/** The preview API under /v1/preview: models, checkpoints, logs, training jobs. */
+/** Preview API under /v1/preview: models, checkpoints, logs, training jobs. */
 
 const PartOfName = Type.String({ minLength: 1, maxLength: 128, pattern: NAME_PATTERN });
 
@@ -56,9 +56,10 @@ export const DeleteModelResponseSchema = Type.Object(
 export type DeleteModelResponse = Static<typeof DeleteModelResponseSchema>;
 
 /**
- * Reasons to keep a checkpoint: `last`, `best` and `every` of the policy; `marked` by a user; `first`, step 0; `reference`, a KL reference of recent or
- * waiting jobs; `start`, the weights that training on rollouts started from; `requested` by clients; `used` by a job, an export or another model; `new`,
- * superseded a moment ago; `shared`, has the files of another checkpoint that is kept.
+ * Reasons to keep a checkpoint: `last`, `best` and `every` of the policy; `marked` by a user; `first`, step
+ * 0; `reference`, a KL reference of recent or waiting jobs; `start`, the weights that training on rollouts
+ * started from; `requested` by clients; `used` by a job, an export or another model; `new`, superseded
+ * moments ago; `shared`, with the files of another kept checkpoint.
  */
 export const KEEP_REASONS = [
   'last',
@@ -169,7 +170,10 @@ export const LogTrajectoriesResponseSchema = Type.Object(
 );
 export type LogTrajectoriesResponse = Static<typeof LogTrajectoriesResponseSchema>;
 
-/** POST /preview/training-jobs. An empty list of groups is legal: the job trains nothing and the step advances. */
+/**
+ * POST /preview/training-jobs. An empty list of groups is valid: the job trains nothing and the step
+ * advances.
+ */
 export const CreateTrainingJobRequestSchema = Type.Object(
   {
     model_id: Type.String(),
@@ -253,7 +257,10 @@ export const TrainingJobSchema = Type.Object(
 export type TrainingJobObject = Static<typeof TrainingJobSchema>;
 export const TrainingJobPageSchema = listPageSchema('TrainingJobPage', TrainingJobSchema);
 
-/** `training_started` once, then `gradient_step` × num_sequences, then one end event; a `warning` may stand anywhere between. */
+/**
+ * Order of events: `training_started` once, then `gradient_step` × num_sequences, then one end event; a
+ * `warning` may come anywhere between.
+ */
 const TrainingEventTypeSchema = Type.Enum(
   ['training_started', 'gradient_step', 'warning', 'training_ended', 'training_failed'],
   {

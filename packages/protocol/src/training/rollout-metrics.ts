@@ -1,4 +1,7 @@
-/** Metrics of the rollouts of a whole job, which belong to the step that these were drawn from; the other `train/` metrics are of the update after it. */
+/**
+ * Metrics of the rollouts of a whole job, which belong to the step these were sampled from; the other
+ * `train/` metrics are of the update after it.
+ */
 export const ROLLOUT_METRICS = ['train/reward', 'train/reward_std_dev', 'train/exception_rate'] as const;
 export type RolloutMetric = (typeof ROLLOUT_METRICS)[number];
 

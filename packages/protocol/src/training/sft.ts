@@ -4,16 +4,19 @@ import { SFT_EXPERIMENTAL_FIELDS, SFT_FIELDS } from '../fields/sft-fields.ts';
 import { JsonObjectSchema, optionalNullable } from '../shape/schema.ts';
 import { jobProperties } from './job-properties.ts';
 
-/** Supervised training jobs: what to learn from, and how. */
+/** Supervised training jobs: data and settings. */
 
-/** `config` of a supervised job. Every key may be left out or null; unknown ones are accepted and listed on the job as ignored. */
+/**
+ * `config` of a supervised job. Every key may be omitted or null; unknown ones are accepted and listed on the
+ * job as ignored.
+ */
 export const SftConfigSchema = Type.Object(
   { ...jobProperties(SFT_FIELDS), metric_logging: Type.Optional(Type.Unknown()) },
   { title: 'SftConfig' },
 );
 export type WireSftConfig = Static<typeof SftConfigSchema>;
 
-/** `experimental_config` of a supervised job: what this service has beyond others. As lenient as `config`. */
+/** `experimental_config` of a supervised job: extensions of this service. As lenient as `config`. */
 export const SftExperimentalConfigSchema = Type.Object(jobProperties(SFT_EXPERIMENTAL_FIELDS), {
   title: 'SftExperimentalConfig',
 });
@@ -51,11 +54,11 @@ const MessageSchema = Type.Object({
   tool_call_id: optionalNullable(Type.String()),
   reasoning: optionalNullable(Type.String()),
   reasoning_content: optionalNullable(Type.String()),
-  // As in OpenAI's files for fine-tuning.
+  // As in OpenAI's fine-tuning files.
   weight: optionalNullable(Type.Unsafe<0 | 1>({ enum: [0, 1] })),
 });
 
-/** One line of the training data: a conversation with its tools. Other keys are accepted and not used. */
+/** One line of the training data: a conversation with its tools. Other keys are accepted and ignored. */
 export const SftLineSchema = Type.Object({
   messages: Type.Array(MessageSchema, { minItems: 1 }),
   tools: optionalNullable(Type.Array(JsonObjectSchema)),
@@ -63,7 +66,7 @@ export const SftLineSchema = Type.Object({
 });
 export type WireSftLine = Static<typeof SftLineSchema>;
 
-/** Keys of a supervised job's settings that this version does not know; those of `experimental_config` behind its name. */
+/** Unknown keys of a supervised job's settings; those of `experimental_config` have its name as a prefix. */
 export function ignoredSftConfigKeys(
   config: Readonly<Record<string, unknown>>,
   experimental: Readonly<Record<string, unknown>>,

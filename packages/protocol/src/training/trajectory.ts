@@ -8,7 +8,10 @@ const MetricsSchema = Type.Unsafe<Record<string, number | boolean>>({
   additionalProperties: { type: ['number', 'boolean'] },
 });
 
-/** A message (has `role`) or a sampled choice (has `message`); told apart by their keys, and read by the server's trajectory parser. */
+/**
+ * A message (has `role`) or a sampled choice (has `message`); distinguished by their keys, and parsed by the
+ * server.
+ */
 export const TrajectoryItemSchema = JsonObjectSchema;
 
 export const HistorySchema = Type.Object(
@@ -21,7 +24,7 @@ export const HistorySchema = Type.Object(
 );
 export type WireHistory = Static<typeof HistorySchema>;
 
-/** A call to a model as a client recorded it; the rest of request and response is not read. */
+/** A call to a model as recorded by a client; the rest of request and response is ignored. */
 const ExchangeSchema = Type.Object(
   {
     model: optionalNullable(Type.String()),
@@ -43,7 +46,7 @@ const ExchangeSchema = Type.Object(
 );
 export type WireExchange = Static<typeof ExchangeSchema>;
 
-/** A call in another form: its parts are read as those of that form, where it is a call to the model that is trained. */
+/** A call in another form, parsed as that form if it is a call to the trained model. */
 const OtherExchangeSchema = Type.Object(
   {
     model: optionalNullable(Type.String()),
@@ -55,7 +58,7 @@ const OtherExchangeSchema = Type.Object(
 export type WireOtherExchange = Static<typeof OtherExchangeSchema>;
 const OtherExchangesSchema = optionalNullable(Type.Array(OtherExchangeSchema));
 
-/** The calls of a rollout by the form of the API, each list in order of time. */
+/** Calls of a rollout by the form of the API, each list in order of time. */
 export const ExchangesSchema = Type.Object(
   {
     chat_completions: optionalNullable(Type.Array(ExchangeSchema)),
@@ -67,7 +70,10 @@ export const ExchangesSchema = Type.Object(
 );
 export type WireExchanges = Static<typeof ExchangesSchema>;
 
-/** The record of one rollout, as it may be sent: every key has a default, since clients leave out what equals it (ART from 0.5.19 on), a reward of 0 too. */
+/**
+ * Record of one rollout as received: every key has a default, because clients omit values equal to it (ART
+ * from 0.5.19 on), including a reward of 0.
+ */
 export const TrajectorySchema = Type.Object(
   {
     exchanges: optionalNullable(ExchangesSchema),
@@ -86,10 +92,10 @@ export const TrajectorySchema = Type.Object(
 );
 export type SentTrajectory = Static<typeof TrajectorySchema>;
 
-/** The record of one rollout, complete: calls are histories, and there is a reward. */
+/** Complete record of one rollout: calls are histories, and there is a reward. */
 export type WireTrajectory = Omit<SentTrajectory, 'exchanges' | 'reward'> & { reward: number | boolean };
 
-/** The rollouts of one scenario. `exceptions` are failed rollouts: they count in statistics only. */
+/** Rollouts of one scenario. `exceptions` are failed rollouts, which count only in statistics. */
 export const TrajectoryGroupSchema = Type.Object(
   {
     trajectories: Type.Optional(Type.Array(TrajectorySchema)),
@@ -119,16 +125,16 @@ export interface WireLogprobEntry {
   top_logprobs?: unknown[];
 }
 
-/** A sampled reply as the inference route returned it; unknown keys survive the round trip. */
+/** A sampled reply as returned by the inference route; unknown keys survive the round trip. */
 export interface WireChoice {
   finish_reason?: string | null;
   index?: number;
   logprobs?: { content?: WireLogprobEntry[] | null; refusal?: WireLogprobEntry[] | null } | null;
   message: { role?: string; content?: unknown; [key: string]: unknown };
   token_ids?: number[] | null;
-  /** The prompt that it was sampled after. */
+  /** Prompt that it was sampled after. */
   prompt_token_ids?: number[] | null;
-  /** Where the service keeps what was sampled: tokens and log-probabilities may be left out. */
+  /** Id of the service's record of the choice: tokens and log-probabilities may then be omitted. */
   record_id?: string | null;
   [key: string]: unknown;
 }

@@ -1,7 +1,7 @@
 import Type, { type Static } from 'typebox';
 import { listPageSchema, NamedStepSchema, nullable, optionalNullable } from '../shape/schema.ts';
 
-/** Data that leaves the service and data that enters it: exports of checkpoints, adapters that were trained elsewhere. */
+/** Exports of checkpoints, and imports of adapters trained elsewhere. */
 
 const ExportFormatSchema = Type.Enum(['peft', 'gguf-adapter', 'merged-gguf', 'merged-safetensors'], {
   description:
@@ -98,7 +98,7 @@ export const CreateAdapterRequestSchema = Type.Object(
 );
 export type CreateAdapterRequest = Static<typeof CreateAdapterRequestSchema>;
 
-/** The two files of an adapter of PEFT, with the most bytes that each may have. */
+/** The two files of a PEFT adapter, with their maximum sizes in bytes. */
 export const ADAPTER_FILES = {
   'adapter_config.json': 262_144,
   'adapter_model.safetensors': 536_870_912,
