@@ -1,9 +1,12 @@
 import type { FastifyReply } from 'fastify';
 
-/** Response header with the parts of a conversation that the model does not see, or reads as a text in their place. */
+/**
+ * Response header that lists the parts of a conversation the model does not see, or reads as a placeholder
+ * text.
+ */
 const LEFT_OUT_HEADER = 'x-trainyard-left-out';
 
-/** Parts of a request that no model here reads, counted by the name of their kind in the request's form. */
+/** Parts of a request that no model here reads, counted by their kind in the request's form. */
 export class LeftOut {
   readonly #counts = new Map<string, number>();
 
@@ -11,7 +14,7 @@ export class LeftOut {
     this.#counts.set(kind, (this.#counts.get(kind) ?? 0) + 1);
   }
 
-  /** Such as `image=1, redacted_thinking=2`; empty if nothing was left out. */
+  /** For example `image=1, redacted_thinking=2`; empty if nothing was left out. */
   toString(): string {
     return [...this.#counts].map(([kind, count]) => `${kind}=${count}`).join(', ');
   }
@@ -19,31 +22,34 @@ export class LeftOut {
 
 const reports = new WeakMap<object, LeftOut>();
 
-/** The same chat, whose answer reports what was left out of it. */
+/** Attaches the left-out parts to a chat, for the header of its answer. */
 export function reporting<Chat extends object>(chat: Chat, leftOut: LeftOut): Chat {
   reports.set(chat, leftOut);
   return chat;
 }
 
-/** The report of a chat of {@link reporting}; empty for another. */
+/** Returns the report that {@link reporting} attached; empty without one. */
 export function leftOutOf(chat: object): LeftOut {
   return reports.get(chat) ?? new LeftOut();
 }
 
-/** Call it before the answer starts. @param chat of {@link reporting} */
+/** Sets the header. Call it before the answer starts. @param chat of {@link reporting} */
 export function reportLeftOut(reply: FastifyReply, chat: object): void {
   const text = leftOutOf(chat).toString();
   if (text !== '') reply.header(LEFT_OUT_HEADER, text);
 }
 
-/** The text in place of a picture or a file in the result of a tool. @param about such as `image/png`; empty values are skipped */
+/**
+ * Placeholder for a picture or a file in a tool result.
+ * @param about such as `image/png`; empty values are skipped
+ */
 export function leftOutText(what: 'Image' | 'File', about: readonly unknown[]): string {
   const facts = about.filter((fact): fact is string => typeof fact === 'string' && fact !== '' && fact.length <= 200);
   const told = facts.length === 0 ? '' : ` (${facts.join(', ')})`;
   return `[${what} left out${told}: this model reads only text.]`;
 }
 
-/** The media type of a `data:` URL; the URL itself if it is another; empty for what is neither. */
+/** Media type of a `data:` URL, or the URL itself if it has another scheme. Empty for other values. */
 export function mediaOf(url: unknown): string {
   if (typeof url !== 'string') return '';
   return url.startsWith('data:') ? (/^data:([\w.+/-]{1,100})/.exec(url)?.[1] ?? '') : url;

@@ -1,7 +1,10 @@
 import { isObject } from '../json/is-object.ts';
 import { LeftOut, leftOutText, mediaOf, reporting } from './left-out.ts';
 
-/** Parts that no model here reads, by the member that has their content. Clients leave the type out where that member is there. */
+/**
+ * Parts that no model here reads, by the member that holds their content. Some clients send that member
+ * without the type.
+ */
 const UNREADABLE: Readonly<Record<string, { readonly what: 'Image' | 'File'; readonly from: string }>> = {
   image_url: { what: 'Image', from: 'image_url' },
   input_image: { what: 'Image', from: 'image_url' },
@@ -16,9 +19,9 @@ const UNREADABLE: Readonly<Record<string, { readonly what: 'Image' | 'File'; rea
 };
 
 /**
- * A chat whose results of tools are text: a picture, sound or file in them becomes a text that says so. Its answer reports them.
- *
- * @returns with the messages themselves if nothing changes
+ * Returns a chat with text-only tool results: a placeholder replaces each picture, sound or file. Its answer
+ * reports them.
+ * @returns with the same `messages` if nothing changes
  */
 export function toReadableChat<Chat extends { readonly messages?: readonly object[] }>(chat: Chat): Chat {
   const leftOut = new LeftOut();
@@ -29,10 +32,10 @@ export function toReadableChat<Chat extends { readonly messages?: readonly objec
 }
 
 /**
- * Messages of a chat whose results of tools are text. Parts of other kinds stay as they are, for the reader to judge.
- *
- * @param messages and what else a history holds
- * @param leftOut counts what the model reads as a text in its place
+ * Messages with text-only tool results. Parts of other kinds stay unchanged: the reader of the messages
+ * validates them.
+ * @param messages and other items of a history
+ * @param leftOut counts the replaced parts
  * @returns the messages themselves if nothing changes
  */
 export function withReadableResults<Items extends readonly unknown[]>(messages: Items, leftOut = new LeftOut()): Items {
@@ -69,7 +72,7 @@ function readablePart(part: unknown, leftOut: LeftOut): unknown {
   return { type: 'text', text: leftOutText(unreadable.what, [filename, media]) };
 }
 
-/** A media type or an address; content itself is neither. */
+/** True for a media type or an address; file content is neither. */
 function isMedia(text: unknown): boolean {
   return typeof text === 'string' && /^(?:[\w.+-]+\/[\w.+-]+$|\w+:)/.test(text);
 }

@@ -5,10 +5,10 @@ import { messageToolsText } from './written-values.ts';
 import { isObject } from '../json/is-object.ts';
 
 /**
- * Gives calls of tools whose arguments are objects the text of these, where `JSON.parse` has lost something of it: `1.0`, long integers, the order of keys that
- * look like integers. Templates write them then as they write arguments that are texts. The same for tools of a message.
- *
- * @param messages changed in place; what is no message is left
+ * Attaches the source text to tool calls with object arguments, and to the tools of a message, if
+ * `JSON.parse` has lost a part of it: `1.0`, long integers, the order of keys that look like integers.
+ * Templates then render it like arguments sent as text.
+ * @param messages changed in place; other items are ignored
  */
 export function writeArguments(messages: readonly unknown[]): void {
   for (const item of messages) {
@@ -27,7 +27,7 @@ export function writeArguments(messages: readonly unknown[]): void {
   }
 }
 
-/** Those of all histories. @param groups changed in place */
+/** The same for all histories. @param groups changed in place */
 export function writeArgumentsOf(groups: readonly WireTrajectoryGroup[]): void {
   for (const { trajectories } of groups)
     for (const { messages_and_choices: items, additional_histories: others } of trajectories) {

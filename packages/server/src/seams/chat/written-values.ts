@@ -1,4 +1,7 @@
-/** Values of a chat as their client wrote them, where `JSON.parse` loses something: digits beyond 2^53, `1.0`, the order of keys that look like integers. */
+/**
+ * Values of a chat as their client wrote them, if `JSON.parse` loses something: digits beyond 2^53, `1.0`,
+ * the order of keys that look like integers.
+ */
 import { type ChatPrompt, parsePythonValues } from '@trainyard/generation';
 import type { ChatCompletionRequest, ChatMessage } from '@trainyard/protocol';
 
@@ -10,9 +13,9 @@ type Tools = ChatCompletionRequest['tools'];
 type Variables = Record<string, unknown>;
 
 /**
- * The input of a template. Training reads the same from trajectories: a rollout is trained behind the prompt that it was sampled after.
- *
- * @param variables in objects, the later of two with one name counts; null = none
+ * Template input. Training builds the same input from trajectories, so a rollout is trained after the prompt
+ * it was sampled from.
+ * @param variables later objects override earlier ones; null = none
  */
 export function promptParts(
   { messages, tools: sent }: Pick<ChatCompletionRequest, 'messages' | 'tools'>,
@@ -29,28 +32,28 @@ export function promptParts(
   };
 }
 
-/** Some templates take tools in a message of the developer. */
+/** Some templates read tools from a message of the developer. */
 function withWrittenTools(message: ChatMessage): ChatMessage {
   const text = messageToolsText((message as { tools?: unknown }).tools);
   return text === null ? message : Object.assign({}, message, { tools: text });
 }
 
-/** The tools of a message as they were written; null if the tools themselves say the same, or are no tools. */
+/** Tools of a message as written; null if parsing lost nothing, or if they are not tools. */
 export function messageToolsText(tools: unknown): string | null {
   return Array.isArray(tools) && tools.every(isObject) ? toolsTextOf(tools) : null;
 }
 
-/** Tools that can be called; null for none, as which agents without tools send an empty list. */
+/** Returns the tools, or null for an empty list, which some agents without tools send. */
 export function someTools(tools: Tools): NonNullable<Tools> | null {
   return tools?.length ? tools : null;
 }
 
-/** The tools as they were written; null if the tools themselves say the same. */
+/** Tools as written; null if parsing lost nothing. */
 export function toolsTextOf(tools: readonly object[] | null | undefined): string | null {
   return tools && areWritten(tools) ? toOrderedJson(tools.map(writtenTool)) : null;
 }
 
-/** Whether the tools lack something of their text. */
+/** True if parsing lost part of the tools' source text. */
 export function areWritten(tools: readonly object[]): boolean {
   return tools.some((tool) => sourceTextOf(tool) !== null || sourceTextOf(parametersOf(tool)) !== null);
 }
@@ -67,7 +70,10 @@ function parametersOf(tool: object): unknown {
     : undefined;
 }
 
-/** The members of all objects: of two with one name the last counts. Their text is remembered. @param parts null = none */
+/**
+ * Members of all objects; for duplicate names the last counts. Keeps their source text.
+ * @param parts null = none
+ */
 export function mergedVariables(parts: readonly (object | null)[]): Variables {
   const merged = Object.assign({}, ...parts) as Variables;
   const given = parts.filter((part) => part !== null);
@@ -80,13 +86,13 @@ export function mergedVariables(parts: readonly (object | null)[]): Variables {
   return merged;
 }
 
-/** The tools as Python reads what was written. */
+/** Tools with the values that Python would parse from the source text. */
 export function pythonTools(tools: readonly object[] | null | undefined): readonly unknown[] | null {
   const text = toolsTextOf(tools);
   return text === null ? (tools ?? null) : (parsePythonValues(text) as unknown[]);
 }
 
-/** Variables of a template as Python reads what was written; empty for none. */
+/** Template variables with the values that Python would parse; empty for none. */
 export function pythonVariables(variables: Variables | null | undefined): Variables {
   const text = sourceTextOf(variables);
   if (text === null) return variables ?? {};

@@ -2,7 +2,7 @@ import type { GenerateRequest } from '@trainyard/generation';
 
 import type { InferenceRequest } from './backends.ts';
 
-/** The request as whoever computes it on this machine takes it. @throws Error when nobody has looked for the file of its adapter */
+/** Converts a request for an engine on this machine. @throws Error if the adapter's file was not resolved */
 export function withAdapterFile({ adapter, origin, ...fields }: InferenceRequest): GenerateRequest {
   const request = { ...fields, traceParent: origin?.traceParent ?? null };
   if (adapter === null) return { ...request, adapter };

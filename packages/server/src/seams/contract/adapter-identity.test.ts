@@ -20,7 +20,7 @@ afterAll(async () => {
   rmSync(root, { recursive: true, force: true });
 });
 
-/** An adapter's files under a key. @param metadata of its safetensors file; null = it has none */
+/** Stores an adapter's files under a key. @param metadata of its safetensors file; null = it has none */
 async function stored(directoryKey: string, alpha: number, metadata: object | null): Promise<ResolvedModel> {
   const folder = await blobs.stageDirectory();
   const header = JSON.stringify({
@@ -58,7 +58,7 @@ test.each([[null], [{ format: 'pt' }]])(
     expect(names[0]).not.toBe(names[2]);
     for (const one of names) expect(one).toMatch(/^[0-9a-f]{64}$/);
     expect(identitiesOf(digest).toSorted()).toEqual([digest, names[0]!, names[2]!].toSorted());
-    // An engine elsewhere is told the digest, which is that of the file, and makes the same of it.
+    // A remote engine receives the digest of the file, and derives the same identity from it.
     const files = new AdapterFiles(blobs, () => {});
     const asked = await findAdapter(blobs, other, ELSEWHERE);
     expect(asked).toMatchObject({ digest, path: null });

@@ -2,21 +2,21 @@ import { createHash } from 'node:crypto';
 import { open, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
-/** A safetensors file begins with the length of its header; longer ones are none of ours. */
+/** A safetensors file starts with the length of its header. Longer headers are not ours. */
 const LENGTH_BYTES = 8;
 const MAX_HEADER_BYTES = 16 * 2 ** 20;
-/** Folders of which it is remembered. */
+/** Maximum number of folders to cache. */
 const MAX_KNOWN = 10_000;
 
-/** By folder, which never changes. */
+/** By folder. Folders never change. */
 const known = new Map<string, Promise<string>>();
-/** By digest, the identities of adapters whose file does not say their scale. */
+/** By digest: identities of adapters whose file does not contain the scale. */
 const identities = new Map<string, Set<string>>();
 
 /**
- * The name that an adapter is known by where it is served: its digest, where that covers all that decides what the adapter computes. Files that were written before decision 47 do
- * not say their scale: those are known by digest and alpha. Read once for each folder; where that cannot be, the digest.
- *
+ * Name of an adapter on inference servers. It is the digest if that covers everything that decides the
+ * result. Files from before decision 47 lack the scale: their name has the digest and alpha. Read once per
+ * folder; falls back to the digest if unreadable.
  * @param directory of the adapter's files
  * @param digest SHA-256 of its `adapter_model.safetensors`, hex
  */
@@ -33,12 +33,12 @@ export function adapterIdentity(directory: string, digest: string): Promise<stri
   return identity;
 }
 
-/** All names that adapters of a digest were given here. */
+/** All identities that this process gave to adapters with this digest. */
 export function identitiesOf(digest: string): readonly string[] {
   return [digest, ...(identities.get(digest) ?? [])];
 }
 
-/** Whether an adapter is served under this name, which is not its digest. */
+/** True if this name is an adapter identity other than a digest. */
 export function isIdentity(name: string): boolean {
   return Array.from(identities.values()).some((names) => names.has(name));
 }

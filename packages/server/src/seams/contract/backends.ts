@@ -13,64 +13,68 @@ import type { RequestError } from '../faults/request-error.ts';
 import type { BaseModel } from './base-models.ts';
 import type { ResolvedModel } from './model-names.ts';
 
-/** Why a part does not work as it should, in words that name no file; null when all is well. */
+/** Reason why a part does not work as it should, without file names; null if it works. */
 export type Trouble = Promise<string | null> | string | null;
 
 export interface Tokenized {
   tokenIds: number[];
-  /** The text of each id by itself, where it was asked for. */
+  /** Text of each id by itself, if requested. */
   texts: string[] | null;
 }
 
-/** One immutable adapter version: `digest` is its identity, `directoryKey` its folder among the blobs. */
+/** One immutable adapter version: `digest` is its identity, `directoryKey` its folder in the blob store. */
 export interface ServedAdapter {
   readonly digest: string;
   readonly directoryKey: string;
-  /** Its file for llama.cpp on this machine; null where this process needs none, since what samples is elsewhere. */
+  /** Local file for llama.cpp; null if this process needs none because sampling runs elsewhere. */
   readonly path: string | null;
 }
 
 /** A request whose adapter can be found on any machine of the service. */
 export interface InferenceRequest extends Omit<GenerateRequest, 'adapter' | 'traceParent'> {
   readonly adapter: ServedAdapter | null;
-  /** The client's request, for the log of an engine on another machine and the traces of whoever samples; absent where neither is wanted. */
+  /** The client's request, for the engine's log and traces on another machine; absent if neither is wanted. */
   readonly origin?: RequestOrigin;
-  /** Nothing of the answer is sent before its end, so another engine may begin it again at any time. Default false: only before its first output. */
+  /**
+   * No part of the answer is sent before its end, so another engine may restart it at any time. Default
+   * false: only before its first output.
+   */
   readonly isWhole?: boolean;
 }
 
-/** A client's request, as other machines tell of it. */
+/** A client's request, as other machines refer to it. */
 export interface RequestOrigin {
-  /** Its `X-Request-Id`. */
+  /** `X-Request-Id` of the request. */
   readonly requestId: string;
-  /** The span that what they do is a part of, in the form of the header `traceparent`; null: none. */
+  /** Parent span for work on other machines, as a `traceparent` header; null: none. */
   readonly traceParent: string | null;
 }
 
-/** Sampling from one base model and from what is trained on it. */
+/** Sampling from one base model and its trained models. */
 export interface ModelInference {
   /**
-   * Events of one request, ending in exactly one `completed` or `failed`. Nothing is produced ahead of a reader that stopped
-   * pulling beyond a small buffer; leaving the loop, or aborting the signal, ends the request and frees its cache. Where engines are elsewhere a second
-   * `started` may come: another engine begins again, and what came before is void.
+   * Events of one request, ending in exactly one `completed` or `failed`. At most a small buffer is produced
+   * ahead of the reader. Leaving the loop, or aborting the signal, ends the request and frees its cache. With
+   * remote engines a second `started` may come: another engine restarts the request and earlier events are
+   * void.
    */
   generate(request: InferenceRequest, signal: AbortSignal): AsyncIterable<EngineEvent>;
-  /** Text, or a conversation, as ids. @throws {BackendFailure} */
+  /** Converts text, or a conversation, to ids. @throws {BackendFailure} */
   tokenize(input: TokenizeInput, options: { withTexts: boolean; signal: AbortSignal }): Promise<Tokenized>;
-  /** Ids as text, control tokens included. @throws {BackendFailure} */
+  /** Converts ids to text, control tokens included. @throws {BackendFailure} */
   detokenize(tokenIds: readonly number[], options: { signal: AbortSignal }): Promise<string>;
-  /** The text of each id by itself; pieces of a character read as U+FFFD. @throws {BackendFailure} */
+  /** Text of each id by itself; parts of a character read as U+FFFD. @throws {BackendFailure} */
   tokenTexts(tokenIds: readonly number[], options: { signal: AbortSignal }): Promise<string[]>;
   tokenizerFacts(): TokenizerFacts;
   /** Null while the model is not in memory, and until its engine has reported for the first time. */
   stats(): EngineStats | null;
-  /** The servers that sample, as of the last look at them; none where the engine of this machine does. */
+  /** Servers that sample, as of the last check; empty if the local engine does. */
   members?(): readonly BackendMember[];
-  /** Adapters in the memory of the engine of this machine, as of the last look at it. */
+  /** Adapters in memory of the local engine, as of the last check. */
   adapters?(): readonly LoadedVersion[];
 }
 
-/** The same model, whose generations go another way. */
+/** Copy of `inference` with another `generate`. */
 export function withGenerate(inference: ModelInference, generate: ModelInference['generate']): ModelInference {
   return {
     generate,
@@ -84,35 +88,42 @@ export function withGenerate(inference: ModelInference, generate: ModelInference
   };
 }
 
-/** The seam between HTTP and whatever samples: engine hosts on this machine, engines on others, or other servers. */
+/** Interface between HTTP and sampling: local engine hosts, remote engines, or other servers. */
 export interface InferenceBackend {
-  /** The default one first; known once it has started. At least one, unless `absence` says why there is none. */
+  /** The default comes first. Known after the start. Contains at least one, unless `absence` gives a reason. */
   readonly models: readonly BaseModel[];
-  /** Where engines come and go: why that base model is not there now, or, of null, any at all; null when it is none of this service. */
+  /**
+   * Reason why that base model (for null: any model) is not there now, for back ends whose engines come and
+   * go; null if the service does not have it.
+   */
   absence?(id: string | null): RequestError | null;
-  /** The files of adapters are read elsewhere: none of them is looked for in this process. Default false. */
+  /** Adapter files are read on other machines, so this process does not look for them. Default false. */
   readonly isElsewhere?: boolean;
   /** @param id of one of `models` */
   of(id: string): ModelInference;
-  /** Before anything of a request is read. @throws {BackendFailure} `engine.overloaded` when as many are in flight as may be, over all models */
+  /**
+   * Runs before the request is read.
+   * @throws {BackendFailure} `engine.overloaded` at the limit of requests in flight, over all models
+   */
   checkRoom(): void;
   /**
-   * Loads an adapter version of a base model in all engines and servers that sample from it, before a request names it. An engine that does not answer, or has no
-   * room, loads it with its first request. Absent: all do.
-   * @returns why a part of them refuses it; null: none does
-   * @throws {BackendFailure} `engine.adapter_unreadable`, `engine.adapter_damaged` with the reason of one, if all refuse it
+   * Loads an adapter version of a base model in all its engines and servers, before a request names it. An
+   * engine that does not answer, or has no room, loads it with its first request.
+   * @returns the reason if some of them refuse it; null: none does
+   * @throws {BackendFailure} `engine.adapter_unreadable`, `engine.adapter_damaged` with one of the reasons,
+   * if all refuse it
    */
   publish?(id: string, adapter: ServedAdapter, signal: AbortSignal): Promise<string | null>;
   /**
-   * No model has this adapter version any more: what it takes is given back, once no request in flight uses it. Unknown digests are ignored, and a request that
-   * names it all the same brings it back.
+   * Frees an adapter version that no model has any more, once no request in flight uses it. Unknown digests
+   * are ignored. A later request that names it loads it again.
    */
   retire(digest: string): void;
   trouble(): Trouble;
 }
 
 /**
- * Loads a step that a job has written in all engines and servers that sample from its base model.
+ * Loads a newly written step of a job in all engines and servers that sample from its base model.
  * @returns and @throws as {@link InferenceBackend.publish}
  */
 export type PublishStep = (
@@ -121,42 +132,43 @@ export type PublishStep = (
   signal: AbortSignal,
 ) => Promise<string | null>;
 
-/** The seam between HTTP and the worker that runs training jobs. */
+/** Interface between HTTP and the worker that runs training jobs. */
 export interface TrainingQueue {
-  /** Ids of the base models whose jobs this process takes; null: of any. */
+  /** Ids of the base models whose jobs this process takes; null: any. */
   readonly baseModels: readonly string[] | null;
   /** Limits of its trainer; null or absent: none. */
   readonly limits?: TrainerLimits | null;
-  /** A job was enqueued: look for work now rather than at the next poll. */
+  /** Checks for work now, after a job was enqueued, rather than at the next poll. */
   notify(): void;
   /**
-   * A job was cancelled or paused in the store, or its model deleted: stops computing it at the next layer, if it runs here.
-   * @returns resolves when nothing of it runs any more
+   * Stops computing a job at the next layer, if it runs here. Call it after the job was cancelled or paused
+   * in the store, or its model deleted.
+   * @returns resolves when no part of it runs any more
    */
   stopJob(jobId: string): Promise<void>;
-  /** Why it does not work as it should, in words that name no file; null when all is well. */
+  /** Reason why it does not work as it should, without file names; null if it works. */
   trouble(): string | null;
 }
 
-/** The seam between HTTP and the worker that runs exports. */
+/** Interface between HTTP and the worker that runs exports. */
 export interface ExportQueue {
-  /** An export was queued: look for work now rather than at the next poll. */
+  /** Checks for work now, after an export was queued, rather than at the next poll. */
   notify(): void;
-  /** Stops the export if it is running; resolves when nothing writes or reads for it any more. */
+  /** Stops a running export. Resolves when its reads and writes have ended. */
   cancelExport(exportId: string): Promise<void> | void;
-  /** The same for the exports of a model that was deleted. */
+  /** Stops the exports of a deleted model in the same way. */
   cancelModel(modelId: string): Promise<void> | void;
 }
 
-/** The seam between HTTP and what checks uploaded adapters. */
+/** Interface between HTTP and the check of uploaded adapters. */
 export interface AdapterImporter {
   /**
-   * Makes an upload an adapter; one that is committed already comes back as it is.
-   * @throws {RequestError} for a missing file or adapter; {TransferError} with what is wrong with the files; {JobFault} with the same words
-   *   when another process found it
+   * Turns an upload into an adapter. Returns an adapter that is already committed.
+   * @throws {RequestError} for a missing file or adapter; {TransferError} for invalid files; {JobFault} with
+   * the same message if another process found the fault
    */
   commit(adapter: Adapter, origin?: JobOrigin): Promise<Adapter>;
-  /** Stops the import of an adapter that was deleted, if it runs here; resolves when nothing reads its files any more. */
+  /** Stops the import of a deleted adapter, if it runs here. Resolves when its files are no longer read. */
   cancelAdapter(adapterId: string): Promise<void> | void;
 }
 
@@ -164,10 +176,9 @@ export interface AdapterImporter {
 const ADAPTER_FILE = 'adapter.gguf';
 
 /**
- * The adapter of a resolved model, or null for the untouched base model. Its files have the digests that they were written with.
- *
+ * Adapter of a resolved model, or null for the untrained base model. Checks the digests of its files.
  * @param parts.isElsewhere see {@link InferenceBackend.isElsewhere}
- * @returns `'missing'` when the checkpoint's directory is gone: it was deleted after the name was resolved
+ * @returns `'missing'` if the checkpoint was deleted after the name was resolved
  * @throws {BackendFailure} `engine.adapter_damaged`
  */
 export async function findAdapter(
@@ -193,16 +204,16 @@ async function intactPath(
     if (path !== null) await checkFolder(dirname(path), { digest, use: 'sampling', log });
     return path;
   } catch (error) {
-    // It may have been deleted meanwhile.
+    // The checkpoint may have been deleted in the meantime.
     if ((await adapterPath(blobs, directoryKey).catch(() => '')) === null) return null;
     const message = damageMessage(name, error);
     throw message === null ? error : new BackendFailure('engine.adapter_damaged', message, 'model');
   }
 }
 
-/** The file for llama.cpp of an adapter on this machine; null when its folder is gone. */
+/** Local file of an adapter for llama.cpp; null if its folder is gone. */
 export async function adapterPath(blobs: Blobs, directoryKey: string): Promise<string | null> {
-  // The optimizer's state is half of a checkpoint, and nothing that samples reads it.
+  // Sampling never reads the optimizer state, which is half of a checkpoint.
   const directory = await blobs.localDirectory(directoryKey, { without: [OPTIMIZER_FILE] });
   return directory === null ? null : join(directory, ADAPTER_FILE);
 }

@@ -1,14 +1,14 @@
 import { JobFault } from '../faults/http-faults.ts';
 
 /**
- * The file of a base model that trainer and sampler agree on, by the model's id; null when that model is not served. Asked for each job: the file is known only
- * once the service has started, and need not be in memory.
+ * File that trainer and sampler share for a base model, by the model's id; null if it is not served. Called
+ * per job: the file is known only after the start, and may not be in memory.
  */
 export type BaseModelPaths = (id: string) => string | null;
 
 /**
- * @param subject what is based on it, as in `the model`
- * @throws {JobFault} `trainer.config_invalid` when it is not served: adapters fit no other weights
+ * @param subject the thing based on it, such as `the model`
+ * @throws {JobFault} `trainer.config_invalid` if it is not served: an adapter fits only its own base model
  */
 export function baseModelPath(paths: BaseModelPaths, id: string, subject: string): string {
   const path = paths(id);

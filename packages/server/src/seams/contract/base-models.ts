@@ -5,23 +5,24 @@ import { RequestError } from '../faults/request-error.ts';
 
 export interface BaseModel {
   readonly id: string;
-  /** Longest sequence, prompt and reply together, tokens. */
+  /** Longest sequence, prompt plus reply, in tokens. */
   readonly contextLength: number;
   readonly vocabSize: number;
-  /** Why it cannot be trained; null or absent: it can, as far as is known. */
+  /** Reason why it cannot be trained; null or absent: none known. */
   readonly untrainable?: string | null;
-  /** Largest rank of an adapter that it can be sampled with. Null or absent: any, as far as is known. */
+  /** Largest adapter rank for sampling. Null or absent: no known limit. */
   readonly maxLoraRank?: number | null;
 }
 
-/** The base models that are served: whoever asks what a name or a record stands on asks here. */
+/** The served base models: the only lookup for the base model of a name or record. */
 export class BaseModels {
   readonly #served: () => readonly BaseModel[];
   readonly #absence: (id: string | null) => RequestError | null;
 
   /**
-   * @param served known once the service has started
-   * @param absence why one is not there that may come, see `InferenceBackend.absence`; default: none may come
+   * @param served known after the start
+   * @param absence reason why a model that may come is not there, see `InferenceBackend.absence`; default:
+   * none may come
    */
   constructor(served: () => readonly BaseModel[], absence: (id: string | null) => RequestError | null = () => null) {
     this.#served = served;
@@ -32,14 +33,14 @@ export class BaseModels {
     return this.#served();
   }
 
-  /** The one that is meant where none is named. @throws {RequestError} `server.unavailable` while none is there */
+  /** Base model of requests that name none. @throws {RequestError} `server.unavailable` while there is none */
   get default(): BaseModel {
     const [first] = this.#served();
     if (first !== undefined) return first;
     throw this.#absence(null) ?? new Error('no base model is served');
   }
 
-  /** @throws {RequestError} `server.unavailable` for one that is not there now, and may come */
+  /** @throws {RequestError} `server.unavailable` for a model that is not there now but may come */
   refuseAbsent(id: string): void {
     const absence = this.#absence(id);
     if (absence !== null) throw absence;
@@ -62,10 +63,10 @@ export class BaseModels {
   }
 
   /**
-   * The base model of a trained model.
-   *
-   * @param field what named it; `name` as it was named
-   * @throws {RequestError} `request.conflict` when that is not served: its adapters fit no other weights; `server.unavailable` while it is not there
+   * Base model of a trained model.
+   * @param field request field with the name; `name` its value
+   * @throws {RequestError} `request.conflict` if the base model is not served: its adapters fit no other
+   * weights; `server.unavailable` while it is not there
    */
   under(model: Pick<Model, 'baseModel'>, { field, name }: { field: string; name?: string }): BaseModel {
     const found = this.find(model.baseModel);

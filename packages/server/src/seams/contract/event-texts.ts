@@ -3,7 +3,10 @@ import type { EngineEvent } from '@trainyard/generation';
 type Finished = Extract<EngineEvent, { kind: 'finished' }>;
 type Trace = NonNullable<NonNullable<Finished['sampling']>['trace']>;
 
-/** One event as JSON. The arrays of a trace are bytes there; all numbers come back to the bit, but −0 as 0, as in every answer. */
+/**
+ * One event as JSON, with the arrays of a trace as base64. All numbers round-trip exactly except −0, which
+ * becomes 0, as in every answer.
+ */
 export function eventText(event: EngineEvent): string {
   const trace = event.kind === 'finished' ? event.sampling?.trace : null;
   if (trace === null || trace === undefined) return JSON.stringify(event);
@@ -12,22 +15,21 @@ export function eventText(event: EngineEvent): string {
   return JSON.stringify({ ...event, sampling: { ...(event as Finished).sampling, trace: asText } });
 }
 
-/** Events that go out at once. @param texts of them */
+/** Joins events that are sent together. @param texts JSON of each */
 export function eventsText(texts: readonly string[]): string {
   return `[${texts.join(',')}]`;
 }
 
 /**
- * Events of several requests that go out at once, each behind the id of its own. The ids of a prompt are bytes there: as digits they
- * would be most of what is written and read for a short answer.
- *
- * @param events their ids are no client's and hold no quotes
+ * Events of several requests that are sent together, each with its request id. Prompt ids are sent as bytes:
+ * as digits they would be most of the work for a short answer.
+ * @param events their request ids are internal and contain no quotes
  */
 export function requestEventsText(events: readonly (readonly [requestId: string, event: EngineEvent])[]): string {
   return `[${events.map(([requestId, event]) => `["${requestId}",${event.kind === 'started' ? startedText(event) : eventText(event)}]`).join(',')}]`;
 }
 
-/** The other way round. @param text is trusted: a host of this service wrote it */
+/** Inverse of {@link requestEventsText}. @param text trusted: a host of this service wrote it */
 export function readRequestEvents(text: string): (readonly [requestId: string, event: EngineEvent])[] {
   const events = JSON.parse(text) as [string, EngineEvent | StartedText][];
   return events.map(([requestId, event]) => [
@@ -39,7 +41,10 @@ export function readRequestEvents(text: string): (readonly [requestId: string, e
 type Started = Extract<EngineEvent, { kind: 'started' }>;
 type StartedText = Omit<Started, 'promptTokenIds'> & { readonly promptTokenIds: string };
 
-/** As large as the largest prompt so far: memory of its own for each would make the collector run whenever enough of it has come together. */
+/**
+ * Shared buffer, as large as the largest prompt so far: a new buffer per prompt would trigger garbage
+ * collection often.
+ */
 let scratch = Buffer.alloc(65_536);
 
 function withRoom(numBytes: number): Buffer {
@@ -63,7 +68,7 @@ function readStarted({ promptTokenIds: text, ...event }: StartedText): Started {
   return { ...event, promptTokenIds };
 }
 
-/** @throws {SyntaxError} for what is no list of events */
+/** @throws {SyntaxError} if the text is not a list of events */
 export function readEvents(text: string): EngineEvent[] {
   const events: unknown = JSON.parse(text);
   if (!Array.isArray(events)) throw new SyntaxError('a line is not a list of events');
@@ -80,7 +85,7 @@ function readEvent(event: unknown): EngineEvent {
 }
 
 function readTrace({ logprobs, kept }: { logprobs: string; kept: string }): Trace {
-  // A copy of its own: a Float32Array must begin at a multiple of four.
+  // Copied, because a Float32Array must start at a multiple of four.
   const bytes = Uint8Array.from(Buffer.from(logprobs, 'base64'));
   return { logprobs: new Float32Array(bytes.buffer), kept: Uint8Array.from(Buffer.from(kept, 'base64')) };
 }

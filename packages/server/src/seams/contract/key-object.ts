@@ -1,14 +1,14 @@
 import type { ApiKeyObject, KeyLimitsObject, KeyLimitsRequest } from '@trainyard/protocol';
 import type { ApiKey, KeyLimits } from '@trainyard/store';
 
-/** The names of the limits for clients. */
+/** Names of the limits in the API. */
 export const KEY_LIMIT_NAMES = {
   requestsPerMinute: 'requests_per_minute',
   tokensPerMinute: 'tokens_per_minute',
   maxRequestsInFlight: 'max_requests_in_flight',
 } as const satisfies Record<keyof KeyLimits, keyof KeyLimitsObject>;
 
-/** A key as clients see it. */
+/** Converts a key to its API object. */
 export function toKeyObject(key: ApiKey): ApiKeyObject {
   return {
     id: key.id,
@@ -33,7 +33,7 @@ function toLimitsObject({ requestsPerMinute, tokensPerMinute, maxRequestsInFligh
   };
 }
 
-/** The limits that change; null takes one away. */
+/** Limits that change; null removes one. */
 export function toLimitChanges(request: KeyLimitsRequest | null | undefined): Partial<KeyLimits> {
   const changes: { -readonly [Name in keyof KeyLimits]?: KeyLimits[Name] } = {};
   for (const [name, asked] of Object.entries(KEY_LIMIT_NAMES) as Entries<typeof KEY_LIMIT_NAMES>) {

@@ -4,7 +4,7 @@ import { adapterName, findImportedAdapter, isAdapterName } from './resolve-impor
 import type { BaseModel, BaseModels } from './base-models.ts';
 import { RequestError } from '../faults/request-error.ts';
 
-/** The model that a name resolves to, decided once, at admission: a running request never changes version. */
+/** The model that a name resolves to. Resolved once, at admission: a running request never changes version. */
 export type ResolvedModel =
   | { kind: 'base'; name: string; project: null; base: BaseModel }
   | {
@@ -28,14 +28,14 @@ export type ResolvedModel =
       /** `adapter:ID` */
       name: string;
       project: null;
-      /** When it was committed, milliseconds since the epoch. */
+      /** Commit time, milliseconds since the epoch. */
       createdAt: number;
       directoryKey: string;
       digest: string;
       base: BaseModel;
     };
 
-/** A name taken apart. `step` null = the latest. */
+/** A parsed name. `step` null = the latest. */
 interface ModelName {
   entity: string | null;
   project: string | null;
@@ -45,14 +45,14 @@ interface ModelName {
 
 /**
  * Resolves the `model` of a request for one tenant.
- *
- * Forms: a base model's id · `name` · `entity/project/name`, each with `:stepN`, `@stepN` or `@N` for one version, or with
- * `:best` or `@best` for the kept checkpoint with the highest reward ({@link Store.bestCheckpoint}) ·
- * any of the latter behind `wandb-artifact:///` (or two slashes) · `adapter:ID` of an imported adapter. Absent and empty mean the default base model.
- *
- * @param entity name of the caller's entity, `entityId` its id; what belongs to others is unknown
- * @throws {RequestError} `request.unknown_model` (also for a deleted step), `request.ambiguous_model` for a bare name that
- *   several projects have, `server.unavailable` while its base model is not there, `request.conflict` when its base model is not the one served, and for an adapter that is not committed yet
+ * Forms: a base model's id · `name` · `entity/project/name`, each with `:stepN`, `@stepN` or `@N` for one
+ * version, or with `:best` or `@best` for the kept checkpoint with the highest reward ({@link
+ * Store.bestCheckpoint}) · any of the latter after `wandb-artifact:///` (or two slashes) · `adapter:ID` of an
+ * imported adapter. Absent and empty mean the default base model.
+ * @param entity name of the caller's entity, `entityId` its id; models of other entities are unknown
+ * @throws {RequestError} `request.unknown_model` (also for a deleted step), `request.ambiguous_model` for a
+ * bare name that several projects have, `server.unavailable` while its base model is not there,
+ * `request.conflict` if its base model is not served, and for an adapter that is not committed yet
  */
 export async function resolveModelName(
   store: Store,
@@ -65,14 +65,14 @@ export async function resolveModelName(
   const parsed = parseModelName(requested);
   const model = parsed && (await findModel(store, parsed, entity, requested));
   if (!parsed || !model) {
-    // It may be the name of a base model whose engine is not there.
+    // The name may be that of a base model whose engine is not there.
     baseModels.refuseAbsent(requested);
     throw unknownModel(requested);
   }
   const base = baseModels.under(model, { field: 'model', name: requested });
   const step = parsed.step === 'best' ? await bestStep(store, model, requested) : parsed.step;
   const checkpoint = step === null ? await store.latestCheckpoint(model.id) : await store.getCheckpoint(model.id, step);
-  // A deleted step is gone, also a step 0 whose weights are those of the base model.
+  // A deleted step is unknown, even a step 0 that has the base model's weights.
   if (checkpoint === null) throw unknownModel(requested);
   return atCheckpoint(model, checkpoint, base);
 }
@@ -85,7 +85,7 @@ async function bestStep(store: Store, model: Model, requested: string): Promise<
   throw new RequestError('request.unknown_model', message, { param: 'model' });
 }
 
-/** Whether a version that a name was resolved to is still kept. @param entityId of the caller */
+/** True if a resolved version is still kept. @param entityId of the caller */
 export async function isVersionThere(store: Store, model: ResolvedModel, entityId: string): Promise<boolean> {
   switch (model.kind) {
     case 'base':
@@ -148,7 +148,7 @@ const ARTIFACT_SCHEME = /^wandb-artifact:\/\/\/?/;
 const VERSION = /(?:(?::step|@step|@)(\d{1,15})|[:@]best)$/;
 
 export function parseModelName(requested: string): ModelName | null {
-  // No name has half of a surrogate pair, and a database would look for U+FFFD in its place.
+  // Names contain no lone surrogates, and a database would look for U+FFFD instead.
   if (!requested.isWellFormed()) return null;
   const isArtifact = ARTIFACT_SCHEME.test(requested);
   const bare = requested.replace(ARTIFACT_SCHEME, '');

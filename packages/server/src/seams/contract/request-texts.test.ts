@@ -30,7 +30,7 @@ test('what a request does not ask for is not said, and is there again', () => {
     requestId: 'r',
     tenant: 't',
     prompt: { kind: 'tokens', tokenIds: [1] },
-    // Equal to the defaults, and other lists than theirs; null where the default is none.
+    // Equal to the defaults, with different list objects; null if the default is null.
     sampling: { ...DEFAULT_GENERATE.sampling, logitBias: [] },
     stop: [],
     logprobs: 0,

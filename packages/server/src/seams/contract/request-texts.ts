@@ -5,8 +5,8 @@ type Fields = Readonly<Record<string, unknown>>;
 const DEFAULT_SAMPLING = DEFAULT_GENERATE.sampling;
 
 /**
- * A request as JSON, for a host of the same release: what it does not say is as in `DEFAULT_GENERATE`, which is most of it. The seed is text, as JSON has no whole
- * numbers of 64 bits. A host takes it in one piece, and not property by property.
+ * A request as JSON, for a host of the same release. Omits fields with the values of `DEFAULT_GENERATE`,
+ * which are most. The seed is text, because JSON has no 64-bit integers. A host parses it in one call.
  */
 export function requestText(request: GenerateRequest): string {
   const { sampling } = request;
@@ -16,7 +16,7 @@ export function requestText(request: GenerateRequest): string {
   return JSON.stringify(own);
 }
 
-/** The other way round. @param text is trusted: this service wrote it */
+/** Inverse of {@link requestText}. @param text trusted: this service wrote it */
 export function readRequest(text: string): GenerateRequest {
   const { seed, sampling, ...own } = JSON.parse(text) as GenerateRequest & { readonly seed?: string };
   return {
@@ -26,7 +26,7 @@ export function readRequest(text: string): GenerateRequest {
   };
 }
 
-/** The fields that are neither as usual nor, as the seed, told apart. Lists are told anew unless they are empty where the default is. */
+/** Fields that differ from the defaults, without the seed. Non-empty lists are always included. */
 function changesOf(fields: object, defaults: object): Record<string, unknown> {
   const changes: Record<string, unknown> = {};
   for (const name in fields) {

@@ -4,12 +4,12 @@ import { RequestError } from '../faults/request-error.ts';
 
 const SCHEME = 'adapter:';
 
-/** The name by which other requests speak of an imported adapter. */
+/** Name of an imported adapter in requests. */
 export const adapterName = (adapterId: string): string => `${SCHEME}${adapterId}`;
 
 export const isAdapterName = (name: string): boolean => name.startsWith(SCHEME);
 
-/** @returns null for an unknown id, for another entity's, and for what is no such name */
+/** @returns null for an unknown id, another entity's adapter, or another kind of name */
 export async function findImportedAdapter(
   store: Store,
   { name, entityId }: { readonly name: string; readonly entityId: string },
@@ -19,11 +19,11 @@ export async function findImportedAdapter(
 }
 
 /**
- * The imported adapter that `adapter:ID` names: weights to begin a model with. The directory is laid out as that of a checkpoint, without the state of an
- * optimizer; a checkpoint that names it keeps it, also when the adapter is deleted.
- *
- * @throws {RequestError} `request.not_found` for an unknown id and for another entity's; `request.conflict` for an upload that is not
- *   committed, and for another base model than `baseModel`
+ * Imported adapter that `adapter:ID` names: initial weights of a model. Its directory has the layout of a
+ * checkpoint, without optimizer state. A checkpoint that names the directory keeps it, even after the adapter
+ * is deleted.
+ * @throws {RequestError} `request.not_found` for an unknown id and for another entity's; `request.conflict`
+ * for an uncommitted upload, and for another base model than `baseModel`
  */
 export async function resolveImportedAdapter(
   store: Store,

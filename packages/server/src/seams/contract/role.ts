@@ -1,13 +1,13 @@
-/** Work that a process of a service may do: answer HTTP, sample, see jobs to their end. */
+/** Work of a process: answer HTTP, sample, run jobs. */
 const PARTS = ['api', 'engine', 'trainer'] as const;
 export type Part = (typeof PARTS)[number];
 
-/** The work of one process: everything, one part, or two. */
+/** Work of one process: everything, one part, or two. */
 export type Role = 'all' | Part | 'api,engine' | 'api,trainer' | 'engine,trainer';
 
 export const ROLE_FORM = `all, or a comma-separated list of ${PARTS.join(', ')}`;
 
-/** @returns null for what names no parts */
+/** @returns null if the text is not a role */
 export function readRole(text: string): Role | null {
   if (text === 'all') return text;
   const named = new Set(text.split(','));
@@ -20,12 +20,12 @@ export function does(role: Role, part: Part): boolean {
   return role === 'all' || role.split(',').includes(part);
 }
 
-/** Sampling and training share the cores of this machine. */
+/** True if sampling and training share the cores of this machine. */
 export function sharesCores(role: Role): boolean {
   return does(role, 'engine') && does(role, 'trainer');
 }
 
-/** It needs the files of base models: one that answers HTTP alone does not. */
+/** True if the role needs model files. API-only processes do not. */
 export function needsModelFiles(role: Role): boolean {
   return does(role, 'engine') || does(role, 'trainer');
 }

@@ -3,15 +3,15 @@ import type { Member, Store } from '@trainyard/store';
 import { RequestError } from '../faults/request-error.ts';
 import type { BaseModel } from './base-models.ts';
 
-/** Ids of the base models that some trainer which runs now takes jobs of, in this process or another; null: any. */
+/** Ids of the base models whose jobs running trainers take, in this process or another; null: any. */
 export type TrainedBaseModels = ReadonlySet<string> | null;
 
-/** Trainers that take jobs, as members of the service. */
+/** Members of the service that are trainers and take jobs. */
 export function trainersOf(members: readonly Member[]): Member[] {
   return members.filter(({ role, isDraining }) => role === 'trainer' && !isDraining);
 }
 
-/** @param own those that workers of this process take; null: any */
+/** @param own base models of this process's workers; null: any */
 export async function trainedBaseModels(
   store: Pick<Store, 'listMembers'>,
   own: readonly string[] | null,
@@ -22,9 +22,8 @@ export async function trainedBaseModels(
 }
 
 /**
- * Refuses to train on a base model that cannot be trained: a job would fail, after an evening of rollouts.
- *
- * @param field of the body that names it
+ * Refuses to train on an untrainable base model: otherwise the job would fail after all rollouts are done.
+ * @param field body field that names it
  * @throws {RequestError} `request.invalid`, with the reason and the architectures that can be trained
  */
 export function refuseUntrainable({ id, untrainable = null }: BaseModel, field: 'base_model' | 'model_id'): void {
@@ -40,8 +39,7 @@ export function refuseUntrainable({ id, untrainable = null }: BaseModel, field: 
 }
 
 /**
- * Refuses an adapter that nothing could sample from: its job would train, and its first request fail.
- *
+ * Refuses an adapter rank that sampling does not support: the job would train, and its first request fail.
  * @throws {RequestError} `request.invalid`, for `lora.rank`
  */
 export function refuseRank({ id, maxLoraRank = null }: BaseModel, rank: number): void {

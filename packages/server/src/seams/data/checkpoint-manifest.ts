@@ -4,7 +4,7 @@ import { type LoraShape, type Model, replaceFile } from '@trainyard/store';
 
 export const MANIFEST_FILE = 'checkpoint.json';
 
-/** The place of a checkpoint among all others, in a small file of its folder: with it a lost database can be rebuilt from the blobs. */
+/** Identity of a checkpoint, in a small file of its folder. A lost database can be rebuilt from these files. */
 export interface CheckpointManifest {
   readonly format: 1;
   readonly entity: string;
@@ -13,7 +13,7 @@ export interface CheckpointManifest {
   readonly model_id: string;
   readonly base_model: string;
   readonly lora: LoraShape;
-  /** The weights that the model started from; null: the base model. */
+  /** Initial weights of the model; null: the base model. */
   readonly warm_start: { readonly source: string; readonly directory_key: string | null } | null;
   readonly step: number;
   readonly job_id: string;
@@ -21,7 +21,10 @@ export interface CheckpointManifest {
   readonly created_at: number;
 }
 
-/** The manifest of the checkpoint that a job makes: jobs of one model run one after the other, so its step is known. */
+/**
+ * Manifest of a job's future checkpoint. Its step is known, because jobs of one model run one after the
+ * other.
+ */
 export function manifestOf(model: Model, job: { readonly id: string }, now: number): CheckpointManifest {
   const { entity, project, name, id, baseModel, lora, warmStart, nextStep } = model;
   return {
@@ -43,7 +46,7 @@ export function writeManifest(directory: string, manifest: CheckpointManifest): 
   replaceFile(join(directory, MANIFEST_FILE), `${JSON.stringify(manifest, null, 2)}\n`);
 }
 
-/** Null when it is damaged, or of a format that this release does not know. */
+/** Null if the file is damaged or its format unknown. */
 export function readManifest(bytes: Uint8Array): CheckpointManifest | null {
   let value: Partial<Record<keyof CheckpointManifest, unknown>> | null;
   try {

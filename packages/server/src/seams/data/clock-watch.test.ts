@@ -6,7 +6,7 @@ const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 const START = Date.UTC(2026, 0, 1);
 
-/** A machine whose clock and monotonic clock move apart. */
+/** A machine whose clock and monotonic clock drift apart. */
 function machine({ trustedAt = START as number | null, isTrusted = false } = {}) {
   const state = { now: START, elapsed: 0, trustedAt };
   const logged: string[] = [];

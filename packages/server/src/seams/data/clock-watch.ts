@@ -4,7 +4,7 @@ const DAY_MS = 24 * 3_600_000;
 
 export interface ClockWatchOptions {
   readonly store: Pick<Store, 'now' | 'trustedClock' | 'trustClock'>;
-  /** The operator says that the clock is right. */
+  /** The operator has confirmed that the clock is right. */
   readonly isTrusted: boolean;
   /** Default `performance.now`. */
   readonly monotonic?: () => number;
@@ -17,13 +17,14 @@ interface Reading {
 }
 
 /**
- * Watch over the clock that removals by age go by. After a step of more than a day, ahead or back, nothing is removed until the clock is back where it was,
- * or has been steady for a day: a start before the machine has set its clock must not remove what was promised for 30 days.
+ * Watches the clock that removals by age use. After a jump of more than a day, in either direction, nothing
+ * is removed until the clock is back or has been steady for a day: a start before the machine sets its clock
+ * must not remove data promised for 30 days.
  */
 export class ClockWatch {
   readonly #options: ClockWatchOptions;
   readonly #monotonic: () => number;
-  /** Since when the clock is steady after a step; null while it is trusted. */
+  /** Start of the steady time after a jump; null while the clock is trusted. */
   #steadySince: Reading | null = null;
   #last: Reading | null = null;
   #step: string | null = null;
@@ -33,12 +34,12 @@ export class ClockWatch {
     this.#monotonic = options.monotonic ?? (() => performance.now());
   }
 
-  /** Why removals wait; null: they do not. */
+  /** Reason why removals wait; null: they do not. */
   get notice(): string | null {
     return this.#step;
   }
 
-  /** @returns the time that removals may go by, ms since the epoch; null: they wait */
+  /** @returns the time to use for removals, ms since the epoch; null: they wait */
   async read(): Promise<number | null> {
     const { store, isTrusted } = this.#options;
     const now: Reading = { clock: store.now(), monotonic: this.#monotonic() };
@@ -71,7 +72,7 @@ export class ClockWatch {
   }
 }
 
-/** How much more time passed on the clock than on the monotonic one. */
+/** Time that passed on the clock minus that on the monotonic one, ms. */
 const driftOf = (before: Reading, after: Reading): number =>
   after.clock - before.clock - (after.monotonic - before.monotonic);
 

@@ -31,7 +31,7 @@ test('a copy of a folder that is served says that its lock is foreign, and how t
       `the data folder ${copy} is a copy: its service.pid belongs to process ${pid}, which uses another folder; remove service.pid and instance to use the copy`,
     );
   }
-  // Commands in the copy do not speak to the service of the other folder.
+  // Commands in the copy do not contact the service of the other folder.
   expect(findRunningService(served)).toEqual({ pid, url: 'http://127.0.0.1:8420' });
   expect(findRunningService(copy)).toBeNull();
   for (const name of ['service.pid', 'instance']) rmSync(join(copy, name));

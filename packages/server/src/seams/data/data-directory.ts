@@ -10,7 +10,7 @@ import { ServerError } from '../faults/server-error.ts';
 const LOCK_FILE = 'service.pid';
 const INSTANCE_FILE = 'instance';
 
-/** Where each kind of state lives below the data folder. */
+/** Paths of each kind of state in the data folder. */
 export function dataPaths(dataDirectory: string) {
   return {
     database: join(dataDirectory, 'trainyard.sqlite'),
@@ -24,10 +24,9 @@ export function dataPaths(dataDirectory: string) {
 }
 
 /**
- * Looks at what is there of the data folder, and changes nothing.
- *
- * @returns the folder itself, or the nearest one above that is there
- * @throws {ServerError} `server.data_directory_unusable` where no folder can be, or none to write in
+ * Checks the data folder without changing it.
+ * @returns the folder itself, or its nearest existing parent
+ * @throws {ServerError} `server.data_directory_unusable` if no writable folder can be there
  */
 export function refuseUnusableDataDirectory(dataDirectory: string): string {
   let existing = dataDirectory;
@@ -42,7 +41,7 @@ export function refuseUnusableDataDirectory(dataDirectory: string): string {
 }
 
 /**
- * Looks whether {@link claimDataDirectory} would have the folder, and changes nothing.
+ * Checks without changes that {@link claimDataDirectory} would succeed.
  * @throws {ServerError} `server.data_directory_unusable`
  */
 export function refuseTakenDataDirectory(dataDirectory: string): void {
@@ -51,14 +50,14 @@ export function refuseTakenDataDirectory(dataDirectory: string): void {
   if (owner !== null) throw taken(dataDirectory, owner);
 }
 
-/** Also by a link that leads nowhere: no folder can be made there. */
+/** True also for a dangling link: no folder can be made there. */
 function isTaken(path: string): boolean {
   try {
     lstatSync(path);
     return true;
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    // Below a file nothing is: what is in the way is further up.
+    // The path goes through a file: a parent is in the way.
     if (code !== 'ENOENT' && code !== 'ENOTDIR') throw error;
     return false;
   }
@@ -72,10 +71,9 @@ function unusable(dataDirectory: string, { message }: Error): ServerError {
 }
 
 /**
- * Makes the data folder and takes it for this process: two services on one folder would bear one name (`instanceOf`), and each take the other's running jobs
- * for its own from before a crash.
- *
- * @returns gives the folder back
+ * Creates the data folder and locks it for this process. Two services on one folder would share a name
+ * (`instanceOf`), and each would take the other's running jobs for its own from before a crash.
+ * @returns releases the folder
  * @throws {ServerError} `server.data_directory_unusable`
  */
 export function claimDataDirectory(dataDirectory: string): () => void {
@@ -83,7 +81,7 @@ export function claimDataDirectory(dataDirectory: string): () => void {
   refuseUnusableDataDirectory(dataDirectory);
   try {
     makeFolders(dataDirectory);
-    // It holds prompts, answers and keys: its owner's alone, also when the folder was there before.
+    // The folder holds prompts, answers and keys, so only its owner may read it, even if it existed before.
     chmodSync(dataDirectory, 0o700);
     new DiskReserve(dataDirectory).release();
     removeStaleLock(lockPath, dataDirectory);
@@ -96,8 +94,9 @@ export function claimDataDirectory(dataDirectory: string): () => void {
 }
 
 /**
- * Names the services that serve on this folder one after the other, among all that share its database: what one of them left half done is its
- * successor's to take up, and nobody else's. Made with the folder; whoever copies a folder to serve on both removes the file `instance` from the copy.
+ * Identity of the services that run on this folder one after the other, among all that share its database:
+ * only a successor continues their unfinished work. Created with the folder. To serve on a copy too, remove
+ * the file `instance` from the copy.
  */
 export function instanceOf(dataDirectory: string): string {
   const kept = readInstance(dataDirectory);
@@ -107,7 +106,7 @@ export function instanceOf(dataDirectory: string): string {
   return id;
 }
 
-/** The same; null while it has none. */
+/** Reads the identity; null if the folder has none. */
 export function readInstance(dataDirectory: string): string | null {
   try {
     return readFileSync(join(dataDirectory, INSTANCE_FILE), 'utf8').trim() || null;
@@ -132,7 +131,7 @@ function removeStaleLock(lockPath: string, dataDirectory: string): void {
 
 function taken(dataDirectory: string, { pid, isForeign }: LiveOwner): ServerError {
   if (isForeign)
-    // Both would bear one name on a shared database, and each take the running jobs of the other.
+    // Both would share a name on a shared database, and each would take the other's running jobs.
     return new ServerError(
       'server.data_directory_unusable',
       `the data folder ${dataDirectory} is a copy: its ${LOCK_FILE} belongs to process ${pid}, which uses another folder; remove ${LOCK_FILE} and ${INSTANCE_FILE} to use the copy`,
@@ -143,13 +142,13 @@ function taken(dataDirectory: string, { pid, isForeign }: LiveOwner): ServerErro
   );
 }
 
-/** Tells other commands on this machine where the service on this folder is; it is the owner of the folder that says so. */
+/** Publishes the service's URL to other commands on this machine, in the lock of the folder's owner. */
 export function announceService(dataDirectory: string, url: string): void {
-  // A reader must never take a half of it for a dead owner's.
+  // Atomic: a reader must not take half a file for a dead owner's lock.
   replaceFile(join(dataDirectory, LOCK_FILE), lockText(dataDirectory, url));
 }
 
-/** Which process serves on a data folder, and where; `url` is null while it starts. Null when none does. */
+/** Process that serves on a data folder, with its URL (null while it starts). Null if none does. */
 export function findRunningService(dataDirectory: string): { pid: number; url: string | null } | null {
   const owner = lockOwner(dataDirectory);
   return owner === null || owner.isForeign ? null : { pid: owner.pid, url: owner.url };
@@ -168,14 +167,14 @@ interface LockOwner {
   startedAt: string | null;
   /** e.g. `http://127.0.0.1:8420` */
   url: string | null;
-  /** Device and number of the folder, which a copy does not have. Absent in locks of earlier releases. */
+  /** Device and inode of the folder, which a copy does not share. Absent in locks of earlier releases. */
   folder?: string;
 }
 
 interface LiveOwner {
   readonly pid: number;
   readonly url: string | null;
-  /** It serves on another folder, of which this one is a copy. */
+  /** The owner serves on another folder, of which this one is a copy. */
   readonly isForeign: boolean;
 }
 
@@ -190,13 +189,16 @@ function folderIdentity(dataDirectory: string): string {
   return `${dev}:${ino}`;
 }
 
-/** The process that wrote the lock, if it still runs. Numbers are used again (and a container gives every life the same), so its start must agree. */
+/**
+ * Process that wrote the lock, if it still runs. Pids are reused (in containers often the same), so the start
+ * time must match.
+ */
 function liveOwner(content: string, dataDirectory: string): LiveOwner | null {
   let owner: { pid?: unknown; startedAt?: unknown; url?: unknown; folder?: unknown };
   try {
     owner = JSON.parse(content) as typeof owner;
   } catch {
-    return null; // cut off while it was written
+    return null; // cut off during the write
   }
   const { pid, startedAt, url, folder } = owner;
   if (typeof pid !== 'number' || !Number.isSafeInteger(pid) || pid <= 0 || pid === process.pid) return null;
@@ -210,7 +212,10 @@ function liveOwner(content: string, dataDirectory: string): LiveOwner | null {
   return { pid, url: typeof url === 'string' ? url : null, isForeign };
 }
 
-/** When a process began, in clock ticks since boot with the boot's id; null where the system does not tell, and then only the number counts. */
+/**
+ * Start of a process in clock ticks since boot, with the boot's id. Null if the system does not report it:
+ * then only the pid counts.
+ */
 function processStart(pid: number): string | null {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');

@@ -11,7 +11,7 @@ const folder = mkdtempSync(join(tmpdir(), 'trainyard-reserve-'));
 afterAll(() => rmSync(folder, { recursive: true }));
 const path = join(folder, 'reserve');
 
-/** A disk with so much free room. */
+/** A disk with a given amount of free space. */
 class Disk extends DiskReserve {
   bytes = 1e9;
   override get freeBytes(): number {

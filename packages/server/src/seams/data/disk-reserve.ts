@@ -5,13 +5,13 @@ import { promisify } from 'node:util';
 
 import { fillSpace } from '@trainyard/store';
 
-/** A start writes some 100 KB: its lock, its row among the members, the log of the database. */
+/** A start writes some 100 KB: its lock, its member row, the log of the database. */
 const RESERVE_BYTES = 8 * 1024 * 1024;
 const RESERVE_FILE = 'reserve';
 
 /**
- * A file of 8 MB that a start gives up if the disk is full, so that a full disk does not keep a stopped service from starting. It is written
- * again once the service is up, as far as there is room.
+ * File of 8 MB that a start deletes if the disk is full, so that a stopped service can still start. It is
+ * rewritten once the service is up, as far as space allows.
  */
 export class DiskReserve {
   readonly #path: string;
@@ -22,7 +22,7 @@ export class DiskReserve {
     this.#path = join(dataDirectory, RESERVE_FILE);
   }
 
-  /** Bytes that are free for the service; null where the system does not tell. */
+  /** Free bytes for the service; null if the system does not report them. */
   get freeBytes(): number | null {
     try {
       const { bavail, bsize } = statfsSync(this.#folder);
@@ -36,17 +36,20 @@ export class DiskReserve {
     return this.freeBytes !== null && this.freeBytes < RESERVE_BYTES;
   }
 
-  /** Gives the reserve up if the disk is full. Call it before a start writes anything. */
+  /** Deletes the reserve if the disk is full. Call it before a start writes anything. */
   release(): void {
     if (this.isDiskFull) rmSync(this.#path, { force: true });
   }
 
-  /** Takes the reserve, or as much of it as there is room for: that is of use, too. */
+  /** Writes the reserve, or as much of it as fits: a part helps, too. */
   take(): void {
     fillSpace(this.#path, RESERVE_BYTES);
   }
 
-  /** Writes a byte of the reserve through to the disk. @returns how long that took, ms; null if it could not be written */
+  /**
+   * Writes a byte of the reserve through to the disk.
+   * @returns duration, ms; null if it could not be written
+   */
   async timeSync(): Promise<number | null> {
     try {
       const file = await open(this.#path, 'r+');

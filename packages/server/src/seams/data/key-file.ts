@@ -2,13 +2,13 @@ import { readFileSync } from 'node:fs';
 
 import { replaceFile } from '@trainyard/store';
 
-/** `secret`: null when there is no file, or none that can be used; `problem`: the reason in one line, with the way out. */
+/** `secret`: null without a usable file; `problem`: the reason and its remedy in one line. */
 export interface KeyFile {
   readonly secret: string | null;
   readonly problem: string | null;
 }
 
-/** The key that commands on this machine use. */
+/** Reads the key that commands on this machine use. */
 export function readKeyFile(path: string): KeyFile {
   let text: string;
   try {
@@ -22,7 +22,7 @@ export function readKeyFile(path: string): KeyFile {
   return { secret: null, problem: `The key file ${path} is empty. ${WAY_OUT}` };
 }
 
-/** It is on disk when this returns. */
+/** Writes the key durably. */
 export function writeKeyFile(path: string, secret: string): void {
   replaceFile(path, `${secret}\n`);
 }

@@ -13,17 +13,16 @@ interface Parts {
 }
 
 /**
- * Removes a file whose row could not be written, unless a row names it all the same: a commit of the database that reports an I/O error may
- * have reached the disk. While that cannot be told the file stays; `removeOrphans` looks again at the next start, when the log of the
- * database has been read anew.
- *
- * @param error what writing the row threw
- * @returns whether a row names the file
+ * Removes a file if its row could not be written and no row names it: a commit that reports an I/O error may
+ * have reached the disk. While that is unknown the file stays, and `removeOrphans` checks it at the next
+ * start, after the database's log was read.
+ * @param error thrown by the write of the row
+ * @returns true if a row names the file
  */
 export async function removeUnlessNamed(parts: Parts, { key, kind }: NamedFile, error: unknown): Promise<boolean> {
   const { store, blobs, log } = parts;
   try {
-    // Any other error came before the store was asked, or after it said no.
+    // Any other error came before the store was asked, or after it refused.
     if (error instanceof StoreError && (await store.isNamed(key))) return true;
     if (isUncertain(error))
       log(`the ${kind} ${key} is kept until the next start: it is unknown whether its row was written`);
@@ -35,12 +34,11 @@ export async function removeUnlessNamed(parts: Parts, { key, kind }: NamedFile, 
 }
 
 /**
- * Writes the row that names a file, and removes the file when there is no such row in the end.
- *
- * @param write may be done already when it throws
- * @param insist calls it as often as it takes, default once
- * @returns what `write` returns; null when it threw although a row names the file
- * @throws what `write` throws
+ * Writes the row that names a file, and removes the file if the row is missing in the end.
+ * @param write may have taken effect even if it throws
+ * @param insist retries `write` as often as needed; default: one call
+ * @returns the result of `write`; null if it threw although a row names the file
+ * @throws errors of `write`
  */
 export async function nameFile<Result>(
   parts: Parts,

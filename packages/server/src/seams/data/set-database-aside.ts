@@ -3,10 +3,10 @@ import { dirname } from 'node:path';
 
 import { syncFolder } from '@trainyard/store';
 
-/** Renames a database file and its logs, so that a new one can take the name. @returns the new path */
+/** Renames a database file and its logs, to free its name for a new one. @returns the new path */
 export function setDatabaseAside(path: string, why: string): string {
   const aside = `${path}.${why}-${new Date().toISOString().replaceAll(/[:.]/g, '-')}`;
-  // The logs first: next to a new file they would be taken for its own.
+  // The logs go first: next to a new file they would be taken for its own.
   for (const suffix of ['-wal', '-shm', '']) if (existsSync(path + suffix)) renameSync(path + suffix, aside + suffix);
   syncFolder(dirname(path));
   return aside;

@@ -16,7 +16,7 @@ function fakeClock(): void {
   onTestFinished(() => void vi.useRealTimers());
 }
 
-/** A store and blobs in which nothing is old. */
+/** A store and blobs without old data. */
 function fakes() {
   let trustedAt: number | null = null;
   return {
@@ -61,7 +61,7 @@ async function upkeepOf(
   if (discard !== undefined) blobs.discard = discard;
   const logged: string[] = [];
   const log = (line: string) => void logged.push(line);
-  // Vitest's clock is that of `performance.now`, too.
+  // Vitest's clock also controls `performance.now`.
   const upkeep = new Upkeep({ store, blobs, trajectoryDays: 30, orphans: RULES, trustsClock: false, log, ...options });
   return { logged, upkeep };
 }
@@ -80,7 +80,7 @@ test('what has expired is removed at the start and every ten minutes, also after
   }
   await upkeep.settled();
   const numRounds = parts.store.purgeExpired.mock.calls.length;
-  // One failure keeps nothing else from being done.
+  // One failure does not prevent the other work.
   expect(parts.store.expireTrajectories).toHaveBeenCalledTimes(numRounds);
   expect(parts.store.mergeUsage).toHaveBeenCalledTimes(numRounds);
   expect(logged).toEqual(['expired data is kept for now: the store is busy']);
@@ -213,7 +213,7 @@ test('the files of ended jobs and of logs go when they are old; what a crash lea
   await log('logs/young');
   daysAgo = 0;
 
-  // A crash between the rows and the files.
+  // Simulates a crash between the rows and the files.
   const { upkeep, logged } = await upkeepOf({ store }, { trustsClock: true });
   await upkeep.round();
   expect(logged).toContain(
@@ -226,7 +226,7 @@ test('the files of ended jobs and of logs go when they are old; what a crash lea
   await sweepOrphans(store, blobs, { ...RULES, ageMs: 0 }, () => undefined);
   expect((await blobs.listKeys()).filter((key) => !key.startsWith('places/')).toSorted()).toEqual(left);
 
-  // Without a crash they go at once; what was waiting has ended meanwhile.
+  // Without a crash both go at once; the waiting job has ended in the meantime.
   await store.cancelJob(waiting, 'enough');
   const later = vi.spyOn(Date, 'now').mockReturnValue(Date.now() + 31 * DAY_MS);
   await (await upkeepOf({ store }, { blobs, trustsClock: true })).upkeep.round();

@@ -2,16 +2,16 @@ import { type Blobs, type OrphanRules, type Store, sweepOrphans, type SweepRepor
 
 import { ClockWatch, type ClockWatchOptions } from './clock-watch.ts';
 
-/** Often enough that what has expired takes little, seldom enough that nobody notices. */
+/** Often enough to keep expired data small, and seldom enough not to disturb requests. */
 const EVERY_MS = 10 * 60_000;
-/** Time between two looks at the checkpoints of models that are being trained. */
+/** Time between two rounds over the checkpoints of models in training. */
 const RECENT_EVERY_MS = 60_000;
-/** A sweep lists all blobs. */
+/** Each sweep lists all blobs. */
 const SWEEP_EVERY_MS = 6 * 3_600_000;
 const DAY_MS = 24 * 3_600_000;
-/** Whoever asks about the last day gets it to the millisecond. */
+/** Usage of the last day stays exact to the millisecond. */
 const USAGE_MERGED_AFTER_MS = DAY_MS;
-/** Most rows of one transaction, so that requests get their turn in between: a few milliseconds' worth. */
+/** Maximum rows per transaction: a few milliseconds, so that requests get their turn in between. */
 const TRAJECTORY_ROWS = 500;
 const USAGE_ROWS = 2_000;
 
@@ -20,12 +20,12 @@ export interface UpkeepOptions {
     Parameters<typeof sweepOrphans>[0] &
     ClockWatchOptions['store'];
   readonly blobs: Blobs;
-  /** how long the data of ended jobs and logged trajectories are kept, days; 0: for ever */
+  /** retention of ended jobs' data and logged trajectories, days; 0: for ever */
   readonly trajectoryDays: number;
   readonly orphans: OrphanRules;
-  /** Removal of checkpoints by the policy. Default: none are removed. */
+  /** Removes checkpoints by the policy. Default: none are removed. */
   readonly keeper?: Keeper;
-  /** Old data are removed at once, also after a step of the clock. */
+  /** Removes old data at once, even after a jump of the clock. */
   readonly trustsClock: boolean;
   /** Default `performance.now`. */
   readonly monotonic?: () => number;
@@ -38,7 +38,7 @@ export interface Keeper {
   readonly recentRound: (shouldStop: () => boolean) => Promise<void>;
 }
 
-/** The rules of orphans by the settings of a service. */
+/** Rules for orphans from the settings of a service. */
 export function orphanRules(config: {
   readonly removeOrphans: OrphanRules['which'];
   readonly orphanDays: number;
@@ -54,8 +54,8 @@ export function orphanRules(config: {
 }
 
 /**
- * Removal of what has expired, and merging of what has grown old, at the start and every ten minutes for as long as the service runs. It waits while the clock
- * cannot be trusted.
+ * Removes expired data and merges old data, at the start and every ten minutes. Waits while the clock cannot
+ * be trusted.
  */
 export class Upkeep {
   readonly #options: UpkeepOptions;
@@ -75,7 +75,7 @@ export class Upkeep {
     this.#clock = new ClockWatch({ store, isTrusted: trustsClock, monotonic: this.#monotonic, log });
   }
 
-  /** Things that an operator should know of, one sentence or two each. */
+  /** Notices for the operator, one or two sentences each. */
   get notices(): string[] {
     return [this.#clock.notice, this.#blobNotice].filter((notice) => notice !== null);
   }
@@ -89,25 +89,28 @@ export class Upkeep {
     void this.round();
   }
 
-  /** Settles when nothing of it runs any more. */
+  /** Resolves when no round runs any more. */
   async stop(): Promise<void> {
     this.#isStopping = true;
     for (const timer of [this.#timer, this.#recentTimer]) if (timer !== null) clearInterval(timer);
     await this.settled();
   }
 
-  /** One time, after those that run. Settles when it is done; what fails stays until the next time. */
+  /**
+   * Runs one round after those in progress. Resolves when it is done; failed removals are retried in the next
+   * round.
+   */
   round(): Promise<void> {
     this.#running = this.#running.then(() => this.#round());
     return this.#running;
   }
 
-  /** Settles when the rounds that have begun are over. */
+  /** Resolves when the rounds in progress are over. */
   async settled(): Promise<void> {
     await this.#running;
   }
 
-  /** Waits while the clock is not trusted: upkeep has read it at most ten minutes ago. */
+  /** Waits while the clock is not trusted. Upkeep has read it at most ten minutes ago. */
   async #recentRound(keeper: Keeper): Promise<void> {
     if (this.#clock.notice !== null) return;
     const round = async () => await this.#attempt('checkpoints stay', () => keeper.recentRound(() => this.#isStopping));
@@ -138,7 +141,7 @@ export class Upkeep {
     if (this.#monotonic() - this.#sweptAt >= SWEEP_EVERY_MS) await attempt('orphans stay', () => this.#sweep());
   }
 
-  /** The oldest first, and no more in a day than the share of all data: a backlog goes over several days. */
+  /** Removes the oldest first, and at most the daily share of all data: a backlog takes several days. */
   async #expireTrajectories(now: number): Promise<void> {
     const { store, blobs, trajectoryDays, orphans, log } = this.#options;
     const before = now - trajectoryDays * DAY_MS;
@@ -146,7 +149,7 @@ export class Upkeep {
       const { numKept, numRemoved } = await store.countData(now - DAY_MS);
       const left = Math.ceil(orphans.share * (numKept + numRemoved)) - numRemoved;
       if (left <= 0) return false;
-      // The rows first: a crash in between leaves orphans.
+      // Rows go first: a crash in between leaves only orphans.
       const { numJobs, numLogs, blobKeys } = await store.expireTrajectories(before, Math.min(left, TRAJECTORY_ROWS));
       for (const key of blobKeys) {
         await blobs
@@ -174,7 +177,7 @@ export class Upkeep {
     this.#blobNotice = notice;
   }
 
-  /** Until nothing is left, and no longer than the service runs; requests come between the parts. */
+  /** Repeats until nothing is left or the service stops; requests run between the parts. */
   async #inParts(part: () => Promise<boolean>): Promise<void> {
     while (!this.#isStopping && (await part())) await new Promise((resolve) => setImmediate(resolve));
   }

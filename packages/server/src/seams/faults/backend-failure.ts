@@ -1,11 +1,11 @@
 import { type EngineErrorCode, type EngineFailure, toFailure } from '@trainyard/backend';
 import { fieldOfParam, type FieldNames, type FieldText, renameFields, sayFields } from '@trainyard/protocol';
 
-/** A failure that a back end reported as data. It names fields as chats and text completions do. */
+/** Failure that a back end reported as data. Its field names are those of chats and text completions. */
 export class BackendFailure extends Error {
   override readonly name = 'BackendFailure';
   readonly code: EngineErrorCode;
-  /** The field at fault. */
+  /** Field at fault. */
   readonly param: string | null;
   readonly text: FieldText;
 
@@ -16,14 +16,14 @@ export class BackendFailure extends Error {
     this.text = typeof text === 'string' ? [text] : text;
   }
 
-  /** As the clients of a form know its fields. */
+  /** Renames the fields for the clients of another request form. */
   inForm(nameOf: FieldNames): BackendFailure {
     const { code, param, text } = this;
     return new BackendFailure(code, renameFields(text, nameOf), param === null ? null : nameOf(param));
   }
 }
 
-/** Where in a request the prompt and the constraint came from, and what asks for scores of the prompt. */
+/** Request fields that hold the prompt, the constraint, and the request for prompt scores. */
 export interface ParamOrigins {
   /** Default `prompt`. */
   readonly prompt?: 'messages' | 'prompt';
@@ -33,7 +33,7 @@ export interface ParamOrigins {
   readonly promptLogprobs?: string | undefined;
 }
 
-/** Names of parameters that the table of fields does not have. */
+/** Names of parameters that the table of fields lacks. */
 const OTHER_FIELDS: Readonly<Record<string, string>> = {
   adapter: 'model',
   maxTokens: 'max_tokens',
@@ -45,7 +45,7 @@ const OTHER_FIELDS: Readonly<Record<string, string>> = {
   'reply.toolChoice': 'tool_choice',
 };
 
-/** The failure of an engine, which names parameters, in the names of fields. */
+/** Converts an engine failure: parameters become request fields. */
 export function toBackendFailure(
   { code, message, param, text = [message] }: EngineFailure,
   { prompt = 'prompt', constraint = 'structured_outputs', promptLogprobs = 'prompt_logprobs' }: ParamOrigins = {},
@@ -56,7 +56,7 @@ export function toBackendFailure(
   return new BackendFailure(code, renameFields(text, fieldOf), param === null ? null : fieldOf(param));
 }
 
-/** Runs what refuses as an engine does. @throws {BackendFailure} in its place */
+/** Runs an engine check. @throws {BackendFailure} instead of its failure */
 export function refusingAsBackend<Result>(check: () => Result, origins?: ParamOrigins): Result {
   try {
     return check();

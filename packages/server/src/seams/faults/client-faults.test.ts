@@ -14,7 +14,7 @@ beforeAll(async () => {
 });
 afterAll(() => server.close());
 
-/** Sends these bytes and collects the answer until the connection ends. */
+/** Sends the bytes and collects the answer until the connection ends. */
 async function send(bytes: string): Promise<string> {
   const socket = connect(port, '127.0.0.1');
   let received = '';

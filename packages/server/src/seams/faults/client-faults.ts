@@ -6,10 +6,13 @@ import { closeInOrder } from './early-answers.ts';
 import { toErrorAnswer } from './http-faults.ts';
 import { RequestError } from './request-error.ts';
 
-/** Connections that have had their answer. */
+/** Connections that have already been answered. */
 const refused = new WeakSet<Socket>();
 
-/** Answers bytes that never become a request, which Node tells about: in the same shape as every error, then the connection ends. */
+/**
+ * Answers bytes that are not a valid HTTP request (Node's `clientError`), in the shape of every error, then
+ * ends the connection.
+ */
 export function answerClientFault(error: NodeJS.ErrnoException, socket: Socket): void {
   if (refused.has(socket)) return;
   const response = (socket as { _httpMessage?: { headersSent: boolean } })._httpMessage;
@@ -18,7 +21,7 @@ export function answerClientFault(error: NodeJS.ErrnoException, socket: Socket):
     return;
   }
   refused.add(socket);
-  // It matched no route.
+  // The request matched no route.
   const { status, body, headers } = toErrorAnswer(faultOf(error.code ?? ''), undefined);
   const text = JSON.stringify(body);
   const lines = [
@@ -30,7 +33,7 @@ export function answerClientFault(error: NodeJS.ErrnoException, socket: Socket):
     ...Object.entries(headers).map(([name, value]) => `${name}: ${value}`),
   ];
   socket.write(`${lines.join('\r\n')}\r\n\r\n${text}`);
-  // Node's parser has the bytes until somebody else listens for them.
+  // Without another listener Node's parser keeps the bytes.
   socket.on('data', () => undefined);
   closeInOrder(socket);
 }

@@ -6,9 +6,9 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 
 import { TestServer } from '../../testing/test-server.ts';
 
-/** More than the buffers of both ends of a connection hold. */
+/** Larger than the buffers of both ends of a connection. */
 const LARGE = 30_000_000;
-/** The limit of uploads here: what is above it is refused by its length. */
+/** Limit of uploads in this test: larger ones are refused by their length. */
 const LIMIT = 40_000_000;
 
 let server: TestServer;
@@ -52,7 +52,7 @@ async function opened(): Promise<Socket> {
   return socket;
 }
 
-/** Writes all, as most clients do, and reads only then. @throws when the connection is reset meanwhile */
+/** Writes everything before it reads, as most clients do. @throws if the connection is reset meanwhile */
 async function writeFirst(sent: Sent): Promise<string> {
   const socket = await opened();
   socket.pause();
@@ -116,7 +116,7 @@ test.each(REFUSALS)('%s: the %i reaches one that wants the connection closed', a
   expect(statusOf(await writeFirst({ ...rest, headers: { ...headers, connection: 'close' } }))).toBe(status);
 });
 
-// Longer than the limit, so that the job is refused while it comes in.
+// Longer than the limit, so that the job is refused during the upload.
 test.each(REFUSALS.filter(([name, , sent]) => sent().method === undefined && !/above its limit|no JSON/.test(name)))(
   '%s: the refusal reaches one that sends chunks',
   async (_name, status, sent) => {

@@ -4,14 +4,14 @@ import type { Socket } from 'node:net';
 import type { FastifyInstance } from 'fastify';
 
 /**
- * Limits of reading on after an early answer. Most clients write the whole body before they read: a closed connection would reach them as a
- * reset, without the answer.
+ * Limits of reading after an early answer. Most clients write the whole body before they read: a closed
+ * connection would reset them and lose the answer.
  */
 const MAX_DRAIN_BYTES = 2e9;
 const MAX_DRAIN_MS = 60_000;
-/** A client that sends nothing for so long does not write first, ms. */
+/** After this idle time, ms, the client is not writing before it reads. */
 const MAX_IDLE_MS = 5_000;
-/** How long a connection is read after its end was sent, ms: unread bytes would turn the end into a reset. */
+/** Reading time after the connection's end was sent, ms: unread bytes would turn the end into a reset. */
 const LINGER_MS = 1_000;
 const LOOK_EVERY_MS = 100;
 
@@ -19,8 +19,9 @@ const LOOK_EVERY_MS = 100;
 const uninvited = new WeakMap<IncomingMessage, ServerResponse>();
 
 /**
- * Makes every answer that comes before the end of its request's body readable: the rest of the body is read and dropped within limits, then
- * the connection is kept or closed in order. A client that waits for `100 Continue` is invited when its body is read, not before.
+ * Makes every answer before the end of the request's body readable: the rest of the body is read and dropped
+ * within limits, then the connection is kept or closed in order. `100 Continue` is sent only once the body is
+ * read.
  */
 export function answerEarly(app: FastifyInstance): void {
   app.server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {
@@ -33,20 +34,23 @@ export function answerEarly(app: FastifyInstance): void {
   });
 }
 
-/** Tells a client that waits for `100 Continue` to send its body. */
+/** Sends `100 Continue` to a client that waits for it. */
 export function inviteBody(request: IncomingMessage): void {
   const response = uninvited.get(request);
   uninvited.delete(request);
   response?.writeContinue();
 }
 
-/** Reads and drops the rest of a request's body after the answer, whether the connection is then kept or closed. Call it before the answer. */
+/**
+ * Reads and drops the rest of a request's body after the answer, whether the connection is kept or closed.
+ * Call it before the answer.
+ */
 export function drainAfter(response: ServerResponse): void {
   const { req: request } = response;
   const { socket } = request;
   if (!isComing(request)) return;
   let isClosing = false;
-  // Node calls it with the end of an answer after which the connection closes: with bytes unread that would be a reset.
+  // Node calls it after the last answer of a connection. With unread bytes that would cause a reset.
   socket.destroySoon = () => (isClosing = true);
   response.once('finish', () => {
     Reflect.deleteProperty(socket, 'destroySoon');
@@ -55,7 +59,7 @@ export function drainAfter(response: ServerResponse): void {
 }
 
 function isComing({ headers, complete }: IncomingMessage): boolean {
-  // Injected requests have no connection, and do not say.
+  // Injected requests have no connection and no `complete`.
   if (complete !== false) return false;
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
 }
@@ -84,7 +88,7 @@ function drain(request: IncomingMessage, isClosing: boolean): void {
   setImmediate(() => request.resume());
 }
 
-/** Sends the end of a connection and drops what still comes in, for a moment: the other side reads the answer and no reset. */
+/** Ends a connection and briefly drops further bytes: the other side reads the answer instead of a reset. */
 export function closeInOrder(socket: Socket): void {
   if (socket.destroyed) return;
   socket.end();

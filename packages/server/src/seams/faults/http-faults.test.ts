@@ -118,7 +118,7 @@ test('no failure of the service shows its message, which may name files of the m
       toErrorAnswer(Object.assign(new Error('database /srv/x.sqlite'), { code }), 'inference').body,
     ).includes('/srv'),
   );
-  // Refusals speak of the request; these few failures have messages of our own, without files.
+  // Refusals concern the request; these few failures have our own messages, without files.
   const failures = shown.filter((code) => HTTP_FAULTS[code as FaultCode].status >= 500);
   expect(failures).toEqual([
     'server.unavailable',

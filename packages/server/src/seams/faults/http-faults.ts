@@ -18,7 +18,7 @@ import { placeOfParam, RequestError } from './request-error.ts';
 import type { RouteScope } from './route-scope.ts';
 import type { ValidatedPart } from './validation.ts';
 
-/** Every code that can reach a client. */
+/** All error codes that can reach a client. */
 export type FaultCode = RequestErrorCode | EngineErrorCode | TrainerErrorCode | StoreErrorCode;
 
 const invalid = { status: 400, type: 'invalid_request_error', retryable: false } as const;
@@ -26,8 +26,8 @@ const broken = { status: 500, type: 'server_error', retryable: false } as const;
 const unavailable = { status: 503, type: 'server_error', retryable: true } as const;
 
 /**
- * The only place that maps error codes to HTTP. Leaving a code out does not compile.
- * `retryable` is sent as `x-should-retry`, which overrides the clients' own rule.
+ * The only mapping of error codes to HTTP. Leaving a code out does not compile. `retryable` is sent as
+ * `x-should-retry`, which overrides the clients' own rule.
  */
 export const HTTP_FAULTS = {
   ...REQUEST_FAULTS,
@@ -38,7 +38,7 @@ export const HTTP_FAULTS = {
   'engine.no_token_left': invalid,
   'engine.template_failed': invalid,
   'engine.overloaded': { status: 429, type: 'overloaded_error', retryable: true },
-  // Nobody is left to read it when the client aborted; the status is for a shutdown.
+  // If the client aborted, there is no reader; the status is for a shutdown.
   'engine.aborted': unavailable,
   'engine.adapter_unreadable': broken,
   'engine.adapter_damaged': broken,
@@ -82,17 +82,16 @@ export const HTTP_FAULTS = {
 } as const satisfies Record<FaultCode, HttpFault>;
 
 /**
- * A prompt that is too long, in vLLM's words and under its name of the field. LiteLLM tells this refusal from others by how the message begins; LangChain by the code,
- * which the newest OpenAI client shows it only as a part of the message.
- *
- * @param error its message says what was sent, what fits and what to do
+ * Error for a prompt that is too long, with vLLM's text and field name. LiteLLM recognises it by the start of
+ * the message; LangChain by the code, which the newest OpenAI client passes on only inside the message.
+ * @param error its message has the value, the limit and the next step
  */
 export function asContextExceeded(error: Error, contextLength: number): BackendFailure {
   const message = `This model's maximum context length is ${contextLength} tokens. However, ${error.message} (context_length_exceeded)`;
   return new BackendFailure('context_length_exceeded', message, 'input_tokens');
 }
 
-/** A failure of a job or an export that this process found itself, in words for its client. */
+/** A failure of a job or an export that this process found, with a message for its client. */
 export class JobFault extends Error {
   override readonly name = 'JobFault';
   readonly code: FaultCode;
@@ -102,7 +101,10 @@ export class JobFault extends Error {
   }
 }
 
-/** Failures of the service whose messages are written in this package, or by the trainer's mathematics: they name no file. */
+/**
+ * Service failures whose messages come from this package or the trainer's mathematics: they contain no file
+ * names.
+ */
 const SHOWN: ReadonlySet<FaultCode> = new Set([
   'server.unavailable',
   'engine.aborted',
@@ -118,7 +120,7 @@ const SHOWN: ReadonlySet<FaultCode> = new Set([
   'trainer.export_differs',
 ]);
 
-/** Messages for clients in place of those that name files of this machine. */
+/** Messages for clients that replace those with file names of this machine. */
 const WORDS: Partial<Record<FaultCode, string>> = {
   'store.busy': 'The store is busy: another process held it for longer than a request waits; retry',
   'store.disk_full': 'The disk of the service is full and nothing was stored; its operator must free space',
@@ -131,8 +133,9 @@ const WORDS: Partial<Record<FaultCode, string>> = {
 };
 
 /**
- * The message of a failure for clients, in an answer, an event or a record: the only way from an error to a text that leaves this
- * process. Messages of refusals speak of the request. Those of failures of the service may name files of this machine, and stay in its log.
+ * Client-safe message of a failure, for an answer, an event or a record: the only way from an error to a text
+ * that leaves this process. Refusals keep their message. Service failures may contain file names of this
+ * machine; their messages stay in its log.
  */
 export function clientFailure(thrown: unknown): { code: FaultCode; message: string } {
   const code = codeOf(thrown);
@@ -143,9 +146,9 @@ export function clientFailure(thrown: unknown): { code: FaultCode; message: stri
   return { code, message: shortened(message, MAX_MESSAGE_CHARACTERS) };
 }
 
-/** Refusals repeat names that a client chose, which may be as long as its body: a long list of what is known is shorter. */
+/** Refusals repeat names that a client chose, which may be as long as the body. */
 const MAX_MESSAGE_CHARACTERS = 8_000;
-/** The same for the name of a field, or a part of a place. */
+/** The same limit for a field name, or a part of a place. */
 const MAX_NAME_CHARACTERS = 200;
 
 function shortened(text: string, most: number): string {
@@ -153,7 +156,7 @@ function shortened(text: string, most: number): string {
   return `${text.slice(0, most).toWellFormed()}… (${text.length - most} more characters)`;
 }
 
-/** With no text that is longer than a message. */
+/** Shortens texts beyond the limit of a message. */
 function shortenedItem({ loc, msg, ...item }: ValidationItem): ValidationItem {
   return {
     ...item,
@@ -166,16 +169,15 @@ export interface ErrorAnswer {
   status: number;
   body: ErrorBody;
   headers: Readonly<Record<string, string>>;
-  /** The log of the service should say what it was. */
+  /** True if the service should log the failure. */
   isInternal: boolean;
 }
 
 /**
- * The answer to any thrown value.
- *
- * @param scope of the route that failed; undefined where the request matched none
- * @param nameOf names of the fields of a chat in the route's form; default: their own
- * @param partOf the part of the request that has a parameter of that name; default: the body
+ * Converts any thrown value to an answer.
+ * @param scope of the route that failed; undefined if no route matched
+ * @param nameOf names of chat fields in the route's form; default: unchanged
+ * @param partOf the part of the request with a parameter of that name; default: the body
  */
 export function toErrorAnswer(
   error: unknown,
@@ -192,7 +194,7 @@ export function toErrorAnswer(
   const told: ErrorObject = { message, type: fault.type, param, code };
   const headers = {
     'x-should-retry': String(fault.retryable),
-    // Clients that go by it wait so long; what knows better says so itself.
+    // Wait of clients that use the header, seconds; errors with a better value set it themselves.
     ...(fault.status === 429 || fault.status === 503 ? { 'retry-after': '1' } : {}),
     ...(thrown instanceof RequestError ? thrown.headers : {}),
   };
@@ -214,7 +216,7 @@ const PLACES: Readonly<Record<string, readonly string[]>> = {
   'request.malformed': ['header'],
 };
 
-/** A refusal as a failed check: clients of FastAPI servers read a list from every answer of 400 and 422. */
+/** A refusal as a failed check: clients of FastAPI servers expect a list in every answer with 400 or 422. */
 function itemOf(
   { message, param, code }: ErrorObject,
   thrown: unknown,
@@ -226,7 +228,7 @@ function itemOf(
   return { loc: [partOf(String(name)), name, ...rest], msg: message, type: 'value_error' };
 }
 
-/** The place of a setting of a supervised job that the trainer refuses. */
+/** Place of a supervised job's setting that the trainer refuses. */
 function placeOfSetting(thrown: unknown): string[] | null {
   if (!(thrown instanceof TrainerError) || thrown.field === null) return null;
   return [

@@ -19,7 +19,7 @@ test.each(reading.map(({ id, paths: [path] }) => [id, path] as const))(
     const url = path.replaceAll(/\{\w+\}/g, 'x');
     const answer = await server.request('GET', `${url}?colour=red`, undefined, { authorization: `Bearer ${admin}` });
     expect(answer.statusCode).toBe(422);
-    // One may lack a parameter that it needs, too.
+    // The route may also lack a required parameter.
     expect(answer.json<ErrorBody>().detail).toContainEqual(
       expect.objectContaining({
         loc: ['query', 'colour'],

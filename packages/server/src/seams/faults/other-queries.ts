@@ -2,8 +2,9 @@ import type { FastifyInstance } from 'fastify';
 import { refusesOtherQueries } from '@trainyard/protocol';
 
 /**
- * Makes the routes of the preview API refuse query parameters that they do not have: a mistyped filter would answer with everything.
- * Routes of inference take any, as clients of other services send some of their own (`?beta=true`). Call it before the routes are registered.
+ * Makes preview routes refuse unknown query parameters: a mistyped filter would return everything. Inference
+ * routes accept any, because clients of other services send their own (`?beta=true`). Call it before the
+ * routes are registered.
  */
 export function refuseOtherQueries(app: FastifyInstance): void {
   app.addHook('onRoute', (route) => {

@@ -9,26 +9,31 @@ import {
   type ValidationItem,
 } from '@trainyard/protocol';
 
-/** Further faults of one place that a message tells. */
+/** Maximum number of further faults of one place in a message. */
 const MAX_TOLD_FAULTS = 7;
 
 export interface RequestErrorOptions {
-  /** The field at fault: of a chat or a text completion, which other forms call differently; or the place in the body itself. */
+  /**
+   * Field at fault: of a chat or a text completion, which other forms rename; or a place in the body itself.
+   */
   readonly param?: NamedField | string | null;
   readonly items?: readonly ValidationItem[];
-  /** The items name fields of a chat or a text completion. Default false: places in the body itself. */
+  /**
+   * The items use field names of a chat or a text completion. Default false: they are places in the body
+   * itself.
+   */
   readonly hasNamedItems?: boolean;
   readonly headers?: Readonly<Record<string, string>>;
   readonly cause?: unknown;
 }
 
-/** A request that is refused before any back end sees it. The message is for the client. */
+/** A request that is refused before any back end gets it. The message is for the client. */
 export class RequestError extends Error {
   override readonly name = 'RequestError';
   readonly code: RequestErrorCode;
-  /** The wire field at fault. */
+  /** Wire field at fault. */
   readonly param: string | null;
-  /** The failed checks one by one; when present they are the answer's `detail`. */
+  /** Failed checks one by one; if present, they become the answer's `detail`. */
   readonly items: readonly ValidationItem[] | null;
   readonly headers: Readonly<Record<string, string>>;
   readonly #text: FieldText;
@@ -45,7 +50,7 @@ export class RequestError extends Error {
     this.#options = options;
   }
 
-  /** As the clients of a form know its fields; what was told by its place in the body stays as it is. */
+  /** Renames the fields for the clients of another request form. Places in the body stay unchanged. */
   inForm(nameOf: FieldNames): RequestError {
     const { param = null, items, hasNamedItems = false } = this.#options;
     const rest = { headers: this.headers, cause: this };
@@ -60,7 +65,10 @@ export class RequestError extends Error {
     });
   }
 
-  /** `request.invalid` from failed checks; the message is the first one, with its place, and what else is wrong with the keys of that place. */
+  /**
+   * `request.invalid` from failed checks. The message is the first one, with its place, and further faults of
+   * keys at that place.
+   */
   static invalid(
     items: readonly ValidationItem[],
     options: Pick<RequestErrorOptions, 'hasNamedItems' | 'headers' | 'cause'> = {},

@@ -2,7 +2,7 @@ import { TrainerError, type Retry } from '@trainyard/trainer';
 
 import { isPassing } from './passing-fault.ts';
 
-/** Whether running a job again can help after this error, as its learner or the store says. */
+/** Retry rule of an error, by the trainer or the store. */
 export function retryOf(error: unknown): Retry {
   if (error instanceof TrainerError) return error.retry;
   return isPassing(error) ? 'wait' : 'never';

@@ -3,8 +3,8 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { RequestError } from './request-error.ts';
 
 /**
- * Answers requests that match no route, before their body is read: 404, or 405 with `Allow` when the path exists with other methods.
- * Call it before the routes are registered.
+ * Answers requests that match no route, before their body is read: 404, or 405 with `Allow` if the path
+ * exists with other methods. Call it before the routes are registered.
  */
 export function refuseRouteMisses(app: FastifyInstance): void {
   const methodsByPattern = new Map<string, { pattern: RegExp; methods: Set<string> }>();
@@ -35,11 +35,11 @@ export function refuseRouteMisses(app: FastifyInstance): void {
   app.setNotFoundHandler(refuse);
 }
 
-/** Where one can ask for replies and tokens. */
+/** Routes for replies and tokens, for messages. */
 const INFERENCE_PATHS =
   '/v1/chat/completions, /v1/completions, /v1/responses, /v1/messages, /inference/v1/generate, /v1/tokenize, /v1/detokenize, /v1/models';
 
-/** Routes of other OpenAI-compatible servers, and why they are absent here. */
+/** Routes of other OpenAI-compatible servers, with the reason why this service lacks them. */
 const ABSENT: readonly [RegExp, string][] = [
   [/^(\/v1)?\/(embeddings|embed)$|^\/v2\/embed$/, 'the served models generate text, not embeddings'],
   [/^(\/v1|\/v2)?\/(pooling|classify|score|rerank)$/, 'the served models generate text and do not score it'],
@@ -60,7 +60,10 @@ const ABSENT: readonly [RegExp, string][] = [
   ],
 ];
 
-/** Paths that may have been meant: clients differ in whether their base URL has the `/v1`, and in who brings the slash. */
+/**
+ * Possibly intended paths: clients differ in whether their base URL includes `/v1`, and in who adds the
+ * slash.
+ */
 function namesakesOf(path: string): string[] {
   const plain = path.replaceAll(/\/{2,}/g, '/');
   return [plain, plain.replace(/^(\/v1)+(?=\/v1\/)/, ''), plain.replace(/^(\/v1)+(?=\/)/, ''), `/v1${plain}`];
@@ -70,14 +73,14 @@ function namesakeOf(path: string, meant: string): string {
   return `There is no ${path} here, but ${meant}: check the base URL of the client, which requested the path`;
 }
 
-/** Clients of other servers read what there is instead. */
+/** Lists the available routes for clients of other servers. */
 function missOf(path: string): string {
   const route = path.replace(/\/+$/, '');
   const reason = ABSENT.find(([pattern]) => pattern.test(route))?.[1];
   return reason === undefined ? 'Not Found' : `There is no ${route} here: ${reason}. Available are ${INFERENCE_PATHS}`;
 }
 
-/** `/v1/x/:id` → a path with one segment there, `/v1/x/*` with any number; a trailing slash is the same path. */
+/** `/v1/x/:id` → a path with one segment there, `/v1/x/*` with any number; a trailing slash is ignored. */
 function patternOf(url: string): RegExp {
   const segments = url
     .split('/')

@@ -1,4 +1,4 @@
 import type { Scope } from '@trainyard/store';
 
-/** The scope that a key must have; `public` routes take no key, `any` takes every valid one. */
+/** Scope that a key needs; `public` routes need no key, `any` accepts every valid one. */
 export type RouteScope = Scope | 'public' | 'any';

@@ -7,7 +7,7 @@ export type ServerErrorCode =
   | 'server.model_missing'
   | 'server.model_damaged';
 
-/** A failure of the service itself; the message is written for the person who runs it. */
+/** A failure of the service itself, with a message for its operator. */
 export class ServerError extends Error {
   override readonly name = 'ServerError';
   readonly code: ServerErrorCode;

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 
 import { compileValidator, toValidationItems } from './validation.ts';
 
-/** As the prompt of a text completion: each item fails in every branch. */
+/** Like the prompt of a text completion: each item fails in every branch. */
 const schema = {
   type: 'object',
   properties: {

@@ -5,24 +5,25 @@ import { didYouMean, type ValidationItem } from '@trainyard/protocol';
 import { hasMoreValues } from './json-values.ts';
 import { RequestError } from './request-error.ts';
 
-/** More failed checks than this help nobody. */
+/** Maximum number of failed checks in an answer. */
 const MAX_ITEMS = 100;
 /**
- * A body with more values is told its first failure alone: each value can fail in each branch of a union, and a body of 8 MB has millions. All failures
- * of so many take some tens of milliseconds and of megabytes.
+ * For bodies with more values only the first failure is reported: each value can fail in each branch of a
+ * union, and a body of 8 MB has millions. All failures of this many values take tens of milliseconds and
+ * megabytes.
  */
 const MAX_VALUES = 10_000;
 /** Longer values are not repeated in the answer. */
 const MAX_INPUT_CHARACTERS = 200;
 
-// Verbose: the names that an object may have are read from the schema that failed.
+// Verbose: hints read an object's possible names from the schema that failed.
 const OPTIONS = { useDefaults: true, removeAdditional: false, strict: false, verbose: true } as const;
-// Bodies are taken as they are: what may be read leniently was normalised before. Query strings have no types of their own.
+// Bodies are not coerced: lenient fields were normalised before. Query strings have no types of their own.
 const firstFailureAjv = new Ajv({ ...OPTIONS, allErrors: false });
 const allFailuresAjv = new Ajv({ ...OPTIONS, allErrors: true });
 const textAjv = new Ajv({ ...OPTIONS, allErrors: true, coerceTypes: true });
 
-/** A schema is compiled by the first request that it checks: all of them together would be a third of the work of every start. */
+/** Compiles a schema at its first request: compiling all would be a third of the work of every start. */
 export const compileValidator: FastifySchemaCompiler<FastifySchema> = ({ schema, httpPart }) => {
   const failuresOf = httpPart === 'body' ? bodyFailures(schema) : textFailures(schema);
   const validate: FastifyValidator = (data) => {
@@ -32,10 +33,10 @@ export const compileValidator: FastifySchemaCompiler<FastifySchema> = ({ schema,
   return validate;
 };
 
-/** Fastify looks for the errors on the function, as Ajv leaves them there. */
+/** Fastify reads the errors from the function, as with Ajv. */
 type FastifyValidator = ((data: unknown) => boolean) & { errors?: AjvError[] | null };
 
-/** Finds what is wrong with a value; null: nothing. */
+/** Returns the faults of a value; null: none. */
 type Failures = (data: unknown) => AjvError[] | null;
 
 function textFailures(schema: FastifySchema): Failures {
@@ -46,7 +47,7 @@ function textFailures(schema: FastifySchema): Failures {
   };
 }
 
-/** All of a small body that fails, and the first of a large one. */
+/** All failures of a small body; the first of a large one. */
 function bodyFailures(schema: object): Failures {
   let first: ValidateFunction | undefined;
   let all: ValidateFunction | undefined;
@@ -60,7 +61,7 @@ function bodyFailures(schema: object): Failures {
   };
 }
 
-/** A check of bodies that may be hundreds of MB, which throws `request.invalid` with the first failure. */
+/** Validator for bodies of up to hundreds of MB. Throws `request.invalid` with the first failure. */
 export function compileLargeBodyCheck(schema: object): (body: unknown) => void {
   let validate: ValidateFunction | undefined;
   return (body) => {
@@ -69,13 +70,12 @@ export function compileLargeBodyCheck(schema: object): (body: unknown) => void {
   };
 }
 
-/** Where a validated value came from, as the first part of `loc`. */
+/** Source of a validated value: the first part of `loc`. */
 export type ValidatedPart = 'body' | 'query' | 'path' | 'header';
 
 /**
- * Ajv's errors as pydantic would report them: one item per wrong value, also for unions and nullable fields.
- *
- * @param data what was validated; `undefined` = the request had no body
+ * Ajv's errors in pydantic's form: one item per wrong value, also for unions and nullable fields.
+ * @param data the validated value; `undefined` = the request had no body
  */
 export function toValidationItems(errors: readonly AjvError[], part: ValidatedPart, data: unknown): ValidationItem[] {
   if (data === undefined) return [{ loc: [part], msg: 'Field required', type: 'missing' }];
@@ -91,11 +91,11 @@ export function toValidationItems(errors: readonly AjvError[], part: ValidatedPa
   }
   const items: ValidationItem[] = [];
   for (const [path, group] of byPath) {
-    // A value that fits one branch of a union apart from its range, or from its members, is told only that.
+    // If a value fits a branch of a union except for its range or its members, only that is reported.
     const isInside = [...byPath.keys()].some(
       (other) => other !== path && other.startsWith(path) && '/\0'.includes(other.charAt(path.length)),
     );
-    // A literal text is no answer to a value that is no text.
+    // A literal text is no useful hint for a value that is not text.
     const isNoText = group.some((error) => error.keyword === 'type' && expectedTypes(error).includes('string'));
     const isBeside = (keyword: string) => (isInside && keyword === 'enum') || (isNoText && keyword === 'const');
     const ranges = group.filter(({ keyword }) => keyword !== 'type' && !isBeside(keyword));
@@ -211,7 +211,7 @@ const NOUNS: Readonly<Record<ValidatedPart, string>> = {
   header: 'header',
 };
 
-/** A name that its object does not have, with the one that was meant: a near one, or the same within a member. */
+/** Item for an unknown name, with a suggestion: a similar name, or the same name within a member. */
 function unknownItem(error: AjvError, part: ValidatedPart, data: unknown): ValidationItem {
   const name = error.params['additionalProperty'] as string;
   const known = propertiesOf(error.parentSchema);
@@ -225,7 +225,7 @@ function unknownItem(error: AjvError, part: ValidatedPart, data: unknown): Valid
   };
 }
 
-/** The members of an object's schema, also when null is another value of it. */
+/** Members of an object's schema, also if it is nullable. */
 function propertiesOf(schema: unknown): Readonly<Record<string, unknown>> {
   const { properties, anyOf = [] } = (schema ?? {}) as { properties?: Record<string, unknown>; anyOf?: unknown[] };
   return properties ?? Object.assign({}, ...anyOf.map(propertiesOf));
@@ -254,7 +254,7 @@ function item(
   };
 }
 
-/** Lists and objects are left out of the answer: the place says enough, and they may be the whole body. */
+/** Omits lists and objects from the answer: the place is enough, and they may be the whole body. */
 function isPrintable(input: unknown): boolean {
   return typeof input === 'string' ? input.length <= MAX_INPUT_CHARACTERS : typeof input !== 'object' || input === null;
 }
@@ -266,7 +266,7 @@ function pathOf(error: AjvError): string[] {
     .map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'));
 }
 
-/** Indices into lists are numbers, everything else is a key. */
+/** Indices into lists are numbers; all other parts are keys. */
 function locOf(error: AjvError, part: ValidatedPart, data: unknown): (string | number)[] {
   const path = pathOf(error);
   return [part, ...path.map((key, depth) => (Array.isArray(valueAt(data, path.slice(0, depth))) ? Number(key) : key))];

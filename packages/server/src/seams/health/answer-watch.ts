@@ -1,14 +1,14 @@
 import { settledWithin } from '@trainyard/store';
 
-/** An answer counts for so long: probes of several watchers share one. */
+/** Lifetime of a result, ms: probes of several watchers share one. */
 const FRESH_MS = 2_000;
-/** An answer that takes longer does not come, for a probe. */
+/** Time limit of a probe, ms. */
 const TIMEOUT_MS = 2_000;
 
 export interface AnswerWatchOptions {
   /** Name in messages: `database` or `bucket`. */
   readonly name: string;
-  /** Asks once. Rejects when there is no answer. It may take long: it is not asked again meanwhile. */
+  /** Probes once. Rejects without an answer. It may take long, and runs once at a time. */
   readonly ask: () => Promise<unknown>;
   /** Default 2 s. */
   readonly freshMs?: number;
@@ -16,19 +16,19 @@ export interface AnswerWatchOptions {
   readonly timeoutMs?: number;
 }
 
-/** One part that this process reaches over the network: whether it answers now. It is asked when somebody wants to know, at most every 2 s. */
+/** Reachability of one remote part of this process. Probed on demand, at most every 2 s. */
 export class AnswerWatch {
   readonly #options: Required<AnswerWatchOptions>;
   #asking: Promise<void> | null = null;
   #askedAt = -Infinity;
-  /** On the clock of `performance.now()`: the first question without an answer; null while it answers. */
+  /** On the clock of `performance.now()`: start of the first probe without an answer; null while it answers. */
   #silentSince: number | null = null;
 
   constructor(options: AnswerWatchOptions) {
     this.#options = { freshMs: FRESH_MS, timeoutMs: TIMEOUT_MS, ...options };
   }
 
-  /** Why it is away, in words that name no address; null while it answers. Settles within the time limit. */
+  /** Reason why it is away, without addresses; null while it answers. Settles within the time limit. */
   async trouble(): Promise<string | null> {
     const { name, freshMs, timeoutMs } = this.#options;
     if (this.#asking === null && performance.now() - this.#askedAt >= freshMs) this.#ask();
@@ -51,7 +51,7 @@ export class AnswerWatch {
         () => void (this.#silentSince ??= askedAt),
       )
       .finally(() => {
-        // It counts from its end: an answer that was late is not asked for again at once.
+        // Counted from the end of the probe, so that a late answer is not probed again at once.
         this.#askedAt = performance.now();
         this.#asking = null;
       });

@@ -2,7 +2,7 @@ import type { FastifyInstance } from 'fastify';
 
 import { RequestError } from '../faults/request-error.ts';
 
-/** The end of this process: first it says so, then it takes no new connections. */
+/** End of this process: it first reports that it drains, then accepts no new connections. */
 export class Drain {
   #isDraining = false;
 
@@ -17,8 +17,8 @@ export class Drain {
 }
 
 /**
- * Refuses requests that come on open connections after the port has closed, in the form of every error: Fastify's own answer has another one
- * (`return503OnClosing`).
+ * Refuses requests on open connections after the port has closed, in the form of every error: Fastify's own
+ * answer differs (`return503OnClosing`).
  */
 export function refuseWhileClosing(app: FastifyInstance): void {
   let isClosing = false;
@@ -32,13 +32,16 @@ export function refuseWhileClosing(app: FastifyInstance): void {
   });
 }
 
-/** While the process is ending, each answer closes its connection: the next request of that client goes to another process. */
+/**
+ * While the process is ending, each answer closes its connection: the client's next request goes to another
+ * process.
+ */
 export function closeWhileDraining(app: FastifyInstance, drain: Drain): void {
   app.addHook('onRequest', (_request, reply, done) => {
     if (drain.isDraining) reply.header('connection', 'close');
     done();
   });
-  // Also of requests that came before.
+  // Also for requests that came before the drain.
   app.addHook('onSend', (_request, reply, _payload, done) => {
     if (drain.isDraining) reply.header('connection', 'close');
     done();

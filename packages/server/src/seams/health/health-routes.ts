@@ -4,13 +4,12 @@ import type { Liveness } from '@trainyard/protocol';
 import type { ServiceHealth } from './service-health.ts';
 
 const PUBLIC = { config: { scope: 'public' } } as const;
-/** Seconds after which a balancer may ask again. */
+/** Seconds until a load balancer may retry. */
 const RETRY_AFTER = '1';
 
 /**
- * GET /livez: whether the process runs. GET /readyz: whether requests should go to it. GET /health: each part with its state.
- *
- * @param options.paths of the last; `isStrict`: it is 503 while nothing samples
+ * GET /livez: the process runs. GET /readyz: it accepts requests. GET /health: state of each part.
+ * @param options.paths of /health; `isStrict`: status 503 while sampling is down
  */
 export function addHealthRoutes(
   app: FastifyInstance,
@@ -25,7 +24,7 @@ export function addHealthRoutes(
   });
   const report = async (_request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
     const answer = await health.report();
-    // Balancers that know only this path: requests still get answers while training or the store are in trouble.
+    // For load balancers that know only this path: requests work while training or the store has trouble.
     if (!isStrict || !answer.reasons.some(({ part }) => part === 'inference')) return await reply.send(answer);
     return await reply.code(503).header('retry-after', RETRY_AFTER).send(answer);
   };

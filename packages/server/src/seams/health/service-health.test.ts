@@ -95,7 +95,7 @@ test('engines and trainers are counted: one of two is degraded, and one that end
     { baseModels: [], capacity: 0, adapterDigests: [], isDraining: false, machineTrouble: null },
     60_000,
   );
-  // Another process, since this one has just read the members.
+  // Another process, because this one has just read the members.
   const other = listener();
   expect((await other.inject('/health')).json<Health>()).toMatchObject({
     reasons: [{ part: 'trainers', reason: '0 of 1 trainers accept jobs' }],

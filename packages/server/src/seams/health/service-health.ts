@@ -13,31 +13,31 @@ type PartCount = NonNullable<Health['parts']['engines']>;
 export interface HealthSources {
   readonly store: Pick<Store, 'ping' | 'trouble' | 'blobsId' | 'listMembers'>;
   readonly blobs: Pick<Blobs, 'location' | 'has'>;
-  /** Null where nothing samples. */
+  /** Null without sampling. */
   readonly inference: Pick<InferenceBackend, 'models' | 'of' | 'trouble' | 'isElsewhere'> | null;
-  /** Null where nothing trains and nothing is queued. */
+  /** Null without training and its queue. */
   readonly training: Pick<TrainingQueue, 'baseModels' | 'trouble'> | null;
-  /** Limits of the machine. Default: they are not watched. */
+  /** Limits of the machine. Default: not watched. */
   readonly machine?: { readonly trouble: string | null };
-  /** Things that an operator should know of. Default: there are none. */
+  /** Notices for the operator. Default: none. */
   readonly notices?: () => readonly string[];
   readonly drain: Pick<Drain, 'isDraining'>;
 }
 
-/** Parts without which requests to this process fail: what balances load leaves it out. */
+/** Parts that requests to this process need: without them load balancers skip it. */
 const NEEDED: ReadonlySet<Part> = new Set(['inference', 'draining']);
 
-/** Health of this process and of the parts that it works with, as `/health`, `/readyz` and the metrics report it. */
+/** Health of this process and the parts it uses, as `/health`, `/readyz` and the metrics report it. */
 export class ServiceHealth {
   readonly #sources: HealthSources;
   readonly #database: AnswerWatch;
-  /** Null: the blobs are in a folder. */
+  /** Null: blobs are in a folder. */
   readonly #bucket: AnswerWatch | null;
-  /** Members of the service: probes of several watchers share one reading, as with {@link AnswerWatch}. */
+  /** Members of the service: several watchers share one reading, as with {@link AnswerWatch}. */
   readonly #membership: AnswerWatch;
   /** As of the last reading. */
   #members: Awaited<ReturnType<Store['listMembers']>> = [];
-  /** Remembered while the database is away. */
+  /** Cached for the time when the database is away. */
   #blobsId: string | null = null;
 
   constructor(sources: HealthSources) {
@@ -47,7 +47,7 @@ export class ServiceHealth {
       name: 'database',
       ask: async () => {
         await store.ping().catch((error: unknown) => {
-          // Another process may have its lock: that is an answer.
+          // Another process may hold its lock, but the database answers.
           if (!(error instanceof StoreError) || error.code !== 'store.busy') throw error;
         });
       },
@@ -84,7 +84,7 @@ export class ServiceHealth {
       ...own,
       ...reasonsOf('store', database ?? this.#sources.store.trouble()),
       ...reasonsOf('bucket', bucket),
-      // A part that is in trouble as a whole has said so.
+      // A part that has trouble as a whole has reported it above.
       ...reasonsOf('engines', has('inference') ? null : missing(parts.engines, 'engines accept requests')),
       ...reasonsOf('trainers', has('training') ? null : missing(parts.trainers, 'trainers accept jobs')),
       ...reasonsOf('draining', drain.isDraining ? DRAINING : null),
@@ -94,7 +94,7 @@ export class ServiceHealth {
     return { status, reasons, parts, ...(said.length > 0 && { notices: [...said] }) };
   }
 
-  /** Answer of `GET /readyz`: whether requests, or jobs where this process only trains, are well here. */
+  /** Answer of `GET /readyz`: readiness for requests, or for jobs if this process only trains. */
   async readiness(): Promise<Readiness> {
     const { drain, inference } = this.#sources;
     const [database, own] = await Promise.all([this.#database.trouble(), this.#ownReasons()]);
@@ -117,7 +117,7 @@ export class ServiceHealth {
     return (await Promise.all(troubles.map(async ([part, trouble]) => reasonsOf(part, await trouble)))).flat();
   }
 
-  /** Engines, or servers of vLLM, that are known here; the one of this process where it samples itself. */
+  /** Known engines or vLLM servers; the process's own if it samples itself. */
   async #engines(): Promise<PartCount | null> {
     const { inference } = this.#sources;
     if (inference === null) return null;
@@ -131,7 +131,7 @@ export class ServiceHealth {
     return { ready: ready.length, total: members.size - draining.length };
   }
 
-  /** Trainers that are registered; the one of this process on a database of its own. Null: unknown. */
+  /** Registered trainers; the process's own with a private database. Null: unknown. */
   async #trainers(): Promise<PartCount | null> {
     const { training } = this.#sources;
     if (training === null || (await this.#membership.trouble()) !== null) return null;

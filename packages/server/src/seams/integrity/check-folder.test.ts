@@ -24,7 +24,7 @@ afterEach(() => rm(directory, { recursive: true }));
 const check = (use: FolderCheck['use'] = 'training', of: string | null = digest) =>
   checkFolder(directory, { digest: of, use, log: (line) => logged.push(line) });
 
-/** Overwrites some bytes and sets the file's times again, as a tool does that hides what it did. */
+/** Overwrites some bytes and restores the file's times, like a tool that hides its changes. */
 function damage(name: string): void {
   const path = join(directory, name);
   const { atime, mtime } = statSync(path);
@@ -53,7 +53,7 @@ test.each(FILES)('a flipped bit of %s is found though the times of the file are 
   await check();
   damage(name);
   await expect(check()).rejects.toThrow(new RegExp(`^${name.replace('.', '\\.')} is damaged: `));
-  // Again and again, without one success in between.
+  // Repeated, without a success in between.
   await expect(check()).rejects.toThrow(name);
   const isSampled = name !== 'optimizer.safetensors';
   if (isSampled) await expect(check('sampling')).rejects.toThrow(name);

@@ -13,34 +13,34 @@ import {
   SUMS_FILE,
 } from '@trainyard/trainer';
 
-/** The file that the digest of an adapter is of. */
+/** File that an adapter's digest covers. */
 const WEIGHTS_FILE = 'adapter_model.safetensors';
 /** Maximum number of folders whose last check is remembered. */
 const MAX_FOLDERS = 10_000;
 
 const ENGINE_FILES = ['adapter_config.json', WEIGHTS_FILE, 'adapter.gguf', SUMS_FILE];
-/** Files that a use of a folder reads. The optimizer's state may be absent. */
+/** Files that a use of a folder reads. The optimizer state may be absent. */
 const FILES_OF = {
   sampling: ENGINE_FILES,
   training: [...ENGINE_FILES, 'digest', OPTIMIZER_FILE],
 } as const;
 
 export interface FolderCheck {
-  /** SHA-256 of the adapter's weights as the database has it, hex. Null: the database has none. */
+  /** SHA-256 of the adapter's weights in the database, hex. Null: none recorded. */
   readonly digest: string | null;
   readonly use: keyof typeof FILES_OF;
   readonly log: (line: string) => void;
 }
 
 const digests = new DigestCache();
-/** By use and folder, the stamps of its files when they last passed. */
+/** By use and folder: stamps of the files when they last passed. */
 const passed = new Map<string, string>();
 
 /**
- * Compares the files of a checkpoint or adapter with their recorded digests. Unchanged files are not read again, so a repeated check costs a `stat` per file.
- *
- * A folder of an earlier release has digests of its weights only: its other files are taken as they are, once, and get theirs from then on.
- *
+ * Compares the files of a checkpoint or adapter with their recorded digests. Unchanged files are not read
+ * again, so a repeated check costs a `stat` per file.
+ * Folders of earlier releases have a digest only of their weights: their other files are accepted once, and
+ * their digests recorded.
  * @throws {DamagedFileError}
  */
 export async function checkFolder(directory: string, check: FolderCheck): Promise<void> {
@@ -75,7 +75,10 @@ async function compare(directory: string, { digest, use, log }: FolderCheck): Pr
   }
 }
 
-/** Writes the digests of a folder that has none. It is read-only where that fails, and checked by its weights alone. */
+/**
+ * Writes the digests of a folder that has none. In a read-only folder it gives up, and only the weights are
+ * checked.
+ */
 async function addSums(directory: string, names: ReadonlySet<string>, log: (line: string) => void): Promise<void> {
   const sums = await Promise.all(
     [...names].toSorted().map(async (name) => [name, await digests.of(join(directory, name))] as const),

@@ -3,18 +3,18 @@ import { DamagedFileError } from '@trainyard/trainer';
 import { BackendFailure } from '../faults/backend-failure.ts';
 import type { ModelFiles } from './model-files.ts';
 
-/** Checks of the files of base models, by the model's id. */
+/** File checks of base models, by the model's id. */
 export interface ModelCheck {
   /** Checks the file before it is opened. @throws {BackendFailure} `engine.model_damaged` */
   check(id: string): Promise<void>;
-  /** @throws {BackendFailure} `engine.model_damaged` when the file was found damaged since it was opened */
+  /** @throws {BackendFailure} `engine.model_damaged` if the file was found damaged since it was opened */
   refuseDamaged(id: string): void;
 }
 
 /** Files of a base model. */
 export interface FilesOfModel {
   readonly path: string;
-  /** Copies in another precision, whether they are there or not. */
+  /** Copies in another precision, existing or not. */
   readonly copies: readonly string[];
 }
 

@@ -25,7 +25,7 @@ afterEach(async () => {
   await rm(directory, { recursive: true });
 });
 
-/** As a start of the service opens them. */
+/** Opens the files like a start of the service. */
 function start(options: { accepts?: boolean; readEveryMs?: number } = {}): ModelFiles {
   const files = new ModelFiles({ recordPath, log: (line) => logged.push(line), ...options });
   opened.push(files);
@@ -37,7 +37,7 @@ async function recorded(): Promise<void> {
   await expect.poll(() => existsSync(recordPath), { timeout: 60_000 }).toBe(true);
 }
 
-/** Flips a bit and sets the old times again. */
+/** Flips a bit and restores the old times. */
 function damage(): void {
   const { atime, mtime } = statSync(model);
   const bytes = readFileSync(model);

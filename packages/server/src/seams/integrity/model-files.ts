@@ -9,33 +9,34 @@ import { DamagedFileError, stampFileOf } from '@trainyard/trainer';
 import type { Log } from '../logging/log.ts';
 import { pacedDigest } from './paced-digest.ts';
 
-/** Time between two readings of all files in the background. */
+/** Time between two background readings of all files. */
 const READ_EVERY_MS = 24 * 3_600_000;
 
-/** A file as it was when its digest was taken. */
+/** State of a file when its digest was taken. */
 interface Known {
   readonly stamp: string;
   readonly sha256: string;
 }
 
 export interface ModelFilesOptions {
-  /** File that keeps the digests over restarts. */
+  /** File that keeps the digests across restarts. */
   readonly recordPath: string;
-  /** Take files whose content changed as they are now. Default false. */
+  /** Accepts files whose content changed. Default false. */
   readonly accepts?: boolean;
-  /** Time between two readings in the background, default a day. */
+  /** Time between two background readings, default a day. */
   readonly readEveryMs?: number;
   readonly log: Log;
 }
 
 /**
- * Digests of the model files of this machine. The first reading of a file is recorded; from then on its content must stay. A file whose inode, size, mtime and
- * ctime are unchanged is opened at once and read again in the background.
+ * Digests of the model files on this machine. The first reading of a file is recorded; its content must not
+ * change afterwards. A file with unchanged inode, size, mtime and ctime is opened at once and read again in
+ * the background.
  */
 export class ModelFiles {
   readonly #options: ModelFilesOptions;
   readonly #known: Map<string, Known>;
-  /** By path, why a file is damaged, with its stamp at that time. */
+  /** By path: the damage found, with the file's stamp at that time. */
   readonly #damaged = new Map<string, { readonly stamp: string; readonly error: DamagedFileError }>();
   readonly #end = new AbortController();
   #reading: Promise<void> = Promise.resolve();
@@ -46,9 +47,8 @@ export class ModelFiles {
   }
 
   /**
-   * Checks a file that is about to be opened.
-   *
-   * @throws {DamagedFileError} when its content is not the recorded one
+   * Checks a file before it is opened.
+   * @throws {DamagedFileError} if its content differs from the record
    */
   async check(path: string): Promise<void> {
     const stamp = await stampOf(path).catch(() => null);
@@ -64,7 +64,10 @@ export class ModelFiles {
     if (found !== undefined) throw found.error;
   }
 
-  /** Checks a copy that the service made of a model file. A damaged one is removed, and made again when it is needed. */
+  /**
+   * Checks a copy that the service made of a model file. Removes a damaged one, which is recreated when
+   * needed.
+   */
   async checkCopy(path: string): Promise<void> {
     try {
       await this.check(path);
@@ -78,7 +81,7 @@ export class ModelFiles {
     }
   }
 
-  /** Why a file is damaged, as far as that is known; null otherwise. Names no folder. */
+  /** Known damage of a file, without folder names; null if none. */
   damageOf(path: string): string | null {
     return this.#damaged.get(path)?.error.message ?? null;
   }
@@ -107,7 +110,7 @@ export class ModelFiles {
     try {
       const stamp = await stampOf(path);
       const sha256 = await pacedDigest(path, signal);
-      // A file that is being written has no digest yet.
+      // A file in the middle of a write has no digest yet.
       if ((await stampOf(path)) === stamp) this.#compare(path, { stamp, sha256 });
     } catch (error) {
       signal.throwIfAborted();
@@ -124,7 +127,7 @@ export class ModelFiles {
         'Restore the file, or start once with `--accept-models` if you replaced it';
       const error = new DamagedFileError(basename(path), reason);
       this.#damaged.set(path, { stamp: found.stamp, error });
-      // The next start compares the content again, also when nothing but the content changed.
+      // The next start compares the content again, even if stat data are unchanged.
       this.#known.set(path, { ...known, stamp: '' });
       this.#save();
       log(`${path}: ${error.message}`, { level: 'error' });
@@ -147,7 +150,7 @@ export class ModelFiles {
   }
 }
 
-/** A record that is missing or damaged is made anew by the next reading. */
+/** Reads the record. A missing or damaged one is rebuilt by the next reading. */
 function readRecord(path: string): Map<string, Known> {
   try {
     const { files } = JSON.parse(readFileSync(path, 'utf8')) as { files: Record<string, Known> };

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
 
-/** Bytes read at a time, and the pause after them: requests come first. */
+/** Bytes per read, and the pause after each: requests come first. */
 const CHUNK_BYTES = 1 << 20;
 const PAUSE_MS = 2;
 

@@ -3,8 +3,7 @@ import { createHash } from 'node:crypto';
 import { type Blobs, hashOf, StoreError } from '@trainyard/store';
 
 /**
- * Stores an uploaded file with its SHA-256, which is a JSON value under the same key.
- *
+ * Stores an uploaded file, and its SHA-256 as a JSON value under the same key.
  * @throws as `Blobs.put`
  */
 export async function putUpload(
@@ -24,7 +23,10 @@ export async function putUpload(
   return stored;
 }
 
-/** Whether an uploaded file has the content that came in. Uploads of earlier releases have no digest, and pass. */
+/**
+ * True if an uploaded file still has the received content. Uploads of earlier releases have no digest, and
+ * pass.
+ */
 export async function isUploadIntact(blobs: Pick<Blobs, 'getJson'>, key: string, path: string): Promise<boolean> {
   let recorded: { sha256: string };
   try {

@@ -1,7 +1,10 @@
-/** Words for one that is refused: JSON cannot say it again, and where it is handed on as text it would be null. */
+/** Message for a refused number: JSON cannot write it, and as text it would become null. */
 export const INFINITE = 'Input should be a finite number: it is beyond ±1.8e308';
 
-/** The place of the first number of a JSON value that is infinite, as 1e999 is when it was read; null when there is none. What nests deeply was refused before. */
+/**
+ * Place of the first infinite number in a JSON value, such as 1e999; null if none. Deep values were refused
+ * before.
+ */
 export function placeOfInfinity(value: unknown): (string | number)[] | null {
   if (typeof value !== 'object' || value === null) return isInfinite(value) ? [] : null;
   if (Array.isArray(value)) {
@@ -18,7 +21,7 @@ export function placeOfInfinity(value: unknown): (string | number)[] | null {
   return null;
 }
 
-/** Most members are text or numbers, which are not worth a call. */
+/** Avoids a call for members that are text or numbers, as most are. */
 function placeOfMember(member: unknown): (string | number)[] | null {
   if (typeof member === 'number') return isInfinite(member) ? [] : null;
   return typeof member === 'object' ? placeOfInfinity(member) : null;

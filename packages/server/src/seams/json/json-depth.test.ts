@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 
 import { fieldDeeperThan, isDeeperThan, MAX_JSON_DEPTH } from './json-depth.ts';
 
-/** So many lists, or objects, within each other. */
+/** That many nested lists or objects. */
 const nested = (levels: number, kind: 'list' | 'object'): unknown =>
   JSON.parse(
     kind === 'list' ? `${'['.repeat(levels)}1${']'.repeat(levels)}` : `${'{"a":'.repeat(levels)}1${'}'.repeat(levels)}`,

@@ -1,9 +1,9 @@
-/** Levels of lists and objects in one body: JSON schemas of tools have some twenty. */
+/** Levels of lists and objects in one body; JSON schemas of tools have about twenty. */
 export const MAX_JSON_DEPTH = 256;
-/** The message for a value that nests deeper. */
+/** Message for a value that nests deeper. */
 export const TOO_DEEP = `Input should nest at most ${MAX_JSON_DEPTH} levels of lists and objects`;
 
-/** The place of the first field of a body that nests deeper than `limit` levels, as `loc` has it; null when there is none. */
+/** Place, as in `loc`, of the first field of a body that nests deeper than `limit` levels; null if none. */
 export function fieldDeeperThan(body: unknown, limit: number): string[] | null {
   if (!isDeeperThan(body, limit)) return null;
   const field = Array.isArray(body)
@@ -13,14 +13,15 @@ export function fieldDeeperThan(body: unknown, limit: number): string[] | null {
 }
 
 /**
- * Whether a JSON value nests lists and objects deeper than `limit` levels. It calls itself no deeper than that: what goes on to the end of such a
- * value (serialisers, templates) runs out of stack at some ten thousand levels, which fit into 20 KB.
+ * True if a JSON value nests lists and objects deeper than `limit` levels. Recursion stops at the limit: code
+ * that visits such a value to its end (serialisers, templates) overflows the stack at about ten thousand
+ * levels, which fit into 20 KB.
  */
 export function isDeeperThan(value: unknown, limit: number): boolean {
   return isContainer(value) && isContainerDeeperThan(value, limit);
 }
 
-/** By loops alone: a body of trajectories has millions of values, and every chat is looked through. */
+/** Loops without allocation: a body of trajectories has millions of values, and every chat is checked. */
 function isContainerDeeperThan(container: object, limit: number): boolean {
   if (limit === 0) return true;
   if (Array.isArray(container)) {

@@ -39,7 +39,7 @@ test('a cut is found within the token that it cut, and rubbish behind a value wh
     fc.property(fc.json(), fc.nat(), (text, at) => {
       expect(jsonFaultPosition(`${text}#`)).toBe(text.length);
       const cut = text.slice(0, at % (text.length + 1));
-      // The longest token that is read as one piece is an escape, `\\u1234`.
+      // The longest token that is read in one piece is an escape, `\\u1234`.
       expect(cut.length - jsonFaultPosition(cut)).toBeLessThanOrEqual(5);
     }),
   );

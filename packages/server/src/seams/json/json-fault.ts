@@ -1,10 +1,11 @@
 /**
- * Where a text stops being JSON (RFC 8259), as an index into it; its length when it ends too soon or is valid.
- * V8's own message often names no position, and jsonc-parser runs out of stack (docs/decisions/0017). Runs only for a text that `JSON.parse` has refused; one pass, no recursion.
+ * Index at which a text stops being JSON (RFC 8259); its length if it ends too soon or is valid. V8's own
+ * message often has no position, and jsonc-parser overflows the stack (docs/decisions/0017). Runs only after
+ * `JSON.parse` has failed; one pass, no recursion.
  */
 export function jsonFaultPosition(text: string): number {
   const scanner = new Scanner(text);
-  /** The opening brackets of the lists and objects that are still open. */
+  /** Brackets of the open lists and objects. */
   const open: ('[' | '{')[] = [];
   let expected: 'value' | 'value or ]' | 'key' | 'key or }' | 'end of value' = 'value';
   for (;;) {
@@ -77,7 +78,7 @@ class Scanner {
     while (this.next === ' ' || this.next === '\n' || this.next === '\r' || this.next === '\t') this.position += 1;
   }
 
-  /** A string, number or literal; when false, `position` is at the fault. */
+  /** Reads a string, number or literal; on false, `position` is at the fault. */
   readScalar(first: string): boolean {
     return first === '"' ? this.readString() : this.#match(NUMBER) || this.#match(LITERAL);
   }

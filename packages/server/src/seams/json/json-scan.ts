@@ -1,15 +1,14 @@
-/** A pass over JSON as text, for what its values here do not tell: where each stands, and how it is written. */
+/** A pass over JSON text, for facts that parsed values lack: the position of each value and its spelling. */
 
 const SPACE = /[ \t\n\r]*/y;
-/** The ids of any vocabulary have no more. */
+/** Maximum digits of token ids in any vocabulary. */
 const MAX_DIGITS = 7;
 
 /**
- * Visits the members of an object as they are written, also those whose name comes again.
- *
- * @param text which `JSON.parse` reads
- * @param at of the object, or of space before it; another value has no members
- * @param visit gets the name, and where the value begins and ends
+ * Visits the members of an object in source order, including repeated names.
+ * @param text valid for `JSON.parse`
+ * @param at start of the object, or of space before it; other values have no members
+ * @param visit gets the name, and start and end of the value
  */
 export function eachMember(text: string, at: number, visit: (name: string, start: number, end: number) => void): void {
   const opened = behindSpace(text, at);
@@ -24,7 +23,7 @@ export function eachMember(text: string, at: number, visit: (name: string, start
   }
 }
 
-/** Visits the items of a list as {@link eachMember} does members. */
+/** Visits the items of a list like {@link eachMember}. */
 export function eachItem(text: string, at: number, visit: (index: number, start: number, end: number) => void): void {
   const opened = behindSpace(text, at);
   if (text.charCodeAt(opened) !== OPENED_LIST) return;
@@ -42,7 +41,7 @@ function nameAt(text: string, start: number, end: number): string {
   return written.includes('\\') ? (JSON.parse(text.slice(start, end)) as string) : written;
 }
 
-/** Character by character: a body has millions of them in front of its last member. */
+/** Works character by character: a body has millions before its last member. */
 function behindValue(text: string, start: number): number {
   let depth = 0;
   for (let at = start; at < text.length; at++) {
@@ -56,7 +55,7 @@ function behindValue(text: string, start: number): number {
         continue;
       case CLOSED_LIST:
       case CLOSED_OBJECT:
-        // Behind a number or a word: the end of what it stands in.
+        // After a number or a word: the end of its container.
         if (depth === 0) return at;
         depth -= 1;
         break;
@@ -71,17 +70,17 @@ function behindValue(text: string, start: number): number {
   return text.length;
 }
 
-/** How much a text holds, members of one name each by itself. */
+/** Size figures of a text; repeated names count each time. */
 export interface JsonMeasure {
-  /** Levels of lists and objects. */
+  /** Depth of lists and objects. */
   depth: number;
-  /** Texts, names of members, lists and objects; numbers are none. */
+  /** Strings, member names, lists and objects; not numbers. */
   numValues: number;
-  /** Names of members, without those that are whole numbers, as the ids of tokens are: V8 has no classes of objects for these. */
+  /** Member names except whole numbers such as token ids, for which V8 makes no hidden classes. */
   numNames: number;
 }
 
-/** @param text which may be no JSON: then the figures mean nothing */
+/** @param text for invalid JSON the figures mean nothing */
 export function measureJson(text: string): JsonMeasure {
   let level = 0;
   let depth = 0;
@@ -114,7 +113,7 @@ export function measureJson(text: string): JsonMeasure {
   return { depth, numValues, numNames };
 }
 
-/** Whether a string is a whole number of a few digits. @param start behind its quote */
+/** True for a string that is a whole number of few digits. @param start after its quote */
 function isShortWhole(text: string, start: number): boolean {
   let at = start;
   while (at < start + MAX_DIGITS && isDigit(text.charCodeAt(at))) at += 1;
@@ -125,7 +124,7 @@ function isDigit(character: number): boolean {
   return character >= DIGIT_0 && character <= DIGIT_9;
 }
 
-/** @param start at its quote @returns the end of the text where the string has none */
+/** @param start at its quote @returns the end of the text if the string is not closed */
 function behindString(text: string, start: number): number {
   for (let end = text.indexOf('"', start + 1); end !== -1; end = text.indexOf('"', end + 1)) {
     let numEscapes = 0;
@@ -146,7 +145,7 @@ const CLOSED_LIST = 0x5d;
 const OPENED_OBJECT = 0x7b;
 const CLOSED_OBJECT = 0x7d;
 
-/** Where the next is that is no white space. */
+/** Index of the next character that is not white space. */
 export function behindSpace(text: string, start: number): number {
   SPACE.lastIndex = start;
   SPACE.test(text);

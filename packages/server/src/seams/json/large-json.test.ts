@@ -6,11 +6,11 @@ import { isDeeperThan } from './json-depth.ts';
 import type { JsonMeasure } from './json-scan.ts';
 import { LARGE_JSON_CHARACTERS, mayHoldInfinity, measureLargeJson } from './large-json.ts';
 
-/** The same value behind so much text that it is large. */
+/** The same value after enough text to make it large. */
 const large = (text: string) => `{"pad":"${'x'.repeat(LARGE_JSON_CHARACTERS)}","value":${text}}`;
 const nested = (levels: number) => `${'[{"a":'.repeat(levels / 2)}1${'}]'.repeat(levels / 2)}`;
 
-/** The same by the values themselves. */
+/** The same counts from the values. */
 function numbersOf(value: unknown): { numValues: number; numNames: number } {
   if (typeof value === 'string') return { numValues: 1, numNames: 0 };
   if (typeof value !== 'object' || value === null) return { numValues: 0, numNames: 0 };
@@ -23,7 +23,7 @@ function numbersOf(value: unknown): { numValues: number; numNames: number } {
   return numbers;
 }
 
-/** @param text of one value, which is told without what makes it large */
+/** @param text one value; the padding is subtracted from the result */
 function measured(text: string): JsonMeasure {
   const { depth, numValues, numNames } = measureLargeJson(large(text))!;
   return { depth: depth - 1, numValues: numValues - 4, numNames: numNames - 2 };

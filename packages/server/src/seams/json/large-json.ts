@@ -1,32 +1,37 @@
 import { type JsonMeasure, measureJson } from './json-scan.ts';
 
 /**
- * A look at the text of a large body, which tells sooner than its values do: names of members are as slow to go through as they were to read, and half a million of them took 0.2 s each time.
+ * Checks on the text of a large body, which are faster than those on its values: visiting member names is as
+ * slow as parsing them, 0.2 s for half a million each time.
  */
 
-/** Below so many characters the values are looked at at once. */
+/** Smaller bodies are checked by their values. */
 export const LARGE_JSON_CHARACTERS = 262_144;
 
 /**
- * An exponent of three digits, or so many digits that one of two is enough; in a string, too. Digits are counted from their first one alone: from each of them, 8 MB of numbers
- * that are just too short would take two seconds.
+ * An exponent of three digits, or so many digits that one of two is enough; also inside strings. Digits are
+ * counted only from the first: from each, 8 MB of numbers that are just too short would take two seconds.
  */
 const LARGE_NUMBER = /\d[eE]\+?\d{3}|(?<!\d)\d{200}/;
 
-/** @param text which `JSON.parse` reads @returns false is certain, and true means that the values have to be looked at */
+/** @param text valid for `JSON.parse` @returns false is certain; true means that the values must be checked */
 export function mayHoldInfinity(text: string): boolean {
   return text.length < LARGE_JSON_CHARACTERS || LARGE_NUMBER.test(text);
 }
 
 /**
- * Texts, names of members, lists and objects in one body, numbers apart. Reading them keeps all other requests waiting, 0.1 s so many, and 8 MB of them up to 1 s. A `logit_bias` of the
- * largest vocabularies (262,208) is below it, and a conversation of 50,000 messages.
+ * Maximum strings, member names, lists and objects in one body, without numbers. Parsing blocks all other
+ * requests: 0.1 s at the limit, up to 1 s for 8 MB. A `logit_bias` of the largest vocabularies (262,208) and
+ * a conversation of 50,000 messages are below it.
  */
 export const MAX_JSON_VALUES = 300_000;
-/** See {@link JsonMeasure}. Objects whose names are all different cost the most: so many of these names 0.2 s, and 8 MB of them up to 4 s. */
+/**
+ * See {@link JsonMeasure}. Objects with all different names cost most: 0.2 s at the limit, up to 4 s for 8
+ * MB.
+ */
 export const MAX_JSON_NAMES = 131_072;
 
-/** How much a large body holds, by its text; null of a small one, which cannot hold too much. */
+/** Measures the text of a large body; null for a small one, which is within the limits. */
 export function measureLargeJson(text: string): JsonMeasure | null {
   return text.length < LARGE_JSON_CHARACTERS ? null : measureJson(text);
 }

@@ -1,11 +1,11 @@
 import { behindSpace, eachMember } from './json-scan.ts';
 
 /**
- * The number at a place as it was written, which may have more digits than a number here. One pass over the text for each name.
- *
- * @param text which `JSON.parse` reads
- * @param place names of members, from the outermost object on; of several members of one name the last counts, as for `JSON.parse`
- * @returns null where no number stands there
+ * Source text of the number at a place: it may have more digits than a JavaScript number. One pass over the
+ * text per name.
+ * @param text valid for `JSON.parse`
+ * @param place member names, outermost first; the last of repeated members counts, as in `JSON.parse`
+ * @returns null if there is no number
  */
 export function numberLiteralAt(text: string, place: readonly string[]): string | null {
   let at: number | null = 0;
@@ -19,7 +19,10 @@ export function numberLiteralAt(text: string, place: readonly string[]): string 
 
 const NUMBER = /-?\d[\d.eE+-]*/y;
 
-/** @param at of an object, or of another value, which has no members @returns where the value of its last member of that name begins */
+/**
+ * @param at start of the value; only objects have members
+ * @returns start of the value of the last member with that name
+ */
 function memberAt(text: string, at: number, name: string): number | null {
   let found: number | null = null;
   eachMember(text, at, (member, start) => {

@@ -9,7 +9,7 @@ test('data is written as JSON.stringify writes it, byte for byte, beside a Map t
     fc.property(fc.dictionary(fc.string(), fc.anything()), (value) => {
       numCases += 1;
       expect(toOrderedJson(value)).toBe(JSON.stringify(value));
-      // A Map anywhere takes the other way through the whole.
+      // A Map anywhere makes the whole value take the other path.
       const beside = toOrderedJson({ ...value, last: [new Map()] });
       expect(beside).toBe(JSON.stringify({ ...value, last: [{}] }));
     }),
@@ -36,7 +36,7 @@ test('a Map keeps its order, at any depth, with keys that look like numbers', ()
     ['31', [new Map()]],
   ]);
   expect(toOrderedJson({ x: [map] })).toBe('{"x":[{"900":1,"4":{"b\\"":null},"31":[{}]}]}');
-  // What it is for: a plain object cannot say this.
+  // A plain object cannot hold this order.
   expect(JSON.stringify(Object.fromEntries(map))).toMatch(/^\{"4"/);
 });
 

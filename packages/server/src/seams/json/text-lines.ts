@@ -1,28 +1,27 @@
 import { RequestError } from '../faults/request-error.ts';
 
-/** Longest line: one is held and parsed at a time, in the event loop. */
+/** Longest line: lines are held and parsed one at a time, in the event loop. */
 const MAX_LINE_BYTES = 8_000_000;
 
-const NEWLINE = 0x0a; // never inside a UTF-8 sequence, so a line can be cut out before it is decoded
+const NEWLINE = 0x0a; // never part of a UTF-8 sequence, so lines are cut before decoding
 
-/** A line of a text, blank ones included; numbers begin at 1. */
+/** A line of a text, including blank ones; numbers start at 1. */
 export interface TextLine {
   readonly number: number;
   readonly text: string;
 }
 
 /**
- * Lines of a UTF-8 text, however its pieces are cut. Memory holds one line.
- *
+ * Lines of a UTF-8 text in chunks of any size. Memory holds one line.
  * @param place of the text in the request, for messages
- * @throws {RequestError} `request.invalid`, naming the line, when it is too long or no UTF-8
+ * @throws {RequestError} `request.invalid`, with the line number, if it is too long or not UTF-8
  */
 export async function* textLines(
   chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
   place: readonly (string | number)[],
 ): AsyncGenerator<TextLine> {
   const decoder = new TextDecoder('utf-8', { fatal: true });
-  let pieces: Uint8Array[] = []; // of the line that has not ended yet
+  let pieces: Uint8Array[] = []; // of the unfinished line
   let numBytes = 0;
   let number = 1;
   const add = (piece: Uint8Array) => {
@@ -53,7 +52,7 @@ export async function* textLines(
   if (pieces.length > 0) yield take();
 }
 
-/** The failed check of a line, as the whole request's. */
+/** Failed check of a line, as that of the whole request. */
 export function lineFault(
   place: readonly (string | number)[],
   lineNumber: number,

@@ -1,4 +1,4 @@
-/** @param limit of the items and members of all lists and objects within; counting ends behind it */
+/** @param limit of items and members in all lists and objects; counting stops there */
 export function hasMoreValuesThan(value: unknown, limit: number): boolean {
   const left: object[] = [];
   let numValues = 0;

@@ -1,9 +1,11 @@
-/** C0, C1 and what turns the direction of text or ends a line: none of them may act in a terminal or a log. */
+/**
+ * C0, C1, and characters that change text direction or end a line: they must not act in a terminal or a log.
+ */
 const ACTING = /[\p{Cc}\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]/gu;
 
 /**
- * A text as the log may hold it, whoever wrote it: what would act is written as its number, and only the first line begins at the margin, so
- * that a text from outside can look like no entry of its own.
+ * Makes any text safe for the log: active characters become their number, and only the first line starts at
+ * the margin, so that outside text cannot look like an entry of its own.
  */
 export function toLogLine(text: string): string {
   return text

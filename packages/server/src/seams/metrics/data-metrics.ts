@@ -3,7 +3,7 @@ import { Counter, type Registry } from 'prom-client';
 
 import { Counts, Spreads } from './metric-series.ts';
 
-/** Calls of the database and requests to the bucket, as this process and its hosts make them. */
+/** Database calls and bucket requests of this process and its hosts. */
 export class DataMetrics {
   readonly #calls: Counts<'kind' | 'outcome'>;
   readonly #callSeconds: Spreads<'kind'>;
@@ -33,7 +33,7 @@ export class DataMetrics {
     this.#requests = counter('bucket_requests_total', 'Requests to the bucket, by outcome.', ['method', 'outcome']);
     this.#retries = counter('bucket_retries_total', 'Retries among the requests to the bucket.', ['method']);
     this.#bytes = counter('bucket_bytes_total', 'Bytes of bodies read from and written to the bucket.', ['direction']);
-    // An increase is seen from a zero on, and not from nothing.
+    // Series start at 0: Prometheus does not see the first increase of an absent one.
     for (const kind of ['query', 'transaction'])
       for (const outcome of ['ok', 'store.busy', 'store.unavailable']) this.#calls.of(kind, outcome);
   }

@@ -6,13 +6,13 @@ import { addKnownGauge } from './known-gauge.ts';
 
 type PartCount = Health['parts']['engines'];
 
-/** State of this process and of the parts that it works with, as of the scrape. */
+/** State of this process and the parts it uses, at the scrape. */
 export class HealthMetrics {
-  /** Null: nothing is reported. */
+  /** Null: no health is reported. */
   source: Pick<ServiceHealth, 'report' | 'readiness'> | null = null;
   #reporting: Promise<Health | null> | null = null;
 
-  /** @param ofSampling registry of what samples or asks who samples */
+  /** @param ofSampling registry of processes that sample or route requests to samplers */
   constructor(registry: Registry, ofSampling: Registry) {
     addKnownGauge(registry, 'ready', '1 while this process accepts requests or jobs.', async () =>
       this.source === null ? null : Number((await this.source.readiness()).status === 'ready'),
@@ -59,7 +59,7 @@ export class HealthMetrics {
     });
   }
 
-  /** One for all gauges of a scrape. */
+  /** All gauges of a scrape share one report. */
   async #report(): Promise<Health | null> {
     this.#reporting ??= (this.source?.report() ?? Promise.resolve(null)).finally(() => (this.#reporting = null));
     return await this.#reporting;

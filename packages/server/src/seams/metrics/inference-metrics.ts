@@ -5,7 +5,7 @@ import type { InferenceRequest } from '../contract/backends.ts';
 import { SeenEvents } from '../streams/seen-events.ts';
 import { Counts, type Spread, Spreads } from './metric-series.ts';
 
-/** The label that vLLM gives the name of the served model. */
+/** Label of the served model's name, as in vLLM. */
 const MODEL = 'model_name';
 const SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300];
 const TOKENS = [1, 8, 32, 128, 512, 2048, 8192, 32_768];
@@ -29,7 +29,7 @@ interface ModelTimings {
   readonly paramsMaxTokens: Spread;
 }
 
-/** Timings of requests by base model, under vLLM's names. One a request, over all its choices. */
+/** Request timings by base model, under vLLM's names. One per request, over all its choices. */
 export class InferenceMetrics {
   readonly #ends: Counts<Label | 'finished_reason'>;
   readonly #spreads: Readonly<Record<keyof Omit<ModelTimings, 'model'>, Spreads<Label>>>;
@@ -63,14 +63,13 @@ export class InferenceMetrics {
     };
   }
 
-  /** Timings of this model are told from now on, also while there is none. */
+  /** Reports this model from now on, even before its first request. */
   add(model: string): void {
     this.#of(model);
   }
 
   /**
-   * Passes the events of one request on and counts what they say.
-   *
+   * Passes the events of one request on and records them.
    * @param model id of the base model
    */
   measure(model: string, request: InferenceRequest, events: AsyncIterable<EngineEvent>): AsyncIterable<EngineEvent> {
@@ -91,7 +90,7 @@ export class InferenceMetrics {
   }
 }
 
-/** When one request did what, seconds of a monotonic clock. */
+/** Times of one request, seconds of a monotonic clock. */
 class TimedRequest {
   readonly #timings: ModelTimings;
   readonly #ends: Counts<Label | 'finished_reason'>;
@@ -100,9 +99,9 @@ class TimedRequest {
   readonly #begun: number;
   #numOpen: number;
   #hasFailed = false;
-  /** Its prompt was admitted. */
+  /** Time of the prompt's admission. */
   #started: number | null = null;
-  /** Its first and its latest token. */
+  /** Times of its first and latest token. */
   #first: number | null = null;
   #latest = 0;
   #promptTokens = 0;
@@ -122,7 +121,7 @@ class TimedRequest {
     const timings = this.#timings;
     this.#hasFailed = event.kind === 'failed';
     if (event.kind === 'started') {
-      // Once: another engine may begin again, and what the lost one sampled is not of the answer.
+      // Only once: another engine may restart the request, and the tokens of the lost one do not count.
       if (this.#started === null) timings.queue.add(now - this.#begun);
       this.#started ??= now;
       this.#promptTokens = event.promptTokenIds.length;
@@ -144,7 +143,7 @@ class TimedRequest {
   }
 
   end(): void {
-    // What was refused before it began is no request that the engine ended.
+    // Requests refused before they started are not counted as ended by the engine.
     if (this.#started === null) return;
     const timings = this.#timings;
     const now = this.#now();

@@ -2,11 +2,11 @@ import { TRAINING_JOB_KINDS } from '@trainyard/store';
 import type { TakenStep } from '@trainyard/trainer';
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 
-/** An event of a job, as clients read it. */
+/** An event of a job in the API's form. */
 interface JobEvent {
   type: string;
   data: object;
-  /** The same for a repeated event. */
+  /** Equal for repeated events. */
   dedupeKey: string;
 }
 
@@ -29,7 +29,7 @@ export class JobMetrics {
   readonly #warnings: Counter<'code'>;
   readonly #gap: Histogram;
   readonly #largestGap: Gauge;
-  /** Events of running jobs that were counted: a resumed job tells some again. */
+  /** Counted events of running jobs: a resumed job repeats some. */
   readonly #seen = new Map<string, Set<string>>();
 
   constructor(registry: Registry) {
@@ -73,7 +73,7 @@ export class JobMetrics {
     this.#tellZeros();
   }
 
-  /** An increase is seen from a zero on, and not from nothing. */
+  /** Series start at 0: Prometheus does not see the first increase of an absent one. */
   #tellZeros(): void {
     for (const kind of TRAINING_JOB_KINDS)
       for (const outcome of ['succeeded', 'failed', 'stopped']) this.#ends.inc({ kind, outcome }, 0);
@@ -99,7 +99,7 @@ export class JobMetrics {
     this.#retries.inc();
   }
 
-  /** A step that was taken just now, in this process; one that is told again is not. */
+  /** Counts a step that this process has just taken. Not called for repeated reports of a step. */
   stepTaken({ kind }: { kind: string }, { snapshot }: TakenStep, metrics: Readonly<Record<string, number>>): void {
     this.#steps.inc({ kind });
     this.#trainedTokens.inc({ kind }, countOf(metrics['num_trainable_tokens']));
@@ -132,14 +132,14 @@ export class JobMetrics {
     } else if (type === 'warning') this.#warnings.inc({ code: String(values.get('code')) });
   }
 
-  /** A job has its terminal event, or another worker has the job. */
+  /** Counts the end of a job here: its terminal event, or its loss to another worker. */
   end(job: { id: string; kind: string }, outcome: 'succeeded' | 'failed' | 'stopped'): void {
     this.#seen.delete(job.id);
     this.#ends.inc({ kind: job.kind, outcome });
   }
 }
 
-/** By the metric of a step. */
+/** By the name of a step's metric. */
 const PARTS: Readonly<Record<string, string>> = {
   seconds_forward: 'forward',
   seconds_backward: 'backward',

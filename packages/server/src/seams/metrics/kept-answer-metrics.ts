@@ -16,7 +16,7 @@ export interface KeptAnswerFigures {
 
 /** Kept answers of `/v1/responses`, and conversations. */
 export class KeptAnswerMetrics {
-  /** The source of the figures; without, they are left out. */
+  /** Source of the figures; without one they are omitted. */
   source: KeptAnswerFigures | null = null;
   readonly #minute = new MinuteFigures(async () => (await this.source?.count().catch(() => null)) ?? null);
 
@@ -54,7 +54,7 @@ export class KeptAnswerMetrics {
     );
   }
 
-  /** Null without a source, and while the database does not answer: for that minute, too. */
+  /** Null without a source, and for a minute after a failed read. */
   async #totals(): Promise<KeptTotals | null> {
     return this.source === null ? null : await this.#minute.read();
   }

@@ -1,8 +1,7 @@
 import { Gauge, type Registry } from 'prom-client';
 
 /**
- * Adds a gauge that is read on each scrape. While its value is unknown it is absent, not 0.
- *
+ * Adds a gauge that is read at each scrape. Absent, not 0, while its value is unknown.
  * @param name without `trainyard_`
  * @param read null or undefined: unknown
  */

@@ -10,9 +10,9 @@ export interface MachineFigures {
   readonly syncSeconds: number | null;
 }
 
-/** Limits of the machine and how near the service is to them, read on each scrape. */
+/** Limits of the machine and their use, read at each scrape. */
 export class MachineMetrics {
-  /** The source of the figures; without, they are left out. */
+  /** Source of the figures; without one they are omitted. */
   source: { readonly state: MachineFigures } | null = null;
 
   constructor(registry: Registry) {

@@ -8,8 +8,9 @@ interface SeriesOptions<Label extends string> {
 }
 
 /**
- * Counters and histograms of what happens for every request, as metrics of prom-client's registry. Its own take their labels as an object with each value, check and
- * hash it, which for the dozen values of a request is more than the rest of their counting; here a series is found once, by the values of its labels, and kept.
+ * Counters and histograms of per-request events, as metrics of prom-client's registry. Its own metrics check
+ * and hash a label object with each value, which costs more than the rest of a request's counting. Here a
+ * series is looked up once by its label values and kept.
  */
 abstract class Series<Label extends string, Kept> {
   readonly name: string;
@@ -21,11 +22,11 @@ abstract class Series<Label extends string, Kept> {
     this.name = name;
     this.labelNames = labelNames;
     this.#help = help;
-    // A metric as the registry reads it; its type has what only the library's own classes do.
+    // The registry uses only these members; the library's type also has its private ones.
     registry.registerMetric(this as unknown as Metric<Label>);
   }
 
-  /** The series with these values of the labels, in their order; told from now on, also while nothing is in it. */
+  /** Series with these label values, in order. Reported from now on, even while empty. */
   of(...values: readonly string[]): Kept {
     const key = values.length === 1 ? values[0]! : values.join('\n');
     const known = this.#kept.get(key);
@@ -36,7 +37,7 @@ abstract class Series<Label extends string, Kept> {
     return kept;
   }
 
-  /** As the registry asks for it. */
+  /** Called by the registry. */
   get(): Promise<{ name: string; help: string; type: string; values: MetricValue<string>[] }> {
     const values = [...this.#kept.values()].flatMap(({ labels, kept }) => this.tell(labels, kept));
     return Promise.resolve({ name: this.name, help: this.#help, type: this.type, values });
@@ -68,14 +69,14 @@ export class Counts<Label extends string> extends Series<Label, Count> {
   }
 }
 
-/** The values of one series, by how large they were. */
+/** Histogram of one series. */
 export class Spread {
   readonly #bounds: readonly number[];
-  /** One more than there are bounds: of what is larger than all. */
+  /** One more than the bounds: the last counts values above all of them. */
   readonly #counts: number[];
   #sum = 0;
 
-  /** @param bounds from small to large, each in its bucket */
+  /** @param bounds in ascending order, each inclusive */
   constructor(bounds: readonly number[]) {
     this.#bounds = bounds;
     this.#counts = Array.from({ length: bounds.length + 1 }, () => 0);
@@ -89,7 +90,7 @@ export class Spread {
     this.#sum += value;
   }
 
-  /** The numbers of values up to each bound, and the sum of all. */
+  /** Cumulative counts by bound, and the sum of all values. */
   get totals(): { readonly upTo: readonly (readonly [bound: number | '+Inf', count: number])[]; readonly sum: number } {
     let count = 0;
     const upTo = this.#counts.map((number, at) => [this.#bounds[at] ?? '+Inf', (count += number)] as const);
@@ -115,7 +116,7 @@ export class Spreads<Label extends string> extends Series<Label, Spread> {
     const told = (name: string, value: number, own: object = {}) => ({
       metricName: `${this.name}_${name}`,
       labels: own,
-      // Written behind the bound, and in the order that they have there.
+      // Written after the bound, in this order.
       sharedLabels: labels,
       value,
     });

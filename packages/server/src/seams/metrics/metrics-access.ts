@@ -1,11 +1,12 @@
 import type { FastifyContextConfig } from 'fastify';
 
 /**
- * Readers of the metrics: anybody; on this machine anybody, through a proxy keys of the scope `admin`; those keys alone; nobody.
+ * Access to the metrics: everyone; everyone on this machine, but through a proxy only keys with scope
+ * `admin`; only such keys; no one.
  */
 export type MetricsAccess = 'open' | 'local' | 'key' | 'off';
 
-/** The scopes of the route of the metrics. */
+/** Scopes of the metrics route. */
 export function metricsScopes(access: MetricsAccess): Pick<FastifyContextConfig, 'scope' | 'forwardedScope'> {
   if (access === 'key') return { scope: 'admin' };
   return { scope: 'public', ...(access === 'local' ? { forwardedScope: 'admin' } : {}) };

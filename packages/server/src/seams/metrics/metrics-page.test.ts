@@ -36,6 +36,6 @@ test('docs/reference/metrics.md has every metric of each role with its type and 
   });
   const written = [...PAGE.matchAll(ROW)].map(([, ...cells]) => cells.join(' | '));
   expect(written.toSorted()).toEqual(rows.toSorted());
-  // A process of one role tells nothing that one of all roles does not.
+  // A single-role process reports only series that an all-roles process has.
   for (const [, series] of told) expect([...series.keys()].filter((name) => !all.has(name))).toEqual([]);
 });

@@ -1,7 +1,7 @@
-/** Figures are sums over whole tables: scrapes in between get what the last one read. */
+/** Figures are sums over whole tables, so scrapes share a reading for this time. */
 const KEPT_MS = 60_000;
 
-/** Figures of the database that are read once a minute at most. */
+/** Database figures, read at most once a minute. */
 export class MinuteFigures<Figures> {
   readonly #read: () => Promise<Figures>;
   readonly #now: () => number;
@@ -13,7 +13,7 @@ export class MinuteFigures<Figures> {
     this.#now = now;
   }
 
-  /** Rejects as the reading did; the next call reads again then. */
+  /** Rejects if the reading fails; the next call then reads again. */
   read(): Promise<Figures> {
     const now = this.#now();
     if (this.#last !== null && now - this.#last.at < KEPT_MS) return this.#last.figures;

@@ -1,13 +1,13 @@
 import type { Store } from '@trainyard/store';
 
-/** Jobs are counted up to here: more are more than anybody waits for. */
+/** Counting stops here. */
 const MAX_COUNTED_JOBS = 1000;
 
-/** Jobs that wait for a trainer, and those that trainers have: of the database, whichever process is asked. */
+/** Jobs waiting for a trainer and jobs in training, from the database: equal in all processes. */
 export interface QueueFigures {
   readonly queued: number;
   readonly running: number;
-  /** How long the one that has waited longest has, seconds; 0 when none waits. One that is paused does not wait. */
+  /** Waiting time of the oldest queued job, seconds; 0 if none waits. Paused jobs do not count. */
   readonly oldestSeconds: number;
 }
 

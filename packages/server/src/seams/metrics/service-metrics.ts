@@ -14,9 +14,9 @@ import { MachineMetrics } from './machine-metrics.ts';
 import type { QueueFigures } from './queue-figures.ts';
 import { Counts, Spreads } from './metric-series.ts';
 
-/** Sources that are read on each scrape. */
+/** Sources that are read at each scrape. */
 export interface MetricSources {
-  /** Absent where nothing samples. */
+  /** Absent without sampling. */
   inference?: Pick<InferenceBackend, 'models' | 'of' | 'trouble' | 'isElsewhere'>;
   training: Pick<TrainingQueue, 'trouble'>;
   queue: () => Promise<QueueFigures>;
@@ -24,10 +24,11 @@ export interface MetricSources {
 }
 
 /**
- * Counts and timings for Prometheus: vLLM's names for sampling, so that its dashboards read them, `trainyard_` ones for the rest.
- *
- * Labels hold no name that a tenant chose: `model_name` is the base model, `handler` the route. What is not of one base model has no `model_name` where several
- * are served. All can be added over the processes of a service, but what is of the queue: that is in the database, and the same wherever it is read.
+ * Metrics for Prometheus: vLLM's names for sampling, so that its dashboards work, `trainyard_` names for the
+ * rest.
+ * Labels contain no names chosen by tenants: `model_name` is the base model, `handler` the route. With
+ * several models, series without one base model have no `model_name`. All series can be summed over the
+ * processes of a service except the queue's: it is in the database and equal everywhere.
  */
 export class ServiceMetrics {
   readonly inference: InferenceMetrics;
@@ -45,9 +46,9 @@ export class ServiceMetrics {
   #sources: MetricSources | null = null;
   #looking: Promise<QueueFigures | null> | null = null;
 
-  /** @param role of the process: it tells only what it does. Default `all` */
+  /** @param role of the process, which reports only its own work. Default `all` */
   constructor(role: Role = 'all') {
-    // Others are counted into nothing.
+    // Metrics of other roles go into an unused registry.
     const told = (isTold: boolean) => (isTold ? this.#registry : new Registry());
     const [ofSampling, ofTraining] = [told(role !== 'trainer'), told(does(role, 'trainer'))];
     const registers = [ofSampling];
@@ -87,7 +88,7 @@ export class ServiceMetrics {
       labelNames: ['handler'],
       registers,
     });
-    // An increase is seen from a zero on, and not from nothing.
+    // Series start at 0: Prometheus does not see the first increase of an absent one.
     for (const limit of Object.values(KEY_LIMIT_NAMES)) this.#refusals.inc({ limit }, 0);
     this.#addSampling(ofSampling);
     this.#addTraining(ofTraining);
@@ -97,23 +98,23 @@ export class ServiceMetrics {
 
   readonly contentType = Registry.PROMETHEUS_CONTENT_TYPE;
 
-  /** Where snapshots come from; without, they are left out. */
+  /** Sources of snapshots; without them those series are omitted. */
   set sources(sources: MetricSources) {
     this.#sources = sources;
     const ids = sources.inference?.models.map(({ id }) => id) ?? [];
     for (const id of ids) this.inference.add(id);
-    // Dashboards that choose by the name find all of a service with one model.
+    // With one model, all series get its name, for dashboards that filter by it.
     if (sources.inference !== undefined)
       this.#registry.setDefaultLabels({ ...(ids.length === 1 ? { model_name: ids[0] } : {}), engine: '0' });
   }
 
-  /** @param handler the route's pattern, never the path: paths hold names and ids */
+  /** @param handler the route's pattern, never the path: paths contain names and ids */
   countRequest(handler: string, method: string, status: number, seconds: number): void {
     this.#requests.of(handler, method, `${Math.floor(status / 100)}xx`).add();
     this.#durations.of(handler, method).add(seconds);
   }
 
-  /** By the limit, and by no key. */
+  /** By limit, not by key. */
   countRefusal(limit: keyof KeyLimits): void {
     this.#refusals.inc({ limit: KEY_LIMIT_NAMES[limit] });
   }
@@ -127,7 +128,7 @@ export class ServiceMetrics {
     this.#ignoredFields.inc({ handler }, numFields);
   }
 
-  /** The text form of Prometheus. */
+  /** Prometheus text format. */
   text(): Promise<string> {
     return this.#registry.metrics();
   }
@@ -226,7 +227,7 @@ export class ServiceMetrics {
     });
   }
 
-  /** One look at the database for a scrape. Null while it does not answer: the rest is told all the same. */
+  /** All figures of a scrape share one read. Null while the database does not answer: the rest is reported. */
   async #figures(): Promise<QueueFigures | null> {
     this.#looking ??= Promise.resolve(this.#sources?.queue() ?? null)
       .catch(() => null)
@@ -248,7 +249,7 @@ export class ServiceMetrics {
     });
   }
 
-  /** A total that somebody else counts, by base model; it begins again with them. */
+  /** Total from another counter, by base model; restarts with its source. */
   #total(registry: Registry, name: string, help: string, read: (stats: EngineStats) => number): void {
     const counter = new Counter({
       name,
@@ -262,7 +263,7 @@ export class ServiceMetrics {
     });
   }
 
-  /** By base model and server, where servers elsewhere sample. */
+  /** By base model and server, if remote servers sample. */
   #memberFigure(registry: Registry, name: string, help: string, read: (member: BackendMember) => number): void {
     const gauge = new Gauge({
       name,
@@ -271,7 +272,7 @@ export class ServiceMetrics {
       registers: [registry],
       collect: async () => {
         const { inference } = this.#sources ?? {};
-        // They are as of the last look at its health: this one, which all gauges of a scrape share.
+        // Figures are as of the last health check. All gauges of a scrape share this one.
         await inference?.trouble();
         gauge.reset();
         for (const { id: model_name } of inference?.models ?? [])
@@ -284,7 +285,7 @@ export class ServiceMetrics {
   #stats(): [model: string, stats: EngineStats | null][] {
     if (this.#sources === null) return [];
     const { inference } = this.#sources;
-    // Engines elsewhere tell theirs themselves: two API processes that ask the same ones would tell it twice.
+    // Remote engines report their own: two API processes with the same engines would count them twice.
     if (inference?.isElsewhere === true) return [];
     return (inference?.models ?? []).map(({ id }) => [id, inference?.of(id).stats() ?? null]);
   }

@@ -11,8 +11,8 @@ export interface Address {
 }
 
 /**
- * @param portSetting where another port is set, for the message
- * @returns the address as others write it
+ * @param portSetting setting of the port, for the message
+ * @returns the address for clients
  * @throws {ServerError} `server.port_in_use`, `server.config_invalid`
  */
 export async function listen(
@@ -21,7 +21,7 @@ export async function listen(
   portSetting = 'TRAINYARD_PORT',
 ): Promise<string> {
   try {
-    // Rollouts come in bursts of thousands of connections, and clients give up on connecting after 5 seconds.
+    // Rollouts open thousands of connections in bursts, and clients give up connecting after 5 seconds.
     const url = await server.listen({ host, port, backlog: 65_535 });
     return isIP(host) === 0 ? url.replace(/\/\/[^:]+:/, `//${host}:`) : url;
   } catch (error) {
@@ -30,8 +30,8 @@ export async function listen(
 }
 
 /**
- * Tries to listen, and stops at once: somebody else may still come before {@link listen}.
- * @throws {ServerError} as of `listen`
+ * Checks that the port is free. Another process may still take it before {@link listen}.
+ * @throws {ServerError} as `listen`
  */
 export async function refuseTakenPort({ host, port }: Address, portSetting = 'TRAINYARD_PORT'): Promise<void> {
   const probe = createServer();
@@ -44,7 +44,7 @@ export async function refuseTakenPort({ host, port }: Address, portSetting = 'TR
   await once(probe, 'close');
 }
 
-/** A failure of listening, for whoever started the service. */
+/** Operator's message for a failure to listen. */
 export function listenFault(
   { code, message }: NodeJS.ErrnoException,
   { host, port }: Address,

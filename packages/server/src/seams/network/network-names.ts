@@ -5,7 +5,7 @@ const loopback = new BlockList();
 loopback.addSubnet('127.0.0.0', 8);
 loopback.addAddress('::1', 'ipv6');
 
-/** Whether a name or an address is this machine's own, which no other machine can reach. */
+/** True if a name or an address is loopback, which no other machine can reach. */
 export function isLoopbackName(host: string): boolean {
   const name = host.replace(/^\[(.*)\]$/, '$1').toLowerCase();
   if (isIP(name) !== 0) return loopback.check(name, isIPv4(name) ? 'ipv4' : 'ipv6');
@@ -13,8 +13,8 @@ export function isLoopbackName(host: string): boolean {
 }
 
 /**
- * The names under which a service that listens on `host` may be called without having been told any. A page that got its own name to stand
- * for this machine (DNS rebinding) sends that name as `Host`, and it is none of these.
+ * Default host names of a service that listens on `host`. They exclude the name of a page that resolves it to
+ * this machine (DNS rebinding) and sends it as `Host`.
  */
 export function ownNames(host: string): string[] {
   if (isLoopbackName(host)) return [];
@@ -26,14 +26,14 @@ export function ownNames(host: string): string[] {
 
 const HOST = /^(?:\[([0-9a-f:.]+)\]|([^\s:/?#@\\[\]]+))(?::\d{1,5})?$/i;
 
-/** The name in a `Host` header or in the authority of an origin, without its port; null when it is neither. */
+/** Host name in a `Host` header or an origin's authority, without port; null if it is neither. */
 export function hostNameOf(authority: string | undefined): string | null {
   const match = HOST.exec(authority ?? '');
   const name = match?.[1] ?? match?.[2];
   return name === undefined ? null : name.toLowerCase().replace(/\.$/, '');
 }
 
-/** @param allowed names; `.example.com` stands for every name below it, `*` for all */
+/** @param allowed names; `.example.com` allows every name below it, `*` all */
 export function isAllowedName(name: string, allowed: readonly string[]): boolean {
   if (isLoopbackName(name)) return true;
   return allowed.some((entry) => {

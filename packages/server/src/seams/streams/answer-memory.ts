@@ -2,15 +2,18 @@ import type { TokenLogprob } from '@trainyard/backend';
 
 import { BackendFailure } from '../faults/backend-failure.ts';
 
-/** Token entries (a token, or an alternative of one) that whole answers may hold together: about 500 MB with their texts. */
+/**
+ * Maximum token entries (a token, or one of its alternatives) of all whole answers together: about 500 MB
+ * with their texts.
+ */
 const MAX_ENTRIES = 2_000_000;
 
-/** How much output whole answers hold: while they are collected, and until their clients have taken them. */
+/** Limits the output held by whole answers, from collection until their clients have received them. */
 export class AnswerMemory {
   readonly #maxEntries: number;
-  /** Those that are being collected, the oldest first. */
+  /** Answers in collection, oldest first. */
   readonly #collecting = new Set<AnswerHold>();
-  /** Entries of all answers, and of those that wait for their clients. */
+  /** Entries of all answers, and of answers being sent. */
   #numEntries = 0;
   #numSent = 0;
   #freed = Promise.withResolvers<void>();
@@ -27,10 +30,10 @@ export class AnswerMemory {
   }
 
   /**
-   * Adds to an answer. Above the limit the oldest continues alone and the others wait, so that one after the other is completed.
-   *
-   * @returns what to wait for before more is collected; null: nothing
-   * @throws {BackendFailure} `engine.overloaded` while answers that were not read take all the room
+   * Adds to an answer. Above the limit only the oldest continues and the others wait, so that they complete
+   * one after the other.
+   * @returns a promise to await before collecting more; null: none
+   * @throws {BackendFailure} `engine.overloaded` while unread answers fill the memory
    */
   add(hold: AnswerHold, numEntries: number): Promise<void> | null {
     if (hold.isReleased) return null;
@@ -45,7 +48,7 @@ export class AnswerMemory {
     return this.#mayGrow(hold) ? null : this.#turn(hold);
   }
 
-  /** Another engine computes the answer again: what the lost one gave is gone. */
+  /** Drops the entries of an answer that another engine computes again. */
   restart(hold: AnswerHold): void {
     if (hold.isReleased) return;
     this.#numEntries -= hold.numEntries;
@@ -53,14 +56,14 @@ export class AnswerMemory {
     this.#wake();
   }
 
-  /** The whole answer is on its way to its client. */
+  /** Marks the answer as being sent. */
   complete(hold: AnswerHold): void {
     if (!this.#collecting.delete(hold)) return;
     this.#numSent += hold.numEntries;
     this.#wake();
   }
 
-  /** The answer is out, or its client has left. */
+  /** Frees the answer after it was sent or its client left. */
   release(hold: AnswerHold): void {
     if (hold.isReleased) return;
     hold.isReleased = true;
@@ -83,7 +86,7 @@ export class AnswerMemory {
   }
 }
 
-/** The counted parts of an output. */
+/** Counted parts of an output. */
 interface CountedOutput {
   readonly tokenIds: readonly number[];
   readonly logprobs: readonly TokenLogprob[] | null;

@@ -5,12 +5,12 @@ import type { InferenceRequest, ModelInference } from '../contract/backends.ts';
 import { type ParamOrigins, toBackendFailure } from '../faults/backend-failure.ts';
 import type { AnswerHold } from './answer-memory.ts';
 
-/** Tokens of a request so far; right at every moment, also when the client leaves in the middle. */
+/** Tokens of a request so far; correct at any time, even if the client leaves midway. */
 export interface TokenMeter {
   promptTokens: number;
   /** Over all choices. */
   completionTokens: number;
-  /** Called when the generation is complete; its last event waits for the result. Default: nothing. */
+  /** Called when the generation is complete; the last event waits for it. Default: none. */
   complete?: () => Promise<void>;
 }
 
@@ -19,55 +19,55 @@ export type PromptScoredEvent = Extract<EngineEvent, { kind: 'prompt_scored' }>;
 export type OutputEvent =
   | Extract<EngineEvent, { kind: 'delta' }>
   | (Extract<EngineEvent, { kind: 'finished' }> & {
-      /** Where what was sampled is kept. */
+      /** Id of the record that keeps the sampled tokens. */
       recordId?: string;
     });
 export type ParsedReply = NonNullable<Extract<EngineEvent, { kind: 'finished' }>['parsed']>;
 export type ReplyDelta = NonNullable<OutputEvent['reply']>;
 export type CompletedEvent = Extract<EngineEvent, { kind: 'completed' }>;
 
-/** A generation whose first output is there, so that every refusal of the engine has had its chance to be a plain HTTP error. */
+/** A generation with its first output, so that any refusal of the engine can still be a plain HTTP error. */
 export interface OpenedGeneration {
   started: StartedEvent;
-  /** The prompt as it was rendered, control tokens included; null unless asked for. */
+  /** Rendered prompt, control tokens included; null unless requested. */
   promptText: string | null;
-  /** Null unless the request wants them first. */
+  /** Null unless the request asks for prompt scores. */
   scores: PromptScoredEvent | null;
   /** Deltas and finishes of all choices, then `completed`. Read it once; leaving the loop ends the request. */
   events: AsyncIterableIterator<OutputEvent | CompletedEvent, void>;
-  /** Ends the request wherever it is, also before any of its events was read. */
+  /** Ends the request at any point, even before its events were read. */
   end(): Promise<void>;
 }
 
-/** Sees every output of a request before its reader does. */
+/** Receives every output of a request before its reader. */
 export interface OutputRecorder {
   begin(promptTokenIds: readonly number[]): void;
-  /** @returns the event, or what is told in its place */
+  /** @returns the event to pass on */
   record(event: OutputEvent): Promise<OutputEvent>;
 }
 
 /** Options of a generation that do not concern the engine. */
 export interface GenerationOptions {
-  /** Turn the prompt's ids back into text. Default false. */
+  /** Convert the prompt's ids back to text. Default false. */
   withPromptText?: boolean;
-  /** The field of the body that the constraint came from. */
+  /** Body field of the constraint. */
   constraintField?: string | undefined;
-  /** And that for which the prompt is scored. Default `prompt_logprobs`. */
+  /** Body field that asks for prompt scores. Default `prompt_logprobs`. */
   scoresField?: string | undefined;
-  /** Keeps what is sampled. Default: nothing is kept. */
+  /** Records sampled outputs. Default: none. */
   recorder?: OutputRecorder | null;
-  /** Makes room for what the answer collects before it is sent. Default: it is sent as it comes. */
+  /** Reserves memory for an answer that is collected before it is sent. Default: it is streamed. */
   newHold?: (() => AnswerHold) | null;
-  /** Nothing of the answer is sent before its end: outputs are kept back until it is whole. Default false. */
+  /** Outputs are held back until the answer is whole. Default false. */
   isWhole?: boolean;
-  /** Makes of a refusal, or of a failure before the first output, what is told. Default: as it is. */
+  /** Converts a refusal, or a failure before the first output, to the reported error. Default: unchanged. */
   faultOf?: (error: unknown) => Promise<unknown>;
 }
 
 /**
  * Starts a request and waits for its first output.
- *
- * @throws {BackendFailure} what the engine refused or failed with, or what `faultOf` makes of it; later failures come from `events`
+ * @throws {BackendFailure} the engine's refusal or failure, or the result of `faultOf`; later failures come
+ * from `events`
  */
 export async function openGeneration(
   inference: ModelInference,
@@ -91,7 +91,7 @@ export async function openGeneration(
     const promptText = options.withPromptText ? await inference.detokenize(started.promptTokenIds, { signal }) : null;
     let scores: PromptScoredEvent | null = null;
     let first = accept(await source.next(), signal, origins);
-    // Another engine may begin again.
+    // Another engine may restart the request.
     for (
       ;
       first.kind === 'started' || first.kind === 'prompt_scored';
@@ -110,7 +110,10 @@ export async function openGeneration(
   }
 }
 
-/** All outputs from the first one on. By hand, as every token of every stream passes here: a generator takes three promises for each of them. */
+/**
+ * All outputs, including the first. Hand-written, because every token of every stream passes here: a
+ * generator takes three promises for each.
+ */
 class Outputs implements AsyncIterableIterator<OutputEvent | CompletedEvent, void> {
   readonly #source: AsyncIterator<EngineEvent>;
   readonly #signal: AbortSignal;
@@ -118,7 +121,7 @@ class Outputs implements AsyncIterableIterator<OutputEvent | CompletedEvent, voi
   readonly #origins: ParamOrigins;
   readonly #recorder: OutputRecorder | null;
   readonly #hold: AnswerHold | null;
-  /** Outputs of a whole answer that have not been read; null where they go on as they come, and before the first is asked for. */
+  /** Unread outputs of a whole answer; null for a stream, and before the first is requested. */
   #whole: Iterator<OutputEvent | CompletedEvent> | null = null;
   readonly #isWhole: boolean;
   /** Null once it is taken. */
@@ -153,11 +156,11 @@ class Outputs implements AsyncIterableIterator<OutputEvent | CompletedEvent, voi
     return Promise.resolve(first).then(this.#told).catch(this.#failed);
   }
 
-  /** A request that has ended has nothing left to be ended. */
+  /** Does nothing for a request that has ended. */
   async return(): Promise<IteratorReturnResult<void>> {
     this.#isOver = true;
     const left = await this.#source.return?.();
-    // Sampled before the reader left: computed is computed.
+    // Counts tokens sampled before the reader left.
     if (typeof left?.value === 'number') this.#meter.completionTokens += left.value;
     return { done: true, value: undefined };
   }
@@ -213,7 +216,10 @@ class Outputs implements AsyncIterableIterator<OutputEvent | CompletedEvent, voi
     }
   }
 
-  /** All outputs of the engine that has completed the answer: nothing of one that was lost is recorded, counted or read. */
+  /**
+   * Collects the outputs of the engine that completed the answer: outputs of a lost engine are not recorded,
+   * counted or read.
+   */
   async #gathered(): Promise<(OutputEvent | CompletedEvent)[]> {
     let events: OutputEvent[] = [];
     let numTokens = 0;
@@ -248,7 +254,9 @@ class Outputs implements AsyncIterableIterator<OutputEvent | CompletedEvent, voi
   };
 }
 
-/** The event with logits in place of log-probabilities, where the request wants them. Its record has the log-probabilities. */
+/**
+ * Replaces log-probabilities by logits if the request asks for them. Its record keeps the log-probabilities.
+ */
 function withLogits(event: OutputEvent): OutputEvent {
   const { logprobs } = event;
   if (logprobs?.[0]?.logitSum === undefined) return event;
@@ -261,7 +269,7 @@ function withLogits(event: OutputEvent): OutputEvent {
   };
 }
 
-/** A masked token has no logit: its floor stays. */
+/** A masked token has no logit and keeps its floor. */
 function toLogit<Entry extends { logprob: number }>(entry: Entry, logitSum: number): Entry {
   return entry.logprob <= MIN_LOGPROB ? entry : { ...entry, logprob: entry.logprob + logitSum };
 }

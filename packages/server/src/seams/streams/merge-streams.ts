@@ -1,14 +1,14 @@
 /** An item of one of several streams. */
 export interface Merged<Item> {
-  /** Which stream it is from. */
+  /** Index of its stream. */
   source: number;
   item: Item;
 }
 
 /**
- * The items of several streams as they come. At most one item of each is held, so a reader that stops pulling stops them all.
- *
- * A failure of one ends the whole; whoever made the streams then ends the others.
+ * Merges several streams in order of arrival. At most one item of each is held, so a reader that stops
+ * pulling stops them all.
+ * A failure of one fails the whole; the caller then ends the other streams.
  */
 export async function* mergeStreams<Item>(
   streams: readonly AsyncIterator<Item, void>[],

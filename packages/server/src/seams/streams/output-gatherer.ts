@@ -1,16 +1,16 @@
 import type { OutputEvent } from './chat-events.ts';
 
-/** Makes few large outputs of many small ones: one each time a choice has `interval` new tokens, and one when it ends. */
+/** Joins small outputs: emits one each time a choice has `interval` new tokens, and one when it ends. */
 export class OutputGatherer {
   readonly #interval: number;
-  /** Output held back, by choice. */
+  /** Held-back output, by choice. */
   readonly #waiting = new Map<number, OutputEvent>();
 
   constructor(interval: number) {
     this.#interval = interval;
   }
 
-  /** @returns the output that is due, or null while more is waited for */
+  /** @returns the output that is due, or null if none is */
   gather(event: OutputEvent): OutputEvent | null {
     if (this.#interval === 1) return event;
     const before = this.#waiting.get(event.index);
@@ -30,7 +30,7 @@ function ownCopy(event: OutputEvent): OutputEvent {
   return { ...event, tokenIds: [...tokenIds], logprobs: logprobs && [...logprobs], ...(parts ? { reply: parts } : {}) };
 }
 
-/** Takes over the lists of `before`: a long wait copies nothing twice. */
+/** Appends to the lists of `before`, so that nothing is copied twice. */
 function joined(before: OutputEvent, event: OutputEvent): OutputEvent {
   for (const id of event.tokenIds) before.tokenIds.push(id);
   for (const logprob of event.logprobs ?? []) before.logprobs?.push(logprob);

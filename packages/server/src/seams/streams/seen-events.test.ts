@@ -2,7 +2,7 @@ import { expect, test, vi } from 'vitest';
 
 import { SeenEvents } from './seen-events.ts';
 
-/** A source that tells when it was left or has ended. */
+/** A source that reports when it was left or has ended. */
 function source(items: readonly number[], onEnd: () => void, failure?: Error): AsyncIterable<number> {
   async function* events() {
     try {

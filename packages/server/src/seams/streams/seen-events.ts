@@ -1,6 +1,6 @@
 /**
- * The same items, each of which is seen before its reader gets it. As a generator around the source, but with one promise an item in place of four: every token
- * of every stream passes here. One reader, who asks for one item at a time.
+ * Calls `see` with each item before its reader gets it. Takes one promise per item instead of a generator's
+ * four: every token of every stream passes here. One reader, which requests one item at a time.
  */
 export class SeenEvents<Item> implements AsyncIterableIterator<Item, unknown> {
   readonly #events: AsyncIterable<Item>;
@@ -26,7 +26,7 @@ export class SeenEvents<Item> implements AsyncIterableIterator<Item, unknown> {
     return this.#source.next().then(this.#took, this.#failed);
   }
 
-  /** @returns what the source returns when it is left */
+  /** @returns the return value of the source's `return` */
   async return(): Promise<IteratorReturnResult<unknown>> {
     const source = this.#source;
     this.#end();

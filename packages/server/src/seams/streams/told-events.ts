@@ -1,8 +1,9 @@
 import type { CompletedEvent, OpenedGeneration, OutputEvent } from './chat-events.ts';
 
 /**
- * A generation as it is told: something before its first output, then of each output what `tell` makes of it, up to and with `completed`. By hand, as every token
- * of every stream passes here: a generator takes three promises for each of them. One reader, who asks for one item at a time.
+ * Converted events of a generation: opening items before its first output, then the result of `tell` for each
+ * event up to and including `completed`. Hand-written, because every token of every stream passes here: a
+ * generator takes three promises for each. One reader, which requests one item at a time.
  */
 export class ToldEvents<Told> implements AsyncIterableIterator<Told, void> {
   readonly #generation: OpenedGeneration;
@@ -11,7 +12,7 @@ export class ToldEvents<Told> implements AsyncIterableIterator<Told, void> {
   #numOpened = 0;
   #isOver = false;
 
-  /** @param tell null where there is nothing to tell of an event */
+  /** @param tell returns null to skip an event */
   constructor(
     generation: OpenedGeneration,
     opening: readonly Told[],
@@ -34,7 +35,7 @@ export class ToldEvents<Told> implements AsyncIterableIterator<Told, void> {
     return Promise.resolve({ done: false, value: opening });
   }
 
-  /** Ends the generation, also one of which nothing was read. */
+  /** Ends the generation, even if nothing was read. */
   async return(): Promise<IteratorReturnResult<void>> {
     const wasOver = this.#isOver;
     this.#isOver = true;

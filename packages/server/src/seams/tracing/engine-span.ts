@@ -5,8 +5,8 @@ import { toTraceParent } from './trace-parent.ts';
 import type { Tracing } from './tracing.ts';
 
 /**
- * The work of an engine for a process on another machine, as a part of the generation there, which has the tokens and the times. Null where nobody asked for
- * traces, here or there.
+ * Span of an engine's work for a process on another machine. Its parent is the generation span there, which
+ * has tokens and times. Null unless both sides trace.
  */
 export function startEngineSpan(
   tracing: Tracing | null,
@@ -24,12 +24,12 @@ export function startEngineSpan(
   );
 }
 
-/** The request for whoever samples behind the engine: a part of its span, where it has one. */
+/** Origin for the sampler after this engine: a child of its span, if there is one. */
 export function originBelow(span: Span | null, origin: RequestOrigin): RequestOrigin {
   return span === null ? origin : { ...origin, traceParent: toTraceParent(span.spanContext()) };
 }
 
-/** It ended by a refusal or a failure of the engine. */
+/** Records a refusal or failure of the engine. */
 export function tellEngineFault(span: Span | null, error: unknown): void {
   const code = error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : 'internal';
   span?.setAttribute('error.type', code);

@@ -6,29 +6,29 @@ import { SeenEvents } from '../streams/seen-events.ts';
 import { toTraceParent } from './trace-parent.ts';
 import type { Tracing } from './tracing.ts';
 
-/** The names of the conventions for generative AI; a chat is told by them wherever it is answered. */
+/** Operation names from the GenAI semantic conventions; any chat endpoint uses `chat`. */
 export type GenAiOperation = 'chat' | 'text_completion';
 
 export interface GenerationAbout {
-  /** The request of which it is a part. */
+  /** Span of the request. */
   readonly parent: Span;
   readonly operation: GenAiOperation;
-  /** The model's name as it was asked for. */
+  /** Model name in the request. */
   readonly requested: string;
-  /** Its full name, as it was resolved. */
+  /** Resolved full name. */
   readonly model: string;
   /** The answer's id. */
   readonly responseId: string;
   readonly isStream: boolean;
-  /** Its `X-Request-Id`. */
+  /** `X-Request-Id` of the request. */
   readonly requestId: string;
 }
 
 /**
- * The same model, each of whose generations is a span `chat <model>`: what was asked for, what came of it, how many tokens, and how long each part took.
- * Never any text.
- *
- * @see https://opentelemetry.io/docs/specs/semconv/gen-ai/gen-ai-spans/ for `gen_ai.*`; those of latencies are vLLM's
+ * Wraps a model to record each generation as a span `chat <model>`: parameters, result, token counts and
+ * times. Never any text.
+ * @see https://opentelemetry.io/docs/specs/semconv/gen-ai/gen-ai-spans/ for `gen_ai.*`; the latency
+ * attributes are vLLM's
  */
 export function tracedModel(inference: ModelInference, tracing: Tracing, about: GenerationAbout): ModelInference {
   return withGenerate(inference, (request, signal) => tracedEvents(inference, request, { signal, tracing, about }));
@@ -70,7 +70,7 @@ function requestAttributes({ n, maxTokens, sampling }: InferenceRequest): Attrib
     'gen_ai.request.top_p': topP,
     'gen_ai.request.frequency_penalty': frequencyPenalty,
     'gen_ai.request.presence_penalty': presencePenalty,
-    // Absent is all of them.
+    // Absent means all tokens.
     ...(topK > 0 ? { 'gen_ai.request.top_k': topK } : {}),
     ...(maxTokens === null ? {} : { 'gen_ai.request.max_tokens': maxTokens }),
     ...(n === 1 ? {} : { 'gen_ai.request.choice.count': n }),
@@ -81,11 +81,11 @@ function requestAttributes({ n, maxTokens, sampling }: InferenceRequest): Attrib
 /** Times in seconds of a monotonic clock. */
 const now = () => performance.now() / 1000;
 
-/** One generation, as its events tell it. */
+/** Span of one generation, built from its events. */
 class GenerationSpan {
   readonly #span: Span;
   readonly #begunAt = now();
-  /** By choice; one that has not ended was left, or went down with the request. */
+  /** By choice; `abort` for choices that did not finish. */
   readonly #finishReasons: string[];
   #startedAt: number | null = null;
   #firstTokenAt: number | null = null;
@@ -100,7 +100,7 @@ class GenerationSpan {
     const span = this.#span;
     switch (event.kind) {
       case 'started':
-        // What an engine that was lost had sampled is not of the answer.
+        // Tokens of a lost engine are not part of the answer.
         this.#numSampled = 0;
         this.#finishReasons.fill('abort');
         this.#startedAt = now();

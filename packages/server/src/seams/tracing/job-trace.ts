@@ -9,12 +9,13 @@ import type { Tracing } from './tracing.ts';
 
 type TracedJob = Pick<Job, 'id' | 'kind' | 'modelId' | 'createdAt' | 'origin'>;
 
-/** The end of a job: whoever cancelled it, or deleted its model, stopped it. */
+/** End of a job; `stopped`: it was cancelled, or its model deleted. */
 export type JobOutcome = 'succeeded' | 'failed' | 'stopped';
 
 /**
- * A job as a trace of its own: its id without dashes. Whoever works on it, one after the other, adds an `attempt` with what was done in it; the span of the
- * whole job, from its submission to its end, has an id that follows from the job's, and is made by whoever ends it. It has a link to the request that made it.
+ * A job as a trace of its own; its id is the job's without dashes. Each worker adds an `attempt` with its
+ * work. The span of the whole job, from submission to end, has an id derived from the job's; the worker that
+ * ends the job creates it. It links to the request that made the job.
  */
 export class JobTrace {
   readonly #tracing: Tracing;
@@ -24,7 +25,7 @@ export class JobTrace {
   #lastStepAt = Date.now();
   #numSteps = 0;
 
-  /** The job was claimed for the `number`th time. */
+  /** Starts attempt `number`, after a claim. */
   constructor(tracing: Tracing, job: TracedJob, number: number) {
     this.#tracing = tracing;
     this.#whole = wholeJob(tracing, job);
@@ -36,7 +37,7 @@ export class JobTrace {
     this.#inAttempt = trace.setSpan(ROOT_CONTEXT, this.#attempt);
   }
 
-  /** Called when the step is done, snapshot included. */
+  /** Called after the step, snapshot included. */
   stepTaken(index: number, { seconds, snapshot }: TakenStep, metrics: Readonly<Record<string, number>>): void {
     const { tracer } = this.#tracing;
     const endedAt = Date.now();
@@ -61,7 +62,7 @@ export class JobTrace {
     this.#numSteps += 1;
   }
 
-  /** The job has its checkpoint, whose files have been written since the last step. */
+  /** Records the writing of the checkpoint's files, from the last step until now. */
   checkpointCommitted(step: number): void {
     const attributes = { 'trainyard.checkpoint.step': step };
     this.#tracing.tracer
@@ -69,23 +70,23 @@ export class JobTrace {
       .end();
   }
 
-  /** @param outcome null: it was left, and goes on later, here or elsewhere */
+  /** @param outcome null: the worker leaves the job, which continues later, here or elsewhere */
   end(outcome: JobOutcome | null, errorCode: string | null = null): void {
     this.#attempt.setAttribute('trainyard.job.outcome', outcome ?? 'left');
     this.#attempt.setAttribute('trainyard.job.gradient_steps', this.#numSteps);
     if (errorCode !== null) tellError(this.#attempt, errorCode);
     this.#attempt.end();
-    // A span that is not ended is not sent: the job is not over.
+    // An unended span is not sent: the job is not over.
     if (outcome !== null) endWhole(this.#whole, outcome, errorCode);
   }
 }
 
-/** A job that nobody was working on came to its end. */
+/** Records the end of a job that no worker had. */
 export function traceJobStopped(tracing: Tracing | null, job: TracedJob): void {
   if (tracing !== null) endWhole(wholeJob(tracing, job), 'stopped', null);
 }
 
-/** The trace of a job, 32 hex digits. */
+/** Trace id of a job, 32 hex digits. */
 export function traceIdOfJob(jobId: string): string {
   const digits = jobId.replaceAll('-', '');
   return /^[0-9a-f]{32}$/.test(digits) ? digits : digestOf(jobId).slice(0, 32);
@@ -120,7 +121,7 @@ function tellError(span: Span, code: string): void {
   span.setStatus({ code: SpanStatusCode.ERROR });
 }
 
-/** Where the time of a step went, and how much was trained. */
+/** Times of a step's parts and its trainable tokens. */
 function partsOf(metrics: Readonly<Record<string, number>>): Record<string, number> {
   return Object.fromEntries(
     Object.entries(metrics)

@@ -15,18 +15,18 @@ import { FLUSH_MS, type Tracing } from './tracing.ts';
 
 export interface TracingOptions {
   readonly serviceVersion: string;
-  /** The part of the service that this process is: `api`, say. */
+  /** Part of the service that this process is, such as `api`. */
   readonly role: string;
-  /** Tells the processes of a service apart. */
+  /** Identifies the process within a service. */
   readonly instance: string;
   readonly log: Log;
 }
 
 /**
- * Traces as the standard variables ask for them: `OTEL_EXPORTER_OTLP_ENDPOINT`, `OTEL_TRACES_SAMPLER` and the others, which the libraries read from the
- * process's environment. Sent as OTLP over HTTP in JSON, in batches, behind everything else: what cannot be sent is dropped.
- *
- * @returns null, with nothing loaded, unless an endpoint is named or `OTEL_TRACES_EXPORTER` is `otlp`
+ * Tracing by the standard variables `OTEL_EXPORTER_OTLP_ENDPOINT`, `OTEL_TRACES_SAMPLER` and the others,
+ * which the libraries read from the process's environment. Sends OTLP over HTTP in JSON, in batches with low
+ * priority: spans that cannot be sent are dropped.
+ * @returns null, with no library loaded, unless an endpoint is set or `OTEL_TRACES_EXPORTER` is `otlp`
  * @see https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/
  */
 export async function openTracing({ serviceVersion, role, instance, log }: TracingOptions): Promise<Tracing | null> {
@@ -63,7 +63,7 @@ export async function openTracing({ serviceVersion, role, instance, log }: Traci
     close: async () => {
       const late = Promise.withResolvers<void>();
       const timer = setTimeout(late.resolve, FLUSH_MS);
-      // What was not taken was told of by the exporter.
+      // The exporter has logged failures.
       await Promise.race([provider.shutdown().catch(() => undefined), late.promise]);
       clearTimeout(timer);
     },
@@ -87,7 +87,7 @@ function isAskedFor(environment: NodeJS.ProcessEnv, log: Log): boolean {
   return valueOf('OTEL_EXPORTER_OTLP_TRACES_ENDPOINT') !== '' || valueOf('OTEL_EXPORTER_OTLP_ENDPOINT') !== '';
 }
 
-/** The libraries tell of a variable that they cannot read to one place for the whole process: it is ours while they read them. */
+/** The libraries report unreadable variables to one logger per process: it is ours while they read them. */
 async function withWarnings<Result>(warn: (message: string) => void, open: () => Result): Promise<Result> {
   const ignore = () => undefined;
   diag.setLogger(
@@ -105,7 +105,7 @@ function withoutPasswords(text: string): string {
   return text.replaceAll(/\/\/[^/@\s]*@/g, '//…@');
 }
 
-/** Random ids, but for the one that a span was given. */
+/** Random ids, except those set for one span. */
 class GivenIds {
   #given: Pick<SpanContext, 'traceId' | 'spanId'> | null = null;
 
@@ -118,12 +118,12 @@ class GivenIds {
     }
   }
 
-  // Called through by the libraries, without their object.
+  // The libraries call them without their object.
   generateTraceId = (): string => this.#given?.traceId ?? randomBytes(16).toString('hex');
   generateSpanId = (): string => this.#given?.spanId ?? randomBytes(8).toString('hex');
 }
 
-/** Says once when spans are no longer taken, and once when they are again. */
+/** Logs once when spans are refused, and once when they are accepted again. */
 class ToldExporter implements SpanExporter {
   readonly #inner: SpanExporter;
   readonly #log: Log;

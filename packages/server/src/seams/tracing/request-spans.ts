@@ -6,20 +6,19 @@ import type { Tracing } from './tracing.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** The operation of its spans, on a route that samples. Default `chat`. */
+    /** Operation of its spans, on a route that samples. Default `chat`. */
     genAiOperation?: GenAiOperation;
   }
   interface FastifyRequest {
-    /** The request as a span; null where nobody asked for traces. */
+    /** Span of the request; null without tracing. */
     span: Span | null;
   }
 }
 
 /**
- * A span for each request, from its head to the end of its answer, as a part of the trace that its `traceparent` names. Call it behind
- * `trackRequestEnds`, before every other hook.
- *
- * It has the route and no path: paths hold names of tenants, and links that sign in.
+ * Creates a span for each request, from its head to the end of its answer, in the trace of its `traceparent`.
+ * Call it after `trackRequestEnds`, before every other hook.
+ * It has the route and no path: paths contain tenant names and sign-in links.
  * @see https://opentelemetry.io/docs/specs/semconv/http/http-spans/#http-server-span
  */
 export function traceRequests(app: FastifyInstance, tracing: Tracing | null): void {
@@ -58,7 +57,7 @@ function tellStatus(span: Span, status: number): void {
   span.setStatus({ code: SpanStatusCode.ERROR });
 }
 
-/** The refusal or failure that the client was told of, by its code. */
+/** Records the code of the error that the client received. */
 export function tellFault({ span }: Pick<FastifyRequest, 'span'>, code: string): void {
   span?.setAttribute('trainyard.error.code', code);
 }

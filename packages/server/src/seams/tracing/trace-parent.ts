@@ -4,12 +4,12 @@ import type { FastifyRequest } from 'fastify';
 /** `00-<trace>-<span>-<flags>`, W3C Trace Context. */
 const TRACE_PARENT = /^00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})$/;
 
-/** The span in the form of a `traceparent`, for a row or a header. */
+/** Formats the span as a `traceparent`, for a row or a header. */
 export function toTraceParent({ traceId, spanId, traceFlags }: SpanContext): string {
   return `00-${traceId}-${spanId}-${traceFlags.toString(16).padStart(2, '0')}`;
 }
 
-/** @returns null for what is no valid `traceparent` */
+/** @returns null for an invalid `traceparent` */
 export function readTraceParent(text: string | null): SpanContext | null {
   const [, traceId, spanId, flags] = TRACE_PARENT.exec(text ?? '') ?? [];
   if (traceId === undefined || spanId === undefined || flags === undefined) return null;
@@ -18,14 +18,14 @@ export function readTraceParent(text: string | null): SpanContext | null {
   return isSpanContextValid(context) ? context : null;
 }
 
-/** The span that stands for a request: ours, or where none is made the client's own. */
+/** Span of a request: ours, or the client's if we make none. */
 export function traceParentOf({ span, headers }: Pick<FastifyRequest, 'span' | 'headers'>): string | null {
   if (span !== null) return toTraceParent(span.spanContext());
   const sent = headers['traceparent'];
   return typeof sent === 'string' && readTraceParent(sent) !== null ? sent : null;
 }
 
-/** The trace of a request, for the log; null where it is in none. */
+/** Trace id of a request, for the log; null without one. */
 export function traceIdOf(request: Pick<FastifyRequest, 'span' | 'headers'>): string | null {
   return readTraceParent(traceParentOf(request))?.traceId ?? null;
 }

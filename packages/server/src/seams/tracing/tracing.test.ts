@@ -13,7 +13,7 @@ import type { Tracing } from './tracing.ts';
 
 const SETTINGS = { serviceVersion: '1.2.3', role: 'api', instance: 'one' };
 const PROMPT = 'a prompt that nobody else may read';
-/** By how much two spans may differ about one moment. */
+/** Maximum difference of two spans about one moment. */
 const SPAN_CLOCK_NS = 2_000_000n;
 const CLIENT = { trace: '0af7651916cd43dd8448eb211c80319c', span: 'b7ad6b7169203331' };
 
@@ -55,7 +55,7 @@ async function serve(tracing: Tracing | null): Promise<TestServer> {
   return server;
 }
 
-/** Everything that was made so far is at the receiver. */
+/** Flushes: all spans so far reach the receiver. */
 async function sent(tracing: Tracing): Promise<void> {
   opened.splice(opened.indexOf(tracing), 1);
   await tracing.close();
@@ -131,7 +131,7 @@ test('a chat is a part of the trace that its client began, with the names of the
   expect(chat.events).toEqual(['admitted', 'first token']);
   for (const name of ['time_in_queue', 'time_in_model_prefill', 'time_to_first_token', 'time_in_model_decode', 'e2e'])
     expect(chat.attributes[`gen_ai.latency.${name}`], name).toBeGreaterThanOrEqual(0);
-  // Each span counts from a beginning of its own, which is told in whole milliseconds.
+  // Each span has its own clock origin, in whole milliseconds.
   expect(chat.startedAt).toBeGreaterThanOrEqual(http.startedAt - SPAN_CLOCK_NS);
   expect(chat.endedAt).toBeLessThanOrEqual(http.endedAt + SPAN_CLOCK_NS);
   expect(http.resource).toMatchObject({
@@ -315,7 +315,7 @@ describe('an engine on another machine', () => {
     const chat = receiver.only('chat tiny/base');
     const engine = receiver.only('engine');
     expect(engine).toMatchObject({ traceId: CLIENT.trace, parentSpanId: chat.spanId, kind: 2, status: 0 });
-    // Whoever samples behind it works for its span.
+    // A sampler after the engine works in the engine's span.
     const traceParent = `00-${CLIENT.trace}-${engine.spanId}-01`;
     expect(inference.lastRequest.origin).toEqual({ requestId: 'r-3', traceParent });
     expect(engine.attributes).toEqual({ 'trainyard.base_model': 'tiny/base', 'trainyard.request.id': 'r-3' });
@@ -389,7 +389,7 @@ describe('an exporter that does not get through', () => {
     receiver.behaviour = 'hangs';
     const tracing = await open({ OTEL_BSP_MAX_QUEUE_SIZE: '32', OTEL_BSP_MAX_EXPORT_BATCH_SIZE: '16' });
     for (let index = 0; index < 500; index++) tracing.tracer.startSpan('many').end();
-    // The batch that is on its way then is lost, and those behind it are not.
+    // The batch in flight is lost; later ones are not.
     receiver.behaviour = 'takes';
     await sent(tracing);
     expect(receiver.spans.length).toBeGreaterThan(0);
