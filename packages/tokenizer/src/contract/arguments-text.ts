@@ -1,6 +1,5 @@
 import { parsePythonJson } from './python-values.ts';
 
-/** Arguments of a call, and their source text. */
 export interface ArgumentsText {
   readonly source: string;
   readonly parsed: Record<string, unknown>;
@@ -16,7 +15,7 @@ export function readArguments(text: string): ArgumentsText | null {
   return argumentsOf(text, (source) => JSON.parse(source) as unknown);
 }
 
-/** Version of {@link readArguments} that accepts numbers only Python reads. @see parsePythonJson */
+/** Like {@link readArguments}, with numbers that only Python reads. @see parsePythonJson */
 export function readPythonArguments(text: string): ArgumentsText | null {
   return argumentsOf(text, parsePythonJson);
 }

@@ -1,7 +1,7 @@
 import { membersOf } from './python-values.ts';
 import { TokenizerError } from './tokenizer-error.ts';
 
-/** Minimum characters per message: each has a role and text around it, so more messages fit into no context. */
+/** Minimum characters per message: its role and the text around it. */
 const CHARACTERS_PER_MESSAGE = 64;
 
 /**
@@ -20,7 +20,6 @@ export function checkInputSize(messages: readonly unknown[], tools: unknown, lim
   );
 }
 
-/** Counts the characters of all strings in a value; stops once above the limit. */
 function characters(value: unknown, limit: number): number {
   let count = 0;
   const open: unknown[] = [value];

@@ -4,7 +4,6 @@ import { checkNestingDepth } from './nesting-depth.ts';
 
 const MAX_DEPTH = 128;
 
-/** A text within `levels` containers. */
 function nested(levels: number, around: (value: unknown) => unknown): unknown {
   let value: unknown = 'x';
   for (let level = 0; level < levels; level++) value = around(value);

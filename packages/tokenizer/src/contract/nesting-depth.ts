@@ -8,7 +8,7 @@ export function checkNestingDepth(value: unknown): void {
   if (isContainer(value)) checkMembers(value, 1);
 }
 
-/** Uses loops, because a conversation may have millions of members. @param depth of the members */
+/** Uses loops: a conversation may have millions of members. @param depth of the members */
 function checkMembers(container: object, depth: number): void {
   if (Array.isArray(container)) for (const item of container as readonly unknown[]) checkMember(item, depth);
   else if (container instanceof Map)

@@ -3,7 +3,6 @@ import { expect, test } from 'vitest';
 import { needsPythonValues, parsePythonJson, parsePythonValues, pythonFloat } from './python-values.ts';
 import { pythonJson } from '../reply/python-json.ts';
 
-/** Plain data as from JSON.parse. */
 function plain(value: unknown): unknown {
   if (typeof value === 'bigint') return Number(value);
   if (value instanceof Number) return value.valueOf();

@@ -1,12 +1,9 @@
 import { isSortedKey, markedEntries, mayHaveSortedKeys, withMarkedKeys } from '@trainyard/protocol/json';
 
 /**
- * Reads JSON like Python: integers of any length, floats that stay floats, keys in order. Templates write
- * earlier calls as JSON again, and the text must equal the sampled one.
- *
- * Only values that plain JavaScript cannot represent differ: an integer beyond 2^53 is a `bigint`, a float with
- * another spelling (`1.0`) a `Number` object, an object whose keys JavaScript would sort (`{"b": 1, "10": 2}`) a
- * `Map`. All can pass between processes.
+ * Reads JSON like Python, because templates write earlier calls as JSON again and the text must equal the
+ * sampled one. An integer beyond 2^53 is a `bigint`, a float with another spelling (`1.0`) a `Number` object, an
+ * object whose keys JavaScript would sort (`{"b": 1, "10": 2}`) a `Map`; all can pass between processes.
  *
  * @param text JSON with Python's constants, not nested deep
  * @throws {SyntaxError} as {@link parsePythonJson}
@@ -41,7 +38,6 @@ const STRING_OR_CONSTANT = /"[^"\\]*(?:\\.[^"\\]*)*"|(?<![\w.+-])(-?Infinity|NaN
  */
 const LITERALS: Readonly<Record<string, string>> = { Infinity: '1e999', '-Infinity': '-1e999', NaN: '1e+000999' };
 
-/** Replaces Python's constants by numbers that JavaScript reads as infinite. */
 function withLiterals(text: string): string {
   if (!/NaN|Infinity/.test(text)) return text;
   return text.replace(STRING_OR_CONSTANT, (found, constant: string | undefined) =>
@@ -84,12 +80,10 @@ export function pythonFloat(value: number): string {
   return Number.isInteger(value) ? value.toFixed(1) : String(value);
 }
 
-/** Members of a list, an object or a Map. */
 export function membersOf(value: object): unknown[] {
   return value instanceof Map ? [...(value as Map<string, unknown>).values()] : Object.values(value);
 }
 
-/** True if a value contains a Map or a number of {@link parsePythonValues}. */
 export function holdsPythonValues(value: unknown): boolean {
   if (typeof value === 'bigint') return true;
   if (typeof value !== 'object' || value === null) return false;

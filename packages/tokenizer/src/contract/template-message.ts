@@ -3,20 +3,20 @@ import { checkNestingDepth } from './nesting-depth.ts';
 import { needsPythonValues, parsePythonValues } from './python-values.ts';
 import { TokenizerError } from './tokenizer-error.ts';
 
-/** A part of a message's content; only text parts can be rendered. */
+/** Only text parts can be rendered. */
 export interface ContentPart {
   readonly type?: string;
   readonly [key: string]: unknown;
 }
 
-/** A message for chat templates (OpenAI's keys: role, content, name, tool_calls, tool_call_id, reasoning …). */
+/** A message with OpenAI's keys: role, content, name, tool_calls, tool_call_id, reasoning … */
 export type TemplateMessage = {
   role: string;
   content?: string | readonly (ContentPart | string)[] | null;
   [key: string]: unknown;
 };
 
-/** Content format of a template: a string, or a list of `{ type: 'text', text }`. */
+/** A string, or a list of `{ type: 'text', text }`. */
 export type ContentFormat = 'string' | 'parts';
 
 const TEXT_KEYS: Readonly<Record<string, string>> = {
@@ -34,11 +34,10 @@ export type PreparedMessage = Record<string, unknown> & {
 };
 
 /**
- * Prepares a message for templates, as vLLM does: content flattened, tool-call arguments parsed to objects (like
- * Python), reasoning under both of its names, unknown keys dropped. Absent or null content becomes empty text.
+ * Prepares a message as vLLM does: content flattened, tool-call arguments parsed to objects (like Python),
+ * reasoning under both of its names, unknown keys dropped. Absent or null content becomes empty text.
  *
- * @param options.keepsWriting keeps digits, floats and key order of arguments, which takes ten times as long to
- * read
+ * @param options.keepsWriting keeps digits, floats and key order of arguments; reading takes ten times as long
  * @throws {TokenizerError} `tokenizer.unsupported_content` for a part that is not text, and for arguments nested
  * too deep
  */
@@ -68,7 +67,6 @@ export function prepareMessage(
   return prepared;
 }
 
-/** Tools of a developer's message; JSON text gets Python's values. */
 function writtenTools(tools: unknown): unknown {
   if (typeof tools !== 'string') return tools;
   try {
@@ -78,7 +76,6 @@ function writtenTools(tools: unknown): unknown {
   }
 }
 
-/** Counts the characters of a message's text arguments. */
 export function argumentsLength({ tool_calls: calls }: TemplateMessage): number {
   let length = 0;
   for (const call of Array.isArray(calls) ? (calls as unknown[]) : [])
@@ -129,10 +126,8 @@ function withParsedArguments(call: unknown, options: { readonly keepsWriting: bo
 }
 
 /**
- * Arguments for templates: the object that Python reads, and `{}` for none. Other text, such as half a call, is
- * kept unchanged: a damaged history neither ends the conversation nor becomes another call.
- *
- * @see parsePythonValues
+ * Arguments as the object that Python reads, `{}` for none. Other text, such as half a call, is kept unchanged:
+ * a damaged history must not end the conversation. @see parsePythonValues
  */
 function parsedArguments(value: unknown, { keepsWriting }: { readonly keepsWriting: boolean }): unknown {
   if (value === undefined || value === null) return {};

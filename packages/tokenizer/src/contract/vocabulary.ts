@@ -1,10 +1,8 @@
 import type { TokenKind } from '@trainyard/native';
 
 /**
- * The part of a model file that a tokenizer uses. `LlamaModel` satisfies it structurally, `ByteVocabulary`
- * without weights.
- *
- * Ids are `0 … vocabSize - 1`. The object never changes.
+ * The part of a model file that a tokenizer uses: `LlamaModel`, or `ByteVocabulary` without weights. Ids are `0
+ * … vocabSize - 1`. Immutable.
  */
 export interface Vocabulary {
   readonly vocabSize: number;
@@ -15,7 +13,7 @@ export interface Vocabulary {
   readonly preTokenizer: string | undefined;
   /** Longest context of the training, tokens; 0 or absent = unknown. Limits the text to tokenise. */
   readonly contextLength?: number;
-  /** Text → ids. With `parseSpecial: false` no text produces a control token. */
+  /** With `parseSpecial: false` no text produces a control token. */
   tokenize(text: string, options: { addSpecial: boolean; parseSpecial: boolean }): Int32Array;
   /** Exact bytes of a token; a special token's are its text. */
   tokenBytes(id: number): Uint8Array;

@@ -73,7 +73,7 @@ export class BytePairEncoder {
     return ids;
   }
 
-  /** Merges the pair of lowest rank, leftmost first, until none is left. Symbols are a linked list over positions. */
+  /** Merges the pair of lowest rank, leftmost first, over a linked list of positions. */
   #merge(bytes: Uint8Array): number[] {
     const symbols: (number | undefined)[] = Array.from(bytes, (byte) => this.#idOfByte[byte]);
     const next = Int32Array.from(symbols, (_, position) => position + 1);

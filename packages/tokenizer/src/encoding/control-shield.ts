@@ -7,33 +7,31 @@ const PLANES = [0xf0000, 0x100000] as const;
 const PLANE_SIZE = 0xfffe;
 const PRIVATE_USE = /[\u{F0000}-\u{10FFFF}]/gu;
 /**
- * Such a character, or its form under tojson(ensure_ascii=true): an escaped surrogate pair. Compiled once,
- * because compiling takes longer than its use in a chat.
+ * Such a character, or its surrogate pair as escaped by tojson(ensure_ascii=true). Compiling takes longer than
+ * its use in a chat.
  */
 const RESTORABLE = /[\u{F0000}-\u{10FFFF}]|\\u(db[89a-f][0-9a-f])\\u(d[c-f][0-9a-f]{2})/gu;
 
 /**
  * Prevents outside text from becoming control tokens in a chat template.
  *
- * Before rendering, `protect` replaces the text of every control token by a private-use character. After
- * rendering, the text is split at control tokens, which now can come only from the template, and `restore` puts
- * the texts back into the plain fragments. The characters start at a random offset and occur in none of the
- * given strings.
+ * Before rendering, `protect` replaces each control token's text by a private-use character, at a random offset
+ * and absent from the given strings. Control tokens then come only from the template: the rendered text is split
+ * at them, and `restore` puts the texts back into the plain fragments.
  *
- * A template could also join two strings into a control token (`<|im_` and `end|>`). So `protect` also replaces
- * the last character of a string that ends with the beginning of a control token, and the first of one that
- * starts with an end. A template may still write both ends around a value, such as `<|{{ role }}|>`, because
- * that is intended.
+ * Two strings could join into a control token (`<|im_` and `end|>`), so `protect` also replaces the last
+ * character of a string that ends with the beginning of one, and the first of one that starts with an end. A
+ * template may write both ends around a value, as `<|{{ role }}|>` intends.
  */
 export class ControlShield {
   /** A character that occurs in no protected string; marks a place in a rendered text. */
   readonly sentinel: string;
   readonly #control: SpecialTokens;
   readonly #first: number;
-  readonly #characters = new Map<string, string>(); // literal text → private-use character
-  readonly #literals = new Map<string, string>(); // and back
+  readonly #characters = new Map<string, string>();
+  readonly #literals = new Map<string, string>();
 
-  /** @param values everything to be protected, including strings inside arrays and objects, and keys */
+  /** @param values all to be protected, including strings inside arrays and objects, and keys */
   constructor(control: SpecialTokens, values: readonly unknown[]) {
     this.#control = control;
     // The sentinel, the tokens, and the possible border characters.

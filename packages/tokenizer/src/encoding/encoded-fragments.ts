@@ -1,7 +1,4 @@
-/**
- * Cache of the ids of the last text's plain fragments. Prompts of a conversation start like the previous one, so
- * only the rest must be encoded.
- */
+/** Ids of the last text's plain fragments: prompts of a conversation start like the previous one. */
 export class EncodedFragments {
   #texts: readonly (string | null)[] = [];
   #pieces: readonly Int32Array[] = [];

@@ -16,7 +16,6 @@ export class NumberHeap {
     values[index] = value;
   }
 
-  /** Removes and returns the smallest number; undefined if empty. */
   pop(): number | undefined {
     const values = this.#values;
     const smallest = values[0];

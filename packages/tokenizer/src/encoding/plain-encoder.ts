@@ -4,10 +4,9 @@ import { splitterOf } from './splitters.ts';
 import { TokenizerError } from '../contract/tokenizer-error.ts';
 
 /**
- * Encoder of text without control tokens that is safe on any text.
- *
- * Without a hand-written splitter llama.cpp uses std::regex, which recurses per character and overflows the
- * stack on one long word. Such vocabularies are encoded here instead.
+ * Encoder of text without control tokens that is safe on any text. For splitters not written by hand llama.cpp
+ * uses std::regex, which recurses per character and overflows the stack on one long word; such vocabularies are
+ * encoded here.
  *
  * @throws {TokenizerError} `tokenizer.unknown_vocabulary` for a byte-pair vocabulary whose splitter is not in
  * `SPLITTERS`
@@ -28,8 +27,6 @@ export function plainEncoderOf(model: LlamaModel): (text: string) => Int32Array 
 }
 
 /**
- * Encoder of a model's byte-pair vocabulary, read from its file.
- *
  * @param splitterName a key of `SPLITTERS`
  * @throws {TokenizerError} `tokenizer.unknown_vocabulary` if the file has no merges, or the splitter is unknown
  */

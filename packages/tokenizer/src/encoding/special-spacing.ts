@@ -8,7 +8,7 @@ export interface Spacing {
 
 /**
  * Some vocabularies drop white space next to a special token (Phi-3's `<|user|>` takes the newline after it).
- * Model files do not declare this readably, so each token is tried once, between letters, at first use.
+ * Model files do not declare this, so each token is tried once, between letters.
  */
 export class SpecialSpacing {
   readonly #vocabulary: Vocabulary;

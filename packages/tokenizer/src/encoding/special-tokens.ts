@@ -1,14 +1,10 @@
 /** A piece of text after recognition of special tokens. */
 export type Fragment = { kind: 'plain'; text: string } | { kind: 'special'; id: number };
 
-/**
- * Tokens that are matched as a whole by text (the control tokens of a vocabulary, or its user-defined ones).
- * Immutable.
- */
+/** Tokens that are matched as a whole by text (control tokens or user-defined ones). Immutable. */
 export class SpecialTokens {
-  /** Distinct texts, longest first, so that an alternation prefers `<|im_end|>` to a shorter token it starts with. */
+  /** Distinct, longest first: an alternation prefers `<|im_end|>` to a shorter token it starts with. */
   readonly texts: readonly string[];
-  /** Number of distinct characters in them. */
   readonly numCharacters: number;
   readonly #ids: ReadonlyMap<string, number>;
   readonly #pattern: RegExp | null; // null: there are no such tokens
@@ -30,7 +26,6 @@ export class SpecialTokens {
     }
   }
 
-  /** Replaces every token's text, left to right, without overlaps. */
   replace(text: string, replacement: (tokenText: string) => string): string {
     return this.#pattern === null ? text : text.replace(this.#pattern, replacement);
   }

@@ -1,6 +1,6 @@
 /** Rules that cut text into words before byte pair encoding. */
 export interface Splitter {
-  /** Applied in turn, each to the pieces of the one before; matches and the text between them are the new pieces. */
+  /** Applied in turn to the pieces of the one before; matches and the text between them are the new pieces. */
   readonly passes: readonly RegExp[];
   /** True if a word that is a token stays whole, regardless of the merges. */
   readonly prefersWholeWords: boolean;

@@ -22,7 +22,8 @@ const UNITS = Array.from(" \n\t\r1a2bZ'sT.,!$_(){}漢あ한😀²٣");
 const EXACT_UNITS = [...UNITS, ...Array.from('éЖΩǅ\u0301\u00a0\u0085\u3000\ufeff')];
 
 /*
- * Every pair of bytes that occurs in the texts is a token, so the encoding shows where words end: no vocabulary file is needed.
+ * Every pair of bytes in the texts is a token, so the encoding shows where words end, without a vocabulary file.
+ * 89// Only if called safe: otherwise one long word would end this process.
  */
 const BYTES = (() => {
   let extra = 0;

@@ -1,8 +1,8 @@
 import { pass, type Splitter } from './splitter.ts';
 
 /*
- * The patterns are those of the models' own tokenizer files, under the names GGUF files give them (`tokenizer.ggml.pre`).
- * `(?i:…)` groups are spelled out: case-insensitive matching would also fold U+017F to s.
+ * Patterns of the models' own tokenizer files, under their names in GGUF files (`tokenizer.ggml.pre`). `(?i:…)`
+ * groups are spelled out: case-insensitive matching would also fold U+017F to s.
  */
 const DIGIT = String.raw`\p{N}`;
 const CONTRACTION = `(?:'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])`;
@@ -106,7 +106,7 @@ const GROUPS: readonly { names: readonly string[]; create: () => Splitter }[] = 
   },
 ];
 
-/** Names (`tokenizer.ggml.pre`) of all known splitters. */
+/** Names as in `tokenizer.ggml.pre`. */
 export const SPLITTER_NAMES: readonly string[] = GROUPS.flatMap(({ names }) => names);
 
 export function splitterOf(name: string): Splitter | undefined {
@@ -114,8 +114,8 @@ export function splitterOf(name: string): Splitter | undefined {
 }
 
 /**
- * Patterns of a splitter for other programs: each is applied in turn to the pieces of the one before, and
- * matches are separate pieces. Null for an unknown name, or if a pattern has JavaScript-only escapes.
+ * Patterns for other programs, in the order of application; matches are separate pieces. Null for an unknown
+ * name, or if a pattern has JavaScript-only escapes.
  */
 export function splitterPatterns(name: string): { patterns: string[]; prefersWholeWords: boolean } | null {
   const splitter = splitterOf(name);

@@ -11,13 +11,12 @@ export interface StreamDecoder {
 
 export interface DecoderParts {
   tokenBytes(id: number): Uint8Array;
-  /** True for tokens without text. */
   skips(id: number): boolean;
   /** True for vocabularies whose encoder prepends a space to the text (SentencePiece). */
   dropsLeadingSpace: boolean;
 }
 
-/** Decoder whose joined texts equal the decoding of all bytes at once, whatever the token borders. */
+/** Joined texts equal the decoding of all bytes at once, whatever the token borders. */
 export class Utf8StreamDecoder implements StreamDecoder {
   readonly #parts: DecoderParts;
   // ignoreBOM keeps a leading U+FEFF, which is text here; not fatal: invalid bytes become U+FFFD.

@@ -1,10 +1,8 @@
 import type { Vocabulary } from '../contract/vocabulary.ts';
 
-/** Kinds of a vocabulary's tokens, found in one pass. */
 export class TokenKinds {
   /** Tokens that text alone must not produce (control and unknown kinds), ascending ids. */
   readonly control: readonly { id: number; text: string }[];
-  /** All ids that end a generation. */
   readonly endIds: ReadonlySet<number>;
   readonly longestTokenBytes: number;
   readonly #isControl: Uint8Array; // [V]

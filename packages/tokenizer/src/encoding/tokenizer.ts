@@ -23,7 +23,7 @@ export interface TokenizerOptions {
 // Needed if the context length is unknown (a model loaded only for its vocabulary): 16 MiB take some seconds.
 const DEFAULT_MAX_TEXT_BYTES = 16 * 1024 * 1024;
 
-/** Stateless between texts; shared, because creating it takes longer than using it. */
+/** Stateless; creating it takes longer than using it. */
 const UTF8 = new TextDecoder('utf-8', { ignoreBOM: true });
 
 /** Text ↔ token ids of one vocabulary. Immutable; safe to share. */
@@ -68,7 +68,7 @@ export class Tokenizer {
   }
 
   /**
-   * Tokenizer of a model file: llama.cpp's own if its splitter is safe on any text, else byte pair encoding here.
+   * Tokenizer with llama.cpp's encoder if its splitter is safe on any text, else byte pair encoding here.
    *
    * @param model must stay open as long as the tokenizer is used
    * @throws {TokenizerError} `tokenizer.unknown_vocabulary` for an unknown splitter
@@ -82,7 +82,7 @@ export class Tokenizer {
   }
 
   /**
-   * Encodes plain text. No text gives control tokens; user-defined ones (such as `<think>`) are recognised.
+   * No text gives control tokens; user-defined ones (such as `<think>`) are recognised.
    *
    * @throws {TokenizerError} `tokenizer.text_too_long`
    */
@@ -150,7 +150,7 @@ export class Tokenizer {
     return this.#kinds.isControl(id);
   }
 
-  /** Text of a token; incomplete characters become U+FFFD. */
+  /** Incomplete characters become U+FFFD. */
   tokenText(id: number): string {
     return UTF8.decode(this.tokenBytes(id));
   }

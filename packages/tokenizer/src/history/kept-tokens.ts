@@ -1,9 +1,8 @@
 import type { KeptTokens } from '@trainyard/protocol/fields';
 
 /**
- * Writer of the sets of tokens that could be drawn, for each token of a choice. Constraints repeat the same
- * sets, so each is stored once: its ids or the missing ones, whichever are fewer, as LEB128 steps (mostly one
- * byte).
+ * Writer of the sets of tokens that could be drawn. Constraints repeat sets, so each is stored once: its ids or
+ * the missing ones, whichever are fewer, as LEB128 steps (mostly one byte).
  *
  * Format: number of sets; for each 2 · length + (1 if it lists missing ids), then first id and steps; then for
  * each token the number of its set from 1, or 0 for the whole vocabulary.
@@ -13,7 +12,6 @@ export class KeptTokensWriter {
   #setBytes: number[] = [];
   #tokenBytes: number[] = [];
 
-  /** Size so far. */
   get sizeBytes(): number {
     return this.#setBytes.length + this.#tokenBytes.length;
   }
@@ -71,12 +69,11 @@ export function readKeptTokens(
   return { sets, setOf };
 }
 
-/** True if `id` is in the set. */
 export function isKept({ isComplement, ids }: KeptTokens, id: number): boolean {
   return (ids[lowerBound(ids, id)] === id) !== isComplement;
 }
 
-/** First index of ascending ids whose id is at least `id`; their number if none. */
+/** First index whose id is at least `id`; the length if none. */
 export function lowerBound(ids: Int32Array, id: number): number {
   let low = 0;
   let high = ids.length;

@@ -17,7 +17,6 @@ const END = vocabulary.idOf('<|im_end|>');
 const user = (content: string): HistoryItem => ({ kind: 'message', message: { role: 'user', content } });
 const bytesOf = (text: string) => [...Buffer.from(text)];
 
-/** A sampled turn after the template's text for the earlier items. */
 function sampledBehind(
   before: readonly HistoryItem[],
   ids: readonly number[],

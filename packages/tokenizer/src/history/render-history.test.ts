@@ -180,7 +180,7 @@ describe('between two choices', () => {
       sampled('f'),
     ]);
     const ends = [...(sequence?.tokenIds ?? [])].filter((id) => id === END);
-    expect(ends).toHaveLength(4); // two users, two choices
+    expect(ends).toHaveLength(4);
     expect(sequence).toMatchObject({ numChoices: 2, numDivergentPrompts: 0 });
   });
 

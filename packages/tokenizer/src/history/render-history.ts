@@ -12,7 +12,6 @@ import { type ChoiceItem, SequenceBuilder, type TrainingSequence } from './train
  */
 export type HistoryItem = { kind: 'message'; message: TemplateMessage } | ChoiceItem;
 
-/** Last turn of the sequence under construction. */
 interface OpenTurn {
   index: number; // of its item
   choice: ChoiceItem;
@@ -34,14 +33,14 @@ interface PlacedPrompt {
  * the template adds after a sampled one is dropped; after a choice cut by length the template's ending stays,
  * untrained. Text after the last choice is dropped.
  *
- * One sequence holds the conversation while each prompt continues the previous one, including the sampled ids of
- * the turn between. Otherwise the next turn starts a branch with its full prompt: the template or the client
- * rewrote an earlier turn (reasoning dropped, blanks stripped, content edited, a tool call respelled), or its
- * text was tokenised differently. The model never saw the tokens it had sampled there.
+ * A sequence goes on while each prompt continues the previous one, including the sampled ids of the turn
+ * between. Otherwise the next turn starts a branch with its full prompt: an earlier turn was rewritten
+ * (reasoning dropped, blanks stripped, content edited, a tool call respelled) or tokenised differently, so the
+ * model never saw the tokens it had sampled.
  *
  * If a prompt is unknown, the template's text between two choices is found by rendering again with a mark
- * instead of the earlier choice, so no text is searched for. This shows if that turn's text came back, but not
- * its tokens; the sampled ones stand in.
+ * instead of the earlier choice. This shows if that turn's text came back, but not its tokens; the sampled ones
+ * stand in.
  *
  * @param options `addGenerationPrompt` has no effect
  * @returns an empty array if nothing is trainable
@@ -65,10 +64,7 @@ export function* historyTurns(
   const messages = items.map(({ message }) => message);
   const renderer = template.renderer(messages, options);
   const textBefore = (index: number) => renderer.render(messages.slice(0, index), true);
-  /**
-   * Prompt of a choice from the template, and its part after the open turn; null if it does not continue that
-   * turn.
-   */
+  /** Null if the prompt does not continue the open turn. */
   const written = (index: number, open: OpenTurn | null): PlacedPrompt => {
     const prompt = textBefore(index);
     const promptIds = renderer.encodePrompt(prompt);
@@ -104,7 +100,6 @@ export function* historyTurns(
   return sequences.map((builder) => builder.build());
 }
 
-/** Runs stepwise work to its end. */
 export function atOnce<Result>(turns: Generator<void, Result, void>): Result {
   for (;;) {
     const { done, value } = turns.next();
@@ -113,7 +108,7 @@ export function atOnce<Result>(turns: Generator<void, Result, void>): Result {
 }
 
 /**
- * Text that the template writes after the open turn up to the end of `prompt`, if `prompt` continues that turn.
+ * Text of the template after the open turn, up to the end of `prompt`.
  *
  * @returns null if the template changed the turn or the text before it
  */
@@ -140,7 +135,7 @@ function textAfter(
   return seen === sampled || isSpelledToolCall(open.choice.message, seen, sampled) ? between : null;
 }
 
-/** A template may refuse the marked conversation (a tool's answer without its call); this is not an error. */
+/** A template may refuse the marked conversation (a tool's answer without its call). */
 function renderOrNull(renderer: PromptRenderer, messages: readonly TemplateMessage[]): string | null {
   try {
     return renderer.render(messages, true);

@@ -7,7 +7,7 @@ import type { Tokenizer } from '../encoding/tokenizer.ts';
 import type { TrainingSequence } from './training-sequence.ts';
 
 export interface SupervisedOptions {
-  /** Tools for the rendering; null or absent = none. */
+  /** Default: none. */
   tools?: readonly unknown[] | null;
   /** Variables of the template. Default: none. */
   templateVariables?: Readonly<Record<string, unknown>>;
@@ -16,14 +16,15 @@ export interface SupervisedOptions {
 }
 
 /**
- * Renders a written conversation to the token sequences that it trains, assistant turns as if sampled.
+ * Renders a written conversation to the token sequences that it trains, as if its assistant turns were sampled.
  *
- * A turn is the template's text after the turn's opening, up to and including its first end token: the part that
- * a sampler would produce. Everything else is as in `renderHistory`; log-probabilities are NaN.
+ * A turn is the template's text from the turn's opening through its first end token, as a sampler would produce
+ * it. Everything else is as in `renderHistory`; log-probabilities are NaN.
  *
  * @returns an empty array if no assistant turn is trained
  * @throws {TokenizerError} `tokenizer.history_malformed` if the template writes a turn without a recognisable
- * beginning; as `ChatTemplate.render`
+ * beginning; as `ChatTemplate.render` 67// With empty, closed reasoning in the prompt, an answer without
+ * reasoning is sampled after that.
  */
 export function renderSupervised(
   template: ChatTemplate,
@@ -71,7 +72,7 @@ function turnAt(index: number, messages: readonly TemplateMessage[], renderer: P
   return { tokenIds, logprobs, promptTokenIds: renderer.encodePrompt(isAsSampled ? prompt : opening) };
 }
 
-/** Text before a turn's content if it is not the generation prompt, found with a mark instead of the content. */
+/** Text before a turn's content if it is not the generation prompt, found with a mark as content. */
 function openingOf(before: readonly TemplateMessage[], written: string, renderer: PromptRenderer): string | null {
   const marked = renderer.render([...before, { role: 'assistant', content: renderer.sentinel }], false);
   const end = marked.indexOf(renderer.sentinel);

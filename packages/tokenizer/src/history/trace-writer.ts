@@ -1,13 +1,12 @@
 import { MAX_TRACE_BYTES, type SamplingTrace, type TokenDraw } from '@trainyard/protocol/fields';
 import { KeptTokensWriter } from './kept-tokens.ts';
 
-/** Collects the sampling records of a choice, token by token. */
+/** Collects the sampling records of a choice. */
 export class TraceWriter {
   readonly #kept = new KeptTokensWriter();
   #logprobs: number[] = [];
   #isTooLarge = false;
 
-  /** True once recording has stopped. */
   get isTooLarge(): boolean {
     return this.#isTooLarge;
   }

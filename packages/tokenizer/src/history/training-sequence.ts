@@ -1,7 +1,6 @@
 import type { ChoiceSampling } from '@trainyard/protocol/fields';
 import type { TemplateMessage } from '../contract/template-message.ts';
 
-/** A sampled turn. */
 export interface ChoiceItem {
   kind: 'choice';
   message: TemplateMessage;
@@ -9,7 +8,7 @@ export interface ChoiceItem {
   tokenIds: Int32Array;
   /** Same shape as `tokenIds`. */
   logprobs: Float32Array;
-  /** Ids of the prompt at inference, if known. Default: the template's rendering of the messages before. */
+  /** Ids of the prompt at inference. Default: the template's rendering of the messages before. */
   promptTokenIds?: Int32Array;
   /** Sampling record: null = plainly from the model's distribution; absent = unknown. */
   sampling?: ChoiceSampling | null;
@@ -21,9 +20,9 @@ export interface ChoiceItem {
   isContext?: boolean;
   /** Finish reason of inference: `length` if it was cut off. Default: unknown. */
   finishReason?: string;
-  /** Name of its record: choices with the same name are one sample. Default: unknown. */
+  /** Choices with the same record are one sample. Default: unknown. */
   recordId?: string;
-  /** Id of its answer and its index there, as far as known: different places are different samples. */
+  /** Id of its answer and its index there: different places are different samples. */
   answerPlace?: string;
 }
 
@@ -34,23 +33,21 @@ export interface TrainingSequence {
   lossMask: Uint8Array;
   /** Log-probability at sampling time; NaN on other tokens. */
   oldLogprobs: Float32Array;
-  /** Number of sampled choices. */
   numChoices: number;
-  /** The choices in order, and the start of their tokens. */
+  /** In order, with the start of their tokens. */
   choices: readonly { start: number; choice: ChoiceItem }[];
   /**
-   * Choices after the first with an unknown prompt, whose prefix here differs in token ids from the template's
-   * rendering: the text was tokenised differently, or the template respells a tool call.
+   * Choices after the first with an unknown prompt, whose prefix differs in ids from the template's rendering:
+   * tokenised differently, or a tool call respelled.
    */
   numDivergentPrompts: number;
   /**
-   * Number of tokens of a branch's first prompt after the prefix shared with an earlier sequence, computed only
-   * for the branch. Null for the conversation's first sequence.
+   * Length of a branch's first prompt after the prefix shared with an earlier sequence, computed only for the
+   * branch. Null for the conversation's first sequence.
    */
   numBranchTokens: number | null;
 }
 
-/** Builder of a training sequence, turn by turn. */
 export class SequenceBuilder {
   readonly #tokenIds: number[] = [];
   readonly #lossMask: number[] = [];
@@ -115,7 +112,6 @@ export class SequenceBuilder {
     return tokenIds.length === this.#tokenIds.length && this.#sharedLength(tokenIds) === tokenIds.length;
   }
 
-  /** Number of leading tokens that both share. */
   #sharedLength(tokenIds: Int32Array): number {
     const most = Math.min(tokenIds.length, this.#tokenIds.length);
     let length = 0;

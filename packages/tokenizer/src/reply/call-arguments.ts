@@ -10,7 +10,6 @@ export class CallArguments {
   readonly #parameters: Readonly<Record<string, unknown>> | null;
   readonly #keys = new Set<string>();
 
-  /** Starts the call. @param tools with their schemas */
   constructor(calls: CallWriter, tools: readonly ToolDescription[], name: string) {
     this.#calls = calls;
     this.#parameters = tools.find((tool) => tool.function.name === name)?.function.parameters ?? null;
@@ -30,7 +29,7 @@ export class CallArguments {
     this.#calls.finish();
   }
 
-  /** True if the tool has such a parameter; null if unknown. */
+  /** Null if unknown. */
   knows(key: string): boolean | null {
     const properties = this.#properties();
     return properties === null ? null : Object.hasOwn(properties, key);

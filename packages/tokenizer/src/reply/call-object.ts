@@ -6,7 +6,7 @@ import { MalformedReply, type Reading, type ReplyText } from './reply-text.ts';
 export interface CallObjectRules {
   /**
    * True after a mark that identifies a call: other keys are skipped, and arguments may be missing (`{}`). Without
-   * a mark an object needs both a name and arguments, and may have only `id` and `type` besides.
+   * it an object needs a name and arguments, and may have only `id` and `type` besides.
    */
   isMarked: boolean;
   /** Default: `name`. */
@@ -17,8 +17,8 @@ const ARGUMENT_KEYS: readonly string[] = ['arguments', 'parameters'];
 const HARMLESS_KEYS: readonly string[] = ['id', 'type'];
 
 /**
- * Reads `{"name": …, "arguments": {…}}`, keys in any order, `parameters` for `arguments`. Reports arguments as
- * they arrive, once the name is known. The caller finishes the call.
+ * Reads `{"name": …, "arguments": {…}}`, keys in any order, or `parameters`. Reports arguments as they arrive,
+ * once the name is known; the caller finishes the call.
  *
  * @throws {MalformedReply} for anything else
  */
@@ -74,7 +74,7 @@ export function* readCallArray(text: ReplyText, calls: CallWriter, rules: CallOb
   yield* readCallList(text, calls, rules, isSingle);
 }
 
-/** Version of {@link readCallArray} after the opening bracket. @throws {MalformedReply} */
+/** Like {@link readCallArray}, after the opening bracket. @throws {MalformedReply} */
 export function* readCallList(text: ReplyText, calls: CallWriter, rules: CallObjectRules, isSingle: boolean): Reading {
   for (;;) {
     yield* readCallObject(text, calls, rules);
@@ -89,7 +89,7 @@ export function* readCallList(text: ReplyText, calls: CallWriter, rules: CallObj
 }
 
 /**
- * Reads the arguments of a call: an object, `null` for `{}`, or a JSON string of an object, as in Granite 4.
+ * Reads an object, `null` for `{}`, or a JSON string of an object, as in Granite 4.
  *
  * @throws {MalformedReply} for another value, which is not a call
  */

@@ -1,23 +1,21 @@
 import type { Reading, ReplyText } from './reply-text.ts';
 
-/** Receiver of a reader's results, in order: text, then calls one after the other. */
+/** Receiver of a reader's results: text, then calls one after the other. */
 export interface CallWriter {
-  /** Text of the reply. Text after the first call is dropped. */
+  /** Text after the first call is dropped. */
   content(text: string): void;
   /** Reasoning marked by the format. */
   reason(text: string): void;
-  /** Start of a call with a known name. @param id from the reply, if its format has ids that templates repeat */
+  /** @param id from the reply, if its format has ids that templates repeat */
   start(name: string, id?: string): void;
-  /** More arguments of the current call. */
   arguments(fragment: string): void;
-  /** End of the current call; its arguments are an object. */
+  /** Arguments of the call are an object. */
   finish(): void;
 }
 
 /**
- * Reader of the calls of one format. Returns when the rest of the reply is irrelevant; unread text is dropped.
- *
- * Text that becomes content if it is not a call is marked; the mark is removed when the call is reported.
+ * Reader of the calls of one format. Returns when the rest of the reply is irrelevant. Text that becomes content
+ * if it is not a call is marked; the mark is removed when the call is reported.
  *
  * @param isSingle only the first call counts
  * @throws {MalformedReply}

@@ -10,7 +10,6 @@ import { TOOL_FORMATS, type ModelToolFormat } from './tool-format.ts';
 
 interface Written {
   format: ModelToolFormat;
-  /** Template that wrote these. */
   template: string;
   /** `get_weather` with ARGUMENTS. */
   one: string;
@@ -174,7 +173,6 @@ test.each(Object.entries(TOOL_FORMATS))('%s: the example', (format, example) => 
   expect(first).toEqual(['f', { a: 1 }]);
 });
 
-/** A call with parameters written as text. */
 const TEXTS = {
   qwen_xml: (fields: [string, string][]) =>
     `<tool_call>\n<function=get_weather>\n${fields.map(([key, value]) => `<parameter=${key}>\n${value}\n</parameter>\n`).join('')}</function>\n</tool_call>`,

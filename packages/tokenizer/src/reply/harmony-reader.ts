@@ -8,7 +8,7 @@ const BEGINNINGS = ['<|channel|>', START, ' to='];
 const ENDS = ['<|end|>', '<|call|>', '<|return|>', START];
 const ANALYSIS = /<\|channel\|>analysis\b/;
 
-/** Marks of gpt-oss messages: start of a reply with a header, end of a header, end of a message. */
+/** Marks of gpt-oss messages. */
 export const HARMONY_MARKS = { starts: BEGINNINGS, message: MESSAGE, ends: ENDS, analysis: ANALYSIS } as const;
 
 /**

@@ -125,7 +125,7 @@ export const readJsonArray: CallReader = function* (text, calls, isSingle) {
   yield* readCallArray(text, calls, BARE, isSingle);
 };
 
-/** Passes text before a tag to the content, then reads and marks the tag. */
+/** Passes text before a tag to the content, then marks the tag. */
 export function* scanAndMark(text: ReplyText, tags: readonly string[], calls: CallWriter): Reading<string | null> {
   const tag = yield* text.scanTo(tags, (before) => calls.content(before));
   if (tag === null) return null;

@@ -6,15 +6,15 @@ const SCALAR = /^(?:-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?|true|fa
 const HEX_DIGIT = /^[0-9a-fA-F]$/;
 
 /**
- * Reads one JSON value and rewrites it incrementally in Python's spacing (`{"a": 1, "b": [2]}`): without white
- * space, characters beyond ASCII unescaped, numbers in their spelling. Nesting takes no stack.
+ * Reads one JSON value and rewrites it incrementally in Python's spacing (`{"a": 1, "b": [2]}`): characters
+ * beyond ASCII unescaped, numbers in their spelling. Nesting takes no stack.
  *
  * @throws {MalformedReply} if it is not JSON, or ends early
  * @see Python, json.dumps(value, ensure_ascii=False)
  */
 export function* rewriteJson(text: ReplyText, write: (fragment: string) => void): Reading {
   const open: ('}' | ']')[] = []; // closing brackets of the open containers
-  let isFirst = false; // right after an opening bracket
+  let isFirst = false;
   let needsValue = true;
   do {
     const character = yield* text.skipSpace();
@@ -42,7 +42,7 @@ export function* rewriteJson(text: ReplyText, write: (fragment: string) => void)
   } while (open.length > 0);
 }
 
-/** Rewrites a whole JSON text in Python's spacing. @throws {MalformedReply} */
+/** Rewrites a whole JSON text. @throws {MalformedReply} */
 export function rewriteJsonText(source: string): string {
   const text = new ReplyText();
   text.append(source);
@@ -93,7 +93,7 @@ function* rewriteString(text: ReplyText, write: (fragment: string) => void): Rea
     if (character === '"') break;
     if (character !== '\\') {
       if (character < ' ') throw new MalformedReply('a control character in a string');
-      continue; // more plain text arrived
+      continue;
     }
     text.skip(1);
     const unit = yield* readEscape(text);

@@ -4,9 +4,8 @@ import { MalformedReply } from './reply-text.ts';
 const MAX_DEPTH = 64;
 
 /**
- * Parses `f(a=1, b=['x', None])` into its name and its keyword arguments as JSON. Values are literals: strings,
- * numbers, True, False, None, lists, tuples (as lists), and dictionaries with string keys. Numbers keep their
- * spelling.
+ * Parses `f(a=1, b=['x', None])` into its name and its keyword arguments as JSON. Values are literals, tuples
+ * become lists, keys are strings, and numbers keep their spelling.
  *
  * @throws {MalformedReply} for positional arguments and anything that is not a literal
  */
@@ -50,7 +49,6 @@ class Scanner {
     this.#source = source;
   }
 
-  /** Next character after white space. */
   peek(): string {
     this.#skipSpace();
     return this.#source.charAt(this.#at);
@@ -81,7 +79,6 @@ class Scanner {
   }
 }
 
-/** Reads one value as JSON. */
 function literal(scanner: Scanner, depth: number): string {
   if (depth > MAX_DEPTH) throw new MalformedReply(`nested deeper than ${MAX_DEPTH}`);
   const opening = scanner.peek();
@@ -142,8 +139,8 @@ const ESCAPED: Readonly<Record<string, string>> = {
 };
 
 /**
- * Reads a string in single or double quotes; unknown escapes stay unchanged. Unlike in Python it may contain
- * line breaks: templates quote texts of earlier calls unescaped, so models do too.
+ * Reads a string in single or double quotes; unknown escapes stay unchanged. It may contain line breaks, unlike
+ * in Python: templates quote texts of earlier calls unescaped, so models do too.
  */
 function string(scanner: Scanner): string {
   const source = scanner.match(/"[^"\\]*(?:\\[^][^"\\]*)*"|'[^'\\]*(?:\\[^][^'\\]*)*'/y).slice(1, -1);

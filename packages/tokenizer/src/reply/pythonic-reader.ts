@@ -32,7 +32,7 @@ export const readPythonic: CallReader = function* (text, calls, isSingle) {
   yield* text.expectUnlessEnded(']');
 };
 
-/** Reads the source of one call, to its closing parenthesis. Fails at once on text that cannot be a call. */
+/** Reads up to the closing parenthesis. Fails at once on text that cannot be a call. */
 function* readCallSource(text: ReplyText): Reading<string> {
   yield* text.skipSpace();
   let source = yield* text.takeAll(/[\w.]+/y);

@@ -12,9 +12,9 @@ const FUNCTION_END = '</function>';
 const CALL_END = '</tool_call>';
 
 /**
- * Reader of `<tool_call><function=NAME><parameter=KEY>VALUE</parameter>…</function></tool_call>`, with or
- * without the outer tag. One newline at each end of VALUE is dropped, and the tool's schema gives its type. A
- * value cut by the end of the reply does not count.
+ * Reader of `<tool_call><function=NAME><parameter=KEY>VALUE</parameter>…</function></tool_call>`, the outer tag
+ * optional. One newline at each end of VALUE is dropped, and the tool's schema gives its type. A value cut by
+ * the end of the reply does not count.
  */
 export function qwenXmlReader(tools: readonly ToolDescription[]): CallReader {
   return function* (text, calls, isSingle) {
@@ -52,8 +52,8 @@ function* readTagName(text: ReplyText): Reading<string> {
 }
 
 /**
- * Reads a value, which may be unclosed. Tags inside are part of it unless followed by another parameter of the
- * tool, or the end of the call.
+ * Reads a value, which may be unclosed. Tags inside are part of it unless another parameter of the tool, or the
+ * end of the call, follows.
  */
 function* readValue(text: ReplyText, written: CallArguments): Reading<string> {
   let value = '';

@@ -12,11 +12,11 @@ export interface ReasoningState {
 }
 
 /**
- * Reads the reasoning at the start of a reply, without its tags but with inner white space. Unless the prompt
- * opened the block, the reply must, or it has no reasoning.
+ * Reads the reasoning at the start of a reply, without its tags but with inner white space.
  *
  * @param write gets the reasoning as it arrives
- * @returns false if the reply ended inside it, without content
+ * @returns false if the reply ended inside it, without content 40// Marks that occur only between two turns:
+ * `<|im_end|>`, `<｜Assistant｜>`, `[/INST]`, `<end_of_turn>`, `</s>`.
  */
 export function* readReasoning(
   text: ReplyText,
@@ -41,9 +41,6 @@ export function* readReasoning(
 const TURN_BORDER = /<[|｜][^|｜]*[|｜]>|\[\/?INST\]|<(?:start|end)_of_turn>|<\/?s>/;
 
 /**
- * Reasoning state of the replies to a prompt.
- *
- * @param templateSource source of the template
  * @param renderedPromptTail end of the prompt, at least its last turn. Only tags after the last border of turns
  * count
  * @returns null if the source mentions no think block: a model without reasoning

@@ -38,7 +38,7 @@ const options = (toolFormat: ToolFormat | null, overrides: Overrides = {}): Repl
   ...overrides,
 });
 
-/** Sum of the deltas, as a client computes it. */
+/** Sum of the deltas. */
 function stream(settings: ReplyParserOptions, pieces: readonly string[]) {
   const parser = new ReplyParser(settings);
   const sum = { content: '', reasoning: '', toolCalls: [] as ParsedReply['toolCalls'] };
@@ -66,7 +66,6 @@ interface Fixture {
   text: string;
   content: string | null;
   reasoning?: string;
-  /** Name and arguments of each call. */
   calls?: [string, string][];
 }
 

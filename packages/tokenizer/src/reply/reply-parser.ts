@@ -22,42 +22,35 @@ import { MalformedReply, ReplyText, type Reading } from './reply-text.ts';
 import type { ToolFormat } from './tool-format.ts';
 
 export interface ReplyParserOptions {
-  /** Tools of the request; their schemas give the types of values that a format writes as text. */
+  /** Their schemas give the types of values that a format writes as text. */
   tools: readonly ToolDescription[] | null;
   /** null: no tool calls are parsed. */
   toolFormat: ToolFormat | null;
-  /**
-   * True for `harmony` without tools: it is still parsed for reasoning and content, and calls are text. Default:
-   * false.
-   */
+  /** True for `harmony` without tools: calls are text, reasoning and content are still parsed. Default: false. */
   callsAreText?: boolean;
   /** Tool whose arguments are the reply, for `named`. */
   namedTool?: string;
   /** false: only the first call counts. */
   parallelToolCalls: boolean;
-  /** A constraint forces calls by the request's choice, so they are reported as they arrive. Default: false. */
+  /** A constraint forces calls, so they are reported as they arrive. Default: false. */
   isConstrained?: boolean;
   /** null: a think block is content. */
   reasoning: ReasoningState | null;
-  /** Called once per call, in order. */
   toolCallId(index: number): string;
 }
 
 /**
- * Parser of a reply's text into reasoning, tool calls and content; at once or as it is sampled.
+ * Parser of a reply's text into reasoning, tool calls and content; at once or as it is sampled. However the text
+ * is cut, the deltas add up to `result()`; arguments are JSON in Python's spacing, numbers as sampled.
  *
- * However the text is cut, the deltas add up to `result()`, including arguments (JSON in Python's spacing,
- * numbers as sampled). A call is reported when it is complete and its arguments are an object, or as it arrives
- * if a constraint ensures both. A block that is not a call is content from its opening tag on, with the rest;
- * complete calls before it count.
- *
- * A reply that was cut off is not malformed: a started call is reported as far as it came, with `isCutOff`. If
- * none had started, replies that are calls by the request's choice have no content, and the text of others is
- * content.
- *
- * Text after a call is dropped, and so is white space right before one. A call without arguments has `{}`. An
- * unclosed last block counts if its call is complete. A reply that ends while reasoning has neither content nor
- * calls.
+ * - A call is reported when it is complete and its arguments are an object, or as it arrives if a constraint
+ *   ensures both. Without arguments it has `{}`.
+ * - A block that is not a call is content from its opening tag on; complete calls before it count. An unclosed
+ *   last block counts if its call is complete.
+ * - In a reply that was cut off, a started call is reported as far as it came, with `isCutOff`. If none had
+ *   started, replies that are calls by the request's choice have no content, and the text of others is content.
+ * - Text after a call is dropped, and so is white space right before one. A reply that ends while reasoning has
+ *   neither content nor calls.
  */
 export class ReplyParser {
   readonly #options: ReplyParserOptions;
@@ -81,7 +74,6 @@ export class ReplyParser {
     this.#reading = this.#read();
   }
 
-  /** True if the next text is reasoning, as far as known. */
   get isReasoning(): boolean {
     return this.#isReasoning;
   }
@@ -95,8 +87,6 @@ export class ReplyParser {
   }
 
   /**
-   * Ends the reply.
-   *
    * @param options `isCutOff`: it did not end by itself, so half a call is no mistake of the model
    * @returns the parts that were held back
    */
@@ -109,7 +99,6 @@ export class ReplyParser {
     return this.#record.takeDelta();
   }
 
-  /** Ends and returns the whole reply. */
   result(): ParsedReply {
     this.end();
     const { reasoning: split, toolFormat } = this.#options;

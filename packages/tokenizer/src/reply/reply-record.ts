@@ -18,7 +18,7 @@ export interface ToolCallDelta {
 }
 
 export interface ParsedReply {
-  /** null if there is none (only reasoning, or only calls); '' for replies that are calls by the request's choice. */
+  /** null if there is none; '' for replies that are calls by the request's choice. */
   content: string | null;
   reasoning: string | null;
   toolCalls: { id: string; name: string; arguments: string }[];
@@ -30,16 +30,12 @@ interface ReplyRecordOptions {
   toolCallId: (index: number) => string;
   /** Holds back leading white space until other content follows: before a call it is dropped. */
   holdsSpace: boolean;
-  /**
-   * Reports calls as they arrive, because a constraint makes them complete. Otherwise they are reported once
-   * complete.
-   */
+  /** Reports calls as they arrive, because a constraint completes them. Otherwise once complete. */
   isLive: boolean;
-  /** Called when a call is reported, after which its text is no longer content. */
+  /** Called when a call is reported: its text is no longer content. */
   onReport: () => void;
 }
 
-/** Collector of a reply and its unreported part. */
 export class ReplyRecord implements CallWriter {
   reasoning = '';
   text = ''; // the content; `content` is the method
@@ -71,13 +67,11 @@ export class ReplyRecord implements CallWriter {
     if (!this.#options.holdsSpace || this.text !== '' || this.#heldSpace.trim() !== '') this.flush();
   }
 
-  /** Adds text of a failed call as content. */
   plain(text: string): void {
     this.#heldSpace += text;
     this.flush();
   }
 
-  /** Reports the white space held back. */
   flush(): void {
     this.text += this.#heldSpace;
     this.#delta.content += this.#heldSpace;
@@ -123,12 +117,11 @@ export class ReplyRecord implements CallWriter {
     this.#options.onReport();
   }
 
-  /** Drops the current call unless it was reported: it is not a call, and its text is content. */
+  /** Drops the current call unless it was reported: its text is content. */
   drop(): void {
     this.#pending = null;
   }
 
-  /** True if the last reported call is unfinished. */
   get isHalf(): boolean {
     return this.#isHalf;
   }

@@ -1,7 +1,4 @@
-/**
- * Reading of a reply that is still arriving: yields when it needs more text, and is resumed when text or the end
- * arrives.
- */
+/** Reading of a reply that is still arriving: yields when it needs more text. */
 export type Reading<Result = void> = Generator<void, Result, void>;
 
 /** Text that violates its format. Never leaves the reply parser. */
@@ -12,8 +9,8 @@ export class MalformedReply extends Error {
 const SPACE = /[ \t\r\n]*/y;
 
 /**
- * Text of a reply, read once from left to right as it arrives. Results depend only on the text, never on its
- * pieces: readers wait for the text that decides.
+ * Text of a reply, read once from left to right. Results depend only on the text, never on its pieces: readers
+ * wait for the text that decides.
  */
 export class ReplyText {
   #pending = '';
@@ -43,7 +40,7 @@ export class ReplyText {
     return this.#isCutOff;
   }
 
-  /** Marks the position that `rewind` returns to, until `unmark`. */
+  /** Marks the position for `rewind`, until `unmark`. */
   mark(): void {
     this.#mark = this.#at;
     this.#sinceMark = '';
@@ -59,7 +56,6 @@ export class ReplyText {
     return this.#mark === null ? this.#pending.slice(this.#at) : this.#sinceMark + this.#pending.slice(this.#mark);
   }
 
-  /** Returns to the mark and removes it. */
   rewind(): void {
     this.#pending = this.rest();
     this.#at = 0;
@@ -84,7 +80,7 @@ export class ReplyText {
     return this.#pending.charAt(this.#at);
   }
 
-  /** Reads the next character; '' at the end of the reply. */
+  /** '' at the end of the reply. */
   *next(): Reading<string> {
     const character = yield* this.peek();
     this.#at += character.length;
@@ -131,7 +127,6 @@ export class ReplyText {
     }
   }
 
-  /** True if `literal` follows. */
   *startsWith(literal: string): Reading<boolean> {
     const isThere = yield* this.accept(literal);
     if (isThere) this.#at -= literal.length;
@@ -139,7 +134,7 @@ export class ReplyText {
   }
 
   /**
-   * True if one of some literals, or the end of the reply, follows after white space.
+   * True if a literal, or the end of the reply, follows after white space.
    *
    * @param skipped number of present characters to skip first. Default: 0
    */
@@ -169,14 +164,14 @@ export class ReplyText {
     if (!(yield* this.accept(literal))) throw new MalformedReply(`expected ${literal}`);
   }
 
-  /** Version of {@link expectUnlessEnded} for a block that could continue after a cut-off. */
+  /** Like {@link expectUnlessEnded}, for a block that could continue after a cut-off. */
   *expectUnlessFinished(literal: string): Reading {
     if (yield* this.accept(literal)) return;
     if (this.#isCutOff) throw new MalformedReply(`expected ${literal}`);
     yield* this.expectUnlessEnded(literal);
   }
 
-  /** Version of `expect` for the end of a block: the reply may end before or within it. */
+  /** Like `expect`, but the reply may end before or within it. */
   *expectUnlessEnded(literal: string): Reading {
     if (yield* this.accept(literal)) return;
     const rest = this.#pending.slice(this.#at);
@@ -185,7 +180,7 @@ export class ReplyText {
   }
 
   /**
-   * Reads up to the first of some tags, which stays unread. Text that may be the start of one is held back.
+   * Reads up to the first of some tags, which stays unread. A possible start of one is held back.
    *
    * @param onText gets the text before the tag, as it arrives
    * @returns null if the reply ends without one
@@ -206,7 +201,7 @@ export class ReplyText {
   }
 }
 
-/** Tag that occurs first; of two at one place, the first in the list. */
+/** Of two tags at one place, the first in the list. */
 function firstOf(tags: readonly string[], text: string, from: number): { tag: string; index: number } | null {
   let first: { tag: string; index: number } | null = null;
   for (const tag of tags) {

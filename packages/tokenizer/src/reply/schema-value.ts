@@ -51,9 +51,9 @@ function typeOfValue(value: unknown): JsonType {
 }
 
 /**
- * Converts a text to a JSON value of one of these types. The most specific type wins; text that fits none, or
- * has no known type, is a string. Lists and objects may be JSON or Python literals, as some templates write
- * them.
+ * Converts a text to a JSON value of the most specific type that fits; otherwise a string. Lists and objects may
+ * be JSON or Python literals, as some templates write them. 68// From the text, not the parsed value: large
+ * numbers keep their digits.
  */
 export function jsonOfText(text: string, types: ReadonlySet<JsonType>): string {
   const trimmed = text.trim();

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 
-/** Formats of models' tool calls, each with an example. */
+/** Formats of models' tool calls, with examples. */
 export const TOOL_FORMATS = {
   hermes: '<tool_call>{"name": "f", "arguments": {"a": 1}}</tool_call>',
   qwen_xml: '<tool_call><function=f><parameter=a>1</parameter></function></tool_call>',
@@ -42,8 +42,8 @@ const MARKS: readonly [format: ModelToolFormat, ...texts: string[]][] = [
 const PYTHONIC_CALL = /\[\s*[A-Za-z_]\w*\(\s*[A-Za-z_]\w*\s*=/;
 
 /**
- * Detects the format that a chat template teaches from the marks in its source, because models write calls like
- * the template. If it writes tools without a known mark, the vocabulary decides.
+ * Detects the format from the marks in the template's source, because models write calls like the template. If
+ * it writes tools without a known mark, the vocabulary decides.
  *
  * @param vocabularyHas true if the text is one token
  * @returns null if the template never mentions tools, or its format is not listed above

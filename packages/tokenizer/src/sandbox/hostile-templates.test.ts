@@ -60,7 +60,7 @@ const HOSTILE: Readonly<Record<string, string>> = {
   'functions of the engine': '{{ process }}{{ globalThis }}{{ require }}{{ self }}{{ debug() }}',
 };
 
-/** Harmless templates of the same kind, with jinja2's texts. */
+/** Harmless templates with jinja2's texts. */
 const HARMLESS: Readonly<Record<string, [source: string, text: string]>> = {
   spaces: [`${' '.repeat(250_000)}x`, `${' '.repeat(250_000)}x`],
   'lines of spaces': [`${`${' '.repeat(1_200)}\n`.repeat(200)}x`, `${`${' '.repeat(1_200)}\n`.repeat(200)}x`],
@@ -101,7 +101,7 @@ test.each(Object.entries(HARMLESS))(
   60_000,
 );
 
-/** Templates that exhaust the stack or the memory of WebAssembly, after which the instance is replaced. */
+/** Templates that exhaust the stack or the memory of WebAssembly; the instance is replaced. */
 const TRAPS = ['nots', 'minuses', 'pluses', 'filters', 'attributes', 'a deep list', 'deep lists compared'];
 
 test.each(TRAPS)('%s in this process leave the engine as it was', (name) => {

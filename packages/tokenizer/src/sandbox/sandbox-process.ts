@@ -6,7 +6,7 @@ const CHILD = new URL('./sandbox-child.ts', import.meta.url);
 // Starting takes 0.1 to 0.3 s; a busy machine must not fail requests.
 const START_TIMEOUT_MS = 15_000;
 
-/** A child that runs templates. It is dead once a question took too long or ended it. */
+/** A child that runs templates; dead once a question took too long. */
 export class SandboxProcess {
   readonly #child: ChildProcess;
   readonly #ready: Promise<SandboxAnswer>;
@@ -41,16 +41,15 @@ export class SandboxProcess {
     return this.#death !== null;
   }
 
-  /** Waits until the child is ready. @throws {Error} if it does not start */
+  /** @throws {Error} if it does not start */
   async start(): Promise<void> {
     await this.#ready;
   }
 
   /**
-   * Asks one question at a time.
+   * Asks one question at a time. The child is dead after the time limit, or if it runs out of memory.
    *
-   * @throws {TokenizerError} `tokenizer.template_failed` with the child's reason; after the time limit, or if the
-   * child runs out of memory, it is dead
+   * @throws {TokenizerError} `tokenizer.template_failed` with the child's reason
    */
   async ask(question: SandboxQuestion, timeoutMs: number): Promise<SandboxAnswer> {
     let answer: SandboxAnswer;
@@ -89,7 +88,6 @@ export class SandboxProcess {
     }
   }
 
-  /** An idle child does not keep this process alive. */
   #hold(isBusy: boolean): void {
     if (isBusy) {
       this.#child.ref();

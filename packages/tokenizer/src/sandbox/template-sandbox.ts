@@ -9,7 +9,7 @@ import { hasRareTurns } from '../turns/arrange-turns.ts';
 import { SandboxProcess } from './sandbox-process.ts';
 
 export interface TemplateSandboxOptions {
-  /** Number of children, and so of simultaneous templates. Default: 2. */
+  /** Also of simultaneous templates. Default: 2. */
   numChildren?: number;
   /** Limit for parsing and rendering together, milliseconds. Default: 500. */
   timeoutMs?: number;
@@ -23,7 +23,6 @@ export interface TemplateSandboxOptions {
 
 export interface SandboxRenderOptions extends RenderOptions {
   tokenizer: Tokenizer;
-  /** Template from the request. */
   source: string;
   messages: readonly TemplateMessage[];
   /** Cancels the wait for a free child, but not a running template. */
@@ -37,9 +36,8 @@ export interface SandboxedPrompt extends RenderedPrompt {
 
 /**
  * Renders untrusted templates in children that are killed if they take too long or too much memory. Variables
- * and the treatment of the text are as in `ChatTemplate`: control tokens come only from the template.
- *
- * Children start with the first template, stay, are replaced when killed, and keep no process alive.
+ * and text are treated as in `ChatTemplate`: control tokens come only from the template. Children start with the
+ * first template, are replaced when killed, and keep no process alive.
  */
 export class TemplateSandbox {
   readonly #options: Required<TemplateSandboxOptions>;
@@ -87,7 +85,7 @@ export class TemplateSandbox {
     }
   }
 
-  /** Ends all children. Running and waiting templates fail. */
+  /** Running and waiting templates fail. */
   close(): void {
     this.#isClosed = true;
     for (const child of this.#all) child.kill();
@@ -152,7 +150,7 @@ export class TemplateSandbox {
 
 let shared: TemplateSandbox | null = null;
 
-/** Renders like `TemplateSandbox.render`, in a sandbox shared by the whole process. */
+/** Like `TemplateSandbox.render`, in a sandbox shared by the whole process. */
 export function renderInSandbox(options: SandboxRenderOptions): Promise<SandboxedPrompt> {
   shared ??= new TemplateSandbox();
   return shared.render(options);

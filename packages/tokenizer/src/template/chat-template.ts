@@ -10,8 +10,8 @@ import type { TurnSupport } from '../turns/turn-support.ts';
 
 export interface ChatTemplateOptions extends TemplateProgramOptions {
   /**
-   * True if texts of control tokens in messages, tools and variables become those tokens; only for trusted
-   * senders. Default: false.
+   * True if control tokens' texts in messages, tools and variables become those tokens; only for trusted senders.
+   * Default: false.
    */
   allowsControlTokens?: boolean;
 }
@@ -29,11 +29,7 @@ export class ChatTemplate {
     this.#program = new TemplateProgram(source, options);
   }
 
-  /**
-   * Template in a model file.
-   *
-   * @throws {TokenizerError} `tokenizer.no_template` if it has none; `tokenizer.template_failed`
-   */
+  /** @throws {TokenizerError} `tokenizer.no_template` if the file has none; `tokenizer.template_failed` */
   static fromModel(
     tokenizer: Tokenizer,
     model: { readonly chatTemplate: string | undefined },
@@ -64,14 +60,13 @@ export class ChatTemplate {
     return this.#program.turnSupport;
   }
 
-  /** Format of calls in replies to its prompts. @see toolFormatOf */
+  /** @see toolFormatOf */
   get toolFormat(): ToolFormat | null {
     return toolFormatOf(this);
   }
 
   /**
-   * Renders messages to a prompt. Unless `allowsControlTokens`, control tokens come only from the template, never
-   * from messages, tools or variables.
+   * Renders messages to a prompt. Unless `allowsControlTokens`, control tokens come only from the template.
    *
    * @throws {TokenizerError} `tokenizer.template_failed` with the template's own reason;
    * `tokenizer.final_message_lost`; `tokenizer.unsupported_content`; `tokenizer.text_too_long`
@@ -81,11 +76,7 @@ export class ChatTemplate {
     return input.finish(this.run(input.promptVariables()));
   }
 
-  /**
-   * Renderer for several comparable renderings, which protect outside text by the same characters.
-   *
-   * @param messages all that will be rendered
-   */
+  /** Renderer for several comparable renderings. @param messages all that will be rendered */
   renderer(messages: readonly TemplateMessage[], options: RenderOptions = {}): PromptRenderer {
     return new PromptRenderer(this, messages, options);
   }

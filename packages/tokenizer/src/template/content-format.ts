@@ -14,12 +14,11 @@ const TOOL = {
 const DOCUMENT = { title: 'probe', text: 'probe', contents: 'probe', doc_id: 1 };
 
 /**
- * Finds the content format of a template: string if one comes out complete, else parts.
- *
- * Some templates need a system message, tools or documents; one that refuses every conversation gets strings.
+ * Finds the content format by rendering: string if one comes out complete, else parts. Some templates need a
+ * system message, tools or documents; one that refuses every conversation gets strings.
  *
  * @throws if `run` took too many steps
- * @param run renders variables; throws if the template refuses them
+ * @param run throws if the template refuses the variables
  */
 export function probeContentFormat(run: (variables: Readonly<Record<string, unknown>>) => string): ContentFormat {
   for (const extra of [

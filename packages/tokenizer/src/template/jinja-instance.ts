@@ -21,14 +21,13 @@ interface JinjaExports {
   ): void;
 }
 
-/** Text of a rendering, or the reason of its failure. */
 export interface JinjaResult {
   readonly kind: (typeof KINDS)[number];
   readonly text: string;
 }
 
 const KINDS = ['text', 'refused', 'failed', 'exhausted'] as const;
-/** Maximum memory of a kept instance: WebAssembly memory never shrinks, so a larger instance is replaced. */
+/** WebAssembly memory never shrinks, so a larger instance is replaced. */
 const MAX_KEPT_BYTES = 64 * 1024 * 1024;
 
 const encoder = new TextEncoder();
@@ -38,10 +37,8 @@ let module: WasmModule | null = null;
 let current: JinjaInstance | null = null;
 
 /**
- * Instance of the module, with the compiled templates of this thread.
- *
- * A template that exhausts the stack or the memory ends in a trap, which makes the instance unusable; the next
- * one starts empty.
+ * Compiled templates of this thread. A template that exhausts the stack or the memory ends in a trap, which
+ * makes the instance unusable; the next one starts empty.
  */
 export class JinjaInstance {
   readonly #exports: JinjaExports;

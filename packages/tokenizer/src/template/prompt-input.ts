@@ -21,8 +21,8 @@ import type { TurnSupport } from '../turns/turn-support.ts';
 
 export interface RenderOptions {
   /**
-   * Tools from the request; `null`, absent or empty = none. If the template ignores tools, a system message
-   * describes them in the Hermes format.
+   * `null`, absent or empty = none. If the template ignores tools, a system message describes them in the Hermes
+   * format.
    */
   tools?: readonly unknown[] | null;
   /** True to end with the opening of an assistant turn. Default: true, unless the final message is continued. */
@@ -33,40 +33,34 @@ export interface RenderOptions {
   templateVariables?: Readonly<Record<string, unknown>>;
 }
 
-/** Ids of a prompt, and their text. */
 export interface RenderedPrompt {
   tokenIds: Int32Array;
   text: string;
 }
 
-/** Traits of a template that its variables depend on. */
+/** Traits that a template's variables depend on. */
 export interface TemplateTraits {
   readonly tokenizer: Tokenizer;
   readonly source: string;
   readonly contentFormat: ContentFormat;
   readonly toolSupport: ToolSupport;
-  /** Null only if no conversation has turns that `hasRareTurns` finds. */
+  /** Null only if no conversation has rare turns. */
   readonly turnSupport: TurnSupport | null;
-  /** True if texts of control tokens in messages, tools and variables become those tokens. */
+  /** As in `ChatTemplateOptions`. */
   readonly allowsControlTokens: boolean;
 }
 
 const NO_TOKENS = new SpecialTokens([]);
 
-/** Characters of call arguments per conversation up to which their exact writing is kept: these take 0.2 s. */
+/** Characters of call arguments per conversation whose exact writing is kept: these take 0.2 s. */
 const MAX_WRITTEN_ARGUMENTS = 262_144;
 
 /**
- * One conversation in a template: messages → variables, rendered text → prompt.
- *
- * All variables of one object have the same shield, so their texts can be compared and cut. Texts are shielded
- * until `finish`, `encode` or `restore` takes them or pieces of them.
+ * One conversation in a template: messages → variables, rendered text → prompt. All texts of one object have the
+ * same shield until `finish`, `encode` or `restore`, so they can be compared and cut.
  */
 export class PromptInput {
-  /**
-   * Message content that marks its place in the rendered text: not white space, not a letter, and unique in the
-   * conversation.
-   */
+  /** Message content that marks a place in the rendered text: not white space, not a letter, and unique. */
   readonly sentinel: string;
   readonly #traits: TemplateTraits;
   readonly #messages: readonly TemplateMessage[];
@@ -114,14 +108,12 @@ export class PromptInput {
     this.#variables = { documents: null, ...(this.#shield.protect(variables) as Record<string, unknown>), ...own };
   }
 
-  /** Variables for the prompt of the options. */
   promptVariables(): Record<string, unknown> {
     const { continueFinalMessage = false, addGenerationPrompt = !continueFinalMessage } = this.#options;
     const prepared = this.#preparedOf(this.#messages);
     return this.#variablesOf(continueFinalMessage ? this.#marked(prepared) : prepared, addGenerationPrompt);
   }
 
-  /** Variables for another rendering of the conversation, or of a beginning of it. */
   variables(messages: readonly TemplateMessage[], addGenerationPrompt: boolean): Record<string, unknown> {
     return this.#variablesOf(this.#preparedOf(messages), addGenerationPrompt);
   }
@@ -201,8 +193,8 @@ export class PromptInput {
 }
 
 /**
- * Number of leading messages whose calls keep their writing. It counts from the start, so that a beginning of
- * the conversation renders as it does alone.
+ * Number of leading messages whose calls keep their writing. Counts from the start, so that a beginning of the
+ * conversation renders as it does alone.
  */
 function numWrittenMessages(messages: readonly TemplateMessage[]): number {
   let length = 0;

@@ -6,7 +6,7 @@ interface RunnableTemplate extends TemplateTraits {
   run(variables: Readonly<Record<string, unknown>>): string;
 }
 
-/** Renderer of one conversation, or beginnings of it, under one shield: its texts can be compared and cut. */
+/** Renderer of one conversation, or beginnings of it, under one shield. */
 export class PromptRenderer extends PromptInput {
   readonly #template: RunnableTemplate;
   readonly #lastPrompt = new EncodedFragments();
@@ -23,7 +23,7 @@ export class PromptRenderer extends PromptInput {
   }
 
   /**
-   * Encodes prompts of successive turns: only the part that differs from the previous prompt is encoded.
+   * Encodes only the part that differs from the previous prompt.
    *
    * @throws {TokenizerError} `tokenizer.text_too_long`
    */

@@ -12,8 +12,8 @@ export interface TemplateProgramOptions {
   /** Clock of `strftime_now`. Default: the system's, local time. */
   clock?: () => Date;
   /**
-   * Maximum steps per run, about one per instruction and per 64 bytes of text. Default: 20 million, a few seconds;
-   * 2,000 messages take less with every known template.
+   * Maximum steps per run, about one per instruction and per 64 bytes of text. Default: 20 million, a few seconds,
+   * enough for 2,000 messages.
    */
   maxSteps?: number;
 }
@@ -22,7 +22,7 @@ export interface TemplateProgramOptions {
 const MAX_SOURCE_CHARACTERS = 256 * 1024;
 const DEFAULT_MAX_STEPS = 20_000_000;
 
-/** A Jinja chat template from variables to text, without a vocabulary. Compiled once, then stateless. */
+/** A Jinja chat template without a vocabulary. Compiled once, then stateless. */
 export class TemplateProgram {
   readonly source: string;
   readonly #template: JinjaTemplate;
@@ -41,18 +41,18 @@ export class TemplateProgram {
     this.#template = explained(() => new JinjaTemplate(source));
   }
 
-  /** Expected form of message content, found by rendering at first use. */
+  /** Found by rendering at first use. */
   get contentFormat(): ContentFormat {
     return (this.#contentFormat ??= probeContentFormat((variables) => this.run(variables)));
   }
 
-  /** The template's treatment of tools, found by rendering at first use. */
+  /** Found by rendering at first use. */
   get toolSupport(): ToolSupport {
     this.#toolSupport ??= probeToolSupport(this.source, this.contentFormat, (variables) => this.run(variables));
     return this.#toolSupport;
   }
 
-  /** The template's treatment of rare turns, found by rendering about 60 short conversations at first use. */
+  /** Found by rendering about 60 short conversations at first use. */
   get turnSupport(): TurnSupport {
     this.#turnSupport ??= probeTurnSupport(this.source, this.contentFormat, (variables) => this.run(variables));
     return this.#turnSupport;

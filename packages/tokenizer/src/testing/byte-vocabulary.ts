@@ -5,14 +5,11 @@ const BYTE_TOKENS = 256;
 const DEFAULT_CONTROL_TOKENS = ['<|endoftext|>', '<|im_start|>', '<|im_end|>'] as const;
 
 export interface ByteVocabularyOptions {
-  /** Texts of the control tokens, ids from 256 on. Default: `<|endoftext|>`, `<|im_start|>`, `<|im_end|>`. */
+  /** Ids from 256 on. Default: `<|endoftext|>`, `<|im_start|>`, `<|im_end|>`. */
   controlTokens?: readonly string[];
-  /**
-   * Texts of user-defined tokens (recognised in any text, such as `<think>`), ids after the control tokens.
-   * Default: none.
-   */
+  /** Recognised in any text, such as `<think>`; ids after the control tokens. Default: none. */
   userDefinedTokens?: readonly string[];
-  /** Text of the end-of-sequence token, one of `controlTokens`. Default: `<|im_end|>`. */
+  /** One of `controlTokens`. Default: `<|im_end|>`. */
   endToken?: string;
   /** Default: 8192. */
   contextLength?: number;
@@ -39,7 +36,7 @@ export class ByteVocabulary implements Vocabulary {
     this.eosTokenId = this.idOf(options.endToken ?? '<|im_end|>');
   }
 
-  /** Id of a special token by its text. @throws {RangeError} if there is no such token */
+  /** @throws {RangeError} if there is no such token */
   idOf(text: string): number {
     const index = this.#specials.findIndex((special) => special.text === text);
     if (index < 0) throw new RangeError(`the byte vocabulary has no token ${JSON.stringify(text)}`);
@@ -63,7 +60,7 @@ export class ByteVocabulary implements Vocabulary {
     return ids;
   }
 
-  /** Special tokens in a text, left to right; at the same place the vocabulary's first. */
+  /** Special tokens, left to right; at the same place the vocabulary's first. */
   *#found(text: string, parsesControl: boolean): Generator<{ index: number; at: number; length: number }> {
     const ahead = this.#specials
       .map(({ text: own, kind }, index) => ({ index, own, kind, at: text.indexOf(own) }))

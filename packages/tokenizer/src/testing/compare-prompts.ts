@@ -14,13 +14,13 @@ export interface ComparedPrompts {
   readonly numBranches: number;
   /** Prompts for which a job warns that others may have been sampled. */
   readonly numReported: number;
-  /** Differences, one text each; empty if all prompts are equal. */
+  /** Empty if all prompts are equal. */
   readonly different: readonly string[];
 }
 
 /**
- * Trains a conversation as a history with unknown prompts, and compares the tokens before each reply with a
- * chat's prompt at that place.
+ * Trains a conversation with unknown prompts, and compares the tokens before each reply with a chat's prompt
+ * there.
  *
  * @throws {TokenizerError} if the template refuses the conversation, or the part before a reply
  */

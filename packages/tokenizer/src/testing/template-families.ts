@@ -3,7 +3,6 @@ import type { TemplateMessage, ToolDescription, ToolFormat } from '../index.ts';
 import { COMMAND, GLM, GRANITE, HARMONY, KIMI } from './channel-templates.ts';
 import { CHATML, LLAMA3, MISTRAL, PYTHONIC, QWEN, QWEN_XML, TOOLLESS } from './test-templates.ts';
 
-/** A model family: its template, call format and control tokens. */
 export interface Family {
   readonly source: string;
   readonly format: ToolFormat;

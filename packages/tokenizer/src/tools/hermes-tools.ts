@@ -6,12 +6,12 @@ import { contentText, type TemplateMessage } from '../contract/template-message.
 const INSTRUCTION_ROLES: readonly unknown[] = ['system', 'developer'];
 
 /**
- * Adds tools for a template without tool support: a system message describes them, and calls and answers become
- * text, all in the Hermes format.
+ * Adds tools for a template without tool support, in the Hermes format: a system message describes them, and
+ * calls and answers become text.
  *
  * The description follows the text of a leading system message, or is a new message. A call follows its
  * message's content. Consecutive tool answers become one user message, because many templates alternate user and
- * assistant and know no other role.
+ * assistant.
  *
  * @param tools empty: only calls and answers are written
  * @throws {TokenizerError} `tokenizer.unsupported_content`

@@ -2,7 +2,7 @@ import { entriesOf, objectInOrder } from '@trainyard/protocol/json';
 
 /**
  * Copies a schema for a place inside another one: its references to itself point to that place. Its own `$id`,
- * which would make it the root of its references again, is dropped. Inner schemas with an `$id` keep theirs.
+ * which would make it the root again, is dropped; inner ones stay.
  *
  * @param schema not nested deep
  * @param pointerOf the new JSON pointer of each old one, which is empty or starts with a slash
@@ -42,7 +42,7 @@ function hasOwnRoot(schema: object): boolean {
   return typeof id === 'string' && !id.startsWith('#');
 }
 
-/** Collects `$anchor` names as JSON pointers. */
+/** Collects them as JSON pointers. */
 function findAnchors(value: unknown, pointer: string, anchors: Map<string, string>): void {
   if (typeof value !== 'object' || value === null || (pointer !== '' && hasOwnRoot(value))) return;
   const { $anchor: anchor } = value as Record<string, unknown>;

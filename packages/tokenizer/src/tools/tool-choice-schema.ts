@@ -7,7 +7,10 @@ import { withReferences } from './schema-references.ts';
 
 type JsonSchema = Readonly<Record<string, unknown>>;
 
-/** A forced tool choice: some calls, or one of a certain tool. */
+/**
+ * Some calls, or one of a certain tool. 14// References such as `#/$defs/x` start at the root of the schema, so
+ * definitions must be there.
+ */
 export type ForcedToolChoice = 'required' | { name: string };
 
 const NO_ARGUMENTS: JsonSchema = { type: 'object', properties: {} };
@@ -17,9 +20,9 @@ const DEFINITIONS = ['$defs', 'definitions'] as const;
 /**
  * JSON schema for a reply whose `tool_choice` forces calls.
  *
- * `required`: a nonempty list of `{"name": …, "parameters": …}`, one alternative per tool, for the reply format
- * `json_array`. Definitions in the tools' schemas move to the top, and references to other places follow their
- * schema. A name: only that tool's parameters, for the reply format `named`.
+ * - `required`: a nonempty list of `{"name": …, "parameters": …}`, for the reply format `json_array`.
+ *   Definitions in the tools' schemas move to the top, and references to other places follow their schema.
+ * - A name: only that tool's parameters, for the reply format `named`.
  *
  * @param options `parallelToolCalls: false` allows only one call. Default: true
  * @throws {TokenizerError} `tokenizer.tools_malformed` if there is no such tool, or one takes no object;
@@ -66,11 +69,7 @@ export function toolChoiceSchema(
   };
 }
 
-/**
- * Schema of a tool's arguments, which are always an object.
- *
- * @throws {TokenizerError} `tokenizer.tools_malformed` if it allows no object
- */
+/** @throws {TokenizerError} `tokenizer.tools_malformed` if the schema allows no object */
 export function argumentsSchema({ function: { name, parameters } }: ToolDescription): JsonSchema {
   if (parameters === undefined || parameters === null) return NO_ARGUMENTS;
   const { type } = parameters;
@@ -83,8 +82,8 @@ export function argumentsSchema({ function: { name, parameters } }: ToolDescript
 }
 
 /**
- * Copies a schema so that references to its root lead to `root`, and those to its definitions to the top, under
- * prefixed names.
+ * Copies a schema so that references to its root lead to `root`, and definitions to the top, under prefixed
+ * names.
  */
 function rebased(parameters: JsonSchema, { root, prefix }: { root: string; prefix: string }): Record<string, unknown> {
   return withReferences(parameters, (pointer) => {
@@ -93,16 +92,12 @@ function rebased(parameters: JsonSchema, { root, prefix }: { root: string; prefi
   });
 }
 
-/** Definitions of several schemas in one place. */
 class HoistedDefinitions {
   /** The original definitions, by keyword and name. */
   readonly #sent = new Map<string, unknown>();
   readonly #schemas = new Map<string, Map<string, unknown>>();
 
-  /**
-   * Prefix under which a schema's definitions conflict with no others: empty, unless two tools define one name
-   * differently.
-   */
+  /** Prefix that avoids conflicts: empty, unless two tools define one name differently. */
   prefixFor(parameters: JsonSchema, index: number): string {
     const sent = definitionsOf(parameters);
     const isTaken = (place: string, schema: unknown) =>

@@ -2,10 +2,9 @@ const TOOL_KEYS = ['type', 'function'];
 const FUNCTION_KEYS = ['name', 'description', 'parameters'];
 
 /**
- * Puts a tool's keys in the order of the API's documentation, then the others. Clients send the same tool in
- * different orders for sampling and training (for example Python's typed dictionaries), and templates write
- * tools as JSON: without this, training would have other prompt tokens than sampling. Schemas keep their key
- * order.
+ * Puts a tool's keys in the order of the API's documentation, then the others; schemas keep their order. Clients
+ * order keys differently for sampling and training (for example Python's typed dictionaries), and templates
+ * write tools as JSON: the prompt tokens would differ.
  */
 export function inToolOrder(tool: unknown): unknown {
   if (!isRecord(tool)) return tool;

@@ -3,9 +3,9 @@ import { prepareMessage, type ContentFormat, type TemplateMessage } from '../con
 
 /** A chat template's support for tools. */
 export interface ToolSupport {
-  /** True if it writes given tools into the prompt. */
+  /** Writes given tools into the prompt. */
   writesTools: boolean;
-  /** True if it writes calls of earlier turns. */
+  /** Writes calls of earlier turns. */
   writesCalls: boolean;
 }
 
@@ -34,10 +34,10 @@ const CALL_PROBES = [TURN, [...TURN, { role: 'assistant', content: 'x' }, USER],
 
 /**
  * Finds tool support by rendering: a template writes tools if a made-up name appears in its text. One that
- * refuses every probe is judged by its source, which then mentions `tools` or `tool_calls`.
+ * refuses every probe is judged by mentions of `tools` or `tool_calls` in its source.
  *
  * @throws if `run` took too many steps
- * @param run renders variables; throws if the template refuses them
+ * @param run throws if the template refuses the variables 66// Another conversation may work.
  */
 export function probeToolSupport(
   source: string,

@@ -31,7 +31,6 @@ export function arrangeTurns(
   return withKeptTurns(messages, turnSupport);
 }
 
-/** True if a template may need other turns than these. */
 export function hasRareTurns(messages: readonly TemplateMessage[]): boolean {
   return messages.some(({ role }, index) => {
     if (role === 'developer') return true;
@@ -42,11 +41,7 @@ export function hasRareTurns(messages: readonly TemplateMessage[]): boolean {
   });
 }
 
-/**
- * Moves instructions between a call and its results after the results.
- *
- * @returns the messages themselves if there are none
- */
+/** @returns the messages themselves if there are none */
 export function withResultsAfterCalls(messages: readonly TemplateMessage[]): readonly TemplateMessage[] {
   let numOpen = 0;
   let deferred: TemplateMessage[] = [];
@@ -83,7 +78,6 @@ function withKeptTurns(messages: readonly TemplateMessage[], support: TurnSuppor
   const later = messages.findIndex((message) => !isInstruction(message));
   const numFirst = later < 0 ? messages.length : later;
   const arranged = firstInstructions(messages.slice(0, numFirst), support);
-  /** True if the last turn is the user's and starts with an instruction that the template does not keep. */
   let isBegun = false;
   for (const message of messages.slice(numFirst)) {
     const last = arranged.at(-1);
@@ -123,7 +117,6 @@ function asSystem({ content }: TemplateMessage): TemplateMessage {
   return { role: 'system', content: content ?? '' };
 }
 
-/** Joins two messages into one with the role of the first. */
 function joined(first: TemplateMessage, second: TemplateMessage): TemplateMessage {
   const thoughts = [first, second].map(reasoningOf).filter((text) => text !== '');
   const calls = [first, second].flatMap(callsOf);
@@ -135,7 +128,7 @@ function joined(first: TemplateMessage, second: TemplateMessage): TemplateMessag
   };
 }
 
-/** Joins contents; parts stay parts, so that the template's text of the first content does not change. */
+/** Parts stay parts, so that the template's text of the first content does not change. */
 function joinedContent(
   first: TemplateMessage['content'],
   second: TemplateMessage['content'],

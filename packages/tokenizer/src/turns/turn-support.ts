@@ -1,20 +1,19 @@
 import { isExhausted } from '../contract/template-exhausted.ts';
 import { prepareMessage, type ContentFormat, type TemplateMessage } from '../contract/template-message.ts';
 
-/** Roles of messages that instruct the model. */
 export type InstructionRole = 'system' | 'developer';
 
-/** A chat template's treatment of turns that are rare in chats. */
+/** Treatment of turns that are rare in chats. */
 export interface TurnSupport {
-  /** True if it writes a leading developer message as such. */
+  /** Writes a leading developer message as such. */
   readonly writesDeveloper: boolean;
-  /** True if it writes several leading instructions, by the role of the later ones. */
+  /** Writes several leading instructions, by the role of the later ones. */
   readonly writesSeveral: Readonly<Record<InstructionRole, boolean>>;
-  /** True if it writes later instructions in their place, by role. */
+  /** Writes later instructions in their place, by role. */
   readonly keepsLater: Readonly<Record<InstructionRole, boolean>>;
-  /** True if it writes two consecutive turns of a role. */
+  /** Writes two consecutive turns of a role. */
   readonly takesTwo: Readonly<Record<'user' | 'assistant', boolean>>;
-  /** True if it writes a user turn after a tool result, as in interrupted sessions. */
+  /** Writes a user turn after a tool result, as in interrupted sessions. */
   readonly takesUserAfterTool: boolean;
 }
 
@@ -65,11 +64,12 @@ const USER_AFTER_TOOL: readonly Shape[] = ['', 'system '].flatMap((first) => [
 
 /**
  * Finds turn support by rendering: a template keeps a turn if its text appears once and in order, and the text
- * before it stays unchanged. It must do so in every conversation that it writes without that turn; a template
- * that writes none gets the turns unchanged.
+ * before it stays unchanged, in every conversation that it writes without that turn. A template that writes none
+ * gets the turns unchanged.
  *
  * @throws if `run` took too many steps
- * @param run renders variables; throws if the template refuses them
+ * @param run throws if the template refuses the variables 123// Later turns may rewrite earlier ones, for
+ * example drop thoughts.
  */
 export function probeTurnSupport(source: string, format: ContentFormat, run: Run): TurnSupport {
   const keeps = (shapes: readonly Shape[]) => shapes.every((tried) => isKept(tried, format, run));
