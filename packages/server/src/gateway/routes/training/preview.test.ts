@@ -94,7 +94,7 @@ describe('models', () => {
   test('an unknown base model is 404 and lists the known ones', async () => {
     const response = await server.request('POST', '/v1/preview/models', { ...body, base_model: 'huge/model' });
     expect(response.statusCode).toBe(404);
-    expect(response.json<ErrorBody>().detail).toContain('known: tiny/base');
+    expect(response.json<ErrorBody>().detail).toContain('served: tiny/base');
   });
 
   test.each([

@@ -414,7 +414,7 @@ describe('where the data may be', () => {
     ['wandb-artifact:///acme/demo/data:v-1', 'URL should be'],
     ['wandb-artifact:///acme/demo/nothing:v0', 'does not exist'],
     ['data:text/plain', 'comma'],
-    ['data:;base64,%%%', 'percent-encoding'],
+    ['data:;base64,%%%', 'percent-encoded'],
     ['data:;base64,?', 'valid base64'],
     ['data:,', 'at least one conversation'],
     [`data:,${'x'.repeat(4_000_001)}`, 'at most 4000000 bytes'],
