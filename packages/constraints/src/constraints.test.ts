@@ -536,7 +536,7 @@ describe('validate', () => {
   test('a verdict that waited while this thread was busy is not too late', async () => {
     using busy = await Constraints.create(BYTES, { validationTimeoutMs: 100 });
     await busy.validate(regex('the thread is there'));
-    // From here timers run first, and messages of other threads after them.
+    // From here timers run before messages of other threads.
     await new Promise((next) => setImmediate(next));
     const waiting = busy.validate(regex('a[bc]+d'));
     const until = performance.now() + 300;

@@ -15,14 +15,14 @@ import type { ConstraintVocabulary } from './contract/vocabulary.ts';
 import type { WasmModule } from './llguidance/web-assembly.ts';
 
 export interface ConstraintsOptions {
-  /** Processor time for compiling a constraint, milliseconds; wall time may be ten times that. Default: 1000. */
+  /** Processor time, milliseconds; wall time may be ten times that. Default: 1000. */
   validationTimeoutMs?: number;
   /**
-   * True to start the compiling thread ahead, and to replace one that was killed. Default false: started by the
-   * first constraint.
+   * True to start the compiling thread ahead, and to replace a killed one. Default false: started by the first
+   * constraint.
    */
   keepsThreadReady?: boolean;
-  /** Memory of all live constraints up to which compiled ones are kept. Default: 128 MiB. */
+  /** Memory of all live constraints up to which compiled ones are cached. Default: 128 MiB. */
   cacheBytes?: number;
 }
 
@@ -34,18 +34,16 @@ export interface ConstraintsStats {
   readonly numRenewed: number;
   /** Bytes of all matchers, in use and cached. */
   readonly liveBytes: number;
-  /** Compiling threads started so far. */
   readonly numThreads: number;
 }
 
-/** Maximum cached verdicts: a group of rollouts asks once. */
+/** A group of rollouts asks once. */
 const MAX_VERDICTS = 1000;
 
 /**
- * Constraints for one vocabulary, in one thread.
- *
- * First `check` (microseconds) or `validate` (includes it, and compiles in another thread within a time limit),
- * then `compile` in the sampling thread. Close it and its matchers when done.
+ * Constraints for one vocabulary, in one thread. First `check` (microseconds) or `validate` (also compiles, in
+ * another thread within a time limit), then `compile` in the sampling thread. Close it and its matchers when
+ * done.
  */
 export class Constraints implements Disposable {
   readonly #table: TokenTable;
@@ -79,7 +77,6 @@ export class Constraints implements Disposable {
     };
   }
 
-  /** True while the other thread compiles and needs a core. */
   get isCompiling(): boolean {
     return this.#validator.isBusy;
   }
@@ -88,11 +85,7 @@ export class Constraints implements Disposable {
     return this.#sandbox.instance.version;
   }
 
-  /**
-   * Checks everything that needs no compiling: sizes, nesting, counts, syntax, unsupported keywords.
-   *
-   * @throws {ConstraintError}
-   */
+  /** Checks sizes, nesting, counts, syntax and unsupported keywords. @throws {ConstraintError} */
   check(spec: ConstraintSpec): void {
     this.#source(spec);
   }

@@ -7,7 +7,7 @@ export type ConstraintErrorCode =
   /** Failed during a completion, after compiling had succeeded. */
   | 'constraint.exhausted';
 
-/** An error that the constraint's sender can fix. The message quotes only that constraint. */
+/** An error that the constraint's sender can fix; the message quotes only that constraint. */
 export class ConstraintError extends Error {
   override readonly name = 'ConstraintError';
   readonly code: ConstraintErrorCode;

@@ -1,4 +1,4 @@
-/** Whitespace allowed between two tokens of JSON; none is allowed before or after the whole value. */
+/** Whitespace between two tokens of JSON; none is allowed before or after the whole value. */
 export type WhitespaceOption =
   /**
    * A few blanks, or one line break and an indentation (`CAPPED_WHITESPACE`), so that a model cannot reach the
@@ -16,7 +16,7 @@ export type ConstraintSpec =
       /** A schema, `true`, or the JSON text of one. */
       schema: unknown;
       whitespace: WhitespaceOption;
-      /** True to forbid properties that an object schema does not list, unless it allows others. */
+      /** True to forbid unlisted properties of an object schema, unless it allows others. */
       closesObjects: boolean;
       /** True to drop unenforceable parts instead of refusing them. Default false. */
       isRelaxed?: boolean;
@@ -29,5 +29,5 @@ export type ConstraintSpec =
   | { kind: 'grammar'; source: string }
   /** An object, or its JSON text: `{structures, triggers}` or `{format}`. */
   | { kind: 'structural_tag'; tag: unknown }
-  /** One of several. If two start alike, the text follows the one with the longer word there. */
+  /** If two options start alike, the text follows the one with the longer word there. */
   | { kind: 'either'; options: readonly ConstraintSpec[] };

@@ -1,14 +1,13 @@
 import { ConstraintError } from './constraint-error.ts';
 
 /**
- * Upper bounds of a constraint. Larger ones are refused with `constraint.too_large` before compiling.
- *
- * Within the limits llguidance was measured to compile in a fraction of a second; `validate` adds a time limit.
+ * Larger constraints are refused with `constraint.too_large` before compiling. Within the limits llguidance was
+ * measured to compile in a fraction of a second; `validate` adds a time limit.
  */
 export const CONSTRAINT_LIMITS = {
-  /** Bytes of a JSON schema or a structural tag as JSON text. */
+  /** A JSON schema or a structural tag as JSON text. */
   specBytes: { value: 256 * 1024, unit: 'bytes of JSON text' },
-  /** Nested objects and arrays, including the schema itself; the same as in vLLM. */
+  /** Objects and arrays, including the schema itself; the same as in vLLM. */
   schemaDepth: { value: 64, unit: 'levels of nesting in a JSON schema' },
   schemas: { value: 5000, unit: 'subschemas in a JSON schema' },
   /** 10,000 values compile in 0.2 s, 100,000 not at all. */
@@ -32,7 +31,7 @@ export const CONSTRAINT_LIMITS = {
 
 export type ConstraintLimit = keyof typeof CONSTRAINT_LIMITS;
 
-/** @throws {ConstraintError} `constraint.too_large` with the limit and the value if `value` exceeds it */
+/** @throws {ConstraintError} `constraint.too_large` with the limit and the value */
 export function checkLimit(limit: ConstraintLimit, value: number): void {
   const { value: most, unit } = CONSTRAINT_LIMITS[limit];
   if (value <= most) return;

@@ -1,8 +1,7 @@
 /**
- * State of one completion under a constraint. Not shared between completions: `clone` it.
- *
- * Any method may throw a `ConstraintError` with `constraint.exhausted` if the constraint needs more work or
- * memory than one completion gets. The matcher is then unusable but must still be closed.
+ * State of one completion under a constraint; `clone` it for another. Any method may throw a `ConstraintError`
+ * with `constraint.exhausted` if the constraint needs more work or memory than one completion gets. The matcher
+ * is then unusable but must still be closed.
  */
 export interface TokenMatcher {
   /**
@@ -13,11 +12,10 @@ export interface TokenMatcher {
   fillMask(mask: Uint32Array): void;
   /** Advances by one token. False if it is not allowed; the state is then unchanged. */
   accept(tokenId: number): boolean;
-  /** True if complete: only end tokens may follow. */
+  /** Only end tokens may follow. */
   readonly isStopped: boolean;
-  /** True if the completion may end here; it may also continue unless `isStopped`. */
+  /** The completion may end here, or continue unless `isStopped`. */
   readonly canEnd: boolean;
-  /** An independent matcher in the same state. */
   clone(): TokenMatcher;
   close(): void;
 }

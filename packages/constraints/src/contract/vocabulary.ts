@@ -1,4 +1,4 @@
-/** Facts about a model's tokens that constraints need. The object never changes. */
+/** Facts about a model's tokens. Immutable. */
 export interface ConstraintVocabulary {
   readonly vocabSize: number;
   /** Exact bytes of a token; a control token's are its text. */
@@ -6,6 +6,6 @@ export interface ConstraintVocabulary {
   /** Control tokens never match the text of their name, only grammars that ask for the token. */
   isControl(id: number): boolean;
   readonly eosTokenId: number;
-  /** Tokens that end a completion; may include `eosTokenId`. */
+  /** May include `eosTokenId`. */
   readonly endTokenIds: Iterable<number>;
 }

@@ -6,7 +6,7 @@ type Schema = Readonly<Record<string, unknown>>;
 /** Follows references: pydantic writes an enumeration as a definition. */
 export type Followed = (schema: unknown) => unknown;
 
-/** Values that a schema lists, or null if it lists none. */
+/** Null if the schema lists no values. */
 export function closedSet(schema: unknown, followed: Followed): readonly unknown[] | null {
   const found = followed(schema);
   if (!isObject(found)) return null;
@@ -17,7 +17,7 @@ export function closedSet(schema: unknown, followed: Followed): readonly unknown
 
 /**
  * Lists of distinct values that an array schema with `uniqueItems` allows, shortest first; null if the items are
- * not a closed set or have too many values.
+ * not a closed set or too many.
  */
 export function uniqueLists(schema: Schema, followed: Followed): readonly unknown[][] | null {
   const { items, minItems = 0, maxItems = Infinity, prefixItems, additionalItems } = schema;

@@ -4,7 +4,7 @@ import { byteLength, checkLimit } from '../contract/limits.ts';
 
 /**
  * Translates JSON Schema's regular expressions (ECMAScript, `u` flag) to llguidance's dialect (Rust), for the
- * same language. The dialects differ in `.`, `\s`, `\d`, `\w` and the syntax of classes, so nothing is copied.
+ * same language. The dialects differ in `.`, `\s`, `\d`, `\w` and classes, so nothing is copied.
  *
  * Also accepts Python's `(?P<name>…)`, `\A`, `\Z` and leading `(?i)`, `(?s)`. Refuses by name all that would
  * silently change the language: look-around, back references, word boundaries, atomic and possessive matching.
@@ -15,7 +15,7 @@ export function translateRegex(pattern: string, where: string): string {
   return new Translator(pattern, where).run();
 }
 
-/** True if a text, or a translated expression, has a control character that JSON can only write as `\\u00XX`. */
+/** True for a control character that JSON can only write as `\\u00XX`, also in a translated expression. */
 export function namesControl(text: string): boolean {
   return /[^\P{Cc}\b\t\n\f\r\u0080-\u009f]|(?<!-)\\x\{(?:[0-7bef]|1[0-9a-f]|7f)\}(?!-)/u.test(text);
 }
@@ -186,7 +186,7 @@ class Translator {
   }
 
   /**
-   * Reads a class after its "[". Each member is written unambiguously for Rust, where classes nest and have
+   * Reads a class after its "[". Each member is written unambiguously, because Rust's classes nest and have
    * operators.
    */
   #class(): string {

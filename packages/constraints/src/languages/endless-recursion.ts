@@ -1,6 +1,6 @@
 type Schema = Readonly<Record<string, unknown>>;
 
-/** A set of types of JSON values, one bit each. */
+/** One bit per type of JSON values. */
 type Types = number;
 const ARRAY: Types = 16;
 const OBJECT: Types = 32;
@@ -14,7 +14,7 @@ const BITS: Readonly<Record<string, Types>> = {
   object: OBJECT,
 };
 const ANY: Types = 63;
-/** Maximum schemas combined; with more, a recursion may be missed. */
+/** With more schemas combined, a recursion may be missed. */
 const MAX_PARTS = 16;
 
 /**
@@ -36,7 +36,7 @@ export function findEndless(schemas: Iterable<Schema>, targetOf: (schema: Schema
   return suspects.find((schema) => greatest.of(schema) !== 0) ?? null;
 }
 
-/** Fixpoint of the types for which subschemas have values. */
+/** Fixpoint of the types with values. */
 class TypesOfValues {
   readonly #targetOf: (schema: Schema) => unknown;
   readonly #initial: Types;
@@ -55,7 +55,7 @@ class TypesOfValues {
 
   of(schema: unknown): Types {
     if (!isObject(schema)) return schema === false ? 0 : ANY;
-    if (!this.#all.has(schema)) return ANY; // written in another form
+    if (!this.#all.has(schema)) return ANY;
     if (this.#reader !== null) {
       let readers = this.#readers.get(schema);
       if (readers === undefined) this.#readers.set(schema, (readers = new Set()));

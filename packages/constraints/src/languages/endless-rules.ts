@@ -1,6 +1,5 @@
 import { ConstraintError } from '../contract/constraint-error.ts';
 
-/** Rules needed by a grammar rule: all parts, one of them, or another rule. */
 export type RuleBody = { kind: 'all' | 'any'; parts: readonly RuleBody[] } | { kind: 'rule'; name: string };
 
 /**

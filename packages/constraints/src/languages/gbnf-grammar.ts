@@ -2,7 +2,7 @@ import { ConstraintError } from '../contract/constraint-error.ts';
 import { byteLength, checkLimit } from '../contract/limits.ts';
 import { checkRulesEnd, type RuleBody } from './endless-rules.ts';
 
-/** Body of a rule in llama.cpp's GBNF, which is also vLLM's EBNF. */
+/** GBNF is also vLLM's EBNF. */
 export type GbnfNode =
   | { kind: 'literal'; codePoints: readonly number[] }
   | { kind: 'class'; negated: boolean; ranges: readonly (readonly [number, number])[] }
@@ -16,7 +16,7 @@ export type GbnfGrammar = ReadonlyMap<string, GbnfNode>;
 
 /**
  * Parses GBNF: `name ::= "literal" [class] . other-rule ( … ) | …` with `* + ? {m,n}`, `#` comments, one rule
- * per line (a body may continue on the next line inside parentheses and after `|`).
+ * per line (more lines inside parentheses and after `|`).
  *
  * @throws {ConstraintError} `constraint.invalid` with the line, `constraint.too_large`
  */
@@ -179,7 +179,6 @@ class GbnfParser {
     return { kind: 'class', negated, ranges };
   }
 
-  /** Reads one character of a literal or a class, with escapes resolved. */
   #character(): number {
     const codePoint = this.#source.codePointAt(this.#at);
     if (codePoint === undefined) throw this.#invalid('a literal or a class does not end');
@@ -205,7 +204,6 @@ class GbnfParser {
     return escaped.charCodeAt(0);
   }
 
-  /** Skips blanks and comments, and insignificant line ends. */
   #skip(acrossLines: boolean): void {
     for (;;) {
       const character = this.#source[this.#at];

@@ -2,10 +2,8 @@ import type { GbnfGrammar, GbnfNode } from './gbnf-grammar.ts';
 import { larkString, regexCodePoint } from './lark-text.ts';
 
 /**
- * Converts a GBNF grammar to Lark rules with the same language.
- *
- * Every terminal is one character, because llguidance matches terminals greedily: as terminals, `" LIMIT "`
- * would swallow the start of `" LEFT "` where the grammar has a blank and a name. Masks take up to 2 ms instead
+ * Converts a GBNF grammar to Lark rules with the same language. Every terminal is one character, because
+ * llguidance matches greedily: `" LIMIT "` would swallow the start of `" LEFT "`. Masks take up to 2 ms instead
  * of 0.1.
  *
  * @param ruleName distinct lower-case Lark name of each rule
@@ -14,7 +12,7 @@ export function gbnfToLark(grammar: GbnfGrammar, ruleName: (name: string) => str
   return Array.from(grammar, ([name, body]) => `${ruleName(name)}: ${expression(body, ruleName)}\n`).join('');
 }
 
-/** Lark names of a grammar's rules: `start` for `root`, numbers for the others. */
+/** `start` for `root`, numbers for the others. */
 export function numberedRules(grammar: GbnfGrammar, start: string, prefix: string): (name: string) => string {
   const numbers = new Map(Array.from(grammar.keys(), (name, index) => [name, index]));
   return (name) => (name === 'root' ? start : `${prefix}${numbers.get(name)}`);

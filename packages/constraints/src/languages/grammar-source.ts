@@ -10,7 +10,7 @@ import { parseStructuralTag, type TagFormat } from './structural-tag.ts';
 import { structuralTagToLark } from './structural-tag-to-lark.ts';
 
 /**
- * Translates a constraint for llguidance, with all checks that need no compiling.
+ * Includes all checks that need no compiling.
  *
  * @param resolveToken id of a token given by id or text; throws if it does not exist
  */
@@ -41,7 +41,6 @@ export function grammarSource(spec: ConstraintSpec, resolveToken: (token: number
   }
 }
 
-/** A constraint as part of a larger one. */
 function formatOf(spec: ConstraintSpec): TagFormat {
   switch (spec.kind) {
     case 'json_object':

@@ -14,9 +14,11 @@ import { stringFormat } from './string-formats.ts';
  *
  * Keywords that llguidance cannot enforce are restated if possible (`uniqueItems` and `propertyNames` over a few
  * listed values), else refused by name. Unknown formats are annotations; patterns are translated; referenced
- * schemas become definitions with plain names; `x-guidance` is replaced. Two gaps of llguidance 1.9.1 are
- * closed: escaped keys (`"\u0061"` for `"a"`), and repeated keys counted by `minProperties`. Schemas that no
- * finite text satisfies are refused.
+ * schemas become definitions with plain names; `x-guidance` is replaced. Schemas that no finite text satisfies
+ * are refused.
+ *
+ * Two gaps of llguidance 1.9.1 are closed: escaped keys (`"\u0061"` for `"a"`), and repeated keys counted by
+ * `minProperties`.
  */
 export function jsonSchemaSource(
   schema: unknown,
@@ -53,7 +55,7 @@ function parseSchemaText(text: string): unknown {
 
 type Schema = boolean | Record<string, unknown>;
 
-/** Draft 2020-12 keywords, and earlier ones, that restrict a value and that llguidance cannot enforce. */
+/** Draft 2020-12 keywords, and earlier ones, that llguidance cannot enforce. */
 const UNSUPPORTED_KEYWORDS = new Set([
   'not', 'if', 'then', 'else', 'contains', 'minContains', 'maxContains', 'propertyNames', 'dependentRequired', 'dependentSchemas',
   'dependencies', 'unevaluatedProperties', 'unevaluatedItems', 'uniqueItems', '$dynamicRef', '$recursiveRef', 'extends', 'disallow',
@@ -63,23 +65,21 @@ const UNSUPPORTED_KEYWORDS = new Set([
 const SCHEMA_LISTS = new Set(['anyOf', 'oneOf', 'allOf', 'prefixItems']);
 const SCHEMA_MAPS = new Set(['properties']);
 const SCHEMAS = new Set(['additionalProperties', 'additionalItems']);
-/** Keywords that bound a number, with the stricter direction. */
+/** The value is the stricter direction. */
 const BOUNDS = new Map([
   ['minimum', 'up'],
   ['exclusiveMinimum', 'up'],
   ['maximum', 'down'],
   ['exclusiveMaximum', 'down'],
 ] as const);
-/** Keywords that list the allowed numbers. */
 const EXACT = new Set(['enum', 'const', 'multipleOf']);
-/** Annotations, which may hold anything; names; and definitions, because the copy has its own. */
+/** Annotations, which may hold anything; names; and definitions: the copy has its own. */
 const DROPPED = new Set([
   'x-guidance', 'default', 'examples', 'description', 'title', '$comment', '$defs', 'definitions', '$id', 'id', '$anchor',
 ]); // prettier-ignore
 
-/** One pass over a schema: counts, refuses, rewrites. The depth limit bounds its recursion. */
+/** One pass over a schema; the depth limit bounds its recursion. */
 class SchemaWalk {
-  /** True if an object has named keys and allows others. */
   hasOpenNamedKeys = false;
   /**
    * True if a given string has characters that JSON can only escape. Without `\\u` escapes llguidance would omit
@@ -90,12 +90,11 @@ class SchemaWalk {
   readonly #closesObjects: boolean;
   readonly #isRelaxed: boolean;
   readonly #references: SchemaReferences;
-  /** Referenced schemas, with their name among the copy's definitions. */
+  /** With their name among the copy's definitions. */
   readonly #definitions = new Map<unknown, { name: string; base: unknown }>();
   readonly #copies: [name: string, schema: Schema][] = [];
-  /** Reached schemas, with their paths. */
+  /** Reached schemas and their paths. */
   readonly #places = new Map<Record<string, unknown>, string>();
-  /** Target of each referencing schema. */
   readonly #targets = new Map<Record<string, unknown>, unknown>();
   #base: unknown; // the nearest enclosing schema with `$id`
   #numSchemas = 0;
@@ -108,7 +107,6 @@ class SchemaWalk {
     this.#closesObjects = closesObjects;
   }
 
-  /** Copies the root, after checking it and all referenced schemas. */
   document(): Schema {
     const root = this.schema(this.#root, '#', 1);
     for (const [target, { name, base }] of this.#definitions) {
@@ -123,12 +121,11 @@ class SchemaWalk {
     );
   }
 
-  /** Definitions of the copy, under names that need no escapes. */
   definitions(): { $defs?: Record<string, Schema> } {
     return this.#copies.length === 0 ? {} : { $defs: Object.fromEntries(this.#copies) };
   }
 
-  /** @param depth number of objects and arrays around this one, including itself */
+  /** @param depth objects and arrays around this one, including itself */
   schema(schema: unknown, path: string, depth: number): Schema {
     checkLimit('schemaDepth', depth);
     checkLimit('schemas', ++this.#numSchemas);
@@ -229,7 +226,6 @@ class SchemaWalk {
     }
   }
 
-  /** A keyword that llguidance takes unchanged, except for rounded numbers. */
   #annotated(keyword: string, value: unknown, path: string): unknown {
     if (keyword === 'multipleOf') checkExact(value, path);
     const direction = BOUNDS.get(keyword as 'minimum');
@@ -284,7 +280,6 @@ class SchemaWalk {
     return this.#references.resolve(reference, path, this.#base);
   }
 
-  /** Reference to a schema, which becomes a definition of the copy. */
   #definitionOf(target: unknown): string {
     if (target === this.#root) return '#';
     let definition = this.#definitions.get(target);
@@ -295,7 +290,7 @@ class SchemaWalk {
     return `#/$defs/${definition.name}`;
   }
 
-  /** Follows a few references in a row, because a schema may refer to itself. */
+  /** Follows a few references only, because a schema may refer to itself. */
   #followed(schema: unknown): unknown {
     let found = schema;
     for (let hops = 0; hops < 8 && isObject(found) && typeof found['$ref'] === 'string'; hops++)
@@ -321,7 +316,7 @@ class SchemaWalk {
   }
 }
 
-/** Drops the parts that llguidance cannot enforce, only in this object. */
+/** Drops unenforceable parts, only in this object. */
 function relaxed(schema: Record<string, unknown>): Record<string, unknown> {
   const { oneOf, minProperties: _min, maxProperties: _max, ...others } = schema;
   const kept = Object.entries(others).filter(
@@ -378,12 +373,12 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Does target[key] = value, also for the key `__proto__`. */
+/** Works also for the key `__proto__`. */
 function setKey(target: Record<string, unknown>, key: string, value: unknown): void {
   Object.defineProperty(target, key, { value, enumerable: true, configurable: true, writable: true });
 }
 
-/** Checks depth and texts, including keys, of a value that is not a schema. */
+/** Depth and texts, including keys, of a value that is not a schema. */
 function checkTexts(value: unknown, path: string, depth: number): void {
   if (typeof value === 'string') checkText(value, path);
   if (typeof value !== 'object' || value === null) return;
@@ -394,10 +389,7 @@ function checkTexts(value: unknown, path: string, depth: number): void {
   }
 }
 
-/**
- * Refuses numbers that may have been rounded: JSON has integers of any length, JavaScript none beyond 2^53.
- * Otherwise a reply could be constrained to a neighbouring number.
- */
+/** Refuses numbers that may have been rounded (beyond 2^53): a reply could be constrained to a neighbour. */
 function checkExact(value: unknown, path: string): void {
   const number = inexactNumber(value);
   if (number === null) return;
@@ -407,7 +399,7 @@ function checkExact(value: unknown, path: string): void {
   );
 }
 
-/** Next number above or below a finite one that is not 0. */
+/** @param value finite, not 0 */
 function neighbourOf(value: number, direction: 'up' | 'down'): number {
   const view = new DataView(new ArrayBuffer(8));
   view.setFloat64(0, value);
@@ -416,7 +408,7 @@ function neighbourOf(value: number, direction: 'up' | 'down'): number {
   return view.getFloat64(0);
 }
 
-/** First rounded number in a value, at any depth; null if none. */
+/** Looks at any depth; null if none. */
 function inexactNumber(value: unknown): number | null {
   if (typeof value === 'number') return Math.abs(value) > Number.MAX_SAFE_INTEGER ? value : null;
   if (typeof value !== 'object' || value === null) return null;

@@ -2,13 +2,10 @@ import type { WhitespaceOption } from '../contract/constraint-spec.ts';
 import { parseInOrder } from '@trainyard/protocol/json';
 import { translateRegex } from './ecma-regex.ts';
 
-/**
- * Whitespace that `capped` allows in a gap: up to four blanks, or a line break and an indentation of up to
- * sixteen.
- */
+/** Up to four blanks, or a line break and an indentation of up to sixteen. */
 export const CAPPED_WHITESPACE = '[ \\t]{1,4}|\\r?\\n[ \\t]{0,16}';
 
-/** Whitespace of a schema in a grammar; may also be fixed separators without other white space. */
+/** Whitespace of a schema in a grammar, or fixed separators. */
 export type SchemaWhitespace = WhitespaceOption | { kind: 'separators'; item: string; key: string };
 
 /**
@@ -38,7 +35,6 @@ function guidanceOf(schemaText: string): Record<string, unknown> {
   }
 }
 
-/** Fields of llguidance's `x-guidance` for one option. */
 export function whitespaceGuidance(whitespace: SchemaWhitespace): Record<string, unknown> {
   switch (whitespace.kind) {
     case 'capped':

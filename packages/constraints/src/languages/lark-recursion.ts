@@ -12,8 +12,8 @@ interface Token {
 const LINE_DIRECTIVES: readonly string[] = ['%import', '%ignore', '%declare'];
 
 /**
- * Needs of a Lark grammar's rules among each other; terminals need none. Null for grammars with other constructs
- * than names, texts, groups and counts (`%lark`, templates), or deeply nested groups: these are not checked.
+ * Needs of a Lark grammar's rules among each other; terminals need none. Null for deeply nested groups and
+ * constructs other than names, texts, groups and counts (`%lark`, templates): these are not checked.
  */
 export function larkRecursion(source: string): ReadonlyMap<string, RuleBody> | null {
   const tokens = tokensOf(source);

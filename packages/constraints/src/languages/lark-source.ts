@@ -7,7 +7,7 @@ import { byteLength, checkLimit } from '../contract/limits.ts';
 
 /**
  * Prepares a Lark grammar from a request: each schema after `%json` is checked, and gets capped whitespace and
- * no `x-guidance` except its separators. Everything else keeps llguidance's meaning.
+ * no `x-guidance` except its separators.
  */
 export function larkSource(source: string): string {
   checkLimit('grammarBytes', byteLength(source));
@@ -46,7 +46,6 @@ export function checkGrammar(source: string): void {
 /** A string, a comment, a regular expression, a directive, or a run of anything else. */
 const PIECE = /"(?:\\.|[^"\\\n])*"|(?:#|\/\/)[^\n]*|\/(?:\\.|[^/\\\n])+\/|%[a-z]+|[^"#/%]+/y;
 
-/** Index after the JSON value at `start`. */
 function endOfJson(source: string, start: number): number {
   const word = /(?:true|false)\b/y;
   word.lastIndex = start;

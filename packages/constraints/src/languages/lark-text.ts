@@ -12,7 +12,7 @@ export function regexCodePoint(codePoint: number): string {
   return isPlain ? String.fromCodePoint(codePoint) : String.raw`\x{${codePoint.toString(16)}}`;
 }
 
-/** Regular expression for exactly this text. */
+/** Matches exactly this text. */
 export function regexLiteral(text: string): string {
   return Array.from(text, (character) => regexCodePoint(character.codePointAt(0)!)).join('');
 }

@@ -14,7 +14,7 @@ const SILENT = new Set([
   'definitions',
 ]);
 
-/** True if a schema allows every property name. All names are strings, and zod 4 writes that for each record. */
+/** True if a schema allows every name. All names are strings, and zod 4 writes that for each record. */
 export function isFreeName(schema: unknown, followed: Followed): boolean {
   const found = followed(schema);
   if (found === true) return true;
@@ -36,7 +36,7 @@ function allowsAll(keyword: string, value: unknown, followed: Followed): boolean
   }
 }
 
-/** Expression equivalent to a schema of names; null if none. */
+/** Null if no expression is equivalent. */
 export function namesPattern(schema: unknown, followed: Followed): string | null {
   const found = followed(schema);
   if (!isObject(found)) return null;

@@ -14,7 +14,7 @@ export class SchemaReferences {
 
   /**
    * Subschema of a reference. Generators write names of definitions unescaped (`#/$defs/Box[int]`), so a pointer
-   * is first read literally, then with percent escapes resolved.
+   * is read literally before percent escapes are resolved.
    *
    * @param base nearest enclosing schema with `$id`. Default: the root
    * @throws {ConstraintError} `constraint.unsupported` for references outside the schema, `constraint.invalid` for
@@ -31,7 +31,7 @@ export class SchemaReferences {
     );
   }
 
-  /** Version of {@link resolve} that returns undefined if the target is missing. */
+  /** Like {@link resolve}, but undefined for a missing target. */
   find(reference: string, base: unknown = this.#root): unknown {
     if (reference === '#') return base;
     for (const fragment of spellingsOf(reference.slice(1))) {

@@ -1,7 +1,7 @@
-/** Formats that llguidance enforces. */
+/** Enforced by llguidance. */
 const ENFORCED = new Set(['date-time', 'date', 'time', 'duration', 'email', 'hostname', 'ipv4', 'ipv6', 'uri', 'uuid']);
 
-/** Formats of JSON Schema that llguidance does not know. */
+/** Unknown to llguidance. */
 const UNENFORCED_STANDARD = new Set([
   'idn-email',
   'idn-hostname',
@@ -17,7 +17,6 @@ const UNENFORCED_STANDARD = new Set([
 /** pydantic's `UUID1` … `UUID8` name the version, which RFC 9562 puts into the first digit of the third group. */
 const UUID_VERSION = /^uuid([1-8])$/;
 
-/** Meaning of a schema's `format`: enforced, equivalent to a pattern, an annotation, or unenforceable. */
 export type StringFormat =
   | { kind: 'format' }
   | { kind: 'pattern'; pattern: string }
@@ -25,8 +24,8 @@ export type StringFormat =
   | { kind: 'unenforced' };
 
 /**
- * Classifies a format. JSON Schema and schema libraries treat unknown formats as annotations: pydantic's `path`,
- * `file-path`, `binary`, `password`, `json-string` describe the use of a string, not its form.
+ * Unknown formats are annotations, as in JSON Schema and its libraries: pydantic's `path`, `file-path`,
+ * `binary`, `password`, `json-string` describe the use of a string, not its form.
  */
 export function stringFormat(format: unknown): StringFormat {
   if (typeof format !== 'string') return { kind: 'unenforced' };

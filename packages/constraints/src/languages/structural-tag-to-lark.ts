@@ -8,19 +8,15 @@ import { checkGrammar, larkSource } from './lark-source.ts';
 import { larkString, regexLiteral } from './lark-text.ts';
 import type { TagElement, TagFormat, TriggeredTags } from './structural-tag.ts';
 
-/**
- * Converts a structural tag to Lark.
- *
- * @param resolveToken id of a token given by id or by a control token's text; throws if it does not exist
- */
+/** @param resolveToken id of a token given by id or by a control token's text; throws if it does not exist */
 export function structuralTagToLark(format: TagFormat, resolveToken: (token: number | string) => number): string {
   return new TagWriter(resolveToken).run(format);
 }
 
-/** Follow set of a format: the end of the output, one of some texts, or something else. */
+/** Follow set of a format. */
 type Follow = { kind: 'end' } | { kind: 'texts'; texts: readonly string[] } | { kind: 'other' };
 
-/** A Lark expression; `hasFollow` if the following texts are already part of it. */
+/** A Lark expression; with `hasFollow` it includes the following texts. */
 interface Written {
   readonly lark: string;
   readonly hasFollow: boolean;
@@ -115,7 +111,7 @@ class TagWriter {
     return { lark: `(${parts.join(' ')})`, hasFollow: hasText };
   }
 
-  /** One terminal that includes the following texts, so that the expression does not swallow them. */
+  /** Includes the following texts in the terminal, so that the expression does not swallow them. */
   #regex(pattern: string, follow: Follow): Written {
     if (pattern === '') return plain('""');
     const body = `/(?:${translateRegex(pattern, 'pattern')})/`;
@@ -175,7 +171,7 @@ class TagWriter {
     return name;
   }
 
-  /** A rule that matches as little as possible. */
+  /** Matches as little as possible. */
   #lazyRule(body: string): string {
     const name = this.#name('r');
     this.#rules.push(`${name}[lazy]: ${body}\n`);
@@ -223,7 +219,7 @@ function alternatives(options: readonly string[]): string {
   return `(${options.join(' | ')})`;
 }
 
-/** Terminal for any text without these substrings. */
+/** Any text without these substrings. */
 function freeText(excludes: readonly string[], maxChars: number | undefined): string {
   const any = maxChars === undefined ? '/(?s:.*)/' : `/(?s:.{0,${maxChars}})/`;
   if (excludes.length === 0) return any;

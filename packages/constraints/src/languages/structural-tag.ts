@@ -28,11 +28,11 @@ export interface TagElement {
   kind: 'tag';
   begin: string;
   content: TagFormat;
-  /** Texts of which one ends the tag. */
+  /** Any of these texts ends the tag. */
   ends: readonly string[];
 }
 
-/** Free text in which each occurrence of a trigger starts its branch. */
+/** Each occurrence of a trigger starts its branch. */
 export interface TriggeredTags {
   kind: 'triggered';
   branches: readonly { trigger: string; rest: TagFormat }[];
@@ -238,7 +238,6 @@ function triggered(
   return { kind: 'triggered', branches, excludes: options.excludes, first, stopAfterFirst: options.stopAfterFirst };
 }
 
-/** Reader of one JSON object's fields, with the object's name in errors. */
 class Fields {
   readonly #object: Record<string, unknown>;
   readonly #what: string;
@@ -258,7 +257,6 @@ class Fields {
     return this.#object[name];
   }
 
-  /** Refuses all other fields. */
   expect(names: readonly string[]): void {
     for (const name of Object.keys(this.#object)) {
       if (!names.includes(name) && this.has(name)) throw this.#unsupported(name);

@@ -5,12 +5,12 @@ import type { MatcherCache } from './matcher-cache.ts';
 import { runError } from './refusal.ts';
 import type { TokenMatcher } from '../contract/token-matcher.ts';
 
-/** Memory that one completion may add to its constraint. */
+/** Added by one completion to its constraint. */
 const RUN_BYTES = 128 * 1024 * 1024;
 
 /**
- * A matcher that outlives its instance: it records its tokens, and if another constraint destroyed the instance
- * it is recompiled in the next one and replays them (1–4 µs each).
+ * A matcher that outlives its instance: if another constraint destroyed the instance, it is recompiled in the
+ * next one and replays its recorded tokens (1–4 µs each).
  */
 export class LlguidanceMatcher implements TokenMatcher {
   readonly #cache: MatcherCache;
@@ -29,7 +29,7 @@ export class LlguidanceMatcher implements TokenMatcher {
   #isClosed = false;
 
   /**
-   * @param handle owned by this matcher from now on; default a new one in the initial state
+   * @param handle owned by this matcher; default a new one in the initial state
    * @throws {LlguidanceRefusal} | {LlguidanceTrap}
    */
   constructor(
@@ -100,7 +100,7 @@ export class LlguidanceMatcher implements TokenMatcher {
     this.#free();
   }
 
-  /** Charges memory added by an operation to this matcher, unless the result belongs to another. */
+  /** Charges added memory to this matcher, unless the result belongs to another. */
   #attempt<T>(operation: (instance: Llguidance, handle: MatcherHandle) => T, { isCharged } = { isCharged: true }): T {
     this.#assertOpen();
     if (this.#failure !== undefined) throw this.#failure;

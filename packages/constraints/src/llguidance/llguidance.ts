@@ -2,7 +2,6 @@ import assert from 'node:assert';
 import type { TokenTable } from './token-table.ts';
 import { webAssembly, type WasmMemory, type WasmModule } from './web-assembly.ts';
 
-/** A grammar in llguidance's input format. */
 export interface GrammarSource {
   readonly syntax: 'json_schema' | 'regex' | 'lark';
   readonly text: string;
@@ -11,7 +10,7 @@ export interface GrammarSource {
 /** Address of a matcher inside one instance. */
 export type MatcherHandle = number;
 
-/** Refusal by llguidance with its reason; the instance stays usable. */
+/** The instance stays usable. */
 export class LlguidanceRefusal extends Error {
   override readonly name = 'LlguidanceRefusal';
 }
@@ -27,8 +26,8 @@ export class LlguidanceTrap extends Error {
 }
 
 /**
- * Limits per completion. llguidance's defaults suit a dedicated server; lower ones here keep the worst step of a
- * hostile grammar near 0.1 s, because the engine's step waits for it.
+ * Limits per completion, lower than llguidance's defaults for a dedicated server: the engine waits for a step,
+ * and the worst one of a hostile grammar stays near 0.1 s.
  */
 const PARSER_LIMITS = {
   rowItems: 2000,
@@ -72,7 +71,7 @@ interface Exports {
   matcher_is_stopped(matcher: number): number;
 }
 
-/** Memory with the vocabulary, from which any instance of the same module can start. */
+/** Memory with the vocabulary, a start for any instance of the same module. */
 export interface LlguidanceSnapshot {
   readonly memory: SharedArrayBuffer;
   readonly maskAddress: number;

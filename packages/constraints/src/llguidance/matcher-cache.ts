@@ -2,9 +2,9 @@ import type { GrammarSource, MatcherHandle } from './llguidance.ts';
 import type { Sandbox } from './sandbox.ts';
 
 /**
- * Cache of compiled constraints in their initial state, by source: a group of rollouts compiles its schema once,
- * and clones share the lexer's results. If all live memory, including matchers in use, exceeds `maxBytes`, the
- * least recently used ones are evicted.
+ * Cache of compiled constraints in their initial state: a group of rollouts compiles its schema once, and clones
+ * share the lexer's results. If all live memory, including matchers in use, exceeds `maxBytes`, the least
+ * recently used ones are evicted.
  */
 export class MatcherCache {
   readonly sandbox: Sandbox;
@@ -26,12 +26,10 @@ export class MatcherCache {
     return this.#handles.size;
   }
 
-  /** Number of recompilations because clones had filled the shared lexer. */
   get numRenewed(): number {
     return this.#numRenewed;
   }
 
-  /** Bytes of all matchers, in use and cached. */
   get liveBytes(): number {
     return this.sandbox.instance.liveBytes - this.#idleBytes;
   }

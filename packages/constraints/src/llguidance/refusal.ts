@@ -16,7 +16,7 @@ const WORDINGS: readonly (readonly [RegExp, ConstraintErrorCode])[] = [
 
 const MAX_MESSAGE_LENGTH = 400;
 
-/** Maps an error of llguidance's compiler to this package's error. Returns other errors unchanged. */
+/** Returns errors unchanged unless they are llguidance's. */
 export function compileError(error: unknown): unknown {
   if (error instanceof LlguidanceTrap) return trapError('constraint.too_large', error);
   if (!(error instanceof LlguidanceRefusal)) return error;
@@ -24,7 +24,7 @@ export function compileError(error: unknown): unknown {
   return new ConstraintError(code, explain(code, error.message), { cause: error });
 }
 
-/** Maps an error of llguidance during a completion to this package's error. */
+/** Like {@link compileError}, for errors during a completion. */
 export function runError(error: unknown): unknown {
   if (error instanceof LlguidanceTrap) return trapError('constraint.exhausted', error);
   if (!(error instanceof LlguidanceRefusal)) return error;
@@ -49,7 +49,7 @@ function explain(code: ConstraintErrorCode, message: string): string {
   return brief(message);
 }
 
-/** First line only: the rest quotes the compiled source, which differs from the original. */
+/** First line only: the rest quotes the compiled source. */
 function brief(message: string): string {
   const text = message
     .split('\n', 1)[0]!

@@ -2,9 +2,9 @@ import { Llguidance, type GrammarSource, type LlguidanceSnapshot, type MatcherHa
 import type { TokenTable } from './token-table.ts';
 import type { WasmModule } from './web-assembly.ts';
 
-/** Memory for compiling one constraint; the largest in the tests that compiles takes a tenth. */
+/** The largest constraint in the tests that compiles takes a tenth. */
 const COMPILE_BYTES = 128 * 1024 * 1024;
-/** Budget of all constraints together; the module's own limit is 1 GiB. */
+/** All constraints together; the module's own limit is 1 GiB. */
 const TOTAL_BYTES = 900 * 1024 * 1024;
 
 /**
@@ -40,13 +40,13 @@ export class Sandbox {
     return this.#instance;
   }
 
-  /** Number of instances so far, including the live one. */
+  /** Instances so far, including the live one. */
   get generation(): number {
     return this.instance.isDead ? NaN : this.#generation;
   }
 
   /**
-   * Compiles a source and computes its first mask, so that constraints that allow nothing fail here.
+   * Also computes the first mask: constraints that allow nothing fail here.
    *
    * @throws {LlguidanceRefusal} | {LlguidanceTrap}
    */

@@ -1,6 +1,5 @@
 import type { ConstraintVocabulary } from '../contract/vocabulary.ts';
 
-/** Tokens of a model in llguidance's input format. */
 export interface TokenTable {
   /** [V] bytes of each token; 0 for one that no text contains */
   readonly lengths: Uint32Array;

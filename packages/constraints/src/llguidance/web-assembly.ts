@@ -7,7 +7,7 @@ interface WebAssemblyApi {
   ) => { readonly exports: unknown };
 }
 
-/** A compiled module, which can be posted to other threads. */
+/** Can be posted to other threads. */
 export interface WasmModule {
   readonly [Symbol.toStringTag]: 'WebAssembly.Module';
 }

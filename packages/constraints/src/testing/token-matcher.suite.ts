@@ -3,20 +3,18 @@ import type { TokenMatcher } from '../contract/token-matcher.ts';
 
 export interface TokenMatcherHarness {
   readonly vocabSize: number;
-  /** Ids that end a completion. A matcher may or may not list and accept them. */
+  /** A matcher may or may not list and accept them. */
   readonly endIds: readonly number[];
-  /** A matcher in its initial state. The suite closes it. */
+  /** The suite closes the matcher. */
   open(): TokenMatcher;
-  /** Complete completions, without an end token. */
+  /** Without an end token. */
   readonly accepted: readonly (readonly number[])[];
-  /** Starts of completions up to a token that is not allowed there. */
+  /** Each up to a token that is not allowed there. */
   readonly refused: readonly (readonly number[])[];
-  /** Starts of completions that may not end there. */
   readonly unfinished: readonly (readonly number[])[];
   close?(): void;
 }
 
-/** Maximum steps of a random walk. */
 const MAX_STEPS = 60;
 const NUM_WALKS = 20;
 

@@ -3,7 +3,6 @@ import { ConstraintError, type ConstraintErrorCode } from '../contract/constrain
 import type { GrammarSource } from '../llguidance/llguidance.ts';
 import type { Sandbox } from '../llguidance/sandbox.ts';
 
-/** Answer of the worker to a source. */
 export type Verdict = { isValid: true } | { isValid: false; code: ConstraintErrorCode; message: string };
 
 /** Message of the worker once it can take a source. */
@@ -15,12 +14,12 @@ interface Job {
   readonly fail: (error: unknown) => void;
 }
 
-/** Multiple of the limit that may pass while the thread waits for a core. */
+/** Multiple of the limit, for waits for a core. */
 const MAX_WAIT = 10;
 
 /**
- * Compiles sources one by one in a separate thread, and kills the thread if one computes for too long. It has
- * less stack than the main thread, so that a source that compiles there compiles here.
+ * Compiles sources in a separate thread, which is killed if one computes for too long. It has less stack than
+ * the main thread: a source that compiles there compiles here.
  */
 export class Validator {
   readonly #sandbox: Sandbox;
@@ -41,12 +40,10 @@ export class Validator {
     if (this.#isKeptReady) this.#startAhead();
   }
 
-  /** Threads started so far. */
   get numThreads(): number {
     return this.#numThreads;
   }
 
-  /** True while a source is being compiled or waits. */
   get isBusy(): boolean {
     return this.#running !== undefined || this.#waiting.length > 0;
   }
@@ -128,8 +125,8 @@ export class Validator {
 
   /**
    * Ends a job that computes for longer than the limit. Wall time is no measure: while llama.cpp has the cores, a
-   * source of a few milliseconds can take seconds, and after a busy phase of the main thread timers run before a
-   * verdict that has already arrived.
+   * source of a few milliseconds can take seconds, and after a busy phase timers run before a verdict that has
+   * already arrived.
    */
   #watch(job: Job, inMs: number, usedMs: () => Promise<number>, startedAt = performance.now()): void {
     this.#timer = setTimeout(async () => {
@@ -159,7 +156,7 @@ export class Validator {
   }
 }
 
-/** Processor time of the thread. */
+/** Processor time. */
 async function cpuMs(worker: Worker): Promise<number> {
   const { user, system } = await worker.cpuUsage();
   return (user + system) / 1000;
