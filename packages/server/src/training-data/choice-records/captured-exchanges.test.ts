@@ -1,4 +1,4 @@
-/** Trajectories as ART sends them from 0.5.19 on: calls instead of messages and choices, and nothing that equals its default. */
+/** Trajectories as ART sends them from 0.5.19 on: calls instead of messages and choices, and no defaults. */
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 
 import type {
@@ -38,7 +38,7 @@ beforeAll(async () => {
 });
 afterAll(() => server.close());
 
-/** A call as the client dumps it, with what nobody here reads. */
+/** A call as the client dumps it, with fields that this service ignores. */
 const call = (fields: { model?: string | null; messages?: object[]; tools?: object[]; choices?: object[] } = {}) => ({
   start_time: '2026-01-01T00:00:00Z',
   end_time: '2026-01-01T00:00:01Z',
@@ -78,7 +78,7 @@ describe.each([
       [['message', 'choice'], TOOLS],
       [['message', 'message', 'message', 'choice'], null],
     ]);
-    // Exactly as the same choice in a list of messages and choices.
+    // Equal to the same choice in a list of messages and choices.
     const listed = await trained([{ reward: 1, messages_and_choices: [QUESTION, choice], tools: TOOLS }]);
     expect(histories[0]).toEqual(listed.trajectories[0]!.histories[0]);
   });
@@ -98,7 +98,7 @@ describe.each([
     const listed = await trained([{ messages_and_choices: [QUESTION, answer.choices[0]] }]);
     const [found, told] = [trajectories, listed.trajectories].map(([one]) => one!.histories[0]!.items[1]);
     expect(told).toMatchObject({ sampling: null, promptTokenIds: { length: 3 } });
-    // The call tells the id of its answer; the choice on its own does not.
+    // The call contains the id of its answer; the choice on its own does not.
     expect(found).toEqual({ ...told, answerPlace: `${answer.id} 0` });
   });
 
@@ -232,9 +232,10 @@ describe.each([
         expect(recordId).toBe(completion.choices[index]!.record_id);
         expect(reply.message).toEqual({ role: 'assistant', content: text });
         expect(reply.tokenIds).toEqual(Int32Array.from(ids!));
-        // The scripted engine has one prompt whatever it is asked.
+        // The scripted engine returns one prompt for every request.
         expect(reply.promptTokenIds).toEqual(Int32Array.of(1, 2, 3));
-        // Without its id the record is found by the tokens, which are no name: equal answers have the same.
+        // Without its id the record is found by the tokens, which are not unique: equal answers have the
+        // same.
         expect(own[index]!.items[1]).toEqual({ ...reply, promptTokenIds: Int32Array.from(prompt!) });
       }
     });

@@ -21,7 +21,7 @@ async function recordOf(id: string | undefined, entity = entityId) {
   return id === undefined ? undefined : (await server.store.findChoiceRecords(entity, [id])).get(id);
 }
 
-/** The tokens that the scripted model samples. */
+/** Tokens that the scripted model samples. */
 const SAMPLED = {
   step: 1,
   digest: 'a'.repeat(64),

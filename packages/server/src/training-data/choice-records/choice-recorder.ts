@@ -11,7 +11,10 @@ interface SampledSoFar {
   logprobs: number[];
 }
 
-/** Keeps what one answer's choices were sampled as, each when it ends: who is told of a record can train by it at once, whichever process is asked. */
+/**
+ * Records the sampled tokens of each choice at its end. Any process can train on a record as soon as its id
+ * was sent.
+ */
 export class ChoiceRecorder implements OutputRecorder {
   readonly #store: Pick<Store, 'recordChoice'>;
   readonly #source: { entityId: string; modelId: string; step: number; digest: string | null };
@@ -32,7 +35,7 @@ export class ChoiceRecorder implements OutputRecorder {
     this.#source = { entityId, modelId: model.modelId, step: model.step, digest: model.digest };
   }
 
-  /** The id that the record of a choice will have when it ends, unless nothing can be kept of it. */
+  /** Record id of a choice once it ends, unless it cannot be recorded. */
   idOf(choiceIndex: number): string {
     return choiceRecordId({ answerId: this.#answerId, choiceIndex });
   }
@@ -41,7 +44,7 @@ export class ChoiceRecorder implements OutputRecorder {
     this.#promptTokenIds = Int32Array.from(promptTokenIds);
   }
 
-  /** @returns the event; one that ends a choice tells the id of its record */
+  /** @returns the event; with the record's id if it ends a choice */
   async record(event: OutputEvent): Promise<OutputEvent> {
     const choice = this.#choices.get(event.index) ?? { tokenIds: [], logprobs: [] };
     this.#choices.set(event.index, choice);
@@ -50,7 +53,7 @@ export class ChoiceRecorder implements OutputRecorder {
     if (event.kind === 'delta') return event;
     this.#choices.delete(event.index);
     const { sampling, ...ended } = event;
-    // Tokens of a backend that does not tell log-probabilities cannot be trained by, and an id would say that they can.
+    // Tokens without log-probabilities cannot be trained on, and an id would promise that they can.
     if (choice.logprobs.length !== choice.tokenIds.length) return ended;
     const recordId = await this.#store.recordChoice({
       ...this.#source,

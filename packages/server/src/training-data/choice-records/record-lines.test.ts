@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import type { RecordedChoice } from '../wire/recorded-choice.ts';
 import { RecordLineReader, toRecordLines } from './record-lines.ts';
 
-/** Prompts that go on, come again, become shorter and turn off. */
+/** Prompts that extend, repeat, shorten or leave the previous one. */
 const prompt = fc.array(fc.integer({ min: 0, max: 2 }), { maxLength: 12 }).map((ids) => Int32Array.from(ids));
 
 const record = fc.oneof(

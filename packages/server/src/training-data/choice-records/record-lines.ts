@@ -4,29 +4,30 @@ import type { RecordedChoice } from '../wire/recorded-choice.ts';
 import { SharedPrompts } from './shared-prompts.ts';
 
 /**
- * Records in a job's data: lines in front of its groups, which stay as they were sent. The job needs the store's records no more, and one that
- * several choices name is there once. Of a prompt a line has what the prompt of the line before does not begin with.
+ * Records in a job's data: lines before its groups, which are stored as sent. The job then no longer needs
+ * the store's records, and a record that several choices name is stored once. A line has only the part of its
+ * prompt that differs from the previous line's.
  */
 type RecordLine = { choice_record: string } & (
   | ({ is_plain: true } & Partial<PromptFields>)
   | (PromptFields & {
       token_ids: string;
       logprobs: string;
-      /** Digest of the adapter that drew them; null: the base model; absent: not known, as in older jobs. */
+      /** Digest of the adapter that sampled them; null: the base model; absent: unknown, as in older jobs. */
       digest?: string | null;
-      /** Null: plainly from the model's distribution; absent: not known. */
+      /** Null: sampled plainly from the model's distribution; absent: unknown. */
       sampling?: { settings: object; lost: string | null; drawn_logprobs?: string; kept_tokens?: string } | null;
     })
 );
 
 interface PromptFields {
-  /** Ids that the prompt has from the line before; absent: none. */
+  /** Number of leading ids taken from the previous line's prompt; absent: none. */
   prompt_shared?: number;
-  /** Those behind them. */
+  /** Ids after the shared ones. */
   prompt_token_ids: string;
 }
 
-/** One line each: its arrays of 32-bit numbers as base64, in the byte order of the machine. */
+/** One line each: arrays of 32-bit numbers as base64, in the machine's byte order. */
 export function* toRecordLines(records: ReadonlyMap<string, RecordedChoice>): Generator<RecordLine> {
   const prompts = new SharedPrompts();
   for (const [id, record] of records) yield { choice_record: id, ...fieldsOf(record, prompts) };
@@ -59,12 +60,12 @@ function samplingFields({ settings, lost, trace }: RecordedSampling) {
   return { settings, lost, ...arrays };
 }
 
-/** Whether a line is a record: a group that a client sent always has trajectories. */
+/** True if a line is a record: a client's group always has trajectories. */
 export function isRecordLine(line: object): boolean {
   return 'choice_record' in line && !('trajectories' in line);
 }
 
-/** Reads the lines of records, from the first one on. */
+/** Reads the lines of records, in order from the first. */
 export class RecordLineReader {
   readonly #prompts = new SharedPrompts();
 
@@ -75,7 +76,7 @@ export class RecordLineReader {
     const id = record.choice_record;
     if ('is_plain' in record) {
       const { prompt_shared: numShared, prompt_token_ids: rest } = record;
-      // Where a service of before kept no prompt, the messages say what was before the choice.
+      // Earlier releases stored no prompt: then the messages give the context of the choice.
       const prompt = rest === undefined ? {} : { promptTokenIds: this.#prompt(numShared, rest) };
       return [id, { kind: 'plain', ...prompt }];
     }

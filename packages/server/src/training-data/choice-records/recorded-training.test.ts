@@ -15,7 +15,7 @@ let modelId: string;
 let choice: ChatCompletion['choices'][number];
 let drawn: ChatCompletion['choices'][number];
 let drawnId: string;
-/** As the engine tells it. */
+/** Sampling as the engine reports it. */
 const SAMPLING = {
   settings: { isMasked: true, temperature: 0.5 },
   trace: { logprobs: Float32Array.of(-0.1, 0, -0.3), kept: Uint8Array.of(1, 2, 5, 1, 0, 0) },
@@ -43,7 +43,7 @@ const IDS = [5, 6, 2];
 const LOGPROBS = Float32Array.of(-0.5, -0.6, -0.2);
 const QUESTION = { role: 'user', content: 'hello' };
 
-/** The choice as a client may keep it. */
+/** The choice as a client may store it. */
 const kept = (fields: object = {}) => ({ ...choice, logprobs: null, token_ids: null, ...fields });
 
 /** Below and above the size from which another thread parses. */
@@ -57,7 +57,7 @@ describe.each([
     return server.request('POST', '/v1/preview/training-jobs', body, headers);
   }
 
-  /** The second items of the trajectories as the trainer reads them, and how many records were not there. */
+  /** Second items of the trajectories in the trainer's form, and the number of missing records. */
   async function trained(items: unknown[]) {
     const response = await submit(items);
     expect(response.statusCode, response.body.slice(0, 500)).toBe(200);
@@ -122,7 +122,7 @@ describe.each([
       { ...named, id: `chatcmpl-${'0'.repeat(32)}` },
       { ...named, id: 7 },
       { ...named, token_ids: [9, 9, 9], logprobs: { content: entries } },
-      // What has no tokens of its own stays context: only a record that it names itself would train it.
+      // Choices without their own tokens stay context: only a record that they name would train them.
       { ...named, token_ids: null, logprobs: null },
     ]);
     expect(read[0]).toMatchObject({ kind: 'choice', sampling: SAMPLING, promptTokenIds: Int32Array.of(1, 2, 3) });

@@ -1,13 +1,14 @@
 /**
- * Prompts as they follow one another: the turns of a conversation, each longer than the one before, and the choices of a request, all behind the
- * same. One that goes on behind the one before it is kept in the same memory, so that a conversation takes what its last prompt takes.
+ * Consecutive prompts: turns of a conversation, each longer than the last, and choices of one request with
+ * the same prompt. A prompt that extends its predecessor shares its memory, so a conversation needs the
+ * memory of its last prompt.
  */
 export class SharedPrompts {
   #last = new Int32Array();
-  /** Begins with the last one; what is behind that is free. */
+  /** Starts with the last prompt; the rest is free. */
   #buffer = this.#last;
 
-  /** How many ids the last prompt and this one begin with. */
+  /** Number of leading ids that the last prompt and this one share. */
   sharedLength(prompt: Int32Array): number {
     const most = Math.min(prompt.length, this.#last.length);
     let length = 0;
@@ -15,13 +16,13 @@ export class SharedPrompts {
     return length;
   }
 
-  /** @returns an equal prompt, not to be written to */
+  /** @returns an equal prompt, read-only */
   keep(prompt: Int32Array): Int32Array {
     const numShared = this.sharedLength(prompt);
     return this.keepBehind(numShared, prompt.subarray(numShared));
   }
 
-  /** @returns the prompt of so many ids of the last one, and the rest behind them; not to be written to */
+  /** @returns the first `numShared` ids of the last prompt followed by the rest, read-only */
   keepBehind(numShared: number, rest: Int32Array): Int32Array {
     const length = numShared + rest.length;
     const goesOn = numShared === this.#last.length;

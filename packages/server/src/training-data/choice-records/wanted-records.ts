@@ -5,22 +5,22 @@ import type { WireTrajectoryGroup } from '@trainyard/protocol';
 import { SharedPrompts } from './shared-prompts.ts';
 import { hasTokensOf, namedRecord, type RecordedChoice, type SampledTokens } from '../wire/recorded-choice.ts';
 
-/** Those that are known, by id; the rest is unknown, expired or another entity's. */
+/** Finds records by id; missing ones are unknown, expired or another entity's. */
 export type FindRecords = (recordIds: readonly string[]) => Promise<ReadonlyMap<string, SampledTokens>>;
 
-/** Records that are asked for at once: each costs the thread of the store some 10 µs. */
+/** Records per query: each costs the store's thread some 10 µs. */
 const FOUND_AT_ONCE = 64;
 
 export interface WantedRecords {
-  /** By id. */
+  /** Keyed by id. */
   records: ReadonlyMap<string, RecordedChoice>;
-  /** Choices without all of their own tokens and log-probabilities whose record is not there. */
+  /** Choices without all of their own tokens and log-probabilities that have no record either. */
   numUnknown: number;
 }
 
 /**
- * The records that choices name: those of choices without all of their own tokens and log-probabilities, which are trained by them, and of the
- * others what they say of how the tokens were drawn and of the prompt that they were drawn behind.
+ * Finds the records that choices name. Choices without all of their own tokens and log-probabilities are
+ * trained from their record; other choices need from it the sampling settings and the prompt.
  */
 export async function findWantedRecords(
   groups: readonly WireTrajectoryGroup[],
@@ -47,7 +47,7 @@ export async function findWantedRecords(
   const isNeeded = new Set(needed);
   const ids = [...new Set([...isNeeded, ...complete.keys()])];
   const keep = (id: string, record: SampledTokens): void => {
-    // One whose choices all have other tokens is kept, too: a record that is not there means that it is gone.
+    // Also kept if all its choices have other tokens: a missing record means that it was deleted.
     const items = complete.get(id) ?? [];
     const numUnchanged = items.filter((item) => hasTokensOf(item, record)).length;
     const isPlain = !isNeeded.has(id) && record.sampling === null && numUnchanged === items.length;

@@ -1,7 +1,7 @@
 import type { ArtifactObject } from '@trainyard/protocol';
 import type { Artifact } from '@trainyard/store';
 
-/** A version as it is asked for. */
+/** A requested version. */
 export type ArtifactVersion = number | 'latest';
 
 const SCHEME = 'wandb-artifact:///';
@@ -15,7 +15,7 @@ export interface ArtifactUrl {
   version: ArtifactVersion;
 }
 
-/** `wandb-artifact:///ENTITY/PROJECT/NAME:vN`, or `:latest`, which may be left out; null for anything else. */
+/** `wandb-artifact:///ENTITY/PROJECT/NAME:vN`, or with `:latest`, which is optional; null for other text. */
 export function parseArtifactUrl(url: string): ArtifactUrl | null {
   const [, entity, project, name, suffix] = URL_FORM.exec(url) ?? [];
   if (entity === undefined || project === undefined || name === undefined) return null;
@@ -23,7 +23,7 @@ export function parseArtifactUrl(url: string): ArtifactUrl | null {
   return version === null ? null : { entity, project, name, version };
 }
 
-/** `vN` or `latest`; null for anything else. */
+/** `vN` or `latest`; null for other text. */
 export function parseVersion(text: string): ArtifactVersion | null {
   if (text === 'latest') return 'latest';
   const digits = VERSION.exec(text)?.[1];

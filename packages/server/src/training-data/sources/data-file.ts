@@ -3,12 +3,11 @@ import { open, realpath, stat } from 'node:fs/promises';
 import { resolve, sep } from 'node:path';
 
 /**
- * Opens the file of a `file:` URL below `directory`: `file:name.jsonl`, `file:folder/name.jsonl`, or the absolute path as `file:///…`.
- *
- * Links are followed first and must end below the folder. Whatever stands in the way, the answer is the same: a client learns nothing of
- * what lies elsewhere.
- *
- * @returns null when there is no such file there
+ * Opens the file of a `file:` URL below `directory`: `file:name.jsonl`, `file:folder/name.jsonl`, or the
+ * absolute path as `file:///…`.
+ * Links are resolved first and must end below the folder. All failures look the same, so that a client learns
+ * nothing about other files.
+ * @returns null if there is no such file
  */
 export async function openDataFile(url: string, directory: string): Promise<AsyncIterable<Buffer> | null> {
   const path = pathOf(url);
@@ -17,7 +16,7 @@ export async function openDataFile(url: string, directory: string): Promise<Asyn
     const root = await realpath(directory);
     const target = await realpath(resolve(root, path));
     if (!target.startsWith(root.endsWith(sep) ? root : root + sep) || !(await stat(target)).isFile()) return null;
-    // The last part can have become a link, or a pipe that nobody writes to, since it was looked at.
+    // The last part may have become a link, or a pipe without a writer, since the check.
     const file = await open(target, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
     return file.createReadStream();
   } catch (error) {

@@ -1,17 +1,16 @@
-/** Decoded. More belongs into an upload, which is not held in memory as a whole. */
+/** Size of the decoded data. Larger data belong into an upload, which is not held in memory as a whole. */
 const MAX_DATA_URL_BYTES = 4_000_000;
 
 const BASE64 = /^[A-Za-z0-9+/]*={0,2}$/;
 
 /**
- * The bytes of a `data:` URL (RFC 2397); its media type does not matter.
- *
- * @returns what is wrong with it, as a sentence, where it cannot be read
+ * Bytes of a `data:` URL (RFC 2397); its media type is ignored.
+ * @returns the fault, as a sentence, if it cannot be read
  */
 export function readDataUrl(url: string): Buffer | string {
   const comma = url.indexOf(',');
   if (comma < 0) return 'A data URL should have a comma before its data';
-  // Percent-encoding makes a byte three characters at most.
+  // Percent-encoding turns a byte into three characters at most.
   const encoded = url.slice(comma + 1);
   if (encoded.length > 3 * MAX_DATA_URL_BYTES) return tooLong();
   let text: string;

@@ -11,21 +11,20 @@ export const TRAINING_DATA_PLACE = ['body', 'training_data_url'] as const;
 const FORMS =
   'URL should be `wandb-artifact:///ENTITY/PROJECT/NAME:vN` of an upload, `data:`, or `file:` if the service has a folder for it (`--training-data-dir`)';
 
-/** Where training data may lie. */
+/** Sources of training data. */
 interface TrainingDataParts {
   store: Pick<Store, 'findArtifact'>;
   blobs: Blobs;
-  /** Folder whose files `file:` URLs may name; null: none. */
+  /** Folder for the files of `file:` URLs; null: none. */
   trainingDataDirectory: string | null;
-  /** Bytes that are read of one file at most. */
+  /** Maximum bytes read from one file. */
   limits: { previewBodyBytes: number };
 }
 
 /**
- * Opens what `training_data_url` names, as bytes of JSON lines. Nothing is ever fetched from elsewhere, and of another entity's artifacts
- * the caller learns nothing.
- *
- * @throws {RequestError} `request.invalid` when it cannot be read
+ * Opens the data that `training_data_url` names, as bytes of JSON lines. Never fetches anything remote, and
+ * reveals nothing about another entity's artifacts.
+ * @throws {RequestError} `request.invalid` if it cannot be read
  */
 export async function openTrainingData(
   url: string,

@@ -6,20 +6,23 @@ import { TrajectoryFormatError } from '../wire/trajectory-format-error.ts';
 import { trajectoryGroupOf } from '../wire/trajectory-groups.ts';
 import { readStoredRecords } from './stored-group.ts';
 
-/** A reply of a stored trajectory that says what was sampled. */
+/** A reply of a stored trajectory with its sampled tokens. */
 export interface SampledChoice {
-  /** 0: the first; from 1 on the additional ones. */
+  /** 0: the first history; from 1 on the additional ones. */
   readonly history: number;
-  /** Its place in the history. */
+  /** Index in the history. */
   readonly item: number;
   readonly tokenIds: readonly number[];
-  /** NaN where there is none. */
+  /** NaN for missing ones. */
   readonly logprobs: readonly number[];
-  /** UTF-8 of each token, as the reply tells it; null where it does not. */
+  /** UTF-8 of each token from the reply; null if it has none. */
   readonly tokenBytes: readonly Uint8Array[] | null;
 }
 
-/** The replies of a trajectory as training reads them, in order. None of one that cannot be read: logs are kept as they were sent. */
+/**
+ * Replies of a trajectory as training reads them, in order. Empty if it cannot be read: logs are stored
+ * unchecked.
+ */
 export async function sampledChoices(
   blobs: Blobs,
   key: string,
@@ -58,7 +61,7 @@ function readAs(read: () => ReturnType<typeof trajectoryGroupOf>) {
   }
 }
 
-/** Servers that write tokens as ids may send the bytes of that writing. */
+/** For tokens written as ids, servers may send the bytes of that writing instead of the text. */
 function tokenBytes(item: unknown, ids: Int32Array): Uint8Array[] | null {
   const { content, refusal } = (item as { logprobs?: Record<string, unknown> | null }).logprobs ?? {};
   const entries = [content, refusal].find((list) => Array.isArray(list) && list.length > 0);

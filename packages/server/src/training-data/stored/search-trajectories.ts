@@ -13,25 +13,24 @@ import {
 import { excerptAround } from './spoken-text.ts';
 import { readGroupLines } from './stored-group.ts';
 
-/** Rows looked at together. */
+/** Rows per query. */
 const ROWS_AT_ONCE = 1000;
-/** Bytes that one request reads before it says how far it came: a few tenths of a second. */
+/** Maximum bytes that one request reads before it returns its progress: a few tenths of a second. */
 const MAX_READ_BYTES = 32_000_000;
 
 export interface FoundTrajectory extends TrajectorySummary {
   readonly excerpt: string;
 }
 
-/** Items that were found, and how far was looked. */
+/** Found items and the progress of the search. */
 export interface FoundPage extends Page<FoundTrajectory> {
-  /** Id of the last that was looked at; null when there was none. */
+  /** Id of the last row searched; null without rows. */
   readonly lastId: string | null;
 }
 
 /**
- * Trajectories in whose messages a text stands, whatever the case of its letters. Reads what was said as it lies there: nothing is indexed, so nothing stays of
- * what was removed. At least one job or log is read, however much it holds.
- *
+ * Searches the messages of trajectories for a text, ignoring case. Reads the stored data: there is no index,
+ * so nothing of removed data stays. Reads at least one job or log, of any size.
  * @param query without `sort`
  */
 export async function searchTrajectories(
@@ -56,7 +55,7 @@ export async function searchTrajectories(
       const inOrder = isAscending ? found : found.toReversed();
       items.push(...inOrder.slice(0, missing));
       const isFull = items.length === limit;
-      // What lies behind the last of a full page was not looked at, or will be again.
+      // Rows after the last of a full page were not searched, or will be searched again.
       after = isFull ? items.at(-1)!.id : rows.at(-1)!.id;
       if (!isFull) continue;
       const hasRest = after !== page.items.at(-1)?.id || page.hasMore;
@@ -91,20 +90,23 @@ export async function searchTrajectories(
         await nextTurn();
       }
     } catch (error) {
-      // It went while it was read.
+      // Deleted during the read.
       if (!(error instanceof StoreError && error.code === 'store.blob_missing')) throw error;
     }
     return found;
   }
 }
 
-/** Whether the line can hold it at all, before anything of it is read: as JSON writes it, or as a part of JSON itself, in the arguments of a call. */
+/**
+ * False if the line cannot contain the text, checked before parsing: as JSON writes it, or inside JSON text,
+ * such as the arguments of a call.
+ */
 function mayHold(line: readonly Buffer[], needle: string): boolean {
   const text = Buffer.concat(line).toString('utf8').toLowerCase();
   return text.includes(JSON.stringify(needle).slice(1, -1).toLowerCase()) || text.includes(needle);
 }
 
-/** Neighbours of the same job or log. */
+/** Groups neighbours from the same job or log. */
 function sets(rows: readonly TrajectorySummary[]): TrajectorySummary[][] {
   const parts: TrajectorySummary[][] = [];
   for (const row of rows) {

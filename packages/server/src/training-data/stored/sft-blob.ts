@@ -5,7 +5,7 @@ import type { SftExample } from '@trainyard/trainer';
 import { sftExampleOf } from '../wire/sft-data.ts';
 import { readStoredLine } from './stored-line.ts';
 
-/** Reads a supervised job's conversations as they were checked and stored when the job was submitted, one at a time. */
+/** Reads a supervised job's conversations one at a time, as checked and stored at its submission. */
 export async function* readSftExamples(blobs: Blobs, key: string): AsyncGenerator<SftExample> {
   for await (const line of blobs.getJsonLines(key, readStoredLine)) yield sftExampleOf(line as WireSftLine);
 }

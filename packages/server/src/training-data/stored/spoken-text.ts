@@ -1,17 +1,20 @@
 import type { WireTrajectory } from '@trainyard/protocol';
 import { isObject } from '../../seams/json/is-object.ts';
 
-/** Characters shown on each side of what was found. */
+/** Characters shown on each side of a match. */
 const MARGIN = 60;
 
-/** Everything said in a trajectory, message by message: content, reasoning and calls of tools. Neither roles nor ids nor log-probabilities. */
+/**
+ * All text of a trajectory, message by message: content, reasoning and tool calls. Excludes roles, ids and
+ * log-probabilities.
+ */
 function* spokenTexts(trajectory: WireTrajectory): Generator<string> {
   for (const { messages_and_choices: items } of [trajectory, ...(trajectory.additional_histories ?? [])])
     for (const item of items ?? []) yield* textsOf(messageOf(item));
 }
 
 /**
- * The words around the first place where it stands; null where it does not.
+ * Text around the first match; null without one.
  * @param needle in lower case
  */
 export function excerptAround(trajectory: WireTrajectory, needle: string): string | null {
@@ -39,12 +42,12 @@ function* textsOf(message: unknown): Generator<string> {
   for (const call of Array.isArray(calls) ? calls : []) {
     const called: Record<string, unknown> = isObject(call) && isObject(call['function']) ? call['function'] : {};
     const { name, arguments: given } = called;
-    // Clients that have read them send them as they were read.
+    // Clients that have parsed them send them back parsed.
     yield* stringsOf([name, typeof given === 'object' && given !== null ? writtenJson(given) : given]);
   }
 }
 
-/** Null for a value that is nested deeper than a stack: bodies are read on one that is larger. */
+/** Null for values nested too deep for the stack: bodies are read on a larger one. */
 function writtenJson(value: object): string | null {
   try {
     return JSON.stringify(value);

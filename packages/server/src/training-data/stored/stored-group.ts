@@ -5,14 +5,13 @@ import { isRecordLine, RecordLineReader } from '../choice-records/record-lines.t
 import type { RecordedChoice } from '../wire/recorded-choice.ts';
 
 const NEWLINE = 0x0a;
-/** Records lie in front of the groups, and their lines begin so. */
+/** Records come before the groups; their lines start with this. */
 const RECORD = Buffer.from('{"choice_record":');
 
 /**
- * One group of a job or log, as it was stored. Of the others nothing is parsed: a job may hold hundreds of MB of them.
- *
- * @returns null when there is no such group
- * @throws {StoreError} `store.blob_missing` when the data are gone
+ * One group of a job or log, as stored. The others are not parsed: a job may have hundreds of MB of them.
+ * @returns null if there is no such group
+ * @throws {StoreError} `store.blob_missing` if the data are gone
  */
 export async function readStoredGroup(blobs: Blobs, key: string, index: number): Promise<WireTrajectoryGroup | null> {
   let next = 0;
@@ -29,10 +28,9 @@ export async function readStoredGroup(blobs: Blobs, key: string, index: number):
 }
 
 /**
- * The records that a job keeps in front of its groups.
- *
- * @param wanted ids; the others are not kept
- * @throws {StoreError} `store.blob_missing` when the data are gone
+ * Records stored before a job's groups.
+ * @param wanted ids of the records to return
+ * @throws {StoreError} `store.blob_missing` if the data are gone
  */
 export async function readStoredRecords(
   blobs: Blobs,
@@ -50,18 +48,18 @@ export async function readStoredRecords(
   return records;
 }
 
-/** Groups of a job or log with their numbers, as text and unread, without the records in front of them. */
+/** Groups of a job or log with their numbers, as unparsed text, without the records before them. */
 export async function* readGroupLines(blobs: Blobs, key: string): AsyncGenerator<{ index: number; line: Buffer[] }> {
   let index = 0;
   for await (const line of linesOf(await blobs.openJsonLines(key))) {
-    // A group could begin so only where a client sent it so, and is then told by its trajectories.
+    // A client's group may start the same way; its `trajectories` tell it from a record.
     if (startsWith(line, RECORD) && !Buffer.concat(line).includes('"trajectories"')) continue;
     yield { index, line };
     index += 1;
   }
 }
 
-/** Lines in the pieces in which they came. */
+/** Lines as lists of the chunks they came in. */
 async function* linesOf(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer[]> {
   let open: Buffer[] = [];
   for await (const chunk of chunks) {

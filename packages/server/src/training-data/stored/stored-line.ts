@@ -7,7 +7,10 @@ import { areWritten, toolsTextOf } from '../../seams/chat/written-values.ts';
 
 type Conversation = Pick<WireHistory, 'tools' | 'chat_template_kwargs'>;
 
-/** A group as a line of a job's data. Tools and variables of templates stay as their client wrote them: numbers, the order of keys. */
+/**
+ * A group as a line of a job's data. Tools and template variables keep their source text: spelling of
+ * numbers, order of keys.
+ */
 export function groupLine(group: WireTrajectoryGroup): WireTrajectoryGroup | JsonLine {
   const isAnyWritten = group.trajectories.some(
     (trajectory) => isWritten(trajectory) || trajectory.additional_histories?.some(isWritten),
@@ -31,7 +34,7 @@ export function conversationLine(line: WireSftLine): WireSftLine | JsonLine {
   return isWritten(line) ? new JsonLine(toOrderedJson({ ...line, ...writtenParts(line) })) : line;
 }
 
-/** Reads a stored line; tools and variables as {@link groupLine} wrote them are remembered by their texts. */
+/** Reads a stored line and keeps the source texts of tools and variables that {@link groupLine} wrote. */
 export function readStoredLine(text: string): unknown {
   const value: unknown = JSON.parse(text);
   keepSourceTexts(value, text);

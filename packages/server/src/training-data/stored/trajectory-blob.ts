@@ -8,9 +8,8 @@ import { readStoredLine } from './stored-line.ts';
 import { trajectoryGroupOf } from '../wire/trajectory-groups.ts';
 
 /**
- * Reads a job's groups, one JSON line each, as they were checked and stored when the job was submitted; in front of them the records that
- * they name.
- *
+ * Reads a job's groups, one JSON line each, as checked and stored at its submission, and the records before
+ * them.
  * @param options.keepsBareIds see `GroupOptions`
  */
 export async function readTrajectoryGroups(

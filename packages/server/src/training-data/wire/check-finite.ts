@@ -3,9 +3,9 @@ import { isDeeperThan, MAX_JSON_DEPTH, TOO_DEEP } from '../../seams/json/json-de
 import { type Place, TrajectoryFormatError } from './trajectory-format-error.ts';
 
 /**
- * Templates write tools and calls, and metadata are kept as text: what is infinite here would be null there.
- *
- * @throws {TrajectoryFormatError} where it nests too deep, or has a number that is infinite
+ * Refuses values that would be lost: templates render tools and calls, and metadata are stored as text, so
+ * infinite numbers would become null.
+ * @throws {TrajectoryFormatError} for a value nested too deep, or an infinite number
  */
 export function checkFinite(value: unknown, place: Place): void {
   if (isDeeperThan(value, MAX_JSON_DEPTH))

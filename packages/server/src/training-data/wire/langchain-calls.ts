@@ -1,11 +1,10 @@
 import { isObject } from '../../seams/json/is-object.ts';
 
 /**
- * Messages whose calls of tools are all as a chat has them. Turns of an agent that ART's helper for LangGraph did not see sampled, examples in the prompt for
- * instance, come with calls in LangChain's own form: `name` and `args` where a chat has `function`.
- *
- * @param items messages, and whatever else a history holds
- * @returns the same list where there is no such call
+ * Converts tool calls in LangChain's form (`name` and `args`) to that of a chat (`function`). ART's helper
+ * for LangGraph sends this form for turns that it did not see sampled, such as examples in the prompt.
+ * @param items messages and other items of a history
+ * @returns the same list if there is no such call
  */
 export function withChatCalls(items: unknown[]): unknown[] {
   return items.some(hasLangChainCall) ? items.map(withChatCall) : items;

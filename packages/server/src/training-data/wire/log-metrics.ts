@@ -3,12 +3,11 @@ import type { WireTrajectoryGroup } from '@trainyard/protocol';
 type Values = Map<string, number[]>;
 
 /**
- * Computes the metrics that a log of trajectories puts on the checkpoint.
- *
- * For the split S: `S/reward` (mean over trajectories), `S/reward_std_dev` (mean over groups of at least two of the population σ),
- * `S/exception_rate`, `S/<metric>` (mean over the trajectories that have it) and `S/group_<metric>`. Booleans count as 0 and 1.
- *
- * @returns finite numbers only; empty when there are no trajectories
+ * Computes the metrics that a log of trajectories adds to the checkpoint.
+ * For the split S: `S/reward` (mean over trajectories), `S/reward_std_dev` (mean over groups of at least two
+ * of the population σ), `S/exception_rate`, `S/<metric>` (mean over the trajectories that have it) and
+ * `S/group_<metric>`. Booleans count as 0 and 1.
+ * @returns finite numbers only; empty without trajectories
  */
 export function computeLogMetrics(groups: readonly WireTrajectoryGroup[], split: string): Record<string, number> {
   const trajectories = groups.flatMap((group) => group.trajectories);
@@ -19,7 +18,7 @@ export function computeLogMetrics(groups: readonly WireTrajectoryGroup[], split:
   const numExceptions = groups.reduce((sum, group) => sum + (group.exceptions?.length ?? 0), 0);
   const rewards = groups.map((group) => group.trajectories.map((trajectory) => Number(trajectory.reward)));
   const spreads = rewards.filter((group) => group.length >= 2).map(standardDeviation);
-  // The service's own names win over a client's metric of the same name.
+  // The service's own names override a client's metric of the same name.
   values.set('reward', rewards.flat());
   values.set('reward_std_dev', spreads);
   const means = [...values]

@@ -10,14 +10,13 @@ import { DEFAULT_LORA_CONFIG, LINEAR_NAMES, type LinearName } from '@trainyard/t
 
 import { RequestError } from '../../seams/faults/request-error.ts';
 
-/** The adapter's output is multiplied by alpha / rank; without an alpha by this. */
+/** Default scale of the adapter's output, alpha / rank. */
 const DEFAULT_SCALE = DEFAULT_LORA_CONFIG.alpha / DEFAULT_LORA_CONFIG.rank;
 
 /**
- * The shape that a registration asks for. Null and absent members mean their defaults.
- *
- * @param limits of what trains, which defaults stay within; null: none
- * @throws {RequestError} `request.invalid` for a target that is named twice
+ * Shape that a registration requests. Null and absent members mean their defaults.
+ * @param limits of the trainer, applied to the defaults; null: none
+ * @throws {RequestError} `request.invalid` for a repeated target
  */
 export function readLoraShape(
   wire: LoraRequest | null | undefined,
@@ -33,10 +32,9 @@ export function readLoraShape(
 }
 
 /**
- * Refuses members that ask for another shape than a checkpoint or model has.
- *
- * @param owner what has the shape, for the message
- * @returns the failed checks, one for each member
+ * Refuses members that differ from the shape of a checkpoint or model.
+ * @param owner of the shape, for the message
+ * @returns the failed checks, one per member
  */
 export function contradictions(wire: LoraRequest, shape: LoraShape, owner: string): ValidationItem[] {
   const asked: Record<string, unknown> = {
@@ -83,7 +81,7 @@ function readTargets(targets: readonly LoraTarget[]): LinearName[] {
   return LINEAR_NAMES.filter((name) => targets.includes(`${name}_proj`));
 }
 
-/** The names that requests and answers give to linear layers. */
+/** API names of linear layers. */
 export function toTargets(targets: readonly string[]): string[] {
   return LORA_TARGETS.filter((target) => targets.includes(target.replace('_proj', '')));
 }

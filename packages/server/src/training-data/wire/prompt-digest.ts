@@ -3,8 +3,8 @@ import { createHash } from 'node:crypto';
 import type { WireTrajectory } from '@trainyard/protocol';
 
 /**
- * The same for trajectories that answer the same prompt: the messages before the first reply and the tools, as they were sent. Null where nothing comes
- * before it.
+ * Equal for trajectories with the same prompt: the messages before the first reply and the tools, as sent.
+ * Null without a prompt.
  */
 export function promptDigest({ messages_and_choices: items = [], tools }: WireTrajectory): string | null {
   const firstReply = items.findIndex((item) => isReply(item));
@@ -22,7 +22,7 @@ function isReply(item: unknown): boolean {
   return ('message' in item && typeof item.message === 'object') || ('role' in item && item.role === 'assistant');
 }
 
-/** Clients name the members of a message in any order. */
+/** Clients send the members of a message in any order. */
 function sorted(_key: string, value: unknown): unknown {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
   return Object.fromEntries(Object.entries(value).toSorted(([first], [second]) => (first < second ? -1 : 1)));

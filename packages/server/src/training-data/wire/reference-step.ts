@@ -4,11 +4,11 @@ import { referenceStep, type TrainingConfig } from '@trainyard/trainer';
 import { configFault } from './training-config.ts';
 
 /**
- * Resolves the reference step of a job that is about to be queued, defaults included, so that the job holds its weights while it waits.
- *
- * @returns null when the job has none, or when jobs before it decide which it is
- * @throws {RequestError} `request.invalid` for a step that cannot exist when the job starts: neither now nor after every job of the model
- *   that is still to end
+ * Resolves the reference step of a job before it is queued, defaults included, so that the job keeps its
+ * weights while it waits.
+ * @returns null if the job has none, or if earlier jobs decide it
+ * @throws {RequestError} `request.invalid` for a step that cannot exist when the job starts: neither now nor
+ * after every unfinished job of the model
  */
 export async function resolveReferenceStep(store: Store, model: Model, config: TrainingConfig): Promise<number | null> {
   const numAhead = await countLiveJobs(store, model);
@@ -16,10 +16,11 @@ export async function resolveReferenceStep(store: Store, model: Model, config: T
   const isLag = config.klPenaltyStepLag !== null;
   const first = referenceStep(config, latest);
   if (first === null) return null;
-  // Jobs ahead move the start, and with it the reference of a lag, unless even the last of them leaves it at step 0.
+  // Earlier jobs move the start, and with it the reference of a lag, unless even after the last of them it is
+  // step 0.
   if (isLag && referenceStep(config, model.nextStep - 1 + numAhead) !== first) return null;
   if ((await store.getCheckpoint(model.id, first)) !== null) return first;
-  // Weights of step 0 are those of the base model, which are always there.
+  // The base model's weights, for step 0, are always there.
   if (first === 0 && model.warmStart === null) return first;
   if (first >= model.nextStep && first < model.nextStep + numAhead) return first;
   const [field, value] = isLag

@@ -7,21 +7,21 @@ import {
 } from '@trainyard/protocol';
 import { learningRates, numSftSteps, resolveSftConfig, type SftConfig } from '@trainyard/trainer';
 
-/** Longest conversation whatever the base model allows; ART's limit too. */
+/** Longest conversation for any base model; also ART's limit. */
 const MAX_CONVERSATION_TOKENS = 32_768;
 
-/** The settings of a supervised job that its row keeps. */
+/** Settings of a supervised job, as its row stores them. */
 export interface SftJobConfig {
-  /** Complete: what the trainer computes with. */
+  /** Complete settings for the trainer. */
   resolved: SftConfig;
-  /** Keys that this version does not know, and the rest of a list of learning rates. */
+  /** Keys unknown to this version, and the unused rest of a list of learning rates. */
   ignoredKeys: string[];
 }
 
 /**
- * Reads `config` and `experimental_config`. Null and absent are the same: the default.
- *
- * @param contextLength longest sequence of the base model, tokens: longer conversations are left out and counted
+ * Reads `config` and `experimental_config`. Null and absent mean the default.
+ * @param contextLength longest sequence of the base model, tokens: longer conversations are omitted and
+ * counted
  * @throws {TrainerError} `trainer.config_invalid`
  */
 export function readSftConfig(
@@ -36,13 +36,12 @@ export function readSftConfig(
 }
 
 /**
- * The settings for data of so many conversations. What a list of learning rates has too many is named as ignored.
- *
- * @throws {TrainerError} `trainer.config_invalid` when the list is shorter than the number of batches
+ * Fits the settings to the number of conversations. Surplus learning rates of a list are reported as ignored.
+ * @throws {TrainerError} `trainer.config_invalid` if the list is shorter than the number of batches
  */
 export function fitSftConfig({ resolved, ignoredKeys }: SftJobConfig, numExamples: number): SftJobConfig {
   const { learningRate } = resolved;
-  // Which rate `auto` is does not matter here.
+  // The value of `auto` does not matter here.
   const rates = { ...resolved, learningRate: learningRate === 'auto' ? 0 : learningRate };
   const numUsed = learningRates(rates, numSftSteps(numExamples, resolved)).length;
   const hasMore = typeof learningRate === 'object' && learningRate.length > numUsed;

@@ -18,17 +18,17 @@ import { withChatCalls } from './langchain-calls.ts';
 
 const checkLine = compileLargeBodyCheck(SftLineSchema);
 
-/** No template writes it: what remained of the turn would be trained, which is an empty reply. */
+/** Templates do not render it: training would see an empty reply. */
 const FORMER_CALL = 'Input should be null or absent: put the call into `tool_calls`';
 
 type Place = readonly (string | number)[];
 
 /**
- * The conversations of a text of JSON lines, each checked: with what passes, a job can fail only where a template refuses a conversation.
- * Blank lines are skipped; keys other than `messages`, `tools` and `chat_template_kwargs` are left out.
- *
+ * Conversations of a JSON Lines text, each checked: after that a job can fail only if a template refuses a
+ * conversation. Blank lines are skipped; keys other than `messages`, `tools` and `chat_template_kwargs` are
+ * dropped.
  * @param place of the text in the request, for messages
- * @throws {RequestError} `request.invalid`, naming the line, what is wrong there and where in it
+ * @throws {RequestError} `request.invalid`, with the line, the fault and its place
  */
 export async function* readSftLines(
   chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
@@ -85,7 +85,7 @@ function readLine(text: string, number: number, place: Place): WireSftLine {
   return { messages, ...(tools ? { tools } : {}), ...(variables ? { chat_template_kwargs: variables } : {}) };
 }
 
-/** Calls in the form of LangChain are those of a chat, and results of tools are text. */
+/** Converts LangChain calls to those of a chat, and tool results to text. */
 function withMessages(value: unknown): unknown {
   if (!isObject(value) || !Array.isArray(value['messages'])) return value;
   const messages = withReadableResults(withChatCalls(value['messages']));
@@ -96,14 +96,14 @@ function parsed(text: string, number: number, place: Place): unknown {
   try {
     return parse(text, undefined, { protoAction: 'remove', constructorAction: 'remove' });
   } catch (error) {
-    // A line so deep that its reader runs out of stack is no syntax error.
+    // A line too deep for the parser's stack is not a syntax error.
     if (error instanceof RangeError) throw lineFault(place, number, 'recursion_limit', 'Line is nested too deeply');
     const msg = `Line is not valid JSON, at position ${jsonFaultPosition(text)}: ${(error as Error).message}`;
     throw lineFault(place, number, 'json_invalid', msg);
   }
 }
 
-/** The reason why a part of a message's content cannot be rendered as text, or null. */
+/** Reason why a part of a message's content cannot be rendered as text, or null. */
 function partFault(part: string | { type?: string; [key: string]: unknown }): string | null {
   if (typeof part === 'string') return null;
   const type = part.type ?? 'text';
@@ -113,7 +113,7 @@ function partFault(part: string | { type?: string; [key: string]: unknown }): st
   return typeof part[key] === 'string' ? null : `A part of type ${type} should have \`${key}\`, a string`;
 }
 
-/** Other text reaches the template as it was written, which is no call of any model. */
+/** Other text would reach the template unparsed, as no model writes calls. */
 function isArguments(value: unknown): boolean {
   return typeof value !== 'string' || readPythonArguments(value) !== null;
 }

@@ -13,7 +13,7 @@ import { RequestError } from '../../seams/faults/request-error.ts';
 import { readSftConfig } from './sft-config.ts';
 import { configFault, readJobConfig, toWireConfig } from './training-config.ts';
 
-/** A value of each field that is not its default, and what has to stand beside it. */
+/** A non-default value of each field, with the fields it requires. */
 const OTHER_VALUES: Readonly<Record<string, object>> = {
   learning_rate: { learning_rate: 1e-3 },
   ppo: { ppo: true },

@@ -12,7 +12,7 @@ import { resolveTrainingConfig, TrainerError, type TrainingConfig } from '@train
 
 import { RequestError } from '../../seams/faults/request-error.ts';
 
-/** Longest row whatever the base model allows; ART's limit too. */
+/** Longest row for any base model; also ART's limit. */
 const MAX_ROW_TOKENS = 32_768;
 
 /** Names of the settings in a request, which mean the same. */
@@ -29,13 +29,13 @@ export function configNameOf({
   throw RequestError.invalid([{ loc: ['body', 'config'], msg, type: 'value_error' }]);
 }
 
-/** The settings of a job that its row keeps. */
+/** Settings of a job, as its row stores them. */
 export interface JobConfig {
-  /** Complete: what the trainer computes with. */
+  /** Complete settings for the trainer. */
   resolved: TrainingConfig;
   /** `experimental_config` as sent. */
   requested: Record<string, unknown>;
-  /** Keys of it that have no effect. */
+  /** Its keys without effect. */
   ignoredKeys: string[];
 }
 
@@ -61,7 +61,7 @@ export function readJobConfig(
   }
 }
 
-/** A setting that is refused; `message` names it, its limit and its value. */
+/** A refused setting; `message` has its name, limit and value. */
 export function configFault(
   field: string | null,
   message: string,
@@ -71,7 +71,7 @@ export function configFault(
   return RequestError.invalid([{ loc, msg: message, type: 'value_error' }]);
 }
 
-/** Names on the wire of settings that are no fields of a job, and of those that stored jobs of former versions have. */
+/** Wire names of settings that are not fields of a job, and of settings in stored jobs of earlier versions. */
 const OTHER_SETTINGS = {
   maxSequenceLength: 'max_sequence_length',
   learningRateMinimum: 'learning_rate_minimum',
@@ -88,7 +88,7 @@ const WIRE_NAMES: ReadonlyMap<string, string> = new Map([
   ...Object.entries(OTHER_SETTINGS),
 ]);
 
-/** A job's complete settings under the names of the wire; both kinds of jobs show what they share under one name. */
+/** A job's complete settings under their wire names. Both kinds of jobs use one name for shared settings. */
 export function toWireConfig(resolved: unknown): Record<string, unknown> {
   const entries = Object.entries(typeof resolved === 'object' && resolved !== null ? resolved : {});
   return Object.fromEntries(entries.map(([name, value]) => [WIRE_NAMES.get(name) ?? name, value]));

@@ -4,7 +4,7 @@ import { ignoredSettingsWarning, referenceStep, type TrainingConfig } from '@tra
 
 import { toWireConfig } from './training-config.ts';
 
-/** The progress of a job, from its events. */
+/** Progress of a job, from its events. */
 export interface JobProgress {
   /** Data of `training_started`; null before it. */
   started: Readonly<Record<string, unknown>> | null;
@@ -13,7 +13,7 @@ export interface JobProgress {
   waitingFor: WaitingForObject | null;
 }
 
-/** A job as clients read it. */
+/** Converts a job to its API object. */
 export function toJobObject(job: TrainingJob, progress: JobProgress): TrainingJobObject {
   const { ignoredKeys, resolved } = job.config;
   const { group_outcomes: groupOutcomes, ...counts } = progress.started ?? {};
@@ -39,7 +39,7 @@ export function toJobObject(job: TrainingJob, progress: JobProgress): TrainingJo
   };
 }
 
-/** The first concerns the settings, and is known before the job starts. */
+/** The first warning concerns the settings, and is known before the job starts. */
 function warningsOf({ kind, config }: TrainingJob, told: readonly JobWarningObject[]): JobWarningObject[] {
   const { ignoredKeys } = config;
   const first = ignoredSettingsWarning(kind, Array.isArray(ignoredKeys) ? ignoredKeys.map(String) : []);
@@ -48,7 +48,7 @@ function warningsOf({ kind, config }: TrainingJob, told: readonly JobWarningObje
 
 const toSeconds = (milliseconds: number): number => Math.floor(milliseconds / 1000);
 
-/** Settings that the job's data decides, known once it has started. */
+/** Settings that depend on the job's data, known after its start. */
 function resolvedAtStart({ kind, config, start }: TrainingJob, { started }: JobProgress): Record<string, unknown> {
   if (kind !== 'rl' || started === null) return {};
   const { packed_sequence_length: rowTokens, num_sequences: numSteps } = started;

@@ -21,27 +21,26 @@ type ChoiceItem = Extract<HistoryItem, { kind: 'choice' }>;
 type Drawn = NonNullable<ChoiceItem['sampling']> | null;
 
 /**
- * Sampling computes a log-softmax in 32-bit floats, which can exceed 0 by a few units in the last place for a certain token.
- * Such a value is 0; anything larger is no log-probability.
+ * Sampling computes a log-softmax in 32-bit floats, which can exceed 0 by a few units in the last place for a
+ * certain token. Such a value is 0; anything larger is not a log-probability.
  */
 const LOGPROB_ROUNDING = 1e-5;
 
 export interface GroupOptions {
-  /** Ids must be below this; absent or null = unknown, so they have no upper limit here. */
+  /** Ids must be below this; absent or null = unknown, no upper limit here. */
   vocabSize?: number | null;
   /** A choice with `token_ids` and without log-probabilities is kept as a choice, its log-probabilities NaN. Default false: it is context. */
   keepsBareIds?: boolean;
-  /** Recorded samples, by `record_id`. A choice whose record is not here is read as if it named none. Default: none. */
+  /** Records, by `record_id`. A choice whose record is missing is read as if it named none. Default: none. */
   records?: ReadonlyMap<string, RecordedChoice>;
 }
 
 /**
- * A group as the trainer reads it. Uses no HTTP, so that the trainer's process can read stored groups with it.
- *
- * A sampled choice, or an assistant message with `logprobs`, becomes a `choice` with its token ids: `token_ids` when there are
- * as many as logprob entries, else the entries' own `token_id:N`; where both are complete they must agree. Where either is missing, both are those of its record. Without any of these it is context, not trained. A choice's
- * `prompt_token_ids` are the prompt that it was sampled after.
- *
+ * A group in the trainer's form. Does not use HTTP, so that the trainer's process can read stored groups.
+ * A sampled choice, or an assistant message with `logprobs`, becomes a `choice` with its token ids:
+ * `token_ids` if there are as many as logprob entries, else the entries' own `token_id:N`; if both are
+ * complete they must agree. If either is missing, both come from its record. Without any of these it is
+ * context, not trained. A choice's `prompt_token_ids` are the prompt that it was sampled after.
  * @param index place of the group in the job, for messages
  * @throws {TrajectoryFormatError}
  */
@@ -144,7 +143,7 @@ function readItem(item: unknown, place: Place, options: GroupOptions): HistoryIt
 
 type DrawnFields = Pick<ChoiceItem, 'sampling' | 'policyDigest' | 'isRecordLost'>;
 
-/** The names that tell whether two choices are one sample. A record found by tokens is none: equal answers have the same tokens. */
+/** Names that identify a sample. A record found by tokens does not: equal answers have the same tokens. */
 function identityOf(item: Record<string, unknown>): Pick<ChoiceItem, 'recordId' | 'answerPlace'> {
   const { id, index, record_id: given } = item;
   const recordId = typeof given === 'string' ? given : recordOfAnswer(id, index);
@@ -155,7 +154,7 @@ function identityOf(item: Record<string, unknown>): Pick<ChoiceItem, 'recordId' 
   };
 }
 
-/** Adds, to a choice that has its own tokens, how its record says they were drawn and after which prompt. */
+/** For a choice with its own tokens: sampling settings and prompt from its record. */
 function drawnAs(
   item: Record<string, unknown>,
   options: GroupOptions,
@@ -164,7 +163,7 @@ function drawnAs(
   if (named === null) return {};
   const record = options.records?.get(named.id);
   if (record === undefined) return named.isNamed ? { isRecordLost: true } : {};
-  // Ids that a client changed were drawn in no way that the record knows of.
+  // The record does not describe ids that a client changed.
   if (record.kind === 'sampled' && !hasTokensOf(item, record)) return {};
   const { promptTokenIds } = record;
   return {
@@ -173,7 +172,7 @@ function drawnAs(
   };
 }
 
-/** The log-probabilities of a choice whose answer had logits in their place; else null. */
+/** Log-probabilities of a choice whose answer had logits instead; else null. */
 function logprobsOfLogits(item: Record<string, unknown>, options: GroupOptions): Float32Array | null {
   const named = namedRecord(item);
   const record = named === null ? undefined : options.records?.get(named.id);
@@ -181,7 +180,7 @@ function logprobsOfLogits(item: Record<string, unknown>, options: GroupOptions):
   return (record.sampling as Drawn | undefined)?.settings.reportsLogits === true ? record.logprobs : null;
 }
 
-/** As the engine reported it when it was recorded. */
+/** Sampling as the engine reported it when it was recorded. */
 function drawnAccordingTo({ sampling, digest }: SampledTokens): DrawnFields {
   if (sampling === undefined) return { isRecordLost: true };
   return {
@@ -190,7 +189,10 @@ function drawnAccordingTo({ sampling, digest }: SampledTokens): DrawnFields {
   };
 }
 
-/** Reads a choice from its record where it lacks tokens or log-probabilities. Null when there is nothing to train on. */
+/**
+ * Reads a choice from its record if it lacks tokens or log-probabilities. Null if there is nothing to train
+ * on.
+ */
 function readRecord(item: Record<string, unknown>, place: Place, options: GroupOptions): SampledTokens | null {
   const given = item['record_id'] ?? null;
   if (given !== null && typeof given !== 'string')
@@ -206,7 +208,7 @@ function readRecord(item: Record<string, unknown>, place: Place, options: GroupO
   return record;
 }
 
-/** Parts of a message's content that are text; no model here sees or hears. */
+/** Text parts of a message's content; models here read only text. */
 const TEXT_PARTS: ReadonlySet<unknown> = new Set([
   'text',
   'input_text',
@@ -216,7 +218,7 @@ const TEXT_PARTS: ReadonlySet<unknown> = new Set([
   undefined,
 ]);
 
-/** Content of a shape that no template can render is refused here; the rest is the template's business. */
+/** Refuses content that no template can render; templates check the rest. */
 function readMessage(message: object, place: Place): TemplateMessage {
   if (isDeeperThan(message, MAX_JSON_DEPTH)) fail(place, 'recursion_limit', TOO_DEEP);
   const { role, content, tool_calls: calls } = message as { role?: unknown; content?: unknown; tool_calls?: unknown };
@@ -238,13 +240,13 @@ function checkPart(part: unknown, place: Place): void {
     fail([...place, 'type'], 'literal_error', "Input should be 'text': this service reads only text", type);
   const key = type === 'refusal' || type === 'thinking' ? type : 'text';
   const text = part[key];
-  // As in a chat: null is no text, and only what has a type may lack it.
+  // As in a chat: null is absent, and only parts with a type may lack the text.
   const isAbsent = text === null || (text === undefined && type !== undefined);
   if (!isAbsent && typeof text !== 'string')
     fail([...place, key], 'string_type', 'Input should be a valid string', text);
 }
 
-/** On calls of another shape a template fails, or leaves them out, and the prompt is not the one that was sampled behind. */
+/** With calls of another shape a template fails, or drops them and renders another prompt than at sampling. */
 function checkCalls(calls: unknown, place: Place): void {
   if (!Array.isArray(calls)) fail(place, 'list_type', 'Input should be a valid list');
   calls.forEach((call: unknown, index) => {
@@ -282,7 +284,10 @@ function readIds(value: unknown, place: Place, options: GroupOptions): Int32Arra
   return Int32Array.from(value, (id: unknown, index) => checkTokenId(id, [...place, index], options));
 }
 
-/** Both sources must agree where both are complete: ids of another reply than its log-probabilities would train nonsense. */
+/**
+ * If both are complete they must agree: ids that belong to another reply than its log-probabilities would
+ * train nonsense.
+ */
 function readTokenIds(given: Int32Array | null, entries: Entries, options: GroupOptions): Int32Array {
   const isComplete = given !== null && given.length === entries.list.length;
   return Int32Array.from(entries.list, (entry, index) => {
@@ -314,7 +319,7 @@ function checkTokenId(id: unknown, place: Place, options: GroupOptions): number 
 
 function readLogprob(entry: unknown, place: Place): number {
   const logprob = isObject(entry) ? entry['logprob'] : undefined;
-  // They are kept in 32 bits: what is infinite there is no log-probability that was sampled with.
+  // Stored in 32 bits: a value that is infinite there cannot have been sampled.
   if (typeof logprob === 'number' && Number.isFinite(Math.fround(logprob)) && logprob <= LOGPROB_ROUNDING)
     return Math.min(logprob, 0);
   return fail(
