@@ -6,7 +6,7 @@ import { Trainyard } from './client.ts';
 const body = { model: 'm', messages: [] };
 const artifact = { entity: 'e', project: 'p', name: 'n' };
 
-/** How each operation is called. */
+/** Calls of each operation. */
 const CALLS: Readonly<Record<string, (client: Trainyard) => unknown>> = {
   createChatCompletion: (client) => client.chat.completions.create(body),
   createCompletion: (client) => client.completions.create({ model: 'm', prompt: 'x' }),
@@ -94,14 +94,14 @@ const CALLS: Readonly<Record<string, (client: Trainyard) => unknown>> = {
   openApi: (client) => client.service.openApi(),
 };
 
-/** Operations without a method of their own, each with the reason. */
+/** Operations without their own method, with the reason. */
 const LEFT_OUT: Readonly<Record<string, string>> = {
   listTrainingJobs: '`trainingJobs.list({ model_id })` asks the route of all jobs for the same',
   home: 'a page for people',
   reference: 'a page for people',
 };
 
-/** Methods that are made of others. */
+/** Methods composed of others. */
 const COMPOSED = [
   'models.create',
   'trainingJobs.watch',
@@ -133,7 +133,7 @@ test.each(OPERATIONS.filter(({ id }) => id in CALLS))('$id', async (operation) =
   ]);
   const parameters = Object.keys(operation.query?.properties ?? {});
   for (const name of url.searchParams.keys()) expect(parameters).toContain(name);
-  // A key that the service does not heed would make a repeat look harmless.
+  // A key that the service ignores would make a repeat look harmless.
   if (headers.has('idempotency-key')) expect(operation.isIdempotent).toBe(true);
   expect(headers.get('authorization')).toBe('Bearer k');
 });
@@ -144,14 +144,14 @@ test('the methods are these and no others', () => {
   expect(new Set(methodsOf(client))).toEqual(new Set([...called, ...COMPOSED]));
 });
 
-/** `/v1/x/{id}` of a service behind a prefix; names of models have slashes of their own. */
+/** Pattern of `/v1/x/{id}` of a service under a prefix; names of models contain slashes. */
 function pathPattern(template: string): RegExp {
   return new RegExp(
     `^/prefix${template.replaceAll('.', '\\.').replaceAll(/\{(\w+)\}/g, (_match, name) => (name === 'model' ? '.+' : '[^/]+'))}$`,
   );
 }
 
-/** `resource.method` of every resource, nested ones too. */
+/** `resource.method` of every resource, including nested ones. */
 function methodsOf(value: object, prefix = ''): string[] {
   return Object.entries(value).flatMap(([name, resource]: [string, object]) => {
     const path = `${prefix}${name}`;

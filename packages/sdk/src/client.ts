@@ -13,15 +13,17 @@ import { SftJobs, TrainingJobs } from './resources/training-jobs.ts';
 import { Trajectories } from './resources/trajectories.ts';
 
 /**
- * The API of a service, for Node.js and browsers: a resource for each kind of thing, a method for each operation. Names and values are those of the wire.
+ * Client of a service's API, for Node.js and browsers: a resource per kind of object, a method per operation.
+ * Names and values are those of the wire.
  *
- * Errors are `TrainyardApiError`s with the id of the request. What is safe is tried again, twice: what changes nothing, what goes with an
- * `Idempotency-Key` (calls with an effect make one up), and what the service refused for now.
+ * Errors are `TrainyardApiError`s with the id of the request. Safe requests are repeated up to twice: those
+ * without an effect, those with an `Idempotency-Key` (calls with an effect create one), and those that the
+ * service refused for now.
  */
 export class Trainyard {
   readonly #connection: Connection;
   readonly #options: TrainyardOptions;
-  /** Names that `model` of a request for sampling can have. */
+  /** Model names for sampling requests. */
   readonly servedModels: ServedModels;
   readonly chat: Chat;
   readonly completions: Completions;
@@ -48,7 +50,10 @@ export class Trainyard {
   readonly sessions: Sessions;
   readonly service: Service;
 
-  /** @throws {TypeError} without a key in the options or in `TRAINYARD_API_KEY`, with a `baseUrl` that is no URL, with a `timeoutMs` that is no time */
+  /**
+   * @throws {TypeError} without a key in the options or in `TRAINYARD_API_KEY`, for an invalid `baseUrl`, for
+   *   an invalid `timeoutMs`
+   */
   constructor(options: TrainyardOptions = {}) {
     const connection = new Connection(options);
     this.#connection = connection;
@@ -79,22 +84,22 @@ export class Trainyard {
     this.service = new Service(connection);
   }
 
-  /** `fetch` with the key and the headers of this client, for requests of other clients to the service. */
+  /** `fetch` with the key and headers of this client, for other clients of the service. */
   get fetch(): typeof fetch {
     return (input, init) => this.#connection.fetch(input, init);
   }
 
-  /** A client with other options; those that are not named stay. */
+  /** Returns a client with changed options; omitted ones stay. */
   withOptions(options: TrainyardOptions): Trainyard {
     return new Trainyard({ ...this.#options, ...options });
   }
 
-  /** The time on the clock of the service, which its times are of, in milliseconds since 1970; by the own clock before its first answer. */
+  /** Time on the service's clock, milliseconds since 1970; on the local clock before the first response. */
   now(): number {
     return this.#connection.clock.now();
   }
 
-  /** Ends in `/v1`. */
+  /** URL of the API, ending in `/v1`. */
   get baseUrl(): string {
     return this.#connection.baseUrl;
   }

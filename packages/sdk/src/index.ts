@@ -21,7 +21,7 @@ export type { Page, PagePromise } from './http/page.ts';
 export type { ArtifactPath } from './resources/artifacts.ts';
 export type { ChatBody, ChatMessageBody } from './resources/chat.ts';
 export type { TrainingJobBody } from './resources/training-jobs.ts';
-/** Arguments and results of the calls, as they cross the wire. */
+/** Arguments and results of calls, as on the wire. */
 export type {
   AdapterObject,
   ApiKeyObject,

@@ -6,7 +6,7 @@ import { Trainyard } from '../client.ts';
 import { gather, group } from '../rollouts/gather.ts';
 import type { CallOptions } from './connection.ts';
 
-/** Reasons that callers give, and those that look like the faults of a connection. */
+/** Reasons of callers, some of which look like faults of a connection. */
 const REASONS: readonly (readonly [name: string, reason: unknown])[] = [
   ['undefined, which is an AbortError', undefined],
   ['null', null],
@@ -18,7 +18,7 @@ const REASONS: readonly (readonly [name: string, reason: unknown])[] = [
 
 let server: Server;
 let client: Trainyard;
-/** How requests are answered, and what to call when one has come that far. */
+/** Answers a request that has been received. */
 let answer: (response: ServerResponse) => void;
 beforeAll(async () => {
   server = createServer((request, response) => void request.resume().on('end', () => answer(response)));
@@ -38,7 +38,7 @@ const sse = (response: ServerResponse) => response.writeHead(200, { 'content-typ
 const json = (response: ServerResponse, status = 200) =>
   response.writeHead(status, { 'content-type': 'application/json', 'x-should-retry': 'true', 'retry-after': '60' });
 
-/** Answers so, and says when one has. */
+/** Sets the answer; resolves once one was sent. */
 function answered(how: (response: ServerResponse) => unknown): Promise<void> {
   return new Promise((resolve) => {
     answer = (response) => {
@@ -48,7 +48,7 @@ function answered(how: (response: ServerResponse) => unknown): Promise<void> {
   });
 }
 
-/** Where the first chunk or event has been read, what comes behind it. */
+/** Reads the item after the first chunk or event. */
 async function second(items: AsyncGenerator<unknown>): Promise<unknown> {
   await items.next();
   return await items.next();
@@ -104,7 +104,7 @@ const WAITING: readonly Phase[] = [
   ['for an export', (to) => json(to).end('{"status":"running"}'), (options) => client.exports.wait('m', 'e', options)],
 ];
 
-/** Asks for pages until there are no more. */
+/** Requests pages until there are no more. */
 async function turnPages(options: CallOptions): Promise<unknown> {
   const pages = client.models.list({}, options).pages();
   await pages.next();
@@ -121,7 +121,7 @@ describe.each(REASONS)('aborted with %s', (_name, given) => {
       (error: unknown) => ({ error }),
     );
     await isThere;
-    // The answer is read in the turns behind the one in which it was sent.
+    // The answer is read in the turns after the one in which it was sent.
     for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve));
     controller.abort(given);
     expect(await outcome).toEqual({ error: controller.signal.reason });

@@ -1,18 +1,18 @@
-/** @throws {TypeError} for what is no number of milliseconds; infinity is one */
+/** @throws {TypeError} if it is no number of milliseconds; infinity is allowed */
 export function checkedTimeoutMs(timeoutMs: number): number {
   if (typeof timeoutMs === 'number' && timeoutMs >= 0) return timeoutMs;
   throw new TypeError(`\`timeoutMs\` must be a number of at least 0, got ${String(timeoutMs)}`);
 }
 
-/** @throws {TypeError} for what no header can hold, which is not repeated */
+/** @throws {TypeError} for a key that no header can hold, without repeating it */
 export function checkedApiKey(apiKey: string): string {
   if (/^[\x21-\x7e]+$/.test(apiKey)) return apiKey;
   throw new TypeError('`apiKey` must be printable ASCII without spaces');
 }
 
 /**
- * @param hasOwnFetch it may know what a URL without a host belongs to; the global one knows that in a page
- * @throws {TypeError} for what is no URL that can be fetched
+ * @param hasOwnFetch a custom fetch may resolve a URL without a host; the global one does so in a page
+ * @throws {TypeError} for a URL that cannot be fetched
  */
 export function checkedBaseUrl(baseUrl: string, hasOwnFetch: boolean): string {
   if (isHttpUrl(baseUrl)) return baseUrl;
@@ -23,18 +23,18 @@ export function checkedBaseUrl(baseUrl: string, hasOwnFetch: boolean): string {
   );
 }
 
-/** A query would take in the paths behind it, and nobody sends a name and a password. */
+/** Refuses a query, which would include the paths appended to it, and credentials, which are not sent. */
 function isHttpUrl(text: string): boolean {
   try {
     const { protocol, username, password } = new URL(text);
     return /^https?:$/.test(protocol) && username === '' && password === '' && !/[?#]/.test(text);
   } catch {
-    return false; // no URL at all
+    return false; // not a URL
   }
 }
 
 /**
- * A path whose parts are what they were given as: an empty id would name the list that it belongs to, and one of dots what is above that.
+ * Checks the parts of a path: an empty id would name the list that contains it, and dots its parent.
  *
  * @throws {TypeError} for such an id
  */
@@ -47,7 +47,7 @@ export function checkedPath(path: string): string {
   throw new TypeError(`an id must not be empty, "." or "..", got ${JSON.stringify(parts[bad])} after /${before}`);
 }
 
-/** A password in a URL is in no message. */
+/** Removes the password of a URL for messages. */
 function withoutPassword(url: string): string {
   return url.replace(/:[^/:@]*@/, ':…@');
 }

@@ -2,7 +2,7 @@ import { afterEach, expect, test, vi } from 'vitest';
 
 import { Trainyard } from '../client.ts';
 
-/** Answers every request with an empty list, and keeps where it went and with which key. */
+/** Answers every request with an empty list, and records URL and key. */
 function recorder() {
   const requests: { url: string; key: string | null }[] = [];
   const answer = async (url: string, init?: RequestInit) => {

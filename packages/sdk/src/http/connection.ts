@@ -9,32 +9,35 @@ import { DEFAULT_MAX_RETRIES, type Repeat, retryDelayMs } from './retry-policy.t
 import { ServiceClock } from './service-clock.ts';
 
 export interface TrainyardOptions {
-  /** ends in `/v1`, in a page also without a host; default: the variable `TRAINYARD_BASE_URL`, else `http://127.0.0.1:8420/v1` */
+  /**
+   * URL of the API, ending in `/v1`, in a page also without a host; default: the variable
+   * `TRAINYARD_BASE_URL`, else `http://127.0.0.1:8420/v1`
+   */
   readonly baseUrl?: string | undefined;
-  /** default: the variable `TRAINYARD_API_KEY`; null: no key is sent, for pages that are signed in by a cookie */
+  /** default: the variable `TRAINYARD_API_KEY`; null sends no key, for pages signed in by a cookie */
   readonly apiKey?: string | null | undefined;
-  /** default: the global `fetch`, in Node without its limit of 300 s until an answer begins */
+  /** default: the global `fetch`, in Node without its limit of 300 s until a response starts */
   readonly fetch?: typeof fetch | undefined;
-  /** longest time until the whole answer is there, of a stream until it begins; default 600,000 */
+  /** time limit of the whole response, or until the start of a stream; default 600,000 */
   readonly timeoutMs?: number | undefined;
-  /** how often a request is repeated that may be; default 2 */
+  /** maximum repeats of a repeatable request; default 2 */
   readonly maxRetries?: number | undefined;
   /** sent with every request */
   readonly headers?: Readonly<Record<string, string>> | undefined;
-  /** whether a browser sends cookies; default: the browser's own, `same-origin` */
+  /** cookies in a browser; default: the browser's own, `same-origin` */
   readonly credentials?: 'omit' | 'same-origin' | 'include' | undefined;
 }
 
-/** Where `trainyard serve` listens unless it is told otherwise. */
+/** Default address of `trainyard serve`. */
 const DEFAULT_BASE_URL = 'http://127.0.0.1:8420/v1';
 const DEFAULT_TIMEOUT_MS = 600_000;
-/** Timers take no longer times. */
+/** Maximum of timers. */
 const LONGEST_TIMEOUT_MS = 2 ** 31 - 1;
 
-/** `maxOutageMs` is 0 by default: a call is repeated `maxRetries` times and then fails. */
+/** Options of a call. `maxOutageMs` is 0 by default: a call is repeated `maxRetries` times and then fails. */
 export interface CallOptions extends OutageOptions {
   readonly signal?: AbortSignal | undefined;
-  /** the same key and body have one effect, however often they are sent; calls with an effect make one up themselves */
+  /** requests with the same key and body have one effect; calls with an effect create a key by default */
   readonly idempotencyKey?: string | undefined;
   readonly timeoutMs?: number | undefined;
   readonly maxRetries?: number | undefined;
@@ -45,26 +48,26 @@ export interface RequestOptions extends CallOptions {
   /** Default: `always` for GET, else `keyed`. */
   readonly repeat?: Repeat;
   readonly query?: object;
-  /** Sent as JSON. */
+  /** Value sent as JSON. */
   readonly body?: object;
-  /** A body that is sent as it is. */
+  /** Body sent unchanged. */
   readonly upload?: { readonly content: string | Uint8Array<ArrayBuffer> | Blob; readonly mediaType: string };
   readonly accept?: string;
-  /** Statuses that are no error here. */
+  /** Statuses that are not errors for this request. */
   readonly alsoGood?: readonly number[];
 }
 
 type Method = 'GET' | 'POST' | 'PUT' | 'DELETE';
 
-/** Ids of answers that were read, for those who report a trouble. */
+/** Request ids of responses, for reports of problems. */
 const requestIds = new WeakMap<object, string>();
 
-/** The request id of an answer of the SDK, which names it in the log of the service; null when it has none. */
+/** Request id of a response of the SDK, as in the service's log; null if it has none. */
 export function requestIdOf(answer: object): string | null {
   return requestIds.get(answer) ?? null;
 }
 
-/** Requests to one service with one key. */
+/** Connection to one service with one key. */
 export class Connection {
   readonly baseUrl: string;
   readonly clock: ServiceClock = new ServiceClock();
@@ -74,7 +77,7 @@ export class Connection {
   readonly #fetch: typeof fetch;
   readonly #options: TrainyardOptions;
 
-  /** @throws {TypeError} without a key, with a key or a base URL that is none, with a time that is none */
+  /** @throws {TypeError} without a key, or for an invalid key, base URL or time */
   constructor(options: TrainyardOptions) {
     const apiKey = options.apiKey === undefined ? environmentVariable('TRAINYARD_API_KEY') : options.apiKey;
     if (apiKey === undefined) throw new TypeError('No API key: pass `apiKey`, or set TRAINYARD_API_KEY');
@@ -87,12 +90,12 @@ export class Connection {
     );
     this.#root = baseUrl.replace(/\/+$/, '').replace(/\/v1$/, '');
     this.baseUrl = `${this.#root}/v1`;
-    // Called bare: the browser's own refuses to be called as a method of anything else.
+    // Called without a receiver, because the browser's `fetch` refuses to be a method of another object.
     const { fetch: ownFetch } = options;
     this.#fetch = ownFetch === undefined ? patientFetch : (...request) => ownFetch(...request);
   }
 
-  /** The same as the global one, but for the key and the headers of this connection, which take the place of those given. */
+  /** `fetch` with the key and headers of this connection, which replace those given. */
   async fetch(input: Parameters<typeof fetch>[0], init: RequestInit = {}): Promise<Response> {
     const headers = new Headers(init.headers ?? (input instanceof Request ? input.headers : {}));
     for (const [name, value] of Object.entries(this.#options.headers ?? {})) headers.set(name, value);
@@ -103,11 +106,11 @@ export class Connection {
   }
 
   /**
-   * The JSON of an answer.
+   * JSON of a response.
    *
    * @param path from the root of the service, e.g. `/v1/models`
-   * @throws {TrainyardApiError} for an answer other than 2xx; {TrainyardConnectionError} when none came; what `signal` was aborted with when it was;
-   * {TypeError} before anything is sent, for an id or a time that is none
+   * @throws {TrainyardApiError} for a status other than 2xx; {TrainyardConnectionError} without a response;
+   *   the reason of an aborted `signal`; {TypeError} for an invalid id or time, before anything is sent
    */
   async json<Answer>(method: Method, path: string, options: RequestOptions = {}): Promise<Answer> {
     return await this.#repeated(method, path, options, async (response) => {
@@ -118,22 +121,22 @@ export class Connection {
     });
   }
 
-  /** The text of an answer. @throws as `json` */
+  /** Text of a response. @throws as `json` */
   async text(method: Method, path: string, options: RequestOptions = {}): Promise<string> {
     return await this.#repeated(method, path, options, (response) => response.text());
   }
 
-  /** An answer whose body is still to be read. @throws as `json` */
+  /** Response with an unread body. @throws as `json` */
   async open(method: Method, path: string, options: RequestOptions = {}): Promise<Response> {
     return await this.#repeated(method, path, options, async (response) => response);
   }
 
-  /** An answer whose body is a file, and fails as a call does. @throws as `json` */
+  /** Response whose body is a file and fails like a call. @throws as `json` */
   async file(path: string, options: RequestOptions = {}): Promise<Response> {
     return fileAnswer(await this.open('GET', path, options), this.baseUrl, options.signal);
   }
 
-  /** An answer that comes as a stream of events. @throws as `json`, also when it is something else */
+  /** Response that is a stream of events. @throws as `json`, also if it is something else */
   async stream(method: Method, path: string, options: RequestOptions = {}): Promise<Response> {
     return await this.#repeated(method, path, options, async (response) => {
       if (isEventStream(response)) return response;
@@ -176,7 +179,7 @@ export class Connection {
     if (upload !== undefined) headers.set('content-type', upload.mediaType);
     if (idempotencyKey !== undefined) headers.set('idempotency-key', idempotencyKey);
     const content = body === undefined ? (upload?.content ?? null) : JSON.stringify(body);
-    // The service leads nowhere else. A redirect that is followed loses the key, or makes a GET of a POST.
+    // The service never redirects. Following a redirect would drop the key, or turn a POST into a GET.
     const redirect = 'manual';
     return { method, headers, body: content, redirect, ...(credentials === undefined ? {} : { credentials }) };
   }
@@ -214,7 +217,7 @@ export class Connection {
     throw this.#foreign(response, text, 'the response is not JSON');
   }
 
-  /** An answer that the service never gives. */
+  /** Error for a response that the service never gives. */
   #foreign({ status, headers }: Response, text: string, what: string): TrainyardApiError {
     return new TrainyardApiError({ status, headers }, text, `${what}: is ${this.baseUrl} the URL of Trainyard?`);
   }
@@ -224,12 +227,12 @@ export function isEventStream({ headers }: Response): boolean {
   return headers.get('content-type')?.startsWith('text/event-stream') === true;
 }
 
-/** Browsers hide where one leads, and even its status. */
+/** True for a redirect; browsers hide its target and even its status. */
 function isRedirect({ status, type }: Response): boolean {
   return type === 'opaqueredirect' || [301, 302, 303, 307, 308].includes(status);
 }
 
-/** Aborted when either is. Browsers before 2024 have no `AbortSignal.any`. */
+/** Signal that aborts with either. Browsers before 2024 lack `AbortSignal.any`. */
 function eitherOf(own: AbortController, given: AbortSignal | undefined): AbortSignal {
   if (given === undefined) return own.signal;
   if (typeof AbortSignal.any === 'function') return AbortSignal.any([own.signal, given]);
@@ -237,13 +240,13 @@ function eitherOf(own: AbortController, given: AbortSignal | undefined): AbortSi
   return own.signal;
 }
 
-/** `crypto.randomUUID` is missing in pages that came over plain HTTP. */
+/** Replaces `crypto.randomUUID`, which is missing in pages loaded over plain HTTP. */
 function newIdempotencyKey(): string {
   const bytes = crypto.getRandomValues(new Uint8Array(16));
   return `sdk-${Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('')}`;
 }
 
-/** Undefined in browsers, and where the variable is empty. */
+/** Undefined in browsers, and for an empty variable. */
 function environmentVariable(name: string): string | undefined {
   const { process } = globalThis as { process?: { env?: Record<string, string | undefined> } };
   return process?.env?.[name] || undefined;

@@ -1,21 +1,21 @@
 import type { ErrorBody, ErrorType } from '@trainyard/protocol';
 
-/** An answer other than 2xx. The subclasses name the statuses; `code` names the fault. */
+/** Response with a status other than 2xx. Subclasses distinguish the statuses; `code` names the fault. */
 export class TrainyardApiError extends Error {
   override readonly name: string = 'TrainyardApiError';
-  /** HTTP status; 200 for an error inside a stream. */
+  /** HTTP status; 200 for an error within a stream. */
   readonly status: number;
-  /** Stable code, e.g. `request.unknown_model`; null when the body was not the service's. */
+  /** Stable code, e.g. `request.unknown_model`; null if the body is not the service's. */
   readonly code: string | null;
-  /** The class of the fault, e.g. `invalid_request_error`; null as `code` is. */
+  /** Class of the fault, e.g. `invalid_request_error`; null when `code` is. */
   readonly type: ErrorType | null;
-  /** The field at fault, e.g. `messages.0.role`. */
+  /** Field at fault, e.g. `messages.0.role`. */
   readonly param: string | null;
-  /** Names the request in the log of the service (`X-Request-Id`); null when no such header came. */
+  /** Id of the request in the service's log (`X-Request-Id`); null without that header. */
   readonly requestId: string | null;
   readonly headers: Headers;
   readonly body: unknown;
-  /** The training job that the call waited for; null for other calls. */
+  /** Training job that the call waited for; null for other calls. */
   jobId: string | null = null;
 
   constructor(answer: { status: number; headers?: Headers }, body: unknown, fallback: string) {
@@ -36,32 +36,32 @@ export class BadRequestError extends TrainyardApiError {
   override readonly name = 'BadRequestError';
 }
 
-/** 401: no key, or none that is valid. */
+/** 401: no valid key. */
 export class AuthenticationError extends TrainyardApiError {
   override readonly name = 'AuthenticationError';
 }
 
-/** 403: the key lacks the scope, or the service does not know the host or the origin. */
+/** 403: the key lacks the scope, or the host or origin is unknown. */
 export class PermissionDeniedError extends TrainyardApiError {
   override readonly name = 'PermissionDeniedError';
 }
 
-/** 404: it is not there, or it belongs to another entity. */
+/** 404: it does not exist, or belongs to another entity. */
 export class NotFoundError extends TrainyardApiError {
   override readonly name = 'NotFoundError';
 }
 
-/** 409: the job has ended, the name is taken. */
+/** 409: for example the job has ended, or the name is taken. */
 export class ConflictError extends TrainyardApiError {
   override readonly name = 'ConflictError';
 }
 
-/** 422: a value of a training route that cannot be used. */
+/** 422: invalid value on a training route. */
 export class UnprocessableEntityError extends TrainyardApiError {
   override readonly name = 'UnprocessableEntityError';
 }
 
-/** 429: as much is in flight or queued as may be. */
+/** 429: too much is in flight or queued. */
 export class TooManyRequestsError extends TrainyardApiError {
   override readonly name = 'TooManyRequestsError';
 }
@@ -81,19 +81,19 @@ const ERROR_OF_STATUS: Readonly<Record<number, typeof TrainyardApiError>> = {
   429: TooManyRequestsError,
 };
 
-/** The error of a status. @param text the body, JSON or not */
+/** Error for a status. @param text the body, JSON or not */
 export function apiErrorOf(response: Response, text: string): TrainyardApiError {
   const { status, headers } = response;
   const Class = ERROR_OF_STATUS[status] ?? (status >= 500 ? ServerError : TrainyardApiError);
   return new Class({ status, headers }, parsed(text), text.slice(0, 500) || response.statusText || 'no reason given');
 }
 
-/** No answer came: nothing listens at the URL, it cannot be reached, or the connection broke. */
+/** No response: the URL refuses connections or is unreachable, or the connection broke. */
 export class TrainyardConnectionError extends Error {
   override readonly name: string = 'TrainyardConnectionError';
   /** The message without the URL. */
   readonly reason: string;
-  /** As of `TrainyardApiError`. */
+  /** See `TrainyardApiError`. */
   jobId: string | null = null;
 
   constructor(baseUrl: string, cause: unknown) {
@@ -103,7 +103,7 @@ export class TrainyardConnectionError extends Error {
   }
 }
 
-/** No answer came within `timeoutMs`. */
+/** No response within `timeoutMs`. */
 export class TrainyardTimeoutError extends TrainyardConnectionError {
   override readonly name = 'TrainyardTimeoutError';
 
@@ -112,7 +112,7 @@ export class TrainyardTimeoutError extends TrainyardConnectionError {
   }
 }
 
-/** `fetch` says "fetch failed" and hides why in its cause, sometimes in the first of several. */
+/** Finds the reason of a failed `fetch`, which is in its causes, sometimes in the first of several. */
 function reasonOf(error: unknown): string {
   const causes: unknown[] = [error];
   for (let inner = error; inner instanceof Error && inner.cause !== undefined; inner = inner.cause)
@@ -144,7 +144,7 @@ function reasonOf(error: unknown): string {
 
 function messageOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
-  // Those of other protocols: mail, X11 and so on.
+  // Ports of other protocols: mail, X11 and so on.
   if (error.message === 'bad port') return 'fetch and browsers block this port';
   return error.name === 'HTTPParserError' ? 'the server does not speak HTTP' : error.message;
 }
@@ -171,7 +171,10 @@ export class ExportFailedError extends Error {
   }
 }
 
-/** An error of a call that waited for a job: it says how to wait for the job again. Others are returned as they are. */
+/**
+ * Adds the job, and the way to wait for it again, to an error of a call that waited for a job. Returns other
+ * errors unchanged.
+ */
 export function withJob(error: unknown, jobId: string): unknown {
   const isOfCall = error instanceof TrainyardApiError || error instanceof TrainyardConnectionError;
   if (!isOfCall || error.jobId !== null) return error;
@@ -195,6 +198,6 @@ export function parsed(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    return text; // a proxy's HTML page, say
+    return text; // for example a proxy's HTML page
   }
 }

@@ -1,10 +1,11 @@
 import { TrainyardConnectionError } from './errors.ts';
 
 /**
- * An answer whose body fails as calls fail: with what `signal` was aborted with, also where the body does not listen to it, else with a
- * {@link TrainyardConnectionError}. `fetch` has errors of its own for both, and takes some reasons for others.
+ * Wraps a response so that its body fails like a call: with the reason of an aborted `signal`, even if the
+ * body ignores it, else with a {@link TrainyardConnectionError}. `fetch` has other errors for both, and
+ * replaces some reasons.
  *
- * @param signal what the request was made with
+ * @param signal of the request
  */
 export function fileAnswer(response: Response, baseUrl: string, signal: AbortSignal | undefined): Response {
   if (response.body === null) return response;
@@ -27,7 +28,7 @@ export function fileAnswer(response: Response, baseUrl: string, signal: AbortSig
           forget();
           throw new TrainyardConnectionError(baseUrl, error);
         });
-        // It has failed, and takes nothing more.
+        // The stream has failed and accepts nothing more.
         if (signal?.aborted) return;
         if (!done) return controller.enqueue(value);
         forget();
@@ -38,10 +39,10 @@ export function fileAnswer(response: Response, baseUrl: string, signal: AbortSig
         await leave(reason);
       },
     },
-    // Read from the connection as it is read from here, and not ahead.
+    // Reads from the connection on demand and not ahead.
     { highWaterMark: 0 },
   );
   const { status, statusText, headers, url } = response;
-  // One that is made here has none.
+  // A constructed response has no URL.
   return Object.defineProperty(new Response(body, { status, statusText, headers }), 'url', { value: url });
 }

@@ -10,7 +10,7 @@ interface Asked {
   query: string;
 }
 
-/** A client whose requests these answer in turn; the last one stays. */
+/** A client whose requests get these answers in turn; the last one repeats. */
 function answering(...answers: ((signal: AbortSignal) => Response | Promise<Response>)[]) {
   const asked: Asked[] = [];
   const fetch = (async (url: string, init: RequestInit) => {
@@ -41,7 +41,7 @@ const END = event('9', 'training_ended');
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
-/** The ids of what comes, or the error in the end. */
+/** Ids of the events, then the error if there is one. */
 async function watched(events: AsyncGenerator<{ id: string }>): Promise<string[]> {
   const seen: string[] = [];
   const reading = (async () => {
@@ -126,7 +126,7 @@ test('a refusal is an error at once', async () => {
   expect(asked).toHaveLength(1);
 });
 
-/** The queries and last ids of what was asked, where the newest event is the fifth. */
+/** Queries and last ids of requests if the newest event is the fifth. */
 const asksFrom = ({ query, lastEventId }: Asked) => lastEventId ?? query;
 const newest = pageOf(true, event('5'));
 

@@ -5,44 +5,44 @@ import { OutageClock, type OutageOptions, PATIENT_OUTAGE_MS } from './outage.ts'
 import { backoffMs } from './retry-policy.ts';
 import { readServerSentEvents, StreamSilentError } from './server-sent-events.ts';
 
-/** `maxOutageMs` is 600,000 by default. */
+/** Options of a watch. `maxOutageMs` is 600,000 by default. */
 export interface WatchOptions extends OutageOptions {
   readonly signal?: AbortSignal | undefined;
-  /** id of the last event that was seen already */
+  /** id of the last event already seen */
   readonly after?: string | undefined;
-  /** how often pages are read where streams do not come through; default 1,000 */
+  /** interval of reading pages if streams do not come through; default 1,000 */
   readonly pollIntervalMs?: number | undefined;
-  /** `poll` reads pages from the beginning; default `auto` */
+  /** `poll` always reads pages; default `auto` */
   readonly transport?: 'auto' | 'poll' | undefined;
 }
 
-/** Events that can be read as pages and as a stream. */
+/** Events readable as pages and as a stream. */
 export interface Feed<Event extends { id: string }> {
-  /** of the route, with its parameters */
+  /** path of the route, with its parameters */
   readonly path: string;
   readonly query: object;
-  /** the most events of a page */
+  /** maximum events per page */
   readonly pageSize: number;
-  /** whether it is followed from now on; its pages can be read backwards then. Else from its beginning */
+  /** true to follow from now on, which needs pages in descending order; false to start at the first event */
   readonly beginsNow: boolean;
-  /** Whether no event can follow. */
+  /** True if no event can follow. */
   isLast(event: Event): boolean;
 }
 
 const POLL_INTERVAL_MS = 1_000;
 const FIRST_RECONNECT_MS = 250;
 const LONGEST_RECONNECT_MS = 5_000;
-/** The service is never silent for more than 20 s. */
+/** Limit of silence; the service is never silent for more than 20 s. */
 const SILENCE_MS = 45_000;
-/** As many streams in a row that bring nothing are taken for a proxy which holds streams back. */
+/** Consecutive streams without an event after which a proxy is assumed to hold streams back. */
 const MAX_SILENCES = 2;
 
 /**
- * Events as they come, each once and in order. After a lost connection it goes on behind the last one (`Last-Event-ID`); where streams do not come
- * through, it reads pages.
+ * Yields events as they arrive, each once and in order. Continues after a lost connection (`Last-Event-ID`),
+ * and reads pages if streams do not come through.
  *
- * @throws {TrainyardApiError} a refusal that no repeat can help; {TrainyardConnectionError} when the service stays out of reach; the signal's reason when it is
- * aborted before an event was taken
+ * @throws {TrainyardApiError} a refusal that repeats cannot fix; {TrainyardConnectionError} if the service
+ *   stays unreachable; the signal's reason if it is aborted before an event was taken
  */
 export async function* followEvents<Event extends { id: string }>(
   connection: Connection,
@@ -57,7 +57,8 @@ export async function* followEvents<Event extends { id: string }>(
   let numSilences = 0;
   for (;;) {
     try {
-      // Asked for once: whenever a connection is lost, also before its first event, the next one goes on from there.
+      // Requested once: after a connection is lost, even before its first event, the next one continues from
+      // there.
       if (feed.beginsNow) place.after ??= await newest(connection, feed, signal);
       const events = isStreaming
         ? streamed(connection, feed, place, signal, outage)
@@ -88,19 +89,19 @@ export async function* followEvents<Event extends { id: string }>(
       if (numSilences >= MAX_SILENCES) isStreaming = false;
       if (!(error instanceof StreamSilentError) && !outage.note(error, true)) throw error;
     }
-    // Streams end with the service: it may be starting again.
+    // Streams end with the service, which may be restarting.
     await delay(backoffMs(Math.min(numFailures++, 8), FIRST_RECONNECT_MS, LONGEST_RECONNECT_MS), signal);
   }
 }
 
-/** How far a feed was read. */
+/** Position in a feed. */
 interface Place {
   after: string | null;
-  /** The service said that nothing follows. */
+  /** True once the service has reported the end. */
   isOver?: boolean;
 }
 
-/** Where streams are asked for, something else came. */
+/** Response other than a stream where one was requested. */
 class NoStreamError extends Error {}
 
 async function* streamed<Event extends { id: string }>(
@@ -135,7 +136,7 @@ async function* streamed<Event extends { id: string }>(
   }
 }
 
-/** Id of the newest event; '0', which is before the first one that will ever be, where there is none. */
+/** Id of the newest event; without any '0', which precedes the first event ever. */
 async function newest<Event extends { id: string }>(
   connection: Connection,
   feed: Feed<Event>,
@@ -146,7 +147,7 @@ async function newest<Event extends { id: string }>(
   return page.data[0]?.id ?? '0';
 }
 
-/** Events that are there now, to the last page. */
+/** Yields the present events, up to the last page. */
 async function* polled<Event extends { id: string }>(
   connection: Connection,
   feed: Feed<Event>,
@@ -166,7 +167,7 @@ async function* polled<Event extends { id: string }>(
   }
 }
 
-/** Whether it can be otherwise at the next try. */
+/** True if the next attempt may succeed. */
 function isPassing(error: unknown): boolean {
   if (error instanceof TrainyardApiError) return error.status === 429 || error.status >= 502;
   return (

@@ -3,7 +3,7 @@ import type { ListPage } from '@trainyard/protocol';
 import type { CallOptions, Connection } from './connection.ts';
 import { PagePromise } from './page.ts';
 
-/** The pages of a list route, from `after` of the query on. */
+/** Pages of a list route, from `after` of the query on. */
 export function listPages<Item extends { id: string }>(
   connection: Connection,
   path: string,

@@ -1,28 +1,28 @@
 import { TrainyardApiError, TrainyardConnectionError } from './errors.ts';
 
-/** A time in which the service cannot be reached: it is being restarted, say. */
+/** Period in which the service is unreachable, for example during a restart. */
 export interface Outage {
   readonly baseUrl: string;
-  /** why the last try failed */
+  /** reason of the last failure */
   readonly reason: string;
-  /** how long it is waited for before the call fails, ms */
+  /** wait before the call fails, ms */
   readonly maxOutageMs: number;
 }
 
 export interface OutageOptions {
-  /** how long the service may be out of reach before the call fails, ms */
+  /** maximum outage before the call fails, ms */
   readonly maxOutageMs?: number | undefined;
-  /** called once for each outage, when it is noticed */
+  /** called once per outage, when it is detected */
   readonly onOutage?: ((outage: Outage) => void) | undefined;
 }
 
-/** Ten minutes: a service that opens large models takes some of them to restart. */
+/** Ten minutes: a service with large models takes several to restart. */
 export const PATIENT_OUTAGE_MS = 600_000;
 
-/** From this status on a proxy says that its service is away, and a service that it starts or ends. */
+/** Lowest status of a proxy whose service is away, and of a service that starts or stops. */
 const FIRST_AWAY_STATUS = 502;
 
-/** Measures one outage after the other and says how long to go on. */
+/** Measures outages and decides how long to retry. */
 export class OutageClock {
   readonly #baseUrl: string;
   readonly #options: OutageOptions & { maxOutageMs: number };
@@ -33,16 +33,16 @@ export class OutageClock {
     this.#options = options;
   }
 
-  /** The service answered. */
+  /** Records a response of the service. */
   end(): void {
     this.#startedAt = null;
   }
 
   /**
-   * Notes a failed try.
+   * Records a failed attempt.
    *
-   * @param isAway default: whether the error says so
-   * @returns whether another one is worth it: the service is out of reach, and not for too long
+   * @param isAway default: derived from the error
+   * @returns true if a retry is worthwhile: the service is unreachable, and not for too long
    */
   note(error: unknown, isAway = isOutage(error)): boolean {
     if (!isAway) return false;

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 
 import { Trainyard } from '../client.ts';
 
-/** A list of this many models, in pages of `limit` or 2; what was asked for is kept. */
+/** A list of this many models, in pages of `limit` or 2; records the requests. */
 function listOf(count: number) {
   const asked: string[] = [];
   const all = Array.from({ length: count }, (_, index) => ({ id: `m${index}` }));

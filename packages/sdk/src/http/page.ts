@@ -2,7 +2,7 @@ import type { ListPage } from '@trainyard/protocol';
 
 type ReadPage<Item extends { id: string }> = (after: string | undefined) => Promise<ListPage<Item>>;
 
-/** A page of a list. `for await` over it gives the items of it and of all pages behind it, each fetched when it is needed. */
+/** A page of a list. `for await` yields its items and those of all further pages, each fetched on demand. */
 export class Page<Item extends { id: string }> implements ListPage<Item>, AsyncIterable<Item> {
   readonly object = 'list';
   readonly data: Item[];
@@ -19,7 +19,7 @@ export class Page<Item extends { id: string }> implements ListPage<Item>, AsyncI
     this.#read = read;
   }
 
-  /** Null behind the last one. */
+  /** Returns null after the last page. */
   async nextPage(): Promise<Page<Item> | null> {
     if (!this.has_more || this.last_id === null) return null;
     return new Page(await this.#read(this.last_id), this.#read);
@@ -35,14 +35,14 @@ export class Page<Item extends { id: string }> implements ListPage<Item>, AsyncI
   }
 }
 
-/** A list that was asked for: `await` gives its first page, `for await` every item of all pages. */
+/** A requested list: `await` gives its first page, `for await` every item of all pages. */
 export class PagePromise<Item extends { id: string }> extends Promise<Page<Item>> implements AsyncIterable<Item> {
-  /** `then` gives ordinary promises. */
+  /** Makes `then` return ordinary promises. */
   static override get [Symbol.species](): PromiseConstructor {
     return Promise;
   }
 
-  /** @param after where the first page begins */
+  /** @param after start of the first page */
   constructor(after: string | undefined, read: ReadPage<Item>) {
     super((resolve, reject) => {
       read(after).then((page) => resolve(new Page(page, read)), reject);
@@ -57,7 +57,7 @@ export class PagePromise<Item extends { id: string }> extends Promise<Page<Item>
     yield* (await this).pages();
   }
 
-  /** Every item of all pages. @param most stops there */
+  /** Every item of all pages. @param most maximum number of items */
   async toArray(most = Infinity): Promise<Item[]> {
     const items: Item[] = [];
     for await (const item of this) {

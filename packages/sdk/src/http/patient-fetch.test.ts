@@ -4,7 +4,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vite
 
 import { Trainyard } from '../client.ts';
 
-/** Undici looks at its limits twice a second. */
+/** Undici checks its limits twice per second. */
 const SILENT_MS = 2_500;
 const DISPATCHER = Symbol.for('undici.globalDispatcher.1');
 type Dispatcher = { constructor: new (options: { headersTimeout: number }) => Dispatcher; close(): Promise<void> };
@@ -30,7 +30,7 @@ describe('where the fetch of Node gives up after a tenth of a second', () => {
   let usual: Dispatcher;
   let hasty: Dispatcher;
   beforeAll(() => {
-    void new Headers(); // which loads undici
+    void new Headers(); // loads undici
     usual = held[DISPATCHER]!;
     hasty = held[DISPATCHER] = new usual.constructor({ headersTimeout: 100 });
   });
@@ -57,7 +57,7 @@ describe('where the fetch of Node gives up after a tenth of a second', () => {
 
 test('without a dispatcher the global fetch gets what it got before', async () => {
   const inits: (RequestInit | undefined)[] = [];
-  void new Headers(); // which loads undici
+  void new Headers(); // loads undici
   const usual = held[DISPATCHER];
   vi.stubGlobal('fetch', async (_url: string, init?: RequestInit) => {
     inits.push(init);

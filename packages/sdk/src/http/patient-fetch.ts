@@ -1,14 +1,14 @@
-/** The part of undici's dispatchers, which Node's `fetch` sends by, that is used here. */
+/** Used part of undici's dispatchers, which Node's `fetch` sends with. */
 interface Dispatcher {
   dispatch(options: object, handler: unknown): boolean;
 }
 
-/** Where undici keeps the dispatcher of the process: its own, or one that the program has put there, for a proxy say. */
+/** Key of the process's dispatcher in undici: its own, or one set by the program, for example for a proxy. */
 const DISPATCHER = Symbol.for('undici.globalDispatcher.1');
 
 /**
- * The global `fetch` without a limit on the time until an answer begins: Node's own gives up after 300 s, and callers here have a time of their own. Elsewhere, and
- * for a request that brings a dispatcher, it is the global `fetch`.
+ * The global `fetch` without a time limit for the start of a response: Node's limit is 300 s, and callers
+ * here have their own. The plain global `fetch` in other runtimes, and for a request with its own dispatcher.
  */
 export const patientFetch: typeof fetch = (input, init) => {
   const isPlain = init === undefined || !('dispatcher' in init);
@@ -16,7 +16,7 @@ export const patientFetch: typeof fetch = (input, init) => {
   return globalThis.fetch(input, { ...init, ...own });
 };
 
-/** Asks the dispatcher of the process each time, since a program may put another in its place. */
+/** Looks up the process's dispatcher at each call, because a program may replace it. */
 const PATIENT = {
   dispatcher: {
     dispatch: (options: object, handler: unknown) =>
@@ -24,7 +24,7 @@ const PATIENT = {
   },
 };
 
-/** Undefined in browsers, Bun and Deno, and in Node before anything of `fetch` was used. */
+/** Undefined in browsers, Bun and Deno, and in Node before the first use of `fetch`. */
 function dispatcherOfProcess(): Dispatcher | undefined {
   return (globalThis as { [DISPATCHER]?: Dispatcher })[DISPATCHER];
 }

@@ -1,6 +1,6 @@
 type QueryValue = string | number | boolean | readonly (string | number)[] | null | undefined;
 
-/** `?a=1&b=x&b=y`, or nothing; what is null or undefined is left out, and a list comes as often as it is long. */
+/** `?a=1&b=x&b=y`, or empty; omits null and undefined, and repeats the name for each item of a list. */
 export function queryString(query: object): string {
   const parameters = new URLSearchParams();
   for (const [name, value] of Object.entries(query) as [string, QueryValue][]) {
@@ -11,7 +11,7 @@ export function queryString(query: object): string {
   return text === '' ? '' : `?${text}`;
 }
 
-/** A path with its parts encoded. */
+/** Template tag that encodes the parts of a path. */
 export function path(strings: TemplateStringsArray, ...parts: readonly string[]): string {
   return strings.map((text, index) => text + encodeURIComponent(parts[index] ?? '')).join('');
 }

@@ -2,10 +2,12 @@ import { parsed, TrainyardApiError, TrainyardConnectionError } from './errors.ts
 import { readServerSentEvents } from './server-sent-events.ts';
 
 /**
- * The chunks of a sampled answer, to `[DONE]` or to the end of the stream. Leaving them, also before the first, cancels the response.
+ * Chunks of a sampled answer, up to `[DONE]` or the end of the stream. Leaving the loop, even before the
+ * first chunk, cancels the response.
  *
- * @param signal what the request was made with
- * @throws {TrainyardApiError} for an error that the service sends inside the stream (status 200); {TrainyardConnectionError} when it breaks; the signal's reason
+ * @param signal of the request
+ * @throws {TrainyardApiError} for an error sent within the stream (status 200); {TrainyardConnectionError} if
+ *   it breaks; the signal's reason
  */
 export function readChunks<Chunk>(
   response: Response,
@@ -26,7 +28,7 @@ async function* chunksOf<Chunk>(response: Response, signal: AbortSignal | undefi
   try {
     for (;;) {
       const next = await events.next().catch((error: unknown) => {
-        // The caller's own reason to stop is no broken connection, whatever it looks like.
+        // The caller's reason to stop takes precedence over a broken connection.
         throw signal?.aborted ? signal.reason : new TrainyardConnectionError(response.url, error);
       });
       if (next.done === true || next.value.data === '[DONE]') return;
@@ -44,7 +46,10 @@ interface ErrorChunk {
   readonly error: unknown;
 }
 
-/** Events of the Responses API have `error: null` in their `response`, not beside it. */
+/**
+ * True for an error. Events of the Responses API have `error: null` within their `response`, not at the top
+ * level.
+ */
 function isError(chunk: unknown): chunk is ErrorChunk {
   return typeof chunk === 'object' && chunk !== null && 'error' in chunk && chunk.error !== null;
 }

@@ -13,7 +13,7 @@ interface Sent {
   redirect: RequestInit['redirect'];
 }
 
-/** A client whose requests are answered one after the other by these; the last one stays. */
+/** A client whose requests get these answers in turn; the last one repeats. */
 function answering(...answers: ((signal: AbortSignal) => Response | Promise<Response>)[]) {
   const sent: Sent[] = [];
   const fetch = (async (url: string, init: RequestInit) => {
@@ -35,7 +35,7 @@ const never = (signal: AbortSignal) =>
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
-/** Result or error, when all waits are over. */
+/** Result or error after all waits. */
 async function outcome<Value>(call: PromiseLike<Value>): Promise<Value | Error> {
   const settled = Promise.resolve(call).catch((error: Error) => error);
   await vi.runAllTimersAsync();

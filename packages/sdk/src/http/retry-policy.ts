@@ -1,32 +1,33 @@
 import { TrainyardApiError, TrainyardConnectionError } from './errors.ts';
 
 /**
- * When a request may be sent a second time.
+ * Condition for repeating a request.
  *
- * - `always`: it changes nothing, or a repeat costs tokens and nothing else.
- * - `keyed`: it goes with an `Idempotency-Key`, so that the service has its effect once.
- * - `refused`: only when the service said that it had no effect.
+ * - `always`: it has no effect, or a repeat only costs tokens.
+ * - `keyed`: its `Idempotency-Key` gives it one effect.
+ * - `refused`: only if the service reported that it had no effect.
  */
 export type Repeat = 'always' | 'keyed' | 'refused';
 
-/** Repeats of a request, unless the client or the call says otherwise. */
+/** Default repeats of a request. */
 export const DEFAULT_MAX_RETRIES = 2;
 
 const FIRST_WAIT_MS = 500;
 const LONGEST_WAIT_MS = 8_000;
-/** A service that asks for more patience than this gets none: the error is the caller's. */
+/** Longer waits requested by the service are left to the caller. */
 const LONGEST_RETRY_AFTER_MS = 60_000;
 
-/** Statuses with which proxies say that they could not reach the service, or it them. */
+/** Statuses of proxies that could not reach the service, or be reached. */
 const PROXY_STATUSES = new Set([408, 429, 502, 503, 504]);
 
 /**
- * How long to wait before a request is sent again; null when it is not.
+ * Wait before a request is repeated; null if it is not.
  *
- * The service says with `x-should-retry` whether a repeat can help, and with `Retry-After` when; a refused request has had no effect. Without the header
- * the wait doubles from 0.5 s to 8 s, less up to a quarter, so that clients which were refused together do not come back together.
+ * The service sends `x-should-retry` if a repeat can help, and `Retry-After` for the time; a refused request
+ * had no effect. Without that header the wait doubles from 0.5 s to 8 s, minus up to a quarter, so that
+ * clients refused together do not return together.
  *
- * @param numRepeats how often it was repeated already
+ * @param numRepeats number of repeats so far
  * @param random in [0, 1)
  */
 export function retryDelayMs(
@@ -39,7 +40,7 @@ export function retryDelayMs(
   if (error instanceof TrainyardConnectionError) return repeat === 'refused' ? null : wait();
   if (!(error instanceof TrainyardApiError) || error.status < 400) return null;
   const advice = error.headers.get('x-should-retry');
-  // Without the header it is no answer of the service, which may have had the request.
+  // Without the header it is not a response of the service, which may have received the request.
   const mayRepeat = advice === null ? repeat !== 'refused' && PROXY_STATUSES.has(error.status) : advice === 'true';
   if (!mayRepeat) return null;
   const retryAfterMs = readRetryAfterMs(error.headers);
@@ -47,12 +48,12 @@ export function retryDelayMs(
   return retryAfterMs <= LONGEST_RETRY_AFTER_MS ? retryAfterMs : null;
 }
 
-/** A wait that doubles up to a bound, less a random part of up to a quarter. */
+/** A wait that doubles up to a limit, minus a random part of up to a quarter. */
 export function backoffMs(numRepeats: number, firstMs: number, longestMs: number, random = Math.random): number {
   return Math.min(firstMs * 2 ** numRepeats, longestMs) * (1 - random() / 4);
 }
 
-/** Seconds or a date, RFC 9110 section 10.2.3. Null without the header, and where it says neither. */
+/** Milliseconds of the header: seconds or a date, RFC 9110 section 10.2.3. Null without a valid header. */
 function readRetryAfterMs(headers: Headers): number | null {
   const header = headers.get('retry-after')?.trim();
   if (header === undefined || header === '') return null;

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 
 import { readServerSentEvents } from './server-sent-events.ts';
 
-/** A response whose body comes in these pieces of bytes. */
+/** A response whose body arrives in these pieces. */
 function streamed(pieces: readonly (string | Uint8Array<ArrayBuffer>)[], onCancel: () => void = () => undefined) {
   const bytes = pieces.map((piece) => (typeof piece === 'string' ? new TextEncoder().encode(piece) : piece));
   let index = 0;

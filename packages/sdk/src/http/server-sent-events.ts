@@ -1,34 +1,35 @@
 import { createParser, type EventSourceMessage } from 'eventsource-parser';
 
 export interface ServerSentEvent {
-  /** Named by `Last-Event-ID`; undefined when the event has none. */
+  /** Id for `Last-Event-ID`; undefined if the event has none. */
   readonly id: string | undefined;
   readonly data: string;
 }
 
 /**
- * The events of a stream: lines end in LF, CRLF or CR, a blank line ends an event, comments and other fields are passed over. Leaving the loop early
- * cancels the response, which aborts the request on the server.
+ * Events of a stream: lines end in LF, CRLF or CR, a blank line ends an event; skips comments and other
+ * fields. Leaving the loop early cancels the response, which aborts the request on the server.
  *
  * Source: HTML Living Standard, 9.2.6 "Interpreting an event stream".
  *
- * @param options `silenceMs`: how long nothing at all may come, comments included; `signal`: what the request was made with, which ends the stream also where
- * its body does not listen to it
- * @throws {StreamSilentError} when it does; the signal's reason when it is aborted before an event was taken, also one that has come already
+ * @param options `silenceMs`: maximum time without any byte, comments included; `signal`: of the request;
+ *   ends the stream even if its body ignores it
+ * @throws {StreamSilentError} after `silenceMs`; the signal's reason if aborted before an event was taken,
+ *   even one that has arrived
  */
 export async function* readServerSentEvents(
   response: Response,
   options: { silenceMs?: number; signal?: AbortSignal | undefined } = {},
 ): AsyncGenerator<ServerSentEvent, undefined> {
   if (response.body === null) return;
-  // Takes a byte order mark away, and puts the bytes of one character together that came apart.
+  // Removes a byte order mark, and joins the bytes of a character that arrived separately.
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let events: ServerSentEvent[] = [];
   const onEvent = ({ id, data }: EventSourceMessage) => void events.push({ id, data });
   const parser = createParser({ onEvent });
   const lineEnds = new CarriageReturns();
   const { silenceMs, signal } = options;
-  // The body may have failed already; its error was thrown by `read`.
+  // The body may have failed already; `read` threw its error.
   const leave = () => reader.cancel().catch(() => undefined);
   const stop = () => void leave();
   signal?.addEventListener('abort', stop, { once: true });
@@ -37,7 +38,7 @@ export async function* readServerSentEvents(
       signal?.throwIfAborted();
       const { value, done } = await within(silenceMs, reader.read());
       signal?.throwIfAborted();
-      if (done) return; // an event without its blank line was cut off
+      if (done) return; // an event without its blank line is incomplete
       parser.feed(lineEnds.settled(value));
       const complete = events;
       events = [];
@@ -47,7 +48,7 @@ export async function* readServerSentEvents(
       }
     }
   } catch (error) {
-    // Bodies fail with the reason only where it is one that errors can be: Undici takes another for null.
+    // Bodies fail with the reason only if it can be an error: Undici replaces null.
     signal?.throwIfAborted();
     throw error;
   } finally {
@@ -56,7 +57,10 @@ export async function* readServerSentEvents(
   }
 }
 
-/** Nothing came for longer than the service is ever silent: the connection is dead, or something in between holds the stream back. */
+/**
+ * The stream was silent for longer than the service ever is: the connection is dead, or a proxy holds the
+ * stream back.
+ */
 export class StreamSilentError extends Error {
   override readonly name = 'StreamSilentError';
 }
@@ -75,11 +79,11 @@ async function within<Value>(ms: number | undefined, value: Promise<Value>): Pro
 }
 
 /**
- * Ends each piece with a whole line end. The parser holds a CR that ends a piece back until it knows whether an LF follows, and so would hold back
- * the event that it ends, for good at the end of the stream.
+ * Ends each piece with a complete line end. The parser holds a trailing CR until it has seen if an LF
+ * follows, and with it the event it ends, forever at the end of the stream.
  */
 class CarriageReturns {
-  /** An LF that begins the next piece belongs to the CR that ended this one. */
+  /** True if a leading LF of the next piece belongs to the CR that ended this one. */
   #awaitsLineFeed = false;
 
   settled(piece: string): string {

@@ -7,7 +7,7 @@ const DAY_MS = 86_400_000;
 beforeEach(() => void vi.useFakeTimers({ now: HERE }));
 afterEach(() => void vi.useRealTimers());
 
-/** A client of a service whose answers have these dates, one after the other. */
+/** A client of a service whose answers have these dates in turn. */
 function answeredAt(...dates: (number | string | null)[]) {
   const left = [...dates];
   const fetch = async () => {

@@ -1,26 +1,26 @@
-/** A difference beyond this is a clock that was set, and no slow answer, ms. */
+/** A larger difference is a clock change and not a slow response, ms. */
 const SET_MS = 60_000;
-/** An answer says the second that it was written in: half of one is the best guess. */
+/** A response states the second in which it was written: half a second is the best estimate. */
 const HALF_SECOND_MS = 500;
 
-/** The time on the machine of the service, by the `Date` of its answers (RFC 9110, 6.6.1), to about a second. */
+/** Clock of the service's machine, from the `Date` of its responses (RFC 9110, 6.6.1), to about a second. */
 export class ServiceClock {
-  /** How far the service is ahead; null before it was heard of. */
+  /** Lead of the service's clock; null before its first response. */
   #aheadMs: number | null = null;
 
   note({ headers }: Response): void {
     const date = Date.parse(headers.get('date') ?? '');
-    // What was on its way for long seems to be behind: the answer that was quickest is right.
+    // Slow responses seem late, so the fastest one is right.
     const aheadMs = date + HALF_SECOND_MS - Date.now();
     if (Number.isNaN(aheadMs)) return;
     const before = this.#aheadMs;
     if (before === null || aheadMs > before || before - aheadMs > SET_MS) this.#aheadMs = aheadMs;
   }
 
-  /** Milliseconds since 1970; by the own clock before the first answer. */
+  /** Milliseconds since 1970; on the local clock before the first response. */
   now(): number {
     const aheadMs = this.#aheadMs ?? 0;
-    // Clocks that agree to the second that an answer tells are taken to agree.
+    // Clocks that agree to the second of a response count as equal.
     return Date.now() + (Math.abs(aheadMs) <= 2 * HALF_SECOND_MS ? 0 : aheadMs);
   }
 }

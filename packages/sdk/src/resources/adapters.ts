@@ -14,7 +14,7 @@ import { path } from '../http/query.ts';
 
 type AdapterBytes = Uint8Array<ArrayBuffer> | Blob;
 
-/** Adapters that were trained elsewhere. */
+/** Adapters trained elsewhere. */
 export class Adapters {
   readonly #connection: Connection;
 
@@ -23,10 +23,10 @@ export class Adapters {
   }
 
   /**
-   * Imports an adapter of PEFT: sends its two files and has them checked.
+   * Imports a PEFT adapter: uploads its two files and has them checked.
    *
-   * @returns the adapter; its `name` is what a new model can begin with
-   * @throws {TrainyardApiError} `trainer.adapter_invalid` with what is wrong; the upload is removed then
+   * @returns the adapter; a new model can start from its `name`
+   * @throws {TrainyardApiError} `trainer.adapter_invalid` with the fault; the upload is then removed
    */
   async import(
     files: { config: AdapterBytes; weights: AdapterBytes; baseModel?: string },
@@ -39,13 +39,13 @@ export class Adapters {
       await this.uploadFile(id, 'adapter_model.safetensors', weights, options);
       return await this.commit(id, options);
     } catch (error) {
-      // The first error is the one to tell; an upload that stays is removed after a day.
+      // The first error is reported; an upload that stays is removed after a day.
       await this.delete(id).catch(() => undefined);
       throw error;
     }
   }
 
-  /** Begins an import; then come `uploadFile`, twice, and `commit`. */
+  /** Starts an import; call `uploadFile` twice and `commit` next. */
   async create(body: CreateAdapterRequest = {}, options: CallOptions = {}): Promise<AdapterObject> {
     return await this.#connection.json('POST', '/v1/preview/adapters', { ...options, body });
   }
@@ -70,12 +70,12 @@ export class Adapters {
     return await this.#connection.json('GET', adapterPath(adapterId), options);
   }
 
-  /** In order of creation, unfinished uploads included. */
+  /** Adapters in order of creation, including unfinished uploads. */
   list(query: PageQuery = {}, options: CallOptions = {}): PagePromise<AdapterObject> {
     return listPages(this.#connection, '/v1/preview/adapters', query, options);
   }
 
-  /** Models that began with it keep their weights. */
+  /** Deletes an adapter; models that started from it keep their weights. */
   async delete(adapterId: string, options: CallOptions = {}): Promise<DeletedObject> {
     return await this.#connection.json('DELETE', adapterPath(adapterId), options);
   }

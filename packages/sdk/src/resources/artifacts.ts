@@ -11,15 +11,15 @@ import { listPages } from '../http/list-pages.ts';
 import type { PagePromise } from '../http/page.ts';
 import { path } from '../http/query.ts';
 
-/** Where uploads of one name are. */
+/** Path of the uploads of one name. */
 export interface ArtifactPath {
-  /** the key's own entity */
+  /** entity of the key */
   readonly entity: string;
   readonly project: string;
   readonly name: string;
 }
 
-/** Files of conversations to train on. */
+/** Training files of conversations. */
 export class Artifacts {
   readonly #connection: Connection;
 
@@ -28,9 +28,9 @@ export class Artifacts {
   }
 
   /**
-   * Uploads conversations: JSON lines as they are, or values that become lines.
+   * Uploads conversations: JSON lines, or values that become lines.
    *
-   * @returns the new version; its `url` is what `training_data_url` of a supervised job takes
+   * @returns the new version; pass its `url` as `training_data_url` of a supervised job
    */
   async upload(
     artifact: ArtifactPath,
@@ -61,7 +61,7 @@ export class Artifacts {
     return await this.#connection.json('GET', artifactPath(artifact) + path`/${version}`, options);
   }
 
-  /** Jobs that were made from it keep their copy. */
+  /** Deletes a version; jobs created from it keep their copy. */
   async delete(artifact: ArtifactPath, version: string, options: CallOptions = {}): Promise<DeleteArtifactResponse> {
     return await this.#connection.json('DELETE', artifactPath(artifact) + path`/${version}`, options);
   }

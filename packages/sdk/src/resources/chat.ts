@@ -3,7 +3,7 @@ import type { ChatCompletion, ChatCompletionChunk, ChatCompletionRequest } from 
 import type { CallOptions, Connection } from '../http/connection.ts';
 import { readChunks } from '../http/read-chunks.ts';
 
-/** A message of a conversation; templates may read other keys too. */
+/** A message of a conversation; templates may use further keys. */
 export interface ChatMessageBody {
   readonly role: string;
   readonly content?: unknown;
@@ -14,7 +14,7 @@ export interface ChatMessageBody {
   readonly reasoning_content?: string | null | undefined;
 }
 
-/** A chat request with every field of vLLM and OpenAI that the service knows. */
+/** A chat request with every field of vLLM and OpenAI that the service supports. */
 export type ChatBody = Omit<ChatCompletionRequest, 'model' | 'messages' | 'tools' | 'stream'> & {
   readonly model: string;
   readonly messages: readonly ChatMessageBody[];
@@ -32,8 +32,9 @@ export class ChatCompletions {
   /**
    * Samples replies to a conversation.
    *
-   * @returns with `stream: true` the chunks as they come; leaving their loop early ends the request on the server
-   * @throws {TrainyardApiError} also for an error that the service sends inside the stream
+   * @returns with `stream: true` the chunks as they arrive; leaving the loop early ends the request on the
+   *   server
+   * @throws {TrainyardApiError} also for an error sent within the stream
    */
   create(body: ChatBody & { readonly stream?: false | null }, options?: CallOptions): Promise<ChatCompletion>;
   create(
@@ -55,7 +56,7 @@ export class ChatCompletions {
   }
 }
 
-/** Groups what OpenAI's clients have under `chat`. */
+/** Namespace `chat`, as in OpenAI's clients. */
 export class Chat {
   readonly completions: ChatCompletions;
 

@@ -12,7 +12,7 @@ import type {
 import type { CallOptions, Connection } from '../http/connection.ts';
 import { path } from '../http/query.ts';
 
-/** Conversations that responses continue by `conversation`, in the form of OpenAI's API. */
+/** Conversations that responses continue through `conversation`, in the form of OpenAI's API. */
 export class Conversations {
   readonly #connection: Connection;
   readonly items: ConversationItems;
@@ -35,7 +35,7 @@ export class Conversations {
     return await this.#connection.json('POST', path`/v1/conversations/${id}`, { ...options, body, repeat: 'always' });
   }
 
-  /** Removes a conversation with its items. */
+  /** Deletes a conversation with its items. */
   async delete(id: string, options: CallOptions = {}): Promise<DeletedConversation> {
     return await this.#connection.json('DELETE', path`/v1/conversations/${id}`, { ...options, repeat: 'refused' });
   }
@@ -49,7 +49,7 @@ class ConversationItems {
     this.#connection = connection;
   }
 
-  /** Adds up to 20 items. @returns the items as they are listed */
+  /** Adds up to 20 items. @returns the items as listed */
   async create(id: string, body: CreateItemsRequest, options: CallOptions = {}): Promise<ConversationItemList> {
     return await this.#connection.json('POST', path`/v1/conversations/${id}/items`, { ...options, body });
   }

@@ -7,7 +7,7 @@ import { listPages } from '../http/list-pages.ts';
 import type { PagePromise } from '../http/page.ts';
 import { path } from '../http/query.ts';
 
-/** How often a waiting client looks. */
+/** Poll interval of a waiting client. */
 const POLL_INTERVAL_MS = 500;
 
 /** Checkpoints of models as files in public formats. */
@@ -27,17 +27,17 @@ export class Exports {
     return await this.#connection.json('GET', exportPath(modelId, exportId), options);
   }
 
-  /** In order of creation. */
+  /** Exports in order of creation. */
   list(modelId: string, query: PageQuery = {}, options: CallOptions = {}): PagePromise<ExportObject> {
     return listPages(this.#connection, exportsPath(modelId), query, options);
   }
 
-  /** Removes the export and its files; a running one is stopped. */
+  /** Deletes the export and its files; stops a running one. */
   async delete(modelId: string, exportId: string, options: CallOptions = {}): Promise<DeletedObject> {
     return await this.#connection.json('DELETE', exportPath(modelId, exportId), options);
   }
 
-  /** Waits until the files can be read. @throws {ExportFailedError} */
+  /** Waits until the files are readable. @throws {ExportFailedError} */
   async wait(modelId: string, exportId: string, options: CallOptions = {}): Promise<ExportObject> {
     for (;;) {
       const current = await this.retrieve(modelId, exportId, options);
@@ -48,8 +48,8 @@ export class Exports {
   }
 
   /**
-   * A file as it comes: `body` is a stream, `headers` have length and ETag (the sha256 in quotes). Reading it throws {TrainyardConnectionError} when it breaks
-   * off, and what `signal` was aborted with when it was.
+   * Downloads a file: `body` is a stream, `headers` have length and ETag (the sha256 in quotes). Reading
+   * throws {TrainyardConnectionError} if it breaks, and the reason of an aborted `signal`.
    */
   async download(modelId: string, exportId: string, name: string, options: CallOptions = {}): Promise<Response> {
     return await this.#connection.file(exportPath(modelId, exportId) + path`/files/${name}`, options);

@@ -32,7 +32,7 @@ import type { CallOptions, Connection } from '../http/connection.ts';
 import { path } from '../http/query.ts';
 import { readChunks } from '../http/read-chunks.ts';
 
-/** One form of request for sampling: an answer, or with `stream: true` its events as they come. */
+/** One form of sampling requests: an answer, or with `stream: true` its events as they arrive. */
 class SamplingForm<Request extends object, Answer, Event> {
   readonly #connection: Connection;
   readonly #path: string;
@@ -55,7 +55,7 @@ class SamplingForm<Request extends object, Answer, Event> {
   }
 }
 
-/** Texts that go on without a template. */
+/** Continuations of texts, without a template. */
 export class Completions extends SamplingForm<CompletionRequest, Completion, CompletionChunk> {
   constructor(connection: Connection) {
     super(connection, '/v1/completions');
@@ -71,28 +71,28 @@ export class Responses extends SamplingForm<ResponsesRequest, ModelResponse, Res
     this.#connection = connection;
   }
 
-  /** How long the prompt would be, as the template of the model renders it. */
+  /** Length of the prompt, rendered by the model's template. */
   async countInputTokens(body: CountInputTokensRequest, options: CallOptions = {}): Promise<InputTokens> {
     const call = { ...options, body, repeat: 'always' } as const;
     return await this.#connection.json('POST', '/v1/responses/input_tokens', call);
   }
 
-  /** A kept answer; one in the background as it is now. @throws 404 for an id that is not kept */
+  /** Returns a kept answer, for a background one its present state. @throws 404 if the id is not kept */
   async retrieve(id: string, options: CallOptions = {}): Promise<ModelResponse> {
     return await this.#connection.json('GET', pathOf(id), options);
   }
 
-  /** Ends an answer in the background. One that had ended comes back as it is. */
+  /** Cancels a background answer. Returns one that has ended unchanged. */
   async cancel(id: string, options: CallOptions = {}): Promise<ModelResponse> {
     return await this.#connection.json('POST', `${pathOf(id)}/cancel`, { ...options, repeat: 'always' });
   }
 
-  /** Removes a kept answer and its input. */
+  /** Deletes a kept answer and its input. */
   async delete(id: string, options: CallOptions = {}): Promise<DeletedResponse> {
     return await this.#connection.json('DELETE', pathOf(id), { ...options, repeat: 'refused' });
   }
 
-  /** Items of the prompt of a kept answer, those of earlier turns included. */
+  /** Items of a kept answer's prompt, including those of earlier turns. */
   async inputItems(id: string, query: InputItemQuery = {}, options: CallOptions = {}): Promise<InputItemPage> {
     return await this.#connection.json('GET', `${pathOf(id)}/input_items`, { ...options, query });
   }
@@ -111,7 +111,7 @@ export class Messages extends SamplingForm<MessagesRequest, Message, MessageEven
     this.#connection = connection;
   }
 
-  /** How long the prompt is, as the template of the model renders it. */
+  /** Length of the prompt, rendered by the model's template. */
   async countTokens(body: CountTokensRequest, options: CallOptions = {}): Promise<CountTokens> {
     const call = { ...options, body, repeat: 'always' } as const;
     return await this.#connection.json('POST', '/v1/messages/count_tokens', call);
@@ -125,7 +125,7 @@ export class TokenGenerations extends SamplingForm<GenerateTokensRequest, Genera
   }
 }
 
-/** Texts and conversations as token ids, and back. */
+/** Converts texts and conversations to token ids, and back. */
 export class Tokens {
   readonly #connection: Connection;
 
@@ -141,13 +141,13 @@ export class Tokens {
     return await this.#connection.json('POST', '/v1/detokenize', { ...options, body, repeat: 'always' });
   }
 
-  /** The tokenizer as `tokenizer_config.json` of the model describes it. */
+  /** Tokenizer as described by the model's `tokenizer_config.json`. */
   async info(query: TokenizerInfoQuery = {}, options: CallOptions = {}): Promise<TokenizerInfo> {
     return await this.#connection.json('GET', '/v1/tokenizer_info', { ...options, query });
   }
 }
 
-/** Imported adapters under names, as vLLM has them. Sent a second time only when the service refused the first. */
+/** Imported adapters under names, as in vLLM. Repeated only if the service refused the first request. */
 export class LoraAdapters {
   readonly #connection: Connection;
 
@@ -155,12 +155,12 @@ export class LoraAdapters {
     this.#connection = connection;
   }
 
-  /** Serves an imported adapter under a name. @returns what the service says of it */
+  /** Serves an imported adapter under a name. @returns the service's message */
   async load(body: LoadLoraAdapterRequest, options: CallOptions = {}): Promise<string> {
     return await this.#connection.text('POST', '/v1/load_lora_adapter', { ...options, body, repeat: 'refused' });
   }
 
-  /** Takes the name back; the adapter stays. @returns what the service says of it */
+  /** Removes the name; the adapter stays. @returns the service's message */
   async unload(body: UnloadLoraAdapterRequest, options: CallOptions = {}): Promise<string> {
     return await this.#connection.text('POST', '/v1/unload_lora_adapter', { ...options, body, repeat: 'refused' });
   }

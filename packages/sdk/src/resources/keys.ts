@@ -9,7 +9,7 @@ import type {
 import type { CallOptions, Connection } from '../http/connection.ts';
 import { path } from '../http/query.ts';
 
-/** Who may use the service. Every call takes a key with the scope `admin`. */
+/** API keys. Every call needs a key with the scope `admin`. */
 export class Keys {
   readonly #connection: Connection;
 
@@ -18,25 +18,28 @@ export class Keys {
   }
 
   /**
-   * Makes a key. Sent a second time only when the service refused the first: a repeated answer has no secret any more.
+   * Creates a key. Repeated only if the service refused the first request: a repeated answer lacks the
+   * secret.
    *
-   * @returns the key with its `secret`, which is shown this once
+   * @returns the key with its `secret`, which no other call returns
    */
   async create(body: CreateKeyRequest, options: CallOptions = {}): Promise<CreatedKeyObject> {
     return await this.#connection.json('POST', '/v1/keys', { ...options, body, repeat: 'refused' });
   }
 
-  /** Oldest first, revoked and expired ones included. */
+  /** Keys, oldest first, including revoked and expired ones. */
   async list(options: CallOptions = {}): Promise<ApiKeyList> {
     return await this.#connection.json('GET', '/v1/keys', options);
   }
 
-  /** Changes limits of a key, those that `body.limits` names; null takes one away. They count for its next request. */
+  /** Changes the limits of a key named in `body.limits`; null removes one. Applies from its next request. */
   async update(keyId: string, body: UpdateKeyRequest, options: CallOptions = {}): Promise<ApiKeyObject> {
     return await this.#connection.json('POST', path`/v1/keys/${keyId}`, { ...options, body });
   }
 
-  /** Ends a key within a second, and with it the answers that it is being sent. Revoking a revoked key changes nothing. */
+  /**
+   * Revokes a key. Takes effect within a second and ends its streams. Revoking a revoked key changes nothing.
+   */
   async revoke(keyId: string, options: CallOptions = {}): Promise<ApiKeyObject> {
     return await this.#connection.json('DELETE', path`/v1/keys/${keyId}`, options);
   }

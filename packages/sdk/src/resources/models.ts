@@ -35,12 +35,12 @@ export class Models {
     return await this.#connection.json('POST', '/v1/preview/models', { ...options, body });
   }
 
-  /** Finds or makes a model; safe to call again and again. */
+  /** Finds or creates a model; safe to repeat. */
   async register(body: Omit<CreateModelRequest, 'return_existing'>, options: CallOptions = {}): Promise<ModelObject> {
     return await this.create({ ...body, return_existing: true }, options);
   }
 
-  /** In order of creation, each with its latest checkpoint and its live jobs. */
+  /** Models in order of creation, each with its latest checkpoint and its live jobs. */
   list(query: ModelPageQuery = {}, options: CallOptions = {}): PagePromise<ModelDetailsObject> {
     return listPages(this.#connection, '/v1/preview/models', query, options);
   }
@@ -49,12 +49,12 @@ export class Models {
     return await this.#connection.json('GET', path`/v1/preview/models/${modelId}`, options);
   }
 
-  /** Removes the model, its checkpoints and their files; its running jobs are cancelled. */
+  /** Deletes the model, its checkpoints and their files; cancels its running jobs. */
   async delete(modelId: string, options: CallOptions = {}): Promise<DeleteModelResponse> {
     return await this.#connection.json('DELETE', path`/v1/preview/models/${modelId}`, options);
   }
 
-  /** Names of its metrics, each with its latest value. */
+  /** Names of its metrics, each with the latest value. */
   async metrics(modelId: string, options: CallOptions = {}): Promise<MetricListObject> {
     return await this.#connection.json('GET', path`/v1/preview/models/${modelId}/metrics`, options);
   }
@@ -69,7 +69,7 @@ export class Models {
   }
 }
 
-/** Steps of models that can be sampled from. */
+/** Steps of models that can be sampled. */
 export class Checkpoints {
   readonly #connection: Connection;
 
@@ -77,15 +77,16 @@ export class Checkpoints {
     this.#connection = connection;
   }
 
-  /** By step; `{ limit: 1, order: 'desc' }` is the newest. */
+  /** Checkpoints by step; `{ limit: 1, order: 'desc' }` is the newest. */
   list(modelId: string, query: CheckpointPageQuery = {}, options: CallOptions = {}): PagePromise<CheckpointObject> {
     return listPages(this.#connection, checkpointsPath(modelId), query, options);
   }
 
   /**
-   * Marks steps, which the service then never removes by itself; a step that it removed is restored while that is possible.
+   * Marks steps, which the service then never removes by itself; restores a removed step while that is
+   * possible.
    *
-   * @param isKept False: takes the marks away.
+   * @param isKept false removes the marks
    */
   async keep(
     modelId: string,
@@ -100,7 +101,7 @@ export class Checkpoints {
     });
   }
 
-  /** Step numbers are never used again. Deleting what is gone is no error. */
+  /** Deletes steps; their numbers are never reused. Missing ones are no error. */
   async delete(
     modelId: string,
     steps: readonly number[],
@@ -110,7 +111,7 @@ export class Checkpoints {
   }
 }
 
-/** Trajectories that are kept and not trained on, e.g. of an evaluation. */
+/** Trajectories kept without training, e.g. of an evaluation. */
 export class TrajectoryLogs {
   readonly #connection: Connection;
 
@@ -118,7 +119,7 @@ export class TrajectoryLogs {
     this.#connection = connection;
   }
 
-  /** Keeps trajectories of a split (for example `val`) and puts their means on the latest checkpoint. */
+  /** Keeps trajectories of a split (for example `val`) and adds their means to the latest checkpoint. */
   async create(
     modelId: string,
     body: Omit<LogTrajectoriesRequest, 'model_id'>,
@@ -128,7 +129,7 @@ export class TrajectoryLogs {
   }
 }
 
-/** Names that `model` of a request for sampling can have. */
+/** Model names for sampling requests. */
 export class ServedModels {
   readonly #connection: Connection;
 
@@ -136,7 +137,7 @@ export class ServedModels {
     this.#connection = connection;
   }
 
-  /** The base models, then each trained model, by its bare name and by each of its steps. */
+  /** Base models, then each trained model, by its bare name and by each of its steps. */
   async list(options: CallOptions = {}): Promise<ModelList> {
     return await this.#connection.json('GET', '/v1/models', options);
   }

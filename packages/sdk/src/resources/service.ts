@@ -17,10 +17,10 @@ import { followEvents, type WatchOptions } from '../http/follow-events.ts';
 import { listPages } from '../http/list-pages.ts';
 import type { PagePromise } from '../http/page.ts';
 
-/** The most events of a page. */
+/** Maximum events per page. */
 const EVENT_PAGE = 1000;
 
-/** How the service is, and which one it is. */
+/** State and identity of the service. */
 export class Service {
   readonly #connection: Connection;
 
@@ -28,27 +28,30 @@ export class Service {
     this.#connection = connection;
   }
 
-  /** Also told by a service that does not sample. @throws {TrainyardConnectionError} when nothing answers */
+  /**
+   * State of the service, also of one that does not sample. @throws {TrainyardConnectionError} without a
+   * response
+   */
   async health(options: CallOptions = {}): Promise<Health> {
     return await this.#connection.json('GET', '/v1/health', { alsoGood: [503], maxRetries: 0, ...options });
   }
 
-  /** Whether the process runs, as a liveness probe asks. @throws as `health` */
+  /** Liveness probe: the process runs. @throws as `health` */
   async live(options: CallOptions = {}): Promise<Liveness> {
     return await this.#connection.json('GET', '/livez', { maxRetries: 0, ...options });
   }
 
-  /** Whether requests should go to this process, as a balancer asks. @throws as `health` */
+  /** Readiness probe: a balancer should send requests to this process. @throws as `health` */
   async ready(options: CallOptions = {}): Promise<Readiness> {
     return await this.#connection.json('GET', '/readyz', { alsoGood: [503], maxRetries: 0, ...options });
   }
 
-  /** Whether all parts work as they should. @throws as `health` */
+  /** True if all parts work. @throws as `health` */
   async isHealthy(options: CallOptions = {}): Promise<boolean> {
     return (await this.health(options)).status !== 'degraded';
   }
 
-  /** How each part is. @throws as `health` */
+  /** State of each part. @throws as `health` */
   async systemCheck(options: CallOptions = {}): Promise<SystemCheck> {
     return await this.#connection.json('GET', '/v1/system-check', { alsoGood: [503], maxRetries: 0, ...options });
   }
@@ -62,7 +65,7 @@ export class Service {
     return await this.#connection.text('GET', '/metrics', options);
   }
 
-  /** The description of the API for tools. */
+  /** Machine-readable description of the API. */
   async openApi(options: CallOptions = {}): Promise<OpenApiDocument> {
     return await this.#connection.json('GET', '/openapi.json', options);
   }
@@ -76,12 +79,12 @@ export class Events {
     this.#connection = connection;
   }
 
-  /** Those of the last week, oldest first. */
+  /** Events of the last week, oldest first. */
   list(query: ServiceEventQuery = {}, options: CallOptions = {}): PagePromise<ServiceEventObject> {
     return listPages(this.#connection, '/v1/preview/events', query, options);
   }
 
-  /** Events from now on, or behind `after`, for as long as the loop goes. @throws as `followEvents` */
+  /** Yields events from now on, or after `after`, until the loop ends. @throws as `followEvents` */
   watch(
     query: Pick<ServiceEventQuery, 'model_id'> = {},
     options: WatchOptions = {},
@@ -97,7 +100,7 @@ export class Events {
   }
 }
 
-/** Tokens that were sampled and trained. */
+/** Usage of sampled and trained tokens. */
 export class Usage {
   readonly #connection: Connection;
 
@@ -105,13 +108,13 @@ export class Usage {
     this.#connection = connection;
   }
 
-  /** Sums of a time, told apart `by` project, key, model, kind or day. */
+  /** Sums over a period, grouped `by` project, key, model, kind or day. */
   async read(query: UsageQuery = {}, options: CallOptions = {}): Promise<UsageListObject> {
     return await this.#connection.json('GET', '/v1/preview/usage', { ...options, query });
   }
 }
 
-/** The parts that sample, train and remember. Takes a key with the scope `admin`. */
+/** Parts of the service that sample, train and store. Needs a key with the scope `admin`. */
 export class Hosts {
   readonly #connection: Connection;
 

@@ -2,7 +2,7 @@ import type { CreateSessionRequest, SessionLinkObject, SessionObject } from '@tr
 
 import type { CallOptions, Connection } from '../http/connection.ts';
 
-/** Browsers that are signed in, by a cookie. Sent a second time only when the service refused the first. */
+/** Browser sessions, by a cookie. Repeated only if the service refused the first request. */
 export class Sessions {
   readonly #connection: Connection;
 
@@ -10,12 +10,14 @@ export class Sessions {
     this.#connection = connection;
   }
 
-  /** Who this browser is signed in as. */
+  /** Identity of this browser's session. */
   async retrieve(options: CallOptions = {}): Promise<SessionObject> {
     return await this.#connection.json('GET', '/v1/session', options);
   }
 
-  /** Signs this browser in, with a key or the code of a link. @throws {AuthenticationError} when it is not valid */
+  /**
+   * Signs this browser in with a key or the code of a link. @throws {AuthenticationError} if it is not valid
+   */
   async create(body: CreateSessionRequest, options: CallOptions = {}): Promise<SessionObject> {
     return await this.#connection.json('POST', '/v1/session', { ...options, body, repeat: 'refused' });
   }
@@ -25,7 +27,7 @@ export class Sessions {
     return await this.#connection.json('DELETE', '/v1/session', { ...options, repeat: 'refused' });
   }
 
-  /** A link that signs a browser in with the rights of the key, once. */
+  /** Creates a link that signs a browser in once, with the rights of the key. */
   async createLink(options: CallOptions = {}): Promise<SessionLinkObject> {
     return await this.#connection.json('POST', '/v1/session-links', { ...options, repeat: 'refused' });
   }

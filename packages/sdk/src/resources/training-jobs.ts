@@ -17,14 +17,14 @@ import { listPages } from '../http/list-pages.ts';
 import type { PagePromise } from '../http/page.ts';
 import { path } from '../http/query.ts';
 
-/** The most events of a page. */
+/** Maximum events per page. */
 const EVENT_PAGE = 100;
 
 export type TrainingJobBody = Omit<CreateTrainingJobRequest, 'trajectory_groups'> & {
   trajectory_groups: readonly WireTrajectoryGroup[];
 };
 
-/** Jobs that train, of every kind. */
+/** Training jobs of every kind. */
 export class TrainingJobs {
   readonly #connection: Connection;
 
@@ -37,7 +37,7 @@ export class TrainingJobs {
     return await this.#connection.json('POST', '/v1/preview/training-jobs', { ...options, body });
   }
 
-  /** Jobs of all models in order of submission; `model_id`, `project`, `status` and `kind` narrow it. */
+  /** Jobs of all models in order of submission; filters: `model_id`, `project`, `status` and `kind`. */
   list(query: TrainingJobPageQuery = {}, options: CallOptions = {}): PagePromise<TrainingJobObject> {
     return listPages(this.#connection, '/v1/preview/training-jobs', query, options);
   }
@@ -46,27 +46,29 @@ export class TrainingJobs {
     return await this.#connection.json('GET', jobPath(jobId), options);
   }
 
-  /** Jobs that have not ended, each with its place among those of everybody. */
+  /** Unfinished jobs, each with its place among those of all entities. */
   async queue(options: CallOptions = {}): Promise<TrainingQueueObject> {
     return await this.#connection.json('GET', '/v1/preview/training-queue', options);
   }
 
-  /** Ends a job now; the model stays at its last step. @throws {ConflictError} when it has succeeded or failed */
+  /**
+   * Ends a job now; the model stays at its last step. @throws {ConflictError} if it has succeeded or failed
+   */
   async cancel(jobId: string, options: CallOptions = {}): Promise<TrainingJobObject> {
     return await this.#connection.json('POST', `${jobPath(jobId)}/cancel`, options);
   }
 
-  /** Holds a job, and with it the later jobs of its model. @throws {ConflictError} when it has ended */
+  /** Pauses a job, and with it the later jobs of its model. @throws {ConflictError} if it has ended */
   async pause(jobId: string, options: CallOptions = {}): Promise<TrainingJobObject> {
     return await this.#connection.json('POST', `${jobPath(jobId)}/pause`, options);
   }
 
-  /** Lets a paused job go on after its last gradient step. @throws {ConflictError} when it has ended */
+  /** Resumes a paused job after its last gradient step. @throws {ConflictError} if it has ended */
   async resume(jobId: string, options: CallOptions = {}): Promise<TrainingJobObject> {
     return await this.#connection.json('POST', `${jobPath(jobId)}/resume`, options);
   }
 
-  /** Oldest first. */
+  /** Events, oldest first. */
   events(
     jobId: string,
     query: Omit<PageQuery, 'order'> = {},
@@ -75,7 +77,10 @@ export class TrainingJobs {
     return listPages(this.#connection, `${jobPath(jobId)}/events`, query, options);
   }
 
-  /** Every event of a job, as they come, up to and including the terminal one. @throws as `followEvents` */
+  /**
+   * Yields every event of a job as it arrives, up to and including the terminal one. @throws as
+   * `followEvents`
+   */
   async *watch(jobId: string, options: WatchOptions = {}): AsyncGenerator<TrainingEventObject, undefined> {
     const feed = {
       path: `${jobPath(jobId)}/events`,
@@ -91,7 +96,7 @@ export class TrainingJobs {
     }
   }
 
-  /** Waits for the end of a job. @throws {TrainingFailedError} when it failed or was cancelled */
+  /** Waits for the end of a job. @throws {TrainingFailedError} if it failed or was cancelled */
   async wait(jobId: string, options: Omit<WatchOptions, 'after'> = {}): Promise<TrainingJobObject> {
     await this.gradientSteps(jobId, options);
     const { signal, maxOutageMs = PATIENT_OUTAGE_MS, onOutage } = options;
@@ -104,7 +109,7 @@ export class TrainingJobs {
    * Waits for the end of a job.
    *
    * @returns the numbers of each of its gradient steps, in order
-   * @throws {TrainingFailedError} when it failed or was cancelled
+   * @throws {TrainingFailedError} if it failed or was cancelled
    */
   async gradientSteps(jobId: string, options: Omit<WatchOptions, 'after'> = {}): Promise<Record<string, number>[]> {
     const steps: Record<string, number>[] = [];
@@ -116,7 +121,7 @@ export class TrainingJobs {
   }
 }
 
-/** Jobs that train on conversations. The methods of `trainingJobs` serve them too. */
+/** Jobs that train on conversations. The methods of `trainingJobs` apply to them, too. */
 export class SftJobs {
   readonly #connection: Connection;
 
@@ -124,7 +129,10 @@ export class SftJobs {
     this.#connection = connection;
   }
 
-  /** Queues a supervised job and returns at once. `training_data_url` is `url` of an upload, or a `data:` or `file:` URL. */
+  /**
+   * Queues a supervised job and returns at once. `training_data_url` is the `url` of an upload, or a `data:`
+   * or `file:` URL.
+   */
   async create(body: CreateSftTrainingJobRequest, options: CallOptions = {}): Promise<TrainingJobObject> {
     return await this.#connection.json('POST', '/v1/preview/sft-training-jobs', { ...options, body });
   }

@@ -11,17 +11,18 @@ export interface RecordedCall {
 }
 
 interface Conversation {
-  /** Messages as they were sent, and choices as they were sampled. */
+  /** Messages as sent, and choices as sampled. */
   readonly items: Item[];
-  /** The next request of the conversation begins with these. */
+  /** Prefix of the conversation's next request. */
   readonly turns: string[];
   readonly tools: string;
   readonly toolList: readonly object[] | null;
 }
 
 /**
- * The calls of a rollout as conversations: a call whose messages begin with an earlier call, the sampled turn included, goes on with that one; any other
- * begins a conversation of its own. So a turn that was sampled is trained once, in the place where it was sampled.
+ * Groups the calls of a rollout into conversations: a call whose messages start with an earlier call and its
+ * sampled turn continues that one; any other starts a new one. So each sampled turn is trained once, at the
+ * place where it was sampled.
  */
 export class Conversations {
   readonly #conversations: Conversation[] = [];
@@ -42,7 +43,7 @@ export class Conversations {
       });
   }
 
-  /** The part of a trajectory that they are; empty without a call. */
+  /** Histories for a trajectory; empty without a call. */
   histories(): Pick<WireTrajectory, 'messages_and_choices' | 'tools' | 'additional_histories'> {
     const [first, ...others] = this.#conversations.map(({ items, toolList }): History => ({
       messages_and_choices: items,
@@ -64,7 +65,10 @@ export class Conversations {
   }
 }
 
-/** Equal for turns that say the same: clients leave out what is null, and send a reply back with more or fewer keys. */
+/**
+ * Key that is equal for equivalent turns: clients omit null values, and return a reply with more or fewer
+ * keys.
+ */
 function turnOf({ role, content, name, tool_calls: calls, tool_call_id: callId }: ChatMessageBody): string {
   const text = content === null || content === undefined ? '' : content;
   const called = (calls ?? []).map((call) => {

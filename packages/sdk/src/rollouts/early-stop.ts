@@ -6,7 +6,7 @@ export interface Best {
   readonly value: number;
 }
 
-/** Says when a metric has stopped getting better, and which step was the best. */
+/** Detects when a metric has stopped improving, and the best step. */
 export class EarlyStop {
   readonly #patience: number;
   readonly #minDelta: number;
@@ -14,8 +14,8 @@ export class EarlyStop {
   #numWithout = 0;
 
   /**
-   * @param options `patience`: evaluations in a row without a new best after which it stops, default 3; `minDelta`: by how much a new best must be better,
-   *   default 0
+   * @param options `patience`: consecutive evaluations without a new best before it stops, default 3;
+   *   `minDelta`: minimum improvement of a new best, default 0
    */
   constructor(options: { patience?: number; minDelta?: number } = {}) {
     this.#patience = options.patience ?? 3;
@@ -27,7 +27,7 @@ export class EarlyStop {
     return this.#best;
   }
 
-  /** @param value more is better; NaN is no new best @returns whether to stop */
+  /** @param value higher is better; NaN is no new best @returns true to stop */
   observe({ step, value }: Best): boolean {
     if (value > (this.#best === null ? -Infinity : this.#best.value + this.#minDelta)) {
       this.#best = { step, value };
@@ -38,10 +38,12 @@ export class EarlyStop {
 }
 
 /**
- * The kept checkpoint with the highest value of a metric; of equal ones the earliest. The reward of a step is the mean over rollouts drawn from that step.
+ * Kept checkpoint with the highest value of a metric, the earliest of equal ones. The reward of a step is the
+ * mean over rollouts sampled from that step.
  *
- * @param metric E.g. `val/reward`. Default: `val/reward` if any checkpoint has it, else `train/reward`, as in the name `NAME:best`.
- * @returns The step, its value and the `name` to sample from; null if no checkpoint has the metric.
+ * @param metric e.g. `val/reward`. Default: `val/reward` if any checkpoint has it, else `train/reward`, as
+ *   for the name `NAME:best`
+ * @returns the step, its value and the `name` to sample from; null if no checkpoint has the metric
  */
 export async function bestCheckpoint(
   model: PolicyModel,

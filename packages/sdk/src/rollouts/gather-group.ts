@@ -8,7 +8,7 @@ import type {
   WireTrajectoryGroup,
 } from '../index.ts';
 
-/** Scores one sampled choice; any finite number. */
+/** Scores one sampled choice with any finite number. */
 export type RewardFunction = (choice: ChatCompletionChoice) => number | Promise<number>;
 
 export interface GatheredGroup {
@@ -19,8 +19,9 @@ export interface GatheredGroup {
 /**
  * Samples `n` answers to one scenario in one request and scores them: a trajectory group, ready to train on.
  *
- * The choices are kept exactly as they came, token ids and log-probabilities included, so that what is trained is what was sampled. A reward
- * function that throws makes that trajectory an exception of the group: counted, not trained.
+ * The choices are kept unchanged, including token ids and log-probabilities, so training uses the sampled
+ * tokens. If the reward function throws, that trajectory becomes an exception of the group: counted, not
+ * trained.
  */
 export async function gatherGroup(
   client: Trainyard,

@@ -2,7 +2,7 @@ import type { WireTrajectory, WireTrajectoryGroup } from '../index.ts';
 
 type Scalars = Record<string, number | string | boolean | null>;
 
-/** Rollouts of one scenario that are still to be played. */
+/** Planned rollouts of one scenario. */
 export interface GroupPlan {
   readonly numRollouts: number;
   /** @param index of the rollout in its group */
@@ -13,20 +13,23 @@ export interface GroupPlan {
 export interface GatherProgress {
   readonly numRollouts: number;
   readonly numDone: number;
-  /** Rollouts that failed for good. */
+  /** Rollouts that failed permanently. */
   readonly numFailed: number;
-  /** Mean reward of those that are done; null before the first. */
+  /** Mean reward of finished rollouts; null before the first. */
   readonly meanReward: number | null;
 }
 
 export interface GatherOptions {
-  /** Rollouts at a time; default 16. */
+  /** Concurrent rollouts; default 16. */
   readonly concurrency?: number | undefined;
-  /** After every rollout. */
+  /** Called after every rollout. */
   readonly onProgress?: ((progress: GatherProgress) => void) | undefined;
-  /** How often a rollout that failed is played again; default 0. */
+  /** Repeats of a failed rollout; default 0. */
   readonly retries?: number | undefined;
-  /** Whether a rollout that fails for good becomes an exception of its group, which counts and is not trained, instead of ending it all. Default false. */
+  /**
+   * True turns a permanently failed rollout into an exception of its group, which is counted and not trained,
+   * instead of ending the whole run. Default false.
+   */
   readonly dropOnError?: boolean | undefined;
   readonly signal?: AbortSignal | undefined;
 }
@@ -43,11 +46,11 @@ export function group(
 }
 
 /**
- * Plays the rollouts of groups, so many at a time, group after group.
+ * Plays the rollouts of groups concurrently, group after group.
  *
- * @returns the groups in their order, each with its trajectories in theirs
- * @throws the first error, after the retries, unless `dropOnError`; the rollouts that run are told by their signal then. When `signal` is aborted, its reason,
- * in whatever words a rollout says it
+ * @returns the groups and their trajectories in order
+ * @throws the first error after the retries, unless `dropOnError`; running rollouts then see their signal
+ *   abort. If `signal` is aborted, its reason, with any error of a rollout
  */
 export async function gather(plans: Iterable<GroupPlan>, options: GatherOptions = {}): Promise<WireTrajectoryGroup[]> {
   const { concurrency = CONCURRENCY, onProgress, retries = 0, dropOnError = false } = options;

@@ -7,7 +7,7 @@ interface CallPiece {
   function?: { name?: string | null; arguments?: string };
 }
 
-/** The choices of a streamed answer, as the whole answer would have them. */
+/** Joins the choices of a streamed answer as in the whole answer. */
 export class JoinedChunks {
   readonly #choices = new Map<number, Choice>();
 
@@ -31,7 +31,7 @@ export class JoinedChunks {
     }
   }
 
-  /** By index; those that did not come to their end are left out. */
+  /** Finished choices by index. */
   choices(): Choice[] {
     return [...this.#choices.values()]
       .filter(({ finish_reason: reason }) => (reason as string | null) !== null)

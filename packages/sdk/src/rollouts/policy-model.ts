@@ -10,30 +10,33 @@ import { recordingFetch } from './recording-fetch.ts';
 
 type Scalars = Record<string, number | string | boolean | null>;
 
-/** A rollout in progress: a client whose chats with the model are kept, and what else the trajectory is to say. */
+/**
+ * A rollout in progress: a client whose chats with the model are recorded, and further data of the
+ * trajectory.
+ */
 export interface Rollout {
-  /** Full name of the model; requests without a `model` mean it. */
+  /** Full name of the model; the default `model` of requests. */
   readonly model: string;
-  /** Its `chat.completions` are kept. */
+  /** Client whose `chat.completions` are recorded. */
   readonly client: Trainyard;
-  /** The same for an unmodified `openai`: `new OpenAI(rollout.openai)`. */
+  /** Options of an unmodified `openai` client: `new OpenAI(rollout.openai)`. */
   readonly openai: { readonly baseURL: string; readonly apiKey: string; readonly fetch: typeof fetch };
   readonly signal: AbortSignal | undefined;
-  /** Numbers of the trajectory; their means are metrics of the checkpoint. */
+  /** Metrics of the trajectory; their means become metrics of the checkpoint. */
   readonly metrics: Record<string, number | boolean>;
   readonly metadata: Scalars;
-  /** Lines that are kept with the trajectory. */
+  /** Lines kept with the trajectory. */
   readonly logs: string[];
 }
 
 /** Plays one episode. @returns its reward, any finite number */
 export type PlayRollout = (rollout: Rollout) => number | Promise<number>;
 
-/** A model that is trained, as rollouts see it. */
+/** A trained model, for rollouts. */
 export class PolicyModel {
   readonly client: Trainyard;
   readonly id: string;
-  /** `entity/project/name`: the latest step. With `:stepN` behind it a step. */
+  /** `entity/project/name` for the latest step; a `:stepN` suffix names a step. */
   readonly name: string;
   readonly #parts: ModelObject;
 
@@ -44,7 +47,7 @@ export class PolicyModel {
     this.#parts = model;
   }
 
-  /** Finds or makes a model. Without `base_model` it is the one that the service names first. */
+  /** Finds or creates a model. Without `base_model` it uses the first one that the service lists. */
   static async open(
     client: Trainyard,
     model: Omit<CreateModelRequest, 'return_existing' | 'base_model'> & { base_model?: string },
@@ -56,10 +59,11 @@ export class PolicyModel {
   }
 
   /**
-   * Plays one episode and keeps what was said: a trajectory, ready to train on. Turns that go on with each other are one history, whatever else was asked
-   * (a second conversation, a shortened one) is an additional one. Chats with other models, a judge for instance, are not kept.
+   * Plays one episode and records it: a trajectory, ready to train on. Turns that continue each other are one
+   * history; any other conversation (a second or a shortened one) is an additional history. Chats with other
+   * models, for instance a judge, are not recorded.
    *
-   * @throws whatever `play` throws; {TypeError} for a reward that is not finite
+   * @throws errors of `play`; {TypeError} for a reward that is not finite
    */
   async rollout(play: PlayRollout, options: { signal?: AbortSignal | undefined } = {}): Promise<WireTrajectory> {
     const conversations = new Conversations();
@@ -72,7 +76,7 @@ export class PolicyModel {
     const rollout: Rollout = {
       model: this.name,
       client: this.client.withOptions({ fetch }),
-      // The key is put in by the fetch.
+      // `fetch` sets the key.
       openai: { baseURL: this.client.baseUrl, apiKey: 'from-the-sdk', fetch },
       signal: options.signal,
       metrics: {},
@@ -85,7 +89,7 @@ export class PolicyModel {
     return { ...conversations.histories(), reward, metrics, metadata, logs };
   }
 
-  /** Whether a name means this model, at whatever step. */
+  /** True if a name means this model, at any step. */
   #isMeant(model: string): boolean {
     const [name] = model.split(/[:@]/);
     return name === this.#parts.name || name === this.name;

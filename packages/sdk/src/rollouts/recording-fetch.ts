@@ -13,10 +13,10 @@ interface ChatRequest {
 }
 
 /**
- * A `fetch` that keeps the chats with one model: what was asked and the choices that came, with their token ids and log-probabilities, which it asks for.
- * A request without a model means that one; whatever else is fetched passes through.
+ * A `fetch` that records chats with one model: requests and choices, with the token ids and log-probabilities
+ * that it asks for. A request without a model means that one; all other requests pass through.
  *
- * @param isPolicy whether a name means the model
+ * @param isPolicy true if a name means the model
  */
 export function recordingFetch(
   fetch: typeof globalThis.fetch,
@@ -38,7 +38,7 @@ export function recordingFetch(
     if (!response.ok) return response;
     const kept = { messages: body.messages, tools: body.tools ?? null };
     if (body.stream === true) return withRecordedStream(response, (choices) => keep({ ...kept, choices }));
-    // The whole answer is read here, so that it is kept before the caller can have finished.
+    // Reads the whole answer here, so that it is recorded before the caller can finish.
     const text = await response.text();
     const { choices, prompt_token_ids: promptIds } = JSON.parse(text) as ChatCompletion;
     keep({ ...kept, choices: choices.map((choice) => withPrompt(choice, promptIds)) });
@@ -46,12 +46,12 @@ export function recordingFetch(
   };
 }
 
-/** The choice with the prompt that it was sampled behind, so that training need not write it again. */
+/** Choice with its prompt's ids, so that training need not render the prompt again. */
 function withPrompt<Choice extends object>(choice: Choice, promptIds: readonly number[] | null | undefined): Choice {
   return promptIds === null || promptIds === undefined ? choice : { ...choice, prompt_token_ids: promptIds };
 }
 
-/** The same answer; its choices are kept as its last event passes. */
+/** Same response; its choices are recorded as its last event passes. */
 function withRecordedStream(response: Response, keep: (choices: RecordedCall['choices']) => void): Response {
   if (response.body === null) return response;
   const joined = new JoinedChunks();

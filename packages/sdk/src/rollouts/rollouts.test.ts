@@ -7,7 +7,7 @@ import { EarlyStop, evaluate, gather, group, meanReward, PolicyModel, train } fr
 const MODEL = { id: 'm1', entity: 'e', project: 'p', name: 'n', base_model: 'base', run_id: 'r', lora: {} };
 type Json = Record<string, unknown>;
 
-/** A service that answers `reply(messages)`; what it was asked is kept. */
+/** A service that answers `reply(messages)` and records its requests. */
 function service(reply: (messages: Json[], index: number) => Json = () => ({ content: 'yes' })) {
   const asked: { url: string; body: Json; key: string | null }[] = [];
   const fetch = (async (url: string, init: RequestInit) => {
@@ -222,7 +222,7 @@ test('a signal ends a gathering', async () => {
 test('training waits for the job and tells what became of it', async () => {
   const events = [
     { id: '1', type: 'gradient_step', data: { loss: 2 } },
-    // Not the one behind its start, when what was in between is deleted.
+    // Not the start's step plus one if a step in between is deleted.
     { id: '2', type: 'training_ended', data: { step: 7 } },
   ];
   let status = 'succeeded';

@@ -16,7 +16,7 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-/** A service with one job that is away between these moments, in seconds from now. */
+/** A service with one job that is away between these times, in seconds from now. */
 function service(...absences: readonly (readonly [from: number, to: number])[]) {
   const begin = Date.now();
   const keys: (string | null)[] = [];
@@ -29,7 +29,7 @@ function service(...absences: readonly (readonly [from: number, to: number])[]) 
     if (!url.includes('/events')) return Response.json(JOB);
     const last = headers.get('last-event-id');
     const event = EVENTS[last === null ? 0 : EVENTS.findIndex(({ id }) => id === last) + 1];
-    // Ten seconds an event, and each stream ends with it, as the streams of a service do that goes away.
+    // Ten seconds per event, and each stream ends with it, as when a service goes away.
     await new Promise((resolve) => setTimeout(resolve, 10_000));
     const text = `id: ${event!.id}\ndata: ${JSON.stringify(event)}\n\n`;
     return new Response(text, { headers: { 'content-type': 'text/event-stream' } });

@@ -13,14 +13,14 @@ import type { PolicyModel } from './policy-model.ts';
 
 export interface Trained {
   readonly job: TrainingJobObject;
-  /** Step of the model that came of it. */
+  /** Resulting step of the model. */
   readonly step: number;
-  /** Numbers of each gradient step; empty when no group had anything to teach. */
+  /** Numbers of each gradient step; empty if no group had a training signal. */
   readonly gradientSteps: readonly Record<string, number>[];
 }
 
 export interface TrainOptions extends OutageOptions {
-  /** Ends the wait; the job goes on. */
+  /** Ends the wait; the job continues. */
   readonly signal?: AbortSignal | undefined;
   readonly onEvent?: (event: TrainingEventObject) => void;
   /** Receives each warning of the job. Default: a line on the console, as for `nothing_trained`. */
@@ -30,11 +30,12 @@ export interface TrainOptions extends OutageOptions {
 export type JobWarning = TrainingJobObject['warnings'][number];
 
 /**
- * Trains a model on groups, and waits for it. Warnings are in `job.warnings`, the outcome of each group in `job.group_outcomes`.
- * A service that is restarted meanwhile is waited for, `maxOutageMs` at most (default 600,000), with a notice on the console unless `onOutage` is given.
+ * Trains a model on groups and waits for the job. Warnings are in `job.warnings`, the outcome of each group
+ * in `job.group_outcomes`. Waits at most `maxOutageMs` (default 600,000) for a service that restarts
+ * meanwhile, with a notice on the console unless `onOutage` is given.
  *
- * @throws {TrainingFailedError} when the job failed or was cancelled; {TrainyardConnectionError} with `jobId` when the service stays out of reach; when
- *   `signal` is aborted the job goes on
+ * @throws {TrainingFailedError} if the job failed or was cancelled; {TrainyardConnectionError} with `jobId`
+ *   if the service stays unreachable; if `signal` is aborted, the job continues
  */
 export async function train(
   model: PolicyModel,
@@ -67,7 +68,7 @@ export async function train(
     throw withJob(error, id);
   });
   if (job.status !== 'succeeded') throw new TrainingFailedError(id, job.error_message ?? `the job is ${job.status}`);
-  // Services before this one do not say it.
+  // Older services do not report it.
   return { job, step: step ?? (job.start_step ?? 0) + 1, gradientSteps };
 }
 
@@ -78,13 +79,14 @@ function printWarning({ code, message, suggestion }: JobWarning): void {
 export interface Evaluation {
   /** Mean over all trajectories. */
   readonly reward: number;
-  /** Step that was evaluated. */
+  /** Evaluated step. */
   readonly step: number;
   readonly groups: readonly WireTrajectoryGroup[];
 }
 
 /**
- * Plays rollouts that are not trained on, and keeps them under the name of their split: the latest checkpoint gets `<split>/reward` and the other means.
+ * Plays rollouts without training on them, and keeps them under the name of their split: the latest
+ * checkpoint gets `<split>/reward` and the other means.
  */
 export async function evaluate(
   model: PolicyModel,
