@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 /**
- * The `trainyard` command, in a clone and installed from a tarball. Runs on Node.js 20.19 and later: what it starts runs on 24, which comes along.
+ * The `trainyard` command, in a clone or installed from a tarball. Runs on Node.js 20.19 and later and starts
+ * the service on the bundled version 24.
  */
 import { spawn, spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -12,14 +13,14 @@ import { fileURLToPath } from 'node:url';
 const REQUIRED_NODE_MAJOR = 24;
 
 const root = resolve(dirname(fileURLToPath(import.meta.url)), '../../..');
-// A clone holds TypeScript, which runs as it is outside of node_modules; a tarball holds what was made of it.
+// A clone has TypeScript, which Node.js runs outside of node_modules; a tarball has compiled JavaScript.
 const source = join(root, 'packages/cli/src/main.ts');
 const isClone = existsSync(source);
 const main = isClone ? source : join(root, 'packages/cli/src/main.js');
 
 if (!isClone) await pruneInstall((line) => console.error(`trainyard: ${line}, once`));
 
-// The model is left to the command that needs it.
+// The command that needs the model fetches it.
 if (
   isClone &&
   spawnSync(process.execPath, [join(root, 'scripts/bootstrap.mjs'), '--no-model'], { stdio: ['ignore', 2, 2] })
@@ -34,18 +35,19 @@ if (node === null) {
   );
   process.exit(1);
 }
-// The package of Node.js keeps a second copy of what was fetched.
+// The package of Node.js keeps a second copy of the download.
 if (!isClone && node !== process.execPath) await pruneInstall(() => {});
 const child = spawn(node, ['--conditions=@trainyard/source', main, ...process.argv.slice(2)], { stdio: 'inherit' });
 let isEnding = false;
-// Ctrl-C reaches both processes, and the command decides what it means; other signals come only here.
+// Ctrl-C reaches both processes, and the command decides how to end; other signals arrive only here.
 process.on('SIGINT', () => (isEnding = true));
 for (const signal of /** @type {const} */ (['SIGTERM', 'SIGHUP', 'SIGQUIT']))
   process.on(signal, () => {
     isEnding = true;
     child.kill(signal);
   });
-// npx passes SIGTERM on to its shell only, and the shell ends without passing it on. A second signal would end a service at once.
+// npx forwards SIGTERM only to its shell, which ends without forwarding it. A second signal would end a
+// service at once.
 if (process.env['npm_command'] === 'exec') {
   const { ppid } = process;
   const timer = setInterval(() => {
@@ -59,7 +61,8 @@ child.on('exit', (code, signal) => {
 });
 
 /**
- * Removes libraries of other platforms from an install, once: some 300 MB, which npm unpacks with the packages that bring them.
+ * Removes libraries for other platforms from an install, once: about 300 MB, which npm unpacks with the
+ * packages that contain them.
  * @param {(line: string) => void} log
  */
 async function pruneInstall(log) {
@@ -71,7 +74,7 @@ async function pruneInstall(log) {
     }),
   );
   for (const folder of folders)
-    // A folder of another owner keeps them.
+    // A folder of another owner keeps its libraries.
     await removeForeignBinaries(folder, log).catch(() => undefined);
 }
 
@@ -89,7 +92,8 @@ function bundledNode() {
 }
 
 /**
- * Does the work of the package's own install script: the tarball is installed without scripts, since another package's would download GPU libraries.
+ * Does the work of the package's install script: the tarball is installed without scripts, because another
+ * package's would download GPU libraries.
  * @returns {string | null}
  */
 function placedNode() {
@@ -100,7 +104,7 @@ function placedNode() {
   return bundledNode();
 }
 
-/** @returns {string | null} folder of the package that brings Node.js */
+/** @returns {string | null} folder of the package that contains Node.js */
 function nodePackage() {
   return packageFolder('node');
 }

@@ -17,7 +17,10 @@ import { dbCommand } from './host/db.ts';
 import { doctorCommand } from './host/doctor.ts';
 import { serveCommand } from './host/serve.ts';
 
-/** Makes every command, in the order in which the help lists them. A new one is a file that exports such a function, and a line here. */
+/**
+ * Factories of all commands, in the order of the help. A new command is a file that exports such a function,
+ * and a line here.
+ */
 export const COMMANDS: readonly (() => Command)[] = [
   serveCommand,
   doctorCommand,

@@ -37,13 +37,16 @@ async function trainyard(...args: string[]): Promise<{ exitCode: number; output:
   }
 }
 
-/** A server that gives every request the same answer. @param headers by default the mark of the service @returns its URL */
+/**
+ * A server with the same answer for every request. @param headers default: the mark of the service @returns
+ * its URL
+ */
 async function answering(status: number, body = '{}', headers = OURS): Promise<string> {
   const server = createServer((_request, response) => response.writeHead(status, headers).end(body));
   return `${await listening(server)}/v1`;
 }
 
-/** Every answer of the service names its request. */
+/** Every response of the service names its request. */
 const OURS: Record<string, string> = { 'x-request-id': 'some-request' };
 
 async function listening(server: Server): Promise<string> {
@@ -52,7 +55,7 @@ async function listening(server: Server): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
-/** A port where nothing listens any more. */
+/** URL of a port without a listener. */
 async function deadUrl(): Promise<string> {
   const server = createServer();
   const url = await new Promise<string>((done) =>
@@ -331,7 +334,7 @@ test('the doctor looks for the file of every base model', async () => {
   expect(exitCode).toBe(1);
 }, 20_000);
 
-/** The header of one tensor, whose data is not there. */
+/** Header of one tensor whose data are missing. */
 function cutOffGguf(): Uint8Array {
   const [u32, u64] = [
     (value: number) => new Uint8Array(new Uint32Array([value]).buffer),

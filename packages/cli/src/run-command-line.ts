@@ -5,7 +5,7 @@ import { COMMANDS } from './commands.ts';
 import { newCommand } from './terminal/new-command.ts';
 import { runCommand } from './terminal/run-command.ts';
 
-/** The `trainyard` command. @param args what follows its name @returns the exit code */
+/** The `trainyard` command. @param args arguments after its name @returns the exit code */
 export async function runCommandLine(args: readonly string[]): Promise<number> {
   return await runCommand(program(), args.length === 0 ? ['--help'] : args);
 }
@@ -14,7 +14,7 @@ function program(): Command {
   const trainyard = newCommand('trainyard', 'the command line of Trainyard')
     .version(SERVICE_VERSION, '-v, --version', 'print the version')
     .helpCommand('help [command]', 'print the help of a command')
-    // The options of a command are its own, also where the program has one of that name.
+    // A command's options belong to it, even if the program has one of the same name.
     .enablePositionalOptions()
     .addHelpText(
       'after',

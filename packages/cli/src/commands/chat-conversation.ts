@@ -5,7 +5,7 @@ interface Turn {
   readonly content: string;
 }
 
-/** A conversation with a model, and the fields that its requests have. */
+/** A conversation with a model, and the fields of its requests. */
 export class Conversation {
   model: string;
   #system: string | null = null;
@@ -36,7 +36,7 @@ export class Conversation {
     this.#fields.set(name, value);
   }
 
-  /** @returns whether it was set */
+  /** @returns true if it was set */
   unsetField(name: string): boolean {
     return this.#fields.delete(name);
   }
@@ -49,7 +49,7 @@ export class Conversation {
     this.#turns.push({ role: 'assistant', content });
   }
 
-  /** Takes the last question back, with its answer. @returns whether there was one */
+  /** Removes the last question and its answer. @returns true if there was one */
   undo(): boolean {
     const last = this.#turns.findLastIndex(({ role }) => role === 'user');
     if (last !== -1) this.#turns.length = last;
@@ -66,14 +66,14 @@ export class Conversation {
   }
 }
 
-/** Fields that a conversation says itself. */
+/** Fields set by the conversation itself. */
 const OWN_FIELDS: Readonly<Record<string, string>> = {
   model: 'pass the model as an argument, or use /model',
   messages: 'the messages are the conversation itself',
   stream: 'replies are always streamed, except with --json',
 };
 
-/** Why a conversation cannot have that field, or null. */
+/** Reason why a conversation cannot set that field, or null. */
 export function refusalOfField(name: string, value: unknown): string | null {
   if (Object.hasOwn(OWN_FIELDS, name)) return `${name} cannot be set: ${OWN_FIELDS[name]}`;
   if (name === 'n' && value !== 1)
@@ -81,7 +81,7 @@ export function refusalOfField(name: string, value: unknown): string | null {
   return null;
 }
 
-/** A value as it is written: JSON where it is some, else the text itself. */
+/** Parses a value as JSON if possible, else returns the text. */
 export function fieldOf(text: string): unknown {
   try {
     return JSON.parse(text);

@@ -13,7 +13,7 @@ interface Asked {
   readonly [field: string]: unknown;
 }
 
-/** Says these lines to a model that answers `reply 1`, `reply 2` and so on; one that is asked for `refused` refuses. */
+/** Sends these lines to a model that answers `reply 1`, `reply 2` and so on; the message `refused` is refused. */
 async function session(...lines: string[]) {
   const asked: Asked[] = [];
   const fetch = (async (url: string, init: RequestInit) => {

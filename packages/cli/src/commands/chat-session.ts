@@ -20,7 +20,7 @@ const HELP = `
 Ctrl-C stops a reply.
 `;
 
-/** Does what a line with a slash asks for. @returns what is said about it */
+/** Runs a line with a slash. @returns the message to show */
 type Handler = (conversation: Conversation, words: string, client: Trainyard) => string | Promise<string>;
 
 const HANDLERS: Readonly<Record<string, Handler>> = {
@@ -58,14 +58,14 @@ const HANDLERS: Readonly<Record<string, Handler>> = {
   },
 };
 
-/** Where lines come from, and where replies and all else go. */
+/** Input of lines, and outputs of replies and of all else. */
 export interface ChatStreams {
   readonly input: NodeJS.ReadableStream;
   readonly replies: NodeJS.WritableStream;
   readonly output: NodeJS.WritableStream;
 }
 
-/** Talks until the end of the input or `/exit`. */
+/** Runs the conversation until the end of the input or `/exit`. */
 export async function talk(
   client: Trainyard,
   conversation: Conversation,
@@ -84,7 +84,7 @@ export async function talk(
     if (reply === null) terminal.close();
     else reply.abort(new Error('stopped'));
   });
-  // Lines that came before the end are still answered.
+  // Lines received before the end are still answered.
   let isOpen = true;
   terminal.once('close', () => (isOpen = false));
   terminal.prompt();
@@ -97,7 +97,7 @@ export async function talk(
         if (text.startsWith('/')) output.write(`${await handled(client, conversation, text)}\n`);
         else await answer(client, conversation, text, { replies, signal: reply.signal });
       } catch (error) {
-        // What the service refuses ends a question, not the conversation, and so does a service that is away.
+        // A refusal, or a service that is away, ends a question but not the conversation.
         if (!(error instanceof TrainyardApiError) && !(error instanceof TrainyardConnectionError)) throw error;
         output.write(`${oneLine(error.message)}\n`);
       } finally {
@@ -134,7 +134,7 @@ async function answer(
       replies.write(replyFor(replies, piece));
     }
   } catch (error) {
-    // A reply that was stopped stays as far as it came.
+    // A stopped reply is kept as far as received.
     if (!signal.aborted) {
       conversation.undo();
       throw error;

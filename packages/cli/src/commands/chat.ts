@@ -52,7 +52,7 @@ export function chatCommand(): Command {
       if (unknown !== null) throw new UsageError(`--set: ${unknown}`);
       const model = name === undefined ? await baseModel(client) : await servedNameOf(client, name);
       const conversation = new Conversation(model);
-      // Before a first question is thought of.
+      // Check the model before the user writes a question.
       if (text === null && name !== undefined) await client.servedModels.retrieve(model);
       if (options.system !== undefined) conversation.setSystem(options.system);
       for (const [field, value] of fields) conversation.setField(field, value);
@@ -68,7 +68,7 @@ async function baseModel(client: Trainyard): Promise<string> {
   return first.id;
 }
 
-/** Null: nobody said anything yet, a conversation begins. */
+/** Returns null to start a conversation without a message. */
 async function messageOf({ message }: ChatOptions): Promise<string | null> {
   if (message !== undefined && message !== '-') return message;
   if (message === undefined && process.stdin.isTTY) return null;

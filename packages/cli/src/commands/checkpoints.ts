@@ -19,7 +19,7 @@ import { findTrainedModel, fullNameOf, MODEL_HELP } from './find-model.ts';
 
 type CheckpointOptions = ServiceOptions & JsonOption;
 
-/** `trainyard checkpoints`: the steps of a model, their sizes, and which of them are kept. */
+/** `trainyard checkpoints`: the steps of a model, their sizes, and the kept ones. */
 export function checkpointsCommand(): Command {
   return newCommand('checkpoints', 'list, delete and keep checkpoints of a model')
     .addCommand(listCommand())

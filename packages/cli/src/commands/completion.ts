@@ -9,13 +9,13 @@ const SHELLS = ['bash', 'zsh', 'fish'] as const;
 type Shell = (typeof SHELLS)[number];
 
 interface Words {
-  /** The words up to here, e.g. `trainyard jobs`. */
+  /** Words so far, e.g. `trainyard jobs`. */
   readonly path: readonly string[];
   readonly commands: readonly { name: string; summary: string }[];
   readonly options: readonly { flag: string; summary: string; takesValue: boolean; choices: readonly string[] }[];
 }
 
-/** `trainyard completion`: what a shell needs to complete the others. */
+/** `trainyard completion`: completions of the other commands for a shell. */
 export function completionCommand(): Command {
   const command = newCommand('completion', 'print the completion script for a shell')
     .addArgument(new Argument('[SHELL]', 'whose completions').choices(SHELLS))
@@ -36,7 +36,7 @@ export function completionCommand(): Command {
   ]);
 }
 
-/** Every command of a program with what may follow it. */
+/** Words of every command of a program. */
 function wordsOf(command: Command, above: readonly string[] = []): Words[] {
   const path = [...above, command.name()];
   const help = command.createHelp();
@@ -154,7 +154,7 @@ ${lines.join('\n')}
 `;
 }
 
-/** A step from a command to one below it, for each. */
+/** Shell cases from each command to its subcommands. */
 function pathCases(words: readonly Words[]): string {
   return words
     .filter(({ path }) => path.length > 1)
@@ -170,7 +170,7 @@ function choicesOf(words: readonly Words[]): (readonly [path: string, flag: stri
   );
 }
 
-/** One word of a shell. */
+/** Quotes a text as one shell word. */
 function quoted(text: string): string {
   return `'${text.replaceAll("'", `'\\''`)}'`;
 }

@@ -38,13 +38,13 @@ interface ExportOptions extends ServiceOptions, JsonOption {
   readonly keep?: true;
 }
 
-/** Forms of a base model, by the folder that each has: for `--model` here, and for vLLM and trainers elsewhere. */
+/** Formats of a base model and the folder of each: for `--model` here, and for vLLM and external trainers. */
 const BASE_FORMS = [
   { format: 'merged-gguf', folder: 'gguf' },
   { format: 'merged-safetensors', folder: 'hugging-face' },
 ] as const;
 
-/** `trainyard export`: a checkpoint, or a base model, as files on this machine. */
+/** `trainyard export`: a checkpoint, or a base model, as local files. */
 export function exportCommand(): Command {
   const command = newCommand('export', 'write a checkpoint, or a base model, to files in a public format')
     .argument('[MODEL]', '[[ENTITY/]PROJECT/]NAME[:stepN]; default step: the latest')
@@ -82,7 +82,7 @@ export function exportCommand(): Command {
   );
 }
 
-/** A folder that was made for files which never came is removed again, with what came of them. */
+/** Fills a new or empty folder; after a failure removes the folders that it created. */
 async function withEmptyFolder(folder: string, fill: () => Promise<void>): Promise<void> {
   const firstMade = foldersMade(folder);
   if ((await readdir(folder)).length > 0) throw new CommandError(`the folder ${folder} is not empty`);
@@ -95,7 +95,7 @@ async function withEmptyFolder(folder: string, fill: () => Promise<void>): Promi
   }
 }
 
-/** @returns the highest folder that was made for it; undefined: all were there */
+/** @returns the highest new folder; undefined if all existed */
 function foldersMade(folder: string): string | undefined {
   try {
     return makeFolders(folder);
@@ -104,7 +104,7 @@ function foldersMade(folder: string): string | undefined {
   }
 }
 
-/** `folder` and the folders above it that were made for it, which are empty but for it. */
+/** Removes `folder` and its parents up to `firstMade`, which are otherwise empty. */
 async function removeMade(folder: string, firstMade: string): Promise<void> {
   for (let path = folder; path.length >= firstMade.length; path = dirname(path)) await rmdir(path);
 }
@@ -133,7 +133,7 @@ async function exportTo(
     else process.stdout.write(parityLine(finished));
     isWhole = true;
   } finally {
-    // What went wrong first is what is told, also when the service has gone since.
+    // Reports the first error, even if the service has gone since.
     if (keep === undefined)
       await client.exports.delete(modelId, id).catch((error: unknown) => (isWhole ? fail(error) : undefined));
   }
@@ -182,7 +182,7 @@ function fail(error: unknown): never {
   throw error;
 }
 
-/** The version that a name stands for. */
+/** Resolves a name to a version. */
 async function findModel(
   client: Trainyard,
   requested: string,
@@ -192,12 +192,12 @@ async function findModel(
   if (entity === undefined || project === undefined || name === undefined || card.parent === null) {
     throw new CommandError(`${requested} is a base model; only models trained here can be exported`);
   }
-  // It exists, so this finds it.
+  // The model exists, so this finds it.
   const model = await client.models.register({ entity, project, name, base_model: card.parent });
   return { modelId: model.id, name: card.id, step: Number(step) };
 }
 
-/** Whole and of the announced digest, or absent. */
+/** Downloads a file whole and with the announced digest, or leaves none. */
 async function download(
   client: Trainyard,
   { id, model_id: modelId }: ExportObject,

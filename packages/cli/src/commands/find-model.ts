@@ -2,7 +2,7 @@ import { type ModelDetailsObject, type Trainyard, TrainyardApiError } from '@tra
 
 import { CommandError } from '../terminal/command-error.ts';
 
-/** Help of an argument that {@link findTrainedModel} reads. */
+/** Help of the argument of {@link findTrainedModel}. */
 export const MODEL_HELP = 'NAME, PROJECT/NAME, ENTITY/PROJECT/NAME, or an id';
 
 /** `entity/project/name`. */
@@ -11,9 +11,10 @@ export function fullNameOf({ entity, project, name }: ModelDetailsObject): strin
 }
 
 /**
- * The trained model that is meant: by its id, or by its name with as much in front as tells it from others; a `:stepN` behind it is passed over.
+ * Finds a trained model by its id, or by its name with as many prefixes as make it unique; ignores a `:stepN`
+ * suffix.
  *
- * @throws {CommandError} when there is none, or several
+ * @throws {CommandError} if there is none, or several
  */
 export async function findTrainedModel(client: Trainyard, requested: string): Promise<ModelDetailsObject> {
   const wanted = requested.replace(/:step\d+$/, '');
@@ -31,7 +32,7 @@ export async function findTrainedModel(client: Trainyard, requested: string): Pr
   return model;
 }
 
-/** Whether there is such a model. @param entity default: any that the key may read */
+/** True if there is such a model. @param entity default: any that the key may read */
 export async function isModel(
   client: Trainyard,
   { entity, project, name }: { entity: string | null; project: string; name: string },
@@ -41,13 +42,13 @@ export async function isModel(
   return false;
 }
 
-/** A project and a name, and perhaps a step; a base model may be called like that, too. */
+/** A project and a name, and optionally a step; may also be the name of a base model. */
 const IN_PROJECT = /^[^/]+\/[^/]+?(:step\d+)?$/;
 
 /**
- * The name that a request samples by, as the API takes it: what is called PROJECT/NAME here has its entity in front.
+ * Converts a name to the one the API samples by: PROJECT/NAME gets its entity as a prefix.
  *
- * @throws {CommandError} when several are called so; {TrainyardApiError} when there is none
+ * @throws {CommandError} if several match; {TrainyardApiError} if there is none
  */
 export async function servedNameOf(client: Trainyard, requested: string): Promise<string> {
   const match = IN_PROJECT.exec(requested);

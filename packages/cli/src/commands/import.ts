@@ -23,7 +23,7 @@ interface ImportOptions extends ServiceOptions, JsonOption {
   readonly as?: string;
 }
 
-/** `trainyard import`: an adapter of PEFT onto the service. */
+/** `trainyard import`: uploads a PEFT adapter to the service. */
 export function importCommand(): Command {
   const command = newCommand('import', 'import a PEFT adapter into the service')
     .argument('<FOLDER>', 'with adapter_config.json and adapter_model.safetensors')
@@ -43,7 +43,7 @@ export function importCommand(): Command {
         weights: await openFile(join(folder, 'adapter_model.safetensors')),
         ...(options.base === undefined ? {} : { baseModel: options.base }),
       };
-      // Before anything is sent.
+      // Check before anything is sent.
       if (target !== null && (await isModel(client, target)))
         throw new CommandError(
           `the model ${target.project}/${target.name} already exists; choose another name for --as`,

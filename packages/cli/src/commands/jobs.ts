@@ -28,12 +28,12 @@ interface ListOptions extends JobOptions {
 }
 
 const STATUSES = ['queued', 'running', 'succeeded', 'failed', 'cancelled'] as const;
-/** So much of an id is shown; it is enough to name a job. */
+/** Shown characters of an id, enough to name a job. */
 const SHORT_ID_CHARACTERS = 8;
-/** Among so many of the newest jobs a beginning of an id is looked for. */
+/** Number of newest jobs searched for the start of an id. */
 const MAX_SEARCHED = 1000;
 
-/** `trainyard jobs`: what trains, trained and is to train. */
+/** `trainyard jobs`: running, ended and queued training jobs. */
 export function jobsCommand(): Command {
   return newCommand('jobs', 'list, watch, cancel, pause and resume training jobs')
     .addCommand(listCommand())
@@ -138,7 +138,7 @@ async function liveJob(client: Trainyard): Promise<TrainingJobObject> {
   return await client.trainingJobs.retrieve(first.id);
 }
 
-/** @throws {CommandError} when no job begins so, or several do */
+/** @throws {CommandError} if no job id starts so, or several do */
 async function findJob(client: Trainyard, start: string): Promise<TrainingJobObject> {
   const recent = await client.trainingJobs.list({ order: 'desc', limit: 100 }).toArray(MAX_SEARCHED);
   const found = recent.filter(({ id }) => id.startsWith(start));

@@ -105,7 +105,7 @@ test('a key that is not there, and a folder that is not there, are said in one l
 });
 
 test('a key ends by the clock of its service, and not by that of the command', async () => {
-  // A day ahead, as the header of every answer says.
+  // A day ahead, by the header of every response.
   const now = Date.now() + 86_400_000;
   const bodies: string[] = [];
   const key = { id: 'abcdefgh', name: 'ci', entity: 'e', scopes: [], hint: 'x', created_at: 0, revoked_at: null };

@@ -23,13 +23,13 @@ const SCOPES = ['inference', 'training', 'admin'] as const;
 type Scope = (typeof SCOPES)[number];
 const DEFAULT_SCOPES: readonly Scope[] = ['inference', 'training'];
 const NO_LIMIT = 'none';
-/** The largest that the API takes of any. */
+/** Maximum that the API accepts for any limit. */
 const LARGEST_LIMIT = 1_000_000_000;
 const UNIT_SECONDS: Readonly<Record<string, number>> = { m: 60, h: 3_600, d: 86_400 };
-/** So much of an id is shown; it is enough to name a key. */
+/** Shown characters of an id, enough to name a key. */
 const SHORT_ID_CHARACTERS = 8;
 
-/** Keys over HTTP, or in a data folder. */
+/** Access to keys over HTTP, or in a data folder. */
 interface KeyAccess {
   create(key: {
     name: string;
@@ -39,17 +39,17 @@ interface KeyAccess {
     limits: KeyLimitsRequest;
   }): Promise<CreatedKeyObject>;
   list(): Promise<ApiKeyObject[]>;
-  /** Null takes a limit away; one that is left out stays. */
+  /** Sets limits; null removes one, an omitted one stays. */
   limit(keyId: string, limits: KeyLimitsRequest): Promise<ApiKeyObject | null>;
   revoke(keyId: string): Promise<ApiKeyObject | null>;
-  /** The time on the clock that the keys end by, in milliseconds since 1970. */
+  /** Time on the clock that keys expire by, milliseconds since 1970. */
   now(): Promise<number>;
   close(): Promise<void>;
 }
 
 type KeyOptions = ServiceOptions & JsonOption;
 
-/** As commander calls the options, which takes null for an empty text. */
+/** Options as named by commander, which treats null as an empty text. */
 interface LimitOptions {
   readonly requestsPerMinute?: Limit;
   readonly tokensPerMinute?: Limit;
@@ -63,10 +63,10 @@ interface CreateOptions extends ServiceOptions, JsonOption, LimitOptions {
   readonly entity?: string;
 }
 
-/** When a key ends, as it was typed: Unix seconds, or so many from now on. */
+/** Expiry of a key as typed: Unix seconds, or a period from now. */
 type Expiry = { readonly text: string } & ({ readonly at: number } | { readonly within: number });
 
-/** `trainyard keys`: who may use the service. */
+/** `trainyard keys`: access to the service. */
 export function keysCommand(): Command {
   return newCommand('keys', 'create, list, limit and revoke API keys')
     .addCommand(createCommand())
@@ -205,7 +205,10 @@ async function withKeys(options: ServiceOptions, work: (access: KeyAccess) => Pr
   }
 }
 
-/** The keys that the options mean: of a service when one is named or runs on the data folder, else of the folder. */
+/**
+ * Opens the keys selected by the options: those of a service if one is named or runs on the data folder, else
+ * of the folder.
+ */
 async function openKeys(options: ServiceOptions): Promise<KeyAccess> {
   if (namedUrl(options) !== null) return overHttp(serviceConnection(options));
   const { dataDir } = options;
@@ -228,7 +231,7 @@ function overHttp(connection: { baseUrl: string; apiKey: string }): KeyAccess {
   let hasAnswered = false;
   return {
     now: async () => {
-      // Any answer says what time it is there.
+      // Any response contains the service's time.
       if (!hasAnswered) await client.service.health();
       return client.now();
     },
@@ -249,7 +252,7 @@ function overHttp(connection: { baseUrl: string; apiKey: string }): KeyAccess {
   };
 }
 
-/** Does something to the one key whose id begins so. */
+/** Acts on the one key whose id starts so. */
 async function ofKey(
   access: KeyAccess,
   start: string,
@@ -281,7 +284,7 @@ function expiryOf(text: string): Expiry {
   throw new UsageError(`--expires must be a time such as 30m, 12h, 90d or 2027-01-31, got ${JSON.stringify(text)}`);
 }
 
-/** @returns Unix seconds @throws {UsageError} for a time that is past */
+/** @returns Unix seconds @throws {UsageError} for a time in the past */
 function endOf(expiry: Expiry, nowMs: number): number {
   const seconds = 'at' in expiry ? expiry.at : nowMs / 1000 + expiry.within;
   if (seconds * 1000 > nowMs) return Math.ceil(seconds);

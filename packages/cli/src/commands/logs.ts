@@ -20,7 +20,7 @@ interface LogOptions extends ServiceOptions, JsonOption {
   readonly limit: number;
 }
 
-/** Parts of an event's data that its line tells. */
+/** Data of an event to show in its line. */
 const TOLD = [
   'loss',
   'policy_loss',
@@ -35,7 +35,7 @@ const TOLD = [
   'status',
 ];
 
-/** `trainyard logs`: what happened to models and jobs. */
+/** `trainyard logs`: events of models and jobs. */
 export function logsCommand(): Command {
   const command = newCommand('logs', 'show events of models and jobs; -f follows')
     .description(
@@ -71,7 +71,7 @@ export function logsCommand(): Command {
       if (event.type === 'model_created' && event.model_id !== null)
         await client.models.retrieve(event.model_id).then(
           (model) => names.set(model.id, fullNameOf(model)),
-          () => undefined, // it is gone again
+          () => undefined, // deleted meanwhile
         );
       show(event);
     }

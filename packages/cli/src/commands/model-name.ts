@@ -1,18 +1,18 @@
 import { UsageError } from '../terminal/command-error.ts';
 
-/** A model of which not all names in front need be said. */
+/** Name of a model with optional prefixes. */
 export interface ModelName {
-  /** null: that of the key */
+  /** null: the key's entity */
   readonly entity: string | null;
   readonly project: string;
   readonly name: string;
 }
 
 /**
- * The name of a model, as this program prints it (`ENTITY/PROJECT/NAME`) or shorter.
+ * Parses the name of a model, as printed by this program (`ENTITY/PROJECT/NAME`) or shorter.
  *
- * @param flag where it was given
- * @throws {UsageError} for what is no name, and for a single step of a model
+ * @param flag source of the name
+ * @throws {UsageError} for an invalid name, and for a single step of a model
  */
 export function readModelName(text: string, flag: string, defaultProject: string): ModelName {
   const parts = text.split('/');

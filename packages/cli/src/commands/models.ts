@@ -18,7 +18,7 @@ import { findTrainedModel, fullNameOf, MODEL_HELP } from './find-model.ts';
 
 type ModelOptions = ServiceOptions & JsonOption;
 
-/** Metrics of a checkpoint that its row shows, in this order, where it has them. */
+/** Metrics in the row of a checkpoint, in this order, if present. */
 const SHOWN_METRICS = [
   'val/reward',
   'train/reward',
@@ -28,7 +28,7 @@ const SHOWN_METRICS = [
   'train/kl_base',
 ];
 
-/** `trainyard models`: what is trained on the service. */
+/** `trainyard models`: trained models of the service. */
 export function modelsCommand(): Command {
   return newCommand('models', 'list, show and delete trained models')
     .addCommand(listCommand())

@@ -3,10 +3,13 @@ import { stat } from 'node:fs/promises';
 
 import { UsageError } from '../terminal/command-error.ts';
 
-/** A file that the command line names, read as it is sent. @throws {UsageError} when it cannot be read */
+/**
+ * Opens a file named on the command line; it is read during the upload. @throws {UsageError} if it cannot be
+ * read
+ */
 export async function openFile(path: string): Promise<Blob> {
   try {
-    // A folder opens like a file, and fails where it is read.
+    // A folder opens like a file, and fails on reading.
     if (!(await stat(path)).isDirectory()) return await openAsBlob(path);
   } catch (error) {
     throw new UsageError(`cannot read the file ${path}`, { cause: error });

@@ -12,7 +12,7 @@ import {
 } from '../terminal/service-connection.ts';
 import { findTrainedModel } from './find-model.ts';
 
-/** By platform: what opens a link in the browser of whoever sits there. */
+/** Programs that open a link in the user's browser, by platform. */
 const OPENERS: Readonly<Record<string, readonly [string, ...string[]]>> = {
   darwin: ['open'],
   linux: ['xdg-open'],
@@ -43,12 +43,12 @@ export function openCommand(): Command {
   );
 }
 
-/** The page of a model on the dashboard. @param root URL of the service without `/v1` */
+/** Page of a model on the dashboard. @param root URL of the service without `/v1` */
 export function modelPage(root: string, modelId: string): string {
   return `${root}/models/${encodeURIComponent(modelId)}`;
 }
 
-/** Where nothing opens links, the printed one has to do. */
+/** Opens a link; without a program for it the printed one must do. */
 function openInBrowser(url: string): void {
   const [program, ...args] = OPENERS[process.platform] ?? [];
   if (program === undefined) return;

@@ -29,7 +29,7 @@ interface SftOptions extends ServiceOptions, JsonOption {
   readonly wait: boolean;
 }
 
-/** `trainyard sft`: teaches a model by example. */
+/** `trainyard sft`: trains a model on examples. */
 export function sftCommand(): Command {
   const command = newCommand('sft', 'train a model on conversations')
     .description(
@@ -98,16 +98,16 @@ export function sftCommand(): Command {
   });
 }
 
-/** A file that is refused leaves no model behind, unless somebody trains it by now. */
+/** Deletes the new model after its file was refused, unless another job trains it by now. */
 async function removeIdle(client: Trainyard, modelId: string): Promise<void> {
   const jobs = await client.trainingJobs.list({ model_id: modelId, limit: 1 }).toArray(1);
   if (jobs.length === 0) await client.models.delete(modelId);
 }
 
-/** Signs that names cannot have: separators of names, and control characters. */
+/** Characters that names cannot contain: separators of names, and control characters. */
 const UNNAMED = /[/:@\p{Cc}]/gu;
 
-/** Under which the file is kept: its name, as far as names can have it. */
+/** Name of the uploaded file, from its path, without forbidden characters. */
 function artifactNameOf(file: string): string {
   const name = basename(file).replaceAll(UNNAMED, '-');
   return name.replace(/\.jsonl?$/, '').slice(0, 128) || 'data';

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 
 import { unknownFieldOf } from './unknown-field.ts';
 
-/** A service that answers this to the question for its document. */
+/** A service that answers requests for its document with this. */
 function service(answer: () => Response) {
   let numAsked = 0;
   const fetch = async () => {

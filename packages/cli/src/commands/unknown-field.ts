@@ -2,9 +2,10 @@ import { didYouMean } from '@trainyard/protocol/fields';
 import { type Trainyard, TrainyardApiError } from '@trainyard/sdk';
 
 /**
- * Names a field that the chats of a service do not have, which it would pass over without a word: most of them are typed wrongly.
+ * Detects a field that chats of a service do not have and that it would ignore silently; most are typos.
  *
- * @returns what to say of the first such field; null when there is none, and where the service does not tell its fields
+ * @returns a message about the first such field; null without one, or if the service does not report its
+ *   fields
  */
 export async function unknownFieldOf(client: Trainyard, names: readonly string[]): Promise<string | null> {
   if (names.length === 0) return null;
@@ -20,7 +21,7 @@ async function fieldsOf(client: Trainyard): Promise<string[]> {
     const request = components.schemas['ChatCompletionRequest'] as { properties?: object } | undefined;
     return Object.keys(request?.properties ?? {});
   } catch (error) {
-    if (error instanceof TrainyardApiError) return []; // an older service, or a proxy that lets through less
+    if (error instanceof TrainyardApiError) return []; // an older service, or a proxy that blocks the document
     throw error;
   }
 }

@@ -9,7 +9,7 @@ test.each([
   ['12h', 12 * 3_600],
   ['2d', 2 * 86_400],
 ])('usage since %s is counted back by the clock of the service', async (since, seconds) => {
-  // Ten days behind, as the header of every answer says.
+  // Ten days late, by the header of every response.
   const now = Date.now() - 864_000_000;
   const paths: string[] = [];
   const server = createServer((request, response) => {

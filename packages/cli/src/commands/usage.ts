@@ -23,10 +23,10 @@ interface UsageOptions extends ServiceOptions, JsonOption {
   readonly since?: Since;
 }
 
-/** Unix seconds, or so many before the time on the clock of the service. */
+/** Unix seconds, or a period before the present time of the service. */
 type Since = { readonly at: number } | { readonly ago: number };
 
-/** `trainyard usage`: tokens that were sampled and trained. */
+/** `trainyard usage`: sampled and trained tokens. */
 export function usageCommand(): Command {
   const command = newCommand('usage', 'token usage by project, key, model, kind and day')
     .option('--by <LIST>', `${PARTS.join(',')}: columns to group by (model,kind)`, partsOf)
@@ -73,7 +73,7 @@ function partsOf(text: string): Part[] {
 function sinceOf(text: string): Since {
   const [, count, unit = ''] = /^(\d{1,5})([hd])$/.exec(text) ?? [];
   const ago = Number(count) * (UNIT_SECONDS[unit] ?? 0);
-  // Beyond 1970 by any clock.
+  // After 1970 on any clock.
   if (count !== undefined && ago < Date.now() / 1000) return { ago };
   const at = secondsOfDate(text);
   if (at !== null && at >= 0) return { at };
@@ -82,7 +82,7 @@ function sinceOf(text: string): Since {
 
 async function secondsOf(since: Since, client: Trainyard): Promise<number> {
   if ('at' in since) return Math.floor(since.at);
-  // Its first answer says what time it is there.
+  // Its first response contains the service's time.
   await client.service.health();
   return Math.max(0, Math.floor(client.now() / 1000 - since.ago));
 }

@@ -7,7 +7,7 @@ import { durationOf, etaSeconds } from '../terminal/times.ts';
 
 type JobWarning = TrainingJobObject['warnings'][number];
 
-/** Numbers of a gradient step that its line shows, by their names there. */
+/** Values shown in the line of a gradient step, with their labels. */
 const SHOWN: readonly (readonly [label: string, name: string])[] = [
   ['loss', 'loss'],
   ['loss', 'policy_loss'],
@@ -19,11 +19,12 @@ const SHOWN: readonly (readonly [label: string, name: string])[] = [
 ];
 
 /**
- * Prints the events of a job as they come: a line for each gradient step, with the time that is left at its pace, and warnings in plain words.
+ * Prints the events of a job as they arrive: a line per gradient step with the estimated remaining time, and
+ * warnings in plain words.
  *
- * @param options `isJson`: each event as a line of JSON instead
- * @returns the job when it has succeeded
- * @throws {CommandError} when it failed or was cancelled
+ * @param options `isJson`: prints each event as a line of JSON instead
+ * @returns the job after success
+ * @throws {CommandError} if it failed or was cancelled
  */
 export async function watchJob(
   client: Trainyard,
@@ -33,7 +34,7 @@ export async function watchJob(
   const { isJson, signal } = options;
   const say = (line: string) => void (isJson || process.stdout.write(`${line}\n`));
   say(await begunLine(client, job));
-  // Some are known before the job starts; their events come again.
+  // Some are known before the job starts; their events follow again.
   for (const warning of job.warnings) say(warningLines(warning));
   const warned = new Set(job.warnings.map(({ code }) => code));
   let numAll: number | null = null;
@@ -68,7 +69,7 @@ export async function watchJob(
       `the job ${job.id} ${ended.status === 'cancelled' ? 'was cancelled' : 'failed'}: ${oneLine(ended.error_message ?? 'unknown reason')}`,
     );
   say(endedLine(ended, reached));
-  // Steps scroll by: an evening of rollouts without effect must be the last thing that is read.
+  // Steps scroll by, so the warning about rollouts without effect must be the last output.
   const nothing = ended.warnings.find(({ code }) => code === 'nothing_trained');
   if (nothing !== undefined) say(`warning: ${oneLine(nothing.message)}\n         ${oneLine(nothing.suggestion)}`);
   return ended;
@@ -98,7 +99,7 @@ function stepLine(event: TrainingEventObject, numDone: number, numAll: number | 
   return [count, ...numbers, ...(left === null || numDone === numAll ? [] : [`${durationOf(left)} left`])].join('  ');
 }
 
-/** @param reached step of the model that came of it; null of a job whose events do not say it */
+/** @param reached resulting step of the model; null if the job's events do not contain it */
 function endedLine(
   { started_at: begun, finished_at: ended, group_outcomes: outcomes }: TrainingJobObject,
   reached: number | null,

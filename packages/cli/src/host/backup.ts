@@ -24,14 +24,14 @@ export function backupCommand(): Command {
     .option('--json', JSON_HELP);
   withExamples(backup, ['trainyard backup /backups/monday', 'trainyard backup ./copy --database postgres://']);
   return addSettingOptions(backup).action(async (folder: string, { json, ...settings }: BackupOptions) => {
-    // Whatever it writes is its owner's alone.
+    // Written files are private to their owner.
     process.umask(0o077);
     const manifest = await backUpData(settingsOf(settings), folder, { signal: interruption() });
     report(folder, manifest, json === true, 'written to');
   });
 }
 
-/** `trainyard restore`: the way back. */
+/** `trainyard restore`: the reverse of a backup. */
 export function restoreCommand(): Command {
   const restore = newCommand('restore', 'restore a backup into an empty data folder or database')
     .description('Checks the whole backup first, and verifies everything it wrote.')

@@ -3,13 +3,15 @@ import { multipliesBf16, needsBf16, oneDnnProblem, ServerError, type ServiceConf
 import { ONEDNN } from '../../../../scripts/lib/model-source.mjs';
 import { npmScript } from '../terminal/this-program.ts';
 
-/** Steps to the library of bf16. The package has no script for it; where pip installs, it is in the folder `lib`. */
+/**
+ * Steps to install the library for bf16. The package has no script for it; pip puts it into the folder `lib`.
+ */
 export const ONEDNN_STEPS =
   npmScript('bf16') === null
     ? `set TRAINYARD_ONEDNN to the ${ONEDNN.fileName} that "pip install ${ONEDNN.wheel.requirement}" puts into lib`
     : `run "${npmScript('bf16')}", or set TRAINYARD_ONEDNN`;
 
-/** The reasons why this machine cannot multiply in bf16, and the steps out; null: none that a look tells. */
+/** Reasons why this machine cannot multiply in bf16, with remedies; null if a check finds none. */
 export async function bf16Problem(config: ServiceConfig): Promise<string | null> {
   const libraryProblem = await oneDnnProblem(config);
   const problems = [
@@ -20,7 +22,7 @@ export async function bf16Problem(config: ServiceConfig): Promise<string | null>
 }
 
 /**
- * For a start: before a model is fetched, or anything is written.
+ * Refuses a start before a model is fetched or anything is written.
  *
  * @throws {ServerError} `server.config_invalid`
  */

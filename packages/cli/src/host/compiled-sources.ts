@@ -6,22 +6,24 @@ import { pathToFileURL } from 'node:url';
 
 const PACKAGES = resolve(import.meta.dirname, '../../..');
 const NO_PART_OF_THE_SERVICE = /\.(test|test-d|suite|fixture)\.ts$|[\\/]testing[\\/]/;
-/** The module that is imported first: the others are loaded and compiled, and none of them runs. */
+/** First imported module: the others are loaded and compiled, and none of them runs. */
 const END = 'data:text/javascript,process.exit(0)';
 
 /**
- * Sees to it that the folder of compiled code has every source of the service, types taken away, before the service has a thread or a child.
+ * Fills the folder of compiled code with every source of the service, types removed, before the service has a
+ * thread or a child.
  *
- * Node takes types away by a WebAssembly module, in each thread anew, and V8 13.6 ends a process now and then in which threads with such modules come and go
- * (docs/lab/progress.md). So what a start would have to compile is compiled by one process without threads; where nothing changed since, none is started. It has
- * the flags of this process: code of other flags of V8 is other code. If a source cannot be loaded, the next start tries again, and what needs the source says
- * what is wrong with it.
+ * Node removes types with a WebAssembly module, again in each thread, and V8 13.6 sometimes ends a process in
+ * which threads with such modules come and go (docs/lab/progress.md). So one process without threads compiles
+ * the sources for a start; if nothing changed, none is started. It has the flags of this process, because
+ * code depends on V8's flags. If a source cannot be loaded, the next start tries again, and the code that
+ * needs it reports the error.
  *
- * @param folder that of `NODE_COMPILE_CACHE`
+ * @param folder value of `NODE_COMPILE_CACHE`
  */
 export function compileSources(folder: string): void {
   const paths = sourcesOfService();
-  // Installed from a tarball it is JavaScript.
+  // A tarball contains JavaScript.
   if (paths.length === 0) return;
   const flags = [process.version, process.arch, ...process.execArgv, process.env['NODE_OPTIONS']].join(' ');
   const compiled = createHash('sha256')
@@ -43,7 +45,7 @@ export function compileSources(folder: string): void {
   try {
     writeFileSync(record, compiled);
   } catch {
-    // A full disk ends no start: the next one compiles again.
+    // A full disk must not prevent a start; the next one compiles again.
   }
 }
 
@@ -53,7 +55,7 @@ function sourcesOfService(): string[] {
     .map((path) => join(PACKAGES, path));
 }
 
-/** Another one behind every change. */
+/** Version of a file, which differs after every change. */
 function versionOf(path: string): string {
   const { size, mtimeMs } = statSync(path);
   return `${path} ${size} ${mtimeMs}`;

@@ -17,7 +17,7 @@ interface MoveOptions {
   readonly json?: true;
 }
 
-/** `trainyard db`: the database itself. */
+/** `trainyard db`: operations on the database. */
 export function dbCommand(): Command {
   return newCommand('db', 'copy the database between a data folder and PostgreSQL').addCommand(moveCommand());
 }

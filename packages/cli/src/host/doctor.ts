@@ -32,7 +32,7 @@ import { unknownVariables } from './unknown-variables.ts';
 
 /** Free space below which a training run may not fit: a checkpoint with its optimizer takes about 40 MB. */
 const LOW_DISK_BYTES = 1e9;
-/** How long the service may take for one answer. */
+/** Time limit of one response of the service. */
 const ANSWER_TIMEOUT_MS = 3_000;
 
 interface DoctorOptions extends SettingOptions {
@@ -40,7 +40,7 @@ interface DoctorOptions extends SettingOptions {
   readonly url?: string;
 }
 
-/** `trainyard doctor`: says what works here and what does not. */
+/** `trainyard doctor`: checks this machine and the service. */
 export function doctorCommand(): Command {
   const doctor = newCommand('doctor', 'check this machine and a running service')
     .description(
@@ -56,7 +56,7 @@ export function doctorCommand(): Command {
   return addSettingOptions(doctor).action(examineAndPrint);
 }
 
-/** @throws {ReportedError} when a check found something */
+/** @throws {ReportedError} if a check failed */
 async function examineAndPrint({ json: isJson, url: named, ...settings }: DoctorOptions): Promise<void> {
   const config = settingsOf(settings);
   const { dataDir } = settings;
@@ -95,15 +95,15 @@ async function* examine(config: ServiceConfig, url: string): AsyncGenerator<Find
   yield { name: 'data_folder', subject: `data folder ${dataDirectory}`, problem: folderProblem(dataDirectory) };
   const database = await examineDatabase(config.database);
   yield { name: 'database', subject: `database ${database.name}`, problem: database.problem };
-  // One that does not answer says nothing about the rest.
+  // Without an answer further checks have no result.
   if (database.problem === null) yield* examineCluster(config);
   yield* examineRemoteParts(config);
   yield await precisionCheck(config);
-  // A process without it has no address to ask.
+  // A process without the role has no address to check.
   if (!does(config.role, 'api')) return;
   const problem = await serviceProblem(url);
   yield { name: 'service', subject: `service at ${url}`, problem };
-  // A service that does not answer says nothing about a key.
+  // Without an answer the key cannot be checked.
   if (problem !== null) return;
   const { secret, problem: keyFileProblem } =
     config.apiKey === null ? readKeyFile(dataPaths(dataDirectory).keyFile) : { secret: config.apiKey, problem: null };
@@ -114,7 +114,7 @@ async function* examine(config: ServiceConfig, url: string): AsyncGenerator<Find
   };
 }
 
-/** Where it is not asked for, it is said whether bf16 could be. */
+/** Without bf16 in the settings, reports if bf16 is possible. */
 async function precisionCheck(config: ServiceConfig): Promise<Finding> {
   const { precision } = config;
   if (precision === 'bf16') return { name: 'precision', subject: 'precision bf16', problem: await bf16Problem(config) };
@@ -125,7 +125,7 @@ async function precisionCheck(config: ServiceConfig): Promise<Finding> {
   return { name: 'precision', subject: `precision ${precision}${hint}`, problem: null };
 }
 
-/** Where a start would have the default model, and it is not there yet, nothing is wrong. */
+/** Checks a model file. A missing default model is no fault if a start would fetch it. */
 async function modelCheck(model: ServiceConfig['models'][number], config: ServiceConfig): Promise<Finding> {
   const finding = (problem: string | null, note = '') => ({
     name: 'model',
@@ -158,7 +158,7 @@ function folderProblem(directory: string): string | null {
 
 const UNHEALTHY = 'a server responds, but not as a healthy service (see its output)';
 
-/** Asks without a key. */
+/** Checks without a key. */
 async function serviceProblem(url: string): Promise<string | null> {
   const client = attentiveClient({ baseUrl: url, apiKey: null });
   try {

@@ -1,11 +1,11 @@
 import { connectSnippets, type RunningService } from '@trainyard/server';
 
-/** Those of them that fit a terminal; the page at `/` has all. */
+/** Examples that fit a terminal; the page at `/` has all. */
 const PRINTED = ['curl', 'openai-node'];
 
 /**
- * The text a started service prints: where it is, the key (in full only when it is new), and ways in. Everything below "In another terminal" can be
- * pasted into a shell as it is.
+ * Text printed by a started service: its address, the key (in full only if it is new), and examples.
+ * Everything below "In another terminal" can be pasted into a shell.
  */
 export function gettingStarted(
   { url, apiKey, keyFile, signInUrl, modelIds }: Omit<RunningService, 'close'>,
@@ -36,7 +36,7 @@ ${snippets.map(({ title, shell }) => `# ${title}\n${shell}`).join('\n')}
 `;
 }
 
-/** With the dashboard the link that signs in; it is for one browser, and soon over. */
+/** Addresses of pages; with the dashboard a sign-in link for one browser, which soon expires. */
 function pageLines(url: string, signInUrl: string | null): string {
   if (signInUrl === null) return `Pages     ${url}/ (how to connect, ART too)   ${url}/docs (every route)`;
   return `Dashboard ${signInUrl}
@@ -44,13 +44,13 @@ function pageLines(url: string, signInUrl: string | null): string {
 Pages     ${url}/docs (every route)`;
 }
 
-/** The first one is meant where a request names none. */
+/** Lines of models; the first is the default of requests. */
 export function modelLines([first, ...others]: readonly string[]): string {
   if (first === undefined) return 'Model     none yet: no engine takes requests (trainyard serve --role engine)';
   return [`Model     ${first}`, ...others.map((id) => `          ${id}`)].join('\n');
 }
 
-/** One word of a shell, whatever is in it. */
+/** Quotes any text as one shell word. */
 function quoted(text: string): string {
   return `'${text.replaceAll("'", `'\\''`)}'`;
 }

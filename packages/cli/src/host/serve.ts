@@ -24,10 +24,13 @@ import { npmScript } from '../terminal/this-program.ts';
 import { addSettingOptions, type SettingOptions, settingsOf } from './settings.ts';
 import { unknownVariables } from './unknown-variables.ts';
 
-/** Built by the bootstrap, and part of the packed command line. */
+/** Folder of the dashboard, built by the bootstrap and part of the packed command line. */
 const DASHBOARD = join(import.meta.dirname, '../../../dashboard/dist');
 
-/** `trainyard serve`: runs until SIGINT or SIGTERM, or until its terminal ends; a second signal ends it at once. */
+/**
+ * `trainyard serve`: runs until SIGINT or SIGTERM, or until its terminal ends; a second signal ends it at
+ * once.
+ */
 export function serveCommand(): Command {
   const command = newCommand('serve', 'start the service').option(
     '--json',
@@ -40,7 +43,7 @@ export function serveCommand(): Command {
 }
 
 async function runService(config: ServiceConfig, isJson: boolean): Promise<void> {
-  // Whatever the service writes is its owner's alone.
+  // Files of the service are private to their owner.
   process.umask(0o077);
   const unknown = unknownVariables(process.env);
   if (unknown.length > 0) {
@@ -70,7 +73,10 @@ async function runService(config: ServiceConfig, isJson: boolean): Promise<void>
   await service.close({ graceMs });
 }
 
-/** Parts without HTTP for clients: an engine, a trainer, or both. Jobs have no address, since they come from the database. */
+/**
+ * Runs parts without HTTP for clients: an engine, a trainer, or both. A trainer has no address, because its
+ * jobs come from the database.
+ */
 async function runParts(config: ServiceConfig, isJson: boolean, startedAt: number): Promise<void> {
   const { role } = config;
   const parts = await startParts(config, writeLine);
@@ -88,7 +94,7 @@ async function runParts(config: ServiceConfig, isJson: boolean, startedAt: numbe
   await parts.close();
 }
 
-/** By role, what the end of a process waits for. */
+/** Work that the end of a process waits for, by role. */
 const ENDING: Partial<Record<ServiceConfig['role'], string>> = {
   trainer: 'returning the running job to the queue',
   'engine,trainer': 'finishing running requests and returning the running job to the queue',
@@ -100,21 +106,21 @@ function writeLine(line: string): void {
 
 function tellEnd(config: ServiceConfig, what: string): void {
   if (config.logFormat === 'json') serviceLog(config, writeLine)(what);
-  // Behind the terminal's `^C`.
+  // On a new line after the terminal's `^C`.
   else writeLine(`\n${what} (press Ctrl-C again to stop at once)`);
 }
 
-/** No secret: the key is in its file. */
+/** Contains no secret: the key is in its file. */
 function readyLine({ url, signInUrl, keyFile, modelIds }: RunningService): object {
   const dashboardUrl = signInUrl === null ? null : `${url}/`;
   return { url: `${url}/v1`, dashboard_url: dashboardUrl, sign_in_url: signInUrl, key_file: keyFile, models: modelIds };
 }
 
 const END_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
-/** One Ctrl-C comes twice under npm: from the terminal, and once more from npm, which forwards it. */
+/** Under npm one Ctrl-C arrives twice: from the terminal, and forwarded by npm. */
 const SAME_KEYPRESS_MS = 1_000;
 
-/** Nothing balances load to a service on a terminal: whoever ends it there does not wait. */
+/** Grace period of the end: none on a terminal, because no balancer sends requests to such a service. */
 function graceOf(signal: EndSignal, { drainGraceMs }: ServiceConfig): number {
   return signal === 'SIGTERM' && !isatty(0) ? drainGraceMs : 0;
 }

@@ -9,7 +9,7 @@ import {
 } from '@trainyard/server';
 import type { Command } from 'commander';
 
-/** Values of the options that {@link addSettingOptions} adds; a switch is true, a list all its values. */
+/** Values of the options from {@link addSettingOptions}; a switch is true, a list all its values. */
 export type SettingOptions = { readonly [Name in SettingName]?: string | true | string[] } & {
   readonly config?: string;
 };
@@ -37,7 +37,7 @@ function append(value: string, values: string[] = []): string[] {
 }
 
 /**
- * The configuration that options, the environment and the config file make.
+ * Resolves the configuration from options, the environment and the config file.
  *
  * @throws {ServerError} `server.config_invalid`
  */

@@ -7,7 +7,7 @@ import { attentiveClient } from './attentive-client.ts';
 
 afterEach(() => vi.useRealTimers());
 
-/** Takes connections and says nothing. @returns its URL */
+/** Accepts connections and stays silent. @returns its URL */
 async function silentServer(): Promise<string> {
   const server: Server = createServer((socket) => socket.on('error', () => undefined));
   await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
@@ -27,7 +27,7 @@ test('an answer that never begins is told, and waited for no longer than the ser
   );
   await vi.advanceTimersByTimeAsync(6_000);
   expect(said.mock.calls).toEqual([[`waiting for a response from ${baseUrl} …\n`]]);
-  // It is tried once more.
+  // It is repeated once.
   await vi.advanceTimersByTimeAsync(60_000);
   expect(await outcome).toEqual(
     new TrainyardConnectionError(baseUrl, new Error('it accepts connections but did not respond within 30 s')),

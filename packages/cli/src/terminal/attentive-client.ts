@@ -1,15 +1,19 @@
 import { Trainyard, TrainyardConnectionError, type TrainyardOptions } from '@trainyard/sdk';
 
-/** From then on a person is told what is waited for. */
+/** Time after which the user sees that the program is waiting. */
 const PATIENCE_MS = 5_000;
-/** The service answers what needs no computing within this, or refuses it: a wait for its database ends after 25 s. */
+/**
+ * The service answers or refuses requests without computation within this: a wait for its database ends after
+ * 25 s.
+ */
 const ANSWER_MS = 30_000;
-/** A longer body takes its time to be sent. */
+/** A longer body takes time to send. */
 const SHORT_BODY = 100_000;
 
 /**
- * A client for somebody who waits at a terminal. What is passing is tried once more. An answer that does not begin is told on stderr, and waited for no longer than
- * the service can take; one that has not the mark of the service, a request's id, is another server's, whatever else it says.
+ * Client for a user at a terminal. Repeats transient failures once. Reports a late response on stderr, and
+ * waits no longer than the service can take. A response without the mark of the service, a request's id, is
+ * another server's.
  */
 export function attentiveClient(connection: { readonly baseUrl: string; readonly apiKey: string | null }): Trainyard {
   const options: TrainyardOptions = { ...connection, maxRetries: 1 };
@@ -31,19 +35,22 @@ export function attentiveClient(connection: { readonly baseUrl: string; readonly
   });
 }
 
-/** Whether no process listens at the address, where one can be started. */
+/** True if no process listens at the address, where one can be started. */
 export function isNobodyThere(error: TrainyardConnectionError): boolean {
   for (let inner: unknown = error; inner instanceof Error; inner = inner.cause)
     if ('code' in inner && inner.code === 'ECONNREFUSED') return true;
   return false;
 }
 
-/** A refusal or a fault without the mark may be that of a proxy in front of the service; one that there is no such address is not. */
+/**
+ * True for a response of another server. A refusal or fault without the mark may come from a proxy in front
+ * of the service, but not a missing route.
+ */
 function isElsewhere({ ok, status }: Response): boolean {
   return ok || status === 404 || status === 405;
 }
 
-/** Sampling and large bodies take as long as they take. */
+/** False for sampling and large bodies, whose time is unlimited. */
 function isQuick(url: string, { body }: RequestInit): boolean {
   if (/\/(?:completions|responses|messages)$/.test(new URL(url).pathname)) return false;
   return body === undefined || body === null || (typeof body === 'string' && body.length < SHORT_BODY);

@@ -1,19 +1,19 @@
 import { constants } from 'node:os';
 
-/** 0: done. 1: it failed. 2: the command line or a setting is wrong. 3: service not reachable. */
+/** 0: done. 1: failed. 2: invalid command line or setting. 3: service not reachable. */
 export const EXIT_CODES = { done: 0, failed: 1, usage: 2, unreachable: 3 } as const;
 
-/** The command line cannot be understood: exit code 2 and a pointer to the help. */
+/** Invalid command line: exit code 2 and a pointer to the help. */
 export class UsageError extends Error {
   override readonly name = 'UsageError';
 }
 
-/** A command cannot do what it was asked to; the message is for the person who asked. Exit code 1. */
+/** Failure of a command, with a message for its user. Exit code 1. */
 export class CommandError extends Error {
   override readonly name = 'CommandError';
 }
 
-/** The command was asked to end. Exit code 128 and the number of the signal, as shells have it. */
+/** The command was interrupted. Exit code 128 plus the number of the signal, as in shells. */
 export class InterruptedError extends Error {
   override readonly name = 'InterruptedError';
   readonly exitCode: number;
@@ -24,7 +24,7 @@ export class InterruptedError extends Error {
   }
 }
 
-/** Something is wrong that the command has printed already: exit code 1 and not a word more. */
+/** The command has already printed the fault: exit code 1 without further output. */
 export class ReportedError extends Error {
   override readonly name = 'ReportedError';
 }

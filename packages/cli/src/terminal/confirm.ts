@@ -3,9 +3,9 @@ import { createInterface } from 'node:readline/promises';
 import { CommandError, UsageError } from './command-error.ts';
 
 /**
- * Asks a question that must be answered with yes before something is deleted.
+ * Asks for confirmation before a deletion.
  *
- * @throws {UsageError} without a terminal; {CommandError} for another answer
+ * @throws {UsageError} without a terminal; {CommandError} for an answer other than yes
  */
 export async function confirm(question: string): Promise<void> {
   if (!process.stdin.isTTY || !process.stderr.isTTY) throw new UsageError('No terminal to confirm on: pass `--yes`');

@@ -1,6 +1,9 @@
 import { InterruptedError } from './command-error.ts';
 
-/** Aborted by the first Ctrl-C, SIGTERM or end of the terminal, with an error that says so; the second one ends the process, as ever. */
+/**
+ * Signal that the first Ctrl-C, SIGTERM or end of the terminal aborts with an {@link InterruptedError}; the
+ * second ends the process by default.
+ */
 export function interruption(): AbortSignal {
   const interrupted = new AbortController();
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)

@@ -3,11 +3,13 @@ import { Command, type Option } from 'commander';
 import { UsageError } from './command-error.ts';
 
 /**
- * A command that leaves every ending to `runCommand`: it neither prints an error nor ends the process. No argument and no option of it is empty, as that of a
- * variable is which is not set: an id that begins with nothing would be any, and a filter by nothing lets all through.
+ * Creates a command that leaves every ending to `runCommand`: it neither prints an error nor ends the
+ * process. Arguments and options cannot be empty, as from an unset variable: an empty id prefix would match
+ * any id, and an empty filter would pass everything.
  *
- * @param name one word below `trainyard`; otherwise the command line up to its options, e.g. `npm run demo --`
- * @param summary one line of the list of commands
+ * @param name one word after `trainyard`; otherwise the command line up to its options, e.g.
+ *   `npm run demo --`
+ * @param summary one line for the list of commands
  */
 export function newCommand(name: string, summary: string): Command {
   return new CommandWithValues(name)
@@ -22,11 +24,11 @@ export function newCommand(name: string, summary: string): Command {
     });
 }
 
-/** A command whose options take nothing that is empty. */
+/** A command that refuses empty option values. */
 class CommandWithValues extends Command {
   override addOption(option: Option): this {
     super.addOption(option);
-    // Behind what reads the value: that may say more of it.
+    // After the parser of the value, whose error may be more specific.
     return this.on(`option:${option.name()}`, (value: unknown) => {
       if (typeof value === 'string' && value.trim() === '')
         throw new UsageError(`${option.long ?? option.flags} is empty`);
@@ -34,7 +36,7 @@ class CommandWithValues extends Command {
   }
 }
 
-/** Command lines below the help of a command. @returns the command */
+/** Adds examples to the help of a command. @returns the command */
 export function withExamples(command: Command, examples: readonly string[]): Command {
   return command.addHelpText('after', `\nexamples:\n${examples.map((line) => `  ${line}`).join('\n')}`);
 }

@@ -7,13 +7,13 @@ import { CommandError, EXIT_CODES, InterruptedError, ReportedError, UsageError }
 import { oneLine } from './printable.ts';
 import { START } from './this-program.ts';
 
-/** Set to anything, it has the stack of an error printed too. */
+/** Variable that, set to anything, adds the stack to a printed error. */
 const STACK_VARIABLE = 'TRAINYARD_STACK';
 
 /**
- * Runs a command made by `newCommand`, and turns whatever it throws into one line for people and an exit code.
+ * Runs a command from `newCommand`, and converts any error into one line for people and an exit code.
  *
- * @param args what follows the command's name
+ * @param args arguments after the command's name
  */
 export async function runCommand(command: Command, args: readonly string[]): Promise<number> {
   try {
@@ -32,19 +32,19 @@ export async function runCommand(command: Command, args: readonly string[]): Pro
   }
 }
 
-/** The command that the first words name, as deep as they go. */
+/** Command named by the first words, as deep as possible. */
 function namedCommand(command: Command, [word, ...rest]: readonly string[]): Command {
   const below = command.commands.find((known) => known.name() === word);
   return below === undefined ? command : namedCommand(below, rest);
 }
 
-/** How a command is called, from the program's name on. */
+/** Invocation of a command, from the program's name on. */
 function invocationOf(command: Command): string {
   return command.parent === null ? command.name() : `${invocationOf(command.parent)} ${command.name()}`;
 }
 
 function usageErrorOf(error: CommanderError, command: Command, args: readonly string[]): UsageError {
-  // So it ends where a command was left out; the library would print the whole help.
+  // A missing command; the library would print the whole help.
   const isMissing = error.code === 'commander.help';
   const names = command.commands.map((below) => below.name()).join(', ');
   const [, unknown] = isMissing && args[0] === 'help' ? args : [];
@@ -64,24 +64,24 @@ function messageOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   if (error instanceof TrainyardConnectionError)
     return isNobodyThere(error) ? `${error.message}; "${START}" starts a service` : error.message;
-  // It may be a page of whatever answers there.
+  // The message may be a page of another server.
   if (error instanceof TrainyardApiError) return oneLine(error.message) + nextStepOf(error);
   return isForPeople(error) ? error.message : `${error.message} (unexpected; set ${STACK_VARIABLE}=1 to see the stack)`;
 }
 
-/** Behind a refusal of the service, what to do about it; a refused value says so itself. */
+/** Next step after a refusal of the service; the error of a refused value contains it already. */
 function nextStepOf({ status, code, param, requestId }: TrainyardApiError): string {
   if (status === 401) return '; pass another key with --api-key or TRAINYARD_API_KEY';
   if (status === 403 && code === 'request.forbidden')
     return '; create a key with other scopes with "trainyard keys create"';
-  // Whatever else is not there has a name of its own.
+  // All other missing objects have a name.
   if (code === 'request.not_found' && param === null) return '; check that --url ends in /v1';
   if (code === 'request.unknown_model') return '; "trainyard models list" lists the models trained here';
   if (status >= 500 && requestId !== null) return ` (request ${requestId} in the log of the service)`;
   return '';
 }
 
-/** Errors of the packages below carry a stable code or a message that was written for whoever runs the command; anything else is a bug. */
+/** True for errors with a stable code or a message for the user; anything else is a bug. */
 function isForPeople(error: Error): boolean {
   if (error instanceof UsageError || error instanceof CommandError || error instanceof InterruptedError) return true;
   if (error.name.endsWith('FailedError')) return true;

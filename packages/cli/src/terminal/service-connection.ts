@@ -5,7 +5,7 @@ import type { Command } from 'commander';
 import { attentiveClient } from './attentive-client.ts';
 import { UsageError } from './command-error.ts';
 
-/** Values of the options that {@link addServiceOptions} adds. */
+/** Values of the options from {@link addServiceOptions}. */
 export interface ServiceOptions {
   readonly url?: string;
   readonly apiKey?: string;
@@ -18,9 +18,9 @@ export interface JsonOption {
 }
 
 /**
- * Adds the options of every command that talks to a running service.
+ * Adds the options of every command that uses a running service.
  *
- * @param json what `--json` prints instead; without words there is no such option
+ * @param json output of `--json`; without it there is no such option
  */
 export function addServiceOptions(command: Command, json?: string): Command {
   if (json !== undefined) command.option('--json', `print JSON instead: ${json}`);
@@ -30,20 +30,20 @@ export function addServiceOptions(command: Command, json?: string): Command {
     .option('--data-dir <FOLDER>', 'data folder of a service on this machine, for its key (.trainyard)');
 }
 
-/** Words for an option that names a service. */
+/** Help of an option that names a service. */
 export const SERVICE_URL_HELP =
   'URL of the service (TRAINYARD_BASE_URL unless --data-dir is given; else the service running on the data folder; else http://127.0.0.1:8420/v1, or as host and port are set)';
 
 export interface ServiceConnection {
-  /** ends in `/v1` */
+  /** URL of the API, ending in `/v1` */
   readonly baseUrl: string;
   readonly apiKey: string;
 }
 
 /**
- * Where the service is, and the key for it.
+ * Address of the service, and the key for it.
  *
- * @throws {UsageError} when the URL is none, or no key is at hand
+ * @throws {UsageError} for an invalid URL, or without a key
  * @throws {ServerError} `server.config_invalid`
  */
 export function serviceConnection(options: ServiceOptions): ServiceConnection {
@@ -65,19 +65,28 @@ export function serviceClient(options: ServiceOptions): Trainyard {
   return attentiveClient(serviceConnection(options));
 }
 
-/** The URL of the service that is meant: named, or running on the data folder, or where the settings would have one. @throws {UsageError} */
+/**
+ * URL of the selected service: named, or running on the data folder, or derived from the settings. @throws
+ * {UsageError}
+ */
 export function serviceUrl(options: Pick<ServiceOptions, 'url' | 'dataDir'>, config: ServiceConfig): string {
   return namedUrl(options) ?? checkedUrl(urlOnFolder(config) ?? `http://${config.host}:${config.port}/v1`, '--url');
 }
 
-/** The URL that the option names, or the environment where no option names a data folder; null where none does. @throws {UsageError} */
+/**
+ * URL named by the option, or by the environment if no option names a data folder; null without either.
+ * @throws {UsageError}
+ */
 export function namedUrl({ url, dataDir }: Pick<ServiceOptions, 'url' | 'dataDir'>): string | null {
   if (url !== undefined) return checkedUrl(url, '--url');
   const variable = process.env['TRAINYARD_BASE_URL'] ?? '';
   return variable === '' || dataDir !== undefined ? null : checkedUrl(variable, 'TRAINYARD_BASE_URL');
 }
 
-/** The URL of the service that is named, or runs on the data folder; null when none does, or it is still starting. @throws {UsageError} */
+/**
+ * URL of the service that is named, or runs on the data folder; null if there is none, or it is still
+ * starting. @throws {UsageError}
+ */
 export function serviceUrlAtHand(options: Pick<ServiceOptions, 'url' | 'dataDir'>): string | null {
   const { dataDir } = options;
   const flags = dataDir === undefined ? {} : { dataDir };
@@ -89,12 +98,13 @@ function urlOnFolder({ dataDirectory }: ServiceConfig): string | null {
   return running === null || running.url === null ? null : `${running.url}/v1`;
 }
 
-/** The URL of the API; one without a path gets `/v1`. @param from who says so @throws {UsageError} */
+/** URL of the API; one without a path gets `/v1`. @param from source of the URL @throws {UsageError} */
 function checkedUrl(text: string, from: string): string {
   const url = URL.canParse(text) ? new URL(text) : null;
   if (url === null || !/^https?:$/.test(url.protocol))
     throw new UsageError(`${from} must be an http or https URL such as http://127.0.0.1:8420/v1, got ${text}`);
-  // None of it would reach the service; a password is repeated nowhere, nor is the code of a sign-in link.
+  // These parts would not reach the service. The message repeats neither a password nor the code of a sign-in
+  // link.
   if (url.username + url.password + url.search + url.hash !== '')
     throw new UsageError(`${from} must not have a user, query or fragment; use ${url.origin}${url.pathname}`);
   return url.pathname === '/' ? `${url.origin}/v1` : text.replace(/\/+$/, '');

@@ -1,18 +1,19 @@
 import { columnsOf, cutTo, oneLine } from './printable.ts';
 
-/** Between two columns. */
+/** Gap between two columns. */
 const GAP = '  ';
-/** No column becomes narrower than this. */
+/** Minimum width of a column. */
 const LEAST_WIDTH = 6;
 
 export interface Column {
   readonly title: string;
-  /** numbers stand at the right */
+  /** right-aligned */
   readonly isNumber?: boolean;
 }
 
 /**
- * Rows below each other with their columns aligned. Where they do not fit into the width, the widest columns are cut, with `…` at the end.
+ * Formats rows with aligned columns. If they do not fit the width, the widest columns are cut, with `…` at
+ * the end.
  *
  * @param width in characters; `Infinity` cuts nothing
  * @returns lines, the titles first, each with its line end
@@ -35,19 +36,19 @@ export function tableOf(columns: readonly Column[], rows: readonly (readonly str
   return cells.map((row) => `${line(row)}\n`).join('');
 }
 
-/** `name  value` below each other. */
+/** Formats entries as lines `name  value`. */
 export function listingOf(entries: readonly (readonly [name: string, value: string])[], width: number): string {
   const nameWidth = Math.max(...entries.map(([name]) => name.length));
   const rest = Math.max(LEAST_WIDTH, width - nameWidth - GAP.length);
   return entries.map(([name, value]) => `${name.padEnd(nameWidth)}${GAP}${cutTo(oneLine(value), rest)}\n`).join('');
 }
 
-/** Characters that a terminal shows in a line; a file or a pipe takes whole lines. */
+/** Characters per line of a terminal; unlimited for a file or a pipe. */
 export function widthOf(stream: NodeJS.WriteStream): number {
   return stream.isTTY === true ? stream.columns || 80 : Infinity;
 }
 
-/** Takes from the widest until all fit. */
+/** Shrinks the widest columns until all fit. */
 function fitted(widths: readonly number[], width: number): number[] {
   const fit = [...widths];
   for (let excess = fit.reduce((sum, one) => sum + one, 0) - width; excess > 0; excess--) {

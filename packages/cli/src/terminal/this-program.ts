@@ -1,13 +1,13 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** This runs from the repository, whose scripts the published package does not have. */
+/** True in the repository, whose scripts the published package lacks. */
 const IS_REPOSITORY = existsSync(join(import.meta.dirname, '../../../../scripts/bootstrap.mjs'));
 
-/** The command that starts a service, as it can be typed here. */
+/** Command that starts a service in this installation. */
 export const START = IS_REPOSITORY ? 'npm start' : 'trainyard serve';
 
-/** The script of npm where this program has it; null in the package. */
+/** Command for an npm script; null in the package. */
 export function npmScript(name: string): string | null {
   return IS_REPOSITORY ? `npm run ${name}` : null;
 }

@@ -2,7 +2,7 @@ const MINUTE = 60;
 const HOUR = 3_600;
 const DAY = 86_400;
 
-/** `12 s`, `3 min 20 s`, `2 h 5 min`, `3 d 4 h`. */
+/** Formats a duration: `12 s`, `3 min 20 s`, `2 h 5 min`, `3 d 4 h`. */
 export function durationOf(seconds: number): string {
   const whole = Math.max(0, Math.round(seconds));
   const two = (big: number, unit: string, small: number, smallUnit: string) => {
@@ -14,23 +14,29 @@ export function durationOf(seconds: number): string {
   return whole < DAY ? two(HOUR, 'h', MINUTE, 'min') : two(DAY, 'd', HOUR, 'h');
 }
 
-/** How long ago that was. @param nowMs by the clock that `unixSeconds` are of: `now()` of the client that read them */
+/**
+ * Formats the time since then. @param nowMs on the clock of `unixSeconds`: `now()` of the client that read
+ * them
+ */
 export function agoOf(unixSeconds: number, nowMs: number): string {
   const seconds = nowMs / 1000 - unixSeconds;
   return seconds < 1 ? 'now' : `${durationOf(seconds).split(' ').slice(0, 2).join(' ')} ago`;
 }
 
-/** To the minute, UTC. */
+/** Formats a time to the minute, UTC. */
 export function timeOf(unixSeconds: number): string {
   return `${new Date(unixSeconds * 1000).toISOString().slice(0, 16).replace('T', ' ')}Z`;
 }
 
 const DATE = /^(\d{4}-\d{2}-\d{2})(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2}:?\d{2})?)?$/;
 
-/** Unix seconds of a date such as 2027-01-31, which begins in UTC, or of a time such as 2027-01-31T12:00Z, of the own clock where it names no zone; null for any other text, and for days that are in no calendar. */
+/**
+ * Unix seconds of a date such as 2027-01-31, whose start is in UTC, or of a time such as 2027-01-31T12:00Z,
+ * in local time without a zone; null for any other text, and for days outside the calendar.
+ */
 export function secondsOfDate(text: string): number | null {
   const [, day] = DATE.exec(text) ?? [];
-  // Date.parse takes the 31st of February for one of March.
+  // Date.parse reads the 31st of February as a day of March.
   if (day === undefined || !isDay(day)) return null;
   const milliseconds = Date.parse(text.replace(' ', 'T').replace(/([+-]\d{2})(\d{2})$/, '$1:$2'));
   return Number.isFinite(milliseconds) ? milliseconds / 1000 : null;
@@ -42,9 +48,9 @@ function isDay(day: string): boolean {
 }
 
 /**
- * How long the rest takes at the pace so far; null before there is one.
+ * Estimated remaining seconds at the pace so far; null before there is one.
  *
- * @param sinceMs when the work began, `numDone` pieces of which are done
+ * @param sinceMs start of the work, of which `numDone` pieces are done
  */
 export function etaSeconds(numDone: number, numAll: number | null, sinceMs: number, nowMs: number): number | null {
   // Clocks of two machines may differ.

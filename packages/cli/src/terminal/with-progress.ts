@@ -1,14 +1,15 @@
-/** Work that ends within the first interval shows no progress. */
+/** Redraw interval; work that ends within the first one shows no progress. */
 const REDRAW_MS = 1_000;
-/** Between two lines where there is no terminal. */
+/** Time between two lines without a terminal. */
 const PLAIN_MS = 15_000;
 const CLEAR_LINE = '\r\u001b[2K';
 
 /**
- * Runs work that may take long, and from its second second on says so on stderr: a line that counts seconds on a terminal, a line now and then elsewhere.
+ * Runs work that may take long, and shows progress on stderr from the second second on: a line that counts
+ * seconds on a terminal, occasional lines elsewhere.
  *
- * @param label what is being done, e.g. `exporting step 3`
- * @param detail more about how far it is, asked for at each line
+ * @param label description of the work, e.g. `exporting step 3`
+ * @param detail further progress, read for each line
  */
 export async function withProgress<Result>(
   label: string,
