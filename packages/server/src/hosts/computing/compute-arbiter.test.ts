@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 
 import { ComputeArbiter, type ComputeMember } from './compute-arbiter.ts';
 
-/** A host in virtual time: always wants more until told otherwise, computes slices of a fixed length. */
+/** A host in virtual time: wants more until it yields, with slices of a fixed length. */
 function simulate(
   parties: { name: string; share: number; sliceMs: number; activeFromMs?: number; section?: number }[],
   untilMs: number,
@@ -49,13 +49,13 @@ function simulate(
   return Object.fromEntries([...members].map(([name, member]) => [name, member.usedMs()]));
 }
 
-/** The most turns between two of its own. */
+/** Maximum number of other turns between two of its own. */
 function longestGap(turns: readonly string[], name: string): number {
   const at = turns.flatMap((turn, index) => (turn === name ? [index] : []));
   return Math.max(...at.slice(1).map((index, i) => index - at[i]! - 1));
 }
 
-/** An arbiter whose hosts write down their turns, and when they are told to yield. */
+/** An arbiter whose hosts record their turns and yields. */
 function watched() {
   const turns: string[] = [];
   const told: string[] = [];
@@ -93,7 +93,7 @@ describe('ComputeArbiter', () => {
       ],
       60_000,
     );
-    // Alone for the first half, 30 % of the second: an engine that had saved up credit would have taken all of it.
+    // Alone for the first half, 30 % of the second: an engine with saved credit would have taken all of it.
     expect(used['trainer']!).toBeGreaterThan(30_000 + 0.28 * 30_000);
     expect(used['trainer']!).toBeLessThan(30_000 + 0.32 * 30_000);
   });
@@ -153,7 +153,7 @@ describe('ComputeArbiter', () => {
     engine.leave();
     expect(grants).toEqual(['engine', 'trainer']);
     const other = arbiter.join('other', 0.7, port('other'));
-    engine.release(true); // a message that was under way when the host died
+    engine.release(true); // a message in flight when the host ended
     other.request();
     expect(grants, 'the trainer holds them').toEqual(['engine', 'trainer']);
     trainer.release(false);
@@ -171,7 +171,7 @@ describe('ComputeArbiter', () => {
       60_000,
     );
     expect(used['trainer']! / 60_000).toBeCloseTo(0.3, 1);
-    // Two of them half the time, three of them the other half.
+    // Two of them half the time, three the other half.
     const parts = ['first', 'second', 'third'].map((name) => used[name]! / (0.7 * 30_000));
     expect(parts[0]).toBeCloseTo(1 / 2 + 1 / 3, 1);
     expect(parts[1]).toBeCloseTo(1 / 2 + 1 / 3, 1);
@@ -206,7 +206,7 @@ describe('ComputeArbiter', () => {
     }
     for (const name of ['a', 'b']) expect(longestGap(turns, name), name).toBeLessThanOrEqual(3);
     expect(longestGap(turns, 'trainer')).toBeLessThanOrEqual(4);
-    // A host that goes leaves its turn to those that share with it.
+    // A host that leaves passes its turn to the rest of its section.
     hosts[0]!.leave();
     expect(turns.length).toBeGreaterThanOrEqual(60);
     const after = turns.length;

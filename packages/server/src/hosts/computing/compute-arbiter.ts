@@ -1,26 +1,27 @@
 /**
- * How a host computes. `alone`: its threads spin at barriers, so that nobody may compute beside it: with two such pools on the same cores a 39 ms decode step was seen
- * to take 600 ms. `beside`: its threads sleep where they wait for each other, and the operating system may divide the cores between it and others of its kind.
+ * Use of the cores by a host. `alone`: its threads spin at barriers, so no other host may compute at the same
+ * time (with two such pools on the same cores a 39 ms decode step took 600 ms). `beside`: its threads sleep
+ * while they wait, so the operating system may share the cores between hosts of this kind.
  */
 export type CoreUse = 'alone' | 'beside';
 
 /**
- * Decides which hosts may compute on the cores right now, one slice (an engine step or a layer run, 10–100 ms) after the other.
- *
- * A host that computes alone holds the cores alone. Of those that compute beside others one of each section holds them at a time; who of them runs on which core is
- * the business of the operating system, which goes by the niceness that their shares give them (`niceness.ts`).
- *
- * A host keeps its grant from slice to slice until it is told to yield, so an uncontended host pays no message per slice. While several have work
- * the next slice goes to the section that used the least time in proportion to its share, and within a section to the host that used the least
- * (start-time fair queueing on both levels; ties go to whoever was there first, which is the engine). Neither saves up credit while idle.
+ * Decides which hosts may compute on the cores, one slice (an engine step or a layer run, 10–100 ms) after
+ * the other.
+ * An `alone` host holds the cores exclusively. Of the `beside` hosts one per section holds them at a time;
+ * the operating system divides the cores by the niceness of their shares (`niceness.ts`).
+ * A host keeps its grant until the arbiter asks it to yield, so without contention there is no message per
+ * slice. With contention the next slice goes to the section with the least used time in proportion to its
+ * share, and in it to the host that used the least (start-time fair queueing on both levels; ties go to the
+ * host that joined first, which is the engine). Neither gains credit while idle.
  */
 export class ComputeArbiter implements ComputeSections {
   readonly #sections: Section[] = [];
   readonly #now: () => number;
-  /** Several only where all compute beside others, each of another section. */
+  /** More than one only if all are `beside`, each from another section. */
   readonly #holders = new Set<Party>();
   #settledAt = 0;
-  /** Virtual time at which the last grant began: what newcomers start from. */
+  /** Virtual time at which the last grant started: the initial time of newcomers. */
   #queueTime = 0;
 
   /** @param now monotonic milliseconds; replaced in tests */
@@ -33,7 +34,7 @@ export class ComputeArbiter implements ComputeSections {
     return { join: (host, part, port) => this.#join(section, host, part, port) };
   }
 
-  /** Adds a host with a share of its own. */
+  /** Adds a host as a section of its own. */
   join(name: string, share: number, port: ComputePort): ComputeMember {
     const section = this.#newSection(name, share);
     const member = this.#join(section, name, share, port);
@@ -79,7 +80,7 @@ export class ComputeArbiter implements ComputeSections {
     if (this.#holders.has(party) || party.isWaiting) return;
     this.#settle();
     const { section } = party;
-    // Coming back from idle: no earlier than the clock of the queue, so that idleness is not saved up as credit.
+    // A host that was idle starts no earlier than the queue's clock, so that idle time gives no credit.
     if (!this.#isActive(section)) section.virtualTime = Math.max(section.virtualTime, this.#virtualClock());
     party.virtualTime = Math.max(party.virtualTime, this.#clockIn(section));
     party.use = use;
@@ -95,9 +96,9 @@ export class ComputeArbiter implements ComputeSections {
     this.#grant();
   }
 
-  /** The host is gone: whatever it held or waited for is free again. It may join anew. */
+  /** Removes a host that has ended: frees its grant and its requests. It may join again. */
   #leave(party: Party): void {
-    // What it used counts for those that share with it.
+    // Its time still counts for the section.
     this.#settle();
     const { parties } = party.section;
     const index = parties.indexOf(party);
@@ -107,7 +108,10 @@ export class ComputeArbiter implements ComputeSections {
     this.#grant();
   }
 
-  /** Gives the cores to all who may have them now, in the order of the queue, and asks those back who are in the way of others. */
+  /**
+   * Grants the cores in queue order to all hosts that may have them now, and asks holders that block others
+   * to yield.
+   */
   #grant(): void {
     const looked = new Set<Section>();
     for (;;) {
@@ -118,9 +122,9 @@ export class ComputeArbiter implements ComputeSections {
       const inTheWay = [...this.#holders].filter((holder) => !isBeside(holder, next));
       if (inTheWay.length === 0) this.#grantTo(next);
       for (const holder of inTheWay) askToYield(holder);
-      // Whoever comes behind one that waits for all cores would put its turn off.
+      // Granting later ones would delay the host that waits for all cores.
       if (inTheWay.some((holder) => holder.section !== section)) return;
-      // One that was granted may have others of its section behind it.
+      // The granted host may itself block others of its section.
       if (inTheWay.length === 0 && hasWaiting(section)) askToYield(next);
     }
   }
@@ -143,7 +147,7 @@ export class ComputeArbiter implements ComputeSections {
     return [...this.#holders].find((holder) => holder.section === section);
   }
 
-  /** Virtual time of the queue now: the holders', while there are some. */
+  /** Current virtual time of the queue: that of the holders, if any. */
   #virtualClock(): number {
     if (this.#holders.size === 0) return this.#queueTime;
     return Math.min(...[...this.#holders].map(({ section }) => section.virtualTime));
@@ -154,7 +158,7 @@ export class ComputeArbiter implements ComputeSections {
     return this.#holderIn(section)?.virtualTime ?? section.queueTime;
   }
 
-  /** Books the time since the last call. Who computes beside others is taken to have had its share of it. */
+  /** Books the time since the last call. A `beside` holder is assumed to have had its share of the cores. */
   #settle(): void {
     const now = this.#now();
     const elapsedMs = now - this.#settledAt;
@@ -172,23 +176,22 @@ export class ComputeArbiter implements ComputeSections {
   }
 }
 
-/** Where hosts get their turns on the cores. */
+/** Assigns hosts their turns on the cores. */
 export interface ComputeShares {
   /**
    * Adds a host.
-   *
-   * @param share its part of the time while others here also have work; any positive number, relative to the other shares
-   * @param port how the arbiter tells the host: `grant` gives the cores, `yield` asks for them back at the end of the slice
+   * @param share its part of the time under contention; any positive number, relative to the other shares
+   * @param port messages to the host: `grant` gives the cores, `yield` asks for them back at the end of the
+   * slice
    */
   join(name: string, share: number, port: ComputePort): ComputeMember;
 }
 
-/** The same with shares that several hosts have together. */
+/** Shares that several hosts can use together. */
 export interface ComputeSections extends ComputeShares {
   /**
-   * Hosts with one share between them: those that want the cores divide it, and one of them alone has all of it.
-   *
-   * @param share its part of the time while others also have work; any positive number, relative to the other shares
+   * Hosts with one common share: those that want the cores divide it, and a single one has all of it.
+   * @param share its part of the time under contention; any positive number, relative to the other shares
    */
   section(name: string, share: number): ComputeShares;
 }
@@ -201,9 +204,9 @@ export interface ComputePort {
 
 /** Messages from a host to the arbiter. */
 export interface ComputeMember {
-  /** Has work and wants the cores. @param use default `alone` */
+  /** Requests the cores for waiting work. @param use default `alone` */
   request(use?: CoreUse): void;
-  /** Gives them back; `wantsMore` queues it again in the same moment, so that the shares decide who is next. */
+  /** Returns the cores; `wantsMore` queues the host again at once, so that the shares decide who is next. */
   release(wantsMore: boolean): void;
   leave(): void;
   /** Milliseconds held so far. */
@@ -214,7 +217,7 @@ interface Section {
   readonly share: number;
   readonly parties: Party[];
   virtualTime: number;
-  /** Virtual time that newcomers among its hosts start from. */
+  /** Initial virtual time of hosts that join the section. */
   queueTime: number;
 }
 
@@ -234,7 +237,7 @@ function hasWaiting({ parties }: Section): boolean {
   return parties.some(({ isWaiting }) => isWaiting);
 }
 
-/** Whether two may hold the cores at the same time. */
+/** True if two hosts may hold the cores at the same time. */
 function isBeside(a: Party, b: Party): boolean {
   return a.use === 'beside' && b.use === 'beside' && a.section !== b.section;
 }
@@ -245,7 +248,7 @@ function askToYield(holder: Party): void {
   holder.port.yield();
 }
 
-/** The first of those with the least virtual time. */
+/** First candidate with the least virtual time. */
 function leastServed<Served extends { readonly virtualTime: number }>(candidates: readonly Served[]): Served | null {
   let least: Served | null = null;
   for (const candidate of candidates)

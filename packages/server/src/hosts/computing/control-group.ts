@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 
-/** Reader of a file of the system. Returns an empty text if there is no such file, or no handle to read it with. */
+/** Reads a system file. Returns an empty text if there is no such file, or no free file handle. */
 export type ReadText = (path: string) => string;
 
 export const readSystemFile: ReadText = (path) => {
@@ -12,9 +12,8 @@ export const readSystemFile: ReadText = (path) => {
 };
 
 /**
- * Content of a file in this process's control group, of either version of cgroups. Empty: there is none.
- *
- * @param name of the file: `v1` in the hierarchy of the controller, `v2` in the unified one
+ * Content of a file in this process's control group, for both versions of cgroups. Empty if there is none.
+ * @param name of the file: `v1` in the controller's hierarchy, `v2` in the unified one
  */
 export function readGroupFile(
   controller: 'memory' | 'pids',
@@ -24,7 +23,7 @@ export function readGroupFile(
   const groups = read('/proc/self/cgroup');
   const unified = /^0::(.*)$/m.exec(groups)?.[1];
   const own = new RegExp(`^\\d+:(?:[^:\\n]*,)?${controller}(?:,[^:\\n]*)?:(.*)$`, 'm').exec(groups)?.[1];
-  // A container sees its own group as the root, whatever the path says.
+  // A container sees its own group as the root, regardless of the path.
   const paths = [
     ...(unified === undefined ? [] : [`/sys/fs/cgroup${unified}/${name.v2}`, `/sys/fs/cgroup/${name.v2}`]),
     ...(own === undefined ? [] : [`/sys/fs/cgroup/${controller}${own}/${name.v1}`]),

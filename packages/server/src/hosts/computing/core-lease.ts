@@ -4,22 +4,23 @@ import type { CoreUse } from './compute-arbiter.ts';
 
 /** Host → API process. */
 export type CoreMessage = { kind: 'cores-request'; use: CoreUse } | { kind: 'cores-release'; wantsMore: boolean };
-/** API process → host: the cores are yours; give them back after this slice. */
+/** API process → host: granted; or: yield after this slice. */
 export type CoreCommand = { kind: 'cores-granted' } | { kind: 'cores-wanted' };
 
-/** Wants to know whether the host gets on with its slices. */
+/** Observer of a host's progress through its slices. */
 export interface SliceWatcher {
   sliceBegan(): void;
   sliceEnded(): void;
 }
 
 /**
- * A host's side of the compute arbiter: `acquire` before a slice, `release` after it, `giveBack` when there is no more work.
- *
- * The grant is kept between slices until the arbiter asks for it, so an uncontended host sends nothing per slice. One slice at a time.
+ * A host's client of the compute arbiter: `acquire` before a slice, `release` after it, `giveBack` when there
+ * is no more work.
+ * It keeps the grant between slices until the arbiter asks for it, so without contention there is no message
+ * per slice. One slice at a time.
  */
 export class CoreLease implements ComputeGate {
-  /** As of the next request. A release that asks for more goes on with what was asked for before. */
+  /** Used from the next request on. A release that asks for more keeps the previous use. */
   use: CoreUse = 'alone';
   readonly #send: (message: CoreMessage) => void;
   readonly #watcher: SliceWatcher | null;
@@ -29,13 +30,13 @@ export class CoreLease implements ComputeGate {
   #isRequested = false;
   #waiter: PromiseWithResolvers<void> | null = null;
 
-  /** @param watcher is told of each slice */
+  /** @param watcher is called at each slice */
   constructor(send: (message: CoreMessage) => void, watcher: SliceWatcher | null = null) {
     this.#send = send;
     this.#watcher = watcher;
   }
 
-  /** @throws the signal's reason when it is aborted before the cores are ours */
+  /** @throws the signal's reason if it aborts before the grant */
   async acquire(signal?: AbortSignal): Promise<void> {
     signal?.throwIfAborted();
     if (!this.#isHeld) await this.#waitForGrant(signal);
@@ -46,7 +47,7 @@ export class CoreLease implements ComputeGate {
   release(): void {
     this.#isInSlice = false;
     this.#watcher?.sliceEnded();
-    // At the end of a slice more work is the rule, so the request is queued again in the same message.
+    // More work usually follows a slice, so the same message queues the next request.
     if (this.#mustYield) this.#drop(true);
   }
 
@@ -54,7 +55,7 @@ export class CoreLease implements ComputeGate {
     return this.#mustYield;
   }
 
-  /** No more work for now. */
+  /** Returns the cores when there is no more work. */
   giveBack(): void {
     if (this.#isHeld && !this.#isInSlice) this.#drop(false);
   }
@@ -69,11 +70,12 @@ export class CoreLease implements ComputeGate {
     this.#isRequested = false;
     this.#mustYield = false;
     if (this.#waiter === null) {
-      // The work this was asked for is gone (a job ended or was cancelled while waiting).
+      // The work that requested it is gone (a job ended or was cancelled while waiting).
       this.#drop(false);
       return;
     }
-    // The waiter goes on in a later microtask; a yield that arrives before it must find the slice begun.
+    // The waiter continues in a later microtask. A yield that arrives before must already see the slice as
+    // started.
     this.#isInSlice = true;
     this.#waiter.resolve();
     this.#waiter = null;
@@ -81,7 +83,8 @@ export class CoreLease implements ComputeGate {
 
   #onWanted(): void {
     this.#mustYield = true;
-    // Between slices this host is busy with something else (or idle): it asks again when it needs the cores.
+    // Between slices this host is busy with other work or idle: it requests the cores again when it needs
+    // them.
     if (this.#isHeld && !this.#isInSlice) this.#drop(false);
   }
 

@@ -1,17 +1,17 @@
-/** Gives something back when nothing has used it for a while. Uses may overlap and take longer than the while. */
+/** Calls `release` after a period without use. Uses may overlap and last longer than the period. */
 export class IdleRelease {
   readonly #afterMs: number;
   readonly #release: () => void;
   #numUses = 0;
   #timer: NodeJS.Timeout | null = null;
 
-  /** @param afterMs from the end of the last use; the wait alone does not keep the process alive */
+  /** @param afterMs from the end of the last use; the timer does not keep the process alive */
   constructor(afterMs: number, release: () => void) {
     this.#afterMs = afterMs;
     this.#release = release;
   }
 
-  /** Before a use; `end` follows each. */
+  /** Call it before each use, and `end` after it. */
   begin(): void {
     this.#numUses += 1;
     if (this.#timer !== null) clearTimeout(this.#timer);

@@ -22,7 +22,7 @@ test('a process goes behind others, and one that is gone is told as a reason', a
   expect(lowerPriority(child.pid!, 0)).toBeNull();
   expect(getPriority(child.pid!)).toBe(before);
   expect(lowerPriority(child.pid!, 4)).toBeNull();
-  // This process may be behind others itself, and lower than the lowest is no priority.
+  // This process may have a low priority itself, and there is none below the lowest.
   expect(getPriority(child.pid!)).toBe(Math.min(getPriority() + 4, constants.priority.PRIORITY_LOW));
   child.stdin.end();
   await once(child, 'exit');

@@ -1,22 +1,24 @@
 import { constants, getPriority, setPriority } from 'node:os';
 
-/** Processor time of two processes a step of niceness apart, on Linux (sched(7)); elsewhere lower means later, too. */
+/**
+ * Ratio of processor time per step of niceness on Linux (sched(7)); on other systems a higher value also
+ * means later.
+ */
 const RATIO_OF_STEP = 1.25;
 
 /**
- * The niceness with which a process gets this part of the cores beside one that has the rest and wants it.
- *
+ * Niceness that gives a process this share of the cores against one that wants the rest.
  * @param share in (0, 1)
- * @returns 0 for half and more: nobody goes first, the others go behind
+ * @returns 0 for half and more: a process is never raised; the others are lowered
  */
 export function nicenessOfShare(share: number): number {
   return Math.max(0, Math.round(Math.log((1 - share) / share) / Math.log(RATIO_OF_STEP)));
 }
 
 /**
- * Lets a child that was just started go so far behind this process, and with it all threads that it starts from now on.
- *
- * @returns why not, or null
+ * Lowers the priority of a newly started child relative to this process, and of all threads it starts
+ * afterwards.
+ * @returns the reason of a failure, or null
  */
 export function lowerPriority(pid: number, niceness: number): string | null {
   if (niceness === 0) return null;

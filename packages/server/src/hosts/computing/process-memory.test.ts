@@ -19,7 +19,7 @@ test('a host that the system killed for memory has that as its end, with its pea
   const files = new Files();
   const memory = new ProcessMemory(files);
   memory.look(1);
-  files.peak = null; // it is gone
+  files.peak = null; // the process is gone
   memory.look(1);
   files.killed = 4;
   expect(memory.endOf('SIGKILL', '')).toBe('the system killed it because the memory was full; its peak was 2,346 MB');

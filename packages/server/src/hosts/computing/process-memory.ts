@@ -1,18 +1,18 @@
 import { readGroupFile, readSystemFile } from './control-group.ts';
 
-/** Words with which native code and V8 say that an allocation failed, in the last lines of a host. */
+/** Messages of native code and V8 about a failed allocation, in the last lines of a host. */
 const ALLOCATION_FAILED = /out of memory|bad_alloc|cannot allocate memory|failed to allocate|allocation fail|ENOMEM/i;
 const MB = 1_000_000;
 
-/** Figures of the system about memory; default: the files of Linux. Elsewhere nothing is known. */
+/** Memory figures of the system; default: Linux files. Unknown on other systems. */
 export interface MemoryFiles {
-  /** the most memory that a process has had so far, bytes; null: unknown */
+  /** peak memory of a process so far, bytes; null: unknown */
   peakOf(pid: number): number | null;
-  /** processes of this control group that the system ended because memory ran out; null: unknown */
+  /** processes of this control group that the system killed for lack of memory; null: unknown */
   numKilled(): number | null;
 }
 
-/** Whether a process ended because of memory, and how much it had. */
+/** Detects that a process ended because of memory, and reports its peak. */
 export class ProcessMemory {
   readonly #files: MemoryFiles;
   readonly #numKilledBefore: number | null;
@@ -23,15 +23,14 @@ export class ProcessMemory {
     this.#numKilledBefore = files.numKilled();
   }
 
-  /** Notes the peak so far. Call it once a second: after the end nothing can be read. */
+  /** Records the peak so far. Call it once a second: after the process ended it cannot be read. */
   look(pid: number): void {
     this.#peakBytes = Math.max(this.#peakBytes, this.#files.peakOf(pid) ?? 0);
   }
 
   /**
-   * Why the process ended, if it was memory.
-   *
-   * @param signal of its end, which nobody here has sent
+   * Reason why the process ended, if it was memory.
+   * @param signal that ended it, not sent by this service
    * @param lastLines of its standard error
    */
   endOf(signal: NodeJS.Signals | null, lastLines: string): string | null {

@@ -4,7 +4,7 @@ import { EmbeddedTokenBackend, openTokenEngine, ServedModel } from '@trainyard/e
 import type { OpenEngineOptions } from './open-engine.ts';
 import type { DriverParts } from './token-driver.ts';
 
-/** The engine's own settings: what its text needs stands beside them. */
+/** Settings of the engine alone; those of its text are separate. */
 export type EmbeddedDriverSettings = Pick<
   OpenEngineOptions,
   | 'precision'
@@ -19,8 +19,8 @@ export type EmbeddedDriverSettings = Pick<
 >;
 
 /**
- * The engine as a back end under text, in the process of that text. The engine host is faster, since its steps and its text know of each other; this is the same
- * engine over the seam at which every other one stands.
+ * The engine as a token back end, in the process of its text. The engine host is faster, because its steps
+ * and text know of each other; this is the same engine with the general interface.
  */
 export async function openEmbeddedDriver(
   settings: EmbeddedDriverSettings,

@@ -1,4 +1,7 @@
-/** An engine host whose model is a function: every reply is `x` until its limit. The engine steps in this process, as the real one does. */
+/**
+ * An engine host with a scripted model: every reply is `x` until its limit. The engine steps in this process,
+ * like the real one.
+ */
 import { openScriptedEngine } from '@trainyard/generation/testing';
 
 import { serveText } from './serve-text.ts';

@@ -35,14 +35,14 @@ const STALL_MS = 1_500;
 test('an engine does not run ahead of an API process that reads too slowly', async () => {
   const inference = await startHost();
   const { signal } = new AbortController();
-  // About 100 KB a step.
+  // About 100 KB per step.
   const large = inference.generate(request({ n: 32, maxTokens: 1_000, logprobs: 20 }), signal);
   await large.next();
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, STALL_MS);
   for await (const event of inference.generate(request({ n: 1, maxTokens: 1, tenant: 'other' }), signal)) {
     if (event.kind === 'failed') throw new Error(event.message);
   }
-  // What lies between the two processes is a few steps, however long the stall was.
+  // Only a few steps are in transit between the two processes, however long the stall.
   expect(inference.stats()!.numSteps).toBeLessThan(40);
   await large.return!();
 });

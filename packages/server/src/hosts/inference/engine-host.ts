@@ -1,4 +1,7 @@
-/** Main module of the engine host: llama.cpp and the scheduler, in a process of their own so that a native crash cannot take the API down. */
+/**
+ * Main module of the engine host: llama.cpp and the scheduler, in a separate process so that a native crash
+ * cannot end the API.
+ */
 import { hostOptions } from '../process/host-main.ts';
 import { openEngine, type OpenEngineOptions } from './open-engine.ts';
 import { serveText } from './serve-text.ts';

@@ -13,18 +13,17 @@ import type { OpenedText } from '../process/opened-text.ts';
 export interface OpenEngineOptions extends TextHalfOptions, ServedModelOptions, RunnerSizes {
   /** Requests in flight, running ones included. */
   readonly maxRequests: number;
-  /** Choices of one request. Default: as many as run side by side. */
+  /** Choices of one request. Default: the number that runs concurrently. */
   readonly maxChoices?: number;
-  /** Memory for adapters. Default: that of the engine. */
+  /** Memory for adapters. Default: the engine's. */
   readonly maxAdapterBytes?: number;
   /** Default `priority`. */
   readonly policy?: SchedulingPolicy;
 }
 
 /**
- * Both halves in one process: the engine of tokens, and over it the text of the same model.
- *
- * @throws {NativeError} when the file is missing, malformed, or no llama.cpp fits this machine
+ * Opens the token engine and the text of the same model in one process.
+ * @throws {NativeError} if the file is missing or malformed, or no llama.cpp fits this machine
  */
 export async function openEngine(options: OpenEngineOptions): Promise<OpenedText> {
   const {
@@ -48,7 +47,8 @@ export async function openEngine(options: OpenEngineOptions): Promise<OpenedText
     ends: tokenizer,
     texts: tokenizer,
     leavesCore: () => text.constraints.isCompiling,
-    // As many again may be on their way out: the caller counts only those that somebody waits for.
+    // Twice the limit, because the caller does not count requests whose client has left and that are still
+    // ending.
     limits: {
       maxRequests: 2 * maxRequests,
       ...(maxChoices === undefined ? {} : { maxChoices }),

@@ -7,13 +7,13 @@ import type { DriverParts, TokenDrivers } from './token-driver.ts';
 
 export interface TextHostOptions extends TextHalfOptions {
   readonly modelId: string;
-  /** GGUF file, of which vocabulary and template are read. */
+  /** GGUF file, read for its vocabulary and template. */
   readonly modelPath: string;
   /** Requests in flight, running ones included. */
   readonly maxRequests: number;
   /** Default `priority`. */
   readonly policy?: SchedulingPolicy;
-  /** The back end, by its name among the drivers, and the settings that it is opened with. */
+  /** Name of the back end's driver, and the settings to open it with. */
   readonly driver: { readonly name: string; readonly settings: unknown };
 }
 
@@ -27,10 +27,10 @@ const openTextWithReason = async (...file: Parameters<typeof openTextOfFile>): P
 });
 
 /**
- * Text over a back end: the vocabulary of a file, and a driver for all the rest.
- *
+ * Opens text over a back end: the vocabulary of a file, and a driver for the rest.
  * @param parts for the driver
- * @throws {NativeError} when the file is missing or malformed; Error for a name that no driver has, and for a back end with another vocabulary; what the driver says
+ * @throws {NativeError} if the file is missing or malformed; Error for an unknown driver, and for a back end
+ * with another vocabulary; errors of the driver
  */
 export async function openGuest(
   options: TextHostOptions,
@@ -54,9 +54,9 @@ export async function openGuest(
 }
 
 /**
- * @param backend not started; closed with what comes of it
- * @param text the same
- * @throws Error for a back end with another vocabulary; what its start says
+ * @param backend not started; closed with the result
+ * @param text also closed with the result
+ * @throws Error for a back end with another vocabulary; errors of its start
  */
 async function standOn(
   backend: TokenBackend,

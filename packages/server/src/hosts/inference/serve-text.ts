@@ -10,13 +10,12 @@ import type { CodecCommand, CodecReply, EngineHostCommand, EngineHostMessage } f
 import type { OpenedText } from '../process/opened-text.ts';
 
 /**
- * The life of a host that serves text: opens it, says so, and takes commands until it is told to end.
- *
- * @param open is given this host's claim on the shared cores, which can be used as soon as requests come
+ * Runs a host that serves text: opens it, reports that it is ready, and takes commands until shutdown.
+ * @param open gets this host's claim on the shared cores, usable once requests come
  */
 export async function serveText(open: (turns: ComputeTurns) => Promise<OpenedText>): Promise<void> {
   let line: HostLine<EngineHostMessage> | null = null;
-  // Nobody computes before there are requests, which come by this line.
+  // There is no computing before the first request, which comes over this line.
   const turns: ComputeTurns = {
     acquire: () => line!.lease.acquire(),
     release: () => line!.lease.release(),
@@ -30,7 +29,10 @@ export async function serveText(open: (turns: ComputeTurns) => Promise<OpenedTex
 
 const NEVER = new AbortController().signal;
 
-/** One loop: while there is work, take the cores where it needs them, run one step, give its events to the API process, let commands in. */
+/**
+ * The loop of a text host: while there is work, acquire the cores if needed, run one step, send its events to
+ * the API process, take commands.
+ */
 class TextHost {
   readonly #opened: OpenedText;
   readonly #engine: TextEngine;
@@ -48,7 +50,7 @@ class TextHost {
   begin(line: HostLine<EngineHostMessage>): void {
     this.#line = line;
     line.lease.use = this.#opened.coreUse ?? 'alone';
-    // Prompts that are prepared elsewhere arrive between commands.
+    // Prompts prepared elsewhere arrive between commands.
     this.#engine.onWork = () => this.#goOn();
     line.send({ kind: 'ready', model: this.#opened.model });
   }
@@ -89,13 +91,13 @@ class TextHost {
     this.#goOn();
   }
 
-  /** A step's events go out behind it; what comes from elsewhere, with what came in the same turn. */
+  /** Events of a step are sent after it; other events with those of the same turn. */
   #receive(requestId: string, event: EngineEvent): void {
     this.#outbox.push([requestId, event]);
     if (!this.#isStepping) this.#planFlush();
   }
 
-  /** Once for all commands that came together, so that a burst of them is answered in one message. */
+  /** Runs once for all commands that arrive together, so that a burst is answered in one message. */
   #goOn(): void {
     this.#planFlush();
     if (!this.#isStepping && this.#engine.hasWork) void this.#stepWhileThereIsWork();
@@ -108,7 +110,7 @@ class TextHost {
     setImmediate(() => this.#flush());
   }
 
-  /** Prompts of a burst are made also while the cores are somebody else's: who is refused waits for no step. */
+  /** Prepares the prompts of a burst even without the cores, so that refusals do not wait for a step. */
   async #prepareWhileThereIsSome(): Promise<void> {
     this.#isPreparing = true;
     while (this.#engine.hasPromptsToMake) {
@@ -120,7 +122,7 @@ class TextHost {
     this.#isPreparing = false;
   }
 
-  /** A bug in a step ends the process: the supervisor starts a clean one, and every request in flight gets its error there. */
+  /** A bug in a step ends the process: the supervisor starts a clean one, and fails every request in flight. */
   async #stepWhileThereIsWork(): Promise<void> {
     const takesCores = this.#opened.coreUse !== null;
     const { lease, letCommandsIn, whenRead } = this.#line;
@@ -130,14 +132,15 @@ class TextHost {
       await this.#engine.step();
       if (takesCores) lease.release();
       this.#flush();
-      // Events of several hundred KB a step would pile up, and a short answer would wait behind all of them.
+      // Without this, events of several hundred KB per step would pile up, and a short answer would wait for
+      // all of them.
       await whenRead();
-      // A step that computes nothing is short: what has not arrived by now comes before the next one, and nobody waits for it.
+      // A step that does not compute is short: later commands come before the next one, and none waits long.
       if (takesCores) await letCommandsIn();
       else await nextTurn();
     }
     this.#isStepping = false;
-    // Of what came behind the last step.
+    // For events after the last step.
     this.#planFlush();
     if (takesCores) lease.giveBack();
   }
@@ -154,7 +157,7 @@ class TextHost {
     });
   }
 
-  /** A back end elsewhere may never answer: then this is not answered either. */
+  /** A remote back end may never answer; then there is no pong either. */
   async #pong(): Promise<void> {
     const {
       trouble,
@@ -171,7 +174,10 @@ class TextHost {
     process.exit(0);
   }
 
-  /** Takes no turn on the cores: a whole context is tokenised in some milliseconds, and templates of requests run in other processes. */
+  /**
+   * Takes no turn on the cores: tokenising a whole context takes milliseconds, and request templates run in
+   * other processes.
+   */
   async #runCodec(command: CodecCommand): Promise<CodecReply> {
     const { requestId } = command;
     const { codec } = this.#opened;
@@ -186,7 +192,7 @@ class TextHost {
         const partial = await this.#engine.publish(command.adapter);
         return { kind: 'published', requestId, partial };
       }
-      // A caller that left has no use for it, and its template is stopped in half a second anyway.
+      // Not cancelled: a template is stopped after half a second anyway.
       const tokenIds = await codec.tokenize(command.input, NEVER);
       return { kind: 'tokenized', requestId, tokenIds, texts: command.withTexts ? codec.tokenTexts(tokenIds) : null };
     } catch (error) {

@@ -1,6 +1,7 @@
 /**
- * A text host whose tokens are bytes, over a driver for tests. What it says follows from the last message: `told` lists what the driver was told of adapters, `pid`
- * is the process, `fail` breaks behind four tokens and `wait` goes on no further; all else is a greeting, to which an adapter adds its digest.
+ * A text host with bytes as tokens, over a test driver. The last message decides the reply: `told` lists the
+ * adapters that the driver received, `pid` is the process, `fail` breaks after four tokens, `wait` stops
+ * producing; any other gives a greeting, with the adapter's digest if there is one.
  */
 import { EngineError, type SampleOutput, type SampleParams, type SampleTotals } from '@trainyard/backend';
 import { ScriptedTokenBackend } from '@trainyard/backend/testing';

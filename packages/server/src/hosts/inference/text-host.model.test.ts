@@ -1,4 +1,4 @@
-/** The engine under text that steps it, and the same engine as a back end under a text host: what is told must not differ. */
+/** The engine with its own text, and the same engine as a back end of a text host: results must be equal. */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -64,7 +64,7 @@ const request = (options: Partial<InferenceRequest>): InferenceRequest => ({
   ...options,
 });
 
-/** Ids, text, log-probabilities and end of each choice, and the usage but for what happened to be in the cache. */
+/** Ids, text, log-probabilities and end of each choice, and the usage without cache-dependent counts. */
 async function told(inference: EmbeddedInference, options: Partial<InferenceRequest>) {
   const choices = new Map<number, { ids: number[]; text: string; logprobs: unknown[]; end: unknown }>();
   for await (const event of inference.generate(request(options), new AbortController().signal)) {

@@ -12,7 +12,7 @@ import { RequestRoom } from '../pool/request-room.ts';
 
 const MODEL = 'tiny/base';
 
-/** In a process of its own; see the fixture for what it says. */
+/** In its own process; see the fixture for its replies. */
 function textHost(driver = 'fixture'): InferencePool {
   const room = new RequestRoom(8);
   return new InferencePool({

@@ -1,4 +1,7 @@
-/** Main module of the text host: templates, regular expressions and the text of replies, over a back end that its options name. */
+/**
+ * Main module of the text host: templates, regular expressions and the text of replies, over the back end
+ * named in its options.
+ */
 import { hostOptions } from '../process/host-main.ts';
 import type { EngineHostMessage } from '../process/messages.ts';
 import { openGuest, type TextHostOptions } from './open-guest.ts';

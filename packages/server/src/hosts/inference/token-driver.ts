@@ -1,24 +1,24 @@
 import type { ComputeTurns, TokenBackend } from '@trainyard/backend';
 import type { TextHalf } from '@trainyard/generation';
 
-/** Besides its settings, all that a driver may need. */
+/** Inputs of a driver other than its settings. */
 export interface DriverParts {
   readonly modelId: string;
   /** GGUF file of the base model. */
   readonly modelPath: string;
-  /** Its vocabulary, its end tokens. */
+  /** Its vocabulary and end tokens. */
   readonly text: TextHalf;
-  /** For what computes in this process. */
+  /** Core turns for drivers that compute in this process. */
   readonly turns: ComputeTurns;
-  /** A line for the log of the service. */
+  /** Logs a line of the service. */
   readonly log: (line: string) => void;
 }
 
 /**
- * Opens a back end, which is started by whoever asked for it.
+ * Opens a back end. The caller starts it.
  * @param settings of the host's options, as plain data
  */
 export type TokenDriver<Settings = never> = (settings: Settings, parts: DriverParts) => Promise<TokenBackend>;
 
-/** By the names that host options use. */
+/** Drivers by their names in host options. */
 export type TokenDrivers = Readonly<Record<string, TokenDriver>>;

@@ -2,7 +2,7 @@ import { openEmbeddedDriver } from './embedded-driver.ts';
 import { openVllmDriver } from './vllm-driver.ts';
 import type { TokenDrivers } from './token-driver.ts';
 
-/** The back ends that text can stand on in a host of its own. */
+/** Back ends for text in a host of its own. */
 export const TOKEN_DRIVERS: TokenDrivers = {
   embedded: openEmbeddedDriver,
   vllm: openVllmDriver,

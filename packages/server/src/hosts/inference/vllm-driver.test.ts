@@ -24,7 +24,7 @@ const COMPLETIONS = '/v1/completions';
 const IM_START = 257;
 const IM_END = 258;
 const log: string[] = [];
-/** So long that no server counts as lost because this machine is slow. */
+/** Long enough that no server counts as lost on a slow machine. */
 const TIMES = {
   connectMs: 60_000,
   answerMs: 60_000,
@@ -37,7 +37,7 @@ const TIMES = {
   compareEveryMs: 60_000,
 };
 
-/** It greets, with the adapter's name where there is one; tokens are bytes. */
+/** Greets, with the adapter's name if there is one; tokens are bytes. */
 function greeter(): EmbeddedTokenBackend {
   const runner = new ScriptedRunner({
     vocabSize: 261,
@@ -52,7 +52,7 @@ function greeter(): EmbeddedTokenBackend {
   return new EmbeddedTokenBackend({ modelId: MODEL, engine: new TokenEngine({ runner, ends }) });
 }
 
-/** The text host in a process of its own, over servers in this one. */
+/** The text host in its own process, over servers in this one. */
 function textOver(settings: Pick<VllmDriverSettings, 'urls' | 'times' | 'probeDirectory'>): InferencePool {
   const room = new RequestRoom(8);
   return new InferencePool({
@@ -238,7 +238,7 @@ test('one that breaks in the middle ends that answer with an error, and nothing 
   const { events } = readEvents((await says({ stream: true })).body);
   expect(events.at(-1)?.error).toMatchObject({ code: expect.anything() });
   expect(JSON.stringify(events)).not.toContain('127.0.0.1');
-  // The other has its fault before it, too.
+  // The other one still has its fault to come, too.
   await says({ messages: [{ role: 'user', content: 'another head of a prompt' }] });
   await expect.poll(async () => (await says()).statusCode).toBe(200);
 });

@@ -3,7 +3,10 @@ import { VllmBackend, type VllmBackendOptions } from '@trainyard/vllm';
 
 import type { DriverParts } from './token-driver.ts';
 
-/** Everything of a pool of vLLM servers that crosses to its host as data. The key does not: arguments of a process are everybody's to read. */
+/**
+ * Settings of a pool of vLLM servers that its host receives as data. Without the key: other users can read
+ * the arguments of a process.
+ */
 export type VllmDriverSettings = Pick<
   VllmBackendOptions,
   | 'urls'
@@ -20,16 +23,16 @@ export type VllmDriverSettings = Pick<
   | 'times'
 >;
 
-/** The environment variable of the host that has the servers' key. */
+/** Environment variable of the host with the servers' key. */
 export const VLLM_KEY_VARIABLE = 'TRAINYARD_VLLM_KEY';
 
-/** vLLM servers elsewhere, under the text of this process. */
+/** Remote vLLM servers as the back end of this process's text. */
 export async function openVllmDriver(
   settings: VllmDriverSettings,
   { modelId, text, log }: DriverParts,
 ): Promise<TokenBackend> {
   const apiKey = process.env[VLLM_KEY_VARIABLE] ?? null;
-  // Not for children of this process.
+  // Hides the key from children of this process.
   delete process.env[VLLM_KEY_VARIABLE];
   return new VllmBackend({ ...settings, modelId, apiKey, ends: text.prompt.tokenizer, log });
 }

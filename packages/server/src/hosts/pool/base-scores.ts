@@ -1,7 +1,8 @@
 import type { FixedScores } from '@trainyard/backend';
 
 /**
- * Scores of fixed tokens by each model file, computed when they are first asked for: what samples and what trains elsewhere is compared with the same ones.
+ * Scores of fixed tokens by model file, computed on first use: reference values for remote samplers and
+ * trainers.
  */
 export class BaseScores {
   readonly #score: (modelPath: string) => Promise<FixedScores>;
@@ -12,7 +13,7 @@ export class BaseScores {
     this.#score = score;
   }
 
-  /** @throws what the computation throws; the next call tries again */
+  /** @throws errors of the computation; the next call tries again */
   of(modelPath: string): Promise<FixedScores> {
     const known = this.#known.get(modelPath);
     if (known !== undefined) return known;

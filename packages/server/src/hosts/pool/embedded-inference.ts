@@ -22,7 +22,7 @@ import type { TextHostOptions } from '../inference/open-guest.ts';
 import type { ServedModel } from '../process/opened-text.ts';
 import type { SupervisedHost } from '../process/supervised-host.ts';
 
-/** How a host is opened: with the engine in it, or over a back end by name. */
+/** Options of a host: with an engine in it, or over a named back end. */
 export type InferenceHostOptions = OpenEngineOptions | TextHostOptions;
 
 function hostModule(options: InferenceHostOptions): string {
@@ -31,20 +31,24 @@ function hostModule(options: InferenceHostOptions): string {
   );
 }
 
-/** How long a new request waits for a host that is being restarted. Loading the default model takes about a second. */
+/**
+ * Maximum wait of a new request for a host that is restarting. Loading the default model takes about a
+ * second.
+ */
 const RESTART_WAIT_MS = 15_000;
 const RESTARTING = 'the inference engine is restarting; retry';
 
-/** How long the engine may take to answer between two steps; the longest step takes about a second. */
+/** Time limit for the engine's answer between two steps; the longest step takes about a second. */
 const ROUND_TRIP_MS = 3_000;
 
 /**
- * Sampling from one base model in a supervised child process: on llama.cpp, or over a back end that the host's options name. Requests above the limit are refused here, before anything of them travels.
+ * Samples from one base model in a supervised child process: with llama.cpp, or over the back end in the
+ * host's options. Requests above the limit are refused here, before anything is sent.
  */
 export class EmbeddedInference implements ModelHost {
   readonly #host: SupervisedHost<EngineHostCommand, EngineHostMessage>;
   readonly #streams = new Map<string, EventStream>();
-  /** Requests that have left, of which the host has not said that they ended. */
+  /** Requests whose client has left and whose end the host has not reported. */
   readonly #leaving = new Set<string>();
   readonly #room: RequestRoom;
   readonly #unread = new UnreadOutput();
@@ -54,7 +58,7 @@ export class EmbeddedInference implements ModelHost {
   readonly #roundTrips = new RoundTrips(ROUND_TRIP_MS);
   readonly #codecCalls = new PendingCodecCalls();
   #served: ServedModel | null = null;
-  /** As they came: of most nobody asks. */
+  /** Unparsed until read, because most are never read. */
   #stats: EngineStats | string | null = null;
   #trouble: string | null = null;
   #members: readonly BackendMember[] = [];
@@ -64,11 +68,11 @@ export class EmbeddedInference implements ModelHost {
   constructor(options: {
     /** for the log */
     name: string;
-    /** With a `driver` the text of requests stands on that, in a host without an engine. */
+    /** With a `driver`, text runs over that back end, in a host without an engine. */
     host: InferenceHostOptions;
     /** @see SupervisedHostOptions.secrets */
     secrets?: Readonly<Record<string, string>>;
-    /** Default: the module that the options ask for. */
+    /** Default: the module for the options. */
     modulePath?: string;
     /** counts the requests of all models */
     room: RequestRoom;
@@ -86,7 +90,7 @@ export class EmbeddedInference implements ModelHost {
       name: options.name,
       modulePath: options.modulePath ?? hostModule(options.host),
       options: options.host,
-      // A host over servers elsewhere fails because of those.
+      // A host over remote servers does not fail because of the file.
       ...('driver' in options.host ? {} : { file: options.host.modelPath }),
       secrets: options.secrets ?? {},
       onMessage: (message) => this.#onMessage(message),
@@ -98,7 +102,10 @@ export class EmbeddedInference implements ModelHost {
     }).host;
   }
 
-  /** @throws {ServerError} `server.host_failed_to_start`, with the reason the host gave (a missing or corrupt model file) */
+  /**
+   * @throws {ServerError} `server.host_failed_to_start`, with the host's reason (a missing or corrupt model
+   * file)
+   */
   async start(): Promise<void> {
     await this.#host.start();
   }
@@ -107,7 +114,7 @@ export class EmbeddedInference implements ModelHost {
     await this.#host.close();
   }
 
-  /** Asks the engine itself. @returns why it cannot be relied on now, or null */
+  /** Pings the engine itself. @returns the reason why it is unreliable now, or null */
   async trouble(): Promise<string | null> {
     if (this.#host.trouble !== null) return this.#host.trouble;
     const took = await this.#roundTrips.measure(() => this.#host.send({ kind: 'ping' }));
@@ -122,7 +129,7 @@ export class EmbeddedInference implements ModelHost {
     return this.servedModel.tokenizer;
   }
 
-  /** The model that the host loaded; known once `start` resolved, and the same after a restart. */
+  /** Model that the host loaded; known once `start` resolved, and the same after a restart. */
   get servedModel(): ServedModel {
     if (this.#served === null) throw new Error('the engine host has not started yet');
     return this.#served;
@@ -133,17 +140,20 @@ export class EmbeddedInference implements ModelHost {
     return this.#stats;
   }
 
-  /** As of the last look at its health. */
+  /** As of the last health check. */
   members(): readonly BackendMember[] {
     return this.#members;
   }
 
-  /** As of the last look at its health. */
+  /** As of the last health check. */
   adapters(): readonly LoadedVersion[] {
     return this.#adapters;
   }
 
-  /** Every stream ends in exactly one `completed` or `failed` event; leaving the loop early aborts the request. */
+  /**
+   * Every stream ends in exactly one `completed` or `failed` event; leaving the loop early aborts the
+   * request.
+   */
   generate(request: InferenceRequest, signal: AbortSignal): AsyncIterableIterator<EngineEvent, UnreadTokens> {
     return new HostGeneration({
       begin: () => {
@@ -157,9 +167,9 @@ export class EmbeddedInference implements ModelHost {
     });
   }
 
-  /** Hands the request to the host. @returns why it could not be, as its only event */
+  /** Sends the request to the host. @returns the failure as the only event, if it could not be sent */
   async #open(request: InferenceRequest, signal: AbortSignal): Promise<EventStream | EngineEvent> {
-    // Ids that clients choose may collide; inside, each request has its own.
+    // Client-chosen ids may collide, so each request has an internal one.
     this.#numOpened += 1;
     const requestId = String(this.#numOpened);
     try {
@@ -242,7 +252,7 @@ export class EmbeddedInference implements ModelHost {
     return partial;
   }
 
-  /** A host that is being started has nothing of it. */
+  /** A host that is starting has no adapters. */
   retire(digest: string): void {
     for (const identity of identitiesOf(digest)) this.#host.send({ kind: 'retire', digest: identity });
   }
@@ -270,7 +280,7 @@ export class EmbeddedInference implements ModelHost {
         break;
       case 'engine-events':
         this.#stats = message.stats;
-        // A stream that is gone was aborted; its last events have no reader.
+        // An aborted request may still get events; they have no reader.
         for (const [requestId, event] of readRequestEvents(message.events)) this.#receive(requestId, event);
         break;
       case 'pong':
@@ -284,7 +294,7 @@ export class EmbeddedInference implements ModelHost {
         this.#log(message.line);
         break;
       case 'fatal':
-        break; // the exit that follows carries the reason
+        break; // the exit that follows has the reason
       default:
         message satisfies never;
     }

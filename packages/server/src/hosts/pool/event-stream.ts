@@ -1,16 +1,16 @@
 import type { EngineEvent } from '@trainyard/generation';
 
 /**
- * Token entries (a token, or an alternative of one) that all streams of a base model may hold unread: about 200 MB. A stream has an equal part of
- * them between two bounds, and pauses its sequences above it.
+ * Maximum token entries (a token, or one of its alternatives) that all streams of a base model hold unread:
+ * about 200 MB. Each stream has an equal part of them, between two bounds, and pauses its sequences above it.
  */
 const MAX_UNREAD_ENTRIES = 1_000_000;
 const MIN_STREAM_ENTRIES = 256;
 const MAX_STREAM_ENTRIES = 4_096;
-/** A paused stream continues below this part of its limit. */
+/** A paused stream continues below this fraction of its limit. */
 const RESUME_PART = 1 / 8;
 
-/** How much output the streams of one base model may hold unread. */
+/** Limits the unread output of one base model's streams. */
 export class UnreadOutput {
   numStreams = 0;
 
@@ -21,7 +21,7 @@ export class UnreadOutput {
   }
 }
 
-/** The entries of an event: what it takes in memory is proportional to them. */
+/** Entries of an event, proportional to its memory. */
 function entriesOf(event: EngineEvent): number {
   if (event.kind !== 'delta' && event.kind !== 'finished') return 1;
   let entries = 1 + event.tokenIds.length;
@@ -30,8 +30,9 @@ function entriesOf(event: EngineEvent): number {
 }
 
 /**
- * The events of one request from its beginning, which is when the first is asked for. By hand, as every token of every stream passes here: a generator takes
- * three promises for each of them. One reader, who asks for one event at a time.
+ * Events of one request, which starts when the first is requested. Hand-written, because every token of every
+ * stream passes here: a generator takes three promises for each. One reader, which requests one event at a
+ * time.
  */
 export class HostGeneration implements AsyncIterableIterator<EngineEvent, UnreadTokens> {
   readonly #begin: () => Promise<EventStream | EngineEvent>;
@@ -57,7 +58,7 @@ export class HostGeneration implements AsyncIterableIterator<EngineEvent, Unread
     return this.#stream.next();
   }
 
-  /** @returns the tokens that had come and were not read */
+  /** @returns the number of received but unread tokens */
   return(): Promise<IteratorResult<EngineEvent, UnreadTokens>> {
     return Promise.resolve({ done: true, value: this.#end() });
   }
@@ -72,7 +73,7 @@ export class HostGeneration implements AsyncIterableIterator<EngineEvent, Unread
       throw error;
     }
     if (!(opened instanceof EventStream)) return { done: false, value: opened };
-    // Its reader left meanwhile.
+    // The reader has left in the meantime.
     if (this.#state !== 'begun') {
       opened.leave();
       opened.close();
@@ -94,17 +95,17 @@ export class HostGeneration implements AsyncIterableIterator<EngineEvent, Unread
   }
 }
 
-/** Tokens that were sampled and that no reader took. */
+/** Sampled tokens that the reader did not take. */
 export type UnreadTokens = number | void;
 
 const OVER = { done: true, value: undefined } as const;
 
-/** Events between the host's messages and one reader. */
+/** Buffer of events between the host's messages and one reader. */
 export class EventStream {
-  /** Its last event has come. */
+  /** True once the last event has come. */
   isEnded = false;
   isPaused = false;
-  /** Ends the request in the host, wherever it is; once it has ended there, nothing. */
+  /** Aborts the request in the host; does nothing after its end there. */
   readonly leave: () => void;
   #events: EngineEvent[] = [];
   #firstIndex = 0;
@@ -121,7 +122,7 @@ export class EventStream {
     unread.numStreams += 1;
   }
 
-  /** And its reader has it. */
+  /** True once the reader has taken the last event. */
   get isTaken(): boolean {
     return this.isEnded && this.#length === 0;
   }
@@ -153,7 +154,7 @@ export class EventStream {
     return Promise.resolve({ done: false, value: event });
   }
 
-  /** Drops what was not read. @returns the tokens in it, which were sampled all the same */
+  /** Drops unread events. @returns their tokens, which count as sampled */
   close(): number {
     this.#unread.numStreams -= 1;
     let numTokens = 0;

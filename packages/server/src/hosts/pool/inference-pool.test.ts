@@ -14,7 +14,7 @@ const tokenizer = { chatTemplate: null, bosTokenId: null, eosTokenId: 0, addsBos
 const servedAs = (id: string): ServedModel => ({ ...FACTS, path: `/${id}.gguf`, tokenizer });
 const NEVER = new AbortController().signal;
 
-/** A host that loads, answers and ends when the test says so. */
+/** A host that loads, answers and ends on the test's command. */
 class ScriptedHost implements ModelHost {
   readonly id: string;
   readonly loading = Promise.withResolvers<void>();
@@ -23,7 +23,7 @@ class ScriptedHost implements ModelHost {
   isClosed = false;
   numRunning = 0;
   reason: string | null = null;
-  /** Settles what is generated next; null: it ends at once. */
+  /** Awaited by the next generation; null: it ends at once. */
   gate: Promise<void> | null = null;
   readonly #onIdle: () => void;
 
@@ -98,7 +98,7 @@ beforeEach(() => {
   room = new RequestRoom(4);
 });
 
-/** Models by size; hosts load and end at once unless `isManual`. */
+/** Pool of models by size; hosts load and end at once unless `isManual`. */
 async function poolOf(
   sizes: Record<string, number>,
   options: { budget: number; roomWaitMs?: number; isManual?: boolean; files?: ModelCheck },
@@ -125,7 +125,7 @@ async function poolOf(
 }
 
 const request = (n = 1) => ({ n, logprobs: null }) as unknown as InferenceRequest;
-/** The text of a reply. */
+/** Text of a reply. */
 async function ask(pool: InferencePool, id: string, signal = NEVER): Promise<string> {
   let text = '';
   for await (const event of pool.of(id).generate(request(), signal)) if (event.kind === 'delta') text += event.text;
@@ -173,7 +173,7 @@ test('as many go as are needed, and none where that would not do', async () => {
   const answer = ask(pool, 'a');
   const waiting = ask(pool, 'd');
   await turn();
-  // Without the busy one there would be 4 of 5.
+  // Unloading all but the busy one would give 4 of 5.
   expect(opened.map(({ isClosed }) => isClosed)).toEqual([false, false, false]);
   busy.resolve();
   expect([await answer, await waiting]).toEqual(['a', 'd']);
@@ -225,7 +225,7 @@ test('a request that found no room within its time is told what to raise', async
   expect(room.numInFlight).toBe(0);
   busy.resolve();
   expect(await answer).toBe('a');
-  // Nobody waits for it any more.
+  // The request that waited for it has left.
   await turn();
   expect(ids()).toEqual(['a']);
   expect(await ask(pool, 'b')).toBe('b');
@@ -345,7 +345,7 @@ test('a first model that cannot be loaded is told as it is', async () => {
   expect(() => pool.models).toThrow('has not been loaded');
 });
 
-/** Checks that find the models of a set damaged. */
+/** Model checks that report the models of a set as damaged. */
 function findsDamaged(ids: ReadonlySet<string>): ModelCheck {
   const refuseDamaged = (id: string) => {
     if (ids.has(id)) throw new BackendFailure('engine.model_damaged', `\`${id}\` is damaged`, 'model');
@@ -361,7 +361,7 @@ test('a model whose file is damaged is refused with its reason, and the others a
   await expect(pool.of('first').detokenize([1], { signal: NEVER })).rejects.toMatchObject(refused);
   expect(await ask(pool, 'second')).toBe('second');
   expect(await pool.trouble()).toBe('first: `first` is damaged');
-  // One that is in memory is refused from then on, and served again once its file is mended.
+  // A model in memory is refused from then on, and served again once its file is repaired.
   damaged.add('second');
   await expect(ask(pool, 'second')).rejects.toMatchObject({ code: 'engine.model_damaged' });
   damaged.clear();

@@ -18,16 +18,19 @@ import type { ServedModel } from '../process/opened-text.ts';
 import { inMegabytes } from './model-memory.ts';
 import type { RequestRoom } from './request-room.ts';
 
-/** How long a request waits for room for its model. Longer than most replies take, shorter than clients wait. */
+/**
+ * Maximum wait of a request for memory for its model. Longer than most replies take, shorter than clients
+ * wait.
+ */
 const ROOM_WAIT_MS = 30_000;
-/** Seconds after which a refused client may ask again. */
+/** Seconds until a refused client may retry. */
 const RETRY_AFTER = '5';
 
 /** One base model in memory. */
 export interface ModelHost extends ModelInference {
-  /** @throws when it cannot be loaded; it is closed then */
+  /** @throws if it cannot be loaded; it is then closed */
   start(): Promise<void>;
-  /** Ends whatever it does, also a `start` that goes on. */
+  /** Ends all its work, including an unfinished `start`. */
   close(): Promise<void>;
   /** See `InferenceBackend.publish`. */
   publish?(adapter: AdapterRef, signal: AbortSignal): Promise<string | null>;
@@ -36,40 +39,39 @@ export interface ModelHost extends ModelInference {
   trouble(): Trouble;
   /** Known once it has started. */
   readonly servedModel: ServedModel;
-  /** No generation is in flight. */
+  /** True without a generation in flight. */
   readonly isIdle: boolean;
 }
 
 /** A base model that can be loaded. */
 export interface PoolModel {
   readonly id: string;
-  /** Facts about it while it is not in memory; null: it is loaded at the start and stays. */
+  /** Known facts while it is not in memory; null: it is loaded at the start and stays. */
   readonly served: ServedModel | null;
   /** Its size in memory, bytes. */
   readonly bytes: number;
 }
 
 export interface InferencePoolOptions {
-  /** The first one is loaded at the start, and every one that stays. */
+  /** The first is loaded at the start, as is every model that stays. */
   readonly models: readonly PoolModel[];
-  /** @param onIdle called whenever the host has become idle */
+  /** @param onIdle called whenever the host becomes idle */
   readonly open: (id: string, onIdle: () => void) => ModelHost;
-  /** Limit of all models in memory together, bytes; each of them fits alone. */
+  /** Limit of all models in memory together, bytes; each of them fits by itself. */
   readonly budgetBytes: number;
   readonly room: RequestRoom;
-  /** How long a request waits for room for its model, ms; default 30 s. Loading comes on top. */
+  /** Maximum wait of a request for memory for its model, ms; default 30 s. Loading time is extra. */
   readonly roomWaitMs?: number;
-  /** Checks the files of models. Default: none is checked. */
+  /** Checks model files. Default: none are checked. */
   readonly files?: ModelCheck;
   readonly log: (line: string) => void;
 }
 
 /**
- * Several base models, each in a host of its own, within a memory budget.
- *
- * The first model is loaded at the start, every other one when something is asked of it, once for all who ask meanwhile. Where it does not fit, models that nothing
- * is in flight on make room, the least recently used first; a model in use is never taken away. Models are loaded in the order in which they were asked for: nobody
- * overtakes one that waits for room.
+ * Several base models, each in its own host, within a memory budget.
+ * The first model is loaded at the start, every other on demand, once for all waiting requests. If a model
+ * does not fit, idle models are unloaded, the least recently used first; a model in use is never unloaded.
+ * Models are loaded in the order of their requests: none overtakes one that waits for memory.
  */
 export class InferencePool implements InferenceBackend {
   readonly #options: InferencePoolOptions;
@@ -87,7 +89,7 @@ export class InferencePool implements InferenceBackend {
     );
   }
 
-  /** @throws {ServerError} when the first model cannot be loaded, or one that stays */
+  /** @throws {ServerError} if the first model, or one that stays, cannot be loaded */
   async start(): Promise<void> {
     const [first, ...others] = this.#slots.values();
     if (first === undefined) throw new Error('a pool has at least one model');
@@ -95,13 +97,13 @@ export class InferencePool implements InferenceBackend {
       await this.#load(first);
     } catch (error) {
       if (!isDamage(error)) throw error;
-      // The others are served: requests for this one are told why it is not.
+      // The other models are served; requests for this one get the reason.
       if (first.model.served === null) throw new ServerError('server.model_damaged', error.message, { cause: error });
     }
     for (const slot of others) if (slot.model.served === null) await this.#load(slot);
   }
 
-  /** Refuses whoever waits, and ends every host. */
+  /** Refuses waiting requests, and ends every host. */
   async close(): Promise<void> {
     this.#isClosing = true;
     for (const waiter of this.#waiting) this.#refuse(waiter, stopping());
@@ -109,7 +111,7 @@ export class InferencePool implements InferenceBackend {
   }
 
   get models(): readonly BaseModel[] {
-    // Facts of files, known once it has started; every request asks for them.
+    // File facts, known after the start; cached because every request reads them.
     this.#models ??= Array.from(this.#slots.values(), ({ model, served }) => {
       const { contextLength, vocabSize, untrainable, maxLoraRank = null } = served();
       return {
@@ -123,7 +125,7 @@ export class InferencePool implements InferenceBackend {
     return this.#models;
   }
 
-  /** The file that is served, which training uses too; null for a model that is not served. It need not be in memory. */
+  /** File of a served model, which training uses too; null if it is not served. It may not be in memory. */
   pathOf(id: string): string | null {
     return this.#slots.get(id)?.served().path ?? null;
   }
@@ -133,7 +135,10 @@ export class InferencePool implements InferenceBackend {
     if (refusal !== null) throw new BackendFailure('engine.overloaded', refusal, null);
   }
 
-  /** A model that is not in memory loads its adapters with the requests that bring it back; a step that nobody asked for brings none. */
+  /**
+   * Only for models in memory: others load their adapters with the next request, and a new step without
+   * requests loads none.
+   */
   async publish(id: string, { digest, path }: ServedAdapter, signal: AbortSignal): Promise<string | null> {
     const slot = this.#slots.get(id);
     if (path === null) throw new Error(`the file of the adapter ${digest} was not looked for`);
@@ -146,12 +151,12 @@ export class InferencePool implements InferenceBackend {
     }
   }
 
-  /** A model that is not in memory has no adapters there either. */
+  /** A model that is not in memory has no adapters in memory. */
   retire(digest: string): void {
     for (const { host } of this.#slots.values()) host?.retire(digest);
   }
 
-  /** The trouble of the models in memory: one that is not there has none. */
+  /** Trouble of the models in memory. */
   async trouble(): Promise<string | null> {
     const reasons = await Promise.all(Array.from(this.#slots.values(), (slot) => this.#troubleOf(slot)));
     return reasons.filter((reason) => reason !== null).join('; ') || null;
@@ -169,7 +174,8 @@ export class InferencePool implements InferenceBackend {
       stats: () => (slot.state === 'ready' ? (slot.host?.stats() ?? null) : null),
       members: () => (slot.state === 'ready' ? (slot.host?.members?.() ?? []) : []),
       adapters: () => (slot.state === 'ready' ? (slot.host?.adapters?.() ?? []) : []),
-      // Decided when the first event is asked for: what is in memory then is used from that moment on, without a layer between.
+      // The host is chosen when the first event is requested, and then used directly, without a layer in
+      // between.
       generate: (request, signal) => ({
         [Symbol.asyncIterator]: () => this.#generate(slot, request, signal)[Symbol.asyncIterator](),
       }),
@@ -212,12 +218,15 @@ export class InferencePool implements InferenceBackend {
     try {
       return await use(host);
     } finally {
-      // What was tokenised is mostly sampled from next, in the same turn of the event loop: its model is not taken away in between.
+      // Sampling mostly follows in the same turn of the event loop: the model is not unloaded in between.
       setImmediate(() => this.#release(slot));
     }
   }
 
-  /** The host of a model in memory, which stays there until it is released. @throws {RequestError} `server.unavailable`; the signal's reason */
+  /**
+   * Host of a model in memory, held there until it is released.
+   * @throws {RequestError} `server.unavailable`; the signal's reason
+   */
   async #hold(slot: Slot, signal: AbortSignal): Promise<ModelHost> {
     signal.throwIfAborted();
     if (this.#isClosing) throw stopping();
@@ -238,13 +247,13 @@ export class InferencePool implements InferenceBackend {
     this.#advance();
   }
 
-  /** Resolves when the model is in memory and held for whoever waited. */
+  /** Resolves when the model is in memory and held for the caller. */
   async #admission(slot: Slot, signal: AbortSignal): Promise<void> {
     const { roomWaitMs = ROOM_WAIT_MS } = this.#options;
     const waiter: Waiter = { slot, admitted: Promise.withResolvers() };
     const leave = () => this.#refuse(waiter, signal.reason);
     const timer = setTimeout(() => {
-      // While it loads it has its room.
+      // A loading model already has its memory.
       if (slot.state !== 'loading') this.#refuse(waiter, this.#noRoom(slot, roomWaitMs));
     }, roomWaitMs);
     signal.addEventListener('abort', leave, { once: true });
@@ -261,11 +270,11 @@ export class InferencePool implements InferenceBackend {
   #refuse(waiter: Waiter, reason: unknown): void {
     if (!this.#waiting.delete(waiter)) return;
     waiter.admitted.reject(reason);
-    // Others may have waited behind it.
+    // Others may have waited for it in the queue.
     this.#advance();
   }
 
-  /** Loads what is waited for, in order of arrival, as far as there is room. */
+  /** Loads requested models in order of arrival, as far as memory allows. */
   #advance(): void {
     if (this.#isClosing) return;
     for (const { slot } of this.#waiting) {
@@ -319,14 +328,14 @@ export class InferencePool implements InferenceBackend {
     slot.lastUse = this.#numUses++;
   }
 
-  /** Takes away what nobody uses, if that makes room enough. @returns whether there is room now */
+  /** Unloads idle models if that frees enough memory. @returns true if there is room now */
   #makeRoom({ model: { bytes } }: Slot): boolean {
     const slots = [...this.#slots.values()];
     const used = sumOfBytes(slots.filter(({ state }) => state !== 'absent'));
     let missing = used + bytes - this.#options.budgetBytes;
     if (missing <= 0) return true;
     missing -= sumOfBytes(slots.filter(({ state }) => state === 'closing'));
-    // What takes no room makes none.
+    // Models without memory use free nothing.
     const idle = slots.filter((slot) => slot.isIdle && slot.model.bytes > 0).toSorted((a, b) => a.lastUse - b.lastUse);
     if (sumOfBytes(idle) < missing) return false;
     for (const slot of idle) {
@@ -355,7 +364,7 @@ export class InferencePool implements InferenceBackend {
     const damage = this.#damageOf(slot);
     if (slot.state !== 'ready' && damage === null) return null;
     const reason = damage ?? (await slot.host?.trouble()) ?? null;
-    // It may have been taken away while it was asked.
+    // The model may have been unloaded during the check.
     if (reason === null || (slot.state !== 'ready' && damage === null)) return null;
     return this.#slots.size === 1 ? reason : `${slot.model.id}: ${reason}`;
   }
@@ -380,18 +389,18 @@ export class InferencePool implements InferenceBackend {
   }
 }
 
-/** Where one base model stands between the disk and memory. */
+/** Loading state of one base model. */
 class Slot {
   readonly model: PoolModel;
   readonly inference: ModelInference;
   host: ModelHost | null = null;
-  /** `closing`: it is being taken away, and its memory is not free yet. */
+  /** `closing`: it is being unloaded, and its memory is not free yet. */
   state: 'absent' | 'loading' | 'ready' | 'closing' = 'absent';
-  /** As its host told it. */
+  /** As reported by its host. */
   loaded: ServedModel | null = null;
-  /** Calls that go on and keep it in memory, besides its generations. */
+  /** Calls other than generations that keep it in memory. */
   numHolders = 0;
-  /** Counts up over all models. */
+  /** Counter over all models. */
   lastUse = 0;
 
   constructor(model: PoolModel, inferenceOf: (slot: Slot) => ModelInference) {
@@ -399,7 +408,7 @@ class Slot {
     this.inference = inferenceOf(this);
   }
 
-  /** In memory, and used by nobody. */
+  /** In memory and unused. */
   get isIdle(): boolean {
     return this.state === 'ready' && this.numHolders === 0 && this.host?.isIdle === true;
   }

@@ -4,13 +4,13 @@ import { openTextHalf } from '@trainyard/generation';
 import type { OpenEngineOptions } from '../inference/open-engine.ts';
 import type { ServedModel } from '../process/opened-text.ts';
 
-/** All that is known of a base model before its weights are loaded. */
+/** Facts of a base model before its weights are loaded. */
 export interface InspectedModel {
   readonly served: ServedModel;
   readonly memory: ModelMemory;
 }
 
-/** @throws {NativeError} when the file is missing or malformed, or its half-precision copy cannot be written */
+/** @throws {NativeError} if the file is missing or malformed, or its half-precision copy cannot be written */
 export async function inspectModel(options: OpenEngineOptions): Promise<InspectedModel> {
   const { vocabulary, contextLength, memory } = inspectServedModel(options);
   const text = await openTextHalf(vocabulary, { ...options, runsRequestTemplates: false });

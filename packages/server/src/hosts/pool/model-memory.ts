@@ -2,14 +2,17 @@ import { totalmem } from 'node:os';
 
 import type { ModelMemory } from '@trainyard/engine';
 
-/** Part of the machine's memory that base models may take together by default; the rest is for training, the service and everything else. */
+/**
+ * Default part of the machine's memory for base models; the rest is for training, the service and other
+ * programs.
+ */
 const DEFAULT_PART = 0.7;
 
 export function totalBytes({ weightBytes, cacheBytes, processBytes }: ModelMemory): number {
   return weightBytes + cacheBytes + processBytes;
 }
 
-/** The budget where none is set, bytes: a part of the machine's memory, or of what this process is limited to. */
+/** Default budget, bytes: a part of the machine's memory, or of this process's limit. */
 export function defaultBudget(): number {
   const limit = process.constrainedMemory();
   return DEFAULT_PART * (limit > 0 ? Math.min(limit, totalmem()) : totalmem());

@@ -5,7 +5,7 @@ import type { Blobs } from '@trainyard/store';
 import { adapterIdentity } from '../../seams/contract/adapter-identity.ts';
 import { adapterPath, type InferenceBackend, type PublishStep } from '../../seams/contract/backends.ts';
 
-/** Loads new steps in the engines of a back end; without an interface for that nothing is loaded. */
+/** Loads new steps in the engines of a back end; does nothing if it has no `publish`. */
 export function stepPublisher(blobs: Blobs, inference: Pick<InferenceBackend, 'publish' | 'isElsewhere'>): PublishStep {
   return async (baseModel, { digest, directoryKey }, signal) => {
     if (inference.publish === undefined) return null;

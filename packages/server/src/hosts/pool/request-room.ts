@@ -1,13 +1,14 @@
 /**
- * How many requests may be in flight, over all base models. A request whose client has left counts no longer, though its host is still told of it: as many as the
- * limit may be on their way out. As many more may be paused, because their clients do not read: they compute nothing and give their places to others.
+ * Limits the requests in flight over all base models. Requests whose client has left do not count, even
+ * before their host ends them; at most as many as the limit may be ending. As many more may be paused because
+ * their clients do not read: they compute nothing and free their places.
  */
 export class RequestRoom {
-  /** Requests that somebody waits for. */
+  /** Requests with a waiting client. */
   numInFlight = 0;
-  /** Those of them whose clients do not read. */
+  /** Those whose clients do not read. */
   numPaused = 0;
-  /** Requests that were left, of which their host has not said that they ended. */
+  /** Requests whose client has left and whose end the host has not reported. */
   numLeaving = 0;
   readonly #maxRequests: number;
 
@@ -15,7 +16,10 @@ export class RequestRoom {
     this.#maxRequests = maxRequests;
   }
 
-  /** Why one more is refused, in words for clients; null while there is room. Requests above the limit wait for nothing: they are told at once. */
+  /**
+   * Reason to refuse another request, for clients; null while there is room. Requests above the limit do not
+   * wait: they are refused at once.
+   */
   get refusal(): string | null {
     const numCounted = this.numInFlight - Math.min(this.numPaused, this.#maxRequests);
     if (numCounted >= this.#maxRequests)

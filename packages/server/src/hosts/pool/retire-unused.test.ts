@@ -44,7 +44,7 @@ test('adapters on servers that no model has are retired, unless they may be a st
   await retireUnused({ store, inference, now: NOW });
   expect(asked).toEqual([['own, deleted', 'kept', 'deleted']]);
   expect(retired).toEqual(['own, deleted', 'deleted']);
-  // Engines elsewhere do it for themselves.
+  // Remote engines do it themselves.
   await retireUnused({ store, inference: { ...inference, isElsewhere: true }, now: NOW });
   expect(asked).toHaveLength(1);
 });

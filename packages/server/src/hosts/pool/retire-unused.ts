@@ -3,7 +3,7 @@ import type { Store } from '@trainyard/store';
 import { isIdentity } from '../../seams/contract/adapter-identity.ts';
 import type { InferenceBackend } from '../../seams/contract/backends.ts';
 
-/** A step is loaded before its row is written: an adapter that is younger may be such a step. */
+/** A step is loaded before its row is written: a younger adapter may be such a step. */
 const YOUNG_MS = 120_000;
 const EVERY_MS = 3 * 60_000;
 
@@ -16,8 +16,8 @@ interface Unloading {
 }
 
 /**
- * Calls {@link retireUnused} at the start and every three minutes, until the returned function is called. At the start adapters of every age are retired: an earlier life of
- * this process, or of its servers, has loaded them.
+ * Calls {@link retireUnused} at the start and every three minutes, until the returned function is called. At
+ * the start adapters of any age are retired: an earlier run of this process or its servers loaded them.
  */
 export function startUnloading({ store, inference, log, everyMs = EVERY_MS }: Unloading): () => Promise<void> {
   let running = Promise.resolve();
@@ -35,9 +35,9 @@ export function startUnloading({ store, inference, log, everyMs = EVERY_MS }: Un
 }
 
 /**
- * Retires adapters that this process, or vLLM servers, have loaded and that no model has any more: they were deleted while this process, or the server, was away.
- *
- * @param options.youngMs age in ms from which an adapter is looked at; default 2 min
+ * Retires adapters loaded by this process or by vLLM servers that no model has any more: they were deleted
+ * while this process, or the server, was away.
+ * @param options.youngMs minimum age of the adapters checked, ms; default 2 min
  * @param options.now ms since 1970
  */
 export async function retireUnused({
@@ -46,9 +46,9 @@ export async function retireUnused({
   youngMs = YOUNG_MS,
   now = Date.now(),
 }: Pick<Unloading, 'store' | 'inference'> & { readonly youngMs?: number; readonly now?: number }): Promise<void> {
-  // An engine elsewhere does this for itself.
+  // A remote engine does this itself.
   if (inference.isElsewhere === true) return;
-  // Members and adapters are as of the last look at their health.
+  // Members and adapters are as of the last health check.
   await inference.trouble();
   const models = inference.models.map(({ id }) => inference.of(id));
   const adapters = models.flatMap((model) => [

@@ -1,4 +1,7 @@
-/** Main module of a scoring host: log-probabilities of fixed tokens by one model file, in a process that gives its memory back whole. */
+/**
+ * Main module of a scoring host: log-probabilities of fixed tokens by one model file, in a process that ends
+ * to free all its memory.
+ */
 import { requireLoadable } from '@trainyard/engine';
 import { llamaScores } from '@trainyard/trainer';
 

@@ -10,8 +10,7 @@ export interface ScoreOptions {
 }
 
 /**
- * Scores of some fixed tokens by a model file, computed in a child process.
- *
+ * Scores of fixed tokens by a model file, computed in a child process.
  * @throws {ServerError} `server.host_failed_to_start`, with the reason: a missing or corrupt file
  */
 export function scoreInChild(options: ScoreOptions, log: (line: string) => void): Promise<FixedScores> {

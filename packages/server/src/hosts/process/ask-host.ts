@@ -2,9 +2,9 @@ import type { Answered, Shutdown } from './messages.ts';
 import { SupervisedHost } from './supervised-host.ts';
 
 export interface HostQuestion {
-  /** as logs call it */
+  /** name in logs */
   readonly name: string;
-  /** the host's main module, which calls `answerAsHost` */
+  /** host's main module, which calls `answerAsHost` */
   readonly modulePath: string;
   /** passed as JSON */
   readonly options: unknown;
@@ -16,9 +16,8 @@ export interface HostQuestion {
 }
 
 /**
- * One answer of a child process, which is gone when the promise settles: with all memory that finding it took.
- *
- * @throws {ServerError} `server.host_failed_to_start`, with the reason that the host gave
+ * One answer from a child process, which has ended, with all its memory, when the promise settles.
+ * @throws {ServerError} `server.host_failed_to_start`, with the host's reason
  */
 export async function askHost<Answer extends object>({
   name,

@@ -44,7 +44,10 @@ test('the key of a bucket goes to those who open it alone', () => {
   expect(blobSecrets(bucket, environment)).toEqual({ AWS_ACCESS_KEY_ID: 'a', AWS_SECRET_ACCESS_KEY: 'b' });
 });
 
-/** Every child of the product by its file, with its environment. `inherited`: that of its process, which a thread shares its memory with too. */
+/**
+ * Every child of the product by its file, with its environment. `inherited`: that of its process, whose
+ * memory a thread also shares.
+ */
 const CHILDREN: Readonly<Record<string, 'shared list' | 'inherited' | 'time zone alone' | "the user's">> = {
   'cli/src/commands/open.ts': "the user's",
   'cli/src/host/compiled-sources.ts': "the user's",
@@ -65,7 +68,7 @@ test('every process and thread of the product has its environment from the share
   for await (const path of glob('*/src/**/*.ts', { cwd: packages })) {
     if (/\.test\.ts$|\/testing\//.test(path)) continue;
     const source = readFileSync(join(packages, path), 'utf8');
-    // Not preceded by a dot or `#`: methods of these names are others.
+    // Excludes methods with these names, after a dot or `#`.
     if (!/(?<![.#\w])(?:new Worker|fork|spawn|spawnSync|promisify\(exec(?:File)?\))\(/.test(source)) continue;
     found[path.replaceAll('\\', '/')] = /env: childEnvironment\(/.test(source)
       ? 'shared list'

@@ -34,16 +34,16 @@ const PASSED = [
 ];
 const PASSED_PREFIXES = ['DYLD_', 'GGML_', 'GOMP_', 'KMP_', 'LC_', 'LD_', 'LLAMA_', 'OMP_', 'ORT_'];
 
-/** Flags of Node.js that decide which servers a process trusts and how it reaches them. */
+/** Flags of Node.js that decide which servers a process trusts and how it connects to them. */
 const PASSED_FLAGS = /^--(?:use-(?:system|openssl|bundled)-ca|use-env-proxy|openssl-|tls-|dns-result-order)/;
 const OWN_FLAGS = ['--conditions=@trainyard/source', '--disable-warning=ExperimentalWarning'];
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
- * The environment of a host or thread: the part of this process's that all share, without its keys, and the child's own secrets.
- *
- * @param secrets of this child alone; default: none
+ * Environment of a host or thread: the shared part of this process's environment, without keys, and the
+ * child's own secrets.
+ * @param secrets of this child only; default: none
  */
 export function childEnvironment(
   secrets: Readonly<Record<string, string>> = {},
@@ -59,12 +59,12 @@ export function childEnvironment(
   return { ...(Object.fromEntries(passed) as Record<string, string>), ...secrets };
 }
 
-/** Flags of Node.js for a host or thread: those of every child, and those of this process that concern servers. */
+/** Node.js flags of a host or thread: those of every child, and this process's flags about servers. */
 export function childFlags(flags: readonly string[] = process.execArgv): string[] {
   return [...OWN_FLAGS, ...flags.filter((flag) => PASSED_FLAGS.test(flag))];
 }
 
-/** The secrets of a child that opens these blobs: the key of a bucket; nothing for a folder. */
+/** Secrets of a child that opens these blobs: the credentials of a bucket; none for a folder. */
 export function blobSecrets(location: BlobLocation, environment: Environment = process.env): Record<string, string> {
   if (location.kind === 'folder') return {};
   const known = BUCKET_KEY_VARIABLES.flatMap((name) => {

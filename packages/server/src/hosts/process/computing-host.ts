@@ -3,8 +3,8 @@ import type { CoreCommand, CoreMessage } from '../computing/core-lease.ts';
 import { SupervisedHost, type SupervisedHostOptions } from './supervised-host.ts';
 
 /**
- * A supervised host that computes on the shared cores: while it lives it is a member of the arbiter. Messages about the cores are answered
- * here; the owner sees the others.
+ * A supervised host that computes on the shared cores, as a member of the arbiter while it runs. Messages
+ * about the cores are handled here; the owner gets the others.
  */
 export class ComputingHost<Command extends { kind: string }, Message extends { kind: string }> {
   readonly host: SupervisedHost<Command | CoreCommand, Message | CoreMessage>;

@@ -4,20 +4,21 @@ import { CoreLease, type CoreCommand, type CoreMessage } from '../computing/core
 import { LifeSigns } from './life-signs.ts';
 import type { Answered, HostFailure, Shutdown } from './messages.ts';
 
-// Weights, snapshots and exports are made from prompts and answers, by libraries that leave the mode to the mask: their owner's alone.
+// Only the owner may read weights, snapshots and exports: they are made from prompts and answers, by
+// libraries that use the umask.
 process.umask(0o077);
 
-// From the start: loading a model is work too, and can hang.
+// From the start, because loading a model can hang, too.
 const lifeSigns = new LifeSigns();
 
-/** The options this host was started with; written by the supervisor, so trusted. */
+/** Options of this host; trusted, because the supervisor writes them. */
 export function hostOptions<Options>(): Options {
   const argument = process.argv[2];
   if (argument === undefined) throw new Error('a host is started by the service, not by hand');
   return JSON.parse(argument) as Options;
 }
 
-/** Opens what the host works with; a host that never can with these options says why and ends. */
+/** Opens the host's resources. If that fails, reports the reason and ends. */
 export async function openOrRefuse<Opened>(open: () => Opened | Promise<Opened>): Promise<Opened> {
   try {
     return await open();
@@ -32,25 +33,31 @@ export async function openOrRefuse<Opened>(open: () => Opened | Promise<Opened>)
 /** This host's end of the line to the API process. */
 export interface HostLine<Message extends object> {
   readonly send: (message: Message | CoreMessage) => void;
-  /** Resolves once the API process has read all but the last 128 KB or so. A loop awaits it, so that its messages do not pile up. */
+  /**
+   * Resolves once the API process has read all but about the last 128 KB. A loop awaits it, so that its
+   * messages do not pile up.
+   */
   readonly whenRead: () => Promise<void>;
-  /** the host's claim on the shared cores */
+  /** host's claim on the shared cores */
   readonly lease: CoreLease;
-  /** Awaited by a loop between two of its steps: resolves when the commands that arrived meanwhile are taken, all of them up to a number. */
+  /**
+   * Lets a loop take commands between two steps: resolves when those that have arrived are taken, up to a
+   * limit.
+   */
   readonly letCommandsIn: () => Promise<void>;
 }
 
 /**
- * Between two steps: a place for every request that the service admits by default and one more for its end. More wait for the next step, so that
- * commands without end do not keep a step from its turn.
+ * Between two steps: two for every request that the service admits by default, one for its end. Further
+ * commands wait for the next step, so that endless commands do not block the steps.
  */
 const MAX_COMMANDS_BETWEEN_STEPS = 4_096;
 
 /**
- * Ties this process to the API process: commands come in, messages go out, and the process ends when the API process does. Commands about the
- * cores go to the lease.
- *
- * Ctrl-C reaches the whole process group; the API process decides when a host ends, so that running requests can be drained.
+ * Connects this process to the API process: commands come in, messages go out, and the process ends with the
+ * API process. Commands about the cores go to the lease.
+ * Ignores Ctrl-C, which reaches the whole process group: the API process ends hosts, so that running requests
+ * can drain.
  */
 export function connectHost<Command extends { kind: string }, Message extends object>(
   onCommand: (command: Command) => void,
@@ -80,21 +87,21 @@ export function connectHost<Command extends { kind: string }, Message extends ob
     if (isCoreCommand(command)) lease.onCommand(command);
     else onCommand(command);
   });
-  // One turn of the event loop reads 64 KiB of the channel, some thirty requests: a loop that gave one turn between two steps would hear of a
-  // burst, and of its end, only a minute later.
+  // One turn of the event loop reads 64 KiB of the channel, about thirty requests: with one turn between two
+  // steps, a loop would see the end of a burst only a minute later.
   const letCommandsIn = async () => {
     const before = numTaken;
     for (let last = -1; numTaken !== last && numTaken - before < MAX_COMMANDS_BETWEEN_STEPS;) {
       last = numTaken;
       await nextTurn();
-      // The pipe holds little more than one read: the other side needs a moment to fill it again.
+      // The pipe holds little more than one read; the other side needs time to refill it.
       if (numTaken === last && numTaken !== before) await delay(1);
     }
   };
   return { send, whenRead, lease, letCommandsIn };
 }
 
-/** The whole of a host that `askHost` starts: it finds one answer, or says why there is none, and waits for its end. */
+/** Runs a host that `askHost` starts: computes one answer, or reports why it cannot, and waits for its end. */
 export async function answerAsHost(find: () => object | Promise<object>): Promise<void> {
   const answer = await openOrRefuse(find);
   const { send } = connectHost<Shutdown, Answered<object>>(() => process.exit(0));

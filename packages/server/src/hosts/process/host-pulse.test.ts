@@ -29,7 +29,7 @@ afterEach(() => {
 
 let numSigns = 0;
 
-/** A second of the watcher, of which the clock says something else when `clockMs` is given. */
+/** One second of the watcher, during which the clock advances by `clockMs`. */
 async function second(hasSign: boolean, clockMs = 1000): Promise<void> {
   if (hasSign) signs.write(`${numSigns++} ${numSigns} 1 ${numSigns * 500}\n`);
   await new Promise((resolve) => setImmediate(resolve));
@@ -47,7 +47,7 @@ test('a stopped host is told once', async () => {
 test('a machine that sleeps for a night, or a stop of all processes, kills no host', async () => {
   for (let night = 0; night < 50; night++) {
     await second(true);
-    // The clock went on, the watcher wakes first and the host a second later.
+    // After the jump of the clock the watcher wakes first, and the host a second later.
     await second(false, 8 * 3_600_000);
   }
   expect(hung).toEqual([]);

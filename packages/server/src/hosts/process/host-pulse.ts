@@ -3,23 +3,23 @@ import type { Readable } from 'node:stream';
 import { LIFE_SIGN_MS } from './life-signs.ts';
 import { HostWatch, type WatchLimits } from './host-watch.ts';
 
-/** The longest time counted for one look: when more has passed, this process was itself stopped, asleep or starved. */
+/** Maximum time counted per check: if more has passed, this process itself was stopped, asleep or starved. */
 const MAX_LOOK_MS = 2 * LIFE_SIGN_MS;
 
 export interface HostPulseOptions {
-  /** the host's signs of life, one line each */
+  /** host's signs of life, one line each */
   readonly signs: Readable;
   readonly isReady: () => boolean;
-  /** called with each look; default: nothing else is looked at */
+  /** called with each check; default: none */
   readonly onLook?: () => unknown;
-  /** the host must be ended; called once */
+  /** called once, when the host must be ended */
   readonly onHung: (reason: string) => void;
   readonly limits: WatchLimits;
   /** monotonic milliseconds, default `performance.now` */
   readonly now?: () => number;
 }
 
-/** Reads a host's signs of life and looks once a second whether they suffice. */
+/** Reads a host's signs of life and checks them once a second. */
 export class HostPulse {
   readonly #watch: HostWatch;
   readonly #timer: NodeJS.Timeout;
@@ -34,7 +34,7 @@ export class HostPulse {
       rest = lines.pop() ?? '';
       for (const line of lines) this.#heard(line);
     });
-    // The host is gone, which its exit tells.
+    // The host is gone; its exit reports that.
     signs.on('error', () => undefined);
     let lookedAt = clock();
     this.#timer = setInterval(() => {

@@ -4,7 +4,10 @@ import { HostWatch, type LifeSign, type WatchLimits } from './host-watch.ts';
 
 const LIMITS: WatchLimits = { firstSignMs: 300_000, silenceMs: 15_000, idleMs: 120_000, turnMs: 1_200_000 };
 
-/** A host that is watched for some seconds; `sign` says what it sends in each, null = nothing. @returns when and why it is ended */
+/**
+ * Watches a host for some seconds; `sign` returns its sign in each, null = none.
+ * @returns when and why it is ended
+ */
 function watched(
   numSeconds: number,
   sign: (second: number) => Partial<LifeSign> | null,
@@ -38,7 +41,7 @@ describe('a host that works', () => {
         numTurns: turn(second),
         numSlices: turn(second),
         isInSlice: true,
-        cpuMs: second * 5, // a two-hundredth part of a core is all it gets
+        cpuMs: second * 5, // it gets only a two-hundredth of a core
       })),
     ).toBeNull();
   });

@@ -1,24 +1,36 @@
-/** A host's sign of life, sent once a second from a thread of its own: it arrives even while the main thread computes. */
+/**
+ * A host's sign of life, sent once a second from a separate thread: it arrives even while the main thread
+ * computes.
+ */
 export interface LifeSign {
-  /** how often the main thread's event loop has gone round a timer */
+  /** timer rounds of the main thread's event loop so far */
   readonly numTurns: number;
-  /** how many slices on the cores have begun */
+  /** slices on the cores so far */
   readonly numSlices: number;
-  /** the last of them has not ended */
+  /** the last slice has not ended */
   readonly isInSlice: boolean;
   /** processor time of the whole process so far, all threads */
   readonly cpuMs: number;
 }
 
-/** Milliseconds in which the watcher itself ran: time in which it was stopped, asleep or starved counts for nobody. */
+/**
+ * Milliseconds during which the watcher itself ran: time when it was stopped, asleep or starved does not
+ * count.
+ */
 export interface WatchLimits {
-  /** until the first sign, or until it is ready: starting a process and reading its modules, on a machine that does a dozen other things */
+  /** until the first sign, or until it is ready: process start and module loading, on a busy machine */
   readonly firstSignMs: number;
-  /** between two signs. The thread that sends them sleeps, so it gets its turn also on a busy machine: longer means that the process is stopped. */
+  /**
+   * between two signs. Their thread sleeps, so it gets its turn even on a busy machine: a longer gap means
+   * that the process is stopped.
+   */
   readonly silenceMs: number;
-  /** without an event, without a new slice and without processor time: it waits for something that does not come */
+  /** without an event, a new slice or processor time: the host waits for something that does not come */
   readonly idleMs: number;
-  /** of one slice, or without an event of the main thread, however much it computes; not before the host is ready, since converting a large model may take long */
+  /**
+   * of one slice, or without an event of the main thread, even while it computes; only once the host is
+   * ready, because converting a large model may take long
+   */
   readonly turnMs: number;
 }
 
@@ -29,13 +41,13 @@ export const DEFAULT_WATCH_LIMITS: WatchLimits = {
   turnMs: 1_200_000,
 };
 
-/** Processor time that shows that something is computed; each sign costs a little itself. */
+/** Processor time that indicates computing; each sign costs a little itself. */
 const COMPUTING_CPU_MS = 10;
 const SIGN_CPU_MS = 3;
-/** Silence that is worth telling before anything is done about it: some signs are missing. */
+/** Silence that is reported as a warning: some signs are missing. */
 const NOTICEABLE_SILENCE_MS = 5_000;
 
-/** Decides from a host's signs of life whether it still works. Knows no clock: the watcher says how much time passed. */
+/** Decides from a host's signs of life if it still works. Has no clock: the watcher passes the elapsed time. */
 export class HostWatch {
   readonly #limits: WatchLimits;
   #last: LifeSign | null = null;
@@ -43,11 +55,11 @@ export class HostWatch {
   #wasReady = false;
   /** since the main thread's last event */
   #blockedMs = 0;
-  /** since the slice in hand began */
+  /** since the current slice started */
   #sliceMs = 0;
-  /** since it last went on or computed */
+  /** since its last progress or computing */
   #idleMs = 0;
-  /** processor time that is spoken for: all up to then, and what the signs took since */
+  /** processor time already accounted for, including that of the signs */
   #countedCpuMs = 0;
 
   constructor(limits: WatchLimits) {
@@ -70,16 +82,16 @@ export class HostWatch {
   }
 
   /**
-   * @param ms how long the watcher ran since the last call
-   * @returns why the host must be ended; null while it works
+   * @param ms that the watcher ran since the last call
+   * @returns the reason to end the host; null while it works
    */
   passed(ms: number, isReady: boolean): string | null {
     const { firstSignMs, silenceMs, idleMs, turnMs } = this.#limits;
-    // To say that it is ready is a sign too.
+    // Becoming ready counts as a sign.
     if (isReady && !this.#wasReady) this.#silentMs = 0;
     this.#wasReady = isReady;
     this.#silentMs += ms;
-    // A silent host says nothing of its turns either.
+    // Without signs nothing is known about its turns.
     if (this.#silentMs > (this.#last === null && !isReady ? firstSignMs : silenceMs))
       return `it gave no sign of life for ${seconds(this.#silentMs)}`;
     if (this.#last === null) return null;
@@ -94,7 +106,7 @@ export class HostWatch {
     return null;
   }
 
-  /** A warning for the operator before anything is done about it; null when all is well. */
+  /** Early warning for the operator; null if all is well. */
   get trouble(): string | null {
     return this.#silentMs > NOTICEABLE_SILENCE_MS ? `no sign of life for ${seconds(this.#silentMs)}` : null;
   }

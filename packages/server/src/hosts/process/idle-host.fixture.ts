@@ -1,4 +1,7 @@
-/** A host that loads nothing: it can be told to block its main thread for ever, to write a file or to count in steps, and says who it is. */
+/**
+ * A host that loads nothing: commands make it block its main thread for ever, write a file, count in steps,
+ * or report its pid.
+ */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
@@ -30,7 +33,7 @@ const { send, letCommandsIn } = connectHost<IdleCommand, IdleMessage>((command) 
   for (;;) if (Atomics.load(forever, 0) !== 0) break;
 });
 
-/** Steps of 50 ms, in which the thread takes nothing, until so many commands have come. */
+/** Steps of 50 ms, which block the thread, until that many commands have come. */
 async function step(upTo: number): Promise<void> {
   let numSteps = 0;
   for (; numCounted < upTo; numSteps++) {

@@ -1,16 +1,19 @@
 import { Worker } from 'node:worker_threads';
 
-/** Where a host's signs of life go: a pipe of their own, since a thread cannot use the main thread's channel. */
+/**
+ * File descriptor for a host's signs of life: a separate pipe, because a thread cannot use the main thread's
+ * channel.
+ */
 export const LIFE_SIGNS_FD = 4;
 /** Time between two signs. */
 export const LIFE_SIGN_MS = 1_000;
-/** Time between two marks of the main thread: shorter, so that each sign of a host that is not busy finds a new one. */
+/** Time between two marks of the main thread: shorter, so that each sign of an idle host has a new mark. */
 const MARK_MS = 250;
 
-/** Places of the numbers that the main thread and the thread of the signs share. */
+/** Indices of the numbers that the main thread shares with the thread of the signs. */
 export const MARKS = { turns: 0, slices: 1, isInSlice: 2, length: 3 } as const;
 
-/** Sends signs of life from a thread of its own, also while this one computes, until the process ends. */
+/** Sends signs of life from a separate thread, even while this one computes, until the process ends. */
 export class LifeSigns {
   readonly #marks = new Int32Array(new SharedArrayBuffer(MARKS.length * Int32Array.BYTES_PER_ELEMENT));
 
@@ -18,7 +21,7 @@ export class LifeSigns {
     setInterval(() => this.#add(MARKS.turns), MARK_MS).unref();
     const thread = new Worker(new URL('./life-thread.ts', import.meta.url), {
       workerData: this.#marks,
-      // It keeps a few numbers.
+      // The thread keeps only a few numbers.
       resourceLimits: { maxOldGenerationSizeMb: 16, maxYoungGenerationSizeMb: 2 },
     });
     thread.unref();

@@ -1,4 +1,4 @@
-/** The thread that sends a host's signs of life: the numbers of `LifeSign`, a line each second. */
+/** Thread that sends a host's signs of life: the numbers of `LifeSign`, one line per second. */
 import { Socket } from 'node:net';
 import { workerData } from 'node:worker_threads';
 
@@ -6,11 +6,11 @@ import { LIFE_SIGN_MS, LIFE_SIGNS_FD, MARKS } from './life-signs.ts';
 
 const marks = workerData as Int32Array;
 const line = new Socket({ fd: LIFE_SIGNS_FD, readable: false, writable: true });
-// The other end is gone: so is this process in a moment.
+// The other end is gone, so this process ends soon.
 line.on('error', () => undefined);
 
 function send(): void {
-  // A reader that is stopped needs no list of what it missed.
+  // A stopped reader does not need a backlog.
   if (line.writableNeedDrain) return;
   const { user, system } = process.cpuUsage();
   const [turns, slices, isInSlice] = [MARKS.turns, MARKS.slices, MARKS.isInSlice].map((at) => Atomics.load(marks, at));

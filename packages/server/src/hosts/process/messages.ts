@@ -27,61 +27,64 @@ import type { CheckpointManifest } from '../../seams/data/checkpoint-manifest.ts
 import type { ServedModel } from './opened-text.ts';
 
 export interface TrainerHostOptions {
-  /** where groups and checkpoints are; the key of a bucket comes by the environment */
+  /** location of groups and checkpoints; the credentials of a bucket come by the environment */
   readonly blobs: BlobLocation;
   /** folder of the snapshots of running jobs */
   readonly workDirectory: string;
   readonly numThreads: number;
-  /** the texts of control tokens in messages become those tokens */
+  /** control tokens written in messages become those tokens */
   readonly allowsControlTokens: boolean;
-  /** log-probabilities are the sampler's to the bit */
+  /** log-probabilities equal the sampler's bit for bit */
   readonly isDeterministic: boolean;
-  /** matrices are in bf16, multiplied by that oneDNN; null: in single precision */
+  /** oneDNN library for matrices in bf16; null: single precision */
   readonly oneDnnPath: string | null;
-  /** the server that trains in place of this machine; null: none */
+  /** remote training server; null: train on this machine */
   readonly remote: RemoteTrainerOptions | null;
 }
 
-/** A server of the Tinker protocol. Its key comes with each job: options of a process can be read by others. */
+/**
+ * A server of the Tinker protocol. Its key comes with each job, because other users can read a process's
+ * options.
+ */
 export interface RemoteTrainerOptions {
   readonly url: string;
   readonly profile: TinkerProfileName;
-  /** name of the base model there; null: the only one that it has */
+  /** name of the base model there; null: its only one */
   readonly baseModel: string | null;
-  /** how long one operation there may take */
+  /** time limit of one remote operation */
   readonly timeoutMs: number;
-  /** folder for what must outlive a crash: models there that have to be unloaded */
+  /** folder for state that must survive a crash: remote models to unload */
   readonly stateDirectory: string;
 }
 
-/** The data that a job learns from: reward-labelled rollouts or conversations. */
+/** Settings of a job, for reward-labelled rollouts or conversations. */
 export type TrainingJobConfig =
   | { readonly kind: 'rl'; readonly config: TrainingConfig }
   | { readonly kind: 'sft'; readonly config: SftConfig };
 
 /**
- * One training job as the trainer host runs it: blob keys, no bodies and no paths but the base model's. Adapter versions are keys of blob
- * directories; `output` is committed by the host before it reports the job done.
+ * One training job as the trainer host runs it: blob keys, no bodies and no paths except the base model's.
+ * Adapter versions are keys of blob directories; the host commits `output` before it reports the job as done.
  */
 export type TrainingJobRequest = TrainingJobConfig &
   JobBase & {
     readonly modelPath: string;
-    /** describes `output` for a service whose database is lost; absent: nothing does */
+    /** metadata of `output`, to recover from a lost database; absent: none */
     readonly manifest?: CheckpointManifest;
-    /** blob that holds the trajectory groups or the conversations, as they came over the wire */
+    /** blob with the trajectory groups or the conversations, as received */
     readonly dataKey: string;
-    /** key of the KL reference; null = the base model; absent = the job has none */
+    /** key of the KL reference; null = the base model; absent = none */
     readonly referenceFrom?: string | null;
-    /** keys of the model's newest checkpoints, by digest: choices may have been drawn with any of them */
+    /** keys of the model's newest checkpoints, by digest: any of them may have sampled the choices */
     readonly policyVersions?: ReadonlyMap<string, string>;
-    /** The weights that training on rollouts began with, as a blob key; absent: the base model. */
+    /** Initial weights of training on rollouts, as a blob key; absent: the base model. */
     readonly beganFrom?: RolloutsBeginning;
     readonly seed: number;
-    /** how far it got on another machine; null or absent: nowhere, as far as the blobs know */
+    /** progress on another machine; null or absent: none known */
     readonly snapshot?: JobSnapshot | null;
-    /** the tokens of each gradient step are told with it; of rollouts only */
+    /** send the tokens of each gradient step with it; only for rollouts */
     readonly keepsTraces: boolean;
-    /** the base model as it is sampled from, for a server elsewhere to be compared with; null or absent: nothing to compare with */
+    /** sampler's scores of the base model, to compare a remote server with; null or absent: none */
     readonly baseScores?: FixedScores | null;
   };
 
@@ -90,7 +93,7 @@ export interface HostFailure {
   readonly message: string;
 }
 
-/** Why a run did not end in a result, and whether running it again is worth anything. */
+/** Failure of a run, and its retry rule. */
 export interface RunFailure extends HostFailure {
   readonly retry: Retry;
 }
@@ -106,7 +109,7 @@ export type EngineHostCommand =
   | { kind: 'ping' }
   | { kind: 'shutdown' };
 
-/** Text to ids and back, and whatever else is one question and one answer: answered by one `CodecReply` with the same id. */
+/** Text to ids and back, and other calls with one answer: each gets one `CodecReply` with the same id. */
 export type CodecCommand =
   | { kind: 'tokenize'; requestId: string; input: TokenizeInput; withTexts: boolean }
   | { kind: 'detokenize'; requestId: string; tokenIds: readonly number[] }
@@ -118,7 +121,7 @@ export type CodecReply =
   | { kind: 'tokenized'; requestId: string; tokenIds: number[]; texts: string[] | null }
   | { kind: 'detokenized'; requestId: string; text: string }
   | { kind: 'token-texts'; requestId: string; texts: string[] }
-  /** `partial`: why a part of its servers did not load it; null: none refused it. */
+  /** `partial`: reason if some of its servers did not load it; null: all did. */
   | { kind: 'published'; requestId: string; partial: string | null }
   | ({ kind: 'codec-failed'; requestId: string } & EngineFailure);
 
@@ -126,7 +129,7 @@ export type EngineHostMessage =
   | CodecReply
   | { kind: 'ready'; model: ServedModel }
   | { kind: 'fatal'; failure: HostFailure }
-  /** `trouble`: why what samples cannot be relied on now; null when all is well. */
+  /** `trouble`: reason why sampling is unreliable now; null if all is well. */
   | {
       kind: 'pong';
       stats: EngineStats;
@@ -136,10 +139,13 @@ export type EngineHostMessage =
     }
   /** for the log of the service */
   | { kind: 'log'; line: string }
-  /** Everything one engine step produced, in order: see `requestEventsText`. `stats`: `EngineStats` as JSON, which is read when somebody asks. */
+  /**
+   * All events of one engine step, in order: see `requestEventsText`. `stats`: `EngineStats` as JSON, parsed
+   * on demand.
+   */
   | { kind: 'engine-events'; events: string; stats: string };
 
-/** The newest snapshot of a job is to become a directory of the blobs. */
+/** Order to copy the newest snapshot of a job to a blob directory. */
 export interface SnapshotCopyOrder {
   /** as `JobBase.snapshots` */
   readonly snapshots: string;
@@ -148,7 +154,7 @@ export interface SnapshotCopyOrder {
 
 export type TrainerHostCommand =
   | { kind: 'run-job'; job: TrainingJobRequest; remoteKey: string | null }
-  /** Ask the trainer elsewhere what it is. */
+  /** Ask the remote trainer for its facts. */
   | { kind: 'contact-remote'; remoteKey: string | null }
   | ({ kind: 'copy-snapshot' } & SnapshotCopyOrder)
   | { kind: 'cancel-job'; jobId: string }
@@ -160,9 +166,9 @@ export type TrainerHostMessage =
   /** Lines for the log. */
   | { kind: 'remote-contacted'; lines: readonly string[] }
   | { kind: 'remote-refused'; failure: HostFailure }
-  /** Told when the trainer elsewhere stops answering, and when it answers again (null). */
+  /** Sent when the remote trainer stops answering, and when it answers again (null). */
   | { kind: 'remote-state'; absence: string | null }
-  /** The largest rank of the trainer elsewhere; comes after its contact, and not where it does not tell. */
+  /** Largest rank of the remote trainer; comes after its contact, unless it does not report one. */
   | { kind: 'remote-max-rank'; maxRank: number }
   | { kind: 'trainer-event'; jobId: string; event: TrainerEvent }
   | { kind: 'bucket-request'; request: BucketRequest }

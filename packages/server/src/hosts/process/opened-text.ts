@@ -4,28 +4,28 @@ import type { TextCodec, TextEngine, TokenizerFacts } from '@trainyard/generatio
 import type { CoreUse } from '../computing/compute-arbiter.ts';
 
 export interface ServedModel {
-  /** The file really loaded. */
+  /** The file actually loaded. */
   readonly path: string;
   readonly architecture: string;
-  /** Longest sequence, prompt and reply together, tokens. */
+  /** Longest sequence, prompt plus reply, in tokens. */
   readonly contextLength: number;
   readonly vocabSize: number;
   readonly tokenizer: TokenizerFacts;
-  /** Why it cannot be trained; null: it can; absent: not known. */
+  /** Reason why it cannot be trained; null: it can; absent: unknown. */
   readonly untrainable?: string | null;
-  /** Largest rank of an adapter. Null or absent: any, as far as is known. */
+  /** Largest adapter rank. Null or absent: no known limit. */
   readonly maxLoraRank?: number | null;
-  /** Reasons why it computes something else than it was made for. Default: none. */
+  /** Differences between its computation and the intended one. Default: none. */
   readonly warnings?: readonly string[];
 }
 
-/** Text over whatever samples. */
+/** Text over a sampler. */
 export interface OpenedText {
   readonly engine: TextEngine;
   readonly model: ServedModel;
-  /** Text and ids outside any generation. */
+  /** Text and ids outside generations. */
   readonly codec: TextCodec;
-  /** How steps compute in this process, on the cores that the trainer wants too; null = they compute elsewhere. */
+  /** Use of the cores, which the trainer shares, by steps of this process; null = they compute elsewhere. */
   readonly coreUse: CoreUse | null;
   health(): Promise<Pick<BackendHealth, 'trouble' | 'members' | 'adapters'>>;
   close(): Promise<void> | void;

@@ -5,13 +5,13 @@ import type { CodecReply } from './messages.ts';
 
 type Reply<Kind extends CodecReply['kind']> = Extract<CodecReply, { kind: Kind }>;
 
-/** Calls to the codec of the engine host that have no reply yet; each gets exactly one. */
+/** Calls to the codec of the engine host without a reply yet; each gets exactly one. */
 export class PendingCodecCalls {
   readonly #waiting = new Map<string, PromiseWithResolvers<CodecReply>>();
 
   /**
-   * @param send returns false when there is nobody to send to
-   * @throws {BackendFailure} what the host refused, or `engine.host_lost`
+   * @param send returns false without a host
+   * @throws {BackendFailure} the host's refusal, or `engine.host_lost`
    */
   async run<Kind extends Exclude<CodecReply['kind'], 'codec-failed'>>(
     send: (requestId: string) => boolean,
@@ -36,7 +36,7 @@ export class PendingCodecCalls {
     this.#waiting.get(reply.requestId)?.resolve(reply);
   }
 
-  /** The host is gone: nobody will reply. */
+  /** Fails all calls of a lost host. */
   failAll(message: string): void {
     for (const call of this.#waiting.values()) call.reject(new BackendFailure('engine.host_lost', message, null));
   }

@@ -19,7 +19,7 @@ import { tinyTraining } from '../../testing/tiny-training.ts';
 import type { EmbeddedTraining } from '../training/embedded-training.ts';
 import type { TrainerHostOptions, TrainingJobRequest } from './messages.ts';
 
-// A real trainer host; the server elsewhere trains the same random model.
+// A real trainer host; the remote server trains the same random model.
 const LORA = { ...DEFAULT_LORA_CONFIG, rank: 2, alpha: 32 };
 let root: string;
 let modelPath: string;
@@ -129,7 +129,7 @@ test('a job on a server elsewhere has the losses of one here, and its adapter co
   console.log(`weights there differ from those here by at most ${largest.toExponential(1)}`);
   expect(largest).toBeLessThan(1e-3);
 
-  // It is gone on from, there and, with fresh momentum, here.
+  // Continued there and, with fresh momentum, here.
   await run(there, sft('second', { startFrom: 'checkpoints/first' }));
   await run(here, sft('third', { startFrom: 'checkpoints/first' }));
   expect(readdirSync((await blobs.localDirectory('checkpoints/third'))!)).toContain('optimizer.safetensors');

@@ -1,4 +1,6 @@
-/** Asks whether the other side still answers. Whoever asks while a question is on its way waits for its answer, so asking often costs nothing. */
+/**
+ * Measures if the other side still answers. Concurrent callers share one question, so asking often is cheap.
+ */
 export class RoundTrips {
   readonly #deadlineMs: number;
   #inFlight: { answered: PromiseWithResolvers<void>; startedAt: number } | null = null;
@@ -7,7 +9,10 @@ export class RoundTrips {
     this.#deadlineMs = deadlineMs;
   }
 
-  /** @param ask false = there is nobody to ask. @returns milliseconds, or null when no answer came within the deadline */
+  /**
+   * @param ask returns false if there is no one to ask.
+   * @returns milliseconds, or null without an answer within the deadline
+   */
   async measure(ask: () => boolean): Promise<number | null> {
     if (this.#inFlight === null) {
       if (!ask()) return null;
@@ -22,7 +27,7 @@ export class RoundTrips {
     return outcome === 'late' ? null : performance.now() - startedAt;
   }
 
-  /** The answer came, or the one who was asked is gone: the next question is a new one. */
+  /** Ends the question, after its answer or the loss of the other side. */
   settle(): void {
     this.#inFlight?.answered.resolve();
     this.#inFlight = null;

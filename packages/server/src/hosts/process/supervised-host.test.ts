@@ -11,7 +11,9 @@ import { SupervisedHost } from './supervised-host.ts';
 
 const LIMITS: WatchLimits = { firstSignMs: 600_000, silenceMs: 600_000, idleMs: 600_000, turnMs: 600_000 };
 
-/** A real process that is watched; `lives` gets the number of each of its processes, `losses` the reason of each end. */
+/**
+ * A real watched process; `lives` gets the number of each of its processes, `losses` the reason of each end.
+ */
 async function supervised(limits: Partial<WatchLimits>) {
   const lives: number[] = [];
   const losses: string[] = [];
@@ -37,7 +39,7 @@ async function supervised(limits: Partial<WatchLimits>) {
   return { host, lives, losses, numHung: () => numHung, numWritten: () => numWritten, steps };
 }
 
-/** As long as it takes: a process starts slowly on a busy machine. */
+/** Waits as long as needed: a process starts slowly on a busy machine. */
 const until = (check: () => void) => expect.poll(() => (check(), true), { timeout: 100_000 }).toBe(true);
 
 test('a stopped process is ended and replaced, and its owner is told at once and once', async () => {
@@ -62,7 +64,7 @@ test('whoever waits for the start of a host that is closed meanwhile is told', a
   expect(await started).toMatchObject({ code: 'server.host_unavailable', message: 'the slow host was closed' });
 });
 
-/** As under a limit of files or processes: the system starts nothing, and there is no exit. */
+/** Simulates a limit of files or processes: the system starts nothing, and there is no exit. */
 function refuseProcesses(): () => void {
   const { execPath } = process;
   const allow = () => void (process.execPath = execPath);

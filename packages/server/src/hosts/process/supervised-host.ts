@@ -10,18 +10,21 @@ import { DEFAULT_WATCH_LIMITS, type WatchLimits } from './host-watch.ts';
 import { LIFE_SIGNS_FD } from './life-signs.ts';
 import type { HostFailure } from './messages.ts';
 
-/** First restart delay; doubles to the maximum while the host keeps dying, and starts over once it stayed up for a while. */
+/**
+ * First restart delay; doubles up to the maximum while the host keeps ending, and is reset once it has run
+ * for a while.
+ */
 const FIRST_RESTART_DELAY_MS = 100;
 const MAX_RESTART_DELAY_MS = 10_000;
 const STABLE_AFTER_MS = 30_000;
-/** How long a host may take to finish what it is doing when asked to shut down. Longer than any engine step or layer run. */
+/** Time for a host to finish its work at shutdown. Longer than any engine step or layer run. */
 const SHUTDOWN_GRACE_MS = 5_000;
-/** How much of a dead host's stderr goes into the report. */
+/** Part of a dead host's stderr that the report includes. */
 const STDERR_TAIL_CHARACTERS = 2_000;
 
 const DEFAULT_MEMORY_REMEDY = 'add memory to the machine or container, or lower --model-memory-megabytes';
 
-/** Reasons for which a system starts no process, with the remedy, by their code. */
+/** Reasons why a system refuses to start a process, with the remedy, by their code. */
 const REFUSALS: Readonly<Record<string, string>> = {
   EAGAIN: 'too many processes and threads; raise the limit (ulimit -u, pids.max, TasksMax)',
   EMFILE: 'too many open files; raise the limit (ulimit -n, LimitNOFILE)',
@@ -37,30 +40,29 @@ export interface SupervisedHostOptions<Message extends HostMessage> {
   readonly modulePath: string;
   /** passed as JSON in the first argument */
   readonly options: unknown;
-  /** File that it opens, named in the message of a failed start. Default: none. */
+  /** File that it opens, for the message of a failed start. Default: none. */
   readonly file?: string;
-  /** variables of its environment, which others on this machine cannot read as they can its arguments */
+  /** environment variables, which other users cannot read, unlike its arguments */
   readonly secrets?: Readonly<Record<string, string>>;
   readonly onMessage: (message: Message) => void;
-  /** the process is gone, whatever the reason; called once a life, also at the end of `close` */
+  /** called once per process when it has ended, for any reason, also at the end of `close` */
   readonly onLost: (reason: string) => void;
-  /** it gave no sign of life for too long, and is killed now; `onLost` follows when it is gone */
+  /** called when it is killed after too long without a sign of life; `onLost` follows at its end */
   readonly onHung?: () => void;
   readonly log: (line: string) => void;
-  /** what helps if its memory ran out, a sentence for `onLost`; default: the log alone has one */
+  /** remedy if its memory ran out, a sentence for `onLost`; default: only the log has one */
   readonly memoryRemedy?: string;
-  /** how far the process goes behind others; default 0 */
+  /** niceness relative to this process; default 0 */
   readonly niceness?: number;
-  /** what counts as hanging, default `DEFAULT_WATCH_LIMITS` */
+  /** limits for hanging, default `DEFAULT_WATCH_LIMITS` */
   readonly watchLimits?: WatchLimits;
 }
 
 /**
- * A child process that is started again whenever it dies, until it is closed.
- *
- * The host answers `ready` once it can work, or `fatal` with a reason when it never will with these options. A fatal before the first `ready`
- * rejects `start`, and so does closing it before that; later ones are retried, since a model file can come back. A host that hangs (see `HostWatch`) is killed, and started again like
- * one that died.
+ * A child process that is restarted whenever it ends, until it is closed.
+ * The host sends `ready` once it can work, or `fatal` with a reason if it never will with these options. A
+ * fatal before the first `ready` rejects `start`, as does closing it before that; later ones are retried,
+ * because a model file can come back. A hanging host (see `HostWatch`) is killed and restarted.
  */
 export class SupervisedHost<Command extends object, Message extends HostMessage> {
   readonly #options: SupervisedHostOptions<Message>;
@@ -73,7 +75,7 @@ export class SupervisedHost<Command extends object, Message extends HostMessage>
   #restartTimer: NodeJS.Timeout | null = null;
   #stableTimer: NodeJS.Timeout | null = null;
   #stderrTail = '';
-  /** How the life before this one ended. */
+  /** End of the previous process. */
   #lastEnding: string | null = null;
   #ready = Promise.withResolvers<void>();
 
@@ -81,14 +83,14 @@ export class SupervisedHost<Command extends object, Message extends HostMessage>
     this.#options = options;
   }
 
-  /** Why it does not work as it should, for people; null when all is well. */
+  /** Reason why it does not work as it should, for people; null if all is well. */
   get trouble(): string | null {
     if (!this.#isReady)
       return this.#lastEnding === null ? 'it is being started' : `it is being restarted: ${this.#lastEnding}`;
     return this.#pulse?.trouble ?? null;
   }
 
-  /** Resolves when the host is ready; rejects when its first life ends before that. */
+  /** Resolves when the host is ready; rejects if its first process ends before that. */
   async start(): Promise<void> {
     this.#spawn();
     await this.#ready.promise;
@@ -116,14 +118,14 @@ export class SupervisedHost<Command extends object, Message extends HostMessage>
     }
   }
 
-  /** @returns false when there is no process to send to; the message is then dropped */
+  /** @returns false without a process; the message is then dropped */
   send(command: Command): boolean {
     if (this.#child === null || !this.#child.connected) return false;
     this.#child.send(command);
     return true;
   }
 
-  /** Asks the host to end, waits, and kills it if it does not. Leaves no process behind. */
+  /** Asks the host to end, waits, and kills it if it does not. Leaves no process running. */
   async close(): Promise<void> {
     this.#isClosing = true;
     if (this.#restartTimer !== null) clearTimeout(this.#restartTimer);
@@ -143,7 +145,7 @@ export class SupervisedHost<Command extends object, Message extends HostMessage>
     const child = this.#fork();
     if (child === null) return;
     this.#child = child;
-    // Before it has started threads, which go by it.
+    // Before it starts threads, which inherit it.
     const refusal = child.pid === undefined ? null : lowerPriority(child.pid, niceness);
     if (refusal !== null) log(`the ${name} host runs at normal priority: ${refusal}`);
     let hungBecause: string | null = null;
@@ -156,7 +158,7 @@ export class SupervisedHost<Command extends object, Message extends HostMessage>
       onHung: (reason) => {
         hungBecause = reason;
         this.#options.onHung?.();
-        // A stopped process takes no other signal.
+        // A stopped process accepts no other signal.
         child.kill('SIGKILL');
       },
     });
@@ -170,7 +172,7 @@ export class SupervisedHost<Command extends object, Message extends HostMessage>
       this.#options.onMessage(message);
       if (message.kind === 'ready') this.#onReady();
     });
-    // A failed send shows up as the exit that caused it.
+    // A failed send is followed by the exit that caused it.
     child.on('error', (error) => this.#options.log(`${name} host: ${error.message}`));
     child.once('exit', (code, signal) => {
       pulse.stop();
@@ -186,7 +188,10 @@ export class SupervisedHost<Command extends object, Message extends HostMessage>
     });
   }
 
-  /** Null: the system started no process. The reason comes as the end of this life; there is no exit. */
+  /**
+   * Null if the system did not start a process. Then there is no exit, and the reason is reported as its
+   * ending.
+   */
   #fork(): ChildProcess | null {
     const { modulePath, options } = this.#options;
     this.#stderrTail = '';
@@ -218,11 +223,11 @@ export class SupervisedHost<Command extends object, Message extends HostMessage>
     this.#stableTimer = setTimeout(() => (this.#restartDelayMs = FIRST_RESTART_DELAY_MS), STABLE_AFTER_MS).unref();
   }
 
-  /** The reason why the first process did not start, in one line. */
+  /** Reason why the first process did not start, in one line. */
   #refusal(fatal: HostFailure | null, ending: string, tail: string): string {
     const { name, file } = this.#options;
     const lastOutput = tail === '' ? '' : `. Its last output: ${tail.replaceAll(/\s*\n\s*/g, ' | ')}`;
-    // A thread that Node cannot start has the name of the refusal as its message.
+    // If Node cannot start a thread, the error code is its message.
     const remedy = fatal === null ? undefined : (REFUSALS[fatal.code] ?? REFUSALS[fatal.message]);
     const reason =
       fatal === null ? `${ending}${lastOutput}` : remedy === undefined ? fatal.message : `${fatal.message}: ${remedy}`;
@@ -230,19 +235,19 @@ export class SupervisedHost<Command extends object, Message extends HostMessage>
     return `the ${name} host cannot start${place}: ${reason}`;
   }
 
-  /** @param ending how, in words that name no file: clients read them */
+  /** @param ending reason without file names: clients read it */
   #onExit(fatal: HostFailure | null, ending: string): void {
     const { name, log, onLost } = this.#options;
     this.#child = null;
     if (this.#stableTimer !== null) clearTimeout(this.#stableTimer);
     if (this.#isReady) this.#ready = Promise.withResolvers<void>();
-    // Nobody may be waiting for it; whoever is gets the rejection through its own await.
+    // Avoids an unhandled rejection: callers that wait get it through their own await.
     this.#ready.promise.catch(() => undefined);
     this.#isReady = false;
     onLost(ending);
     const reason = fatal?.message ?? ending;
     if (this.#isClosing) {
-      // Whoever still waits for its start, or its return, learns that there will be none.
+      // Rejects callers that still wait for its start or restart.
       this.#ready.reject(new ServerError('server.host_unavailable', `the ${name} host was closed`));
       return;
     }

@@ -3,19 +3,20 @@ import { TrainerError } from '@trainyard/trainer';
 
 import type { RemoteTrainerOptions } from '../process/messages.ts';
 
-/** The outcome of a contact: what the log should say, and whether the server answered. */
+/** Result of a contact: lines for the log, and the server's availability. */
 export interface TrainerContact {
   readonly lines: readonly string[];
-  /** Why jobs have to wait for it; null when it answered. */
+  /** Reason why jobs must wait for it; null if it answered. */
   readonly absence: string | null;
-  /** The server that answered. */
+  /** Facts of the server that answered. */
   readonly facts?: ServerFacts;
 }
 
 /**
- * Asks the trainer elsewhere what it is, from the process that trains by it: its certificates and proxies count.
- *
- * @throws {TrainerError} for a server that does not fit: another protocol or version, a wrong key, an untrusted certificate, no such base model
+ * Asks the remote trainer for its facts, from the process that uses it, with that process's certificates and
+ * proxies.
+ * @throws {TrainerError} for an unusable server: another protocol or version, a wrong key, an untrusted
+ * certificate, no such base model
  */
 export async function contactTrainer(
   { url, profile, baseModel }: Pick<RemoteTrainerOptions, 'url' | 'profile' | 'baseModel'>,

@@ -1,4 +1,7 @@
-/** Main module of the examination host: looks at one remote part from a child process, with the environment of the host that uses it. */
+/**
+ * Main module of the examination host: checks one remote part from a child process, with the environment of
+ * the host that uses it.
+ */
 import { blobFindings, type Finding } from '@trainyard/store';
 import { examineServer } from '@trainyard/vllm';
 

@@ -19,12 +19,15 @@ const RESTART_WAIT_MS = 30_000;
 const MEMORY_REMEDY =
   'Train with a smaller `packed_sequence_length`, shorter trajectories or a lower rank, or add memory (base models use --model-memory-megabytes of it)';
 
-/** Why a run did not end in a result. */
+/** Failure of a training run. */
 export class TrainingRunError extends Error {
   override readonly name = 'TrainingRunError';
-  /** of the trainer, or of what it met */
+  /** from the trainer, or from an error it met */
   readonly code: string;
-  /** `'resume'`: the same job can be run again and goes on from its last gradient step; `'wait'`: so it can, once there is room */
+  /**
+   * `'resume'`: the job can be run again and continues from its last gradient step; `'wait'`: the same, once
+   * resources are free
+   */
   readonly retry: Retry;
 
   constructor(failure: RunFailure) {
@@ -37,7 +40,7 @@ export class TrainingRunError extends Error {
 /** Runs training jobs, one at a time. */
 export interface TrainingBackend {
   /**
-   * @param onEvent called in order; after a restart the events of finished steps come again, identical
+   * @param onEvent called in order; after a restart the events of finished steps are repeated, identical
    * @throws {TrainingRunError}
    */
   run(
@@ -45,25 +48,25 @@ export interface TrainingBackend {
     options: { signal: AbortSignal; onEvent: (event: TrainerEvent) => void },
   ): Promise<TrainingResult>;
   /**
-   * Makes a directory of the blobs of the newest snapshot of a job that runs, or did last. The job goes on meanwhile.
-   *
-   * @param snapshots as the job's request has it
-   * @returns gradient steps behind it; null when there is no snapshot yet
-   * @throws {TrainingRunError} nothing has the key then, or what has it is an orphan
+   * Copies the newest snapshot of a job that runs, or ran last, to a blob directory. The job continues
+   * meanwhile.
+   * @param snapshots as in the job's request
+   * @returns its number of gradient steps; null if there is no snapshot yet
+   * @throws {TrainingRunError} the key is then unused, or its content an orphan
    */
   copySnapshot(snapshots: string, directoryKey: string): Promise<number | null>;
-  /** Why it does not work as it should, in words that name no file; null when all is well. */
+  /** Reason why it does not work as it should, without file names; null if it works. */
   trouble(): string | null;
 }
 
-/** Training in a supervised child process: on ONNX Runtime, or driving a server elsewhere. */
+/** Training in a supervised child process: with ONNX Runtime, or by a remote server. */
 export class EmbeddedTraining implements TrainingBackend {
   readonly #host: SupervisedHost<TrainerHostCommand, TrainerHostMessage>;
   readonly #remoteKey: string | null;
   readonly #log: (line: string) => void;
   readonly #onBucketRequest: (request: BucketRequest) => void;
   readonly #runs = new Map<string, JobRun>();
-  /** by the key of the directory */
+  /** by directory key */
   readonly #copies = new Map<string, PromiseWithResolvers<number | null>>();
   #contact: PromiseWithResolvers<readonly string[]> | null = null;
   #remoteMaxRank: number | null = null;
@@ -71,14 +74,14 @@ export class EmbeddedTraining implements TrainingBackend {
 
   constructor(options: {
     host: TrainerHostOptions;
-    /** of `host.remote`; default: it asks for none */
+    /** of `host.remote`; default: it needs none */
     remoteKey?: string | null;
     /** @see SupervisedHostOptions.secrets */
     secrets?: Readonly<Record<string, string>>;
     arbiter: ComputeShares;
     share: number;
     niceness: number;
-    /** told of each request of the host to the bucket; default: nobody is */
+    /** called for each bucket request of the host; default: none */
     onBucketRequest?: (request: BucketRequest) => void;
     log: (line: string) => void;
   }) {
@@ -105,10 +108,10 @@ export class EmbeddedTraining implements TrainingBackend {
   }
 
   /**
-   * Asks the trainer elsewhere what it is, from the host that trains by it. A server that does not answer is a line: jobs wait for it.
-   *
+   * Asks the remote trainer for its facts, from the host that uses it. If the server does not answer, a line
+   * reports it, and jobs wait.
    * @returns lines for the log
-   * @throws {ServerError} `server.config_invalid` for a server that does not fit
+   * @throws {ServerError} `server.config_invalid` for an unusable server
    */
   async contactRemote(): Promise<readonly string[]> {
     const contact = (this.#contact = Promise.withResolvers<readonly string[]>());
@@ -121,7 +124,7 @@ export class EmbeddedTraining implements TrainingBackend {
     await this.#host.close();
   }
 
-  /** Largest rank of the trainer elsewhere; null until it has told it. */
+  /** Largest rank of the remote trainer; null until reported. */
   get remoteMaxRank(): number | null {
     return this.#remoteMaxRank;
   }
@@ -170,7 +173,7 @@ export class EmbeddedTraining implements TrainingBackend {
   #onMessage(message: TrainerHostMessage): void {
     switch (message.kind) {
       case 'ready':
-        // One that was started again watches nothing yet.
+        // A restarted host does not watch the server yet.
         if (this.#contact !== null) this.#host.send({ kind: 'contact-remote', remoteKey: this.#remoteKey });
         break;
       case 'log':
@@ -209,7 +212,7 @@ export class EmbeddedTraining implements TrainingBackend {
         this.#runs.get(message.jobId)?.settled.reject(new TrainingRunError(message.failure));
         break;
       case 'fatal':
-        break; // the exit that follows carries the reason
+        break; // the exit that follows has the reason
       default:
         message satisfies never;
     }

@@ -12,20 +12,20 @@ import { intakeFor, TINKER_PROFILES, TinkerTrainer } from '@trainyard/tinker';
 
 import type { RemoteTrainerOptions, TrainerHostOptions, TrainingJobRequest } from '../process/messages.ts';
 
-/** The learner of one job, with the template of its model. */
+/** Learner of one job, with the template of its model. */
 export interface JobLearner extends Pick<TrainingParts, 'learner' | 'template'> {
-  /** The job is over, however it ended. */
+  /** Called when the job is over, for any reason. */
   end(): Promise<void>;
 }
 
-/** The learners of jobs, which come one after the other. */
+/** Learners of jobs, used one after the other. */
 export interface JobLearners {
   open(job: TrainingJobRequest, parts: { versions: VersionFolders; remoteKey: string | null }): Promise<JobLearner>;
-  /** Nothing was trained for a while: gives memory back. */
+  /** Frees memory after a time without training. */
   rest(): void;
 }
 
-/** Learners of this process: base weights are loaded on the first job and kept for the next. */
+/** Learners of this process: base weights are loaded for the first job and kept for the next. */
 export class EmbeddedLearners implements JobLearners {
   readonly #options: TrainerHostOptions;
   readonly #gate: ComputeGate;
@@ -41,7 +41,7 @@ export class EmbeddedLearners implements JobLearners {
     this.#trainer ??= await openTrainer({ ...this.#options, modelPath });
     const { template } = this.#trainer;
     const learner = await this.#trainer.learner(lora, { versions, gate: this.#gate });
-    // The next one takes its place.
+    // The next learner replaces it.
     return { learner, template, end: async () => {} };
   }
 
@@ -51,7 +51,7 @@ export class EmbeddedLearners implements JobLearners {
   }
 }
 
-/** Learners on a server of the Tinker protocol: of the base model nothing but its vocabulary and template is here. */
+/** Learners on a server of the Tinker protocol: only the vocabulary and template of the base model are here. */
 export class RemoteLearners implements JobLearners {
   readonly #options: RemoteTrainerOptions & Pick<TrainerHostOptions, 'allowsControlTokens'>;
   readonly #log: (line: string) => void;

@@ -4,8 +4,8 @@ import { LocalVersions, type VersionFolders } from '@trainyard/trainer';
 import { type CheckpointManifest, writeManifest } from '../../seams/data/checkpoint-manifest.ts';
 
 /**
- * The adapter versions that a job of the trainer host reads and writes: its snapshots are folders of this machine, gone when the job ends;
- * every other name is the key of a blob directory, here or wherever blobs are.
+ * Adapter versions that a job of the trainer host reads and writes: its snapshots are local folders, removed
+ * at the end of the job; every other name is the key of a blob directory.
  */
 export class JobVersions implements VersionFolders {
   readonly #blobs: Blobs;
@@ -15,8 +15,8 @@ export class JobVersions implements VersionFolders {
   readonly #manifest: CheckpointManifest | null;
 
   /**
-   * @param options.snapshots what names of snapshots begin with; they lie in the folder of that name below `workDirectory`
-   * @param options.manifest is written into the version `output`. Default: none is
+   * @param options.snapshots prefix of snapshot names, and their folder below `workDirectory`
+   * @param options.manifest is written into the version `output`. Default: none
    */
   constructor(
     blobs: Blobs,
@@ -46,7 +46,7 @@ export class JobVersions implements VersionFolders {
         if (name === this.#output && this.#manifest !== null) writeManifest(directory, this.#manifest);
         return fill(directory);
       });
-      // Of a life before that ended between the commit and the report.
+      // Left by an earlier process that ended between the commit and the report.
       await this.#blobs.removeDirectory(name);
       await this.#blobs.commitDirectory(staged, name);
       return result;

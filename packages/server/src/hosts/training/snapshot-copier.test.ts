@@ -19,7 +19,7 @@ afterEach(async () => {
   await rm(root, { recursive: true });
 });
 
-/** A machine on which the job has taken so many steps. */
+/** A machine on which the job has taken that many steps. */
 function machine(name: string, numSteps = 0) {
   const work = join(root, name);
   const version = `job/step-${numSteps}`;

@@ -4,10 +4,10 @@ import { join } from 'node:path';
 import { type Blobs, type JobSnapshot, StoreError } from '@trainyard/store';
 import { linkSnapshot, placeSnapshot, TrainerError } from '@trainyard/trainer';
 
-/** Below the folder of a job's snapshots. */
+/** Folder below that of a job's snapshots. */
 const OUTGOING = 'outgoing';
 
-/** Takes the snapshots of running jobs from this machine to the blobs, and from there to this machine. */
+/** Copies the snapshots of running jobs from this machine to the blobs, and back. */
 export class SnapshotCopier {
   readonly #blobs: Blobs;
   readonly #workDirectory: string;
@@ -19,10 +19,9 @@ export class SnapshotCopier {
   }
 
   /**
-   * Makes a directory of the blobs of the newest snapshot that the job has at this moment. The job may go on meanwhile, but no second copy of its
-   * snapshots may begin.
-   *
-   * @returns gradient steps behind it; null when there is none yet
+   * Copies the job's current newest snapshot to a blob directory. The job may continue meanwhile, but only
+   * one copy of its snapshots may run at a time.
+   * @returns its number of gradient steps; null if there is none yet
    * @throws {StoreError}
    */
   async copy(snapshots: string, directoryKey: string): Promise<number | null> {
@@ -44,10 +43,10 @@ export class SnapshotCopier {
   }
 
   /**
-   * Brings a snapshot here, unless the job has got as far on this machine. One that is gone or damaged is told, and the job does without.
-   *
-   * @returns what is worth a line in the log; null when nothing is
-   * @throws {StoreError} while the blobs are not to be had; {TrainerError} `trainer.disk_full`
+   * Fetches a snapshot, unless the job has got as far on this machine. Reports a missing or damaged one, and
+   * the job continues without it.
+   * @returns a line for the log; null if there is none
+   * @throws {StoreError} while the blobs are unavailable; {TrainerError} `trainer.disk_full`
    */
   async bring(snapshots: string, { directoryKey, numGradientSteps }: JobSnapshot): Promise<string | null> {
     try {
@@ -70,7 +69,7 @@ function isDamage(error: unknown): error is StoreError | TrainerError {
   );
 }
 
-/** Blobs may lie on another file system. */
+/** Blobs may be on another file system. */
 async function linkOrCopy(from: string, to: string): Promise<void> {
   await link(from, to).catch(() => copyFile(from, to));
 }

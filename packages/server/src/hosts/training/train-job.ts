@@ -22,14 +22,14 @@ export interface TrainJobParts extends Pick<TrainingParts, 'signal' | 'emit'> {
   readonly workDirectory: string;
   readonly learners: JobLearners;
   readonly remoteKey: string | null;
-  /** Receives a line for whoever runs the service. Default: nobody does. */
+  /** Receives lines for the operator. Default: none. */
   readonly log?: (line: string) => void;
 }
 
 /**
- * Runs one job, from its blobs to the blobs of its version, with the loop of training over a learner that is opened for it.
- *
- * @throws {TrainerError} and {StoreError}, also where the loop met it: one that passes must not end the job
+ * Runs one job, from its blobs to the blobs of its version: opens a learner and runs the training loop over
+ * it.
+ * @throws {TrainerError} and {StoreError}, also from within the loop: a passing error must not end the job
  */
 export async function trainJob(job: TrainingJobRequest, parts: TrainJobParts) {
   const { blobs, workDirectory, learners, remoteKey, signal, emit, log } = parts;
@@ -58,7 +58,7 @@ export async function trainJob(job: TrainingJobRequest, parts: TrainJobParts) {
   }
 }
 
-/** The error of the blobs inside a `trainer.internal`, which is what the loop makes of errors that it does not know. */
+/** Blob error inside a `trainer.internal`, the loop's wrapper for unknown errors. */
 function blobFault(error: unknown): unknown {
   if (!(error instanceof TrainerError) || error.code !== 'trainer.internal') return null;
   const { cause } = error;

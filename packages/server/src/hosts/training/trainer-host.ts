@@ -1,9 +1,8 @@
 /**
- * Main module of the trainer host: ONNX Runtime and the training mathematics, in a process of their own.
- *
- * It runs one job at a time, as the worker in the API process hands them over, and reports each finished gradient step. The loop of a job and
- * the learner that it drives are both in here, so that no log-probability leaves the process; unless the learner is on a server elsewhere, which
- * is talked to from here.
+ * Main module of the trainer host: ONNX Runtime and the training mathematics, in a separate process.
+ * Runs one job at a time, sent by the worker in the API process, and reports each finished gradient step. The
+ * loop of a job and its learner are both here, so that no log-probability leaves the process, except with a
+ * remote learner, which this process calls.
  */
 import { setTimeout as delay } from 'node:timers/promises';
 
@@ -26,18 +25,21 @@ import type {
 import { trainJob } from './train-job.ts';
 import { SnapshotCopier } from './snapshot-copier.ts';
 
-/** Between two looks at a trainer elsewhere. */
+/** Time between two checks of a remote trainer. */
 const WATCH_MS = 15_000;
-/** A server without a free slot does not tell its largest rank: it is asked again at every so manyth look. */
+/**
+ * A server without a free slot does not report its largest rank: it is asked again at every such number of
+ * checks.
+ */
 const LOOKS_PER_QUESTION = 8;
 
-/** The weights of the default model take 0.7 GB as f32: given back when nothing was trained for this long. */
+/** The default model's f32 weights take 0.7 GB: they are freed after this long without training. */
 const UNLOAD_AFTER_MS = 10 * 60_000;
 
 const options = hostOptions<TrainerHostOptions>();
 const { workDirectory, oneDnnPath } = options;
 if (oneDnnPath !== null && options.remote === null) await openOrRefuse(() => requireBf16(oneDnnPath));
-// Nobody listens before there is something to say it with.
+// Set below, once there is a line to send on.
 let tellRequest: (request: BucketRequest) => void = () => undefined;
 const blobs = await openOrRefuse(() =>
   openBlobs(options.blobs, process.env, {
@@ -47,7 +49,7 @@ const blobs = await openOrRefuse(() =>
 );
 const { send, lease } = connectHost<TrainerHostCommand, TrainerHostMessage>(onCommand);
 tellRequest = (request) => send({ kind: 'bucket-request', request });
-// Lanes of one thread each, and threads of ONNX Runtime that sleep between operators.
+// Lanes of one thread each, and ONNX Runtime threads that sleep between operators.
 lease.use = 'beside';
 const copier = new SnapshotCopier(blobs, workDirectory);
 const running = new Map<string, AbortController>();
@@ -77,7 +79,7 @@ function onCommand(command: TrainerHostCommand): void {
       running.get(command.jobId)?.abort(new DOMException('the job was cancelled', 'AbortError'));
       break;
     case 'shutdown':
-      // A job in flight goes on from its last snapshot in the next life.
+      // A job in flight continues from its last snapshot in the next process.
       process.exit(0);
       break;
     default:
@@ -98,7 +100,7 @@ async function contactAndReport(remoteKey: string | null): Promise<void> {
   }
 }
 
-/** Jobs find out by themselves; this tells whoever has none, before an evening of rollouts. */
+/** Jobs notice by themselves; this reports to users without a job, before hours of rollouts. */
 async function watchRemote(
   remote: NonNullable<TrainerHostOptions['remote']>,
   remoteKey: string | null,
@@ -111,7 +113,7 @@ async function watchRemote(
     const changes = told === undefined || (absence === null) !== (told === null);
     if (changes) send({ kind: 'remote-state', absence });
     told = absence;
-    // A server that was away may be another one.
+    // A server that was away may have been replaced.
     const isTurn = numLooks++ % LOOKS_PER_QUESTION === 0;
     if (facts === undefined || !(changes || (isTurn && !knowsRank))) return;
     const maxRank = await askMaxRank(facts, (line) => send({ kind: 'log', line }));
@@ -126,7 +128,7 @@ async function watchRemote(
     await tell(found);
   };
   await tell(contact);
-  // One look after the other: a slow one must not contradict a later one.
+  // Checks run one after the other: a slow one must not contradict a later one.
   for (;;) {
     await delay(WATCH_MS, undefined, { ref: false });
     await look().catch((error: unknown) =>
@@ -135,7 +137,7 @@ async function watchRemote(
   }
 }
 
-/** While the job goes on: it waits for nothing of this. */
+/** Runs while the job continues, which does not wait for it. */
 async function copyAndReport({ directoryKey, snapshots }: SnapshotCopyOrder): Promise<void> {
   try {
     send({ kind: 'snapshot-copied', directoryKey, numGradientSteps: await copier.copy(snapshots, directoryKey) });

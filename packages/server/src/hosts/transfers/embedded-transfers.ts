@@ -14,13 +14,13 @@ import type {
 
 /** Writes and reads adapters and models in public formats. */
 export interface TransferBackend {
-  /** @throws {TransferError} with a trainer code; the signal's reason when it is aborted */
+  /** @throws {TransferError} with a trainer code; the signal's reason if it aborts */
   exportCheckpoint(request: ExportRequest, options: { signal: AbortSignal }): Promise<ExportResult>;
   /** @throws as `exportCheckpoint` */
   importAdapter(request: ImportRequest, options: { signal: AbortSignal }): Promise<ImportedAdapter>;
 }
 
-/** Each transfer in a child process of its own, which is gone when the promise settles. */
+/** Runs each transfer in its own child process, which has ended when the promise settles. */
 export class EmbeddedTransfers implements TransferBackend {
   readonly #options: {
     host: TransferHostOptions;
@@ -72,10 +72,10 @@ export class EmbeddedTransfers implements TransferBackend {
     });
     const abort = () => settled.reject(signal.reason);
     signal.addEventListener('abort', abort, { once: true });
-    // It may be rejected while the host still starts; it is awaited below.
+    // It may reject while the host still starts; it is awaited below.
     settled.promise.catch(() => undefined);
     try {
-      // A host that dies before it is ready is lost like any other.
+      // A host that ends before it is ready is lost like any other.
       await host.start().catch(() => settled.promise);
       host.send(command);
       return await settled.promise;

@@ -1,9 +1,9 @@
 import type { HostFailure } from '../process/messages.ts';
 
-/** Why an export or an import did not end in a result. */
+/** Failure of an export or an import. */
 export class TransferError extends Error {
   override readonly name = 'TransferError';
-  /** a trainer code, or one of the packages below it */
+  /** a code of the trainer, or of a package it uses */
   readonly code: string;
 
   constructor(failure: HostFailure) {

@@ -1,6 +1,6 @@
 /**
- * Main module of a transfer host: one export or one import, in a process of its own that ends with it. llama.cpp and ONNX Runtime run what
- * was written, and the memory of a second copy of the weights is given back whole.
+ * Main module of a transfer host: one export or one import, in a process that ends with it. llama.cpp and
+ * ONNX Runtime run the written model, and the memory of a second copy of the weights is freed completely.
  */
 import { exportCheckpoint, importAdapter } from '@trainyard/trainer';
 
