@@ -4,21 +4,25 @@ import { loraOfCheckpoint } from '@trainyard/trainer';
 import { MANIFEST_FILE, readManifest } from '../seams/data/checkpoint-manifest.ts';
 import { trainMetrics } from './job-events.ts';
 
-/** Project of checkpoints whose folders do not say which model they belong to. */
+/** Project of checkpoints whose folders do not name their model. */
 const RECOVERED_PROJECT = 'recovered';
 
 export interface AdoptionParts {
   readonly store: Pick<Store, 'now' | 'listReferencedKeys' | 'adoptCheckpoint'>;
   readonly blobs: Blobs;
-  /** Owner and base model of checkpoints that older releases wrote; no base model: such checkpoints stay as they are. */
+  /**
+   * Owner and base model of checkpoints from older releases; without a base model such checkpoints stay as
+   * they are.
+   */
   readonly entity: string;
   readonly baseModel: string | null;
   readonly log: (line: string) => void;
 }
 
 /**
- * Makes rows for the checkpoints of the blobs that the database does not know: models, steps and metrics, as their folders describe them. Nothing in the blobs
- * changes. Checkpoints of releases that wrote no manifest become models of their own in the project `recovered`.
+ * Creates rows for checkpoints in the blobs that the database lacks: models, steps and metrics, as described
+ * in their folders. Does not change the blobs. Checkpoints of releases without manifests become models of
+ * their own in the project `recovered`.
  */
 export async function adoptBlobs(parts: AdoptionParts): Promise<void> {
   const { store, blobs, log } = parts;
@@ -30,7 +34,7 @@ export async function adoptBlobs(parts: AdoptionParts): Promise<void> {
     if (checkpoint === null) log(`The checkpoint ${key} cannot be adopted: its folder has no description. It is kept.`);
     else found.push(checkpoint);
   }
-  // Of two for one step, left by an attempt that lost its lease, the later one counts.
+  // If an attempt that lost its lease left a second one for a step, the later counts.
   found.sort((one, two) => one.step - two.step || two.createdAt - one.createdAt);
   let numAdopted = 0;
   const models = new Set<string>();
@@ -48,7 +52,7 @@ export async function adoptBlobs(parts: AdoptionParts): Promise<void> {
   log(`Adopted ${numAdopted} of ${keys.length} unknown checkpoints, of ${models.size} models.`);
 }
 
-/** Null when its folder does not say enough. */
+/** Null if the folder does not describe it fully. */
 async function describe(key: string, parts: AdoptionParts): Promise<AdoptedCheckpoint | null> {
   const { blobs } = parts;
   const digest = await textOf(blobs, key, 'digest');
@@ -67,7 +71,7 @@ async function describe(key: string, parts: AdoptionParts): Promise<AdoptedCheck
   return { ...common, entity, project, name, modelId, baseModel, lora, warmStart, step, createdAt };
 }
 
-/** From its adapter alone: which model and step it was is not known. */
+/** Only from its adapter: its model and step are unknown. */
 async function describeOld(
   key: string,
   common: Pick<AdoptedCheckpoint, 'directoryKey' | 'digest' | 'metrics' | 'rolloutMetrics'>,

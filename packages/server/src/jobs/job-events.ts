@@ -6,17 +6,20 @@ export interface WireEvent {
   type: string;
   data: object;
   dedupeKey: string;
-  /** Points of the model's run; a gradient step has them. */
+  /** Points of the model's run; for gradient steps. */
   metrics?: Record<string, number>;
-  /** Points of the step that the job's rollouts were drawn from; a gradient step has them. */
+  /** Points of the step that sampled the job's rollouts; for gradient steps. */
   rolloutMetrics?: Record<string, number>;
-  /** The tokens that the job's key is charged with; a gradient step has them. */
+  /** Tokens charged to the job's key; for gradient steps. */
   usage?: NewStepUsage;
-  /** The fate of each trajectory; the start of a job on rollouts has them. */
+  /** Outcome of each trajectory; for the start of a job on rollouts. */
   outcomes?: NonNullable<NewEvent['outcomes']>;
 }
 
-/** The rows of an event: itself, and after the start the warning of settings without effect, which is so the first of all. */
+/**
+ * Rows of an event: itself, and after the start the warning about settings without effect, which so comes
+ * before all others.
+ */
 export function wireEvents(event: TrainerEvent, job: ClaimedJob): [WireEvent, ...WireEvent[]] {
   const row = wireEvent(event, job);
   if (event.kind !== 'training_started' || (job.kind !== 'rl' && job.kind !== 'sft')) return [row];
@@ -24,7 +27,7 @@ export function wireEvents(event: TrainerEvent, job: ClaimedJob): [WireEvent, ..
   return warning === null ? [row] : [row, wireEvent({ kind: 'warning', warning }, job)];
 }
 
-/** The event as clients read it. The dedupe key makes a repeated event of a resumed job one event. */
+/** Event in the API's form. The dedupe key merges the repeated events of a resumed job. */
 export function wireEvent(event: TrainerEvent, job: ClaimedJob): WireEvent {
   switch (event.kind) {
     case 'training_started':
@@ -54,14 +57,14 @@ export function wireEvent(event: TrainerEvent, job: ClaimedJob): WireEvent {
   }
 }
 
-/** Trained tokens are those that the loss is of; the others of their sequences are what they stand behind. */
+/** Trained tokens are those of the loss; the other tokens of the sequences are their context. */
 function stepUsage(index: number, metrics: Readonly<Record<string, number>>): NewStepUsage {
   const { num_trainable_tokens: trained = 0 } = metrics;
   const all = metrics['num_sequence_tokens'] ?? metrics['num_tokens'] ?? trained;
   return { numRequests: index === 0 ? 1 : 0, promptTokens: Math.max(0, all - trained), completionTokens: trained };
 }
 
-/** Metrics of training under their full names: those of the update, and those of the rollouts. */
+/** Training metrics under their full names: of the update, and of the rollouts. */
 export function trainMetrics(metrics: Readonly<Record<string, number>>): {
   metrics: Record<string, number>;
   rolloutMetrics: Record<string, number>;
@@ -71,7 +74,7 @@ export function trainMetrics(metrics: Readonly<Record<string, number>>): {
   return { metrics: Object.fromEntries(ofUpdate!), rolloutMetrics: Object.fromEntries(ofRollouts!) };
 }
 
-/** Data of `training_ended`: how much was trained, and in words when that is nothing. */
+/** Data of `training_ended`: the number of steps, or the reasons if nothing was trained. */
 export function endData(result: TrainingResult): object {
   const { numGradientSteps, metrics } = result;
   if (numGradientSteps > 0) return { num_gradient_steps: numGradientSteps };
@@ -82,7 +85,7 @@ export function endData(result: TrainingResult): object {
   return { num_gradient_steps: 0, message: `nothing was trained, the weights are unchanged; ${why}` };
 }
 
-/** One line for the log of the service, of what somebody may have meant otherwise; null when there is nothing to say. */
+/** Log line about a possible mistake of the user; null if there is none. */
 export function startedLine(event: TrainerEvent, job: ClaimedJob): string | null {
   if (event.kind === 'warning') {
     const { code, message, suggestion } = event.warning;
@@ -104,7 +107,7 @@ export function startedLine(event: TrainerEvent, job: ClaimedJob): string | null
 
 const DROPPED = 'num_groups_dropped_';
 
-/** Counts taken when the rollouts came in; other jobs have none. */
+/** Counts from when the rollouts came in; other jobs have none. */
 function rolloutCounts({ config }: ClaimedJob): Record<string, number> {
   const counts = {
     num_unknown_records: config['numUnknownRecords'],

@@ -3,25 +3,25 @@ import { clientFailure } from '../seams/faults/http-faults.ts';
 import type { Log } from '../seams/logging/log.ts';
 import { isPassing } from '../seams/faults/passing-fault.ts';
 
-/** How soon a worker lets go of a job that somebody cancelled or paused, or that another worker has, in whatever process. */
+/** Time until a worker leaves a job that was cancelled, paused or taken over by another process. */
 const LOOK_MS = 500;
-/** Pause between two tries of what a busy or full store did not take. */
+/** Pause between two tries of a write that a busy or full store refused. */
 const RETRY_MS = 1_000;
 
 export interface JobLeaseOptions {
-  /** Name of the held job, for the log: `job 5f1c…`, say. */
+  /** Name of the held job, for the log, such as `job 5f1c…`. */
   readonly name: string;
-  /** Makes the hold last from now on, for so long. @throws {StoreError} `store.lease_lost` when it does not hold any more */
+  /** Extends the hold to `leaseMs` from now. @throws {StoreError} `store.lease_lost` if the hold is lost */
   readonly renew: (leaseMs: number) => Promise<void>;
-  /** Whether it holds still. */
+  /** Resolves to true while the hold lasts. */
   readonly isHeld: () => Promise<boolean>;
-  /** how long one renewal lasts */
+  /** duration of one renewal */
   readonly leaseMs: number;
   /** time between two renewals */
   readonly heartbeatMs: number;
-  /** time between two looks whether it holds still, default 500 ms */
+  /** time between two checks of the hold, default 500 ms */
   readonly lookMs?: number;
-  /** Told of each other try of a write. Default: nobody is. */
+  /** Called at each retry of a write. Default: none. */
   readonly onRetry?: () => void;
   readonly log: Log;
   /** monotonic milliseconds, default `performance.now` */
@@ -29,9 +29,10 @@ export interface JobLeaseOptions {
 }
 
 /**
- * A worker's hold on its job. It is renewed while the store answers, and ends when the store says so: whoever cancels or pauses a job may be another
- * process. When the store does not (another process has the lock, the disk is
- * full), the hold lasts until the last renewal ends, and what the worker has to write is tried again until then.
+ * A worker's hold on its job. Renewed while the store answers, and ended when the store reports its loss: the
+ * job may be cancelled or paused from another process. While the store does not answer (locked by another
+ * process, disk full), the hold lasts until the last renewal expires, and the worker's writes are retried
+ * until then.
  */
 export class JobLease {
   readonly #options: JobLeaseOptions;
@@ -44,7 +45,7 @@ export class JobLease {
   #waitsFor: Error | null = null;
   #renewalFault: Error | null = null;
 
-  /** To be made right after the claim, which is the first renewal. */
+  /** Create it right after the claim, which is the first renewal. */
   constructor(options: JobLeaseOptions) {
     this.#options = options;
     this.#now = options.now ?? (() => performance.now());
@@ -53,24 +54,27 @@ export class JobLease {
     this.#lookLater();
   }
 
-  /** Aborts when the worker must let go of the job; the reason says why, `store.lease_lost` when it is another's or over. */
+  /**
+   * Aborts when the worker must leave the job, with the reason: `store.lease_lost` if the job is another
+   * worker's or over.
+   */
   get signal(): AbortSignal {
     return this.#controller.signal;
   }
 
-  /** The reason why the job waits, in words for clients; null when it gets on. */
+  /** Reason why the job waits, for clients; null while it progresses. */
   get trouble(): string | null {
     const fault = this.#waitsFor ?? this.#renewalFault;
     return fault === null ? null : `a job waits: ${clientFailure(fault).message}`;
   }
 
-  /** The job cannot get on, which is told and logged once. */
+  /** Marks the job as waiting. Reported and logged once. */
   waitFor(error: Error): void {
     if (this.#waitsFor === null) this.#options.log(`${this.#options.name} waits: ${error.message}`, { level: 'warn' });
     this.#waitsFor = error;
   }
 
-  /** The job gets on. */
+  /** Marks the job as progressing. */
   goOn(): void {
     this.#waitsFor = null;
   }
@@ -79,23 +83,23 @@ export class JobLease {
     this.#controller.abort(reason);
   }
 
-  /** Whether it holds still is looked at now rather than at the next time. */
+  /** Checks the hold now rather than at the next time. */
   lookNow(): void {
     if (this.#lookTimer === null) return;
     clearTimeout(this.#lookTimer);
     void this.#look();
   }
 
-  /** No more renewals. */
+  /** Stops the renewals. */
   stop(): void {
     this.#isStopped = true;
     for (const timer of [this.#timer, this.#lookTimer]) if (timer !== null) clearTimeout(timer);
   }
 
   /**
-   * Does `work`, again while the store is busy or full. It must be right also when it is done twice.
-   * @param isPassingFault what is worth doing it again, default a store that is busy, full or not to be had
-   * @throws the signal's reason when that is aborted; whatever else `work` throws
+   * Runs `work`, and repeats it while the store is busy or full. It must be idempotent.
+   * @param isPassingFault errors to retry, default those of a busy, full or unavailable store
+   * @throws the signal's reason if it aborts; other errors of `work`
    */
   async insist<Result>(
     work: () => Promise<Result>,
@@ -116,7 +120,7 @@ export class JobLease {
     }
   }
 
-  /** A while; shorter when the signal aborts. */
+  /** Waits; shorter if the signal aborts. */
   async pause(ms: number = RETRY_MS): Promise<void> {
     const { signal } = this;
     if (signal.aborted) return;
@@ -143,16 +147,16 @@ export class JobLease {
       if (!(await this.#options.isHeld()) && !this.#isStopped)
         this.abort(new StoreError('store.lease_lost', `${this.#options.name} was stopped, or another worker took it`));
     } catch {
-      // The renewal has the same trouble, and tells it.
+      // The renewal has the same trouble, and reports it.
     }
     this.#lookLater();
   }
 
   async #renew(): Promise<void> {
     const { renew, leaseMs, heartbeatMs } = this.#options;
-    // The store counts from when it writes, which is later: here the lease never seems longer than it is.
+    // The store counts from its write, which is later: the lease never seems longer here than it is.
     const endsAt = this.#now() + leaseMs;
-    // An answer may be late, or never come.
+    // The answer may be late, or never come.
     const end = setTimeout(() => this.#end(), Math.max(0, this.#endsAt - this.#now()));
     try {
       await renew(leaseMs);

@@ -6,7 +6,7 @@ import { type HeldJob, JobMachine, type JobMachineOptions, type JobWork } from '
 
 type Held = HeldJob<'export'>;
 
-/** A queue in memory and what is done with its jobs: what a kind of job has to bring, at its smallest. */
+/** A queue in memory with the smallest implementation of a job kind. */
 class ScriptedQueue implements JobWork<'export'> {
   readonly kinds = ['export'] as const;
   readonly noun = 'errand';
@@ -14,9 +14,9 @@ class ScriptedQueue implements JobWork<'export'> {
   readonly maxAttempts = 2;
   readonly waiting: Held[] = [];
   readonly log: string[] = [];
-  /** The behaviour of `run`; by default it ends at once. */
+  /** Behaviour of `run`; by default it ends at once. */
   work: (job: Held, lease: JobLease) => Promise<void> = async () => {};
-  /** The one that is claimed now; another value when somebody took it away. */
+  /** Current claim; a different value after another worker took the job. */
   held: string | null = null;
   failures: unknown[] = [];
 
@@ -77,7 +77,7 @@ const job = (id: string, numAttempts = 1) =>
   ({ id, kind: 'export', numAttempts, lease: LEASE, fencingToken: 1, origin }) as ClaimedJob<ExportJob>;
 const lines = (queue: ScriptedQueue) => queue.log.filter((line) => !line.startsWith('renew'));
 
-/** Ends when the signal does, with its reason. */
+/** Rejects when the signal aborts, with its reason. */
 const untilAborted = (_job: Held, { signal }: JobLease) =>
   new Promise<void>((_resolve, reject) => {
     signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true });

@@ -10,56 +10,61 @@ import type { Tracing } from '../seams/tracing/tracing.ts';
 import { aboutJob } from './about-job.ts';
 import { WorkLoop } from './work-loop.ts';
 
-/** A worker that misses two heartbeats is taken for dead. */
+/** A worker that misses two heartbeats counts as dead. */
 const LEASE_MS = 30_000;
 const HEARTBEAT_MS = 10_000;
 
-/** A job of one of these kinds, in hand. */
+/** A claimed job of one of these kinds. */
 export type HeldJob<Kind extends JobKind> = ClaimedJob<JobOfKind<Kind>>;
 
 /**
- * The work on jobs of some kinds. All kinds are in one queue, which has their leases; whoever has lost his can write nothing more: every write of a kind
- * names the fencing token of its claim, and the store refuses a stale one with `store.lease_lost`.
+ * Work on jobs of given kinds. One queue holds all kinds and their leases. A worker that lost its lease
+ * cannot write: every write includes the fencing token of its claim, and the store refuses a stale one with
+ * `store.lease_lost`.
  */
 export interface JobWork<Kind extends JobKind> {
   readonly kinds: readonly Kind[];
-  /** The log's noun for such a job. */
+  /** Noun for such a job in the log. */
   readonly noun: string;
-  /** Another process may have queued one: looked for this often when nobody notifies. */
+  /** Poll interval without notifications: another process may have queued a job. */
   readonly pollMs: number;
-  /** One that was in flight at so many ends of the whole service is taken to be the reason. */
+  /** A job in flight at this many ends of the whole service counts as their cause. */
   readonly maxAttempts: number;
-  /** Sees it through to its end in the store. It stops soon after the lease's signal aborts. */
+  /** Runs the job to its end in the store. Stops soon after the lease's signal aborts. */
   run(job: HeldJob<Kind>, lease: JobLease, trace: JobTrace | null): Promise<void>;
-  /** The error of a job that went down with the service too often. */
+  /** Error of a job that was in flight at too many ends of the service. */
   lostTooOften(job: HeldJob<Kind>): Error;
-  /** Ends it in the store as failed. Done again when the store is busy or full. */
+  /** Marks the job as failed in the store. Repeated while the store is busy or full. */
   fail(job: HeldJob<Kind>, error: unknown): Promise<void>;
-  /** It was taken from this worker, or given back. @returns whether somebody goes on with it, now or later */
+  /**
+   * Called when the job was taken from this worker, or given back.
+   * @returns true if it will continue, now or later
+   */
   leave(job: HeldJob<Kind>): Promise<boolean>;
-  /** It has ended, and nobody goes on with it. */
+  /** Called when the job has ended for good. */
   clear(job: HeldJob<Kind>): Promise<void>;
 }
 
 export interface JobMachineOptions<Kind extends JobKind> {
   readonly store: Pick<Store, 'instanceId' | 'claimNextJob' | 'getJob' | 'renewLease' | 'releaseLease'>;
   readonly work: JobWork<Kind>;
-  /** ids of the base models whose files are here; jobs that need another stay in the queue. Default: all are */
+  /** ids of the base models whose files are here; jobs of others stay in the queue. Default: all are */
   readonly baseModels?: readonly string[];
   readonly log: Log;
-  /** Makes a trace of each job. Default null: nobody asked for traces. */
+  /** Traces each job. Default null: no tracing. */
   readonly tracing?: Tracing | null;
-  /** Count what becomes of jobs. Default: nothing is counted. */
+  /** Counts outcomes of jobs. Default: none. */
   readonly metrics?: JobMetrics;
-  /** how long a claim holds without a renewal, default 30 s */
+  /** duration of a claim without renewal, default 30 s */
   readonly leaseMs?: number;
   /** time between two renewals, default 10 s */
   readonly heartbeatMs?: number;
 }
 
 /**
- * Takes jobs of some kinds one after the other and sees each through to its one end, or back to the queue: at shutdown, when somebody paused it, and when the
- * store takes nothing until the lease ends. A store that is busy or full fails no job.
+ * Runs jobs of some kinds one after the other, each to its end or back to the queue: at shutdown, when it was
+ * paused, and when the store refuses writes until the lease expires. A busy or full store does not fail a
+ * job.
  */
 export class JobMachine<Kind extends JobKind> {
   readonly #options: JobMachineOptions<Kind>;
@@ -85,14 +90,14 @@ export class JobMachine<Kind extends JobKind> {
     this.#loop.start();
   }
 
-  /** Stops after putting the job in flight back into the queue. */
+  /** Stops after returning the job in flight to the queue. */
   async stop(): Promise<void> {
     const stopped = this.#loop.stop();
     this.#current?.lease.abort(new DOMException('the service is shutting down', 'AbortError'));
     await stopped;
   }
 
-  /** Looks for work now rather than at the next poll, and whether the job in hand is held still. */
+  /** Checks now, rather than at the next poll, for work and for the hold of the current job. */
   notify(): void {
     this.#loop.notify();
     this.#current?.lease.lookNow();
@@ -102,12 +107,15 @@ export class JobMachine<Kind extends JobKind> {
     return this.#loop.isStopping;
   }
 
-  /** The reason why the job in hand waits, in words for clients; null when it gets on. */
+  /** Reason why the current job waits, for clients; null while it progresses. */
   get trouble(): string | null {
     return this.#current?.lease.trouble ?? null;
   }
 
-  /** Lets go of the job in hand if it is meant. @returns false when it is not; else true, when nothing of it runs any more */
+  /**
+   * Leaves the current job if `isMeant` accepts it.
+   * @returns false for another job; true once no part of it runs any more
+   */
   async letGo(isMeant: (job: HeldJob<Kind>) => boolean, why: string): Promise<boolean> {
     const current = this.#current;
     if (current === null || !isMeant(current.job)) return false;
@@ -147,7 +155,7 @@ export class JobMachine<Kind extends JobKind> {
     await work.clear(job);
   }
 
-  /** Settles a job that did not end well. @returns whether somebody goes on with it */
+  /** Settles a job that did not end well. @returns true if it will continue */
   async #goesOnLater(
     job: HeldJob<Kind>,
     error: unknown,
@@ -164,7 +172,8 @@ export class JobMachine<Kind extends JobKind> {
       }
     }
     lease.stop();
-    // Whoever cancelled, paused or claimed it has taken the claim away; otherwise it is still ours to give back.
+    // A cancel, pause or other claim has already taken the claim away; otherwise it is still ours to give
+    // back.
     await this.#eventually(() => this.#release(job));
     const isLive = this.isStopping || ((await this.#eventually(() => work.leave(job))) ?? true);
     trace?.end(isLive ? null : 'stopped');
@@ -173,13 +182,13 @@ export class JobMachine<Kind extends JobKind> {
     return isLive;
   }
 
-  /** Whoever pauses a job takes its lease, which is no loss. */
+  /** A pause takes the lease, which does not count as a loss. */
   async #isPaused({ id }: HeldJob<Kind>): Promise<boolean> {
     const now = await this.#options.store.getJob(id).catch(() => null);
     return now !== null && now.pausedAt !== null;
   }
 
-  /** Without effect when the claim does not hold any more. */
+  /** Has no effect if the claim is lost. */
   async #release({ id, fencingToken }: HeldJob<Kind>): Promise<void> {
     try {
       await this.#options.store.releaseLease(id, fencingToken);
@@ -188,7 +197,7 @@ export class JobMachine<Kind extends JobKind> {
     }
   }
 
-  /** Does `work` as often as a busy or full store makes it necessary; undefined when the worker is stopped before it could be done. */
+  /** Retries `work` while the store is busy or full; undefined if the worker is stopped before it succeeds. */
   async #eventually<Result>(work: () => Promise<Result>): Promise<Result | undefined> {
     for (;;) {
       try {

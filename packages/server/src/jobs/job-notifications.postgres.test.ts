@@ -1,4 +1,7 @@
-/** A cancel reaches the machine that has the job: soon where the database tells it, and without that when the machine looks. */
+/**
+ * A cancel reaches the machine that has the job: soon by a notification of the database, later by the
+ * machine's own check.
+ */
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
@@ -12,10 +15,10 @@ import { type HeldJob, JobMachine, type JobWork } from './job-machine.ts';
 
 type Held = HeldJob<TrainingJobConfig>;
 
-/** The worker looks this often by itself, see `JobLease`. */
+/** Interval of the worker's own checks, see `JobLease`. */
 const LOOK_MS = 500;
 
-/** Holds each job until it is told to let go of it, and remembers for how long. */
+/** Holds each job until it must leave it, and records the time. */
 class Holding implements JobWork<TrainingJobConfig> {
   readonly kinds = ['rl', 'sft'] as const;
   readonly noun = 'job';
@@ -51,7 +54,7 @@ let api: SqlStore;
 let trainer: SqlStore;
 let work: Holding;
 let machine: JobMachine<TrainingJobConfig>;
-/** Wakes of the worker by the database. */
+/** Number of times the database woke the worker. */
 let numWakes = 0;
 beforeAll(async () => {
   assert(programs !== '', 'the project `postgres` says where the server is');
@@ -87,7 +90,7 @@ async function submitted(name: string): Promise<TrainingJob> {
   return job;
 }
 
-/** Has the next job begin and cancels it from the other process. @returns milliseconds until the machine let go of it */
+/** Starts a job and cancels it from the other process. @returns milliseconds until the machine left it */
 async function cancelElsewhere(name: string): Promise<number> {
   const job = await submitted(name);
   await expect.poll(() => work.runs.at(-1)?.jobId, { timeout: 10_000 }).toBe(job.id);

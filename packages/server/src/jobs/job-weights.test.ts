@@ -49,7 +49,7 @@ test.each(FILES)('a job that starts from a step whose %s is damaged is told the 
   const job = (await store.claimNextJob('test', 60_000))!;
   const weights = () => jobWeights({ store, blobs, log: (line) => logged.push(line) }, job, model);
   expect(await weights()).toMatchObject({ startFrom: KEY });
-  // A folder of an earlier release had no digests: they are written, which is said once.
+  // A folder of an earlier release had no digests: they are written, and logged once.
   expect(logged).toHaveLength(1);
   const path = join((await blobs.localDirectory(KEY))!, name);
   const bytes = readFileSync(path);
@@ -74,7 +74,7 @@ test('a job that starts from a step whose optimizer state was removed starts it 
   const weights = await jobWeights({ store, blobs, log: (line) => logged.push(line) }, job, model);
   expect(weights).toMatchObject({ startFrom: KEY, withFreshOptimizer: true });
   expect(optimizerWarning(job, model, weights)).toMatchObject({ code: 'optimizer_fresh', value: 1 });
-  // Of a live job the state stays.
+  // The state of a live job stays.
   expect(await store.dropOptimizers(modelId, [1])).toEqual([]);
 });
 

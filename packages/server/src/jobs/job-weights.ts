@@ -18,14 +18,14 @@ type JobWeights = Pick<
   'startFrom' | 'withFreshOptimizer' | 'referenceFrom' | 'policyVersions' | 'beganFrom'
 >;
 
-/** They cross to the trainer's host with each job. Rollouts of a version before so many were drawn long before the job. */
+/** They are sent to the trainer's host with each job. Rollouts of older versions are long before the job. */
 const MAX_POLICY_VERSIONS = 1000;
 
 /**
- * The adapter versions of a job, by key: what it starts from, and what it compares with. Both stay on disk until it ends, whatever is
+ * Adapter versions of a job, by key: its start and its reference. Both stay on disk until it ends, even if
  * deleted meanwhile.
- *
- * @throws {JobFault} `trainer.checkpoint_unreadable`, `trainer.checkpoint_damaged`, `trainer.config_invalid` for a reference step that does not exist
+ * @throws {JobFault} `trainer.checkpoint_unreadable`, `trainer.checkpoint_damaged`, `trainer.config_invalid`
+ * for a missing reference step
  */
 export async function jobWeights(parts: JobWeightParts, job: ClaimedJob, model: Model): Promise<JobWeights> {
   const key = job.start?.directoryKey ?? null;
@@ -51,7 +51,7 @@ export async function jobWeights(parts: JobWeightParts, job: ClaimedJob, model: 
   };
 }
 
-/** Warning for a job that continues from a step whose optimizer's state was removed; null for another. */
+/** Warning for a job that continues from a step whose optimizer state was removed; otherwise null. */
 export function optimizerWarning(
   { start }: Pick<ClaimedJob, 'start'>,
   { warmStart }: Pick<Model, 'warmStart'>,
@@ -68,7 +68,7 @@ export function optimizerWarning(
   };
 }
 
-/** The weights that the model's training on rollouts began with: of the last supervised job, or of step 0. */
+/** Initial weights of the model's training on rollouts: of the last supervised job, or of step 0. */
 async function beginningOf(
   { store, blobs }: JobWeightParts,
   job: ClaimedJob,
@@ -90,7 +90,7 @@ async function reference(
   const step = job.kind === 'rl' ? referenceStep(job.config['resolved'] as TrainingConfig, job.start?.step ?? 0) : null;
   if (step === null) return {};
   const checkpoint = await parts.store.keepReference(job.id, job.fencingToken, step);
-  // Without files the weights of step 0 are those of the base model, which are always there.
+  // Without files, step 0 has the weights of the base model, which are always there.
   const isBase = checkpoint === null ? step === 0 && model.warmStart === null : checkpoint.directoryKey === null;
   if (isBase) return { referenceFrom: null };
   const key = checkpoint?.directoryKey ?? null;
@@ -98,7 +98,10 @@ async function reference(
   throw new JobFault('trainer.config_invalid', `step ${step} (the reference of this job) does not exist`);
 }
 
-/** Whether a version has its files, which are as they were written. @throws {JobFault} `trainer.checkpoint_damaged` */
+/**
+ * True if a version has its files, with their recorded digests.
+ * @throws {JobFault} `trainer.checkpoint_damaged`
+ */
 export async function isThere(
   { blobs, log }: Pick<JobWeightParts, 'blobs' | 'log'>,
   { key, digest, model, step }: { key: string; digest: string | null; model: Model; step: number },

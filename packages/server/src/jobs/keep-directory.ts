@@ -12,9 +12,9 @@ interface Parts {
 }
 
 /**
- * Commits a staged directory, as often as blobs that are away for a moment make it necessary; under another key each time, as a try whose answer was lost may
- * have taken the one before. What such a try left is removed at the next start.
- *
+ * Commits a staged directory, with retries while blobs are unavailable. Each try uses a new key, because a
+ * try whose answer was lost may have taken the last one. Leftovers of such tries are removed at the next
+ * start.
  * @param prefix such as `exports/`
  * @returns its key, which no row names yet
  */

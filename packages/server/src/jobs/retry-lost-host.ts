@@ -2,19 +2,20 @@ import type { Log } from '../seams/logging/log.ts';
 import type { JobLease } from './job-lease.ts';
 import { JobFault } from '../seams/faults/http-faults.ts';
 
-/** Most hosts that one transfer may lose while the service runs. */
+/** Maximum number of hosts that one transfer may lose while the service runs. */
 const MAX_LOSSES = 3;
 
 /**
- * Claims of a transfer after which it is taken to bring the whole service down (a container that is killed for memory, say). Far more than restarts and power
- * cuts add up to: those are no failures of the transfer.
+ * Claims of a transfer after which it counts as the cause of the service's ends (such as a container killed
+ * for memory). Far more than restarts and power cuts add up to, which do not count as failures of the
+ * transfer.
  */
 export const MAX_SERVICE_LOSSES = 20;
 
 /**
- * Runs a transfer again when its host process is lost (killed, out of memory, hung), up to {@link MAX_LOSSES} times. Restarts of the service do not count.
- *
- * @param run one attempt with a host and output folder of its own
+ * Repeats a transfer whose host process is lost (killed, out of memory, hung), up to {@link MAX_LOSSES}
+ * times. Restarts of the service do not count.
+ * @param run one attempt with its own host and output folder
  * @throws {JobFault} `trainer.host_lost` after the last attempt; any other error of `run` at once
  */
 export async function retryLostHost<Result>(
@@ -31,7 +32,7 @@ export async function retryLostHost<Result>(
         throw new JobFault('trainer.host_lost', `${numLosses} processes were lost while this job ran: ${message}`);
       log(`${name}: ${message}. Attempt ${numLosses + 1} of ${MAX_LOSSES} starts.`, { level: 'warn' });
     }
-    // A short pause, so that memory or a file that was missing can come back.
+    // A short pause, so that memory or a missing file can come back.
     await lease.pause();
     lease.signal.throwIfAborted();
   }

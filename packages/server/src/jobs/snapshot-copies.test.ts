@@ -35,7 +35,7 @@ async function claimed(): Promise<ClaimedJob> {
 
 const until = (check: () => unknown) => vi.waitFor(check, { timeout: 60_000, interval: 5 });
 
-/** Its snapshot is at the step that was told last, like that of a learner. */
+/** Its snapshot is at the last step with an event, like that of a learner. */
 function copiesOf(job: ClaimedJob, everySteps: number) {
   const learner = {
     numSteps: 0,
@@ -101,7 +101,7 @@ test('at most one is on its way, and at most two are in the blobs', async () => 
   step();
   expect(await blobs.listDirectories()).toHaveLength(1);
   open.resolve();
-  // The newest that there was when it began, and at once the one that is due by then.
+  // The newest at its start, and directly afterwards the one that is due by then.
   await isSettled(23);
   expect(learner.keys).toHaveLength(3);
   step();
@@ -142,13 +142,13 @@ test('who has lost the job replaces nothing, and what it copied goes', async () 
   one.learner.hold = open.promise;
   one.step();
   await until(() => expect(one.learner.keys).toHaveLength(2));
-  // Another worker has it meanwhile, from the first copy.
+  // Another worker has it in the meantime, from the first copy.
   await store.releaseLease(stale.id, stale.fencingToken);
   const fresh = (await store.claimNextJob('another', 60_000))!;
   expect(fresh.snapshot).toMatchObject({ numGradientSteps: 1, directoryKey: one.learner.keys[0] });
   one.copies.end();
   open.resolve();
-  // Before it there is one directory too, and nothing has been tried yet.
+  // Before the commit there is also one directory, and nothing has been tried yet.
   await until(() => expect(one.learner.numCommitted).toBe(2));
   await one.isSettled(1);
   expect(await blobs.listDirectories()).toEqual([one.learner.keys[0]]);

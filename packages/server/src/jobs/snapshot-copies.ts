@@ -9,23 +9,24 @@ export interface SnapshotCopiesOptions {
   readonly store: Pick<Store, 'announceKey' | 'keepSnapshot' | 'isNamed'>;
   readonly blobs: Pick<Blobs, 'remove' | 'removeDirectory'>;
   readonly job: ClaimedJob;
-  /** gradient steps between two copies; 0: none is made */
+  /** gradient steps between two copies; 0: none */
   readonly everySteps: number;
-  /** Makes a directory of the newest snapshot. @returns gradient steps behind it; null when there is none yet */
+  /** Copies the newest snapshot to a directory. @returns its gradient steps; null if there is none yet */
   readonly copy: (directoryKey: string) => Promise<number | null>;
   readonly log: Log;
 }
 
 /**
- * Copies of a running job's snapshots in the blobs, for another machine to go on from. Training waits for none of it: one copy at a time is on its way,
- * and blobs that take none make the next one later. The row names one copy, and only steps that were told are behind it; the directory is committed
- * before, and the one before goes after.
- *
- * The key has the fencing token, and so has whoever writes the row: what a worker copied that has lost its job is never named, and is removed.
+ * Copies of a running job's snapshots in the blobs, from which another machine can continue. Training does
+ * not wait for them: one copy runs at a time, and if the blobs refuse it the next comes later. The row names
+ * one copy, which has only steps with a stored event. The new directory is committed before the row names it;
+ * the previous one is removed afterwards.
+ * The key has the fencing token, and the row's write requires it: copies of a worker that has lost its job
+ * are never named, and are removed.
  */
 export class SnapshotCopies {
   readonly #options: SnapshotCopiesOptions;
-  /** Steps that the store has events of, and those behind the copy that it names. */
+  /** Steps with an event in the store, and steps of the copy that it names. */
   #numTold = 0;
   #numCopied: number;
   #told = Promise.withResolvers<void>();
@@ -39,9 +40,9 @@ export class SnapshotCopies {
   }
 
   /**
-   * The event of a gradient step is in the store.
-   * @param numSteps gradient steps that have one
-   * @param isLast the job's version comes next, and no snapshot
+   * Called when the event of a gradient step is in the store.
+   * @param numSteps gradient steps with an event
+   * @param isLast the job's version comes next, without a snapshot
    */
   stepTold(numSteps: number, isLast: boolean): void {
     this.#numTold = Math.max(this.#numTold, numSteps);
@@ -51,13 +52,13 @@ export class SnapshotCopies {
     if (this.#isDue) void this.#copyNow();
   }
 
-  /** The job is over here: what is on its way is of no use. */
+  /** Called when the job is over here: a copy in progress is useless. */
   end(): void {
     this.#isOver = true;
     this.#told.resolve();
   }
 
-  /** The job is about to be given back: copies what has come since the last copy. Settles after so long at most. */
+  /** Copies the steps since the last copy, before the job is given back. Settles within `withinMs`. */
   async last(withinMs: number): Promise<void> {
     if (this.#options.everySteps === 0) return;
     const over = Promise.withResolvers<void>();
@@ -70,11 +71,11 @@ export class SnapshotCopies {
     clearTimeout(timer);
   }
 
-  /** One at a time. */
+  /** One copy at a time. */
   #copyNow(): Promise<void> {
     this.#onItsWay ??= this.#copy().then((isCopied) => {
       this.#onItsWay = null;
-      // Steps were told meanwhile. After a failure the next one tries again.
+      // More steps have come. After a failure the next one tries again.
       if (isCopied && this.#isDue) void this.#copyNow();
     });
     return this.#onItsWay;
@@ -85,7 +86,7 @@ export class SnapshotCopies {
     return everySteps > 0 && !this.#isOver && this.#numTold - this.#numCopied >= everySteps;
   }
 
-  /** @returns whether one more is named now; never rejects */
+  /** @returns true if one more copy is named now; never rejects */
   async #copy(): Promise<boolean> {
     const { store, blobs, job, copy, log } = this.#options;
     const directoryKey = `${snapshotsOf(job.id)}${job.fencingToken}-${randomUUID()}`;
@@ -93,7 +94,7 @@ export class SnapshotCopies {
       await store.announceKey(directoryKey);
       const numGradientSteps = await copy(directoryKey);
       if (numGradientSteps === null) return false;
-      // Its last step may be on the way to the store still.
+      // The event of its last step may not be stored yet.
       while (this.#numTold < numGradientSteps && !this.#isOver) await this.#told.promise;
       if (this.#numTold < numGradientSteps) {
         await blobs.removeDirectory(directoryKey);
@@ -106,7 +107,8 @@ export class SnapshotCopies {
       this.#numCopied = numGradientSteps;
       if (this.#isFailing) log(`job ${job.id}: copying snapshots to the blobs works again`);
       this.#isFailing = false;
-      // Null: it is named, though the store said otherwise. The one before is removed at the next start then.
+      // Null: it is named, although the store reported an error. The previous one is then removed at the next
+      // start.
       for (const key of kept?.replacedKeys ?? [])
         await blobs
           .removeDirectory(key)

@@ -1,17 +1,17 @@
-/** Pause after an unexpected failure (a full disk, say), so that the loop does not spin. */
+/** Pause after an unexpected failure (such as a full disk), so that the loop does not spin. */
 const RETRY_AFTER_FAILURE_MS = 2_000;
 
 export interface WorkLoopOptions {
-  /** For the log, such as `training worker`. */
+  /** Name in the log, such as `training worker`. */
   readonly name: string;
-  /** Another replica may have queued something: looked for this often when nobody notifies. */
+  /** Poll interval without notifications: another replica may have queued work. */
   readonly pollMs: number;
-  /** Takes the next piece of work and sees it through. @returns false when there was none */
+  /** Runs the next piece of work. @returns false if there was none */
   readonly workOnce: () => Promise<boolean>;
   readonly log: (line: string) => void;
 }
 
-/** One piece of work after the other, until it is stopped. */
+/** Runs one piece of work after the other, until it is stopped. */
 export class WorkLoop {
   readonly #options: WorkLoopOptions;
   #isStopping = false;
@@ -30,12 +30,12 @@ export class WorkLoop {
     this.#loop ??= this.#run();
   }
 
-  /** Looks for work now rather than at the next poll. */
+  /** Checks for work now rather than at the next poll. */
   notify(): void {
     this.#wake.resolve();
   }
 
-  /** Takes no more work from now on; settles when the piece in hand is done with, which is the caller's to hurry. */
+  /** Takes no more work; settles when the current piece is done, which the caller may speed up. */
   async stop(): Promise<void> {
     this.#isStopping = true;
     this.notify();
@@ -49,16 +49,16 @@ export class WorkLoop {
       try {
         if (!(await workOnce())) await this.#sleep(pollMs);
       } catch (error) {
-        // What could not be finished keeps its row and is tried again.
+        // Unfinished work keeps its row and is retried.
         log(`${name}: ${(error as Error).message}`);
         await this.pauseAfterFailure();
       }
     }
   }
 
-  /** For work that cannot be finished yet; a stop ends it early. */
+  /** Pause for work that cannot be finished yet; a stop ends it early. */
   pauseAfterFailure(): Promise<void> {
-    // What was notified before is looked at after the pause in any case, and must not cut it short.
+    // Earlier notifications are handled after the pause anyway, and must not shorten it.
     if (!this.#isStopping) this.#wake = Promise.withResolvers();
     return this.#sleep(RETRY_AFTER_FAILURE_MS);
   }

@@ -58,7 +58,7 @@ async function addModel(store: SqlStore, name = 'agent'): Promise<Model> {
   return made.model;
 }
 
-/** Steps an hour apart, each with files and a reward. */
+/** Adds steps an hour apart, each with files and a reward. */
 async function train(
   { store, blobs, clock }: Pick<Awaited<ReturnType<typeof openService>>, 'store' | 'blobs' | 'clock'>,
   { id: modelId }: Model,
@@ -99,7 +99,7 @@ test('a round keeps what the policy says, moves the rest to the bin, and removes
   const service = await openService();
   const { store, blobs, keep, retired, logged } = service;
   const model = await addModel(store);
-  // The reward of a job is that of the step before it: step 2 is the best.
+  // A job's reward belongs to the step before it: step 2 is the best.
   const keys = await train(service, model, [0.1, 0.2, 0.9, 0.3, 0.4, 0.5]);
   await keep('last=2,best,optimizer=1');
   expect(await stepsOf(store, model)).toEqual([0, 2, 5, 6]);
@@ -121,7 +121,7 @@ test('a round keeps what the policy says, moves the rest to the bin, and removes
   expect(await store.isOptimizerDropped(keys[4]!)).toBe(true);
   expect(await store.isOptimizerDropped(keys[5]!)).toBe(false);
 
-  // A second round finds nothing to do.
+  // A second round has nothing to do.
   logged.length = 0;
   await keep('last=2,best,optimizer=1');
   expect(logged).toEqual([]);
@@ -136,7 +136,7 @@ test('a round lists the checkpoints of a model once, and a mark that comes after
   const busy = new Proxy(store, {
     get(target, name) {
       if (name === 'listCheckpointStates') numListings += 1;
-      // Jobs are asked for when the checkpoints have been listed.
+      // Jobs are read after the checkpoints were listed.
       if (name === 'bestCheckpoint')
         return async (id: string) => {
           await target.markCheckpoints(id, [1, 3], true);

@@ -16,12 +16,12 @@ import { type FactsStore, modelFacts } from './model-facts.ts';
 import { recordSizes, removeOptimizerState } from './checkpoint-sizes.ts';
 
 const HOUR_MS = 3_600_000;
-/** How long a removed checkpoint can be restored. */
+/** Time during which a removed checkpoint can be restored. */
 const RESTORABLE_MS = 24 * HOUR_MS;
 /** Default of `maxRestorable`. */
 const MAX_RESTORABLE = 50;
 const MODELS = 100;
-/** Models that were trained since so long are looked at again soon. */
+/** Models trained within this time get the frequent checks. */
 const RECENT_MS = HOUR_MS / 4;
 
 export type KeeperStore = FactsStore &
@@ -43,16 +43,19 @@ export interface KeeperOptions {
   readonly blobs: Blobs;
   /** Null: nothing is removed. */
   readonly policy: KeepPolicy | null;
-  /** How long the bin keeps blobs, ms; removed checkpoints stay a day at most. */
+  /** Retention of blobs in the bin, ms; removed checkpoints stay a day at most. */
   readonly binMs: number;
-  /** Removed checkpoints of a model that stay so long; of more the oldest go after an hour, so that fast training does not fill the disk. Default 50. */
+  /**
+   * Removed checkpoints per model that stay that long; beyond this number the oldest are deleted after an
+   * hour, so that fast training does not fill the disk. Default 50.
+   */
   readonly maxRestorable?: number;
-  /** Receives the digest of each version that nothing has any more. */
+  /** Receives the digest of each version that no checkpoint has any more. */
   readonly retire: (digest: string) => void;
   readonly log: (line: string) => void;
 }
 
-/** Removal of the checkpoints that the policy does not keep. Removed ones go to the bin, from which marking them brings them back. */
+/** Removes checkpoints that the policy does not keep. They go to the bin; marking restores them. */
 export class CheckpointKeeper {
   readonly #options: KeeperOptions;
 
@@ -61,9 +64,8 @@ export class CheckpointKeeper {
   }
 
   /**
-   * Looks at all models.
-   *
-   * @param shouldStop asked between two models
+   * Checks all models.
+   * @param shouldStop called between two models
    */
   async round(shouldStop: () => boolean): Promise<void> {
     if (!(await this.#hasBlobs())) return;
@@ -78,7 +80,7 @@ export class CheckpointKeeper {
     }
   }
 
-  /** Looks at models with new checkpoints. The bin stays as it is. */
+  /** Checks models with new checkpoints. Does not empty the bin. */
   async recentRound(shouldStop: () => boolean): Promise<void> {
     const { store } = this.#options;
     const modelIds = await store.listModelsTrainedSince(store.now() - RECENT_MS);
@@ -90,13 +92,15 @@ export class CheckpointKeeper {
     }
   }
 
-  /** Whether the blobs are still those of this database: what another service has adopted is not touched. */
+  /**
+   * True if the blobs still belong to this database: blobs that another service has adopted are not touched.
+   */
   async #hasBlobs(): Promise<boolean> {
     const { store, blobs } = this.#options;
     return (await foreignClaim(store, blobs)) === null;
   }
 
-  /** A damaged folder of one model keeps no other from its round. */
+  /** A damaged folder of one model must not stop the round for others. */
   async #attempt({ entity, project, name }: Model, work: () => Promise<void>): Promise<void> {
     try {
       await work();
@@ -106,9 +110,9 @@ export class CheckpointKeeper {
   }
 
   /**
-   * Lists the checkpoints once. What changes after that, the store sees in its transactions: a mark, a job or a request wins over the list.
-   *
-   * @returns the checkpoints as they are afterwards, by step
+   * Lists the checkpoints once. The store checks later changes in its transactions: a mark, a job or a
+   * request overrides the list.
+   * @returns the checkpoints afterwards, by step
    */
   async #keep(model: Model): Promise<CheckpointState[]> {
     const { store, policy } = this.#options;
@@ -138,7 +142,7 @@ export class CheckpointKeeper {
     const removed = await store.removeCheckpoints(model.id, steps);
     for (const digest of removed.digests) retire(digest);
     const now = store.now();
-    // After a crash in between the directory is an orphan.
+    // A crash in between leaves the directory as an orphan.
     for (const key of removed.directoryKeys)
       await blobs
         .discard({ kind: 'directory', key }, now)
@@ -180,7 +184,7 @@ export class CheckpointKeeper {
     });
     if (due.length === 0) return;
     const binned = await blobs.listBin();
-    // The rows first: a crash in between leaves the files to the sweep of the bin.
+    // Rows go first: a crash in between leaves the files to the sweep of the bin.
     await store.forgetRemoved(due.map(({ id }) => id));
     const restorable = new Set(removed.filter((state) => !due.includes(state)).map((state) => state.directoryKey));
     for (const { step, directoryKey } of due) {

@@ -1,7 +1,7 @@
 import type { Blobs, CheckpointSizes, Store } from '@trainyard/store';
 import { formatFileSums, OPTIMIZER_FILE, parseFileSums, SUMS_FILE } from '@trainyard/trainer';
 
-/** Measures the files of a checkpoint and records their sizes; null when the files are gone. */
+/** Measures the files of a checkpoint and records their sizes; null if the files are gone. */
 export async function recordSizes(
   { store, blobs }: { store: Pick<Store, 'setCheckpointSizes'>; blobs: Pick<Blobs, 'directoryFiles'> },
   directoryKey: string,
@@ -11,7 +11,7 @@ export async function recordSizes(
   return sizes;
 }
 
-/** Sizes of the files of a checkpoint; null when they are gone. */
+/** Sizes of a checkpoint's files; null if they are gone. */
 async function measureCheckpoint(
   blobs: Pick<Blobs, 'directoryFiles'>,
   directoryKey: string,
@@ -25,7 +25,7 @@ async function measureCheckpoint(
   return { sizeBytes: sum(false), optimizerBytes: sum(true) };
 }
 
-/** Removes the optimizer's state of a checkpoint for good, and its line from the list of digests. */
+/** Deletes a checkpoint's optimizer state for good, and its line in the list of digests. */
 export async function removeOptimizerState(
   blobs: Pick<Blobs, 'readDirectoryFile' | 'removeDirectoryFile'>,
   directoryKey: string,

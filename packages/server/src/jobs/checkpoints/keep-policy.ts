@@ -1,12 +1,12 @@
-/** Rules by which checkpoints are kept. The newest one, step 0, marked ones and those in use are kept by every policy. */
+/** Rules that keep checkpoints. Every policy keeps the newest one, step 0, marked ones and those in use. */
 export interface KeepPolicy {
   /** Number of newest checkpoints, at least 1. */
   readonly last: number;
-  /** Whether the checkpoint with the highest reward is kept. */
+  /** True if the checkpoint with the highest reward is kept. */
   readonly best: boolean;
-  /** Every step that is a multiple of it; null: none for that reason. */
+  /** Keeps every step that is a multiple of it; null: none for this reason. */
   readonly every: number | null;
-  /** Number of newest checkpoints that keep their optimizer's state, at least 1. */
+  /** Number of newest checkpoints that keep their optimizer state, at least 1. */
   readonly optimizer: number;
 }
 
@@ -14,19 +14,18 @@ export const DEFAULT_KEEP_POLICY = 'last=20,best,every=10';
 export const KEEP_POLICY_FORM =
   '`all`, or a comma-separated list of `last=N`, `best`, `every=K`, `optimizer=N`; N and K are whole numbers from 1 to 1000000';
 
-/** Checkpoints that keep their optimizer's state if the policy does not say: the newest, and one to go back to. */
+/** Default number of checkpoints with optimizer state: the newest, and one to go back to. */
 const OPTIMIZER_STATES = 2;
 const PART = /^(?:best|(last|every|optimizer)=([1-9]\d{0,6}))$/;
 const MAX_NUMBER = 1_000_000;
 
-/** Whether a text is a policy. */
+/** True if a text is a policy. */
 export function isKeepPolicy(text: string): boolean {
   return text === 'all' || partsOf(text) !== null;
 }
 
 /**
- * Reads a policy that {@link isKeepPolicy} accepts.
- *
+ * Parses a policy that {@link isKeepPolicy} accepts.
  * @returns null for `all`: nothing is removed
  */
 export function readKeepPolicy(text: string): KeepPolicy | null {
@@ -40,7 +39,7 @@ export function readKeepPolicy(text: string): KeepPolicy | null {
   };
 }
 
-/** Numbers by the names of the parts, 1 for a part without one; null for a text that is no list of different parts. */
+/** Numbers by part name, 1 for a part without a number; null if the text is not a list of distinct parts. */
 function partsOf(text: string): ReadonlyMap<string, number> | null {
   const parts = new Map<string, number>();
   for (const part of text.split(',')) {

@@ -6,7 +6,7 @@ import { keepReasons, type ModelFacts, stepsWithoutOptimizer } from './keep-reas
 const HOUR_MS = 3_600_000;
 const NOW = 100 * HOUR_MS;
 
-/** A live checkpoint, made an hour after the one before. */
+/** A live checkpoint, made an hour after its predecessor. */
 const state = (step: number, fields: Partial<CheckpointState> = {}): CheckpointState => ({
   id: `c${step}`,
   step,

@@ -3,14 +3,17 @@ import type { CheckpointState } from '@trainyard/store';
 
 import type { KeepPolicy } from './keep-policy.ts';
 
-/** Facts about a model besides its checkpoints. */
+/** Facts about a model other than its checkpoints. */
 export interface ModelFacts {
   readonly now: number;
   /** Step that `NAME:best` names. */
   readonly bestStep: number | null;
-  /** Step that training on rollouts started from: 0, or that of the last supervised job. */
+  /** Step from which training on rollouts started: 0, or that of the last supervised job. */
   readonly startStep: number;
-  /** Oldest step that a live job starts from, or that was the newest when it was submitted; null without live jobs. */
+  /**
+   * Oldest step that a live job starts from, or that was the newest at its submission; null without live
+   * jobs.
+   */
   readonly liveFrom: number | null;
   /** Steps that are the KL reference of a live or recent job. */
   readonly references: ReadonlySet<number>;
@@ -18,12 +21,11 @@ export interface ModelFacts {
   readonly lag: number;
 }
 
-/** A request for the newest step that came just before the next one may not be on record yet. */
+/** A request for the newest step, just before the next one, may not be recorded yet. */
 const SUPERSEDED_MS = 120_000;
 
 /**
- * Reasons to keep each live checkpoint, by step; one without a reason is removed.
- *
+ * Reasons to keep each live checkpoint, by step; a checkpoint without a reason is removed.
  * @param states live checkpoints by step
  */
 export function keepReasons(
@@ -33,7 +35,7 @@ export function keepReasons(
 ): ReadonlyMap<number, readonly KeepReason[]> {
   const newest = states.at(-1)?.step ?? 0;
   const from = Math.min(facts.liveFrom ?? newest, newest);
-  // Live jobs find what was there when they were submitted: counting starts at the oldest of them.
+  // Live jobs keep the checkpoints of their submission: counting starts at the oldest job.
   const numAfter = states.filter(({ step }) => step > from).length;
   const oldestOfLast = states.at(-Math.min(states.length, numAfter + policy.last))?.step ?? 0;
   const reasons = new Map<number, KeepReason[]>();
@@ -52,7 +54,7 @@ export function keepReasons(
       used: isReferenced,
       new: facts.now - supersededAt < SUPERSEDED_MS,
     };
-    // Without files of its own there is nothing to gain.
+    // Removing a step without its own files frees nothing.
     const isBase = directoryKey === null;
     const names = KEEP_REASONS.filter((reason) => reason !== 'shared' && found[reason]);
     reasons.set(step, isBase && names.length === 0 ? ['shared'] : names);
@@ -66,8 +68,7 @@ export function keepReasons(
 }
 
 /**
- * Steps that the policy removes: those without a reason to keep them.
- *
+ * Steps without a reason to keep them, which the policy removes.
  * @param states live checkpoints by step
  */
 export function removableSteps(states: readonly CheckpointState[], policy: KeepPolicy, facts: ModelFacts): number[] {
@@ -76,8 +77,8 @@ export function removableSteps(states: readonly CheckpointState[], policy: KeepP
 }
 
 /**
- * Steps whose optimizer's state is removed: of all but the newest ones, those that a user marked, and those of another model.
- *
+ * Steps whose optimizer state is removed: all except the newest, those marked by a user, and those of another
+ * model.
  * @param states live checkpoints by step
  */
 export function stepsWithoutOptimizer(states: readonly CheckpointState[], policy: KeepPolicy): number[] {

@@ -3,15 +3,14 @@ import type { TrainingConfig } from '@trainyard/trainer';
 
 import type { ModelFacts } from './keep-reasons.ts';
 
-/** Ended jobs whose KL references are kept for the next ones like them. */
+/** Number of ended jobs whose KL references are kept for similar jobs to come. */
 const RECENT_JOBS = 20;
 const MAX_LIVE_JOBS = 1000;
 
 export type FactsStore = Pick<Store, 'now' | 'listJobs' | 'bestCheckpoint' | 'rolloutsBeganAt'>;
 
 /**
- * Facts about a model by which its checkpoints are kept.
- *
+ * Facts about a model that decide which of its checkpoints are kept.
  * @param states its live checkpoints by step
  */
 export async function modelFacts(
@@ -45,7 +44,7 @@ function configOf({ kind, config }: Job): Partial<TrainingConfig> | null {
   return kind === 'rl' ? ((config['resolved'] ?? {}) as Partial<TrainingConfig>) : null;
 }
 
-/** Step that was the newest at that time. */
+/** Newest step at that time. */
 function newestAt(states: readonly CheckpointState[], at: number): number {
   return states.findLast(({ createdAt }) => createdAt <= at)?.step ?? 0;
 }

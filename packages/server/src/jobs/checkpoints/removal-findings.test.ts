@@ -56,7 +56,7 @@ test('what the policy would remove is counted by model with its bytes, and stays
   await train('short', 1);
   const marked = await train('marked', 4);
   await store.markCheckpoints(marked, [1], true);
-  // Of `long` steps 1 to 3 go, and the state of step 4; of `marked` step 2, and the state of step 3.
+  // Removed: of `long` steps 1 to 3, and the state of step 4; of `marked` step 2, and the state of step 3.
   expect(await find('last=2,optimizer=1')).toEqual([
     '--keep-checkpoints would remove 4 checkpoints of 2 models: 194.0 MB, 114.0 MB of it optimizer state',
     '--keep-checkpoints would remove 3 checkpoints of acme/demo/long: 136.0 MB, 76.0 MB of it optimizer state',

@@ -14,21 +14,20 @@ import { removableSteps, stepsWithoutOptimizer } from './keep-reasons.ts';
 import { modelFacts } from './model-facts.ts';
 
 const MODELS_OF_A_PAGE = 100;
-/** Models with a line of their own; the others are in the sum. */
+/** Maximum number of models with their own line; the sum includes all. */
 const MAX_LINES = 20;
 
 interface Removal {
   readonly name: string;
   readonly numCheckpoints: number;
   readonly bytes: number;
-  /** Part of `bytes` that is optimizer states, also those of checkpoints that stay. */
+  /** Part of `bytes` for optimizer states, including those of checkpoints that stay. */
   readonly optimizerBytes: number;
 }
 
 /**
- * Lists what a service with this policy would remove at its next round: counts and bytes, the sum and then by model. Nothing is removed. There is no finding
- * before the first start, or under the schema of another release.
- *
+ * Lists the removals of this policy's next round: counts and bytes, the sum and then per model. Removes
+ * nothing. Empty before the first start, and for the schema of another release.
  * @param policy null: all checkpoints stay
  */
 export async function* removalFindings(database: StoreLocation, policy: KeepPolicy | null): AsyncGenerator<Finding> {
@@ -79,7 +78,7 @@ async function removalOf(store: SqlStore, model: Model, policy: KeepPolicy): Pro
   };
 }
 
-/** Checkpoints that share a directory count once. */
+/** Counts checkpoints that share a directory once. */
 function byDirectory(states: readonly CheckpointState[]): CheckpointState[] {
   return [...new Map(states.map((state) => [state.directoryKey, state])).values()];
 }

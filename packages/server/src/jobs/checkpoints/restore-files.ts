@@ -6,9 +6,9 @@ interface Parts {
 }
 
 /**
- * Brings the files of removed checkpoints back from the bin. Their rows are still removed then: after a crash the files are orphans, and a repeat goes on.
- *
- * @returns the steps whose files are there, and those of them that were removed
+ * Restores the files of removed checkpoints from the bin, before their rows: after a crash the files are
+ * orphans, and a repeat continues.
+ * @returns the steps with files, and those of them that had been removed
  */
 export async function restoreFiles(
   { store, blobs }: Parts,
@@ -22,7 +22,7 @@ export async function restoreFiles(
   const restored: number[] = [];
   for (const { step, directoryKey } of removed) {
     if (directoryKey === null) continue;
-    // The newest is the one that was removed last.
+    // The newest item belongs to the latest removal.
     const items = binned.filter(({ kind, key }) => kind === 'directory' && key === directoryKey);
     for (const item of items.toSorted((one, other) => other.binnedAt - one.binnedAt))
       if (await blobs.restore(item)) break;

@@ -2,9 +2,9 @@ import type { Store } from '@trainyard/store';
 
 import type { ResolvedModel } from '../../seams/contract/model-names.ts';
 
-/** How long a step that a request named is kept after it. */
+/** Time for which a step is kept after a request named it. */
 const NAMED_MS = 24 * 3_600_000;
-/** How long a version is kept after the last sign of a request in flight. */
+/** Time for which a version is kept after the last sign of a request in flight. */
 const IN_FLIGHT_MS = 180_000;
 const RENEWED_MS = 60_000;
 
@@ -15,14 +15,15 @@ interface Use {
 }
 
 /**
- * Versions that requests of this process use, on record in the database, so that no process removes their checkpoints. A step that a request names is held for a
- * day; the newest one, which the bare name stands for, while requests for it run.
+ * Records the versions that requests of this process use in the database, so that no process removes their
+ * checkpoints. A step that a request names is held for a day; the newest, which the bare name means, while
+ * requests for it run.
  */
 export class VersionUse {
   readonly #store: Pick<Store, 'holdCheckpoint' | 'now'>;
   readonly #log: (line: string) => void;
   readonly #uses = new Map<string, Use>();
-  /** Until when named versions are held, as far as this process wrote it. */
+  /** End of the hold of named versions, as last written by this process. */
   readonly #heldUntil = new Map<string, number>();
   #timer: NodeJS.Timeout | null = null;
 
@@ -32,8 +33,7 @@ export class VersionUse {
   }
 
   /**
-   * Records the use of a version by a request.
-   *
+   * Records that a request uses a version.
    * @param onEnd calls back at the end of the request
    */
   begin(model: ResolvedModel, isNamed: boolean, onEnd: (act: () => void) => void): void {

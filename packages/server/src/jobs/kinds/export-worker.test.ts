@@ -20,7 +20,7 @@ const PARITY = {
 } as const;
 const FILES = [{ name: 'model.gguf', sizeBytes: 1, sha256: 'ab' }];
 
-/** Does with each export what the test says; without that, writes one file. */
+/** Runs the test's behaviour for each export; by default writes one file. */
 class ScriptedTransfers implements TransferBackend {
   readonly requests: ExportRequest[] = [];
   behave: (request: ExportRequest, signal: AbortSignal) => Promise<void> = async () => {};

@@ -16,7 +16,7 @@ export class ExportWorker implements ExportQueue {
     this.#machine.start();
   }
 
-  /** Stops after putting the export in flight back into the queue. */
+  /** Stops after returning the export in flight to the queue. */
   stop(): Promise<void> {
     return this.#machine.stop();
   }

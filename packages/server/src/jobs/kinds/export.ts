@@ -22,16 +22,15 @@ export interface ExportJobsOptions {
   readonly blobs: Blobs;
   readonly backend: TransferBackend;
   readonly modelPaths: BaseModelPaths;
-  /** Checks the files of base models. Default: none is checked. */
+  /** Checks the files of base models. Default: none are checked. */
   readonly files?: ModelCheck;
   readonly log: Log;
 }
 
 /**
- * Checkpoints on their way out.
- *
- * The files are committed as a directory before the row says that it succeeded, so an export is whole or absent. It runs again after a crash of its host
- * or of the service.
+ * Export jobs.
+ * The files are committed as a directory before the row reports success, so an export is whole or absent. It
+ * is rerun after a crash of its host or of the service.
  */
 export class ExportJobs implements JobWork<'export'> {
   readonly kinds = ['export'] as const;
@@ -74,7 +73,7 @@ export class ExportJobs implements JobWork<'export'> {
     for (const key of directoryKeys) await blobs.removeDirectory(key);
   }
 
-  /** Deleted, or taken over: nothing of it lies outside the store. */
+  /** Deleted, or taken over: it has nothing outside the store. */
   async leave(): Promise<boolean> {
     return false;
   }
@@ -111,7 +110,7 @@ export class ExportJobs implements JobWork<'export'> {
     const write = () => store.finishExport(job.id, job.fencingToken, { directoryKey, files, parity });
     const file = { key: directoryKey, kind: 'directory' } as const;
     const finished = await nameFile({ store, blobs, log }, file, write, (work) => lease.insist(work, isPassingButFull));
-    // Null: it ended so, though the store said otherwise.
+    // Null: it is committed, although the store reported an error.
     for (const key of finished?.directoryKeys ?? []) await blobs.removeDirectory(key);
   }
 }

@@ -12,7 +12,7 @@ import { ImportWorker, type ImportWorkerOptions } from './import-worker.ts';
 import { putUpload } from '../../seams/integrity/upload-digest.ts';
 import { openTestStore } from '../../testing/test-store.ts';
 
-/** Writes one file for each import, and does before it what the test says. */
+/** Writes one file for each import, after the test's behaviour. */
 class ScriptedTransfers implements TransferBackend {
   numImports = 0;
   behave: (signal: AbortSignal) => Promise<void> = async () => {};
@@ -123,7 +123,7 @@ test('an adapter is checked against the base model that it was begun for', async
   };
   await begin('second', { base_model_name_or_path: 'second' });
   expect(transfers.lastRequest?.modelPath).toBe('/second.gguf');
-  // Whatever this service does not know by that name may be the same model.
+  // A name that this service does not know may be the same model.
   await begin('second', { base_model_name_or_path: 'elsewhere/second' });
   await expect(begin('base', { base_model_name_or_path: 'second' })).rejects.toThrow(
     '`base_model_name_or_path` of adapter_config.json is second, but the upload was started for base',
@@ -143,7 +143,7 @@ test.each(['before its files are read', 'while they are read', 'and the import g
           throw new TransferError({ code: 'trainer.adapter_invalid', message: 'ENOENT /a/folder' });
       };
     await expect(imports.commit(adapter)).rejects.toMatchObject({ code: 'request.not_found' });
-    // The answer does not wait for whoever deletes, nor for what runs.
+    // The answer waits neither for the deletion nor for running work.
     await expect.poll(kept).toEqual({ files: [], directories: [] });
   },
 );
@@ -222,7 +222,7 @@ test('an import that another process runs is waited for, and fails here with the
 
 test('a commit whose base model no trainer has is told so after a while; its import begins with the next that has it', async () => {
   await imports.stop();
-  // As in a process with HTTP alone.
+  // As in an API-only process.
   const asked = newWorker(store, { baseModels: [], maxAbsenceMs: 700 });
   const refusal = {
     code: 'server.unavailable',
@@ -253,7 +253,7 @@ test('a commit whose base model no trainer has is told so after a while; its imp
   imports = newWorker(store, { baseModels: ['base'] });
   imports.start();
   expect((await answer).content?.digest).toBe('d');
-  // There was one import, for all that asked.
+  // One import served all requests.
   expect(transfers.numImports).toBe(1);
   await asked.stop();
 });

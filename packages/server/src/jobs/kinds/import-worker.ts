@@ -7,28 +7,34 @@ import { RequestError } from '../../seams/faults/request-error.ts';
 import { JobMachine, type JobMachineOptions } from '../job-machine.ts';
 import { ImportJobs, type ImportJobsOptions, uploadedFiles } from './import.ts';
 
-/** Imports that are queued or run, of all processes, and requests that wait for one here: each takes seconds, and holds its request open. */
+/**
+ * Maximum of queued and running imports, in all processes, and of requests that wait for one here: each takes
+ * seconds, and holds its request open.
+ */
 const MAX_IMPORTS = 16;
-/** Another process may have the import. */
+/** Interval of checks, because another process may run the import. */
 const LOOK_MS = 500;
-/** As long as others count on a trainer that is silent: one that only starts again is back by then. */
+/** As long as other processes wait for a silent trainer: one that only restarts is back by then. */
 const MAX_ABSENCE_MS = 30_000;
 
-/** A request, or several, that wait for the end of one job. */
+/** Requests that wait for the end of one job. */
 interface Waiting {
   numRequests: number;
   /** Settles when it ended in this process, or the service stops. */
   readonly told: PromiseWithResolvers<void>;
-  /** Why it failed in this process, as it was thrown; null until then. */
+  /** Error that it failed with in this process; null until then. */
   fault: unknown;
 }
 
 export interface ImportWorkerOptions extends ImportJobsOptions, Pick<JobMachineOptions<'import'>, 'baseModels'> {
-  /** How long a request waits while no trainer that runs has the base model, default 30 s. */
+  /** Maximum wait of a request while no running trainer has the base model, default 30 s. */
   readonly maxAbsenceMs?: number;
 }
 
-/** Runs queued imports, one after the other, and answers those who wait: each import may take the memory of its file twice. */
+/**
+ * Runs queued imports one after the other, because each may take the memory of its file twice, and answers
+ * waiting requests.
+ */
 export class ImportWorker implements AdapterImporter {
   readonly #options: ImportWorkerOptions;
   readonly #machine: JobMachine<'import'>;
@@ -51,12 +57,12 @@ export class ImportWorker implements AdapterImporter {
     this.#machine.start();
   }
 
-  /** Looks for work now rather than at the next poll. */
+  /** Checks for work now rather than at the next poll. */
   notify(): void {
     this.#machine.notify();
   }
 
-  /** The import that runs goes back to the queue, and whoever waits is told. */
+  /** Returns the running import to the queue, and wakes waiting requests. */
   async stop(): Promise<void> {
     const stopped = this.#machine.stop();
     for (const { told } of this.#waiting.values()) told.resolve();
@@ -64,9 +70,10 @@ export class ImportWorker implements AdapterImporter {
   }
 
   /**
-   * Waits for the end of the import. One that no trainer can take stays in the queue, and whoever waits is told.
-   *
-   * @throws {RequestError} `request.too_many` when too many wait already; `server.unavailable` when no trainer that runs has the base model
+   * Waits for the end of the import. If no trainer can take it, it stays in the queue and the request is
+   * refused.
+   * @throws {RequestError} `request.too_many` if too many wait already; `server.unavailable` if no running
+   * trainer has the base model
    */
   async commit(adapter: Adapter, origin?: JobOrigin): Promise<Adapter> {
     const { store, blobs } = this.#options;
@@ -78,7 +85,7 @@ export class ImportWorker implements AdapterImporter {
       try {
         await uploadedFiles(blobs, current);
       } catch (error) {
-        // Deleted while its files were looked for, whatever that looked like, or committed by another, who takes them away.
+        // The adapter was deleted during the check, or another request committed it and removed its files.
         const now = await store.getAdapter(adapter.id);
         if (now?.upload == null) return now ?? gone(adapter);
         throw error;
@@ -100,7 +107,7 @@ export class ImportWorker implements AdapterImporter {
     await this.#machine.letGo(({ turn }) => turn === adapterId, 'the adapter was deleted');
   }
 
-  /** Waits for the end of the import, wherever it runs. @throws what it failed with */
+  /** Waits for the end of the import on any machine. @throws the error it failed with */
   async #ended(jobId: string): Promise<void> {
     const waiting = this.#waiting.get(jobId) ?? { numRequests: 0, told: Promise.withResolvers(), fault: null };
     this.#waiting.set(jobId, waiting);
@@ -124,7 +131,7 @@ export class ImportWorker implements AdapterImporter {
     }
   }
 
-  /** Whether it runs, or some trainer that is there has its base model. */
+  /** True if it runs, or an available trainer has its base model. */
   async #canBeTaken({ status, baseModel }: Job): Promise<boolean> {
     if (status !== 'queued') return true;
     const { store, baseModels = null } = this.#options;
@@ -136,7 +143,7 @@ export class ImportWorker implements AdapterImporter {
     return this.#options.maxAbsenceMs ?? MAX_ABSENCE_MS;
   }
 
-  /** It failed in another process. */
+  /** Error of an import that failed in another process. */
   async #storedFault({ id, errorMessage }: Job): Promise<JobFault> {
     const events = await this.#options.store.listEvents({ jobId: id, type: 'job_failed', limit: 1 });
     const { code, message } = events?.items[0]?.data ?? {};
@@ -166,7 +173,7 @@ function gone(adapter: Adapter): never {
   throw new RequestError('request.not_found', `The adapter "${adapter.id}" was deleted`, { param: 'adapter_id' });
 }
 
-/** Resolves when `told` does, and at the latest after so long. */
+/** Resolves when `told` does, or after `ms`. */
 async function settledWithin(told: Promise<void>, ms: number): Promise<void> {
   let timer: NodeJS.Timeout | undefined;
   const look = new Promise<void>((resolve) => {

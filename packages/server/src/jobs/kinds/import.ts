@@ -23,20 +23,20 @@ export interface ImportJobsOptions {
   readonly blobs: Blobs;
   readonly backend: TransferBackend;
   readonly modelPaths: BaseModelPaths;
-  /** Checks the files of base models. Default: none is checked. */
+  /** Checks the files of base models. Default: none are checked. */
   readonly files?: ModelCheck;
   readonly log: Log;
 }
 
-/** Who waits for imports in this process. */
+/** Requests that wait for imports in this process. */
 export interface ImportAudience {
-  /** It is about to fail with that; null: it goes on after all, here or elsewhere. */
+  /** Called before it fails, with the error; null: it continues after all, here or elsewhere. */
   fails(jobId: string, error: unknown): void;
-  /** Its row says how. */
+  /** Called at its end; the row has the result. */
   ended(jobId: string): void;
 }
 
-/** Uploads on their way in: each is read, checked against the base model and becomes an adapter. */
+/** Import jobs: each upload is read, checked against the base model and becomes an adapter. */
 export class ImportJobs implements JobWork<'import'> {
   readonly kinds = ['import'] as const;
   readonly noun = 'import';
@@ -82,7 +82,7 @@ export class ImportJobs implements JobWork<'import'> {
     const { code, message } = clientFailure(error);
     const reason = error instanceof Error ? error.message : String(error);
     log(`import ${job.id} failed (${code}): ${reason}`, { ...aboutJob(job), level: 'error' });
-    // Before the row says so, or who looks at it between the two would not know the error itself.
+    // Before the row changes: a request that sees the row first would not have the original error.
     this.#audience.fails(job.id, error);
     await store.finishJobFailed(job.id, job.fencingToken, `${message} (${code})`, { code, message });
   }
@@ -111,14 +111,15 @@ export class ImportJobs implements JobWork<'import'> {
     const committed = await nameFile({ store, blobs, log }, file, write, (work) =>
       lease.insist(work, isPassingButFull),
     );
-    // Null: it is committed, though the store said otherwise. The files of the upload are removed at the next start then.
+    // Null: it is committed, although the store reported an error. The upload's files are then removed at the
+    // next start.
     for (const key of committed?.blobKeys ?? []) await blobs.remove(key);
   }
 }
 
 /**
- * The uploaded files.
- * @throws {RequestError} `request.conflict` when a file is missing
+ * Uploaded files.
+ * @throws {RequestError} `request.conflict` if a file is missing
  */
 export async function uploadedFiles(
   blobs: Blobs,
@@ -131,11 +132,11 @@ export async function uploadedFiles(
   if (upload === null || configPath === null) throw missing('adapter_config.json', id);
   if (weightsPath === null) throw missing('adapter_model.safetensors', id);
   const config = Buffer.from(await blobs.get(upload.configKey)).toString('utf8');
-  // Editors of Windows write a byte order mark.
+  // Windows editors write a byte order mark.
   return { config: config.replace(/^\uFEFF/, ''), weightsPath };
 }
 
-/** @throws {JobFault} `store.blob_corrupt` for a file that is not what was uploaded */
+/** @throws {JobFault} `store.blob_corrupt` for a file that differs from the upload */
 async function refuseDamagedUpload(blobs: Blobs, { configKey, weightsKey }: AdapterUpload): Promise<void> {
   const files = { 'adapter_config.json': configKey, 'adapter_model.safetensors': weightsKey };
   for (const [name, key] of Object.entries(files)) {
@@ -149,8 +150,8 @@ async function refuseDamagedUpload(blobs: Blobs, { configKey, weightsKey }: Adap
 }
 
 /**
- * An adapter that says it was made for another model of this service: it could fit by its shapes, and answer nonsense.
- *
+ * Refuses an adapter whose config names another model of this service: its shapes could fit, and its answers
+ * be nonsense.
  * @throws {JobFault} `trainer.adapter_invalid`
  */
 function refuseOtherBase(config: string, baseModel: string, modelPaths: BaseModelPaths): void {
@@ -166,7 +167,7 @@ function namedBase(config: string): unknown {
   try {
     return (JSON.parse(config) as { base_model_name_or_path?: unknown } | null)?.base_model_name_or_path;
   } catch {
-    return null; // told by who reads the rest of it
+    return null; // reported by the reader of the rest
   }
 }
 

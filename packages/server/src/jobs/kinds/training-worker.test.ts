@@ -15,7 +15,7 @@ import { readJobConfig } from '../../training-data/wire/training-config.ts';
 import { TrainingWorker, type TrainingWorkerOptions } from './training-worker.ts';
 import { openTestStore, testDatabase } from '../../testing/test-store.ts';
 
-/** Begins each job, then waits: a test ends it, or its signal does. */
+/** Starts each job, then waits: a test ends it, or its signal does. */
 class ScriptedBackend implements TrainingBackend {
   readonly requests: TrainingJobRequest[] = [];
   isStopped = false;
@@ -44,14 +44,14 @@ class ScriptedBackend implements TrainingBackend {
     return ended.promise;
   }
 
-  /** The next job that begins. */
+  /** The next job that starts. */
   async begun(): Promise<TrainingJobRequest> {
     const job = await this.#started.promise;
     this.#started = Promise.withResolvers();
     return job;
   }
 
-  /** Says how many steps the job takes. */
+  /** Reports the number of steps of the job. */
   start(numGradientSteps: number): void {
     this.#running?.onEvent({ kind: 'training_started', numGradientSteps, data: {} });
   }
@@ -61,7 +61,7 @@ class ScriptedBackend implements TrainingBackend {
     this.#running?.onEvent({ kind: 'gradient_step', index, metrics: { policy_loss: index }, traces });
   }
 
-  /** @param output the version that the job makes; null: it trains nothing */
+  /** @param output the job's version; null: nothing was trained */
   async succeed(output: string | null, metrics: Record<string, number> = {}): Promise<void> {
     const isTrained = output !== null;
     if (isTrained) await this.commit(output);
@@ -78,7 +78,7 @@ class ScriptedBackend implements TrainingBackend {
     this.#running?.ended.reject(error);
   }
 
-  /** Snapshots that were asked for, by the keys of their directories. */
+  /** Requested snapshots, by directory key. */
   readonly copies: string[] = [];
   copy: (directoryKey: string) => Promise<number | null> = async () => null;
 
@@ -128,7 +128,7 @@ function startWorker(options: Partial<TrainingWorkerOptions> = {}): void {
   worker.start();
 }
 
-/** The same on a store that gives up sooner, with a lease that ends sooner. */
+/** The same with a shorter store timeout and lease. */
 async function restartWith(options: { busyTimeoutMs: number; leaseMs?: number; heartbeatMs?: number }): Promise<void> {
   const { busyTimeoutMs, ...lease } = options;
   await worker.stop();
@@ -169,14 +169,14 @@ async function submit(model: Model, config: object = {}): Promise<TrainingJob> {
   return job;
 }
 
-/** Where the snapshots of a run lie. */
+/** Folder of a run's snapshots. */
 const workOf = ({ snapshots }: TrainingJobRequest) => join(directory, 'work', snapshots);
 const status = async (job: TrainingJob) => (await store.getJob(job.id))?.status;
 const events = async (job: TrainingJob) =>
   ((await store.listEvents({ jobId: job.id }))?.items ?? []).map(({ type, data }) => ({ type, data }));
 const until = (check: () => Promise<void>) => vi.waitFor(check, { timeout: 100_000, interval: 5 });
 
-/** Trains a step of the model, whose checkpoint has the digest `d`. */
+/** Trains a step of the model; its checkpoint has the digest `d`. */
 async function trainStep(model: Model): Promise<void> {
   const job = await submit(model);
   await backend.succeed((await backend.begun()).output);
@@ -285,7 +285,7 @@ describe('a new step', () => {
     startWorker({ publish });
     const job = await submit(await newModel('one'));
     const { output } = await backend.begun();
-    // The version is among the blobs, and the death comes before the row.
+    // The version is in the blobs, and the process dies before the row is written.
     await (isAsked ? backend.succeed(output) : backend.commit(output));
     if (isAsked) await isThere.promise;
     const dead = worker;
@@ -330,7 +330,7 @@ describe('a new step', () => {
 });
 
 describe('snapshots in the blobs', () => {
-  /** As `copySnapshot` of a host, with as many steps as were told. */
+  /** Like a host's `copySnapshot`, with as many steps as have events. */
   const copies = (numSteps: () => number) => async (key: string) => {
     await backend.commit(key);
     return numSteps();
@@ -350,7 +350,7 @@ describe('snapshots in the blobs', () => {
     await until(async () => expect((await store.getJob(job.id))?.snapshot?.numGradientSteps).toBe(3));
     expect(await snapshots()).toEqual(backend.copies);
 
-    // Its machine is gone, and with it whatever it would say.
+    // Its machine is gone, and cannot report anything.
     const [named] = backend.copies;
     const dead = worker;
     await store.recoverAfterRestart();
@@ -451,7 +451,7 @@ test('what an ended job leaves cannot be removed: its own checkpoint stays', asy
 
 test('a job may lose as many services as it likes while it gets on, and not many while it does not', async () => {
   const job = await submit(await newModel('one'));
-  /** The service dies under the job, and another begins. */
+  /** The service dies during the job, and another starts. */
   const crash = async () => {
     const dead = worker;
     await store.recoverAfterRestart();
@@ -474,7 +474,7 @@ test('a job may lose as many services as it likes while it gets on, and not many
 });
 
 describe('a store that is busy or full', () => {
-  /** Another process has the database's write lock until the result is called. */
+  /** Another process holds the database's write lock until the result is called. */
   const lockStore = async () => await holdWriters(await testDatabase(directory));
 
   test('for a part of the lease: the job writes everything once it can, in order', async () => {
@@ -587,7 +587,7 @@ describe('a run that ends', () => {
       backend.fail(lost);
       expect(await backend.begun()).toEqual(first);
     }
-    // The last of those was the first without a step behind it.
+    // The last of those was the first without a step before it.
     backend.fail(lost);
     await backend.begun();
     backend.fail(lost);
@@ -693,7 +693,7 @@ describe('control', () => {
     worker.notify();
     const resumed = await backend.begun();
     expect([resumed.jobId, workOf(resumed)]).toEqual([job.id, workDirectory]);
-    backend.step(0); // comes again, and is one event
+    backend.step(0); // repeated, stored as one event
     backend.step(1);
     await backend.succeed(resumed.output);
     await until(async () => expect(await status(job)).toBe('succeeded'));
@@ -706,7 +706,7 @@ describe('control', () => {
     expect((await backend.begun()).jobId).toBe(later.id);
     expect(existsSync(workDirectory)).toBe(false);
     expect((await store.getJob(job.id))?.numAttempts).toBe(1);
-    // Nor has its run a point twice, or a trajectory its tokens.
+    // Its run has no point twice, and no trajectory its tokens twice.
     const query = { modelId: one.id, names: ['train/policy_loss'], axis: 'gradient_step', maxPoints: 10 } as const;
     expect(await store.readSeries(query)).toMatchObject([
       {
@@ -818,7 +818,7 @@ describe('weights', () => {
     const weights = (await store.getCheckpoint(teacher.id, 1))?.directoryKey;
     expect(request).toMatchObject({ startFrom: weights, withFreshOptimizer: true, referenceFrom: weights });
     expect(request).toMatchObject({ beganFrom: { version: weights } });
-    // A step without anything to train shares the teacher's files, and still not its momentum.
+    // A step without training shares the teacher's files, but not its momentum.
     await backend.succeed(null);
     await until(async () => expect(await status(first)).toBe('succeeded'));
     await submit(pupil);

@@ -36,7 +36,7 @@ export class TrainingWorker implements TrainingQueue {
       .finally(() => this.#machine.start());
   }
 
-  /** The job in flight goes on from its last gradient step when a worker starts again. */
+  /** The job in flight continues from its last gradient step when a worker starts again. */
   stop(): Promise<void> {
     return this.#machine.stop();
   }
@@ -47,7 +47,7 @@ export class TrainingWorker implements TrainingQueue {
 
   async stopJob(jobId: string): Promise<void> {
     const { store, workDirectory } = this.#options;
-    // What was paused or ended makes room for another job.
+    // A paused or ended job makes room for another.
     this.notify();
     const isHere = await this.#machine.letGo(({ id }) => id === jobId, 'the job was cancelled or paused');
     if (!isHere) await removeIfEnded(store, workDirectory, jobId);

@@ -40,13 +40,13 @@ import { retryOf } from '../../seams/faults/retry-of.ts';
 import { rlJob } from './rl.ts';
 import { sftJob } from './sft.ts';
 
-/** A full disk is looked at again after this: each look repeats the gradient step that could not be kept. */
+/** Time until the next try after a full disk: each repeats the gradient step that could not be kept. */
 const DISK_PAUSE_MS = 10_000;
-/** A host that dies this often in a row without finishing a gradient step in between will not finish this job. */
+/** A job whose host ends this often in a row without finishing a gradient step will not finish. */
 const MAX_LOSSES_WITHOUT_PROGRESS = 3;
-/** How long a job waits at its end for engines and servers that load its step: a vLLM server takes seconds. */
+/** Time that a job waits at its end for engines and servers to load its step: a vLLM server takes seconds. */
 const PUBLISH_MS = 60_000;
-/** How long a service that ends takes for the copy of a last snapshot. */
+/** Time that an ending service spends on the copy of a last snapshot. */
 const LAST_COPY_MS = 8_000;
 const DEFAULT_MAX_TRACE_BYTES = 64_000_000;
 
@@ -55,43 +55,47 @@ export interface TrainingJobsOptions {
   readonly blobs: Blobs;
   readonly backend: TrainingBackend;
   readonly modelPaths: BaseModelPaths;
-  /** Checks the files of base models. Default: none is checked. */
+  /** Checks the files of base models. Default: none are checked. */
   readonly files?: ModelCheck;
   /** folder of the snapshots of running jobs */
   readonly workDirectory: string;
-  /** How much of their tokens is kept for each model, bytes; the oldest go first. 0: nothing is. Default 64 MB. */
+  /** Maximum bytes of training tokens kept per model; the oldest are dropped first. 0: none. Default 64 MB. */
   readonly maxTraceBytes?: number;
-  /** Gradient steps between two copies of a job's snapshots in the blobs; 0 (default): none is made, and the job goes on where its work folder is. */
+  /**
+   * Gradient steps between two copies of a job's snapshots in the blobs; 0 (default): none, and the job
+   * continues only on the machine with its work folder.
+   */
   readonly snapshotSteps?: number;
-  /** A trainer elsewhere, for the base model that it has. Default: this machine trains all of them. */
+  /** Remote trainer, for its base model. Default: this machine trains all of them. */
   readonly elsewhere?: TrainerElsewhere | null;
-  /** Loads a new step wherever it is sampled from, before its job ends. Default: it is loaded by the first request that names it. */
+  /**
+   * Loads a new step in all samplers before its job ends. Default: the first request that names it loads it.
+   */
   readonly publish?: PublishStep;
-  /** Makes a trace of each job. Default null: nobody asked for traces. */
+  /** Traces each job. Default null: no tracing. */
   readonly tracing?: Tracing | null;
-  /** Count what jobs do. Default: nothing is counted. */
+  /** Counts the progress of jobs. Default: none. */
   readonly metrics?: JobMetrics;
   readonly log: Log;
 }
 
 export interface TrainerElsewhere {
-  /** id of the base model whose weights it has */
+  /** id of its base model */
   readonly baseModel: string;
-  /** Fixed tokens under that model, for the trainer to be compared with. */
+  /** Scores of fixed tokens by that model, to compare the trainer with. */
   readonly scores: () => Promise<FixedScores>;
 }
 
 /**
  * Training jobs of every objective.
- *
- * The order that makes a crash harmless: snapshot on disk → `gradient_step` event; the job's version committed → one transaction with the
- * checkpoint row, `training_ended` and the status.
+ * This order makes a crash harmless: snapshot on disk → `gradient_step` event; the job's version committed →
+ * one transaction with the checkpoint row, `training_ended` and the status.
  */
 export class TrainingJobs implements JobWork<Objective> {
   readonly kinds = TRAINING_JOB_KINDS;
   readonly noun = 'job';
   readonly pollMs = 1_000;
-  /** Without finishing a gradient step in between: one forgets the attempts before it. */
+  /** Attempts without a finished gradient step in between: each one resets the count. */
   readonly maxAttempts = 5;
   readonly #options: TrainingJobsOptions;
   readonly #maxTraceBytes: number;
@@ -109,7 +113,7 @@ export class TrainingJobs implements JobWork<Objective> {
     });
   }
 
-  /** Its learner goes on from the last snapshot, which lies in the work folder while the job lives. */
+  /** The learner continues from the last snapshot, which is in the work folder while the job lives. */
   async run(job: ClaimedJob, lease: JobLease, trace: JobTrace | null): Promise<void> {
     const log = this.#logOf(job);
     log(`job ${job.id}: starts, claim ${job.fencingToken}`);
@@ -151,7 +155,7 @@ export class TrainingJobs implements JobWork<Objective> {
   async clear({ id }: ClaimedJob): Promise<void> {
     const { store, workDirectory, log } = this.#options;
     await rm(join(workDirectory, id), { recursive: true, force: true });
-    // Of jobs that this machine lost, and that another has ended since.
+    // Jobs that this machine lost, and that ended elsewhere since.
     await removeEnded(store, workDirectory).catch((error: unknown) => log(`old snapshots are kept: ${String(error)}`));
   }
 
@@ -171,7 +175,7 @@ export class TrainingJobs implements JobWork<Objective> {
       ...weights,
       snapshots: job.id,
       output: `checkpoints/${randomUUID()}`,
-      // The order of rows differs from step to step and is the same when a step is trained again.
+      // The order of rows differs between steps and is the same when a step is repeated.
       seed: job.start?.step ?? 0,
       snapshot: job.snapshot,
       keepsTraces: job.kind === 'rl' && this.#maxTraceBytes > 0,
@@ -180,7 +184,9 @@ export class TrainingJobs implements JobWork<Objective> {
     return { request, warning: optimizerWarning(job, model, weights) };
   }
 
-  /** @throws {JobFault} `trainer.config_invalid` for a model on another base model than the trainer elsewhere has */
+  /**
+   * @throws {JobFault} `trainer.config_invalid` for a model with another base model than the remote trainer's
+   */
   async #baseScores({ baseModel }: Model): Promise<FixedScores | null> {
     const { elsewhere = null } = this.#options;
     if (elsewhere === null) return null;
@@ -191,7 +197,7 @@ export class TrainingJobs implements JobWork<Objective> {
     );
   }
 
-  /** Trains; a version that was committed before it was known to fail goes. */
+  /** Trains. If the job fails after its version was committed, removes the version. */
   async #train(job: ClaimedJob, request: TrainingJobRequest, held: HeldBy): Promise<TrainingResult> {
     try {
       return await this.#run(job, request, held);
@@ -201,7 +207,7 @@ export class TrainingJobs implements JobWork<Objective> {
     }
   }
 
-  /** Runs the job, again from its last snapshot when its learner is lost or the disk is full. */
+  /** Runs the job, and repeats it from its last snapshot if its learner is lost or the disk is full. */
   async #run(job: ClaimedJob, request: TrainingJobRequest, { lease, trace, warning }: HeldBy): Promise<TrainingResult> {
     const { store, blobs, backend, elsewhere = null, snapshotSteps = 0 } = this.#options;
     const log = this.#logOf(job);
@@ -209,7 +215,7 @@ export class TrainingJobs implements JobWork<Objective> {
       store,
       blobs,
       job,
-      // The state behind a snapshot of a trainer elsewhere is there, and goes with the next snapshot.
+      // The state of a remote trainer's snapshot is on its server, and is replaced by the next snapshot.
       everySteps: elsewhere === null ? snapshotSteps : 0,
       copy: (directoryKey) => backend.copySnapshot(request.snapshots, directoryKey),
       log,
@@ -265,7 +271,7 @@ export class TrainingJobs implements JobWork<Objective> {
           if (retry === 'never') throw error;
           const { message } = error as Error;
           if (retry === 'wait') {
-            // An event, so that every process tells it.
+            // An event, so that every process reports it.
             const unreachable: JobWarning | null = isToldAway ? null : unreachableWarning(error, Date.now());
             if (unreachable !== null) {
               isToldAway = true;
@@ -292,7 +298,7 @@ export class TrainingJobs implements JobWork<Objective> {
     }
   }
 
-  /** Loads the new step where it is sampled from. The step is kept whatever comes of it: a failure is a warning of the job. */
+  /** Loads the new step in its samplers. A failure is only a warning: the step is kept. */
   async #publish(
     job: ClaimedJob,
     { output, manifest }: TrainingJobRequest,
@@ -322,7 +328,7 @@ export class TrainingJobs implements JobWork<Objective> {
     }
   }
 
-  /** @returns the step of the checkpoint; null when it ended so, though the store said otherwise */
+  /** @returns the step of the checkpoint; null if it is committed although the store reported an error */
   async #finish(job: ClaimedJob, result: TrainingResult, key: string, lease: JobLease): Promise<number | null> {
     const { store, blobs } = this.#options;
     const log = this.#logOf(job);
@@ -330,7 +336,7 @@ export class TrainingJobs implements JobWork<Objective> {
     const outcome = {
       digest: result.digest,
       metrics,
-      // The events of gradient steps brought them otherwise.
+      // Otherwise the events of gradient steps have added them.
       ...(result.numGradientSteps === 0 ? { rolloutMetrics } : {}),
       data: endData(result),
     };
@@ -344,7 +350,8 @@ export class TrainingJobs implements JobWork<Objective> {
     }
     const file = { key, kind: 'directory' } as const;
     const finished = await nameFile({ store, blobs, log }, file, () => finish(key), insist);
-    // Null: it ended so, though the store said otherwise. What it left is removed at the next start.
+    // Null: it is committed, although the store reported an error. Its leftovers are removed at the next
+    // start.
     await this.#removeDirectories(finished?.directoryKeys ?? []);
     return finished?.checkpoint.step ?? null;
   }
@@ -353,7 +360,7 @@ export class TrainingJobs implements JobWork<Objective> {
     return logOf(this.#options.log, aboutJob(job, this.#options.tracing));
   }
 
-  /** Removes directories of a job that has ended: one that cannot be removed is garbage until the next start and nothing worse. */
+  /** Removes directories of an ended job. One that cannot be removed is only garbage until the next start. */
   async #removeDirectories(directoryKeys: readonly string[]): Promise<void> {
     for (const key of directoryKeys) {
       await this.#options.blobs
@@ -373,7 +380,7 @@ function adapterNotLoaded(reason: string): JobWarning {
   };
 }
 
-/** A back end says why it does not take an adapter in words for clients, which name no file. */
+/** Back ends report why they refuse an adapter in a message for clients, without file names. */
 function reasonOf(error: unknown): string {
   const isToldToClients = error instanceof BackendFailure && error.code === 'engine.adapter_unreadable';
   return isToldToClients && !error.message.includes('/') ? error.message : clientFailure(error).message;
@@ -391,7 +398,7 @@ async function unlessAborted<Result>(work: Promise<Result>, signal: AbortSignal)
   }
 }
 
-/** @param since milliseconds since the epoch @returns null for what waits for something else */
+/** @param since milliseconds since the epoch @returns null if the job waits for something else */
 function unreachableWarning(error: unknown, since: number): JobWarning | null {
   if (!(error instanceof TrainingRunError) || error.code !== 'trainer.remote_unavailable') return null;
   return {
@@ -402,19 +409,19 @@ function unreachableWarning(error: unknown, since: number): JobWarning | null {
   };
 }
 
-/** By whom, and how it is told of. */
+/** The hold on a job, and its reporting. */
 interface HeldBy {
   readonly lease: JobLease;
   readonly trace: JobTrace | null;
   readonly warning: JobWarning | null;
 }
 
-/** The service ends, and its hold on the job with it; until then it holds. */
+/** The service ends and gives the job back; the hold lasts until then. */
 function isGivenBack({ aborted, reason }: AbortSignal): boolean {
   return aborted && reason instanceof DOMException;
 }
 
-/** The tokens that a gradient step tells. */
+/** Tokens of a gradient step. */
 function tracesOf(event: TrainerEvent, maxBytes: number): Pick<NewEvent, 'traces'> {
   if (event.kind !== 'gradient_step' || event.traces === undefined) return {};
   return { traces: { gradientStep: event.index, traces: event.traces, maxBytes } };

@@ -1,4 +1,7 @@
-/** The tracker on a real server: `npm run test:mlflow` installs it, and says by `TRAINYARD_TEST_MLFLOW` where it is. */
+/**
+ * The tracker on a real server: `npm run test:mlflow` installs it, and sets `TRAINYARD_TEST_MLFLOW` to its
+ * address.
+ */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -29,7 +32,7 @@ runTrackerSuite('MLflow', async () => {
     await delay(200);
   }
   return mlflowHarness(url, async () => {
-    // Its workers are processes of their own.
+    // Its workers are separate processes.
     process.kill(-server.pid!, 'SIGTERM');
     await ended;
     rmSync(directory, { recursive: true, force: true });

@@ -1,11 +1,11 @@
 import { type RunReference, type RunTracker, type TrackedPoint, type TrackedRun, TrackerError } from './run-tracker.ts';
 
-/** By which a run of ours is found again. */
+/** Tag that identifies our runs. */
 const RUN_TAG = 'trainyard.run_id';
-/** Metrics of one request, as the server allows. */
+/** Maximum number of metrics per request that the server allows. */
 const MAX_METRICS = 1000;
 const MAX_NAME_CHARACTERS = 250;
-/** Longest part of a server's own words that is passed on: they may hold whole statements. */
+/** Maximum length of a server message that is passed on: it may contain whole statements. */
 const MAX_WORDS = 200;
 
 interface MlflowError {
@@ -18,9 +18,8 @@ interface MlflowRun {
 }
 
 /**
- * Runs on an MLflow server, over its REST API 2.0: an experiment `entity/project` for each project, a run for each model. A point that is sent
- * twice is one there.
- *
+ * Runs on an MLflow server, over its REST API 2.0: an experiment `entity/project` per project, a run per
+ * model. A point that is sent twice is stored once.
  * @see https://mlflow.org/docs/latest/rest-api.html
  */
 export class MlflowTracker implements RunTracker {
@@ -29,7 +28,7 @@ export class MlflowTracker implements RunTracker {
   readonly #headers: Readonly<Record<string, string>>;
   readonly #experiments = new Map<string, string>();
 
-  /** @param url of the server; a user and a password in it are sent as such */
+  /** @param url of the server; its user and password are sent as basic authentication */
   constructor(url: URL) {
     const { username, password } = url;
     const bare = new URL(url);
@@ -96,7 +95,7 @@ export class MlflowTracker implements RunTracker {
         return (await this.#call<{ experiment_id: string }>('POST', 'experiments/create', signal, { name }))
           .experiment_id;
       } catch (failure) {
-        // Somebody else made it meanwhile.
+        // Another client has created it in the meantime.
         return await find().catch(() => Promise.reject(failure as Error));
       }
     });
@@ -150,7 +149,7 @@ function parsed(text: string): object | null {
   }
 }
 
-/** Names of metrics there have letters, digits and a few signs. */
+/** Replaces characters that MLflow metric names do not allow. */
 function toMlflowName(name: string): string {
   return name.replaceAll(/[^\w\-. :/]/g, '_').slice(0, MAX_NAME_CHARACTERS);
 }

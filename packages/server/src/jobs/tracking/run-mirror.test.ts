@@ -17,7 +17,7 @@ beforeEach(async () => {
     mirror = new RunMirror({ store, tracker, log: (line) => logged.push(line) });
     return mirror;
   });
-  // From here on it is told.
+  // Items from here on are sent.
   await mirror.tellNext();
 });
 afterEach(() => server.close());
@@ -89,7 +89,7 @@ test('a tracker that fails is told everything later, once, and nothing of the se
   for (let i = 0; i < 3; i++) await expect(mirror.tellNext()).rejects.toThrow('does not answer');
   tracker.failure = null;
   await tellAll();
-  // What was told but not noted is told again, and is there once.
+  // Items that were sent but not recorded are sent again, and stored once.
   vi.spyOn(server.store, 'advanceTracker').mockRejectedValueOnce(new Error('the service dies'));
   await step(1, 2);
   await expect(mirror.tellNext()).rejects.toThrow('the service dies');
@@ -172,7 +172,7 @@ test('a tracker that is not there at the start is told in one line, and later of
   const other = new ScriptedTracker();
   other.failure = new TrackerError('unreachable', 'it does not answer');
   const { store } = server;
-  // One that the store knows nothing of, and nothing happens: only a look at it can tell.
+  // For a tracker new to the store, without items: only a check reports trouble.
   const late = new RunMirror({
     store,
     tracker: Object.assign(other, { name: 'late' }),

@@ -2,31 +2,34 @@ import { type FeedItem, type Model, type Store, StoreError } from '@trainyard/st
 
 import { type RunReference, type RunTracker, type TrackedPoint, TrackerError } from './run-tracker.ts';
 
-/** How soon a tracker hears of something. */
+/** Delay until a tracker gets an item. */
 const POLL_MS = 1_000;
-/** Between two tries, at most. */
+/** Maximum time between two tries. */
 const MAX_PAUSE_MS = 60_000;
-/** Longest time of one call: a tracker that hangs is one that does not answer. */
+/** Maximum time of one call: a hanging tracker counts as not answering. */
 const CALL_MS = 10_000;
-/** Whoever deletes a model waits for so long at most. */
+/** Maximum time that the deletion of a model waits. */
 const FORGET_MS = 5_000;
 const ITEMS_AT_A_TIME = 200;
 const MAX_PENDING = 1_000;
 
-/** A run as the tracker has it. */
+/** A run's reference in the tracker. */
 export interface MirroredRun extends RunReference {
   readonly tracker: string;
 }
 
-/** The tracking of runs, as routes see it. */
+/** Tracking of runs, as routes use it. */
 export interface RunTracking {
-  /** E.g. `mlflow`. */
+  /** For example `mlflow`. */
   readonly name: string;
   /** Null while the tracker does not have it. */
   find(modelId: string): Promise<MirroredRun | null>;
-  /** Deletes the run of a model that is about to be deleted. @returns whether the tracker has none of it now; else it is tried again later */
+  /**
+   * Deletes the run of a model that is about to be deleted.
+   * @returns true if the tracker has none now; otherwise it is retried later
+   */
   forget(modelId: string): Promise<boolean>;
-  /** Why it does not work as it should; null when all is well. */
+  /** Reason why it does not work as it should; null if it works. */
   trouble(): string | null;
 }
 
@@ -39,8 +42,8 @@ export interface RunMirrorOptions {
 }
 
 /**
- * Tells a tracker what the store's feed says of runs, in its order, at least once: how far it came is in the store. Nothing waits for it, and
- * while the tracker does not answer nothing else notices.
+ * Sends the store's feed of runs to a tracker, in order and at least once: its position is in the store.
+ * Nothing waits for it, and a tracker that does not answer affects nothing else.
  */
 export class RunMirror implements RunTracking {
   readonly name: string;
@@ -57,7 +60,10 @@ export class RunMirror implements RunTracking {
     this.name = options.tracker.name;
   }
 
-  /** Looks at the tracker at once, so that a wrong address shows in the log of the start; what works does not wait for it. */
+  /**
+   * Checks the tracker at once, so that a wrong address appears in the log of the start, which does not wait
+   * for the check.
+   */
   start(): void {
     this.#later(0);
   }
@@ -114,7 +120,10 @@ export class RunMirror implements RunTracking {
     }
   }
 
-  /** Notes where to begin first: events from now on are told, whenever the tracker is there. @throws {TrackerError} */
+  /**
+   * First records the position, so that events from now on are sent, whenever the tracker is available.
+   * @throws {TrackerError}
+   */
   async #check(): Promise<void> {
     await this.#position();
     await this.#options.tracker.check(this.#signal());
@@ -131,7 +140,7 @@ export class RunMirror implements RunTracking {
     return now;
   }
 
-  /** Tells what comes next. @returns whether there may be more. @throws {TrackerError} and nothing is forgotten */
+  /** Sends the next items. @returns true if there may be more. @throws {TrackerError} nothing is lost */
   async tellNext(): Promise<boolean> {
     const { store } = this.#options;
     const after = await this.#position();
@@ -148,7 +157,7 @@ export class RunMirror implements RunTracking {
     return items.length === ITEMS_AT_A_TIME;
   }
 
-  /** @returns the gradient steps of the model that the tracker knows of now; null when the model is gone */
+  /** @returns the gradient steps of the model that the tracker has now; null if the model is gone */
   async #tell(modelId: string, items: readonly FeedItem[], after: number): Promise<number | null> {
     const { store, tracker } = this.#options;
     if (items.some(({ type }) => type === 'model_deleted')) {
@@ -158,7 +167,7 @@ export class RunMirror implements RunTracking {
       return null;
     }
     const model = await store.getModel(modelId);
-    if (model === null) return null; // its deletion is further on in the feed
+    if (model === null) return null; // its deletion comes later in the feed
     const known = (await store.getTrackedRun(this.name, modelId)) ?? (await this.#begin(model, after));
     let numGradientSteps = known.numGradientSteps;
     const points: TrackedPoint[] = [];
@@ -172,7 +181,7 @@ export class RunMirror implements RunTracking {
       if (points.length > 0) await tracker.log(known.id, points, this.#signal());
     } catch (error) {
       if (!(error instanceof TrackerError) || error.code !== 'gone') throw error;
-      // Somebody deleted it there: the model goes on in a run of its own.
+      // The run was deleted there: the model continues in a new run.
       const anew = await this.#begin(model, after);
       await tracker.log(anew.id, points, this.#signal());
     }
@@ -196,7 +205,7 @@ export class RunMirror implements RunTracking {
   }
 }
 
-/** Null: it measures nothing. */
+/** Null for an item without metrics. */
 function metricsOf({ type, data }: FeedItem): Record<string, number> | null {
   if (type === 'gradient_step') return numbersOf(data, 'train/');
   return type === 'log_recorded' ? numbersOf(data['metrics'] ?? {}, '') : null;

@@ -1,16 +1,16 @@
 /** A model's run, for a tracker that does not have it yet. */
 export interface TrackedRun {
-  /** Names it here, for good: a tracker finds by it what it made before. */
+  /** Permanent id: the tracker finds the run it created by this id. */
   readonly runId: string;
   readonly entity: string;
   readonly project: string;
   readonly name: string;
   readonly createdAt: number;
-  /** Facts that do not change: base model, shape of the adapter. */
+  /** Constant facts: base model, shape of the adapter. */
   readonly parameters: Readonly<Record<string, string>>;
 }
 
-/** Measures of one moment. */
+/** Metrics of one moment. */
 export interface TrackedPoint {
   /** Milliseconds since the epoch. */
   readonly time: number;
@@ -19,34 +19,37 @@ export interface TrackedPoint {
   readonly metrics: Readonly<Record<string, number>>;
 }
 
-/** A run as the tracker calls it. */
+/** A run's id in the tracker. */
 export interface RunReference {
   readonly id: string;
-  /** Where people look at it; null when the tracker does not say. */
+  /** Page of the run; null if the tracker does not report one. */
   readonly url: string | null;
 }
 
 /**
- * A place outside where runs are told too. The store has every run whatever becomes of it, and what a tracker could not take is told again later:
- * a tracker never fails a job, and may be told the same twice.
+ * An external service that receives runs, too. The store has every run, and refused items are sent again
+ * later: a tracker never fails a job, and may receive an item twice.
  */
 export interface RunTracker {
-  /** E.g. `mlflow`: the name under which the store remembers how far it was told. */
+  /** For example `mlflow`: key of the tracker's position in the store. */
   readonly name: string;
-  /** Makes a run, or finds the one that it made before for this `runId`. @throws {TrackerError} */
+  /** Creates a run, or finds the one it created for this `runId`. @throws {TrackerError} */
   begin(run: TrackedRun, signal: AbortSignal): Promise<RunReference>;
-  /** Adds points; one that is there already changes nothing. @throws {TrackerError} `gone` when there is no such run, or it was deleted */
+  /**
+   * Adds points; existing ones are unchanged.
+   * @throws {TrackerError} `gone` if the run does not exist or was deleted
+   */
   log(id: string, points: readonly TrackedPoint[], signal: AbortSignal): Promise<void>;
-  /** Also when it was deleted before, or never was. @throws {TrackerError} */
+  /** Succeeds also if the run was deleted before, or never existed. @throws {TrackerError} */
   delete(id: string, signal: AbortSignal): Promise<void>;
-  /** Whether it can be used. @throws {TrackerError} with what to do about it */
+  /** Checks that it can be used. @throws {TrackerError} with a remedy */
   check(signal: AbortSignal): Promise<void>;
 }
 
-/** `unreachable`: nobody answers. `refused`: it answers that it does not want to. `gone`: the run is not there any more. */
+/** `unreachable`: no answer. `refused`: it answered with a refusal. `gone`: the run does not exist any more. */
 export type TrackerErrorCode = 'unreachable' | 'refused' | 'gone';
 
-/** Why a tracker did not do what it was asked for, in words for who runs the service, without its address. */
+/** Failure of a tracker, with a message for the operator, without its address. */
 export class TrackerError extends Error {
   override readonly name = 'TrackerError';
   readonly code: TrackerErrorCode;

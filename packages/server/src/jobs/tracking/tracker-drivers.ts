@@ -2,7 +2,7 @@ import { ServerError } from '../../seams/faults/server-error.ts';
 import { MlflowTracker } from './mlflow-tracker.ts';
 import type { RunTracker } from './run-tracker.ts';
 
-/** Trackers by the word in front of their address: `mlflow:http://127.0.0.1:5000`. */
+/** Trackers by the prefix of their address: `mlflow:http://127.0.0.1:5000`. */
 const TRACKER_DRIVERS: Readonly<Record<string, (url: URL) => RunTracker>> = {
   mlflow: (url) => new MlflowTracker(url),
 };
