@@ -2,11 +2,8 @@ import { gunzipSync } from 'node:zlib';
 
 import { wireFault } from '../wire/wire-fault.ts';
 
-/** The two files of an adapter in PEFT's format. */
 export interface PeftFiles {
-  /** Text of `adapter_config.json`. */
   readonly config: string;
-  /** Bytes of `adapter_model.safetensors`. */
   readonly weights: Uint8Array;
 }
 
@@ -14,7 +11,7 @@ const BLOCK = 512;
 const GZIP = Buffer.from([0x1f, 0x8b]);
 
 /**
- * Reads the archive of an adapter: a tar file, gzipped or not. Ignores folders and other files.
+ * Reads a tar file, gzipped or not. Ignores folders and other files.
  *
  * @throws {TrainerError} `trainer.remote_refused` for anything else
  */

@@ -9,20 +9,17 @@ import type { PeftFiles } from './adapter-archive.ts';
 
 export interface IntakeRequest {
   readonly files: PeftFiles;
-  /** Required shape of the adapter. */
   readonly lora: LoraConfig;
-  /** Metrics stored with it. */
   readonly metrics: Readonly<Record<string, number>>;
   /** Must exist and be empty. */
   readonly outputDirectory: string;
 }
 
-/** Converts an adapter's files to a version of this service. @returns sha256 of its weights and scale, hex */
+/** Converts an adapter's files to a version here. @returns sha256 of its weights and scale, hex */
 export type AdapterIntake = (request: IntakeRequest) => string;
 
 /**
- * Intake for adapters of one base model: each is checked against the model's file, tensor by tensor, and written
- * for PEFT and for llama.cpp.
+ * Checks each adapter against the model's file, tensor by tensor, and writes it for PEFT and for llama.cpp.
  *
  * @param modelPath GGUF file of the base model
  */

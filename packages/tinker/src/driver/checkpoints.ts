@@ -9,11 +9,7 @@ import { type PeftFiles, readAdapterArchive } from './adapter-archive.ts';
 const DOWNLOAD_TIMEOUT_MS = 600_000;
 const MAX_REDIRECTS = 3;
 
-/**
- * Downloads the adapter of a checkpoint for sampling.
- *
- * @throws {TrainerError}
- */
+/** @throws {TrainerError} */
 export async function fetchAdapter(
   http: TinkerHttp,
   { archiveName }: Pick<TinkerProfile, 'archiveName'>,
@@ -31,7 +27,7 @@ export async function fetchAdapter(
   throw wireFault('an archive is elsewhere again and again');
 }
 
-/** Removes a checkpoint if possible; one that stays only takes room on the server. Never throws. */
+/** Deletes if possible; a checkpoint that stays only takes room on the server. Never throws. */
 export async function deleteCheckpoint(http: TinkerHttp, which: Checkpoint | string): Promise<void> {
   const checkpoint = readAddress(typeof which === 'string' ? which : addressOf(which));
   if (checkpoint === null) return;

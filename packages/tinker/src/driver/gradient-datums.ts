@@ -2,7 +2,7 @@ import type { GradientRecipe } from '../profiles/tinker-profile.ts';
 import type { Datum, LossName } from '../wire/datum.ts';
 import type { UnrolledSequence } from './unroll-rows.ts';
 
-/** A sequence of T tokens with its computed log-probabilities and loss gradient. */
+/** A sequence of T tokens with its loss gradient. */
 export interface GatheredSequence extends Pick<UnrolledSequence, 'tokens' | 'targets'> {
   /** [T] under the current weights. */
   readonly logprobs: Float32Array;
@@ -10,7 +10,6 @@ export interface GatheredSequence extends Pick<UnrolledSequence, 'tokens' | 'tar
   readonly lossGradient: Float32Array;
 }
 
-/** Loss with which a recipe sends gradients. */
 export const LOSS_OF: Readonly<Record<GradientRecipe, LossName>> = {
   weights: 'cross_entropy',
   advantages: 'importance_sampling',
@@ -18,8 +17,7 @@ export const LOSS_OF: Readonly<Record<GradientRecipe, LossName>> = {
 };
 
 /**
- * Datums whose gradient on the server is Σ factor · ∂loss/∂logprob · ∂logprob/∂weights, over all datums before
- * its next step.
+ * Datums whose gradient on the server is Σ factor · ∂loss/∂logprob · ∂logprob/∂weights.
  *
  * @param sequences all of the step
  */
@@ -38,7 +36,7 @@ export function gradientDatums(
   });
 }
 
-/** Datums that request only log-probabilities. */
+/** Requests only log-probabilities. */
 export function forwardDatums(sequences: readonly Pick<UnrolledSequence, 'tokens' | 'targets'>[]): Datum[] {
   return sequences.map(({ tokens, targets }) => ({
     tokens,

@@ -9,17 +9,17 @@ import { wireFault } from '../wire/wire-fault.ts';
 import type { PeftFiles } from './adapter-archive.ts';
 
 /**
- * Size of the random half of a server's fresh adapter, compared with this service's: uniform in ±1/√in, mean
- * square 1/(3·in). At one learning rate an adapter with an `a` of half the size moves the model half as far.
+ * Size of the random half of a fresh adapter, compared with this service's: uniform in ±1/√in, mean square
+ * 1/(3·in). At one learning rate an `a` of half the size moves the model half as far.
  */
 export interface InitialScale {
   /** Root mean square of this service's over the server's; 1: equal, as far as the number of values shows. */
   readonly factor: number;
-  /** True if `scalingStep` brings the server's to this service's size when a model is created. */
+  /** True if `scalingStep` brings the server's to this service's size. */
   readonly isMatched: boolean;
 }
 
-/** Difference above which a job learns differently; below it are random differences of small adapters. */
+/** Above it a job learns differently; below it are random differences of small adapters. */
 const TOLERANCE = 0.02;
 /**
  * Standard error of the logarithm of a root mean square over n values times √n: 0.45 for uniform values, 0.71
@@ -28,7 +28,6 @@ const TOLERANCE = 0.02;
 const ERROR_OF_ONE = 0.71;
 const STANDARD_ERRORS = 5;
 
-/** Measurement of a fresh adapter. */
 export interface MeasuredScale {
   readonly factor: number;
   /** True if the difference exceeds chance. */
@@ -53,8 +52,8 @@ export function measureScale({ weights }: PeftFiles): MeasuredScale {
 
 /**
  * A step of pure weight decay that multiplies a fresh adapter's `a` by `factor`: AdamW multiplies weights by 1 -
- * rate · decay. A positive decay below 2 only shrinks them, so a larger factor comes with a negative sign, which
- * is harmless: `b` is 0, and `a` is as likely as `-a`.
+ * rate · decay. A positive decay below 2 only shrinks them, so a larger factor has a negative sign. That is
+ * harmless: `b` is 0, and `a` is as likely as `-a`.
  */
 export function scalingStep(factor: number): AdamParams {
   return { ...RESTING, learning_rate: 1, weight_decay: factor < 1 ? 1 - factor : 1 + factor };

@@ -58,10 +58,7 @@ function job(config: TrainingConfigInput): TrainingJob {
   };
 }
 
-/**
- * Runs four steps locally, from a fresh adapter of this service's average size: the bigram's own has 16 values
- * of random size.
- */
+/** Starts from a fresh adapter of this service's average size: the bigram's own has 16 values of random size. */
 async function fourStepsHere(): Promise<{ metrics: readonly Readonly<Record<string, number>>[]; product: number[] }> {
   const versions = new LocalVersions(join(folder, 'here'));
   const policy = new BigramPolicy();

@@ -13,7 +13,7 @@ import { forwardDatums, type GatheredSequence, gradientDatums, LOSS_OF } from '.
 import { type InitialScale, measureScale, scalingStep } from './initial-scale.ts';
 import { RemoteSlots, type SlotParts } from './remote-slots.ts';
 
-/** A server whose treatment of gradients, clipping and fresh adapters is known. */
+/** A server with known treatment of gradients, clipping and fresh adapters. */
 export interface ProvenServer extends SlotParts {
   readonly recipe: GradientRecipe;
   readonly clipping: TinkerProfile['clipping'];
@@ -24,17 +24,16 @@ export interface Proof {
   readonly recipe: GradientRecipe;
   readonly clipping: TinkerProfile['clipping'];
   readonly initialScale: InitialScale;
-  /** Mean absolute difference of log-probabilities of the base model on both sides, nats; null without a reference. */
+  /** Mean absolute difference of the base model's log-probabilities, nats; null without a reference. */
   readonly meanDifference: number | null;
 }
 
 export interface ProofParts {
   readonly server: SlotParts;
-  /** Adapter shape of the coming job: some servers accept only one. */
+  /** Shape for the coming job: some servers accept only one. */
   readonly lora: LoraConfig;
-  /** At least 16 tokens with scores of the base model served here; null: no reference. */
+  /** At least 16 tokens with scores of the base model here; null: no reference. */
   readonly base: FixedScores | null;
-  /** Checks that an adapter's tensors fit the base model. */
   readonly checkAdapter: (files: PeftFiles) => void;
 }
 
@@ -52,8 +51,8 @@ const TRIAL_EPSILON = 1e9;
 const RECIPES: readonly GradientRecipe[] = ['weights', 'advantages', 'meanAdvantages'];
 
 /**
- * Tests a server once before it is used, with a temporary model: that it has the same base model, applies
- * gradients, clips or not, returns adapters, and draws fresh ones of the same size.
+ * Tests a server once, with a temporary model: that it has the same base model, applies gradients, clips or not,
+ * returns adapters, and draws fresh ones of the same size.
  *
  * @throws {TrainerError} `trainer.remote_differs` with the finding and the remedy
  */
@@ -84,8 +83,8 @@ async function adapterOf(model: RemoteModel, { http, profile }: ServerFacts): Pr
 }
 
 /**
- * Compares a fresh adapter's size with this service's, and tests if the server's weight decay corrects it. Takes
- * another model if a step is refused.
+ * Compares a fresh adapter's size with this service's, and tests if weight decay corrects it. Takes another
+ * model if a step is refused.
  */
 async function tryScale(
   slots: RemoteSlots,
@@ -217,7 +216,7 @@ async function requireNorm(
   throw wireFault(`the norm of a gradient is ${norm}`);
 }
 
-/** Norm reported by a step of length 0; null if none. */
+/** Norm reported by a step of length 0. */
 async function normUnder(
   recipe: GradientRecipe,
   model: RemoteModel,
@@ -248,7 +247,6 @@ async function forward(
   return (await pass()).logprobs;
 }
 
-/** A text whose second half has a loss of both signs. */
 async function trialSequence(model: RemoteModel, tokenIds: Int32Array): Promise<GatheredSequence> {
   const sequence = { tokens: tokenIds.slice(0, -1), targets: tokenIds.slice(1) };
   const [logprobs] = await forward(model, [sequence]);
@@ -257,7 +255,7 @@ async function trialSequence(model: RemoteModel, tokenIds: Int32Array): Promise<
   return { ...sequence, logprobs: logprobs!, lossGradient };
 }
 
-/** The first three quarters of a trial. */
+/** First three quarters. */
 function shortened(trial: GatheredSequence): GatheredSequence {
   const length = shortLength(trial);
   return {

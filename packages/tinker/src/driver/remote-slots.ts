@@ -6,7 +6,6 @@ import { type AdamParams, type ModelParts, RemoteModel } from '../transport/remo
 import { TinkerSession } from '../transport/session.ts';
 import { deleteCheckpoint } from './checkpoints.ts';
 
-/** A contacted server, and the dependencies of models on it. */
 export type SlotParts = Omit<ModelParts, 'session'>;
 
 /** An initial state; null: a fresh adapter. */
@@ -16,7 +15,7 @@ export type SlotStart = { readonly address: string; readonly withOptimizer: bool
 const FRESH_SECONDS = 3_600;
 
 /**
- * Models of one learner on a server: the trained one, and at most one for reference. Servers have few slots and
+ * A learner's models on a server: the trained one, and at most one for reference. Servers have few slots and
  * load a state only into a new model, so each load creates one and unloads another.
  */
 export class RemoteSlots {
@@ -35,13 +34,13 @@ export class RemoteSlots {
     this.#scaling = scaling;
   }
 
-  /** Trained model; creates a fresh one if none was loaded. */
+  /** Creates a fresh model if none was loaded. */
   async trained(signal?: AbortSignal): Promise<RemoteModel> {
     this.#trained ??= await this.#fresh(signal);
     return this.#trained;
   }
 
-  /** Replaces the trained model by another state or a fresh adapter. On failure the trained one stays, unless there was no slot for two. */
+  /** On failure the trained model stays, unless there was no slot for two. */
   async load(start: SlotStart): Promise<void> {
     if (this.#session !== null && !this.#session.isAlive) await this.close();
     const former = this.#trained;
@@ -74,7 +73,7 @@ export class RemoteSlots {
     return await this.#create(address === null ? null : { address, withOptimizer: false }, signal);
   }
 
-  /** Unloads everything and ends the session. Never throws. */
+  /** Never throws. */
   async close(): Promise<void> {
     await this.#trained?.unload();
     await this.#reference?.model.unload();
@@ -88,10 +87,7 @@ export class RemoteSlots {
     return start === null ? await this.#fresh() : await this.#create(start);
   }
 
-  /**
-   * A fresh adapter of this service's scale. The scaled weights go into another model, whose optimizer has taken
-   * no step.
-   */
+  /** A fresh adapter of this service's scale. Its weights go into another model, whose optimizer has taken no step. */
   async #fresh(signal?: AbortSignal): Promise<RemoteModel> {
     const model = await this.#create(null, signal);
     if (this.#scaling === null) return model;

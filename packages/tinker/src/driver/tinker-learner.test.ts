@@ -36,8 +36,6 @@ async function over(
 }
 
 /**
- * Random faults of every kind that a driver must handle.
- *
  * @param remembered routes whose repeat gets the same answer; on the others nothing is lost, because they are
  * never sent twice
  */

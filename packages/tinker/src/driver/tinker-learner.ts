@@ -33,37 +33,30 @@ import type { ProvenServer } from './prove-server.ts';
 import { type UnrolledSequence, unrollRows } from './unroll-rows.ts';
 import { readRecord, RECORD_FILE, type VersionRecord } from './version-record.ts';
 
-/** Maximum rank; larger ones cost more than the adapted layers. */
+/** Larger ranks cost more than the adapted layers. */
 const MAX_RANK = 256;
 /** Servers keep the square of a gradient's norm as float32, so no norm exceeds this. */
 const NO_CLIP = 1e19;
 
 export interface TinkerLearnerParts {
   readonly server: ProvenServer;
-  /** Facts about the base model from this service. */
   readonly model: LearnerModel;
-  /** Store of versions: their adapters, and the addresses of their states. */
   readonly versions: VersionFolders;
   readonly intake: AdapterIntake;
 }
 
-/**
- * Lifetime of an unserved version, which is only for resuming a job; after two weeks servers with lifetimes
- * delete it.
- */
+/** An unserved version is only for resuming a job; servers with lifetimes delete it after two weeks. */
 const SNAPSHOT_SECONDS = 14 * 86_400;
 
-/** A sequence with the log-probabilities of its forward, kept for backward. */
+/** Kept from forward for backward. */
 interface KeptSequence extends UnrolledSequence {
   readonly logprobs: Float32Array;
 }
 
 /**
- * An adapter in training on a server of the Tinker protocol.
- *
- * Tries are unrolled to plain sequences. A forward is a pass without gradients. Backward only stores
- * ∂loss/∂logprob; the step sends all gradients in one request right before itself. Until then nothing
- * accumulates on the server, so dropping gradients is free.
+ * An adapter in training on a server of the Tinker protocol. Tries are unrolled to plain sequences. Backward
+ * only stores ∂loss/∂logprob, and the step sends all gradients in one request right before itself: until then
+ * nothing accumulates on the server, so dropping gradients is free.
  */
 export class TinkerLearner implements LearnerSession {
   readonly model: LearnerModel;
@@ -77,11 +70,10 @@ export class TinkerLearner implements LearnerSession {
   #kept: readonly KeptSequence[] = [];
   #numKeptRows = 0;
   #gathered: GatheredSequence[] = [];
-  /** Address of a state of the current weights; null: none was saved since they changed. */
+  /** Address of a state of the current weights; null: none. */
   #savedAs: string | null = null;
-  /** Reason for which the weights are unknown. */
   #spoilt: TrainerError | null = null;
-  /** Since the last step: tokens sent to the server, and requests. */
+  /** Since the last step. */
   #measures = { numTokens: 0, numRowTokens: 0, numRequests: 0 };
 
   constructor(lora: LoraConfig, parts: TinkerLearnerParts) {
@@ -241,7 +233,6 @@ export class TinkerLearner implements LearnerSession {
     if (record !== null) await this.#deleteState(record);
   }
 
-  /** Unloads the models and ends the session. */
   async close(): Promise<void> {
     await this.#slots.close();
   }
@@ -270,7 +261,7 @@ export class TinkerLearner implements LearnerSession {
     return logprobs;
   }
 
-  /** Posts the gradient of a step. @returns a function that waits until it has accumulated */
+  /** @returns a function that waits until the gradient has accumulated */
   async #post(
     model: RemoteModel,
     sequences: readonly GatheredSequence[],
@@ -287,8 +278,8 @@ export class TinkerLearner implements LearnerSession {
   }
 
   /**
-   * Norm of a gradient, measured on a copy of the model with a step of length 0: only a step reports it, and on
-   * the model itself that would be too late for clipping.
+   * Norm of a gradient, measured on a copy of the model with a step of length 0: only a step reports it, too late
+   * for clipping on the model itself.
    */
   async #measureNorm(sequences: readonly GatheredSequence[], signal: AbortSignal | undefined): Promise<number> {
     const { facts } = this.#parts.server;
@@ -374,7 +365,7 @@ export class TinkerLearner implements LearnerSession {
     );
   }
 
-  /** Runs work that changes the weights on the server; after any failure they are unknown. */
+  /** Runs work that changes the weights on the server; after a failure they are unknown. */
   async #decisively<Result>(work: () => Promise<Result>): Promise<Result> {
     try {
       return await work();
@@ -397,7 +388,7 @@ export class TinkerLearner implements LearnerSession {
     }
   }
 
-  /** Converts any error of a call with an aborted signal to `trainer.cancelled`. */
+  /** Converts errors of an aborted call to `trainer.cancelled`. */
   async #cancellable<Result>(signal: AbortSignal | undefined, work: () => Promise<Result>): Promise<Result> {
     try {
       signal?.throwIfAborted();

@@ -25,32 +25,26 @@ export interface TinkerTrainerOptions {
   /** Server's name of the base model; null: its only one. */
   readonly baseModel: string | null;
   readonly profile: TinkerProfile;
-  /** Folder for state that must survive a crash; created if missing. */
+  /** Holds state that must survive a crash; created if missing. */
   readonly stateDirectory: string;
-  /** Time limit of one operation of the server. */
   readonly operationTimeoutMs: number;
-  /** Receives log lines for the operator; never a key. */
+  /** Lines for the operator; never a key. */
   readonly log: (line: string) => void;
   /** Default: the system clock. */
   readonly clock?: Clock;
 }
 
 export type LearnerParts = Omit<TinkerLearnerParts, 'server'> & {
-  /** Fixed tokens with scores of the base model served here; null: no reference. */
+  /** Scores of the base model here; null: no reference. */
   readonly base: FixedScores | null;
 };
 
-/** A remote trainer that speaks the Tinker protocol. */
 export class TinkerTrainer {
   readonly facts: ServerFacts;
   readonly #options: TinkerTrainerOptions;
   readonly #journal: ModelJournal;
 
-  /**
-   * Contacts the server, and unloads models left by an earlier run.
-   *
-   * @throws {TrainerError} in one line with the remedy: see `contactServer`
-   */
+  /** Unloads models left by an earlier run. @throws {TrainerError} in one line with the remedy: see `contactServer` */
   static async open(options: TinkerTrainerOptions): Promise<TinkerTrainer> {
     const facts = await contactServer({ ...options, clock: options.clock ?? SYSTEM_CLOCK });
     const { url } = facts.http;
@@ -69,11 +63,7 @@ export class TinkerTrainer {
     this.#journal = journal;
   }
 
-  /**
-   * A learner with its own adapter, nothing loaded. The first of a shape tests the server.
-   *
-   * @throws {TrainerError} as `proveServer`
-   */
+  /** A learner with its own adapter. The first of a shape tests the server. @throws {TrainerError} as `proveServer` */
   async learner(lora: LoraConfig, { base, ...parts }: LearnerParts): Promise<LearnerSession> {
     const { operationTimeoutMs, log } = this.#options;
     const server = { facts: this.facts, journal: this.#journal, operationTimeoutMs, log };
@@ -89,7 +79,6 @@ export class TinkerTrainer {
     this.#journal.close();
   }
 
-  /** Runs a proof once per server, base model and adapter shape. */
   async #proof(
     lora: LoraConfig,
     { base, prove }: { base: FixedScores | null; prove: () => Promise<Proof> },
@@ -118,7 +107,7 @@ export class TinkerTrainer {
   }
 }
 
-/** Tests an intake: throws if the adapter's tensors do not fit the base model. */
+/** Throws if the adapter's tensors do not fit the base model. */
 function tryIntake(files: PeftFiles, lora: LoraConfig, intake: AdapterIntake): void {
   const outputDirectory = mkdtempSync(join(tmpdir(), 'trainyard-trial-'));
   try {

@@ -11,8 +11,8 @@ export interface UnrolledSequence {
 }
 
 /**
- * Unrolls rows for a server without tries: one sequence per path from a root to a leaf, so shared prefixes are
- * computed several times. Each trained token is in exactly one sequence.
+ * Unrolls rows for a server without tries: one sequence per path from a root to a leaf. Each trained token is in
+ * exactly one sequence.
  */
 export function unrollRows(rows: readonly PackedRow[]): UnrolledSequence[] {
   return rows.flatMap((row, index) => unrollRow(row, index));

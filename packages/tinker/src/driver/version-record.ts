@@ -3,21 +3,19 @@ import { join } from 'node:path';
 
 import type { LoraConfig } from '@trainyard/trainer';
 
-/** File of a version's folder with the address of its state. */
 export const RECORD_FILE = 'tinker.json';
 
-/** Record of a saved version whose state is on the server. */
+/** A saved version whose state is on the server. */
 export interface VersionRecord {
-  /** Server that has the state. */
   readonly url: string;
   readonly baseModel: string;
-  /** Address of the state there: `tinker://<run>/weights/<name>`. */
+  /** `tinker://<run>/weights/<name>`. */
   readonly address: string;
   readonly numSteps: number;
-  /** Kind of job of its momentum. */
+  /** Its momentum is of this kind of job. */
   readonly jobKind: string;
   readonly lora: LoraConfig;
-  /** Digest of the adapter's files in the same folder; null if the version is only for resuming. */
+  /** Digest of the adapter's files; null if the version is only for resuming. */
   readonly digest: string | null;
 }
 

@@ -8,7 +8,7 @@ import type { TinkerProfile } from './tinker-profile.ts';
 
 export type TinkerProfileName = 'skyrl' | 'skyrl-gpu' | 'hosted' | 'miles' | 'open-rl' | 'fireworks';
 
-/** Known servers of the protocol, by their names in settings. */
+/** Keys are the names in settings. */
 export const TINKER_PROFILES: Readonly<Record<TinkerProfileName, TinkerProfile>> = {
   skyrl: SKYRL,
   'skyrl-gpu': SKYRL_GPU,

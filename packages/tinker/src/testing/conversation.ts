@@ -2,7 +2,7 @@ import type { Datum, LossName } from '../wire/datum.ts';
 import { readAdapterArchive } from '../driver/adapter-archive.ts';
 import { decodePassResult, encodePass } from '../wire/pass-proto.ts';
 
-/** One request of the conversation. `$name` in its route and body is replaced by the value of an earlier answer. */
+/** `$name` in the route and body is replaced by the value of an earlier answer. */
 interface Line {
   readonly name: string;
   readonly method?: 'GET' | 'POST' | 'DELETE';
@@ -20,7 +20,7 @@ interface Line {
   readonly keeps?: Readonly<Record<string, string>>;
 }
 
-/** An answer without ids and numbers, which shows only the server's dialect. */
+/** An answer without ids and numbers: only the server's dialect. */
 export interface Exchange {
   readonly name: string;
   readonly status: number;
@@ -41,7 +41,7 @@ const poll = (name: string, request: string): Line => ({
 const forward = { lossName: 'cross_entropy', isForwardOnly: true } as const;
 const backward = { lossName: 'cross_entropy', isForwardOnly: false } as const;
 
-/** Whole life of a model with all possible mistakes: each line once, in this order. */
+/** A model's life with all possible mistakes, in order. */
 const LINES: readonly Line[] = [
   { name: 'health', method: 'GET', route: 'healthz' },
   { name: 'a method that no route has', method: 'GET', route: 'create_session' },
@@ -217,7 +217,7 @@ const DATUMS: readonly Datum[] = [
   },
 ];
 
-/** Runs the conversation with a server. @param url without `/api/v1` */
+/** @param url without `/api/v1` */
 export async function converse(url: string): Promise<Exchange[]> {
   const kept = new Map<string, string>();
   const filled = (text: string): string =>
@@ -248,7 +248,6 @@ export async function converse(url: string): Promise<Exchange[]> {
   return exchanges;
 }
 
-/** The part of an adapter's configuration that is read. */
 interface Config {
   readonly r: number;
   readonly lora_alpha: number;

@@ -16,7 +16,7 @@ export type OperationResult =
 /** Marks a body that is not JSON. */
 const NO_JSON = Symbol('no JSON');
 
-/** Required fields of each route; SkyRL refuses requests without them. */
+/** SkyRL refuses requests without these. */
 const REQUIRED: Readonly<Record<string, readonly string[]>> = {
   create_session: ['tags', 'sdk_version'],
   session_heartbeat: ['session_id'],
@@ -62,11 +62,7 @@ export function parsedOr<Otherwise>(bytes: Buffer, otherwise: Otherwise): unknow
   }
 }
 
-/**
- * Refuses calls that no route accepts: wrong method, a body that is not JSON or lacks fields.
- *
- * @returns null if accepted
- */
+/** Refuses calls by a wrong method, or without JSON or its fields. @returns null if accepted */
 export function refuseCall(
   request: IncomingMessage,
   route: string,

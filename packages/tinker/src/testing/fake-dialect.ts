@@ -1,19 +1,19 @@
-/** Dialect and computation of a fake server: as observed on servers, or as the SDK expects of the hosted one. */
+/** Dialect of a fake server: as observed, or as the SDK expects of the hosted one. */
 export interface FakeDialect {
   readonly name: string;
   readonly wire: 'protobuf' | 'json';
   /** `sum`: plain sums. `mean`: over datums, of the sum over tokens divided by the sum of the datum's weights. */
   readonly gradients: 'sum' | 'mean';
   readonly clips: boolean;
-  /** Operations run in the order of arrival, or by number. */
+  /** Order of execution. */
   readonly order: 'arrival' | 'number';
-  /** Operations whose repeat (same number) gets the same answer: all, only passes and steps, or none. */
+  /** Repeats (same number) that get the same answer: all, only passes and steps, or none. */
   readonly remembers: 'everything' | 'gradients' | 'nothing';
-  /** True if answers have SkyRL's form. */
+  /** Answers have SkyRL's form. */
   readonly isSkyrl: boolean;
-  /** Failed operation: a 400 with its detail, or a 200 with its error and category. */
+  /** A failed operation is a 400 with its detail, or a 200 with its error and category. */
   readonly failures: 'status' | 'category';
-  /** Poll without a result yet: 408, or `try_again`. */
+  /** A poll without a result gets 408, or `try_again`. */
   readonly pending: 'timeout' | 'tryAgain';
   readonly modelIds: 'acknowledged' | 'resulting';
   readonly samplerPath: 'short' | 'long';
@@ -21,14 +21,14 @@ export interface FakeDialect {
   readonly gradNormMetric: string | null;
   /** Accepted key; null: any. */
   readonly key: string | null;
-  /** True if keys are exchanged for tokens. */
+  /** Keys are exchanged for tokens. */
   readonly hasTokens: boolean;
   readonly hasClientConfig: boolean;
   readonly slots: number;
   readonly maxRank: number;
-  /** Size of the random half of a fresh adapter, relative to this service's. */
+  /** Random half of a fresh adapter, relative to this service's. */
   readonly initialScale: number;
-  /** True if a step applies its weight decay; `refused` if one above 1 is an error. */
+  /** A step applies its weight decay; `refused`: one above 1 is an error. */
   readonly decays: boolean | 'refused';
 }
 
@@ -56,7 +56,7 @@ export const SKYRL_0_4: FakeDialect = {
   decays: true,
 };
 
-/** SkyRL 0.3.0: JSON, and no memory of earlier requests. */
+/** JSON, and no memory of earlier requests. */
 export const SKYRL_0_3: FakeDialect = { ...SKYRL_0_4, name: 'SkyRL 0.3.0', wire: 'json', remembers: 'nothing' };
 
 /** The hosted service, as expected by its SDK from 0.25 on. */

@@ -4,12 +4,11 @@ import type { AdamParams } from '../transport/remote-model.ts';
 import type { FakeDialect } from './fake-dialect.ts';
 import type { PassOutput, ReceivedDatum, ReceivedPass } from './server-wire.ts';
 
-/** One adapter of a fake server, computed by the embedded learner. */
+/** One adapter, computed by the embedded learner. */
 export class FakeModel {
   readonly learner: EmbeddedLearner;
   readonly #policy: TrainablePolicy;
   readonly #dialect: FakeDialect;
-  /** Datums accumulated since the last step. */
   #numGathered = 0;
 
   constructor(policy: TrainablePolicy, learner: EmbeddedLearner, dialect: FakeDialect) {
@@ -55,7 +54,6 @@ export class FakeModel {
     await this.learner.close();
   }
 
-  /** ∂loss/∂logprob in the dialect. */
   #slopes({ inputs, tokens }: ReceivedDatum, lossName: string, logprobs: Float32Array): Float32Array {
     const weights = inputs['weights'] ?? tokens.map(() => 1);
     const total = weights.reduce((sum, weight) => sum + weight, 0);

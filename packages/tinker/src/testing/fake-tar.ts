@@ -1,6 +1,6 @@
 import { gzipSync } from 'node:zlib';
 
-/** A gzipped tar file like those of servers: a folder `/` first, then the files. */
+/** Gzipped as by servers: a folder `/` first, then the files. */
 export function fakeArchive(files: Readonly<Record<string, Uint8Array>>): Uint8Array {
   const parts: Uint8Array[] = [header('/', 0, '5')];
   for (const [name, content] of Object.entries(files)) {

@@ -33,7 +33,6 @@ import { PROTOBUF_TYPE } from '../transport/tinker-http.ts';
 import { fakeArchive } from './fake-tar.ts';
 import { passOutputJson, passOutputProto, readPassJson, readPassProto, type ReceivedPass } from './server-wire.ts';
 
-/** A fault of one request. */
 export type Fault =
   /** Answered with a status before anything is done. */
   | { readonly kind: 'status'; readonly status: number }
@@ -61,10 +60,10 @@ interface Operation {
   readonly result: Promise<OperationResult>;
 }
 
-/** Creates the server's model with an adapter of that shape. */
+/** The adapter has that shape. */
 export type FakePolicy = (lora: LoraConfig) => TrainablePolicy | Promise<TrainablePolicy>;
 
-/** A table in closed form; its adapter always has the same shape. */
+/** A table in closed form, whose adapter always has the same shape. */
 export const bigramPolicy: FakePolicy = () => new BigramPolicy();
 
 /** A transformer of two layers. */
@@ -76,39 +75,35 @@ export function tinyPolicy(): FakePolicy {
 const MODEL_NAME = 'tiny/llama';
 const BARE_NAME =
   "Invalid checkpoint identifier. Expected format 'weights/<name>' (training weights) or 'sampler_weights/<name>' (sampler weights), where <name> is a single path segment.";
-/** Time for which a poll without a result is held. */
+/** A poll without a result is held for this time. */
 const POLL_MS = 20;
 
 /**
- * A fake server of the Tinker protocol over a real tiny model: the embedded learner computes losses, gradients,
- * steps and adapters, so that tests can compare numbers. Dialect and faults are configurable.
+ * A fake server over a real tiny model: the embedded learner computes losses, gradients, steps and adapters, so
+ * that tests can compare numbers.
  */
 export class FakeTinkerServer {
   readonly url: string;
   readonly dialect: FakeDialect;
-  /** Requests in the order of arrival, including heartbeats and polls. */
+  /** In the order of arrival, including heartbeats and polls. */
   readonly seen: SeenRequest[] = [];
-  /** Called for each request; default: no faults. */
+  /** Default: no faults. */
   fault: (request: SeenRequest) => Fault | null = () => null;
-  /** Listed model names. */
   models: readonly string[] = [MODEL_NAME];
   readonly #server: Server;
   readonly #root = mkdtempSync(join(tmpdir(), 'fake-tinker-'));
   readonly #policyOf: FakePolicy;
   #sessions = new Set<string>();
-  /** Loaded models. */
   #loaded = new Map<string, FakeModel>();
   /** All models so far. */
   #known = new Map<string, { readonly name: string; readonly rank: number }>();
   /** Number of operations of each model. */
   #used = new Map<string, number>();
-  /** Requested names of checkpoints: `<model>/<kind>/<name>`. */
   #saved = new Set<string>();
   #operations = new Map<string, Operation>();
-  /** Operations by model and number. */
   #numbered = new Map<string, Operation>();
   #queue: Promise<unknown> = Promise.resolve();
-  /** Operations waiting for lower numbers, by model. */
+  /** Operations waiting for lower numbers. */
   #turns = new Map<string, { next: number; waiting: Map<number, () => void> }>();
   #numIds = 0;
   #announced = new Set<string>();
@@ -132,10 +127,9 @@ export class FakeTinkerServer {
     return this.#loaded.size;
   }
 
-  /** Executed passes and steps, in order. */
   readonly executed: string[] = [];
 
-  /** Restarts the computing process: checkpoints stay, models are forgotten. */
+  /** Restarts the computation: checkpoints stay, models are forgotten. */
   async restart(): Promise<void> {
     // Queued, so that operations arriving meanwhile find no model instead of a closed one.
     this.#queue = this.#queue
@@ -349,7 +343,6 @@ export class FakeTinkerServer {
     return done({ metrics: await model.step(params) });
   }
 
-  /** Checks an operation before it is queued. @returns null if accepted */
   #refuseOperation(route: string, id: string, seqId: number, path: string): Answer | null {
     if (!this.#isTaken(route, id)) return json({ detail: 'Model not found' }, 404);
     if (route === 'load_weights') {
@@ -380,7 +373,7 @@ export class FakeTinkerServer {
     return isRemembered && this.#numbered.has(`${modelId} ${seqId}`);
   }
 
-  /** An operation of a model, in its turn. */
+  /** In the model's order. */
   #numberedOperation(
     {
       modelId,

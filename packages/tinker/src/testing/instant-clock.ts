@@ -1,6 +1,6 @@
 import type { Clock } from '../transport/clock.ts';
 
-/** A clock that advances only by sleeps: nothing waits, and endless waits reach their time-out. */
+/** Advances only by sleeps: nothing waits, and endless waits reach their time-out. */
 export function instantClock(): Clock & { readonly slept: number[]; beat(): void } {
   let now = 0;
   const slept: number[] = [];

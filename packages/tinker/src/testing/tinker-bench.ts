@@ -14,7 +14,7 @@ import { SYSTEM_CLOCK } from '../transport/clock.ts';
 import type { FakeDialect } from './fake-dialect.ts';
 import { bigramPolicy, type FakePolicy, FakeTinkerServer } from './fake-tinker-server.ts';
 
-/** Two rows: one with a shared prompt and a branch, one separate. */
+/** One row with a shared prompt and a branch, one separate. */
 export const BENCH_ROWS = [
   packTrie([
     [
@@ -25,7 +25,6 @@ export const BENCH_ROWS = [
   packTrie([[{ tokenIds: [17, 2, 45, 23, 8, 30, 1, 12], numPrompt: 2 }]]),
 ];
 
-/** Adapter shape of a fake's bigram. */
 const BENCH_LORA: LoraConfig = BIGRAM_LORA;
 
 /** A fake server with its driver and temporary folders. */
@@ -51,7 +50,6 @@ export class TinkerBench {
     this.#profile = profile;
   }
 
-  /** Opens the driver as in one run of the service. */
   async open(options: Partial<TinkerTrainerOptions> = {}): Promise<TinkerTrainer> {
     const trainer = await TinkerTrainer.open({
       url: this.server.url,
@@ -69,7 +67,6 @@ export class TinkerBench {
     return trainer;
   }
 
-  /** A session of the first driver. */
   async learner(base: FixedScores | null = null): Promise<LearnerSession> {
     this.#trainer ??= await this.open();
     return await this.learnerOf(this.#trainer, base);
@@ -90,7 +87,6 @@ export class TinkerBench {
   }
 }
 
-/** Stores the files unchanged. */
 const plainIntake: AdapterIntake = ({ files, outputDirectory }) => {
   writeFileSync(join(outputDirectory, 'adapter_config.json'), files.config);
   writeFileSync(join(outputDirectory, 'adapter_model.safetensors'), files.weights);

@@ -1,15 +1,14 @@
-/** Key of a server: sent directly, or exchanged for a temporary token. */
+/** Key sent directly, or exchanged for a temporary token. */
 export interface ApiKey {
   /** Value of `X-API-Key`; null: none. */
   current(): Promise<string | null>;
-  /** Called when the server reports that the value has expired. */
+  /** Called when the value has expired. */
   renew(): Promise<void>;
 }
 
-/** Exchanges the key for a token. */
 export type Exchange = (key: string) => Promise<string>;
 
-/** A key that is exchanged once a server asks for it, and again after half of a token's life. */
+/** A key exchanged when a server asks for it, and again after half of a token's life. */
 export class ExchangedKey implements ApiKey {
   readonly #key: string | null;
   readonly #exchange: Exchange;
@@ -25,7 +24,6 @@ export class ExchangedKey implements ApiKey {
     this.#now = now;
   }
 
-  /** Switches to tokens. */
   async useTokens(): Promise<void> {
     this.#isExchanged = true;
     await this.renew();

@@ -1,12 +1,12 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** Time for the transport's waits. Tests replace it. */
+/** Replaced by tests. */
 export interface Clock {
   /** Monotonic milliseconds. */
   now(): number;
   /** Resolves after `ms`; rejects when `signal` aborts. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
-  /** Calls `work` periodically. @returns a function that stops it */
+  /** @returns a function that stops the calls */
   every(ms: number, work: () => void): () => void;
 }
 

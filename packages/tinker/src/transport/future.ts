@@ -3,10 +3,10 @@ import { TrainerError } from '@trainyard/trainer';
 import { accepted, failedOperation, type TinkerSession } from './session.ts';
 import { detailOf, jsonOf, NoReply, PROTOBUF_TYPE, type Reply } from './tinker-http.ts';
 
-/** Servers hold a poll for half a minute, or for five; polling again earlier avoids time-outs of proxies. */
+/** Servers hold a poll for half a minute, or for five; polling earlier avoids time-outs of proxies. */
 const POLL_TIMEOUT_MS = 45_000;
 const LIFE_CHECK_TIMEOUT_MS = 10_000;
-/** Consecutive polls and life checks without any answer after which the server counts as hung. */
+/** Consecutive polls and life checks without any answer from a server that hangs. */
 const MAX_SILENT_POLLS = 4;
 const MAX_PAUSE_MS = 30_000;
 const BILLING_PAUSE_MS = 5_000;
@@ -17,21 +17,17 @@ export interface FutureOptions {
   readonly kind: string;
   /** True to request the result in protobuf. */
   readonly isProtobuf?: boolean;
-  /** Time limit of the operation. */
   readonly deadlineMs: number;
   /** Called once for each reason that the operation waits for. */
   readonly onQueued?: (state: string) => void;
   readonly signal?: AbortSignal;
 }
 
-/** Result of an operation: protobuf, or JSON. */
 export type FutureResult =
   | { readonly kind: 'protobuf'; readonly bytes: Uint8Array }
   | { readonly kind: 'json'; readonly value: unknown };
 
 /**
- * Polls for the result of a server's operation.
- *
  * @throws {TrainerError} `trainer.host_lost` if the server hangs or has lost the operation; the operation's
  * failure; the abort reason of `signal`
  */
@@ -137,7 +133,7 @@ async function poll(session: TinkerSession, requestId: string, options: Poll): P
   }
 }
 
-/** Health check, because a server may hold a poll for longer than the time-out. */
+/** Checks health, because a server may hold a poll for longer than the time-out. */
 async function isAlive({ http }: TinkerSession): Promise<boolean> {
   try {
     return (await http.sendOnce('GET', 'healthz', { timeoutMs: LIFE_CHECK_TIMEOUT_MS })).status < 500;

@@ -9,8 +9,7 @@ import { unloadModel } from './remote-model.ts';
 const PATIENCE_MS = 120_000;
 
 /**
- * Finds a server's largest rank with an adapter of rank 0: no server creates one, and SkyRL's refusal names its
- * limits.
+ * Finds the largest rank by an adapter of rank 0: no server creates one, and SkyRL's refusal names its limits.
  *
  * @returns null if the server does not report it, or not in time
  */

@@ -3,7 +3,6 @@ import { dirname } from 'node:path';
 
 import { makeFolders, syncDirectory } from '@trainyard/trainer';
 
-/** A model of this service on a server. */
 export interface OpenModel {
   readonly url: string;
   readonly modelId: string;
@@ -12,15 +11,15 @@ export interface OpenModel {
 }
 
 /**
- * Journal of this machine's models on servers and their request numbers. It is on disk before anything is sent,
- * so that no number is reused, and a restart after a crash can unload them.
+ * Journal of this machine's models on servers and their request numbers. It is on disk before anything is sent:
+ * no number is reused, and a restart after a crash can unload them.
  */
 export class ModelJournal {
   readonly #path: string;
   readonly #open = new Map<string, OpenModel>();
   #file: number | null = null;
 
-  /** @param path of a file in the state folder; created if missing */
+  /** @param path in the state folder; created if missing */
   constructor(path: string) {
     this.#path = path;
     if (!existsSync(path)) return;
@@ -32,19 +31,17 @@ export class ModelJournal {
     return [...this.#open.values()];
   }
 
-  /** The model's next number, never issued again. */
+  /** Never issued again. */
   nextSeqId(model: Pick<OpenModel, 'url' | 'modelId'>): number {
     const lastSeqId = (this.#open.get(keyOf(model))?.lastSeqId ?? 0) + 1;
     this.#append({ ...model, lastSeqId });
     return lastSeqId;
   }
 
-  /** Records a created model without requests. */
   opened(model: Pick<OpenModel, 'url' | 'modelId'>): void {
     this.#append({ ...model, lastSeqId: 0 });
   }
 
-  /** Records an unloaded model. */
   closed(model: Pick<OpenModel, 'url' | 'modelId'>): void {
     this.#append({ ...model, lastSeqId: null });
   }
@@ -67,7 +64,7 @@ export class ModelJournal {
     }
   }
 
-  /** Replaces the file by one with only the open models, so that it does not grow over restarts. */
+  /** Keeps only the open models, so that the file does not grow over restarts. */
   #begin(): number {
     makeFolders(dirname(this.#path));
     const temporary = `${this.#path}.new`;
@@ -116,7 +113,7 @@ function isEntry(value: unknown): value is Entry {
   );
 }
 
-/** Writes the whole line: a full disk may accept part of a write before it fails. */
+/** Writes the whole line: a full disk may accept part of it before it fails. */
 function writeLine(file: number, entry: Entry): void {
   writeFileSync(file, `${JSON.stringify(entry)}\n`);
 }

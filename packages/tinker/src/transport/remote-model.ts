@@ -11,17 +11,15 @@ import type { ServerFacts } from './server-facts.ts';
 import type { TinkerSession } from './session.ts';
 import { jsonOf } from './tinker-http.ts';
 
-/** Dependencies of a model. */
 export interface ModelParts {
   readonly session: TinkerSession;
   readonly facts: ServerFacts;
   readonly journal: ModelJournal;
-  /** Time limit of one operation. */
   readonly operationTimeoutMs: number;
   readonly log: (line: string) => void;
 }
 
-/** Settings of one step, with the protocol's names. */
+/** Names of the protocol. */
 export interface AdamParams {
   readonly learning_rate: number;
   readonly beta1: number;
@@ -32,7 +30,6 @@ export interface AdamParams {
   readonly grad_clip_norm: number;
 }
 
-/** A step that changes no weight. */
 export const RESTING: AdamParams = {
   learning_rate: 0,
   beta1: 0,
@@ -42,7 +39,6 @@ export const RESTING: AdamParams = {
   grad_clip_norm: 0,
 };
 
-/** A checkpoint of a server, by its address there. */
 export interface Checkpoint {
   readonly kind: 'weights' | 'sampler_weights';
   readonly runId: string;
@@ -54,20 +50,16 @@ export interface CallSignal {
 }
 
 /**
- * One adapter on a server. Requests are numbered, and each is acknowledged before the next is posted, because a
- * server may execute them in the order of arrival; callers wait for results separately.
+ * One adapter on a server. Each request is acknowledged before the next is posted, because a server may execute
+ * them in the order of arrival; callers wait for results separately.
  */
 export class RemoteModel {
   readonly id: string;
   readonly #parts: ModelParts;
-  /** Number of acknowledged requests. */
+  /** Acknowledged requests. */
   numRequests = 0;
 
-  /**
-   * Creates a fresh adapter, or one from a saved state.
-   *
-   * @throws {TrainerError} `trainer.remote_unavailable` if the server has no slot; `trainer.checkpoint_unreadable`
-   */
+  /** @throws {TrainerError} `trainer.remote_unavailable` if the server has no slot; `trainer.checkpoint_unreadable` */
   static async create(
     parts: ModelParts,
     lora: LoraConfig,
@@ -118,7 +110,7 @@ export class RemoteModel {
     this.#parts = parts;
   }
 
-  /** Posts a pass in as many parts as the server requires. @returns a function that waits for its result */
+  /** @returns a function that waits for the pass's result */
   async pass(
     datums: readonly Datum[],
     { lossName, isForwardOnly, signal }: { lossName: LossName; isForwardOnly: boolean } & CallSignal,
@@ -136,13 +128,13 @@ export class RemoteModel {
     };
   }
 
-  /** Posts a step. @returns a function that waits for its metrics */
+  /** @returns a function that waits for the step's metrics */
   async step(params: AdamParams, { signal }: CallSignal = {}): Promise<() => Promise<Record<string, number>>> {
     const wait = await this.#post('optim_step', { type: 'optim_step', adam_params: params }, 'OptimStep', signal);
     return async () => readMetrics(asObject(await wait(), 'a step')['metrics']);
   }
 
-  /** Saves weights and optimizer for a lifetime; null: until deleted. @returns the address */
+  /** Saves weights and optimizer; a lifetime of null: until deleted. @returns the address */
   async saveState(
     name: string,
     { lifetimeSeconds, signal }: { lifetimeSeconds: number | null } & CallSignal,
@@ -153,14 +145,14 @@ export class RemoteModel {
     return addressOf(this.#checkpoint('weights', readPath(await wait())));
   }
 
-  /** Saves the weights for sampling, which provides an archive. */
+  /** Provides an archive of the weights. */
   async saveForSampler(name: string, { signal }: CallSignal = {}): Promise<Checkpoint> {
     const body = { type: 'save_weights_for_sampler', path: name };
     const wait = await this.#post('save_weights_for_sampler', body, 'SaveWeightsForSampler', signal);
     return this.#checkpoint('sampler_weights', readPath(await wait()));
   }
 
-  /** Frees the slot if possible. Never throws. */
+  /** Never throws. */
   async unload(): Promise<void> {
     const { facts, journal } = this.#parts;
     await unloadModel(facts, this.id);
@@ -237,7 +229,6 @@ export class RemoteModel {
     return journal.nextSeqId({ url: facts.http.url, modelId: this.id });
   }
 
-  /** Splits datums into as few parts as the server's limits allow; at least one. */
   #partsOf(datums: readonly Datum[]): Datum[][] {
     const { maxDatums, maxBytes } = this.#parts.facts;
     const parts: Datum[][] = [[]];
@@ -254,7 +245,7 @@ export class RemoteModel {
   }
 }
 
-/** Unloads a model, whose session may be over. Never throws. */
+/** Unloads a model whose session may be over. Never throws. */
 export async function unloadModel({ http }: Pick<ServerFacts, 'http'>, modelId: string): Promise<void> {
   const body = { type: 'unload_model', model_id: modelId };
   await http.sendOnce('POST', 'unload_model', { body, timeoutMs: 10_000 }).catch(() => undefined);

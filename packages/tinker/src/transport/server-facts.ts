@@ -7,16 +7,16 @@ import type { Clock } from './clock.ts';
 import { accepted, CLIENT_VERSION } from './session.ts';
 import { jsonOf, NoReply, type Reply, type SendOptions, TinkerHttp } from './tinker-http.ts';
 
-/** Facts about a server from the first contact. */
+/** Known from the first contact. */
 export interface ServerFacts {
   readonly http: TinkerHttp;
   readonly wire: 'protobuf' | 'json';
   readonly profile: TinkerProfile;
-  /** Server's name of the base model to train. */
+  /** The base model's name there. */
   readonly baseModel: string;
-  /** Maximum tokens per sequence; null if unknown. */
+  /** Maximum per sequence; null if unknown. */
   readonly maxTokens: number | null;
-  /** Maximum datums and bytes per part of a pass. */
+  /** Maximum per part of a pass. */
   readonly maxDatums: number;
   readonly maxBytes: number;
 }
@@ -33,11 +33,10 @@ export interface ContactOptions {
 const CONTACT_TIMEOUT_MS = 15_000;
 
 /**
- * Contacts a server without any effect there: it must answer, accept the key, speak the protocol, and have the
- * base model.
+ * Contacts a server without effect: it must answer, accept the key, speak the protocol, and have the base model.
  *
- * @throws {TrainerError} in one line with the remedy: `trainer.remote_unavailable` without an answer,
- * `trainer.remote_refused` for everything else
+ * @throws {TrainerError} in one line with the remedy: `trainer.remote_unavailable` without an answer, else
+ * `trainer.remote_refused`
  */
 export async function contactServer(options: ContactOptions): Promise<ServerFacts> {
   const { url, apiKey, profile, clock } = options;
@@ -80,7 +79,7 @@ function absenceOf({ reason, isUntrusted }: NoReply, url: string): string {
     : `no Tinker server answers at ${url} (${reason}): start it, or correct --trainer-url`;
 }
 
-/** True if an error of {@link contactServer} is about the certificate, which waiting does not change. */
+/** True for errors about the certificate, which waiting does not change. */
 export function isUntrusted(error: unknown): boolean {
   return error instanceof Error && error.cause instanceof NoReply && error.cause.isUntrusted;
 }
@@ -109,7 +108,7 @@ function requireKey({ status }: Reply, url: string): void {
     );
 }
 
-/** Older servers without the route have none of the flags. */
+/** Older servers lack the route and the flags. */
 async function readFlags(reply: Reply, url: string): Promise<Readonly<Record<string, unknown>>> {
   if (reply.status === 404 || reply.status === 405) return {};
   requireKey(reply, url);
@@ -138,7 +137,7 @@ function listOf(names: readonly string[]): string {
   return names.length === 0 ? '' : `; it has ${shown}${names.length > 10 ? ' and others' : ''}`;
 }
 
-/** Sends an empty pass as JSON: 415 if only protobuf is accepted, 422 if JSON is. Neither has an effect. */
+/** Sends an empty pass as JSON, without effect: 415 if only protobuf is accepted, 422 if JSON is. */
 async function probeWire(
   ask: (method: string, route: string, send: SendOptions) => Promise<Reply>,
   url: string,

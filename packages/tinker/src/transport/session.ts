@@ -7,10 +7,10 @@ import { detailOf, jsonOf, type Reply, type SendOptions, type TinkerHttp } from 
 export const CLIENT_VERSION = '0.38.0';
 
 const HEARTBEAT_MS = 10_000;
-/** Silence after which it is logged; a server drops a session after 300 s. */
+/** A server drops a session after 300 s. */
 const SILENCE_LOGGED_MS = 120_000;
 
-/** A session of one server: its models live as long as heartbeats arrive. */
+/** Its models live as long as heartbeats arrive. */
 export class TinkerSession {
   readonly http: TinkerHttp;
   readonly id: string;
@@ -47,7 +47,7 @@ export class TinkerSession {
     if (this.#lost !== null) throw new TrainerError('trainer.host_lost', this.#lost);
   }
 
-  /** Sends a request and requires a success status. @throws {TrainerError} */
+  /** Requires a success status. @throws {TrainerError} */
   async post(route: string, body: object | Uint8Array, options: SendOptions = {}): Promise<Reply> {
     this.requireAlive();
     return accepted(await this.http.send('POST', route, { ...options, body }), route);
@@ -91,15 +91,15 @@ export function accepted(reply: Reply, route: string): Reply {
   throw failedOperation(told);
 }
 
-/** A restarted server knows no models, and reports that as the failure of an operation. */
+/** A restarted server reports unknown models as the failure of an operation. */
 const FORGOTTEN =
   /not loaded|model.{0,60}not found|unknown model|session (?:was )?not found|session.{0,40}(?:ended|finished|expired)/i;
 const FULL = /maximum number of (?:lora )?adapters|no free (?:slot|adapter)|too many (?:models|adapters)/i;
-/** Checkpoint names are never reused, so an existing one comes from a request whose answer was lost. */
+/** Names are never reused, so an existing checkpoint comes from a request whose answer was lost. */
 const TAKEN = /checkpoint.{0,80}already exists/i;
 const NO_CHECKPOINT = /checkpoint.{0,80}(?:not found|does not exist|expired)|no such checkpoint/i;
 
-/** @returns the error with the right retry for an operation that failed with this message */
+/** @returns the error with the right retry for an operation with this message */
 export function failedOperation(message: string): TrainerError {
   if (FORGOTTEN.test(message) || TAKEN.test(message)) return new TrainerError('trainer.host_lost', message);
   if (FULL.test(message))

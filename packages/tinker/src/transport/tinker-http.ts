@@ -6,18 +6,17 @@ import { wireFault } from '../wire/wire-fault.ts';
 import { type ApiKey, isStaleToken } from './api-key.ts';
 import type { Clock } from './clock.ts';
 
-/** The content type of passes and their results in protobuf. */
 export const PROTOBUF_TYPE = 'application/x-protobuf';
 
 /** Only a long poll takes longer. */
 const REQUEST_TIMEOUT_MS = 60_000;
-/** Duration of retries if a server does not answer or has no room. */
+/** Retries last this long if a server does not answer or has no room. */
 const PATIENCE_MS = 300_000;
 const FIRST_PAUSE_MS = 500;
 const LONGEST_PAUSE_MS = 10_000;
 const LONGEST_RETRY_AFTER_MS = 60_000;
 
-/** Codes for which the request certainly did not reach a server. */
+/** The request certainly did not reach a server. */
 const NEVER_SENT = ['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH', 'UND_ERR_CONNECT_TIMEOUT'];
 
 export interface Reply {
@@ -27,23 +26,21 @@ export interface Reply {
 }
 
 export interface SendOptions {
-  /** A body of JSON, or bytes of protobuf. Default: none. */
   readonly body?: object | Uint8Array;
-  /** Headers in addition to key and type. */
+  /** In addition to key and type. */
   readonly headers?: Readonly<Record<string, string>>;
   /** Default 60 s. */
   readonly timeoutMs?: number;
   /** Default 5 minutes; 0: no retries. */
   readonly patienceMs?: number;
   /**
-   * False if the request must not be executed twice; it is then retried only if no server can have received it.
-   * Default true.
+   * False if the request must not be executed twice: it is retried only if no server can have received it. Default
+   * true.
    */
   readonly isRepeatable?: boolean;
   readonly signal?: AbortSignal;
 }
 
-/** The server was unreachable, or did not answer in time. */
 export class NoReply extends Error {
   override readonly name = 'NoReply';
   /** System error code such as `ECONNREFUSED`, or `TIMEOUT`. */
@@ -58,13 +55,13 @@ export class NoReply extends Error {
     return NEVER_SENT.includes(this.reason) || this.isUntrusted;
   }
 
-  /** True if the server's certificate is not trusted. */
+  /** Untrusted certificate. */
   get isUntrusted(): boolean {
     return /CERT|LEAF_SIGNATURE/.test(this.reason);
   }
 }
 
-/** Requests to one server of the Tinker protocol. Every route is below `/api/v1/`. */
+/** Requests to one server; every route is below `/api/v1/`. */
 export class TinkerHttp {
   readonly url: string;
   readonly clock: Clock;
@@ -76,7 +73,7 @@ export class TinkerHttp {
     this.clock = options.clock;
   }
 
-  /** Sends once and returns any answer. @throws {NoReply}; the abort reason of `signal` */
+  /** Returns any answer. @throws {NoReply}; the abort reason of `signal` */
   async sendOnce(method: string, route: string, options: SendOptions = {}): Promise<Reply> {
     const reply = await this.#fetch(method, route, options);
     if (reply.status !== 401 || !isStaleToken(reply.headers)) return reply;
@@ -147,7 +144,7 @@ export class TinkerHttp {
   }
 }
 
-/** Parses the body as JSON. @throws {TrainerError} `trainer.remote_refused` */
+/** @throws {TrainerError} `trainer.remote_refused` if the body is not JSON */
 export function jsonOf({ body }: Pick<Reply, 'body'>): unknown {
   try {
     return JSON.parse(Buffer.from(body).toString('utf8'));
@@ -156,7 +153,7 @@ export function jsonOf({ body }: Pick<Reply, 'body'>): unknown {
   }
 }
 
-/** Text of a refusal, shortened. */
+/** Shortened. */
 export function detailOf(reply: Reply): string {
   const text = Buffer.from(reply.body).toString('utf8');
   try {
@@ -173,7 +170,7 @@ function shorten(text: string): string {
   return text.length > 300 ? `${text.slice(0, 300)}…` : text;
 }
 
-/** True for statuses that a retry may change. 425: a checkpoint that is still being written. */
+/** True if a retry may change the status. 425: a checkpoint that is still being written. */
 function isPassing({ status, headers }: Reply): boolean {
   const told = headers.get('x-should-retry');
   if (told !== null) return told === 'true' && status >= 400;

@@ -3,7 +3,7 @@ import { asNumber, asObject, asText } from './json-value.ts';
 import type { Datum, LossInput, PassRequest, PassResult } from './datum.ts';
 import { wireFault } from './wire-fault.ts';
 
-/** Body of `forward_backward`, or of `forward` for a pass without gradients. */
+/** Body of `forward_backward`, or of `forward`. */
 export function passBody({ modelId, seqId, datums, lossName, isForwardOnly }: PassRequest): object {
   const input = { data: datums.map(datumBody), loss_fn: lossName, loss_fn_config: null };
   return {
@@ -26,7 +26,7 @@ function tensorBody(input: LossInput): object {
   return { data: Array.from(input), dtype, shape: [input.length] };
 }
 
-/** @throws {TrainerError} `trainer.remote_refused` for JSON of another shape */
+/** @throws {TrainerError} `trainer.remote_refused` for another shape */
 export function readPassResult(value: unknown): PassResult {
   const { loss_fn_outputs: outputs, metrics } = asObject(value, 'a pass');
   if (!Array.isArray(outputs)) throw wireFault('a pass has no loss_fn_outputs');
@@ -38,7 +38,7 @@ export function readPassResult(value: unknown): PassResult {
   return { logprobs, metrics: readMetrics(metrics) };
 }
 
-/** Metrics of a pass or a step; drops values that are not numbers. */
+/** Drops values that are not numbers. */
 export function readMetrics(value: unknown): Record<string, number> {
   if (value === null || value === undefined) return {};
   return Object.fromEntries(

@@ -33,7 +33,7 @@ function tensorMessage(input: LossInput): ProtoWriter {
     .varint(4, input.length);
 }
 
-/** @throws {TrainerError} `trainer.remote_refused` for bytes that are not a `ForwardBackwardOutput` */
+/** @throws {TrainerError} `trainer.remote_refused` unless it is a `ForwardBackwardOutput` */
 export function decodePassResult(bytes: Uint8Array): PassResult {
   const logprobs: Float32Array[] = [];
   const metrics: Record<string, number> = {};
@@ -47,7 +47,6 @@ export function decodePassResult(bytes: Uint8Array): PassResult {
   return { logprobs, metrics };
 }
 
-/** Log-probabilities of the datums of an `ArrayRecord`. */
 function arrayRecord(bytes: Uint8Array): Float32Array[] {
   for (const field of protoFields(bytes)) {
     if (field.field !== 2) continue;
@@ -101,12 +100,12 @@ function mapEntry(bytes: Uint8Array) {
   return [name, value] as const;
 }
 
-/** Bytes of an array; all supported machines are little-endian. */
+/** All supported machines are little-endian. */
 function bytesIn({ buffer, byteOffset, byteLength }: ArrayBufferView): Uint8Array {
   return new Uint8Array(buffer, byteOffset, byteLength);
 }
 
-/** Copies, because parts of a message may be unaligned, and typed arrays may not. */
+/** Copies: parts of a message may be unaligned, and typed arrays may not. */
 function aligned(bytes: Uint8Array): ArrayBuffer {
   return new Uint8Array(bytes).buffer;
 }

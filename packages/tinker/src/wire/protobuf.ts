@@ -10,7 +10,6 @@ const FIXED64 = 1;
 const LENGTH = 2;
 const FIXED32 = 5;
 
-/** Writes one message, field by field. */
 export class ProtoWriter {
   readonly #parts: Uint8Array[] = [];
 
@@ -52,7 +51,7 @@ export class ProtoWriter {
   }
 }
 
-/** One raw field of a message: a varint as a number, everything else as bytes. */
+/** A varint is a number, everything else bytes. */
 export interface ProtoField {
   readonly field: number;
   readonly value: number | Uint8Array;
@@ -98,7 +97,7 @@ export function* protoFields(bytes: Uint8Array): Generator<ProtoField> {
   }
 }
 
-/** Bytes of a field that must be length-delimited or of fixed size. */
+/** Requires a length-delimited field, or one of fixed size. */
 export function bytesOf({ field, value }: ProtoField): Uint8Array {
   if (typeof value !== 'number') return value;
   throw wireFault(`field ${field} of a protobuf message is a number`);
@@ -114,7 +113,7 @@ export function doubleOf(field: ProtoField): number {
   return new DataView(bytes.buffer, bytes.byteOffset, 8).getFloat64(0, true);
 }
 
-/** Whole numbers of a repeated field, packed or one by one. */
+/** Reads packed numbers, or one. */
 export function integersOf({ value }: ProtoField): number[] {
   if (typeof value === 'number') return [value];
   // Packed varints have no tags: each is read as a field after an added tag.

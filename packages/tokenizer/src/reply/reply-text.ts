@@ -201,7 +201,7 @@ export class ReplyText {
   }
 }
 
-/** Of two tags at one place, the first in the list. */
+/** Chooses the first in the list of tags at one place. */
 function firstOf(tags: readonly string[], text: string, from: number): { tag: string; index: number } | null {
   let first: { tag: string; index: number } | null = null;
   for (const tag of tags) {
