@@ -6,9 +6,8 @@ import { refuseTakenPort } from '../seams/network/listen.ts';
 import { refuseOpenNetwork } from './settings/network-access.ts';
 
 /**
- * Says what would keep a start from its end, as far as a look tells, before a model is fetched or loaded for it: a data folder or a port that another process has,
- * and an address that is not to be listened on.
- *
+ * Checks for failures of a start in advance, before a model is fetched or loaded for it: a data folder or a
+ * port that another process has, and an address that needs `--allow-network`.
  * @throws {ServerError} `server.config_invalid`, `server.data_directory_unusable`, `server.port_in_use`
  */
 export async function refuseUnstartable(config: ServiceConfig): Promise<void> {
@@ -23,5 +22,5 @@ export async function refuseUnstartable(config: ServiceConfig): Promise<void> {
   if (metricsListen !== null) await refuseTakenPort(metricsListen, METRICS_PORT_SETTING);
 }
 
-/** The name that messages give the setting of that port. */
+/** Name of that port's setting in messages. */
 export const METRICS_PORT_SETTING = '--metrics-listen';

@@ -32,22 +32,21 @@ import { serviceTracing } from './parts/service-tracing.ts';
 import { openInference, servedPaths } from './parts/open-inference.ts';
 
 export interface RunningParts {
-  /** where API processes reach the engine; null: it samples for nobody */
+  /** address of the engine for API processes; null: it samples for none */
   readonly engineUrl: string | null;
-  /** the base models that it samples from, or whose jobs it takes */
+  /** base models that it samples from, or whose jobs it takes */
   readonly modelIds: readonly string[];
-  /** e.g. `http://127.0.0.1:9100/metrics`; null where they are not asked for */
+  /** for example `http://127.0.0.1:9100/metrics`; null unless configured */
   readonly metricsUrl: string | null;
-  /** Lets requests in flight end, puts the running job back into the queue, and ends all hosts. */
+  /** Lets requests in flight end, returns the running job to the queue, and ends all hosts. */
   close(): Promise<void>;
 }
 
 /**
- * Parts of a service that stand behind its HTTP: an engine, whose port processes with HTTP ask; a trainer, which opens no port but that of its metrics and takes
- * jobs from the database; or both on the cores of one machine.
- *
- * @param logRaw receives one line per thing worth knowing; never a secret
- * @throws {ServerError} with a message for the person who runs it: missing or corrupt model, folder in use …
+ * Starts parts of a service without its HTTP: an engine, whose port API processes call; a trainer, which
+ * opens only the port of its metrics and takes jobs from the database; or both on the cores of one machine.
+ * @param logRaw receives one line per event; never a secret
+ * @throws {ServerError} with a message for the operator: missing or corrupt model, folder in use …
  */
 export async function startParts(config: ServiceConfig, logRaw: (line: string) => void): Promise<RunningParts> {
   const log = serviceLog(config, logRaw);
@@ -87,7 +86,7 @@ export async function startParts(config: ServiceConfig, logRaw: (line: string) =
       inference === null ? await servedPaths(config, { cacheDirectory, log }) : (id: string) => inference.pathOf(id);
     const parts = { store, blobs, modelPaths, files, log };
     watch(modelPaths);
-    // Undone in reverse: it answers until all else has ended.
+    // Undone in reverse: it answers until everything else has ended.
     const metricsServer: { close: (() => Promise<void>) | null } = { close: null };
     cleanups.push(() => metricsServer.close?.());
     let training: Pick<TrainingQueue, 'baseModels' | 'trouble'> | null = null;
@@ -134,7 +133,7 @@ export async function startParts(config: ServiceConfig, logRaw: (line: string) =
   }
 }
 
-/** @returns the address of the metrics; null where none is set */
+/** @returns the address of the metrics; null if none is configured */
 async function openMetrics(
   config: ServiceConfig,
   parts: {

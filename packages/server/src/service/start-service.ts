@@ -40,43 +40,47 @@ import { registerApi } from '../cluster/members/register-api.ts';
 import { registerTrainer } from '../cluster/members/register-trainer.ts';
 import { ServiceMetrics } from '../seams/metrics/service-metrics.ts';
 
-/** How often a drain looks for connections that have had their answer. */
+/** Interval at which a drain closes idle connections. */
 const DRAIN_POLL_MS = 25;
-/** How long the errors of requests that outlasted the drain have to go out. */
+/** Time for sending the errors of requests that outlasted the drain. */
 const LAST_ANSWERS_MS = 2_000;
 
 export interface ServiceExtras {
-  /** Who shares the cores out; another one is for whoever measures what this one does. */
+  /** Divides the cores; measurements replace it. */
   readonly arbiter?: ComputeSections;
   /** Folder of the built dashboard. Default null: without one. */
   readonly dashboardDirectory?: string | null;
-  /** The command by which the dashboard advises to train a small task, as it can be typed here. Default null: there is none. */
+  /** Command that the dashboard suggests for training a small task, as typed here. Default null: none. */
   readonly demoCommand?: string | null;
 }
 
 export interface RunningService {
-  /** e.g. `http://127.0.0.1:8420` */
+  /** for example `http://127.0.0.1:8420` */
   readonly url: string;
-  /** the key to use: made just now, or fixed by the configuration, or read from the key file; null when none of these is at hand */
+  /** key of the service: newly created, configured, or read from the key file; null if unavailable */
   readonly apiKey: ServiceKey | null;
   readonly keyFile: string;
-  /** opens the dashboard signed in with that key, once, for 15 minutes; null without a dashboard, or without that key */
+  /**
+   * one-time URL that opens the dashboard signed in with that key, valid for 15 minutes; null without a
+   * dashboard, or without that key
+   */
   readonly signInUrl: string | null;
-  /** all base models that are served, the one first that is meant where a request names none; none while no engine is there */
+  /** all served base models, the default first; empty while no engine is available */
   readonly modelIds: readonly string[];
   /**
-   * Reports that it is ending, stops taking requests, lets those in flight end, puts the running job back into the queue, and ends all hosts.
-   *
-   * @param options.graceMs time between the first two, in which requests are answered as before: what balances load sees `/readyz` first. Default 0
+   * Reports that it is ending, stops taking requests, lets those in flight end, returns the running job to
+   * the queue, and ends all hosts.
+   * @param options.graceMs time between the first two, in which requests are answered as before, so that load
+   * balancers see `/readyz` first. Default 0
    */
   close(options?: { readonly graceMs?: number }): Promise<void>;
 }
 
 /**
  * Starts the whole service in this process and its child processes.
- *
- * @param logRaw receives one line per thing worth knowing; never a secret
- * @throws {ServerError} with a message for the person who runs it: port in use, missing or corrupt model, folder in use …
+ * @param logRaw receives one line per event; never a secret
+ * @throws {ServerError} with a message for the operator: port in use, missing or corrupt model, folder in use
+ * …
  */
 export async function startService(
   config: ServiceConfig,
@@ -111,7 +115,8 @@ export async function startService(
       niceness: trains ? nicenessOfShare(engineShare) : 0,
       log,
     });
-    // Undone in reverse: drain, stop the workers, end the hosts, and with them the requests that outlasted the drain.
+    // Undone in reverse: drain, stop the workers, end the hosts, and with them the requests that outlasted
+    // the drain.
     let http: ClosingServer | null = null;
     let workers: JobWorkers | null = null;
     cleanups.push(() => http?.finish());
@@ -127,7 +132,7 @@ export async function startService(
           publish: stepPublisher(blobs, inference),
         })
       : jobWorkersElsewhere(parts);
-    // Both settle before anything is undone.
+    // Wait for all, so that nothing is undone before it settles.
     const [started, opened, checked] = await Promise.allSettled([
       inference.start(),
       opening,
@@ -210,7 +215,7 @@ export async function startService(
     http = new ClosingServer(server);
     cleanups.push(() => http?.drain(config.drainTimeoutMs));
     let tellEnd = async () => {};
-    // A file has one service, and nobody to be told.
+    // A database file has only one service, and no other process to notify.
     if (config.database.kind === 'postgres') {
       const membership = await registerApi({ store, url, capacity: config.maxRequests, machine, drain, log });
       cleanups.push(() => membership.close());
@@ -236,7 +241,7 @@ export async function startService(
       modelIds: inference.models.map(({ id }) => id),
       close: async ({ graceMs = 0 } = {}) => {
         drain.begin();
-        // A database that is away takes longer than the grace.
+        // Not awaited: an unavailable database takes longer than the grace.
         void tellEnd();
         await delay(graceMs);
         await undo();
@@ -253,7 +258,7 @@ async function signInUrl(url: string, key: ServiceKey | null, store: Store): Pro
   return caller === null ? null : urlOnThisMachine(url) + linkPath((await store.createSignInLink(caller.keyId)).secret);
 }
 
-/** The end of the HTTP side: no new connections, then the answers in flight, then whatever is left. */
+/** Shutdown of HTTP: no new connections, then the answers in flight, then remaining connections. */
 class ClosingServer {
   readonly #server: FastifyInstance;
   #closed: Promise<unknown> | null = null;
@@ -263,18 +268,21 @@ class ClosingServer {
     this.#server = server;
   }
 
-  /** Refuses new connections at once, and lets the answers in flight go out for so long at most. */
+  /** Refuses new connections at once, and waits up to `timeoutMs` for the answers in flight. */
   async drain(timeoutMs: number): Promise<void> {
     this.#closed ??= this.#server.close().finally(() => (this.#isClosed = true));
     const deadline = performance.now() + timeoutMs;
     while (!this.#isClosed && performance.now() < deadline) {
-      // A client keeps its connection for the next request; one that has had its answer is not waited for.
+      // Clients keep connections open for the next request; idle ones are not waited for.
       this.#server.server.closeIdleConnections();
       await new Promise((resolve) => setTimeout(resolve, DRAIN_POLL_MS));
     }
   }
 
-  /** To be called when what samples has ended: requests that outlasted the drain are told so, which has to go out before their connections go. */
+  /**
+   * Call it after sampling has ended: requests that outlasted the drain get their error before their
+   * connections close.
+   */
   async finish(): Promise<void> {
     await this.drain(LAST_ANSWERS_MS);
     this.#server.server.closeAllConnections();
@@ -282,7 +290,7 @@ class ClosingServer {
   }
 }
 
-/** A service that listens on every address is found on this one. */
+/** A service that listens on every address is available on the loopback one. */
 function urlOnThisMachine(url: string): string {
   return url.replace(/\/\/(?:0\.0\.0\.0|\[::\])(?=[:/]|$)/, '//127.0.0.1');
 }

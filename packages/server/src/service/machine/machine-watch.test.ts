@@ -91,7 +91,7 @@ test('threads, a full disk and a slow one have a line each', async () => {
   ]);
   expect(watch.trouble).toBe(lines.join('; '));
   expect(watch.state).toMatchObject({ syncSeconds: 3.4, freeDiskBytes: 1_200_000 });
-  // A slow write is told for a minute.
+  // A slow write is reported for a minute.
   state.now = 61_000;
   state.freeBytes = 1e9;
   state.threads = null;

@@ -9,13 +9,13 @@ import type { ServiceMetrics } from '../../seams/metrics/service-metrics.ts';
 import { threadUse, type Use } from './thread-use.ts';
 
 const LOOK_MS = 2_000;
-/** Looks between two writes that are timed. */
+/** Checks per timed write. */
 const LOOKS_PER_SYNC = 8;
-/** Part of a limit above which the rest may go in one burst. */
+/** Part of a limit above which one burst may take the rest. */
 const NEAR_PART = 0.85;
 const CONNECTIONS_PER_LOOK = 16;
 const SLOW_SYNC_MS = 1_000;
-/** A slow write is reported for so long after it. */
+/** Time for which a slow write is reported. */
 const SLOW_TOLD_MS = 60_000;
 
 /** Figures of the system; default: the files of Linux. Null: unknown. */
@@ -24,12 +24,12 @@ export interface MachineFigures {
   threads(): Use | null;
 }
 
-/** Figures for metrics, as of the last look; null: unknown. */
+/** Figures for metrics, as of the last check; null: unknown. */
 export interface MachineState {
   readonly openFiles: Use | null;
   readonly threads: Use | null;
   readonly freeDiskBytes: number | null;
-  /** of the last write that was timed */
+  /** of the last timed write */
   readonly syncSeconds: number | null;
 }
 
@@ -47,20 +47,25 @@ interface MachineWatchOptions {
   readonly now?: () => number;
 }
 
-/** Looks at the limits of the machine that a service meets before it fails: file handles, threads, room on the disk and its speed. */
+/**
+ * Checks the machine's limits before they make the service fail: file handles, threads, disk space and speed.
+ */
 export class MachineWatch {
   readonly #options: MachineWatchOptions;
   readonly #figures: MachineFigures;
   readonly #now: () => number;
   #timer: NodeJS.Timeout | null = null;
-  /** As of `at`, on the clock of the watch: reading them may read a file per process, and probes ask without a key. */
+  /**
+   * As of `at`, on the watch's clock. Cached, because a reading may open a file per process, and probes need
+   * no key.
+   */
   #found: FoundFigures | null = null;
   #numLooks = 0;
   #numConnections = 0;
   #syncMs: number | null = null;
   #slowAt = -Infinity;
   #slowMs = 0;
-  /** Reasons that were logged and still hold, by their kind. */
+  /** Logged reasons that still hold, by kind. */
   #told = new Set<string>();
 
   constructor(options: MachineWatchOptions) {
@@ -74,7 +79,7 @@ export class MachineWatch {
     void this.look();
   }
 
-  /** To be called for each new connection: a burst of them is not over before the next look. */
+  /** Call it for each new connection: a burst may not last until the next check. */
   readonly sawConnection = (): void => {
     if (++this.#numConnections % CONNECTIONS_PER_LOOK !== 0) return;
     this.#found = { ...this.#fresh(), openFiles: this.#figures.openFiles() };
@@ -86,7 +91,7 @@ export class MachineWatch {
     this.#timer = null;
   }
 
-  /** Looks once, and logs what is new. */
+  /** Checks once, and logs new reasons. */
   async look(): Promise<void> {
     if (this.#numLooks++ % LOOKS_PER_SYNC === 0) await this.#timeSync();
     this.#found = null;
@@ -99,7 +104,7 @@ export class MachineWatch {
     this.#told = new Set(reasons.keys());
   }
 
-  /** Why the service may soon fail, for people; null when all is well. */
+  /** Reason why the service may fail soon, for people; null if there is none. */
   get trouble(): string | null {
     return [...this.#reasons().values()].join('; ') || null;
   }
@@ -115,7 +120,7 @@ export class MachineWatch {
     };
   }
 
-  /** Figures that are at most as old as a look. */
+  /** Figures at most as old as one check interval. */
   #fresh(): FoundFigures {
     const now = this.#now();
     if (this.#found === null || now - this.#found.at >= LOOK_MS)
@@ -161,12 +166,15 @@ export class MachineWatch {
 export interface OpenMachineWatch {
   readonly disk: DiskReserve;
   readonly machine: MachineWatch;
-  /** Takes the reserve of the disk and starts to look. Call it when the start has written what it had to. */
+  /** Writes the disk reserve and starts the checks. Call it after the start's own writes. */
   start(): void;
   stop(): void;
 }
 
-/** Watch of the machine that a process in any role runs on, with its figures in the metrics. It looks at nothing until it is started. */
+/**
+ * Watch of the machine for a process in any role, with its figures in the metrics. Checks nothing until it is
+ * started.
+ */
 export function openMachineWatch(
   { dataDirectory }: { readonly dataDirectory: string },
   { metrics, log }: { readonly metrics: Pick<ServiceMetrics, 'machine'>; readonly log: Log },
@@ -189,7 +197,7 @@ function isNear(use: Use | null): use is Use {
   return use !== null && use.used > use.limit * NEAR_PART;
 }
 
-/** Read while there is a handle to read it with. */
+/** Read at the start, while a file handle is free. */
 const MAX_OPEN_FILES = Number(/^Max open files +(\d+)/m.exec(readSystemFile('/proc/self/limits'))?.[1] ?? 0);
 
 const LINUX_FIGURES: MachineFigures = {

@@ -32,10 +32,10 @@ test('the limit of the user counts all processes of that user', () => {
     '/proc/8/status': status(1000, 40),
   };
   expect(use(files)).toEqual({ used: 90, limit: 100 });
-  // Root is held to no such limit.
+  // This limit does not apply to root.
   expect(use(files, 0)).toBeNull();
   expect(use({ ...files, '/proc/self/limits': LIMITS('unlimited') })).toBeNull();
-  // The whole machine is far from this one.
+  // The whole machine is far from this limit.
   expect(use({ ...files, '/proc/self/limits': LIMITS('96365') })).toBeNull();
 });
 

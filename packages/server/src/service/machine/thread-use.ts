@@ -2,16 +2,16 @@ import { readdirSync } from 'node:fs';
 
 import { readGroupFile, readSystemFile, type ReadText } from '../../hosts/computing/control-group.ts';
 
-/** How much of something the process has, and may have. */
+/** Amount in use, and its limit. */
 export interface Use {
   readonly used: number;
   readonly limit: number;
 }
 
-/** Sources of the figures; default: the files of Linux and the user of this process. */
+/** Sources of the figures; default: Linux files and this process's user. */
 export interface ThreadSources {
   readonly read: ReadText;
-  /** ids of the processes that can be seen */
+  /** ids of the visible processes */
   readonly pids: () => readonly string[];
   /** real user id; undefined: unknown */
   readonly userId: number | undefined;
@@ -24,8 +24,8 @@ const LINUX_SOURCES: ThreadSources = {
 };
 
 /**
- * Processes and threads in use, and the limit that is nearest: that of the control group (`pids.max`) or that of the user (`ulimit -u`).
- * Null: no limit is known, or that of the user is far away.
+ * Processes and threads in use, with the nearest limit: the control group's (`pids.max`) or the user's
+ * (`ulimit -u`). Null: no known limit, or the user's is far away.
  */
 export function threadUse(sources: ThreadSources = LINUX_SOURCES): Use | null {
   const uses = [useOfGroup(sources), useOfUser(sources)].filter((use) => use !== null);
@@ -38,12 +38,12 @@ function useOfGroup({ read }: ThreadSources): Use | null {
   return used > 0 && limit > 0 ? { used, limit } : null;
 }
 
-/** The system holds every user but root to this limit, over all processes of the user. */
+/** The system applies this limit to every user except root, over all processes of the user. */
 function useOfUser({ read, pids, userId }: ThreadSources): Use | null {
   if (userId === undefined || userId === 0) return null;
   const limit = Number(/^Max processes +(\d+)/m.exec(read('/proc/self/limits'))?.[1]);
   if (!(limit > 0)) return null;
-  // Counting reads a file per process: it waits until all threads of the machine would be half of the limit.
+  // Counting reads a file per process, so it waits until all threads of the machine reach half of the limit.
   const all = Number(/\/(\d+) /.exec(read('/proc/loadavg'))?.[1]);
   if (all < limit / 2) return null;
   let used = 0;

@@ -24,7 +24,7 @@ import { setDatabaseAside } from '../../seams/data/set-database-aside.ts';
 import { ServerError } from '../../seams/faults/server-error.ts';
 import type { ServiceConfig } from '../settings/config.ts';
 
-/** Each file of a bucket is read soon after it came, and its room is needed for the next. */
+/** Each file of a bucket is read soon after it came, and the next needs its space. */
 const BUCKET_CACHE = { bytes: 2e9, keepsMs: 600_000 };
 
 /** A data folder, or `postgres://…`; and `https://HOST/BUCKET[/PREFIX]` for blobs. */
@@ -36,10 +36,10 @@ export interface DataMove {
 }
 
 /**
- * Copies a database into an empty one, and blobs before it. The source stays as it is. No service may use the source or the target.
- *
- * @param onTable called with each table that is written, before all of them are committed
- * @throws {StoreError} as of `copyDatabase` and `copyBlobs`
+ * Copies blobs, and then a database into an empty one. The source is unchanged. No service may use the source
+ * or the target.
+ * @param onTable called for each written table, before all of them are committed
+ * @throws {StoreError} as `copyDatabase` and `copyBlobs`
  * @throws {ServerError} `server.data_directory_unusable`
  */
 export async function moveData(
@@ -63,8 +63,8 @@ export async function moveData(
 }
 
 /**
- * Writes a backup of a service's data into a new folder, also while the service runs.
- * @throws {StoreError} as of `makeBackup`
+ * Writes a backup of a service's data into a new folder, even while the service runs.
+ * @throws {StoreError} as `makeBackup`
  */
 export async function backUpData(
   config: Pick<ServiceConfig, 'dataDirectory' | 'database' | 'bucket'>,
@@ -83,8 +83,8 @@ export async function backUpData(
 }
 
 /**
- * Puts a backup into the data folder, database and bucket of the configuration, of which the database has to be empty.
- * @throws {StoreError} as of `restoreBackup`
+ * Restores a backup into the configured data folder, database and bucket. The database must be empty.
+ * @throws {StoreError} as `restoreBackup`
  * @throws {ServerError} `server.data_directory_unusable`
  */
 export async function restoreData(
@@ -102,7 +102,7 @@ export async function restoreData(
       'server.data_directory_unusable',
       `${database.path} already exists. Move it away first, or use a new data folder.`,
     );
-  // Before a data folder is made for what may be no backup.
+  // Checked before creating a data folder for an invalid backup.
   const manifest = await checkBackup(resolve(folder), options);
   const cleanups: (() => unknown)[] = [claimDataDirectory(config.dataDirectory)];
   try {
@@ -136,10 +136,13 @@ function databaseOf(
   return { kind: 'sqlite', path: database };
 }
 
-/** A path, and no address of a kind that is not known here: its words would be folders, and a copy into them a success. */
+/**
+ * Refuses addresses of unknown kinds: as paths they would become folders, and a copy into them would seem to
+ * succeed.
+ */
 function folderOf(place: string, knownForm: string): string {
   if (!/^[a-z][a-z\d+.-]+:\//i.test(place)) return resolve(place);
-  // It may hold a password.
+  // The address may contain a password.
   const scheme = place.slice(0, place.indexOf(':'));
   throw new ServerError(
     'server.config_invalid',
@@ -163,7 +166,7 @@ async function moveBlobs(
     return await opened(location, cleanups);
   };
   const [source, target] = [await open(from), await open(to)];
-  // A bucket is read through a cache that has nothing of what was just written.
+  // Reads a bucket back through a fresh cache, without the data just written.
   const readBack = target.location.kind === 's3' ? await open(to) : target;
   const { files } = await copyBlobs(source, target, { readBack, ...(signal && { signal }) });
   return files;
@@ -175,7 +178,7 @@ async function opened(location: BlobLocation, cleanups: (() => unknown)[]): Prom
   return blobs;
 }
 
-/** The same bucket, with a cache that goes with the command. */
+/** The same bucket, with a cache that lasts as long as the command. */
 async function inScratch(
   { url, region }: Pick<Extract<BlobLocation, { kind: 's3' }>, 'kind' | 'url' | 'region'>,
   cleanups: (() => unknown)[],

@@ -7,7 +7,10 @@ import { askEngine } from '../../cluster/pool/ask-engine.ts';
 import { engineSecretOf } from '../settings/engine-secret.ts';
 import { SERVICE_VERSION } from '../../seams/contract/service-version.ts';
 
-/** Looks at what the processes of a service share, and at them; see `clusterFindings`. Call it for a database that answers. */
+/**
+ * Checks the shared parts of a service, and its processes; see `clusterFindings`. Call it for a database that
+ * answers.
+ */
 export async function* examineCluster(
   config: Pick<ServiceConfig, 'database' | 'bucket' | 'dataDirectory' | 'keepCheckpoints'>,
 ): AsyncGenerator<Finding> {

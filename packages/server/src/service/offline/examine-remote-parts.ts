@@ -14,12 +14,13 @@ import { EXAMINED_TRAINER_KEY, type RemotePart } from '../../hosts/remote/remote
 import type { ServiceConfig } from '../settings/config.ts';
 import { openTracker } from '../../jobs/tracking/tracker-drivers.ts';
 
-/** How long a tracker may take to answer. */
+/** Time limit for the tracker's answer. */
 const TRACKER_TIMEOUT_MS = 10_000;
 
 /**
- * Looks at every part of the service on another machine, each from the kind of process that uses it: hosts and threads have an environment of their own.
- * The database, and the bucket from this process, are `examineDatabase`'s and `examineCluster`'s.
+ * Checks every remote part of the service, each from the kind of process that uses it: hosts and threads have
+ * their own environment. The database, and the bucket from this process, belong to `examineDatabase` and
+ * `examineCluster`.
  */
 export async function* examineRemoteParts(config: ServiceConfig): AsyncGenerator<Finding> {
   const { role, bucket, models, vllm, trainer, tracker } = config;
@@ -49,7 +50,7 @@ async function fromHost(options: RemotePart, secrets: Readonly<Record<string, st
   }
 }
 
-/** With an empty cache of its own: a look makes nothing in the data folder. */
+/** With a temporary empty cache, so that the check writes nothing to the data folder. */
 async function fromBodyThread(bucket: Extract<BlobLocation, { kind: 's3' }>): Promise<Finding> {
   const cacheDirectory = await mkdtemp(join(tmpdir(), 'trainyard-look-'));
   const thread = new BodyThread({ blobs: { ...bucket, cacheDirectory } }, () => undefined);
@@ -67,7 +68,7 @@ async function fromBodyThread(bucket: Extract<BlobLocation, { kind: 's3' }>): Pr
 }
 
 async function trackerFinding(setting: string): Promise<Finding> {
-  // An address may have a password.
+  // The address may contain a password.
   const { host } = new URL(setting.replace(/^[a-z]+:/, ''));
   const subject = `tracker at ${host}`;
   try {

@@ -6,18 +6,17 @@ import { EmbeddedTransfers } from '../../hosts/transfers/embedded-transfers.ts';
 export interface BaseExport {
   /** GGUF file of the base model. */
   readonly modelPath: string;
-  /** Name that files give to it. */
+  /** Its name in the written files. */
   readonly name: string;
   readonly format: 'merged-gguf' | 'merged-safetensors';
   readonly dtype: 'f16' | 'f32';
-  /** Empty; what it holds after a failure is worth nothing. */
+  /** Empty folder; after a failure its content is unusable. */
   readonly outputDirectory: string;
   readonly numThreads: number;
 }
 
 /**
- * Writes a base model in another form, without a service, and runs what it wrote against the file.
- *
+ * Writes a base model in another format, without a service, and compares the written model with the file.
  * @throws {TransferError} with a trainer code, such as `trainer.architecture_unsupported`
  */
 export async function exportBase(

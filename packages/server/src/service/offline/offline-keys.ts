@@ -5,16 +5,15 @@ import type { ServiceConfig } from '../settings/config.ts';
 import { claimDataDirectory } from '../../seams/data/data-directory.ts';
 import { toKeyObject, toLimitChanges } from '../../seams/contract/key-object.ts';
 
-/** The keys of a data folder whose service is not running, as its API would answer them. */
+/** Keys of a data folder whose service is not running, as its API would return them. */
 export class OfflineKeys {
   readonly #store: SqlStore;
   readonly #release: () => void;
   readonly #entity: string;
 
   /**
-   * Takes the folder for as long as it is open, as a service does.
-   *
-   * @param config `entity`: owner of keys that name none
+   * Locks the folder while it is open, like a service.
+   * @param config `entity`: owner of keys without one
    * @throws {ServerError} `server.data_directory_unusable`
    */
   static async open(config: Pick<ServiceConfig, 'dataDirectory' | 'database' | 'entity'>): Promise<OfflineKeys> {
@@ -52,7 +51,7 @@ export class OfflineKeys {
     return { ...toKeyObject(made), secret };
   }
 
-  /** Milliseconds since 1970, by the clock of this machine. */
+  /** Milliseconds since 1970, by this machine's clock. */
   async now(): Promise<number> {
     return Date.now();
   }
@@ -61,14 +60,14 @@ export class OfflineKeys {
     return (await this.#store.listKeys()).map(toKeyObject);
   }
 
-  /** Null when there is no such key. */
+  /** Null if there is no such key. */
   async revoke(keyId: string): Promise<ApiKeyObject | null> {
     await this.#store.revokeKey(keyId);
     const key = await this.#store.getKey(keyId);
     return key === null ? null : toKeyObject(key);
   }
 
-  /** Null when there is no such key. */
+  /** Null if there is no such key. */
   async limit(keyId: string, limits: KeyLimitsRequest): Promise<ApiKeyObject | null> {
     const changed = await this.#store.setKeyLimits(keyId, toLimitChanges(limits));
     return changed === null ? null : toKeyObject(changed);

@@ -21,16 +21,16 @@ import type { ServiceConfig } from '../settings/config.ts';
 import { sharesCores } from '../../seams/contract/role.ts';
 import { remoteTrainerOptions } from './remote-trainer.ts';
 
-/** Whoever sees jobs to their end, as HTTP knows them: workers of this process, or of others on the same database. */
+/** Workers for jobs, as HTTP uses them: in this process, or in others on the same database. */
 export interface JobWorkers {
   readonly training: TrainingQueue;
   readonly exports: ExportQueue;
   readonly imports: AdapterImporter;
-  /** Takes jobs from now on. */
+  /** Starts taking jobs. */
   run(): void;
-  /** Something in the database changed: look for work now. */
+  /** Checks for work now, after a change in the database. */
   notify(): void;
-  /** Takes no more jobs, and puts those in hand back into the queue. */
+  /** Takes no more jobs, and returns current ones to the queue. */
   stop(): Promise<void>;
   /** Ends the hosts. */
   close(): Promise<void>;
@@ -40,12 +40,12 @@ interface JobWorkerParts {
   readonly store: Store;
   readonly blobs: Blobs;
   readonly modelPaths: BaseModelPaths;
-  /** Checks the files of base models. Default: none is checked. */
+  /** Checks the files of base models. Default: none are checked. */
   readonly files?: ModelCheck;
   readonly log: Log;
 }
 
-/** Workers of every kind of job, in this process and in hosts of its own, which are started. */
+/** Workers of every kind of job, in this process and its own hosts, which it starts. */
 export async function openJobWorkers(
   config: ServiceConfig,
   parts: JobWorkerParts & {
@@ -54,7 +54,7 @@ export async function openJobWorkers(
     readonly metrics: Pick<ServiceMetrics, 'jobs' | 'data'>;
     /** See `TrainingJobsOptions`. */
     readonly publish?: PublishStep;
-    /** Default null: nobody asked for traces. */
+    /** Default null: no tracing. */
     readonly tracing?: Tracing | null;
   },
 ): Promise<JobWorkers> {
@@ -62,7 +62,7 @@ export async function openJobWorkers(
   const { numThreads, isDeterministic, precision, oneDnnPath, engineShare, models } = config;
   const checked = files === undefined ? {} : { files };
   const { work: workDirectory } = dataPaths(config.dataDirectory);
-  // A process that only works on jobs has nobody to stand behind.
+  // A process that only works on jobs shares its cores with no engine.
   const behind = { share: 1 - engineShare, niceness: nicenessOfShare(1 - engineShare) };
   const computing = { arbiter, log, ...(sharesCores(config.role) ? behind : { share: 1, niceness: 0 }) };
   const remote = remoteTrainerOptions(config);
@@ -71,7 +71,7 @@ export async function openJobWorkers(
       blobs: blobs.location,
       workDirectory,
       numThreads,
-      // As prompts are rendered that are sampled from.
+      // The same rendering of prompts as for sampling.
       allowsControlTokens: config.specialTokens === 'control',
       isDeterministic,
       oneDnnPath: precision === 'bf16' ? oneDnnPath : null,
@@ -91,7 +91,7 @@ export async function openJobWorkers(
     backend,
     modelPaths,
     ...checked,
-    // What trains elsewhere has one base model.
+    // A remote trainer has one base model.
     baseModels: isElsewhere ? [first.id] : baseModels,
     workDirectory,
     maxTraceBytes: config.tokenTraceMegabytes * 1_000_000,
@@ -116,14 +116,14 @@ export async function openJobWorkers(
   return { ...workersTogether({ training, exports, imports }), close: () => backend.close() };
 }
 
-/** The limits of a trainer elsewhere, by its profile and by what it told. */
+/** Limits of a remote trainer, from its profile and its reported rank. */
 function limitsOf({ trainer }: Pick<ServiceConfig, 'trainer'>, maxRank: number | null): TrainerLimits | null {
   if (trainer === null) return null;
   const { alpha, targetSets } = TINKER_PROFILES[trainer.profile];
   return { maxRank, alpha, targetSets, entropyGradients: false };
 }
 
-/** Workers that start, hear of changes and stop as one. */
+/** Combines workers, to start, notify and stop them together. */
 export function workersTogether(
   kinds: Readonly<{ training: TrainingWorker; exports: ExportWorker; imports: ImportWorker }>,
 ): Omit<JobWorkers, 'close'> {
@@ -136,12 +136,12 @@ export function workersTogether(
   };
 }
 
-/** Jobs that other processes take from the database: they are queued and waited for here, and nothing of them runs. */
+/** Jobs that other processes take from the database: this process only queues them and waits for them. */
 export function jobWorkersElsewhere(parts: JobWorkerParts): JobWorkers {
   // Never started: it queues imports and waits for their rows.
   const imports = new ImportWorker({ ...parts, backend: NO_TRANSFERS, baseModels: [] });
   return {
-    // Its owner hears of a job that was stopped from the database, and looks twice a second besides.
+    // The job's owner learns from the database that it was stopped, and checks twice a second.
     training: { baseModels: [], notify: () => undefined, stopJob: async () => undefined, trouble: () => null },
     exports: { notify: () => undefined, cancelExport: () => undefined, cancelModel: () => undefined },
     imports,

@@ -18,11 +18,14 @@ export interface MetricsServerParts {
   readonly metrics: ServiceMetrics;
   readonly access: MetricsAccess;
   readonly health: ServiceHealth;
-  /** Names that `Host` may have beside the loopback ones. */
+  /** Names allowed in `Host`, in addition to the loopback names. */
   readonly allowedHosts: readonly string[];
 }
 
-/** `/metrics` and the health of a process that has no other HTTP: protected as those of one that has. It does not listen yet. */
+/**
+ * `/metrics` and the health of a process without other HTTP, protected like those of one with it. Does not
+ * listen yet.
+ */
 export function createMetricsServer(parts: MetricsServerParts): FastifyInstance {
   const { store, metrics, access, health, allowedHosts } = parts;
   const app = Fastify({ routerOptions: { ignoreTrailingSlash: true } });

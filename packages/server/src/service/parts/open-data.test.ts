@@ -60,7 +60,7 @@ async function makeModel(store: SqlStore): Promise<Model> {
   return made.kind === 'created' || made.kind === 'exists' ? made.model : expect.unreachable();
 }
 
-/** Leaves what a job does in the blobs and in the database. */
+/** Adds a job's data to the blobs and the database. */
 async function train({ store, blobs }: { store: SqlStore; blobs: Blobs }, key: string, isOld = false): Promise<void> {
   const { id: modelId } = await makeModel(store);
   const model = (await store.getModel(modelId))!;

@@ -17,7 +17,7 @@ import { setDatabaseAside } from '../../seams/data/set-database-aside.ts';
 import type { DataMetrics } from '../../seams/metrics/data-metrics.ts';
 import type { ServiceConfig } from '../settings/config.ts';
 
-/** All that outlives a process. */
+/** State that outlives a process. */
 export interface ServiceData {
   readonly store: SqlStore;
   readonly blobs: Blobs;
@@ -40,14 +40,14 @@ export type DataConfig = Pick<
 >;
 
 /**
- * Takes the data folder for this process, opens the database and the blobs, and takes up what the process before it left. A lost database beside blobs, or blobs
- * of another service, end the start, unless they are to be adopted.
- *
- * @param cleanups are given what undoes each step, to be called in reverse
- * @param log receives a line for each thing that is adopted, and for each damaged file that was downloaded again
- * @param metrics are told of each call and request; default: nobody is
+ * Locks the data folder for this process, opens the database and the blobs, and continues the work of the
+ * previous process. A lost database with existing blobs, or blobs of another service, end the start, unless
+ * they are to be adopted.
+ * @param cleanups get the undo of each step, to be called in reverse
+ * @param log gets a line for each adoption, and for each damaged file that was downloaded again
+ * @param metrics count each call and request; default: none
  * @throws {ServerError} `server.data_directory_unusable`
- * @throws {StoreError} for a database or blobs that cannot be used
+ * @throws {StoreError} for an unusable database or blobs
  */
 export async function openData(
   config: DataConfig,
@@ -79,13 +79,13 @@ export async function openData(
   return { store, blobs };
 }
 
-/** How a database file is lost, before anything makes a new one in its place; null: it has something in it. */
+/** State of a lost database file, before a new one is created; null: it has content. */
 function lostState(path: string): 'missing' | 'empty' | null {
   if (!existsSync(path)) return 'missing';
   return statSync(path).size === 0 ? 'empty' : null;
 }
 
-/** A damaged file is set aside where its blobs are adopted. */
+/** A damaged file is set aside if its blobs are adopted. */
 async function openOrSetAside(
   config: DataConfig,
   log: (line: string) => void,

@@ -15,22 +15,21 @@ import type { ServiceConfig } from '../settings/config.ts';
 import type { ModelConfig } from '../settings/model-settings.ts';
 
 interface InferenceParts {
-  /** folder for half-precision copies when a model's own folder cannot be written */
+  /** folder for half-precision copies if a model's own folder is not writable */
   readonly cacheDirectory: string;
-  /** where the hosts of all base models share the cores */
+  /** shares of the cores for the hosts of all base models */
   readonly cores: ComputeShares;
   readonly niceness: number;
-  /** what vLLM servers are compared with */
+  /** reference scores for vLLM servers */
   readonly scores: BaseScores;
-  /** Checks the files of models. Default: none is checked. */
+  /** Checks the files of models. Default: none are checked. */
   readonly files?: ModelCheck;
   readonly log: (line: string) => void;
 }
 
 /**
- * The base models of a configuration, not started.
- *
- * @throws {ServerError} for a file that cannot be read, and for a model that the budget has no room for
+ * Opens the base models of a configuration, not started.
+ * @throws {ServerError} for an unreadable file, and for a model that exceeds the budget
  */
 export async function openInference(config: ServiceConfig, parts: InferenceParts): Promise<InferencePool> {
   const { cores, niceness, log } = parts;
@@ -42,7 +41,7 @@ export async function openInference(config: ServiceConfig, parts: InferenceParts
   const engineOptions = new Map(here.map((model) => [model.id, hostOptionsOf(model, config, parts)]));
   for (const [id, options] of engineOptions) hostOptions.set(id, options);
   const found = await poolModelsOf(config, engineOptions, log);
-  // Text over servers elsewhere takes little, and stays.
+  // Text over remote servers needs little memory, and stays.
   const models = config.models.map(
     ({ id }) => found.find((model) => model.id === id) ?? { id, served: null, bytes: 0 },
   );
@@ -67,9 +66,8 @@ export async function openInference(config: ServiceConfig, parts: InferenceParts
 }
 
 /**
- * The files that jobs train on: those that are sampled from, also where no sampler runs in this process.
- *
- * @throws {ServerError} for a file that cannot be read
+ * Files for training: those used for sampling, even if no sampler runs in this process.
+ * @throws {ServerError} for an unreadable file
  */
 export async function servedPaths(
   config: ServiceConfig,
@@ -87,7 +85,7 @@ export async function servedPaths(
   return (id) => paths.get(id) ?? null;
 }
 
-/** @throws {ServerError} for a file that cannot be read */
+/** @throws {ServerError} for an unreadable file */
 async function openVllmOptions(
   model: ModelConfig,
   config: ServiceConfig,
@@ -122,7 +120,7 @@ function textOptionsOf(model: ModelConfig, config: ServiceConfig) {
   };
 }
 
-/** Options of a host that computes the model here. */
+/** Options of a host that computes the model on this machine. */
 export function hostOptionsOf(
   model: ModelConfig,
   config: ServiceConfig,
@@ -145,7 +143,7 @@ export function hostOptionsOf(
   };
 }
 
-/** A single model without a budget needs no look: it is loaded at once, and stays. */
+/** A single model without a budget is loaded at once and stays, so it needs no inspection. */
 async function poolModelsOf(
   { modelMemoryMegabytes: megabytes }: ServiceConfig,
   hostOptions: ReadonlyMap<string, OpenEngineOptions>,
@@ -171,7 +169,7 @@ async function poolModelsOf(
   return found;
 }
 
-/** By default every model fits alone, as without a budget. */
+/** By default each model fits by itself, as without a budget. */
 function budgetOf({ modelMemoryMegabytes: megabytes }: ServiceConfig, models: readonly PoolModel[]): number {
   if (megabytes !== null) return megabytes * 1e6;
   return Math.max(defaultBudget(), ...models.map(({ bytes }) => bytes));

@@ -7,7 +7,7 @@ import type { BaseModelPaths } from '../../seams/contract/base-model-path.ts';
 import type { Log } from '../../seams/logging/log.ts';
 import type { ServiceConfig } from '../settings/config.ts';
 
-/** The checks of the model files of this process, which are read in the background from `watch` on. */
+/** Checks of this process's model files, which are read in the background from `watch` on. */
 export function openModelFiles(
   config: ServiceConfig,
   { cleanups, log }: { readonly cleanups: (() => unknown)[]; readonly log: Log },

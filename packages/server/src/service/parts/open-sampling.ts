@@ -22,16 +22,15 @@ interface SamplingParts {
   readonly log: (line: string) => void;
 }
 
-/** Whatever samples for HTTP, and the files that jobs of this process train on. */
+/** Sampling for HTTP, and the files for training in this process. */
 export interface Sampling {
   readonly inference: InferenceBackend & { start(): Promise<void>; close(): Promise<void> };
   readonly modelPaths: BaseModelPaths;
 }
 
 /**
- * Opens what samples for HTTP, not started: hosts of this process, or engines elsewhere.
- *
- * @throws {ServerError} for a model file that cannot be read
+ * Opens sampling for HTTP, not started: hosts of this process, or remote engines.
+ * @throws {ServerError} for an unreadable model file
  */
 export async function openSampling(config: ServiceConfig, { store, ...parts }: SamplingParts): Promise<Sampling> {
   const { role, engineSecret, maxRequests, modelId: defaultModel } = config;

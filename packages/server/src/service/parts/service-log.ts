@@ -4,14 +4,14 @@ import { openLog } from '../../seams/logging/open-log.ts';
 import type { ServiceConfig } from '../settings/config.ts';
 
 /**
- * The log of a service's process, in the form of its settings.
- * @param write receives each line, without its end
+ * Log of a service's process, in the configured format.
+ * @param write receives each line without its end
  */
 export function serviceLog(
   { role, logFormat, dataDirectory }: Pick<ServiceConfig, 'role' | 'logFormat' | 'dataDirectory'>,
   write: (line: string) => void,
 ): Log {
   let known: string | null = null;
-  // Not there before the first start on the folder.
+  // Missing before the first start on the folder.
   return openLog({ format: logFormat, role, instance: () => (known ??= readInstance(dataDirectory)) }, write);
 }

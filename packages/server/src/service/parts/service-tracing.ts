@@ -5,7 +5,7 @@ import type { Tracing } from '../../seams/tracing/tracing.ts';
 import type { ServiceConfig } from '../settings/config.ts';
 import { SERVICE_VERSION } from '../../seams/contract/service-version.ts';
 
-/** The traces of a service's process, whose data folder is open; null unless they are asked for. */
+/** Tracing of a service's process, whose data folder is open; null unless requested. */
 export async function serviceTracing(
   { role, dataDirectory }: Pick<ServiceConfig, 'role' | 'dataDirectory'>,
   log: Log,

@@ -7,11 +7,11 @@ import { childEnvironment } from '../../hosts/process/child-environment.ts';
 import { does } from '../../seams/contract/role.ts';
 import type { ServiceConfig } from './config.ts';
 
-/** As Linux names what multiplies bf16: AVX-512 with that extension, and AMX. */
+/** Linux flags of processors that multiply bf16: AVX-512 with that extension, and AMX. */
 const PROCESSOR_FLAGS = ['avx512_bf16', 'amx_bf16'];
 
 /**
- * Whether the processor multiplies bf16; null where the system does not say.
+ * True if the processor multiplies bf16; null if the system does not report it.
  * @param cpuinfo text of /proc/cpuinfo; null: there is none. Default: that of this machine
  */
 export function multipliesBf16(cpuinfo: string | null = readCpuinfo()): boolean | null {
@@ -19,21 +19,21 @@ export function multipliesBf16(cpuinfo: string | null = readCpuinfo()): boolean 
   return flags === undefined ? null : PROCESSOR_FLAGS.some((flag) => flags.includes(flag));
 }
 
-/** Whether a process with these settings multiplies in bf16 itself, and nobody elsewhere for it. */
+/** True if a process with these settings multiplies in bf16 itself. */
 export function needsBf16({ precision, role, models, trainer }: ServiceConfig): boolean {
   if (precision !== 'bf16') return false;
   const samples = does(role, 'engine') && models.some(({ vllmUrls }) => vllmUrls.length === 0);
   return samples || (does(role, 'trainer') && trainer === null);
 }
 
-/** Loads it and says what the system's loader said; that it is no addon of Node.js comes behind the loading. */
+/** Loads the library and prints the loader's error. "Did not self-register" comes after a successful load. */
 const LOAD = `try { process.dlopen({ exports: {} }, process.argv[1]) } catch (error) {
   if (!error.message.startsWith('Module did not self-register')) console.log(error.message);
 }`;
 
 /**
- * Why the library of oneDNN cannot be loaded, as a clause that names it; null: it can. Where a name is looked for is known to the system's loader alone. It is
- * asked in a process of its own, which maps the library in place of this one.
+ * Reason why oneDNN's library cannot be loaded, as a clause with its name; null: it can. Only the system's
+ * loader knows the search path, so a separate process loads it instead of this one.
  */
 export async function oneDnnProblem({ oneDnnPath: path }: Pick<ServiceConfig, 'oneDnnPath'>): Promise<string | null> {
   if (isAbsolute(path) && !existsSync(path)) return `there is no ${path}`;

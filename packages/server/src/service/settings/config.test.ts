@@ -88,7 +88,7 @@ describe('resolveConfig', () => {
     const short = 'a short secret';
     expect(refusal('engine', short)).toThrow('has 14 characters');
     expect(refusal('engine', short)).not.toThrow(short);
-    // A trainer may be without: then engines load new steps by themselves.
+    // A trainer may lack it: then engines load new steps by themselves.
     expect(refusal('trainer')).not.toThrow();
     expect(refusal('trainer', short)).toThrow(
       'role trainer asks engines to load new steps, but the environment variable',

@@ -16,7 +16,7 @@ import type { SettingName, SettingValues } from './setting-table.ts';
 import { resolveTrainer, type TrainerConfig } from './trainer-settings.ts';
 import { withServers } from './vllm-servers.ts';
 
-/** Settings that the service uses as they are. */
+/** Settings that the service uses unchanged. */
 const PLAIN_SETTINGS = [
   'host',
   'port',
@@ -61,7 +61,10 @@ const PLAIN_SETTINGS = [
 
 type PlainSettings = Pick<SettingValues, (typeof PLAIN_SETTINGS)[number]>;
 
-/** Settings of one process, resolved once. Plain settings are described in their table; the others were converted or checked against each other. */
+/**
+ * Settings of one process, resolved once. Plain settings are described in their table; the others were
+ * converted or checked against each other.
+ */
 export interface ServiceConfig extends PlainSettings {
   readonly role: Role;
   /** Absolute path. */
@@ -79,7 +82,7 @@ export interface ServiceConfig extends PlainSettings {
   readonly isDeterministic: boolean;
   readonly numThreads: number;
   readonly maxChoices: number;
-  /** Null: kept for no time. */
+  /** Null: they are not kept. */
   readonly storeResponsesMs: number | null;
   /** Null: all checkpoints are kept. */
   readonly keepCheckpoints: KeepPolicy | null;

@@ -1,22 +1,22 @@
 import { ServerError } from '../../seams/faults/server-error.ts';
 import { does, type Role } from '../../seams/contract/role.ts';
 
-/** Where the secret stands that the processes of a service share: never on a command line, which others on the machine read. */
+/** Variable of the secret that a service's processes share. Not a flag: other users can read command lines. */
 const VARIABLE = 'TRAINYARD_ENGINE_SECRET';
 
-/** Below this many characters it could be found out from one request that somebody heard. */
+/** A shorter one could be guessed from one intercepted request. */
 const MIN_CHARACTERS = 32;
 
-/** The secret of the environment, whatever the role; null where there is none that would do. */
+/** Secret in the environment, for any role; null without a usable one. */
 export function engineSecretOf(environment: Readonly<Record<string, string | undefined>>): string | null {
   const value = environment[VARIABLE] ?? '';
   return value.length >= MIN_CHARACTERS ? value : null;
 }
 
 /**
- * The secret that engines and those who ask them show each other; null for a process that does neither, and for a trainer that has none.
- *
- * @throws {ServerError} `server.config_invalid` for one that needs it, without the value in the message
+ * Secret between engines and their callers; null for a process that is neither, and for a trainer without
+ * one.
+ * @throws {ServerError} `server.config_invalid` if it is required, without the value in the message
  */
 export function readEngineSecret(role: Role, environment: Readonly<Record<string, string | undefined>>): string | null {
   if (does(role, 'api') && does(role, 'engine')) return null;

@@ -3,19 +3,19 @@ import { basename, resolve } from 'node:path';
 
 import { ServerError } from '../../seams/faults/server-error.ts';
 
-/** A base model that is served. */
+/** A served base model. */
 export interface ModelConfig {
-  /** id under which it is served and trained */
+  /** id for serving and training */
   readonly id: string;
   /** absolute path of a GGUF file */
   readonly path: string;
-  /** KV cache over all its sequences, tokens; null: as many as {@link cacheMegabytes} hold, or 16,384 */
+  /** KV cache over all its sequences, tokens; null: as many as fit in {@link cacheMegabytes}, or 16,384 */
   readonly capacityTokens: number | null;
-  /** what that cache may take in memory; null: what the tokens take */
+  /** memory limit of that cache; null: the memory for the tokens */
   readonly cacheMegabytes: number | null;
-  /** how it writes calls of tools */
+  /** format of its tool calls */
   readonly toolParser: ToolParser;
-  /** vLLM servers that sample from it; none: the engine of this machine does */
+  /** vLLM servers that sample from it; empty: this machine's engine does */
   readonly vllmUrls: readonly string[];
 }
 
@@ -28,9 +28,9 @@ export type ToolParser = (typeof TOOL_PARSERS)[number];
 const DEFAULT_MODEL_FILE = 'SmolLM2-135M-Instruct.Q4_1.gguf';
 const DEFAULT_MODEL_ID = 'HuggingFaceTB/SmolLM2-135M-Instruct';
 
-/** A model as it was set. */
+/** A model as set by the user. */
 export interface ModelEntry {
-  /** null: made of the file's name */
+  /** null: derived from the file name */
   readonly id: string | null;
   readonly path: string;
   /** Default: as for all models. */
@@ -41,14 +41,14 @@ export interface ModelEntry {
   readonly toolParser?: ToolParser;
 }
 
-/** Its name, what it stands for, and the setting that it belongs to. */
+/** Settings of all models that an entry can override. */
 const ENTRY_FIELDS = ['capacityTokens', 'cacheMegabytes', 'toolParser'] as const;
 type EntryField = (typeof ENTRY_FIELDS)[number];
 const isEntryField = (name: string): boolean => (ENTRY_FIELDS as readonly string[]).includes(name);
 
 /**
- * `PATH` or `ID=PATH`. A text that names a file is its path, whatever is in it, and an id begins like none.
- *
+ * `PATH` or `ID=PATH`. The text of an existing file is its path, even with an `=`, and ids do not start like
+ * paths.
  * @param source for messages
  * @throws {ServerError} `server.config_invalid`
  */
@@ -58,15 +58,14 @@ export function readModelText(text: string, source: string): ModelEntry {
   return { id: checkedId(id, source), path };
 }
 
-/** The texts of an environment variable: by commas, unless the whole of it names a file. */
+/** Splits an environment variable at commas, unless the whole names a file. */
 export function splitModelTexts(text: string): string[] {
   return existsSync(text) ? [text] : text.split(',').filter((part) => part !== '');
 }
 
 /**
- * The models of a config file: one text, or a list of texts and objects.
- *
- * @param check reads the field of an object, as the setting of its name is read
+ * Models of a config file: one text, or a list of texts and objects.
+ * @param check reads a field of an object, like the setting of that name
  * @throws {ServerError} `server.config_invalid`
  */
 export function readModelList(
@@ -97,11 +96,10 @@ export function readModelList(
 }
 
 /**
- * The models that are served, the default one first.
- *
- * @param entries as they were set; none: the default model
- * @param options.modelId id of the first one, where it was set by itself
- * @throws {ServerError} `server.config_invalid` for ids that are given twice, or that a trained model could have
+ * Served models, the default first.
+ * @param entries as set by the user; none: the default model
+ * @param options.modelId id of the first one, if it was set separately
+ * @throws {ServerError} `server.config_invalid` for repeated ids, or ids that a trained model could have
  */
 export function resolveModels(
   entries: readonly ModelEntry[],
@@ -134,7 +132,10 @@ export function resolveModels(
   return models;
 }
 
-/** @throws {ServerError} `server.config_invalid` for an id that no client could send, or that names a trained model */
+/**
+ * @throws {ServerError} `server.config_invalid` for an id that no client could send, or that names a trained
+ * model
+ */
 function checkedId(id: string, source: string): string {
   const refuse = (why: string) =>
     invalid(`${source}: the id ${JSON.stringify(id)} ${why}; choose another with --model ID=PATH`);
@@ -145,14 +146,17 @@ function checkedId(id: string, source: string): string {
   return id;
 }
 
-/** `models/Some-Model.Q4_0.gguf` is served as `Some-Model.Q4_0`, and the default file as what it is, wherever it lies. */
+/**
+ * `models/Some-Model.Q4_0.gguf` is served as `Some-Model.Q4_0`, and the default file under its own id in any
+ * folder.
+ */
 function modelIdOf(path: string): string {
   if (basename(path) === DEFAULT_MODEL_FILE) return DEFAULT_MODEL_ID;
   return (path.split('/').at(-1) ?? path).replace(/\.gguf$/i, '');
 }
 
 /**
- * Before anything is written: files that are not there, or plainly no models.
+ * Refuses missing files, and files that are clearly not models, before anything is written.
  * @throws {ServerError} `server.model_missing`, `server.config_invalid`
  */
 export function refuseMissingModels(models: readonly ModelConfig[]): void {
@@ -167,7 +171,7 @@ export function refuseMissingModels(models: readonly ModelConfig[]): void {
   }
 }
 
-/** The first bytes of a GGUF file. */
+/** First bytes of a GGUF file. */
 const MAGIC = 'GGUF';
 
 function fileProblem(path: string): string | null {

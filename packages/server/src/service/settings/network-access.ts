@@ -4,7 +4,10 @@ import type { MetricsAccess } from '../../seams/metrics/metrics-access.ts';
 import type { ServiceConfig } from './config.ts';
 import type { Address } from '../../seams/network/listen.ts';
 
-/** Keys and prompts would go over the network in the clear: that is for whoever starts the service to decide. @throws {ServerError} */
+/**
+ * Refuses a network address without `--allow-network`: keys and prompts would be sent unencrypted.
+ * @throws {ServerError}
+ */
 export function refuseOpenNetwork({ host }: Pick<Address, 'host'>, { allowNetwork }: ServiceConfig): void {
   if (isLoopbackName(host) || allowNetwork === 'on') return;
   throw new ServerError(
@@ -13,7 +16,10 @@ export function refuseOpenNetwork({ host }: Pick<Address, 'host'>, { allowNetwor
   );
 }
 
-/** Readers of the metrics at that address. A foreign name that is allowed means that a proxy stands in front, whose clients are anybody. */
+/**
+ * Access to the metrics at that address. An allowed foreign name indicates a proxy, whose clients may be
+ * anyone.
+ */
 export function metricsAccess(
   { host }: Pick<Address, 'host'>,
   { metrics, allowedHosts }: Pick<ServiceConfig, 'metrics' | 'allowedHosts'>,

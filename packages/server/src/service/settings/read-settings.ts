@@ -13,18 +13,21 @@ import {
 } from './setting-table.ts';
 
 export interface ConfigSources {
-  /** Raw values by setting name; several of a setting that is a list. */
+  /** Raw values by setting name; several for a list setting. */
   readonly flags: Partial<Record<SettingName, string | readonly string[]>>;
   readonly environment: Readonly<Record<string, string | undefined>>;
-  /** A JSON file with the setting names as keys; `null` = none asked for, then `trainyard.json` is read if it exists. */
+  /**
+   * A JSON file with the setting names as keys; `null` = none requested, then `trainyard.json` is read if it
+   * exists.
+   */
   readonly configPath: string | null;
 }
 
-/** The settings as they are valid for this process. */
+/** Settings that apply to this process. */
 export interface ReadSettings {
-  /** With defaults; of a list its first text, if it is one. */
+  /** With defaults; for a list its first text, if it is one. */
   readonly values: SettingValues;
-  /** Settings that a source has, in the order of the table. */
+  /** Settings given by a source, in the order of the table. */
   readonly given: ReadonlySet<SettingName>;
   readonly models: readonly ModelEntry[];
   /** vLLM servers with their source, for messages. */
@@ -43,13 +46,13 @@ interface Found {
   readonly from: 'flag' | 'variable' | 'file';
 }
 
-/** Settings whose values are read by themselves: each has several texts. */
+/** Settings that are read separately, because each has several texts. */
 const LISTS = ['model', 'vllm'] as const satisfies readonly SettingName[];
 
 /**
  * Reads all settings: flags override the environment, which overrides the file, which overrides the defaults.
- *
- * @throws {ServerError} `server.config_invalid`, naming the setting, its source, the value and what is allowed
+ * @throws {ServerError} `server.config_invalid`, with the setting, its source, the value and the allowed
+ * values
  */
 export function readSettings(sources: ConfigSources): ReadSettings {
   const file = readConfigFile(sources.configPath);
@@ -123,7 +126,7 @@ function readConfigFile(configPath: string | null): ConfigFile {
   return { path, values: values as Record<string, unknown> };
 }
 
-/** The value of a setting. @throws {ServerError} `server.config_invalid` */
+/** Validated value of a setting. @throws {ServerError} `server.config_invalid` */
 function checked(name: SettingName, value: unknown, source: string): string | number {
   const row = settingRow(name);
   const isSecret = row.kind === 'text' && row.isSecret === true;

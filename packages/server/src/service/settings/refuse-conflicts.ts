@@ -16,7 +16,10 @@ interface Settings {
 
 const VLLM_SETTINGS = SETTING_HEADINGS.find(({ heading }) => heading === 'vLLM servers')?.names ?? [];
 
-/** Refuses settings that exclude each other, or that this process would not use. @throws {ServerError} `server.config_invalid` */
+/**
+ * Refuses settings that exclude each other, or that this process would not use.
+ * @throws {ServerError} `server.config_invalid`
+ */
 export function refuseConflicts({ values, given, role, database, models }: Settings): void {
   const hasServers = models.some(({ vllmUrls }) => vllmUrls.length > 0);
   const { precision, logprobsMode } = values;

@@ -3,16 +3,19 @@ import { makeKeySecret, type Scope, type Store } from '@trainyard/store';
 import { readKeyFile, writeKeyFile } from '../../seams/data/key-file.ts';
 import { isKeyValid } from '../../gateway/edge/valid-key.ts';
 
-/** Everything a first user may do. */
+/** All scopes, for the first user. */
 const ADMIN_SCOPES: readonly Scope[] = ['inference', 'training', 'admin'];
 
-/** The key to use: made just now, or fixed by the configuration, or read from the key file. */
+/** Key of the service: newly created, configured, or read from the key file. */
 export interface ServiceKey {
   readonly secret: string;
   readonly isNew: boolean;
 }
 
-/** The key a client needs; null when it is not at hand. A made-up one is shown once and kept in a file that only its owner can read, for commands on this machine. */
+/**
+ * Key that a client needs; null if it is unavailable. A generated key is shown once and kept in a file that
+ * only its owner can read, for commands on this machine.
+ */
 export async function ensureServiceKey(
   store: Store,
   config: { readonly entity: string; readonly apiKey: string | null },
@@ -32,11 +35,11 @@ export async function ensureServiceKey(
   const keys = await store.listKeys(entity.id);
   const isAdminLeft = keys.some((key) => key.scopes.includes('admin') && isKeyValid(key, now));
   if (isAdminLeft) {
-    // Only that admin can make other keys.
+    // Only that admin can create other keys.
     if (problem !== null) log(problem);
     return null;
   }
-  // The file first: a key whose secret is kept nowhere would lock everybody out.
+  // File first: a key whose secret is not kept would lock everyone out.
   const secret = makeKeySecret();
   writeKeyFile(keyFile, secret);
   await store.createKey({ ...input, secret });

@@ -3,21 +3,21 @@ import type { TinkerProfileName } from '@trainyard/tinker';
 import { ServerError } from '../../seams/faults/server-error.ts';
 import { settingFlag, type SettingName, type SettingValues } from './setting-table.ts';
 
-/** The server that trains in place of this machine. */
+/** Server that trains instead of this machine. */
 export interface TrainerConfig {
   /** address of a server of the Tinker protocol, without `/api/v1` */
   readonly url: string;
-  /** null: it asks for none */
+  /** null: it needs none */
   readonly apiKey: string | null;
   /** default `skyrl` */
   readonly profile: TinkerProfileName;
-  /** name of the base model there; default null: the only one that it has */
+  /** name of the base model there; default null: its only one */
   readonly baseModel: string | null;
-  /** how long one operation there may take, ms; default 1 800 000 */
+  /** time limit of one remote operation, ms; default 1 800 000 */
   readonly timeoutMs: number;
 }
 
-/** Settings that mean nothing without `--trainer-url`. */
+/** Settings that have no effect without `--trainer-url`. */
 const NEED_URL = [
   'trainerKey',
   'trainerProfile',

@@ -4,10 +4,9 @@ import { ServerError } from '../../seams/faults/server-error.ts';
 import type { ModelConfig } from './model-settings.ts';
 
 /**
- * The models, with the vLLM servers that sample from each.
- *
+ * Models with the vLLM servers that sample from each.
  * @param texts `URL`, for the first model, or `ID=URL`
- * @throws {ServerError} `server.config_invalid` for an id that no model has, and for what is no URL
+ * @throws {ServerError} `server.config_invalid` for an unknown id, and for an invalid URL
  */
 export function withServers(
   models: readonly ModelConfig[],

@@ -1,7 +1,7 @@
 import type { SettingRow } from '../setting-row.ts';
 
 const DATABASE_PATTERN = /^postgres(?:ql)?:\/\//;
-/** A bucket, and what names of objects in it begin with: `https://s3.example.com/bucket/prefix`. */
+/** A bucket, with an optional prefix of object names: `https://s3.example.com/bucket/prefix`. */
 const BUCKET_PATTERN = /^https?:\/\/[^\s/?#@]+\/[^\s/?#]+(?:\/[^\s?#]*)?$/;
 const DATABASE_FORM =
   'postgres://USER@HOST:PORT/DATABASE (missing parts and the password can be set in the variables of libpq: PGHOST, PGPASSWORD, PGPASSFILE and so on)';
