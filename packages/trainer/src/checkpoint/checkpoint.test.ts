@@ -132,7 +132,7 @@ describe('a checkpoint', () => {
     bytes[bytes.length + at]! ^= 1;
     writeFileSync(file(name), bytes);
   };
-  /** Error of reading the checkpoint, which changed nothing. */
+  /** Error of reading the damaged checkpoint, which changed nothing. */
   const refusalAfter = (damage: () => void): unknown => {
     damage();
     const lora = initialLoraParameters(BIGRAM_ARCHITECTURE, BIGRAM_LORA);

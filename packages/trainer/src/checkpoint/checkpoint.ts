@@ -1,6 +1,6 @@
 /**
- * A checkpoint is a directory: the adapter for PEFT, the same adapter for llama.cpp, the optimizer's state, metrics, the adapter's digest and those of all
- * files.
+ * A checkpoint is a directory: the adapter for PEFT, the same adapter for llama.cpp, the optimizer's state, metrics,
+ * the adapter's digest and those of all files.
  *
  *   adapter_model.safetensors  adapter_config.json  adapter.gguf  optimizer.safetensors  metrics.json  digest  SHA256SUMS
  */
@@ -34,7 +34,7 @@ const METRICS_FILE = 'metrics.json';
 const DIGEST_FILE = 'digest';
 
 /**
- * Writes a checkpoint; the directory appears complete or not at all.
+ * The directory appears complete or not at all.
  *
  * @returns sha256 of `adapter_model.safetensors`, hex: equal weights and scale give equal digests
  * @throws {TrainerError} `trainer.disk_full`
@@ -51,7 +51,7 @@ export function writeCheckpoint(
   );
 }
 
-/** Writes a checkpoint into an empty directory. */
+/** @param directory empty */
 export function writeCheckpointFiles(
   directory: string,
   lora: LoraParameters,
@@ -63,11 +63,7 @@ export function writeCheckpointFiles(
   return writeAdapterFiles(directory, lora, architecture, metrics, { [OPTIMIZER_FILE]: optimizerDigest });
 }
 
-/**
- * Writes only the state that training resumes from, not the files for sampling, into an empty directory.
- *
- * @returns as `writeCheckpoint`
- */
+/** Writes only the state that training resumes from, into an empty directory. @returns as `writeCheckpoint` */
 export function writeTrainingState(directory: string, lora: LoraParameters, optimizer: OptimizerState): string {
   const optimizerDigest = writeOptimizer(directory, lora, optimizer);
   const digest = writeAdapter(directory, lora);
@@ -76,7 +72,7 @@ export function writeTrainingState(directory: string, lora: LoraParameters, opti
 }
 
 /**
- * Writes a checkpoint without the optimizer's state; training can start from it with a fresh optimizer.
+ * Writes a checkpoint without the optimizer's state, from which training can start.
  *
  * @param written digests of files that are already in the directory, by name
  * @returns as `writeCheckpoint`
@@ -101,14 +97,14 @@ export function writeAdapterFiles(
   return digest;
 }
 
-/** Writes the adapter's digest and those of all files; files that were hashed while written are not read again. */
+/** Files that were hashed while written are not read again. */
 function writeDigests(directory: string, digest: string, written: Readonly<Record<string, string>>): void {
   writeDurableText(join(directory, DIGEST_FILE), `${digest}\n`);
   writeDurableText(join(directory, SUMS_FILE), fileSums(directory, { ...written, [ADAPTER_FILE]: digest }));
 }
 
 /**
- * Reads a checkpoint's weights into `lora`, and its optimizer's state. On an error nothing is changed.
+ * Reads a checkpoint's weights into `lora`. On an error nothing is changed.
  *
  * @returns the optimizer's state; a fresh one if the directory has none (it may be deleted to save space), or
  * one of another kind of job
@@ -124,20 +120,16 @@ export function readCheckpoint(directory: string, lora: LoraParameters, jobKind:
   return optimizer;
 }
 
-/** Recorded digest of a checkpoint. @throws {TrainerError} `trainer.checkpoint_unreadable` */
+/** @throws {TrainerError} `trainer.checkpoint_unreadable` */
 export function checkpointDigest(directory: string): string {
   return readText(directory, DIGEST_FILE).trim();
 }
 
-/**
- * Writes PEFT's two files.
- *
- * @returns sha256 of the weights file, hex; it covers everything that decides the adapter's computation
- */
+/** @returns sha256 of the weights file, hex; it covers everything that decides the adapter's computation */
 function writeAdapter(directory: string, lora: LoraParameters): string {
   writeDurableText(join(directory, ADAPTER_CONFIG_FILE), `${JSON.stringify(peftConfig(lora.config), null, 2)}\n`);
-  // transformers and PEFT require a format name. Tensor names and shapes give rank and layers, but not alpha:
-  // without it, equal weights of another scale would have the same digest.
+  // transformers and PEFT require a format name. Tensors do not give alpha: without it, equal weights of another
+  // scale would have the same digest.
   const metadata = { format: 'pt', lora_alpha: String(lora.config.alpha) };
   return writeSafetensors(join(directory, ADAPTER_FILE), peftTensors(lora), metadata);
 }
@@ -152,7 +144,7 @@ export function checkCheckpoint(directory: string, names?: readonly string[]): v
   asDamage(() => checkFiles(directory, names ?? [...(readFileSums(directory)?.keys() ?? [])]));
 }
 
-/** Reads PEFT's two files into `lora` if everything fits and the weights file has that sha256. */
+/** Reads PEFT's two files if everything fits and the weights file has that sha256. */
 export function readAdapter(directory: string, lora: LoraParameters, digest: string): void {
   checkCheckpoint(directory, [ADAPTER_CONFIG_FILE, DIGEST_FILE]);
   const expected = peftConfig(lora.config);
@@ -199,10 +191,7 @@ function optimizerTensors(lora: LoraParameters, { moments }: OptimizerState): Ad
   });
 }
 
-/**
- * Fills the tensors from a file that must have exactly these, all finite. Checks everything before changing
- * anything.
- */
+/** Fills the tensors from a file with exactly these, all finite; checks everything first. */
 function readInto(path: string, tensors: readonly AdapterTensor[], digest?: string): Readonly<Record<string, string>> {
   // Comes first, because a damaged header causes other errors too.
   if (digest !== undefined && existsSync(path))
@@ -223,7 +212,6 @@ function readInto(path: string, tensors: readonly AdapterTensor[], digest?: stri
   return file.metadata;
 }
 
-/** Configuration from which PEFT loads the adapter. */
 function peftConfig({ rank, alpha, targets }: LoraConfig) {
   return {
     peft_type: 'LORA',
@@ -238,7 +226,7 @@ function peftConfig({ rank, alpha, targets }: LoraConfig) {
   };
 }
 
-/** Adapter shape of a checkpoint's adapter_config.json. @returns null if it is not a checkpoint's */
+/** @returns null if the configuration is not a checkpoint's */
 export function loraOfCheckpoint(adapterConfig: string): Omit<LoraConfig, 'initSeed'> | null {
   let config: Partial<Record<keyof ReturnType<typeof peftConfig>, unknown>> | null;
   try {
@@ -271,7 +259,7 @@ function readJson(directory: string, file: string): Record<string, unknown> {
   throw unreadable(directory, `${file} is not an object`);
 }
 
-/** Runs a comparison of digests; its failure becomes a trainer error. */
+/** Failures become trainer errors. */
 function asDamage<Result>(compare: () => Result): Result {
   try {
     return compare();

@@ -6,7 +6,7 @@ import { TrainerError } from '../contract/errors.ts';
  * Replaces the directory `path` completely or not at all: `fill` writes to a temporary directory next to it,
  * which is synced and renamed. Removes leftovers of a crashed attempt.
  *
- * @param fill gets the temporary directory and must sync each file it writes
+ * @param fill must sync each file it writes
  * @throws {TrainerError} `trainer.disk_full`; otherwise the error of `fill`. The temporary directory is removed
  * in both cases.
  */
@@ -41,14 +41,13 @@ export function replaceFile(path: string, content: string | Uint8Array): void {
   }
 }
 
-/** Creates a folder and its missing parents, and syncs the parent of each. */
+/** Syncs the parent of each created folder. */
 export function makeFolders(path: string): void {
   const highest = mkdirSync(path, { recursive: true });
   if (highest === undefined) return;
   for (let made = path; made.length >= highest.length; made = dirname(made)) syncDirectory(dirname(made));
 }
 
-/** Writes a new text file and syncs it to disk. */
 export function writeDurableText(path: string, text: string): void {
   writeDurableFile(path, text);
 }
@@ -64,7 +63,7 @@ function writeDurableFile(path: string, content: string | Uint8Array): void {
   }
 }
 
-/** Converts an error of a full disk to `trainer.disk_full`; returns other errors unchanged. */
+/** Returns errors other than a full disk unchanged. */
 export function diskFault(error: unknown, path: string): unknown {
   const isFull = error instanceof Error && 'code' in error && (error.code === 'ENOSPC' || error.code === 'EDQUOT');
   return isFull ? new TrainerError('trainer.disk_full', `no space left to write ${path}`, { cause: error }) : error;

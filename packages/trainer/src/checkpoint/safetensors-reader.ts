@@ -2,7 +2,7 @@ import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
 import { shown } from '@trainyard/native';
 import { TrainerError } from '../contract/errors.ts';
 
-/** Types whose values can be read as float32. */
+/** Readable as float32. */
 const DTYPE_BYTES = { F32: 4, F16: 2, BF16: 2 } as const;
 export type SafetensorsDtype = keyof typeof DTYPE_BYTES;
 
@@ -15,15 +15,15 @@ export interface SafetensorsEntry {
   readonly end: number;
 }
 
-/** Limit of the format; a header takes memory in proportion to its size. */
+/** A header takes memory in proportion to its size. */
 const MAX_HEADER_BYTES = 100_000_000;
 /** The same as in PyTorch and NumPy. */
 const MAX_DIMS = 64;
 const PIECE_BYTES = 4 << 20;
 
-/** A safetensors file opened for reading: header at once, tensors on demand. Accepts any bytes. */
+/** Reads the header at once, tensors on demand. Accepts any bytes. */
 export class SafetensorsReader implements Disposable {
-  /** In the order of the data, which they cover without gap or overlap. */
+  /** Ordered like the data, which they cover without gap or overlap. */
   readonly entries: ReadonlyMap<string, SafetensorsEntry>;
   readonly metadata: Readonly<Record<string, string>>;
   readonly #path: string;
@@ -59,7 +59,7 @@ export class SafetensorsReader implements Disposable {
     this.entries = placeEntries(path, header.described, dataStart, size);
   }
 
-  /** Reads a tensor's values, row-major. @throws {TrainerError} `trainer.checkpoint_unreadable` if it is missing */
+  /** Row-major. @throws {TrainerError} `trainer.checkpoint_unreadable` if the tensor is missing */
   readF32(name: string): Float32Array {
     const entry = this.entries.get(name);
     if (entry === undefined) throw unreadable(this.#path, `tensor ${name} is missing`);
@@ -81,7 +81,7 @@ export class SafetensorsReader implements Disposable {
     this.close();
   }
 
-  /** Reads into a fresh buffer, which is aligned for any element. */
+  /** The fresh buffer is aligned for any element. */
   #read(start: number, length: number): Buffer<ArrayBuffer> {
     if (this.#descriptor === null) throw unreadable(this.#path, 'it was closed');
     const bytes = Buffer.from(new ArrayBuffer(length));

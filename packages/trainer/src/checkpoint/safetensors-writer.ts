@@ -15,9 +15,8 @@ const ALIGNMENT = 8;
 const PIECE_VALUES = 1 << 20;
 
 /**
- * Writer of a safetensors file, one tensor after the other in the order of its header.
- *
- * @see https://github.com/huggingface/safetensors#format
+ * Writes one tensor after the other in the order of the header. @see
+ * https://github.com/huggingface/safetensors#format
  */
 export class SafetensorsWriter implements Disposable {
   readonly #tensors: readonly SafetensorsShape[];
@@ -25,7 +24,7 @@ export class SafetensorsWriter implements Disposable {
   #numWritten = 0;
   #descriptor: number | null;
 
-  /** Creates the file, which must not exist, and writes its header. */
+  /** @param path must not exist */
   constructor(path: string, tensors: readonly SafetensorsShape[], metadata: Readonly<Record<string, string>>) {
     this.#tensors = tensors;
     const entries: Record<string, unknown> = { __metadata__: metadata };
@@ -43,7 +42,6 @@ export class SafetensorsWriter implements Disposable {
     this.#write(header);
   }
 
-  /** Writes the values of the next tensor. */
   add(data: Float32Array): void {
     const tensor = this.#tensors[this.#numWritten];
     assert(tensor !== undefined, `all ${this.#tensors.length} tensors are written`);
@@ -58,7 +56,7 @@ export class SafetensorsWriter implements Disposable {
     this.#numWritten += 1;
   }
 
-  /** Finishes the file, which must have all its tensors, and syncs it to disk. @returns sha256 of its bytes, hex */
+  /** Requires all tensors, and syncs the file to disk. @returns sha256 of its bytes, hex */
   finish(): string {
     assert.equal(this.#numWritten, this.#tensors.length, 'every tensor of the header must be written');
     assert(this.#descriptor !== null, 'this SafetensorsWriter is closed');
@@ -67,7 +65,7 @@ export class SafetensorsWriter implements Disposable {
     return this.#hash.digest('hex');
   }
 
-  /** Closes the file, finished or not. */
+  /** Works for unfinished files too. */
   [Symbol.dispose](): void {
     if (this.#descriptor !== null) closeSync(this.#descriptor);
     this.#descriptor = null;

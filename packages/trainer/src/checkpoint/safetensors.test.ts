@@ -21,7 +21,7 @@ const TENSORS = [
   { name: 'scalar', dims: [], data: Float32Array.of(7) },
 ];
 
-/** A file with this header and data, valid or not. */
+/** @param header may be invalid */
 function forge(
   header: string,
   data: Uint8Array = new Uint8Array(0),

@@ -5,18 +5,18 @@ import { SafetensorsWriter } from './safetensors-writer.ts';
 export interface NamedTensor {
   readonly name: string;
   readonly dims: readonly number[];
-  /** As many values as the product of `dims`. */
+  /** Length: the product of `dims`. */
   readonly data: Float32Array;
 }
 
 export interface SafetensorsFile {
-  /** In the order of the data. */
+  /** Ordered like the data. */
   readonly tensors: ReadonlyMap<string, NamedTensor>;
   readonly metadata: Readonly<Record<string, string>>;
 }
 
 /**
- * Writes a new file of float32 tensors in the given order and syncs it to disk.
+ * Writes the tensors in order and syncs the file to disk.
  *
  * @returns sha256 of its bytes, hex: equal tensors and metadata give equal files
  */
@@ -32,7 +32,7 @@ export function writeSafetensors(
 }
 
 /**
- * Reads all tensors of a file as float32, and checks that header and data agree to the byte.
+ * Checks that header and data agree to the byte.
  *
  * @throws {TrainerError} `trainer.checkpoint_unreadable` with the file and the problem
  */

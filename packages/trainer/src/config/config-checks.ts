@@ -1,10 +1,8 @@
-/** Checks of settings against the table of fields, which is also that of the wire and the only source of limits. */
+/** Checks of settings against the table of fields, which also defines the wire. */
 import { type Form, type JobFieldTable, type PlainSettings, unfitness } from '@trainyard/protocol/fields';
 import { TrainerError } from '../contract/errors.ts';
 
 /**
- * Settings that depend on one field each: the given value or the default.
- *
  * @param input by internal names; `null` and `undefined` both mean absent
  * @throws {TrainerError} `trainer.config_invalid`
  */
@@ -23,11 +21,7 @@ export function plainSettings<Table extends JobFieldTable>(
   return settings as PlainSettings<Table>;
 }
 
-/**
- * Checks that a value fits its form.
- *
- * @throws {TrainerError} `trainer.config_invalid` with the wire field, its limit and the value
- */
+/** @throws {TrainerError} `trainer.config_invalid` with the wire field, its limit and the value */
 export function fit<Value>(field: string, form: Form<unknown>, value: Value): Value {
   const rule = unfitness(form, value);
   if (rule === null) return value;

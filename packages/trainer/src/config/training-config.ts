@@ -4,44 +4,31 @@ import { POLICY_OBJECTIVES } from '../objectives/policy-objectives.ts';
 import type { LearningRateSchedule } from '../optimizer/learning-rate.ts';
 import { fit, plainSettings, refusal } from './config-checks.ts';
 
-/**
- * Settings that a client may choose. `null` and `undefined` both mean absent; 0 and false are values.
- *
- * Contradictory settings are refused.
- */
+/** `null` and `undefined` both mean absent; 0 and false are values. Contradictory settings are refused. */
 export type TrainingConfigInput = JobInput<typeof TRAINING_FIELDS> & {
   readonly maxSequenceLength?: number | null | undefined;
 };
 
 /**
- * Complete settings of a training job: `TRAINING_FIELDS` has their meanings, limits and defaults. Made only by
- * `resolveTrainingConfig`, so inner code does not check them again.
+ * Complete settings: `TRAINING_FIELDS` has their meanings, limits and defaults. Made only by
+ * `resolveTrainingConfig`, so inner code does not check them.
  */
 export interface TrainingConfig extends PlainSettings<typeof TRAINING_FIELDS>, LossConfig {
   /** `auto`: by `suitableLearningRate`, once the model is known. */
   readonly learningRate: number | 'auto';
-  /**
-   * Gradient steps of the job, at most its number of groups; null (default): by the number of trajectories, see
-   * `numStepsFor`.
-   */
+  /** At most the number of groups; null (default): see `numStepsFor`. */
   readonly gradientSteps: number | null;
-  /** Maximum tokens per row; default 32,768. The server lowers it to the base model's context length. */
+  /** Tokens; default 32,768. The server lowers it to the base model's context length. */
   readonly maxSequenceLength: number;
 }
 
-/** Settings with the learning rate resolved. */
 export type ComputedConfig = TrainingConfig & { readonly learningRate: number };
 
 export type LossAggregation = TrainingConfig['lossAggregation'];
 
-/** Default maximum tokens per row. */
 const MAX_SEQUENCE_LENGTH = 32_768;
 
-/**
- * Fills in the defaults of a training job.
- *
- * @throws {TrainerError} `trainer.config_invalid` with the wire field; the message has its limit and the value
- */
+/** @throws {TrainerError} `trainer.config_invalid` with the wire field, its limit and the value */
 export function resolveTrainingConfig(input: TrainingConfigInput & { readonly learningRate: number }): ComputedConfig;
 export function resolveTrainingConfig(input: TrainingConfigInput): TrainingConfig;
 export function resolveTrainingConfig(input: TrainingConfigInput): TrainingConfig {
@@ -106,7 +93,7 @@ function kimiK2TauOf({ kimiK2Tau, vendorK2Tau }: TrainingConfigInput): number | 
 type NumberField = 'gradient_steps' | 'num_substeps' | 'kimi_k2_tau' | 'vendor_k2_tau';
 type NamedNumber = readonly [field: NumberField, value: number | null | undefined];
 
-/** Value of a setting with two names; null if neither was given. @throws {TrainerError} if they differ */
+/** Null if neither name was given. @throws {TrainerError} if they differ */
 function ofEitherName(named: NamedNumber, alias: NamedNumber): number | null {
   const read = ([field, value]: NamedNumber): number | null =>
     value === undefined || value === null ? null : fit(field, TRAINING_FIELDS[field].form, value);
@@ -141,12 +128,11 @@ export function scheduleOf(
   };
 }
 
-/** True if a term besides the rewards changes the policy, so that equal rewards also train. */
+/** True for a term besides the rewards, so that equal rewards also train. */
 export function hasRegularizer(config: Pick<TrainingConfig, 'klPenaltyCoef' | 'entropyCoef' | 'kimiK2Tau'>): boolean {
   return config.klPenaltyCoef > 0 || config.entropyCoef > 0 || config.kimiK2Tau > 0;
 }
 
-/** Refuses settings that contradict each other. */
 function refuseContradictions(input: TrainingConfigInput): void {
   const refuse = (field: string, message: string): never => {
     throw refusal(field, message);

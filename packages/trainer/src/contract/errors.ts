@@ -1,10 +1,7 @@
-/**
- * Condition under which a retry can succeed: never; at once, from the last saved state; or once the machine has
- * the missing resource.
- */
+/** A retry can succeed: never; at once, from the last saved state; or once the machine has the missing resource. */
 export type Retry = 'never' | 'resume' | 'wait';
 
-/** Codes of all training failures, shared by logs, metrics and HTTP responses, with the use of a retry. */
+/** Codes of all failures in logs, metrics and HTTP responses. */
 const RETRY_BY_CODE = {
   'trainer.architecture_unsupported': 'never',
   'trainer.config_invalid': 'never',
@@ -28,11 +25,11 @@ const RETRY_BY_CODE = {
 
 export type TrainerErrorCode = keyof typeof RETRY_BY_CODE;
 
-/** A failure that the user can fix. A broken internal invariant is an `AssertionError` instead. */
+/** A failure that the user can fix; a broken invariant is an `AssertionError`. */
 export class TrainerError extends Error {
   override readonly name = 'TrainerError';
   readonly code: TrainerErrorCode;
-  /** Wire field at fault, if any. */
+  /** Wire field at fault. */
   readonly field: string | null;
   constructor(code: TrainerErrorCode, message: string, options: ErrorOptions & { field?: string } = {}) {
     super(message, options);

@@ -2,7 +2,7 @@ import { DecoderAdapter } from '@trainyard/decoder';
 import type { AdapterWeights, Architecture, LinearAdapter, LinearName } from '@trainyard/transformer';
 import type { LoraParameters } from '../model/policy-model.ts';
 
-/** The adapter in training as the sampler would read it from its file, to the bit. */
+/** The adapter as the sampler would read it from its file, to the bit. */
 export function decoderAdapter({ config, tensors }: LoraParameters, architecture: Architecture): DecoderAdapter {
   const layers: Partial<Record<LinearName, LinearAdapter>>[] = Array.from(
     { length: architecture.numLayers },

@@ -1,6 +1,6 @@
 /**
- * Log-probabilities of rows against those of a decoder used like in the engine: sequence by sequence, in batches
- * of any kind, with the adapter's file.
+ * Log-probabilities of rows against a decoder's, used as in the engine: by sequence, in batches of any kind,
+ * with the adapter's file.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -66,7 +66,7 @@ const GROUPS: TinySequence[][] = prompts.map((prompt, group) => {
   return replies.map((ids) => ({ tokenIds: [...prompt, ...ids], numPrompt: prompts[group]!.length }));
 });
 
-/** log p of every token after the prompt, from a sampler that runs `numAtOnce` sequences together. */
+/** log p of every token after the prompt; `numAtOnce` sequences run together. */
 function sampled(decoder: PagedDecoder, adapter: DecoderAdapter | null, numAtOnce: number): number[] {
   const scan = new RowScan(decoder.vocabSize);
   const batch = new DecoderBatch<DecoderAdapter>(decoder.batchTokens);

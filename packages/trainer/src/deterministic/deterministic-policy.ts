@@ -12,10 +12,8 @@ import type { RowDecoder } from './row-decoder.ts';
 
 /**
  * A policy whose log-probabilities equal the sampler's to the last bit: the sampler's code computes each row,
- * and the policy adds entropies and the state for backward.
- *
- * So ratios of tokens sampled under the policy's own weights are exactly 1. Gradients come from the policy's
- * pass, which differs by about 1e-6.
+ * and the policy adds entropies and the state for backward. So ratios of tokens sampled under the same weights
+ * are exactly 1. Gradients come from the policy's pass, which differs by about 1e-6.
  */
 export class DeterministicPolicy implements TrainablePolicy {
   readonly #policy: TrainablePolicy;

@@ -3,10 +3,7 @@ import type { TokenAdjustments } from '@trainyard/decoder';
 import { fillOthers, ReplyCounts } from '../model/row-replay.ts';
 import type { LogitShifts, RowReplay } from '../model/row-replay.ts';
 
-/**
- * Log-probabilities that the sampler would report for the same logits, by its own passes over a row, in its
- * order.
- */
+/** Log-probabilities that the sampler would report for the same logits. */
 export class DrawnRows {
   readonly #scan: RowScan;
   readonly #undo: UndoLog;
@@ -44,7 +41,6 @@ export class DrawnRows {
   }
 }
 
-/** Adjustments of one choice, token by token. */
 class ShiftedLogits {
   readonly #counts: ReplyCounts;
   readonly #fixed: TokenAdjustments;

@@ -2,7 +2,7 @@ import type { PackedRow } from '../model/policy-model.ts';
 
 /** Consecutive tokens of a row, each continuing the previous one. */
 export interface RowChain {
-  /** Row indices: the first token, and the one after the last. */
+  /** Half-open range of row indices. */
   readonly start: number;
   readonly end: number;
   /** Earlier chain from which it branches; -1 at a root. */
@@ -11,10 +11,7 @@ export interface RowChain {
   readonly depth: number;
 }
 
-/**
- * Chains of a row's trie, in order. A sequence has at most one chain per level; the first branch of a fork
- * continues its parent's chain.
- */
+/** A sequence has at most one chain per level; the first branch of a fork continues its parent's chain. */
 export function rowChains({ parents, positions }: PackedRow): RowChain[] {
   const chains: { start: number; end: number; parent: number; depth: number }[] = [];
   const chainOf = new Int32Array(parents.length);

@@ -9,15 +9,14 @@ import type { RowChain } from './row-chains.ts';
 import { rowChains } from './row-chains.ts';
 
 /**
- * Tokens per batch, about 0.3 s of the default model: the cores can change hands between two. Logits of as many
- * rows are held.
+ * About 0.3 s of the default model: the cores can change hands between two batches. Logits of as many rows are
+ * held.
  */
 const BATCH_TOKENS = 128;
 
 /**
- * Computes rows with the sampler's code: token by token, over pages of keys and values.
- *
- * One serves all policies of a base model, because native code keeps memory for each thread that has ended.
+ * Computes rows with the sampler's code: token by token, over pages of keys and values. One serves all policies
+ * of a base model: native code keeps memory for each ended thread.
  */
 export class RowDecoder {
   readonly #graphs: DecoderGraphs;
@@ -34,7 +33,7 @@ export class RowDecoder {
   }
 
   /**
-   * [N] log-probabilities of the row's trained tokens, as the sampler would report them.
+   * Natural-log probabilities, [N], as the sampler would report them.
    *
    * @param adapter null: the base model
    * @throws {TrainerError} `trainer.cancelled`
@@ -80,11 +79,7 @@ export class RowDecoder {
     this.#graphs.close();
   }
 
-  /**
-   * Fills a batch with tokens of chains whose earlier tokens are computed.
-   *
-   * @returns their row indices, in batch order
-   */
+  /** Takes tokens of chains whose earlier tokens are computed. @returns their row indices */
   #fill(
     row: PackedRow,
     chains: readonly RowChain[],
@@ -118,8 +113,8 @@ export class RowDecoder {
   }
 
   /**
-   * Returns the kept decoder if the row fits, else one with room for longer rows too, because threads end with the
-   * old one. Untouched memory is not committed.
+   * Returns the kept decoder if the row fits, else one with room for longer rows too: threads end with the old
+   * one. Untouched memory is not committed.
    */
   #decoderOf(numTokens: number, chains: readonly RowChain[]): PagedDecoder {
     const kept = this.#decoder;
@@ -139,5 +134,4 @@ export class RowDecoder {
   }
 }
 
-/** Smallest power of two that is not below. */
 const powerOfTwo = (atLeast: number): number => 2 ** Math.ceil(Math.log2(atLeast));

@@ -19,7 +19,7 @@ afterAll(() => rmSync(scratch, { recursive: true }));
 const FORMATS: readonly ExportFormat[] = ['peft', 'gguf-adapter', 'merged-gguf', 'merged-safetensors'];
 const OPTIONS = { numThreads: 2 };
 
-/** A checkpoint of the model with random weights of ordinary size, `scale` times 0.3. */
+/** Random weights of ordinary size, `scale` times 0.3. */
 function randomCheckpoint(modelPath: string, lora: LoraConfig, scale: number): string {
   const file = GgufFile.open(modelPath);
   const architecture = trainableArchitecture(file);

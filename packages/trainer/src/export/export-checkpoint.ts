@@ -1,7 +1,4 @@
-/**
- * One export: the trainer's log-probabilities → files of the format → log-probabilities of those files → a
- * parity report.
- */
+/** The trainer's log-probabilities → files of the format → their log-probabilities → a parity report. */
 import { copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { GgufFile, LlamaModel, quantizeModel } from '@trainyard/native';
@@ -31,9 +28,9 @@ import { trainableArchitecture } from '../model/trainable-architecture.ts';
 export type ExportFormat = 'peft' | 'gguf-adapter' | 'merged-gguf' | 'merged-safetensors';
 
 export interface ExportRequest {
-  /** GGUF file of the checkpoint's base model. */
+  /** GGUF file of the base model. */
   readonly modelPath: string;
-  /** Name of the base model, for files that mention it. */
+  /** Mentioned in files. */
   readonly baseModelId: string;
   readonly lora: LoraConfig;
   /**
@@ -42,9 +39,9 @@ export interface ExportRequest {
    */
   readonly checkpointDirectory: string | null;
   readonly format: ExportFormat;
-  /** Type of the tensors in merged formats. */
+  /** Tensors in merged formats. */
   readonly type: MergedType;
-  /** Must be empty; its content is unusable after a failure. */
+  /** Must be empty; unusable after a failure. */
   readonly outputDirectory: string;
 }
 
@@ -190,10 +187,7 @@ async function runByLlama(
   return { logprobs: await llamaLogprobs(files, tokenIds, job.options), computedBy: 'llama.cpp' };
 }
 
-/**
- * Log-probabilities under the adapter of a directory and under the base model. Base weights are in memory only
- * meanwhile.
- */
+/** Values under the adapter and under the base model, whose weights are in memory only meanwhile. */
 async function trainerLogprobs(
   job: ExportJob,
   directory: string | null,
@@ -224,10 +218,7 @@ function mergedWeights(job: ExportJob): MergedWeights {
   return new MergedWeights(source, architecture, lora);
 }
 
-/**
- * Provides the checkpoint's files; if nothing was trained yet, those of the first job's initial adapter, which
- * changes nothing.
- */
+/** If nothing was trained, the files are the first job's initial adapter, which changes nothing. */
 function withCheckpoint<Result>({ request, architecture }: ExportJob, use: (directory: string) => Result): Result {
   if (request.checkpointDirectory !== null) return use(request.checkpointDirectory);
   const directory = join(request.outputDirectory, 'untrained');

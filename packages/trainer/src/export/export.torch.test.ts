@@ -18,16 +18,13 @@ import { PARITY_TEXT } from './parity-text.ts';
 import { logprobDifference, parityRow } from './parity.ts';
 import { trainableArchitecture } from '../model/trainable-architecture.ts';
 
-/**
- * Exported files, loaded by PyTorch: PEFT with the adapter on the dequantised base, transformers with the merged
- * model.
- */
+/** PyTorch loads the files: PEFT with the adapter on the dequantised base, transformers with the merged model. */
 
 const ROOT = resolve(import.meta.dirname, '../../../..');
 const scratch = mkdtempSync(join(tmpdir(), 'trainyard-torch-'));
 afterAll(() => rmSync(scratch, { recursive: true }));
 
-/** All kinds of pieces known to splitters, and spaces of all kinds. */
+/** All kinds of pieces known to splitters. */
 const TEXT = `${PARITY_TEXT}   12 345  67\t\n\n  don't WE'LL  🚂🚃 ''' \u00a0x  `;
 
 interface Report {

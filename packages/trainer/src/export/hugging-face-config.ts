@@ -12,7 +12,7 @@ const CLASSES: Readonly<Record<string, string>> = {
 const DTYPES: Readonly<Record<MergedType, string>> = { f32: 'float32', f16: 'float16' };
 
 export interface ModelFacts {
-  /** Context length, tokens. */
+  /** Tokens. */
   readonly contextLength: number;
   readonly bosTokenId: number | null;
   readonly eosTokenId: number;
@@ -20,11 +20,7 @@ export interface ModelFacts {
   readonly hasTiedEmbeddings: boolean;
 }
 
-/**
- * transformers' config.json for an architecture.
- *
- * @throws {TrainerError} `trainer.architecture_unsupported` if transformers has no class for it
- */
+/** @throws {TrainerError} `trainer.architecture_unsupported` if transformers has no class for it */
 export function huggingFaceConfig(architecture: Architecture, facts: ModelFacts, type: MergedType): object {
   const { name, ropeScale, rmsEpsilon } = architecture;
   const className = CLASSES[name];
@@ -62,7 +58,6 @@ export function huggingFaceConfig(architecture: Architecture, facts: ModelFacts,
   };
 }
 
-/** Architecture described by an exported config.json. */
 export function architectureOfConfig(config: Readonly<Record<string, unknown>>): Architecture {
   const number = (key: string) => Number(config[key]);
   const name = String(config['model_type']);

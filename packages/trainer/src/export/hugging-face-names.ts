@@ -1,6 +1,6 @@
 import { TrainerError } from '../contract/errors.ts';
 
-/** Hugging Face names of GGUF tensors outside the blocks. */
+/** Tensors outside the blocks. */
 const OUTER: Readonly<Record<string, string>> = {
   'token_embd.weight': 'model.embed_tokens.weight',
   'output_norm.weight': 'model.norm.weight',
@@ -22,11 +22,7 @@ const PARTS: Readonly<Record<string, string>> = {
   ffn_down: 'mlp.down_proj',
 };
 
-/**
- * Hugging Face name of a GGUF tensor.
- *
- * @throws {TrainerError} `trainer.architecture_unsupported` for a tensor without one
- */
+/** @throws {TrainerError} `trainer.architecture_unsupported` for a tensor without such a name */
 export function huggingFaceName(ggufName: string): string {
   const outer = OUTER[ggufName];
   if (outer !== undefined) return outer;

@@ -5,7 +5,7 @@ import type { ComputeOptions } from '../model/policy-model.ts';
 const TOKENS_A_TURN = 32;
 
 /**
- * Log-probability of every token except the first, [T - 1], as computed by llama.cpp from these files.
+ * Log-probabilities of every token except the first, [T - 1], by llama.cpp.
  *
  * @throws {NativeError} `native.model_unreadable`, `native.adapter_unreadable`, `native.decode_failed`
  */
@@ -26,8 +26,8 @@ export async function llamaLogprobs(
   if (files.adapterPath !== null) context.setAdapter(LlamaAdapter.load(model, files.adapterPath));
   const inputs = tokenIds.subarray(0, -1);
   const logprobs = new Float64Array(inputs.length);
-  // Threads spin at barriers: while another process has a core, one thread can be many times faster than all, so
-  // both are tried.
+  // Threads spin at barriers: while another process has a core, one thread can be many times faster, so both are
+  // tried.
   const turnMs: number[] = [];
   for (let start = 0; start < inputs.length; start += TOKENS_A_TURN) {
     signal?.throwIfAborted();

@@ -3,13 +3,11 @@ import { Tokenizer } from '@trainyard/tokenizer';
 import { llamaLogprobs } from './llama-logprobs.ts';
 import { parityTokens } from './parity.ts';
 
-/** Enough tokens to distinguish models, few enough to compute at each start. */
+/** Enough to distinguish models, few enough to compute at each start. */
 const NUM_TOKENS = 64;
 
 /**
- * First tokens of a fixed text, and llama.cpp's log-probabilities for a model file.
- *
- * @returns one log-probability per token, null for the first
+ * @returns llama.cpp's log-probability per token of a fixed text, null for the first
  * @throws {NativeError} `native.model_unreadable`
  */
 export async function llamaScores(

@@ -5,12 +5,12 @@ import type { MergedType, MergedWeights } from './merged-weights.ts';
 /** `general.file_type` by type of the matrices. */
 const FILE_TYPES: Readonly<Record<MergedType, number>> = { f32: 0, f16: 1 };
 
-/** Metadata of the source's storage, which does not apply to the copy. */
+/** Facts about the source's storage, untrue for the copy. */
 const STORAGE_KEYS = /^general\.(alignment|quantization_version)$|^quantize\./;
 
 /**
- * Writes a whole model as GGUF: all tensors of `source` plus `weights`, and all of its metadata, including
- * vocabulary and chat template.
+ * Writes all tensors of `source` plus `weights`, and all of its metadata, including vocabulary and chat
+ * template.
  *
  * @param path must not exist; the caller syncs it
  */

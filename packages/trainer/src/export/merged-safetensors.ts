@@ -15,8 +15,8 @@ const MODEL_FILE = 'model.safetensors';
 const CONFIG_FILE = 'config.json';
 
 /**
- * Writes a whole model in transformers' layout: model.safetensors and config.json. Heads of q and k return to
- * half-rotation order if the model file interleaves them.
+ * Writes model.safetensors and config.json for transformers. Heads of q and k return to half-rotation order if
+ * the model file interleaves them.
  *
  * @throws {TrainerError} `trainer.architecture_unsupported`
  */
@@ -62,12 +62,12 @@ export async function writeMergedSafetensors(
   writeDurableText(join(directory, CONFIG_FILE), `${JSON.stringify(config, null, 2)}\n`);
 }
 
-/** Opens the model of such a directory with a zero adapter; the caller closes it. */
+/** Opens such a directory with a zero adapter; the caller closes the model. */
 export function openMergedSafetensors(directory: string, numThreads: number): OrtPolicyModel {
   const config = JSON.parse(readFileSync(join(directory, CONFIG_FILE), 'utf8')) as Record<string, unknown>;
   const architecture = architectureOfConfig(config);
   using reader = SafetensorsReader.open(join(directory, MODEL_FILE));
-  // The part of a GGUF file that reading weights needs.
+  // The part that reading weights needs.
   const file = {
     tensors: { has: (name: string) => reader.entries.has(nameOrNone(name)) },
     readF32: (name: string) => reader.readF32(huggingFaceName(name)),

@@ -4,7 +4,7 @@ import { TrainerError } from '../contract/errors.ts';
 import { ggufAdapterTensors } from '../model/adapter-tensors.ts';
 import type { LoraParameters } from '../model/policy-model.ts';
 
-/** Element types of merged weights. Vectors (norms, biases) are float32 in both, as llama.cpp requires. */
+/** Vectors (norms, biases) are float32 in both, as llama.cpp requires. */
 export type MergedType = 'f32' | 'f16';
 
 const LARGEST_HALF = 65_504;
@@ -16,7 +16,7 @@ interface Factors {
   readonly b: Float32Array;
 }
 
-/** Tensors of a model file with an adapter added: W + alpha / rank · B · A. */
+/** Weights with an adapter added: W + alpha / rank · B · A. */
 export class MergedWeights {
   readonly #file: Pick<GgufFile, 'readF32'>;
   readonly #factors: ReadonlyMap<string, Factors>;
@@ -38,7 +38,7 @@ export class MergedWeights {
   }
 
   /**
-   * Reads a tensor in the layout of the file, float32.
+   * Float32 in the layout of the file.
    *
    * @throws {TrainerError} `trainer.non_finite` for values that `type` cannot hold; {NativeError} for a missing
    * tensor

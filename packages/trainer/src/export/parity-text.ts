@@ -1,6 +1,6 @@
 /**
- * Text whose first tokens every export is compared on. Prose, numbers, code, other scripts and a table give
- * ordinary and rare tokens. A change makes reports of different releases incomparable.
+ * Prose, numbers, code, other scripts and a table, for ordinary and rare tokens. A change makes reports of
+ * different releases incomparable.
  */
 export const PARITY_TEXT = `The yard lies where the river bends. Twelve tracks run side by side, and at the far end, behind the water tower, an old
 signal box leans a little towards the hills. On Monday the 3rd of March, at 6:45 in the morning, the first train of the week came in: forty-one

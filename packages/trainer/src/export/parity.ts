@@ -3,16 +3,15 @@ import { TrainerError } from '../contract/errors.ts';
 import type { PackedRow } from '../model/policy-model.ts';
 import { PARITY_TEXT } from './parity-text.ts';
 
-/** Differences between the exported files and the trainer. */
 export interface ParityReport {
-  /** Tokens whose log-probabilities were compared. */
+  /** Compared tokens. */
   readonly numTokens: number;
-  /** Mean and maximum |Δlogprob| over them, in nats. */
+  /** Mean and maximum |Δlogprob|, nats. */
   readonly meanDifference: number;
   readonly maxDifference: number;
-  /** Runtime of the exported files: llama.cpp, or the trainer's own graphs on the files read back. */
+  /** Runtime of the exported files; `trainer`: its own graphs on the files read back. */
   readonly computedBy: 'llama.cpp' | 'trainer';
-  /** Mean |Δlogprob| between the base model and the checkpoint on the same tokens, as a scale for the differences. */
+  /** Mean |Δlogprob| between base model and checkpoint on the same tokens, as a scale. */
   readonly adapterEffect: number;
 }
 
@@ -22,7 +21,7 @@ const NUM_TOKENS = 256;
 // scale more than one.
 const MAX_MEAN_DIFFERENCE = 0.1;
 
-/** The token before the compared ones, and those: 257 ids, equal for every export of a base model. */
+/** 257 ids, the first only as context, equal for every export of a base model. */
 export function parityTokens(tokenizer: Tokenizer): Int32Array {
   const text = tokenizer.encode(PARITY_TEXT);
   const start = tokenizer.bosTokenId === null ? [] : [tokenizer.bosTokenId];
@@ -31,7 +30,7 @@ export function parityTokens(tokenizer: Tokenizer): Int32Array {
   throw new TrainerError('trainer.internal', `the fixed text has only ${text.length} tokens in this vocabulary`);
 }
 
-/** One sequence as a row; every token after the first is predicted. */
+/** Every token after the first is predicted. */
 export function parityRow(tokenIds: Int32Array): PackedRow {
   const indices = Int32Array.from(tokenIds.keys());
   return {
@@ -43,7 +42,6 @@ export function parityRow(tokenIds: Int32Array): PackedRow {
   };
 }
 
-/** Mean and maximum absolute difference. */
 export function logprobDifference(first: ArrayLike<number>, second: ArrayLike<number>): { mean: number; max: number } {
   const differences = Array.from(first, (value, i) => Math.abs(value - second[i]!));
   return {
@@ -52,7 +50,7 @@ export function logprobDifference(first: ArrayLike<number>, second: ArrayLike<nu
   };
 }
 
-/** @throws {TrainerError} `trainer.export_differs` if the files compute different values */
+/** @throws {TrainerError} `trainer.export_differs` */
 export function parityReport(
   logprobs: { readonly trainer: Float32Array; readonly base: Float32Array; readonly exported: ArrayLike<number> },
   computedBy: ParityReport['computedBy'],

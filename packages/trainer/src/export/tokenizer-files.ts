@@ -5,8 +5,8 @@ import { writeDurableText } from '../checkpoint/durable-directory.ts';
 import { tokenizerJson } from './tokenizer-json.ts';
 
 /**
- * Writes tokenizer_config.json with the control tokens and the chat template, generation_config.json with the
- * end tokens, and tokenizer.json if it can represent the vocabulary.
+ * Writes tokenizer_config.json (control tokens, chat template), generation_config.json (end tokens), and
+ * tokenizer.json if it can represent the vocabulary.
  */
 export function writeTokenizerFiles(
   directory: string,

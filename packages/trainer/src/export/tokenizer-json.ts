@@ -6,9 +6,9 @@ const CONTROL = 3;
 const USER_DEFINED = 4;
 
 /**
- * tokenizer.json of the tokenizers library, from a model file's vocabulary.
+ * tokenizer.json of the tokenizers library.
  *
- * @param startToken id and text put before every text; null: none
+ * @param startToken put before every text; null: none
  * @returns null for a vocabulary that is not byte-level BPE, or a splitter that the library cannot express
  */
 export function tokenizerJson(source: GgufFile, startToken: { id: number; text: string } | null): object | null {

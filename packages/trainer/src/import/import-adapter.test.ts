@@ -42,7 +42,6 @@ function importFrom(fields: { config?: string; weightsPath?: string }) {
   return { outputDirectory, ...importAdapter({ modelPath, config, weightsPath, outputDirectory, ...fields }) };
 }
 
-/** Reason of a refused import. */
 function refusal(fields: { config?: string; weightsPath?: string }): string {
   try {
     importFrom(fields);
@@ -61,7 +60,7 @@ function withTensors(change: (tensors: NamedTensor[]) => NamedTensor[]) {
   return { weightsPath: path };
 }
 
-/** Product of both halves and the scale, of each adapted module by its full name. */
+/** Product of both halves and the scale, by full module name. */
 function deltas(
   given: readonly NamedTensor[],
   scaleOf: (module: string, rank: number) => number,
@@ -85,7 +84,7 @@ function deltas(
 
 const DIMS = { 'self_attn.q_proj': [32, 32], 'mlp.down_proj': [64, 32] } as const;
 
-/** An adapter as saved by PEFT. @param rankOf null: the module has none */
+/** @param rankOf null: no adapter */
 function saved(rankOf: (module: string) => number | null): NamedTensor[] {
   const random = randomSource(3);
   const made: NamedTensor[] = [];

@@ -14,7 +14,7 @@ import { OrtPolicyModel } from '../lanes/ort-policy-model.ts';
 import { trainableArchitecture } from '../model/trainable-architecture.ts';
 import { importAdapter } from './import-adapter.ts';
 
-/** Imported PEFT adapters: log-probabilities of the trainer, of PEFT, and of PEFT with the exported files. */
+/** Log-probabilities of the trainer, of PEFT, and of PEFT with the exported files. */
 
 const ROOT = resolve(import.meta.dirname, '../../../..');
 const scratch = mkdtempSync(join(tmpdir(), 'trainyard-peft-'));
@@ -54,7 +54,7 @@ const CONFIGS: Record<string, object> = {
   },
 };
 
-/** Adapters that are exported again. */
+/** Exported again. */
 const EXPORTED = ['rslora', 'paths', 'ranks and alphas, rank-stabilised'];
 
 test('adapters of PEFT compute what PEFT computes, and so do their exports', async () => {

@@ -10,15 +10,15 @@ import { UniformAdapter } from './uniform-adapter.ts';
 import { trainableArchitecture } from '../model/trainable-architecture.ts';
 
 export interface ImportRequest {
-  /** GGUF file of the adapter's base model. */
+  /** GGUF file of the base model. */
   readonly modelPath: string;
   /** Text of adapter_config.json. */
   readonly config: string;
   /** The safetensors file. */
   readonly weightsPath: string;
-  /** Must exist and be empty; its content is unusable after a failure. */
+  /** Must exist and be empty; unusable after a failure. */
   readonly outputDirectory: string;
-  /** Metrics stored with it. Default: none. */
+  /** Default: none. */
   readonly metrics?: Readonly<Record<string, number>>;
 }
 
@@ -31,8 +31,8 @@ export interface ImportedAdapter {
 const WEIGHTS_FILE = 'adapter_model.safetensors';
 
 /**
- * Checks a PEFT adapter against a base model and writes it as a checkpoint: for PEFT and for llama.cpp, in
- * float32. All modules get one rank and one scale.
+ * Checks a PEFT adapter against a base model and writes it as a checkpoint, in float32. All modules get one rank
+ * and one scale.
  *
  * @throws {TrainerError} `trainer.adapter_invalid` with the option or tensor, expected and found;
  * `trainer.architecture_unsupported`, `trainer.disk_full`
@@ -86,7 +86,7 @@ export function importAdapter(request: ImportRequest): ImportedAdapter {
   }
 }
 
-/** All tensors of an adapter, without values. */
+/** Tensors without values. */
 function adapterPlaces(architecture: Architecture, { rank, targets }: LoraConfig): LoraTensor[] {
   const empty = new Float32Array(0);
   const place = (layer: number, linear: LinearName, half: LoraHalf, dims: readonly [number, number]): LoraTensor => ({
@@ -116,7 +116,7 @@ function openWeights(path: string): SafetensorsReader {
   }
 }
 
-/** Refuses tensors outside the adapter, which would be lost silently. */
+/** Refuses tensors outside the adapter instead of losing them. */
 function refuseOthers(weights: SafetensorsReader, expected: ReadonlySet<string>, lora: LoraConfig): void {
   for (const { name, dims } of weights.entries.values()) {
     if (expected.has(name)) continue;

@@ -8,15 +8,14 @@ export interface PeftConfig {
   /** Shape of modules that no pattern overrides. */
   readonly shape: ModuleShape;
   /**
-   * Adapter shapes of modules by their full names (`model.layers.0.self_attn.q_proj`); null for those without an
-   * adapter.
+   * Shapes by full module names (`model.layers.0.self_attn.q_proj`); null for those without an adapter.
    *
    * @throws {TrainerError} `trainer.adapter_invalid`
    */
   shapesOf(names: readonly string[]): (ModuleShape | null)[];
 }
 
-/** Adapter of one module, which computes `scale · B · A`. */
+/** A module's adapter computes `scale · B · A`. */
 export interface ModuleShape {
   readonly rank: number;
   readonly alpha: number;
@@ -26,10 +25,9 @@ export interface ModuleShape {
 
 // Above 256 an adapter of most models is as large as the adapted matrices.
 const MAX_RANK = 256;
-/** Maximum alpha of an adapter. */
 export const MAX_LORA_ALPHA = 1e6;
 
-/** Keys without influence on the adapter's computation; any value is accepted. */
+/** Any value is accepted: it does not change the adapter's computation. */
 const INFORMATIVE: ReadonlySet<string> = new Set([
   'auto_mapping',
   'base_model_name_or_path',
@@ -43,14 +41,13 @@ const INFORMATIVE: ReadonlySet<string> = new Set([
   'runtime_config',
 ]);
 
-/** Kinds of initial values that leave the base weights unchanged. */
+/** Leave the base weights unchanged. */
 const PLAIN_INITIALISATIONS: readonly unknown[] = [true, false, null, undefined, 'gaussian', 'orthogonal', 'eva'];
 
 /**
- * Reads PEFT's adapter_config.json. Refuses by name every option, known or not, that would change the adapter's
- * results in another way.
+ * Refuses by name every option, known or not, that would change the adapter's results in another way.
  *
- * @param text may start with a byte order mark
+ * @param text of adapter_config.json, may start with a byte order mark
  * @throws {TrainerError} `trainer.adapter_invalid`
  */
 export function readPeftConfig(text: string): PeftConfig {
@@ -132,9 +129,8 @@ function alphaOfPattern(value: unknown): number {
 }
 
 /**
- * Values of an option by module: keys are regular expressions for the end of a name, and the first match counts.
- *
- * @see peft.utils.other.get_pattern_key
+ * Keys are regular expressions for the end of a name; the first match counts. @see
+ * peft.utils.other.get_pattern_key
  */
 function patternOf(
   option: string,

@@ -2,7 +2,6 @@ import { shown } from '@trainyard/native';
 import { TrainerError } from '../contract/errors.ts';
 import { firstMatches } from './python-patterns.ts';
 
-/** PEFT options that select the adapted modules. */
 export interface ModuleOptions {
   readonly target_modules?: unknown;
   readonly exclude_modules?: unknown;
@@ -11,9 +10,8 @@ export interface ModuleOptions {
 }
 
 /**
- * True for each module that PEFT adapts.
- *
  * @param names full names of linear modules, such as `model.layers.0.self_attn.q_proj`
+ * @returns true for each module that PEFT adapts
  * @throws {TrainerError} `trainer.adapter_invalid`
  * @see peft.tuners.tuners_utils.check_target_module_exists
  */

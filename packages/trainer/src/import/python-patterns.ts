@@ -2,14 +2,14 @@ import { runInNewContext } from 'node:vm';
 import { shown } from '@trainyard/native';
 import { TrainerError } from '../contract/errors.ts';
 
-/** Time limit, because an untrusted regular expression may run forever. */
+/** An untrusted regular expression may run forever. */
 const MAX_MILLISECONDS = 2_000;
 
 /**
- * Matches names against Python regular expressions, like `re.fullmatch`, for PEFT's options. Python-only syntax
- * is translated; other differences do not matter for module names.
+ * Matches names like `re.fullmatch`. Python-only syntax is translated; other differences do not matter for
+ * module names.
  *
- * @param option name of the option, for errors
+ * @param option for errors
  * @returns for each name the index of the first matching expression, −1 for none
  * @throws {TrainerError} `trainer.adapter_invalid` for expressions that cannot be parsed or take too long
  */

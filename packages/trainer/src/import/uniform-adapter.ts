@@ -5,7 +5,6 @@ import { peftModuleName, peftTensorName } from '../model/adapter-tensors.ts';
 import type { LoraTensor } from '../model/policy-model.ts';
 import { MAX_LORA_ALPHA, type ModuleShape, type PeftConfig } from './peft-config.ts';
 
-/** A tensor of the imported file. */
 export interface SentTensor {
   readonly name: string;
   readonly dims: readonly [number, number];
@@ -16,14 +15,14 @@ type Place = Pick<LoraTensor, 'layer' | 'linear' | 'half' | 'dims'>;
 
 /**
  * Converts a PEFT adapter to one rank and one scale, with the same results, also in later training: missing
- * ranks and modules are zero in both halves, so they have no gradient. If a module has another scale, its half B
- * is multiplied by the quotient.
+ * ranks and modules are zero in both halves, so they have no gradient. For another scale, half B is multiplied
+ * by the quotient.
  */
 export class UniformAdapter {
   readonly lora: LoraConfig;
   readonly #architecture: Architecture;
   readonly #scale: number;
-  /** Shapes by module name. */
+  /** Keys are module names. */
   readonly #shapes: ReadonlyMap<string, ModuleShape>;
 
   /** @throws {TrainerError} `trainer.adapter_invalid` */
@@ -56,7 +55,7 @@ export class UniformAdapter {
     this.lora = { rank, alpha: alphaOf(usual.shape, rank), targets, initSeed: 0 };
   }
 
-  /** Tensor of the file for a place; null if none. */
+  /** Null if the file has no tensor for the place. */
   sent({ layer, linear, half }: Place): SentTensor | null {
     const shape = this.#shapes.get(peftModuleName(layer, linear));
     if (shape === undefined) return null;
@@ -69,7 +68,7 @@ export class UniformAdapter {
     };
   }
 
-  /** Values of a place, from those of its tensor in the file. */
+  /** @param value from the file */
   write({ half, dims }: Place, { shape }: SentTensor, value: Float32Array): Float32Array {
     const factor = half === 'b' ? shape.scale / this.#scale : 1;
     if (shape.rank === this.lora.rank && factor === 1) return value;

@@ -6,7 +6,7 @@ import type { PackedRow } from '../model/policy-model.ts';
 import { packRows } from '../packing/pack.ts';
 import type { TrainingParts } from './training-job.ts';
 
-/** A base model that gives the token `id` the log-probability -id, and records its calls. */
+/** Gives the token `id` the log-probability -id, and records its calls. */
 function scripted(reference: LearnerCapabilities['reference'] = 'base') {
   const asked: { row: PackedRow; options: LearnerForwardOptions | undefined }[] = [];
   const forward = async ([row]: readonly PackedRow[], options?: LearnerForwardOptions) => {

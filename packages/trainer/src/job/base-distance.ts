@@ -4,21 +4,17 @@ import type { TrainingRow } from '../packing/pack.ts';
 import type { LearnerForwardOptions } from '../learner/learner-session.ts';
 import type { TrainingJob, TrainingParts } from './training-job.ts';
 
-/**
- * Size of the base model's extra pass: one token in eight of all rows, but at least up to a sampled token. Half
- * as many sampled tokens are compared.
- */
+/** One token in eight of all rows, but at least up to a sampled token. Half as many sampled tokens are compared. */
 const ONE_IN = 8;
 const MOST_TOKENS = 512;
 const LEAST_TOKENS = 64;
 
 /**
- * Distance of the sampling policy from the base model: the mean of log p_sampler - log p_base over a sample of
- * the sampled tokens, which is KL(sampler ‖ base) per token, in nats. It reveals a policy that earns rewards
- * with text improbable for the base model.
+ * Mean of log p_sampler - log p_base over a sample of the sampled tokens: KL(sampler ‖ base) per token, in nats.
+ * It reveals a policy that earns rewards with text improbable for the base model.
  *
- * Costs one forward pass without adapter and gradients over the beginning of a row: an eighth of the job's
- * tokens, at most about 512, a tenth of the work of a gradient step on a full row of 2,048.
+ * Costs a forward pass without adapter and gradients over the beginning of a row: an eighth of the job's tokens,
+ * at most about 512, a tenth of a gradient step on a full row of 2,048.
  *
  * @param numTokens of all rows of the job
  * @returns `kl_base` and `seconds_kl_base`; empty if no sampled token had a log-probability, or the learner
@@ -36,8 +32,8 @@ export async function baseDistance(
 }
 
 /**
- * Distance of the policy from the weights that training on rollouts started with, measured as in `baseDistance`:
- * those after supervised training, of an initial checkpoint, or of the base model.
+ * Distance from the weights that training on rollouts started with, as in `baseDistance`: those after supervised
+ * training, of an initial checkpoint, or of the base model.
  *
  * @param known distance to the base model, if known
  * @returns `kl_start`; empty if these weights were deleted, or the learner cannot compute them
@@ -89,7 +85,7 @@ async function distanceTo(
   return total / chosen.length;
 }
 
-/** Trained tokens near the beginning of the row that have a sampled log-probability. */
+/** Trained tokens near the beginning with a sampled log-probability. */
 function sampleOf({ sources }: PackedRow, sampledLogprobs: Float32Array, size: number): number[] {
   const known = Array.from(sources.keys()).filter((i) => !Number.isNaN(sampledLogprobs[i]));
   const first = known.reduce((min, i) => Math.min(min, sources[i]!), Infinity);
@@ -97,7 +93,7 @@ function sampleOf({ sources }: PackedRow, sampledLogprobs: Float32Array, size: n
   return known.filter((i) => sources[i]! < end).slice(0, size / 2);
 }
 
-/** Row up to the last token that predicts a chosen one. Parents come before their children, so none is missing. */
+/** Row up to the last token that predicts a chosen one; parents come before their children. */
 function partOf(row: PackedRow, chosen: readonly number[]): PackedRow {
   const length = 1 + chosen.reduce((max, i) => Math.max(max, row.sources[i]!), 0);
   const { replay = null } = row;

@@ -9,11 +9,11 @@ export interface StepParts {
   readonly signal: AbortSignal;
 }
 
-/** Measures of a gradient step. Seconds are wall time, including waiting for the cores. */
+/** Seconds are wall time, including waiting for the cores. */
 export interface StepMeasures {
   /** Norm of the gradient before clipping; null if the learner does not report it. */
   readonly gradNorm: number | null;
-  /** Measures of the learner, by metric name. */
+  /** Measures by metric name. */
   readonly ofLearner: Readonly<Record<string, number>>;
   readonly secondsForward: number;
   readonly secondsBackward: number;
@@ -22,7 +22,7 @@ export interface StepMeasures {
 
 /**
  * Runs one gradient step for any objective and learner: forward, loss and backward of as many rows as the
- * learner keeps, with gradients added up; then clipping and AdamW.
+ * learner keeps, then clipping and AdamW.
  *
  * @throws {TrainerError} `trainer.non_finite` before any weight changed, or after a step that made one infinite;
  * errors of the learner

@@ -8,10 +8,10 @@ import {
 
 import type { JobWarning } from './job-warning.ts';
 
-/** Keys beyond this number are counted, not named. */
+/** More keys are counted, not named. */
 const MAX_NAMED = 10;
 
-/** Paths of effective settings, in the format of a job's list of ignored keys. */
+/** Paths in the format of a job's list of ignored keys. */
 const KNOWN = {
   rl: actingFields(TRAINING_FIELDS),
   sft: [
@@ -21,7 +21,7 @@ const KNOWN = {
 } as const;
 
 /**
- * Warning about settings without effect; null if all have one.
+ * Null if all settings have an effect.
  *
  * @param keys as listed by the job; those of a supervised job's `experimental_config` with its name as prefix
  */
@@ -38,7 +38,7 @@ export function ignoredSettingsWarning(kind: 'rl' | 'sft', keys: readonly string
   };
 }
 
-/** Probably intended setting: the same name in the other object, or a similar one. */
+/** Same name in the other object, or a similar one. */
 function meant(key: string, known: readonly string[]): string {
   const name = key.slice(key.lastIndexOf('.') + 1);
   const namesake = known.find((path) => path !== key && path.slice(path.lastIndexOf('.') + 1) === name);

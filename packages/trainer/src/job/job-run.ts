@@ -1,4 +1,4 @@
-/** Parts shared by all kinds of jobs: errors, initial weights, and steps that a crash does not repeat. */
+/** Errors, initial weights, and steps that a crash does not repeat, for all kinds of jobs. */
 import { strict as assert } from 'node:assert';
 import { createHash } from 'node:crypto';
 import { TrainerError } from '../contract/errors.ts';
@@ -10,8 +10,8 @@ import { resumeSnapshot, writeSnapshot } from './snapshot.ts';
 import type { JobBase, TakenStep, TrainingParts, TrainingResult } from './training-job.ts';
 
 /**
- * @throws {TrainerError} errors of `run`: `trainer.cancelled` if the signal was aborted, `trainer.internal` for
- * errors without a trainer code
+ * @throws {TrainerError} errors of `run`: `trainer.cancelled` if the signal was aborted, `trainer.internal`
+ * without a trainer code
  */
 export async function withTrainerErrors<Result>(
   { jobId }: JobBase,
@@ -28,13 +28,12 @@ export async function withTrainerErrors<Result>(
   }
 }
 
-/** Asserts that job and learner have the same adapter shape. */
 export function requireSameLora({ lora }: JobBase, learner: LearnerSession): void {
   assert.deepEqual(learner.lora, lora, 'the adapter of the learner has a different shape');
 }
 
 /**
- * Identifies a version independently of its place.
+ * Independent of the version's place.
  *
  * @throws {TrainerError} `trainer.checkpoint_unreadable` if it does not exist
  */
@@ -45,7 +44,7 @@ export async function versionDigest(learner: LearnerSession, name: string): Prom
   throw new TrainerError('trainer.checkpoint_unreadable', `the adapter version ${name} does not exist`);
 }
 
-/** Fingerprint of everything that decides a job's outcome: a job must not resume from another one's snapshot. */
+/** Covers everything that decides a job's outcome: a job must not resume from another one's snapshot. */
 export async function jobFingerprint(
   { lora, startFrom, withFreshOptimizer = false }: JobBase,
   learner: LearnerSession,
@@ -71,14 +70,13 @@ export interface StepPlan {
   readonly jobKind: JobKind;
   readonly numSteps: number;
   readonly fingerprint: string;
-  /** Takes the step and returns its metrics, all finite. */
+  /** @returns finite metrics */
   readonly step: (index: number) => Promise<Readonly<Record<string, number>>>;
 }
 
 /**
  * Takes the steps that no snapshot has, with one event and one snapshot each, and saves the version. Repeats the
- * events of earlier steps unchanged. Without a snapshot it starts from the learner's current weights, which are
- * the job's.
+ * events of earlier steps unchanged. Without a snapshot it starts from the learner's current weights.
  */
 export async function runSteps(job: JobBase, parts: TrainingParts, plan: StepPlan): Promise<TrainingResult> {
   const { learner, signal, traces } = parts;

@@ -4,9 +4,9 @@ import type { SequenceReport } from '../rollouts/sequence-report.ts';
 import type { TrajectoryGroup } from '../rollouts/trajectory.ts';
 
 /**
- * Statistics of the whole job, reported with every gradient step because clients average over steps: `reward`
- * (mean over submitted trajectories), `reward_std_dev` (mean over groups of two or more of the population σ),
- * `exception_rate`, and counts.
+ * Reported with every gradient step, because clients average over steps: `reward` (mean over submitted
+ * trajectories), `reward_std_dev` (mean over groups of two or more of the population σ), `exception_rate`, and
+ * counts.
  */
 export function jobMetrics(groups: readonly TrajectoryGroup[], report: SequenceReport): Record<string, number> {
   const rewards = groups.map(({ trajectories }) => trajectories.map(({ reward }) => reward));
@@ -36,7 +36,7 @@ export function jobMetrics(groups: readonly TrajectoryGroup[], report: SequenceR
   return Object.fromEntries(Object.entries(metrics).filter(([, value]) => Number.isFinite(value)));
 }
 
-/** Data of `training_started`: amounts submitted and trained, drops by reason, and estimated values. */
+/** Amounts submitted and trained, drops by reason, and estimated values. */
 export function startedData(
   report: SequenceReport,
   {
@@ -79,10 +79,10 @@ export function startedData(
   };
 }
 
-/** True for metrics whose maximum over the steps is reported instead of the mean. */
+/** The maximum over the steps is reported, not the mean. */
 const isMaximum = (name: string): boolean => name.endsWith('_max') || name === 'peak_memory_mb';
 
-/** Mean of each metric over the steps that have it; maximum for maxima. */
+/** Counts only steps that have the metric. */
 export function meanMetrics(steps: readonly Readonly<Record<string, number>>[]): Record<string, number> {
   const names = new Set(steps.flatMap((step) => Object.keys(step)));
   return Object.fromEntries(

@@ -14,26 +14,26 @@ import type { TrajectoryGroup } from '../rollouts/trajectory.ts';
 
 /** Share of groups from which on equal rewards are not an accident. */
 const MANY_EQUAL_GROUPS = 0.5;
-/** Share of cut replies above which the policy learns to be short, or never to end. */
+/** Share of replies above which the policy learns to be short, or never to end. */
 const MANY_CUT_OFF = 0.1;
 /** Nats per token: one token in a hundred is still a choice between two, the others are certain. */
 const LOW_ENTROPY = 0.01;
 /**
- * Nats per token: each token is e times as likely as under the weights that rollouts started with, in the
- * geometric mean.
+ * Nats per token: each is e times as likely as under the weights that rollouts started with, in the geometric
+ * mean.
  */
 const FAR_FROM_BASE = 1;
 /**
- * Nats per token; standard errors; tokens: smaller deviations are chance, or a result of selecting the trained
+ * Nats per token; standard errors; tokens: smaller deviations are chance, or come from selecting the trained
  * tokens.
  */
 const SHARPER = 0.03;
 const SURPRISAL_ERRORS = 6;
 const SURPRISAL_TOKENS = 64;
-/** Ratios of whole sequences are means over their tokens, within 1e-3 of 1, so a wider clip has no effect. */
+/** Ratios of whole sequences are means over their tokens, within 1e-3 of 1. */
 const WIDEST_SEQUENCE_CLIP = 0.01;
 
-/** Warnings known before the first gradient step. */
+/** Known before the first gradient step. */
 export function startWarnings(
   groups: readonly TrajectoryGroup[],
   {
@@ -74,7 +74,7 @@ function copyWarnings({
   ];
 }
 
-/** Warnings about choices that were drawn differently from their training. */
+/** Choices drawn differently from their training. */
 function samplingWarnings({ numChoices, unreplayed, refused, changes }: SamplingReport): JobWarning[] {
   const { unknown = 0, record_gone: numGone = 0, ...others } = unreplayed;
   const reasons = reasonsOf(others);
@@ -193,7 +193,7 @@ function cutOffWarnings(groups: readonly TrajectoryGroup[]): JobWarning[] {
 
 const isChoice = (item: HistoryItem): item is Extract<HistoryItem, { kind: 'choice' }> => item.kind === 'choice';
 
-/** Passes a job's events on and adds the warnings of its gradient steps, each once. */
+/** Adds the warnings of gradient steps, each once. */
 export function withStepWarnings(
   emit: (event: TrainerEvent) => void,
   config: Pick<TrainingConfig, 'lossFunction' | 'importanceSamplingLevel' | 'epsilon' | 'epsilonHigh' | 'entropyCoef'>,

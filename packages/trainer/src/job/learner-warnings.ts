@@ -4,7 +4,6 @@ import type { JobWarning } from './job-warning.ts';
 /** A factor of two in the size of a fresh adapter is visible in a curve; a tenth is not. */
 const SHOWS = 0.1;
 
-/** Warnings about differences between a learner and this service's own. */
 export function learnerWarnings({ initialScale }: Pick<LearnerCapabilities, 'initialScale'>): JobWarning[] {
   if (Math.abs(Math.log(initialScale)) <= SHOWS) return [];
   const factor = (1 / initialScale).toPrecision(3);
@@ -18,7 +17,7 @@ export function learnerWarnings({ initialScale }: Pick<LearnerCapabilities, 'ini
   ];
 }
 
-/** Metrics of gradient steps that a learner cannot report; warnings that need them are never emitted. */
+/** Warnings that need these metrics of gradient steps are never emitted. */
 export function absentMetrics({ entropies }: Pick<LearnerCapabilities, 'entropies'>): readonly string[] {
   return entropies === 'none' ? ['entropy', 'surprisal_excess', 'surprisal_excess_error'] : [];
 }

@@ -2,18 +2,18 @@ import type { LoraConfig } from '@trainyard/transformer';
 import type { JobWarning } from './job-warning.ts';
 import type { LearnerModel } from '../learner/learner-session.ts';
 
-/** Factor around the rule's rate within which a rate is plausible. */
+/** Plausible factor around the rule's rate. */
 const FAR = 10;
 
 /** Weight decay multiplies by the rate: an adapter of a tiny alpha must not be decayed away. */
 const HIGHEST = 0.1;
-/** Alpha of an adapter of the default rank of 8. */
+/** Alpha at the default rank of 8. */
 const DEFAULT_ALPHA = 16;
 
 /**
  * Suitable learning rate for a LoRA adapter: 5e-4 · (2000 / hidden size)^e · 16 / alpha, where e is 0.781 for
- * Llama models and 0.0775 for Qwen models. A step of Adam changes the product of an adapter by about alpha ·
- * rate at any rank: with an alpha of twice the rank, the rate is inversely proportional to the rank.
+ * Llama models and 0.0775 for Qwen models. A step of Adam changes an adapter's product by about alpha · rate at
+ * any rank: if alpha is twice the rank, the rate is inversely proportional to the rank.
  *
  * @see Schulman and others, LoRA Without Regret (2025): the best rate does not depend on the rank under one
  * alpha; and the recipes for Tinker, which fitted the powers over 0.6B to 70B parameters
@@ -26,7 +26,7 @@ export function suitableLearningRate(
   return Math.min((5e-4 * (2000 / hiddenSize) ** exponent * DEFAULT_ALPHA) / alpha, HIGHEST);
 }
 
-/** A given rate, or the suitable rate for `auto`. */
+/** The suitable rate replaces `auto`. */
 export function resolveLearningRate<Rate>(
   rate: Rate,
   model: Pick<LearnerModel, 'name' | 'hiddenSize'>,

@@ -1,6 +1,6 @@
 import type { JobWarning } from './job-warning.ts';
 
-/** Counts at a job's start, with wire names. */
+/** Names of the wire. */
 type StartedCounts = Readonly<Record<string, unknown>>;
 
 /** Remedies by the most frequent reason of drops. */
@@ -14,7 +14,7 @@ const REMEDIES: Readonly<Record<string, string>> = {
   exception: 'check the exceptions of the groups',
 };
 
-/** Warning of a job without gradient steps. @param started data of its `training_started` */
+/** @param started data of the job's `training_started` */
 export function nothingToTrain(started: StartedCounts): JobWarning {
   const dropped = countsIn(started['dropped_trajectories']);
   const groups = countsIn(started['dropped_groups']);
@@ -28,7 +28,7 @@ export function nothingToTrain(started: StartedCounts): JobWarning {
   return nothingTrained(cause, 0, REMEDIES[most?.[0] ?? ''] ?? 'see `dropped_trajectories` and `dropped_groups`');
 }
 
-/** Warning of a job whose gradient steps had no gradient. */
+/** Gradient steps without a gradient. */
 export function noGradient(started: StartedCounts, steps: readonly Readonly<Record<string, number>>[]): JobWarning {
   const numTokens = steps.reduce((total, { num_trainable_tokens: count = 0 }) => total + count, 0);
   const isClipped = steps.every(({ clip_fraction: share }) => share === 1);
@@ -62,10 +62,7 @@ function countsIn(counts: unknown): [reason: string, count: number][] {
   );
 }
 
-/**
- * True if a gradient step changed anything: by its gradient norm, or, if the learner reports none, by its
- * tokens.
- */
+/** Judges by the gradient norm, or, if the learner reports none, by the tokens. */
 export function hasGradient({
   grad_norm: norm,
   num_tokens_with_gradient: numTokens = 1,

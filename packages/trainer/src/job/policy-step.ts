@@ -13,13 +13,12 @@ import { gradientStep, type StepParts } from './gradient-step.ts';
 
 export type PolicyStepParts = StepParts & {
   readonly config: ComputedConfig;
-  /** Receives the log-probabilities of each row, [N], under the step's initial weights. */
+  /** Gets the log-probabilities of each row, [N], under the step's initial weights. */
   readonly onLogprobs?: (logprobs: readonly Floats[]) => void;
 };
 
 /**
- * Runs one gradient step of a reinforcement-learning job. The gradient equals that of one row with all the
- * step's histories.
+ * The gradient equals that of one row with all the step's histories.
  *
  * @param others for each row
  * @returns the step's metrics, all finite, over all its tokens. Memory is the process's maximum.
@@ -76,9 +75,8 @@ export function policyLearningRate(numSteps: number, numHistories: number, confi
 }
 
 /**
- * Mean gap to the log-probabilities that the KL term compares with, over all rows. It is needed before the first
- * loss, so each row gets an extra forward pass first, unless the sampled log-probabilities are compared. Null
- * without that term.
+ * Mean gap of the KL term over all rows. It is needed before the first loss, so each row gets an extra forward
+ * pass, unless the sampled log-probabilities are compared. Null without that term.
  */
 async function meanGapOfRows(
   rows: readonly ComparedRow[],

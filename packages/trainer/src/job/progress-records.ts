@@ -3,21 +3,17 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { makeFolders, replaceFile } from '../checkpoint/durable-directory.ts';
 
-/** Store of one small JSON record per name; writing replaces it completely. */
+/** One small JSON record per name, replaced completely. */
 export interface ProgressRecords {
-  /** Null if there is none, or it is unreadable. */
+  /** Null for a missing or unreadable record. */
   read(name: string): Promise<unknown>;
   /** @throws {TrainerError} `trainer.disk_full` */
   write(name: string, record: object): Promise<void>;
 }
 
-/** File of a record. */
 export const PROGRESS_FILE = 'progress.json';
 
-/**
- * Records in files: `progress.json` in the directory of the name, JSON on its first line and the SHA-256 of that
- * line on its second.
- */
+/** Records in `progress.json` in the directory of the name: JSON on the first line, its SHA-256 on the second. */
 export class ProgressFiles implements ProgressRecords {
   readonly #root: string;
 
@@ -30,7 +26,6 @@ export class ProgressFiles implements ProgressRecords {
     return this.readNow(name);
   }
 
-  /** Synchronous version of `read`. */
   readNow(name: string): unknown {
     try {
       const [json = '', digest] = readFileSync(this.#path(name), 'utf8').split('\n');

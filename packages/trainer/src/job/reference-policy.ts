@@ -3,15 +3,15 @@ import { TrainerError } from '../contract/errors.ts';
 import type { LearnerCapabilities, LearnerForwardOptions } from '../learner/learner-session.ts';
 import type { TrainingJob } from './training-job.ts';
 
-/** True if a job compares with a reference: for its KL term, or to report the distance to a named step. */
+/** True for a KL term, or a reported distance to a named step. */
 function hasReference(config: TrainingConfig): boolean {
   return config.klPenaltyCoef > 0 || config.klPenaltyReferenceStep !== null || config.klPenaltyStepLag !== null;
 }
 
 /**
- * Weights of the KL reference, for `forward`; null if the job has none.
+ * Null if the job has no KL reference.
  *
- * @throws {TrainerError} `trainer.config_invalid` if the job lacks the version of the requested reference step
+ * @throws {TrainerError} `trainer.config_invalid` if the job lacks the version of the requested step
  */
 export function referenceWeights({
   config,
@@ -29,7 +29,7 @@ export function referenceWeights({
   );
 }
 
-/** Kind of reference that the learner must support. */
+/** The learner must support it. */
 export function referenceKind(
   referenceFrom: TrainingJob['referenceFrom'],
   config: TrainingConfig,
@@ -38,7 +38,7 @@ export function referenceKind(
   return typeof referenceFrom === 'string' ? 'versions' : 'base';
 }
 
-/** Step whose adapter is the reference; null if the job has none. @param startStep step that the job trains on */
+/** Null if the job has no reference. @param startStep step that the job trains on */
 export function referenceStep(config: TrainingConfig, startStep: number): number | null {
   if (!hasReference(config)) return null;
   if (config.klPenaltyStepLag !== null) return Math.max(0, startStep - config.klPenaltyStepLag);

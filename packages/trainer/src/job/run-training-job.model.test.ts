@@ -47,7 +47,7 @@ afterAll(() => {
   rmSync(directory, { recursive: true });
 });
 
-/** Samples one answer with llama.cpp at temperature 1, with the log-probability of each token. */
+/** One answer at temperature 1. */
 function rollout(question: string, seed: number): Trajectory {
   const user = { role: 'user', content: question };
   const prompt = trainer.template.render([user]).tokenIds;
@@ -122,7 +122,7 @@ async function run(
   return { result, events };
 }
 
-/** Log-probabilities of a sequence's trained tokens under llama.cpp's current setup. */
+/** Uses llama.cpp's current setup. */
 function llamaLogprobs({ tokenIds, lossMask }: TrainingSequence): number[] {
   context.removeSequence(0, 0);
   context.batch.clear();

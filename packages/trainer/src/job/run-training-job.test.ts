@@ -28,7 +28,7 @@ const GROUPS = ['one', 'two', 'three', 'four', 'five'].map((question) =>
   ),
 );
 const SMALL_ROWS: TrainingConfigInput = { learningRate: 0.01, packedSequenceLength: 45, stepPerRow: true };
-/** Two gradient steps, of several rows each. */
+/** Two gradient steps of several rows. */
 const ACCUMULATED: TrainingConfigInput = { learningRate: 0.01, packedSequenceLength: 45, gradientSteps: 2 };
 
 function job(config: TrainingConfigInput = SMALL_ROWS, overrides: Partial<TrainingJob> = {}): TrainingJob {
@@ -88,7 +88,7 @@ it('an entropy bonus makes the policy less certain than it would be', async () =
   expect(strong).toBeGreaterThan(weak);
 });
 
-/** Gradients left by a job of one step, and its metrics. */
+/** Gradients left by one step. */
 async function gradientOf(config: TrainingConfigInput, groups = GROUPS) {
   const running = parts();
   const name = `gradient-${readdirSync(directory).length}`;
@@ -627,7 +627,7 @@ describe('a job in which no token has a gradient', () => {
   const nothing = async (config: TrainingConfigInput, groups: TrajectoryGroup[]) =>
     (await warningsOf(config, groups)).filter(({ code }) => code === 'nothing_trained');
   const equal = group(answer(1, 'a'), answer(1, 'b'));
-  /** Drawn by a policy that was far more certain than this one. */
+  /** Choice drawn by a policy that was far more certain. */
   const stale = (item: HistoryItem): HistoryItem =>
     item.kind === 'choice' ? { ...item, logprobs: item.logprobs.map(() => -1e-3) } : item;
   const staleGroup = group(

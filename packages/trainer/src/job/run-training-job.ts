@@ -20,11 +20,9 @@ import { encodeTokenTrace, traceStep } from './token-trace.ts';
 import type { TrainingJob, TrainingParts, TrainingResult } from './training-job.ts';
 
 /**
- * Runs one reinforcement-learning job: trajectory groups in, an adapter version out.
- *
- * Each gradient step takes whole groups and adds up the gradients of their packed rows; one pass over the data.
- * The same job on the same kind of machine gives the same digest, even after an interruption: a restart emits
- * the events of finished steps again, unchanged.
+ * Runs one reinforcement-learning job: trajectory groups in, an adapter version out. Each gradient step takes
+ * whole groups; one pass over the data. The same job on the same kind of machine gives the same digest, even
+ * after an interruption: a restart emits the events of finished steps again, unchanged.
  *
  * @returns with nothing to train: no steps, no files, digest null
  * @throws {TrainerError} `trainer.cancelled` if `signal` aborts; `trainer.reward_not_finite`,
@@ -139,7 +137,7 @@ function needsOf({ config, lora, referenceFrom }: TrainingJob): LearnerNeeds {
   };
 }
 
-/** Log-probabilities of a row under weights that are not being trained, [N]. */
+/** Values of one row, [N], under weights that are not being trained. */
 async function logprobsUnder(
   under: LearnerForwardOptions['under'] & {},
   { row }: TrainingRow,
@@ -149,7 +147,7 @@ async function logprobsUnder(
   return output!.logprobs;
 }
 
-/** Log-probabilities of each row under the current weights, [N]. */
+/** Values of each row, [N], under the current weights. */
 async function logprobsOf(
   rows: readonly TrainingRow[],
   parts: TrainingParts,
@@ -165,7 +163,7 @@ async function logprobsOf(
   return results;
 }
 
-/** Arrays as they were sent: computed values that replace unreported ones do not change a job's identity. */
+/** Arrays as they were sent: values computed for unreported ones do not change a job's identity. */
 function arraysOf({ row, sampledLogprobs, untold, advantages, weights }: TrainingRow): ArrayBufferView[] {
   const reported = untold === undefined ? sampledLogprobs : sampledLogprobs.slice();
   return [row.tokenIds, row.parents, row.sources, row.targets, reported, advantages, weights];

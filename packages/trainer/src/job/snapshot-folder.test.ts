@@ -43,7 +43,6 @@ const SFT: SftJob = {
   config: resolveSftConfig({ batchSize: 1, learningRate: 0.01 }, { maxSequenceLength: 1000 }),
 };
 
-/** A machine with its own disk. */
 function machine(name: string) {
   const root = join(directory, name);
   mkdirSync(root, { recursive: true });
@@ -66,7 +65,7 @@ const run = {
   sft: (parts: TrainingParts) => runSftJob(SFT, parts),
 };
 
-/** Steps as a client reads them, without times and memory of the machine. */
+/** Omits times and memory of the machine. */
 const stepsOf = (events: readonly TrainerEvent[]) =>
   events
     .filter((event) => event.kind === 'gradient_step')

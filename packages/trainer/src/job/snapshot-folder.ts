@@ -1,7 +1,4 @@
-/**
- * A job's newest snapshot as one folder that can be moved and resumed elsewhere: the files of its version and
- * the record that names it.
- */
+/** A job's newest snapshot as one folder that can be moved and resumed elsewhere. */
 import {
   closeSync,
   copyFileSync,
@@ -20,17 +17,17 @@ import { LocalVersions } from '../learner/version-folders.ts';
 import { PROGRESS_FILE, ProgressFiles } from './progress-records.ts';
 import { type ProgressRecord, readProgress } from './snapshot.ts';
 
-/** Place of a job's snapshots on this machine. */
+/** A job's snapshots on this machine. */
 export interface SnapshotPlace {
-  /** Base of the relative names of records and versions. */
+  /** Base of relative names. */
   readonly workDirectory: string;
   /** As `JobBase.snapshots`. */
   readonly snapshots: string;
 }
 
 /**
- * Creates the folder `target` from the newest snapshot atomically with respect to the job. Its files are hard
- * links if the file system has them, and outlive the snapshot.
+ * Creates the folder `target` from the newest snapshot atomically. Its files are hard links if the file system
+ * has them, and outlive the snapshot.
  *
  * @returns gradient steps in the snapshot; null if the job has none yet
  */
@@ -46,8 +43,8 @@ export function linkSnapshot({ workDirectory, snapshots }: SnapshotPlace, target
 }
 
 /**
- * Makes the snapshot in `source`, a folder of `linkSnapshot`, the newest of its job here, unless the job has got
- * as far here.
+ * Makes the snapshot in `source`, a folder of `linkSnapshot`, the newest of its job here, unless a newer one
+ * exists.
  *
  * @returns true if it was needed
  * @throws {TrainerError} `trainer.checkpoint_unreadable` if it is not of this job, `trainer.checkpoint_damaged`,

@@ -1,7 +1,7 @@
 /**
  * Snapshot after each gradient step, from which a job resumes if its process dies: a version
- * `<snapshots>/step-<k>` with the learner after k steps, and a progress record that names it. The version exists
- * before the record names it, and the previous one is removed afterwards.
+ * `<snapshots>/step-<k>`, and a progress record that names it. The version exists before the record names it,
+ * and the previous one is removed afterwards.
  */
 import { TrainerError } from '../contract/errors.ts';
 import type { JobKind } from '../optimizer/adamw.ts';
@@ -11,8 +11,8 @@ type SnapshotParts = Pick<TrainingParts, 'learner' | 'progress'>;
 type StepMetrics = Readonly<Record<string, number>>;
 
 /**
- * @param fingerprint identity of the job: it does not resume from another one's snapshot
- * @param stepMetrics reported metrics of each finished gradient step, in order
+ * @param fingerprint identity of the job
+ * @param stepMetrics of each finished gradient step, in order
  * @returns its size, null if the learner does not report it
  * @throws {TrainerError} `trainer.disk_full`
  */
@@ -29,17 +29,14 @@ export async function writeSnapshot(
   return { sizeBytes };
 }
 
-/** Metrics of the steps in the loaded snapshot, and the reason if a snapshot was not used. */
+/** Metrics of the loaded steps, and the reason if a snapshot was not used. */
 export interface Resumed {
   readonly stepMetrics: readonly StepMetrics[];
   /** Null: there was none, it was of another job, or it is loaded. */
   readonly damage: { readonly numSteps: number; readonly reason: string } | null;
 }
 
-/**
- * Loads the job's snapshot into the learner. The learner is unchanged if there is none, or it is damaged or of
- * another job.
- */
+/** The learner is unchanged if there is no snapshot, or it is damaged or of another job. */
 export async function resumeSnapshot(
   { snapshots }: Pick<JobBase, 'snapshots'>,
   { learner, progress }: SnapshotParts,
@@ -65,16 +62,16 @@ function isDamage(error: unknown): error is TrainerError {
   return error.code === 'trainer.checkpoint_unreadable' || error.code === 'trainer.checkpoint_damaged';
 }
 
-/** Progress of a job, and the version of its learner at that point. */
+/** Progress, and the learner's version at that point. */
 export interface ProgressRecord {
   readonly fingerprint: string;
   readonly version: string;
-  /** Digest of the saved version. Null if the learner does not report it; absent in records of earlier releases. */
+  /** Null if the learner does not report it; absent in records of earlier releases. */
   readonly digest?: string | null;
   readonly stepMetrics: readonly StepMetrics[];
 }
 
-/** Null for anything other than such a record. */
+/** Null for anything else. */
 export function readProgress(value: unknown): ProgressRecord | null {
   const isRecord =
     typeof value === 'object' &&

@@ -11,8 +11,8 @@ import { runTrainingJob } from './run-training-job.ts';
 import type { Trajectory } from '../rollouts/trajectory.ts';
 
 /**
- * Whole groups per step against rows as steps, by the learning of a one-matrix policy from its own rollouts: the
- * same number of rollouts, rate and seeds.
+ * Whole groups per step against rows as steps: a one-matrix policy learns from its own rollouts, with the same
+ * number of rollouts, rate and seeds.
  */
 const NUM_PROMPTS = 8;
 const NUM_ROLLOUTS = 8;
@@ -21,7 +21,7 @@ const LETTERS = [...Buffer.from('abcdefgh')];
 /** Lengths differ between prompts, so that rows pack badly. */
 const numLetters = (prompt: number): number => 4 + ((5 * prompt) % 7);
 
-/** Score of a reply, 0–1. */
+/** Scores, 0–1. */
 const TASKS: Readonly<Record<string, (reply: readonly number[], prompt: number) => number>> = {
   'one letter': (reply) => reply.filter((id) => id === LETTERS[2]).length / reply.length,
   'a letter for each prompt': (reply, prompt) => reply.filter((id) => id === LETTERS[prompt % 3]).length / reply.length,
@@ -38,7 +38,7 @@ beforeEach(async () => {
 });
 afterEach(() => rm(directory, { recursive: true }));
 
-/** One reply, with the log-probability of each letter among the eight. */
+/** The log-probabilities are among the eight letters. */
 async function sample(policy: BigramPolicy, prompt: number, random: () => number) {
   const start = byteTemplate.render([{ role: 'user', content: `${prompt} `.repeat(1 + prompt) }]).tokenIds;
   const tokenIds: number[] = [];
@@ -62,7 +62,7 @@ async function sample(policy: BigramPolicy, prompt: number, random: () => number
   return { tokenIds, logprobs };
 }
 
-/** Mean reward of each round of rollouts, the last one after the last job, and the gradient steps of all jobs. */
+/** Mean reward of each round of rollouts, and the gradient steps of all jobs. */
 async function learn(task: string, config: TrainingConfigInput, seed: number) {
   const policy = new BigramPolicy();
   const random = seededRandom(seed);

@@ -1,34 +1,32 @@
 /**
- * Tokens of a trajectory as trained by a gradient step, for inspection: a few bytes per token, compressed, and
- * readable without the model.
+ * Trained tokens of a trajectory, for inspection: a few bytes per token, compressed, and readable without the
+ * model.
  */
 import { zstdCompressSync, zstdDecompressSync } from 'node:zlib';
 import type { Floats } from '../objectives/loss-input.ts';
 import type { TrainingRow } from '../packing/pack.ts';
 
-/** A history in a gradient step. */
 export interface TracedSequence {
   /** [T] */
   readonly tokenIds: Int32Array;
-  /** [T] log-probability under the sampling policy at the draw; NaN if unknown. */
+  /** [T] at the draw; NaN if unknown. */
   readonly sampledLogprobs: Float32Array;
-  /** [T] log-probability at the step, before it changed the weights; NaN for untrained tokens. */
+  /** [T] at the step, before it changed the weights; NaN for untrained tokens. */
   readonly trainedLogprobs: Float32Array;
-  /** Advantage of each trained token in the loss. */
+  /** Factor in the loss of each trained token. */
   readonly advantage: number;
-  /** Loss weight of each trained token. */
+  /** Weight in the loss of each trained token. */
   readonly weight: number;
 }
 
-/** A trajectory in a gradient step. */
 export interface TrajectoryTrace {
   readonly groupIndex: number;
   readonly trajectoryIndex: number;
-  /** In the order of their turns. */
+  /** Ordered by turn. */
   readonly sequences: readonly TracedSequence[];
 }
 
-/** A decoded sequence with its tokens' bytes. */
+/** A decoded sequence. */
 export interface ReadSequence extends TracedSequence {
   /** [T] */
   readonly tokenBytes: readonly Uint8Array[];
@@ -36,7 +34,7 @@ export interface ReadSequence extends TracedSequence {
 
 const VERSION = 1;
 const HEADER_BYTES = 8;
-/** Tokens, bytes of their texts, advantage and weight. */
+/** Numbers of tokens and of text bytes, advantage and weight. */
 const SEQUENCE_HEADER_BYTES = 24;
 
 /** @param rows of one gradient step @param logprobs of each row, [N] by its trained tokens */
@@ -70,7 +68,7 @@ export function traceStep(rows: readonly TrainingRow[], logprobs: readonly Float
   }));
 }
 
-/** @param tokenBytes of an id, stored with it so that no vocabulary is needed for reading */
+/** @param tokenBytes stored too, so that reading needs no vocabulary */
 export function encodeTokenTrace(
   sequences: readonly TracedSequence[],
   tokenBytes: (id: number) => Uint8Array,
@@ -95,7 +93,7 @@ export function encodeTokenTrace(
   return zstdCompressSync(Buffer.concat(parts));
 }
 
-/** Decodes a trace of `encodeTokenTrace`. @throws {Error} for anything else */
+/** @throws {Error} for anything but a trace of `encodeTokenTrace` */
 export function decodeTokenTrace(trace: Uint8Array): ReadSequence[] {
   const bytes = zstdDecompressSync(trace);
   const version = bytes.readUInt32LE(0);

@@ -2,25 +2,22 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { makeFolders, replaceFile } from '../checkpoint/durable-directory.ts';
 
-/** Tokens of a trajectory in a gradient step, encoded by `encodeTokenTrace`. */
+/** Encoded by `encodeTokenTrace`. */
 export interface EncodedTrace {
   readonly groupIndex: number;
   readonly trajectoryIndex: number;
   readonly trace: Uint8Array;
 }
 
-/**
- * Store of token traces of a job's gradient steps. They are written before the step's snapshot and sent with its
- * event, so a repeated event has them again.
- */
+/** Traces are written before the step's snapshot and sent with its event, so a repeated event has them again. */
 export interface TraceRecords {
-  /** Replaces the step's traces. @throws {TrainerError} `trainer.disk_full` */
+  /** @throws {TrainerError} `trainer.disk_full` */
   write(name: string, gradientStep: number, traces: readonly EncodedTrace[]): void;
   /** Empty if there are none. */
   read(name: string, gradientStep: number): readonly EncodedTrace[];
 }
 
-/** Traces in files: `traces-<k>` in the directory of the name. */
+/** Files `traces-<k>` in the directory of the name. */
 export class TraceFiles implements TraceRecords {
   readonly #root: string;
 

@@ -20,7 +20,7 @@ beforeEach(async () => {
 });
 afterEach(() => rm(directory, { recursive: true }));
 
-/** Choices drawn by the adapter of a digest at a temperature of nearly 1, which this policy computes as 1. */
+/** Drawn at a temperature of nearly 1, computed as 1. */
 function drawn(logprobs: (place: number) => number, policyDigest: string | null): TrajectoryGroup {
   return group(
     ...['yes', 'no', 'well'].map((text, index) => {
@@ -99,7 +99,7 @@ it('choices whose adapter is gone are not trained', async () => {
   expect(data).toMatchObject({ refused_choices: { policy_gone: 3 }, num_trainable_tokens: 0 });
 });
 
-/** Choices with the log-probabilities of a policy, read from its own forward pass. */
+/** Read from the policy's own forward pass. */
 async function logprobsUnder(version: string | null): Promise<TrajectoryGroup> {
   const { learner } = localParts({ policy: new BigramPolicy(), gate: GATE });
   const config = resolveTrainingConfig({});

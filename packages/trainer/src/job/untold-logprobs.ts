@@ -3,7 +3,7 @@ import type { LearnerForwardOptions } from '../learner/learner-session.ts';
 import type { TrainingRow } from '../packing/pack.ts';
 import type { TrainingJob, TrainingParts } from './training-job.ts';
 
-/** Returns a predicate: true if a job can compute log-probabilities of an adapter; null = the base model. */
+/** Returns a predicate: true if a job can compute log-probabilities of that adapter. */
 export function hasPolicy(
   { startFrom, policyVersions = new Map() }: Pick<TrainingJob, 'startFrom' | 'policyVersions'>,
   { learner }: Pick<TrainingParts, 'learner'>,
@@ -17,8 +17,8 @@ export function hasPolicy(
 }
 
 /**
- * Fills in log-probabilities that the sampler did not report, under the adapter that drew them, with the
- * request's masks, shifts and temperature. The learner must hold the job's initial weights.
+ * Fills in unreported log-probabilities, under the adapter that drew them, with the request's masks, shifts and
+ * temperature. The learner must hold the job's initial weights.
  *
  * @throws {TrainerError} `trainer.non_finite`, `trainer.checkpoint_unreadable`
  */

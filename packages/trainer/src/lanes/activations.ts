@@ -6,7 +6,7 @@ const INTERMEDIATES = ['q', 'k', 'v', 'o', 'x2', 'gate', 'up'] as const;
 export type BlockIntermediates = Readonly<Record<(typeof INTERMEDIATES)[number], Float32Array>>;
 
 /**
- * Scratch of backward, one set for all layers. dy: ∂loss/∂(layer output); residual: the part of ∂x that bypasses
+ * Scratch of backward, shared by all layers. dy: ∂loss/∂(layer output); residual: the part of ∂x that bypasses
  * attention.
  */
 export interface GradientBuffers extends Readonly<Record<'dy' | 'residual' | 'dO' | 'dq', Float32Array>> {
@@ -18,11 +18,9 @@ export interface GradientBuffers extends Readonly<Record<'dy' | 'residual' | 'dO
 export type KeyGradients = Readonly<Record<'dk' | 'dv', Float32Array>>;
 
 /**
- * Buffers of one pass over a row of T tokens, some of which stay for backward.
- *
- * If backward follows, every layer's input is kept, and the intermediates of as many layers as the budget
- * allows, counted from the last because backward frees those first. The other layers share one set (keys and
- * values: two, for even and odd layers) and are recomputed.
+ * Buffers of one pass over a row of T tokens. For backward, every layer's input is kept, and the intermediates
+ * of as many layers as the budget allows, counted from the last because backward frees those first. The others
+ * share one set (keys and values: two, for even and odd layers) and are recomputed.
  */
 export class Activations {
   readonly #workspace: Workspace;
@@ -32,10 +30,7 @@ export class Activations {
   readonly #keepsInputs: boolean;
   readonly #firstKeptLayer: number;
 
-  /**
-   * @param budgetBytes for layer inputs and intermediates together, at least one layer's; null if no backward
-   * follows
-   */
+  /** @param budgetBytes for layer inputs and intermediates, at least one layer's; null if no backward follows */
   constructor(workspace: Workspace, architecture: Architecture, numTokens: number, budgetBytes: number | null) {
     const { hiddenSize, feedForwardSize, numLayers } = architecture;
     const [q, kv] = [linearDims(architecture, 'q').out, linearDims(architecture, 'k').out];
@@ -49,18 +44,18 @@ export class Activations {
     const room = budgetBytes === null ? 0 : budgetBytes - (numLayers + 1) * inputBytes;
     const fitting = (bytes: number) =>
       Math.min(numLayers, Math.max(0, Math.floor(bytes / Math.max(1, intermediateBytes))));
-    // Layers that are not kept share one set, with keys and values twice.
+    // Keys and values twice.
     const sharedBytes = intermediateBytes + 8 * numTokens * kv;
     const numKeptLayers = fitting(room) === numLayers ? numLayers : fitting(room - sharedBytes);
     this.#firstKeptLayer = numLayers - numKeptLayers;
   }
 
-  /** True if backward still finds the intermediates of a layer. */
+  /** Backward still finds the layer's intermediates. */
   isKept(layer: number): boolean {
     return layer >= this.#firstKeptLayer;
   }
 
-  /** [T, H] input of a layer; after the last layer the model's final hidden state. */
+  /** [T, H]; after the last layer the model's final hidden state. */
   layerInput(layer: number): Float32Array {
     return this.#workspace.take(
       this.#keepsInputs ? `x.${layer}` : `x.${layer % 2}`,

@@ -8,23 +8,19 @@ import {
 } from '@trainyard/native';
 import { type Architecture, MatrixReader, type ProjectionName } from '@trainyard/transformer';
 
-/** Layouts of a matrix for products and for their gradients. */
+/** Layouts for products and for their gradients. */
 export interface MatrixPlaces {
   readonly forward: Bf16Place;
   readonly backward: Bf16Place;
 }
 
-/** Places of the matrices of a model's blocks, as sent to lanes. */
+/** Places of the matrices, as sent to lanes. */
 export interface Bf16Places {
   readonly libraryPath: string;
-  /** Matrices by layer. */
   readonly blocks: readonly Readonly<Record<ProjectionName, MatrixPlaces>>[];
 }
 
-/**
- * Matrices of a model's blocks in bf16, in two layouts, which take the memory of single precision. Threads share
- * them.
- */
+/** A model's block matrices in bf16, in two layouts: together the memory of single precision. Threads share them. */
 export class Bf16BlockMatrices {
   readonly places: Bf16Places;
   readonly #opened: DisposableStack;
@@ -48,7 +44,7 @@ export class Bf16BlockMatrices {
     returnFreeMemory();
   }
 
-  /** Releases the matrices. No lane may compute any more. */
+  /** No lane may compute any more. */
   close(): void {
     this.#opened.dispose();
     returnFreeMemory();

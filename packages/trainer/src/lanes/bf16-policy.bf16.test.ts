@@ -1,4 +1,4 @@
-/** A policy with matrices in bf16 against the same policy in single precision, on the default model. */
+/** A policy in bf16 against the same in single precision, on the default model. */
 import { Bf16Rounding, GgufFile, openBf16Library } from '@trainyard/native';
 import { type Architecture, LINEAR_NAMES, readWeights, readWeightsBesideMatrices } from '@trainyard/transformer';
 import { randomSource } from '@trainyard/transformer/testing';
@@ -40,7 +40,7 @@ afterAll(() => {
   matrices.close();
 });
 
-/** Sets both halves of the adapter, equally in both policies. */
+/** Equally in both policies. */
 function setAdapters(scale: number): void {
   for (const policy of [single, rounded]) {
     const random = randomSource(9);

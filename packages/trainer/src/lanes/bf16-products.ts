@@ -12,15 +12,13 @@ import { floats, type OutsideProducts, type ProjectionName, type Tensor } from '
 import type { TokenRange } from '../model/token-range.ts';
 import type { Bf16Places, MatrixPlaces } from './bf16-matrices.ts';
 
-/** bf16 products of one thread: compiled primitives, and memory for inputs. */
+/** One thread's compiled primitives, and memory for inputs. */
 export class Bf16Multiplier {
   readonly library: Bf16Library;
-  /** Products by shape. */
   readonly #products = new Map<string, Bf16Product>();
-  /** Roundings by width. */
   readonly #roundings = new Map<number, Bf16Rounding>();
   #rounded = new Uint16Array(0);
-  /** Copy of rows that end at the end of their memory. */
+  /** Copy of rows that end with their memory. */
   #copied = new Float32Array(0);
 
   constructor(libraryPath: string, numThreads: number) {
@@ -76,7 +74,6 @@ export class Bf16Multiplier {
   }
 }
 
-/** Products with named matrices. */
 abstract class NamedProducts implements OutsideProducts {
   readonly #multiplier: Bf16Multiplier;
 
@@ -99,7 +96,7 @@ abstract class NamedProducts implements OutsideProducts {
   }
 }
 
-/** Products with the matrices of a block, in memory shared by all threads. */
+/** The matrices' memory is shared by all threads. */
 export class BlockProducts extends NamedProducts {
   readonly #matrices: ReadonlyMap<string, readonly [forward: BorrowedBf16Weights, backward: BorrowedBf16Weights]>;
 
@@ -120,7 +117,7 @@ export class BlockProducts extends NamedProducts {
   }
 }
 
-/** Products with parts of the vocabulary that only this lane computes, rounded at first use. */
+/** Parts of the vocabulary that only this lane computes, rounded at first use. */
 export class VocabularyProducts {
   readonly #multiplier: Bf16Multiplier;
   /** [V, H] */

@@ -1,4 +1,4 @@
-/** Rounds to the nearest bf16, ties to even, like oneDNN. @param into may be the same array */
+/** Ties to even, like oneDNN. @param into may be the same array */
 export function roundToBf16(values: Float32Array, into: Float32Array): Float32Array {
   into.set(values);
   const bits = new Uint32Array(into.buffer, into.byteOffset, into.length);

@@ -29,19 +29,19 @@ import type { LoraParameters, LoraTensor } from '../model/policy-model.ts';
 const ATTENTION_INPUTS: readonly InputName[] = ['attention'];
 const OUTPUT_INPUTS: readonly InputName[] = INPUT_NAMES.filter((name) => name !== 'attention');
 
-/** Float arrays with their shapes, by graph input or output. */
+/** Keys are graph inputs or outputs. */
 export type NamedArrays = Readonly<Record<string, { readonly data: Float32Array; readonly dims: readonly number[] }>>;
 
-/** Constant inputs of the two token-wise graphs. Large ones are shared memory. */
+/** Constant inputs; large ones are shared memory. */
 export interface BlockParameters {
   readonly attentionInput: NamedArrays;
   readonly output: NamedArrays;
 }
 
-/** Sums over tokens, by output name of the backward graphs. */
+/** Keys are outputs of the backward graphs. */
 export type AdapterGradients = NamedArrays;
 
-/** Adapter of one block in the layout of its graphs: joint `a` matrices, and `b` after the weights. */
+/** One block's adapter in the layout of its graphs: joint `a` matrices, and `b` after the weights. */
 export class BlockAdapter {
   readonly #lora: LoraParameters;
   readonly #tensors: ReadonlyMap<string, LoraTensor>;
@@ -72,15 +72,11 @@ export class BlockAdapter {
     }
   }
 
-  /** True if a linear layer of the input has an adapter. */
   adapts(input: InputName): boolean {
     return this.#joint.has(input);
   }
 
-  /**
-   * Loads the adapter's current values into the graphs' memory, or none: with `a` zero the columns of `b` add
-   * exactly 0.
-   */
+  /** @param withoutAdapter writes zeros for `a`: the columns of `b` then add exactly 0 */
   load(withoutAdapter: boolean): void {
     const { rank, alpha } = this.#lora.config;
     for (const [input, { data }] of this.#joint) {
@@ -103,7 +99,7 @@ export class BlockAdapter {
     });
   }
 
-  /** Inputs of the block's graphs besides tokens: frozen weights, and the adapter's memory written by `load`. */
+  /** Frozen weights, and the adapter's memory written by `load`. */
   parameters(weights: BlockWeights): BlockParameters {
     return {
       attentionInput: this.#arrays(weights, ATTENTION_INPUTS, { [normName('attention')]: weights.attentionNorm }),
@@ -136,7 +132,6 @@ export class BlockAdapter {
     return arrays;
   }
 
-  /** Shapes of the backward graphs' gradients, by output name. */
   gradientDims(): Readonly<Record<string, readonly [number, number]>> {
     const all: Record<string, readonly [number, number]> = {};
     for (const [input, { dims }] of this.#joint) {
@@ -148,7 +143,7 @@ export class BlockAdapter {
     return all;
   }
 
-  /** Adds gradients from backward to those of the adapter. */
+  /** Adds to the adapter's gradients. */
   addGradients(parts: AdapterGradients): void {
     for (const input of this.#joint.keys()) {
       const { data: values } = parts[gradientName(adapterName(input, 'a'))]!;
@@ -170,7 +165,7 @@ export class BlockAdapter {
     });
   }
 
-  /** Visits each `b`'s place after its projection's weights: first row, first column and number of columns. */
+  /** Visits each `b`'s place after its projection's weights. */
   #eachPlace(
     visit: (b: LoraTensor, projection: ProjectionName, row: number, column: number, width: number) => void,
   ): void {

@@ -72,7 +72,7 @@ export class BlockCompute {
     this.#run('attention', feeds, { o: this.#queries(o, block) }, null);
   }
 
-  /** Writes y, the inputs of backward, or both, according to the graph's name. */
+  /** The graph's name decides if y, the inputs of backward, or both are written. */
   output(
     graph: 'output' | 'savingOutput' | 'recomputingOutput',
     range: TokenRange,
@@ -188,7 +188,7 @@ export class BlockCompute {
     this.#runAdding('attentionInputBackward', feeds, adapter, results);
   }
 
-  /** Runs a graph and adds its adapter gradients. */
+  /** Adds the adapter gradients. */
   #runAdding(graph: GraphName, feeds: Tensors, adapter: AdapterGradients, results: Tensors): void {
     const places = Object.entries(adapter).map(
       ([name, { dims }]) => [name, float32(this.#scratch.take(name, dims[0]! * dims[1]!), dims)] as const,
@@ -240,7 +240,7 @@ export class BlockCompute {
 const feedsOf = (arrays: BlockParameters['output']): Tensors =>
   Object.fromEntries(Object.entries(arrays).map(([name, { data, dims }]) => [name, float32(data, dims)]));
 
-/** Adds rows: matrix[rows[i]] += part[i], `columns` elements each. */
+/** matrix[rows[i]] += part[i], `columns` elements each. */
 function addRows(matrix: Float32Array, part: Float32Array, rows: Int32Array, columns: number): void {
   for (let first = 0, end: number; first < rows.length; first = end) {
     end = first + 1;
@@ -251,7 +251,7 @@ function addRows(matrix: Float32Array, part: Float32Array, rows: Int32Array, col
   }
 }
 
-/** Sums rows of a range over matrices in their order; in `into` unless there is only one. */
+/** Adds matrices in their order; the sum is in `into` unless there is only one. */
 function sumRows(
   [first, ...others]: readonly Float32Array[],
   columns: number,

@@ -12,7 +12,7 @@ import {
   type Value,
 } from '@trainyard/transformer';
 
-/** Graphs that a pass may run. `saving` also outputs the inputs of backward. */
+/** `saving` also outputs the inputs of backward. */
 export type GraphName =
   | 'attentionInput'
   | 'attention'
@@ -31,24 +31,22 @@ export type GraphName =
   | 'firstAttentionInputBackward';
 
 /**
- * Runs a graph. Outputs that are not among `results` are allocated; with products outside, the next run
- * overwrites them.
+ * Outputs that are not among `results` are allocated; with products outside, the next run overwrites them.
  *
  * @param outside products with frozen weights, if computed outside the graphs
  */
 export type RunGraph = (graph: GraphName, feeds: Tensors, results: Tensors, outside: OutsideProducts | null) => Tensors;
 
-/** Results of a run and its operations. */
 interface GraphRun {
   readonly outputs: Tensors;
-  /** Floating-point operations of its matrix products. */
+  /** Only matrix products. */
   readonly flops: number;
 }
 
 /** Graphs without frozen weights. */
 const ATTENTION: ReadonlySet<GraphName> = new Set(['attention', 'attentionBackward']);
 
-/** Sessions for one architecture, shared by all its layers because weights are inputs. Created when first needed. */
+/** Sessions shared by all layers, because weights are inputs. Created when first needed. */
 export class ModelSessions {
   readonly #graphs: Record<GraphName, () => Readonly<Record<string, Value>>>;
   readonly #numThreads: number;
@@ -103,7 +101,7 @@ export class ModelSessions {
     return session;
   }
 
-  /** Closes the sessions. No run may follow. */
+  /** No run may follow. */
   close(): void {
     for (const session of this.#sessions.values()) session.close();
     this.#sessions.clear();

@@ -4,7 +4,7 @@ import type { ComputeOptions } from '../model/policy-model.ts';
 // Long enough to make the hand-over negligible, short enough for a waiting decode step.
 const TURN_MS = 20;
 
-/** Holder of the cores for a pass; reports when to hand them over or end the pass. */
+/** Holds the cores for a pass; reports when to hand them over or end the pass. */
 export class ComputeTurns {
   readonly #options: ComputeOptions;
   #heldSince: number | null = null;
@@ -13,7 +13,7 @@ export class ComputeTurns {
     this.#options = options;
   }
 
-  /** Acquires the cores. @throws {TrainerError} `trainer.cancelled` */
+  /** @throws {TrainerError} `trainer.cancelled` */
   async begin(): Promise<void> {
     this.throwIfCancelled();
     const { gate, signal } = this.#options;
@@ -26,7 +26,7 @@ export class ComputeTurns {
     this.#heldSince = performance.now();
   }
 
-  /** True if another user waits for the cores, and they were held long enough. */
+  /** Another user waits for the cores, and they were held long enough. */
   get isOver(): boolean {
     return (
       this.#heldSince !== null &&
@@ -35,7 +35,7 @@ export class ComputeTurns {
     );
   }
 
-  /** Releases the cores. Call in `finally`. */
+  /** Call in `finally`. */
   finish(): void {
     if (this.#heldSince === null) return;
     this.#heldSince = null;

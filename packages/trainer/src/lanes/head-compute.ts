@@ -5,7 +5,7 @@ import type { GraphName, RunGraph } from './block-sessions.ts';
 import { ReplayReader, type RowReplay } from '../model/row-replay.ts';
 import type { TokenRange } from '../model/token-range.ts';
 
-/** Input and output buffers of the head in one pass, for the N trained tokens of a row. */
+/** Buffers of the head in one pass, for a row's N trained tokens. */
 export interface HeadBuffers {
   readonly sources: Int32Array;
   readonly targets: Int32Array;
@@ -15,13 +15,13 @@ export interface HeadBuffers {
   readonly direction: Float32Array | null;
   /** [N, H] ∂entropy/∂(hidden state of the source); null if not requested. */
   readonly entropyDirection: Float32Array | null;
-  /** Replay of the tokens' sampling; null: all drawn plainly from the model. */
+  /** Null: all drawn plainly from the model. */
   readonly replay: RowReplay | null;
-  /** Partial results of each lane over its part of the vocabulary. */
+  /** Each lane's part of the vocabulary. */
   readonly partial: readonly HeadPartial[];
 }
 
-/** Sums over some parts of the vocabulary, for all trained tokens. */
+/** Sums over some parts of the vocabulary. */
 export interface HeadPartial {
   /** [N] log Σ exp(logit) */
   readonly logPartition: Float32Array | Float64Array;
@@ -47,7 +47,7 @@ export class HeadCompute {
   readonly #products: VocabularyProducts | null;
   readonly #run: RunGraph;
   readonly #scratch: Scratch;
-  /** [rows, H] normalised hidden states of the last computed range. */
+  /** [rows, H], the last computed range. */
   #rows: { readonly targets: TokenRange; readonly h: Float32Array } | null = null;
   #replay: { readonly of: RowReplay; readonly reader: ReplayReader } | null = null;
 
@@ -67,7 +67,7 @@ export class HeadCompute {
     this.#scratch = scratch;
   }
 
-  /** Prepares for the parts of another pass. */
+  /** Starts another pass. */
   begin({ logPartition, meanLogit, mean, product }: HeadPartial): void {
     this.#rows = null;
     this.#replay?.reader.forgetLogits();
@@ -77,7 +77,7 @@ export class HeadCompute {
     product.fill(0);
   }
 
-  /** Adds a part of the vocabulary for a range of trained tokens. @param hidden [T, H] output of the last block */
+  /** @param hidden [T, H] output of the last block */
   addPart(
     targets: TokenRange,
     columns: TokenRange,
@@ -115,7 +115,7 @@ export class HeadCompute {
     join(into, targets, part);
   }
 
-  /** Joins the results of all lanes, in order, and writes those of a range of trained tokens. */
+  /** Joins the results of all lanes, in order, for a range of trained tokens. */
   finish(range: TokenRange, hidden: Float32Array, buffers: HeadBuffers): void {
     const { hiddenSize } = this.#architecture;
     const { sources, targets, logprobs, entropies, direction, entropyDirection, partial } = buffers;
@@ -158,7 +158,7 @@ export class HeadCompute {
     return this.#replay.reader;
   }
 
-  /** [rows, C] each, inputs of a graph with `replay`. */
+  /** [rows, C] each, for a graph with `replay`. */
   #adjustments(replay: ReplayReader, targets: TokenRange, columns: TokenRange, h: Float32Array) {
     const { hiddenSize } = this.#architecture;
     const dims = [targets.end - targets.start, columns.end - columns.start] as const;
@@ -169,7 +169,7 @@ export class HeadCompute {
     return { scale: float32(scale, dims), offset: float32(offset, dims) };
   }
 
-  /** Writes the gradient by x [H], given the gradient `of` by h = x · r · norm: ∂r/∂x = -r³ · x / H. */
+  /** Gradient by x [H], given the gradient `of` by h = x · r · norm: ∂r/∂x = -r³ · x / H. */
   #throughNorm(x: Float32Array, into: Float32Array, of: (j: number) => number): void {
     const { hiddenSize } = this.#architecture;
     for (let j = 0; j < hiddenSize; j++) into[j] = this.#norm[j]! * of(j);
@@ -178,7 +178,7 @@ export class HeadCompute {
     for (let j = 0; j < hiddenSize; j++) into[j] = into[j]! * r - x[j]! * share;
   }
 
-  /** [rows, H] hidden states of the sources after the final norm. */
+  /** [rows, H] after the final norm. */
   #normalised(targets: TokenRange, hidden: Float32Array, { sources }: HeadBuffers): Float32Array {
     const { hiddenSize } = this.#architecture;
     const h = new Float32Array((targets.end - targets.start) * hiddenSize);
@@ -193,7 +193,7 @@ export class HeadCompute {
     return h;
   }
 
-  /** Row of the vocabulary, rounded as in products. */
+  /** Rounded as in products. */
   #vocabularyRow(id: number): Float32Array {
     const row = rowOf(this.#vocabulary, id, this.#architecture.hiddenSize);
     return this.#products === null ? row : roundToBf16(row, new Float32Array(row.length));
@@ -206,10 +206,7 @@ export class HeadCompute {
   }
 }
 
-/**
- * Joins results of another part of the vocabulary into the rows of a range, weighted by the shares of the
- * partition function.
- */
+/** Weights the results of another part of the vocabulary by the shares of the partition function. */
 function join(sum: HeadPartial, { start, end }: TokenRange, part: HeadPartial): void {
   const numRows = end - start;
   for (let row = start; row < end; row++) {

@@ -13,7 +13,7 @@ import type { AttentionBlock, LaneShare } from './row-plan.ts';
 import { attentionBlock } from './row-plan.ts';
 import type { TokenRange } from '../model/token-range.ts';
 
-/** Setup data of a lane. Large arrays are shared memory. */
+/** Large arrays are shared memory. */
 export interface LaneSetup {
   readonly architecture: Architecture;
   readonly lora: LoraConfig;
@@ -24,11 +24,11 @@ export interface LaneSetup {
   readonly outputNorm: Float32Array;
   /** [V, H] */
   readonly vocabulary: Float32Array;
-  /** Matrices of the blocks in bf16, which then have no others; null: single precision in `blocks`. */
+  /** The blocks' matrices in bf16, and no others; null: single precision in `blocks`. */
   readonly bf16: Bf16Places | null;
 }
 
-/** Work of a lane in one pass over a row. Shared memory, except for the share. */
+/** Shared memory, except for the share. */
 export interface LanePass {
   readonly lane: number;
   readonly share: LaneShare;
@@ -40,30 +40,29 @@ export interface LanePass {
   readonly backward: { readonly gradients: GradientBuffers; readonly adapters: readonly AdapterGradients[] } | null;
 }
 
-/** Permission for a lane to compute. */
+/** Permission to compute. */
 export interface LaneTurns {
-  /** Resolves when the lanes that a step waits for are far enough. */
+  /** Resolves when the lanes that the step waits for are far enough. */
   ready(step: LaneStep): Promise<void>;
-  /** Runs a piece of work once the cores are available. */
+  /** Runs once the cores are available. */
   piece(work: () => void): Promise<void>;
-  /** Marks the step as done. */
   ended(): void;
 }
 
-/** Wall time of one graph run, and the floating-point operations of its matrix products. */
+/** Wall time, and the floating-point operations of matrix products. */
 export interface GraphTiming {
   readonly graph: GraphName;
   readonly milliseconds: number;
   readonly flops: number;
 }
 
-/** One of several threads that compute a pass in parallel, each on its own tokens and queries. */
+/** Threads compute a pass in parallel, each on its own tokens and queries. */
 export class LaneCompute {
   readonly #sessions: ModelSessions;
   readonly #scratch = new Scratch();
   readonly #blocks: readonly BlockCompute[];
   readonly #head: HeadCompute;
-  /** Products with matrices in bf16; null: the graphs multiply. */
+  /** Null: the graphs multiply. */
   readonly #products: LaneProducts | null;
   #pass: LanePass | null = null;
   #queries: Readonly<Record<'queries' | 'sourceQueries', readonly AttentionBlock[]>> = {
@@ -104,7 +103,7 @@ export class LaneCompute {
     return this.#timings;
   }
 
-  /** Closes the lane. No run may follow. */
+  /** No run may follow. */
   close(): void {
     this.#pass = null;
     this.#scratch.clear();
@@ -112,7 +111,7 @@ export class LaneCompute {
     this.#products?.close();
   }
 
-  /** Work of a step on the lane's parts of the row, in pieces between which the cores may change hands. */
+  /** Pieces between which the cores may change hands. */
   #pieces(step: LaneStep): (() => void)[] {
     const pass = this.#pass!;
     const { share, head } = pass;

@@ -14,14 +14,14 @@ const SPIN_MS = 0.5;
 // Bounds the cost of a lost wake-up; none is known.
 const SLEEP_MS = 100;
 
-/** Thrown in a lane after another one failed or the pass was cancelled. */
+/** Another lane failed or the pass was cancelled. */
 export class LaneStopped extends Error {
   override readonly name = 'LaneStopped';
 }
 
 /**
- * Progress that the lanes of a pass publish in shared memory: steps done per lane, which lanes compute, and if
- * they may. Messages between threads took a millisecond each (docs/lab/experiments.md).
+ * Shared memory with the steps done per lane, which lanes compute, and if they may. Messages between threads
+ * took a millisecond each (docs/lab/experiments.md).
  */
 export class LaneProgress {
   /** [2 + 2 · lanes] events, permission, steps done by lane, 1 by lane while it computes. */
@@ -37,19 +37,19 @@ export class LaneProgress {
     return new LaneProgress(new Int32Array(new SharedArrayBuffer(4 * (LANES + 2 * numLanes))));
   }
 
-  /** Resets the progress before a pass, while no lane computes. */
+  /** Call while no lane computes. */
   reset(): void {
     for (let lane = 0; lane < this.#numLanes; lane++) Atomics.store(this.cells, LANES + lane, 0);
     Atomics.store(this.cells, PERMISSION, GRANTED);
     this.#announce();
   }
 
-  /** Resumes after a pause. A stopped pass stays stopped. */
+  /** A stopped pass stays stopped. */
   grant(): void {
     this.#change(PAUSED, GRANTED);
   }
 
-  /** Pauses: lanes finish their current piece and start no other; see `othersCompute`. */
+  /** Lanes finish their current piece and start no other; see `othersCompute`. */
   pause(): void {
     this.#change(GRANTED, PAUSED);
   }
@@ -72,7 +72,7 @@ export class LaneProgress {
     this.#announce();
   }
 
-  /** True if the lanes that a step of `lane` waits for are far enough. */
+  /** The lanes that a step of `lane` waits for are far enough. */
   isReady(lane: number, waits: readonly LaneWait[]): boolean {
     return waits.every(({ lanes, step }) => {
       const first = lanes === 'lower' ? 0 : lane + 1;
@@ -98,19 +98,17 @@ export class LaneProgress {
     this.#announce();
   }
 
-  /** True if any lane except the first computes. */
   othersCompute(): boolean {
     for (let lane = 1; lane < this.#numLanes; lane++)
       if (Atomics.load(this.cells, this.#computing(lane)) === 1) return true;
     return false;
   }
 
-  /** Blocks until the lane stops computing. */
   waitForEnd(lane: number, maxMs: number): void {
     Atomics.wait(this.cells, this.#computing(lane), 1, maxMs);
   }
 
-  /** Blocks the thread until the condition holds, which depends only on this progress. */
+  /** Blocks the thread; the condition may depend only on this progress. */
   waitUntil(condition: () => boolean): void {
     for (;;) {
       const giveUpAt = performance.now() + SPIN_MS;
@@ -127,7 +125,7 @@ export class LaneProgress {
     await value;
   }
 
-  /** Changes with every announcement of a lane. */
+  /** Changes with every announcement. */
   get numEvents(): number {
     return Atomics.load(this.cells, EVENTS);
   }

@@ -3,7 +3,7 @@ import { randomSource } from '@trainyard/transformer/testing';
 import { backwardSchedule, forwardSchedule, type LaneStep } from './lane-schedule.ts';
 import { LaneProgress } from './lane-progress.ts';
 
-/** Access of a step to shared memory: the buffer's name and the expected layer of its contents. */
+/** The buffer's name and the expected layer of its contents. */
 interface Access {
   readonly reads: readonly [buffer: string, layer: number][];
   readonly writes: readonly [buffer: string, layer: number][];
@@ -44,7 +44,7 @@ function accesses(step: LaneStep, lane: number, isKept: (layer: number) => boole
 
 /**
  * Runs a schedule in a random order that its waits allow. Start and end of a step are separate moments, as in
- * threads: its inputs must exist and stay for the whole time.
+ * threads.
  */
 function simulate(
   steps: readonly LaneStep[],

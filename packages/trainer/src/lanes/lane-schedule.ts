@@ -1,6 +1,6 @@
 import type { GraphName } from './block-sessions.ts';
 
-/** Operation of a lane on a range of tokens of one layer. */
+/** One layer's operation. */
 export interface TokenOperation {
   readonly kind: Extract<
     GraphName,
@@ -9,16 +9,13 @@ export interface TokenOperation {
   readonly layer: number;
 }
 
-/**
- * Condition for a step: the lower lanes (with earlier tokens) or higher lanes have finished their step of that
- * index.
- */
+/** The lower lanes (with earlier tokens) or higher lanes have finished their step of that index. */
 export interface LaneWait {
   readonly lanes: 'lower' | 'higher';
   readonly step: number;
 }
 
-/** One entry of a schedule, which every lane does on its own parts of the row. */
+/** Every lane does it on its own parts of the row. */
 export type LaneStep = { readonly waits: readonly LaneWait[] } & (
   | { readonly parts: 'tokens' | 'sourceTokens'; readonly operations: readonly TokenOperation[] }
   | {
@@ -32,11 +29,11 @@ export type LaneStep = { readonly waits: readonly LaneWait[] } & (
 
 /**
  * Schedule of a forward pass. Lanes hold consecutive tokens, so they read keys from themselves and lower lanes,
- * and gradients of keys from themselves and higher ones. A lane waits only for its inputs: a barrier after each
- * step would wait for the slowest lane, which changes all the time.
+ * and gradients of keys from themselves and higher ones. A lane waits only for its inputs: a barrier would wait
+ * for the slowest lane, which changes all the time.
  *
- * Keys, values and their gradients have one buffer for even and one for odd layers unless they are kept. So a
- * lane may be one layer ahead of lanes that still read its data of two layers ago.
+ * Keys, values and their gradients have one buffer for even and one for odd layers unless they are kept, so a
+ * lane may be one layer ahead of its readers.
  */
 export function forwardSchedule(numLayers: number, isKept: (layer: number) => boolean): LaneStep[] {
   const steps: LaneStep[] = [];
@@ -65,10 +62,10 @@ export function backwardSchedule(
   options: { readonly endsBehindAttention: boolean },
 ): LaneStep[] {
   const steps: LaneStep[] = [];
-  /** Remaining work on a layer's tokens, merged into the first step of the layer below. */
+  /** Merged into the first step of the layer below. */
   let pending: TokenOperation[] = [];
   let waits: LaneWait[] = [];
-  /** Steps that read the gradients of keys, by layer. */
+  /** Steps that read key gradients, by layer. */
   const reading: number[] = [];
   const last = numLayers - 1;
   for (let layer = last; layer >= 0; layer--) {

@@ -1,4 +1,4 @@
-/** Main module of a thread that computes lanes of policies, one after the other. */
+/** Thread that computes lanes of policies, one after the other. */
 import { parentPort } from 'node:worker_threads';
 import { LaneCompute } from './lane-compute.ts';
 import type { GraphTiming, LanePass, LaneSetup, LaneTurns } from './lane-compute.ts';
@@ -13,7 +13,7 @@ export type LaneCommand =
   | { readonly kind: 'close' }
   | { readonly kind: 'end' };
 
-/** Answer to a `run`, the only command with an answer. `stopped`: another lane was stopped. */
+/** Only a `run` has an answer. `stopped`: another lane was stopped. */
 export type LaneAnswer =
   | { readonly timings: readonly GraphTiming[] }
   | { readonly error: unknown; readonly stopped: boolean };

@@ -9,14 +9,14 @@ import type { LaneAnswer, LaneCommand } from './lane-thread.ts';
 const MAX_EXIT_WAIT_MS = 2000;
 
 /**
- * Pool of lane threads for successive policies. koffi's setup for a thread outlives it: 3 MB of addresses in
- * three mappings, of which a process may have 65,530, and about 130 KB of memory.
+ * Pool for successive policies. koffi's setup for a thread outlives it: 3 MB of addresses in three mappings, of
+ * which a process may have 65,530, and about 130 KB of memory.
  */
 export class LaneThreads {
   readonly #idle: LaneThread[] = [];
   #isClosed = false;
 
-  /** Takes a thread, which must be given back. @param progress of the lanes that it is for */
+  /** Threads must be given back. @param progress of the lanes */
   take(setup: LaneSetup, lane: number, progress: LaneProgress): LaneThread {
     let thread = this.#idle.pop();
     while (thread?.isUsable === false) thread = this.#idle.pop();
@@ -25,21 +25,21 @@ export class LaneThreads {
     return thread;
   }
 
-  /** Returns a thread. It stops computing after its current run. */
+  /** The thread stops after its current run. */
   giveBack(thread: LaneThread): void {
     thread.close();
     if (thread.isUsable && !this.#isClosed) this.#idle.push(thread);
     else thread.end();
   }
 
-  /** Ends idle threads; the others end when they are given back. */
+  /** Threads in use end when they are given back. */
   close(): void {
     this.#isClosed = true;
     for (const thread of this.#idle.splice(0)) thread.end();
   }
 }
 
-/** A thread besides the calling one, which computes one lane at a time. */
+/** Computes one lane at a time. */
 export class LaneThread {
   readonly #worker: Worker;
   #lane = 0;
@@ -78,7 +78,7 @@ export class LaneThread {
     return this.#failure === null && this.#pending === null;
   }
 
-  /** @param progress of the lanes that later commands are for */
+  /** @param progress of the lanes */
   open(setup: LaneSetup, lane: number, progress: LaneProgress): void {
     this.#lane = lane;
     this.#progress = progress;
@@ -119,7 +119,7 @@ export class LaneThread {
     this.#stopped((pending) => pending.reject(this.#failure));
   }
 
-  /** Stops the other lanes, which must not wait for a lane that ends early. */
+  /** The other lanes must not wait for a lane that ends early. */
   #stopped(answer: (pending: PromiseWithResolvers<readonly GraphTiming[]>) => void): void {
     if (this.#pending !== null) this.#progress.stop();
     this.#settle(answer);

@@ -24,7 +24,7 @@ const passOf = (hasTokens: boolean) =>
     intermediates: [],
   }) as unknown as LanePass;
 
-/** A random model computing on two threads until the process is ended. */
+/** Computes on two threads until the process is ended. */
 const PROGRAM = `
   const { OrtPolicyModel } = await import('./ort-policy-model.ts');
   const { TINY_ARCHITECTURE, randomSource, tinyWeights } = await import('@trainyard/transformer/testing');

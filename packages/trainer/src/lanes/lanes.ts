@@ -11,10 +11,9 @@ import type { ComputeOptions } from '../model/policy-model.ts';
 const SPIN_MS = 2;
 
 /**
- * Threads that compute in parallel: the calling one, and a pooled one per further lane.
- *
- * One graph run on two threads was 1.3 times as fast as on one: small products, copies and element-wise
- * operators hardly gain. Two parallel runs, each on half the tokens, gain nearly two.
+ * Parallel threads: the calling one, and a pooled one per further lane. One graph run on two threads was 1.3
+ * times as fast as on one, because small products, copies and element-wise operators hardly gain. Two parallel
+ * runs on half the tokens each gain nearly two.
  */
 export class Lanes {
   readonly #setup: LaneSetup;
@@ -24,7 +23,7 @@ export class Lanes {
   readonly #numLanes: number;
   readonly #progress: LaneProgress;
 
-  /** @param numLanes at least 1 @param threads taken by the first pass */
+  /** @param threads taken by the first pass */
   constructor(setup: LaneSetup, numLanes: number, threads: LaneThreads) {
     this.#setup = setup;
     this.#numLanes = numLanes;
@@ -37,7 +36,7 @@ export class Lanes {
     return this.#numLanes;
   }
 
-  /** @param passOf work of each lane until the next `begin` */
+  /** @param passOf until the next `begin` */
   begin(passOf: (lane: number) => LanePass): void {
     while (this.#others.length < this.#numLanes - 1)
       this.#others.push(this.#threads.take(this.#setup, this.#others.length + 1, this.#progress));
@@ -45,11 +44,7 @@ export class Lanes {
     this.#others.forEach((thread, index) => thread.begin(passOf(index + 1)));
   }
 
-  /**
-   * Resolves when every lane has done every step.
-   *
-   * @throws {TrainerError} `trainer.cancelled`; no lane computes any more then
-   */
+  /** @throws {TrainerError} `trainer.cancelled`; no lane computes any more then */
   async run(steps: readonly LaneStep[], options: ComputeOptions): Promise<readonly GraphTiming[]> {
     const turns = new ComputeTurns(options);
     await turns.begin();
@@ -72,7 +67,7 @@ export class Lanes {
     this.#others.length = 0;
   }
 
-  /** Runs the first lane, which shares the cores with other users for all lanes. */
+  /** The first lane shares the cores with other users for all lanes. */
   async #lead(steps: readonly LaneStep[], turns: ComputeTurns): Promise<readonly GraphTiming[]> {
     const waitFor = (condition: () => boolean) => this.#waitUntil(condition, () => this.#takeTurn(turns));
     const own: LaneTurns = {
@@ -96,7 +91,6 @@ export class Lanes {
     }
   }
 
-  /** Hands the cores over if another user waits for them. */
   async #takeTurn(turns: ComputeTurns): Promise<void> {
     if (this.#progress.isStopped) throw new LaneStopped();
     turns.throwIfCancelled();
@@ -110,7 +104,7 @@ export class Lanes {
     this.#progress.grant();
   }
 
-  /** Lets the process handle messages, such as a cancellation or a request for the cores. */
+  /** Lets the process handle messages, such as a cancellation. */
   async #waitUntil(condition: () => boolean, meanwhile: () => Promise<void> = async () => {}): Promise<void> {
     const spinsUntil = performance.now() + SPIN_MS;
     for (;;) {

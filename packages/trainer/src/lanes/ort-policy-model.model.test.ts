@@ -20,7 +20,7 @@ afterAll(() => {
   rmSync(directory, { recursive: true });
 });
 
-/** Log-probability of every token of the sequence except the first, [T - 1], by llama.cpp. */
+/** Every token except the first, [T - 1]. */
 function llamaLogprobs(tokenIds: Int32Array, adapterPath?: string): Float64Array {
   using context = new LlamaContext(llama, { contextTokens: 512, maxSequences: 1, batchTokens: 256, numThreads: 2 });
   if (adapterPath !== undefined) context.setAdapter(LlamaAdapter.load(llama, adapterPath));
@@ -35,7 +35,7 @@ function llamaLogprobs(tokenIds: Int32Array, adapterPath?: string): Float64Array
   });
 }
 
-/** A text sampled from the model at temperature 1. */
+/** Sampled at temperature 1. */
 function sampledTokens(): Int32Array {
   const random = randomSource(8);
   const tokens = [

@@ -14,7 +14,7 @@ afterEach(() => {
   while (open.length > 0) open.pop()!.close();
 });
 
-/** Same weights and adapter every time; only the computation differs. */
+/** Equal weights and adapters; only the computation differs. */
 function tinyModel(
   options: OrtPolicyModelOptions = {},
   architecture: Architecture = TINY_ARCHITECTURE,
@@ -35,10 +35,7 @@ const continued = (prefix: readonly number[], length: number, numPrompt = prefix
   numPrompt,
 });
 
-/**
- * Two groups: one with a shared prompt, a branch deep in an answer and an answer that is a prefix of another;
- * one separate.
- */
+/** One with a shared prompt, a branch deep in an answer and an answer that is a prefix of another; one separate. */
 function branchingGroups(): TinySequence[][] {
   const prompt = tokens(9);
   const first = continued(prompt, 7);
@@ -59,7 +56,7 @@ const lossWeights = (length: number) => {
   return Float32Array.from({ length }, weight);
 };
 
-/** Σ weight · logprob and its gradient, one flat array over every adapter tensor. */
+/** Σ weight · logprob and its gradient over every adapter tensor. */
 async function passes(model: OrtPolicyModel, rows: readonly PackedRow[], weights: Float32Array) {
   for (const tensor of model.lora.tensors) tensor.gradient.fill(0);
   const logprobs: number[] = [];

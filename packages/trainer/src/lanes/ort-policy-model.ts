@@ -41,20 +41,20 @@ import { trainableArchitecture } from '../model/trainable-architecture.ts';
 export interface OrtPolicyModelOptions extends Partial<RowPlanOptions> {
   /** Default: rank 8, alpha 16, every linear layer, seed 0. */
   readonly lora?: LoraConfig;
-  /** Threads that compute. Default 2. */
+  /** Default 2. */
   readonly numThreads?: number;
   /**
-   * Matrices of the blocks, for weights of `readWeightsBesideMatrices`: they, the vocabulary, and the inputs of
-   * both are then in bf16, the rest in single precision. Must outlive this object. Default: single precision.
+   * Block matrices for `readWeightsBesideMatrices`: they, the vocabulary, and the inputs of both are then in bf16.
+   * Must outlive this object. Default: single precision.
    */
   readonly bf16?: Bf16BlockMatrices;
-  /** Memory budget of activations kept for backward; layers that do not fit are recomputed. Default 2 GiB. */
+  /** Activations kept for backward; layers that do not fit are recomputed. Default 2 GiB. */
   readonly memoryBudgetBytes?: number;
-  /** Memory for passes, shared by policies that compute one at a time. Default: its own. */
+  /** Shared by policies that compute one at a time. Default: its own. */
   readonly workspace?: Workspace;
-  /** Pool of threads besides the calling one, for successive policies. Default: its own, which end with it. */
+  /** Threads for successive policies. Default: its own, which end with it. */
   readonly threads?: LaneThreads;
-  /** Called for every graph run, of all threads. */
+  /** Called by all threads. */
   readonly onRun?: (run: GraphTiming) => void;
 }
 
@@ -79,10 +79,7 @@ interface KeptForward {
   readonly adapterGradients: readonly (readonly AdapterGradients[])[];
 }
 
-/**
- * A language model on ONNX Runtime: small graphs run layer by layer with weights as inputs, in float32 unless
- * its matrices are in bf16.
- */
+/** Small graphs run layer by layer with weights as inputs, in float32 unless the matrices are in bf16. */
 export class OrtPolicyModel implements PolicyModel {
   readonly architecture: Architecture;
   readonly lora: LoraParameters;
@@ -98,7 +95,7 @@ export class OrtPolicyModel implements PolicyModel {
   readonly #ownThreads: LaneThreads | null;
   #kept: KeptForward | null = null;
   #isClosed = false;
-  /** True after a cancelled or failed pass: the state of its threads is unknown. */
+  /** True after a cancelled or failed pass: the state of the threads is unknown. */
   #isInterrupted = false;
 
   constructor(architecture: Architecture, weights: ModelWeights, options: OrtPolicyModelOptions = {}) {
@@ -232,10 +229,9 @@ export class OrtPolicyModel implements PolicyModel {
   }
 
   /**
-   * Restarts with a fresh adapter like a new policy, reusing threads and compiled graphs.
+   * Restarts with a fresh adapter, reusing threads and compiled graphs.
    *
-   * @returns true on success; only for the adapter configuration that it was made with, and if no pass was
-   * cancelled or failed
+   * @returns true on success; only for the original adapter configuration, and if no pass was cancelled or failed
    */
   beginAnew(lora: LoraConfig): boolean {
     if (this.#isClosed || this.#isInterrupted || !isDeepStrictEqual(lora, this.lora.config)) return false;
@@ -248,7 +244,6 @@ export class OrtPolicyModel implements PolicyModel {
     return true;
   }
 
-  /** Bytes of activation buffers. */
   get activationBytes(): number {
     return this.#workspace.sizeBytes;
   }
@@ -269,7 +264,6 @@ export class OrtPolicyModel implements PolicyModel {
     timings.forEach(this.#onRun);
   }
 
-  /** Zeroed sums for each lane and layer. */
   #adapterGradients(): AdapterGradients[][] {
     return Array.from({ length: this.#lanes.length }, (_, lane) =>
       this.#adapters.map((adapter, layer) =>

@@ -1,23 +1,21 @@
 import assert from 'node:assert/strict';
 import type { TokenRange } from '../model/token-range.ts';
 
-/** Consecutive queries of a row and every key that any of them may see. */
+/** Consecutive queries and every key that any of them may see. */
 export interface QueryBlock {
-  /** Queries are the row indices start ≤ i < end. */
+  /** Row indices start ≤ i < end. */
   readonly start: number;
   readonly end: number;
-  /** [K] ascending row indices: the ancestors of the first query, then the queries themselves. */
+  /** [K] ascending row indices: ancestors of the first query, then the queries. */
   readonly keys: Int32Array;
   /** [K] row index one past the last descendant of each key: key k is visible to query i if k ≤ i < ends[k]. */
   readonly ends: Int32Array;
 }
 
 /**
- * Cuts a range of a depth-first row into query blocks.
- *
- * In depth-first order the descendants of a token follow it without a gap. So a token's visibility is one
- * interval, and an ancestor of a query is in the query's block or is an ancestor of the block's first query.
- * Memory is O(T) per block.
+ * Cuts a range of a depth-first row into query blocks. The descendants of a token follow it without a gap, so
+ * its visibility is one interval, and an ancestor of a query is in the query's block or an ancestor of the
+ * block's first query. Memory is O(T) per block.
  *
  * @param ends see `subtreeEnds`
  * @param sizeAt maximum queries of a block that starts at a token
@@ -32,7 +30,7 @@ export function queryBlocks(
   for (let start = range.start; start < range.end; start = blocks.at(-1)!.end) {
     const size = sizeAt(start);
     let end = Math.min(start + Math.ceil(size / 2), range.end);
-    // A half-full block ends where another branch starts, because the two would not see each other.
+    // Another branch starts another half-full block: the two would not see each other.
     while (end < Math.min(start + size, range.end) && parents[end] === end - 1) end++;
     const keys: number[] = [];
     for (let token = parents[start]!; token >= 0; token = parents[token]!) keys.push(token);
@@ -72,7 +70,7 @@ export function subtreeEnds(parents: Int32Array): Int32Array {
 // Added to the score of a hidden key: far below any score, but finite, so that nothing becomes NaN.
 const HIDDEN = -1e30;
 
-/** Writes the addends to the scores of a block, [Q, K]: 0 if the query may see the key. */
+/** Addends to the scores, [Q, K]: 0 if the query may see the key. */
 export function treeMask({ start, end, keys, ends }: QueryBlock, mask: Float32Array): void {
   mask.fill(0);
   const hide = (key: number, first: number, last: number) => {

@@ -11,35 +11,33 @@ export interface RowTables {
   readonly sin: Float32Array;
 }
 
-/** One lane's share of a row, in pieces between which the cores may change hands. */
+/** Pieces between which the cores may change hands. */
 export interface LaneShare extends RowTables {
-  /** Tokens of the lane; those before `start` belong to lower lanes. */
+  /** Tokens before `start` belong to lower lanes. */
   readonly range: TokenRange;
   readonly tokens: readonly TokenRange[];
   readonly queries: readonly QueryBlock[];
-  /** Ranges of the last layer, whose output is read only for tokens that predict a trained one. */
+  /** Ranges of the last layer, computed only for tokens that predict a trained one. */
   readonly sourceTokens: readonly TokenRange[];
   readonly sourceQueries: readonly QueryBlock[];
-  /** Parts of the vocabulary, each for a range of trained tokens. */
   readonly vocabulary: readonly { readonly targets: TokenRange; readonly columns: TokenRange }[];
   /** Trained tokens whose parts the lane joins. */
   readonly targets: readonly TokenRange[];
 }
 
-/** Plan of a row for all layers, computed once. */
 export interface RowPlan {
   readonly numTokens: number;
   readonly lanes: readonly LaneShare[];
 }
 
 export interface RowPlanOptions {
-  /** Maximum tokens per run of a token-wise graph: bounds temporaries and time. */
+  /** Bounds temporaries and time of a token-wise graph. */
   readonly chunkTokens: number;
-  /** Maximum queries per attention run: more waste less on launches and more on masked scores. */
+  /** More waste less on launches and more on masked scores. */
   readonly queryBlockTokens: number;
   /**
-   * True if the parts of the vocabulary are the same for any number of trained tokens, so that each is laid out
-   * once. Default false.
+   * Parts of the vocabulary are the same for any number of trained tokens, so each is laid out once. Default
+   * false.
    */
   readonly hasFixedVocabularyParts?: boolean;
 }
@@ -116,7 +114,7 @@ export const attentionBlock = (block: QueryBlock): AttentionBlock => ({
 
 const productOf = (dims: { readonly in: number; readonly out: number }) => dims.in * dims.out;
 
-/** Cuts a row so that each lane gets an equal share of the cost. */
+/** Equal shares of the cost. */
 function laneRanges(costs: Float64Array, numLanes: number): TokenRange[] {
   const total = costs.reduce((sum, cost) => sum + cost, 0);
   const lanes: TokenRange[] = [];
@@ -131,10 +129,7 @@ function laneRanges(costs: Float64Array, numLanes: number): TokenRange[] {
   return lanes;
 }
 
-/**
- * Parts of the vocabulary per lane, for every range of trained tokens. Lanes get equal numbers of parts if there
- * are enough columns.
- */
+/** Lanes get equal numbers of parts if there are enough columns. */
 function vocabularyParts(
   numTargets: number,
   vocabSize: number,

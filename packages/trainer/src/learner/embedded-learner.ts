@@ -38,16 +38,15 @@ export interface EmbeddedLearnerOptions {
   /** Its adapter is the session's; closed with it. */
   readonly policy: TrainablePolicy;
   readonly versions: VersionFolders;
-  /** Shares the cores with sampling. Default: they are always available. */
+  /** Default: the cores are always available. */
   readonly gate?: ComputeGate;
 }
 
-/** Options of a call with its share of the cores. */
 type ComputeTurn = ComputeOptions & { readonly gate: ComputeGate };
 
 const FREE_GATE: ComputeGate = { acquire: async () => {}, release: () => {}, isWanted: false };
 
-/** Maximum rank; larger ones cost more than the adapted layers. */
+/** Larger ranks cost more than the adapted layers. */
 const MAX_RANK = 256;
 
 /** Shortest text in which a token attends to another one. */
@@ -59,19 +58,16 @@ const TRIAL: PackedRow = {
   targets: Int32Array.of(0),
 };
 
-/**
- * A learner in this process: a `PolicyModel`, AdamW, and versions in folders. It computes between two turns of
- * the gate.
- */
+/** A learner in this process, which computes between two turns of the gate. */
 export class EmbeddedLearner implements LearnerSession {
   readonly capabilities: LearnerCapabilities;
   readonly #policy: TrainablePolicy;
   readonly #versions: VersionFolders;
   readonly #gate: ComputeGate;
   #optimizer: OptimizerState;
-  /** True if the gradients were used by a step or are invalid. */
+  /** The gradients were used by a step or are invalid. */
   #isSpent = true;
-  /** Adapter of the last reference computation. */
+  /** Last reference. */
   #reference: { readonly name: string; readonly lora: LoraParameters } | null = null;
 
   constructor({ policy, versions, gate = FREE_GATE }: EmbeddedLearnerOptions) {
@@ -219,14 +215,14 @@ export class EmbeddedLearner implements LearnerSession {
     return lora;
   }
 
-  /** Drops the cached adapter of a name that now has another version or none. */
+  /** The name has another version or none. */
   #forgetReference(name: string): void {
     if (this.#reference?.name === name) this.#reference = null;
   }
 
   /**
    * Tries the weights on a short text: large finite weights can give NaN everywhere. After the last step nothing
-   * else would show that, and samples and later jobs of the version would fail.
+   * else would show that.
    *
    * @throws {TrainerError} `trainer.non_finite`
    */
@@ -239,7 +235,7 @@ export class EmbeddedLearner implements LearnerSession {
     for (const { gradient } of this.#policy.lora.tensors) gradient.fill(0);
   }
 
-  /** Converts any error of a call with an aborted signal to `trainer.cancelled`. */
+  /** Errors after an abort become `trainer.cancelled`. */
   async #cancellable<Result>(
     signal: AbortSignal | undefined,
     work: (turn: ComputeTurn) => Promise<Result>,
@@ -266,7 +262,7 @@ export class EmbeddedLearner implements LearnerSession {
   }
 }
 
-/** Copies the result, which the model's next row overwrites. */
+/** The model's next row overwrites the original. */
 function owned({ logprobs, entropies }: ForwardResult): RowForward {
   return { logprobs: logprobs.slice(), entropies: entropies.slice() };
 }

@@ -1,116 +1,112 @@
 /**
- * Interface between training (advantages, packing, objectives, steps, snapshots, metrics, warnings: above) and
- * the computation and storage of an adapter (below): the model in this process, or a remote service.
- *
- * Above it are token ids, log-probabilities and ∂loss/∂logprob. Paths, graphs and protocols of a learner do not
- * show.
+ * Interface between training (above: advantages, packing, objectives, steps, snapshots, metrics, warnings) and
+ * the computation and storage of an adapter (below: in this process, or a remote service). Above are token ids,
+ * log-probabilities and ∂loss/∂logprob; paths, graphs and protocols do not show.
  */
 import type { LinearName, LoraConfig } from '@trainyard/transformer';
 import type { PackedRow } from '../model/policy-model.ts';
 import type { JobKind, OptimizerConfig } from '../optimizer/adamw.ts';
 
-/** Capabilities of a learner. A job that needs more is refused before its first step; see `requireCapabilities`. */
+/** A job that needs more is refused before its first step; see `requireCapabilities`. */
 export interface LearnerCapabilities {
-  /** Supported objectives, by name; `'any'` if `backward` takes every ∂loss/∂logprob. */
+  /** Supported objectives; `'any'` if `backward` takes every ∂loss/∂logprob. */
   readonly losses: 'any' | readonly string[];
-  /** Linear layers that can have an adapter. */
+  /** Layers that can have an adapter. */
   readonly targets: readonly LinearName[];
-  /** Supported sets of those layers; `'any'` for all sets. */
+  /** Supported sets of those layers. */
   readonly targetSets: 'any' | readonly (readonly LinearName[])[];
   /** Largest inner dimension of an adapter. */
   readonly maxRank: number;
   /** The only alpha of its adapters; null: any. */
   readonly alpha: number | null;
-  /** Support for entropies: none, values from `forward`, or also gradients in `backward`. */
+  /** None, values from `forward`, or also gradients in `backward`. */
   readonly entropies: 'none' | 'values' | 'gradients';
-  /** Reference weights of `forward`: none, the base model's, or also those of any saved version. */
+  /** None, the base model's, or also those of any saved version. */
   readonly reference: 'none' | 'base' | 'versions';
-  /** True if rows are computed with the masks, shifts and temperatures of their tokens' sampling. */
+  /** Rows are computed with the masks, shifts and temperatures of their tokens' sampling. */
   readonly replay: boolean;
-  /** Maximum rows of a `forward` that a `backward` can follow. */
+  /** Rows of a `forward` that a `backward` can follow. */
   readonly maxKeptRows: number;
   /**
-   * Size of the random half of a fresh adapter relative to `initialLoraParameters`; 1: equal. At equal rates it
-   * moves the model by that factor.
+   * Random half of a fresh adapter relative to `initialLoraParameters`. At equal rates it moves the model by that
+   * factor.
    */
   readonly initialScale: number;
 }
 
-/** Facts about the adapter's base model. */
 export interface LearnerModel {
-  /** Name of the architecture as in GGUF: `llama`, `qwen2`, `qwen3`. */
+  /** Architecture as in GGUF: `llama`, `qwen2`, `qwen3`. */
   readonly name: string;
   readonly hiddenSize: number;
   readonly vocabSize: number;
 }
 
 export interface CallOptions {
-  /** After an abort the call ends with `trainer.cancelled` within milliseconds, without visible partial results. */
+  /** An abort ends the call with `trainer.cancelled` within milliseconds, without visible partial results. */
   readonly signal?: AbortSignal;
 }
 
 export interface LearnerForwardOptions extends CallOptions {
-  /** Weights for the computation. Default: those being trained. */
+  /** Default: the weights being trained. */
   readonly under?: 'trained' | 'base' | { readonly version: string };
-  /** State to keep for a `backward`, which must come before the next `forward`. Default: none. */
+  /** A `backward` must come before the next `forward`. Default: none. */
   readonly keep?: 'nothing' | 'gradients' | 'entropyGradients';
 }
 
-/** Result for one row with N trained tokens. Owned by the caller. */
+/** Owned by the caller. */
 export interface RowForward {
-  /** [N] natural-log probability of each trained token: at temperature 1, or under the row's `replay`. */
+  /** [N] natural-log, at temperature 1, or under the row's `replay`. */
   readonly logprobs: Float32Array;
-  /** [N] entropy in nats of the distribution of each trained token; null if the learner does not report it. */
+  /** [N] in nats; null if the learner does not report it. */
   readonly entropies: Float32Array | null;
 }
 
 /** Gradients of one row with N trained tokens. */
 export interface RowBackward {
-  /** [N] ∂loss/∂logprob. The loss is a plain sum over tokens and rows, so averages are included here. */
+  /** [N] the loss is a plain sum over tokens and rows, so averages are included here. */
   readonly lossGradient: Float32Array;
   /** [N] ∂loss/∂entropy; null: none. */
   readonly entropyGradient: Float32Array | null;
 }
 
-/** A saved, immutable adapter with its optimizer's state. */
+/** Immutable adapter with its optimizer's state. */
 export interface AdapterVersion {
-  /** Name given to `save`, meaningful only to the learner. */
+  /** Meaningful only to the learner. */
   readonly name: string;
   /**
-   * sha256 of weights and scale in a PEFT file, hex: adapters with different results have different digests. Null
-   * for an unserved version of a remote learner, which has not seen its weights.
+   * sha256 of weights and scale in a PEFT file, hex. Null for an unserved version of a remote learner, which has
+   * not seen its weights.
    */
   readonly digest: string | null;
-  /** Bytes written by `save`; absent if the learner does not report them. */
+  /** Absent if the learner does not report them. */
   readonly sizeBytes?: number;
 }
 
 /** Measures of an optimizer step. */
 export interface StepReport {
-  /** Norm of the gradient before clipping; null if the learner does not report it. */
+  /** Norm before clipping; null if the learner does not report it. */
   readonly gradNorm: number | null;
-  /** Learner-specific counts of the step's passes, by metric name. Default: none. */
+  /** Learner-specific counts, by metric name. Default: none. */
   readonly measures?: Readonly<Record<string, number>>;
 }
 
 export interface LoadOptions {
-  /** Kind of job of the coming steps: momentum of another kind is dropped. */
+  /** Momentum of another kind is dropped. */
   readonly jobKind: JobKind;
-  /** True to start with a fresh optimizer in any case. Default false. */
+  /** Default false. */
   readonly withFreshOptimizer?: boolean;
 }
 
 /**
- * An adapter in training. Calls must not overlap.
- *
- * Every failure is a `TrainerError` whose `retry` gives the remedy: none; open a new session and load the last
- * saved version (`'resume'`: the learner is gone, or lost its state); or retry later (`'wait'`).
+ * An adapter in training. Calls must not overlap. Every failure is a `TrainerError` whose `retry` gives the
+ * remedy: none; open a new session and load the last saved version (`'resume'`: the learner is gone, or lost its
+ * state); or retry later (`'wait'`).
  */
 export interface LearnerSession {
   readonly model: LearnerModel;
   readonly lora: LoraConfig;
   readonly capabilities: LearnerCapabilities;
-  /** Optimizer steps of the weights since the optimizer was fresh. */
+  /** Optimizer steps since it was fresh. */
   readonly numSteps: number;
 
   /**
@@ -121,10 +117,8 @@ export interface LearnerSession {
   forward(rows: readonly PackedRow[], options?: LearnerForwardOptions): Promise<readonly RowForward[]>;
 
   /**
-   * Adds gradients to those accumulated since the last step. After a failure the accumulated gradients are lost.
-   *
-   * A remote learner may resolve before the work is done, so that the next call can be sent; later errors then
-   * reject a later call, the `step` at the latest.
+   * Adds gradients to those accumulated since the last step; a failure loses them all. A remote learner may
+   * resolve before the work is done; later errors then reject a later call, the `step` at the latest.
    *
    * @param gradients of each row of the last `forward`, which must have kept the state; consumed by this call
    * @throws {TrainerError} `trainer.cancelled`
@@ -132,14 +126,14 @@ export interface LearnerSession {
   backward(gradients: readonly RowBackward[], options?: CallOptions): Promise<void>;
 
   /**
-   * Clips the accumulated gradient to a global norm, takes one AdamW step on it, and clears it.
+   * Clips the accumulated gradient to a global norm, takes one AdamW step, and clears it.
    *
    * @throws {TrainerError} `trainer.non_finite` before any weight changed, or after a step that made one infinite
    */
   step(config: OptimizerConfig, options?: CallOptions): Promise<StepReport>;
 
   /**
-   * Saves the weights and the optimizer's state completely or not at all, replacing a version of that name.
+   * Saves completely or not at all, replacing a version of that name.
    *
    * @param options.isServed false: only for `load`, which may be faster. Default true: also for sampling.
    * @param options.metrics stored with it
@@ -164,7 +158,7 @@ export interface LearnerSession {
    */
   load(name: string | null, options: LoadOptions): Promise<void>;
 
-  /** Removes a saved version, if it exists. */
+  /** Removes a version, if it exists. */
   discard(name: string): Promise<void>;
 
   close(): Promise<void>;

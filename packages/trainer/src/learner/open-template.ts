@@ -3,7 +3,7 @@ import { ChatTemplate, Tokenizer } from '@trainyard/tokenizer';
 import type { Architecture } from '@trainyard/transformer';
 import { trainableArchitecture } from '../model/trainable-architecture.ts';
 
-/** A base model without its weights, sufficient for the training loop of a remote learner. */
+/** A base model without weights, for training with a remote learner. */
 export interface OpenedTemplate {
   readonly modelPath: string;
   readonly architecture: Architecture;
@@ -12,8 +12,6 @@ export interface OpenedTemplate {
 }
 
 /**
- * Reads a GGUF model file's architecture, vocabulary and chat template.
- *
  * @param options `allowsControlTokens` must equal the sampler's, or prompts would differ
  * @throws {TrainerError} `trainer.architecture_unsupported`; {NativeError} `native.gguf_malformed`,
  * `native.model_unreadable`; {TokenizerError} `tokenizer.no_template`, `tokenizer.unknown_vocabulary`

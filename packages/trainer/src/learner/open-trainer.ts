@@ -20,13 +20,13 @@ import type { LearnerSession } from './learner-session.ts';
 import { type OpenedTemplate, openTemplate } from './open-template.ts';
 import type { VersionFolders } from './version-folders.ts';
 
-/** A base model ready for training: its weights are read once and serve successive jobs. */
+/** Weights are read once and serve successive jobs. */
 export interface Trainer {
   readonly modelPath: string;
   readonly template: ChatTemplate;
-  /** A policy with a fresh adapter. It invalidates the previous one. */
+  /** Invalidates the previous policy. */
   policy(lora: LoraConfig): Promise<TrainablePolicy>;
-  /** The same as a session. */
+  /** A session over a policy. */
   learner(
     lora: LoraConfig,
     parts: { readonly versions: VersionFolders; readonly gate?: ComputeGate },
@@ -90,11 +90,7 @@ export async function openTrainer(options: {
   };
 }
 
-/**
- * Checks a process that will train in bf16, before the first model is read.
- *
- * @throws {NativeError} as `openBf16Library`
- */
+/** Call before the first model is read. @throws {NativeError} as `openBf16Library` */
 export function requireBf16(oneDnnPath: string): void {
   openBf16Library(oneDnnPath, 1);
 }

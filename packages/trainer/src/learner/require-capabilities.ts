@@ -2,12 +2,10 @@ import type { LoraConfig } from '@trainyard/transformer';
 import { TrainerError } from '../contract/errors.ts';
 import type { LearnerCapabilities, LearnerSession } from './learner-session.ts';
 
-/** Capabilities that a job requires of its learner. */
 export interface LearnerNeeds {
-  /** Name of its objective. */
   readonly loss: string;
   readonly lora: LoraConfig;
-  /** True if its loss has a gradient of entropies. */
+  /** The loss has a gradient of entropies. */
   readonly usesEntropies: boolean;
   readonly reference: LearnerCapabilities['reference'];
 }
@@ -15,7 +13,7 @@ export interface LearnerNeeds {
 /** Each kind includes those before it. */
 const REFERENCES: readonly LearnerCapabilities['reference'][] = ['none', 'base', 'versions'];
 
-/** True if an adapter can be on exactly these layers. */
+/** An adapter can be on exactly these layers. */
 export function isTargetSet(targets: readonly string[], sets: readonly (readonly string[])[]): boolean {
   return sets.some((set) => set.length === targets.length && targets.every((target) => set.includes(target)));
 }

@@ -2,20 +2,20 @@ import { existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { replaceDirectory } from '../checkpoint/durable-directory.ts';
 
-/** Adapter versions of a learner on this machine: one directory each, by name. */
+/** One directory per version on this machine. */
 export interface VersionFolders {
-  /** Local path of a version's immutable directory, or null. */
+  /** Local path of an immutable directory, or null. */
   find(name: string): Promise<string | null>;
   /**
-   * Creates a version from the files that `fill` writes and syncs in an empty directory. It appears complete or
-   * not at all, and replaces one of that name.
+   * @param fill writes and syncs files in an empty directory. The version appears complete or not at all, and
+   * replaces one of that name
    */
   write<Result>(name: string, fill: (directory: string) => Result): Promise<Result>;
   /** Removes a version, if it exists. */
   remove(name: string): Promise<void>;
 }
 
-/** Versions in plain directories; the name is the path. */
+/** The name is the path. */
 export class LocalVersions implements VersionFolders {
   readonly #root: string;
 

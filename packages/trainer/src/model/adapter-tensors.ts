@@ -1,4 +1,4 @@
-/** LoRA values in the names and layouts of the two public adapter formats. */
+/** LoRA values in the two public adapter formats. */
 import { type Architecture, GGUF_LINEARS, type LinearName, toInterleaved } from '@trainyard/transformer';
 import type { LoraParameters, LoraTensor } from './policy-model.ts';
 
@@ -19,9 +19,9 @@ const PEFT_LINEARS: Readonly<Record<LinearName, string>> = {
 };
 
 /**
- * Tensors for llama.cpp: `blk.3.attn_q.weight.lora_a`, dims with the contiguous axis first (`a`: [in, rank],
- * `b`: [rank, out]). If the model file interleaves heads, rows of q's and k's `b` are permuted to match.
- * Unchanged data is shared.
+ * llama.cpp's tensors: `blk.3.attn_q.weight.lora_a`, dims with the contiguous axis first (`a`: [in, rank], `b`:
+ * [rank, out]). If the model file interleaves heads, rows of q's and k's `b` are permuted. Unchanged data is
+ * shared.
  */
 export function ggufAdapterTensors(lora: LoraParameters, architecture: Architecture): AdapterTensor[] {
   return lora.tensors.map((tensor) => ({
@@ -32,22 +32,21 @@ export function ggufAdapterTensors(lora: LoraParameters, architecture: Architect
 }
 
 /**
- * Tensors for PEFT: `base_model.model.model.layers.3.self_attn.q_proj.lora_A.weight`, dims row-major,
+ * PEFT's tensors: `base_model.model.model.layers.3.self_attn.q_proj.lora_A.weight`, dims row-major,
  * half-rotation heads. Data is shared.
  */
 export function peftTensors(lora: LoraParameters): AdapterTensor[] {
   return lora.tensors.map((tensor) => ({ name: peftTensorName(tensor), dims: tensor.dims, data: tensor.value }));
 }
 
-/** PEFT's name of a linear layer in the model: `model.layers.3.self_attn.q_proj`. */
+/** Format: `model.layers.3.self_attn.q_proj`. */
 export const peftModuleName = (layer: number, linear: LinearName): string =>
   `model.layers.${layer}.${PEFT_LINEARS[linear]}`;
 
-/** PEFT's name of a tensor. */
 export const peftTensorName = (tensor: Pick<LoraTensor, 'layer' | 'linear' | 'half'>): string =>
   `base_model.model.${peftModuleName(tensor.layer, tensor.linear)}.lora_${tensor.half.toUpperCase()}.weight`;
 
-/** `target_modules` of PEFT's adapter_config.json: `q_proj`, `gate_proj`, … */
+/** `target_modules` of adapter_config.json: `q_proj`, `gate_proj`, … */
 export const peftTargetModules = (targets: readonly LinearName[]): string[] =>
   targets.map((linear) => PEFT_LINEARS[linear].split('.')[1]!);
 

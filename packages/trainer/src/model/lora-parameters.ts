@@ -9,11 +9,9 @@ import {
 import type { LoraParameters, LoraTensor } from './policy-model.ts';
 
 /**
- * A fresh adapter, which does not change the base model's results.
- *
- * `a` is uniform in ±1/√in, PEFT's default (Kaiming-uniform with negative slope √5: bound √(6 / ((1 + 5) ·
- * in))); `b` is zero. Every tensor has its own random stream, so its values do not depend on the other target
- * layers.
+ * A fresh adapter, which does not change the base model's results. `a` is uniform in ±1/√in, PEFT's default
+ * (Kaiming-uniform with negative slope √5: bound √(6 / ((1 + 5) · in))); `b` is zero. Every tensor has its own
+ * random stream, independent of the other target layers.
  */
 export function initialLoraParameters(architecture: Architecture, config: LoraConfig): LoraParameters {
   const tensors: LoraTensor[] = [];

@@ -1,7 +1,6 @@
 /**
- * Interface between the mathematics of training (advantages, losses, optimizer) and the computation of the
- * model. The mathematics reads log-probabilities of trained tokens and returns ∂loss/∂logprob; it never sees an
- * activation.
+ * Interface between the mathematics of training (advantages, losses, optimizer) and the model's computation:
+ * log-probabilities of trained tokens against ∂loss/∂logprob, never an activation.
  */
 
 import type { Architecture, LinearName, LoraConfig, LoraHalf } from '@trainyard/transformer';
@@ -15,9 +14,9 @@ export interface LoraTensor {
   readonly half: LoraHalf;
   /** `a`: [rank, in]; `b`: [out, rank]; row-major, as in PEFT. */
   readonly dims: readonly [number, number];
-  /** Updated in place by the optimizer; every forward reads it again. */
+  /** Updated in place by the optimizer. */
   readonly value: Float32Array;
-  /** ∂loss/∂value, summed over every `backward` since the caller last cleared it. Same shape as `value`. */
+  /** ∂loss/∂value, summed since the caller last cleared it. */
   readonly gradient: Float32Array;
 }
 
@@ -27,7 +26,7 @@ export interface LoraParameters {
   readonly tensors: readonly LoraTensor[];
 }
 
-/** Several token sequences in one row; shared prefixes appear once. */
+/** Token sequences in one row; shared prefixes appear once. */
 export interface PackedRow {
   /** [T] token ids in depth-first order of the trie (or forest) of sequences. */
   readonly tokenIds: Int32Array;
@@ -39,7 +38,7 @@ export interface PackedRow {
   readonly sources: Int32Array;
   /** [N] id of trained token i. */
   readonly targets: Int32Array;
-  /** Replay of the trained tokens' sampling; absent or null: all drawn plainly from the model. */
+  /** Absent or null: all drawn plainly from the model. */
   readonly replay?: RowReplay | null;
 }
 
@@ -48,55 +47,45 @@ export interface ComputeGate {
   /** Resolves when the caller has the cores, until `release()`. Rejects when `signal` aborts. */
   acquire(signal?: AbortSignal): Promise<void>;
   release(): void;
-  /** True if another user waits for the cores: the holder should soon release and reacquire them. */
+  /** Another user waits for the cores: the holder should soon release and reacquire them. */
   readonly isWanted: boolean;
 }
 
 export interface ComputeOptions {
-  /**
-   * Passed before the first graph run, and again when another user waits for the cores. Absent: the cores are
-   * always available.
-   */
+  /** Passed before the first graph run, and when another user waits. Absent: the cores are always available. */
   readonly gate?: ComputeGate;
   /** Checked between graph runs; an abort gives `trainer.cancelled`. */
   readonly signal?: AbortSignal;
 }
 
 export interface ForwardOptions extends ComputeOptions {
-  /** True to compute only the base model, as if the adapter were zero (the reference policy). Default false. */
+  /** Computes only the base model, as if the adapter were zero (the reference policy). Default false. */
   readonly withoutAdapter?: boolean;
-  /** True to keep the state for `backward`. Default false. */
+  /** State for `backward`. Default false. */
   readonly keepForBackward?: boolean;
-  /**
-   * True to also keep the state for a gradient of the entropies: one more product with the vocabulary. Default
-   * false.
-   */
+  /** State for a gradient of the entropies: one more product with the vocabulary. Default false. */
   readonly keepForEntropy?: boolean;
 }
 
 export interface BackwardOptions extends ComputeOptions {
-  /** [N] ∂loss/∂entropy of the last `forward`, which must have had `keepForEntropy`. Default: none. */
+  /** [N] ∂loss/∂entropy; the last `forward` must have had `keepForEntropy`. Default: none. */
   readonly entropyGradient?: Float32Array;
 }
 
 export interface ForwardResult {
-  /** [N] natural-log probability of each trained token: at temperature 1, or under the row's `replay`. */
+  /** [N] natural-log, at temperature 1, or under the row's `replay`. */
   readonly logprobs: Float32Array;
-  /** [N] entropy in nats of the distribution of each trained token. */
+  /** [N] in nats. */
   readonly entropies: Float32Array;
 }
 
-/** A language model with a trainable LoRA adapter. Calls must not overlap. */
+/** Calls must not overlap. */
 export interface PolicyModel {
   readonly lora: LoraParameters;
-  /**
-   * Log-probabilities of the row's trained tokens. A row with N = 0 gives empty arrays.
-   *
-   * @throws {TrainerError} `trainer.token_out_of_range`, `trainer.cancelled`
-   */
+  /** A row with N = 0 gives empty arrays. @throws {TrainerError} `trainer.token_out_of_range`, `trainer.cancelled` */
   forward(row: PackedRow, options?: ForwardOptions): Promise<ForwardResult>;
   /**
-   * Adds ∂loss/∂value to the `gradient` of every adapter tensor.
+   * Adds to the `gradient` of every adapter tensor.
    *
    * @param lossGradient [N] ∂loss/∂logprob of the last `forward`, which must have had `keepForBackward`; consumed
    * by this call
@@ -106,7 +95,7 @@ export interface PolicyModel {
   close(): void;
 }
 
-/** A policy with its architecture, which adapter files need. */
+/** Adapter files need the architecture. */
 export interface TrainablePolicy extends PolicyModel {
   readonly architecture: Architecture;
 }

@@ -39,7 +39,7 @@ interface Draw {
   readonly numGenerated: number;
 }
 
-/** Draws of every kind: plain, tempered, masked by a few and by nearly all tokens, shifted, and all of that. */
+/** Plain, tempered, masked by a few and by nearly all tokens, shifted, and all of that. */
 const DRAWS: readonly (readonly Draw[])[] = SEQUENCES.map(({ tokenIds }, sequence) => {
   const reply = tokenIds.slice(prompt.length);
   const sorted = (ids: readonly number[]) => Int32Array.from(new Set(ids)).toSorted();
@@ -82,7 +82,7 @@ function replayOf(draws: readonly Draw[]): RowReplay {
 
 const ROW: PackedRow = { ...packTrie([SEQUENCES]), replay: replayOf(DRAWS.flat()) };
 
-/** Reference in plain float64, from the model's own log-probabilities of the whole vocabulary. */
+/** Reference in float64, from the model's log-probabilities of the whole vocabulary. */
 function plainly(raw: Float64Array, id: number, { temperature, kept, shifts, numGenerated }: Draw) {
   const logits = raw.slice();
   if (shifts !== null) {
@@ -175,7 +175,7 @@ test.each([1e-300, 1e-30, 1e-6, 1e6, 1e30, 1e300])(
   },
 );
 
-/** Raw logits, from the effect of a repetition penalty of 2 or ½: a doubled logit grows by its own value. */
+/** Measured by a repetition penalty of 2 or ½: a doubled logit grows by its own value. */
 async function rawLogits(model: OrtPolicyModel, row: PackedRow): Promise<Float64Array> {
   const { logprobs } = await model.forward(row);
   const [a, b] = [0, 1];

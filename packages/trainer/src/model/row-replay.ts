@@ -4,9 +4,8 @@ import { lowerBound } from '@trainyard/tokenizer';
 import type { TokenRange } from './token-range.ts';
 
 /**
- * Sampling distributions of a row's trained tokens that differ from the model's: a sampler masks tokens, shifts
- * logits and divides them by a temperature. The trained policy's logits get the same treatment, so that both
- * sides compare the same choice.
+ * Sampling distributions that differ from the model's: a sampler masks tokens, shifts logits and divides them by
+ * a temperature. The trained policy's logits get the same treatment, so that both sides compare the same choice.
  *
  * The sampler's kept set is reused: a separate set under the trained policy would give infinite ratios for
  * tokens that only one set has.
@@ -21,12 +20,11 @@ export interface RowReplay {
   readonly keptSets: readonly KeptSet[];
   /** [N] index into `shifts`; -1 = none. */
   readonly shift: Int32Array;
-  /** [N] tokens of its reply before it, which count for penalties. */
+  /** [N] earlier tokens of the reply, which count for penalties. */
   readonly numGenerated: Int32Array;
   readonly shifts: readonly LogitShifts[];
 }
 
-/** Tokens that could be drawn. */
 export interface KeptSet {
   /** True: all except `ids`. */
   readonly isComplement: boolean;
@@ -34,31 +32,30 @@ export interface KeptSet {
   readonly ids: Int32Array;
 }
 
-/** Shifts of single logits before the temperature, in vLLM's order: bias, repetition, frequency, presence. */
+/** Applied before the temperature, in vLLM's order: bias, repetition, frequency, presence. */
 export interface LogitShifts {
   /** Biases of distinct ids. */
   readonly bias: readonly (readonly [id: number, bias: number])[];
   /** Above 0; 1 = off. Divides positive logits of prompt and reply ids and multiplies the others. */
   readonly repetitionPenalty: number;
-  /** Subtracted once per generated occurrence of the id. */
+  /** Subtracted per generated occurrence of the id. */
   readonly frequencyPenalty: number;
   /** Subtracted if the id was generated. */
   readonly presencePenalty: number;
   readonly promptTokenIds: Int32Array;
-  /** The whole reply, of which the first `numGenerated` tokens count. */
+  /** The first `numGenerated` tokens of the reply count. */
   readonly tokenIds: Int32Array;
 }
 
 /**
- * Logit of a token that could not be drawn: probability 0, without NaN if a part has only such tokens. Far below
- * the others, which end at ±1e30 after a penalty, and at a hundred times that after a temperature of 0.01.
+ * Logit of a token that could not be drawn: probability 0, without NaN if a part has only such tokens. The
+ * others end at ±1e30 after a penalty, and at a hundred times that after a temperature of 0.01.
  */
 const MASKED = -1e34;
 
 /**
- * Above this repetition penalty, or below its inverse, a logit's last bit grows to more than a thousandth, too
- * coarse for float32 products with the vocabulary. Such logits count as constants, each computed separately,
- * without a derivative.
+ * Above it, or below its inverse, a logit's last bit grows to more than a thousandth, too coarse for float32
+ * products with the vocabulary. Such logits count as constants, without a derivative.
  */
 const LARGEST_PENALTY = 1e3;
 
@@ -66,17 +63,17 @@ export function keeps({ isComplement, ids }: KeptSet, id: number): boolean {
   return (lowerBound(ids, id) < ids.length && ids[lowerBound(ids, id)] === id) !== isComplement;
 }
 
-/** Parameters of the sampled logit: logit · scale + offset. */
+/** logit · scale + offset. */
 export interface Adjustment {
   readonly scale: number;
   readonly offset: number;
 }
 
-/** Reader of a row's replay for the head. */
+/** A row's replay for the head. */
 export class ReplayReader {
   readonly #replay: RowReplay;
   readonly #shifts: readonly ShiftReader[];
-  /** Centres by trained token, for the current logits. */
+  /** Keys are trained tokens; for the current logits. */
   readonly #centres = new Map<number, number>();
 
   constructor(replay: RowReplay) {
@@ -84,14 +81,14 @@ export class ReplayReader {
     this.#shifts = replay.shifts.map((shifts) => new ShiftReader(shifts));
   }
 
-  /** True if any token of the range was drawn from another distribution than the model's. */
+  /** A token of the range was drawn from another distribution than the model's. */
   touches({ start, end }: TokenRange): boolean {
     const { temperatures, keptSet, shift } = this.#replay;
     for (let i = start; i < end; i++) if (temperatures[i] !== 1 || keptSet[i]! >= 0 || shift[i]! >= 0) return true;
     return false;
   }
 
-  /** Adjustment of a token that could be drawn. @param logit of the model @param centre of the i-th token */
+  /** @param id could be drawn @param logit of the model @param centre of the i-th token */
   of(i: number, id: number, logit: number, centre: number): Adjustment {
     const { temperatures, shift, numGenerated } = this.#replay;
     const inverse = 1 / temperatures[i]!;
@@ -100,8 +97,8 @@ export class ReplayReader {
   }
 
   /**
-   * Number subtracted from all logits of the i-th token, which changes no probability: 0, or the largest drawable
-   * logit if penalties make logits so large that float32 cannot represent a difference of 1.
+   * Subtracted from all logits of the i-th token, which changes no probability: 0, or the largest drawable logit
+   * if penalties make logits too large for float32 to represent a difference of 1.
    *
    * @param logitOf of the model
    */
@@ -112,7 +109,7 @@ export class ReplayReader {
     return centre;
   }
 
-  /** Must be called before logits of other weights are read. */
+  /** Call before logits of other weights are read. */
   forgetLogits(): void {
     this.#centres.clear();
   }
@@ -135,8 +132,6 @@ export class ReplayReader {
   }
 
   /**
-   * Writes the adjustments of a part of the vocabulary.
-   *
    * @param logitOf of the model, for the row-th token of the range
    * @param scale and `offset` [rows, C], overwritten
    */
@@ -171,7 +166,7 @@ export class ReplayReader {
 const NEUTRAL: Adjustment = { scale: 1, offset: 0 };
 const EVERYWHERE: TokenRange = { start: 0, end: Infinity };
 
-/** Fills in a value for tokens that could not be drawn. @param values of the tokens of these columns */
+/** @param values of the tokens of these columns */
 export function fillOthers(
   { isComplement, ids }: KeptSet,
   columns: TokenRange,
@@ -193,7 +188,7 @@ export function fillOthers(
   values.fill(value, next);
 }
 
-/** Counts of each token in the start of a reply. Cheap if the start grows from call to call. */
+/** Token counts in the start of a reply. Cheap if the start grows from call to call. */
 export class ReplyCounts {
   readonly #tokenIds: Int32Array;
   readonly #counts = new Map<number, number>();
@@ -203,7 +198,7 @@ export class ReplyCounts {
     this.#tokenIds = tokenIds;
   }
 
-  /** Counts over the first `length` tokens, valid until the next call. */
+  /** Valid until the next call. */
   of(length: number): ReadonlyMap<number, number> {
     if (length < this.#counted) {
       this.#counts.clear();
@@ -218,7 +213,7 @@ export class ReplyCounts {
 }
 
 class ShiftReader {
-  /** True if the logits shifted by a penalty are constants. */
+  /** Logits shifted by a penalty are constants. */
   readonly isExtreme: boolean;
   readonly #shifts: LogitShifts;
   readonly #bias: ReadonlyMap<number, number>;
@@ -252,7 +247,7 @@ class ShiftReader {
     return { scale, offset };
   }
 
-  /** Ids whose logits may be shifted, each once. */
+  /** Each id once. */
   *idsWithin({ start, end }: TokenRange, numGenerated: number): Generator<number> {
     const counts = this.#counts.of(numGenerated);
     for (const id of new Set([...this.#bias.keys(), ...this.#promptIds, ...counts.keys()]))

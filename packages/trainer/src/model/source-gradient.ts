@@ -1,7 +1,4 @@
-/**
- * Gradients of a quantity per trained token: by the hidden state of the token's source, and of the loss by the
- * quantity.
- */
+/** Gradients by the hidden state of a trained token's source, and of the loss by that quantity. */
 export interface SourceGradient {
   /** [N, H] */
   readonly direction: Float32Array;

@@ -1,12 +1,11 @@
 import { float32, type Tensor } from '@trainyard/transformer';
 
-/** A half-open range of row indices. */
+/** Half-open range of row indices. */
 export interface TokenRange {
   readonly start: number;
   readonly end: number;
 }
 
-/** Cuts a range into equal pieces of at most `size`. */
 export const ranges = ({ start, end }: TokenRange, size: number): TokenRange[] =>
   equalPieces(end - start, Math.ceil((end - start) / size)).map((piece) => ({
     start: start + piece.start,
@@ -19,7 +18,7 @@ export const equalPieces = (length: number, count: number): TokenRange[] =>
     end: Math.floor(((i + 1) * length) / count),
   }));
 
-/** Shortest list of ranges that holds every index, with gaps of at most `maxGap` filled. */
+/** Shortest list of ranges with every index; gaps of at most `maxGap` are filled. */
 export function spans(indices: Int32Array, maxGap: number): TokenRange[] {
   const all: { start: number; end: number }[] = [];
   for (const index of indices.toSorted()) {
@@ -30,14 +29,13 @@ export function spans(indices: Int32Array, maxGap: number): TokenRange[] {
   return all;
 }
 
-/** Intersections of ranges with `within`. */
 export const clipped = (all: readonly TokenRange[], within: TokenRange): TokenRange[] =>
   all
     .map(({ start, end }) => ({ start: Math.max(start, within.start), end: Math.min(end, within.end) }))
     .filter(({ start, end }) => end > start);
 
 /**
- * Rows start ≤ i < end of a [T, columns] matrix, as a tensor over the same memory.
+ * Rows of a [T, columns] matrix, over the same memory.
  *
  * @param shape of the tensor with the same elements. Default [rows, columns]
  */

@@ -2,11 +2,7 @@ export { TRAINABLE_ARCHITECTURES } from '@trainyard/transformer';
 import { readArchitecture, UnsupportedModelError, type Architecture, type ModelFile } from '@trainyard/transformer';
 import { TrainerError } from '../contract/errors.ts';
 
-/**
- * Reads the architecture of a model for training.
- *
- * @throws {TrainerError} `trainer.architecture_unsupported` with the supported ones
- */
+/** @throws {TrainerError} `trainer.architecture_unsupported` with the supported ones */
 export function trainableArchitecture(file: ModelFile): Architecture {
   try {
     return readArchitecture(file);

@@ -2,7 +2,7 @@ import type { Floats } from './loss-input.ts';
 import type { RowGradient, RowOutput, StepObjective } from './step-objective.ts';
 
 /**
- * A row's part of the mean negative log-likelihood over the trained tokens of a batch: −Σ log p / N.
+ * A row's part of the mean over the batch's trained tokens: −Σ log p / N.
  *
  * @param logprobs [N] of the row's trained tokens
  * @param numBatchTokens trained tokens of all rows of the batch
@@ -14,7 +14,7 @@ export function crossEntropy(logprobs: Floats, numBatchTokens: number): RowGradi
   return { loss: -sum / numBatchTokens, gradient, entropyGradient: null };
 }
 
-/** Mean negative log-likelihood of a batch, with its running sum. */
+/** Mean negative log-likelihood, with its running sum. */
 export class CrossEntropyObjective implements StepObjective {
   readonly usesEntropies = false;
   readonly #numTokens: number;

@@ -6,7 +6,6 @@ import type { LossInput } from './loss-input.ts';
 import { policyLoss } from './policy-loss.ts';
 
 interface Token {
-  /** Probabilities under the policy being trained, and under the sampling one. */
   readonly now: number;
   readonly before: number;
   readonly advantage: number;
@@ -30,8 +29,8 @@ function rowOf(tokens: readonly Token[]): LossInput {
 }
 
 /**
- * Reference by definition, in probabilities: mean of weight · −(π/μ) · A over tokens, without those that moved
- * too far in the direction of their advantage. `still` decides which are left out.
+ * Reference by definition: mean of weight · −(π/μ) · A over tokens that did not move too far in the direction of
+ * their advantage, which `still` decides.
  */
 function plainDppo(
   logprobs: readonly number[],

@@ -1,10 +1,10 @@
 import type { LossConfig } from './loss-config.ts';
 import type { LossInput } from './loss-input.ts';
 
-/** Log ratios are clamped to ±20 before exp, as in ART: beyond it a ratio only shows a fault, and has no slope. */
+/** Clamps log ratios to ±20 before exp, as in ART: beyond it a ratio only shows a fault. */
 const MAX_LOG_RATIO = 20;
 
-/** log(new / old); 0 if the old log-probability is unknown. */
+/** log(new / old), or 0 if the old one is unknown. */
 export function logRatiosToOld({ newLogprobs, sampledLogprobs, precalculatedLogprobs }: LossInput): Float64Array {
   const oldLogprobs = precalculatedLogprobs ?? sampledLogprobs;
   return Float64Array.from(newLogprobs, (logprob, i) => (Number.isNaN(oldLogprobs[i]) ? 0 : logprob - oldLogprobs[i]!));
@@ -22,10 +22,8 @@ interface ImportanceRatios {
 }
 
 /**
- * Importance ratios at the configured level. The pooled ratio is exp of the mean over a history's trained
- * tokens, all its turns together.
- *
- * @see sequence level: GSPO, arXiv 2507.18071
+ * Ratios at the configured level. The pooled ratio is exp of the mean over a history's trained tokens, all its
+ * turns together. @see sequence level: GSPO, arXiv 2507.18071
  */
 export function importanceRatios(
   logRatios: Float64Array,

@@ -6,7 +6,7 @@ type Fields = typeof TRAINING_FIELDS;
 export type ImportanceSamplingLevel = LossConfig['importanceSamplingLevel'];
 export type KlPenaltySource = LossConfig['klPenaltySource'];
 
-/** Settings of the policy-gradient loss: the part `loss` of `TRAINING_FIELDS`, and the defaults of its objective. */
+/** The part `loss` of `TRAINING_FIELDS`, and the defaults of its objective. */
 export interface LossConfig extends Pick<PlainSettings<Fields>, NamesOfPart<Fields, 'loss'>> {
   /** Objective of `policy-objectives.ts`; default `'cispo'`. */
   readonly lossFunction: LossFunction;

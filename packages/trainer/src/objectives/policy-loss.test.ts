@@ -6,8 +6,8 @@ import type { LossInput } from './loss-input.ts';
 import { policyLoss } from './policy-loss.ts';
 import { plainLoss } from '../testing/plain-loss.ts';
 
-// One row, two histories: a with three tokens, b with two; the last token has no log-probability. The expected
-// numbers come from ART's own loss code (PyTorch, float64), printed to six digits.
+// Two histories: a with three tokens, b with two; the last token has no log-probability. The expected numbers
+// come from ART's own loss code (PyTorch, float64), printed to six digits.
 const ROW: LossInput = {
   newLogprobs: Float64Array.of(-0.3, -2, -0.15, -1, -0.7),
   sampledLogprobs: Float64Array.of(-0.5, -1.2, -0.1, -2, NaN),
@@ -147,7 +147,7 @@ describe('policyLoss against ART', () => {
   });
 });
 
-/** Central differences of the reference, and true if no kink (clip, cap, mask) is too near for a derivative. */
+/** Central differences, and true if no kink (clip, cap, mask) is too near for a derivative. */
 function numericGradient(row: LossInput, config: LossConfig): { gradient: number[]; isSmooth: boolean } {
   const still = [...row.newLogprobs];
   const slope = (i: number, from: number, to: number): number => {

@@ -1,10 +1,7 @@
 /**
- * The policy-gradient loss of a row, as plain functions in float64: log-probabilities in, loss and
- * ∂loss/∂logprob out.
- *
- * The order is the same for every setting: ratio → cap → mask → tau → KL term → clip → truncated importance
- * sampling → mean. The entropy bonus is added separately. `policy-objectives.ts` has the maximised term per
- * token.
+ * The policy-gradient loss of a row in float64: log-probabilities in, loss and ∂loss/∂logprob out. The order is
+ * always: ratio → cap → mask → tau → KL term → clip → truncated importance sampling → mean. The entropy bonus is
+ * added separately. `policy-objectives.ts` has the maximised term per token.
  */
 import { strict as assert } from 'node:assert';
 import { importanceRatios, logRatiosToOld } from './importance-ratios.ts';
@@ -17,7 +14,7 @@ import { gapsToReference, meanGap } from './reference-gaps.ts';
 
 export interface LossResult {
   readonly loss: number;
-  /** Without the entropy bonus. */
+  /** Excludes the entropy bonus. */
   readonly policyLoss: number;
   /** ∂loss/∂newLogprob, [N]. */
   readonly gradient: Float64Array;
@@ -26,26 +23,25 @@ export interface LossResult {
   readonly metrics: PolicyMetrics;
 }
 
-/** Totals of a gradient step that each of its rows depends on. */
+/** Totals of a step that each of its rows depends on. */
 export interface StepTotals {
   /** Trained tokens of all rows. */
   readonly numTokens: number;
-  /** Mean of the KL term's gaps over them; null without that term. */
+  /** Mean over the step's trained tokens; null without the KL term. */
   readonly meanGap: number | null;
 }
 
-/** A row's part of the loss of its step. */
 export interface RowLoss extends Omit<LossResult, 'metrics'> {
   /** [N] at the configured level, before cap, mask and clip. */
   readonly ratios: Float64Array;
-  /** Tokens that the clip acted on, at either bound. */
+  /** Tokens at a bound of the clip. */
   readonly clipped: { readonly low: number; readonly high: number };
 }
 
 /** Added to the number of tokens before dividing by it. */
 const COUNT_EPSILON = 1e-6;
 
-/** Loss of a gradient step of one row, with its metrics. */
+/** Loss of a step of one row, with its metrics. */
 export function policyLoss(input: LossInput, config: LossConfig): LossResult {
   const step = { numTokens: input.newLogprobs.length, meanGap: meanGap([input], config) };
   const { ratios, clipped, ...result } = rowLoss(input, config, step);
@@ -54,8 +50,8 @@ export function policyLoss(input: LossInput, config: LossConfig): LossResult {
 }
 
 /**
- * A row's part of its step's loss: the policy's, less the entropy bonus c · Σ w·H / N, if any. Parts of all rows
- * add up to the loss of one row with all histories, so packing has no effect.
+ * A row's part of its step's loss: the policy's, less the entropy bonus c · Σ w·H / N, if any. The parts add up
+ * to the loss of one row with all histories, so packing has no effect.
  *
  * @returns non-finite values for such input: the caller decides
  * @see tau: Kimi K2, arXiv 2507.20534; entropy bonus: A3C, arXiv 1602.01783
@@ -118,10 +114,7 @@ export function rowLoss(input: LossInput, config: LossConfig, step: StepTotals):
   return { ...common, loss, entropyGradient };
 }
 
-/**
- * Advantages after the terms that pull towards the sampling policy (tau) and the reference (KL); both without
- * gradient.
- */
+/** Adds the terms that pull towards the sampling policy (tau) and the reference (KL), without gradient. */
 function shapedAdvantages(
   input: LossInput,
   logRatios: Float64Array,
@@ -137,10 +130,7 @@ function shapedAdvantages(
   return advantages.map((advantage, i) => advantage + config.klPenaltyCoef * (mean - gaps[i]!));
 }
 
-/**
- * min(recomputed / sampled, limit), the ratio of trainer to sampler numerics; 1 if off or nothing was
- * recomputed.
- */
+/** min(recomputed / sampled, limit): numerics of trainer to sampler; 1 if off or nothing was recomputed. */
 function truncation(input: LossInput, i: number, limit: number): number {
   if (limit === 0 || input.precalculatedLogprobs === null) return 1;
   const sampled = input.sampledLogprobs[i]!;

@@ -3,17 +3,13 @@ import type { LossInput } from './loss-input.ts';
 import { gapsToReference } from './reference-gaps.ts';
 
 /**
- * Metrics of one gradient step, named as in the training API. All values are finite.
- *
- * Metrics of the sampler cover tokens with a sampled log-probability and are absent if there are none; those of
- * entropies are absent if the learner does not report them.
+ * Named as in the training API; all values are finite. Metrics of the sampler cover tokens with a sampled
+ * log-probability and are absent if there are none; those of entropies are absent if the learner does not report
+ * them.
  */
 export type PolicyMetrics = Record<string, number>;
 
-/**
- * Ratios are reported up to e^80: one absurd token must not turn a chart into infinity. The loss itself is
- * unaffected.
- */
+/** Reported ratios end at e^80: one absurd token must not turn a chart into infinity. */
 const MAX_REPORTED_LOG_RATIO = 80;
 
 /**
@@ -101,8 +97,8 @@ function samplerMetrics({ newLogprobs, sampledLogprobs, entropies }: LossInput):
 }
 
 /**
- * Surprisal metrics. A token's surprisal minus its expectation has mean 0 and is uncorrelated between tokens if
- * the policy drew them.
+ * A token's surprisal minus its expectation has mean 0 and is uncorrelated between tokens if the policy drew
+ * them.
  */
 function surprisal(excesses: Float64Array): PolicyMetrics {
   const excess = mean(excesses);
@@ -110,7 +106,7 @@ function surprisal(excesses: Float64Array): PolicyMetrics {
   return { surprisal_excess: excess, surprisal_excess_error: Math.sqrt(variance / excesses.length) };
 }
 
-/** Pearson correlation in [-1, 1]; null if one side is constant, which its rounded mean would hide. */
+/** Null if one side is constant, which its rounded mean would hide. */
 function pearson(xs: Float64Array, ys: Float64Array): number | null {
   if ([xs, ys].some((values) => values.every((value) => value === values[0]))) return null;
   const meanX = mean(xs);

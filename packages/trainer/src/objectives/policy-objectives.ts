@@ -7,7 +7,7 @@ import { ppo } from './ppo.ts';
 /** Values of `loss_fn`. */
 export type LossFunction = ValueOf<(typeof TRAINING_FIELDS)['loss_fn']['form']>;
 
-/** Objectives by wire name. A name that is missing here or in `loss_fn` does not compile. */
+/** A name that is missing here or in `loss_fn` does not compile. */
 export const POLICY_OBJECTIVES = { cispo, ppo, dppo } as const satisfies Record<LossFunction, PolicyObjective>;
 
 export const LOSS_FUNCTIONS = Object.keys(POLICY_OBJECTIVES) as readonly LossFunction[];

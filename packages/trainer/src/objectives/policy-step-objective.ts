@@ -6,21 +6,21 @@ import { policyMetrics, type PolicyMetrics } from './policy-metrics.ts';
 import { meanGap } from './reference-gaps.ts';
 import type { RowGradient, RowOutput, StepObjective } from './step-objective.ts';
 
-/** Log-probabilities of a row under other weights than those being trained, [N] each. */
+/** Values under other weights than those being trained, [N] each. */
 export interface OtherLogprobs {
-  /** Under the job's initial weights; null: the sampled ones are the old ones. */
+  /** Values under the job's initial weights; null: the sampled ones are the old ones. */
   readonly precalculated: Float32Array | null;
-  /** Under the KL reference; null: no KL term. */
+  /** Values under the KL reference; null: no KL term. */
   readonly reference: Float32Array | null;
 }
 
-/** A row of a step with the inputs of its loss other than the trained policy. */
+/** Inputs of a row's loss other than the trained policy. */
 export interface ComparedRow {
   readonly row: TrainingRow;
   readonly other: OtherLogprobs;
 }
 
-/** Policy-gradient loss of a step, which keeps its rows' results for the metrics. */
+/** Keeps its rows' results for the metrics. */
 export class PolicyStepObjective implements StepObjective {
   readonly #rows: readonly ComparedRow[];
   readonly #config: LossConfig;
@@ -32,10 +32,7 @@ export class PolicyStepObjective implements StepObjective {
   #policyLoss = 0;
   #numTokensWithGradient = 0;
 
-  /**
-   * @param meanGapOfStep of all rows; null without a KL term, or if all rows come at once: then it is computed
-   * from them
-   */
+  /** @param meanGapOfStep null without a KL term, or if all rows come at once: then it is computed from them */
   constructor(
     rows: readonly ComparedRow[],
     { config, meanGapOfStep }: { config: LossConfig; meanGapOfStep: number | null },
@@ -71,12 +68,12 @@ export class PolicyStepObjective implements StepObjective {
     return { loss, gradient, entropyGradient };
   }
 
-  /** Log-probabilities of each row, [N], under the step's initial weights. */
+  /** Values under the step's initial weights, [N] each. */
   get newLogprobs(): readonly Floats[] {
     return this.#inputs.map(({ newLogprobs }) => newLogprobs);
   }
 
-  /** Metrics, equal to those of one row with all the step's histories. */
+  /** Equal to those of one row with all the step's histories. */
   metrics(): PolicyMetrics {
     const inputs = this.#inputs;
     const all = (of: (input: LossInput) => Floats): Float64Array =>
@@ -102,7 +99,6 @@ export class PolicyStepObjective implements StepObjective {
   }
 }
 
-/** Collects the inputs of a row's loss. */
 export function lossInput({ row, other }: ComparedRow, { logprobs, entropies }: RowOutput): LossInput {
   return {
     newLogprobs: logprobs,

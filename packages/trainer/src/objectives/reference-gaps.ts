@@ -15,7 +15,7 @@ export function gapsToReference(
   });
 }
 
-/** Mean of the KL term's gaps over all rows of a step; null without that term. */
+/** All rows of a step; null without the KL term. */
 export function meanGap(
   rows: readonly Compared[],
   config: Pick<LossConfig, 'klPenaltySource' | 'klPenaltyCoef'>,

@@ -1,6 +1,5 @@
 import type { Floats } from './loss-input.ts';
 
-/** Output of a learner for a row with N trained tokens. */
 export interface RowOutput {
   /** [N] */
   readonly logprobs: Floats;
@@ -8,7 +7,6 @@ export interface RowOutput {
   readonly entropies: Floats | null;
 }
 
-/** A row's part of the loss of its gradient step. */
 export interface RowGradient {
   readonly loss: number;
   /** ∂loss/∂logprob, [N]. */
@@ -17,10 +15,10 @@ export interface RowGradient {
   readonly entropyGradient: Float64Array | null;
 }
 
-/** Objective that one gradient step minimises: the sum over its rows. */
+/** One gradient step minimises the sum over its rows. */
 export interface StepObjective {
-  /** True if its rows have a gradient of entropies. */
+  /** Rows have a gradient of entropies. */
   readonly usesEntropies: boolean;
-  /** @param outputs of rows of the step; consecutive calls get consecutive rows, each once */
+  /** @param outputs consecutive calls get consecutive rows of the step, each once */
   rowGradients(outputs: readonly RowOutput[]): readonly RowGradient[];
 }

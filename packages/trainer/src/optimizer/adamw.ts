@@ -4,25 +4,24 @@ import type { LoraTensor } from '../model/policy-model.ts';
 type Fields = typeof TRAINING_FIELDS;
 
 /**
- * AdamW settings of one gradient step: the part `optimizer` of `TRAINING_FIELDS`, with the defaults of a
- * reinforcement-learning job. A learner also accepts a `maxGradNorm` of Infinity: no clipping.
+ * The part `optimizer` of `TRAINING_FIELDS`, with the defaults of a reinforcement-learning job. A learner also
+ * accepts a `maxGradNorm` of Infinity: no clipping.
  */
 export type OptimizerConfig = Pick<PlainSettings<Fields>, NamesOfPart<Fields, 'optimizer'>> & {
   readonly learningRate: number;
 };
 
-/** Kind of a job, which decides the objective. Momentum of one kind is useless for the other. */
+/** Momentum of one objective is useless for the other. */
 export type JobKind = 'rl' | 'sft';
 
-/** State of AdamW. It belongs to the model and carries over between jobs of the same kind. */
+/** Belongs to the model and carries over between jobs of the same kind. */
 export interface OptimizerState {
   readonly jobKind: JobKind;
   numSteps: number;
-  /** Running means of gradients (m) and of their squares (v), by tensor name, in the tensor's layout. */
+  /** Running means of gradients (m) and of their squares (v), by tensor name. */
   readonly moments: Map<string, { m: Float32Array; v: Float32Array }>;
 }
 
-/** State before the first step: all zeros. */
 export function freshOptimizerState(tensors: readonly LoraTensor[], jobKind: JobKind = 'rl'): OptimizerState {
   const zeros = (tensor: LoraTensor): Float32Array => new Float32Array(tensor.value.length);
   return {
@@ -32,7 +31,7 @@ export function freshOptimizerState(tensors: readonly LoraTensor[], jobKind: Job
   };
 }
 
-/** Euclidean norm of all gradients together, summed in float64. NaN or Infinity if a gradient is. */
+/** Global, summed in float64. NaN or Infinity if a gradient is. */
 export function gradientNorm(tensors: readonly LoraTensor[]): number {
   let squares = 0;
   for (const { gradient } of tensors) for (let i = 0; i < gradient.length; i++) squares += gradient[i]! * gradient[i]!;
@@ -40,8 +39,8 @@ export function gradientNorm(tensors: readonly LoraTensor[]): number {
 }
 
 /**
- * Takes one AdamW step with decoupled weight decay (scaled by the learning rate) and gradients clipped to a
- * global norm. Changes `value` of each tensor and the state; arithmetic in float64, storage in float32.
+ * Decoupled weight decay (scaled by the learning rate), and gradients clipped to a global norm. Changes each
+ * `value` and the state; arithmetic in float64, storage in float32.
  *
  * @param norm `gradientNorm(tensors)`, finite
  * @see Loshchilov & Hutter, arXiv 1711.05101; the clip and the bias correction are those of PyTorch

@@ -1,15 +1,12 @@
-/**
- * Shape of a learning rate after the warm-up: constant, or decaying to its final value along a line or half a
- * cosine.
- */
+/** Shape after the warm-up: constant, or decaying along a line or half a cosine. */
 export type ScheduleShape = 'constant' | 'linear' | 'cosine';
 
-/** A learning rate over gradient steps, counted from 0. */
+/** Steps count from 0. */
 export interface LearningRateSchedule {
   readonly shape: ScheduleShape;
-  /** The full rate. */
+  /** Full rate. */
   readonly peak: number;
-  /** Initial rate of the warm-up, one step before the first. */
+  /** One step before the first. */
   readonly initial: number;
   /** Steps below the full rate, or on the way to it. */
   readonly numWarmupSteps: number;
@@ -18,9 +15,9 @@ export interface LearningRateSchedule {
    * has.
    */
   readonly numWarmupParts: number;
-  /** Final rate of the decay. No effect if the shape is constant. */
+  /** No effect if the shape is constant. */
   readonly final: number;
-  /** First step with the final rate, which later steps keep. No effect if the shape is constant. */
+  /** First step with the final rate. No effect if the shape is constant. */
   readonly finalStep: number;
 }
 

@@ -3,8 +3,6 @@ import type { ComputeGate, LoraTensor } from '../model/policy-model.ts';
 import { adamWStep, gradientNorm, type OptimizerConfig, type OptimizerState } from './adamw.ts';
 
 /**
- * Takes one AdamW step on the gradients in the tensors.
- *
  * @returns norm of the gradient before clipping
  * @throws {TrainerError} `trainer.non_finite` before any weight changed, or after a step that made one infinite;
  * the abort reason of `signal`
@@ -37,7 +35,7 @@ export function requireFinite(what: string, values: Float32Array | readonly numb
   );
 }
 
-/** A plain loop, because all weights pass through it in each step: a callback takes five times as long. */
+/** All weights pass through in each step: a callback takes five times as long. */
 function findNonFinite(values: Float32Array | readonly number[]): number | null {
   for (let i = 0; i < values.length; i++) if (!Number.isFinite(values[i]!)) return values[i]!;
   return null;

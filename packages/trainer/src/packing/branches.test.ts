@@ -1,4 +1,4 @@
-/** From trajectories to rows: turns whose prompts differ from the tokens sampled in earlier turns. */
+/** Turns whose prompts differ from the tokens sampled in earlier turns, from trajectories to rows. */
 import { DEFAULT_SAMPLING } from '@trainyard/protocol/fields';
 import { type HistoryItem, isKept, KeptTokensWriter } from '@trainyard/tokenizer';
 import fc from 'fast-check';
@@ -9,11 +9,11 @@ import { trainingSequences } from '../rollouts/training-sequences.ts';
 import { trainingSteps } from '../rollouts/training-steps.ts';
 import { byteTemplate, END_TOKEN, group, message } from '../testing/chat-groups.ts';
 
-/** Expected place of a sampled token, found by its unique log-probability. */
+/** A sampled token, found by its unique log-probability. */
 interface Expected {
   readonly context: readonly number[];
   readonly id: number;
-  /** Temperature of its choice; 1 = drawn plainly. */
+  /** 1 = drawn plainly. */
   readonly temperature: number;
   readonly reward: number;
 }
@@ -29,7 +29,7 @@ const turn = fc.record({
 
 type Turn = typeof turn extends fc.Arbitrary<infer Value> ? Value : never;
 
-/** A trajectory of these turns, each sampled after the template's text for the earlier ones. */
+/** Each turn is sampled after the template's text for the earlier ones. */
 function play(turns: readonly Turn[], reward: number, expected: Map<number, Expected>): HistoryItem[] {
   const items: HistoryItem[] = [];
   for (const { question, reply, isCut, writtenAgain, isPlain } of turns) {

@@ -15,7 +15,7 @@ const PLAIN: SamplingChanges = {
 const TEXT = 'ab';
 const IDS = [...Buffer.from(TEXT), END_TOKEN];
 
-/** Every token is drawn from three that include it, but the first from all. */
+/** Drawn from three tokens that include it, but the first from all. */
 function traced(ids: readonly number[] = IDS): NonNullable<ChoiceSampling['trace']> {
   const kept = new KeptTokensWriter();
   ids.forEach((id, place) =>

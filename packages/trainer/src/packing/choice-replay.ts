@@ -2,7 +2,6 @@ import { type ChoiceSampling, distributionChanges } from '@trainyard/protocol/fi
 import { isKept, readKeptTokens, type ChoiceItem, type HistoryItem } from '@trainyard/tokenizer';
 import type { LogitShifts, KeptSet, RowReplay } from '../model/row-replay.ts';
 
-/** Sampling distributions of the tokens of one choice, ready for replay. */
 export interface ChoiceReplay {
   readonly temperature: number;
   readonly sets: readonly KeptSet[];
@@ -11,13 +10,12 @@ export interface ChoiceReplay {
   /** Null: no logit is shifted. */
   readonly shifts: LogitShifts | null;
   /**
-   * Digest of the adapter that drew it, null = the base model; it computes log-probabilities that were not
-   * reported. Absent: all were.
+   * Adapter that drew it, null = the base model; it computes unreported log-probabilities. Absent: all were
+   * reported.
    */
   readonly policyDigest?: string | null;
 }
 
-/** A choice of a sequence: its tokens start at `start`. */
 export interface PlacedReplay {
   readonly start: number;
   readonly replay: ChoiceReplay;
@@ -39,13 +37,13 @@ export type UnreplayedReason =
   | 'unreadable'
   | 'unsupported';
 
-/** Trained in any case: a greedy choice has nothing to replay, and foreign choices of a client are trusted. */
+/** A greedy choice has nothing to replay, and foreign choices of a client are trusted. */
 const ALWAYS_TRAINED: ReadonlySet<UnreplayedReason> = new Set(['greedy', 'unknown']);
 
-/** Changes of the distribution, by which choices without replay are counted. */
+/** Counts of choices without replay. */
 export type UnreplayedChange = 'temperature' | 'truncation' | 'constraint' | 'penalties';
 
-/** Sampling of the choices of a job. */
+/** Counts over a job's choices. */
 export interface SamplingReport {
   readonly numChoices: number;
   readonly numReplayed: number;
@@ -56,26 +54,17 @@ export interface SamplingReport {
   readonly changes: Readonly<Partial<Record<UnreplayedChange, number>>>;
 }
 
-/**
- * Maximum bytes of a job's traces: they take four times as much once read, and all are read before its first
- * step.
- */
+/** Traces take four times as much once read, and all are read before the first step. */
 const MAX_JOB_TRACE_BYTES = 64 * 1024 ** 2;
 
 export interface ReplayOptions {
-  /** True if the learner can replay. Default true. */
+  /** Default true. */
   readonly canReplay?: boolean;
-  /**
-   * True to train choices with unknown or uncomputable sampling as if drawn plainly. Default false: they are
-   * context.
-   */
+  /** Trains choices with unknown or uncomputable sampling as if drawn plainly. Default false: they are context. */
   readonly allowsUnknown?: boolean;
-  /**
-   * True if log-probabilities under the adapter of a digest can be computed; null = the base model. Default:
-   * never.
-   */
+  /** Log-probabilities under the adapter of a digest can be computed; null = the base model. Default: never. */
   readonly hasPolicy?: (digest: string | null) => boolean;
-  /** Maximum bytes of all traces; later choices are not replayed, as too large. */
+  /** Later choices are not replayed, as too large. */
   readonly maxTraceBytes?: number;
 }
 
@@ -90,9 +79,9 @@ export class ReplayLedger {
   readonly #unreplayed: Partial<Record<UnreplayedReason, number>> = {};
   readonly #refused: Partial<Record<UnreplayedReason, number>> = {};
   readonly #changes: Partial<Record<UnreplayedChange, number>> = {};
-  /** Counted records: copies of a choice name the same one. */
+  /** Copies of a choice name the same record. */
   readonly #counted = new Set<string>();
-  /** Sent log-probabilities of replayed choices. */
+  /** Values as sent, by replayed choice. */
   readonly #sent = new Map<ChoiceItem, Float32Array>();
   #numChoices = 0;
   #numReplayed = 0;
@@ -110,8 +99,8 @@ export class ReplayLedger {
   }
 
   /**
-   * @returns the item for training: a replayed one has the log-probabilities under its sampling distribution, NaN
-   * if still to be computed; a refused one is context
+   * @returns a replayed item with the log-probabilities under its sampling distribution, NaN if still to be
+   * computed; a refused one as context
    */
   prepare(item: HistoryItem): HistoryItem {
     if (item.kind !== 'choice' || item.tokenIds.length === 0 || item.logprobs.every(Number.isNaN)) return item;
@@ -155,7 +144,7 @@ export class ReplayLedger {
     return isWhole || policyDigest === undefined ? replay : { ...replay, policyDigest };
   }
 
-  /** Log-probabilities of a prepared choice as they were sent. */
+  /** Values as they were sent. */
   readonly sentLogprobs = (choice: ChoiceItem): Float32Array => this.#sent.get(choice) ?? choice.logprobs;
 
   /** Replays of a sequence's choices, in order. */
@@ -191,7 +180,7 @@ function changesOf({ settings }: ChoiceSampling): UnreplayedChange[] {
   return changes;
 }
 
-/** True if the log-probabilities of a choice without replay are the model's, or those of its draw. */
+/** True if log-probabilities without replay are the model's, or those of its draw. */
 function hasOwnLogprobs({ settings, lost }: ChoiceSampling): boolean {
   return settings.hasProcessedLogprobs !== true || lost !== 'greedy' || !(settings.isMasked || shiftsLogits(settings));
 }
@@ -227,7 +216,7 @@ function replayOf(choice: ChoiceItem, { settings, trace }: ChoiceSampling): Choi
   return { temperature, sets, setOf, shifts };
 }
 
-/** Sampling of one trained token. */
+/** One trained token. */
 export interface TokenDraw {
   readonly replay: ChoiceReplay;
   /** Index in its choice. */

@@ -4,7 +4,7 @@ import { packRows, rowLength, type CreditedSequence, type TrainingRow } from './
 
 const ROW_TOKENS = 24;
 
-/** Sequences over a tiny vocabulary, so that prefixes are shared, branches happen and whole sequences repeat. */
+/** A tiny vocabulary: prefixes are shared, branches happen and whole sequences repeat. */
 const sequences = fc
   .array(
     fc.record({

@@ -4,13 +4,11 @@ import type { PackedRow } from '../model/policy-model.ts';
 import { seededRandom, shuffled } from './random.ts';
 import { TokenTrie } from './token-trie.ts';
 
-/** A history ready for packing. All its trained tokens have the same advantage and weight. */
+/** All its trained tokens have the same advantage and weight. */
 export interface CreditedSequence {
-  /** Index of its group in the job: histories are shuffled within a group, groups keep their order. */
+  /** Histories are shuffled within a group; groups keep their order. */
   readonly groupIndex: number;
-  /** Index of its trajectory in the group. */
   readonly trajectoryIndex: number;
-  /** Index among the sequences of its trajectory. */
   readonly sequenceIndex: number;
   /** [T] */
   readonly tokenIds: Int32Array;
@@ -20,38 +18,38 @@ export interface CreditedSequence {
   readonly oldLogprobs: Float32Array;
   readonly advantage: number;
   readonly weight: number;
-  /** Replays of its choices that were not drawn plainly from the model. Absent: none. */
+  /** Choices not drawn plainly from the model. Absent: none. */
   readonly replays?: readonly PlacedReplay[];
 }
 
-/** A row, computed in one pass: N trained tokens, history after history. */
+/** Computed in one pass: N trained tokens, history after history. */
 export interface TrainingRow {
   readonly row: PackedRow;
   /** [N] */
   readonly sampledLogprobs: Float32Array;
   /**
-   * Tokens without a reported log-probability, which is computed before the first step, by the digest of the
-   * adapter that drew them (null = base). Absent: none.
+   * Tokens without a reported log-probability, computed before the first step, by the digest of the adapter that
+   * drew them (null = base). Absent: none.
    */
   readonly untold?: ReadonlyMap<string | null, readonly number[]>;
   readonly advantages: Float64Array;
   readonly weights: Float64Array;
   /** [N] index of the token's history in this row. */
   readonly histories: Int32Array;
-  /** Its histories, in the order of their tokens. */
+  /** Ordered like their tokens. */
   readonly members: readonly CreditedSequence[];
   readonly numHistories: number;
   readonly numTrajectories: number;
-  /** Tokens of all histories, shared ones counted each time: the work of a trainer without sharing. */
+  /** Shared tokens counted each time: the work of a trainer without sharing. */
   readonly numSequenceTokens: number;
 }
 
-/** Row lengths are multiples of this, so that a job of short answers is one step instead of many. */
+/** A job of short answers is one step instead of many. */
 const ROW_GRANULARITY = 2048;
 
 /**
- * Row length of a job: `packedSequenceLength` if given, else the longest history rounded up to 2,048, at most
- * `maxSequenceLength`. Longer histories are dropped completely.
+ * `packedSequenceLength` if given, else the longest history rounded up to 2,048, at most `maxSequenceLength`.
+ * Longer histories are dropped completely.
  */
 export function rowLength(
   longest: number,
@@ -64,10 +62,8 @@ export function rowLength(
 }
 
 /**
- * Packs histories into rows, greedily: each goes into the current row if its unshared part still fits, else
- * starts a new row.
- *
- * The last token of a history is only predicted, so it takes no place in the row.
+ * Packs greedily: a history goes into the current row if its unshared part still fits, else starts a new row.
+ * Its last token is only predicted, so it takes no place.
  *
  * @param sequences in order of their groups, none longer than `maxTokens`
  * @param maxTokens tokens per row, shared ones counted once
@@ -140,7 +136,7 @@ function trainingRow(trie: TokenTrie, members: readonly CreditedSequence[]): Tra
   };
 }
 
-/** Tokens without a reported log-probability, by the digest of the adapter that drew them. */
+/** Keys: digests of the adapters that drew them. */
 function untoldTokens(
   draws: readonly (TokenDraw | null)[],
   sampledLogprobs: Float32Array,

@@ -1,6 +1,5 @@
 /**
- * A small seeded generator (mulberry32) of numbers in [0, 1), because shuffles must be the same for the same
- * job.
+ * Seeded generator (mulberry32) in [0, 1): shuffles must be the same for the same job.
  *
  * @param seed any integer; its low 32 bits count
  */
@@ -14,7 +13,7 @@ export function seededRandom(seed: number): () => number {
   };
 }
 
-/** A shuffled copy (Fisher–Yates). */
+/** Fisher–Yates, on a copy. */
 export function shuffled<Item>(items: readonly Item[], random: () => number): Item[] {
   const result = [...items];
   for (let i = result.length - 1; i > 0; i--) {

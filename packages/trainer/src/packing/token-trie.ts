@@ -1,9 +1,7 @@
 /**
- * Token sequences merged by their common prefixes: each distinct prefix is one node.
- *
- * With attention only among ancestors, a node's activation equals that of the token in its own sequence. So
- * shared parts (prompt, earlier turns, branches, a system prompt of several groups) are computed once with the
- * same result.
+ * Token sequences merged by their common prefixes: each distinct prefix is one node. With attention only among
+ * ancestors, a node's activation equals that of the token in its own sequence, so shared parts (prompt, earlier
+ * turns, branches, a system prompt of several groups) are computed once.
  */
 export class TokenTrie {
   readonly #tokens: number[] = [];
@@ -14,7 +12,7 @@ export class TokenTrie {
     return this.#tokens.length;
   }
 
-  /** Number of nodes that `add` would create for `tokenIds`. */
+  /** Nodes that `add` would create. */
   numNewNodes(tokenIds: Int32Array): number {
     let node = -1;
     for (let i = 0; i < tokenIds.length; i++) {
@@ -25,7 +23,7 @@ export class TokenTrie {
     return 0;
   }
 
-  /** @returns [tokenIds.length] node of each token, in order of creation; see `flatten` */
+  /** @returns node of each token, in order of creation; see `flatten` */
   add(tokenIds: Int32Array): Int32Array {
     let node = -1;
     return tokenIds.map((tokenId) => {
@@ -43,7 +41,7 @@ export class TokenTrie {
   }
 
   /**
-   * Flattens to depth-first order, children in order of creation.
+   * Depth-first order, children in order of creation.
    *
    * @returns `tokenIds`, `positions` (depth, 0 at a root) and `parents` (row index, -1 at a root), each [size];
    * and `rowIndex`, [size], from node to place in that order
@@ -70,7 +68,7 @@ export class TokenTrie {
   }
 }
 
-/** Key of (node, token): exact while node · 2^21 + token stays below 2^53. */
+/** Exact while node · 2^21 + token stays below 2^53. */
 function childKey(node: number, tokenId: number): number {
   return (node + 1) * 2 ** 21 + tokenId;
 }

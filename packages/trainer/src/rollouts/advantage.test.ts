@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { groupAdvantages, moments, normalizeCredit } from './advantage.ts';
 
-/** A trajectory as `reward : trained tokens`. */
+/** `reward : trained tokens`. */
 type Sample = [reward: number, numTokens: number];
 
 /** Both steps for one job. */

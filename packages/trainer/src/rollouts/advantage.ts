@@ -1,15 +1,15 @@
 import { TrainerError } from '../contract/errors.ts';
 
-/** Added to σ, so that a group whose rewards differ only by noise is not amplified. */
+/** Added to σ: a group whose rewards differ only by noise is not amplified. */
 const SIGMA_EPSILON = 1e-6;
 
-/** Added to a trajectory's number of trained tokens before dividing by it. */
+/** Added before dividing by a number of trained tokens. */
 const COUNT_EPSILON = 1e-6;
 
-/** Relative difference of rewards below which they differ only by rounding: 0.1 + 0.2 against 0.3 is 2e-16. */
+/** Smaller relative differences are rounding: 0.1 + 0.2 against 0.3 is 2e-16. */
 const EQUAL_REWARDS_TOLERANCE = 1e-9;
 
-/** Squares of rewards above this could overflow, so they are scaled; ordinary rewards stay unchanged bit for bit. */
+/** Squares of larger rewards could overflow, so they are scaled; ordinary rewards stay unchanged bit for bit. */
 const SAFE_MAGNITUDE = 1e100;
 
 /**
@@ -17,10 +17,9 @@ const SAFE_MAGNITUDE = 1e100;
  *
  * @param rewards one finite scalar per trajectory, [G], any scale
  * @param scale `'none'` gives `r - mean`; `'std'` also divides by the population σ + 1e-6
- * @returns advantages, [G], same order. Null if all rewards are equal (or there are fewer than two): such a
- * group teaches nothing. Equality is checked on the rewards, because arithmetic adds noise: the mean of three
- * 0.1 is not 0.1. Rewards that differ only by rounding (a billionth of the largest) count as equal: training on
- * them would be full-strength training on noise.
+ * @returns advantages, [G]. Null if all rewards are equal (or there are fewer than two): such a group teaches
+ * nothing. Equality is checked on the rewards, because arithmetic adds noise: the mean of three 0.1 is not 0.1.
+ * Rewards that differ by a billionth of the largest count as equal: the rest is rounding.
  * @throws {TrainerError} `trainer.reward_not_finite` if rewards are so far apart that their difference is not a
  * number
  * @see DeepSeekMath, arXiv 2402.03300, section 4.1; without σ: arXiv 2503.20783
@@ -45,7 +44,7 @@ export function groupAdvantages(rewards: readonly number[], scale: 'none' | 'std
   return advantages;
 }
 
-/** Mean and population standard deviation; both 0 for no values. */
+/** Population standard deviation; both 0 for no values. */
 export function moments(values: readonly number[]): { mean: number; standardDeviation: number } {
   if (values.length === 0) return { mean: 0, standardDeviation: 0 };
   let sum = 0;
@@ -56,16 +55,14 @@ export function moments(values: readonly number[]): { mean: number; standardDevi
   return { mean, standardDeviation: Math.sqrt(squares / values.length) };
 }
 
-/** Trained tokens with one advantage and one weight: a history, or a whole trajectory. */
+/** A history, or a whole trajectory: one advantage and one weight. */
 export interface CreditInput {
   readonly advantage: number;
-  /** Trained tokens here. */
   readonly numTokens: number;
-  /** Trained tokens in all histories of its trajectory, including those dropped for their length. */
+  /** Count over all histories of the trajectory, including those dropped for their length. */
   readonly numTrajectoryTokens: number;
 }
 
-/** Credit of every trained token of one history. */
 export interface Credit {
   readonly advantage: number;
   readonly weight: number;
@@ -80,7 +77,7 @@ export interface Credit {
  * rest
  * @param balance b > 0 multiplies negative advantages by 1 - b, b < 0 positive ones by 1 + b; in [-1, 1]
  * @returns same order as `inputs`; null if no advantage is left to scale (for example balance 1 with only
- * negative ones): nothing to learn from rewards
+ * negative ones)
  */
 export function normalizeCredit(inputs: readonly CreditInput[], balance: number): Credit[] | null {
   const weights = trajectoryWeights(inputs);
@@ -106,10 +103,7 @@ export function normalizeCredit(inputs: readonly CreditInput[], balance: number)
   return advantages.map((advantage, i) => ({ advantage: advantage / unit / meanScale, weight: weights[i]! }));
 }
 
-/**
- * 1 / (trained tokens of the trajectory), scaled so that the mean over all trained tokens is 1; null without
- * tokens.
- */
+/** 1 / (trained tokens of the trajectory), scaled to a mean of 1 over all trained tokens; null without tokens. */
 export function trajectoryWeights(inputs: readonly Omit<CreditInput, 'advantage'>[]): number[] | null {
   let numTokens = 0;
   let totalWeight = 0;

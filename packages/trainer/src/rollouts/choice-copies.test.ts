@@ -12,7 +12,7 @@ async function prepare(groups: TrajectoryGroup[], config: TrainingConfigInput = 
   return trainingSequences(groups, { template: byteTemplate, config: resolveTrainingConfig(config), signal });
 }
 
-/** A sampled reply with its identifying names. */
+/** A sampled reply. */
 const reply = (text: string, names: Pick<ChoiceItem, 'recordId' | 'answerPlace'> = {}, logprob = -1): HistoryItem => ({
   ...(choice(text, logprob) as ChoiceItem),
   ...names,
@@ -25,7 +25,7 @@ function conversation(names: (turn: number) => Pick<ChoiceItem, 'recordId' | 'an
 }
 const NUM_TOKENS = 4 + 6 + 7;
 
-/** Histories of an agent that keeps its conversation after each turn. */
+/** An agent that keeps its conversation after each turn. */
 const snapshots = (items: HistoryItem[]): Trajectory['histories'] => [
   historyOf(...items.slice(0, 2)),
   historyOf(...items.slice(0, 4)),

@@ -5,11 +5,10 @@
 import type { ChoiceItem, TrainingSequence } from '@trainyard/tokenizer';
 import { TokenTrie } from '../packing/token-trie.ts';
 
-/** Sequences of one trajectory. */
 interface SampledTrajectory {
-  /** Its advantage; copies of one choice in several trajectories are trained with the mean. */
+  /** Copies of one choice in several trajectories are trained with the mean. */
   readonly advantage: number;
-  /** False: its tokens are only counted. */
+  /** False: only counted. */
   readonly isTrained: boolean;
   readonly sequences: readonly TrainingSequence[];
 }
@@ -19,20 +18,20 @@ export interface CopyReport {
   readonly numTokens: number;
 }
 
-/** Result for one choice of a sequence. */
+/** One choice of a sequence. */
 export interface PlacedChoice {
-  /** Position of its first token in the sequence. */
+  /** Position in the sequence. */
   readonly start: number;
   readonly choice: ChoiceItem;
-  /** True if another occurrence of the same sample is trained. */
+  /** Another occurrence of the same sample is trained. */
   isCopy: boolean;
-  /** Mean advantage of the trajectories that hold the sample. */
+  /** Mean over the trajectories that hold the sample. */
   advantage: number;
 }
 
 interface Occurrence {
   readonly trajectory: number;
-  /** Choices of its sequence. */
+  /** Choices of the sequence. */
   readonly numChoices: number;
   readonly placed: PlacedChoice;
 }
@@ -44,7 +43,7 @@ interface Occurrence {
  * Equal answers of two trajectories are two samples.
  *
  * @param trajectories all of the job
- * @param logprobsOf log-probabilities of a choice as they were sent
+ * @param logprobsOf as they were sent
  * @returns the choices of each sequence of each trajectory
  */
 export function findCopies(
@@ -73,7 +72,7 @@ export function findCopies(
   return { choices, report };
 }
 
-/** Occurrences in a trajectory, grouped by sample. */
+/** Groups by sample. */
 function samplesOf(
   sequences: readonly TrainingSequence[],
   choices: readonly (readonly PlacedChoice[])[],
@@ -105,7 +104,7 @@ function samplesOf(
   return samples;
 }
 
-/** True if two choices with the same tokens after the same tokens are one sample. */
+/** True for one sample; both have the same tokens after the same tokens. */
 function isSameSample(one: ChoiceItem, other: ChoiceItem, logprobsOf: (choice: ChoiceItem) => Float32Array): boolean {
   if (one.recordId !== undefined && other.recordId !== undefined) return one.recordId === other.recordId;
   if (one.answerPlace !== undefined && other.answerPlace !== undefined && one.answerPlace !== other.answerPlace)
@@ -130,8 +129,8 @@ function joinByRecord(samples: readonly Occurrence[][]): Occurrence[][] {
 }
 
 /**
- * Sorts trained occurrences first, then those with the most choices in their sequence, so that ratios of
- * sequences stay those of whole conversations.
+ * Trained occurrences first, then those with the most choices in their sequence, so that ratios of sequences
+ * stay those of whole conversations.
  */
 function inKeepingOrder(sample: readonly Occurrence[], trajectories: readonly SampledTrajectory[]): Occurrence[] {
   const isTrained = ({ trajectory }: Occurrence) => Number(trajectories[trajectory]!.isTrained);

@@ -7,14 +7,14 @@ export function isTurnWithoutLogprobs(item: HistoryItem): boolean {
   return item.kind === 'choice' ? item.logprobs.every(Number.isNaN) : item.message.role === 'assistant';
 }
 
-/** Number of assistant turns with unknown ids up to the last choice; their text is tokenised again. */
+/** Turns with unknown ids up to the last choice; their text is tokenised again. */
 export function numRetokenizedTurns({ items }: History): number {
   const last = items.findLastIndex((item) => item.kind === 'choice' && item.tokenIds.length > 0);
   const before = items.slice(0, last + 1);
   return before.filter((item) => item.kind === 'message' && item.message.role === 'assistant').length;
 }
 
-/** Differences between trained choices and the sampled ones. */
+/** Compares trained choices with the sampled ones. */
 export function driftOf(
   { tokenizer }: ChatTemplate,
   choices: readonly ChoiceItem[],
@@ -30,8 +30,7 @@ export function driftOf(
 
 /**
  * True if the characters of `content` occur in `text` in order. Parsers only remove text (reasoning, tool calls,
- * end tokens, white space), so other content cannot come from these tokens. Incomplete characters are U+FFFD on
- * either side.
+ * end tokens, white space). Incomplete characters are U+FFFD on either side.
  */
 function isContained(content: string, text: string): boolean {
   let at = 0;

@@ -1,8 +1,8 @@
 import { setImmediate } from 'node:timers/promises';
 
 /**
- * Runs stepwise work with a turn of the event loop after each step: a conversation of a thousand turns takes a
- * minute to render, and a cancellation must take effect meanwhile.
+ * Gives the event loop a turn after each step: a conversation of a thousand turns takes a minute to render, and
+ * a cancellation must take effect meanwhile.
  *
  * @throws the abort reason of `signal`
  */

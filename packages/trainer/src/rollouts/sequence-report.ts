@@ -2,20 +2,20 @@ import type { SamplingReport } from '../packing/choice-replay.ts';
 import type { TrajectoryGroup } from './trajectory.ts';
 
 /**
- * Reason of a drop. Every submitted trajectory is trained, contributes to other terms of the loss, or is dropped
- * for exactly one of these; a group is dropped if all its trajectories are, for the reason of the first.
+ * Every submitted trajectory is trained, contributes to other terms of the loss, or is dropped for exactly one
+ * of these; a group is dropped if all its trajectories are, for the reason of the first.
  */
 export type DropReason =
   /** The group has no trajectories. */
   | 'no_trajectories'
-  /** All rollouts of the group failed. */
+  /** All rollouts failed. */
   | 'exception'
   | 'single_trajectory'
   | 'equal_rewards'
   | 'zero_advantage'
   /** Nothing was sampled: no choice, or only empty ones. */
   | 'no_trainable_tokens'
-  /** There are assistant turns, but none has log-probabilities. */
+  /** No assistant turn has log-probabilities. */
   | 'missing_logprobs'
   | 'too_long'
   /** All its choices are trained elsewhere in the job. */
@@ -26,26 +26,26 @@ export type DropReason =
 /** `regularized`: without an advantage, but used by other terms of the loss. */
 export type GroupOutcome = 'trained' | 'regularized' | DropReason;
 
-/** Outcome of a submitted trajectory. */
+/** One submitted trajectory. */
 export interface TrajectoryOutcome {
   readonly outcome: GroupOutcome;
-  /** Its centred reward; null if the rewards of its group are equal. */
+  /** Centred reward; null if the rewards of the group are equal. */
   readonly advantage: number | null;
 }
 
 export type DropCounts = Partial<Record<DropReason, number>>;
 
-/** Differences between a trained history and the sampled one. */
+/** A trained history against the sampled one. */
 export interface HistoryDrift {
-  /** Trained choices without an end token: cut by a length limit or a stop string. */
+  /** Choices without an end token: cut by a length limit or a stop string. */
   readonly numTruncatedChoices: number;
-  /** Assistant turns with unknown ids, whose text was tokenised again: as context, or trained if allowed. */
+  /** Assistant turns with unknown ids, tokenised again: as context, or trained if allowed. */
   readonly numRetokenizedTurns: number;
-  /** Trained choices whose message differs from their tokens. The tokens are trained. */
+  /** Choices whose message differs from their tokens, which are trained. */
   readonly numChoicesWithOtherText: number;
 }
 
-/** Outcome of the submitted groups; drift is summed over trained histories. */
+/** Drift is summed over trained histories. */
 export interface SequenceReport extends HistoryDrift {
   readonly numGroupsSubmitted: number;
   readonly numGroupsTrainable: number;
@@ -53,26 +53,26 @@ export interface SequenceReport extends HistoryDrift {
   readonly numGroupsRegularized: number;
   readonly numTrajectoriesSubmitted: number;
   readonly numTrajectoriesTrainable: number;
-  /** Trajectories without an advantage that are used by those terms, in any group. */
+  /** Trajectories without an advantage that other terms use, in any group. */
   readonly numTrajectoriesRegularized: number;
   /** Histories, or parts of them that are separate because an earlier turn was rewritten. */
   readonly numSequencesTrainable: number;
-  /** Trained turns that start such a part: the tokens sampled before differ from their prompt. */
+  /** Trained turns that start such a part: their prompt differs from the tokens sampled before. */
   readonly numBranchedTurns: number;
   /** Prompt tokens computed only for these. */
   readonly numBranchTokens: number;
   /**
-   * Trained choices with an unknown prompt, after other tokens than the template's for the messages before: the
-   * same text, tokenised or spelled differently.
+   * Choices with an unknown prompt, after other tokens than the template's: the same text, tokenised or spelled
+   * differently.
    */
   readonly numDivergentPrompts: number;
   readonly numTrainableTokens: number;
-  /** Repeated occurrences of choices in the job, and their tokens. */
+  /** Repeated choices in the job, and their tokens. */
   readonly numCopiedChoices: number;
   readonly numCopiedTokens: number;
-  /** Trainable tokens without a log-probability: trained at ratio 1. */
+  /** Trained at ratio 1. */
   readonly numTokensWithoutLogprobs: number;
-  /** Assistant turns without log-probabilities in all submitted histories. */
+  /** Count over all submitted histories. */
   readonly numTurnsWithoutLogprobs: number;
   /** One per submitted trajectory, by group. */
   readonly trajectoryOutcomes: readonly (readonly TrajectoryOutcome[])[];
@@ -91,7 +91,6 @@ interface TrajectoryPlace {
   readonly trajectoryIndex: number;
 }
 
-/** Counts all drops. */
 export class DropLedger {
   readonly #firstReasons = new Map<number, DropReason>();
   readonly #reasons = new Map<string, DropReason>();

@@ -14,28 +14,26 @@ import type { History, TrajectoryGroup } from './trajectory.ts';
 
 export interface TrainingSequences {
   readonly sequences: StepSequence[];
-  /** Sizes of the sequences' groups, by index. */
+  /** Keys are group indices. */
   readonly groupSizes: ReadonlyMap<number, GroupSize>;
-  /** Row length that they fit into, tokens. */
+  /** Row length. */
   readonly maxTokens: number;
   readonly report: SequenceReport;
 }
 
 type ReplayedSequence = TrainingSequence & { readonly replays?: readonly PlacedReplay[] };
 
-/** A rendered history; `sent` are the choices that the client sent as choices. */
+/** `sent`: the choices that the client sent as choices. */
 interface Rendered {
   readonly sequences: readonly ReplayedSequence[];
   readonly numRetokenizedTurns: number;
   readonly sent: ReadonlySet<HistoryItem>;
 }
 
-/** A sequence with its credit and its trained choices. */
 interface CandidateSequence extends ReplayedSequence {
   readonly advantage: number;
-  /** Index in its trajectory. */
   readonly sequenceIndex: number;
-  /** Sent choices of its history. */
+  /** Sent choices of the history. */
   readonly sent: ReadonlySet<HistoryItem>;
 }
 
@@ -43,25 +41,24 @@ interface Candidate {
   readonly groupIndex: number;
   readonly trajectoryIndex: number;
   readonly advantage: number;
-  /** False: it is only counted. */
+  /** False: only counted. */
   readonly isTrained: boolean;
   readonly sequences: readonly CandidateSequence[];
   readonly numRetokenizedTurns: number;
-  /** Over all its histories, including those dropped for their length. */
+  /** Count over all its histories, including those dropped for their length. */
   readonly numTrainedTokens: number;
 }
 
-/** Trajectories between turns of the event loop: rendering thousands must not block the process. */
+/** Rendering thousands in one turn of the event loop would block the process. */
 const TRAJECTORIES_PER_TURN = 32;
 
 /**
  * Converts trajectory groups to token sequences with their credit: advantages within each group, rendering,
  * drops of long ones, then weights and scale over the whole job. Trajectories without an advantage are dropped,
- * unless the loss has terms other than the rewards: these use every trajectory, or they would stop where rewards
- * stop differing.
+ * unless the loss has terms other than the rewards.
  *
  * @param groups already validated
- * @param parts.canReplay true if the learner can replay the sampling; default true
+ * @param parts.canReplay default true
  * @param parts.hasPolicy see `ReplayOptions`
  * @throws {TrainerError} `trainer.render_failed` with group, trajectory and history; the abort reason of
  * `signal`
@@ -169,7 +166,7 @@ function groupSizes(sampled: readonly Candidate[]): Map<number, GroupSize> {
   );
 }
 
-/** Reason for which a history has nothing to train. */
+/** The history has nothing to train. */
 function untrainable(items: History['items']): 'missing_logprobs' | 'no_trainable_tokens' {
   return items.some(isTurnWithoutLogprobs) ? 'missing_logprobs' : 'no_trainable_tokens';
 }
@@ -188,8 +185,8 @@ function dropTooLong(candidates: readonly Candidate[], maxTokens: number, drops:
 }
 
 /**
- * Drops choices that the job holds elsewhere, so that each sampled token is trained once. A sample shared by
- * trajectories with different rewards is trained with the mean of their advantages, in a separate sequence.
+ * Trains each sampled token once. A sample shared by trajectories with different rewards is trained with the
+ * mean of their advantages, in a separate sequence.
  */
 function dropCopies(
   candidates: readonly Candidate[],
@@ -279,7 +276,7 @@ function optionsOf({ tools, templateVariables = {} }: History): {
   return { tools, templateVariables };
 }
 
-/** The sequence with only these choices trained. */
+/** Trains only these choices. */
 function onlyChoices(
   sequence: TrainingSequence,
   choices: readonly Pick<PlacedChoice, 'start' | 'choice'>[],
@@ -295,8 +292,8 @@ function onlyChoices(
 }
 
 /**
- * Cuts the sequence after its last trained token; the first token, which nothing predicts, does not count. Empty
- * if no token is trained.
+ * Cuts after the last trained token; the first token, which nothing predicts, does not count. Empty if no token
+ * is trained.
  */
 export function withTrainedEnd(sequence: TrainingSequence): TrainingSequence[] {
   const lossMask = sequence.lossMask.slice();
@@ -313,10 +310,7 @@ export function withTrainedEnd(sequence: TrainingSequence): TrainingSequence[] {
   ];
 }
 
-/**
- * Assistant text from elsewhere, as a choice without log-probabilities: its tokens are trained at ratio 1, its
- * end is not.
- */
+/** Assistant text from elsewhere as a choice: its tokens are trained at ratio 1, its end is not. */
 function asChoice(template: ChatTemplate, item: HistoryItem): HistoryItem {
   if (item.kind === 'choice' || item.message.role !== 'assistant' || typeof item.message.content !== 'string')
     return item;
@@ -328,7 +322,7 @@ function asChoice(template: ChatTemplate, item: HistoryItem): HistoryItem {
 const numTrained = ({ lossMask }: Pick<TrainingSequence, 'lossMask'>): number =>
   lossMask.reduce((total, flag) => total + flag, 0);
 
-/** Without those that are computed later. */
+/** Excludes tokens whose values are computed later. */
 const numWithoutLogprobs = ({
   lossMask,
   oldLogprobs,

@@ -37,7 +37,7 @@ const sizesOf = (sequences: readonly StepSequence[]) =>
     ]),
   );
 
-/** Groups of a step's tokens, by their ids. */
+/** Groups by their token ids. */
 const groupsOf = (step: TrainingStep): Set<number> =>
   new Set(step.rows.flatMap(({ row }) => [...row.targets].map((id) => Math.floor(id / 100))));
 
@@ -85,7 +85,7 @@ describe('trainingSteps', () => {
   });
 });
 
-/** Loss of a step by the papers' formulas, given the tokens' losses of each trajectory. */
+/** Losses of a step by the papers' formulas. */
 const PAPERS: Record<
   Exclude<LossAggregation, 'normalized_trajectory'>,
   (losses: number[][], length: number) => number
@@ -186,7 +186,7 @@ describe('the aggregated loss', () => {
   });
 });
 
-/** True if an advantage belongs to a group with such rewards. */
+/** The group has such rewards. */
 function isOfGroup(advantage: number, rewards: readonly number[]): boolean {
   const centre = mean(rewards);
   const deviation = Math.sqrt(mean(rewards.map((reward) => (reward - centre) ** 2))) + 1e-6;
@@ -200,10 +200,7 @@ describe('terms besides the rewards', () => {
   ];
   const equal = () => group(answer(1, 'a long answer of equal reward'), answer(1, 'short'), answer(1, 'third'));
 
-  /**
-   * Factor of each rewarded token's loss in its gradient step, summed by the token's trajectory; one record per
-   * step.
-   */
+  /** Factors of rewarded tokens' losses, summed by trajectory; one record per step. */
   async function policyCoefficients(groups: readonly TrajectoryGroup[], input: TrainingConfigInput) {
     const config = resolveTrainingConfig(input);
     const { signal } = new AbortController();

@@ -4,26 +4,24 @@ import type { TrainingConfig } from '../config/training-config.ts';
 import { packRows, type CreditedSequence, type TrainingRow } from '../packing/pack.ts';
 import { seededRandom, shuffled } from '../packing/random.ts';
 
-/** A history with the inputs of its tokens' weight. */
 export interface StepSequence extends CreditedSequence {
   readonly numTokens: number;
-  /** Trained tokens in all histories of its trajectory, including those dropped for their length. */
+  /** Count over all histories of the trajectory, including those dropped for their length. */
   readonly numTrajectoryTokens: number;
-  /** True if its trajectory has an advantage. False: only terms of the loss other than the rewards train it. */
+  /** False: only terms of the loss other than the rewards train it. */
   readonly isRewarded: boolean;
 }
 
-/** Size of a group as sampled, including untrained trajectories with an advantage of 0. */
+/** Includes untrained trajectories with an advantage of 0. */
 export interface GroupSize {
   readonly numTrajectories: number;
-  /** Sampled tokens of all of them that fit. */
+  /** Sampled tokens that fit. */
   readonly numTokens: number;
 }
 
-/** The rows of one gradient step. */
 export interface TrainingStep {
   readonly rows: readonly TrainingRow[];
-  /** Trained tokens of all rows. */
+  /** All rows. */
   readonly numTokens: number;
   readonly numTrajectories: number;
   readonly numHistories: number;
@@ -34,13 +32,13 @@ export type StepConfig = Pick<
   'gradientSteps' | 'stepPerRow' | 'lossAggregation' | 'lossAggregationLength'
 >;
 
-/** Trajectories per additional gradient step if the job does not set the number. */
+/** Trajectories per step by default. */
 const TRAJECTORIES_PER_STEP = 16;
 const MAX_DEFAULT_STEPS = 4;
 
 /**
- * Number of gradient steps of a job: the requested one, or one per 16 trajectories, at most 4. Never more than
- * groups, because a group is compared within itself: its parts pull in opposite directions.
+ * The requested number, or one per 16 trajectories, at most 4. Never more than groups, because a group is
+ * compared within itself: its parts pull in opposite directions.
  */
 export function numStepsFor(
   config: Pick<TrainingConfig, 'gradientSteps'>,
@@ -55,7 +53,7 @@ export function numStepsFor(
  * the whole job are the steps.
  *
  * Groups are shuffled, and each goes to the step with the fewest trajectories so far. Groups that rewards train
- * are dealt first, so groups that only other terms train do not change the steps of the policy term.
+ * are dealt first, so the others do not change the steps of the policy term.
  *
  * @param sequences in order of their groups, none longer than `maxTokens`
  * @param groupSizes by group index, for every group of `sequences`
@@ -82,7 +80,7 @@ export function trainingSteps(
   });
 }
 
-/** Histories of each gradient step. */
+/** Histories by step. */
 function dealtGroups(sequences: readonly StepSequence[], config: StepConfig, seed: number): StepSequence[][] {
   const groups = [...Map.groupBy(sequences, ({ groupIndex }) => groupIndex).values()];
   const [learning, others] = [groups.filter(isLearning), groups.filter((members) => !isLearning(members))];
@@ -108,7 +106,7 @@ function dealtGroups(sequences: readonly StepSequence[], config: StepConfig, see
 
 const isLearning = (members: readonly StepSequence[]): boolean => members.some(({ isRewarded }) => isRewarded);
 
-/** Makes every row a step, with the weights of the job. The policy term has its own denominators here, too. */
+/** The weights are those of the job. The policy term has its own denominators here, too. */
 function rowSteps(
   sequences: readonly StepSequence[],
   { maxTokens, seed }: Pick<Parameters<typeof trainingSteps>[1], 'maxTokens' | 'seed'>,
@@ -127,8 +125,8 @@ function rowSteps(
 }
 
 /**
- * Factor of the advantages of a step. The policy term is a mean over the histories that rewards train: those
- * that only other terms train would enlarge its denominator. The other terms are means over all histories.
+ * Factor of the advantages of a step. The policy term is a mean over the histories that rewards train; the other
+ * terms are means over all histories.
  *
  * @param weights of all members
  * @returns 1 if all histories are rewarded, or none

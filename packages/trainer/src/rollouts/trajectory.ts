@@ -1,23 +1,23 @@
 import type { HistoryItem } from '@trainyard/tokenizer';
 
-/** Several attempts at the same scenario, compared with each other. */
+/** Attempts at the same scenario, compared with each other. */
 export interface TrajectoryGroup {
   readonly trajectories: readonly Trajectory[];
-  /** Failed rollouts: counted in statistics, not in the mean reward. */
+  /** Counted in statistics, not in the mean reward. */
   readonly numExceptions: number;
 }
 
 export interface Trajectory {
   /** Any finite number. */
   readonly reward: number;
-  /** Rendered and trained separately: agents that rewrite their context have several. */
+  /** Rendered separately: agents that rewrite their context have several. */
   readonly histories: readonly History[];
 }
 
-/** One conversation, with the tools of its rendering. */
+/** One conversation, and the tools for rendering it. */
 export interface History {
   readonly items: readonly HistoryItem[];
   readonly tools: readonly unknown[] | null;
-  /** Template variables of its rendering. Default: none. */
+  /** Default: none. */
   readonly templateVariables?: Readonly<Record<string, unknown>>;
 }

@@ -2,13 +2,13 @@ import type { ChoiceItem } from '@trainyard/tokenizer';
 import { TrainerError, type TrainerErrorCode } from '../contract/errors.ts';
 import type { TrajectoryGroup } from './trajectory.ts';
 
-/** Maximum by which rounding may lift a log-probability of certainty above 0. */
+/** Rounding may lift a log-probability of certainty above 0 by this. */
 const LOGPROB_ROUNDING = 1e-6;
 
 /**
- * Checks all numbers from a client, also in groups that teach nothing: a bad token fails the job.
+ * Checks all numbers from a client, also in groups that teach nothing.
  *
- * @param allowsMissing true if a choice may have only ids, with NaN for all log-probabilities
+ * @param allowsMissing a choice may have only ids, with NaN for all log-probabilities
  * @throws {TrainerError} `trainer.reward_not_finite`, `trainer.token_out_of_range`, `trainer.logprob_invalid`
  * with the 0-based indices of group, trajectory, history and item
  */

@@ -10,7 +10,7 @@ import { learningRates, type SftConfig } from './sft-config.ts';
 import type { SftExample } from './sft-example.ts';
 import { sftStep } from './sft-step.ts';
 
-/** A self-contained supervised job: the same job and weights give the same checkpoint. */
+/** The same job and weights give the same checkpoint. */
 export interface SftJob extends JobBase {
   /** Read once, in order. */
   readonly examples: Iterable<SftExample> | AsyncIterable<SftExample>;
@@ -18,11 +18,9 @@ export interface SftJob extends JobBase {
 }
 
 /**
- * Runs one supervised job: conversations in, an adapter version out.
- *
- * Consecutive conversations make a batch, a batch one gradient step, in the order of the data, epoch after
- * epoch. It is as resumable and deterministic as `runTrainingJob`. The optimizer starts fresh if the initial
- * checkpoint was of another kind of job.
+ * Runs one supervised job: conversations in, an adapter version out. Consecutive conversations make a batch, a
+ * batch one gradient step, in the order of the data, epoch after epoch. It is as resumable and deterministic as
+ * `runTrainingJob`. The optimizer starts fresh if the initial checkpoint was of another kind of job.
  *
  * @returns without trained tokens: a step per batch, which changed nothing, no files, digest null
  * @throws {TrainerError} `trainer.cancelled` if `signal` aborts; `trainer.render_failed`,
@@ -63,7 +61,7 @@ async function train(job: SftJob, parts: TrainingParts): Promise<TrainingResult>
   return await runSteps(job, parts, { jobKind: 'sft', numSteps, fingerprint, step });
 }
 
-/** Data of `training_started`, which counts everything that was sent. */
+/** Counts everything that was sent. */
 function startedData(report: SftReport, config: SftConfig, numSteps: number): TrainingStartedData {
   const numDropped = Object.values(report.dropped).reduce((total, count) => total + count, 0);
   const numRates = typeof config.learningRate === 'object' ? config.learningRate.length : numSteps;

@@ -4,15 +4,15 @@ import { packRows, rowLength, type TrainingRow } from '../packing/pack.ts';
 import type { SftConfig } from './sft-config.ts';
 import { renderExample, type SftDropReason, type SftExample } from './sft-example.ts';
 
-/** Consecutive conversations of one gradient step. */
+/** One gradient step. */
 export interface SftBatch {
   readonly sequences: readonly TrainingSequence[];
-  /** Trained conversations, and dropped ones. */
+  /** Trained and dropped conversations. */
   readonly numTrajectories: number;
   readonly numDropped: number;
 }
 
-/** A report on the data. */
+/** Report on the data. */
 export interface SftReport {
   readonly numTrajectories: number;
   readonly dropped: Readonly<Partial<Record<SftDropReason, number>>>;
@@ -20,12 +20,12 @@ export interface SftReport {
   readonly numTrainableTokens: number;
 }
 
-/** Conversations between turns of the event loop, so that a cancellation takes effect. */
+/** Cancellation takes effect between turns of the event loop. */
 const EXAMPLES_PER_TURN = 32;
 
 /**
- * Converts data to batches of token sequences, in order; the last batch may be short. Conversations that are too
- * long or have nothing to train are dropped from their batch, which keeps its place.
+ * Batches of token sequences, in order; the last may be short. Conversations that are too long or have nothing
+ * to train are dropped from their batch, which keeps its place.
  *
  * @throws {TrainerError} `trainer.render_failed` with the conversation; the abort reason of `signal`
  */
@@ -57,7 +57,7 @@ export async function sftBatches(
   return { batches, report: { numTrajectories, dropped, numTokens, numTrainableTokens } };
 }
 
-/** Rows of a batch: as few as hold it, or without `packing` one per sequence. None for an empty batch. */
+/** Rows: as few as hold the batch, or without `packing` one per sequence. */
 export function batchRows({ sequences }: SftBatch, config: SftConfig): TrainingRow[] {
   const members = sequences.map((sequence) => ({
     ...sequence,

@@ -4,43 +4,37 @@ import { TrainerError } from '../contract/errors.ts';
 import type { OptimizerConfig } from '../optimizer/adamw.ts';
 import { learningRateAt, type LearningRateSchedule } from '../optimizer/learning-rate.ts';
 
-/** Fields of both objects that a client sends. */
+/** Both objects that a client sends. */
 const FIELDS = { ...SFT_FIELDS, ...SFT_EXPERIMENTAL_FIELDS } as const;
 
-/** Settings that a client may choose. `null` and `undefined` both mean absent; 0 and false are values. */
+/** `null` and `undefined` both mean absent; 0 and false are values. */
 export type SftConfigInput = Omit<JobInput<typeof FIELDS>, 'learningRate'> & {
   readonly learningRate?: number | readonly number[] | 'auto' | null | undefined;
 };
 
 /**
- * Complete settings of a supervised job: `SFT_FIELDS` and `SFT_EXPERIMENTAL_FIELDS` have their meanings, limits
- * and defaults. Made only by `resolveSftConfig`, so inner code does not check them again.
+ * Complete settings: `SFT_FIELDS` and `SFT_EXPERIMENTAL_FIELDS` have their meanings, limits and defaults. Made
+ * only by `resolveSftConfig`, so inner code does not check them.
  */
 export interface SftConfig extends PlainSettings<typeof FIELDS>, Omit<OptimizerConfig, 'learningRate'> {
   /** Conversations per gradient step; default 2, also for `auto`. */
   readonly batchSize: number;
-  /**
-   * One rate for all gradient steps, or one each; `auto` (default): by `suitableLearningRate`, once the model is
-   * known.
-   */
+  /** One rate for all gradient steps, or one each; `auto` (default): by `suitableLearningRate` of the model. */
   readonly learningRate: number | readonly number[] | 'auto';
-  /** Maximum tokens per conversation; longer ones are dropped. */
+  /** Tokens per conversation; longer ones are dropped. */
   readonly maxSequenceLength: number;
 }
 
-/** Assistant turns of a conversation that are trained. */
 export type AssistantTurns = SftConfig['assistantTurns'];
 
-/** The number alternative of both fields. */
+/** Number alternative of both fields. */
 const [BatchSize] = SFT_FIELDS.batch_size.form.anyOf;
 const [LearningRate] = SFT_FIELDS.learning_rate.form.anyOf;
-/** Maximum gradient steps of a job. Metrics of each step are kept, and read again after a crash. */
+/** Metrics of each step are kept, and read again after a crash. */
 const MAX_STEPS = 100_000;
 
 /**
- * Fills in the defaults of a supervised job.
- *
- * @param limits `maxSequenceLength`: maximum tokens per conversation of the model
+ * @param limits `maxSequenceLength`: tokens per conversation of the model
  * @throws {TrainerError} `trainer.config_invalid` with the wire field, its limit and the value
  */
 export function resolveSftConfig(input: SftConfigInput, limits: { maxSequenceLength: number }): SftConfig {
@@ -76,14 +70,14 @@ export function resolveSftConfig(input: SftConfigInput, limits: { maxSequenceLen
   });
 }
 
-/** Former names of settings in stored rows. */
+/** Former names in stored rows. */
 const FORMER_NAMES: Readonly<Record<string, keyof SftConfig>> = {
   schedule: 'learningRateSchedule',
   warmupSteps: 'learningRateWarmupSteps',
   minLearningRate: 'learningRateMinimum',
 };
 
-/** Settings of a stored job, possibly from before an update. */
+/** The job may be from before an update. */
 export function storedSftConfig(stored: Readonly<Record<string, unknown>>): SftConfig {
   const entries = Object.entries(stored).map(([name, value]) => [FORMER_NAMES[name] ?? name, value] as const);
   return Object.fromEntries(entries) as unknown as SftConfig;
@@ -98,11 +92,11 @@ export function numSftSteps(
 }
 
 /**
- * Learning rate of each gradient step. Extra rates in a list are ignored.
+ * Extra rates in a list are ignored.
  *
  * @returns [numSteps]
- * @throws {TrainerError} `trainer.config_invalid` if a list is shorter, or if a job has too many steps
- * @see the helper `create_lr_schedule` of the ART client, for the same numbers
+ * @throws {TrainerError} `trainer.config_invalid` if a list is shorter, or if a job has too many steps @see the
+ * helper `create_lr_schedule` of the ART client, for the same numbers
  */
 export function learningRates(
   config: Omit<SftConfig, 'learningRate'> & { readonly learningRate: number | readonly number[] },
@@ -123,7 +117,7 @@ export function learningRates(
   return Array.from({ length: numSteps }, (_, step) => learningRateAt(step, schedule));
 }
 
-/** The last step of the warm-up has the full rate, and the last step of the job the minimum. */
+/** The warm-up's last step has the full rate, and the job's last step the minimum. */
 function scheduleOf(
   config: Pick<SftConfig, 'learningRateSchedule' | 'learningRateWarmupSteps' | 'learningRateMinimum'> & {
     readonly learningRate: number;

@@ -5,19 +5,18 @@ import { inTurns } from '../rollouts/in-turns.ts';
 import { withTrainedEnd } from '../rollouts/training-sequences.ts';
 import type { SftConfig } from './sft-config.ts';
 
-/** A conversation to learn from: one line of the data. */
+/** One line of the data. */
 export interface SftExample {
   readonly messages: readonly TemplateMessage[];
-  /** Tools of its rendering. */
+  /** Tools for rendering. */
   readonly tools: readonly unknown[] | null;
-  /** Template variables of its rendering. Default: none. */
+  /** Default: none. */
   readonly templateVariables?: Readonly<Record<string, unknown>>;
 }
 
-/** Reason for which a conversation is not trained. */
+/** Untrained conversations. */
 export type SftDropReason = 'too_long' | 'no_trainable_tokens';
 
-/** A conversation as token ids, or the reason of its drop. */
 export type RenderedExample =
   | { readonly kind: 'sequences'; readonly sequences: readonly TrainingSequence[] }
   | { readonly kind: 'dropped'; readonly reason: SftDropReason };

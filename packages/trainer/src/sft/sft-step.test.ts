@@ -48,10 +48,7 @@ const parts = (model: OrtPolicyModel, settings = config()) => {
   return { learner, config: settings, signal: new AbortController().signal };
 };
 
-/**
- * Mean −log p over every answer byte and end token, one conversation at a time, without the trainer's rows,
- * tries and masks.
- */
+/** Mean −log p over every answer byte and end token, without the trainer's rows, tries and masks. */
 async function plainLoss(model: OrtPolicyModel, examples: readonly SftExample[]): Promise<number> {
   let sum = 0;
   let count = 0;

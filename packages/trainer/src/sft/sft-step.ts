@@ -6,8 +6,7 @@ import type { SftConfig } from './sft-config.ts';
 export type SftStepParts = StepParts & { readonly config: SftConfig };
 
 /**
- * Runs one gradient step on one batch. A batch without trained tokens changes nothing, not even the optimizer's
- * state.
+ * A batch without trained tokens changes nothing, not even the optimizer's state.
  *
  * @returns the step's metrics, all finite
  * @throws {TrainerError} as `gradientStep`

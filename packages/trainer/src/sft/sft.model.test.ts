@@ -47,7 +47,7 @@ afterAll(() => {
   rmSync(directory, { recursive: true });
 });
 
-/** Most likely answer under llama.cpp's current setup. */
+/** Uses llama.cpp's current setup. */
 function greedyAnswer(question: string): string {
   context.removeSequence(0, 0);
   const tokenIds: number[] = [];

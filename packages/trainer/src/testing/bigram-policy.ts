@@ -12,7 +12,7 @@ import type {
 import { seededRandom } from '../packing/random.ts';
 import type { TrainablePolicy } from '../model/policy-model.ts';
 
-/** A made-up architecture whose only adapter, `layers.0.q`, has 8 inputs and 8 outputs. */
+/** Made up: its only adapter, `layers.0.q`, has 8 inputs and 8 outputs. */
 export const BIGRAM_ARCHITECTURE: Architecture = {
   name: 'llama',
   vocabSize: 259,
@@ -33,9 +33,9 @@ export const BIGRAM_ARCHITECTURE: Architecture = {
 export const BIGRAM_LORA: LoraConfig = { rank: 2, alpha: 4, targets: ['q'], initSeed: 3 };
 
 /**
- * A policy with a closed-form gradient, for logic tests: the next token's distribution depends only on the token
- * before it and its position. logits = base + scale · b · a · x; a token's class is its id modulo 8, and the
- * other tokens of a class do not exist.
+ * A policy with a closed-form gradient: the next token's distribution depends only on the token before it and
+ * its position. logits = base + scale · b · a · x; a token's class is its id modulo 8, and the other tokens of a
+ * class do not exist.
  */
 export class BigramPolicy implements TrainablePolicy {
   readonly architecture = BIGRAM_ARCHITECTURE;
@@ -121,7 +121,7 @@ export class BigramPolicy implements TrainablePolicy {
   }
 }
 
-/** Fixed pseudo-random numbers in [-1, 1) for a token at its position. */
+/** Fixed pseudo-random numbers in [-1, 1). */
 function features(row: PackedRow, index: number, size: number, salt = 0): Float64Array {
   const random = seededRandom(row.tokenIds[index]! * 1009 + row.positions[index]! * 31 + salt);
   return Float64Array.from({ length: size }, () => 2 * random() - 1);

@@ -8,7 +8,7 @@ const CHATML =
 
 const vocabulary = new ByteVocabulary();
 
-/** ChatML with one token per byte (ids 0–255) and three control tokens. */
+/** One token per byte (ids 0–255) and three control tokens. */
 export const byteTemplate = new ChatTemplate(new Tokenizer(vocabulary), CHATML);
 
 export const END_TOKEN = vocabulary.idOf('<|im_end|>');
@@ -17,7 +17,7 @@ export function message(role: string, content: string): HistoryItem {
   return { kind: 'message', message: { role, content } };
 }
 
-/** A sampled answer with its end token; all tokens have the same `logprob`. */
+/** Includes the end token; all tokens have the same `logprob`. */
 export function choice(content: string, logprob = -1): HistoryItem {
   const tokenIds = Int32Array.of(...Buffer.from(content), END_TOKEN);
   return {
@@ -28,7 +28,6 @@ export function choice(content: string, logprob = -1): HistoryItem {
   };
 }
 
-/** One question, one sampled answer. */
 export function answer(reward: number, content: string, question = 'hi'): Trajectory {
   return { reward, histories: [{ items: [message('user', question), choice(content)], tools: null }] };
 }
@@ -37,10 +36,7 @@ export function group(...trajectories: Trajectory[]): TrajectoryGroup {
   return { trajectories, numExceptions: 0 };
 }
 
-/**
- * Two questions and their answers; the second was sampled after a first answer without its trailing blanks, so
- * it is a separate history.
- */
+/** The second answer was sampled after a first one without its trailing blanks, so it is a separate history. */
 export function twoTurns(reward: number, contents: readonly [string, string], question = 'hi'): Trajectory {
   const [first, second] = contents;
   const begin = [

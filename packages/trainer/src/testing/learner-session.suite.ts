@@ -12,11 +12,11 @@ import type { PackedRow } from '../model/policy-model.ts';
 import type { OptimizerConfig } from '../optimizer/adamw.ts';
 
 export interface LearnerHarness {
-  /** Opens another session over the same saved versions. */
+  /** Opens another session over the same versions. */
   open(): Promise<LearnerSession>;
-  /** At least two rows with trained tokens whose log-probabilities depend on the adapter. */
+  /** Two or more, with trained tokens whose log-probabilities depend on the adapter. */
   readonly rows: readonly PackedRow[];
-  /** A valid name for `save`. */
+  /** Valid for `save`. */
   versionName(label: string): string;
   destroy(): Promise<void>;
 }
@@ -30,13 +30,13 @@ const ADAM: OptimizerConfig = {
   maxGradNorm: 1e30,
 };
 
-/** Asserts that the learner reports the norm. */
+/** Requires a reported norm. */
 function normOf({ gradNorm }: StepReport): number {
   expect(gradNorm).not.toBe(null);
   return gradNorm!;
 }
 
-/** Behaviour required of every `LearnerSession`, tested only through the interface. */
+/** Required of every `LearnerSession`, tested only through the interface. */
 export function learnerSessionSuite(name: string, makeHarness: () => Promise<LearnerHarness>): void {
   describe(`LearnerSession: ${name}`, () => {
     let harness: LearnerHarness;
@@ -53,16 +53,13 @@ export function learnerSessionSuite(name: string, makeHarness: () => Promise<Lea
     const logprobs = async (options?: LearnerForwardOptions, learner = session): Promise<number[]> =>
       (await forward(options, learner)).flatMap((row) => [...row.logprobs]);
 
-    /** The same random numbers for the same row, in [-1, 1). */
+    /** Values in [-1, 1), the same for the same row. */
     const slopes = (row: PackedRow, scale: number): Float32Array => {
       const random = randomSource(row.targets.length + row.tokenIds.length);
       return Float32Array.from(row.targets, () => scale * random());
     };
 
-    /**
-     * Accumulates the gradient of Σ slope · (log-probability, or entropy) over rows, as many at once as the session
-     * keeps.
-     */
+    /** Gradient of Σ slope · (log-probability, or entropy), as many rows at once as the session keeps. */
     const gather = async (rows = harness.rows, scale = 1, of: 'logprobs' | 'entropies' = 'logprobs'): Promise<void> => {
       const { maxKeptRows } = session.capabilities;
       for (let first = 0; first < rows.length; first += maxKeptRows) {
@@ -81,13 +78,13 @@ export function learnerSessionSuite(name: string, makeHarness: () => Promise<Lea
         const slope = slopes(harness.rows[i]!, 1);
         return output[of]!.reduce((part, value, t) => part + slope[t]! * value, sum);
       }, 0);
-    /** AdamW as plain gradient descent at this rate: its denominator is a constant that dominates every gradient. */
+    /** Plain gradient descent at this rate: AdamW's denominator is a constant that dominates every gradient. */
     const descend = async (rate: number): Promise<number> => {
       const adamEpsilon = 1e9;
       const config = { ...ADAM, learningRate: rate * adamEpsilon, adamBeta1: 0, adamBeta2: 0, adamEpsilon };
       return normOf(await session.step(config));
     };
-    /** Saves weights other than the fresh ones, for which half of an adapter has no gradient. */
+    /** Other weights than the fresh ones, for which half of an adapter has no gradient. */
     const saved = async (label: string): Promise<string> => {
       const version = harness.versionName(label);
       for (let index = 0; index < 3; index++) {

@@ -3,7 +3,7 @@ import type { TrainingParts } from '../job/training-job.ts';
 import { EmbeddedLearner, type EmbeddedLearnerOptions } from '../learner/embedded-learner.ts';
 import { LocalVersions } from '../learner/version-folders.ts';
 
-/** A learner in this process and its jobs' progress, with paths as names. */
+/** Paths are names. */
 export function localParts(
   options: Omit<EmbeddedLearnerOptions, 'versions'>,
 ): Pick<TrainingParts, 'learner' | 'progress'> {

@@ -1,19 +1,16 @@
 import type { PackedRow } from '../model/policy-model.ts';
 
-/** Token ids of a sequence for a trained row: everything after the first `numPrompt` tokens is trained. */
+/** Everything after the first `numPrompt` tokens is trained. */
 export interface TinySequence {
   readonly tokenIds: readonly number[];
   readonly numPrompt: number;
 }
 
-/**
- * Packs each group of sequences into one trie; tries are adjacent in the row. Trained tokens have the order of
- * `groups`.
- */
+/** One trie per group, adjacent in the row. Trained tokens have the order of `groups`. */
 export function packTrie(groups: readonly (readonly TinySequence[])[]): PackedRow {
   const row = { tokenIds: [] as number[], positions: [] as number[], parents: [] as number[] };
   const trained = new Map<TinySequence, number[]>();
-  /** Writes the subtree of sequences that agree on their first `depth` tokens. */
+  /** Writes sequences that agree on their first `depth` tokens. */
   const write = (sequences: readonly TinySequence[], depth: number, parent: number): void => {
     const branches = Map.groupBy(
       sequences.filter((sequence) => sequence.tokenIds.length > depth),

@@ -4,9 +4,8 @@ import type { LossInput } from '../objectives/loss-input.ts';
 import type { LossFunction } from '../objectives/policy-objectives.ts';
 
 /**
- * Reference for `policyLoss`, written from the papers: token by token, each ratio computed separately, and
- * stop-gradient parts computed from `still` instead of `live`. Its numeric derivative at live = still is the
- * gradient.
+ * Reference for `policyLoss`, from the papers: token by token, and stop-gradient parts computed from `still`
+ * instead of `live`. Its numeric derivative at live = still is the gradient.
  */
 export function plainLoss(
   live: readonly number[],
@@ -18,7 +17,7 @@ export function plainLoss(
   return losses.reduce((total, loss, i) => total + row.weights[i]! * loss, 0) / (live.length + 1e-6);
 }
 
-/** Loss of each token before any weight, [N]. */
+/** Losses before any weight, [N]. */
 export function plainTokenLosses(
   live: readonly number[],
   still: readonly number[],

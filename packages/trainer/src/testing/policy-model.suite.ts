@@ -5,9 +5,9 @@ import type { ForwardOptions, PackedRow, PolicyModel } from '../model/policy-mod
 import { randomizeAdapter } from './randomize-adapter.ts';
 
 export interface PolicyModelHarness {
-  /** A model with a fresh adapter. */
+  /** Gives a fresh adapter. */
   open(): PolicyModel;
-  /** At least two rows with trained tokens. */
+  /** Two or more rows with trained tokens. */
   readonly rows: readonly PackedRow[];
   readonly vocabSize: number;
 }
@@ -42,7 +42,7 @@ export function policyModelSuite(name: string, makeHarness: () => PolicyModelHar
     const clear = (): void => {
       for (const { gradient } of model.lora.tensors) gradient.fill(0);
     };
-    /** Gradient of Σ slope · (log-probability + entropy / 2) of a row. */
+    /** Gradient of Σ slope · (log-probability + entropy / 2). */
     const pass = async (row: PackedRow): Promise<void> => {
       await model.forward(row, { keepForBackward: true, keepForEntropy: true });
       await model.backward(slopes(row), { entropyGradient: slopes(row).map((slope) => slope / 2) });

@@ -1,7 +1,7 @@
 import type { Random } from '@trainyard/transformer/testing';
 import type { LoraParameters } from '../model/policy-model.ts';
 
-/** Fills both halves of an adapter with ordinary values, so that every gradient is non-zero. */
+/** Ordinary values in both halves: every gradient is non-zero. */
 export function randomizeAdapter(lora: LoraParameters, random: Random): void {
   for (const tensor of lora.tensors) for (let i = 0; i < tensor.value.length; i++) tensor.value[i] = 0.3 * random();
 }

@@ -15,13 +15,12 @@ import { BIGRAM_ARCHITECTURE, BIGRAM_LORA } from './bigram-policy.ts';
 
 const SIZE = 8;
 
-/** A version stored by the service: a table and an optimizer. */
 type Saved = { readonly table: LoraTensor; readonly optimizer: ReturnType<typeof freshOptimizerState> };
 
 /**
- * A scripted remote learner: the minimum of `LearnerSession`, as a service that takes many rows at once and
- * reports neither entropies nor sampling. The model is a table of log-odds: the next class of tokens (id modulo
- * 8) by the current class.
+ * The minimum of `LearnerSession`, as a remote service that takes many rows at once and reports neither
+ * entropies nor sampling. The model is a table of log-odds: the next class of tokens (id modulo 8) by the
+ * current class.
  */
 export class ScriptedLearner implements LearnerSession {
   readonly model = BIGRAM_ARCHITECTURE;
@@ -38,7 +37,7 @@ export class ScriptedLearner implements LearnerSession {
     maxKeptRows: Infinity,
     initialScale: 1,
   } as const;
-  /** Names of the calls so far. */
+  /** So far. */
   readonly calls: string[] = [];
   readonly #versions: Map<string, Saved>;
   #table = freshTable();
@@ -139,7 +138,7 @@ function freshTable(): LoraTensor {
   return { name: 'layers.0.q.a', layer: 0, linear: 'q', half: 'a', dims: [SIZE, SIZE], value, gradient };
 }
 
-/** Start of the log-odds that follow the source of a trained token. */
+/** Start of the log-odds after the source of a trained token. */
 const placeOf = (row: PackedRow, i: number): number => SIZE * (row.tokenIds[row.sources[i]!]! % SIZE);
 
 function distribution(values: Float32Array, row: PackedRow, i: number): number[] {

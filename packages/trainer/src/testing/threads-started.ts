@@ -1,6 +1,6 @@
 import { Worker } from 'node:worker_threads';
 
-/** Number of threads that this process ever started, from the id of a new one. */
+/** Read from the id of a new thread. */
 export async function threadsStarted(): Promise<number> {
   const worker = new Worker('', { eval: true });
   const { threadId } = worker;
