@@ -15,7 +15,7 @@ export const CONSTRAINT_LIMITS = {
   /** More alternatives at one place do not fit into a row of the parser. */
   optionalProperties: { value: 450, unit: 'optional properties of one object' },
   properties: { value: 2000, unit: 'properties of one object' },
-  /** As one terminal; as alternatives of a rule 10,000 fail during a completion. */
+  /** Limit of one terminal; as alternatives of a rule 10,000 fail during a completion. */
   choices: { value: 10_000, unit: 'choices' },
   choiceBytes: { value: 256 * 1024, unit: 'bytes of text in all choices' },
   regexBytes: { value: 16 * 1024, unit: 'bytes of a regular expression' },

@@ -14,7 +14,7 @@ const BITS: Readonly<Record<string, Types>> = {
   object: OBJECT,
 };
 const ANY: Types = 63;
-/** With more schemas combined, a recursion may be missed. */
+/** Most schemas combined; beyond it a recursion may be missed. */
 const MAX_PARTS = 16;
 
 /**

@@ -90,7 +90,7 @@ class SchemaWalk {
   readonly #closesObjects: boolean;
   readonly #isRelaxed: boolean;
   readonly #references: SchemaReferences;
-  /** With their name among the copy's definitions. */
+  /** Names among the copy's definitions. */
   readonly #definitions = new Map<unknown, { name: string; base: unknown }>();
   readonly #copies: [name: string, schema: Schema][] = [];
   /** Reached schemas and their paths. */

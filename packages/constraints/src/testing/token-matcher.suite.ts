@@ -7,7 +7,7 @@ export interface TokenMatcherHarness {
   readonly endIds: readonly number[];
   /** The suite closes the matcher. */
   open(): TokenMatcher;
-  /** Without an end token. */
+  /** Complete, but without an end token. */
   readonly accepted: readonly (readonly number[])[];
   /** Each up to a token that is not allowed there. */
   readonly refused: readonly (readonly number[])[];

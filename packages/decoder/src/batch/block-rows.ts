@@ -12,7 +12,7 @@ export interface Rows {
 export interface BlockRows {
   /** Input and output of a block. */
   readonly x: Rows;
-  /** After attention. */
+  /** Rows after attention. */
   readonly x2: Rows;
   /** Normalised: input of the next products. */
   readonly h: Rows;

@@ -11,7 +11,7 @@ import {
   MAX_COLUMN_ROWS,
 } from './bf16-product-work.ts';
 
-/** With fewer rows a thread waits for the weights, which each thread reads in full. */
+/** Fewer rows would wait for the weights, which each thread reads in full. */
 const MIN_UNIT_ROWS = 16;
 /** More gain nothing, and leave nothing to share if a thread is held up. */
 const MAX_UNIT_ROWS = 128;

@@ -12,8 +12,9 @@ const SUM_VALUES = 256;
 /**
  * `affine4`: four bits q, weight = q · scale + offset. `scaled8`: eight bits with a sign, weight = q · scale.
  *
- * A group's block, bytes: 8 scales, (8 offsets,) each float32; then for four bits 8 vectors of 4 values each of 8 rows, the first two values in the low bits and the other two
- * in the high ones; for eight bits 16 vectors of 2 values each.
+ * A group's block, bytes: 8 scales, (8 offsets,) each float32; then for four bits 8 vectors of 4 values each of 8
+ * rows, the first two values in the low bits and the other two in the high ones; for eight bits 16 vectors of 2
+ * values each.
  */
 export type WeightFormat = 'affine4' | 'scaled8';
 export const groupBlockBytes = (format: WeightFormat): number => (format === 'affine4' ? 192 : 288);

@@ -18,7 +18,7 @@ const CONSTANTS = {
   p3: 4.1665795894e-2,
   p4: 1.6666665459e-1,
   p5: 5.0000001201e-1,
-  /** As bits: 127 in the exponent of a float32. */
+  /** Bits of 127 in the exponent of a float32. */
   one: 1,
 } as const;
 /** Float32 values to write at the address of the constants. */

@@ -9,7 +9,7 @@ import type { Sequence, SequenceOwner } from './sequence.ts';
 export class Backlog implements HeapItem {
   heapPlace = -1;
   readonly owner: SequenceOwner;
-  /** In order of their indices. */
+  /** Sorted by index. */
   readonly #made: Sequence[] = [];
   readonly #numChoices: number;
   readonly #make: (index: number) => Sequence;

@@ -14,8 +14,8 @@ export interface EngineLimits {
   /** Per request. Default {@link maxRunning}: more could not be computed together. */
   maxChoices: number;
   /**
-   * Cells kept for finished sequences. Default a quarter of the capacity: the amount that llama.cpp's runner can move out of
-   * other sequences' way.
+   * Cells kept for finished sequences. Default a quarter of the capacity: the amount that llama.cpp's runner can
+   * move out of other sequences' way.
    */
   maxCachedTokens: number;
   /** Per step while nothing is decoding. Default 512. */

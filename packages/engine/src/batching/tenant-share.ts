@@ -15,7 +15,7 @@ export class TenantShare implements HeapItem, CellAccount {
   readonly name: string;
   /** Requests with sequences that could be admitted. */
   readonly backlogs = new Heap<Backlog>(compareBacklogs);
-  /** In order of {@link Sequence.compare}. */
+  /** Sorted by {@link Sequence.compare}. */
   readonly running: Sequence[] = [];
   /** Service so far in tokens, as counted by {@link Turns}. */
   virtualTime: number;

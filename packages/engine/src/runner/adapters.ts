@@ -4,7 +4,7 @@ import type { AdapterRef, LoadedVersion } from '@trainyard/backend';
 import { checkFiles, DamagedFileError } from '@trainyard/transformer';
 import type { ModelRunner, RunnerAdapter } from './model-runner.ts';
 
-/** After this time without a request an adapter may give way to one that is loaded ahead. */
+/** Time without a request after which an adapter may give way to one that is loaded ahead. */
 const QUIET_MS = 60_000;
 
 /**
@@ -117,7 +117,7 @@ export class Adapters {
       if (loaded.isRetired || this.#sizeBytes > this.#maxBytes) this.#drop(digest, loaded);
   }
 
-  /** In the order in which they are dropped. */
+  /** Idle ones in the order in which they are dropped. */
   #idle(): [digest: string, loaded: LoadedAdapter][] {
     const idle = [...this.#loaded].filter(([, { numUsers }]) => numUsers === 0);
     return idle.toSorted(([, a], [, b]) => Number(a.lastUse !== null) - Number(b.lastUse !== null));

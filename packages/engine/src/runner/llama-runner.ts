@@ -16,7 +16,7 @@ const TILE_ROWS = 64;
  */
 const IDLE_ROWS = 64;
 
-/** As many as are kept for finished sequences by default, which hold the idle cells. */
+/** Default number kept for finished sequences, which hold the idle cells. */
 export function shelfTokensOf(capacityTokens: number): number {
   return Math.ceil(capacityTokens / 4);
 }

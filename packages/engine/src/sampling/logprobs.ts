@@ -63,7 +63,7 @@ export interface IdLogprob {
   readonly logprob: number;
 }
 
-/** Without masked tokens. @throws {EngineError} engine.internal if the logits are not numbers */
+/** Omits masked tokens. @throws {EngineError} engine.internal if the logits are not numbers */
 export function rankTokens(row: Float32Array, count: number, buffers: SamplerBuffers): IdLogprob[] {
   const logSum = scanLogSumExp(row, buffers);
   return mostLikelyTokens(row, count, buffers)

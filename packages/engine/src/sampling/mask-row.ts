@@ -2,7 +2,7 @@ import type { TokenMask } from '@trainyard/backend';
 
 const ALL = 0xffff_ffff;
 
-/** In place. Words without an allowed token, the majority, are processed in runs. @param row `[V]` */
+/** Works in place. Words without an allowed token, the majority, are processed in runs. @param row `[V]` */
 export function maskRow(row: Float32Array, mask: TokenMask): void {
   const numWords = mask.length;
   for (let at = 0; at < numWords; at++) {

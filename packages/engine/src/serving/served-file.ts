@@ -95,7 +95,7 @@ function copyInPrecision(file: GgufFile, type: 'f32' | 'f16', cacheDirectory: st
   return copy;
 }
 
-/** On a full disk llama.cpp reports only that an iostream failed, after minutes of work. */
+/** Checks first: llama.cpp reports a full disk after minutes, as a failed iostream. */
 function requireSpace(directory: string, file: GgufFile, type: 'f32' | 'f16'): void {
   const bytesPerWeight = type === 'f32' ? 4 : 2;
   const copyBytes =

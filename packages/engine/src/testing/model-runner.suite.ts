@@ -24,7 +24,7 @@ export interface ModelRunnerHarness {
 /** More tokens than a full runner can hold: as many as the largest page. */
 const PAGEFUL = 16;
 
-/** From the sequence's current end. */
+/** Starts at the sequence's current end. */
 interface Piece {
   readonly sequence: number;
   readonly tokens: readonly number[];

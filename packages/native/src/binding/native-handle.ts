@@ -1,7 +1,7 @@
 import assert from 'node:assert';
 import type { Pointer } from './structs.ts';
 
-/** After `close` every use is a failed assertion instead of a read of freed memory. */
+/** Fails an assertion when used after `close`, instead of reading freed memory. */
 export class NativeHandle {
   #address: Pointer | null;
   readonly #noun: string;

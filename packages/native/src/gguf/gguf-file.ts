@@ -96,7 +96,7 @@ export class GgufFile implements Disposable {
     return bytes;
   }
 
-  /** In file order, for a copy that keeps the types. */
+  /** Keys in file order, for a copy that keeps the types. */
   rawMetadata(): Record<string, { readonly raw: Uint8Array }> {
     const { path } = this;
     const descriptor = this.#descriptor;

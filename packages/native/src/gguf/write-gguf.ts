@@ -6,7 +6,7 @@ export interface GgufTensorData {
   readonly name: string;
   /** ggml order: `dims[0]` is the contiguous (input) axis. */
   readonly dims: readonly number[];
-  /** As many values as the product of `dims`; stored as f32. */
+  /** Length: the product of `dims`; stored as f32. */
   readonly data: Float32Array;
 }
 

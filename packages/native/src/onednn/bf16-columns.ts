@@ -75,7 +75,7 @@ export class Bf16Columns {
   }
 }
 
-/** At most `most` ranges, of whole blocks except the last. */
+/** Cuts into `most` ranges or fewer, of whole blocks except the last. */
 function columnRanges(numColumns: number, most: number): { start: number; end: number }[] {
   const numBlocks = Math.ceil(numColumns / COLUMN_BLOCK);
   const numRanges = Math.min(most, numBlocks);

@@ -19,7 +19,7 @@ export interface InitialScale {
   readonly isMatched: boolean;
 }
 
-/** Above it a job learns differently; below it are random differences of small adapters. */
+/** Difference above which a job learns differently; small adapters differ randomly by less. */
 const TOLERANCE = 0.02;
 /**
  * Standard error of the logarithm of a root mean square over n values times √n: 0.45 for uniform values, 0.71

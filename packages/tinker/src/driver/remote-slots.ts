@@ -40,7 +40,7 @@ export class RemoteSlots {
     return this.#trained;
   }
 
-  /** On failure the trained model stays, unless there was no slot for two. */
+  /** Keeps the trained model on failure, unless there was no slot for two. */
   async load(start: SlotStart): Promise<void> {
     if (this.#session !== null && !this.#session.isAlive) await this.close();
     const former = this.#trained;

@@ -378,7 +378,7 @@ export class TinkerLearner implements LearnerSession {
     }
   }
 
-  /** After a failure of the server the session is unusable. */
+  /** Makes the session unusable after a failure of the server. */
   async #losing<Result>(work: () => Promise<Result>): Promise<Result> {
     try {
       return await work();

@@ -85,7 +85,7 @@ const POLL_MS = 20;
 export class FakeTinkerServer {
   readonly url: string;
   readonly dialect: FakeDialect;
-  /** In the order of arrival, including heartbeats and polls. */
+  /** Requests as they arrived, including heartbeats and polls. */
   readonly seen: SeenRequest[] = [];
   /** Default: no faults. */
   fault: (request: SeenRequest) => Fault | null = () => null;
@@ -373,7 +373,7 @@ export class FakeTinkerServer {
     return isRemembered && this.#numbered.has(`${modelId} ${seqId}`);
   }
 
-  /** In the model's order. */
+  /** Runs operations in the model's order. */
   #numberedOperation(
     {
       modelId,

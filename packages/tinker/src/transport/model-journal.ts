@@ -86,7 +86,7 @@ export class ModelJournal {
     else this.#open.set(keyOf(entry), { ...entry, lastSeqId: entry.lastSeqId });
   }
 
-  /** After a crash the last line may be incomplete; its number was then not issued. */
+  /** Ignores an incomplete last line after a crash; its number was not issued. */
   #read(line: string): void {
     let entry: unknown;
     try {

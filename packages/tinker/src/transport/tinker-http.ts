@@ -27,7 +27,7 @@ export interface Reply {
 
 export interface SendOptions {
   readonly body?: object | Uint8Array;
-  /** In addition to key and type. */
+  /** Headers besides key and type. */
   readonly headers?: Readonly<Record<string, string>>;
   /** Default 60 s. */
   readonly timeoutMs?: number;

@@ -34,7 +34,7 @@ export interface TrainingSequence {
   /** Log-probability at sampling time; NaN on other tokens. */
   oldLogprobs: Float32Array;
   numChoices: number;
-  /** In order, with the start of their tokens. */
+  /** Choices in order, with the start of their tokens. */
   choices: readonly { start: number; choice: ChoiceItem }[];
   /**
    * Choices after the first with an unknown prompt, whose prefix differs in ids from the template's rendering:

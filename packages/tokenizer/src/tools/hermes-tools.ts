@@ -68,7 +68,7 @@ function callSource(call: unknown): string {
   return `{"name": ${pythonJson(name ?? '')}, "arguments": ${argumentsSource(value)}}`;
 }
 
-/** As for other templates, text without an object stays unchanged. */
+/** Keeps text without an object, as for other templates. */
 function argumentsSource(value: unknown): string {
   if (typeof value !== 'string') return pythonJson(value ?? {});
   if (value.trim() === '') return '{}';

@@ -5,8 +5,8 @@
  *   attention         one block of queries against the keys visible to it → o
  *   output            o-projection + residual → norm → gated feed-forward + residual → y
  *
- * Everything is token-major ([T, features]), so any range of tokens is one contiguous view. Axes: T tokens, Q queries of a
- * block, K keys visible to the block, D head size, G query heads that share a key head.
+ * Everything is token-major ([T, features]), so any range of tokens is one contiguous view. Axes: T tokens, Q
+ * queries of a block, K keys visible to the block, D head size, G query heads that share a key head.
  */
 import assert from 'node:assert/strict';
 import { gradients } from '../graph/autodiff.ts';
@@ -44,7 +44,7 @@ export const biasName = 'qkv.bias';
 export const normName = (of: 'attention' | 'feedForward') => `${of}.norm`;
 export const headNormName = (linear: 'q' | 'k') => `${linear}.norm`;
 export const adapterName = (of: InputName | ProjectionName | LinearName, half: LoraHalf) => `${of}.${half}`;
-/** With adapters `outside`: addend of a product. */
+/** Addend of a product, with adapters `outside`. */
 export const sumName = (projection: ProjectionName) => `${projection}.sum`;
 export const gradientName = (name: string) => `∂${name}`;
 

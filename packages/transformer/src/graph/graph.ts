@@ -143,7 +143,7 @@ export function transpose(x: Value, permutation: readonly number[]): Value {
   );
 }
 
-/** At most one run-time size may change its place; the caller guarantees equal element counts. */
+/** Changes the place of one run-time size at most; the caller guarantees equal element counts. */
 export const reshape = (x: Value, shape: Shape): Value => value({ kind: 'reshape' }, [x], shape, x.type);
 
 /** Reduced axes keep size 1. */

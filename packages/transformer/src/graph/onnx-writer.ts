@@ -35,7 +35,7 @@ export interface OnnxConstant {
 }
 
 export interface OnnxModel {
-  /** In execution order. */
+  /** Nodes in execution order. */
   readonly nodes: readonly OnnxNode[];
   readonly inputs: readonly OnnxTensorType[];
   readonly outputs: readonly OnnxTensorType[];

@@ -32,7 +32,7 @@ export function projectionDims(architecture: Architecture, projection: Projectio
   return { in: dims[0]!.in, out: dims.reduce((sum, { out }) => sum + out, 0) };
 }
 
-/** In the order of their rows in the joint `a`. */
+/** Ordered like their rows in the joint `a`. */
 export const adaptedLinears = (input: InputName, lora: LoraConfig): readonly LinearName[] =>
   INPUTS[input].flatMap((projection) => PROJECTIONS[projection]).filter((linear) => lora.targets.includes(linear));
 

@@ -1,4 +1,4 @@
-/** A random two-layer model for tests: small enough for finite differences, with every feature of an architecture on request. */
+/** A random two-layer model, small enough for finite differences, with every feature of an architecture on request. */
 import type { Architecture } from '../model/architecture.ts';
 import { linearDims } from '../model/architecture.ts';
 import { DEFAULT_LORA_CONFIG } from '../model/lora-config.ts';
