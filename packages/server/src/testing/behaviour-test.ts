@@ -2,7 +2,7 @@ import { test as vitestTest } from 'vitest';
 
 import { GuestRefusal } from './guest-refusal.ts';
 
-/** By another name: what follows makes tests, and is none. */
+/** Alias for lint: the calls below create tests, but are not tests. */
 const anyTest = vitestTest;
 
 type Body = (...args: never[]) => unknown;
@@ -17,7 +17,7 @@ function unlessRefused(body: Body): Body {
   };
 }
 
-/** A test of behaviour: with a guest under the service it passes, too, when a field is refused as `noticeRefusal` says. */
+/** A test of behaviour. With a guest back end it also passes if a field is refused, see `noticeRefusal`. */
 export const test: Pick<typeof anyTest, 'each'> & ((name: string, body: () => unknown) => void) = Object.assign(
   (name: string, body: () => unknown) => anyTest(name, unlessRefused(body) as () => Promise<void>),
   {

@@ -7,12 +7,12 @@ import { EnginePort, type EnginePortOptions } from '../cluster/port/engine-port.
 import { EngineSecret } from '../cluster/wire/engine-secret.ts';
 import { RequestRoom } from '../hosts/pool/request-room.ts';
 
-/** Says that what samples in tests stands behind a port, as on another machine. */
+/** True if the sampler in tests is accessed over a port, as on another machine. */
 export const IS_BEHIND_PORT = process.env['TRAINYARD_TEST_ENGINE'] === 'port';
 
 export const TEST_SECRET = new EngineSecret('a secret of tests that has more than 32 characters');
 
-/** A member as it would be registered. */
+/** A member in its registered form. */
 export function engineMember(url: string, member: Partial<Member> = {}): Member {
   return {
     id: url,
@@ -30,7 +30,7 @@ export function engineMember(url: string, member: Partial<Member> = {}): Member 
   };
 }
 
-/** Engines that are registered, in place of a table of them. */
+/** Registered engines, instead of a table. */
 export class MemberList {
   members: readonly Member[];
   #wake: () => void = () => undefined;
@@ -48,14 +48,14 @@ export class MemberList {
     return () => undefined;
   }
 
-  /** Somebody came or went, and everybody is told. */
+  /** Replaces the members and notifies all listeners. */
   set(members: readonly Member[]): void {
     this.members = members;
     this.#wake();
   }
 }
 
-/** For a model that reads no files: its adapters are their keys. */
+/** For a model that reads no files: directory keys serve as adapter paths. */
 const NO_FILES: EnginePortOptions['adapters'] = {
   find: async (request) => {
     const { adapter } = request;
@@ -65,7 +65,7 @@ const NO_FILES: EnginePortOptions['adapters'] = {
   retire: () => undefined,
 };
 
-/** A port of the loopback interface with that back end behind it. */
+/** Opens a loopback port to that back end. */
 export async function openPort(
   inference: InferenceBackend,
   options: Partial<Pick<EnginePortOptions, 'adapters' | 'secret' | 'log' | 'port' | 'url' | 'headMs' | 'tracing'>> = {},
@@ -84,7 +84,7 @@ export async function openPort(
   return { port, url: port.url };
 }
 
-/** The same back end, asked over a port of its own. */
+/** The same back end, accessed over its own port. */
 export async function behindPort(
   inference: InferenceBackend,
 ): Promise<{ inference: InferenceBackend; close: () => Promise<void> }> {
@@ -99,7 +99,7 @@ export async function behindPort(
   };
 }
 
-/** The side that asks, started. */
+/** The calling side, started. */
 export async function openEngines(
   store: MemberList,
   options: {

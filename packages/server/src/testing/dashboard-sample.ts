@@ -9,8 +9,9 @@ const ROLLOUTS = 8;
 const WORDS = ['sea', 'storm', 'harbour', 'lantern', 'gull', 'anchor', 'tide', 'sail'];
 
 /**
- * A model `acme/demo/agent` whose pages have something to show: some steps of rollouts with their tokens, a group that was dropped, a tool call, a log of
- * another split; and with `many`, a model `acme/demo/large` with as many rollouts.
+ * Fills a model `acme/demo/agent` for the dashboard: some steps of rollouts with their tokens, a dropped
+ * group, a tool call, a log of another split; and with `many`, a model `acme/demo/large` with that many
+ * rollouts.
  */
 export async function fillDashboard<Inference extends InferenceBackend>(
   server: TestServer<Inference>,

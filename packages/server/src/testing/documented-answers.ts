@@ -8,17 +8,17 @@ const DOCUMENT = JSON.parse(JSON.stringify(openApiDocument({ version: '0', fault
   typeof openApiDocument
 >;
 const ajv = new Ajv({ strict: false, allErrors: true });
-// A key that the document does not name is a mistake here, though clients must bear it.
+// A key outside the document is an error here, although clients must accept it.
 ajv.addSchema({ $id: 'document', ...(closed(DOCUMENT) as object) });
 const validators = new Map<string, ValidateFunction>();
 
-/** The documented operation of a route, if there is one. */
+/** Documented operation of a route, if any. */
 export function operationOf(method: string, url: string): OpenApiOperation | undefined {
   const path = url.replaceAll(/:(\w+)/g, '{$1}').replace('/v1/models/*', '/v1/models/{model}');
   return DOCUMENT.paths[path]?.[method.toLowerCase()];
 }
 
-/** The first deviation of an answer from the OpenAPI document, or null. */
+/** First deviation of an answer from the OpenAPI document, or null. */
 export function answerFault(operation: OpenApiOperation, status: number, body: unknown): string | null {
   const response = operation.responses[status];
   if (response === undefined) return `${operation.operationId} does not document the status ${status}`;
@@ -26,14 +26,14 @@ export function answerFault(operation: OpenApiOperation, status: number, body: u
   return schema === undefined ? null : schemaFault(`${operation.operationId} ${status}`, schema, body);
 }
 
-/** The first deviation of a stream's event from the OpenAPI document, or null. */
+/** First deviation of a stream's event from the OpenAPI document, or null. */
 export function eventFault(operation: OpenApiOperation, event: unknown): string | null {
   const schema = operation.responses[200]?.content['text/event-stream']?.schema;
   if (schema === undefined) return `${operation.operationId} documents no stream`;
   return schemaFault(`${operation.operationId} event`, schema, event);
 }
 
-/** Turns every JSON answer that the document does not describe into a 500 which says so. */
+/** Turns every JSON answer that deviates from the document into a 500 with the deviation. */
 export function refuseUndocumentedAnswers(app: FastifyInstance): void {
   app.addHook('onSend', async (request, reply, payload) => {
     const { url, config } = request.routeOptions;
@@ -55,7 +55,7 @@ function schemaFault(name: string, schema: JsonSchema, value: unknown): string |
   return validate(value) ? null : `${name}: ${ajv.errorsText(validate.errors)}`;
 }
 
-/** References of a part of the document, from outside it. */
+/** Rewrites the references in a part of the document to absolute ones. */
 function rooted(value: unknown): unknown {
   return JSON.parse(JSON.stringify(value).replaceAll('"#/components/', '"document#/components/'));
 }

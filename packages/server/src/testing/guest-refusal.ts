@@ -1,11 +1,11 @@
 import { GUESTS, type Guest } from '@trainyard/generation/testing';
 
-/** The back end under the whole service in this run of the tests, see `guests.ts`; null = the engine, stepped by the text above it. */
+/** Back end of the whole service in this test run, see `guests.ts`; null = the engine, stepped by its text. */
 export const GUEST = guestOf(process.env['TRAINYARD_TEST_GUEST'] ?? null);
 
 const CONSTRAINTS = ['structured_outputs', 'response_format', 'tools', 'tool_choice', 'thinking_token_budget'];
 
-/** The fields that each of them may refuse. All else it does as the engine does. */
+/** Fields that each of them may refuse. Everything else must work as with the engine. */
 const MAY_REFUSE: Readonly<Record<Guest, readonly string[]>> = {
   along: CONSTRAINTS,
   specs: CONSTRAINTS,
@@ -30,10 +30,13 @@ function guestOf(name: string | null): Guest | null {
   return guest;
 }
 
-/** A request was refused for a field that it has and that the back end cannot do: the rest of its test is about what that field does. */
+/**
+ * A request was refused for one of its fields that the back end does not support: the rest of its test is
+ * about that field.
+ */
 export class GuestRefusal extends Error {}
 
-/** @throws {GuestRefusal} for an answer that is one. @param body of the request */
+/** @throws {GuestRefusal} if the answer is such a refusal. @param body of the request */
 export function noticeRefusal(body: unknown, answer: { statusCode: number; body: string }): void {
   if (GUEST === null || answer.statusCode !== 400 || !answer.body.includes('is not supported by this sampling backend'))
     return;

@@ -1,4 +1,7 @@
-/** A server of its own for a test, over replies that a script says, the real engine over a scripted model, or the real service: `@trainyard/server/testing`. */
+/**
+ * A server for a test, with scripted replies, with the real engine over a scripted model, or the real
+ * service: `@trainyard/server/testing`.
+ */
 export { answerFault, eventFault, operationOf, refuseUndocumentedAnswers } from './documented-answers.ts';
 export { OtlpReceiver, type ReceivedSpan } from './otlp-receiver.ts';
 export { ScriptedEngineInference } from './scripted-engine.ts';

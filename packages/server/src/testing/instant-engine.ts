@@ -1,4 +1,7 @@
-/** The model `instant` behind a port of its own process, for `instant-main.ts`: prints `ENGINE <url>`, and ends with its standard input. */
+/**
+ * The model `instant` with a port in its own process, for `instant-main.ts`: prints `ENGINE <url>`, and ends
+ * with its standard input.
+ */
 import { openInstantPool } from './instant-pool.ts';
 import { openPort } from './behind-port.ts';
 

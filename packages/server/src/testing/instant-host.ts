@@ -1,4 +1,7 @@
-/** A text host whose tokens are bytes, over a back end that answers at once: all that is left of a request is what is not sampling. */
+/**
+ * A text host with bytes as tokens, over a back end that answers at once: only the cost outside sampling
+ * remains.
+ */
 import type { SampleOutput, SampleParams, SampleTotals } from '@trainyard/backend';
 import { ScriptedTokenBackend } from '@trainyard/backend/testing';
 import { openScriptedText } from '@trainyard/generation/testing';
@@ -7,7 +10,7 @@ import { hostOptions } from '../hosts/process/host-main.ts';
 import { openGuest, type TextHostOptions } from '../hosts/inference/open-guest.ts';
 import { serveText } from '../hosts/inference/serve-text.ts';
 
-/** `word word …`, a token a byte. */
+/** `word word …`, one token per byte. */
 const REPLY = Buffer.from('word ');
 
 class InstantBackend extends ScriptedTokenBackend {

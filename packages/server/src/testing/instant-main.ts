@@ -1,11 +1,13 @@
 /**
- * A service of its own process over a back end that answers at once, for whoever measures what the service itself costs:
+ * A service in its own process over a back end that answers at once, to measure the cost of the service
+ * itself:
  *
  *   node --conditions=@trainyard/source packages/server/src/testing/instant-main.ts [--behind-port]
  *
- * All but sampling is the real thing: HTTP, keys, checks, the store, the text host in a process of its own with its templates and tokens. It listens on a free
- * port of the loopback interface, prints `URL <…>/v1` and `KEY <…>`, and ends when its standard input does. The model `instant` says `word word …`, a token a
- * byte, up to `max_tokens`. `--behind-port`: in another process, which is asked over its port, as an engine on another machine.
+ * Everything except sampling is real: HTTP, keys, checks, the store, the text host in its own process with
+ * its templates and tokens. It listens on a free loopback port, prints `URL <…>/v1` and `KEY <…>`, and ends
+ * with its standard input. The model `instant` replies `word word …`, one token per byte, up to `max_tokens`.
+ * `--behind-port`: in another process, over its port, like an engine on another machine.
  */
 import { spawn } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';

@@ -9,7 +9,7 @@ const MODEL = 'instant';
 /** The service's default. */
 export const MAX_REQUESTS = 2048;
 
-/** The model `instant` in a text host of its own, started: see `instant-host.ts`. */
+/** The model `instant` in its own text host, started: see `instant-host.ts`. */
 export async function openInstantPool(log: (line: string) => void): Promise<InferencePool> {
   const room = new RequestRoom(MAX_REQUESTS);
   const inference = new InferencePool({

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** A span as it came over the wire, its lists of attributes as objects. */
+/** A span as received, with its attribute lists as objects. */
 export interface ReceivedSpan {
   readonly name: string;
   readonly traceId: string;
@@ -22,13 +22,13 @@ export interface ReceivedSpan {
   readonly resource: Readonly<Record<string, unknown>>;
 }
 
-/** A receiver of OTLP over HTTP in JSON, as collectors have it. */
+/** A receiver of OTLP over HTTP in JSON, like a collector. */
 export class OtlpReceiver {
   readonly spans: ReceivedSpan[] = [];
-  /** Every body, for what must not be in any of them. */
+  /** All bodies, to check that they do not contain secrets. */
   readonly bodies: string[] = [];
   readonly headers: IncomingHttpHeaders[] = [];
-  /** The next answers: as they should be, a refusal, or none at all. */
+  /** Kind of the next answers: accepted, refused, or none. */
   behaviour: 'takes' | 'refuses' | 'hangs' = 'takes';
   readonly #server: Server;
 
@@ -66,7 +66,7 @@ export class OtlpReceiver {
     return this.spans.filter((span) => span.name === name);
   }
 
-  /** @throws when there is none or more than one */
+  /** @throws for none or more than one */
   only(name: string): ReceivedSpan {
     const [span, ...others] = this.named(name);
     if (span !== undefined && others.length === 0) return span;

@@ -4,7 +4,7 @@ import type { RunTracker, TrackedPoint, TrackedRun } from '../jobs/tracking/run-
 
 export interface TrackerHarness {
   readonly tracker: RunTracker;
-  /** The values of a metric that the tracker has, by step; null when it has no such run, or it is deleted. */
+  /** Values of a metric in the tracker, by step; null if it has no such run, or it was deleted. */
   read(id: string, metric: string): Promise<[step: number, value: number][] | null>;
   close(): Promise<void>;
 }

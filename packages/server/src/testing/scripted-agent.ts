@@ -1,13 +1,14 @@
 /**
- * Reply of a model that plays a coding agent. The conversation alone decides, so the part goes on after a compaction and in another process.
+ * Reply of a model that plays a coding agent. Only the conversation decides, so it continues after a
+ * compaction and in another process.
  *
- * The last line `plan: COMMAND | COMMAND …` says what to do. Each command prints a mark of its own, `mark-WORD`, and is done once the mark is in a result, or in
- * a summary.
+ * The last line `plan: COMMAND | COMMAND …` is the plan. Each command prints its own mark, `mark-WORD`, and
+ * is done once the mark is in a result, or in a summary.
  *
  * | the conversation | reply |
  * |---|---|
- * | ends with a request for a summary of it | the plan, and the marks of what is done |
- * | has a command that is not done | a thought, and a call of the tool that runs commands |
+ * | ends with a request for a summary of it | the plan, and the marks of finished commands |
+ * | has an unfinished command | a thought, and a call of the tool that runs commands |
  * | has none | the marks, such as `Done: mark-one, mark-two` |
  */
 export function agentReply(prompt: string): string {
@@ -28,7 +29,7 @@ export function agentReply(prompt: string): string {
   return `<think>${done.length} of ${commands.length} are done.</think>${callOf(prompt, next)}`;
 }
 
-/** Codex's words, then Claude Code's. */
+/** Codex's prompt, then Claude Code's. */
 const ASKS_FOR_SUMMARY = /CONTEXT CHECKPOINT COMPACTION|Your task is to create a detailed summary/;
 const PLAN = /^\s*plan: (.+)$/gm;
 const PROGRESS = /^\s*progress: .*$/gm;
@@ -42,7 +43,7 @@ function marksOf(text: string): string[] {
   return [...text.matchAll(/mark-\w+/g)].map(([mark]) => mark);
 }
 
-/** A call as Codex, else as Claude Code, has its tool. */
+/** A call of Codex's tool, or else of Claude Code's. */
 function callOf(prompt: string, command: string): string {
   const call = prompt.includes('"name": "exec_command"')
     ? { name: 'exec_command', arguments: { cmd: command } }

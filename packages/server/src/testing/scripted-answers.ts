@@ -10,7 +10,7 @@ import type { AnswerFormat } from '../gateway/forms/chat/request.ts';
 import { answerFault, eventFault, operationOf } from './documented-answers.ts';
 import { replies, type ScriptedEnd, ScriptedInference, type ScriptedStep } from './scripted-inference.ts';
 
-/** Sampled tokens, and how their answer is written. */
+/** Sampled tokens, and the format of their answer. */
 export interface ScriptedChat {
   steps: readonly ScriptedStep[];
   end?: ScriptedEnd;
@@ -41,7 +41,7 @@ const IDENTITY = { id: 'chatcmpl-1', created: 1, model: 'tiny/base', fingerprint
 const OPERATION = operationOf('POST', '/v1/chat/completions');
 if (OPERATION === undefined) throw new Error('the document has no chat completions');
 
-/** The answer in one piece, as its text. It must be one that the OpenAPI document describes. */
+/** Whole answer as text. The OpenAPI document must describe it. */
 export async function answerTextOf(chat: ScriptedChat): Promise<string> {
   const { generation, format, n } = await open(chat);
   const text = toOrderedJson(await collectAnswer(generation, IDENTITY, format, n));
@@ -53,7 +53,7 @@ export async function answerOf(chat: ScriptedChat): Promise<ChatCompletion> {
   return JSON.parse(await answerTextOf(chat)) as ChatCompletion;
 }
 
-/** The chunks of the answer as a client reads them. Each must be one that the OpenAPI document describes. */
+/** Chunks of the answer as a client reads them. The OpenAPI document must describe each. */
 export async function chunksOf(chat: ScriptedChat): Promise<ChatCompletionChunk[]> {
   const { generation, format, n } = await open(chat);
   const chunks: ChatCompletionChunk[] = [];
@@ -65,7 +65,7 @@ export async function chunksOf(chat: ScriptedChat): Promise<ChatCompletionChunk[
   return chunks;
 }
 
-/** `choices[0]` of the chunks behind the role chunks. */
+/** `choices[0]` of the chunks after the role chunks. */
 export async function outputsOf(chat: ScriptedChat): Promise<ChatCompletionChunk['choices']> {
   const chunks = await chunksOf(chat);
   return chunks.slice(chat.n ?? 1).flatMap((chunk) => chunk.choices);

@@ -17,7 +17,7 @@ import { toBackendFailure } from '../seams/faults/backend-failure.ts';
 import { GUEST } from './guest-refusal.ts';
 
 /**
- * The real engine in this process, over a model that says what a test wants: everything between HTTP and logits is the real thing.
+ * The real engine in this process, over a scripted model: everything between HTTP and logits is real.
  *
  * ```ts
  * const inference = await ScriptedEngineInference.open({ template: 'tools' });
@@ -127,7 +127,7 @@ export class ScriptedEngineInference implements InferenceBackend, ModelInference
     if (!this.#isStepping) void this.#stepWhileThereIsWork();
   }
 
-  /** One step a turn of the event loop, as the engine host does it. */
+  /** One step per turn of the event loop, like the engine host. */
   async #stepWhileThereIsWork(): Promise<void> {
     const { engine } = this.model;
     this.#isStepping = true;

@@ -13,13 +13,13 @@ import type { BaseModel } from '../seams/contract/base-models.ts';
 import { BackendFailure } from '../seams/faults/backend-failure.ts';
 import type { CompletedEvent, ParsedReply, ReplyDelta } from '../seams/streams/chat-events.ts';
 
-/** The behaviour of the backend for one request. */
+/** Behaviour of the back end for one request. */
 export type Script = (
   request: InferenceRequest,
   signal: AbortSignal,
 ) => AsyncIterable<EngineEvent> | Iterable<EngineEvent>;
 
-/** Answers requests with scripted events and remembers what it was asked. */
+/** Answers requests with scripted events and records the requests. */
 export class ScriptedInference implements InferenceBackend, ModelInference {
   readonly models: readonly [BaseModel];
   readonly tokenizerFacts = () => ({ chatTemplate: '{{ messages }}', bosTokenId: 97, eosTokenId: 98, addsBos: false });
@@ -27,7 +27,7 @@ export class ScriptedInference implements InferenceBackend, ModelInference {
   script: Script = (request) => replies(request, [{ ids: [5, 6], text: 'hi' }]);
   lastTokenized: TokenizeInput | null = null;
   healthy = true;
-  /** Events handed out, and generations that were ended, by a reader or by themselves. */
+  /** Events handed out, and generations that ended or were left by their reader. */
   numPulled = 0;
   numEnded = 0;
 
@@ -51,7 +51,9 @@ export class ScriptedInference implements InferenceBackend, ModelInference {
     }
   }
 
-  /** One id a character, its code; 1 in front where the beginning is asked for. A conversation is its contents. */
+  /**
+   * One id per character, its code, after a 1 if a start token is requested. A conversation is its contents.
+   */
   async tokenize(input: TokenizeInput, options: { withTexts: boolean }): Promise<Tokenized> {
     this.lastTokenized = input;
     const text =
@@ -72,19 +74,19 @@ export class ScriptedInference implements InferenceBackend, ModelInference {
     return tokenIds.map((id) => `<${id}>`);
   }
 
-  /** When false, requests are refused before they are read. */
+  /** False refuses requests before they are read. */
   hasRoom = true;
 
-  /** In this order. */
+  /** In order of the calls. */
   readonly retired: string[] = [];
 
   retire(digest: string): void {
     this.retired.push(digest);
   }
 
-  /** In this order. */
+  /** In order of the calls. */
   readonly published: ServedAdapter[] = [];
-  /** Why it loads none, or a part of its servers; null: all do. */
+  /** Reason if it loads none, or some of its servers do not; null: all do. */
   loads: (adapter: ServedAdapter) => Promise<string | null> = async () => null;
 
   async publish(_id: string, adapter: ServedAdapter): Promise<string | null> {
@@ -119,20 +121,20 @@ export class ScriptedInference implements InferenceBackend, ModelInference {
   }
 }
 
-/** A step of a choice: its tokens, the text they added, and what that was read as. */
+/** A step of a choice: its tokens, their text, and its parsed reply. */
 export interface ScriptedStep {
   ids: number[];
   text: string;
   reply?: Partial<ReplyDelta>;
 }
 
-/** How every choice ends. */
+/** End of every choice. */
 export interface ScriptedEnd {
   finishReason?: FinishReason;
   stopReason?: string | number;
-  /** The reply was read into these parts; then every event has a `reply`. */
+  /** Parsed parts of the reply; then every event has a `reply`. */
   parsed?: Partial<ParsedReply>;
-  /** Reply parts added by the last event. */
+  /** Reply parts of the last event. */
   reply?: Partial<ReplyDelta>;
   /** Reasoning tokens of one choice. */
   reasoningTokens?: number;
@@ -140,8 +142,8 @@ export interface ScriptedEnd {
 }
 
 /**
- * Every choice gets the same steps, then token 2, which is an end of turn unless `end` says otherwise; the prompt is [1, 2, 3] with two
- * tokens cached.
+ * Every choice gets the same steps, then token 2, which is an end of turn unless `end` overrides it; the
+ * prompt is [1, 2, 3] with two tokens cached.
  */
 export function* replies(
   request: Pick<InferenceRequest, 'n' | 'logprobs' | 'tracesSampling'>,

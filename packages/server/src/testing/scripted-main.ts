@@ -1,24 +1,26 @@
 /**
- * A service of its own process whose model plays one part, for clients in any language:
+ * A service in its own process whose model plays one part, for clients in any language:
  *
  *   node --conditions=@trainyard/source packages/server/src/testing/scripted-main.ts
  *
- * It listens on a free port of the loopback interface, prints `URL <…>/v1` and `KEY <…>`, and ends when its standard input does.
- * Everything between HTTP and the logits is the real thing. What the model says follows from the prompt alone:
+ * It listens on a free loopback port, prints `URL <…>/v1` and `KEY <…>`, and ends with its standard input.
+ * Everything between HTTP and the logits is real. The reply depends only on the prompt:
  *
  * | last message | reply |
  * |---|---|
  * | a tool's result | a thought, and the results of all tools since the last user message |
- * | of a user, with `weather` and cities in it, while there is a tool `weather` | a thought, a text, and a call for each city |
- * | with `quietly` in it too | the calls alone |
+ * | of a user, with `weather` and cities in it, with a tool `weather` | a thought, a text, and a call for each city |
+ * | also with `quietly` in it | only the calls |
  * | with `json` in it | a thought and `{"city": "Zürich", "degrees": 21}` |
  * | with `essay` in it | text without an end |
  * | any other | a thought and a greeting |
  *
- * With `--part agent` it plays a coding agent instead (`scripted-agent.ts`), with a context of 400,000 tokens, which are bytes.
- * With `--dashboard FOLDER` it has the built dashboard of that folder, and a model to look at; with `--rollouts N` a second one with so many.
+ * With `--part agent` it plays a coding agent instead (`scripted-agent.ts`), with a context of 400,000
+ * tokens, one per byte. With `--dashboard FOLDER` it serves the built dashboard of that folder, and a model
+ * to look at; with `--rollouts N` a second one with that many rollouts.
  *
- * Without thinking (`enable_thinking: false`) thoughts are left out. `GET /stats` tells how the engine is, `GET /played` the POST requests, and the summaries of conversations, since it was last asked.
+ * Without thinking (`enable_thinking: false`) thoughts are omitted. `GET /stats` returns the engine's state,
+ * `GET /played` the POST requests, and the number of conversation summaries, since the last query.
  */
 import { parseArgs } from 'node:util';
 
@@ -41,7 +43,7 @@ inference.model.sayText((prompt) => {
 });
 const dashboard = values.dashboard === undefined ? null : await readDashboard(values.dashboard, 'npm run demo');
 const server = await TestServer.startOn(inference, {}, null, { dashboard });
-/** Since they were last asked for. */
+/** Since the last query. */
 let requests: { readonly path: string; readonly status: number; readonly refusal: unknown }[] = [];
 let numSummaries = 0;
 const refusals = new WeakMap<object, unknown>();

@@ -29,12 +29,12 @@ class Refusal extends Error {
 const MAX_METRICS = 1000;
 const METRIC_NAME = /^[/\w.\- :]+$/;
 
-/** The part of an MLflow server that the tracker calls, as release 3.17 answers. */
+/** Part of an MLflow server that the tracker calls, with the answers of release 3.17. */
 export class ScriptedMlflow {
   readonly #server: Server;
   readonly #experiments = new Map<string, string>();
   readonly #runs = new Map<string, MlflowRun>();
-  /** The `Authorization` that it wants; null: none. */
+  /** Required `Authorization`; null: none. */
   authorization: string | null = null;
 
   private constructor() {

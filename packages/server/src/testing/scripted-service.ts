@@ -4,13 +4,13 @@ import type { ChatCompletion, ErrorBody } from '@trainyard/protocol';
 import { ScriptedEngineInference } from './scripted-engine.ts';
 import { TestServer } from './test-server.ts';
 
-/** Logits by text: a token of one byte, or the end of the reply as `END`. All other tokens are far below. */
+/** Logits by text: a one-byte token, or the end of the reply as `END`. All other tokens are far below. */
 export type LogitsByText = Readonly<Record<string, number>>;
 export const END = '<|im_end|>';
-/** So far below that no bias and no penalty brings a token back. */
+/** Low enough that no bias and no penalty brings a token back. */
 const FAR_BELOW = -1000;
 
-/** A service whose model is scripted, asked over HTTP. */
+/** A service with a scripted model, called over HTTP. */
 export class ScriptedService {
   readonly server: TestServer<ScriptedEngineInference>;
 
@@ -26,12 +26,12 @@ export class ScriptedService {
     return this.server.inference;
   }
 
-  /** From now on every reply is this text; see `ScriptedEngine.sayText`. */
+  /** Sets the text of all later replies; see `ScriptedEngine.sayText`. */
   say(text: string | ((prompt: string) => string)): void {
     this.inference.model.sayText(text);
   }
 
-  /** From now on these are the logits; a function is given the reply so far. */
+  /** Sets the logits of all later replies; a function gets the reply so far. */
   prefer(logits: LogitsByText | ((reply: string) => LogitsByText)): void {
     const { tokenizer } = this.inference.model;
     this.inference.model.say(({ replyIds }, row) => {
@@ -41,14 +41,14 @@ export class ScriptedService {
     });
   }
 
-  /** @throws when the answer is not 200 */
+  /** @throws if the status is not 200 */
   async answer(fields: Record<string, unknown> = {}): Promise<ChatCompletion> {
     const response = await this.server.chat(fields);
     if (response.statusCode !== 200) throw new Error(response.body);
     return response.json<ChatCompletion>();
   }
 
-  /** The only choice: its text, and why it ended. */
+  /** The only choice: its text, and the reason of its end. */
   async reply(fields: Record<string, unknown> = {}): Promise<{ content: string; reason: string; stop: unknown }> {
     const [choice] = (await this.answer(fields)).choices;
     return { content: choice!.message.content!, reason: choice!.finish_reason, stop: choice!.stop_reason };
@@ -58,12 +58,12 @@ export class ScriptedService {
     return (await this.reply(fields)).content;
   }
 
-  /** The prompt as the model was given it. */
+  /** Prompt as the model receives it. */
   async prompt(fields: Record<string, unknown> = {}): Promise<string> {
     return (await this.answer({ max_tokens: 1, ...fields, return_prompt_text: true })).prompt_text!;
   }
 
-  /** `status param`, such as `400 n`. @throws when the answer is 200 */
+  /** `status param`, such as `400 n`. @throws if the status is 200 */
   async refusal(fields: Record<string, unknown>): Promise<string> {
     const response = await this.server.chat(fields);
     if (response.statusCode === 200) throw new Error(`accepted: ${response.body}`);

@@ -11,12 +11,12 @@ interface ScriptedRun extends TrackedRun {
   isDeleted: boolean;
 }
 
-/** A tracker in memory, which fails when it is told to: the shortest that passes the suite. */
+/** A tracker in memory that fails on demand: the smallest that passes the suite. */
 export class ScriptedTracker implements RunTracker {
   readonly name: string = 'scripted';
-  /** Runs by the id that they have here, in the order in which they were made. */
+  /** Runs by their id in the service, in order of creation. */
   readonly runs = new Map<string, ScriptedRun>();
-  /** Thrown by every call while it is set. */
+  /** Thrown by every call while set. */
   failure: Error | null = null;
   numCalls = 0;
 

@@ -25,7 +25,7 @@ import { noticeRefusal } from './guest-refusal.ts';
 import { ScriptedInference } from './scripted-inference.ts';
 import { openTestStore } from './test-store.ts';
 
-/** Remembers what the routes told the worker. */
+/** Records the routes' calls of the worker. */
 export class RecordingQueue implements TrainingQueue {
   baseModels: readonly string[] | null = null;
   limits: TrainerLimits | null = null;
@@ -43,11 +43,11 @@ export class RecordingQueue implements TrainingQueue {
   }
 }
 
-/** Remembers what the routes told the export worker, and what was to be committed. */
+/** Records the routes' calls of the export worker, and the uploads to commit. */
 export class RecordingTransfers implements ExportQueue, AdapterImporter {
   numNotified = 0;
   readonly cancelled: string[] = [];
-  /** The behaviour of `commit`. */
+  /** Behaviour of `commit`. */
   onCommit: (adapter: Adapter) => Promise<Adapter> = async (adapter) => adapter;
   notify(): void {
     this.numNotified += 1;
@@ -66,7 +66,7 @@ export class RecordingTransfers implements ExportQueue, AdapterImporter {
   }
 }
 
-/** The HTTP side over a real store and real blobs in a temporary folder; only sampling is scripted. */
+/** HTTP over a real store and real blobs in a temporary folder; only sampling is scripted. */
 export class TestServer<Inference extends InferenceBackend = ScriptedInference> {
   readonly app: FastifyInstance;
   readonly store: SqlStore;
@@ -78,7 +78,7 @@ export class TestServer<Inference extends InferenceBackend = ScriptedInference> 
   readonly logged: string[];
   readonly #directory: string;
   readonly #closeInference: () => Promise<void>;
-  /** The directory is another one's. */
+  /** True if another server owns the directory. */
   readonly #isGuest: boolean;
 
   private constructor(
@@ -120,9 +120,9 @@ export class TestServer<Inference extends InferenceBackend = ScriptedInference> 
       'keepsChoiceRecords' | 'keepsAnswers' | 'bodyBudgets' | 'maxLogprobs' | 'logprobsMode' | 'dashboard' | 'tracing'
     > & {
       makeTracking?: (store: SqlStore) => RunTracking;
-      /** That the store goes by. Default: the machine's, or the database's. */
+      /** Clock of the store. Default: the machine's, or the database's. */
       clock?: () => number;
-      /** Shared with another one. Default: nothing, and all of it goes with it. */
+      /** State shared with another server. Default: none; its own state is removed with it. */
       shared?: { readonly directory: string; readonly key: string; readonly instanceId: string };
     } = {},
   ): Promise<TestServer<Inference>> {
@@ -169,13 +169,13 @@ export class TestServer<Inference extends InferenceBackend = ScriptedInference> 
     });
   }
 
-  /** Another process of the same service, which shares its database, its blobs and its keys. Closed before this one. */
+  /** Another process of the same service, with the same database, blobs and keys. Close it before this one. */
   async beside(instanceId: string): Promise<TestServer> {
     const shared = { directory: this.#directory, key: this.key, instanceId };
     return TestServer.startOn(new ScriptedInference(), {}, null, { shared });
   }
 
-  /** Its runs are told to a tracker too. */
+  /** Also sends its runs to a tracker. */
   static async startTracked(makeTracking: (store: SqlStore) => RunTracking): Promise<TestServer> {
     return TestServer.startOn(new ScriptedInference(), {}, null, { makeTracking });
   }
@@ -246,7 +246,7 @@ export class TestServer<Inference extends InferenceBackend = ScriptedInference> 
     return checkpoint.step;
   }
 
-  /** A finished export of the model's latest checkpoint with these files. */
+  /** Adds a finished export of the model's latest checkpoint with these files. */
   async addExport(modelId: string, contents: Record<string, string>): Promise<ModelExport> {
     const step = (await this.store.latestCheckpoint(modelId))?.step ?? 0;
     await this.store.createExport({ modelId, step, format: 'merged-gguf', dtype: 'f16' });
@@ -271,7 +271,7 @@ export class TestServer<Inference extends InferenceBackend = ScriptedInference> 
     return (await this.store.finishExport(job.id, job.fencingToken, { directoryKey, files, parity })).export;
   }
 
-  /** Imports an upload, whose files were found to be such an adapter. */
+  /** Imports an upload, with the given content as the result of its check. */
   async importAdapter(adapterId: string, content: NonNullable<Adapter['content']>): Promise<void> {
     await this.store.enqueueImport(adapterId);
     const job = await this.store.claimNextJob('test', 60_000, ['import']);
@@ -280,7 +280,7 @@ export class TestServer<Inference extends InferenceBackend = ScriptedInference> 
   }
 
   async close(): Promise<void> {
-    // A client keeps its connection for the next request, for longer than a test lasts.
+    // Clients keep idle connections open for longer than a test lasts.
     const closing = setInterval(() => this.app.server.closeIdleConnections(), 25);
     await this.app.close();
     clearInterval(closing);
@@ -299,7 +299,7 @@ async function makeKey(store: SqlStore, entity: string, scopes: Scope[]): Promis
 /** A chunk, or the error that ended the stream. */
 export type StreamedEvent = Partial<ChatCompletionChunk> & { error?: ErrorObject };
 
-/** The JSON events of a stream, and whether it ended with `[DONE]`. */
+/** JSON events of a stream, and true if it ended with `[DONE]`. */
 export function readEvents(body: string): { events: StreamedEvent[]; isDone: boolean } {
   const data = body
     .split('\n\n')
@@ -309,7 +309,7 @@ export function readEvents(body: string): { events: StreamedEvent[]; isDone: boo
   return { events: (isDone ? data.slice(0, -1) : data).map((event) => JSON.parse(event) as StreamedEvent), isDone };
 }
 
-/** The events of a stream that names them. Each must have its `type` as its name. */
+/** Events of a stream with names. Each event's name must be its `type`. */
 export function readNamedEvents<Event extends { type: string }>(body: string): Event[] {
   return body
     .split('\n\n')

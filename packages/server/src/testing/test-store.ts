@@ -3,12 +3,12 @@ import { join } from 'node:path';
 import { openStore, type SqlStore, type SqlStoreOptions, type StoreLocation } from '@trainyard/store';
 import { createSchema, SERVER_VARIABLE } from '@trainyard/store/testing';
 
-/** Says that tests are to run on PostgreSQL; their project says where it is, see `servicePostgresProject`. */
+/** Variable for tests on PostgreSQL; their project sets its address, see `servicePostgresProject`. */
 const STORE_VARIABLE = 'TRAINYARD_TEST_STORE';
 
 const schemas = new Map<string, Promise<string>>();
 
-/** The database of a folder: a file in it, or a schema of its own where the tests are to run on PostgreSQL. */
+/** Database of a folder: a file in it, or its own schema for tests on PostgreSQL. */
 export async function testDatabase(directory: string): Promise<StoreLocation> {
   if (process.env[STORE_VARIABLE] !== 'postgres') return { kind: 'sqlite', path: join(directory, 'trainyard.sqlite') };
   const server = process.env[SERVER_VARIABLE];
@@ -18,7 +18,7 @@ export async function testDatabase(directory: string): Promise<StoreLocation> {
   return { kind: 'postgres', url: await url, maxConnections: 4 };
 }
 
-/** A store on {@link testDatabase}: the same one, each time. */
+/** A store on {@link testDatabase}: the same database for each folder. */
 export async function openTestStore(
   directory: string,
   options: SqlStoreOptions & { busyTimeoutMs?: number } = {},

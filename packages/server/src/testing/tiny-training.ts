@@ -4,7 +4,7 @@ import { ComputeArbiter } from '../hosts/computing/compute-arbiter.ts';
 import { EmbeddedTraining } from '../hosts/training/embedded-training.ts';
 import type { TrainerHostOptions } from '../hosts/process/messages.ts';
 
-/** A trainer host that is not started yet, on one thread and alone on the cores. */
+/** A trainer host, not started yet, with one thread and without competition for the cores. */
 export function tinyTraining(
   { blobs, workDirectory, log }: { blobs: FolderBlobs; workDirectory: string; log?: (line: string) => void },
   options: Partial<TrainerHostOptions> = {},

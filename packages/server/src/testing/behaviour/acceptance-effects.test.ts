@@ -1,4 +1,4 @@
-/** The effect of the accepted vectors of section 16 of the reference on the answer. */
+/** Effect of the accepted vectors of section 16 of the reference on the answer. */
 import { afterAll, beforeAll, beforeEach, expect } from 'vitest';
 
 import { test } from '../behaviour-test.ts';

@@ -1,4 +1,7 @@
-/** Section 16 of the reference for chat completions, vector by vector: what is sent, what vLLM answers, what this service answers. */
+/**
+ * Section 16 of the reference for chat completions, vector by vector: the request, vLLM's answer, this
+ * service's answer.
+ */
 import { afterAll, beforeAll, describe, expect } from 'vitest';
 import type { ErrorBody, ValidationItem } from '@trainyard/protocol';
 
@@ -17,17 +20,17 @@ afterAll(async () => {
   server.inference.close();
 });
 
-/** A type or a limit of one field, told as FastAPI lists them. */
+/** A type or a limit of one field, in FastAPI's list form. */
 const invalid = (param: string) => ({ status: 400, param });
 /** Fields, or a field and the model, that contradict each other. */
 const conflict = (param: string | null) => ({ status: 400, param });
 type Refusal = ReturnType<typeof conflict>;
-/** The effect of an accepted request on what the engine is asked. */
+/** Effect of an accepted request on the engine's request. */
 type Effect = readonly [read: (request: InferenceRequest) => unknown, expected: unknown];
 type Vector = readonly [fields: Record<string, unknown>, reference: string, ours: Refusal | Effect];
 const isRefusal = (ours: Refusal | Effect): ours is Refusal => 'status' in ours;
 
-/** The engine runs it as it runs a request without the fields. */
+/** Equal to a request without the fields. */
 const WITHOUT_EFFECT: Effect = [(request) => essence(request), 'of a plain request'];
 const T = [{ type: 'function', function: { name: 'f' } }];
 const AB = { type: 'object', properties: { a: { type: 'integer' } } };
@@ -137,7 +140,7 @@ const VECTORS: readonly Vector[] = [
   [messages({ role: 'assistant', tool_calls: [call({})] }), 'object arguments 400', invalid('messages.0.tool_calls.0.function.arguments')],
 ];
 
-/** All that differs between two requests but their ids, their seeds' absence included. */
+/** A request without its id, for comparisons. */
 function essence({ requestId: _id, ...request }: InferenceRequest): unknown {
   return request;
 }
@@ -148,7 +151,7 @@ describe('vectors', () => {
     if (isRefusal(ours)) {
       const { detail, error } = response.json<ErrorBody>();
       expect({ status: response.statusCode, param: error.param }).toEqual(ours);
-      // As FastAPI lists failed checks.
+      // The same form as FastAPI's failed checks.
       expect((detail as ValidationItem[]).map(({ loc }) => loc.join('.'))).toEqual([`body.${ours.param}`]);
       expect(error.message).toContain(String(ours.param).split('.')[0]);
       return;

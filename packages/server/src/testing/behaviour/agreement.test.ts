@@ -1,4 +1,7 @@
-/** Sampling fields in any company: texts, token ids, log-probabilities and usage of an answer agree with each other, and with those of its stream. */
+/**
+ * Random combinations of sampling fields: texts, token ids, log-probabilities and usage of an answer agree
+ * with each other, and with those of its stream.
+ */
 import type { ChatCompletion } from '@trainyard/protocol';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect } from 'vitest';
@@ -12,7 +15,7 @@ const END_ID = 258;
 let service: ScriptedService;
 beforeAll(async () => {
   service = await ScriptedService.open();
-  // A few bytes, half of a character among them, and the end, likely by a hash of the last tokens.
+  // A few bytes, including half a character, and the end, with likelihoods from a hash of the last tokens.
   service.inference.model.say(({ promptIds, replyIds }, row) => {
     row.fill(-30);
     const hash = [...promptIds, ...replyIds].slice(-6).reduce((sum, id) => (sum * 31 + id) % 1009, 5);
@@ -59,7 +62,7 @@ test('of any fields', async () => {
   );
 });
 
-/** Null where the back end under the service may refuse a field. */
+/** Null if the back end may refuse the field. */
 function refusedByGuest(error: unknown): null {
   if (error instanceof GuestRefusal) return null;
   throw error;

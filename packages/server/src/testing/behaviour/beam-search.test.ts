@@ -1,4 +1,7 @@
-/** Reference §9: beam search through the whole service. That it finds what its definition finds is tested in the engine. */
+/**
+ * Reference §9: beam search through the whole service. The engine's tests compare its result with the
+ * definition.
+ */
 import { afterAll, beforeAll, describe, expect } from 'vitest';
 
 import { test } from '../behaviour-test.ts';
@@ -11,7 +14,10 @@ beforeAll(async () => {
 });
 afterAll(() => service.close());
 
-/** a (0.6) is followed by three that are equal, b (0.4) by x: `bx` (0.4) beats `ax` (0.2), which beats it at the first step. */
+/**
+ * a (0.6) is followed by three that are equal, b (0.4) by x: `bx` (0.4) beats `ax` (0.2), which beats it at
+ * the first step.
+ */
 const tree = (reply: string) => {
   if (reply === '') return { a: Math.log(0.6), b: Math.log(0.4) };
   return reply === 'b' ? { x: 0 } : { x: 0, y: 0, z: 0 };
@@ -89,7 +95,8 @@ describe('the end token', () => {
     ]);
 
   test('completes a beam with its id as the reason, and counts where it is shown', async () => {
-    // Σ logprobs: the end at once -0.97, behind a -1.45, three times a -1.17. The search goes on to max_tokens all the same.
+    // Σ logprobs: the end at once -0.97, after a -1.45, after three a -1.17. The search still continues to
+    // max_tokens.
     const [first, second] = await beams({ length_penalty: 0 });
     expect([first, second]).toEqual([
       ['', 'stop', 258, 0],

@@ -1,4 +1,7 @@
-/** Reference §8: constrained replies through the whole service. Languages as such are tested in packages/constraints and tests/constraints. */
+/**
+ * Reference §8: constrained replies through the whole service. The languages themselves are tested in
+ * packages/constraints and tests/constraints.
+ */
 import type { ChatCompletion } from '@trainyard/protocol';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
 
@@ -23,12 +26,15 @@ const schemaFormat = (schema: unknown, more: object = {}) => ({
   response_format: { type: 'json_schema', json_schema: { name: 'x', schema, ...more } },
 });
 const outputs = (structured_outputs: object) => ({ structured_outputs });
-/** The reply of a model that tries to say `wanted` under a constraint: where they part, its next choice is the lowest token that is allowed. */
+/**
+ * Reply of a model that tries to write `wanted` under a constraint: if that is not allowed, it takes the
+ * lowest allowed token.
+ */
 async function held(wanted: string, fields: Record<string, unknown>): Promise<string> {
   service.say(wanted);
   return service.content({ ...GREEDY, ...fields });
 }
-/** Whether a text can be said as it is. */
+/** True if the constraint allows the whole text. */
 async function allows(text: string, fields: Record<string, unknown>): Promise<boolean> {
   return (await held(text, { max_tokens: text.length + 2, ...fields })) === text;
 }

@@ -1,4 +1,7 @@
-/** Reference §7: shapes, types and the catalogue of errors. The status and type of every code is in docs/reference/errors.md, which a test compares. */
+/**
+ * Reference §7: shapes, types and the catalogue of errors. The status and type of every code are in
+ * docs/reference/errors.md, which a test compares.
+ */
 import { afterAll, beforeAll, describe, expect } from 'vitest';
 import type { ErrorBody } from '@trainyard/protocol';
 

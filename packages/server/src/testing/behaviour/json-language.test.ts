@@ -1,4 +1,7 @@
-/** Reference §8.6: the JSON language of the default engine, statement by statement, and where this service differs on purpose. */
+/**
+ * Reference §8.6: the JSON language of the default engine, statement by statement, and intended differences
+ * of this service.
+ */
 import type { ChatCompletion } from '@trainyard/protocol';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
 
@@ -14,7 +17,10 @@ afterAll(() => service.close());
 
 const A = { a: { type: 'integer' } };
 
-/** Schema, texts that both allow, texts that both refuse, and those on which we differ: `+` only we allow, `-` only vLLM allows. */
+/**
+ * Schema, texts that both allow, texts that both refuse, and differences: `+` only we allow, `-` only vLLM
+ * allows.
+ */
 // prettier-ignore
 const STATEMENTS: readonly [about: string, schema: unknown, both: string[], neither: string[], differs: Record<string, '+' | '-'>][] = [
   ['string', { type: 'string' }, ['"a"', ...['"', '\\', 'b', 'f', 'n', 'r', 't', 'u00e9'].map((escaped) => `"\\${escaped}"`)], ['"\n"', String.raw`"\x"`], { [String.raw`"\/"`]: '-' }],

@@ -14,7 +14,7 @@ beforeAll(async () => {
 });
 afterAll(() => service.close());
 
-/** A conversation of so many tokens in all. */
+/** A conversation of that many tokens in all. */
 const ofLength = (numTokens: number) => ({
   messages: [{ role: 'user', content: 'h'.repeat(numTokens - numPrompt + 'hello'.length) }],
 });

@@ -11,12 +11,12 @@ interface Limits {
   anyOf?: Limits[];
 }
 
-/** The first of its kind, however deep in unions with null. */
+/** First limit of its kind, at any depth of unions with null. */
 function limitOf(schema: Limits, kind: 'maximum' | 'maxItems' | 'maxLength'): number | undefined {
   return schema[kind] ?? schema.anyOf?.map((branch) => limitOf(branch, kind)).find((limit) => limit !== undefined);
 }
 
-/** Without these limits in the schema the engine would refuse the values late and in other words. */
+/** Without these limits in the schema the engine would refuse the values later and with other messages. */
 test.each([
   ['chat completions', ChatCompletionRequestSchema.properties],
   ['text completions', CompletionRequestSchema.properties],

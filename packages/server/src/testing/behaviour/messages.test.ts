@@ -4,13 +4,13 @@ import { afterAll, beforeAll, describe, expect } from 'vitest';
 import { test } from '../behaviour-test.ts';
 import { ScriptedService } from '../scripted-service.ts';
 
-/** Shows all that a template is given of a message. */
+/** Renders all that a template receives of a message. */
 const SHOWN = `{%- for m in messages -%}
 {{ m.role }}{% if m.name %}, {{ m.name }}{% endif %}{% if m.tool_call_id %} to {{ m.tool_call_id }}{% endif %}: {{ m.content }}
 {%- if 'tool_calls' in m %} calls {{ m.tool_calls | tojson }}{% endif -%}
 {%- if m.reasoning %} because {{ m.reasoning }}={{ m.reasoning_content }}{% endif -%};
 {%- endfor -%}`;
-/** Takes parts alone: letters of a text are no parts. */
+/** Accepts only parts: letters of a text are not parts. */
 const PARTS = `{%- for m in messages -%}{{ m.role }}:
 {%- if m.role == 'tool' -%}{{ m.content }}{%- else -%}{%- for part in m.content -%}<{{ part | tojson }}>{%- endfor -%}{%- endif -%};
 {%- endfor -%}`;

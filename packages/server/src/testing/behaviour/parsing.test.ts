@@ -1,4 +1,4 @@
-/** Reference §1.0: how every field is read. */
+/** Reference §1.0: parsing of each field. */
 import { afterAll, beforeAll, describe, expect } from 'vitest';
 
 import { test } from '../behaviour-test.ts';
@@ -11,7 +11,7 @@ beforeAll(async () => {
 });
 afterAll(() => service.close());
 
-/** The request that the engine gets, without its id. */
+/** The engine's request, without its id. */
 async function asked(fields: Record<string, unknown>): Promise<unknown> {
   await service.answer({ max_tokens: 4, ...fields });
   const { requestId: _id, ...request } = service.inference.lastRequest;
@@ -71,7 +71,7 @@ test.each([
   });
 });
 
-/** A chat that holds so many texts, names, lists and objects. */
+/** A chat with that many texts, names, lists and objects. */
 const bodyOf = (numValues: number) => {
   const rest = 11;
   const left = Array.from({ length: numValues - rest }, (_, index) => `"${index}"`);

@@ -1,10 +1,10 @@
-/** Reference §1.4 and `reasoning_effort`: what each field that shapes the prompt, or the request's way, does. */
+/** Reference §1.4 and `reasoning_effort`: effects of each field on the prompt, or on the request's handling. */
 import { afterAll, beforeAll, describe, expect } from 'vitest';
 
 import { test } from '../behaviour-test.ts';
 import { ScriptedService } from '../scripted-service.ts';
 
-/** Shows its variables. */
+/** Renders its variables. */
 const SHOWN = `{{ documents | tojson }}|{{ reasoning_effort }}|{{ enable_thinking }}|{{ add_generation_prompt }}|{{ x }}`;
 
 let service: ScriptedService;

@@ -1,4 +1,4 @@
-/** Reference §1.2, §1.3 and §2: what each field that chooses tokens does to the reply, through the whole service. */
+/** Reference §1.2, §1.3 and §2: effect of each sampling field on the reply, through the whole service. */
 import { afterAll, afterEach, beforeAll, describe, expect } from 'vitest';
 
 import { test } from '../behaviour-test.ts';
@@ -17,7 +17,7 @@ const GREEDY = { temperature: 0, max_tokens: 5 };
 const [A, B, C] = [97, 98, 99];
 const EOS = 258;
 const EVERY_ID = Array.from({ length: 261 }, (_, id) => id);
-/** The letters among many draws of one token. */
+/** Distinct letters among many draws of one token. */
 async function drawn(fields: Record<string, unknown>): Promise<string> {
   const { choices } = await service.answer({ n: 200, max_tokens: 1, seed: 1, ...fields });
   return [...new Set(choices.map(({ message }) => message.content))].toSorted((a, b) => (a! < b! ? -1 : 1)).join('');
@@ -37,7 +37,7 @@ describe('penalties', () => {
   });
 
   test('repetition_penalty divides or multiplies, over reply and prompt, the template’s words included', async () => {
-    // `assistant` in the template holds an a: 1 / 2 is below 0.75, which falls to 0.375 in its turn.
+    // `assistant` in the template contains an a: 1 / 2 is below 0.75, which falls to 0.375 next.
     service.prefer({ a: 1, b: 0.75 });
     expect(await service.content({ ...GREEDY, repetition_penalty: 2 })).toBe('baaaa');
     // And -1 * 2 is below -1.5, which falls to -3.
@@ -159,7 +159,7 @@ describe('the draw', () => {
     expect(await drawn({ top_p: 0.5 })).toBe('a');
     expect(await drawn({ top_p: 0.51 })).toBe('ab');
     expect(await drawn({ top_p: 0.81 })).toBe('abc');
-    // Of what top_k left, where a has 0.625.
+    // Relative to the tokens that top_k kept, where a has 0.625.
     expect(await drawn({ top_p: 0.6, top_k: 2 })).toBe('a');
   });
 
@@ -181,7 +181,7 @@ describe('the draw', () => {
       expect(await drawn({ ...fields, temperature, top_n_sigma: 2.5 })).toBe('abc');
     }
     expect(await drawn({ ...fields, top_n_sigma: 0 })).toBe('abc');
-    // The narrower of two cuts holds.
+    // The narrower of two cuts applies.
     expect(await drawn({ ...fields, top_n_sigma: 1.4, top_k: 1 })).toBe('a');
     expect(await service.refusal({ top_n_sigma: -1 })).toBe('400 top_n_sigma');
   });
@@ -225,7 +225,7 @@ test('min_tokens keeps the end and every stop id away', async () => {
   service.prefer({ [END]: 9, b: 5, a: 0 });
   expect(await service.reply({ ...GREEDY, min_tokens: 2 })).toMatchObject({ content: 'bb', reason: 'stop' });
   expect(await service.reply({ ...GREEDY, min_tokens: 2, stop_token_ids: [B] })).toMatchObject({ content: 'aa' });
-  // Under ignore_eos the end would not end the reply; it is kept away all the same.
+  // Under ignore_eos the end would not end the reply, but it is still excluded.
   const open = { ignore_eos: true, skip_special_tokens: false, max_tokens: 3 };
   expect(await service.content({ ...GREEDY, ...open, min_tokens: 2 })).toBe('bb<|im_end|>');
 });

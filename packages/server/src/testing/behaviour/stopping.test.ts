@@ -1,4 +1,4 @@
-/** Reference §3: when a reply ends, and what is told of it. */
+/** Reference §3: the end of a reply, and its report. */
 import { afterAll, beforeAll, describe, expect } from 'vitest';
 
 import { test } from '../behaviour-test.ts';

@@ -1,4 +1,4 @@
-/** A model that is trained here: what a template is given of a trajectory is what it was given of the chat that was sampled. */
+/** A model trained here: a template receives the same from a trajectory as from the sampled chat. */
 import type { TrainingJobObject } from '@trainyard/protocol';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
 
@@ -16,11 +16,11 @@ beforeAll(async () => {
 });
 afterAll(() => service.close());
 
-/** Writes all that a template is given. */
+/** Renders all that a template receives. */
 const TEMPLATE =
   "{% for m in messages %}{{ m | tojson }}{{ m.role == 'developer' }}{% endfor %}{{ tools | tojson }}{{ v | tojson if v }}{{ documents | tojson if documents }}{{ enable_thinking }}";
 
-/** Values that `JSON.parse` reads otherwise than Python. */
+/** Values that `JSON.parse` reads differently from Python. */
 const WRITTEN = '{"b":1.0,"10":12345678901234567890,"2":{"y":1e3,"1":[-0.0,0.5,1e-7,1E+23]}}';
 const WHOLE = `"chat_template":${JSON.stringify(TEMPLATE)}`;
 const tools = (parameters: string) => `[{"type":"function","function":{"name":"f","parameters":${parameters}}}]`;
@@ -45,7 +45,7 @@ function submit(history: string) {
   );
 }
 
-/** A trajectory as a trainer reads it. */
+/** A trajectory in the trainer's form. */
 async function storedHistory(history: string) {
   const response = await submit(history);
   if (response.statusCode !== 200) throw new Error(response.body);
@@ -54,7 +54,7 @@ async function storedHistory(history: string) {
   return group!.trajectories[0]!.histories[0]!;
 }
 
-/** The prompt of the only choice, as a trainer renders it. */
+/** Prompt of the only choice, as a trainer renders it. */
 async function trainedPrompt(history: string): Promise<number[]> {
   return renderedPrompt(await storedHistory(history));
 }

@@ -1,4 +1,7 @@
-/** Values that Python's `json.loads` keeps of a body and `JSON.parse` does not, on their way to a template: digits, floats, the order of keys that look like integers. */
+/**
+ * Body values that Python's `json.loads` keeps and `JSON.parse` loses, on their way to a template: digits,
+ * floats, the order of keys that look like integers.
+ */
 import type { TokenizeResponse } from '@trainyard/protocol';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
 
@@ -13,7 +16,7 @@ beforeAll(async () => {
 afterAll(() => service.close());
 
 const WRITTEN = '{"b":1.0,"10":12345678901234567890,"2":{"y":1000.0,"1":[-0.0,0.5,1]}}';
-/** As Python writes it again. */
+/** As Python writes it back. */
 const RENDERED = '{"b": 1.0, "10": 12345678901234567890, "2": {"y": 1000.0, "1": [-0.0, 0.5, 1]}}';
 
 async function rendered(template: string, members: string): Promise<string> {

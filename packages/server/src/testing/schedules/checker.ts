@@ -7,7 +7,7 @@ import type { Oracle } from './oracle.ts';
 import { contentOf } from './scripted-hosts.ts';
 import type { Submitted, SubmittedJob, SubmittedModel } from './workload.ts';
 
-/** Reads the database itself, past everything that is judged. */
+/** Queries the database directly, without the tested code. */
 export type Query = <Row extends Record<string, unknown>>(statement: string) => Promise<Row[]>;
 
 interface JobRow extends Record<string, unknown> {
@@ -40,10 +40,10 @@ interface CheckpointRow extends Record<string, unknown> {
 }
 
 const MINUTE_MS = 60_000;
-/** Whatever happened so long before a renewal has no consequences for the next one: a network that is silent is noticed sooner. */
+/** Events this long before a renewal do not affect the next one: a silent network is noticed sooner. */
 const BEFORE_RENEWAL_MS = 25_000;
 const TERMINAL = ['training_ended', 'training_failed', 'job_ended', 'job_failed'];
-/** As often may a job go down with a service. */
+/** Maximum number of times that a job may be in flight when a service ends. */
 const MAX_ATTEMPTS: Readonly<Record<string, number>> = { rl: 5, sft: 5, export: 20, import: 20 };
 
 export interface CheckerParts {
@@ -52,14 +52,14 @@ export interface CheckerParts {
   readonly oracle: Oracle;
   /** the time of the database, ms since the epoch */
   readonly now: () => number;
-  /** Whether anything happened then that the process may have lost a claim for. */
+  /** True if something happened in that time that may have cost the process a claim. */
   readonly mayLoseClaim: (process: string, from: number, to: number) => boolean;
 }
 
-/** Findings in the end, one sentence for each thing that must not be. */
+/** Findings at the end, one sentence per violation. */
 export class Checker {
   readonly violations: string[] = [];
-  /** Jobs that ended as failed since they went down with too many services, which they may. */
+  /** Jobs that failed because too many services ended during them, which is allowed. */
   numGivenUp = 0;
   readonly #query: Query;
   readonly #now: CheckerParts['now'];
@@ -98,7 +98,7 @@ export class Checker {
     await this.#checkAdapters();
     await this.#checkTrainedTokens(events);
     await this.#checkLedger();
-    // One whose begin or end was not answered ends by itself: nobody renews it.
+    // A record without an answered start or end expires by itself: nothing renews it.
     for (const { key } of await this.#query<{ key: string }>(
       `select key from idempotency_records where status is null and expires_at > ${this.#now() + MINUTE_MS}`,
     ))
@@ -106,8 +106,8 @@ export class Checker {
   }
 
   /**
-   * Every row has its file, with the content that it names, and every file its row.
-   * @param blobs behind a start, which takes away what a crash left
+   * Every row has its file, with the named content, and every file its row.
+   * @param blobs after a start, which removes leftovers of crashes
    */
   async checkBlobs(blobs: Blobs): Promise<void> {
     const directories = await this.#query<{ key: string; digest: string | null }>(
@@ -136,7 +136,7 @@ export class Checker {
       if (!key.startsWith('places/')) this.#found(`the blob ${key} is there, and no row names it`);
   }
 
-  /** @param served calls by their name, each with how many there were, and whether all of them had to reach the database */
+  /** @param served calls by name, with their number, and true if all of them had to reach the database */
   async checkUsage(
     served: ReadonlyMap<string, { readonly numCalls: number; readonly isWhole: boolean }>,
   ): Promise<void> {
@@ -192,7 +192,7 @@ export class Checker {
     }
   }
 
-  /** The weights of each step are those of the jobs that succeeded, in their order, each once. */
+  /** Weights of each step come from the jobs that succeeded, in order, each once. */
   async #checkSteps(
     model: SubmittedModel,
     rows: readonly JobRow[],
@@ -251,7 +251,7 @@ export class Checker {
         this.#found(`the feed tells of model ${id} what was not`);
   }
 
-  /** Points, trajectories and logs: once for each step, submission and log. */
+  /** Points, trajectories and logs: once per step, submission and log. */
   async #checkRuns(jobs: readonly JobRow[], eventsOf: ReadonlyMap<string, readonly EventRow[]>): Promise<void> {
     const sets = await this.#query<{ model_id: string; num: number; num_trajectories: number }>(
       `select s.model_id, count(distinct s.position) as num, count(t.position) as num_trajectories
@@ -289,7 +289,10 @@ export class Checker {
     }
   }
 
-  /** Nobody writes to a job of another, who is not disturbed loses none, and what a command does is kept with its answer. */
+  /**
+   * No process writes to another's job, an undisturbed one loses none, and a command's effect is kept with
+   * its answer.
+   */
   async #checkLedger(): Promise<void> {
     for (const { what } of await this.#query<{ what: string }>('select what from ledger_intrusions')) this.#found(what);
     const unanswered = await this.#query<{ what: string }>(
@@ -304,7 +307,7 @@ export class Checker {
         this.#found(`${process} lost job ${id} to another, and nothing had happened to it`);
   }
 
-  /** Each gradient step is charged for once. */
+  /** Each gradient step is charged once. */
   async #checkTrainedTokens(events: readonly EventRow[]): Promise<void> {
     const rows = await this.#query<{ num_requests: number | null; num_tokens: number | null }>(
       `select cast(sum(num_requests) as bigint) as num_requests, cast(sum(completion_tokens) as bigint) as num_tokens
@@ -341,7 +344,7 @@ export class Checker {
   }
 }
 
-/** The name of such a job to the oracle. */
+/** Name of such a job in the oracle. */
 export function jobName({ kind, dataset }: Pick<SubmittedJob, 'kind' | 'dataset'>): string {
   return `${kind}-${dataset}`;
 }

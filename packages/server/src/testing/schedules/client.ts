@@ -3,10 +3,10 @@ import { randomUUID } from 'node:crypto';
 import type { VirtualTime } from './virtual-time.ts';
 import type { ServiceProcess } from './service-process.ts';
 
-/** A client gives up waiting for an answer, and asks another process. */
+/** Time after which a client gives up waiting, and asks another process. */
 const PATIENCE_MS = 40_000;
 const PAUSE_MS = 1_000;
-/** After so long a command that never got its answer counts as lost. */
+/** A command without an answer after this time counts as lost. */
 const LOST_AFTER_MS = 6 * 60_000;
 
 export interface Answer {
@@ -15,7 +15,7 @@ export interface Answer {
   readonly isReplay: boolean;
 }
 
-/** Something that must not be. */
+/** A violation of a guarantee. */
 export class Violation extends Error {}
 
 export interface ClientOptions {
@@ -23,11 +23,14 @@ export interface ClientOptions {
   readonly apiKey: string;
   readonly random: () => number;
   readonly time: VirtualTime;
-  /** A process with HTTP that takes requests, as a balancer would choose one; null: there is none at the moment. */
+  /** A process with HTTP that takes requests, as a load balancer would choose; null: none at the moment. */
   readonly anyProcess: () => ServiceProcess | null;
 }
 
-/** A client as they should be: every request has an `Idempotency-Key` and is sent until it is answered; now and then one is sent twice. */
+/**
+ * A correct client: every request has an `Idempotency-Key` and is repeated until it is answered; some are
+ * sent twice.
+ */
 export class ScheduleClient {
   readonly #options: ClientOptions;
 
@@ -39,7 +42,7 @@ export class ScheduleClient {
     return this.#options.random;
   }
 
-  /** @throws {Violation} when the service answers what it must not */
+  /** @throws {Violation} for a forbidden answer */
   async send(method: 'POST' | 'PUT' | 'DELETE', url: string, body?: object | string): Promise<Answer> {
     const { random, name } = this.#options;
     const key = `${name}-${randomUUID()}`;
@@ -107,14 +110,14 @@ export class ScheduleClient {
         body,
         isReplay: headers['idempotent-replayed'] === 'true',
       }),
-      // It was closed meanwhile.
+      // The connection was closed in the meantime.
       () => null,
     );
     return await Promise.race([answered, time.sleep(PATIENCE_MS).then(() => null)]);
   }
 }
 
-/** Worth the same request again. */
+/** True if the same request is worth repeating. */
 function isPassing({ status, body }: Answer): boolean {
   return status === 503 || status === 429 || (status === 409 && body.includes('request.idempotency_in_progress'));
 }

@@ -1,6 +1,6 @@
 import { END_TOKEN } from '@trainyard/trainer/testing';
 
-/** Data that jobs learn from: two gradient steps or three, of a few tokens each. */
+/** Training data: two or three gradient steps, of a few tokens each. */
 export const NUM_DATASETS = 4;
 
 const WORDS = ['yes', 'no', 'perhaps', 'never', 'always', 'soon', 'later', 'now'];
@@ -32,14 +32,14 @@ export function lessonJob(modelId: string, dataset: number): object {
   };
 }
 
-/** Groups whose rewards differ, so that all of them are trained. */
+/** Groups with different rewards, so that all of them are trained. */
 export function rolloutGroups(dataset: number): object[] {
   return [0, 1, 2].map((group) => ({
     trajectories: [0, 1].map((index) => trajectory(`${dataset}.${group}`, word(dataset, group + index), index)),
   }));
 }
 
-/** Groups and trajectories of `rolloutGroups`. */
+/** Numbers of groups and trajectories in `rolloutGroups`. */
 export const GROUPS_OF_JOB = 3;
 export const TRAJECTORIES_OF_JOB = 6;
 

@@ -8,13 +8,13 @@ import type { ServiceProcess } from './service-process.ts';
 import type { VirtualTime } from './virtual-time.ts';
 
 const DAY_MS = 24 * 3_600_000;
-/** The name of the rows that are right. */
+/** Name of the correct rows. */
 const CURRENT = 'current_rows';
-/** The name of the rows of a moment in the middle of the schedule. */
+/** Name of the rows from the middle of the schedule. */
 export const OLDER = 'older_rows';
-/** As services have them, but for the share: a schedule has few blobs. */
+/** As in services, except for the share: a schedule has few blobs. */
 const RULES = orphanRules({ removeOrphans: 'known', orphanDays: 7, binDays: 7, orphanShare: 1 });
-/** Rows that go by age. */
+/** Rows that expire by age. */
 const AGING = `
   select (select count(*) from feed) + (select count(*) from idempotency_records) + (select count(*) from answer_records)
     + (select count(*) from token_traces) + (select count(*) from usage) - (select count(*) from jobs where data_removed_at is not null) as num`;
@@ -22,24 +22,27 @@ const AGING = `
 export interface DisasterParts {
   readonly time: VirtualTime;
   readonly connection: SchemaConnection;
-  /** Starts a process that meets no faults. */
+  /** Starts a process without faults. */
   readonly start: (name: string) => Promise<ServiceProcess>;
   readonly log: (line: string) => void;
   readonly found: (violation: string) => void;
   readonly count: (fault: string) => void;
 }
 
-/** Faults of the database as a whole, and of the clock, after all work is done: none of them may cost a blob or a row. */
+/**
+ * Plays faults of the whole database, and of the clock, after all work is done: none of them may cost a blob
+ * or a row.
+ */
 export async function playDisasters(parts: DisasterParts): Promise<void> {
   const { connection } = parts;
-  // The others let weeks pass.
+  // First, because the others let weeks pass.
   await wrongClock(parts);
   await connection.keepRows(CURRENT);
   await emptiedDatabase(parts);
   await olderDatabase(parts);
 }
 
-/** A process whose database has lost all rows must not start; one that starts all the same must remove nothing. */
+/** A process whose database has lost all rows must not start; if it starts anyway, it must remove nothing. */
 async function emptiedDatabase(parts: DisasterParts): Promise<void> {
   const { connection, start, found, count } = parts;
   const looker = await start('looker');
@@ -52,7 +55,7 @@ async function emptiedDatabase(parts: DisasterParts): Promise<void> {
     await keep(started, parts, 2);
     await started.close();
   } catch {
-    // It is refused.
+    // The start is refused.
   }
   compare('an empty database', before, await contentOf(looker), found);
   await connection.putRowsBack(CURRENT);
@@ -60,8 +63,9 @@ async function emptiedDatabase(parts: DisasterParts): Promise<void> {
 }
 
 /**
- * Weeks under an older database take nothing that the newer one names. None pass where decision 51 says what remains: it knows all blobs, and some of them only as
- * announced, since the older rows are those of a moment in the middle of the last job.
+ * Weeks under an older database must not remove blobs that the newer one names. No weeks pass in the
+ * exception of decision 51: the database knows all blobs, and some of them only as announced, because the
+ * older rows are from the middle of the last job.
  */
 async function olderDatabase(parts: DisasterParts): Promise<void> {
   const { connection, start, found, count } = parts;
@@ -89,7 +93,7 @@ async function namedKeys({ process, store }: ServiceProcess): Promise<ReadonlySe
   return new Set([...directoryKeys, ...blobKeys]);
 }
 
-/** A start with a clock far ahead, and one with the right clock after it. */
+/** A start with a clock far ahead, and then one with the right clock. */
 async function wrongClock(parts: DisasterParts): Promise<void> {
   const { time, connection, start, found, count } = parts;
   const right = await start('right');
@@ -109,7 +113,10 @@ async function wrongClock(parts: DisasterParts): Promise<void> {
   }
 }
 
-/** Upkeep at once, and after each of so many weeks. Removals by age are those of upkeep that trusts the clock, but for a wrong clock. */
+/**
+ * Runs upkeep at once, and after each of `numWeeks` weeks. Removals by age are those of an upkeep that trusts
+ * the clock, except with a wrong clock.
+ */
 async function keep(process: ServiceProcess, { time, log }: DisasterParts, numWeeks: number): Promise<void> {
   const { store, blobs } = process;
   const trustsClock = numWeeks > 0;
@@ -125,7 +132,7 @@ async function keep(process: ServiceProcess, { time, log }: DisasterParts, numWe
   });
 }
 
-/** Upkeep for as long as it takes that orphans are gone for good. */
+/** Runs upkeep until orphans are gone for good. */
 export async function removeOrphans(process: ServiceProcess, parts: DisasterParts): Promise<void> {
   await keep(process, parts, 2);
 }

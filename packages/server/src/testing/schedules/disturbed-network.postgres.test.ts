@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-// Of the machine, in virtual time, too.
+// Real timer of the machine, also during virtual time.
 import { setTimeout as setRealTimeout } from 'node:timers';
 
 import { openStore, type SqlStore } from '@trainyard/store';
@@ -25,9 +25,12 @@ let directory: string;
 let time: VirtualTime;
 let networks: DisturbedNetwork[];
 let open: (name: string) => Promise<{ process: SimulatedProcess; store: SqlStore }>;
-/** The process that stands still behind the next answer that it gets. */
+/** Process that stops after the next answer that it gets. */
 let stopped: SimulatedProcess | null;
-/** How long a busy machine takes until the server reads a message, until its answer is read, and for half of the time until it tells that a connection has ended, ms. */
+/**
+ * Delay of a busy machine until the server reads a message, until its answer is read, and half of the delay
+ * until it reports the end of a connection, ms.
+ */
 let slowness: number;
 let machine: PostgresProxy;
 beforeEach(async () => {
@@ -83,7 +86,7 @@ test.each([
     const [one, two] = [await open('one'), await open('two')];
     stopped = one.process;
     const written = one.process.run(() => one.store.ensureEntity('one')).catch((error: unknown) => error);
-    // Until its transaction has begun.
+    // Until its transaction has started.
     while (!one.process.isFrozen) await time.sleep(10);
     slowness = ms;
     const since = time.now;
@@ -93,7 +96,7 @@ test.each([
     expect(time.now - since).toBeLessThan(6_000);
     await time.sleep(2_000);
     expect(await two.process.run(() => two.store.ensureEntity('two'))).toMatchObject({ name: 'two' });
-    // It waited for its turn, which came with the end of the other's connection.
+    // It waited for its turn, which came with the end of the other connection.
     expect(time.now - since).toBeGreaterThanOrEqual(10_000);
     expect(time.now - since).toBeLessThan(11_000);
     stopped = null;
@@ -111,7 +114,7 @@ test('what the server is at takes hardly any time, however slow the machine is',
   expect(time.now - since).toBeLessThan(1_000);
 });
 
-/** Whoever gives up is faster than what it gives up waiting for. */
+/** A cancellation is faster than the message that it cancels. */
 function slowly(client: Socket, server: Socket): void {
   const isCancel = (bytes: Buffer) => bytes.length === 16 && bytes.readUInt32BE(4) === CANCEL_REQUEST;
   client.on('data', (bytes: Buffer) => {

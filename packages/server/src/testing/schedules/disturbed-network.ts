@@ -9,20 +9,20 @@ import { SimulatedProcess } from './simulated-process.ts';
 import type { VirtualTime } from './virtual-time.ts';
 import type { Writer, WriterTurns } from './writer-turns.ts';
 
-/** The server's own clock knows no virtual time: how long it waits is kept here. */
+/** The server's own clock is not virtual, so its timeouts are simulated here. */
 const SERVER_LIMITS = /set local (lock_timeout|statement_timeout|idle_in_transaction_session_timeout) = (\d+)/g;
-/** The clock that `PostgresSql` asks for behind the writers' lock: milliseconds since the epoch. */
+/** Clock that `PostgresSql` reads under the writers' lock: milliseconds since the epoch. */
 const NOW = /^\d{13}$/;
 const CANCELLED = /\0C57014\0/;
-/** The protocol's number of who asks the server to end what another connection is at. */
+/** Protocol number of a request to cancel another connection's statement. */
 export const CANCEL_REQUEST = 80_877_102;
-/** The longest that timers know. */
+/** Maximum time of a timer. */
 const FOREVER_MS = 2 ** 31 - 1;
 
 export interface NetworkOptions {
   /** of a schema */
   readonly database: string;
-  /** where its own socket lies */
+  /** folder of its own socket */
   readonly directory: string;
   readonly process: SimulatedProcess;
   readonly faults: Faults;
@@ -30,9 +30,12 @@ export interface NetworkOptions {
   readonly turns: WriterTurns;
 }
 
-/** The network between one process and the database: messages and answers meet faults, and the server's clock and patience are virtual. */
+/**
+ * Network between one process and the database: messages and answers meet faults, and the server's clock and
+ * timeouts are virtual.
+ */
 export class DisturbedNetwork {
-  /** The database, through here. */
+  /** Address of the database through this network. */
   readonly database: string;
   readonly #proxy: PostgresProxy;
   readonly #connections: Set<DisturbedConnection>;
@@ -58,7 +61,7 @@ export class DisturbedNetwork {
     this.database = database;
   }
 
-  /** The process was killed. @param isTold its machine lives, and tells the server so */
+  /** Called when the process was killed. @param isTold its machine is alive, and notifies the server */
   abandon(isTold: boolean): void {
     if (isTold) for (const connection of this.#connections) connection.leaveServer();
   }
@@ -74,10 +77,10 @@ class DisturbedConnection implements Writer {
   readonly #client: Socket;
   readonly #server: Socket;
   readonly #options: NetworkOptions;
-  /** Messages are handled one after the other. */
+  /** Messages are handled in order. */
   #sent: Promise<void> = Promise.resolve();
   #answered: Promise<void> = Promise.resolve();
-  /** The first of a client has no letter. */
+  /** A client's first message has no type letter. */
   #greeting: Buffer | null = Buffer.alloc(0);
   readonly #fromClient = new PostgresMessages();
   readonly #fromServer = new PostgresMessages();
@@ -85,20 +88,20 @@ class DisturbedConnection implements Writer {
   #isOver = false;
   #batch: Buffer[] = [];
   #batchText = '';
-  /** The server is at it. */
+  /** Set while the server works on it. */
   #underWay: (() => void) | null = null;
   #cutsAnswer = false;
   #afterAnswer: (() => Promise<void>) | null = null;
-  /** Whether the batch under way begins a transaction. */
+  /** True if the current batch starts a transaction. */
   #begins = false;
-  /** How long the server lets it stand still in a transaction, ms. */
+  /** Server's timeout for an idle transaction, ms. */
   #idleMs = FOREVER_MS;
   #idleTimer: NodeJS.Timeout | null = null;
-  /** Names the connection to the server, for whoever cancels what it is at. */
+  /** Key of the connection at the server, to cancel its statement. */
   #serverKey: Buffer = Buffer.alloc(0);
-  /** Has got a message, and not answered it. */
+  /** True from a message until its answer. */
   #isAsked = false;
-  /** Settles when the server has given up, and nothing is on the way to it that says so. */
+  /** Settles when the server has cancelled, and no cancellation is in flight. */
   #givesUp: Promise<void> | null = null;
 
   constructor({ client, server }: { client: Socket; server: Socket }, options: NetworkOptions) {
@@ -120,7 +123,7 @@ class DisturbedConnection implements Writer {
     this.onEnd();
   }
 
-  /** The server hears of it, and rolls back. */
+  /** Closes the connection at the server, which rolls back. */
   leaveServer(): void {
     this.#server.destroy();
     this.#isAsked = false;
@@ -142,7 +145,7 @@ class DisturbedConnection implements Writer {
     this.#givesUp = this.#cancelUntilAnswered();
   }
 
-  /** One that reaches the server before the message that it is to end ends nothing. */
+  /** Repeats, because a cancellation that reaches the server before its message has no effect. */
   async #cancelUntilAnswered(): Promise<void> {
     const over = this.#options.time.underWay();
     while (this.#isAsked) await this.#cancel();
@@ -162,14 +165,14 @@ class DisturbedConnection implements Writer {
   }
 
   #clientLeft(): void {
-    // A network that is silent tells the server nothing.
+    // A silent network reports nothing to the server.
     if (!this.#isSilent) this.end();
   }
 
   #serverLeft(): void {
     this.leaveServer();
     if (this.#isSilent) return;
-    // Behind what it has answered, and when the process runs.
+    // After its answers, and only while the process runs.
     this.#answered = this.#answered.then(() => this.#options.process.pass()).then(() => this.end());
   }
 
@@ -195,7 +198,7 @@ class DisturbedConnection implements Writer {
     }
   }
 
-  /** The client goes: the server ends the connection, too. */
+  /** The client leaves: the server ends the connection, too. */
   #leave(farewell: Buffer): void {
     if (this.#server.destroyed) return;
     this.stir();
@@ -254,14 +257,14 @@ class DisturbedConnection implements Writer {
     this.#idleTimer = SimulatedProcess.outside(() => setTimeout(() => this.#endIdle(), this.#idleMs));
   }
 
-  /** As the server does with whoever stands still in a transaction. */
+  /** Simulates the server's timeout for an idle transaction. */
   #endIdle(): void {
     const why = 'terminating connection due to idle-in-transaction timeout';
     if (!this.#isSilent) this.#answer(errorMessage('FATAL', '25P03', why), null);
     this.leaveServer();
   }
 
-  /** The server's answer as the client gets it. */
+  /** Server's answer as the client sees it. */
   #asSeen(message: Buffer, kind: string): Buffer {
     if (kind === 'D' && this.#begins) return withTime(message, this.#options.time.date);
     if (kind === 'E' && this.#givesUp !== null && CANCELLED.test(message.toString('latin1')))
@@ -270,7 +273,7 @@ class DisturbedConnection implements Writer {
   }
 
   #answer(bytes: Buffer, after: (() => Promise<void>) | null): void {
-    // What gives up is over before the next message, or it would end that one.
+    // A cancellation must be over before the next message, or it would cancel that one.
     const gaveUp = this.#givesUp;
     this.#answered = this.#answered
       .then(async () => {
@@ -291,7 +294,7 @@ class DisturbedConnection implements Writer {
   }
 }
 
-/** A row of one column that is the server's clock: the virtual one. */
+/** Replaces the server's clock, in a row of one column, by the virtual one. */
 function withTime(row: Buffer, date: number): Buffer {
   if (row.length !== 24 || row.readUInt16BE(5) !== 1 || !NOW.test(row.toString('latin1', 11))) return row;
   const changed = Buffer.from(row);

@@ -5,16 +5,21 @@ import { seededRandom } from '@trainyard/trainer/testing';
 import { SimulatedProcess } from './simulated-process.ts';
 import type { VirtualTime } from './virtual-time.ts';
 
-/** Faults of a message to the database. `cut`: the connection ends before the message arrives, or when it was carried out and before its answer does. */
+/**
+ * Faults of a message to the database. `cut`: the connection ends before the message arrives, or after its
+ * execution and before its answer arrives.
+ */
 export type MessageFault = 'cut before' | 'cut after' | 'slow' | 'silence';
-/** Faults of a request to the bucket. `lost`: it is carried out, and the answer never comes; `broken`: half of it does. */
+/**
+ * Faults of a request to the bucket. `lost`: it is executed without an answer; `broken`: with half an answer.
+ */
 export type BucketFault = 'refused' | 'lost' | 'busy' | 'broken' | 'slow';
 /** Faults of a notification. */
 export type NotificationFault = 'dropped' | 'doubled' | 'late';
-/** Faults of a process at a point: killed or stopped on its way there, or behind it. */
+/** Faults of a process at a point: killed or stopped before or after it. */
 type ProcessFault = 'killed before' | 'killed after' | 'stopped before' | 'stopped after' | 'stopped shortly';
 
-/** Each as often as it stands here: what is silent in the middle of a transaction keeps all others from writing. */
+/** Weighted by repetition: silence in a transaction blocks all other writers. */
 const MESSAGE_FAULTS: readonly MessageFault[] = [
   'cut before',
   'cut before',
@@ -36,16 +41,19 @@ const PROCESS_FAULTS: readonly ProcessFault[] = [
   'stopped shortly',
 ];
 
-/** Faults that a process may lose its claims for, when it meets them. */
+/** Faults that may cost a process its claims. */
 const DISTURBING: ReadonlySet<string> = new Set([...MESSAGE_FAULTS, ...PROCESS_FAULTS]);
-/** Those that others may lose theirs for, too: it may have been in the middle of a transaction. */
+/** Faults that may cost others their claims, too: the process may have been in a transaction. */
 const BLOCKING: ReadonlySet<string> = new Set(['silence', ...PROCESS_FAULTS]);
 
-/** Exports and imports are given up when they went down with three services; so many kills, stops beyond a lease and leases taken away make two at most. */
+/**
+ * Exports and imports fail after three lost services; this number of kills, long stops and lost leases causes
+ * two at most.
+ */
 const MAX_LOST_ATTEMPTS = 2;
-/** How long a claim lasts that nobody renews. */
+/** Duration of a claim without renewal. */
 export const LEASE_MS = 30_000;
-/** After so long without a renewal another process may start a request under the same `Idempotency-Key`. */
+/** Time without a renewal after which another process may start a request under the same `Idempotency-Key`. */
 export const REQUEST_MS = 60_000;
 
 export interface FaultsOptions {
@@ -55,22 +63,22 @@ export interface FaultsOptions {
 }
 
 /**
- * Faults, drawn from a seed: which kinds there are in a schedule and how often, and then at each point by the process and how many points it has passed.
- * The same process, doing the same, meets the same.
+ * Faults drawn from a seed: first their kinds and rates in a schedule, then at each point by the process and
+ * its number of points so far. A process with the same actions meets the same faults.
  */
 export class Faults {
-  /** How often each has happened. */
+  /** Number of occurrences of each. */
   readonly counts = new Map<string, number>();
   isOn = true;
   readonly #options: FaultsOptions;
   readonly #randoms = new Map<string, () => number>();
   readonly #kinds: ReadonlySet<string>;
   readonly #often: number;
-  /** No notification gets through at all, as behind a pooler that shares connections. */
+  /** Drops all notifications, like a pooler that shares connections. */
   readonly #isDeaf: boolean;
-  /** How often a layer takes longer than a lease without a renewal lasts. */
+  /** Rate of layers that take longer than an unrenewed lease lasts. */
   readonly #longLayers: number;
-  /** Faults that a claim may be lost for, with when they were met, ms since the epoch. */
+  /** Faults that may cost a claim, with their time, ms since the epoch. */
   readonly #met: { readonly fault: string; readonly name: string; readonly at: number }[] = [];
   #numLostAttempts = 0;
 
@@ -91,17 +99,17 @@ export class Faults {
     this.#longLayers = random() < 0.3 ? 0.03 : 0;
   }
 
-  /** @param isCommit half of all faults of messages meet those */
+  /** @param isCommit commits get half of all message faults */
   ofMessage(process: SimulatedProcess, isCommit: boolean): MessageFault | null {
     return this.#draw(process, MESSAGE_FAULTS, isCommit ? 0.02 : 0.002);
   }
 
-  /** Every tenth request, one kind or another. */
+  /** About every tenth request, with any kind. */
   ofBucket(process: SimulatedProcess): BucketFault | null {
     return this.#draw(process, BUCKET_FAULTS, 0.1);
   }
 
-  /** Whether a file system does not answer. */
+  /** True if a file system does not answer. */
   ofFolder(process: SimulatedProcess): boolean {
     return this.#draw(process, ['no answer'], 0.01) !== null;
   }
@@ -111,14 +119,14 @@ export class Faults {
     return this.#draw(process, NOTIFICATION_FAULTS, 0.2);
   }
 
-  /** Whether somebody takes the lease of a running job away now. */
+  /** True if the lease of a running job is taken away now. */
   takesLeaseAway(): boolean {
     return this.#mayLoseAttempt() && this.#drawNamed('operator', ['taken away'], 0.02) !== null;
   }
 
   /**
-   * To be awaited by a process that is about to do something to the world.
-   * @returns what it is to await when that is done
+   * Awaited by a process before an external action.
+   * @returns a function to await after the action
    */
   async before(process: SimulatedProcess): Promise<() => Promise<void>> {
     await process.pass();
@@ -134,20 +142,23 @@ export class Faults {
     };
   }
 
-  /** How long a layer of a model is computed: no time, or longer than a lease, by this process's draw. */
+  /** Time that a layer computes: none, or longer than a lease, by this process's draw. */
   computingMs(process: SimulatedProcess): number {
     return this.#longLayers > 0 && this.#randomOf(process.name)() < this.#longLayers ? LEASE_MS * 1.2 : 0;
   }
 
   /**
-   * Whether that process may have lost a claim for something that happened then.
+   * True if the process may have lost a claim because of an event in that time.
    * @param from, to ms since the epoch
    */
   mayLoseClaim(name: string, from: number, to: number): boolean {
     return this.#met.some((met) => met.at >= from && met.at <= to && (met.name === name || BLOCKING.has(met.fault)));
   }
 
-  /** How long something slow takes, by this process's draw: half a second at most, and now and then longer than others wait. */
+  /**
+   * Delay of a slow action, by this process's draw: mostly up to half a second, sometimes longer than others
+   * wait.
+   */
   delayMs(process: SimulatedProcess): number {
     const random = this.#randomOf(process.name);
     return random() < 0.05 ? 7_000 : 500 * random();
@@ -164,14 +175,14 @@ export class Faults {
     return this.#numLostAttempts < MAX_LOST_ATTEMPTS;
   }
 
-  /** Longer than a lease, and every other time longer than a request stays with the process that has begun it, too. */
+  /** Longer than a lease, and half of the time also longer than a request stays with its process. */
   #stopMs(process: SimulatedProcess): number {
     return this.#randomOf(process.name)() < 0.5 ? LEASE_MS * 1.5 : REQUEST_MS * 1.25;
   }
 
   #stop(process: SimulatedProcess, ms: number): void {
     process.freeze();
-    // Not a timer of its own, which would stand still too.
+    // Outside, because a timer of the process would be stopped, too.
     SimulatedProcess.outside(() => setTimeout(() => process.thaw(), ms));
   }
 

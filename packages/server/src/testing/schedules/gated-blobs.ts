@@ -3,10 +3,10 @@ import { type Blobs, StoreError } from '@trainyard/store';
 import type { Faults } from './faults.ts';
 import type { SimulatedProcess } from './simulated-process.ts';
 
-/** Methods that answer at once, or piece by piece. */
+/** Methods that answer at once, or in chunks. */
 const UNGATED: ReadonlySet<string | symbol> = new Set(['getJsonLines', 'close', 'location', 'discardDirectory']);
 
-/** Blobs in a folder of a file system that machines share, which does not answer now and then. */
+/** Blobs in a folder on a shared file system that sometimes does not answer. */
 export function gatedBlobs(blobs: Blobs, process: SimulatedProcess, faults: Faults): Blobs {
   return new Proxy(blobs, {
     get: (target, name) => {

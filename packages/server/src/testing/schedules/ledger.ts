@@ -1,16 +1,18 @@
 import { LEASE_MS, REQUEST_MS } from './faults.ts';
 
-/** A setting of a transaction: what time it was when it was asked for, ms since the epoch. */
+/** Transaction setting with the time when the transaction was requested, ms since the epoch. */
 export const LEDGER_CLOCK = 'ledger.now';
 
-/** A transaction may wait so long for its turn, and a little besides. */
+/** Maximum wait of a transaction for its turn, with a margin. */
 const TURN_MS = 7_000;
 
 /**
- * Makes a schema note who writes to a job without its claim. A worker that has lost a job does as a rule what the next one does too, so that what it writes looks
- * like an event that was told twice: only the database knows whose connection it came from, by the `application_name` of each process. And it notes each claim that another one lost by time, and each transaction that has a command's effect, with those
- * that keep an answer: a process that dies between two of them is rare, and a command that is done twice shows only where something else came in between. And whoever
- * takes a request from a process that is at it, or answers it in its place, whose answer is as a rule the same.
+ * Makes a schema record writes to a job without its claim. A worker that has lost a job usually repeats the
+ * next worker's actions, so its writes look like repeated events: only the database knows the connection, by
+ * each process's `application_name`. It also records claims lost by time, transactions with a command's
+ * effect and those that keep an answer (a death between the two is rare, and a repeated command shows only
+ * after a change in between), and processes that take over or answer another's request, mostly with the same
+ * answer.
  */
 export const LEDGER = `
   create table ledger_claims (job_id text primary key, process text not null, renewed_at bigint not null);

@@ -1,6 +1,6 @@
 /**
- * Plays random schedules of a service of several processes, each with the faults that its seed says, and looks at what they leave: nothing lost, nothing done
- * twice, and the weights of an undisturbed service. `npm run prove` says how it is called.
+ * Plays random schedules of a service of several processes, each with the faults of its seed, and checks the
+ * result: nothing lost, nothing done twice, and the weights of an undisturbed service. See `npm run prove`.
  */
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
@@ -18,7 +18,7 @@ import { playSchedule } from './schedule.ts';
 import { learnUndisturbed } from './undisturbed.ts';
 
 const PROGRAMS_VARIABLE = 'TRAINYARD_TEST_POSTGRES';
-/** A file system in memory: what is durable is another test's. */
+/** A file system in memory: another test covers durability. */
 const MEMORY = '/dev/shm';
 
 const { values } = parseArgs({
@@ -47,10 +47,10 @@ interface ToPlayer {
   readonly seed: number | null;
 }
 
-// Of the one that started it: without that one there is no server.
+// Ends with the process that started it, which owns the server.
 if (values.server !== undefined) process.once('disconnect', () => process.exit(1));
 const report = values.server === undefined ? await playOnOwnServer() : await playOn(values.server, givenSeeds());
-// Killed processes have cleaned nothing up: what they hold keeps this one alive.
+// Killed processes have not cleaned up: their resources keep this one alive.
 if (values.server === undefined) {
   tell(report);
   process.exit();
@@ -72,7 +72,7 @@ async function playOnOwnServer(): Promise<Report> {
   }
 }
 
-/** In a process of its own, which has one virtual time, and takes the next of the seeds whenever it has played one. */
+/** Plays in a separate process, which has one virtual time and takes another seed after each schedule. */
 async function playElsewhere(server: string, seeds: Iterator<number>): Promise<Report> {
   const child = fork(fileURLToPath(import.meta.url), [...process.argv.slice(2), '--server', server], {
     execArgv: ['--conditions=@trainyard/source'],
@@ -86,7 +86,7 @@ async function playElsewhere(server: string, seeds: Iterator<number>): Promise<R
   return await told.promise;
 }
 
-/** Those that the process that started this one gives it. */
+/** Seeds from the parent process. */
 async function* givenSeeds(): AsyncGenerator<number> {
   for (;;) {
     const answered = once(process, 'message');

@@ -8,7 +8,7 @@ import { BIGRAM_LORA } from '@trainyard/trainer/testing';
 import type { TrainingJobConfig, TrainingJobRequest } from '../../hosts/process/messages.ts';
 import { BigramTraining } from './scripted-hosts.ts';
 
-/** A job of an undisturbed service: what it learns from, and how. */
+/** A job of an undisturbed service: its data and settings. */
 export interface KnownJob {
   readonly name: string;
   readonly blobs: Blobs;
@@ -21,7 +21,7 @@ export interface Trained {
   readonly numGradientSteps: number;
 }
 
-/** Versions that jobs make, undisturbed: each is trained once, and remembered. */
+/** Versions of undisturbed jobs, each trained once and cached. */
 export class Oracle {
   readonly #blobs: Blobs;
   readonly #training: BigramTraining;
@@ -39,7 +39,7 @@ export class Oracle {
     this.#training = new BigramTraining({ blobs, workDirectory, pass: async () => undefined });
   }
 
-  /** @param job is never asked for again: its data are copied */
+  /** @param job its data are copied */
   async learn({ name, blobs, dataKey, settings }: KnownJob): Promise<void> {
     for (const { kind, path } of await blobs.rawFiles(dataKey))
       await this.#blobs.putRaw(dataKey, kind, createReadStream(path));
@@ -47,8 +47,8 @@ export class Oracle {
   }
 
   /**
-   * @param names of the jobs of a model in their order
-   * @returns what the last of them makes
+   * @param names of a model's jobs in order
+   * @returns the result of the last one
    */
   async train(names: readonly string[]): Promise<Trained> {
     const chain = names.join(' ');

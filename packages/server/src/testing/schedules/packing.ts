@@ -3,12 +3,12 @@ import { createZstdCompress, createZstdDecompress } from 'node:zlib';
 
 type Packer = Pick<Transform, '_transform'>;
 
-/** Streams that pack bytes and that unpack them: another thread does it, and the event loop does not tell of that. */
+/** Compression streams work in another thread, unknown to the event loop. */
 const PACKERS: readonly Packer[] = [createZstdCompress(), createZstdDecompress()].map(
   (stream) => Object.getPrototypeOf(stream) as Packer,
 );
 
-/** @param underWay called where a thread begins; what it returns where it has ended */
+/** @param underWay called when a thread starts; its result is called when the thread ends */
 export function beginTellingOfPacking(underWay: () => () => void): void {
   for (const packer of PACKERS) {
     const { _transform: transform } = packer;
@@ -19,7 +19,7 @@ export function beginTellingOfPacking(underWay: () => () => void): void {
         over();
         callback(...result);
       };
-      // One that is destroyed meanwhile calls nobody back.
+      // A stream destroyed meanwhile never calls back.
       this.once('close', over);
       transform.call(this, chunk, encoding, told);
     };

@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs';
 
-/** Unit of `/proc`, on every Linux that Node runs on. */
+/** Unit of `/proc`, on every Linux with Node. */
 const TICKS_PER_SECOND = 100;
-/** Places in `/proc/self/stat` behind the name: of processes that have ended and were waited for, in their own code and in the kernel. */
+/** Positions in `/proc/self/stat` after the name: times of ended children, in user code and in the kernel. */
 const [ENDED_USER, ENDED_KERNEL] = [13, 14];
 
-/** Seconds that this process has computed, and those that it started and that have ended; null where the system does not say. */
+/** Processor seconds of this process and its ended children; null if the system does not report them. */
 export function processorSeconds(): number | null {
   const { user, system } = process.cpuUsage();
   try {

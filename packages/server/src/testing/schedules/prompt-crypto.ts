@@ -3,8 +3,8 @@ import { createHash, createHmac } from 'node:crypto';
 type Bytes = ArrayBuffer | ArrayBufferView;
 
 /**
- * Digests and signatures of SHA-256 at once, in place of those of `crypto.subtle`, for the requests to a bucket. Those take a turn of another thread each,
- * ten a request, and the event loop does not tell of them.
+ * Synchronous SHA-256 digests and signatures instead of those of `crypto.subtle`, for bucket requests. Those
+ * use another thread each, ten per request, unknown to the event loop.
  */
 const PROMPT: PropertyDescriptorMap = {
   digest: {

@@ -17,29 +17,29 @@ import { VirtualTime } from './virtual-time.ts';
 import { WriterTurns } from './writer-turns.ts';
 import { importAdapter, Submitted, trainModel } from './workload.ts';
 
-/** A schedule that lasts so long by the clock of the machine does not end. */
+/** A schedule that takes this long by the real clock counts as hanging. */
 const HANGS_AFTER_MS = 600_000;
 const MINUTE_MS = 60_000;
 const CALLS_AT_A_TIME = 3;
 const LAST_TRANSACTIONS_MS = 20_000;
 const DAY_MS = 24 * 60 * MINUTE_MS;
-/** Passes over a job that somebody writes to: that one may stand still for long, and time would not go on. */
+/** Skips locked jobs: their writer may be stopped for long, and time would not advance. */
 const TAKE_LEASES_AWAY = `
   update jobs set lease_expires_at = 0
   where id in (select id from jobs where status = 'running' for update skip locked)`;
 
 export interface ScheduleOptions {
   readonly seed: number;
-  /** an empty folder; short, as it is part of the paths of sockets */
+  /** an empty folder; short, because it is part of socket paths */
   readonly directory: string;
-  /** address of a schema that is up to date and empty */
+  /** address of an up-to-date, empty schema */
   readonly database: string;
-  /** to that schema */
+  /** connection to that schema */
   readonly connection: SchemaConnection;
   readonly oracle: Oracle;
   /** Default true. */
   readonly hasFaults?: boolean;
-  /** Receives what processes log. Default: nobody does. */
+  /** Receives the logs of processes. Default: none. */
   readonly log?: (line: string) => void;
 }
 
@@ -48,11 +48,11 @@ export interface ScheduleResult {
   readonly faults: ReadonlyMap<string, number>;
   readonly numJobs: number;
   readonly numGivenUp: number;
-  /** Time that passed in it. */
+  /** Virtual duration. */
   readonly virtualMs: number;
 }
 
-/** One process after the other of a kind: when one is killed another follows, on the same data folder or a new one. */
+/** Consecutive processes of a kind: after a kill another follows, on the same data folder or a new one. */
 interface Slot {
   readonly name: string;
   readonly role: ProcessSettings['role'];
@@ -63,7 +63,7 @@ interface Slot {
   dataDirectory: string;
 }
 
-/** Plays one schedule, and looks at what it left. */
+/** Plays one schedule, and checks its result. */
 export async function playSchedule(options: ScheduleOptions): Promise<ScheduleResult> {
   const schedule = new Schedule(options);
   return await schedule.play();
@@ -78,7 +78,7 @@ class Schedule {
   readonly #slots: Slot[] = [];
   readonly #submitted = new Submitted();
   readonly #usage = new Map<string, { numCalls: number; isWhole: boolean }>();
-  /** Settles with a violation that does not wait for the end. */
+  /** Rejects with a violation at once, before the end. */
   readonly #broken = Promise.withResolvers<never>();
   readonly #random: () => number;
   #isOver = false;
@@ -144,7 +144,7 @@ class Schedule {
     const secret = await this.#makeKey();
     this.#makeSlots();
     this.#faults.isOn = this.#options.hasFaults ?? true;
-    // Not waited for: one that is killed while it starts never has.
+    // Not awaited: a process killed during its start never settles.
     for (const slot of this.#slots) void this.#live(slot).catch(this.#broken.reject);
     const chaos = [this.#takeLeasesAway(), this.#countUsage()];
     const copied = this.#keepOlderRows();
@@ -153,7 +153,7 @@ class Schedule {
     this.#faults.isOn = false;
     for (const { process } of this.#slots) process?.thaw();
     await this.#untilDrained();
-    // Until then the server has ended the transactions of those that are silent or dead.
+    // By then the server has ended the transactions of silent or dead processes.
     await this.#time.sleep(LAST_TRANSACTIONS_MS);
     this.#isOver = true;
     await Promise.all(chaos);
@@ -208,12 +208,12 @@ class Schedule {
     return folder;
   }
 
-  /** Starts the next process of a slot, as often as it takes. */
+  /** Starts the next process of a slot, with retries. */
   async #live(slot: Slot): Promise<void> {
     while (!this.#isOver) {
       slot.numLives += 1;
       const name = `${slot.name}.${slot.numLives}`;
-      // Up to a minute apart.
+      // Clocks differ by up to a minute.
       const process = new SimulatedProcess(name, (slot.random() - 0.5) * MINUTE_MS);
       slot.process = process;
       try {
@@ -237,7 +237,7 @@ class Schedule {
     const usage = this.#usage.get(process.name);
     if (usage !== undefined) usage.isWhole = false;
     service?.kill(slot.random() < 0.7);
-    // Another folder is another machine: nobody takes up what the dead one held.
+    // Another folder simulates another machine: no process continues the dead one's work.
     if (slot.random() < 0.5) slot.dataDirectory = this.#newFolder(`${slot.name}-${slot.numLives}`);
     const pauseMs = slot.random() < 0.5 ? 1_000 : 45_000 * slot.random();
     SimulatedProcess.outside(
@@ -275,7 +275,7 @@ class Schedule {
     await Promise.all([...models, ...adapters]);
   }
 
-  /** As an operator may, who takes a worker for dead. */
+  /** Simulates an operator who believes that a worker is dead. */
   async #takeLeasesAway(): Promise<void> {
     while (!this.#isOver) {
       await this.#time.sleep(1_000);
@@ -283,7 +283,7 @@ class Schedule {
     }
   }
 
-  /** Every process with HTTP counts what it serves, a few calls at a time. */
+  /** Every process with HTTP counts served calls, a few at a time. */
   async #countUsage(): Promise<void> {
     while (!this.#isOver) {
       await this.#time.sleep(CALLS_AT_A_TIME * 700);
@@ -302,7 +302,7 @@ class Schedule {
     }
   }
 
-  /** As a backup may be, that is taken in the middle of everything. */
+  /** Simulates a backup taken in the middle of the work. */
   async #keepOlderRows(): Promise<void> {
     await this.#time.sleep(60_000 * this.#random());
     const over = this.#time.underWay();
@@ -332,7 +332,7 @@ class Schedule {
     }
   }
 
-  /** Disasters cost nothing; weeks later orphans are gone, and what is there then belongs to rows. */
+  /** Disasters must lose nothing; weeks later orphans are gone, and all remaining blobs belong to rows. */
   async #sweep(checker: Checker): Promise<void> {
     const parts: DisasterParts = {
       time: this.#time,
@@ -351,7 +351,7 @@ class Schedule {
     await purging.close();
   }
 
-  /** The processes and what they are at, for whoever looks for a reason. */
+  /** State of the processes, for debugging. */
   #state(): string {
     const states = this.#slots.map(({ name, numLives, process, service }) => {
       const state =
@@ -363,7 +363,7 @@ class Schedule {
   }
 }
 
-/** A generator for that part of a seed. */
+/** Generator for that part of a seed. */
 function randomOf(text: string): () => number {
   return seededRandom(createHash('sha256').update(text).digest().readUInt32LE(0));
 }

@@ -20,12 +20,13 @@ import { trainJob } from '../../hosts/training/train-job.ts';
 import { SnapshotCopier } from '../../hosts/training/snapshot-copier.ts';
 import { retryOf } from '../../seams/faults/retry-of.ts';
 
-/** Waits while the process may not get on. */
+/** Waits while the process is stopped. */
 export type Pass = () => Promise<void>;
 
 /**
- * The work of a trainer host, in this thread: the loop of training and its files as they are, over the smallest model that learns. Every gradient step changes the
- * weights by what it learned from and by what they were, so the digest of a version says which jobs made it, in which order, each how often.
+ * A trainer host's work in this thread: the real training loop and files, over the smallest model that
+ * learns. Every gradient step changes the weights depending on its data and the previous weights, so the
+ * digest of a version shows which jobs made it, in which order, and how often each.
  */
 export class BigramTraining implements TrainingBackend {
   readonly #options: { readonly blobs: Blobs; readonly workDirectory: string; readonly pass: Pass };
@@ -72,7 +73,7 @@ export class BigramTraining implements TrainingBackend {
   }
 }
 
-/** Exports and imports whose files are digests of what they read. */
+/** Exports and imports whose files are digests of their input. */
 export class DigestTransfers implements TransferBackend {
   readonly #pass: Pass;
 

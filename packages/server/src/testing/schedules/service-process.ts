@@ -22,11 +22,11 @@ import { SimulatedProcess } from './simulated-process.ts';
 import type { VirtualTime } from './virtual-time.ts';
 import type { WriterTurns } from './writer-turns.ts';
 
-/** The base model of a schedule: `BigramPolicy`, one token a byte. */
+/** Base model of a schedule: `BigramPolicy`, one token per byte. */
 export const BASE_MODEL = { id: 'tiny/bigram', contextLength: 512, vocabSize: 259 };
 const CACHE_BYTES = 1_000_000_000;
 
-/** Everything that processes share. */
+/** Shared state of the processes. */
 export interface World {
   readonly time: VirtualTime;
   readonly faults: Faults;
@@ -35,18 +35,18 @@ export interface World {
   /** address of a schema */
   readonly database: string;
   readonly turns: WriterTurns;
-  /** of all processes, also of those that were killed while they started */
+  /** of all processes, including those killed during their start */
   readonly networks: Set<DisturbedNetwork>;
-  /** address of the bucket; null: blobs are in a folder that all share */
+  /** address of the bucket; null: blobs are in a shared folder */
   readonly bucket: string | null;
   readonly log: (line: string) => void;
 }
 
 export interface ProcessSettings {
-  /** short: it is part of the path of a socket */
+  /** short: it is part of a socket's path */
   readonly name: string;
   readonly role: 'api' | 'trainer' | 'all';
-  /** its data folder, which says who it is: another process may have had it before */
+  /** its data folder, which is its identity: an earlier process may have used it */
   readonly dataDirectory: string;
   /** address of a schema; default: that of the world */
   readonly database?: string;
@@ -54,7 +54,10 @@ export interface ProcessSettings {
   readonly adoptsBlobs?: boolean;
 }
 
-/** One process of the service, put together of the real parts as `startService` and `startTrainer` do, but for samplers and hosts. */
+/**
+ * One process of the service, assembled from the real parts like `startService` and `startParts`, except for
+ * samplers and hosts.
+ */
 export class ServiceProcess {
   readonly settings: ProcessSettings;
   readonly process: SimulatedProcess;
@@ -64,7 +67,7 @@ export class ServiceProcess {
   readonly #network: DisturbedNetwork;
   readonly #cleanups: (() => unknown)[];
 
-  /** @throws {StoreError} when the database or the blobs are not to be had */
+  /** @throws {StoreError} if the database or the blobs are unavailable */
   static async start(world: World, settings: ProcessSettings, process: SimulatedProcess): Promise<ServiceProcess> {
     const directory = join(world.directory, settings.name);
     const network = await DisturbedNetwork.open({ ...world, directory, process });
@@ -104,7 +107,7 @@ export class ServiceProcess {
     return this.#app !== null;
   }
 
-  /** Never resolves when the process is killed meanwhile. */
+  /** Never resolves if the process is killed meanwhile. */
   async request(
     method: 'GET' | 'POST' | 'PUT' | 'DELETE',
     url: string,
@@ -121,13 +124,13 @@ export class ServiceProcess {
     return answer;
   }
 
-  /** @param isTold whether the database server hears of it at once, as from a machine that goes on without the process */
+  /** @param isTold the database server notices at once, as from a machine that outlives the process */
   kill(isTold: boolean): void {
     this.process.kill();
     this.#network.abandon(isTold);
   }
 
-  /** Ends it as an operator does. */
+  /** Ends it like an operator. */
   async close(): Promise<void> {
     await this.process.run(async () => {
       for (const cleanup of this.#cleanups.toReversed()) await cleanup();

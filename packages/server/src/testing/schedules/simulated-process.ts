@@ -3,8 +3,9 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 const processes = new AsyncLocalStorage<SimulatedProcess>();
 
 /**
- * A process among others of this thread. All that it does to the world goes through `pass`: databases, blobs, layer runs. One that is killed gets no further there
- * and none of its timers fires, so nothing of it cleans up; one that is stopped goes on where it was.
+ * One of several processes in this thread. All its external actions await `pass`: databases, blobs, layer
+ * runs. A killed one never continues there and its timers do not fire, so it cleans nothing up; a stopped one
+ * continues later.
  */
 export class SimulatedProcess {
   readonly name: string;
@@ -18,17 +19,17 @@ export class SimulatedProcess {
     this.skewMs = skewMs;
   }
 
-  /** The process whose code this is; undefined for the code around. */
+  /** Process of the running code; undefined outside of processes. */
   static get current(): SimulatedProcess | undefined {
     return processes.getStore();
   }
 
-  /** Code that is begun here is of this process. */
+  /** Runs code as part of this process. */
   run<Result>(work: () => Result): Result {
     return processes.run(this, work);
   }
 
-  /** Code around it, also where it is called by a process. */
+  /** Runs code outside of all processes, even if a process calls it. */
   static outside<Result>(work: () => Result): Result {
     return processes.exit(work);
   }
@@ -58,14 +59,14 @@ export class SimulatedProcess {
     frozen.ends.resolve();
   }
 
-  /** Resolves while it runs, and never when it was killed. */
+  /** Resolves while it runs, and never after it was killed. */
   async pass(): Promise<void> {
     while (this.#frozen !== null) await this.#frozen.ends.promise;
-    // One each, which goes with who waits for it.
+    // A new promise each, garbage-collected with its waiter.
     if (this.#isDead) await new Promise<never>(() => {});
   }
 
-  /** Now, when it goes on, or never. */
+  /** Runs `work` now, when the process continues, or never. */
   whenRunning(work: () => void): void {
     if (this.#isDead) return;
     if (this.#frozen === null) work();

@@ -19,8 +19,8 @@ const SHA256_HEADER = 'x-amz-meta-sha256';
 const realFetch = globalThis.fetch;
 
 /**
- * The objects of one bucket, in memory, for the `fetch` of this thread: what `S3Bucket` asks of a server, but for uploads in parts, which take objects of more than
- * 8 MiB. `npm run test:s3` has the same class on a real server.
+ * Objects of one bucket, in memory, for this thread's `fetch`: all requests of `S3Bucket` except multipart
+ * uploads, which are for objects of more than 8 MiB. `npm run test:s3` tests the same class on a real server.
  */
 export class StubBucket {
   readonly url = `${ORIGIN}/bucket`;
@@ -34,7 +34,7 @@ export class StubBucket {
   }
 
   begin(): void {
-    // It takes any key.
+    // It accepts any key.
     for (const name of BUCKET_KEY_VARIABLES.slice(0, 2)) process.env[name] ??= 'a key of these schedules';
     beginPromptCrypto();
     globalThis.fetch = async (input, init) => await this.#fetch(input as Request, init?.signal ?? null);

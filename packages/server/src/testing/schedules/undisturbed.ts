@@ -14,7 +14,10 @@ import { VirtualTime } from './virtual-time.ts';
 import { WriterTurns } from './writer-turns.ts';
 import { LORA } from './workload.ts';
 
-/** Gives every job of a workload to a service that nothing happens to, and keeps what that makes of it: an oracle of what jobs train. */
+/**
+ * Runs every job of a workload on an undisturbed service and keeps the results: an oracle of the trained
+ * weights.
+ */
 export async function learnUndisturbed(place: {
   readonly directory: string;
   /** address of a schema */

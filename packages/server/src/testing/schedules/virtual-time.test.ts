@@ -11,7 +11,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 
 import { VirtualTime } from './virtual-time.ts';
 
-/** Work for other threads of tens of milliseconds, in which the event loop has nothing to do. */
+/** Work for other threads of tens of milliseconds, while the event loop is idle. */
 const NUM_BYTES = 30_000_000;
 
 let time: VirtualTime;

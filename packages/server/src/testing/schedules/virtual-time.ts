@@ -6,7 +6,7 @@ import { SimulatedProcess } from './simulated-process.ts';
 
 type Callback = (...values: unknown[]) => void;
 
-/** Clock and timers as they were before: of the machine, not of a schedule. */
+/** Original clock and timers, of the machine. */
 const real = {
   setTimeout: globalThis.setTimeout,
   clearTimeout: globalThis.clearTimeout,
@@ -18,45 +18,52 @@ const real = {
 const timersPromises = createRequire(import.meta.url)('node:timers/promises') as { setTimeout: unknown };
 const realDelay = timersPromises.setTimeout;
 
-/** Where virtual time begins, so that a schedule that is played again has the same dates. */
+/** Start of virtual time, so that a repeated schedule has the same dates. */
 const EPOCH_MS = Date.UTC(2026, 0, 1);
-/** How much faster than on the machine time goes while something is computed or awaited. */
+/** Speed of virtual time during computing and waiting, relative to real time. */
 const RATE = 4;
-/** Longer than this nobody looked at the clock since others had the cores: that is no time of a schedule, or leases would end on a busy machine. */
+/**
+ * Maximum counted time between two readings of the clock: longer gaps mean that others had the cores, and
+ * would expire leases on a busy machine.
+ */
 const MAX_GAP_MS = 4;
-/** After so long of something that is under way time goes on slowly: a server whose cores others have is no slow server of a schedule. */
+/**
+ * Operations longer than this slow down virtual time: a server without cores is not a slow server of a
+ * schedule.
+ */
 const MAX_UNDER_WAY_MS = 100;
-/** So many times more slowly; not never, or whatever waits for a timer without telling would wait for good. */
+/** Slow-down factor; not infinite, or code that waits for an unregistered timer would hang. */
 const SLOWER = 16;
-/** Turns of the event loop without anything to do after which nothing is under way. */
+/** Idle turns of the event loop after which nothing is in progress. */
 const QUIET_TURNS = 3;
 
 /**
- * Time of a schedule, for all code of this thread: timers, `performance.now` and `Date.now`. It goes on by the clock of the machine, faster, and where nothing is
- * under way it goes on at once to the next timer, so that leases of half a minute cost nothing. It hardly goes on where what is under way takes long, so that a
- * busy machine makes nobody wait. Timers of a process that was killed never fire, those of one that
- * is stopped fire when it goes on, and its `Date.now` is off by its own error.
+ * Virtual time for all code of this thread: timers, `performance.now` and `Date.now`. It follows the real
+ * clock at a higher speed, and jumps to the next timer when nothing is in progress, so that leases of half a
+ * minute cost nothing. It slows down while an operation takes long, so that a busy machine causes no
+ * timeouts. Timers of a killed process never fire, those of a stopped one fire when it continues, and its
+ * `Date.now` has its own error.
  */
 export class VirtualTime {
   #timers: VirtualTimer[] = [];
   #passed = 0;
-  /** By how much clocks were set ahead. */
+  /** Time by which clocks were set ahead, ms. */
   #steppedMs = 0;
   #seenAt = real.now();
   #quietTurns = 0;
-  /** When each was begun, the oldest first. */
+  /** Start of each, the oldest first. */
   readonly #underWay = new Set<{ readonly since: number }>();
-  /** Behind this time goes on slowly until something under way is over. */
+  /** Time slows down after this point until an operation ends. */
   #limit = Infinity;
-  /** Files are read or written. */
+  /** Set while files are read or written. */
   #files: (() => void) | null = null;
   #isTicking = false;
-  /** The next tick waits for the machine. */
+  /** Set while the next tick waits for the machine. */
   #waits: NodeJS.Timeout | null = null;
   #isRunning = false;
   #nextId = 1;
 
-  /** Milliseconds since the schedule began. */
+  /** Milliseconds since the start of the schedule. */
   get now(): number {
     const at = real.now();
     const gap = Math.min(at - this.#seenAt, MAX_GAP_MS) * RATE;
@@ -66,12 +73,12 @@ export class VirtualTime {
     return this.#passed;
   }
 
-  /** Milliseconds since the epoch, without the error of any process. */
+  /** Milliseconds since the epoch, without any process's error. */
   get date(): number {
     return EPOCH_MS + this.#steppedMs + this.now;
   }
 
-  /** Takes the place of the clocks and timers of this thread. */
+  /** Replaces the clocks and timers of this thread. */
   begin(): void {
     this.#seenAt = real.now();
     this.#isRunning = true;
@@ -101,13 +108,13 @@ export class VirtualTime {
     syncBuiltinESMExports();
   }
 
-  /** Time goes on by the clock alone, and not for long, until what is returned was called. */
+  /** Until the returned function is called, time follows only the clock, and soon slows down. */
   underWay(): () => void {
     const begun = { since: this.now };
     this.#underWay.add(begun);
     this.#limit = Math.min(this.#limit, begun.since + MAX_UNDER_WAY_MS);
     return () => {
-      // What it took is counted before it is over.
+      // Counts its duration before it ends.
       void this.now;
       if (!this.#underWay.delete(begun)) return;
       const [oldest] = this.#underWay;
@@ -120,12 +127,12 @@ export class VirtualTime {
     await this.#delay(ms, undefined, undefined);
   }
 
-  /** All clocks are set ahead or back, and no time passes. */
+  /** Sets all clocks ahead or back; no time passes. */
   step(ms: number): void {
     this.#steppedMs += ms;
   }
 
-  /** Nothing happens for so long. */
+  /** Lets time pass without events. */
   skip(ms: number): void {
     this.#passed += ms;
     this.#tickSoon();
@@ -141,7 +148,7 @@ export class VirtualTime {
     const at = this.#timers.indexOf(timer);
     if (at !== -1) this.#timers.splice(at, 1);
     timer.ms = ms;
-    // As Node has it: what is no number between is the least.
+    // As in Node: values outside this range become 1.
     timer.due = this.now + (ms >= 1 && ms <= 2 ** 31 - 1 ? ms : 1);
     let place = this.#timers.length;
     while (place > 0 && this.#timers[place - 1]!.due > timer.due) place--;
@@ -184,12 +191,12 @@ export class VirtualTime {
     real.setImmediate(() => this.#tick());
   }
 
-  /** One after the other, for as long as it runs. */
+  /** Repeats for as long as virtual time runs. */
   #tick(): void {
     this.#waits = null;
     if (!this.#isRunning) return;
     this.#fireDue();
-    // Asked for as late as possible: it takes longer than anything else here.
+    // As late as possible, because it is the slowest part.
     if (this.#files !== null || (this.#underWay.size === 0 && this.#quietTurns + 1 >= QUIET_TURNS)) this.#lookAtFiles();
     const isBusy = this.#underWay.size > 0;
     if (isBusy) this.#quietTurns = 0;
@@ -199,7 +206,7 @@ export class VirtualTime {
       this.#passed += Math.max(0, next.due - this.now);
       this.#fireDue();
     }
-    // The machine has the cores meanwhile where others are at work.
+    // Leaves the cores to other threads while they work.
     if (isBusy || this.#quietTurns === QUIET_TURNS) this.#waits = real.setTimeout(() => this.#tick(), 1);
     else real.setImmediate(() => this.#tick());
   }

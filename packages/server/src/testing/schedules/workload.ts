@@ -3,12 +3,12 @@ import { type Answer, type ScheduleClient, Violation } from './client.ts';
 import type { VirtualTime } from './virtual-time.ts';
 import { BASE_MODEL } from './service-process.ts';
 
-/** A command of a client that was answered. */
+/** An answered command of a client. */
 export interface SubmittedJob {
   readonly id: string;
   readonly kind: 'rl' | 'sft';
   readonly dataset: number;
-  /** A client was told that it is cancelled. */
+  /** A client received the confirmation of its cancellation. */
   isCancelled: boolean;
 }
 
@@ -17,7 +17,7 @@ export interface SubmittedModel {
   readonly jobs: SubmittedJob[];
   readonly exportIds: string[];
   numLogs: number;
-  /** Steps that a client was told are deleted. */
+  /** Steps whose deletion a client received. */
   readonly deletedSteps: Set<number>;
   isDeleted: boolean;
 }
@@ -28,7 +28,7 @@ export interface SubmittedAdapter {
   isDeleted: boolean;
 }
 
-/** Answers that clients were given, which has to be so in the end. */
+/** Answers that clients received, which must hold at the end. */
 export class Submitted {
   readonly models: SubmittedModel[] = [];
   readonly adapters: SubmittedAdapter[] = [];
@@ -37,7 +37,7 @@ export class Submitted {
 export const LORA = { rank: 2, alpha: 4, targets: ['q_proj'], init_seed: 3 };
 const PREVIEW = '/v1/preview';
 const POLL_MS = 3_000;
-/** Jobs take seconds, and the death of a worker half a minute. */
+/** Jobs take seconds, and recovery from a worker's death half a minute. */
 const ENDLESS_MS = 60 * 60_000;
 
 interface Parts {
@@ -46,7 +46,10 @@ interface Parts {
   readonly submitted: Submitted;
 }
 
-/** A client that trains a model, exports it, logs what it does, changes its mind, and perhaps deletes it in the end. */
+/**
+ * A client that trains a model, exports it, logs trajectories, cancels or deletes some of it, and perhaps
+ * deletes the model at the end.
+ */
 export async function trainModel({ client, time, submitted }: Parts, name: string): Promise<void> {
   const { random } = client;
   const made = await client.send('POST', `${PREVIEW}/models`, {
@@ -116,7 +119,7 @@ async function doSomething(
   }
 }
 
-/** The newest one stays: the next job goes on from it. */
+/** Keeps the newest, from which the next job continues. */
 async function deleteOldStep(client: ScheduleClient, model: SubmittedModel, at: string): Promise<void> {
   const { body } = await client.get<{ data: { step: number }[] }>(`${at}/checkpoints?limit=100`);
   const steps = body.data.map(({ step }) => step).toSorted((first, second) => first - second);
