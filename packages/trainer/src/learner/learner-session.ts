@@ -63,7 +63,7 @@ export interface RowForward {
 
 /** Gradients of one row with N trained tokens. */
 export interface RowBackward {
-  /** [N] the loss is a plain sum over tokens and rows, so averages are included here. */
+  /** [N] ∂loss/∂logprob; the loss is a plain sum over tokens and rows, so averages are included here. */
   readonly lossGradient: Float32Array;
   /** [N] ∂loss/∂entropy; null: none. */
   readonly entropyGradient: Float32Array | null;
