@@ -1,4 +1,6 @@
-/** Attacks by somebody on the network between the machines, who hears and changes everything and has no secret. */
+/**
+ * Attacks from the network between the machines: the attacker reads and changes everything but has no secret.
+ */
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, Socket } from 'node:net';
 
@@ -29,15 +31,15 @@ async function all(events: AsyncIterable<EngineEvent>): Promise<EngineEvent[]> {
   return read;
 }
 
-/** Does with the bytes of one direction of a connection what somebody in between would: returns those that go on. */
+/** Changes the bytes of one direction of a connection, and returns those to pass on. */
 type Tamper = (bytes: Buffer) => Buffer | null;
 
-/** A network with somebody in it. Everything that was sent is recorded. */
+/** A network with an attacker. Everything sent is recorded. */
 class Network {
   readonly sent: Buffer[] = [];
   answers: Tamper = (bytes) => bytes;
   numConnections = 0;
-  /** Where what comes goes to: the port of an engine. */
+  /** Port of the engine that gets the traffic. */
   target = 0;
   readonly #sockets = new Set<Socket>();
   readonly #server = createServer((near) => {
@@ -75,7 +77,7 @@ class Network {
   }
 }
 
-/** An engine whose only way leads through that network, and who asks it. */
+/** An engine that is only reachable through that network, and its caller. */
 async function overNetwork() {
   const network = await Network.open();
   const { inference, port } = await engine({ url: network.url });
@@ -125,7 +127,7 @@ test('a hello to one engine is none to another, so that nobody leads requests as
   expect((await post(other.url, ENGINE_PATHS.hello, '{}', helloHeaders(url))).status).toBe(401);
   const { network, engines, model } = await overNetwork();
   expect((await all(model.generate(REQUEST, NEVER))).at(-1)?.kind).toBe('completed');
-  // From now on another engine of the same service stands where the first one was.
+  // From now on another engine of the same service replaces the first.
   network.target = other.port.port;
   network.answers = () => null;
   await all(model.generate(REQUEST, NEVER));
@@ -269,7 +271,7 @@ test('connections that say nothing, or that drip, are ended', async () => {
       .on('error', () => undefined)
       .resume(),
   );
-  // `once` would fail with who writes while the connection ends.
+  // `once` would reject if a write fails while the connection ends.
   const closed = sockets.map((socket) => new Promise((resolve) => socket.once('close', resolve)));
   const drip = setInterval(() => {
     for (const socket of sockets.slice(100)) if (!socket.destroyed) socket.write('X');

@@ -1,4 +1,4 @@
-/** Engines with a proxy in front of them: what it says in their place, and ways to them on which no connection comes about. */
+/** Engines with a proxy: its answers instead of theirs, and paths without a connection. */
 import { once } from 'node:events';
 import { createServer, request as httpRequest } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -13,7 +13,7 @@ import { ENGINE_PATHS } from './wire/engine-wire.ts';
 
 const SECRET = 'a secret of this test that is long enough';
 
-/** A proxy that passes on what it gets, or answers in place of the engine: to every request, or to hellos alone. */
+/** A proxy that passes on requests, or answers instead of the engine: all requests, or only hellos. */
 async function proxy(isToHellos: boolean) {
   const state = { answers: null as number | null, to: 0 };
   const server = createServer((near, answer) => {
@@ -57,7 +57,7 @@ test.each([
       await engines.close();
       await Promise.all([port.close(), otherPort.close()]);
     });
-    // A session that the engine does not know any more is begun anew, by a hello.
+    // If the engine has forgotten the session, a hello starts a new one.
     if (to === 'a hello') {
       await port.close();
       const again = await openPort(inference, { url: between.url });

@@ -1,4 +1,4 @@
-/** Engines behind ports, and who asks them: what either does when the other is slow, gone, wrong or hostile. */
+/** Engines with ports, and their callers: reactions to a slow, absent, faulty or hostile other side. */
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
@@ -26,7 +26,7 @@ import { sign, signHello } from './wire/signature.ts';
 
 const BASE = 'tiny/base';
 const NEVER = new AbortController().signal;
-/** So that what is gone is found out while a test waits. */
+/** Short, so that a test detects an absent engine in time. */
 const QUICK: EngineTimes = { lookMs: 50, answerMs: 200, lostMs: 600 };
 
 const request = (options: Partial<InferenceRequest> = {}): InferenceRequest => ({
@@ -69,7 +69,7 @@ test('what is asked and answered is as in one process', async () => {
   const model = engines.of(BASE);
   expect(model.tokenizerFacts()).toEqual(inference.tokenizerFacts());
   const events = await all(model.generate(request({ n: 2, logprobs: 3 }), NEVER));
-  // As text: JSON knows no −0, here as in every answer.
+  // Compared as text, because JSON has no −0, as in every answer.
   expect(JSON.stringify(events)).toBe(
     JSON.stringify(await all(inference.generate(request({ n: 2, logprobs: 3 }), NEVER))),
   );
@@ -116,7 +116,7 @@ describe('a new step', () => {
     expect(both.map(({ inference }) => inference.published)).toEqual([[], []]);
     release.resolve(null);
     expect(await published).toBeNull();
-    // The file as it is on the engine's machine.
+    // The file on the engine's machine.
     for (const { inference } of both) expect(inference.published).toEqual([{ ...step, path: step.directoryKey }]);
     const held = [{ digest: step.digest, since: 1_000 }];
     await vi.waitFor(() => {
@@ -162,7 +162,7 @@ describe('a new step', () => {
   });
 });
 
-/** An engine that can stop answering, as a machine that stands still does. */
+/** An engine that can stop answering, like a stalled machine. */
 async function openSilentEngine() {
   const { url, inference } = await engine();
   const stood = Promise.withResolvers<null>();
@@ -191,7 +191,7 @@ test('requests that follow each other go over the connections that are there, al
     expect(numEvents).toBeGreaterThan(1);
     await engines.of(BASE).tokenTexts([97], { signal: NEVER });
   }
-  // The end of an answer may come behind the next request.
+  // The end of an answer may come after the next request.
   expect(connects.mock.calls.length).toBeLessThanOrEqual(3);
 });
 
@@ -206,7 +206,7 @@ test('a reader that stops pulling stops the engine, and leaving ends the request
   const events = engines.of(BASE).generate(request(), NEVER)[Symbol.asyncIterator]();
   for (let count = 0; count < 10; count++) await events.next();
   let pulled = 0;
-  // What the sockets of the system hold is a few megabytes; without an end of it this goes on for ever.
+  // The system's sockets hold a few megabytes; without a limit this would never end.
   await vi.waitFor(
     () => {
       const isStill = inference.numPulled === pulled;
@@ -279,7 +279,7 @@ test('what switches protocols in place of an answer is lost, and so is whoever a
 });
 
 test('an engine that stands still is lost when it has not answered for long, and what it has in hand with it', async () => {
-  // Between the two stands what a network may do: from some moment on it swallows everything.
+  // Simulates a network that from some moment on drops everything.
   const sockets = new Set<Socket>();
   let isSwallowing = false;
   const network = createServer((near) => {
@@ -445,7 +445,7 @@ test('while there is none that is said with when to ask again, and one that come
   members.set([engineMember(url)]);
   await vi.waitFor(() => expect(engines.models).toHaveLength(1), 60_000);
   expect(engines.absence(BASE)).toBeNull();
-  // A base model of which a trainer knows may come; one of which nobody has heard may not.
+  // A base model of a trainer may come; an unknown one may not.
   members.set([
     engineMember(url),
     engineMember('t', { role: 'trainer', url: null, baseModels: [{ id: 'large', fileDigest: null, vocabSize: null }] }),
@@ -501,7 +501,7 @@ test('an adapter is found by its key and compared with its digest', async () => 
   await expect(ask({ digest, directoryKey: 'checkpoints/2' })).rejects.toMatchObject(wrong);
   expect(inference.requests).toHaveLength(1);
   expect(logged).toHaveLength(2);
-  // Keys are no paths, and whoever asks is told of none.
+  // Keys are not paths, and the caller gets no path.
   for (const directoryKey of ['../checkpoints/1', '/etc', 'checkpoints/../checkpoints/1', 'checkpoints/1/', ''])
     expect(await ask({ digest, directoryKey })).toEqual([
       { kind: 'failed', code: 'engine.internal', message: 'the engine failed; see its log', param: null },
@@ -528,7 +528,7 @@ test.each(['store.unavailable', 'store.disk_full'] as const)(
     const good = await engine({ adapters: new AdapterFiles(blobs, () => {}) });
 
     const { engines } = await asking([bad.url, good.url]);
-    // Whichever of the two a prompt belongs to.
+    // For prompts of either engine.
     for (let i = 0; i < 20; i++) {
       const prompt = { kind: 'text', text: `prompt ${i}`, addSpecialTokens: false } as const;
       const events = await all(engines.of(BASE).generate(request({ prompt, adapter }), NEVER));
@@ -541,12 +541,12 @@ test.each(['store.unavailable', 'store.disk_full'] as const)(
     const { engines: alone } = await asking([bad.url]);
     const failed = all(alone.of(BASE).generate(request({ adapter }), NEVER));
     await expect(failed).rejects.toMatchObject({ name: 'StoreError', code });
-    // It is well otherwise.
+    // Other requests work.
     expect(last(await all(alone.of(BASE).generate(request(), NEVER)))?.kind).toBe('completed');
   },
 );
 
-/** Blobs with the adapter `checkpoints/1`, which has that digest. */
+/** Blobs with the adapter `checkpoints/1` and its digest. */
 async function adapterBlobs() {
   const directory = await mkdtemp(join(tmpdir(), 'trainyard-adapters-'));
   const blobs = await FolderBlobs.open(directory);
@@ -562,7 +562,7 @@ async function adapterBlobs() {
   return { directory, blobs, digest };
 }
 
-/** Blobs that cannot be had on one machine. */
+/** Blobs that are unavailable on one machine. */
 function failing(blobs: FolderBlobs, code: StoreErrorCode): FolderBlobs {
   return Object.assign(Object.create(blobs) as FolderBlobs, {
     localDirectory: () => Promise.reject(new StoreError(code, 'of this machine alone')),
@@ -644,7 +644,7 @@ test('bodies that are none are refused, and the port goes on', async () => {
   expect(await ask(ENGINE_PATHS.state, '{}')).toBe(200);
 });
 
-/** The answer to a head that promises a body above the limit, of which nothing comes. */
+/** Answer to a head that announces a body above the limit, without sending it. */
 async function rawHead(url: string, id: string, count: number): Promise<string> {
   const path = ENGINE_PATHS.generate;
   const socket = connect(Number(new URL(url).port), '127.0.0.1');

@@ -1,4 +1,7 @@
-/** An engine that dies while nothing of its answer has gone to a client: another one computes the answer, which is counted and recorded once. */
+/**
+ * An engine dies while no part of its answer has reached a client: another one computes the answer, which is
+ * counted and recorded once.
+ */
 import { once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 
@@ -13,7 +16,7 @@ const STEPS = [
   { ids: [7], text: ' you' },
 ];
 
-/** A service on three engines, of which those that are asked first die after so many of their events. */
+/** A service on three engines; the first ones called die after that many events. */
 async function withLosses(numEvents: number, { numDying = 1, hostOnly = false } = {}) {
   const engines = await Promise.all(
     Array.from({ length: 3 }, async () => {
@@ -32,7 +35,7 @@ async function withLosses(numEvents: number, { numDying = 1, hostOnly = false } 
       for (const event of replies(asked, STEPS)) {
         if (isDying && count++ === numEvents) {
           if (hostOnly) return yield { kind: 'failed', code: 'engine.host_lost', message: 'it died', param: null };
-          // What came before is on its way.
+          // Earlier events are in transit.
           await delay(100);
           void port.close();
           await once(signal, 'abort');

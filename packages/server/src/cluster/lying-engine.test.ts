@@ -1,4 +1,4 @@
-/** Engines that have the secret and say what no request is answered with: broken memory, another build, a bug. */
+/** Engines with the secret that send invalid answers: broken memory, another build, a bug. */
 import { DEFAULT_GENERATE, type EngineEvent } from '@trainyard/generation';
 import { expect, onTestFinished, test } from 'vitest';
 

@@ -8,14 +8,14 @@ import { EngineSecret } from './wire/engine-secret.ts';
 const NO_SECRET =
   'engines load new steps by their first requests: this trainer has no TRAINYARD_ENGINE_SECRET; give it that of the engines, and they load each step before its job ends';
 
-/** Way of a trainer to the engines of its service. */
+/** Connection of a trainer to the engines of its service. */
 export interface EngineSteps {
-  /** Undefined: the trainer has no secret. */
+  /** Undefined if the trainer has no secret. */
   readonly publish: PublishStep | undefined;
   close(): Promise<void>;
 }
 
-/** Opens the way by which a trainer asks engines to load new steps. @throws {StoreError} */
+/** Opens the connection by which a trainer asks engines to load new steps. @throws {StoreError} */
 export async function openEngineSteps(
   { engineSecret }: { readonly engineSecret: string | null },
   { store, log }: { readonly store: Store; readonly log: (line: string) => void },

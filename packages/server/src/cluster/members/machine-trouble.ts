@@ -1,4 +1,4 @@
-/** Trouble of the machine that a process runs on, for the others to read; null: none. */
+/** Trouble of the process's machine, for other processes; null: none. */
 export interface MachineTrouble {
   readonly trouble: string | null;
 }

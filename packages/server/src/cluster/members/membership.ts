@@ -2,16 +2,16 @@ import type { MemberFacts, MemberRole, Store } from '@trainyard/store';
 
 import { SERVICE_VERSION } from '../../seams/contract/service-version.ts';
 
-/** How long others count on a member that is silent, and how often it speaks: two heartbeats in a row may be lost. */
+/** Validity of a heartbeat, and interval of heartbeats: two in a row may be lost. */
 const LEASE_MS = 30_000;
 const HEARTBEAT_MS = 8_000;
 
 export interface MembershipOptions {
   readonly store: Pick<Store, 'registerMember' | 'renewMember' | 'removeMember'>;
   readonly role: MemberRole;
-  /** where others reach it; null: nowhere */
+  /** address for others; null: none */
   readonly url: string | null;
-  /** as they are when the next heartbeat asks */
+  /** read at each heartbeat */
   readonly facts: () => MemberFacts;
   readonly log: (line: string) => void;
   /** default 8 s */
@@ -19,14 +19,15 @@ export interface MembershipOptions {
 }
 
 /**
- * This process among those that share a database, in one of its roles: registered, and renewed for as long as it runs. While the database cannot be
- * written, the others may take it for dead; it is there again with the first heartbeat that comes through.
+ * Registration of this process among those that share a database, in one of its roles, renewed while it runs.
+ * While the database is not writable, others may consider it dead; it is back with the first successful
+ * heartbeat.
  */
 export class Membership {
   readonly #options: MembershipOptions;
   #timer: NodeJS.Timeout | null = null;
   #isFailing = false;
-  /** One after the other: an older heartbeat must not undo a newer one. */
+  /** Sequential: an older heartbeat must not undo a newer one. */
   #last: Promise<void> = Promise.resolve();
 
   constructor(options: MembershipOptions) {
@@ -39,13 +40,16 @@ export class Membership {
     this.#timer = setInterval(() => void this.tell(), this.#options.heartbeatMs ?? HEARTBEAT_MS).unref();
   }
 
-  /** Tells the others what is true now, without waiting for the next heartbeat; nothing unless it is open. Settles when it was tried. */
+  /**
+   * Publishes the current state without waiting for the next heartbeat; does nothing unless open. Settles
+   * after the try.
+   */
   tell(): Promise<void> {
     this.#last = this.#last.then(() => this.#renew());
     return this.#last;
   }
 
-  /** The orderly end: nobody counts on this member any more. */
+  /** Ends the registration. */
   async close(): Promise<void> {
     if (this.#timer !== null) clearInterval(this.#timer);
     this.#timer = null;

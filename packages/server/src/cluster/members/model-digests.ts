@@ -1,9 +1,8 @@
 import { pacedDigest } from '../../seams/integrity/paced-digest.ts';
 
 /**
- * SHA-256 of model files, each read once, whole, in the background: a file of 100 GB takes minutes, and nobody waits for it.
- *
- * @param log receives a line for a file that cannot be read, whose digest stays unknown
+ * SHA-256 of model files, each read once as a whole, in the background: a file of 100 GB takes minutes.
+ * @param log receives a line for an unreadable file, whose digest stays unknown
  */
 export class ModelDigests {
   readonly #digests = new Map<string, string | null>();
@@ -15,7 +14,10 @@ export class ModelDigests {
     this.#log = log;
   }
 
-  /** Hexadecimal; null until it is known, which the first call begins to find out. @param onKnown called once, for the first call of a path */
+  /**
+   * Hexadecimal; null until known. The first call starts the reading.
+   * @param onKnown called once, for the first call of a path
+   */
   of(path: string, onKnown: () => void): string | null {
     const known = this.#digests.get(path);
     if (known !== undefined) return known;
@@ -24,7 +26,7 @@ export class ModelDigests {
     return null;
   }
 
-  /** Reads no further. */
+  /** Stops reading. */
   async close(): Promise<void> {
     this.#end.abort();
     await this.#reading;

@@ -6,13 +6,13 @@ import { ModelDigests } from './model-digests.ts';
 
 export interface ModelMembershipOptions extends Omit<MembershipOptions, 'facts'> {
   readonly modelPaths: BaseModelPaths;
-  /** base models as they are when the next heartbeat asks */
+  /** base models, read at each heartbeat */
   readonly baseModels: () => readonly Omit<MemberModel, 'fileDigest'>[];
-  /** everything else, likewise */
+  /** other facts, read at each heartbeat */
   readonly facts: () => Omit<MemberFacts, 'baseModels'>;
 }
 
-/** A member that has base models: it says the digests of their files as soon as it has read them. */
+/** A member with base models: it publishes the digests of their files once they are read. */
 export class ModelMembership {
   readonly #digests: ModelDigests;
   readonly #membership: Membership;
@@ -37,12 +37,12 @@ export class ModelMembership {
     return this.#membership.open();
   }
 
-  /** As `Membership.tell`. */
+  /** See `Membership.tell`. */
   tell(): Promise<void> {
     return this.#membership.tell();
   }
 
-  /** The orderly end. */
+  /** Ends the registration and the reading. */
   async close(): Promise<void> {
     await this.#digests.close();
     await this.#membership.close();

@@ -6,9 +6,9 @@ import { Membership } from './membership.ts';
 
 interface ApiParts {
   readonly store: Store;
-  /** where it answers */
+  /** its address */
   readonly url: string;
-  /** requests to sample that it has in flight at most */
+  /** maximum number of sampling requests in flight */
   readonly capacity: number;
   readonly machine: MachineTrouble;
   readonly drain: Pick<Drain, 'isDraining'>;
@@ -16,7 +16,8 @@ interface ApiParts {
 }
 
 /**
- * Says in the database that this process answers HTTP, until it is closed: for whoever looks at a service, since nobody is sent here.
+ * Registers in the database, until closed, that this process answers HTTP. Only for information: no requests
+ * are routed by it.
  * @throws {StoreError}
  */
 export async function registerApi({ store, url, capacity, machine, drain, log }: ApiParts): Promise<Membership> {

@@ -5,12 +5,12 @@ import type { BaseModelPaths } from '../../seams/contract/base-model-path.ts';
 import type { MachineTrouble } from './machine-trouble.ts';
 import { ModelMembership } from './model-membership.ts';
 
-/** A trainer runs one job after the other, and none while it is in trouble. */
+/** A trainer runs one job after the other, and none while it has trouble. */
 const JOBS_AT_A_TIME = 1;
 
 interface TrainerParts {
   readonly store: Store;
-  /** the base models whose jobs it takes, and their limits, and whether it takes them now */
+  /** base models of its jobs, their limits, and its trouble */
   readonly training: Pick<TrainingQueue, 'baseModels' | 'limits' | 'trouble'>;
   readonly modelPaths: BaseModelPaths;
   readonly machine: MachineTrouble;
@@ -18,9 +18,9 @@ interface TrainerParts {
 }
 
 /**
- * Says in the database that this process trains, until it is closed. It opens no port: whoever wants something of a trainer queues a job.
- *
- * @returns says that it does not any more
+ * Registers in the database, until closed, that this process trains. It opens no port: jobs reach it by the
+ * queue.
+ * @returns ends the registration
  * @throws {StoreError}
  */
 export async function registerTrainer({

@@ -2,13 +2,13 @@ import { EngineSecret } from '../wire/engine-secret.ts';
 import { ENGINE_PATHS, type EngineState } from '../wire/engine-wire.ts';
 import { EngineLine } from './engine-line.ts';
 
-/** How long an engine may take for one answer, the first greeting included. */
+/** Time limit of an engine's answer, including the first greeting. */
 const ANSWER_MS = 3_000;
 
 /**
- * Asks one engine how it is, as API processes do.
- * @param secret null: there is none at hand
- * @returns the fault and its remedy; null when it answers, knows the secret and is well
+ * Checks the state of one engine, like API processes.
+ * @param secret null: unavailable
+ * @returns the fault and its remedy; null if it answers, knows the secret and has no trouble
  */
 export async function askEngine(url: string, secret: string | null): Promise<string | null> {
   if (secret === null) return 'the secret is missing: set TRAINYARD_ENGINE_SECRET to the value of its process';

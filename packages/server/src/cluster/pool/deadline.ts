@@ -1,7 +1,9 @@
-/** A process that did not run for a while has its timers before what came in meanwhile: that gets so long. */
+/**
+ * Grace after the time limit: when a stalled process resumes, its timers fire before received data are read.
+ */
 const MOMENT_MS = 250;
 
-/** @returns a signal that is aborted after so long, and what cancels it */
+/** @returns a signal that aborts after `ms`, and a function that cancels it */
 export function deadlineAfter(ms: number): { readonly signal: AbortSignal; cancel(): void } {
   const end = new AbortController();
   let timer = setTimeout(() => {

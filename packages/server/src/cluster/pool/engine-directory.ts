@@ -5,7 +5,10 @@ import type { EngineSecret } from '../wire/engine-secret.ts';
 import type { EngineModelFacts } from '../wire/engine-wire.ts';
 import { EngineLink, type EngineTimes } from './engine-link.ts';
 
-/** Engines register once and renew; whoever comes is told of, and this finds what was not. */
+/**
+ * Interval of full reads: engines register once and renew. New ones cause a notification; this finds missed
+ * ones.
+ */
 const LIST_MS = 5_000;
 
 export interface EngineDirectoryOptions {
@@ -15,7 +18,7 @@ export interface EngineDirectoryOptions {
   readonly log: (line: string) => void;
 }
 
-/** The engines of one base model: those that are alike. */
+/** Engines of one base model with equal facts. */
 interface ModelEngines {
   readonly facts: EngineModelFacts;
   readonly links: readonly EngineLink[];
@@ -23,18 +26,19 @@ interface ModelEngines {
 }
 
 /**
- * The engines that are registered, looked at every two seconds. What they say of a base model stays known when they go: it comes back the same. Engines of one base model
- * are alike in all that requests are checked by and answered with; the one that is there for longest says what that is.
+ * Registered engines, checked every two seconds. Facts about a base model stay known after its engines have
+ * left: it comes back the same. Engines of one base model must have equal facts for checks and answers; the
+ * oldest present one decides these facts.
  */
 export class EngineDirectory {
   readonly #options: EngineDirectoryOptions;
   readonly #links = new Map<string, EngineLink>();
   readonly #models = new Map<string, ModelEngines>();
-  /** Base models that somebody registered, whether or not an engine has them. */
+  /** Registered base models, with or without an engine. */
   #registered: ReadonlySet<string> = new Set();
-  /** Lines that were logged, by link and model: each difference once. */
+  /** Logged lines, by link and model: each difference once. */
   readonly #told = new Set<string>();
-  /** Looks that go on besides those by the clock. */
+  /** Running checks other than the periodic ones. */
   readonly #looks = new Set<Promise<void>>();
   #timers: NodeJS.Timeout[] = [];
   #unwatch: () => void = () => undefined;
@@ -45,7 +49,7 @@ export class EngineDirectory {
     this.#options = options;
   }
 
-  /** Settles when each engine that is registered was looked at once. @throws {StoreError} */
+  /** Settles once each registered engine was checked. @throws {StoreError} */
   async start(): Promise<void> {
     const { store, times } = this.#options;
     await this.#list();
@@ -80,13 +84,13 @@ export class EngineDirectory {
     return this.#registered.has(id);
   }
 
-  /** Those of a base model that are alike and take requests. */
+  /** Engines of a base model with equal facts that take requests. */
   openLinks(id: string): readonly EngineLink[] {
     const known = this.#models.get(id);
     return known === undefined ? [] : known.links.filter((link) => this.#fits(link, known.facts));
   }
 
-  /** The engine for a key, or null when none is left that was not tried. */
+  /** Engine for a key, or null if all have been tried. */
   pick(id: string, key: string, numChoices: number, tried: ReadonlySet<EngineLink>): EngineLink | null {
     const known = this.#models.get(id);
     if (known === undefined) return null;
@@ -94,19 +98,19 @@ export class EngineDirectory {
     return known.ring.pick(key, isOpen, numChoices);
   }
 
-  /** Reads the table again, as soon as it can be read. Settles when it was tried. */
+  /** Reads the table again, once possible. Settles after the try. */
   refresh(): Promise<void> {
     this.#listing = this.#listing.then(async () => {
       try {
         if (!this.#isClosed) await this.#list();
       } catch {
-        // What is known goes on while the database does not answer.
+        // Known engines stay while the database does not answer.
       }
     });
     return this.#listing;
   }
 
-  /** After something went wrong with it. */
+  /** Checks an engine again, after a failure with it. */
   lookAgain(link: EngineLink): void {
     const look = link.look().then(() => {
       this.#settle();
@@ -115,7 +119,7 @@ export class EngineDirectory {
     this.#looks.add(look);
   }
 
-  /** Settles when those were looked at with which something went wrong: what broke one stream is mostly there all the same. */
+  /** Settles once engines with a failure were checked: after one broken stream most are still available. */
   async whenLookedAgain(): Promise<void> {
     await Promise.all(this.#looks);
   }
@@ -134,7 +138,7 @@ export class EngineDirectory {
     }
     for (const link of added) this.#links.set(link.name, link);
     for (const link of this.links) {
-      // One whose lease has ended, and that answers, cannot write to the database for now.
+      // An engine with an expired lease that still answers cannot write to the database for now.
       if (engines.has(link.name) || link.isThere) continue;
       this.#links.delete(link.name);
       link.close();
@@ -148,7 +152,7 @@ export class EngineDirectory {
     this.#settle();
   }
 
-  /** Facts that the engines say of each base model, and who of them is alike. */
+  /** Determines the facts of each base model, and the engines that share them. */
   #settle(): void {
     const byAge = this.links
       .filter(({ isThere }) => isThere)

@@ -1,12 +1,12 @@
 /**
- * Why an engine did not do what it was asked.
- *
- * `unreachable`: no connection was made. `lost`: it broke. `hangs`: it said nothing for too long. `draining`: it takes no new requests. `unfit`: it does not take
- * the secret, speaks another protocol, or makes no sense. `failed`: it says that it failed.
+ * Kind of an engine's failure.
+ * `unreachable`: no connection. `lost`: the connection broke. `hangs`: no data for too long. `draining`: it
+ * takes no new requests. `unfit`: it refuses the secret, speaks another protocol, or sends invalid data.
+ * `failed`: it reported a failure.
  */
 export type EngineFailureKind = 'unreachable' | 'lost' | 'hangs' | 'draining' | 'unfit' | 'failed';
 
-/** A failure of an engine elsewhere; the message is for the log, and names its address. */
+/** Failure of a remote engine. The message is for the log, and contains its address. */
 export class EngineFault extends Error {
   override readonly name = 'EngineFault';
   readonly kind: EngineFailureKind;

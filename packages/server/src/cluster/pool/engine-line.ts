@@ -25,14 +25,14 @@ import { fromWireFault, type WireFault } from '../wire/wire-fault.ts';
 import { deadlineAfter } from './deadline.ts';
 import { EngineFault } from './engine-fault.ts';
 
-/** How long a connection may take. */
+/** Time limit of a connection. */
 const CONNECT_MS = 3_000;
-/** An idle connection is left before the engine leaves it, after 65 s. */
+/** Idle connections are closed before the engine closes them, after 65 s. */
 const IDLE_MS = 30_000;
 const MAX_IDLE_CONNECTIONS = 256;
-/** How long the end of an answer may stay behind its last text. */
+/** Maximum time between an answer's last text and its end. */
 const END_MS = 250;
-/** By words of TLS, what an operator can do. */
+/** Remedies for the operator, by text of TLS errors. */
 const REMEDIES: readonly (readonly [RegExp, string])[] = [
   [
     /certificate/,
@@ -41,7 +41,7 @@ const REMEDIES: readonly (readonly [RegExp, string])[] = [
   [/wrong version number|packet length too long/, 'the server there does not speak TLS'],
 ];
 
-/** Statuses of a proxy that does not reach the engine behind it; a 503 of the engine itself is signed. */
+/** Statuses of a proxy that cannot reach its engine; a 503 of the engine itself is signed. */
 const OF_PROXIES: ReadonlySet<number> = new Set([502, 503, 504]);
 
 interface Session {
@@ -49,33 +49,34 @@ interface Session {
   count: number;
 }
 
-/** The head of an answer to a signed request, and that request. */
+/** Head of the answer to a signed request, with that request. */
 interface Answered {
   readonly answer: IncomingMessage;
   readonly asked: Asked;
 }
 
 /**
- * Requests to one engine, each signed. They have no time limits but those of their signals: a request may wait in the engine's queue for as long as it takes. What is
- * thrown is an {@link EngineFault}; what the back end there threw (`BackendFailure`, `RequestError`); a `StoreError` when that machine
- * does not get at an adapter; or the signal's reason.
+ * Signed requests to one engine. They have no time limits except their signals: a request may wait in the
+ * engine's queue for as long as needed. Throws an {@link EngineFault}; the remote back end's error
+ * (`BackendFailure`, `RequestError`); a `StoreError` if that machine cannot read an adapter; or the signal's
+ * reason.
  */
 export class EngineLine {
   /** Its address, for messages. */
   readonly name: string;
   readonly #secret: EngineSecret;
   readonly #agent: HttpAgent;
-  /** The address, read once. */
+  /** Parsed address. */
   readonly #address: RequestOptions;
-  /** Stands in front of every path: nothing, but where a proxy has engines below paths. */
+  /** Path prefix of engines below a proxy; usually empty. */
   readonly #below: string;
   readonly #open: typeof httpRequest;
-  /** The event of a socket on which requests can be sent. */
+  /** Socket event after which requests can be sent. */
   readonly #connected: 'connect' | 'secureConnect';
-  /** Null until it has said hello, and again when the engine does not know it any more. */
+  /** Null before the hello, and after the engine has forgotten the session. */
   #session: Promise<Session> | null = null;
 
-  /** @param url an origin; what requests ask for stands below it */
+  /** @param url an origin; request paths are below it */
   constructor(url: string, secret: EngineSecret) {
     this.name = nameOfEngine(url);
     this.#secret = secret;
@@ -94,12 +95,12 @@ export class EngineLine {
     this.#connected = isSecure ? 'secureConnect' : 'connect';
   }
 
-  /** Drops what is open. */
+  /** Closes all connections. */
   close(): void {
     this.#agent.destroy();
   }
 
-  /** The answer to one call. */
+  /** Answer of one call. */
   async call<Answer>(path: EnginePath, body: object, signal: AbortSignal): Promise<Answer> {
     try {
       return JSON.parse(await this.#readText(await this.#ask(path, JSON.stringify(body), signal))) as Answer;
@@ -109,7 +110,7 @@ export class EngineLine {
     }
   }
 
-  /** The events of one request to sample; leaving the loop ends it there. @param text as `generateText` makes it */
+  /** Events of one sampling request; leaving the loop ends it there. @param text from `generateText` */
   async *generate(text: string, signal: AbortSignal): AsyncGenerator<EngineEvent, void, undefined> {
     let answer: IncomingMessage | null = null;
     let isEnded = false;
@@ -128,19 +129,19 @@ export class EngineLine {
       if (!isEnded) throw new EngineFault('lost', `${this.name} broke off a stream`);
     } catch (error) {
       answer?.destroy();
-      // Whatever came behind the end.
+      // Ignores errors after the end.
       if (isEnded) return;
       signal.throwIfAborted();
       throw this.#faultOf(error);
     } finally {
-      // The end of the connection is the end of the request. One whose last event was read has nothing else to say, and its connection is used again, also by who
-      // left with that event.
+      // Closing the connection ends the request. After its last event the connection is reused instead, even
+      // if the reader left with that event.
       if (!isEnded) answer?.destroy();
       else answer?.resume();
     }
   }
 
-  /** The head of an answer of 200. A session that the engine does not know any more is begun anew, once. */
+  /** Head of an answer with status 200. If the engine has forgotten the session, starts a new one, once. */
   async #ask(path: EnginePath, body: string, signal: AbortSignal): Promise<Answered> {
     for (let isAgain = false; ; isAgain = true) {
       const session = (this.#session ??= this.#hello());
@@ -166,7 +167,7 @@ export class EngineLine {
     }
   }
 
-  /** One for all who wait: whose signal ends it must not end it for the others, so it has none. */
+  /** Shared by all waiting requests, so it has no signal: one request's abort must not end it for others. */
   async #hello(): Promise<Session> {
     const random = nonce();
     const headers = {
@@ -211,9 +212,9 @@ export class EngineLine {
       resolve,
     );
     let isConnected = true;
-    // One that breaks a second time, or after its answer, has nobody left to tell.
+    // Later errors, after the answer or a first error, are ignored.
     request.on('error', (error) => reject(isConnected ? error : this.#unreachable(error)));
-    // An answer that switches protocols closes it without a word.
+    // An answer that switches protocols closes the request without an error.
     request.once('close', () => reject(new EngineFault('lost', `${this.name} closed a request without a response`)));
     request.once('socket', (socket) => {
       if (!socket.connecting) return;
@@ -232,7 +233,7 @@ export class EngineLine {
     return await promise;
   }
 
-  /** Nothing of the request was taken. */
+  /** The engine received nothing of the request. */
   #unreachable(error: Error): EngineFault {
     if (error instanceof EngineFault) return error;
     const { code = error.message } = error as NodeJS.ErrnoException;
@@ -249,7 +250,7 @@ export class EngineLine {
     );
   }
 
-  /** The text of an answer that is not 200. @throws {EngineFault} when it is none of the engine's */
+  /** Text of an answer with a status other than 200. @throws {EngineFault} if it is not the engine's */
   async #readRefusal(answered: Answered): Promise<string> {
     try {
       return await this.#readText(answered);
@@ -259,7 +260,7 @@ export class EngineLine {
     }
   }
 
-  /** It may have been there, and have taken the request. */
+  /** The engine may have been reachable, and have received the request. */
   #notThere(status: number): EngineFault {
     return new EngineFault('lost', `${this.name} cannot be reached by its proxy (HTTP ${status})`);
   }
@@ -284,7 +285,7 @@ export class EngineLine {
     }
   }
 
-  /** The one text of an answer. */
+  /** The only text of an answer. */
   async #readText(answered: Answered): Promise<string> {
     let found: string | null = null;
     try {
@@ -294,14 +295,14 @@ export class EngineLine {
       }
     } catch (error) {
       answered.answer.destroy();
-      // Whatever came behind the end.
+      // Ignores errors after the end.
       if (found === null) throw error;
     }
     if (found === null) throw new EngineFault('lost', `${this.name} broke off a response`);
     return found;
   }
 
-  /** Who stops reading them ends the answer, or lets it end. */
+  /** A reader that stops must destroy the answer or resume it. */
   #framesOf({ answer, asked }: Answered): AsyncGenerator<string, void, undefined> {
     const pieces = answer.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>;
     return readFrames(pieces, { secret: this.#secret, asked, status: answer.statusCode ?? 0 }, MAX_TEXT_CHARACTERS);
@@ -313,20 +314,20 @@ export class EngineLine {
     if (error instanceof ForgedFrame)
       return new EngineFault('unfit', `${this.name}, or a proxy in between: ${error.message}`);
     const code = (error as NodeJS.ErrnoException).code;
-    // Errors of ours have codes too, which are none of the system.
+    // Our own errors have codes too, which are not system codes.
     const isOurs = error instanceof EngineFault || error instanceof StoreError;
     if (!(error instanceof Error) || isOurs || 'param' in error) return error as Error;
     return new EngineFault('lost', `${this.name} broke off (${code ?? error.message})`, { cause: error });
   }
 }
 
-/** The last text of an answer was read: its end comes now, or its connection goes. */
+/** Closes the connection if the end does not follow the last text soon. */
 function expectEnd(answer: IncomingMessage): void {
   const timer = setTimeout(() => answer.destroy(), END_MS).unref();
   answer.once('close', () => clearTimeout(timer));
 }
 
-/** The text of an answer that nobody has signed. */
+/** Unsigned text of an answer. */
 async function readHello(answer: IncomingMessage): Promise<string> {
   const pieces: Buffer[] = [];
   let numBytes = 0;
@@ -338,7 +339,7 @@ async function readHello(answer: IncomingMessage): Promise<string> {
   return Buffer.concat(pieces).toString();
 }
 
-/** Makes what others sent into a part of a line of the log. */
+/** Makes foreign text safe for a log line. */
 function shown(text: unknown): string {
   return JSON.stringify(String(text).slice(0, 200));
 }

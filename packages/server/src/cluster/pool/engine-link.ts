@@ -13,29 +13,29 @@ import { type AnswerBounds, EventCheck } from './event-check.ts';
 import { RequestsInHand } from './requests-in-hand.ts';
 
 export interface EngineTimes {
-  /** between two looks at an engine, ms */
+  /** time between two checks of an engine, ms */
   readonly lookMs: number;
-  /** how long a look may take */
+  /** time limit of a check, ms */
   readonly answerMs: number;
-  /** without an answered look for so long, an engine is lost, and with it what it has in hand */
+  /** time without an answered check after which an engine counts as lost, with its requests, ms */
   readonly lostMs: number;
 }
 
-/** A process that stands still, or whose network swallows packets, is found out by looks; one that dies by its connections. */
+/** Checks detect a stalled process and a network that drops packets; broken connections detect a dead one. */
 export const ENGINE_TIMES: EngineTimes = { lookMs: 2_000, answerMs: 3_000, lostMs: 15_000 };
 
-/** Looks in vain after which an engine gets no new requests. */
+/** Failed checks after which an engine gets no new requests. */
 const SILENT_LOOKS = 2;
 
-/** One engine elsewhere, as of the last look at it. */
+/** One remote engine, as of its last check. */
 export class EngineLink implements RingMember {
   /** Its address. */
   readonly name: string;
   readonly line: EngineLine;
-  /** as it is registered; the newest that is known */
+  /** its newest known registration */
   member: Member;
   numChoices = 0;
-  /** Requests that it has: they end when it is lost. */
+  /** Its requests, which end when it is lost. */
   readonly inHand = new RequestsInHand();
   readonly counts = { requests: 0, failures: 0, losses: 0, tokens: 0 };
   readonly #times: EngineTimes;
@@ -43,7 +43,7 @@ export class EngineLink implements RingMember {
   #state: EngineState | null = null;
   #trouble: string | null = 'not checked yet';
   #isUnfit = false;
-  /** Looks in a row that were not answered in time. */
+  /** Consecutive checks without an answer in time. */
   #numSilent = 0;
   #answeredAt = performance.now();
 
@@ -61,22 +61,22 @@ export class EngineLink implements RingMember {
     this.line = new EngineLine(options.url, options.secret);
   }
 
-  /** Takes requests. */
+  /** True if it takes requests. */
   get isUp(): boolean {
     return this.#trouble === null && this.#state?.isDraining === false;
   }
 
-  /** Answers looks, whether or not it takes requests. */
+  /** True if it answers checks, even if it takes no requests. */
   get isThere(): boolean {
     return this.#trouble === null;
   }
 
-  /** Trouble that it says of itself: a part of it that is being started again, say. */
+  /** Trouble that it reports about itself, such as a restarting part. */
   get ownTrouble(): string | null {
     return this.#state?.trouble ?? null;
   }
 
-  /** Base models that it has; none before the first look. */
+  /** Its base models; empty before the first check. */
   get models(): readonly EngineModelState[] {
     return this.#state?.models ?? [];
   }
@@ -85,7 +85,7 @@ export class EngineLink implements RingMember {
     return this.models.find(({ facts }) => facts.id === id) ?? null;
   }
 
-  /** Why it cannot stand beside an engine with these facts, or null. */
+  /** Difference that excludes it from an engine group with these facts, or null. */
   differenceFrom(other: EngineLink, facts: EngineModelFacts): string | null {
     const own = this.modelOf(facts.id)?.facts;
     if (own === undefined) return null;
@@ -114,7 +114,7 @@ export class EngineLink implements RingMember {
     };
   }
 
-  /** Asks it how it is. */
+  /** Checks its state. */
   async look(): Promise<void> {
     const { answerMs, lostMs } = this.#times;
     const limit = deadlineAfter(answerMs);
@@ -129,7 +129,7 @@ export class EngineLink implements RingMember {
       this.#answeredAt = performance.now();
     } catch (error) {
       const isSilent = limit.signal.aborted;
-      // One answer that is late is no sign of anything, on a machine that computes.
+      // One late answer means nothing on a machine that computes.
       if (!isSilent || ++this.#numSilent >= SILENT_LOOKS)
         this.suspect(isSilent ? new EngineFault('hangs', `${this.name} did not respond within ${answerMs} ms`) : error);
       if (performance.now() - this.#answeredAt >= lostMs) this.#lose();
@@ -138,7 +138,7 @@ export class EngineLink implements RingMember {
     }
   }
 
-  /** Something was asked of it in vain: it gets no new requests until it answers a look. */
+  /** Marks a failure: it gets no new requests until it answers a check. */
   suspect(error: unknown): void {
     const { message } = error as Error;
     if (this.#trouble !== message) this.#log(`no requests for an engine: ${message}`);

@@ -30,21 +30,21 @@ import type { AnswerBounds } from './event-check.ts';
 import { ENGINE_TIMES, type EngineLink, type EngineTimes } from './engine-link.ts';
 import { routeKey } from './route-key.ts';
 
-/** A request whose connection breaks may be what broke the engine: it is tried on one more, and on no third. */
+/** The request itself may have broken the engine: it is retried once, and not a second time. */
 const MAX_LOSSES = 2;
-/** Seconds after which a client that found no engine may ask again. */
+/** Seconds until a client without an engine may retry. */
 const RETRY_AFTER = '5';
-/** Failures to load an adapter that no other try mends. */
+/** Permanent failures to load an adapter. */
 const REFUSALS: ReadonlySet<string> = new Set(['engine.adapter_unreadable', 'engine.adapter_damaged']);
-/** How long an engine may take to hear that an adapter is not needed any more. */
+/** Time limit for notifying an engine that an adapter is not needed any more. */
 const RETIRE_MS = 5_000;
 
 export interface EnginesElsewhereOptions {
   readonly store: Pick<Store, 'listMembers' | 'watchFeed'>;
   readonly secret: EngineSecret;
-  /** of the requests that this process has in flight */
+  /** limits the requests in flight of this process */
   readonly room: RequestRoom;
-  /** the base model that is meant where a request names none; null: the first that an engine has */
+  /** base model of requests that name none; null: the first of an engine */
   readonly defaultModel: string | null;
   readonly log: (line: string) => void;
   /** default {@link ENGINE_TIMES} */
@@ -52,8 +52,9 @@ export interface EnginesElsewhereOptions {
 }
 
 /**
- * Engines on other machines, found by the database that all share. A request goes to the one that its key says (`routeKey`), so that what has a beginning in common finds it
- * in memory there; and to another as long as nothing of its answer has gone on to a client.
+ * Engines on other machines, found in the shared database. The key of a request (`routeKey`) selects its
+ * engine, so that common prefixes are cached there. It moves to another engine as long as no part of its
+ * answer has reached the client.
  */
 export class EnginesElsewhere implements InferenceBackend {
   readonly isElsewhere = true;
@@ -67,7 +68,7 @@ export class EnginesElsewhere implements InferenceBackend {
     this.#engines = new EngineDirectory({ store, secret, times, log });
   }
 
-  /** Looks for engines. That there is none is no failure: they may come. @throws {StoreError} */
+  /** Looks for engines. Having none is not an error: they may come. @throws {StoreError} */
   async start(): Promise<void> {
     await this.#engines.start();
     if (!this.#engines.links.some(({ isUp }) => isUp))
@@ -108,7 +109,10 @@ export class EnginesElsewhere implements InferenceBackend {
     if (refusal !== null) throw new BackendFailure('engine.overloaded', refusal, null);
   }
 
-  /** On all engines that take requests, at the same time. A failure to answer is logged: such an engine loads the adapter by its first request. */
+  /**
+   * Runs on all engines that take requests, in parallel. An engine that does not answer is logged and loads
+   * the adapter with its first request.
+   */
   async publish(id: string, { digest, directoryKey }: ServedAdapter, signal: AbortSignal): Promise<string | null> {
     const call: PublishCall = { model: id, digest, directoryKey };
     const links = this.#engines.openLinks(id);
@@ -122,7 +126,7 @@ export class EnginesElsewhere implements InferenceBackend {
     return `${reasons.length} of ${links.length} engines: ${first instanceof BackendFailure ? first.message : first}`;
   }
 
-  /** An engine that does not hear of it forgets the adapter by itself, when others need the room. */
+  /** An engine that misses the call drops the adapter when it needs the memory. */
   retire(digest: string): void {
     const call: RetireCall = { digest };
     for (const { line } of this.#engines.links)
@@ -146,7 +150,10 @@ export class EnginesElsewhere implements InferenceBackend {
     return inference;
   }
 
-  /** @returns why it, or a part of its servers, refuses the adapter; null: it has it, or did not say */
+  /**
+   * @returns the reason if it, or some of its servers, refuse the adapter; null: it was loaded, or gave no
+   * answer
+   */
   async #publishOn(link: EngineLink, call: PublishCall, signal: AbortSignal): Promise<BackendFailure | string | null> {
     const inHand = link.inHand.begin(signal);
     try {
@@ -216,12 +223,12 @@ export class EnginesElsewhere implements InferenceBackend {
       let hasBegun = false;
       try {
         for await (const event of link.generate(text, this.#boundsOf(id, request), signal)) {
-          // Another engine may have room, or stand.
+          // Another engine may have room, or work.
           if (!hasBegun && isRefusalOfEngine(event)) {
             last = event;
             break;
           }
-          // What samples there has died, and its port has not.
+          // The engine's sampling host has ended, but its port works.
           if (hasBegun && isLoss(event) && mayRestart())
             throw new EngineFault('lost', `${link.name} lost its engine host`);
           hasBegun = true;
@@ -232,16 +239,16 @@ export class EnginesElsewhere implements InferenceBackend {
       } catch (error) {
         if (signal.aborted) return yield failed('engine.aborted', 'the request was cancelled');
         if (error instanceof StoreError) {
-          // Another machine may have the adapter already, or room for it.
+          // Another machine may have the adapter already, or space for it.
           link.counts.failures += 1;
           last = error;
           continue;
         }
         if (!(error instanceof EngineFault)) throw error;
-        // It said so itself; what is wrong is with this request, and would be so elsewhere.
+        // The engine reported the failure itself: it is caused by the request, and would recur elsewhere.
         if (error.kind === 'failed') return yield this.#onFailed(link, error);
         this.#onFault(link, error);
-        // What was never taken was not lost.
+        // A request that was never received does not count as lost.
         if (error.kind === 'draining' || error.kind === 'unreachable') continue;
         numLosses += 1;
         last = failed('engine.host_lost', 'the inference engine stopped while this request ran; retry');
@@ -257,7 +264,7 @@ export class EnginesElsewhere implements InferenceBackend {
     return { numChoices: n, maxTokens: maxTokens ?? contextLength, vocabSize };
   }
 
-  /** On one engine, and on another where that is gone: nothing of it is said twice. */
+  /** Calls one engine, and another if the first is gone: the calls can be repeated. */
   async #call<Answer, Call extends object = object>(
     id: string,
     path: EnginePath,
@@ -284,7 +291,7 @@ export class EnginesElsewhere implements InferenceBackend {
     }
   }
 
-  /** The engine for a key; null when none is left. One that is suspected may be there a moment later. */
+  /** Engine for a key; null if none is left. A suspected one may be available a moment later. */
   async #pick(id: string, key: string, numChoices: number, tried: ReadonlySet<EngineLink>): Promise<EngineLink | null> {
     const link = this.#engines.pick(id, key, numChoices, tried);
     if (link !== null) return link;
@@ -306,7 +313,7 @@ export class EnginesElsewhere implements InferenceBackend {
     this.#engines.lookAgain(link);
   }
 
-  /** All that are there, added up. */
+  /** Sum over all available engines. */
   #statsOf(id: string): EngineStats | null {
     const all = this.#engines.links.flatMap((link) => (link.isThere ? [link.modelOf(id)?.stats ?? []].flat() : []));
     const [first, ...others] = all;
@@ -321,7 +328,7 @@ function isLoss(event: EngineEvent): boolean {
   return event.kind === 'failed' && event.code === 'engine.host_lost';
 }
 
-/** It is about the engine, and not about the request. */
+/** True for a refusal because of the engine, not of the request. */
 function isRefusalOfEngine(event: EngineEvent): boolean {
   return event.kind === 'failed' && (event.code === 'engine.overloaded' || event.code === 'engine.host_lost');
 }

@@ -1,7 +1,7 @@
 import type { PromptLogprobs, TokenLogprob } from '@trainyard/backend';
 import type { EngineEvent } from '@trainyard/generation';
 
-/** Bounds of what a request may be answered with. */
+/** Limits of a valid answer to a request. */
 export interface AnswerBounds {
   readonly numChoices: number;
   /** tokens of one choice */
@@ -10,14 +10,14 @@ export interface AnswerBounds {
 }
 
 /**
- * Holds the events of an engine elsewhere to what any request is answered with: in order, for its choices, with tokens of its vocabulary, and with an end. A process
- * of another build or with broken memory shows up here, and not in somebody's training data.
- *
- * @throws {RangeError} in words for the log, in place of the event that makes no sense
+ * Checks that the events of a remote engine are valid for the request: in order, for its choices, with tokens
+ * of its vocabulary, and with an end. This detects a process of another build or with broken memory before
+ * its data reach training.
+ * @throws {RangeError} with a message for the log, instead of the invalid event
  */
 export class EventCheck {
   readonly #bounds: AnswerBounds;
-  /** Tokens of each choice that goes on. */
+  /** Tokens of each unfinished choice. */
   readonly #numTokens: Map<number, number>;
   #hasStarted = false;
 
@@ -83,13 +83,13 @@ function checkSampled(tokens: readonly TokenLogprob[] | null): void {
     checkNumbers([logprob, logitSum, ...listOf(top).map((other) => other.logprob)]);
 }
 
-/** Any scale will do: logits may be asked for in their place. */
+/** Any scale is allowed, because logits may be requested instead. */
 function checkNumbers(logprobs: Iterable<number>): void {
   for (const logprob of logprobs)
     if (!Number.isFinite(logprob)) throw new RangeError(`the log-probability ${shown(logprob)} is no number`);
 }
 
-/** Without items for what may be left out. */
+/** Empty for optional lists that are absent. */
 function listOf<Item>(items: readonly Item[] | null | undefined): readonly Item[] {
   if (items === null || items === undefined) return [];
   if (!Array.isArray(items)) throw new RangeError('log-probabilities are no list');

@@ -1,14 +1,14 @@
 /** One of {@link RequestsInHand}. */
 export interface RequestInHand {
-  /** Aborted with the request's own, or with all that are in hand. */
+  /** Aborts with the request's own signal, or with all requests. */
   readonly signal: AbortSignal;
-  /** It has ended: nothing of it is kept. */
+  /** Called at its end: frees it. */
   release(): void;
 }
 
 /**
- * Requests that end with the engine that has them. `AbortSignal.any` of a request's signal and one of the engine's would leave a weak reference with the latter for
- * each, until the garbage collector has told it, and listeners of one signal are a list that each new one is looked for in.
+ * Requests that end with their engine. `AbortSignal.any` would leave a weak reference per request with the
+ * engine's signal until garbage collection, and adding a listener searches the signal's list.
  */
 export class RequestsInHand {
   readonly #ends = new Set<AbortController>();
@@ -30,12 +30,12 @@ export class RequestsInHand {
     };
   }
 
-  /** Ends those that are in hand. */
+  /** Ends current requests. */
   abort(reason: Error): void {
     for (const end of this.#ends) end.abort(reason);
   }
 
-  /** Ends those that are in hand, and each that begins from now on. */
+  /** Ends current and future requests. */
   close(reason: Error): void {
     this.#closedFor ??= reason;
     this.abort(reason);

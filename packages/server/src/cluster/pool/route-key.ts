@@ -2,13 +2,13 @@ import { createHash } from 'node:crypto';
 
 import type { InferenceRequest } from '../../seams/contract/backends.ts';
 
-/** Characters of a part of a prompt, and ids of one, that decide where it goes. */
+/** Length of a prompt's head, which decides its engine: in characters and in tokens. */
 const HEAD_CHARACTERS = 1_024;
 const HEAD_TOKENS = 64;
 
 /**
- * Requests that would find each other's cache have the same key: adapter, namespace and the head of the prompt, which the choices of a group and the turns of a
- * conversation have in common.
+ * Equal for requests that can share a cache: adapter, namespace and the head of the prompt, which the choices
+ * of a group and the turns of a conversation have in common.
  */
 export function routeKey({ adapter, tenant, cacheSalt, prompt }: InferenceRequest): string {
   const parts = [adapter?.digest ?? null, tenant, cacheSalt, headOf(prompt)];
@@ -22,7 +22,7 @@ function headOf(prompt: InferenceRequest['prompt']): unknown {
     case 'text':
       return prompt.text.slice(0, HEAD_CHARACTERS);
     case 'chat': {
-      // A conversation goes on behind the first thing that its user said.
+      // The turns of a conversation share everything up to its first user message.
       const first = prompt.messages.findIndex(({ role }) => role === 'user');
       const messages = prompt.messages.slice(0, first + 1);
       return [head(prompt.tools), ...messages.map(({ role, content }) => [role, head(content)])];

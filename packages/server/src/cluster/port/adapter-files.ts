@@ -8,14 +8,17 @@ import { adapterPath, type InferenceRequest, type ServedAdapter } from '../../se
 import { BackendFailure } from '../../seams/faults/backend-failure.ts';
 import { checkFolder } from '../../seams/integrity/check-folder.ts';
 
-/** Adapters that others are told of. */
+/** Maximum number of adapters that others are informed of. */
 const MAX_TOLD = 64;
 
-/** The files of adapters, by the keys that requests name: fetched by this machine's own blobs, and compared with their digests. */
+/**
+ * Files of adapters, by their keys in requests: fetched by this machine's own blobs, and compared with their
+ * digests.
+ */
 export class AdapterFiles {
   readonly #blobs: Blobs;
   readonly #log: (line: string) => void;
-  /** The one that was used last is the last. */
+  /** In order of last use. */
   readonly #used = new Set<string>();
 
   constructor(blobs: Blobs, log: (line: string) => void) {
@@ -23,23 +26,26 @@ export class AdapterFiles {
     this.#log = log;
   }
 
-  /** Digests of the adapters that were used last, the newest at the end. */
+  /** Digests of the most recently used adapters, the newest last. */
   get digests(): readonly string[] {
     return [...this.#used];
   }
 
-  /** Nobody needs it any more. */
+  /** Forgets an adapter that is not needed any more. */
   retire(digest: string): void {
     this.#used.delete(digest);
   }
 
-  /** The request, with the file on this machine. @throws {BackendFailure} `engine.adapter_unreadable`; {StoreError} */
+  /** Adds the local file to a request. @throws {BackendFailure} `engine.adapter_unreadable`; {StoreError} */
   async find(request: InferenceRequest): Promise<InferenceRequest> {
     const { adapter } = request;
     return adapter === null ? request : { ...request, adapter: await this.locate(adapter) };
   }
 
-  /** The adapter, with its file on this machine. @throws {BackendFailure} `engine.adapter_unreadable`, `engine.adapter_damaged`; {StoreError} */
+  /**
+   * Adds the local file to an adapter.
+   * @throws {BackendFailure} `engine.adapter_unreadable`, `engine.adapter_damaged`; {StoreError}
+   */
   async locate({ digest, directoryKey }: Omit<ServedAdapter, 'path'>): Promise<ServedAdapter> {
     const path = await adapterPath(this.#blobs, directoryKey);
     if (path === null) throw unreadable(`the files of the adapter ${digest} are gone`);
@@ -62,7 +68,7 @@ export class AdapterFiles {
       await checkFolder(directory, { digest, use: 'sampling', log: this.#log });
     } catch (error) {
       if (error instanceof DamagedFileError) throw new BackendFailure('engine.adapter_damaged', error.message, null);
-      // A client reads it: paths of this machine are none of its business.
+      // Clients read this message, which must not contain local paths.
       const { code = 'unknown' } = error as NodeJS.ErrnoException;
       throw unreadable(`the weights of an adapter cannot be read (${code})`);
     }

@@ -34,15 +34,15 @@ import { readBody, Refusal } from './read-body.ts';
 import { Sessions } from './sessions.ts';
 import { Strangers } from './strangers.ts';
 
-/** Faults of the files of this machine, which its log names. */
+/** Faults of this machine's files, reported in its log. */
 const UNREADABLE: ReadonlySet<string> = new Set(['engine.adapter_unreadable', 'engine.adapter_damaged']);
 
-/** A head comes at once, a body within a minute: whoever needs longer holds connections. */
+/** A head comes at once, a body within a minute; slower clients only hold connections. */
 const HEAD_MS = 10_000;
 const BODY_MS = 60_000;
-/** How often that is looked at. Node's own standard is half a minute. */
+/** Interval of that check. Node's default is half a minute. */
 const CHECK_MS = 1_000;
-/** Longer than who asks keeps an idle connection: a request must not cross with its end. */
+/** Longer than callers keep an idle connection, so that no request meets its end. */
 const KEEP_ALIVE_MS = 65_000;
 const DRAIN_POLL_MS = 25;
 
@@ -52,15 +52,15 @@ export interface EnginePortOptions {
   readonly adapters: Pick<AdapterFiles, 'find' | 'locate' | 'retire'>;
   readonly secret: EngineSecret;
   readonly host: string;
-  /** 0 = any free one */
+  /** 0 = any free port */
   readonly port: number;
-  /** where others reach it; null: by the address that it listens on */
+  /** address for others; null: derived from the listen address */
   readonly url: string | null;
-  /** how long the head of a request may take, ms, default 10 s */
+  /** time limit for a request's head, ms, default 10 s */
   readonly headMs?: number;
-  /** Called for each new connection. Default: nothing is. */
+  /** Called for each new connection. Default: none. */
   readonly sawConnection?: () => void;
-  /** Makes a span of each request to sample. Default null: nobody asked for traces. */
+  /** Creates a span for each sampling request. Default null: no tracing. */
   readonly tracing?: Tracing | null;
   readonly log: Log;
 }
@@ -68,18 +68,19 @@ export interface EnginePortOptions {
 type Answer = (body: unknown, signal: AbortSignal, response: ServerResponse) => Promise<object | null>;
 
 /**
- * A port to what samples in this process, for API processes on other machines: `engine-wire.ts` says what is asked and answered. Who cannot show the secret
- * gets 401 and nothing else, whatever was asked. A stream is as long as its connection: its end is the request's, and a reader that is slow slows it down.
+ * Port to the samplers of this process, for API processes on other machines; see `engine-wire.ts` for the
+ * protocol. Without the secret every request gets 401 and nothing else. A stream lasts as long as its
+ * connection: closing it ends the request, and a slow reader slows it down.
  */
 export class EnginePort {
   readonly #options: EnginePortOptions;
   readonly #server: Server;
   readonly #sessions = new Sessions();
   readonly #strangers = new Strangers();
-  /** The requests that answers are signed for. */
+  /** Requests for which answers are signed. */
   readonly #asked = new WeakMap<ServerResponse, Asked>();
   readonly #answers: ReadonlyMap<string, Answer>;
-  /** Fields of the log's lines about a request to sample. */
+  /** Log fields of sampling requests. */
   readonly #about = new WeakMap<ServerResponse, LogFields>();
   #numStreams = 0;
   #isDraining = false;
@@ -142,7 +143,7 @@ export class EnginePort {
     return (this.#server.address() as AddressInfo).port;
   }
 
-  /** Where others reach it; they say hello to this name. */
+  /** Address for others, which is the engine's name in hellos. */
   get url(): string {
     const { host, url } = this.#options;
     return nameOfEngine(url ?? `http://${host.includes(':') ? `[${host}]` : host}:${this.port}`);
@@ -152,7 +153,7 @@ export class EnginePort {
     return this.#isDraining;
   }
 
-  /** Takes no new requests to sample from now on, and waits for those in hand, for so long at most. */
+  /** Takes no new sampling requests, and waits up to `timeoutMs` for current ones. */
   async drain(timeoutMs: number): Promise<void> {
     this.#isDraining = true;
     const deadline = performance.now() + timeoutMs;
@@ -160,7 +161,7 @@ export class EnginePort {
       await new Promise((resolve) => setTimeout(resolve, DRAIN_POLL_MS));
   }
 
-  /** Ends whatever goes on. */
+  /** Ends everything. */
   async close(): Promise<void> {
     this.#isDraining = true;
     const closed = new Promise((resolve) => this.#server.close(resolve));
@@ -172,7 +173,7 @@ export class EnginePort {
     const { host, port } = this.#options;
     const listening = Promise.withResolvers<void>();
     this.#server.once('error', listening.reject);
-    // Rollouts come in bursts of thousands of connections.
+    // Rollouts open thousands of connections in bursts.
     this.#server.listen({ host, port, backlog: 65_535 }, listening.resolve);
     try {
       await listening.promise;
@@ -182,7 +183,7 @@ export class EnginePort {
   }
 
   async #onRequest(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    // A connection that breaks is an end like any other.
+    // A broken connection counts as an end.
     response.on('error', () => undefined);
     const left = new AbortController();
     response.once('close', () => left.abort(new Error('the connection was closed')));
@@ -200,7 +201,7 @@ export class EnginePort {
     const header = request.headers[SIGNATURE_HEADER];
     if (typeof header !== 'string') throw new Refusal(STATUS.unauthorised, 'no signature');
     if (path === ENGINE_PATHS.hello) {
-      // A hello may be somebody's who only heard it: its connection is kept for nobody.
+      // A hello may be a replay by an eavesdropper, so its connection is not kept.
       response.setHeader('connection', 'close');
       return this.#hello(readHello(secret, this.url, header), request.headers[PROTOCOL_HEADER]);
     }
@@ -250,7 +251,7 @@ export class EnginePort {
       const asked = origin?.traceParent == null ? found : { ...found, origin: originBelow(span, origin) };
       const events = inference.generate(asked, signal)[Symbol.asyncIterator]();
       try {
-        // What is refused before its first event is no stream.
+        // A refusal before the first event is not a stream.
         let next = await events.next();
         response.writeHead(200, { 'content-type': 'application/x-ndjson' });
         const writer = new EventWriter(response, this.#framesOf(response, 200));
@@ -289,7 +290,7 @@ export class EnginePort {
 
   #refuse(response: ServerResponse, error: unknown, signal: AbortSignal): void {
     const about: LogFields = { ...this.#about.get(response), level: 'error' };
-    // Nobody is left to read it, or what came of it is cut off in the middle.
+    // There is no reader any more, or the answer is already cut off in the middle.
     if (signal.aborted || response.headersSent) {
       if (!signal.aborted) this.#options.log(`a stream of this engine broke: ${describe(error)}`, about);
       response.destroy();
@@ -298,7 +299,7 @@ export class EnginePort {
     if (error instanceof Refusal) return this.#sendRefusal(response, error);
     if (error instanceof TypeError) return this.#sendRefusal(response, new Refusal(STATUS.malformed, error.message));
     const fault = toWireFault(error);
-    // Of a client's fault the client is told; of this machine's the log.
+    // Clients get their own faults; this machine's faults go to its log.
     if (fault === null || fault.kind === 'blobs' || UNREADABLE.has(fault.code))
       this.#options.log(`a request to this engine failed: ${describe(error)}`, about);
     if (fault === null) this.#send(response, STATUS.failed, {});
@@ -306,7 +307,7 @@ export class EnginePort {
   }
 
   #sendRefusal(response: ServerResponse, { status, message }: Refusal): void {
-    // The connection is of no further use; a body on its way is dropped first.
+    // The connection is not reused; a body in transit is dropped first.
     drainAfter(response);
     response.setHeader('connection', 'close');
     if (status === STATUS.unauthorised) {
@@ -318,7 +319,7 @@ export class EnginePort {
     this.#send(response, status, isOther ? { protocol: ENGINE_PROTOCOL, version: SERVICE_VERSION } : { message });
   }
 
-  /** In frames where the request was signed; an answer to a hello shows by its proof who made it. */
+  /** In frames for signed requests; the answer to a hello is authenticated by its proof. */
   #send(response: ServerResponse, status: number, body: object): void {
     const json = JSON.stringify(body);
     const text = this.#asked.has(response) ? this.#framesOf(response, status).frame(json) : json;

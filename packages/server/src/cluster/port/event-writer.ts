@@ -6,12 +6,12 @@ import type { EngineEvent } from '@trainyard/generation';
 import type { FrameWriter } from '../wire/frames.ts';
 import { eventsText, eventText } from '../../seams/contract/event-texts.ts';
 
-/** Text that goes out without waiting for what else comes in the same turn. */
+/** Size at which text is sent without waiting for the rest of the turn. */
 const FULL_CHARACTERS = 64 * 1024;
 
 /**
- * Events on their way to one reader. What comes in one turn of the event loop, which is what a step gave its request, goes out in one write; while the reader
- * is behind, nothing more is taken.
+ * Sends events to one reader. Events of one turn of the event loop, mostly those of one step, go out in one
+ * write; no more are taken while it waits for the reader.
  */
 export class EventWriter {
   readonly #response: ServerResponse;
@@ -25,7 +25,7 @@ export class EventWriter {
     this.#frames = frames;
   }
 
-  /** Settles when more may come. @throws when the reader has left */
+  /** Settles when more may come. @throws if the reader has left */
   async push(event: EngineEvent): Promise<void> {
     const text = eventText(event);
     this.#texts.push(text);

@@ -12,13 +12,13 @@ import { AdapterFiles } from './adapter-files.ts';
 import { EnginePort } from './engine-port.ts';
 import { registerEngine } from './register-engine.ts';
 
-/** Names that mean every address of a machine, and none to others. */
+/** Names that mean every address of a machine, and are unusable for others. */
 const EVERY_ADDRESS: ReadonlySet<string> = new Set(['0.0.0.0', '::']);
 
 interface EnginePortSettings {
   readonly host: string;
   readonly port: number;
-  /** where others reach it; null: by the address that it listens on */
+  /** address for others; null: derived from the listen address */
   readonly engineUrl: string | null;
   readonly engineSecret: string | null;
   readonly allowNetwork: 'on' | 'off';
@@ -33,19 +33,19 @@ interface EnginePortParts {
   readonly inference: InferenceBackend;
   readonly modelPaths: BaseModelPaths;
   readonly machine: MachineTrouble & { readonly sawConnection: () => void };
-  /** Default null: nobody asked for traces. */
+  /** Default null: no tracing. */
   readonly tracing?: Tracing | null;
   readonly log: Log;
 }
 
 export interface OpenEnginePort {
-  /** where others reach it */
+  /** address for others */
   readonly url: string;
-  /** Takes no more requests, lets those in hand end, and says in the database that it is gone. */
+  /** Takes no more requests, lets current ones end, and removes its registration. */
   close(): Promise<void>;
 }
 
-/** @throws {ServerError} `server.config_invalid` for an address that others cannot or may not reach */
+/** @throws {ServerError} `server.config_invalid` for an address that others cannot or may not use */
 export function refuseUnreachable({ host, engineUrl, allowNetwork }: EnginePortSettings): void {
   if (!isLoopbackName(host) && allowNetwork !== 'on')
     throw new ServerError(
@@ -60,7 +60,7 @@ export function refuseUnreachable({ host, engineUrl, allowNetwork }: EnginePortS
 }
 
 /**
- * Opens a port to what samples here, and registers it.
+ * Opens a port to the samplers of this process, and registers it.
  * @throws {ServerError} `server.port_in_use`, `server.config_invalid`; {StoreError}
  */
 export async function openEnginePort(settings: EnginePortSettings, parts: EnginePortParts): Promise<OpenEnginePort> {

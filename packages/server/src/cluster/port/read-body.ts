@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import { digestOfBody } from '../wire/engine-secret.ts';
 import { MAX_REQUEST_BYTES, STATUS } from '../wire/engine-wire.ts';
 
-/** A request that is answered with a status and nothing else. */
+/** A request that is answered only with a status. */
 export class Refusal extends Error {
   readonly status: number;
   constructor(status: number, message: string) {
@@ -13,7 +13,7 @@ export class Refusal extends Error {
 }
 
 /**
- * The JSON of a request, which has the digest that was signed.
+ * JSON of a request, checked against the signed digest.
  * @throws {Refusal}
  */
 export async function readBody(request: IncomingMessage, digest: string): Promise<unknown> {

@@ -14,15 +14,15 @@ interface EngineParts {
   readonly adapters: AdapterFiles;
   readonly port: EnginePort;
   readonly machine: MachineTrouble;
-  /** where API processes reach the port */
+  /** address of the port for API processes */
   readonly url: string;
-  /** requests in flight */
+  /** maximum number of requests in flight */
   readonly capacity: number;
   readonly log: (line: string) => void;
 }
 
 /**
- * Says in the database where this engine is and what it has.
+ * Registers this engine in the database: its address and its models.
  * @throws {StoreError}
  */
 export async function registerEngine(parts: EngineParts): Promise<ModelMembership> {

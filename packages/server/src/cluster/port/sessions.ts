@@ -1,39 +1,46 @@
 import { EngineSecret, nonce } from '../wire/engine-secret.ts';
 import type { Signature } from '../wire/signature.ts';
 
-/** More processes than ask one engine; the one that was silent for longest says hello again. */
+/**
+ * More than the processes that call one engine; beyond it, the session silent for longest must say hello
+ * again.
+ */
 const MAX_SESSIONS = 1_024;
-/** Requests of a session that may overtake each other on the way. */
+/** Requests of a session that may arrive out of order. */
 const WINDOW = 8_192;
 
-/** Counts of one session that were used: all below `floor`, and those in `used`. */
+/** Used counts of one session: all below `floor`, and those in `used`. */
 interface Session {
-  /** of the hellos of this process */
+  /** sequence number among this process's hellos */
   readonly number: number;
   floor: number;
   readonly used: Set<number>;
 }
 
 /**
- * Who asks, and which of their signatures were used: whoever hears one on the network cannot use it again. A hello can be heard and said again, so nothing is
- * kept for one: its session shows by its name that it was begun here, and takes room with its first signature, which only who has the secret can make.
+ * Sessions and their used signatures: an overheard signature cannot be used again. A hello can be replayed,
+ * so nothing is stored for it: the name of its session proves that it was created here, and the session takes
+ * memory only with its first signature, which requires the secret.
  */
 export class Sessions {
-  /** Names of sessions are made with it; it ends with this process, and they with it. */
+  /** Key of the session names. It ends with this process, as do the sessions. */
   readonly #key = new EngineSecret(nonce());
-  /** The one that was used last is the last. */
+  /** In order of last use. */
   readonly #sessions = new Map<string, Session>();
   #numBegun = 0;
-  /** The newest number of a session that was forgotten: those up to it are begun no more, since their signatures may have been used. */
+  /**
+   * Newest number of a forgotten session: sessions up to it are refused, because their signatures may have
+   * been used.
+   */
   #forgotten = 0;
 
-  /** @returns the name of a session */
+  /** @returns the name of a new session */
   open(): string {
     this.#numBegun += 1;
     return `${this.#numBegun}~${this.#key.codeOf(String(this.#numBegun))}`;
   }
 
-  /** Uses a signature up. @returns false for one that was used, and for a session that is not known any more */
+  /** Consumes a signature. @returns false if it was used before, or its session is forgotten */
   use({ session: id, count }: Signature): boolean {
     const session = this.#sessions.get(id) ?? this.#begin(id);
     if (session === null || count < session.floor || session.used.has(count)) return false;

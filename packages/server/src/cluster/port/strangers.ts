@@ -1,13 +1,16 @@
 import type { Socket } from 'node:net';
 
-/** Connections of which nobody has shown the secret: above so many, those go that have had time to. */
+/** Maximum number of connections without the secret: above it, those past their grace time are closed. */
 const MAX_STRANGERS = 1_024;
-/** A head comes with its connection; so long it takes on a network that has lost a packet of it. */
+/** A head comes with its connection; this is its delay after a lost packet. */
 const PATIENCE_MS = 1_000;
 
-/** Connections that nobody has signed a request on yet: whoever has no secret cannot hold more of them than a few, nor keep others from coming. */
+/**
+ * Connections without a signed request so far: a caller without the secret can hold only a few, and cannot
+ * block others.
+ */
 export class Strangers {
-  /** By connection since when; the oldest is the first. */
+  /** Start time of each connection; the oldest is first. */
   readonly #since = new Map<Socket, number>();
   readonly #most: number;
   readonly #patienceMs: number;
@@ -18,7 +21,7 @@ export class Strangers {
     this.#patienceMs = patienceMs;
   }
 
-  /** Somebody has come. */
+  /** Adds a new connection. */
   add(socket: Socket): void {
     const now = performance.now();
     this.#since.set(socket, now);
@@ -30,7 +33,7 @@ export class Strangers {
     }
   }
 
-  /** It is none any more. */
+  /** Removes a connection that has closed or shown the secret. */
   remove(socket: Socket): void {
     this.#since.delete(socket);
   }

@@ -11,10 +11,10 @@ import { type RepetitionDetection, SAMPLING_FIELDS } from '@trainyard/protocol/f
 
 import type { InferenceRequest } from '../../seams/contract/backends.ts';
 
-/** Raised when something of the wire changes its meaning. */
+/** Increase it when a part of the wire format changes its meaning. */
 const WIRE_NUMBER = 3;
 
-/** All names of an object, optional ones too: one that is missing here does not compile. */
+/** All names of an object, including optional ones: a missing one does not compile. */
 type NamesOf<Part> = { readonly [Name in keyof Required<Part>]: true };
 /** All kinds of a union with the names of each. */
 type NamesOfKinds<Union extends { readonly kind: string }> = {
@@ -60,12 +60,12 @@ const WHITESPACE: NamesOfKinds<WhitespaceOption> = {
   pattern: { kind: true, pattern: true },
 };
 
-// The span that counts is in the origin.
+// The origin has the span that counts.
 const { traceParent: _inOrigin, ...CARRIED } = DEFAULT_GENERATE;
-/** Fields of every request with the values that they have if nobody asks for them. */
+/** Fields of every request with their default values. */
 export const REQUEST_FIELDS: Readonly<Record<string, unknown>> = CARRIED;
 
-/** Names that the parts of a request may have; of a prompt by its kind. */
+/** Allowed names of the parts of a request; for a prompt by its kind. */
 export const REQUEST_NAMES = {
   request: { ...asNames(DEFAULT_GENERATE), requestId: true, tenant: true, prompt: true, origin: true },
   sampling: asNames(DEFAULT_GENERATE.sampling),
@@ -75,17 +75,17 @@ export const REQUEST_NAMES = {
   repetitionDetection: REPETITION,
 } as const;
 
-/** A parameter of requests, as `SAMPLING_FIELDS` has it. */
+/** A parameter of requests, as in `SAMPLING_FIELDS`. */
 export interface ProtocolField {
   readonly name?: string;
-  /** Values on HTTP; those within the service unless `param` says others. */
+  /** Values on HTTP; also within the service, unless `param` overrides them. */
   readonly form: object;
   readonly param?: object;
 }
 
 /**
- * Name of the protocol by all that a request may say: names of fields at every depth, kinds, and the values that each parameter takes. So an engine that would
- * ignore a field, or take a value for another, speaks another protocol.
+ * Name of the protocol, derived from the contents of requests: field names at every depth, kinds, and the
+ * values of each parameter. So an engine that would ignore a field, or misread a value, has another protocol.
  */
 export function protocolOf(fields: Readonly<Record<string, ProtocolField>>): string {
   const values = Object.values(fields).flatMap(({ name, form, param = form }) =>
@@ -95,14 +95,14 @@ export function protocolOf(fields: Readonly<Record<string, ProtocolField>>): str
   return `${WIRE_NUMBER}-${createHash('sha256').update(JSON.stringify(parts, inOrder)).digest('hex').slice(0, 12)}`;
 }
 
-/** Both ends must say the same: a release that knows other requests speaks another protocol, also where nobody thought of it. */
+/** Must be equal on both ends: a release with other requests automatically has another protocol. */
 export const ENGINE_PROTOCOL = protocolOf(SAMPLING_FIELDS);
 
 function asNames(record: object): Readonly<Record<string, true>> {
   return Object.fromEntries(Object.keys(record).map((name) => [name, true]));
 }
 
-/** The order in which a table has its rows means nothing. */
+/** The order of a table's rows has no meaning. */
 function inOrder(_key: string, value: unknown): unknown {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
   return Object.fromEntries(Object.entries(value).toSorted(([one], [other]) => (one < other ? -1 : 1)));

@@ -1,36 +1,36 @@
 import { createHmac, createSecretKey, hash, type KeyObject, randomBytes, timingSafeEqual } from 'node:crypto';
 
 /**
- * The secret that engines and those who ask them share. It never crosses the network: what does is a code over the request that only
- * who has it can make (HMAC-SHA-256), and each can be used once.
+ * Secret shared by engines and their callers. It never crosses the network; requests have a code that
+ * requires it (HMAC-SHA-256), and each code can be used once.
  */
 export class EngineSecret {
-  /** As an object of its own: from bytes it would be made anew for each code, which takes five times as long as the code. */
+  /** A key object, because converting bytes for each code would take five times as long as the code. */
   readonly #key: KeyObject;
 
   constructor(value: string) {
     this.#key = createSecretKey(hash('sha256', value, 'buffer'));
   }
 
-  /** The code over these parts; a part that ends elsewhere is another one. */
+  /** Code over these parts, including their boundaries. */
   codeOf(...parts: readonly string[]): string {
     const text = parts.map((part) => `${part.length}:${part}`).join('');
     return createHmac('sha256', this.#key).update(text).digest('base64url');
   }
 
-  /** Takes as long whatever is wrong with the code. */
+  /** Compares in constant time. */
   isCodeOf(code: string, ...parts: readonly string[]): boolean {
     const [given, expected] = [Buffer.from(code), Buffer.from(this.codeOf(...parts))];
     return given.length === expected.length && timingSafeEqual(given, expected);
   }
 }
 
-/** A name that nobody guesses and that comes once. */
+/** An unguessable, unique name. */
 export function nonce(): string {
   return randomBytes(18).toString('base64url');
 }
 
-/** A body, as its code goes over it. */
+/** Digest of a body, as covered by its code. */
 export function digestOfBody(body: string | Uint8Array): string {
   return hash('sha256', body, 'base64url');
 }

@@ -4,8 +4,8 @@ import type { TokenizeInput, TokenizerFacts } from '@trainyard/generation';
 import type { BaseModel } from '../../seams/contract/base-models.ts';
 
 /**
- * Everything is a POST below this path, with a body of JSON. Every answer to a signed request is in frames (`frames.ts`): of one JSON value, that of `generate` of
- * a list of events for each turn.
+ * Every call is a POST below this path, with a JSON body. Every answer to a signed request is in frames
+ * (`frames.ts`) with one JSON value; that of `generate` with a list of events per turn.
  */
 export const ENGINE_PATHS = {
   hello: '/engine/v1/hello',
@@ -19,47 +19,47 @@ export const ENGINE_PATHS = {
 } as const;
 export type EnginePath = (typeof ENGINE_PATHS)[keyof typeof ENGINE_PATHS];
 
-/** Headers of a request: what it is authorised by, see `signature.ts`; and in a hello the protocol of who says it. */
+/** Headers of a request: its authorisation, see `signature.ts`; and in a hello the caller's protocol. */
 export const SIGNATURE_HEADER = 'x-trainyard-signature';
 export const PROTOCOL_HEADER = 'x-trainyard-protocol';
 
-/** Largest body of a request, bytes: a chat of 8 MB with what its defaults add, and text that grows in JSON. */
+/** Largest body of a request, bytes: a chat of 8 MB plus its defaults, and text that grows in JSON. */
 export const MAX_REQUEST_BYTES = 64_000_000;
-/** Largest text of an answer, characters: log-probabilities over a whole vocabulary for a long prompt stay below it. */
+/** Largest text of an answer, characters: log-probabilities over a whole vocabulary for a long prompt fit. */
 export const MAX_TEXT_CHARACTERS = 256_000_000;
-/** Largest answer to a hello, bytes: whoever sends it has shown nothing yet. */
+/** Largest answer to a hello, bytes: its sender is not authenticated yet. */
 export const MAX_HELLO_BYTES = 16_384;
 
-/** Statuses besides 200, none of which means that anything was sampled. */
+/** Statuses other than 200. None means that anything was sampled. */
 export const STATUS = {
-  /** The body is no request of this protocol. */
+  /** The body is not a request of this protocol. */
   malformed: 400,
-  /** No signature that counts. Nothing is said, and nothing signed. */
+  /** No valid signature. The answer is empty and unsigned. */
   unauthorised: 401,
-  /** The session is unknown: say hello again. */
+  /** Unknown session: say hello again. */
   unknownSession: 440,
   unknownPath: 404,
   tooLarge: 413,
-  /** A {@link WireFault}: what the back end threw before its first event. */
+  /** A {@link WireFault}: an error of the back end before its first event. */
   refused: 422,
-  /** Another protocol; the body says which. */
+  /** Another protocol, which the body names. */
   otherProtocol: 426,
   failed: 500,
-  /** It drains: ask another engine. */
+  /** It drains: call another engine. */
   draining: 503,
 } as const;
 
-/** The answer to a hello. */
+/** Answer to a hello. */
 export interface HelloAnswer {
   readonly protocol: string;
   readonly version: string;
-  /** of the requests that follow */
+  /** session of the following requests */
   readonly session: string;
-  /** shows that the engine has the secret too */
+  /** proof that the engine has the secret, too */
   readonly proof: string;
 }
 
-/** A base model that an engine has: what HTTP checks requests by. */
+/** A base model of an engine, with the facts that HTTP needs to check requests. */
 export interface EngineModelFacts extends BaseModel {
   readonly tokenizer: TokenizerFacts;
 }
@@ -68,7 +68,7 @@ export interface EngineModelState {
   readonly facts: EngineModelFacts;
   /** null while it is not in memory */
   readonly stats: EngineStats | null;
-  /** servers that sample in place of the engine's machine */
+  /** servers that sample instead of the engine's machine */
   readonly members: readonly BackendMember[];
   /** adapters in the memory of the engine itself */
   readonly adapters: readonly LoadedVersion[];
@@ -92,16 +92,16 @@ export interface TokensCall {
   readonly tokenIds: readonly number[];
 }
 
-/** An adapter that is loaded before a request names it. */
+/** An adapter to load before a request names it. */
 export interface PublishCall {
   readonly model: string;
   readonly digest: string;
-  /** its folder among the blobs */
+  /** its folder in the blob store */
   readonly directoryKey: string;
 }
 
 export interface PublishAnswer {
-  /** why some servers of the engine refuse it; null: none does */
+  /** reason if some servers of the engine refuse it; null: none does */
   readonly partial: string | null;
 }
 

@@ -3,27 +3,27 @@ import { jsonLines } from './json-lines.ts';
 import type { Signature } from './signature.ts';
 
 /**
- * Characters of a text in one frame, and bytes of a line that holds so many: what nobody has shown to come from the engine takes no more memory than that for
- * each answer.
+ * Maximum characters of a text in one frame, and bytes of its line: unauthenticated data take at most this
+ * memory per answer.
  */
 const FRAME_CHARACTERS = 64 * 1024;
 const MAX_FRAME_BYTES = 4 * FRAME_CHARACTERS;
 /** A SHA-256 in base64url. */
 const CODE_CHARACTERS = 43;
-/** In front of what a frame holds: whether its text goes on in the next one. */
+/** First character of a frame: its text continues in the next one, or ends. */
 const [MORE, LAST] = ['+', '.'] as const;
 
-/** The request that an answer is signed for. */
+/** Request for which an answer is signed. */
 export type Asked = Pick<Signature, 'session' | 'count'>;
 
-/** A frame is not the one that the engine sent: somebody on the way changed, left out, repeated or made it. */
+/** A frame that the engine did not send: it was changed, dropped, repeated or forged on the way. */
 export class ForgedFrame extends Error {
   override readonly name = 'ForgedFrame';
 }
 
 /**
- * Makes texts into lines, each with a code over its content, its number, the status, and the request that it answers: on the way none of them can be changed,
- * left out, repeated, or shown to another request.
+ * Converts texts to lines, each with a code over its content, its number, the status, and its request: no one
+ * on the way can change, drop or repeat one, or pass it to another request.
  */
 export class FrameWriter {
   readonly #secret: EngineSecret;
@@ -37,7 +37,7 @@ export class FrameWriter {
     this.#status = status;
   }
 
-  /** @param text without a line feed, as JSON is written here */
+  /** @param text without a line feed, like the JSON here */
   frame(text: string): string {
     let lines = '';
     let from = 0;
@@ -53,10 +53,9 @@ export class FrameWriter {
 }
 
 /**
- * The texts of an answer, each as soon as it is whole.
- *
+ * Texts of an answer, each as soon as it is complete.
  * @param maxCharacters of one text
- * @throws {ForgedFrame}; {RangeError} for a longer text; Error when the answer ends within one
+ * @throws {ForgedFrame}; {RangeError} for a longer text; Error if the answer ends within one
  */
 export async function* readFrames(
   pieces: AsyncIterable<Buffer>,
@@ -88,7 +87,7 @@ async function* linesOf(pieces: AsyncIterable<Buffer>): AsyncGenerator<string, v
   }
 }
 
-/** Not between the halves of a character, which are none by themselves. */
+/** Avoids splitting a surrogate pair. */
 function endOfPart(text: string, from: number): number {
   const end = from + FRAME_CHARACTERS;
   if (end >= text.length) return text.length;

@@ -1,10 +1,10 @@
 const NEWLINE = 10;
 
 /**
- * The lines of a stream of bytes, however it is cut into pieces; of UTF-8 no character is cut. Nothing is read ahead of who takes them.
- *
+ * Lines of a byte stream, for chunks of any size, even within UTF-8 characters. Reads nothing ahead of its
+ * consumer.
  * @param maxBytes of one line
- * @throws {RangeError} for a longer one; Error when the stream ends within one
+ * @throws {RangeError} for a longer one; Error if the stream ends within one
  */
 export async function* jsonLines(
   pieces: AsyncIterable<Buffer>,

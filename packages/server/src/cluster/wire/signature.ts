@@ -1,36 +1,36 @@
 import { digestOfBody, type EngineSecret } from './engine-secret.ts';
 import type { EnginePath } from './engine-wire.ts';
 
-/** How a request shows that its sender has the secret: `SESSION.COUNT.DIGEST.CODE`, over all that it asks for. */
+/** Proof that a sender has the secret: `SESSION.COUNT.DIGEST.CODE`, over the whole request. */
 export interface Signature {
   readonly session: string;
-  /** of the requests of the session; each comes once */
+  /** of the requests of the session; each is used once */
   readonly count: number;
   /** of the body */
   readonly digest: string;
   readonly code: string;
 }
 
-/** How an engine is called, whoever writes its address. */
+/** Name of an engine, equal for all spellings of its address. */
 export function nameOfEngine(url: string): string {
   return url.replace(/\/+$/, '');
 }
 
 /**
- * The first request of a session: `NONCE.CODE`. It asks for nothing but the session, so that it does no harm when somebody repeats it, and counts at the
- * engine that is meant, so that nobody in between leads it to another.
+ * First request of a session: `NONCE.CODE`. It only asks for the session, so that a replay is harmless, and
+ * is valid only at the named engine, so that no one can redirect it.
  */
 export function signHello(secret: EngineSecret, engine: string, random: string): string {
   return `${random}.${secret.codeOf('hello', engine, random)}`;
 }
 
-/** @returns the nonce of a hello that counts, or null */
+/** @returns the nonce of a valid hello, or null */
 export function readHello(secret: EngineSecret, engine: string, header: string): string | null {
   const [random = '', code = '', ...rest] = header.split('.');
   return rest.length === 0 && random.length >= 16 && secret.isCodeOf(code, 'hello', engine, random) ? random : null;
 }
 
-/** The code that an engine answers a hello with: it has the secret as well. */
+/** Code in the engine's answer to a hello, which proves that it has the secret. */
 export function proofOf(secret: EngineSecret, random: string, session: string): string {
   return secret.codeOf('welcome', random, session);
 }
@@ -48,7 +48,7 @@ export function sign(
   return [session, count, digest, secret.codeOf('request', path, session, String(count), digest)].join('.');
 }
 
-/** Parts of a signature that its sender could make; null for any other. Whether it was used before is not looked at. */
+/** Parts of a valid signature; null for an invalid one. Does not check for reuse. */
 export function readSignature(secret: EngineSecret, path: string, header: string): Signature | null {
   const [session = '', counted = '', digest = '', code = '', ...rest] = header.split('.');
   if (rest.length > 0 || !/^\d{1,15}$/.test(counted)) return null;

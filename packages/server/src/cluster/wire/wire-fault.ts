@@ -5,10 +5,10 @@ import { StoreError, type StoreErrorCode } from '@trainyard/store';
 import { BackendFailure } from '../../seams/faults/backend-failure.ts';
 import { RequestError } from '../../seams/faults/request-error.ts';
 
-/** Faults of the blobs as one machine has them: another may reach the bucket, or have room. */
+/** Blob faults of one machine: another may reach the bucket, or have space. */
 const OF_ONE_MACHINE = ['store.unavailable', 'store.disk_full'] as const satisfies readonly StoreErrorCode[];
 
-/** An error that a back end threw for whoever asked, as data. */
+/** An error of a back end for its caller, as data. */
 export type WireFault =
   | {
       readonly kind: 'backend';
@@ -25,7 +25,7 @@ export type WireFault =
     }
   | { readonly kind: 'blobs'; readonly code: (typeof OF_ONE_MACHINE)[number] };
 
-/** Null for an error that is told to nobody outside. */
+/** Null for internal errors. */
 export function toWireFault(error: unknown): WireFault | null {
   if (error instanceof BackendFailure) {
     const { code, text, param } = error;

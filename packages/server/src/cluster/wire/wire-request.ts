@@ -3,13 +3,13 @@ import { REQUEST_ID } from '../../seams/network/request-id.ts';
 import { readTraceParent } from '../../seams/tracing/trace-parent.ts';
 import { REQUEST_FIELDS, REQUEST_NAMES } from './engine-protocol.ts';
 
-/** A request to sample. Of its adapter there are digest and key: paths mean nothing on another machine. */
+/** A sampling request. Its adapter has digest and key, but no path, which is meaningless on another machine. */
 export interface GenerateCall {
   readonly model: string;
   readonly request: InferenceRequest;
 }
 
-/** As JSON, which has no whole numbers of 64 bits: the seed is text. */
+/** Converts to JSON. The seed becomes text, because JSON has no 64-bit integers. */
 export function generateText({ model, request }: GenerateCall): string {
   const { isWhole: _ofTheAnswer, ...carried } = request;
   const { sampling, adapter } = carried;
@@ -25,14 +25,13 @@ export function generateText({ model, request }: GenerateCall): string {
 
 const FIELDS = Object.entries(REQUEST_FIELDS);
 const TEXT_FIELDS = ['requestId', 'tenant'] as const;
-/** Parts that a request may have, or null. */
+/** Optional parts of a request, which may be null. */
 const PARTS = ['reply', 'beamSearch', 'repetitionDetection'] as const;
 
 /**
- * The other way round. Who may ask is trusted with the values, which are checked where requests of this machine are; a body that is no
- * request at all must not get so far, and none whose fields would be ignored.
- *
- * @throws {TypeError} in words for the log of whoever asked
+ * Inverse of {@link generateText}. Values are trusted here and checked later, like those of local requests; a
+ * body that is not a request, or has unknown fields, is refused.
+ * @throws {TypeError} with a message for the caller's log
  */
 export function readGenerate(body: unknown): GenerateCall {
   const { model, request } = recordOf(body, 'the body');
@@ -69,13 +68,13 @@ export function readGenerate(body: unknown): GenerateCall {
   };
 }
 
-/** A newer release means something by it. */
+/** A newer release would give it a meaning. */
 function refuseUnknown(record: Readonly<Record<string, unknown>>, names: object, what: string): void {
   for (const name of Object.keys(record))
     if (!Object.hasOwn(names, name)) throw new TypeError(`${what}.${name} is not known to this release`);
 }
 
-/** It goes into the log. */
+/** Checked because it goes into the log. */
 function readOrigin({ requestId, traceParent }: Readonly<Record<string, unknown>>): RequestOrigin {
   if (typeof requestId !== 'string' || !REQUEST_ID.test(requestId))
     throw new TypeError('origin.requestId must be printable');

@@ -47,7 +47,7 @@ describe('a request', () => {
   });
 
   test('with a field less is refused by its name', () => {
-    // The span is in the request's origin.
+    // The request's origin has the span.
     const { traceParent: _inOrigin, ...carried } = DEFAULT_GENERATE;
     for (const name of Object.keys(carried)) {
       const { [name]: _left, ...request } = whole.request as Record<string, unknown>;
@@ -82,7 +82,7 @@ test('an engine that takes fewer values of a parameter, or lacks one, speaks ano
   const older = protocolOf({ ...others, logprobs_mode: { ...mode, param: { enum: ['raw', 'processed'] } } });
   expect(older).not.toBe(ENGINE_PROTOCOL);
   expect(protocolOf(others)).not.toBe(ENGINE_PROTOCOL);
-  // Neither words nor the order of the table are a protocol.
+  // Neither descriptions nor the order of the table are part of the protocol.
   const { form, param } = mode;
   expect(protocolOf({ mode: { name: 'logprobsMode', form, param }, ...others })).toBe(ENGINE_PROTOCOL);
 });
