@@ -127,7 +127,9 @@ function withParsedArguments(call: unknown, options: { readonly keepsWriting: bo
 
 /**
  * Arguments as the object that Python reads, `{}` for none. Other text, such as half a call, is kept unchanged:
- * a damaged history must not end the conversation. @see parsePythonValues
+ * a damaged history must not end the conversation.
+ *
+ * @see parsePythonValues
  */
 function parsedArguments(value: unknown, { keepsWriting }: { readonly keepsWriting: boolean }): unknown {
   if (value === undefined || value === null) return {};

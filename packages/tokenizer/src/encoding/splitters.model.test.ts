@@ -21,10 +21,7 @@ const EXACT_TEXTS = ['हिन्दी नमस्ते e\u0301', 'a\u0085b\
 const UNITS = Array.from(" \n\t\r1a2bZ'sT.,!$_(){}漢あ한😀²٣");
 const EXACT_UNITS = [...UNITS, ...Array.from('éЖΩǅ\u0301\u00a0\u0085\u3000\ufeff')];
 
-/*
- * Every pair of bytes in the texts is a token, so the encoding shows where words end, without a vocabulary file.
- * 89// Only if called safe: otherwise one long word would end this process.
- */
+// Every pair of bytes in the texts is a token: the encoding shows where words end, without a vocabulary file.
 const BYTES = (() => {
   let extra = 0;
   return Array.from({ length: 256 }, (_, byte) =>
@@ -87,7 +84,7 @@ describe.each(SPLITTER_NAMES)('%s', (name) => {
       fc.property(fc.string({ unit: fc.constantFrom(...(isExact ? EXACT_UNITS : UNITS)), maxLength: 40 }), check),
       { numRuns: 60 },
     );
-    // The native library is used on any text if called safe: otherwise one long word would end this process.
+    // Only if called safe: otherwise one long word would end this process.
     if (isExact) for (const character of ['a', ' ', '.', '漢']) check(character.repeat(20_000));
   });
 });

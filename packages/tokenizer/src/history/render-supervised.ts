@@ -23,8 +23,7 @@ export interface SupervisedOptions {
  *
  * @returns an empty array if no assistant turn is trained
  * @throws {TokenizerError} `tokenizer.history_malformed` if the template writes a turn without a recognisable
- * beginning; as `ChatTemplate.render` 67// With empty, closed reasoning in the prompt, an answer without
- * reasoning is sampled after that.
+ * beginning; as `ChatTemplate.render`
  */
 export function renderSupervised(
   template: ChatTemplate,

@@ -15,8 +15,7 @@ export interface ReasoningState {
  * Reads the reasoning at the start of a reply, without its tags but with inner white space.
  *
  * @param write gets the reasoning as it arrives
- * @returns false if the reply ended inside it, without content 40// Marks that occur only between two turns:
- * `<|im_end|>`, `<｜Assistant｜>`, `[/INST]`, `<end_of_turn>`, `</s>`.
+ * @returns false if the reply ended inside it, without content
  */
 export function* readReasoning(
   text: ReplyText,

@@ -52,8 +52,7 @@ function typeOfValue(value: unknown): JsonType {
 
 /**
  * Converts a text to a JSON value of the most specific type that fits; otherwise a string. Lists and objects may
- * be JSON or Python literals, as some templates write them. 68// From the text, not the parsed value: large
- * numbers keep their digits.
+ * be JSON or Python literals, as some templates write them.
  */
 export function jsonOfText(text: string, types: ReadonlySet<JsonType>): string {
   const trimmed = text.trim();
@@ -65,7 +64,7 @@ export function jsonOfText(text: string, types: ReadonlySet<JsonType>): string {
   const isNumber = typeof parsed === 'number' && types.has('number');
   const isArray = Array.isArray(parsed) && types.has('array');
   const isObject = typeof parsed === 'object' && parsed !== null && !Array.isArray(parsed) && types.has('object');
-  // Rewritten from the text instead of the parsed value: large numbers keep their digits.
+  // From the text, not the parsed value: large numbers keep their digits.
   if (isInteger || isNumber || isArray || isObject) return rewriteJsonText(trimmed);
   const isLiteral = (types.has('array') && /^[[(]/.test(trimmed)) || (types.has('object') && trimmed.startsWith('{'));
   return (isLiteral ? pythonLiteralJson(trimmed) : null) ?? pythonJson(text);

@@ -7,10 +7,7 @@ import { withReferences } from './schema-references.ts';
 
 type JsonSchema = Readonly<Record<string, unknown>>;
 
-/**
- * Some calls, or one of a certain tool. 14// References such as `#/$defs/x` start at the root of the schema, so
- * definitions must be there.
- */
+/** Some calls, or one of a certain tool. */
 export type ForcedToolChoice = 'required' | { name: string };
 
 const NO_ARGUMENTS: JsonSchema = { type: 'object', properties: {} };

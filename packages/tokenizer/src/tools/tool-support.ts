@@ -37,7 +37,7 @@ const CALL_PROBES = [TURN, [...TURN, { role: 'assistant', content: 'x' }, USER],
  * refuses every probe is judged by mentions of `tools` or `tool_calls` in its source.
  *
  * @throws if `run` took too many steps
- * @param run throws if the template refuses the variables 66// Another conversation may work.
+ * @param run throws if the template refuses the variables
  */
 export function probeToolSupport(
   source: string,
@@ -63,7 +63,7 @@ export function probeToolSupport(
         answer = false;
       } catch (error) {
         if (isExhausted(error)) throw error;
-        // The template refuses this conversation; another may work.
+        // Another conversation may work.
       }
     }
     return answer;

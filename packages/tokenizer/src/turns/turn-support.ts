@@ -68,8 +68,7 @@ const USER_AFTER_TOOL: readonly Shape[] = ['', 'system '].flatMap((first) => [
  * gets the turns unchanged.
  *
  * @throws if `run` took too many steps
- * @param run throws if the template refuses the variables 123// Later turns may rewrite earlier ones, for
- * example drop thoughts.
+ * @param run throws if the template refuses the variables
  */
 export function probeTurnSupport(source: string, format: ContentFormat, run: Run): TurnSupport {
   const keeps = (shapes: readonly Shape[]) => shapes.every((tried) => isKept(tried, format, run));

@@ -23,7 +23,9 @@ interface ImportanceRatios {
 
 /**
  * Ratios at the configured level. The pooled ratio is exp of the mean over a history's trained tokens, all its
- * turns together. @see sequence level: GSPO, arXiv 2507.18071
+ * turns together.
+ *
+ * @see sequence level: GSPO, arXiv 2507.18071
  */
 export function importanceRatios(
   logRatios: Float64Array,

@@ -1,8 +1,9 @@
 import type { PolicyObjective } from './policy-objective.ts';
 
 /**
- * min(r · A, clip(r) · A). If the clipped branch decides, there is no gradient. @see Schulman and others, arXiv
- * 1707.06347, equation 7
+ * The clipped surrogate: min(r · A, clip(r) · A). If the clipped branch decides, there is no gradient.
+ *
+ * @see Schulman and others, arXiv 1707.06347, equation 7
  */
 export const ppo: PolicyObjective = {
   bounds: { of: 'ratio', epsilon: 0.2, epsilonHigh: null },
